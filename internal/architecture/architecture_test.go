@@ -1,0 +1,183 @@
+package architecture
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/exec"
+	"path"
+	"slices"
+	"strings"
+	"testing"
+)
+
+const module = "github.com/statusd/statusd"
+
+// A layer may import the layers before it in this list, never its siblings or those
+// after it, except for what a sibling is allowed by name.
+var layers = []struct {
+	name     string
+	packages []string
+}{
+	{"rules", []string{"podstatus"}},
+	{"library", []string{"status", "journal", "pods"}},
+	{"node", []string{"source", "worker", "probe", "runtime", "node"}},
+	{"product", []string{"history", "explain", "api", "web"}},
+	{"process", []string{"agent"}},
+	{"command", []string{"cmd"}},
+}
+
+// forbidden lists what a package must not reach directly, and why.
+var forbidden = []struct {
+	under   string
+	imports []string
+	why     string
+}{
+	{"podstatus", []string{"context", "io", "os", "net", "net/http", "sync", "sync/atomic", "log", "log/slog", "github.com/prometheus/client_golang", "k8s.io/client-go", "k8s.io/klog"},
+		"the rules are pure functions: no clock, context, I/O, logger, metrics or goroutine; time comes in as an argument"},
+	{"", []string{"k8s.io/kubernetes"},
+		"the root module must stay importable: k8s.io/kubernetes belongs in the nested modules controlplane, rival and kubelet"},
+}
+
+type goPackage struct {
+	ImportPath   string
+	Doc          string
+	Name         string
+	GoFiles      []string
+	Imports      []string
+	TestImports  []string
+	XTestImports []string
+}
+
+func list(t *testing.T) []goPackage {
+	t.Helper()
+	cmd := exec.Command("go", "list", "-json=ImportPath,Doc,Name,GoFiles,Imports,TestImports,XTestImports", module+"/...")
+	var stderr bytes.Buffer
+	cmd.Stderr = &stderr
+	out, err := cmd.Output()
+	if err != nil {
+		t.Fatalf("go list: %v\n%s", err, stderr.String())
+	}
+	var packages []goPackage
+	dec := json.NewDecoder(bytes.NewReader(out))
+	for {
+		var p goPackage
+		if err := dec.Decode(&p); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatalf("decoding go list: %v", err)
+		}
+		packages = append(packages, p)
+	}
+	if len(packages) < 2 {
+		t.Fatalf("go list found %d packages; the test looks at nothing", len(packages))
+	}
+	return packages
+}
+
+// domain is the first path element below the module: the word the layer table uses.
+func domain(importPath string) string {
+	rest, ok := strings.CutPrefix(importPath, module+"/")
+	if !ok {
+		return ""
+	}
+	first, _, _ := strings.Cut(rest, "/")
+	return first
+}
+
+func layerOf(domain string) int {
+	for i, l := range layers {
+		if slices.Contains(l.packages, domain) {
+			return i
+		}
+	}
+	return -1
+}
+
+func under(importPath, prefix string) bool {
+	return importPath == prefix || strings.HasPrefix(importPath, prefix+"/")
+}
+
+func TestImportsGoDownOnly(t *testing.T) {
+	for _, p := range list(t) {
+		from := domain(p.ImportPath)
+		if from == "internal" {
+			continue
+		}
+		fromLayer := layerOf(from)
+		if fromLayer < 0 && p.ImportPath != module {
+			t.Errorf("%s is in no layer: add it to the table in this test and to ARCHITECTURE.md", p.ImportPath)
+			continue
+		}
+		for _, imported := range p.Imports {
+			to := domain(imported)
+			toLayer := layerOf(to)
+			if toLayer < 0 || to == from {
+				continue
+			}
+			switch {
+			case toLayer > fromLayer:
+				t.Errorf("%s (layer %s) imports %s (layer %s): imports go down only, so that a lower layer can be embedded without the upper one",
+					p.ImportPath, layers[fromLayer].name, imported, layers[toLayer].name)
+			case toLayer == fromLayer:
+				t.Errorf("%s imports its sibling %s: siblings meet through small interfaces declared by the consumer, so that each can be replaced",
+					p.ImportPath, imported)
+			}
+		}
+	}
+}
+
+func TestForbiddenImports(t *testing.T) {
+	for _, p := range list(t) {
+		for _, rule := range forbidden {
+			if rule.under != "" && !under(p.ImportPath, path.Join(module, rule.under)) {
+				continue
+			}
+			imports := p.Imports
+			if rule.under == "" { // holds for tests too
+				imports = slices.Concat(p.Imports, p.TestImports, p.XTestImports)
+			}
+			for _, imported := range imports {
+				for _, bad := range rule.imports {
+					if imported == bad || (strings.Contains(bad, ".") && under(imported, bad)) {
+						t.Errorf("%s imports %s: %s", p.ImportPath, imported, rule.why)
+					}
+				}
+			}
+		}
+	}
+}
+
+func TestEveryPackageSaysWhatItIsFor(t *testing.T) {
+	for _, p := range list(t) {
+		if len(p.GoFiles) > 0 && strings.TrimSpace(p.Doc) == "" {
+			t.Errorf("%s has no package comment: add a doc.go with one sentence on what it is for", p.ImportPath)
+		}
+	}
+}
+
+func TestNoVagueNames(t *testing.T) {
+	vague := []string{"util", "utils", "common", "helper", "helpers", "misc", "shared", "base"}
+	for _, p := range list(t) {
+		for element := range strings.SplitSeq(strings.TrimPrefix(p.ImportPath, module), "/") {
+			if slices.Contains(vague, element) {
+				t.Errorf("%s: %q says nothing about what lives there; name the package after its noun", p.ImportPath, element)
+			}
+		}
+	}
+}
+
+// The tests above are only worth something if the checks can fail.
+func TestLayerTableSeesViolations(t *testing.T) {
+	cases := []struct{ from, to string }{{"podstatus", "status"}, {"status", "worker"}, {"journal", "agent"}}
+	for _, c := range cases {
+		if layerOf(c.from) >= layerOf(c.to) {
+			t.Errorf("layer table lets %s import %s", c.from, c.to)
+		}
+	}
+	if got := fmt.Sprint(layerOf("status") == layerOf("journal")); got != "true" {
+		t.Error("status and journal must be siblings")
+	}
+}

@@ -1,0 +1,23 @@
+package podstatus
+
+import v1 "k8s.io/api/core/v1"
+
+// Allocation is what a node has set aside for a pod: the resources that were admitted,
+// which differ from those in the spec while a resize is pending.
+type Allocation struct {
+	// Containers maps container names to their resources.
+	Containers map[string]v1.ResourceRequirements
+	// PodLevel holds the pod's own resources, nil if the pod has none.
+	PodLevel *v1.ResourceRequirements
+}
+
+// Final is a status after which the pod changes no more, kept until the API server has it.
+type Final struct {
+	Namespace string
+	Name      string
+	// Version is the manager's version of the status.
+	Version uint64
+	// Finished says that the pod has terminated and may be deleted from the API.
+	Finished bool
+	Status   v1.PodStatus
+}
