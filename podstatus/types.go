@@ -21,3 +21,10 @@ type Final struct {
 	Finished bool
 	Status   v1.PodStatus
 }
+
+// ResizeConditions are the two conditions that tell how a resize stands. Nil means that
+// the condition is absent. Values are immutable: the methods return new ones.
+type ResizeConditions struct {
+	Pending    *v1.PodCondition
+	InProgress *v1.PodCondition
+}
