@@ -23,7 +23,8 @@ var layers = []struct {
 }{
 	{"rules", []string{"podstatus"}},
 	{"library", []string{"status", "journal", "pods"}},
-	{"node", []string{"source", "worker", "probe", "runtime", "node"}},
+	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
+	{"node", []string{"source", "worker", "probe", "node"}},
 	{"product", []string{"history", "explain", "api", "web"}},
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd"}},
