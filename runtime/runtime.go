@@ -1,0 +1,187 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"io"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Runtime runs pods. The package comment says what each implementation owes its caller.
+type Runtime interface {
+	// Version names the runtime as the node's status shows it: "process://v1.2.0".
+	// What comes before "://" is also how its container IDs start.
+	Version() string
+
+	// Check names the fields of the pod that this runtime cannot honour. A pod with
+	// none may be started. Check looks at the spec only and touches nothing.
+	Check(pod *v1.Pod) []Unsupported
+
+	// StartPod makes the place where the containers of the pod will run: volumes,
+	// network, addresses. For a pod that already has one it does nothing.
+	StartPod(ctx context.Context, pod *v1.Pod) error
+
+	// StartContainer starts one attempt of a container of a started pod and returns
+	// its ID, which no other start ever had. Attempts of a container count from 0 and
+	// only grow. While an earlier attempt still runs it is an error.
+	//
+	// A [*StartError] says why a container did not start. The ID is not empty when the
+	// attempt is listed all the same, exited with reason [ReasonStartError].
+	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container, attempt int) (id string, err error)
+
+	// StopContainer asks the container to end (SIGTERM, or what lifecycle.stopSignal
+	// says) and kills it, with everything it has started, when the grace is over; with
+	// no grace at once. It does not wait for the end, but the end will come even if
+	// the caller dies now. A later call can shorten the grace, never extend it.
+	// Stopping a container that has exited is no error.
+	StopContainer(ctx context.Context, id string, grace time.Duration) error
+
+	// RemovePod forgets a pod and deletes all that is left of it: volumes, logs,
+	// records. It is an error while a container runs, and none for an unknown pod.
+	RemovePod(ctx context.Context, uid types.UID) error
+
+	// Pod says what the runtime knows of one pod, or [ErrNotFound].
+	Pod(ctx context.Context, uid types.UID) (Pod, error)
+
+	// Pods says it of all pods, in order of their UIDs.
+	Pods(ctx context.Context) ([]Pod, error)
+
+	// Watch delivers the UID of each pod that has changed since it was last delivered.
+	// Changes of a pod that come faster than they are received become one. The channel
+	// is closed when ctx ends. To miss nothing, watch first and list then.
+	Watch(ctx context.Context) <-chan types.UID
+
+	// Exec runs a command inside a running container and waits for it. A command that
+	// ends by itself is no error, whatever its exit code. When ctx ends the command is
+	// killed and the error is that of ctx.
+	Exec(ctx context.Context, id string, command []string) (ExecResult, error)
+
+	// Logs reads what a container has written so far. The caller closes it.
+	Logs(ctx context.Context, id string, options LogOptions) (io.ReadCloser, error)
+}
+
+var (
+	// ErrNotFound is returned for a pod or container that the runtime does not know.
+	ErrNotFound = errors.New("not found")
+	// ErrNotRunning is returned for an Exec in a container that does not run.
+	ErrNotRunning = errors.New("not running")
+	// ErrRunning is returned for what is not possible while a container runs.
+	ErrRunning = errors.New("still running")
+)
+
+// Pod is what a runtime knows of a pod.
+type Pod struct {
+	// Manifest is the pod as it was handed to StartPod. It is enough to end the pod
+	// properly when nobody else remembers it.
+	Manifest *v1.Pod
+	// IPs are the addresses under which the pod is reached, the first being the
+	// primary one.
+	IPs []string
+	// CreatedAt is when StartPod was done.
+	CreatedAt time.Time
+	// Containers are the attempts that the runtime remembers, ordered by name, and
+	// the newest attempt of a name first.
+	Containers []Container
+}
+
+// Container is one attempt of one container.
+type Container struct {
+	// ID is unique for each start: "process://9f86d081884c7d65".
+	ID string
+	// Name is the container's name in the pod's spec, unique in the pod.
+	Name string
+	// Attempt counts the starts of this container, from 0.
+	Attempt int
+	State   State
+
+	CreatedAt time.Time
+	// StartedAt is zero unless the container runs or has run.
+	StartedAt time.Time
+	// FinishedAt and the fields below are set for an exited container only.
+	FinishedAt time.Time
+	// ExitCode is 128 plus the signal for a container that a signal ended.
+	ExitCode int32
+	// Signal is the signal that ended the container, or 0.
+	Signal int32
+	// Reason is one of the Reason constants, or a runtime's own.
+	Reason string
+	// Message is what the container or the runtime says about the end, at most
+	// [MaxMessageBytes] long.
+	Message string
+}
+
+// State is where a container is in its life. It only moves forward.
+type State string
+
+const (
+	// Created is a container whose command was not started yet.
+	Created State = "Created"
+	// Running is a container whose command was started and has not ended.
+	Running State = "Running"
+	// Exited is a container that has ended, with all that it had started.
+	Exited State = "Exited"
+)
+
+// Reasons of an exited container, as the API shows them.
+const (
+	// ReasonCompleted is an exit with code 0.
+	ReasonCompleted = "Completed"
+	// ReasonError is any other exit.
+	ReasonError = "Error"
+	// ReasonStartError is a container whose command could not be started. Its exit
+	// code is 128.
+	ReasonStartError = "StartError"
+	// ReasonUnknown is a container whose end nobody saw. Its exit code is 137.
+	ReasonUnknown = "ContainerStatusUnknown"
+)
+
+// Exit codes that do not come from the container itself.
+const (
+	ExitCodeStartError = 128
+	ExitCodeUnknown    = 137
+)
+
+// MaxMessageBytes bounds a termination message, as in the API.
+const MaxMessageBytes = 4096
+
+// ExecResult is how a command inside a container ended.
+type ExecResult struct {
+	ExitCode int
+	// Output is the beginning of what the command wrote to stdout and stderr.
+	Output []byte
+}
+
+// MaxExecOutputBytes bounds the output that an Exec keeps.
+const MaxExecOutputBytes = 10 * 1024
+
+// LogOptions say which part of a log to read, and how it looks.
+type LogOptions struct {
+	// Tail keeps the last lines only; 0 keeps all.
+	Tail int
+	// Timestamps puts the time of writing (RFC 3339, nanoseconds) before each line.
+	Timestamps bool
+}
+
+// Waiting reasons of a container that did not start, as the API shows them.
+const (
+	// WaitingConfigError: the spec cannot be turned into something to run.
+	WaitingConfigError = "CreateContainerConfigError"
+	// WaitingCreateError: the runtime could not prepare the container.
+	WaitingCreateError = "CreateContainerError"
+	// WaitingRunError: the container was prepared, and its command did not start.
+	WaitingRunError = "RunContainerError"
+)
+
+// StartError says why a container did not start.
+type StartError struct {
+	// Reason is one of the Waiting constants.
+	Reason string
+	Err    error
+}
+
+func (e *StartError) Error() string { return e.Err.Error() }
+
+func (e *StartError) Unwrap() error { return e.Err }
