@@ -1,0 +1,298 @@
+package runtimefake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// Runtime is the fake.
+type Runtime struct {
+	runtime.Changes
+
+	mu      sync.Mutex // guards all below
+	scripts scripts
+	errors  map[string][]error
+	calls   []string
+	started int
+	pods    map[types.UID]*pod
+}
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+type pod struct {
+	runtime.Pod
+	containers []*container // in order of their starts
+}
+
+type container struct {
+	runtime.Container
+	uid       types.UID
+	behaviour Behaviour
+	stop      *time.Timer // set once a stop was asked for
+	deadline  time.Time   // when stop fires
+	logs      string
+}
+
+// New returns a fake without pods.
+func New() *Runtime {
+	return &Runtime{errors: map[string][]error{}, pods: map[types.UID]*pod{}}
+}
+
+// Version is always the same.
+func (r *Runtime) Version() string { return "fake://v0" }
+
+// Check says what the script of [Runtime.RejectWith] says.
+func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
+	r.mu.Lock()
+	reject := r.scripts.reject
+	r.mu.Unlock()
+	if reject == nil {
+		return nil
+	}
+	return reject(pod)
+}
+
+// StartPod gives the pod an address of its own.
+func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.called("StartPod", manifest.Name); err != nil {
+		return err
+	}
+	if _, known := r.pods[manifest.UID]; known {
+		return nil
+	}
+	r.pods[manifest.UID] = &pod{Pod: runtime.Pod{
+		Manifest:  manifest.DeepCopy(),
+		IPs:       []string{fmt.Sprintf("10.0.0.%d", len(r.pods)+1)},
+		CreatedAt: time.Now(),
+	}}
+	r.Notify(manifest.UID)
+	return nil
+}
+
+// StartContainer asks the script how the container behaves.
+func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.Container, attempt int) (string, error) {
+	r.mu.Lock()
+	script := r.scripts.start
+	r.mu.Unlock()
+	var behaviour Behaviour
+	if script != nil {
+		behaviour = script(manifest, spec, attempt)
+	}
+
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.called("StartContainer", fmt.Sprintf("%s/%s/%d", manifest.Name, spec.Name, attempt)); err != nil {
+		return "", err
+	}
+	p, known := r.pods[manifest.UID]
+	if !known {
+		return "", fmt.Errorf("runtimefake: pod %s: %w", manifest.UID, runtime.ErrNotFound)
+	}
+	for _, c := range p.containers {
+		if c.Name == spec.Name && (c.State == runtime.Running || c.Attempt >= attempt) {
+			return "", fmt.Errorf("runtimefake: container %s: attempt %d is %s, cannot start attempt %d: %w",
+				spec.Name, c.Attempt, c.State, attempt, runtime.ErrRunning)
+		}
+	}
+	if behaviour.StartError != nil && !behaviour.Listed {
+		return "", behaviour.StartError
+	}
+	r.started++
+	c := &container{uid: manifest.UID, behaviour: behaviour, Container: runtime.Container{
+		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
+		State: runtime.Running, CreatedAt: time.Now(), StartedAt: time.Now(),
+	}}
+	p.containers = append(p.containers, c)
+	if behaviour.StartError != nil {
+		c.StartedAt = time.Time{}
+		r.end(c, Exit{Code: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError, Message: behaviour.StartError.Error()})
+		return c.ID, behaviour.StartError
+	}
+	if behaviour.Lives > 0 {
+		time.AfterFunc(behaviour.Lives, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.end(c, behaviour.exit())
+		})
+	}
+	r.Notify(manifest.UID)
+	return c.ID, nil
+}
+
+// StopContainer ends the container as its behaviour says, or kills it.
+func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.called("StopContainer", fmt.Sprintf("%s %s", id, grace)); err != nil {
+		return err
+	}
+	c, err := r.find(id)
+	if err != nil || c.State == runtime.Exited {
+		return err
+	}
+	deadline, exit := time.Now().Add(grace), Exit{Code: 128 + int32(syscall.SIGKILL), Signal: int32(syscall.SIGKILL)}
+	if after := c.behaviour.StopsAfter; after < grace {
+		deadline, exit = time.Now().Add(after), c.behaviour.stopExit()
+	}
+	if c.stop != nil && !deadline.Before(c.deadline) {
+		return nil // an earlier call asked for no more than this
+	}
+	if c.stop != nil {
+		c.stop.Stop()
+	}
+	c.deadline = deadline
+	if !deadline.After(time.Now()) {
+		r.end(c, exit)
+		return nil
+	}
+	c.stop = time.AfterFunc(time.Until(deadline), func() {
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		r.end(c, exit)
+	})
+	return nil
+}
+
+// RemovePod forgets a pod.
+func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.called("RemovePod", string(uid)); err != nil {
+		return err
+	}
+	p, known := r.pods[uid]
+	if !known {
+		return nil
+	}
+	for _, c := range p.containers {
+		if c.State != runtime.Exited {
+			return fmt.Errorf("runtimefake: remove pod %s: container %s: %w", uid, c.Name, runtime.ErrRunning)
+		}
+	}
+	delete(r.pods, uid)
+	r.Notify(uid)
+	return nil
+}
+
+// Pod says what the fake knows of one pod.
+func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.fails("Pod"); err != nil {
+		return runtime.Pod{}, err
+	}
+	p, known := r.pods[uid]
+	if !known {
+		return runtime.Pod{}, fmt.Errorf("runtimefake: pod %s: %w", uid, runtime.ErrNotFound)
+	}
+	return p.snapshot(), nil
+}
+
+// Pods says what the fake knows of all pods.
+func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.fails("Pods"); err != nil {
+		return nil, err
+	}
+	var all []runtime.Pod
+	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
+		all = append(all, r.pods[uid].snapshot())
+	}
+	return all, nil
+}
+
+// Exec asks the script of [Runtime.ExecWith]. Without one every command succeeds.
+func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtime.ExecResult, error) {
+	r.mu.Lock()
+	err := r.called("Exec", id+" "+strings.Join(command, " "))
+	c, found := r.find(id)
+	exec := r.scripts.exec
+	var snapshot runtime.Container
+	if found == nil {
+		snapshot = c.Container
+	}
+	r.mu.Unlock()
+	switch {
+	case err != nil:
+		return runtime.ExecResult{}, err
+	case found != nil:
+		return runtime.ExecResult{}, found
+	case snapshot.State != runtime.Running:
+		return runtime.ExecResult{}, fmt.Errorf("runtimefake: exec in %s: %w", id, runtime.ErrNotRunning)
+	case exec == nil:
+		return runtime.ExecResult{}, nil
+	}
+	return exec(ctx, snapshot, command)
+}
+
+// Logs reads what [Runtime.WriteLog] wrote. It knows no times and ignores Timestamps.
+func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil {
+		return nil, err
+	}
+	lines := strings.SplitAfter(c.logs, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	if options.Tail > 0 {
+		lines = lines[max(0, len(lines)-options.Tail):]
+	}
+	return io.NopCloser(strings.NewReader(strings.Join(lines, ""))), nil
+}
+
+// find needs mu.
+func (r *Runtime) find(id string) (*container, error) {
+	for _, p := range r.pods {
+		for _, c := range p.containers {
+			if c.ID == id {
+				return c, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("runtimefake: container %s: %w", id, runtime.ErrNotFound)
+}
+
+// end needs mu. The first end of a container counts.
+func (r *Runtime) end(c *container, exit Exit) {
+	if c.State == runtime.Exited {
+		return
+	}
+	if c.stop != nil {
+		c.stop.Stop()
+	}
+	c.State, c.FinishedAt = runtime.Exited, time.Now()
+	c.ExitCode, c.Signal, c.Message = exit.Code, exit.Signal, exit.Message
+	c.Reason = exit.reason()
+	r.Notify(c.uid)
+}
+
+func (p *pod) snapshot() runtime.Pod {
+	s := p.Pod
+	s.Manifest, s.IPs = p.Manifest.DeepCopy(), slices.Clone(p.IPs)
+	for _, c := range p.containers {
+		s.Containers = append(s.Containers, c.Container)
+	}
+	slices.SortStableFunc(s.Containers, func(a, b runtime.Container) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Attempt, a.Attempt))
+	})
+	return s
+}

@@ -1,0 +1,150 @@
+package runtimefake
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// Behaviour is what one attempt of a container does. The zero value runs until it is
+// stopped, and then ends at once by SIGTERM.
+type Behaviour struct {
+	// StartError makes the start fail. With Listed the attempt is in the list all the
+	// same, exited with reason StartError.
+	StartError error
+	Listed     bool
+
+	// Lives is how long the container runs by itself; 0 is for ever. ExitCode and
+	// Message are how it then ends.
+	Lives    time.Duration
+	ExitCode int32
+	Message  string
+
+	// StopsAfter is how long it takes to end once it is asked to; a container that
+	// needs longer than its grace is killed. StopExit is how it ends when it is in
+	// time, by SIGTERM if zero.
+	StopsAfter time.Duration
+	StopExit   *Exit
+}
+
+// Exit is how a container ends.
+type Exit struct {
+	Code, Signal int32
+	// Reason is worked out from the code if empty.
+	Reason, Message string
+}
+
+func (e Exit) reason() string {
+	byCode := runtime.ReasonError
+	if e.Code == 0 {
+		byCode = runtime.ReasonCompleted
+	}
+	return cmp.Or(e.Reason, byCode)
+}
+
+func (b Behaviour) exit() Exit { return Exit{Code: b.ExitCode, Message: b.Message} }
+
+func (b Behaviour) stopExit() Exit {
+	if b.StopExit != nil {
+		return *b.StopExit
+	}
+	return Exit{Code: 128 + int32(syscall.SIGTERM), Signal: int32(syscall.SIGTERM)}
+}
+
+// scripts are the test's answers to the calls of the code under test.
+type scripts struct {
+	start  func(pod *v1.Pod, container *v1.Container, attempt int) Behaviour
+	exec   func(ctx context.Context, container runtime.Container, command []string) (runtime.ExecResult, error)
+	reject func(pod *v1.Pod) []runtime.Unsupported
+}
+
+// Script sets what containers started from now on do.
+func (r *Runtime) Script(script func(pod *v1.Pod, container *v1.Container, attempt int) Behaviour) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.scripts.start = script
+}
+
+// ExecWith sets what commands inside containers answer.
+func (r *Runtime) ExecWith(script func(ctx context.Context, container runtime.Container, command []string) (runtime.ExecResult, error)) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.scripts.exec = script
+}
+
+// RejectWith sets what Check answers.
+func (r *Runtime) RejectWith(script func(pod *v1.Pod) []runtime.Unsupported) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.scripts.reject = script
+}
+
+// Exit ends a running container now.
+func (r *Runtime) Exit(id string, exit Exit) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil {
+		panic(err) // a mistake of the test
+	}
+	r.end(c, exit)
+}
+
+// Vanish forgets a pod as if somebody had wiped the runtime's disk.
+func (r *Runtime) Vanish(uid types.UID) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pods, uid)
+	r.Notify(uid)
+}
+
+// WriteLog appends to a container's log.
+func (r *Runtime) WriteLog(id, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil {
+		panic(err) // a mistake of the test
+	}
+	c.logs += text
+}
+
+// Fail lets the next calls of a method ("StartPod", "Pods", …) fail, one for each
+// error, before they do anything.
+func (r *Runtime) Fail(method string, errs ...error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.errors[method] = append(r.errors[method], errs...)
+}
+
+// Calls are the calls so far that change something or run a command, in order:
+// "StartContainer web-0/nginx/1", "StopContainer fake://3 30s".
+func (r *Runtime) Calls() []string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return slices.Clone(r.calls)
+}
+
+// called needs mu.
+func (r *Runtime) called(method, what string) error {
+	r.calls = append(r.calls, fmt.Sprintf("%s %s", method, what))
+	return r.fails(method)
+}
+
+// fails needs mu.
+func (r *Runtime) fails(method string) error {
+	errs := r.errors[method]
+	if len(errs) == 0 {
+		return nil
+	}
+	r.errors[method] = errs[1:]
+	return errs[0]
+}
