@@ -1,0 +1,33 @@
+package podstatus
+
+import v1 "k8s.io/api/core/v1"
+
+const (
+	// sourceAnnotation names where a node learned of a pod: a manifest source, or the API server.
+	sourceAnnotation = "kubernetes.io/config.source"
+	sourceAPI        = "api"
+)
+
+// IsTerminal reports whether a pod of this phase has ended and may never leave the phase.
+func IsTerminal(phase v1.PodPhase) bool {
+	return phase == v1.PodSucceeded || phase == v1.PodFailed
+}
+
+// IsStatic reports whether the pod comes from a manifest on the node rather than from the
+// API server. A pod that does not say where it comes from is not static.
+func IsStatic(pod *v1.Pod) bool {
+	source, known := pod.Annotations[sourceAnnotation]
+	return known && source != sourceAPI
+}
+
+// IsMirror reports whether the pod is the API server's shadow of a static pod.
+func IsMirror(pod *v1.Pod) bool {
+	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
+	return mirror
+}
+
+// IsSidecar reports whether an init container keeps running beside the regular
+// containers: one with restart policy Always of its own.
+func IsSidecar(init *v1.Container) bool {
+	return init.RestartPolicy != nil && *init.RestartPolicy == v1.ContainerRestartPolicyAlways
+}

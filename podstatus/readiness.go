@@ -1,0 +1,133 @@
+package podstatus
+
+import (
+	"fmt"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// ContainersReady returns the ContainersReady condition: whether each regular container and
+// each sidecar is ready. Statuses are those of init and regular containers together; nil
+// means that none was ever reported (C5, C6, C7).
+func ContainersReady(pod *v1.Pod, statuses []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
+	return containersReady(pod, statusLists{regular: statuses}, phase)
+}
+
+// Ready returns the Ready condition: containers ready, and every readiness gate met by a
+// condition in conditions (C8, C9). Statuses are those of init and regular containers together.
+func Ready(pod *v1.Pod, conditions []v1.PodCondition, statuses []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
+	containers := ContainersReady(pod, statuses, phase)
+	return readyGiven(pod, &containers, conditions)
+}
+
+// NeedsReadinessReconcile reports whether the pod has readiness gates and its Ready
+// condition no longer says what its containers and gates say. Sidecars are counted; the
+// kubelet forgets them here and so sees a difference in every pod that has one (C16).
+func NeedsReadinessReconcile(pod *v1.Pod, status *v1.PodStatus) bool {
+	if len(pod.Spec.ReadinessGates) == 0 {
+		return false
+	}
+	current := FindCondition(status.Conditions, v1.PodReady)
+	if current == nil {
+		return false
+	}
+	containers := containersReady(pod, listsOf(status), status.Phase)
+	want := readyGiven(pod, &containers, status.Conditions)
+	return current.Status != want.Status || current.Message != want.Message
+}
+
+// TerminalCondition returns the form that Ready or ContainersReady takes in a terminal
+// phase: False, because the pod completed or failed (C7).
+func TerminalCondition(pod *v1.Pod, t v1.PodConditionType, phase v1.PodPhase) v1.PodCondition {
+	return generatedFalse(pod, t, terminalReason(phase), "")
+}
+
+// terminalReason is empty for a phase that is not terminal.
+func terminalReason(phase v1.PodPhase) string {
+	switch phase {
+	case v1.PodSucceeded:
+		return ReasonPodCompleted
+	case v1.PodFailed:
+		return ReasonPodFailed
+	}
+	return ""
+}
+
+func containersReady(pod *v1.Pod, statuses statusLists, phase v1.PodPhase) v1.PodCondition {
+	if statuses.isNil() {
+		return generatedFalse(pod, v1.ContainersReady, ReasonUnknownContainerStatuses, "")
+	}
+	if phase == v1.PodFailed {
+		return TerminalCondition(pod, v1.ContainersReady, phase)
+	}
+	unknown, unready := notReady(pod, statuses)
+	if phase == v1.PodSucceeded && len(unknown) == 0 {
+		return TerminalCondition(pod, v1.ContainersReady, phase)
+	}
+	if len(unknown)+len(unready) > 0 {
+		return generatedFalse(pod, v1.ContainersReady, ReasonContainersNotReady, lists("unknown", unknown, "unready", unready))
+	}
+	return generated(pod, v1.ContainersReady, v1.ConditionTrue)
+}
+
+// notReady names the sidecars and regular containers, in spec order, that have no status or
+// an unready one. It allocates nothing when all are ready.
+func notReady(pod *v1.Pod, statuses statusLists) (unknown, unready []string) {
+	look := func(name string) {
+		switch s := statuses.named(name); {
+		case s == nil:
+			unknown = append(unknown, name)
+		case !s.Ready:
+			unready = append(unready, name)
+		}
+	}
+	for i := range pod.Spec.InitContainers {
+		if c := &pod.Spec.InitContainers[i]; IsSidecar(c) {
+			look(c.Name)
+		}
+	}
+	for i := range pod.Spec.Containers {
+		look(pod.Spec.Containers[i].Name)
+	}
+	return unknown, unready
+}
+
+// lists writes one or two lists of names as the kubelet words them.
+func lists(what1 string, names1 []string, what2 string, names2 []string) string {
+	var parts []string
+	if len(names1) > 0 {
+		parts = append(parts, "containers with "+what1+" status: ["+strings.Join(names1, " ")+"]")
+	}
+	if len(names2) > 0 {
+		parts = append(parts, "containers with "+what2+" status: ["+strings.Join(names2, " ")+"]")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// readyGiven derives Ready from ContainersReady and the readiness gates.
+func readyGiven(pod *v1.Pod, containers *v1.PodCondition, conditions []v1.PodCondition) v1.PodCondition {
+	if containers.Status != v1.ConditionTrue {
+		c := *containers
+		c.Type = v1.PodReady
+		return c
+	}
+	if message := unmetGates(pod, conditions); message != "" {
+		return generatedFalse(pod, v1.PodReady, ReasonReadinessGatesNotReady, message)
+	}
+	return generated(pod, v1.PodReady, v1.ConditionTrue)
+}
+
+// unmetGates describes each readiness gate without a condition that is True, "" if there is none.
+func unmetGates(pod *v1.Pod, conditions []v1.PodCondition) string {
+	var unmet []string
+	for _, gate := range pod.Spec.ReadinessGates {
+		switch c := FindCondition(conditions, gate.ConditionType); {
+		case c == nil:
+			unmet = append(unmet, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
+		case c.Status != v1.ConditionTrue:
+			unmet = append(unmet, fmt.Sprintf(`the status of pod readiness gate %q is not "True", but %s`, gate.ConditionType, c.Status))
+		}
+	}
+	return strings.Join(unmet, ", ")
+}

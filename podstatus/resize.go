@@ -1,0 +1,120 @@
+package podstatus
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// IsZero reports whether no resize is pending or in progress.
+func (r ResizeConditions) IsZero() bool { return r.Pending == nil && r.InProgress == nil }
+
+// SetPending says that a resize waits. Any reason but Infeasible becomes Deferred; message
+// and generation are replaced, and the transition time moves only with the reason. It
+// reports whether reason or generation are new: a new message alone is not worth an event (Z1).
+func (r ResizeConditions) SetPending(reason, message string, generation int64, now time.Time) (ResizeConditions, bool) {
+	if reason != v1.PodReasonInfeasible {
+		reason = v1.PodReasonDeferred
+	}
+	old := r.Pending
+	r.Pending = resizeCondition(v1.PodResizePending, old, reason, message, generation, now)
+	return r, old == nil || old.Reason != reason || old.ObservedGeneration != generation
+}
+
+// SetInProgress says that a resize is being carried out. A condition that exists keeps its
+// generation until it is cleared, and an empty reason and message keep the old ones. It
+// returns the generation in force, and whether anything but times changed (Z2).
+func (r ResizeConditions) SetInProgress(reason, message string, generation int64, now time.Time) (ResizeConditions, int64, bool) {
+	old := r.InProgress
+	if old != nil {
+		generation = old.ObservedGeneration
+		if reason == "" && message == "" {
+			reason, message = old.Reason, old.Message
+		}
+	}
+	r.InProgress = resizeCondition(v1.PodResizeInProgress, old, reason, message, generation, now)
+	return r, generation, old == nil || old.Reason != reason || old.Message != message
+}
+
+// ClearPending says that no resize waits, and reports whether one did (Z3).
+func (r ResizeConditions) ClearPending() (ResizeConditions, bool) {
+	existed := r.Pending != nil
+	r.Pending = nil
+	return r, existed
+}
+
+// ClearInProgress says that no resize is being carried out. It returns the generation of the
+// one that was, and whether there was one (Z3).
+func (r ResizeConditions) ClearInProgress() (ResizeConditions, int64, bool) {
+	if r.InProgress == nil {
+		return r, 0, false
+	}
+	generation := r.InProgress.ObservedGeneration
+	r.InProgress = nil
+	return r, generation, true
+}
+
+// List returns copies of the conditions that are set: Pending, then InProgress (Z4, Z7).
+func (r ResizeConditions) List() []v1.PodCondition {
+	var list []v1.PodCondition
+	if r.Pending != nil {
+		list = append(list, *r.Pending)
+	}
+	if r.InProgress != nil {
+		list = append(list, *r.InProgress)
+	}
+	return list
+}
+
+// ResizeConditionsOf reads the two conditions out of a status that was reported before, for
+// instance by an earlier run of the node. Times are kept, so that a restart does not make a
+// resize look younger than it is; the kubelet starts them anew (Z5). Only conditions that
+// are True count: absence is the one way to say "not so" (Z4).
+func ResizeConditionsOf(conditions []v1.PodCondition) ResizeConditions {
+	var r ResizeConditions
+	for i := range conditions {
+		c := conditions[i]
+		if c.Status != v1.ConditionTrue {
+			continue
+		}
+		switch c.Type {
+		case v1.PodResizePending:
+			r.Pending = &c
+		case v1.PodResizeInProgress:
+			r.InProgress = &c
+		}
+	}
+	return r
+}
+
+// ResizeStatusOf returns the older, single-word form of the conditions, "" if none is set.
+// A pending resize speaks of the newer wish and so comes first. The oldest of the words,
+// Proposed, has left the API.
+func ResizeStatusOf(r ResizeConditions) v1.PodResizeStatus {
+	switch {
+	case r.Pending != nil && r.Pending.Reason == v1.PodReasonInfeasible:
+		return v1.PodResizeStatusInfeasible
+	case r.Pending != nil:
+		return v1.PodResizeStatusDeferred
+	case r.InProgress != nil:
+		return v1.PodResizeStatusInProgress
+	}
+	return ""
+}
+
+// resizeCondition returns a new condition; old is left as it is, since others may hold it (Z7).
+func resizeCondition(t v1.PodConditionType, old *v1.PodCondition, reason, message string, generation int64, now time.Time) *v1.PodCondition {
+	c := &v1.PodCondition{
+		Type:               t,
+		Status:             v1.ConditionTrue,
+		Reason:             reason,
+		Message:            message,
+		ObservedGeneration: generation,
+		LastProbeTime:      wholeSeconds(now),
+		LastTransitionTime: wholeSeconds(now),
+	}
+	if old != nil && old.Reason == reason {
+		c.LastTransitionTime = old.LastTransitionTime
+	}
+	return c
+}
