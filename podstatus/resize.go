@@ -90,6 +90,8 @@ func ResizeConditionsOf(conditions []v1.PodCondition) ResizeConditions {
 // ResizeStatusOf returns the older, single-word form of the conditions, "" if none is set.
 // A pending resize speaks of the newer wish and so comes first. The oldest of the words,
 // Proposed, has left the API.
+//
+//lint:ignore SA1019 the deprecated form is what this function is for
 func ResizeStatusOf(r ResizeConditions) v1.PodResizeStatus {
 	switch {
 	case r.Pending != nil && r.Pending.Reason == v1.PodReasonInfeasible:
