@@ -1,0 +1,121 @@
+package podstatus
+
+import (
+	"cmp"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Merge returns what the API should hold when the cached status is written over the API's:
+// the cached status, with everything that is not the node's taken from the API.
+//
+//   - Foreign conditions come from the API, owned ones from the cache; an owned condition
+//     that the cache lacks goes away (X1, X3). The claim statuses are the API's (X4).
+//   - A terminal phase is withheld while a container of the pod could still run, and with
+//     it the DisruptionTarget that explains it (X2, X5).
+//   - A terminal phase in the API is final, and a terminal pod is never ready (X6, X7).
+//   - A transition time never runs backwards against the API's (#119514).
+//   - Where the cache has no QoS class or observed generation, the API's stay: the API
+//     server refuses to clear them, and asking again and again would never end.
+//
+// CouldRun is the caller's answer for the pod as the node knows it, never for a mirror's
+// UID (X9). Pod is asked only for its generation. The result may share memory with api and
+// cached; neither is written to (X8).
+func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time) v1.PodStatus {
+	becomesTerminal := !IsTerminal(api.Phase) && IsTerminal(cached.Phase)
+	withheld := becomesTerminal && couldRun
+
+	merged := *cached
+	merged.ResourceClaimStatuses = api.ResourceClaimStatuses
+	merged.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
+	merged.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
+	merged.QOSClass = cmp.Or(cached.QOSClass, api.QOSClass)
+	merged.ObservedGeneration = cmp.Or(cached.ObservedGeneration, api.ObservedGeneration)
+	if withheld || phaseIsFinal(api, cached) {
+		merged.Phase, merged.Reason, merged.Message = api.Phase, api.Reason, api.Message
+	}
+
+	m := conditionMerge{api: api, now: now}
+	m.add(cached.Conditions, becomesTerminal && !withheld)
+	if IsTerminal(merged.Phase) {
+		m.unready(pod, merged.Phase)
+	}
+	merged.Conditions = m.result
+	return merged
+}
+
+// conditionMerge builds a list of conditions over those of the API.
+type conditionMerge struct {
+	api    *v1.PodStatus
+	now    time.Time
+	result []v1.PodCondition
+}
+
+// add takes what is not owned from the API and then the owned conditions from the cache, of
+// two with one type the last (E7). A cached DisruptionTarget says why the pod became
+// terminal; it is news only in the write that says so (X2).
+func (m *conditionMerge) add(cached []v1.PodCondition, becomesTerminal bool) {
+	m.result = make([]v1.PodCondition, 0, len(m.api.Conditions)+len(cached))
+	for _, c := range m.api.Conditions {
+		if !IsOwned(c.Type) {
+			m.result = append(m.result, c)
+		}
+	}
+	for i, c := range cached {
+		switch {
+		case !isLastOfType(cached, i):
+		case IsOwned(c.Type):
+			m.set(c)
+		case becomesTerminal: // shared
+			c.LastTransitionTime = TransitionTime(m.api, &c, m.now)
+			m.set(c)
+		}
+	}
+}
+
+// unready makes Ready and ContainersReady say that the pod is over, if either is still
+// true: it may take the node a while to notice (X6, #108594).
+func (m *conditionMerge) unready(pod *v1.Pod, phase v1.PodPhase) {
+	if !m.isTrue(v1.PodReady) && !m.isTrue(v1.ContainersReady) {
+		return
+	}
+	for _, t := range [...]v1.PodConditionType{v1.ContainersReady, v1.PodReady} {
+		c := TerminalCondition(pod, t, phase)
+		if current := lastOfType(m.result, t); current != nil && current.Status == c.Status {
+			c.LastTransitionTime = current.LastTransitionTime
+		} else {
+			c.LastTransitionTime = TransitionTime(m.api, &c, m.now)
+		}
+		m.set(c)
+	}
+}
+
+func (m *conditionMerge) isTrue(t v1.PodConditionType) bool {
+	c := lastOfType(m.result, t)
+	return c != nil && c.Status == v1.ConditionTrue
+}
+
+// set puts a condition in the place of the one of its type, or at the end, with a time in
+// whole seconds that is not before the API's.
+func (m *conditionMerge) set(c v1.PodCondition) {
+	truncate(&c.LastTransitionTime)
+	if api := lastOfType(m.api.Conditions, c.Type); api != nil {
+		c.LastTransitionTime = later(api.LastTransitionTime, c.LastTransitionTime)
+		c.ObservedGeneration = cmp.Or(c.ObservedGeneration, api.ObservedGeneration)
+	}
+	if current := lastOfType(m.result, c.Type); current != nil {
+		*current = c
+		return
+	}
+	m.result = append(m.result, c)
+}
+
+// later returns the later of two times, the first one if they are the same instant.
+func later(a, b metav1.Time) metav1.Time {
+	if b.After(a.Time) {
+		return b
+	}
+	return a
+}
