@@ -1,0 +1,302 @@
+package journal
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/apimachinery/pkg/util/uuid"
+)
+
+// The files of a journal at PATH besides PATH itself.
+const (
+	copySuffix      = ".good"
+	lockSuffix      = ".lock"
+	temporarySuffix = ".tmp"
+	asideSuffix     = ".corrupt-"
+)
+
+// Options of a durable journal.
+type Options struct {
+	// NodeName is the node whose journal it is; required.
+	NodeName string
+	// Logger gets a line about each opening, damage and failed copy; nil is silent.
+	Logger *slog.Logger
+	// LockTimeout is how long to wait for another process to let go; 0 is one second.
+	LockTimeout time.Duration
+	// CopyEvery is after how many commits the verified copy is renewed. 0 chooses: every
+	// 64 commits, or as many as there are records if that is more, so that the copy costs
+	// a commit the same however many pods there are.
+	CopyEvery int
+}
+
+// environment is what tests replace.
+type environment struct {
+	disk    disk
+	formats formats
+	now     func() time.Time
+}
+
+// Durable is a journal on disk.
+type Durable struct {
+	methods
+	path     string
+	options  Options
+	logger   *slog.Logger
+	env      environment
+	lock     *lock
+	recovery Recovery
+
+	queue *queue
+
+	// The rest belongs to whoever leads (see queue).
+	store     store
+	next      *tables            // published, and what the commit under way adds
+	onDisk    image              // what the last successful commit left
+	sum       digest             // of onDisk.records
+	sequence  uint64             // of the last attempt, successful or not
+	suspect   map[recordKey]bool // touched by failed attempts: disk and onDisk may differ
+	sinceCopy int                // commits
+	fault     error              // set for good once the store cannot be used
+
+	statsMu sync.Mutex // guards stats
+	stats   Stats
+}
+
+// Stats are counts since the journal was opened.
+type Stats struct {
+	// Writes were acknowledged, in Commits.
+	Writes, Commits uint64
+	// FailedWrites were not acknowledged.
+	FailedWrites uint64
+	// Copies were made of the state; FailedCopies were tried and are made up for later.
+	Copies, FailedCopies uint64
+	// Sequence is the number of the newest commit, over all openings.
+	Sequence uint64
+	// Records and Bytes are the size of the journal.
+	Records int
+	Bytes   int64
+}
+
+// Open opens the journal at path or makes a new one. The directory must exist. Recovery
+// tells what was found. The caller must Close it.
+func Open(path string, options Options) (*Durable, error) {
+	return open(path, options, environment{disk: osDisk{}, formats: currentFormats(), now: time.Now})
+}
+
+func open(path string, options Options, env environment) (*Durable, error) {
+	if options.NodeName == "" {
+		return nil, fmt.Errorf("journal: open %s: %w: the node name is empty", path, ErrInvalid)
+	}
+	if options.LockTimeout == 0 {
+		options.LockTimeout = time.Second
+	}
+	logger := options.Logger
+	if logger == nil {
+		logger = slog.New(slog.DiscardHandler)
+	}
+	lock, err := takeLock(path+lockSuffix, options.LockTimeout)
+	if err != nil {
+		return nil, openError(path, err)
+	}
+	d := &Durable{path: path, options: options, logger: logger, env: env, lock: lock,
+		queue: newQueue(), suspect: map[recordKey]bool{}}
+	d.submit = d.write
+	if err := d.start(); err != nil {
+		return nil, openError(path, errors.Join(err, lock.release()))
+	}
+	return d, nil
+}
+
+// start reads, decides, repairs, and makes the commit that marks the journal as open.
+func (d *Durable) start() error {
+	decision, err := d.inspect()
+	if err != nil {
+		return err
+	}
+	d.next, err = decision.image.tables()
+	if err != nil {
+		return err
+	}
+	d.recovery = decision.recovery
+	d.adopt(decision.image)
+	if err := d.repair(decision); err != nil {
+		return err
+	}
+	if d.store, err = openBolt(d.path); err != nil {
+		return err
+	}
+	if err := d.begin(); err != nil {
+		return errors.Join(err, d.store.close())
+	}
+	d.published = d.next.clone()
+	d.report()
+	return nil
+}
+
+func (d *Durable) inspect() (decision, error) {
+	database, err := d.find(d.path)
+	if err != nil {
+		return decision{}, err
+	}
+	backup, err := d.find(d.path + copySuffix)
+	if err != nil {
+		return decision{}, err
+	}
+	return decide(database, backup, d.env.formats, d.options.NodeName)
+}
+
+// find reads a file. A disk that cannot read it back makes it a damaged one.
+func (d *Durable) find(path string) (found, error) {
+	data, err := d.env.disk.readFile(path)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return found{}, nil
+	case errors.Is(err, syscall.EIO):
+		return found{exists: true, damage: damaged("%v", err)}, nil
+	case err != nil:
+		return found{}, err
+	}
+	return found{exists: true, data: data}, nil
+}
+
+// adopt makes the image the state that the next commit builds on.
+func (d *Durable) adopt(img image) {
+	d.onDisk = image{root: img.root, records: make(map[recordKey][]byte, len(img.records))}
+	for k, record := range img.records {
+		d.onDisk.records[k] = bytes.Clone(record) // lets go of the file it is a part of
+	}
+	d.sum = d.onDisk.sum()
+	d.onDisk.root.Format = d.env.formats.current
+	d.onDisk.root.Node = d.options.NodeName
+	if d.onDisk.root.ID == "" {
+		d.onDisk.root.ID = string(uuid.NewUUID())
+	}
+	d.onDisk.describe()
+	// Above all that was ever seen, so that an older file can never look newer.
+	d.sequence = max(img.root.Sequence, d.recovery.Seen)
+}
+
+// repair moves damaged files aside and writes the database anew where the decision says so.
+func (d *Durable) repair(decision decision) error {
+	stamp := d.env.now().UTC().Format("20060102T150405.000Z")
+	aside := func(path string) error {
+		kept := path + asideSuffix + stamp
+		d.logger.Error("journal file is damaged, moving it aside", "file", path, "kept", kept, "node", d.options.NodeName,
+			"recovery", d.recovery.String())
+		d.recovery.MovedAside = append(d.recovery.MovedAside, kept)
+		return d.env.disk.rename(path, kept)
+	}
+	if decision.copyAside {
+		if err := aside(d.path + copySuffix); err != nil {
+			return err
+		}
+	}
+	if !decision.rebuild {
+		return nil
+	}
+	temporary := d.path + temporarySuffix
+	if err := buildBolt(temporary, d.onDisk); err != nil {
+		return errors.Join(err, discard(d.env.disk, temporary))
+	}
+	// An upgraded database is replaced in one step; a damaged one is worth keeping.
+	if decision.databaseAside && decision.recovery.UpgradedFrom == 0 {
+		if err := aside(d.path); err != nil {
+			return err
+		}
+	}
+	return install(d.env.disk, temporary, d.path)
+}
+
+// begin marks the journal as open and renews the copy, before any write is taken.
+func (d *Durable) begin() error {
+	opened := d.onDisk.root
+	opened.Opened, opened.Clean = d.env.now(), false
+	if err := d.commit(opened, nil); err != nil {
+		return err
+	}
+	return d.renewCopy()
+}
+
+func (d *Durable) report() {
+	level := slog.LevelInfo
+	if d.recovery.MayHaveLost {
+		level = slog.LevelError
+	} else if len(d.recovery.Damage) > 0 {
+		level = slog.LevelWarn
+	}
+	d.logger.Log(context.Background(), level, "journal opened", "node", d.options.NodeName, "file", d.path,
+		"records", len(d.onDisk.records), "recovery", d.recovery.String())
+}
+
+// Recovery tells what Open found and did.
+func (d *Durable) Recovery() Recovery { return d.recovery }
+
+// Stats returns the counts. It looks at the file to see its size.
+func (d *Durable) Stats() Stats {
+	d.statsMu.Lock()
+	stats := d.stats
+	d.statsMu.Unlock()
+	if info, err := os.Stat(d.path); err == nil {
+		stats.Bytes = info.Size()
+	}
+	return stats
+}
+
+func (d *Durable) count(change func(*Stats)) {
+	d.statsMu.Lock()
+	defer d.statsMu.Unlock()
+	change(&d.stats)
+}
+
+// Close makes the commit that marks the journal as closed, renews the copy and lets other
+// processes in. Writes that wait are served first.
+func (d *Durable) Close() error {
+	if !d.queue.close() {
+		return nil
+	}
+	d.queue.lead()
+	defer d.queue.follow()
+	d.serve(d.queue.take())
+	err := d.end()
+	if err = errors.Join(err, d.store.close(), d.lock.release()); err != nil {
+		return fmt.Errorf("journal: close %s: %w", d.path, err)
+	}
+	return nil
+}
+
+func (d *Durable) end() error {
+	if d.fault != nil {
+		return d.fault
+	}
+	closed := d.onDisk.root
+	closed.Clean, closed.Closed = true, d.env.now()
+	if err := d.commit(closed, nil); err != nil {
+		return err
+	}
+	return d.renewCopy()
+}
+
+func (d *Durable) renewCopy() error {
+	d.sinceCopy = 0
+	err := replaceFile(d.env.disk, d.path+copySuffix, encodeCopy(d.onDisk))
+	d.count(func(s *Stats) {
+		if err != nil {
+			s.FailedCopies++
+		} else {
+			s.Copies++
+		}
+	})
+	if err != nil {
+		return fmt.Errorf("copy to %s: %w", filepath.Base(d.path)+copySuffix, err)
+	}
+	return nil
+}

@@ -1,0 +1,83 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// openError says in one line what keeps the journal closed and what to do about it.
+func openError(path string, err error) error {
+	sentinel, advice := diagnose(path, err)
+	switch {
+	case sentinel == nil:
+		return fmt.Errorf("journal: open %s: %w", path, err)
+	case errors.Is(err, sentinel):
+		return fmt.Errorf("journal: open %s: %w; %s", path, err, advice)
+	default:
+		return fmt.Errorf("journal: open %s: %w: %w; %s", path, sentinel, err, advice)
+	}
+}
+
+// writeError says that a write was not acknowledged, and why.
+func writeError(path string, err error) error {
+	sentinel, advice := diagnose(path, err)
+	if sentinel == nil {
+		return fmt.Errorf("journal: %w: %s: %w", ErrWrite, path, err)
+	}
+	return fmt.Errorf("journal: %w: %s: %w: %w; %s", ErrWrite, path, sentinel, err, advice)
+}
+
+// diagnose finds the sentinel for an error and the advice that goes with it.
+func diagnose(path string, err error) (sentinel error, advice string) {
+	dir := filepath.Dir(path)
+	switch {
+	case errors.Is(err, ErrNewerFormat):
+		return ErrNewerFormat, "run the statusd that wrote it or a newer one, or move " + path + "* away to start empty"
+	case errors.Is(err, ErrOtherNode):
+		return ErrOtherNode, "correct the node name, or move " + path + "* away to start empty"
+	case errors.Is(err, ErrInUse):
+		return ErrInUse, "stop the other process, or give this one another journal"
+	case errors.Is(err, errFault):
+		return ErrDamaged, "restart the process: opening repairs the journal from memory's last copy"
+	case errors.Is(err, ErrDamaged):
+		return ErrDamaged, "move " + path + "* away to start empty, and report the message"
+	case outOfSpace(err):
+		return ErrNoSpace, "free space, raise the quota or file size limit of " + dir + ", then try again"
+	case errors.Is(err, syscall.EROFS):
+		return ErrReadOnly, "mount the filesystem of " + dir + " writable, or put the journal elsewhere"
+	case errors.Is(err, fs.ErrPermission):
+		if file, ok := existing(err); ok {
+			return ErrPermission, fmt.Sprintf("make %s readable and writable for uid %d", file, os.Geteuid())
+		}
+		return ErrReadOnly, fmt.Sprintf("make the directory %s writable for uid %d, or put the journal elsewhere", dir, os.Geteuid())
+	case errors.Is(err, fs.ErrNotExist):
+		return fs.ErrNotExist, "create the directory " + dir + ", or correct the path"
+	}
+	return nil, ""
+}
+
+// outOfSpace also looks at the text, since bbolt does not wrap the error of growing a file.
+func outOfSpace(err error) bool {
+	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
+		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
+			return true
+		}
+	}
+	return false
+}
+
+// existing returns the file that a permission is missing for, if the error is about a file
+// that is there; if it is not, the directory does not let it be made.
+func existing(err error) (string, bool) {
+	pathErr, ok := errors.AsType[*fs.PathError](err)
+	if !ok {
+		return "", false
+	}
+	_, statErr := os.Lstat(pathErr.Path)
+	return pathErr.Path, statErr == nil
+}

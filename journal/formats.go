@@ -1,0 +1,36 @@
+package journal
+
+import "fmt"
+
+// currentFormat is the format that this code writes. Version 1 is the first.
+const currentFormat = 1
+
+// formats knows how to bring the records of older formats up to the current one.
+type formats struct {
+	current int
+	// upgrades maps a format to the step that makes the next one of it.
+	upgrades map[int]func(image) (image, error)
+}
+
+func currentFormats() formats {
+	return formats{current: currentFormat}
+}
+
+// upgrade returns the image in the current format. The caller writes it to a new file, so
+// that the old one stays whole until the new one is complete.
+func (f formats) upgrade(img image) (image, error) {
+	for img.root.Format < f.current {
+		step, ok := f.upgrades[img.root.Format]
+		if !ok {
+			return image{}, fmt.Errorf("no upgrade from format %d", img.root.Format)
+		}
+		next, err := step(img)
+		if err != nil {
+			return image{}, fmt.Errorf("upgrade from format %d: %w", img.root.Format, err)
+		}
+		next.root.Format = img.root.Format + 1
+		next.describe()
+		img = next
+	}
+	return img, nil
+}

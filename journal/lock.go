@@ -1,0 +1,62 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// lockPoll is how often a lock that another process holds is tried.
+const lockPoll = 20 * time.Millisecond
+
+// lock keeps other processes away from the journal. It is a file of its own, since the
+// journal's files are replaced while it is held. The kernel drops it with the process.
+type lock struct{ file *os.File }
+
+func takeLock(path string, patience time.Duration) (*lock, error) {
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	deadline := time.Now().Add(patience)
+	for {
+		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
+			break
+		}
+		time.Sleep(lockPoll)
+	}
+	if errors.Is(err, syscall.EWOULDBLOCK) {
+		err = fmt.Errorf("%w%s", ErrInUse, holder(path))
+	}
+	if err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	l := &lock{f}
+	if err := l.sign(); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return l, nil
+}
+
+// sign writes the process ID, for the message that the next one gets.
+func (l *lock) sign() error {
+	if err := l.file.Truncate(0); err != nil {
+		return err
+	}
+	_, err := l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	return err
+}
+
+func holder(path string) string {
+	pid, err := os.ReadFile(path)
+	if err != nil || len(pid) == 0 {
+		return ""
+	}
+	return " (pid " + strings.TrimSpace(string(pid)) + ")"
+}
+
+func (l *lock) release() error { return l.file.Close() }

@@ -1,0 +1,213 @@
+package journal
+
+import (
+	"fmt"
+	"maps"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// maxKey bounds UIDs, container names and container IDs; real ones are far shorter.
+const maxKey = 1024
+
+// methods are the reads and writes that Memory and Durable share. They differ in submit.
+type methods struct {
+	mu        sync.RWMutex // guards published
+	published *tables      // what readers see: acknowledged, or about to be
+	// submit runs the write and publishes it, or returns an error and changes nothing.
+	submit func(write func(*edit)) error
+}
+
+func (m *methods) GetContainerResourceAllocation(podUID types.UID, container string) (v1.ResourceRequirements, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	resources, ok := m.published.allocations[podUID].Containers[container]
+	return *resources.DeepCopy(), ok
+}
+
+func (m *methods) GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	allocation, ok := m.published.allocations[podUID]
+	return copyAllocation(allocation), ok
+}
+
+func (m *methods) GetPodResourceAllocation() map[types.UID]podstatus.Allocation {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return copyTable(m.published.allocations, copyAllocation)
+}
+
+func (m *methods) GetPodResizeStatus(podUID types.UID) (v1.PodResizeStatus, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	status, ok := m.published.resizeStatuses[podUID]
+	return status, ok
+}
+
+func (m *methods) GetResizeStatus() map[types.UID]v1.PodResizeStatus {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return maps.Clone(m.published.resizeStatuses)
+}
+
+func (m *methods) ResizeConditions(podUID types.UID) (podstatus.ResizeConditions, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	conditions, ok := m.published.resizeConditions[podUID]
+	return copyConditions(conditions), ok
+}
+
+func (m *methods) AllResizeConditions() map[types.UID]podstatus.ResizeConditions {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return copyTable(m.published.resizeConditions, copyConditions)
+}
+
+func (m *methods) Finals() map[types.UID]podstatus.Final {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	return copyTable(m.published.finals, copyFinal)
+}
+
+func (m *methods) Termination(containerID string) (v1.ContainerStateTerminated, bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	ended, ok := m.published.terminations[containerID]
+	return *ended.state.DeepCopy(), ok
+}
+
+func (m *methods) SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error {
+	if err := checkKeys(string(podUID), container); err != nil {
+		return err
+	}
+	resources = *resources.DeepCopy()
+	return m.submit(func(e *edit) { e.setContainer(podUID, container, resources) })
+}
+
+func (m *methods) SetPodAllocation(podUID types.UID, allocation podstatus.Allocation) error {
+	if err := checkKeys(string(podUID)); err != nil {
+		return err
+	}
+	allocation = copyAllocation(allocation)
+	return m.submit(func(e *edit) { e.set(allocations, string(podUID), allocation) })
+}
+
+func (m *methods) SetPodResourceAllocation(all map[types.UID]podstatus.Allocation) error {
+	if err := checkPods(all); err != nil {
+		return err
+	}
+	all = copyTable(all, copyAllocation)
+	return m.submit(func(e *edit) { e.setAllAllocations(all) })
+}
+
+func (m *methods) SetPodResizeStatus(podUID types.UID, status v1.PodResizeStatus) error {
+	if err := checkKeys(string(podUID)); err != nil {
+		return err
+	}
+	return m.submit(func(e *edit) { e.setResizeStatus(podUID, status) })
+}
+
+func (m *methods) SetResizeStatus(all map[types.UID]v1.PodResizeStatus) error {
+	if err := checkPods(all); err != nil {
+		return err
+	}
+	all = maps.Clone(all)
+	return m.submit(func(e *edit) { e.setAllResizeStatuses(all) })
+}
+
+func (m *methods) Delete(podUID types.UID, container string) error {
+	if container == "" {
+		return m.submit(func(e *edit) { e.deleteAllocation(podUID) })
+	}
+	return m.submit(func(e *edit) { e.deleteContainer(podUID, container) })
+}
+
+func (m *methods) ClearState() error {
+	return m.submit(func(e *edit) {
+		e.setAllAllocations(nil)
+		e.setAllResizeStatuses(nil)
+	})
+}
+
+func (m *methods) SetResizeConditions(podUID types.UID, conditions podstatus.ResizeConditions) error {
+	if err := checkKeys(string(podUID)); err != nil {
+		return err
+	}
+	conditions = copyConditions(conditions)
+	return m.submit(func(e *edit) { e.setConditions(podUID, conditions) })
+}
+
+func (m *methods) SetFinal(podUID types.UID, final podstatus.Final) error {
+	if err := checkKeys(string(podUID)); err != nil {
+		return err
+	}
+	final = copyFinal(final)
+	return m.submit(func(e *edit) { e.set(finals, string(podUID), final) })
+}
+
+func (m *methods) DeleteFinal(podUID types.UID) error {
+	return m.submit(func(e *edit) { e.drop(finals, string(podUID)) })
+}
+
+func (m *methods) RecordTermination(podUID types.UID, containerID string, state v1.ContainerStateTerminated) error {
+	if err := checkKeys(string(podUID), containerID); err != nil {
+		return err
+	}
+	ended := termination{pod: podUID, state: *state.DeepCopy()}
+	return m.submit(func(e *edit) { e.set(terminations, containerID, ended) })
+}
+
+func (m *methods) DeleteTerminations(podUID types.UID) error {
+	return m.submit(func(e *edit) { e.deleteTerminations(podUID) })
+}
+
+func (m *methods) RemovePod(podUID types.UID) error {
+	return m.submit(func(e *edit) { e.removePod(podUID) })
+}
+
+func (m *methods) RetainPods(keep func(podUID types.UID) bool) (removed int, err error) {
+	m.mu.RLock()
+	pods := m.published.pods()
+	m.mu.RUnlock()
+	// keep belongs to the caller and may call back: no lock is held, and a pod that is
+	// added meanwhile is not in the list and stays.
+	maps.DeleteFunc(pods, func(uid types.UID, _ struct{}) bool { return keep(uid) })
+	if len(pods) == 0 {
+		return 0, nil
+	}
+	err = m.submit(func(e *edit) {
+		for uid := range pods {
+			e.removePod(uid)
+		}
+	})
+	if err != nil {
+		return 0, err
+	}
+	return len(pods), nil
+}
+
+func checkKeys(keys ...string) error {
+	for _, key := range keys {
+		if key == "" {
+			return fmt.Errorf("journal: %w: a pod UID, container name or container ID is empty", ErrInvalid)
+		}
+		if len(key) > maxKey {
+			return fmt.Errorf("journal: %w: the key %.40q... has %d bytes, the limit is %d", ErrInvalid, key, len(key), maxKey)
+		}
+	}
+	return nil
+}
+
+func checkPods[V any](table map[types.UID]V) error {
+	for uid := range table {
+		if err := checkKeys(string(uid)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
