@@ -73,20 +73,7 @@ func withReadiness(pod *v1.Pod, cached, next *v1.PodStatus, now time.Time) []v1.
 	ready := readyGiven(pod, &containers, next.Conditions)
 	containers.LastTransitionTime = TransitionTime(cached, &containers, now)
 	ready.LastTransitionTime = TransitionTime(cached, &ready, now)
-
-	conditions := exactCopy(next.Conditions)
-	conditions = setCondition(conditions, &ready)
-	conditions = setCondition(conditions, &containers)
-	return conditions[:len(conditions):len(conditions)]
-}
-
-// setCondition writes into conditions, which the caller must own.
-func setCondition(conditions []v1.PodCondition, c *v1.PodCondition) []v1.PodCondition {
-	if at := FindCondition(conditions, c.Type); at != nil {
-		*at = *c
-		return conditions
-	}
-	return append(conditions, *c)
+	return withConditions(next.Conditions, &ready, &containers)
 }
 
 // place is where a container's status stands in a pod status.
@@ -129,12 +116,4 @@ func (p place) own(status *v1.PodStatus) *v1.ContainerStatus {
 		status.ContainerStatuses = exactCopy(status.ContainerStatuses)
 	}
 	return p.of(status)
-}
-
-// exactCopy copies a slice without spare capacity: an append to a shared result must never
-// write into memory that another holder appends to as well.
-func exactCopy[T any](s []T) []T {
-	c := make([]T, len(s))
-	copy(c, s)
-	return c
 }

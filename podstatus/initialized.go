@@ -51,11 +51,7 @@ func anyRegularStarted(pod *v1.Pod, statuses []v1.ContainerStatus) bool {
 
 // wasInitialized keeps a pod initialised while all its containers restart in place (C12).
 func wasInitialized(old *v1.PodStatus) bool {
-	if old == nil {
-		return false
-	}
-	c := FindCondition(old.Conditions, v1.PodInitialized)
-	return c != nil && c.Status == v1.ConditionTrue
+	return old != nil && isTrue(old.Conditions, v1.PodInitialized)
 }
 
 func isStarted(status *v1.ContainerStatus) bool { return status.Started != nil && *status.Started }

@@ -105,6 +105,10 @@ func TestProperty_TerminateEndsOnceAndForAll(t *testing.T) {
 		if again.Phase != ended.Phase {
 			t.Fatalf("ended again: phase %s, was %s", again.Phase, ended.Phase)
 		}
+		ready := podstatus.FindCondition(ended.Conditions, v1.PodReady)
+		if podstatus.IsTerminal(ended.Phase) && ready != nil && ready.Status == v1.ConditionTrue {
+			t.Fatalf("phase %s with %s", ended.Phase, describe(*ready))
+		}
 		for _, c := range allOf(&ended) {
 			if c.State.Running != nil {
 				t.Fatalf("%s still runs in %s", c.Name, describeStates(allOf(&ended)))

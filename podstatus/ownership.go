@@ -33,3 +33,9 @@ func FindCondition(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodC
 	}
 	return nil
 }
+
+// isTrue reports whether the condition exists and is True.
+func isTrue(conditions []v1.PodCondition, t v1.PodConditionType) bool {
+	c := FindCondition(conditions, t)
+	return c != nil && c.Status == v1.ConditionTrue
+}

@@ -67,8 +67,9 @@ func asksForRestartOfAll(container *v1.Container, exitCode int32) bool {
 	return rule != nil && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers
 }
 
-// couldRestartAll reports whether any exit of any container could restart the whole pod (T2).
-func couldRestartAll(pod *v1.Pod) bool {
+// CouldRestartAll reports whether any exit of any container could restart the whole pod (T2).
+// Only such pods carry the AllContainersRestarting condition.
+func CouldRestartAll(pod *v1.Pod) bool {
 	return anyRestartsAll(pod.Spec.InitContainers) || anyRestartsAll(pod.Spec.Containers)
 }
 

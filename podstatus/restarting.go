@@ -7,7 +7,8 @@ import v1 "k8s.io/api/core/v1"
 // containers any more (C14). Held are the containers that the runtime still knows, running
 // or ended; old is what was reported before, and may be nil.
 //
-// Unlike the other conditions it carries no generation, as the kubelet's carries none.
+// It belongs to pods for which [CouldRestartAll] holds. Unlike the other conditions it
+// carries no generation, as the kubelet's carries none.
 func AllContainersRestarting(pod *v1.Pod, old *v1.PodStatus, held []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
 	switch {
@@ -26,7 +27,7 @@ func AllContainersRestarting(pod *v1.Pod, old *v1.PodStatus, held []v1.Container
 func restartOfAllAsked(pod *v1.Pod, old *v1.PodStatus, held []v1.ContainerStatus) bool {
 	var reported statusLists
 	if old != nil {
-		if c := FindCondition(old.Conditions, v1.AllContainersRestarting); c != nil && c.Status == v1.ConditionTrue {
+		if isTrue(old.Conditions, v1.AllContainersRestarting) {
 			return true
 		}
 		reported = listsOf(old)

@@ -18,8 +18,9 @@ const (
 // It starts from the cached status, or from the pod's own if cached is nil (K1). A container
 // whose end is not in the status gets the one that observed knows for its ID (observed may be
 // nil), and failing that exit code 137 with reason ContainerStatusUnknown (K2, K4). Last
-// terminations are kept (K8). The phase becomes terminal, except for a static pod (K6).
-// Conditions and generation are left as they are (K7); Merge gives Ready its terminal form.
+// terminations are kept (K8). The phase becomes terminal, except for a static pod (K6), and
+// Ready and ContainersReady take the form that belongs to it; their transition times are left
+// to Next. The generation stays as it is (K7).
 //
 // Neither input is written: the result has its own copy of the lists that change.
 func Terminate(pod *v1.Pod, cached *v1.PodStatus, observed func(containerID string) (v1.ContainerStateTerminated, bool)) v1.PodStatus {
@@ -43,7 +44,22 @@ func Terminate(pod *v1.Pod, cached *v1.PodStatus, observed func(containerID stri
 			next.Phase = finalPhase(pod, &next)
 		}
 	}
+	if IsTerminal(next.Phase) {
+		next.Conditions = unready(pod, next.Conditions, next.Phase)
+	}
 	return next
+}
+
+// unready returns conditions in which a pod of a terminal phase is not ready. The kubelet
+// sees to that only when it writes to the API (X6), so that its own readers can meet a failed
+// pod that is ready. Conditions that say so already are returned themselves.
+func unready(pod *v1.Pod, conditions []v1.PodCondition, phase v1.PodPhase) []v1.PodCondition {
+	if !isTrue(conditions, v1.PodReady) && !isTrue(conditions, v1.ContainersReady) {
+		return conditions
+	}
+	ready := TerminalCondition(pod, v1.PodReady, phase)
+	containers := TerminalCondition(pod, v1.ContainersReady, phase)
+	return withConditions(conditions, &ready, &containers)
 }
 
 // finalPhase is Succeeded if the containers say so and Failed otherwise. It is asked only

@@ -174,11 +174,37 @@ func TestK6_ThePhaseBecomesTerminalExceptForStaticPods(t *testing.T) {
 	}
 }
 
-func TestK7_GenerationAndConditionsAreLeft(t *testing.T) {
+func TestK7_TheGenerationIsLeft(t *testing.T) {
+	pod := parsePod(t, flipPod)
 	cached := runningStatus(t, "Ready=True")
-	got := podstatus.Terminate(parsePod(t, flipPod), cached, nil)
-	if got.ObservedGeneration != cached.ObservedGeneration || describe(got.Conditions[0]) != "Ready=True" {
-		t.Errorf("got generation %d and %s, want both as cached", got.ObservedGeneration, describe(got.Conditions[0]))
+	if got := podstatus.Terminate(pod, cached, nil).ObservedGeneration; got != cached.ObservedGeneration {
+		t.Errorf("got generation %d, want %d as cached", got, cached.ObservedGeneration)
+	}
+}
+
+func TestTerminate_AnEndedPodIsNotReady(t *testing.T) {
+	for _, row := range []struct {
+		story, pod, conditions string
+		phase                  v1.PodPhase
+		want                   []string
+	}{
+		{"both were true", flipPod, "PodScheduled=True Ready=True ContainersReady=True", v1.PodRunning,
+			[]string{"PodScheduled=True", "Ready=False (PodFailed) gen=2", "ContainersReady=False (PodFailed) gen=2"}},
+		{"succeeded before", flipPod, "ContainersReady=True", v1.PodSucceeded,
+			[]string{"ContainersReady=False (PodCompleted) gen=2", "Ready=False (PodCompleted) gen=2"}},
+		{"said so already", flipPod, "Ready=False ContainersReady=False", v1.PodRunning, []string{"Ready=False", "ContainersReady=False"}},
+		{"no word of readiness", flipPod, "PodScheduled=True", v1.PodRunning, []string{"PodScheduled=True"}},
+		{"a static pod keeps its phase and its readiness", flipPod + " source=file", "Ready=True", v1.PodRunning, []string{"Ready=True"}},
+	} {
+		cached := runningStatus(t, row.conditions)
+		cached.Phase = row.phase
+		var got []string
+		for _, c := range podstatus.Terminate(parsePod(t, row.pod), cached, nil).Conditions {
+			got = append(got, describe(c))
+		}
+		if !slices.Equal(got, row.want) {
+			t.Errorf("%s: got %q, want %q", row.story, got, row.want)
+		}
 	}
 }
 

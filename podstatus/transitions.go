@@ -32,7 +32,7 @@ func (e *TransitionError) Error() string {
 // all others (T2). Containers are matched by name; one that disappears breaks no rule, and
 // ephemeral containers are not looked at (T8). Phases are not checked here: see Merge (T10).
 func CheckTransitions(pod *v1.Pod, old, incoming *v1.PodStatus) error {
-	if pod.Spec.RestartPolicy == v1.RestartPolicyAlways || couldRestartAll(pod) {
+	if pod.Spec.RestartPolicy == v1.RestartPolicyAlways || CouldRestartAll(pod) {
 		return nil
 	}
 	if err := checkList(pod, pod.Spec.Containers, old.ContainerStatuses, incoming.ContainerStatuses); err != nil {

@@ -1,0 +1,211 @@
+package podstatus_test
+
+import (
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// TestStories plays testdata/*.txt: each file is one life of a pod, told as a node would
+// report it. Rewrite what they print with: go test ./podstatus -run Stories -rewrite.
+//
+// The commands, in the words of words_test.go; at=HH:MM:SS moves the clock:
+//
+//	pod                       a new pod, from the words below
+//	spec                      the same pod, from other words
+//	report [terminal] [no-sandbox]
+//	                          what the runtime shows: lines "init: …", "app: …", and
+//	                          "also: …" for conditions that are given; the rest follows
+//	probe id=ID ready=BOOL    a readiness probe changed its mind
+//	probe id=ID started=BOOL  the same for a startup probe
+//	resize                    one of: pending REASON GEN, in-progress GEN, error GEN MESSAGE, done, granted
+//	terminate [seen=(ID,CODE)]  the pod has ended; SEEN is an end somebody observed
+//	deletable [finished]      may the pod be deleted from the API?
+func TestStories(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("stories in testdata: found %d, error %v; want at least one", len(files), err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			s := &story{now: noon}
+			datadriven.RunTest(t, file, s.play)
+		})
+	}
+}
+
+// story is the memory of a node about one pod.
+type story struct {
+	now    time.Time
+	pod    *v1.Pod
+	cached *v1.PodStatus // nil until the first report
+	resize podstatus.ResizeConditions
+}
+
+func (s *story) play(t *testing.T, d *datadriven.TestData) string {
+	if d.HasArg("at") {
+		var clock string
+		d.ScanArgs(t, "at", &clock)
+		at, err := time.Parse(time.TimeOnly, clock)
+		if err != nil {
+			d.Fatalf(t, "time: %v", err)
+		}
+		s.now = noon.Truncate(24 * time.Hour).Add(at.Sub(at.Truncate(24 * time.Hour)))
+	}
+	switch d.Cmd {
+	case "pod":
+		*s = story{now: s.now, pod: parsePod(t, d.Input)}
+		return ""
+	case "spec":
+		s.pod = parsePod(t, d.Input)
+		return ""
+	case "report":
+		return s.report(t, d)
+	case "probe":
+		return s.probe(t, d)
+	case "resize":
+		return s.playResize(t, d)
+	case "terminate":
+		return s.terminate(t, d)
+	case "deletable":
+		apiPod := s.pod.DeepCopy()
+		apiPod.Status = *s.cached
+		return fmt.Sprintln(podstatus.Deletable(apiPod, d.HasArg("finished")))
+	}
+	d.Fatalf(t, "command %q is not known", d.Cmd)
+	return ""
+}
+
+// report generates the status as a node does: states first, then phase, then conditions.
+func (s *story) report(t *testing.T, d *datadriven.TestData) string {
+	old := s.old()
+	next := &v1.PodStatus{}
+	var also []v1.PodCondition
+	for line := range strings.Lines(d.Input) {
+		key, words, _ := strings.Cut(strings.TrimSpace(line), ":")
+		switch key {
+		case "init":
+			next.InitContainerStatuses = parseStatuses(t, words)
+		case "app":
+			next.ContainerStatuses = parseStatuses(t, words)
+		case "also":
+			also = parseConditions(words)
+		default:
+			d.Fatalf(t, "line %q is not known", line)
+		}
+	}
+	all := allOf(next)
+	next.Phase = podstatus.Phase(s.pod, all, d.HasArg("terminal"), podstatus.HasInitialized(s.pod, old))
+	next.Conditions = slices.Concat(also, s.resize.List(), []v1.PodCondition{
+		podstatus.ReadyToStartContainers(s.pod, d.HasArg("no-sandbox")),
+		podstatus.Initialized(s.pod, old, all, next.Phase),
+		podstatus.Ready(s.pod, also, all, next.Phase),
+		podstatus.ContainersReady(s.pod, all, next.Phase),
+	})
+	if podstatus.CouldRestartAll(s.pod) {
+		held := slices.DeleteFunc(slices.Clone(all), func(c v1.ContainerStatus) bool { return c.State.Waiting != nil })
+		next.Conditions = append(next.Conditions, podstatus.AllContainersRestarting(s.pod, old, held, next.Phase))
+	}
+	return s.store(old, next)
+}
+
+func (s *story) probe(t *testing.T, d *datadriven.TestData) string {
+	var id string
+	var value bool
+	d.ScanArgs(t, "id", &id)
+	apply := podstatus.WithContainerReady
+	if !d.MaybeScanArgs(t, "ready", &value) {
+		d.ScanArgs(t, "started", &value)
+		apply = podstatus.WithContainerStarted
+	}
+	next, flip := apply(s.pod, s.cached, id, value, s.now)
+	if flip != podstatus.Flipped {
+		return fmt.Sprintln(flip)
+	}
+	return s.store(s.cached, &next)
+}
+
+func (s *story) playResize(t *testing.T, d *datadriven.TestData) string {
+	words := strings.Fields(d.Input)
+	var changed bool
+	generation := int64(0)
+	switch words[0] {
+	case "pending":
+		s.resize, changed = s.resize.SetPending(words[1], "", int64(parseInt(t, words[2])), s.now)
+	case "in-progress":
+		s.resize, generation, changed = s.resize.SetInProgress("", "", int64(parseInt(t, words[1])), s.now)
+	case "error":
+		s.resize, generation, changed = s.resize.SetInProgress(v1.PodReasonError, strings.Join(words[2:], " "), int64(parseInt(t, words[1])), s.now)
+	case "granted":
+		s.resize, changed = s.resize.ClearPending()
+	case "done":
+		s.resize, generation, changed = s.resize.ClearInProgress()
+	default:
+		d.Fatalf(t, "resize step %q is not known", words[0])
+	}
+	var b strings.Builder
+	fmt.Fprintf(&b, "changed %t, generation %d, older form %q\n", changed, generation, podstatus.ResizeStatusOf(s.resize))
+	writeConditions(&b, s.resize.List())
+	return b.String()
+}
+
+func (s *story) terminate(t *testing.T, d *datadriven.TestData) string {
+	seen := map[string]int32{}
+	if d.HasArg("seen") {
+		var id, code string
+		d.ScanArgs(t, "seen", &id, &code)
+		seen[id] = int32(parseInt(t, code))
+	}
+	old := s.old()
+	next := podstatus.Terminate(s.pod, s.cached, observing(seen))
+	return s.store(old, &next)
+}
+
+// old is what the API shows before the node has said anything: nothing.
+func (s *story) old() *v1.PodStatus {
+	if s.cached == nil {
+		return &v1.PodStatus{}
+	}
+	return s.cached
+}
+
+// store checks and keeps a status, and prints it.
+func (s *story) store(old, next *v1.PodStatus) string {
+	if err := podstatus.CheckTransitions(s.pod, old, next); err != nil {
+		return "refused: " + err.Error() + "\n"
+	}
+	next.Conditions = slices.Clone(next.Conditions)
+	for i := range next.Conditions {
+		if c := &next.Conditions[i]; podstatus.HasTransitionTime(c.Type) {
+			c.LastTransitionTime = podstatus.TransitionTime(old, c, s.now)
+		}
+	}
+	s.cached = next
+	var b strings.Builder
+	for _, c := range podstatus.NewlyTerminated(old, next) {
+		fmt.Fprintf(&b, "ended: %s %s, exit code %d %s\n", c.Kind, c.Name, c.ExitCode, c.Reason)
+	}
+	fmt.Fprintf(&b, "%s: %s\n", next.Phase, describeStates(allOf(next)))
+	writeConditions(&b, next.Conditions)
+	return b.String()
+}
+
+// writeConditions prints one condition a line, with the time since when it is so.
+func writeConditions(b *strings.Builder, conditions []v1.PodCondition) {
+	for _, c := range conditions {
+		since := ""
+		if c.LastTransitionTime != (metav1.Time{}) {
+			since = "  since " + c.LastTransitionTime.UTC().Format(time.TimeOnly)
+		}
+		fmt.Fprintf(b, "  %s%s\n", describe(c), since)
+	}
+}
