@@ -28,3 +28,9 @@ type ResizeConditions struct {
 	Pending    *v1.PodCondition
 	InProgress *v1.PodCondition
 }
+
+// ResizeStatus tells how a resize stands in the one word that was used before there were
+// conditions for it. Kubernetes calls the type deprecated; node agents still store it.
+//
+//lint:ignore SA1019 this is the one place that names the deprecated type
+type ResizeStatus = v1.PodResizeStatus

@@ -1,0 +1,161 @@
+package pods
+
+import (
+	"slices"
+	"strings"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Table holds the pods of a node. The zero value is not usable; call [New].
+type Table struct {
+	// mu guards all four maps, which always change together.
+	mu           sync.RWMutex
+	podsByUID    map[types.UID]*v1.Pod
+	podsByName   map[types.NamespacedName]*v1.Pod
+	mirrorsByUID map[types.UID]*v1.Pod
+	mirrorByName map[types.NamespacedName]*v1.Pod
+}
+
+// New returns an empty table.
+func New() *Table {
+	t := &Table{}
+	t.reset(0)
+	return t
+}
+
+func (t *Table) reset(size int) {
+	t.podsByUID = make(map[types.UID]*v1.Pod, size)
+	t.podsByName = make(map[types.NamespacedName]*v1.Pod, size)
+	t.mirrorsByUID = make(map[types.UID]*v1.Pod)
+	t.mirrorByName = make(map[types.NamespacedName]*v1.Pod)
+}
+
+func nameOf(pod *v1.Pod) types.NamespacedName {
+	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
+}
+
+// Set adds the pod or replaces the pod of the same UID. A pod of another UID under the
+// same name loses the name to the newcomer but stays reachable by its UID until it is
+// removed, as a pod that still terminates must.
+func (t *Table) Set(pod *v1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.set(pod)
+}
+
+func (t *Table) set(pod *v1.Pod) {
+	if podstatus.IsMirror(pod) {
+		t.mirrorsByUID[pod.UID] = pod
+		t.mirrorByName[nameOf(pod)] = pod
+		return
+	}
+	t.podsByUID[pod.UID] = pod
+	t.podsByName[nameOf(pod)] = pod
+}
+
+// Remove forgets the pod of this UID. Another pod that has taken its name keeps it.
+func (t *Table) Remove(pod *v1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	byUID, byName := t.podsByUID, t.podsByName
+	if podstatus.IsMirror(pod) {
+		byUID, byName = t.mirrorsByUID, t.mirrorByName
+	}
+	delete(byUID, pod.UID)
+	if named := byName[nameOf(pod)]; named != nil && named.UID == pod.UID {
+		delete(byName, nameOf(pod))
+	}
+}
+
+// Replace makes the given pods the whole content of the table, at once for every reader.
+func (t *Table) Replace(all []*v1.Pod) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.reset(len(all))
+	for _, pod := range all {
+		t.set(pod)
+	}
+}
+
+// ByUID returns the pod of this UID; mirror pods are not found this way.
+func (t *Table) ByUID(uid types.UID) (*v1.Pod, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	pod, ok := t.podsByUID[uid]
+	return pod, ok
+}
+
+// ByName returns the pod of this name; mirror pods are not found this way.
+func (t *Table) ByName(namespace, name string) (*v1.Pod, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	pod, ok := t.podsByName[types.NamespacedName{Namespace: namespace, Name: name}]
+	return pod, ok
+}
+
+// MirrorOf returns the mirror of a static pod, if the API has one.
+func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	mirror, ok := t.mirrorByName[nameOf(pod)]
+	return mirror, ok
+}
+
+// PodOf returns the static pod that a mirror stands for.
+func (t *Table) PodOf(mirror *v1.Pod) (*v1.Pod, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	pod, ok := t.podsByName[nameOf(mirror)]
+	return pod, ok
+}
+
+// TranslateUID returns the UID under which this node knows a pod: that of the static pod
+// for the UID of a known mirror with a static pod, and the UID itself for anything else.
+func (t *Table) TranslateUID(uid types.UID) types.UID {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	mirror, ok := t.mirrorsByUID[uid]
+	if !ok {
+		return uid
+	}
+	if pod, ok := t.podsByName[nameOf(mirror)]; ok {
+		return pod.UID
+	}
+	return uid
+}
+
+// All returns the pods, mirrors not among them, ordered by namespace, name and UID.
+func (t *Table) All() []*v1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return sorted(t.podsByUID)
+}
+
+// Mirrors returns the mirror pods, ordered by namespace, name and UID.
+func (t *Table) Mirrors() []*v1.Pod {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	return sorted(t.mirrorsByUID)
+}
+
+func sorted(pods map[types.UID]*v1.Pod) []*v1.Pod {
+	list := make([]*v1.Pod, 0, len(pods))
+	for _, pod := range pods {
+		list = append(list, pod)
+	}
+	slices.SortFunc(list, func(a, b *v1.Pod) int {
+		if c := strings.Compare(a.Namespace, b.Namespace); c != 0 {
+			return c
+		}
+		if c := strings.Compare(a.Name, b.Name); c != 0 {
+			return c
+		}
+		return strings.Compare(string(a.UID), string(b.UID))
+	})
+	return list
+}

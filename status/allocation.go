@@ -1,0 +1,49 @@
+package status
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// SetPodAllocation stores the resources of the pod's spec as those set aside for it. They
+// are on disk when it returns; if they could not be written, what was stored before holds.
+func (m *Manager) SetPodAllocation(pod *v1.Pod) error {
+	if m.opts.Journal == nil {
+		return fmt.Errorf("allocation of pod %s/%s: %w", pod.Namespace, pod.Name, ErrNoJournal)
+	}
+	return m.journaled("store allocation", pod.UID, m.opts.Journal.SetPodAllocation(pod.UID, podstatus.AllocationOf(pod)))
+}
+
+// GetContainerResourceAllocation returns the resources set aside for a container.
+func (m *Manager) GetContainerResourceAllocation(uid types.UID, container string) (v1.ResourceRequirements, bool) {
+	if m.opts.Journal == nil {
+		return v1.ResourceRequirements{}, false
+	}
+	return m.opts.Journal.GetContainerResourceAllocation(m.opts.Pods.TranslateUID(uid), container)
+}
+
+// SetPodResizeStatus stores how a resize of the pod stands, in the form that was used
+// before there were conditions for it. An empty one removes it.
+func (m *Manager) SetPodResizeStatus(uid types.UID, status podstatus.ResizeStatus) error {
+	if m.opts.Journal == nil {
+		return fmt.Errorf("resize status of pod %s: %w", uid, ErrNoJournal)
+	}
+	return m.journaled("store resize status", uid, m.opts.Journal.SetPodResizeStatus(uid, status))
+}
+
+// GetPodResizeStatus returns what was stored by SetPodResizeStatus, or else what the
+// resize conditions say. It is empty if the pod is not being resized.
+func (m *Manager) GetPodResizeStatus(uid types.UID) podstatus.ResizeStatus {
+	if m.opts.Journal != nil {
+		if status, ok := m.opts.Journal.GetPodResizeStatus(uid); ok {
+			return status
+		}
+	}
+	m.resizes.mu.Lock()
+	defer m.resizes.mu.Unlock()
+	return podstatus.ResizeStatusOf(m.resizes.pods[uid])
+}

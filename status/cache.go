@@ -1,0 +1,158 @@
+package status
+
+import (
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// cache is what this node says of its pods, and how far the API server has heard it.
+//
+// A stored status is never changed, only replaced, so a pointer to it may be read
+// without the lock for as long as one likes.
+type cache struct {
+	standalone bool // nothing is ever sent
+	feed       *feed
+
+	// mu guards all fields below, and the order of what feed is told.
+	mu      sync.Mutex
+	entries map[types.UID]*entry
+	// unsent holds the pods with a change that the API server could take and has not.
+	unsent map[types.UID]*entry
+	// retired is the highest version that was ever removed. A pod starts above it, so
+	// that versions also grow across removal and re-adding, for one number in all.
+	retired uint64
+	// progress is closed, and made anew, when a pod leaves unsent.
+	progress chan struct{}
+}
+
+// entry is a pod in the cache.
+type entry struct {
+	snapshot
+	delivery
+}
+
+// snapshot is what reporters have said of a pod.
+type snapshot struct {
+	namespace string
+	name      string
+	static    bool
+	status    *v1.PodStatus // never changed
+	version   uint64        // grows by one with each stored change; 0: not in the cache
+	finished  bool
+}
+
+// final tells whether the pod has ended in this status, so that it must not be lost.
+func (s *snapshot) final() bool {
+	return s.finished || podstatus.IsTerminal(s.status.Phase)
+}
+
+func newCache(standalone bool, feed *feed) *cache {
+	return &cache{
+		standalone: standalone,
+		feed:       feed,
+		entries:    make(map[types.UID]*entry),
+		unsent:     make(map[types.UID]*entry),
+		progress:   make(chan struct{}),
+	}
+}
+
+// load returns a pod, with version 0 if it is not there.
+func (c *cache) load(uid types.UID) snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok {
+		return e.snapshot
+	}
+	return snapshot{}
+}
+
+// swap stores the next snapshot of a pod if the version it was computed from is still the
+// newest one, and sets the version of next. It also reports whether the pod was waiting
+// for something that this may be.
+func (c *cache) swap(uid types.UID, from uint64, next *snapshot, pod *v1.Pod, now time.Time) (ok, awaited bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := c.entries[uid]
+	switch {
+	case e == nil && from != 0, e != nil && e.version != from:
+		return false, false
+	case e == nil:
+		e = &entry{}
+		c.entries[uid] = e
+		next.version = c.retired + 1
+	default:
+		next.version = from + 1
+	}
+	e.snapshot = *next
+	c.markUnsent(uid, e, now)
+	c.feed.stored(uid, next, from == 0 && pod.DeletionTimestamp == nil)
+	return true, e.hold.local()
+}
+
+// restore puts back what an earlier process could not deliver.
+func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e := &entry{snapshot: snapshot{
+		namespace: final.Namespace,
+		name:      final.Name,
+		status:    final.Status.DeepCopy(),
+		version:   max(final.Version, 1),
+		finished:  final.Finished,
+	}}
+	c.entries[uid] = e
+	c.markUnsent(uid, e, now)
+}
+
+// remove forgets a pod. It reports whether the pod was there.
+func (c *cache) remove(uid types.UID) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	if !ok {
+		return false
+	}
+	delete(c.entries, uid)
+	c.clearUnsent(uid)
+	c.retired = max(c.retired, e.version)
+	c.feed.removed(uid, &e.snapshot)
+	return true
+}
+
+// unknown returns the cached pods that keep does not name.
+func (c *cache) unknown(keep func(types.UID) bool) []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var uids []types.UID
+	for uid := range c.entries {
+		if !keep(uid) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+func (c *cache) markUnsent(uid types.UID, e *entry, now time.Time) {
+	if c.standalone {
+		return
+	}
+	setDefault(&e.unsentSince, now)
+	setDefault(&e.unbuiltSince, now)
+	if e.hold.counts() {
+		c.unsent[uid] = e
+	}
+}
+
+func (c *cache) clearUnsent(uid types.UID) {
+	if _, ok := c.unsent[uid]; !ok {
+		return
+	}
+	delete(c.unsent, uid)
+	close(c.progress)
+	c.progress = make(chan struct{})
+}

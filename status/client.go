@@ -1,0 +1,85 @@
+package status
+
+import (
+	"context"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/scheme"
+	"k8s.io/client-go/rest"
+)
+
+// Client is what the manager asks of the API server. Errors are those of
+// k8s.io/apimachinery/pkg/api/errors. A method does not retry and does not wait for a
+// rate limit: the manager does both.
+type Client interface {
+	// List returns the pods bound to this node.
+	List(ctx context.Context) ([]v1.Pod, error)
+	Get(ctx context.Context, namespace, name string) (*v1.Pod, error)
+	// PatchStatus sends a strategic merge patch to the pod's status and returns the pod
+	// as it is then. The patch names the UID that the pod must have.
+	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
+	// Delete removes the pod at once if it has this UID.
+	Delete(ctx context.Context, namespace, name string, uid types.UID) error
+}
+
+// FieldManager is the name under which the API server records the manager's writes.
+const FieldManager = "statusd"
+
+// NewClient returns a Client for the pods of a node on top of a client-go REST client,
+// such as clientset.CoreV1().RESTClient(). Its rate limiter should be off
+// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS].
+func NewClient(core rest.Interface, nodeName string) Client {
+	return &restClient{core: core, nodeName: nodeName}
+}
+
+type restClient struct {
+	core     rest.Interface
+	nodeName string
+}
+
+func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
+	var list v1.PodList
+	// Resource version 0 lets the server answer from its cache.
+	options := &metav1.ListOptions{FieldSelector: "spec.nodeName=" + c.nodeName, ResourceVersion: "0"}
+	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
+		MaxRetries(0).Do(ctx).Into(&list)
+	if err != nil {
+		return nil, fmt.Errorf("list pods of node %s: %w", c.nodeName, err)
+	}
+	return list.Items, nil
+}
+
+func (c *restClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	pod := &v1.Pod{}
+	err := c.core.Get().Namespace(namespace).Resource("pods").Name(name).
+		MaxRetries(0).Do(ctx).Into(pod)
+	if err != nil {
+		return nil, fmt.Errorf("get pod: %w", err)
+	}
+	return pod, nil
+}
+
+func (c *restClient) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	pod := &v1.Pod{}
+	err := c.core.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
+		SubResource("status").VersionedParams(&metav1.PatchOptions{FieldManager: FieldManager}, scheme.ParameterCodec).
+		Body(patch).MaxRetries(0).Do(ctx).Into(pod)
+	if err != nil {
+		return nil, fmt.Errorf("patch pod status: %w", err)
+	}
+	return pod, nil
+}
+
+func (c *restClient) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
+	options := metav1.NewDeleteOptions(0)
+	options.Preconditions = metav1.NewUIDPreconditions(string(uid))
+	err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
+		Body(options).MaxRetries(0).Do(ctx).Error()
+	if err != nil {
+		return fmt.Errorf("delete pod: %w", err)
+	}
+	return nil
+}

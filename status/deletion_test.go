@@ -1,0 +1,198 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// gate is a Safety and a Reclaim that a test opens.
+type gate struct{ running, unreclaimed atomic.Bool }
+
+func (g *gate) CouldHaveRunningContainers(*v1.Pod) bool        { return g.running.Load() }
+func (g *gate) ResourcesReclaimed(*v1.Pod, *v1.PodStatus) bool { return !g.unreclaimed.Load() }
+
+func TestFinishedPodIsDeletedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever, deleting)
+		w.run()
+		w.set(pod, running(pod, false))
+		w.wantLog("still running", "PATCH ns/web")
+		w.set(pod, ended(pod, 0))
+		w.wantLog("ended, not finished: not deleted", "PATCH ns/web")
+		must(w.manager.TerminatePod(pod))
+		w.wantLog("finished", "DELETE ns/web")
+		if w.api.pod(pod) != nil {
+			t.Error("the pod is still in the API")
+		}
+		if _, ok := w.manager.GetPodStatus(pod.UID); ok {
+			t.Error("the pod is still in the cache")
+		}
+	})
+}
+
+func TestFinishedPodIsDeletedWhenItsDeletionIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever)
+		w.run()
+		w.set(pod, ended(pod, 0))
+		must(w.manager.TerminatePod(pod))
+		w.wantLog("finished, nobody wants it deleted", "PATCH ns/web")
+		doomed := w.api.pod(pod)
+		deleting(doomed)
+		w.api.put(doomed)
+		w.wantLog("the deletion is observed", "DELETE ns/web")
+	})
+}
+
+// Invariant 2: never terminal in the API while a container could run; never deleted then.
+func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.running.Store(true)
+		w := newWorld(t, func(o *Options) { o.Safety = g })
+		pod := w.create("web", restartNever, deleting)
+		w.run()
+		w.set(pod, ended(pod, 1))
+		must(w.manager.TerminatePod(pod))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.api.pod(pod).Status.Phase; podstatus.IsTerminal(got) {
+			t.Errorf("the API says %s while containers could run", got)
+		}
+		if got := w.api.count("PATCH"); got != 1 {
+			t.Errorf("%d patches in a minute of waiting, want the one with the rest of the status", got)
+		}
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason == "" {
+			t.Errorf("pending is %+v, want the pod and why it waits", pending)
+		}
+		g.running.Store(false)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if w.api.pod(pod) != nil {
+			t.Errorf("the pod is still in the API after its containers stopped: %v", w.api.log())
+		}
+	})
+}
+
+func TestWithoutSafetyAReportedRunningContainerWithholdsTheEnd(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever)
+		w.run()
+		evicted := running(pod, true)
+		evicted.Phase, evicted.Reason = v1.PodFailed, "Evicted"
+		w.set(pod, evicted)
+		synctest.Wait()
+		if got := w.api.pod(pod).Status.Phase; got != v1.PodPending {
+			t.Errorf("the API says %s while a container runs, want the phase withheld", got)
+		}
+		stopped := ended(pod, 137)
+		stopped.Reason = "Evicted"
+		w.set(pod, stopped)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if got := w.api.pod(pod).Status; got.Phase != v1.PodFailed || got.Reason != "Evicted" || isReady(&got) {
+			t.Errorf("the API says %s/%s, ready %v; want Failed/Evicted, not ready", got.Phase, got.Reason, isReady(&got))
+		}
+	})
+}
+
+func TestDeletionWaitsForReclaim(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.unreclaimed.Store(true)
+		w := newWorld(t, func(o *Options) { o.Reclaim = g })
+		pod := w.create("web", restartNever, deleting)
+		w.run()
+		w.set(pod, ended(pod, 0))
+		must(w.manager.TerminatePod(pod))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.api.count("DELETE"); got != 0 {
+			t.Errorf("%d deletes before the resources were reclaimed", got)
+		}
+		g.unreclaimed.Store(false)
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if w.api.pod(pod) != nil {
+			t.Error("the pod is still in the API after its resources were reclaimed")
+		}
+	})
+}
+
+func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever, deleting)
+		w.run()
+		failures := 3
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if s.verb == "DELETE" && failures > 0 {
+				failures--
+				return apierrors.NewInternalError(errors.New("boom"))
+			}
+			return nil
+		})
+		w.set(pod, ended(pod, 0))
+		must(w.manager.TerminatePod(pod))
+		time.Sleep(5 * time.Second)
+		w.wantLog("three failures and a success", "PATCH ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web")
+		w.wantNothingPending()
+	})
+}
+
+func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {
+	for name, answer := range map[string]error{
+		"gone":           apierrors.NewNotFound(podResource, "web"),
+		"someone else's": apierrors.NewConflict(podResource, "web", errors.New("UID differs")),
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				pod := w.create("web", restartNever, deleting)
+				w.run()
+				w.api.setScript(func(_ context.Context, s sent) error {
+					if s.verb == "DELETE" {
+						return answer
+					}
+					return nil
+				})
+				w.set(pod, ended(pod, 0))
+				must(w.manager.TerminatePod(pod))
+				time.Sleep(time.Minute)
+				w.wantLog("one delete is enough", "PATCH ns/web", "DELETE ns/web")
+				if _, ok := w.manager.GetPodStatus(pod.UID); ok {
+					t.Error("the pod is still in the cache")
+				}
+			})
+		})
+	}
+}
+
+func TestMirrorPodIsNeverDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static, mirror := w.createStatic("etcd")
+		w.run()
+		deleting(mirror)
+		w.api.put(mirror)
+		w.set(static, ended(static, 0))
+		must(w.manager.TerminatePod(static))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.api.count("DELETE"); got != 0 {
+			t.Errorf("%d deletes of a mirror pod, want none", got)
+		}
+	})
+}

@@ -1,0 +1,179 @@
+package status
+
+import (
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// delivery is how far the API server has heard of a pod. It is part of an entry and
+// guarded by the lock of the cache.
+type delivery struct {
+	// accepted is the newest version that the API server took for the object named by
+	// target: the pod itself, or the mirror of a static pod.
+	accepted uint64
+	target   types.UID
+	// base is the newest copy of the API's pod that writes have brought. The watch may
+	// know a newer one.
+	base *base
+	// settled is the copy of the API's pod that was last found to need nothing.
+	settled string
+
+	// unsentSince is when the first change after accepted was made, unbuiltSince when the
+	// first one after the newest request was built.
+	unsentSince  time.Time
+	unbuiltSince time.Time
+	hold         hold
+	attempts     int
+	lastErr      error
+	nextTry      time.Time
+	fight        fight
+}
+
+// pending tells whether there is a change that the API server has not taken.
+func (e *entry) pending() bool { return e.version > e.accepted }
+
+// retarget notes which object the pod is in the API. Another one than before has heard
+// nothing yet (M0c): it reports whether that is so.
+func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Time) bool {
+	if e.target == target {
+		return false
+	}
+	if !e.pending() {
+		e.unsentSince = now
+	}
+	e.target, e.accepted, e.base, e.settled = target, 0, nil, ""
+	c.release(uid, e, now)
+	return true
+}
+
+// release ends a wait for the pod to appear in the API. It tells whether there was one.
+func (c *cache) release(uid types.UID, e *entry, now time.Time) bool {
+	waited := !e.hold.counts()
+	if waited {
+		e.hold, e.attempts = holdNone, 0
+	}
+	if e.pending() {
+		c.markUnsent(uid, e, now)
+	}
+	return waited
+}
+
+// hold is why a pod with something to say is not being heard.
+type hold uint8
+
+const (
+	holdNone hold = iota
+	holdGone
+	holdNoMirror
+	holdWithheld
+	holdUnreclaimed
+	holdFight
+)
+
+// counts tells whether a pod held back for this reason is still owed a delivery: the API
+// server can do nothing with the status of a pod that it does not have.
+func (h hold) counts() bool { return h != holdGone && h != holdNoMirror }
+
+// local tells whether the pod waits for something on this node, which any report may be:
+// its wait is then over.
+func (h hold) local() bool { return h == holdWithheld || h == holdUnreclaimed || h == holdFight }
+
+func (h hold) String() string {
+	switch h {
+	case holdGone:
+		return "the API server does not have this pod"
+	case holdNoMirror:
+		return "the static pod has no mirror pod yet"
+	case holdWithheld:
+		return "the pod has ended, but containers may still be running"
+	case holdUnreclaimed:
+		return "the resources of the finished pod are not reclaimed yet"
+	case holdFight:
+		return "another writer keeps changing the status back"
+	default:
+		return ""
+	}
+}
+
+// accept records that the API server has taken a version. It returns the time of the
+// first change that it had not heard of, and how many changes went into the one request.
+func (c *cache) accept(uid, target types.UID, version uint64, answer *base) (since time.Time, changes uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	if !ok || e.target != target {
+		return time.Time{}, 0
+	}
+	e.base = newer(e.base, answer)
+	e.attempts, e.lastErr, e.nextTry, e.hold = 0, nil, time.Time{}, holdNone
+	if version > e.accepted {
+		since, changes = e.unsentSince, version-e.accepted
+		e.accepted = version
+	}
+	e.unsentSince = e.unbuiltSince
+	if e.pending() {
+		c.unsent[uid] = e
+	} else {
+		c.clearUnsent(uid)
+	}
+	return since, changes
+}
+
+// settle records that this copy of the API's pod needs nothing from us.
+func (c *cache) settle(uid types.UID, version uint64, at *base) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && e.version == version {
+		e.settled = at.resourceVersion
+	}
+}
+
+// failed records a try without success and returns how long to wait for the next one.
+func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	if !ok {
+		return 0
+	}
+	if e.hold != why {
+		e.attempts = 0 // a new obstacle starts its own schedule
+	}
+	e.attempts++
+	wait := schedule.wait(e.attempts)
+	e.lastErr, e.hold, e.nextTry = err, why, now.Add(wait)
+	if e.pending() && why.counts() {
+		c.unsent[uid] = e
+	} else if !why.counts() {
+		c.clearUnsent(uid)
+	}
+	return wait
+}
+
+// holdUntil records why a pod is not written before a certain time.
+func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok {
+		e.hold, e.nextTry = why, at
+	}
+}
+
+// keepBase records the API's pod after a write that did not say everything.
+func (c *cache) keepBase(uid, target types.UID, answer *base) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && e.target == target {
+		e.base = newer(e.base, answer)
+	}
+}
+
+// dropBase forgets a base that the API server has contradicted.
+func (c *cache) dropBase(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok {
+		e.base = nil
+	}
+}

@@ -1,0 +1,463 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func TestOneRequestAChange(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, false))
+		w.wantLog("the pod starts", "PATCH ns/web")
+		w.set(pod, running(pod, true))
+		w.wantLog("the pod becomes ready", "PATCH ns/web")
+		w.set(pod, running(pod, true))
+		w.wantLog("nothing changes")
+		if got := w.api.pod(pod).Status; !isReady(&got) || got.Phase != v1.PodRunning {
+			t.Errorf("the API says %+v", got)
+		}
+		w.wantNothingPending()
+		if got := w.counter("statusd_pod_status_changes_total"); got != 2 {
+			t.Errorf("%v changes counted, want 2", got)
+		}
+	})
+}
+
+func TestAlwaysReadReadsBeforeEachWrite(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.AlwaysRead = true })
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, false))
+		w.wantLog("the pod starts", "GET ns/web", "PATCH ns/web")
+	})
+}
+
+// Invariant 7, no impersonation.
+func TestNothingIsSentBeforeTheFirstLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		down := errors.New("connection refused")
+		w.api.setScript(func(_ context.Context, s sent) error { return down })
+		w.set(pod, running(pod, true))
+		w.run()
+		time.Sleep(time.Minute)
+		for _, s := range w.api.sent() {
+			if s.verb != "LIST" {
+				t.Errorf("%s was sent before the API's pods were looked at", s)
+			}
+		}
+		w.api.setScript(nil)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.api.count("PATCH"); got != 1 {
+			t.Errorf("%d patches after the API came back, want 1", got)
+		}
+	})
+}
+
+// S6: the newest status is taken when the request is built.
+func TestChangeWhileInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.api.latency = 100 * time.Millisecond
+		pod := w.create("web")
+		w.run()
+		time.Sleep(time.Second)
+		w.api.forgetLog()
+		w.set(pod, running(pod, false))
+		time.Sleep(50 * time.Millisecond)
+		for i := range 5 { // five changes while the first is in flight
+			status := running(pod, false)
+			status.Message = fmt.Sprint("step ", i)
+			w.set(pod, status)
+		}
+		time.Sleep(time.Second)
+		w.wantLog("five changes during a request", "PATCH ns/web", "PATCH ns/web")
+		if got := w.api.pod(pod).Status.Message; got != "step 4" {
+			t.Errorf("the API says %q, want the newest change", got)
+		}
+		if got := w.counter("statusd_pod_status_coalesced_changes_total"); got != 4 {
+			t.Errorf("%v changes coalesced, want 4", got)
+		}
+		if len(w.api.overlap) > 0 {
+			t.Errorf("two requests of one pod at once: %v", w.api.overlap)
+		}
+	})
+}
+
+func TestWithdrawalOvertakesABurst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Workers = 2 })
+		w.api.latency = 10 * time.Millisecond
+		serving := w.create("serving")
+		w.set(serving, running(serving, true))
+		w.run()
+		time.Sleep(time.Second)
+		w.api.forgetLog()
+		for i := range 100 {
+			pod := w.create(fmt.Sprint("starting-", i))
+			w.set(pod, running(pod, false))
+		}
+		time.Sleep(50 * time.Millisecond)
+		synctest.Wait()
+		before := len(w.api.log())
+		must(w.manager.SetContainerReadiness(serving.UID, "process://serving-uid", false))
+		time.Sleep(20 * time.Millisecond)
+		synctest.Wait()
+		log := w.api.log()
+		for i, line := range log[before:] {
+			if line == "PATCH ns/serving" {
+				if i > 2 {
+					t.Errorf("%d requests went before the withdrawal, want at most the 2 in flight", i)
+				}
+				return
+			}
+		}
+		t.Errorf("the withdrawal was not among the next requests: %v", log[before:])
+	})
+}
+
+func TestBudgetIsTakenBeforeTheChoice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 10, 1 })
+		serving := w.create("serving")
+		w.set(serving, running(serving, true))
+		w.run()
+		time.Sleep(time.Second)
+		w.api.forgetLog()
+		for i := range 20 {
+			pod := w.create(fmt.Sprint("starting-", i))
+			w.set(pod, running(pod, false))
+		}
+		synctest.Wait()
+		must(w.manager.SetContainerReadiness(serving.UID, "process://serving-uid", false))
+		time.Sleep(101 * time.Millisecond)
+		synctest.Wait()
+		if log := w.api.log(); len(log) != 2 || log[1] != "PATCH ns/serving" {
+			t.Errorf("requests are %v, want one starting pod and then the withdrawal with the next token", log)
+		}
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := w.api.count("PATCH"); got != 21 {
+			t.Errorf("%d patches in 2 s at 10 a second, want all 21", got)
+		}
+		if got := w.counter("statusd_pod_status_throttled_seconds_total"); got < 1.9 || got > 2.1 {
+			t.Errorf("throttled for %v s, want about 2", got)
+		}
+	})
+}
+
+// Invariant 6, no blocking: errors of one pod, and hanging requests of many.
+func TestFailingAndHangingPodsDelayNobody(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Workers = 4 })
+		var hanging []*v1.Pod
+		for i := range 40 {
+			hanging = append(hanging, w.create(fmt.Sprint("hanging-", i)))
+		}
+		failing, healthy := w.create("failing"), w.create("healthy")
+		w.run()
+		w.api.setScript(func(_ context.Context, s sent) error {
+			switch s.name {
+			case "ns/failing":
+				return apierrors.NewInternalError(errors.New("boom"))
+			case "ns/healthy", "":
+				return nil
+			default:
+				return errHang
+			}
+		})
+		for _, pod := range hanging {
+			w.set(pod, running(pod, true))
+		}
+		w.set(failing, running(failing, true))
+		synctest.Wait()
+		w.set(healthy, running(healthy, false))
+		time.Sleep(21 * time.Second) // 10 rounds of 4 slow requests at 2 s each
+		synctest.Wait()
+		if got := w.api.pod(healthy).Status.Phase; got != v1.PodRunning {
+			t.Errorf("the healthy pod is %s in the API, want Running although 40 others hang", got)
+		}
+		pending := w.manager.Pending()
+		if len(pending) != 41 {
+			t.Errorf("%d pods pending, want the 40 that hang and the one that fails", len(pending))
+		}
+		w.api.setScript(nil)
+		time.Sleep(2 * time.Minute)
+		synctest.Wait()
+		w.wantNothingPending()
+	})
+}
+
+func TestBackoffIsThePodsOwn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod, other := w.create("failing"), w.create("other")
+		w.run()
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if s.name == "ns/failing" {
+				return apierrors.NewInternalError(errors.New("boom"))
+			}
+			return nil
+		})
+		w.set(pod, running(pod, true))
+		for i := range 100 { // other pods' signals must not cause tries
+			status := running(other, true)
+			status.Message = fmt.Sprint(i)
+			w.set(other, status)
+			time.Sleep(100 * time.Millisecond)
+		}
+		synctest.Wait()
+		tries := 0
+		for _, s := range w.api.sent() {
+			if s.name == "ns/failing" {
+				tries++
+			}
+		}
+		if tries < 4 || tries > 8 { // 0, .25, .75, 1.75, 3.75, 7.75 s, with jitter
+			t.Errorf("%d tries in 10 s, want about 6", tries)
+		}
+		pending := w.manager.Pending()
+		if len(pending) != 1 || pending[0].Attempts != tries || pending[0].Err == nil || !pending[0].NextTry.After(time.Now()) {
+			t.Errorf("pending is %+v, want the failing pod with %d attempts, its error and its next try", pending, tries)
+		}
+		w.api.setScript(nil)
+		time.Sleep(30 * time.Second)
+		w.wantNothingPending()
+	})
+}
+
+func TestRetryAfterSlowsTheWholeEngineBackgroundFirst(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Workers = 1 })
+		a, b, c := w.create("a"), w.create("b"), w.create("c")
+		w.set(c, running(c, true))
+		w.run()
+		w.api.forgetLog()
+		begin := time.Now()
+		throttle := true
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if throttle {
+				throttle = false
+				return apierrors.NewTooManyRequests("busy", 5)
+			}
+			return nil
+		})
+		w.set(a, running(a, true))
+		synctest.Wait()
+		w.set(b, running(b, true))
+		drift(w, c)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		at := map[string]time.Duration{}
+		for _, s := range w.api.sent() {
+			at[s.name] = s.at.Sub(begin).Round(time.Second)
+		}
+		want := map[string]time.Duration{"ns/a": 5 * time.Second, "ns/b": 5 * time.Second, "ns/c": 10 * time.Second}
+		for name, d := range want {
+			if at[name] != d {
+				t.Errorf("%s was sent at %v, want %v", name, at[name], d)
+			}
+		}
+	})
+}
+
+// drift has a second writer change a pod's status in the API.
+func drift(w *world, pod *v1.Pod) {
+	changed := w.api.pod(pod)
+	changed.Status.Reason = "Drifted"
+	w.api.put(changed)
+}
+
+// #139020: another pod's signal must not cause a look for a pod that is gone.
+func TestNotFoundIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gone, other := w.create("gone"), w.create("other")
+		w.run()
+		w.api.remove("ns", "gone")
+		w.set(gone, running(gone, true))
+		w.wantLog("the pod is gone: look once", "PATCH ns/gone", "GET ns/gone")
+		for i := range 20 {
+			status := running(other, true)
+			status.Message = fmt.Sprint(i)
+			w.set(other, status)
+			status = running(gone, true)
+			status.Message = fmt.Sprint(i)
+			w.set(gone, status)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		for _, s := range w.api.sent() {
+			if s.name == "ns/gone" {
+				t.Errorf("%s %v after it was found gone", s, s.at)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.manager.Flush(ctx); err != nil {
+			t.Errorf("Flush waits for a pod that the API does not have: %v", err)
+		}
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason == "" {
+			t.Errorf("pending is %+v, want the gone pod with a reason", pending)
+		}
+		// It was there after all: the observation ends the wait.
+		w.api.forgetLog()
+		w.api.put(gone)
+		w.wantLog("the pod is seen again", "PATCH ns/gone")
+		w.wantNothingPending()
+	})
+}
+
+// Invariant 3, right pod.
+func TestRecreatedPodOfTheSameNameIsNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		old := w.create("web")
+		w.run()
+		w.api.watch = nil // the news has not reached this node
+		fresh := newPod("web", func(p *v1.Pod) { p.UID = "another-uid" })
+		w.api.put(fresh)
+		w.set(old, ended(old, 1))
+		must(w.manager.TerminatePod(old))
+		w.wantLog("the conflict is looked into once", "PATCH ns/web", "GET ns/web")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		got := w.api.pod(fresh)
+		if got == nil || got.UID != "another-uid" || got.Status.Phase != v1.PodPending {
+			t.Errorf("the new pod was touched: %+v", got)
+		}
+		if _, ok := w.manager.GetPodStatus(old.UID); !ok {
+			t.Error("the cached status was thrown away")
+		}
+	})
+}
+
+func TestConflictWithoutANewPodIsRetried(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		conflicts := 2
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if s.verb == "PATCH" && conflicts > 0 {
+				conflicts--
+				return apierrors.NewConflict(podResource, "web", errors.New("the object has been modified"))
+			}
+			return nil
+		})
+		w.set(pod, running(pod, true))
+		w.wantLog("conflict: look, write again, then back off", "PATCH ns/web", "GET ns/web", "PATCH ns/web")
+		time.Sleep(time.Second)
+		w.wantLog("and again later", "PATCH ns/web")
+		w.wantNothingPending()
+	})
+}
+
+// Invariant 5, nothing lost.
+func TestOutageConvergesWithoutANewEvent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var all []*v1.Pod
+		for i := range 50 {
+			all = append(all, w.create(fmt.Sprint("pod-", i)))
+		}
+		w.run()
+		w.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		for _, pod := range all {
+			w.set(pod, running(pod, true))
+		}
+		time.Sleep(10 * time.Minute)
+		w.api.setScript(nil)
+		time.Sleep(31 * time.Second) // the longest backoff
+		synctest.Wait()
+		for _, pod := range all {
+			if status := w.api.pod(pod).Status; !isReady(&status) {
+				t.Errorf("%s is not Ready in the API after the outage", pod.Name)
+			}
+		}
+		w.wantNothingPending()
+	})
+}
+
+func TestRequestTimeout(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.RequestTimeout = 5 * time.Second })
+		pod := w.create("web")
+		w.run()
+		w.api.setScript(func(context.Context, sent) error { return errHang })
+		w.set(pod, running(pod, true))
+		time.Sleep(5100 * time.Millisecond)
+		pending := w.manager.Pending()
+		if len(pending) != 1 || !errors.Is(pending[0].Err, context.DeadlineExceeded) {
+			t.Errorf("pending is %+v, want a timeout", pending)
+		}
+		w.api.setScript(nil)
+		time.Sleep(time.Second)
+		w.wantNothingPending()
+	})
+}
+
+func TestFlush(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.api.latency = time.Second
+		a, b := w.create("a"), w.create("b")
+		w.run()
+		time.Sleep(2 * time.Second)
+		w.set(a, running(a, true))
+		begin := time.Now()
+		if err := w.manager.Flush(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		if got := time.Since(begin); got != time.Second {
+			t.Errorf("Flush took %v, want the second that the request takes", got)
+		}
+		w.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		w.set(a, running(a, false))
+		w.set(b, running(b, true))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		defer cancel()
+		flushError, ok := errors.AsType[*FlushError](w.manager.Flush(ctx))
+		if !ok || len(flushError.Left) != 2 || flushError.Left[0].Name != "a" || !errors.Is(flushError, context.DeadlineExceeded) {
+			t.Errorf("Flush of what cannot be delivered returned %v, want both pods named", flushError)
+		}
+	})
+}
+
+// Invariant 10, clean exit: goleak in TestMain checks that nothing is left.
+func TestShutdownWithWorkQueuedAndInFlight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.Workers = 2 })
+		for i := range 10 {
+			w.create(fmt.Sprint("pod-", i))
+		}
+		w.run()
+		w.api.setScript(func(context.Context, sent) error { return errHang })
+		for i := range 10 {
+			pod, _ := w.table.ByUID(types.UID(fmt.Sprintf("pod-%d-uid", i)))
+			w.set(pod, running(pod, true))
+		}
+		time.Sleep(time.Second)
+		w.stop()
+		if got := len(w.manager.Pending()); got != 10 {
+			t.Errorf("%d pods are pending after the stop, want all 10", got)
+		}
+		if err := w.manager.Run(t.Context()); !errors.Is(err, ErrRunning) {
+			t.Errorf("a second Run returned %v, want ErrRunning", err)
+		}
+	})
+}

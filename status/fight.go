@@ -1,0 +1,110 @@
+package status
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// fight notices that a write keeps coming back changed: a webhook or a second writer
+// wants the status otherwise. It belongs to an entry.
+type fight struct {
+	// rounds counts the writes of one and the same version beyond the first.
+	rounds  int
+	version uint64
+	last    time.Time
+	// rival is the other writer, as far as the API's pod tells.
+	rival string
+}
+
+const (
+	// fightRounds is how many rewrites of one version in a row make a fight.
+	fightRounds = 3
+	// fightMemory is how long a round is held against a pod. It is longer than the
+	// longest pause between two rounds.
+	fightMemory = 10 * time.Minute
+)
+
+// wait is how long a rewrite of an unchanged status must be put off.
+func (f fight) wait(p *plan, now time.Time) time.Duration {
+	if f.version != p.version || f.rounds < fightRounds {
+		return 0
+	}
+	return f.last.Add(fightBackoff.wait(f.rounds - fightRounds + 1)).Sub(now)
+}
+
+// noteWrite counts a write, and says so when a fight begins or goes on.
+func (m *Manager) noteWrite(p *plan) {
+	now := time.Now()
+	m.cache.mu.Lock()
+	e, ok := m.cache.entries[p.uid]
+	if !ok {
+		m.cache.mu.Unlock()
+		return
+	}
+	f := &e.fight
+	rewrite := p.accepted >= p.version
+	switch {
+	case !rewrite, f.version != p.version, now.Sub(f.last) > fightMemory:
+		f.rounds, f.version = 0, p.version
+	}
+	if rewrite {
+		f.rounds++
+	}
+	f.last = now
+	fought := *f
+	m.cache.mu.Unlock()
+
+	if rewrite {
+		m.metrics.reconciles.WithLabelValues("rewritten").Inc()
+	}
+	if fought.rounds >= fightRounds {
+		m.metrics.fights.Inc()
+		m.opts.Logger.Warn("another writer keeps changing the pod status back; slowing down",
+			"pod", p.podName(), "uid", p.target, "version", p.version, "rounds", fought.rounds, "writer", fought.rival)
+	}
+}
+
+// rivalOf names who last wrote to a pod besides us.
+func rivalOf(pod *v1.Pod) string {
+	var name string
+	var when time.Time
+	for i := range pod.ManagedFields {
+		f := &pod.ManagedFields[i]
+		if f.Manager == FieldManager || f.Time == nil || f.Time.Time.Before(when) {
+			continue
+		}
+		name, when = f.Manager, f.Time.Time
+	}
+	if name == "" {
+		return "unknown"
+	}
+	return name
+}
+
+// Fight is a pod whose status somebody else keeps changing back.
+type Fight struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+	Rounds    int
+	Writer    string
+	Last      time.Time
+}
+
+// Fights returns the pods whose status another writer keeps changing back, by name.
+func (m *Manager) Fights() []Fight {
+	m.cache.mu.Lock()
+	defer m.cache.mu.Unlock()
+	var fights []Fight
+	for uid, e := range m.cache.entries {
+		if e.fight.rounds >= fightRounds && e.fight.version == e.version {
+			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
+				Rounds: e.fight.rounds, Writer: e.fight.rival, Last: e.fight.last})
+		}
+	}
+	slices.SortFunc(fights, func(a, b Fight) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
+	return fights
+}

@@ -1,0 +1,86 @@
+package status
+
+import (
+	"fmt"
+	"hash/maphash"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// finals keeps the journal's copy of final statuses in step with the cache: written
+// before a report returns, deleted once the API server has the status.
+type finals struct {
+	// locks, one for a share of the pods each, keep an older version of a pod from being
+	// written after a newer one. They are held while the disk is written.
+	locks [16]sync.Mutex
+}
+
+var finalsSeed = maphash.MakeSeed()
+
+func (f *finals) lock(uid types.UID) *sync.Mutex {
+	return &f.locks[maphash.String(finalsSeed, string(uid))%uint64(len(f.locks))]
+}
+
+// keepFinal writes the newest status of a pod to the journal if the pod has ended in it.
+func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
+	if m.opts.Journal == nil || !stored.final() {
+		return nil
+	}
+	lock := m.finals.lock(uid)
+	lock.Lock()
+	defer lock.Unlock()
+	newest := m.cache.load(uid)
+	if newest.version == 0 || !newest.final() {
+		return nil
+	}
+	return m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
+		Namespace: newest.namespace,
+		Name:      newest.name,
+		Version:   newest.version,
+		Finished:  newest.finished,
+		Status:    *newest.status,
+	}))
+}
+
+// forgetFinal deletes what the API server has accepted, unless there is something newer.
+func (m *Manager) forgetFinal(p *plan) {
+	if m.opts.Journal == nil {
+		return
+	}
+	lock := m.finals.lock(p.uid)
+	lock.Lock()
+	defer lock.Unlock()
+	if m.cache.load(p.uid).version != p.version {
+		return
+	}
+	m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid))
+	m.journaled("forget terminations", p.uid, m.opts.Journal.DeleteTerminations(p.uid))
+}
+
+// restoreFinals puts the final statuses of an earlier process back into the cache and
+// has them sent.
+func (m *Manager) restoreFinals() {
+	if m.opts.Journal == nil {
+		return
+	}
+	now := time.Now()
+	for uid, final := range m.opts.Journal.Finals() {
+		m.cache.restore(uid, final, now)
+		m.opts.Logger.Info("final status restored from the journal", "pod", final.Namespace+"/"+final.Name, "uid", uid, "version", final.Version)
+		m.engine.changed(note{uid: uid, urgency: withdrawal, at: now})
+	}
+}
+
+// journaled reports a write to the journal that failed: to the metrics, the log and the caller.
+func (m *Manager) journaled(what string, uid types.UID, err error) error {
+	if err == nil {
+		return nil
+	}
+	m.metrics.journalErrors.Inc()
+	m.opts.Logger.Error("journal write failed; statuses still flow, but would not survive a crash", "what", what, "uid", uid, "err", err)
+	return fmt.Errorf("status: %s of pod %s: %w", what, uid, err)
+}

@@ -1,0 +1,125 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Errors that a caller may want to tell apart.
+var (
+	// ErrUnknownPod: the table of pods does not have the pod.
+	ErrUnknownPod = errors.New("the pod is not known on this node")
+	// ErrNoStatus: no status of the pod has been reported yet.
+	ErrNoStatus = errors.New("the pod has no status yet")
+	// ErrUnknownContainer: the pod's status lists no container of this ID, for example
+	// because the container has been replaced by another one.
+	ErrUnknownContainer = errors.New("the pod has no container of this ID")
+	// ErrRunning: Run was called before.
+	ErrRunning = errors.New("status: Run may be called only once")
+	// ErrNoJournal: the manager was made without a journal.
+	ErrNoJournal = errors.New("status: there is no journal to store this in; set Options.Journal")
+)
+
+// Manager keeps the API server told of the pods of a node. See the package comment for
+// how it is used. All methods may be called from any goroutine.
+type Manager struct {
+	opts    Options
+	cache   *cache
+	resizes *resizes
+	finals  finals
+	engine  *engine
+	metrics *metrics
+	started atomic.Bool
+}
+
+// New returns a manager. It starts nothing, and sends nothing before [Manager.Run]. What
+// the journal holds of an earlier process is in the cache when New returns.
+func New(options Options) (*Manager, error) {
+	if err := options.Validate(); err != nil {
+		return nil, fmt.Errorf("status: options: %w", err)
+	}
+	options.setDefaults()
+	m := &Manager{
+		opts:    options,
+		cache:   newCache(options.Client == nil, newFeed()),
+		resizes: newResizes(options.Journal),
+	}
+	m.metrics = newMetrics(options.Registerer, m.cache)
+	m.engine = newEngine(engineConfig{
+		workers: options.Workers,
+		slow:    options.SlowRequest,
+		resync:  options.ResyncPeriod,
+		qps:     options.QPS,
+		burst:   options.Burst,
+		turn:    m.syncPod,
+		pass:    m.fullPass,
+		metrics: m.metrics,
+	})
+	m.restoreFinals()
+	return m, nil
+}
+
+// Run delivers statuses until the context ends, and returns once everything that it
+// started has stopped. What is not delivered by then stays in the cache, see
+// [Manager.Flush]. Nothing is sent before the API's pods have been looked at successfully.
+func (m *Manager) Run(ctx context.Context) error {
+	if !m.started.CompareAndSwap(false, true) {
+		return ErrRunning
+	}
+	if m.opts.Client == nil {
+		<-ctx.Done()
+		return nil
+	}
+	if !m.firstLook(ctx) {
+		return nil
+	}
+	m.engine.run(ctx)
+	return nil
+}
+
+// firstLook lists the node's pods, and goes on trying until that works or the context ends.
+func (m *Manager) firstLook(ctx context.Context) bool {
+	for attempt := 1; ; attempt++ {
+		pods, err := func() ([]v1.Pod, error) {
+			ctx, cancel := context.WithTimeout(ctx, m.opts.RequestTimeout)
+			defer cancel()
+			return m.opts.Client.List(ctx)
+		}()
+		m.metrics.requests.WithLabelValues("list", reasonOf(err)).Inc()
+		if err == nil {
+			for i := range pods {
+				m.ObservePod(&pods[i])
+			}
+			return true
+		}
+		wait := retryBackoff.wait(attempt)
+		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+			wait = max(wait, time.Duration(seconds)*time.Second)
+		}
+		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
+		select {
+		case <-ctx.Done():
+			return false
+		case <-time.After(wait):
+		}
+	}
+}
+
+// forget drops everything about a pod.
+func (m *Manager) forget(uid types.UID) {
+	if m.opts.Journal != nil {
+		m.journaled("remove pod", uid, m.opts.Journal.RemovePod(uid))
+	}
+	m.cache.remove(uid)
+	m.resizes.remove(uid)
+	if m.opts.StartupLatency != nil {
+		m.opts.StartupLatency.PodDeleted(uid)
+	}
+}

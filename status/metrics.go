@@ -1,0 +1,100 @@
+package status
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// metrics has names that an operator of kubelets recognises. Without a registerer it
+// counts for nobody.
+type metrics struct {
+	syncDuration  prometheus.Histogram
+	requests      *prometheus.CounterVec
+	retries       *prometheus.CounterVec
+	refused       *prometheus.CounterVec
+	reconciles    *prometheus.CounterVec
+	ended         *prometheus.CounterVec
+	changes       prometheus.Counter
+	coalesced     prometheus.Counter
+	noops         prometheus.Counter
+	fights        prometheus.Counter
+	throttled     prometheus.Counter
+	journalErrors prometheus.Counter
+}
+
+func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
+	counter := func(name, help string) prometheus.Counter {
+		return prometheus.NewCounter(prometheus.CounterOpts{Name: "statusd_" + name, Help: help})
+	}
+	vector := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: "statusd_" + name, Help: help}, labels)
+	}
+	m := &metrics{
+		syncDuration: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Name:    "statusd_pod_status_sync_duration_seconds",
+			Help:    "Time from the first change that the API server had not taken until it took it.",
+			Buckets: []float64{0.010, 0.050, 0.100, 0.500, 1, 5, 10, 20, 30, 45, 60},
+		}),
+		requests:      vector("pod_status_requests_total", "Requests to the API server, by verb and result.", "verb", "result"),
+		retries:       vector("pod_status_retries_total", "Tries that failed and are repeated, by reason.", "reason"),
+		refused:       vector("pod_status_refused_total", "Reported statuses that were refused, by what was wrong: container or phase.", "kind"),
+		reconciles:    vector("pod_status_reconciles_total", "Turns for pods whose API status differed: observed on the watch, found by the full pass, and rewritten in fact.", "cause"),
+		ended:         vector("terminated_containers_total", "Containers that have ended, by type, exit code and reason.", "container_type", "exit_code", "reason"),
+		changes:       counter("pod_status_changes_total", "Changes stored."),
+		coalesced:     counter("pod_status_coalesced_changes_total", "Changes that went out together with a later one."),
+		noops:         counter("pod_status_noop_writes_total", "Changes that needed no request, since the API said so already."),
+		fights:        counter("pod_status_convergence_fights_total", "Writes of an unchanged status that another writer keeps changing back."),
+		throttled:     counter("pod_status_throttled_seconds_total", "Time in which work waited for the request budget or for a pause that the API server asked for."),
+		journalErrors: counter("journal_write_errors_total", "Writes to the journal that failed."),
+	}
+	if registerer != nil {
+		registerer.MustRegister(m.syncDuration, m.requests, m.retries, m.refused, m.reconciles, m.ended,
+			m.changes, m.coalesced, m.noops, m.fights, m.throttled, m.journalErrors,
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_pod_status_pending",
+				Help: "Pods with a change that the API server has not taken."},
+				func() float64 { return float64(c.countUnsent()) }),
+			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_oldest_pending_seconds",
+				Help: "Age of the oldest change that the API server has not taken."},
+				func() float64 { return c.oldestUnsent(time.Now()).Seconds() }))
+	}
+	return m
+}
+
+// accepted counts changes that the API server has taken with one request.
+func (m *metrics) accepted(since time.Time, changes uint64) {
+	if changes == 0 {
+		return
+	}
+	m.syncDuration.Observe(time.Since(since).Seconds())
+	m.coalesced.Add(float64(changes - 1))
+}
+
+func (m *metrics) noop(p *plan) {
+	if p.version > p.accepted {
+		m.noops.Inc()
+	}
+}
+
+func (m *metrics) terminated(c podstatus.TerminatedContainer) {
+	m.ended.WithLabelValues(string(c.Kind), strconv.Itoa(int(c.ExitCode)), c.Reason).Inc()
+}
+
+func (c *cache) countUnsent() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.unsent)
+}
+
+func (c *cache) oldestUnsent(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var oldest time.Duration
+	for _, e := range c.unsent {
+		oldest = max(oldest, now.Sub(e.unsentSince))
+	}
+	return oldest
+}

@@ -1,0 +1,105 @@
+package status
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// ObservePod tells the manager what the watch has delivered: the API's newest copy of a
+// pod, a mirror pod included. If it differs from what this node says, that is put right at
+// once. The table of pods must know the pod before; nothing of the pod is changed.
+func (m *Manager) ObservePod(pod *v1.Pod) {
+	uid := m.opts.Pods.TranslateUID(pod.UID)
+	now := time.Now()
+	if m.cache.observe(uid, pod, m.specOf(uid, pod), now) {
+		m.metrics.reconciles.WithLabelValues("observed").Inc()
+		m.engine.changed(note{uid: uid, urgency: background, at: now, expedite: true})
+	}
+}
+
+// specOf is the pod that this node runs behind the API's pod.
+func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
+	if uid == pod.UID {
+		return pod
+	}
+	static, ok := m.opts.Pods.ByUID(uid)
+	if !ok {
+		return pod
+	}
+	return static
+}
+
+// observe notes a copy of the API's pod and tells whether there is something to do about it.
+func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	if !ok || c.standalone || (e.static && !podstatus.IsMirror(pod)) {
+		return false
+	}
+	another := c.retarget(uid, e, pod.UID, now)
+	waited := c.release(uid, e, now) || another
+	seen := baseOf(pod)
+	if e.base != nil && newer(seen, e.base) == e.base {
+		return waited // an echo of our own write, or older
+	}
+	e.base = seen
+	e.fight.rival = rivalOf(pod)
+	return waited || e.needs(seen, spec)
+}
+
+// needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
+// due. What is unsent has its turn coming anyway.
+func (e *entry) needs(api *base, spec *v1.Pod) bool {
+	return e.finished && api.ended || !e.pending() && podstatus.NeedsReconcile(spec, api.status, e.status)
+}
+
+// fullPass compares every cached pod with the API's and returns those that need a turn. It
+// is the safety net under ObservePod and the only scan of all pods.
+func (m *Manager) fullPass() []note {
+	var notes []note
+	now := time.Now()
+	for _, uid := range m.cache.unknown(func(types.UID) bool { return false }) {
+		if m.due(uid, now) {
+			notes = append(notes, note{uid: uid, urgency: background, at: now})
+		}
+	}
+	if len(notes) > 0 {
+		m.metrics.reconciles.WithLabelValues("pass").Add(float64(len(notes)))
+	}
+	return notes
+}
+
+// due tells whether the full pass has found something to do for a pod.
+func (m *Manager) due(uid types.UID, now time.Time) bool {
+	pod, known := m.opts.Pods.ByUID(uid)
+	api := pod
+	if known && podstatus.IsStatic(pod) {
+		api, known = m.opts.Pods.MirrorOf(pod)
+	}
+	m.cache.mu.Lock()
+	defer m.cache.mu.Unlock()
+	e, ok := m.cache.entries[uid]
+	if !ok {
+		return false
+	}
+	if !known { // R1: nothing to compare with
+		return false
+	}
+	m.cache.retarget(uid, e, api.UID, now)
+	if e.pending() {
+		return e.hold.counts()
+	}
+	if e.settled == api.ResourceVersion && api.ResourceVersion != "" {
+		return false
+	}
+	seen := baseOf(api)
+	if e.base != nil && newer(seen, e.base) == e.base {
+		seen = e.base
+	}
+	return e.needs(seen, pod)
+}

@@ -1,0 +1,179 @@
+package status
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Options say what a [Manager] works with. Pods is required; everything else has a default.
+type Options struct {
+	// Client reaches the API server. Without one the manager is standalone: the cache,
+	// the journal and the subscribers work, and nothing is sent.
+	Client Client
+
+	// Pods is the table of the pods known on this node.
+	Pods Pods
+
+	// Safety says whether a pod could still have running containers. While it could, a
+	// terminal phase is kept from the API. By default, a pod is safe once it was
+	// terminated with [Manager.TerminatePod].
+	Safety Safety
+
+	// Reclaim, if set, is asked before a pod is deleted from the API.
+	Reclaim Reclaim
+
+	// Journal remembers what must survive a restart. Without one, nothing does, and
+	// allocations cannot be stored.
+	Journal Journal
+
+	// Workers is how many requests may be in flight at once. Requests that hang do not
+	// count, see SlowRequest. Default 32.
+	Workers int
+
+	// QPS and Burst limit the requests. QPS 0 means no limit. Burst defaults to twice QPS.
+	QPS   float64
+	Burst int
+
+	// RequestTimeout ends a request that gets no answer. Default 30 s.
+	RequestTimeout time.Duration
+
+	// SlowRequest is how long a request may take before it stops counting as one of the
+	// Workers, so that pods whose requests hang cannot keep others from being served.
+	// Default 2 s.
+	SlowRequest time.Duration
+
+	// ResyncPeriod is how often all pods are compared with the API's. It is a safety net:
+	// changes and observations are acted upon at once. Default 10 s.
+	ResyncPeriod time.Duration
+
+	// AlwaysRead reads each pod from the API server before it is written, as the kubelet does.
+	AlwaysRead bool
+
+	// StartupLatency, if set, is told what a tracker of pod start-up times wants to know.
+	StartupLatency StartupLatency
+
+	// Logger defaults to one that discards everything.
+	Logger *slog.Logger
+
+	// Registerer takes the metrics, if set.
+	Registerer prometheus.Registerer
+}
+
+// Pods is what the manager needs to know of the pods of this node. The manager may call
+// it from any goroutine; implementations must not call back. What they return is not changed.
+type Pods interface {
+	// ByUID returns a pod, not a mirror pod. For pods that come from the API it should
+	// be the newest copy that the watch has delivered.
+	ByUID(types.UID) (*v1.Pod, bool)
+	// MirrorOf returns the mirror pod of a static pod.
+	MirrorOf(*v1.Pod) (*v1.Pod, bool)
+	// TranslateUID returns the static pod's UID for that of its mirror, any other as it is.
+	TranslateUID(types.UID) types.UID
+}
+
+// Safety is the first condition for telling the API that a pod has ended.
+type Safety interface {
+	// CouldHaveRunningContainers may be called from any goroutine, and must not call back.
+	CouldHaveRunningContainers(*v1.Pod) bool
+}
+
+// Reclaim is the stricter condition for deleting a pod from the API: containers gone from
+// the runtime, volumes unmounted, cgroup removed.
+type Reclaim interface {
+	// ResourcesReclaimed may be called from any goroutine, and must not call back.
+	ResourcesReclaimed(*v1.Pod, *v1.PodStatus) bool
+}
+
+// StartupLatency follows how long pods take to start.
+type StartupLatency interface {
+	// StatusUpdated is called with the API server's answer to a status that was written.
+	StatusUpdated(*v1.Pod)
+	// PodDeleted is called when the manager forgets a pod.
+	PodDeleted(types.UID)
+}
+
+// Journal is the durable memory of the manager. Each write is durable when it returns.
+type Journal interface {
+	Allocations
+	Resizes
+	Finals
+	Terminations
+	// RemovePod forgets everything about a pod.
+	RemovePod(types.UID) error
+	// RetainPods forgets the pods that the function does not name.
+	RetainPods(func(types.UID) bool) (removed int, err error)
+}
+
+// Allocations remembers the resources set aside for pods, and how their resize stands.
+type Allocations interface {
+	GetContainerResourceAllocation(pod types.UID, container string) (v1.ResourceRequirements, bool)
+	SetPodAllocation(types.UID, podstatus.Allocation) error
+	GetPodResizeStatus(types.UID) (podstatus.ResizeStatus, bool)
+	SetPodResizeStatus(types.UID, podstatus.ResizeStatus) error
+}
+
+// Resizes remembers the resize conditions of pods with their transition times.
+type Resizes interface {
+	AllResizeConditions() map[types.UID]podstatus.ResizeConditions
+	SetResizeConditions(types.UID, podstatus.ResizeConditions) error
+}
+
+// Finals remembers the statuses that end a pod until the API server has them.
+type Finals interface {
+	Finals() map[types.UID]podstatus.Final
+	SetFinal(types.UID, podstatus.Final) error
+	DeleteFinal(types.UID) error
+}
+
+// Terminations remembers how containers ended, by container ID, until the API server has it.
+type Terminations interface {
+	Termination(containerID string) (v1.ContainerStateTerminated, bool)
+	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
+	DeleteTerminations(types.UID) error
+}
+
+// Validate reports everything that is wrong with the options.
+func (o *Options) Validate() error {
+	var problems []error
+	if o.Pods == nil {
+		problems = append(problems, errors.New("Pods is not set: the manager must know the pods of its node; pods.New() makes a table"))
+	}
+	atLeast := func(name string, got, least float64) {
+		if got < least {
+			problems = append(problems, fmt.Errorf("%s is %v: it must be at least %v", name, got, least))
+		}
+	}
+	atLeast("Workers", float64(o.Workers), 0)
+	atLeast("QPS", o.QPS, 0)
+	atLeast("Burst", float64(o.Burst), 0)
+	atLeast("RequestTimeout", o.RequestTimeout.Seconds(), 0)
+	atLeast("SlowRequest", o.SlowRequest.Seconds(), 0)
+	atLeast("ResyncPeriod", o.ResyncPeriod.Seconds(), 0)
+	return errors.Join(problems...)
+}
+
+func (o *Options) setDefaults() {
+	setDefault(&o.Workers, 32)
+	setDefault(&o.Burst, max(1, int(2*o.QPS)))
+	setDefault(&o.RequestTimeout, 30*time.Second)
+	setDefault(&o.SlowRequest, 2*time.Second)
+	setDefault(&o.ResyncPeriod, 10*time.Second)
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+func setDefault[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}

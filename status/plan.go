@@ -1,0 +1,90 @@
+package status
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// plan is everything that one turn of a pod works with, taken when the turn begins: the
+// newest status, not the one that was newest when the pod was queued.
+type plan struct {
+	snapshot
+	uid    types.UID
+	pod    *v1.Pod // the spec, as far as known
+	target types.UID
+	// accepted is what the API server had when the turn began.
+	accepted uint64
+	base     *base // nil: not known
+	fight    fight
+}
+
+// newPlan prepares a turn, or says why there is none to take.
+func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
+	pod, known := m.opts.Pods.ByUID(uid)
+	var watched *v1.Pod
+	target := uid
+	if known {
+		watched = pod
+		if podstatus.IsStatic(pod) {
+			mirror, ok := m.opts.Pods.MirrorOf(pod)
+			if !ok {
+				return nil, holdNoMirror, m.cache.holds(uid)
+			}
+			watched, target = mirror, mirror.UID
+		}
+	}
+
+	m.cache.mu.Lock()
+	defer m.cache.mu.Unlock()
+	e, ok := m.cache.entries[uid]
+	if !ok {
+		return nil, holdNone, false
+	}
+	if !known && e.static {
+		return nil, holdNoMirror, true
+	}
+	m.cache.retarget(uid, e, target, now)
+	e.unbuiltSince = time.Time{}
+	p := &plan{
+		snapshot: e.snapshot,
+		uid:      uid,
+		pod:      pod,
+		target:   target,
+		accepted: e.accepted,
+		base:     e.base,
+		fight:    e.fight,
+	}
+	if !known {
+		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
+	} else if watched.ResourceVersion != "" {
+		p.base = newer(baseOf(watched), p.base)
+	}
+	return p, holdNone, true
+}
+
+// holds tells whether the cache has the pod.
+func (c *cache) holds(uid types.UID) bool { return c.load(uid).version != 0 }
+
+// couldRun asks whether a container of the pod could still be running, and in the absence
+// of somebody who knows, looks at what was reported.
+func (m *Manager) couldRun(p *plan) bool {
+	if m.opts.Safety != nil {
+		return m.opts.Safety.CouldHaveRunningContainers(p.pod)
+	}
+	if p.finished {
+		return false
+	}
+	for _, statuses := range [][]v1.ContainerStatus{p.status.InitContainerStatuses, p.status.ContainerStatuses, p.status.EphemeralContainerStatuses} {
+		for i := range statuses {
+			if statuses[i].State.Running != nil {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package status
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// GetPodStatus returns a copy of what this node says of a pod. The UID of a mirror pod
+// stands for its static pod.
+func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
+	s := m.cache.load(m.opts.Pods.TranslateUID(uid))
+	if s.version == 0 {
+		return v1.PodStatus{}, false
+	}
+	return *s.status.DeepCopy(), true
+}
+
+// Pending is a pod for which something is still to be done in the API.
+type Pending struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+	// Version is the newest change, Accepted the newest one that the API server took. If
+	// they are equal, it is the deletion of the pod that is still to be done.
+	Version  uint64
+	Accepted uint64
+	// Since is when the first change after Accepted was made.
+	Since time.Time
+	// Attempts counts the tries without success, Err is the last error if there was one,
+	// and NextTry is when the next try is due.
+	Attempts int
+	Err      error
+	NextTry  time.Time
+	// Reason says what the pod waits for, if that is not the API server.
+	Reason string
+}
+
+// Pending returns the pods for which something is still to be done in the API, those that
+// wait the longest first.
+func (m *Manager) Pending() []Pending {
+	m.cache.mu.Lock()
+	defer m.cache.mu.Unlock()
+	var list []Pending
+	if m.cache.standalone {
+		return nil
+	}
+	for uid, e := range m.cache.entries {
+		if e.pending() || e.attempts > 0 {
+			list = append(list, e.describe(uid))
+		}
+	}
+	slices.SortFunc(list, func(a, b Pending) int {
+		if c := a.Since.Compare(b.Since); c != 0 {
+			return c
+		}
+		return compareNames(a.Namespace, a.Name, b.Namespace, b.Name)
+	})
+	return list
+}
+
+func (e *entry) describe(uid types.UID) Pending {
+	return Pending{
+		UID: uid, Namespace: e.namespace, Name: e.name,
+		Version: e.version, Accepted: e.accepted, Since: e.unsentSince,
+		Attempts: e.attempts, Err: e.lastErr, NextTry: e.nextTry, Reason: e.hold.String(),
+	}
+}
+
+func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
+	return cmp.Or(strings.Compare(namespaceA, namespaceB), strings.Compare(nameA, nameB))
+}
+
+// Flush waits until the API server has taken everything that was stored before the call.
+// Pods that the API does not have, and static pods without a mirror, are not waited for.
+// If the context ends first, the error says which pods are left, see [*FlushError].
+func (m *Manager) Flush(ctx context.Context) error {
+	wanted := make(map[types.UID]uint64)
+	m.cache.mu.Lock()
+	for uid, e := range m.cache.unsent {
+		wanted[uid] = e.version
+	}
+	m.cache.mu.Unlock()
+	for {
+		left, progress := m.cache.undelivered(wanted)
+		if len(left) == 0 {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return &FlushError{Left: left, err: ctx.Err()}
+		case <-progress:
+		}
+	}
+}
+
+// undelivered returns those of the wanted versions that have not been taken, and a channel
+// that is closed when there may be fewer.
+func (c *cache) undelivered(wanted map[types.UID]uint64) ([]Pending, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var left []Pending
+	for uid, version := range wanted {
+		if e, ok := c.unsent[uid]; ok && e.accepted < version {
+			left = append(left, e.describe(uid))
+		}
+	}
+	slices.SortFunc(left, func(a, b Pending) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
+	return left, c.progress
+}
+
+// FlushError says what could not be delivered in time.
+type FlushError struct {
+	Left []Pending
+	err  error
+}
+
+func (e *FlushError) Error() string {
+	first := e.Left[0]
+	why := first.Reason
+	if first.Err != nil {
+		why = first.Err.Error()
+	}
+	if why != "" {
+		why = ": " + why
+	}
+	return fmt.Sprintf("status: flush: %d pods are not delivered, the first is %s/%s (version %d, the API server has %d)%s: %v",
+		len(e.Left), first.Namespace, first.Name, first.Version, first.Accepted, why, e.err)
+}
+
+func (e *FlushError) Unwrap() error { return e.err }

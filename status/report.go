@@ -1,0 +1,251 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// SetPodStatus stores what a reporter has seen of a pod, and has it sent if it differs
+// from what was stored before. Nothing of what is passed in is kept or changed. It
+// reports whether there was a difference.
+//
+// A status in which a container that had ended for good is alive again is refused with a
+// [*podstatus.TransitionError]; nothing is stored then. A pod that has Succeeded or Failed
+// stays so: of a status with another phase everything else is stored, and the error is a
+// [*PhaseError]. If a final status could not be written to the journal, it is stored and
+// sent all the same, and the journal's error is returned.
+func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
+	old := m.cache.load(pod.UID)
+	forced := pod.DeletionTimestamp != nil // U3
+	if old.version != 0 && !forced && podstatus.Unchanged(pod, old.status, &status) {
+		return false, nil
+	}
+	return m.set(pod, status, forced)
+}
+
+// set is the way of a status that may have changed. It is apart from SetPodStatus so that
+// the common case, nothing changed, allocates nothing.
+func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, error) {
+	status.ObservedGeneration = pod.Generation // U2
+	return m.store(pod, storing{forced: forced}, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
+		return podstatus.Next(pod, old, &status, time.Now()), phaseError(old, &status)
+	})
+}
+
+// UpdatePodStatus changes the stored status of a pod as one step: no other report comes
+// in between what the function is shown and what it leaves. The function gets a copy of
+// its own, may be called more than once, and must not call the manager.
+func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (changed bool, err error) {
+	pod, ok := m.opts.Pods.ByUID(uid)
+	if !ok {
+		return false, fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
+	}
+	return m.store(pod, storing{}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+		if !cached {
+			return v1.PodStatus{}, ErrNoStatus
+		}
+		status := old.DeepCopy()
+		update(status)
+		return podstatus.Next(pod, old, status, time.Now()), phaseError(old, status)
+	})
+}
+
+// SetContainerReadiness records a readiness result for a container, with the conditions
+// that follow from it.
+func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready bool) error {
+	return m.flip(uid, containerID, ready, podstatus.WithContainerReady)
+}
+
+// SetContainerStartup records whether a container has started.
+func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started bool) error {
+	return m.flip(uid, containerID, started, podstatus.WithContainerStarted)
+}
+
+func (m *Manager) flip(uid types.UID, containerID string, value bool,
+	with func(*v1.Pod, *v1.PodStatus, string, bool, time.Time) (v1.PodStatus, podstatus.Flip)) error {
+	pod, ok := m.opts.Pods.ByUID(uid)
+	if !ok {
+		return fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
+	}
+	_, err := m.store(pod, storing{}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+		if !cached {
+			return v1.PodStatus{}, ErrNoStatus
+		}
+		next, flip := with(pod, old, containerID, value, time.Now())
+		if flip == podstatus.UnknownContainer {
+			return v1.PodStatus{}, fmt.Errorf("container %s: %w", containerID, ErrUnknownContainer)
+		}
+		return next, nil
+	})
+	return err
+}
+
+// TerminatePod says that the pod has ended and that nothing of it will change any more:
+// once the API server knows, the pod may be deleted there. Containers whose end nobody
+// has seen are reported as such; a pod that is not static becomes Failed unless it has
+// a terminal phase already.
+func (m *Manager) TerminatePod(pod *v1.Pod) error {
+	var observed func(string) (v1.ContainerStateTerminated, bool)
+	if m.opts.Journal != nil {
+		observed = m.opts.Journal.Termination
+	}
+	_, err := m.store(pod, storing{forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+		status := old
+		if !cached {
+			status = &pod.Status // K1: not the mirror's
+		}
+		ended := podstatus.Terminate(pod, status, observed)
+		return podstatus.Next(pod, old, &ended, time.Now()), nil
+	})
+	return err
+}
+
+// ObserveTermination keeps how a container ended, so that [Manager.TerminatePod] can say
+// so even if this process does not live to report it. Without a journal it does nothing.
+func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.ContainerStateTerminated) error {
+	if m.opts.Journal == nil {
+		return nil
+	}
+	return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
+}
+
+// RemoveOrphanedStatuses forgets the pods that are not in the map; the values do not matter.
+func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
+	keep := func(uid types.UID) bool {
+		_, ok := pods[uid]
+		return ok
+	}
+	for _, uid := range m.cache.unknown(keep) {
+		m.cache.remove(uid)
+		if m.opts.StartupLatency != nil {
+			m.opts.StartupLatency.PodDeleted(uid)
+		}
+	}
+	m.resizes.retain(keep)
+	if m.opts.Journal != nil {
+		_, err := m.opts.Journal.RetainPods(keep)
+		m.journaled("remove orphaned pods", "", err)
+	}
+}
+
+// PhaseError says that a status would have taken a pod out of its terminal phase.
+type PhaseError struct {
+	Has, Wanted v1.PodPhase
+}
+
+func (e *PhaseError) Error() string {
+	return fmt.Sprintf("the pod has ended as %s and cannot become %s; the rest of the status was stored", e.Has, e.Wanted)
+}
+
+func phaseError(old, incoming *v1.PodStatus) error {
+	if podstatus.IsTerminal(old.Phase) && incoming.Phase != old.Phase {
+		return &PhaseError{Has: old.Phase, Wanted: incoming.Phase}
+	}
+	return nil
+}
+
+// storing says how a status is to be stored.
+type storing struct {
+	forced bool // also if nothing differs
+	finish bool // the pod has ended for good
+}
+
+// store computes the next status of a pod from the one before it and puts it in the
+// cache, again from the start if another report was faster. The function build gets what
+// there was before, and whether that is from the cache; an error from it, other than a
+// PhaseError, ends the attempt.
+func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, cached bool) (v1.PodStatus, error)) (bool, error) {
+	for {
+		before := m.cache.load(pod.UID)
+		cached := before.version != 0
+		if !cached {
+			before.status = m.firstStatus(pod)
+		}
+		status, err := build(before.status, cached)
+		refused, isPhase := errors.AsType[*PhaseError](err)
+		if err != nil && !isPhase {
+			return false, fmt.Errorf("status: pod %s/%s: %w", pod.Namespace, pod.Name, err)
+		}
+		if err := m.checkTransitions(pod, before.status, &status); err != nil {
+			return false, err
+		}
+		if cached && !how.forced && podstatus.Equal(before.status, &status) {
+			return false, m.refusePhase(pod, refused)
+		}
+		after := snapshot{
+			namespace: pod.Namespace,
+			name:      pod.Name,
+			static:    podstatus.IsStatic(pod),
+			status:    &status,
+			// Finished is sticky, but for static pods: their UID comes back (M0d).
+			finished: how.finish || before.finished && !podstatus.IsStatic(pod),
+		}
+		now := time.Now()
+		ok, awaited := m.cache.swap(pod.UID, before.version, &after, pod, now)
+		if !ok {
+			continue
+		}
+		m.stored(&before, &after, note{uid: pod.UID, at: now, expedite: awaited})
+		if err := m.keepFinal(pod.UID, &after); err != nil {
+			return true, err
+		}
+		return true, m.refusePhase(pod, refused)
+	}
+}
+
+// firstStatus is what a pod without a cached status is compared with: the API's (U5).
+func (m *Manager) firstStatus(pod *v1.Pod) *v1.PodStatus {
+	if podstatus.IsStatic(pod) {
+		if mirror, ok := m.opts.Pods.MirrorOf(pod); ok {
+			return &mirror.Status
+		}
+	}
+	return &pod.Status
+}
+
+// checkTransitions refuses a status in which a container came back from its end.
+func (m *Manager) checkTransitions(pod *v1.Pod, old, next *v1.PodStatus) error {
+	if m.opts.Logger.Enabled(context.Background(), slog.LevelDebug) {
+		if err := podstatus.InitMismatch(pod, old); err != nil {
+			m.opts.Logger.Debug("init container statuses do not match the spec", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "err", err)
+		}
+	}
+	if err := podstatus.CheckTransitions(pod, old, next); err != nil {
+		return m.refuse(pod, "container", err)
+	}
+	return nil
+}
+
+func (m *Manager) refusePhase(pod *v1.Pod, err *PhaseError) error {
+	if err == nil {
+		return nil
+	}
+	return m.refuse(pod, "phase", err)
+}
+
+// refuse counts and logs a refusal, and gives the caller an error that names the pod.
+func (m *Manager) refuse(pod *v1.Pod, kind string, err error) error {
+	m.metrics.refused.WithLabelValues(kind).Inc()
+	m.opts.Logger.Error("status refused", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "err", err)
+	return fmt.Errorf("status: pod %s/%s: %w", pod.Namespace, pod.Name, err)
+}
+
+// stored tells the metrics and the engine of a new version.
+func (m *Manager) stored(before, after *snapshot, n note) {
+	m.metrics.changes.Inc()
+	for _, ended := range podstatus.NewlyTerminated(before.status, after.status) {
+		m.metrics.terminated(ended)
+	}
+	if m.opts.Client != nil {
+		n.urgency = urgencyOf(before.status, after.status, after.finished)
+		m.engine.changed(n)
+	}
+}

@@ -1,0 +1,139 @@
+package status
+
+import (
+	"context"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+func staticPod(pod *v1.Pod) {
+	pod.UID = types.UID(pod.Name + "-static")
+	pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+}
+
+func mirrorOf(static *v1.Pod, uid types.UID) *v1.Pod {
+	mirror := static.DeepCopy()
+	mirror.UID = uid
+	mirror.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "hash"}
+	mirror.Status = v1.PodStatus{Phase: v1.PodPending}
+	return mirror
+}
+
+// createStatic makes a static pod with its mirror in the API.
+func (w *world) createStatic(name string) (static, mirror *v1.Pod) {
+	static = newPod(name, staticPod)
+	w.table.Set(static)
+	mirror = w.api.put(mirrorOf(static, types.UID(name+"-mirror")))
+	return static, mirror
+}
+
+func TestStaticPodIsWrittenToItsMirror(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static, mirror := w.createStatic("etcd")
+		w.run()
+		w.set(static, running(static, true))
+		w.wantLog("written once", "PATCH ns/etcd")
+		if got := w.api.pod(mirror); got.UID != mirror.UID || got.Status.Phase != v1.PodRunning {
+			t.Errorf("the mirror is %s %s", got.UID, got.Status.Phase)
+		}
+		byMirror, ok := w.manager.GetPodStatus(mirror.UID)
+		if !ok || byMirror.Phase != v1.PodRunning {
+			t.Errorf("GetPodStatus of the mirror's UID: %v, %v", byMirror.Phase, ok)
+		}
+	})
+}
+
+func TestStaticPodWaitsForItsMirror(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static := newPod("etcd", staticPod)
+		w.table.Set(static)
+		w.run()
+		w.set(static, running(static, true))
+		time.Sleep(time.Minute)
+		w.wantLog("there is no mirror to write to")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.manager.Flush(ctx); err != nil {
+			t.Errorf("Flush waits for a static pod without a mirror: %v", err)
+		}
+		w.api.put(mirrorOf(static, "mirror-1"))
+		w.wantLog("the mirror appears", "PATCH ns/etcd")
+		w.wantNothingPending()
+	})
+}
+
+// #137309: the mirror is recreated under a new UID. The static pod's status must neither
+// be lost nor written to the wrong UID, and the new mirror gets it at once (M0c).
+func TestMirrorChangesItsUID(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static, _ := w.createStatic("etcd")
+		w.run()
+		w.set(static, running(static, true))
+		w.wantLog("first mirror", "PATCH ns/etcd")
+		watch := w.api.watch
+		w.api.watch = nil
+		second := w.api.put(mirrorOf(static, "etcd-mirror-2")) // not yet known here
+		w.set(static, running(static, false))
+		w.wantLog("the write to the old UID is refused and looked into", "PATCH ns/etcd", "GET ns/etcd")
+		if status, ok := w.manager.GetPodStatus(static.UID); !ok || status.Phase != v1.PodRunning {
+			t.Fatal("the static pod's status was thrown away")
+		}
+		time.Sleep(time.Minute)
+		w.api.watch = watch
+		w.api.forgetLog()
+		watch(second.DeepCopy())
+		w.wantLog("the new mirror is observed", "PATCH ns/etcd")
+		got := w.api.pod(second)
+		if got.UID != "etcd-mirror-2" || got.Status.Phase != v1.PodRunning || isReady(&got.Status) {
+			t.Errorf("the new mirror says %s, ready %v", got.Status.Phase, isReady(&got.Status))
+		}
+		w.wantNothingPending()
+	})
+}
+
+func TestMirrorGoesAndComesBack(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static, mirror := w.createStatic("etcd")
+		w.run()
+		w.set(static, running(static, true))
+		w.wantLog("first mirror", "PATCH ns/etcd")
+		w.table.Remove(mirror)
+		w.api.remove(mirror.Namespace, mirror.Name)
+		w.set(static, running(static, false))
+		time.Sleep(time.Minute)
+		w.wantLog("no mirror")
+		w.api.put(mirrorOf(static, "etcd-mirror-2"))
+		w.wantLog("a new mirror", "PATCH ns/etcd")
+		w.wantNothingPending()
+	})
+}
+
+// M0d: a static pod may come back after it finished, under the same UID.
+func TestFinishedIsStickyButForStaticPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		ordinary := w.create("job", restartNever)
+		static := newPod("etcd", staticPod)
+		w.table.Set(static)
+		for _, pod := range []*v1.Pod{ordinary, static} {
+			must(w.manager.TerminatePod(pod))
+			status, _ := w.manager.GetPodStatus(pod.UID)
+			status.Message = "later"
+			w.set(pod, status)
+		}
+		if !w.manager.cache.load(ordinary.UID).finished {
+			t.Error("an ordinary pod is no longer finished after a later report")
+		}
+		if w.manager.cache.load(static.UID).finished {
+			t.Error("a static pod is still finished after a later report")
+		}
+	})
+}

@@ -1,0 +1,246 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// outcome is what a turn of a pod tells the engine.
+type outcome struct {
+	uid      types.UID
+	requests int
+	// again: serve the pod once more, after wait if that is not zero.
+	again   bool
+	wait    time.Duration
+	urgency urgency
+	// pause is how long the API server has asked to be left alone.
+	pause time.Duration
+}
+
+// syncPod takes one turn for a pod: it makes the API's pod say what the cache says, with
+// one request where that is possible, or deletes the pod if it has finished. It runs in a
+// goroutine of its own; there is never more than one for a pod.
+func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
+	t := &turn{m: m, outcome: outcome{uid: uid}}
+	p, why, ok := m.newPlan(uid, time.Now())
+	switch {
+	case !ok:
+	case p == nil:
+		m.park(uid, why)
+	default:
+		t.run(ctx, p)
+	}
+	return t.outcome
+}
+
+// park sets a pod aside until it is observed or changed again.
+func (m *Manager) park(uid types.UID, why hold) {
+	m.cache.failed(uid, nil, why, goneBackoff, time.Now())
+}
+
+// turn is the state of one turn of a pod.
+type turn struct {
+	m *Manager
+	outcome
+	// read says that the base comes from the API server in this very turn, wrote that the
+	// turn has changed the API's pod.
+	read, wrote bool
+}
+
+func (t *turn) run(ctx context.Context, p *plan) {
+	if p.base == nil || t.m.opts.AlwaysRead {
+		if !t.look(ctx, p) {
+			return
+		}
+	}
+	for t.write(ctx, p) {
+		// The API server contradicted the base: look once, and write again.
+		t.m.cache.dropBase(p.uid)
+		if !t.look(ctx, p) {
+			return
+		}
+	}
+}
+
+// look reads the API's pod as the base of the write.
+func (t *turn) look(ctx context.Context, p *plan) bool {
+	pod, err := request(ctx, t, "get", func(ctx context.Context) (*v1.Pod, error) {
+		return t.m.opts.Client.Get(ctx, p.namespace, p.name)
+	})
+	t.read = true
+	switch {
+	case apierrors.IsNotFound(err):
+		t.gone(p)
+		return false
+	case err != nil:
+		t.retry(p, err)
+		return false
+	case pod.UID != p.target:
+		// Another pod has the name now, and ours is gone. The cached status stays: it may
+		// be that of a static pod whose new mirror we have yet to hear of (#137309).
+		t.gone(p)
+		return false
+	}
+	p.base = baseOf(pod)
+	return true
+}
+
+// write sends what the API's pod lacks. It reports whether the base proved to be wrong,
+// so that it is worth looking.
+func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
+	couldRun := t.m.couldRun(p)
+	merged := podstatus.Merge(p.pod, p.base.status, p.status, couldRun, time.Now())
+	patch, err := podstatus.Patch(p.target, p.base.status, &merged)
+	if err != nil {
+		t.retry(p, fmt.Errorf("build patch: %w", err))
+		return false
+	}
+	if patch == nil {
+		t.m.metrics.noop(p)
+		t.accepted(ctx, p, p.base, couldRun)
+		return false
+	}
+	if wait := p.fight.wait(p, time.Now()); wait > 0 {
+		t.m.cache.holdUntil(p.uid, holdFight, time.Now().Add(wait))
+		t.again, t.wait, t.urgency = true, wait, background
+		return false
+	}
+	answer, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
+		return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
+	})
+	switch {
+	case apierrors.IsNotFound(err) && t.read:
+		t.gone(p)
+	case apierrors.IsNotFound(err), apierrors.IsConflict(err) && !t.read:
+		return true
+	case err != nil:
+		t.retry(p, err)
+	default:
+		t.wrote = true
+		t.m.noteWrite(p)
+		if t.m.opts.StartupLatency != nil {
+			t.m.opts.StartupLatency.StatusUpdated(answer)
+		}
+		t.accepted(ctx, p, baseOf(answer).slim(&merged), couldRun)
+	}
+	return false
+}
+
+// accepted ends a turn in which the API server has heard the status, or knew it already.
+func (t *turn) accepted(ctx context.Context, p *plan, api *base, couldRun bool) {
+	m := t.m
+	if couldRun && podstatus.IsTerminal(p.status.Phase) && !podstatus.IsTerminal(api.status.Phase) {
+		// The rest of the status is there. The phase follows when the containers have stopped.
+		m.cache.keepBase(p.uid, p.target, api)
+		t.hold(p, holdWithheld, withdrawal)
+		return
+	}
+	since, changes := m.cache.accept(p.uid, p.target, p.version, api)
+	m.cache.settle(p.uid, p.version, api)
+	m.metrics.accepted(since, changes)
+	if p.final() && changes > 0 {
+		m.forgetFinal(p)
+	}
+	if api.ended && p.finished {
+		t.deletePod(ctx, p)
+	}
+}
+
+// deletePod removes a finished pod from the API. It needs a request of its own, and so a
+// turn of its own if this one has written already.
+func (t *turn) deletePod(ctx context.Context, p *plan) {
+	m := t.m
+	if t.wrote {
+		t.again, t.urgency = true, withdrawal
+		return
+	}
+	if m.opts.Reclaim != nil && !m.opts.Reclaim.ResourcesReclaimed(p.pod, p.status) {
+		t.hold(p, holdUnreclaimed, withdrawal)
+		return
+	}
+	_, err := request(ctx, t, "delete", func(ctx context.Context) (struct{}, error) {
+		return struct{}{}, m.opts.Client.Delete(ctx, p.namespace, p.name, p.target)
+	})
+	// Gone already, or somebody else's by now: either way this pod is no more.
+	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+		t.retry(p, err)
+		return
+	}
+	m.opts.Logger.Info("deleted finished pod", "pod", p.podName(), "uid", p.uid)
+	m.forget(p.uid)
+}
+
+// gone notes that the API server does not have the pod, so that it is left in peace about it.
+func (t *turn) gone(p *plan) {
+	t.m.opts.Logger.Info("pod is not in the API", "pod", p.podName(), "uid", p.target)
+	t.wait = t.m.cache.failed(p.uid, nil, holdGone, goneBackoff, time.Now())
+	t.again, t.urgency = p.version > p.accepted, background
+	if p.final() {
+		t.m.forgetFinal(p)
+	}
+}
+
+// hold looks at the pod again in a while: something on this node has to happen first.
+func (t *turn) hold(p *plan, why hold, u urgency) {
+	t.wait = t.m.cache.failed(p.uid, nil, why, holdBackoff, time.Now())
+	t.again, t.urgency = true, u
+}
+
+// retry tries the pod again on its own schedule, and no earlier than the server asked for.
+func (t *turn) retry(p *plan, err error) {
+	m := t.m
+	t.wait = m.cache.failed(p.uid, err, holdNone, retryBackoff, time.Now())
+	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
+		t.pause = max(time.Duration(seconds)*time.Second, time.Second)
+		t.wait = max(t.wait, t.pause)
+	} else if apierrors.IsTooManyRequests(err) {
+		t.pause = time.Second
+	}
+	t.again, t.urgency = true, p.urgency()
+	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
+	m.opts.Logger.Warn("pod status was not taken", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
+}
+
+// urgency of a pod that failed: what it had to say is as urgent as before.
+func (p *plan) urgency() urgency {
+	if p.base == nil {
+		return normal
+	}
+	return urgencyOf(p.base.status, p.status, p.finished)
+}
+
+func (s *snapshot) podName() string { return s.namespace + "/" + s.name }
+
+// request makes one request, bounded in time and counted.
+func request[T any](ctx context.Context, t *turn, verb string, send func(context.Context) (T, error)) (T, error) {
+	ctx, cancel := context.WithTimeout(ctx, t.m.opts.RequestTimeout)
+	defer cancel()
+	t.requests++
+	answer, err := send(ctx)
+	t.m.metrics.requests.WithLabelValues(verb, reasonOf(err)).Inc()
+	return answer, err
+}
+
+// reasonOf names an error in few words, for a metric.
+func reasonOf(err error) string {
+	switch {
+	case err == nil:
+		return "ok"
+	case errors.Is(err, context.DeadlineExceeded):
+		return "timeout"
+	case errors.Is(err, context.Canceled):
+		return "canceled"
+	}
+	if reason := apierrors.ReasonForError(err); reason != "" {
+		return string(reason)
+	}
+	return "unreachable"
+}

@@ -1,0 +1,64 @@
+package status
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// urgency is the class of a change: how long it may wait behind others. It decides the
+// order in which pods are served, never whether: an idle engine sends everything at once.
+type urgency uint8
+
+const (
+	// withdrawal: the pod loses readiness, ends, or is deleted. Traffic or resources wait on it.
+	withdrawal urgency = iota
+	// start: the first Running, the first Ready, the first IP.
+	start
+	// normal: any other change.
+	normal
+	// background: the API differs from a status that it had accepted before.
+	background
+)
+
+// slack is added to the time of a change to give its deadline.
+func (u urgency) slack() time.Duration {
+	switch u {
+	case withdrawal:
+		return 0
+	case start:
+		return 500 * time.Millisecond
+	case normal:
+		return 2 * time.Second
+	default:
+		return 10 * time.Second
+	}
+}
+
+func (u urgency) String() string {
+	return [...]string{"withdrawal", "start", "normal", "background"}[u]
+}
+
+// urgencyOf classes the change from one status of a pod to the next.
+func urgencyOf(old, next *v1.PodStatus, finished bool) urgency {
+	switch {
+	case finished,
+		podstatus.IsTerminal(next.Phase) && !podstatus.IsTerminal(old.Phase),
+		isReady(old) && !isReady(next):
+		return withdrawal
+	case next.Phase == v1.PodRunning && old.Phase != v1.PodRunning,
+		isReady(next) && !isReady(old),
+		len(next.PodIPs) > 0 && len(old.PodIPs) == 0,
+		next.PodIP != "" && old.PodIP == "":
+		return start
+	default:
+		return normal
+	}
+}
+
+func isReady(status *v1.PodStatus) bool {
+	condition := podstatus.FindCondition(status.Conditions, v1.PodReady)
+	return condition != nil && condition.Status == v1.ConditionTrue
+}
