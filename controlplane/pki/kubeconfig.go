@@ -1,0 +1,59 @@
+package pki
+
+import (
+	"encoding/base64"
+	"fmt"
+	"regexp"
+)
+
+// Groups that Kubernetes knows: the first may do everything, the second is the one that the Node
+// authorizer and NodeRestriction look at.
+const (
+	mastersGroup = "system:masters"
+	nodesGroup   = "system:nodes"
+)
+
+// nodeName is what Kubernetes accepts as the name of a Node object.
+var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
+
+// AdminKubeconfig lets its bearer do everything at the server.
+func (a *Authority) AdminKubeconfig(server string) ([]byte, error) {
+	return a.kubeconfig(server, "admin", mastersGroup)
+}
+
+// NodeKubeconfig lets its bearer do what a kubelet of the node may do.
+func (a *Authority) NodeKubeconfig(server, node string) ([]byte, error) {
+	if len(node) > 253 || !nodeName.MatchString(node) {
+		return nil, fmt.Errorf("node name %q: want lower-case letters, digits, '-' and '.', starting and ending with a letter or digit", node)
+	}
+	return a.kubeconfig(server, "system:node:"+node, nodesGroup)
+}
+
+// kubeconfig holds all it needs inside, so that the file can be moved anywhere.
+func (a *Authority) kubeconfig(server, user, group string) ([]byte, error) {
+	pair, err := a.IssueClient(user, group)
+	if err != nil {
+		return nil, err
+	}
+	return fmt.Appendf(nil, `apiVersion: v1
+kind: Config
+clusters:
+- name: controlplane
+  cluster:
+    server: %s
+    certificate-authority-data: %s
+users:
+- name: %[3]q
+  user:
+    client-certificate-data: %[4]s
+    client-key-data: %[5]s
+contexts:
+- name: controlplane
+  context:
+    cluster: controlplane
+    user: %[3]q
+current-context: controlplane
+`, server, text(a.Certificate()), user, text(pair.Certificate), text(pair.Key)), nil
+}
+
+func text(content []byte) string { return base64.StdEncoding.EncodeToString(content) }
