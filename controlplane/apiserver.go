@@ -92,6 +92,8 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 		"--service-account-key-file=" + serviceAccountKey,
 		"--service-account-signing-key-file=" + serviceAccountKey,
 
+		// Without it the end of the server waits a minute for watches that nobody closes.
+		"--shutdown-send-retry-after=true",
 		"--profiling=false",
 		"--v=" + strconv.Itoa(verbosity),
 	}, nil

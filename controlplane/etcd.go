@@ -28,7 +28,7 @@ func startEtcd(ctx context.Context, dir *datadir.Dir) (*embed.Etcd, error) {
 	config := embed.NewConfig()
 	config.Dir = dir.Etcd()
 	config.ListenClientUrls = []url.URL{*socket}
-	config.ListenPeerUrls = nil // there are no peers
+	config.ListenPeerUrls = nil                                                   // there are no peers
 	config.WarningUnaryRequestDuration = embed.DefaultWarningUnaryRequestDuration // unset means: warn of every request
 	config.Name = "controlplane"
 	config.InitialCluster = config.InitialClusterFromName(config.Name)

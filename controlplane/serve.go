@@ -15,7 +15,7 @@ import (
 
 // stopTimeout bounds a clean exit. What is not done by then is requests that hang; etcd is closed
 // properly all the same.
-const stopTimeout = 10 * time.Second
+const stopTimeout = 5 * time.Second
 
 type serveOptions struct {
 	dataDir     string

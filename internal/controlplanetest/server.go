@@ -1,0 +1,135 @@
+package controlplanetest
+
+import (
+	"context"
+	"os"
+	"testing"
+	"time"
+
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/internal/controlplane"
+)
+
+const (
+	// startTimeout is for a machine under load; a start takes seconds on an idle one. The build
+	// that may precede it is bounded by the timeout of the test run.
+	startTimeout = 2 * time.Minute
+	stopTimeout  = 30 * time.Second
+
+	logLines = 60
+)
+
+// Server is a running API server and clients for it.
+type Server struct {
+	// Process is the server itself, for what this type does not offer.
+	Process *controlplane.Process
+
+	admin kubernetes.Interface
+}
+
+// Start starts a server that only this test uses and that ends with it.
+func Start(t testing.TB) *Server {
+	t.Helper()
+	server, err := start()
+	if err != nil {
+		t.Fatalf("start control plane: %v", err)
+	}
+	t.Cleanup(func() {
+		if err := server.close(); err != nil {
+			t.Errorf("end of the test: %v", err)
+		}
+	})
+	server.logIfFailed(t)
+	return server
+}
+
+func start() (*Server, error) {
+	// The build may take minutes and must not count against the start.
+	if _, err := controlplane.Build(context.Background(), os.Stderr); err != nil {
+		return nil, err
+	}
+	dir, err := os.MkdirTemp("", "controlplane-*")
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	process, err := controlplane.Start(ctx, controlplane.Options{DataDir: dir})
+	if err != nil {
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	admin, err := kubernetes.NewForConfig(process.AdminConfig())
+	if err != nil {
+		process.Kill()
+		os.RemoveAll(dir)
+		return nil, err
+	}
+	return &Server{Process: process, admin: admin}, nil
+}
+
+// close ends the server and removes its data. Killing is enough: nobody reads the data again.
+func (s *Server) close() error {
+	err := s.Process.Kill()
+	if removeErr := os.RemoveAll(s.Process.DataDir()); err == nil {
+		err = removeErr
+	}
+	return err
+}
+
+// logIfFailed prints what the server logs from now on, if the test fails.
+func (s *Server) logIfFailed(t testing.TB) {
+	before := len(s.Process.Log())
+	t.Cleanup(func() {
+		if t.Failed() {
+			t.Logf("end of the control plane's log:\n%s", controlplane.Tail(s.Process.Log()[before:], logLines))
+		}
+	})
+}
+
+// Kill ends the server as kill -9 does.
+func (s *Server) Kill(t testing.TB) {
+	t.Helper()
+	if err := s.Process.Kill(); err != nil {
+		t.Fatalf("kill: %v", err)
+	}
+}
+
+// Restart starts the server again, on the same data and at the same address; it stops it first if it
+// runs. Clients made before work on.
+func (s *Server) Restart(t testing.TB) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	defer cancel()
+	if err := s.Process.Restart(ctx); err != nil {
+		t.Fatalf("restart: %v", err)
+	}
+}
+
+// Admin is a client that may do everything.
+func (s *Server) Admin() kubernetes.Interface { return s.admin }
+
+// NodeConfig is the configuration of a client that may do what a kubelet of the node may do. The
+// Node object is created if it is missing.
+func (s *Server) NodeConfig(t testing.TB, name string) *rest.Config {
+	t.Helper()
+	s.ensureNode(t, name)
+	config, err := s.Process.NodeConfig(name)
+	if err != nil {
+		t.Fatalf("client of node %s: %v", name, err)
+	}
+	return config
+}
+
+// Node is a client that may do what a kubelet of the node may do. The Node object is created if it
+// is missing.
+func (s *Server) Node(t testing.TB, name string) kubernetes.Interface {
+	t.Helper()
+	client, err := kubernetes.NewForConfig(s.NodeConfig(t, name))
+	if err != nil {
+		t.Fatalf("client of node %s: %v", name, err)
+	}
+	return client
+}
