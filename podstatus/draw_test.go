@@ -13,7 +13,7 @@ import (
 
 func drawSmallPod(t *rapid.T) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", Namespace: "default", UID: "uid-1",
+		Name: "web", Namespace: "default", UID: testUID,
 		Generation:  rapid.Int64Range(0, 9).Draw(t, "generation"),
 		Annotations: map[string]string{},
 	}}

@@ -1,7 +1,9 @@
 package podstatus_test
 
 import (
+	"encoding/json"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -29,6 +31,9 @@ import (
 //	probe id=ID started=BOOL  the same for a startup probe
 //	resize                    one of: pending REASON GEN, in-progress GEN, error GEN MESSAGE, done, granted
 //	terminate [seen=(ID,CODE)]  the pod has ended; SEEN is an end somebody observed
+//	others                    somebody else writes conditions to the API
+//	sync [could-run]          the cached status is written to the API; could-run says that
+//	                          containers may still be alive
 //	deletable [finished]      may the pod be deleted from the API?
 func TestStories(t *testing.T) {
 	files, err := filepath.Glob("testdata/*.txt")
@@ -49,6 +54,7 @@ type story struct {
 	pod    *v1.Pod
 	cached *v1.PodStatus // nil until the first report
 	resize podstatus.ResizeConditions
+	api    *v1.PodStatus
 }
 
 func (s *story) play(t *testing.T, d *datadriven.TestData) string {
@@ -63,7 +69,7 @@ func (s *story) play(t *testing.T, d *datadriven.TestData) string {
 	}
 	switch d.Cmd {
 	case "pod":
-		*s = story{now: s.now, pod: parsePod(t, d.Input)}
+		*s = story{now: s.now, pod: parsePod(t, d.Input), api: &v1.PodStatus{Phase: v1.PodPending}}
 		return ""
 	case "spec":
 		s.pod = parsePod(t, d.Input)
@@ -76,9 +82,14 @@ func (s *story) play(t *testing.T, d *datadriven.TestData) string {
 		return s.playResize(t, d)
 	case "terminate":
 		return s.terminate(t, d)
+	case "others":
+		s.api.Conditions = append(s.api.Conditions, parseConditions(d.Input)...)
+		return ""
+	case "sync":
+		return s.sync(t, d.HasArg("could-run"))
 	case "deletable":
 		apiPod := s.pod.DeepCopy()
-		apiPod.Status = *s.cached
+		apiPod.Status = *s.api
 		return fmt.Sprintln(podstatus.Deletable(apiPod, d.HasArg("finished")))
 	}
 	d.Fatalf(t, "command %q is not known", d.Cmd)
@@ -88,7 +99,7 @@ func (s *story) play(t *testing.T, d *datadriven.TestData) string {
 // report generates the status as a node does: states first, then phase, then conditions.
 func (s *story) report(t *testing.T, d *datadriven.TestData) string {
 	old := s.old()
-	next := &v1.PodStatus{}
+	next := &v1.PodStatus{ObservedGeneration: s.pod.Generation}
 	var also []v1.PodCondition
 	for line := range strings.Lines(d.Input) {
 		key, words, _ := strings.Cut(strings.TrimSpace(line), ":")
@@ -122,16 +133,18 @@ func (s *story) probe(t *testing.T, d *datadriven.TestData) string {
 	var id string
 	var value bool
 	d.ScanArgs(t, "id", &id)
-	apply := podstatus.WithContainerReady
+	flipper := podstatus.WithContainerReady
 	if !d.MaybeScanArgs(t, "ready", &value) {
 		d.ScanArgs(t, "started", &value)
-		apply = podstatus.WithContainerStarted
+		flipper = podstatus.WithContainerStarted
 	}
-	next, flip := apply(s.pod, s.cached, id, value, s.now)
+	old := s.cached
+	next, flip := flipper(s.pod, old, id, value, s.now)
 	if flip != podstatus.Flipped {
 		return fmt.Sprintln(flip)
 	}
-	return s.store(s.cached, &next)
+	s.cached = &next
+	return describeChange(old, &next)
 }
 
 func (s *story) playResize(t *testing.T, d *datadriven.TestData) string {
@@ -170,26 +183,57 @@ func (s *story) terminate(t *testing.T, d *datadriven.TestData) string {
 	return s.store(old, &next)
 }
 
-// old is what the API shows before the node has said anything: nothing.
+// sync writes what the node says over what the API holds.
+func (s *story) sync(t *testing.T, couldRun bool) string {
+	merged := podstatus.Merge(s.pod, s.api, s.cached, couldRun, s.now)
+	patch, err := podstatus.Patch(s.pod.UID, s.api, &merged)
+	if err != nil {
+		t.Fatalf("patch: %v", err)
+	}
+	if patch == nil {
+		return "nothing to send\n"
+	}
+	s.api = apply(t, s.api, patch)
+	var b strings.Builder
+	fmt.Fprintf(&b, "sent: %s\n", strings.Join(membersOf(t, patch), " "))
+	fmt.Fprintf(&b, "API: %s: %s\n", s.api.Phase, describeStates(allOf(s.api)))
+	writeConditions(&b, s.api.Conditions)
+	return b.String()
+}
+
+// membersOf names the fields of the status that a patch speaks about.
+func membersOf(t *testing.T, patch []byte) []string {
+	var p struct{ Status map[string]any }
+	if err := json.Unmarshal(patch, &p); err != nil {
+		t.Fatalf("patch %s: %v", patch, err)
+	}
+	maps.DeleteFunc(p.Status, func(key string, _ any) bool { return strings.HasPrefix(key, "$") })
+	return slices.Sorted(maps.Keys(p.Status))
+}
+
+// old is what the node said before, or else what the API shows.
 func (s *story) old() *v1.PodStatus {
 	if s.cached == nil {
-		return &v1.PodStatus{}
+		return s.api
 	}
 	return s.cached
 }
 
-// store checks and keeps a status, and prints it.
-func (s *story) store(old, next *v1.PodStatus) string {
-	if err := podstatus.CheckTransitions(s.pod, old, next); err != nil {
+// store checks a status, makes it the next one, and prints it.
+func (s *story) store(old, incoming *v1.PodStatus) string {
+	if err := podstatus.CheckTransitions(s.pod, old, incoming); err != nil {
 		return "refused: " + err.Error() + "\n"
 	}
-	next.Conditions = slices.Clone(next.Conditions)
-	for i := range next.Conditions {
-		if c := &next.Conditions[i]; podstatus.HasTransitionTime(c.Type) {
-			c.LastTransitionTime = podstatus.TransitionTime(old, c, s.now)
-		}
+	if s.cached != nil && podstatus.Unchanged(s.pod, s.cached, incoming) {
+		return "unchanged\n"
 	}
-	s.cached = next
+	next := podstatus.Next(s.pod, old, incoming, s.now)
+	s.cached = &next
+	return describeChange(old, &next)
+}
+
+// describeChange prints what ended, and then the whole status.
+func describeChange(old, next *v1.PodStatus) string {
 	var b strings.Builder
 	for _, c := range podstatus.NewlyTerminated(old, next) {
 		fmt.Fprintf(&b, "ended: %s %s, exit code %d %s\n", c.Kind, c.Name, c.ExitCode, c.Reason)

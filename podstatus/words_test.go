@@ -30,7 +30,7 @@ var noon = time.Date(2026, 8, 1, 12, 0, 0, 0, time.UTC)
 
 func parsePod(t fataler, words string) *v1.Pod {
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{
-		Name: "web", Namespace: "default", UID: "uid-1", Annotations: map[string]string{},
+		Name: "web", Namespace: "default", UID: testUID, Annotations: map[string]string{},
 	}}
 	for word := range strings.FieldsSeq(words) {
 		key, value, _ := strings.Cut(word, "=")
