@@ -144,8 +144,13 @@ func (t *turn) accepted(ctx context.Context, p *plan, api *base, couldRun bool) 
 		return
 	}
 	since, changes := m.cache.accept(p.uid, p.target, p.version, api)
-	m.cache.settle(p.uid, p.version, api)
 	m.metrics.accepted(since, changes)
+	if t.wrote && podstatus.NeedsReconcile(p.pod, api.status, p.status) {
+		// Taken, and changed on the way: by a webhook, or by a writer who was faster than the base.
+		t.again, t.urgency = true, background
+	} else {
+		m.cache.settle(p.uid, p.version, api)
+	}
 	if p.final() && changes > 0 {
 		m.forgetFinal(p)
 	}

@@ -1,0 +1,150 @@
+package status
+
+import (
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func TestDriftIsRepairedWhenItIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		w.wantLog("settled", "PATCH ns/web")
+		drift(w, pod)
+		w.wantLog("repaired at once, not at the next pass", "PATCH ns/web")
+		if got := w.api.pod(pod).Status.Reason; got != "" {
+			t.Errorf("the API still says %q", got)
+		}
+	})
+}
+
+func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		w.wantLog("settled", "PATCH ns/web")
+		w.api.watch = w.table.Set // the table learns of it, the manager is not told
+		drift(w, pod)
+		w.wantLog("nobody was told")
+		time.Sleep(11 * time.Second)
+		w.wantLog("the pass finds it", "PATCH ns/web")
+		time.Sleep(time.Minute)
+		w.wantLog("and is content from then on")
+	})
+}
+
+// Invariant 4, own fields only.
+func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		foreign := v1.PodCondition{Type: "example.com/gate", Status: v1.ConditionTrue, Reason: "Theirs"}
+		claim := "claim"
+		pod := w.create("web", func(p *v1.Pod) {
+			p.Status.Conditions = []v1.PodCondition{foreign}
+			p.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: &claim}}
+			p.Status.NominatedNodeName = ""
+		})
+		w.run()
+		// The node's own idea of them must not get there either.
+		status := running(pod, true)
+		status.Conditions = append(status.Conditions, v1.PodCondition{Type: "example.com/gate", Status: v1.ConditionFalse, Reason: "Ours"})
+		w.set(pod, status)
+		synctest.Wait()
+		check := func(story string) {
+			t.Helper()
+			got := w.api.pod(pod).Status
+			found := false
+			for _, c := range got.Conditions {
+				if c.Type == foreign.Type {
+					found = true
+					if c.Status != v1.ConditionTrue || c.Reason != "Theirs" {
+						t.Errorf("%s: the foreign condition is %+v", story, c)
+					}
+				}
+			}
+			if !found {
+				t.Errorf("%s: the foreign condition is gone", story)
+			}
+			if len(got.ResourceClaimStatuses) != 1 {
+				t.Errorf("%s: the claim statuses are %+v", story, got.ResourceClaimStatuses)
+			}
+		}
+		check("after a write")
+		w.set(pod, ended(pod, 1))
+		must(w.manager.TerminatePod(pod))
+		synctest.Wait()
+		check("after the end")
+	})
+}
+
+// The convergence guard: somebody wants it otherwise, and goes on wanting.
+func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.api.mutate = func(p *v1.Pod) { // a webhook that insists
+			now := metav1.Now()
+			p.Status.Message = "mine"
+			p.ManagedFields = []metav1.ManagedFieldsEntry{
+				{Manager: FieldManager, Time: &now, Subresource: "status"},
+				{Manager: "insisting-webhook", Time: &now, Subresource: "status"},
+			}
+		}
+		w.set(pod, running(pod, true))
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := w.api.count("PATCH"); got < 5 || got > 25 {
+			t.Errorf("%d patches in an hour of fighting, want a few, further and further apart", got)
+		}
+		if got := w.counter("statusd_pod_status_convergence_fights_total"); got == 0 {
+			t.Error("the fight was not counted")
+		}
+		fights := w.manager.Fights()
+		if len(fights) != 1 || fights[0].Writer != "insisting-webhook" || fights[0].Name != "web" {
+			t.Errorf("fights are %+v, want one with the insisting webhook", fights)
+		}
+		// A change of our own goes out at once all the same.
+		w.api.forgetLog()
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		if log := w.api.log(); len(log) == 0 {
+			t.Error("a new change waits for the end of the fight")
+		}
+		// The webhook gives in: the fight ends.
+		w.api.mutate = nil
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := w.api.pod(pod).Status.Message; got != "" {
+			t.Errorf("the API says %q after the webhook gave in", got)
+		}
+		w.wantNothingPending()
+	})
+}
+
+func TestRestartWithUnchangedPodsCostsOneListAndNoReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		w.stop()
+		second := newWorld(t)
+		second.api.pods, second.api.version = w.api.pods, w.api.version
+		again := second.api.pod(pod)
+		second.table.Set(again)
+		second.run()
+		second.set(again, running(again, true))
+		second.wantLog("the API says so already")
+		second.wantNothingPending()
+	})
+}
