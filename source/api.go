@@ -1,0 +1,168 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+
+	"github.com/go-logr/logr"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/cache"
+)
+
+// APIOptions configure an [API] source. All fields but Logger are required.
+type APIOptions struct {
+	// Client needs list and watch of pods with the field selector spec.nodeName: what the
+	// Node authorizer grants to system:node:NAME.
+	Client   kubernetes.Interface
+	NodeName string
+	// Handle receives the changes, one at a time; the watch waits for it.
+	Handle func(Change)
+	// Logger is slog.Default() if nil.
+	Logger *slog.Logger
+}
+
+// API is the source of the pods that the API server has bound to this node. It follows a
+// watch, lists again when the watch is too old, and retries with backoff for ever: an API
+// server that is down delays changes and loses none.
+type API struct {
+	node  string
+	log   *slog.Logger
+	known *known
+	watch cache.ListerWatcher
+
+	mu  sync.Mutex // guards err
+	err error
+}
+
+// NewAPI makes an API source. It starts nothing and asks nothing: see [API.Run].
+func NewAPI(o APIOptions) (*API, error) {
+	switch {
+	case o.Client == nil:
+		return nil, errors.New("source: api: no client")
+	case o.NodeName == "":
+		return nil, errors.New("source: api: no node name")
+	case o.Handle == nil:
+		return nil, errors.New("source: api: no handler")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	a := &API{
+		node:  o.NodeName,
+		log:   o.Logger.With("node", o.NodeName),
+		known: &known{origin: FromAPI, handle: o.Handle},
+	}
+	pods := o.Client.CoreV1().Pods(metav1.NamespaceAll)
+	selector := fields.OneTermEqualSelector("spec.nodeName", o.NodeName).String()
+	a.watch = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
+		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+			options.FieldSelector = selector
+			list, err := pods.List(ctx, options)
+			a.answered(ctx, "list", err)
+			return list, err
+		},
+		WatchFuncWithContext: func(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+			options.FieldSelector = selector
+			w, err := pods.Watch(ctx, options)
+			a.answered(ctx, "watch", err)
+			return w, err
+		},
+	}, o.Client)
+	return a, nil
+}
+
+// Run follows the API until ctx ends, then returns nil. It may be called once.
+func (a *API) Run(ctx context.Context) error {
+	log := logr.FromSlogHandler(a.log.Handler())
+	reflector := cache.NewReflectorWithOptions(a.watch, &v1.Pod{}, apiStore{a.known}, cache.ReflectorOptions{
+		Name:   "pods of node " + a.node,
+		Logger: &log,
+	})
+	reflector.RunWithContext(logr.NewContext(ctx, log))
+	return nil
+}
+
+// HasSynced says whether the first picture of the API's pods was handed over and handled.
+func (a *API) HasSynced() bool { return a.known.spoken.Load() }
+
+// Err is why the API could not be asked, nil if its last answer was good.
+func (a *API) Err() error {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	return a.err
+}
+
+// answered notes how a request went, and logs when that changes.
+func (a *API) answered(ctx context.Context, verb string, err error) {
+	if ctx.Err() != nil {
+		return // we hung up, not the server
+	}
+	a.mu.Lock()
+	before := a.err
+	a.err = nil
+	if err != nil {
+		a.err = fmt.Errorf("source: %s pods of node %s: %w", verb, a.node, err)
+	}
+	a.mu.Unlock()
+
+	switch {
+	case err != nil && before == nil:
+		a.log.Warn("pods of the api cannot be followed, retrying", "err", err)
+	case err == nil && before != nil:
+		a.log.Info("pods of the api are followed again")
+	}
+}
+
+// apiStore receives what the reflector sees.
+type apiStore struct{ known *known }
+
+func (s apiStore) Add(obj any) error { return s.Update(obj) }
+
+func (s apiStore) Update(obj any) error {
+	pod, err := asPod(obj)
+	if err != nil {
+		return err
+	}
+	s.known.update(pod)
+	return nil
+}
+
+func (s apiStore) Delete(obj any) error {
+	pod, err := asPod(obj)
+	if err != nil {
+		return err
+	}
+	s.known.remove(pod)
+	return nil
+}
+
+func (s apiStore) Replace(objs []any, _ string) error {
+	pods := make([]*v1.Pod, 0, len(objs))
+	for _, obj := range objs {
+		pod, err := asPod(obj)
+		if err != nil {
+			return err
+		}
+		pods = append(pods, pod)
+	}
+	s.known.replace(pods, func(old, new *v1.Pod) bool { return old.ResourceVersion == new.ResourceVersion })
+	return nil
+}
+
+// Resync has nothing to repeat: the consumer keeps what it was told.
+func (s apiStore) Resync() error { return nil }
+
+func asPod(obj any) (*v1.Pod, error) {
+	if pod, ok := obj.(*v1.Pod); ok {
+		return pod, nil
+	}
+	return nil, fmt.Errorf("source: the api sent a %T among the pods", obj)
+}

@@ -1,0 +1,182 @@
+package source
+
+import (
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// maxManifest bounds what is read of one file: a pod is a few kilobytes.
+const maxManifest = 10 << 20
+
+// A directory remembers what its manifests said when they were last good.
+type directory struct {
+	path  string
+	node  string
+	files map[string]*manifest // by file name
+}
+
+// A manifest is one file: what it last said, and which pods run because of it.
+type manifest struct {
+	content  [sha256.Size]byte
+	problems []Problem
+	pods     []definition
+}
+
+// isManifest says whether a name in the directory is meant to be read. What editors and
+// backups leave behind ends or begins otherwise: web.yaml~, #web.yaml#, .web.yaml.swp,
+// web.yaml.bak; and so do the directories and links of a mounted ConfigMap: ..data.
+func isManifest(name string) bool {
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json", ".manifest":
+		return !strings.HasPrefix(name, ".") && !strings.HasPrefix(name, "#") && !strings.HasPrefix(name, "~")
+	}
+	return false
+}
+
+// read looks at the directory once and returns the static pods of this node and all that
+// is wrong. A directory that does not exist holds no pods. An error means that it could
+// not be read, so that nothing is known about its pods.
+func (d *directory) read(now time.Time) ([]*v1.Pod, []Problem, error) {
+	entries, err := os.ReadDir(d.path)
+	if errors.Is(err, fs.ErrNotExist) {
+		clear(d.files)
+		return nil, []Problem{{File: d.path, Reason: "the directory does not exist; static pods start when it does"}}, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("source: read manifests: %w", err)
+	}
+	present := map[string]bool{}
+	for _, entry := range entries {
+		if name := entry.Name(); isManifest(name) && d.readFile(name, now) {
+			present[name] = true
+		}
+	}
+	maps.DeleteFunc(d.files, func(name string, _ *manifest) bool { return !present[name] })
+	pods, problems := d.merge()
+	return pods, problems, nil
+}
+
+// readFile brings a file's manifest up to date, and says whether there is such a file.
+func (d *directory) readFile(name string, now time.Time) (present bool) {
+	path := filepath.Join(d.path, name)
+	data, err := readManifest(path)
+	if errors.Is(err, errNotAFile) {
+		return false
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
+			return false // gone since the directory was listed
+		}
+	}
+	m := d.files[name]
+	if m == nil {
+		m = &manifest{}
+		d.files[name] = m
+	}
+	if err != nil {
+		m.content = [sha256.Size]byte{}
+		m.problems = []Problem{{File: path, Reason: err.Error()}}
+		return true
+	}
+	content := sha256.Sum256(data)
+	if content != m.content {
+		pods, problems := decode(path, data, d.node)
+		m.content, m.problems = content, problems
+		m.accept(pods, now)
+	}
+	return true
+}
+
+// accept takes what the file says now. While some of it is bad, the pods that ran before
+// and are not redefined run on: they may be what the bad part was meant to define.
+func (m *manifest) accept(pods []definition, now time.Time) {
+	before := m.pods
+	m.pods = nil
+	for _, p := range pods {
+		if i := slices.IndexFunc(before, func(b definition) bool { return b.pod.UID == p.pod.UID }); i >= 0 {
+			p.pod = before[i].pod // the same content, seen when it was first seen
+		} else {
+			metav1.SetMetaDataAnnotation(&p.pod.ObjectMeta, SeenAnnotation, now.Format(time.RFC3339Nano))
+		}
+		m.pods = append(m.pods, p)
+	}
+	if len(m.problems) == 0 {
+		return
+	}
+	for _, b := range before {
+		if !slices.ContainsFunc(m.pods, func(p definition) bool { return key(p.pod) == key(b.pod) }) {
+			m.pods = append(m.pods, b)
+		}
+	}
+}
+
+// merge puts the files together. Of two definitions of one pod the first counts, by file
+// name and then by line.
+func (d *directory) merge() ([]*v1.Pod, []Problem) {
+	var pods []*v1.Pod
+	var problems []Problem
+	taken := map[string]definition{}
+	for _, name := range slices.Sorted(maps.Keys(d.files)) {
+		m := d.files[name]
+		problems = append(problems, m.problems...)
+		for _, p := range m.pods {
+			if first, ok := taken[key(p.pod)]; ok {
+				problems = append(problems, Problem{File: p.file, Line: p.line, Field: "metadata.name",
+					Reason: fmt.Sprintf("pod %s is already defined by %s:%d; this definition is not used", key(p.pod), first.file, first.line)})
+				continue
+			}
+			taken[key(p.pod)] = p
+			pods = append(pods, p.pod)
+		}
+	}
+	slices.SortFunc(problems, byPlace)
+	return pods, problems
+}
+
+func key(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
+
+var errNotAFile = errors.New("not a file")
+
+// readManifest reads a regular file, through links, and refuses one that is too large.
+func readManifest(path string) ([]byte, error) {
+	info, err := os.Stat(path)
+	if err != nil {
+		return nil, reasonOf(err)
+	}
+	if !info.Mode().IsRegular() {
+		return nil, errNotAFile // opening a pipe would wait for its writer
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, reasonOf(err)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxManifest+1))
+	if err != nil {
+		return nil, reasonOf(err)
+	}
+	if len(data) > maxManifest {
+		return nil, fmt.Errorf("larger than %d MiB", maxManifest>>20)
+	}
+	return data, nil
+}
+
+// reasonOf is the error without operation and path, which the problem has already.
+func reasonOf(err error) error {
+	if e, ok := errors.AsType[*fs.PathError](err); ok {
+		return fmt.Errorf("cannot be read: %w", e.Err)
+	}
+	return err
+}

@@ -1,0 +1,165 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// settle is how long the directory must be quiet after a change before it is read:
+	// editors and copies write a file in several steps.
+	settle = 100 * time.Millisecond
+	// settleAtMost bounds the wait for quiet.
+	settleAtMost = time.Second
+)
+
+// ManifestsOptions configure a [Manifests] source. Directory, NodeName and Handle are required.
+type ManifestsOptions struct {
+	// Directory holds the manifests. It need not exist yet.
+	Directory string
+	NodeName  string
+	// Handle receives the changes, one at a time.
+	Handle func(Change)
+	// Rescan is how often the directory is read even when nothing seems to have happened,
+	// for file systems that do not notify; 20 s if zero.
+	Rescan time.Duration
+	// Logger is slog.Default() if nil.
+	Logger *slog.Logger
+}
+
+// Manifests is the source of static pods: the files *.yaml, *.yml, *.json and *.manifest
+// of one directory, links followed, sub-directories not. Each change is seen at once by
+// notification and at the latest by the next rescan.
+type Manifests struct {
+	log       *slog.Logger
+	rescan    time.Duration
+	directory directory
+	known     *known
+	notify    func(directory string) (notifier, error)
+
+	mu       sync.Mutex // guards problems
+	problems []Problem
+}
+
+// notifier tells that a directory may have changed.
+type notifier interface {
+	// rearm watches whatever can be watched now. It is called before each reading.
+	rearm()
+	changes() <-chan struct{}
+	close()
+}
+
+// NewManifests makes a source of static pods. It reads nothing: see [Manifests.Run].
+func NewManifests(o ManifestsOptions) (*Manifests, error) {
+	switch {
+	case o.Directory == "":
+		return nil, errors.New("source: manifests: no directory")
+	case o.NodeName == "":
+		return nil, errors.New("source: manifests: no node name")
+	case o.Handle == nil:
+		return nil, errors.New("source: manifests: no handler")
+	case o.Rescan < 0:
+		return nil, fmt.Errorf("source: manifests: rescan period %v is negative", o.Rescan)
+	case o.Rescan == 0:
+		o.Rescan = 20 * time.Second
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	path, err := filepath.Abs(o.Directory) // part of the pods' identity: it must not depend on where statusd was started
+	if err != nil {
+		return nil, fmt.Errorf("source: manifests: %w", err)
+	}
+	return &Manifests{
+		log:       o.Logger.With("node", o.NodeName),
+		rescan:    o.Rescan,
+		directory: directory{path: path, node: o.NodeName, files: map[string]*manifest{}},
+		known:     &known{origin: FromFile, handle: o.Handle},
+		notify:    newNotifier,
+	}, nil
+}
+
+// Run follows the directory until ctx ends, then returns nil. It may be called once.
+func (m *Manifests) Run(ctx context.Context) error {
+	var changes <-chan struct{} // nil without notification: only rescans then
+	rearm := func() {}
+	if n, err := m.notify(m.directory.path); err != nil {
+		m.log.Warn("changes of manifests are seen by rescan only", "err", err, "rescan", m.rescan)
+	} else {
+		defer n.close()
+		changes, rearm = n.changes(), n.rearm
+	}
+	rescan := time.NewTicker(m.rescan)
+	defer rescan.Stop()
+	for {
+		rearm()
+		m.read()
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-rescan.C:
+		case <-changes:
+			untilQuiet(ctx, changes)
+		}
+	}
+}
+
+// untilQuiet waits for the end of a burst of changes.
+func untilQuiet(ctx context.Context, changes <-chan struct{}) {
+	ctx, cancel := context.WithTimeout(ctx, settleAtMost)
+	defer cancel()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-changes:
+		case <-time.After(settle):
+			return
+		}
+	}
+}
+
+func (m *Manifests) read() {
+	pods, problems, err := m.directory.read(time.Now())
+	if err != nil {
+		// Nothing is known, so nothing is said: what runs runs on.
+		m.setProblems([]Problem{{File: m.directory.path, Reason: reasonOf(errors.Unwrap(err)).Error()}})
+		return
+	}
+	m.setProblems(problems)
+	m.known.replace(pods, func(old, new *v1.Pod) bool { return true }) // the same UID is the same content
+}
+
+// setProblems keeps what is wrong now, and logs what was not wrong before.
+func (m *Manifests) setProblems(problems []Problem) {
+	m.mu.Lock()
+	before := m.problems
+	m.problems = problems
+	m.mu.Unlock()
+	for _, p := range problems {
+		if !slices.Contains(before, p) {
+			m.log.Error("manifest refused", "err", p)
+		}
+	}
+	if len(problems) == 0 && len(before) > 0 {
+		m.log.Info("all manifests are good again")
+	}
+}
+
+// Problems is what is wrong with the directory now, in order of file and line.
+func (m *Manifests) Problems() []Problem {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.problems)
+}
+
+// HasSynced says whether the directory was read once and its pods were handled.
+func (m *Manifests) HasSynced() bool { return m.known.spoken.Load() }

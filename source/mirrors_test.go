@@ -1,0 +1,277 @@
+package source
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes/fake"
+	k8stesting "k8s.io/client-go/testing"
+)
+
+// mirrorStory is Mirrors on a fake API that keeps pods, gives them UIDs, and says what it was asked.
+type mirrorStory struct {
+	t       *testing.T
+	client  *fake.Clientset
+	mirrors *Mirrors
+
+	mu      sync.Mutex // guards what follows
+	nodeUID types.UID
+	inUse   map[types.UID]bool
+	down    error // what every request answers, if not nil
+	uids    int
+	asked   []string
+}
+
+func newMirrorStory(t *testing.T, existing ...runtime.Object) *mirrorStory {
+	s := &mirrorStory{t: t, client: fake.NewClientset(existing...), nodeUID: "node-uid", inUse: map[types.UID]bool{}}
+	s.client.PrependReactor("*", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		switch a := a.(type) {
+		case k8stesting.CreateAction:
+			pod := a.GetObject().(*v1.Pod)
+			s.uids++
+			pod.UID = types.UID(fmt.Sprintf("mirror-%d", s.uids))
+			s.asked = append(s.asked, fmt.Sprintf("create %s of %s", pod.Name, pod.Annotations[MirrorAnnotation]))
+		case k8stesting.DeleteAction:
+			o := a.GetDeleteOptions()
+			s.asked = append(s.asked, fmt.Sprintf("delete %s uid=%s grace=%d", a.GetName(), *o.Preconditions.UID, *o.GracePeriodSeconds))
+		}
+		return s.down != nil, nil, s.down
+	})
+	m, err := NewMirrors(MirrorsOptions{
+		Client: s.client, NodeName: "n",
+		NodeUID: func() types.UID { s.mu.Lock(); defer s.mu.Unlock(); return s.nodeUID },
+		InUse:   func(uid types.UID) bool { s.mu.Lock(); defer s.mu.Unlock(); return s.inUse[uid] },
+		Logger:  slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s.mirrors = m
+	return s
+}
+
+func (s *mirrorStory) run() (stop func()) {
+	ctx, cancel := context.WithCancel(s.t.Context())
+	done := make(chan error, 1)
+	go func() { done <- s.mirrors.Run(ctx) }()
+	return func() {
+		cancel()
+		if err := <-done; err != nil {
+			s.t.Errorf("Run returned %v, want nil", err)
+		}
+	}
+}
+
+// change alters what the story's callbacks answer.
+func (s *mirrorStory) change(f func()) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	f()
+}
+
+func (s *mirrorStory) observe(origin Origin, op Op, pods ...*v1.Pod) {
+	s.mirrors.Observe(Change{Origin: origin, Op: op, Pods: pods})
+}
+
+func (s *mirrorStory) expect(when string, want ...string) {
+	s.t.Helper()
+	synctest.Wait()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if got := strings.Join(s.asked, "; "); got != strings.Join(want, "; ") {
+		s.t.Errorf("%s: asked the API for %q, want %q", when, got, strings.Join(want, "; "))
+	}
+	s.asked = nil
+}
+
+func staticPod(name, hash string) *v1.Pod {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
+	identify(pod, types.UID(hash), "n")
+	pod.Name = name
+	return pod
+}
+
+func mirrorPod(name, uid, hash string) *v1.Pod {
+	pod := mirrorFor(staticPod(name, hash), "n", "node-uid")
+	pod.UID = types.UID(uid)
+	return pod
+}
+
+func TestMirrorLivesAsLongAsItsStaticPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMirrorStory(t)
+		defer s.run()()
+		web := staticPod("web", "h1")
+		s.observe(FromFile, Set, web)
+		s.expect("before the API has spoken")
+		s.observe(FromAPI, Set)
+		s.expect("both have spoken", "create web of h1")
+
+		created, err := s.client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		owner := created.OwnerReferences
+		if len(owner) != 1 || owner[0].UID != "node-uid" || owner[0].Kind != "Node" || owner[0].Name != "n" || !*owner[0].Controller || owner[0].BlockOwnerDeletion != nil {
+			t.Errorf("got owners %+v, want the node as controller, which NodeRestriction demands", owner)
+		}
+		s.observe(FromAPI, Update, created)
+		s.expect("the watch brings what we know")
+
+		if err := s.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "web"); err != nil {
+			t.Fatal(err)
+		}
+		s.observe(FromAPI, Remove, created)
+		s.expect("someone deleted it by force", "create web of h1")
+		s.observe(FromFile, Remove, web)
+		s.expect("the manifest is removed", "delete web uid=mirror-2 grace=0")
+		if p := s.mirrors.Pending(); len(p) != 0 {
+			t.Errorf("pending: %v, want nothing", p)
+		}
+	})
+}
+
+func TestStaleMirrorIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		old := mirrorPod("web", "mirror-0", "h0")
+		s := newMirrorStory(t, old)
+		defer s.run()()
+		s.observe(FromAPI, Set, old)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.expect("the manifest changed while statusd was away", "delete web uid=mirror-0 grace=0", "create web of h1")
+		s.observe(FromAPI, Update, old)
+		s.expect("late news of what we deleted")
+		s.observe(FromAPI, Remove, old)
+		s.expect("later news of it")
+	})
+}
+
+func TestMirrorBeingDeletedIsReplaced(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		ending := mirrorPod("web", "mirror-0", "h1")
+		s := newMirrorStory(t, ending)
+		defer s.run()()
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(FromAPI, Set, ending)
+		s.expect("all is well")
+		now := metav1.Now()
+		deleted := ending.DeepCopy()
+		deleted.DeletionTimestamp = &now
+		s.change(func() { s.inUse["h1"] = true }) // its static pod runs on, and must not keep the old mirror
+		s.observe(FromAPI, Update, deleted)
+		s.expect("kubectl delete", "delete web uid=mirror-0 grace=0", "create web of h1")
+	})
+}
+
+func TestOrphanedMirrorGoesOnceTheManifestsHaveSpoken(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		orphan, other := mirrorPod("web", "mirror-0", "h0"), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app", UID: "app"}}
+		s := newMirrorStory(t, orphan, other)
+		defer s.run()()
+		s.observe(FromAPI, Set, orphan, other)
+		time.Sleep(time.Hour)
+		s.expect("the manifests have not spoken: the static pod may still come")
+		s.observe(FromFile, Set)
+		s.expect("there is no static pod", "delete web uid=mirror-0 grace=0")
+		if n := len(s.mirrors.pairs); n != 0 {
+			t.Errorf("%d pairs are remembered, want none: memory would grow with every static pod there ever was", n)
+		}
+	})
+}
+
+func TestMirrorStaysWhileItsStaticPodEnds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		web, mirror := staticPod("web", "h1"), mirrorPod("web", "mirror-0", "h1")
+		s := newMirrorStory(t, mirror)
+		defer s.run()()
+		s.observe(FromAPI, Set, mirror)
+		s.observe(FromFile, Set, web)
+		s.change(func() { s.inUse["h1"] = true })
+		s.observe(FromFile, Remove, web)
+		s.observe(FromFile, Update, staticPod("web", "h2"))
+		time.Sleep(20 * time.Second)
+		s.expect("the old pod's last statuses need the mirror")
+		s.change(func() { s.inUse["h1"] = false })
+		time.Sleep(2 * time.Second)
+		s.expect("it has ended", "delete web uid=mirror-0 grace=0", "create web of h2")
+	})
+}
+
+func TestMirrorsConvergeAfterAnOutage(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMirrorStory(t)
+		defer s.run()()
+		s.change(func() { s.nodeUID = "" })
+		s.observe(FromAPI, Set)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		time.Sleep(10 * time.Second)
+		s.expect("the node is not registered, and no mirror can have an owner")
+		if err := s.mirrors.Pending()["default/web"]; !errors.Is(err, errNotRegistered) {
+			t.Errorf("got pending %v, want that the node is not registered", err)
+		}
+		s.change(func() { s.nodeUID, s.down = "node-uid", errors.New("connection refused") })
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		n := 0
+		s.change(func() { n = len(s.asked) })
+		if n < 10 || n > 25 {
+			t.Errorf("%d requests in ten minutes of outage, want more than one a minute at the start and about one a minute later", n)
+		}
+		if err := s.mirrors.Pending()["default/web"]; err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("got pending %v, want the reason", err)
+		}
+		s.change(func() { s.asked, s.down = nil, nil })
+		time.Sleep(2 * time.Minute)
+		s.expect("the API is back, and nobody said anything", "create web of h1")
+		if p := s.mirrors.Pending(); len(p) != 0 {
+			t.Errorf("still pending: %v", p)
+		}
+	})
+}
+
+func TestForeignPodInTheWayIsReportedNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		foreign := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "foreign"}, Spec: v1.PodSpec{NodeName: "n"}}
+		s := newMirrorStory(t, foreign)
+		defer s.run()()
+		s.observe(FromAPI, Set, foreign)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.expect("the name is taken", "create web of h1")
+		if err := s.mirrors.Pending()["default/web"]; err == nil || !strings.Contains(err.Error(), "in the way") {
+			t.Errorf("got %v, want an error that says what is in the way", err)
+		}
+	})
+}
+
+func TestMirrorMadeBeforeARestartIsFound(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		made := mirrorPod("web", "mirror-0", "h1") // created, but the answer was lost and the watch is late
+		s := newMirrorStory(t, made)
+		defer s.run()()
+		s.observe(FromAPI, Set)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.expect("it is adopted", "create web of h1")
+		if p := s.mirrors.Pending(); len(p) != 0 {
+			t.Errorf("pending: %v, want nothing", p)
+		}
+		stale := mirrorPod("db", "mirror-9", "h8")
+		if err := s.client.Tracker().Add(stale); err != nil {
+			t.Fatal(err)
+		}
+		s.observe(FromFile, Update, staticPod("db", "h9"))
+		s.expect("a stale one is replaced", "create db of h9", "delete db uid=mirror-9 grace=0", "create db of h9")
+	})
+}
