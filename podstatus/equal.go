@@ -4,7 +4,6 @@ import (
 	"slices"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Equal says whether two normalised statuses (E6) say the same, as far as this node has a
@@ -16,7 +15,7 @@ import (
 func Equal(a, b *v1.PodStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration &&
 		samePhase(a, b) &&
-		sameTimePointer(a.StartTime, b.StartTime) &&
+		asIs.sameTime(orZero(a.StartTime), orZero(b.StartTime)) &&
 		sameScalars(a, b) &&
 		sameConditions(a.Conditions, b.Conditions) &&
 		asIs.sameStatuses(a.ContainerStatuses, b.ContainerStatuses) &&
@@ -130,8 +129,4 @@ func lastOfType(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition 
 		}
 	}
 	return nil
-}
-
-func sameTimePointer(a, b *metav1.Time) bool {
-	return a == b || a != nil && b != nil && a.Time.Equal(b.Time)
 }

@@ -126,6 +126,14 @@ func (r reading) sameTime(a, b metav1.Time) bool {
 	return a.Time.Equal(b.Time)
 }
 
+// orZero makes a missing time and an unset one the same, as JSON does.
+func orZero(t *metav1.Time) metav1.Time {
+	if t == nil {
+		return metav1.Time{}
+	}
+	return *t
+}
+
 // sameResourceList compares quantities by value: 1Gi is 1024Mi.
 func sameResourceList(a, b v1.ResourceList) bool {
 	if len(a) != len(b) {

@@ -2,6 +2,7 @@ package podstatus
 
 import (
 	"cmp"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -24,9 +25,7 @@ import (
 // UID (X9). Pod is asked only for its generation. The result may share memory with api and
 // cached; neither is written to (X8).
 func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time) v1.PodStatus {
-	becomesTerminal := !IsTerminal(api.Phase) && IsTerminal(cached.Phase)
-	withheld := becomesTerminal && couldRun
-
+	withheld := Withheld(api, cached, couldRun)
 	merged := *cached
 	merged.ResourceClaimStatuses = api.ResourceClaimStatuses
 	merged.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
@@ -38,12 +37,22 @@ func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time)
 	}
 
 	m := conditionMerge{api: api, now: now}
-	m.add(cached.Conditions, becomesTerminal && !withheld)
+	m.add(cached.Conditions, becomesTerminal(api, cached) && !withheld)
 	if IsTerminal(merged.Phase) {
 		m.unready(pod, merged.Phase)
 	}
-	merged.Conditions = m.result
+	merged.Conditions = slices.Clip(m.result)
 	return merged
+}
+
+// Withheld says whether Merge keeps back the cached phase because it is terminal, the API's is
+// not, and a container of the pod could still run (X5). The write that says so is still due.
+func Withheld(api, cached *v1.PodStatus, couldRun bool) bool {
+	return couldRun && becomesTerminal(api, cached)
+}
+
+func becomesTerminal(api, cached *v1.PodStatus) bool {
+	return !IsTerminal(api.Phase) && IsTerminal(cached.Phase)
 }
 
 // conditionMerge builds a list of conditions over those of the API.
@@ -56,7 +65,7 @@ type conditionMerge struct {
 // add takes what is not owned from the API and then the owned conditions from the cache, of
 // two with one type the last (E7). A cached DisruptionTarget says why the pod became
 // terminal; it is news only in the write that says so (X2).
-func (m *conditionMerge) add(cached []v1.PodCondition, becomesTerminal bool) {
+func (m *conditionMerge) add(cached []v1.PodCondition, saysTerminal bool) {
 	m.result = make([]v1.PodCondition, 0, len(m.api.Conditions)+len(cached))
 	for _, c := range m.api.Conditions {
 		if !IsOwned(c.Type) {
@@ -68,7 +77,7 @@ func (m *conditionMerge) add(cached []v1.PodCondition, becomesTerminal bool) {
 		case !isLastOfType(cached, i):
 		case IsOwned(c.Type):
 			m.set(c)
-		case becomesTerminal: // shared
+		case saysTerminal: // shared
 			c.LastTransitionTime = TransitionTime(m.api, &c, m.now)
 			m.set(c)
 		}

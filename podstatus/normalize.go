@@ -24,7 +24,9 @@ func Normalize(pod *v1.Pod, status *v1.PodStatus) v1.PodStatus {
 
 // normalize does the work of Normalize on a status that nobody else holds.
 func normalize(pod *v1.Pod, status *v1.PodStatus) {
-	if status.StartTime != nil {
+	if status.StartTime.IsZero() {
+		status.StartTime = nil // JSON has no other way to say it
+	} else {
 		truncate(status.StartTime)
 	}
 	status.Reason, status.Message = validText(status.Reason), validText(status.Message)

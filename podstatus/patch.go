@@ -100,18 +100,11 @@ func (p *patchWriter) ints(key string, base, desired int64) {
 
 // times compares by the second: the API stores no more.
 func (p *patchWriter) times(key string, base, desired metav1.Time) {
-	if base.Unix() == desired.Unix() {
+	if bySecond.sameTime(base, desired) {
 		return
 	}
 	p.key(key)
 	p.time(desired)
-}
-
-func orZero(t *metav1.Time) metav1.Time {
-	if t == nil {
-		return metav1.Time{}
-	}
-	return *t
 }
 
 // containers replaces a list of container statuses as a whole.
@@ -120,9 +113,14 @@ func (p *patchWriter) containers(key string, base, desired []v1.ContainerStatus)
 		return
 	}
 	p.key(key)
-	if len(desired) == 0 {
+	listOrNull(p, desired)
+}
+
+// listOrNull writes a list that is replaced as a whole; an empty one goes away.
+func listOrNull[T any](p *patchWriter, list []T) {
+	if len(list) == 0 {
 		p.null()
 		return
 	}
-	p.value(desired)
+	p.value(list)
 }

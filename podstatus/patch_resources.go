@@ -55,7 +55,7 @@ func (p *patchWriter) requirements(key string, base, desired *v1.ResourceRequire
 	p.resourceList("requests", base.Requests, desired.Requests)
 	if !slices.Equal(base.Claims, desired.Claims) {
 		p.key("claims")
-		p.value(desired.Claims)
+		listOrNull(p, desired.Claims)
 	}
 	p.close('}')
 }

@@ -3,23 +3,19 @@ package podstatus
 import v1 "k8s.io/api/core/v1"
 
 // NeedsReconcile says whether the API's status of the pod differs from the cached one (R3).
-// The API's status is read as if it were normalised, without copying it, and nothing is
-// allocated when the answer is no.
+// The API's status is read as if it were normalised, without copying it. Nothing is
+// allocated, and no diff is made (R4). Pod is nil if the node does not know the pod (R1); api
+// is that of the mirror for a static pod, nil if it has none (R2): then the answer is no.
 //
 // A yes does not mean that there is something to send: Merge may keep the API's side of
 // the difference (X2, X5, X7), and then Patch returns nil. With a base at hand that costs
 // no request, which is how the endless reads of R5 end.
-//
-// R1 and R2 are the caller's: it compares only pods that it knows, and a static pod with
-// the status of its mirror.
 func NeedsReconcile(pod *v1.Pod, api, cached *v1.PodStatus) bool {
+	if pod == nil || api == nil {
+		return false
+	}
 	return cached.ObservedGeneration != api.ObservedGeneration ||
 		!samePhase(cached, api) ||
-		!sameStartTime(cached, api) ||
+		!bySecond.sameTime(orZero(cached.StartTime), orZero(api.StartTime)) ||
 		!sameAsRaw(pod, cached, api)
-}
-
-func sameStartTime(normal, raw *v1.PodStatus) bool {
-	a, b := normal.StartTime, raw.StartTime
-	return a == b || a != nil && b != nil && a.Unix() == b.Unix()
 }

@@ -1,0 +1,114 @@
+package podstatus_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"pgregory.net/rapid"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+func TestC3_C4_NextKeepsTransitionTimesOfSevenTypes(t *testing.T) {
+	ours := metav1.NewTime(noon.Add(time.Hour)) // what the reporter says about times counts for nothing
+	old := &v1.PodStatus{Conditions: parseConditions("Ready=True ContainersReady=True PodResizePending=True x.io/gate=True")}
+	for i := range old.Conditions {
+		old.Conditions[i].LastTransitionTime = earlier
+	}
+	incoming := &v1.PodStatus{Conditions: parseConditions(
+		"Ready=True ContainersReady=False Initialized=True PodResizePending=True x.io/gate=False")}
+	for i := range incoming.Conditions {
+		incoming.Conditions[i].LastTransitionTime = ours
+	}
+	got := podstatus.Next(&v1.Pod{}, old, incoming, noon)
+	checkTime(t, "Ready stays True", got.Conditions[0].LastTransitionTime, earlier.Time)
+	checkTime(t, "ContainersReady turns False", got.Conditions[1].LastTransitionTime, noon)
+	checkTime(t, "Initialized is new", got.Conditions[2].LastTransitionTime, noon)
+	checkTime(t, "PodResizePending is not among the seven", got.Conditions[3].LastTransitionTime, ours.Time)
+	checkTime(t, "x.io/gate is foreign", got.Conditions[4].LastTransitionTime, ours.Time)
+}
+
+func TestU8_TheFirstStartTimeStays(t *testing.T) {
+	first, second, zero := metav1.NewTime(noon.Add(-time.Hour)), metav1.NewTime(noon.Add(-time.Minute)), metav1.Time{}
+	for _, row := range []struct {
+		story         string
+		old, incoming *metav1.Time
+		want          time.Time
+	}{
+		{"old wins", &first, &second, first.Time},
+		{"old wins over none", &first, nil, first.Time},
+		{"incoming if old has none", nil, &second, second.Time},
+		{"incoming if old is zero", &zero, &second, second.Time},
+		{"now if nobody has one", nil, nil, noon},
+		{"now if both are zero", &zero, &zero, noon},
+	} {
+		incoming := &v1.PodStatus{StartTime: row.incoming}
+		got := podstatus.Next(&v1.Pod{}, &v1.PodStatus{StartTime: row.old}, incoming, noon.Add(time.Millisecond))
+		checkTime(t, row.story, *got.StartTime, row.want)
+		if got.StartTime == row.old || got.StartTime == row.incoming {
+			t.Errorf("%s: the start time is shared with an input", row.story)
+		}
+	}
+}
+
+func TestG3_ObservedGenerationNeverDecreases(t *testing.T) {
+	for _, row := range []struct{ old, incoming, want int64 }{{1, 2, 2}, {2, 1, 2}, {2, 0, 2}, {0, 0, 0}} {
+		got := podstatus.Next(&v1.Pod{}, &v1.PodStatus{ObservedGeneration: row.old},
+			&v1.PodStatus{ObservedGeneration: row.incoming}, noon)
+		if got.ObservedGeneration != row.want {
+			t.Errorf("old %d, incoming %d: got %d, want %d", row.old, row.incoming, got.ObservedGeneration, row.want)
+		}
+	}
+}
+
+func TestTerminalIsFinal_NextKeepsPhaseReasonAndMessage(t *testing.T) {
+	for _, row := range []struct {
+		story         string
+		old, incoming v1.PodPhase
+		final         bool
+	}{
+		{"Failed is not left for Running", v1.PodFailed, v1.PodRunning, true},
+		{"Failed is not left for Succeeded", v1.PodFailed, v1.PodSucceeded, true},
+		{"Succeeded is not left for Failed", v1.PodSucceeded, v1.PodFailed, true},
+		{"Failed may be explained better", v1.PodFailed, v1.PodFailed, false},
+		{"Running may fail", v1.PodRunning, v1.PodFailed, false},
+		{"Running may be pending again", v1.PodRunning, v1.PodPending, false},
+	} {
+		old := &v1.PodStatus{Phase: row.old, Reason: "Old", Message: "old"}
+		incoming := &v1.PodStatus{Phase: row.incoming, Reason: "New", Message: "new", PodIP: "10.0.0.1"}
+		want := *incoming
+		if row.final {
+			want = *old
+		}
+		got := podstatus.Next(&v1.Pod{}, old, incoming, noon)
+		if got.Phase != want.Phase || got.Reason != want.Reason || got.Message != want.Message || got.PodIP != "10.0.0.1" {
+			t.Errorf("%s: got %s/%s/%s with IP %q, want %s/%s/%s with the new IP", row.story,
+				got.Phase, got.Reason, got.Message, got.PodIP, want.Phase, want.Reason, want.Message)
+		}
+	}
+}
+
+func TestU7_NextNormalisesLast(t *testing.T) {
+	pod := parsePod(t, "app=b app=a")
+	got := podstatus.Next(pod, &v1.PodStatus{}, &v1.PodStatus{
+		Conditions: parseConditions("Ready=True"), ContainerStatuses: parseStatuses(t, "b:running a:running"),
+	}, noon.Add(time.Millisecond))
+	checkTime(t, "the new transition time", got.Conditions[0].LastTransitionTime, noon)
+	checkTime(t, "the new start time", *got.StartTime, noon)
+	check(t, "containers", describeStates(got.ContainerStatuses), "a:running b:running")
+}
+
+func TestU1_NextSharesNothingAndWritesNothing(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod, old, incoming := drawPod(t), drawStatus(t), drawStatus(t)
+		oldBefore, incomingBefore := old.DeepCopy(), incoming.DeepCopy()
+		next := podstatus.Next(pod, old, incoming, epoch)
+		scribble(&next)
+		if !equality.Semantic.DeepEqual(old, oldBefore) || !equality.Semantic.DeepEqual(incoming, incomingBefore) {
+			t.Fatalf("an input was written to, or shares memory with the result")
+		}
+	})
+}
