@@ -1,0 +1,190 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/podstatus"
+)
+
+var (
+	_ Journal = journal.NewMemory()
+	_ Journal = (*journal.Durable)(nil)
+)
+
+func withJournal(j Journal) func(*Options) { return func(o *Options) { o.Journal = j } }
+
+// brokenJournal is a journal whose disk is full.
+type brokenJournal struct{ Journal }
+
+var errDiskFull = errors.New("no space left on device")
+
+func (brokenJournal) SetFinal(types.UID, podstatus.Final) error { return errDiskFull }
+func (brokenJournal) SetPodAllocation(types.UID, podstatus.Allocation) error {
+	return errDiskFull
+}
+
+func TestFinalStatusesSurviveARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		first := newWorld(t, withJournal(memory))
+		pod := first.create("job", restartNever)
+		first.run()
+		first.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		first.set(pod, ended(pod, 3))
+		synctest.Wait()
+		version := first.manager.cache.load(pod.UID).version
+		first.stop() // the process ends; the status never left the node
+
+		second := newWorld(t, withJournal(memory))
+		second.api.pods, second.api.version = first.api.pods, first.api.version
+		second.table.Set(second.api.pod(pod))
+		if status, ok := second.manager.GetPodStatus(pod.UID); !ok || status.Phase != v1.PodFailed {
+			t.Fatalf("after the restart the cache says %s, %v; want Failed", status.Phase, ok)
+		}
+		if got := second.manager.cache.load(pod.UID).version; got < version {
+			t.Errorf("the version went from %d to %d", version, got)
+		}
+		_, err := second.manager.SetPodStatus(pod, running(pod, true))
+		if err == nil {
+			t.Error("the pod was reported running again after it had ended")
+		}
+		second.run()
+		synctest.Wait()
+		got := second.api.pod(pod).Status
+		if got.Phase != v1.PodFailed || got.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
+			t.Errorf("the API says %+v, want Failed with exit code 3", got)
+		}
+		if left := memory.Finals(); len(left) != 0 {
+			t.Errorf("the journal still holds %v although the API server has it", left)
+		}
+	})
+}
+
+func TestFinishedFlagSurvivesARestart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		first := newWorld(t, withJournal(memory))
+		pod := first.create("job", restartNever, deleting)
+		first.run()
+		first.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		first.set(pod, ended(pod, 0))
+		must(first.manager.TerminatePod(pod))
+		first.stop()
+
+		second := newWorld(t, withJournal(memory))
+		second.api.pods, second.api.version = first.api.pods, first.api.version
+		second.table.Set(second.api.pod(pod))
+		second.api.setScript(nil)
+		second.run()
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if second.api.pod(pod) != nil {
+			t.Error("the finished pod was not deleted after the restart")
+		}
+	})
+}
+
+func TestJournalForgetsPodsThatAreGoneFromTheAPI(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		pod := newPod("job")
+		must(memory.SetFinal(pod.UID, podstatus.Final{Namespace: "ns", Name: "job", Version: 4, Status: ended(pod, 1)}))
+		w := newWorld(t, withJournal(memory))
+		w.run()
+		synctest.Wait()
+		if left := memory.Finals(); len(left) != 0 {
+			t.Errorf("the journal still holds %v although the pod is gone", left)
+		}
+	})
+}
+
+func TestTerminatePodUsesObservedTerminations(t *testing.T) {
+	memory := journal.NewMemory()
+	pod := newPod("job", restartNever)
+	m := standalone(t, pod)
+	m.opts.Journal = memory
+	if _, err := m.SetPodStatus(pod, running(pod, true)); err != nil {
+		t.Fatal(err)
+	}
+	must(m.ObserveTermination(pod.UID, "process://job-uid", v1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: "out of cheese"}))
+	must(m.TerminatePod(pod))
+	status, _ := m.GetPodStatus(pod.UID)
+	how := status.ContainerStatuses[0].State.Terminated
+	if how == nil || how.ExitCode != 3 || how.Message != "out of cheese" {
+		t.Errorf("the container ended with %+v, want what was observed", how)
+	}
+}
+
+func TestJournalThatFailsIsReportedAndStatusesStillFlow(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, withJournal(brokenJournal{journal.NewMemory()}))
+		pod := w.create("job", restartNever)
+		w.run()
+		changed, err := w.manager.SetPodStatus(pod, ended(pod, 1))
+		if !changed || !errors.Is(err, errDiskFull) {
+			t.Errorf("SetPodStatus: %v, %v; want it stored, and the journal's error", changed, err)
+		}
+		w.wantLog("sent all the same", "PATCH ns/job")
+		if got := w.counter("statusd_journal_write_errors_total"); got != 1 {
+			t.Errorf("%v journal errors counted, want 1", got)
+		}
+		if err := w.manager.SetPodAllocation(pod); !errors.Is(err, errDiskFull) {
+			t.Errorf("SetPodAllocation: %v, want the journal's error", err)
+		}
+	})
+}
+
+func TestAllocationsGoThroughTheJournal(t *testing.T) {
+	pod := newPod("web", func(p *v1.Pod) {
+		p.Spec.Containers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("250m")}
+	})
+	m := standalone(t, pod)
+	if err := m.SetPodAllocation(pod); !errors.Is(err, ErrNoJournal) {
+		t.Errorf("without a journal: %v, want ErrNoJournal", err)
+	}
+	if err := m.SetPodResizeStatus(pod.UID, "Deferred"); !errors.Is(err, ErrNoJournal) {
+		t.Errorf("without a journal: %v, want ErrNoJournal", err)
+	}
+	if _, ok := m.GetContainerResourceAllocation(pod.UID, "main"); ok {
+		t.Error("there is an allocation without a journal")
+	}
+	memory := journal.NewMemory()
+	m.opts.Journal = memory
+	must(m.SetPodAllocation(pod))
+	must(m.SetPodResizeStatus(pod.UID, "Deferred"))
+	got, ok := m.GetContainerResourceAllocation(pod.UID, "main")
+	if cpu := got.Requests[v1.ResourceCPU]; !ok || cpu.String() != "250m" {
+		t.Errorf("allocated %v, %v; want 250m", got, ok)
+	}
+	if got := m.GetPodResizeStatus(pod.UID); got != "Deferred" {
+		t.Errorf("resize status is %q, want Deferred", got)
+	}
+	m.RemoveOrphanedStatuses(nil)
+	if _, ok := m.GetContainerResourceAllocation(pod.UID, "main"); ok {
+		t.Error("the orphan's allocation is still in the journal")
+	}
+}
+
+func TestResizeConditionsSurviveARestartWithTheirTimes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		first := newWorld(t, withJournal(memory))
+		first.manager.SetPodResizePendingCondition("uid", "Deferred", "no room", 3)
+		want := first.manager.GetPodResizeConditions("uid")
+		time.Sleep(time.Hour)
+		second := newWorld(t, withJournal(memory))
+		got := second.manager.GetPodResizeConditions("uid")
+		if len(got) != 1 || !got[0].LastTransitionTime.Equal(&want[0].LastTransitionTime) || got[0].ObservedGeneration != 3 {
+			t.Errorf("after the restart: %+v, want %+v", got, want)
+		}
+	})
+}
