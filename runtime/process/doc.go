@@ -1,0 +1,75 @@
+// Package process is the runtime that needs nothing but a Linux machine: a container is
+// a process group on it, and its image is always "host".
+//
+// Each container has a shim as its parent, a small process that is this very program
+// started with a hidden first argument. Shims outlive statusd:
+//
+//	statusd ──► shim ──► command ──► its descendants
+//	   ▲         │
+//	   └─records─┘  and a pidfd, on which the kernel tells the end of the shim
+//
+// A shim starts the command in a session of its own, logs what it writes, stops it when
+// asked to, kills whatever it leaves behind, records its exit durably, and ends. The
+// runtime waits for the ends of all shims at once, without polling, and reads the
+// records. After a crash of statusd the next one finds the records, checks that each
+// shim is still the process that it was (number, start time and boot of the machine),
+// and waits for it as if it had started it. If a shim itself was killed, what is left
+// of the container is killed, and its exit is ContainerStatusUnknown.
+//
+// # What a container gets
+//
+// Command and args, with $(VAR) expanded, run in workingDir ("/" by default) as the
+// user of statusd or as securityContext says. No shell is involved, stdin is empty, and
+// nothing is inherited from statusd's environment. The container sees, in this order,
+// later ones overriding earlier ones:
+//
+//	PATH, HOME, HOSTNAME       sane defaults
+//	STATUSD_TERMINATION_LOG    the file for the termination message
+//	STATUSD_VOLUME_<NAME>      the directory of a volume that it mounts
+//	STATUSD_MOUNT_<PATH>       what would be at a mount path, subPath included
+//	env of the spec            values, fieldRef, resourceFieldRef of requests
+//	STATUSD_CONTAINER_ID       its own ID; every process of the container has it
+//
+// NAME and PATH are in upper case, with _ for all that is no letter or digit:
+// STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
+// args and env.
+//
+// Volumes are emptyDir (a directory that lives as long as the pod) and hostPath (the
+// path itself, checked against its type). The network is that of the machine: pods have
+// its addresses, share its ports, and use its resolver, so that hostNetwork, dnsPolicy
+// Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling;
+// limits are rejected, because nothing would enforce them.
+//
+// The stop signal goes to the command alone, as in other runtimes; when the command
+// ends, or the grace does, SIGKILL goes to all of its descendants. A command that has
+// no handler for SIGTERM ends by it, where as process 1 of a container it would not.
+//
+// Everything that the runtime cannot do is rejected by Check with the name of the
+// field.
+//
+// # State directory
+//
+//	lock                          held by the runtime that uses the directory
+//	removing/                     what is being removed; emptied by New
+//	pods/<uid>/pod.json           the pod as it was started; written last
+//	pods/<uid>/volumes/<name>/    emptyDir volumes
+//	pods/<uid>/containers/<id>/   one attempt of one container:
+//	    spec.json                 what the shim runs, by the runtime, durable
+//	    shim.json                 who the shim is, by the runtime
+//	    started.json              who the command is and since when, by the shim
+//	    stop.json                 the shortest grace asked for, by the runtime
+//	    exit.json                 how it ended, by the shim, durable
+//	    termination-log           by the container
+//	    logs/log, log.1, …        output, in the format of CRI, rotated by the shim
+//	    shim.log                  the shim's own troubles; mostly empty
+//
+// Records are readable by statusd's user only. Directories on the way to volumes and
+// termination-log can be passed, but not listed, by others, since a container may run
+// as another user; for such containers the way to the state directory must be open too.
+//
+// # Goroutines
+//
+// New starts none. Run is one, which sleeps in the kernel, and starts one for each shim
+// that was killed, and waits for them before it returns. Watch starts one that ends with
+// its context. All methods may be called from any goroutine; Close comes last.
+package process

@@ -1,0 +1,152 @@
+// Package proc finds, identifies and kills processes of this machine by what /proc
+// says about them. A process is its number together with its start time and the boot
+// of the machine, so that a number that was given to another process is never taken
+// for the one it once named.
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"golang.org/x/sys/unix"
+)
+
+// ErrGone is returned for a process that has ended, also if its number now belongs to
+// another one.
+var ErrGone = errors.New("process is gone")
+
+// ID is one process, for ever.
+type ID struct {
+	PID int `json:"pid"`
+	// Start is the start time in clock ticks since boot.
+	Start uint64 `json:"start"`
+	Boot  string `json:"boot"`
+}
+
+// Identify returns the identity of a process that exists now.
+func Identify(pid int) (ID, error) {
+	boot, err := BootID()
+	if err != nil {
+		return ID{}, err
+	}
+	s, err := readStat(pid)
+	if err != nil {
+		return ID{}, err
+	}
+	return ID{PID: pid, Start: s.start, Boot: boot}, nil
+}
+
+// BootID is different after each start of the machine.
+func BootID() (string, error) {
+	data, err := os.ReadFile("/proc/sys/kernel/random/boot_id")
+	return strings.TrimSpace(string(data)), err
+}
+
+// Open returns a file descriptor that refers to this very process, or ErrGone. A
+// process that has ended and was not reaped is not gone yet.
+func (id ID) Open() (int, error) {
+	boot, err := BootID()
+	if err != nil {
+		return -1, err
+	}
+	if boot != id.Boot {
+		return -1, ErrGone
+	}
+	return openStarted(id.PID, id.Start)
+}
+
+// openStarted checks the start time after the descriptor is open: from then on the
+// number cannot come to mean another process for us.
+func openStarted(pid int, start uint64) (int, error) {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+		return -1, ErrGone
+	}
+	if err != nil {
+		return -1, fmt.Errorf("pidfd of %d: %w", pid, err)
+	}
+	if s, err := readStat(pid); err != nil || s.start != start {
+		return -1, errors.Join(ErrGone, unix.Close(fd))
+	}
+	return fd, nil
+}
+
+// stat is what one line of /proc says of a process.
+type stat struct {
+	pid, parent, session int
+	state                byte
+	start                uint64
+}
+
+func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
+
+func readStat(pid int) (stat, error) {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ESRCH) {
+		return stat{}, ErrGone
+	}
+	if err != nil {
+		return stat{}, err
+	}
+	return parseStat(pid, data)
+}
+
+// parseStat skips the command, which is in parentheses and may contain anything.
+func parseStat(pid int, data []byte) (stat, error) {
+	i := bytes.LastIndexByte(data, ')')
+	fields := strings.Fields(string(data[i+1:]))
+	if i < 0 || len(fields) < 20 {
+		return stat{}, fmt.Errorf("/proc/%d/stat reads %q", pid, data)
+	}
+	parent, err1 := strconv.Atoi(fields[1])
+	session, err2 := strconv.Atoi(fields[3])
+	start, err3 := strconv.ParseUint(fields[19], 10, 64)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		return stat{}, fmt.Errorf("/proc/%d/stat reads %q: %w", pid, data, err)
+	}
+	return stat{pid: pid, parent: parent, session: session, state: fields[0][0], start: start}, nil
+}
+
+// snapshot lists all processes. Those that end meanwhile are left out.
+func snapshot() ([]stat, error) {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	names, err := dir.Readdirnames(-1)
+	if err != nil {
+		return nil, err
+	}
+	var all []stat
+	for _, name := range names {
+		pid, err := strconv.Atoi(name)
+		if err != nil {
+			continue
+		}
+		if s, err := readStat(pid); err == nil {
+			all = append(all, s)
+		}
+	}
+	return all, nil
+}
+
+// hasVariable says whether a process was started with NAME=value in its environment.
+func hasVariable(pid int, variable string) bool {
+	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
+	if err != nil {
+		return false // ended, or not ours to look at
+	}
+	for entry := range bytes.SplitSeq(env, []byte{0}) {
+		if string(entry) == variable {
+			return true
+		}
+	}
+	return false
+}

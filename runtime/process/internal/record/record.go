@@ -1,0 +1,173 @@
+// Package record is what the process runtime and its shims tell each other and the
+// next start of statusd: small JSON files in a directory a container.
+//
+// Each file has one writer and is replaced whole, so that a reader sees all of it or
+// nothing.
+package record
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/statusd/statusd/runtime/process/internal/proc"
+)
+
+// Spec is what a shim runs, complete and resolved. Written by the runtime, durably,
+// before the shim is started.
+type Spec struct {
+	ID        string    `json:"id"`
+	Name      string    `json:"name"`
+	Attempt   int       `json:"attempt"`
+	CreatedAt time.Time `json:"createdAt"`
+
+	Command []string `json:"command"`
+	Env     []string `json:"env"`
+	Dir     string   `json:"dir"`
+	User    *User    `json:"user,omitempty"`
+
+	StopSignal  int   `json:"stopSignal"`
+	LogMaxBytes int64 `json:"logMaxBytes"`
+	LogMaxFiles int   `json:"logMaxFiles"`
+	// MessageFromLogs takes the end of the log as termination message of a container
+	// that failed without writing one.
+	MessageFromLogs bool `json:"messageFromLogs,omitempty"`
+}
+
+// User is whom a container runs as, if not as statusd's own user.
+type User struct {
+	UID    uint32   `json:"uid"`
+	GID    uint32   `json:"gid"`
+	Groups []uint32 `json:"groups,omitempty"`
+}
+
+// Started says that the command runs. Written by the shim.
+type Started struct {
+	Main proc.ID   `json:"main"`
+	At   time.Time `json:"at"`
+}
+
+// Stop asks the shim to end the container. Written by the runtime.
+type Stop struct {
+	Grace time.Duration `json:"grace"`
+}
+
+// Exit is how the container ended. Written by the shim, durably, when nothing of the
+// container runs any more; by the runtime if the shim is gone without having done so.
+type Exit struct {
+	ExitCode   int32     `json:"exitCode"`
+	Signal     int32     `json:"signal,omitempty"`
+	Reason     string    `json:"reason"`
+	Message    string    `json:"message,omitempty"`
+	StartedAt  time.Time `json:"startedAt,omitzero"`
+	FinishedAt time.Time `json:"finishedAt"`
+}
+
+// Dir is the directory of one container.
+type Dir string
+
+func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
+
+// Spec is the file of a [Spec], Shim that of the shim's [proc.ID], and so on.
+func (d Dir) Spec() string           { return d.path("spec.json") }
+func (d Dir) Shim() string           { return d.path("shim.json") }
+func (d Dir) Started() string        { return d.path("started.json") }
+func (d Dir) Stop() string           { return d.path("stop.json") }
+func (d Dir) Exit() string           { return d.path("exit.json") }
+func (d Dir) TerminationLog() string { return d.path("termination-log") }
+func (d Dir) Logs() string           { return d.path("logs") }
+func (d Dir) ShimLog() string        { return d.path("shim.log") }
+
+// tempPrefix starts the names of files that are not complete.
+const tempPrefix = ".tmp-"
+
+// Read fills value from a file. A missing file is fs.ErrNotExist.
+func Read(path string, value any) error {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(data, value); err != nil {
+		return fmt.Errorf("record %s is damaged: %w", path, err)
+	}
+	return nil
+}
+
+// Write replaces a file, atomically but not durably: for what a reboot makes
+// meaningless anyway.
+func Write(path string, value any) error { return write(path, value, false) }
+
+// WriteDurably replaces a file so that it survives a power loss: file and directory are
+// synced before it returns.
+func WriteDurably(path string, value any) error { return write(path, value, true) }
+
+func write(path string, value any, durably bool) error {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return fmt.Errorf("record %s: %w", path, err)
+	}
+	temp, err := writeTemp(filepath.Dir(path), data, durably)
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(temp, path); err != nil {
+		return errors.Join(err, os.Remove(temp))
+	}
+	if !durably {
+		return nil
+	}
+	return SyncDir(filepath.Dir(path))
+}
+
+func writeTemp(dir string, data []byte, durably bool) (name string, err error) {
+	file, err := os.CreateTemp(dir, tempPrefix+"*")
+	if err != nil {
+		return "", err
+	}
+	defer func() {
+		err = errors.Join(err, file.Close())
+		if err != nil {
+			os.Remove(file.Name()) // the error that led here counts; New removes what stays
+		}
+	}()
+	if _, err := file.Write(data); err != nil {
+		return "", err
+	}
+	if durably {
+		if err := file.Sync(); err != nil {
+			return "", err
+		}
+	}
+	return file.Name(), nil
+}
+
+// SyncDir makes the names in a directory durable.
+func SyncDir(dir string) error {
+	d, err := os.Open(dir)
+	if err != nil {
+		return err
+	}
+	return errors.Join(d.Sync(), d.Close())
+}
+
+// RemoveTemps removes the incomplete files that a crash left in a directory.
+func RemoveTemps(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return err
+	}
+	for _, entry := range entries {
+		if !strings.HasPrefix(entry.Name(), tempPrefix) {
+			continue
+		}
+		if err := os.Remove(filepath.Join(dir, entry.Name())); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,96 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// startMain starts the container's command as the leader of a session of its own and
+// returns its process number.
+func startMain(spec record.Spec, stdout, stderr *os.File) (int, error) {
+	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env)
+	if err != nil {
+		return 0, err
+	}
+	stdin, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer stdin.Close()
+	process, err := os.StartProcess(path, spec.Command, &os.ProcAttr{
+		Dir:   spec.Dir,
+		Env:   spec.Env,
+		Files: []*os.File{stdin, stdout, stderr},
+		Sys:   &syscall.SysProcAttr{Setsid: true, Credential: Credential(spec.User)},
+	})
+	if err != nil {
+		return 0, explain(err, spec)
+	}
+	// The shim waits for all of its children at once, so nobody may wait for this one.
+	pid := process.Pid
+	return pid, process.Release()
+}
+
+// Credential is how the kernel wants a user; nil stands for statusd's own.
+func Credential(user *record.User) *syscall.Credential {
+	if user == nil {
+		return nil
+	}
+	return &syscall.Credential{Uid: user.UID, Gid: user.GID, Groups: user.Groups}
+}
+
+// explain names the working directory when it is at fault: the kernel's error looks
+// the same as for a missing command.
+func explain(err error, spec record.Spec) error {
+	if info, statErr := os.Stat(spec.Dir); statErr != nil {
+		return fmt.Errorf("working directory: %w", statErr)
+	} else if !info.IsDir() {
+		return fmt.Errorf("working directory %s is not a directory", spec.Dir)
+	}
+	return err
+}
+
+// LookPath finds a command as execvp does, but with the container's PATH and relative
+// to the container's working directory.
+func LookPath(command, dir string, env []string) (string, error) {
+	if strings.Contains(command, "/") {
+		return command, nil // the kernel resolves it from the working directory
+	}
+	found := error(fs.ErrNotExist)
+	for _, element := range filepath.SplitList(variable(env, "PATH")) {
+		candidate := filepath.Join(element, command)
+		if !filepath.IsAbs(candidate) {
+			candidate = filepath.Join(dir, candidate)
+		}
+		info, err := os.Stat(candidate)
+		switch {
+		case err != nil || info.IsDir():
+		case info.Mode()&0o111 == 0:
+			found = fs.ErrPermission
+		default:
+			return candidate, nil
+		}
+	}
+	if errors.Is(found, fs.ErrPermission) {
+		return "", fmt.Errorf("exec: %q: permission denied", command)
+	}
+	return "", fmt.Errorf("exec: %q: executable file not found in $PATH", command)
+}
+
+// variable returns the last value of a name, as the program itself would see it.
+func variable(env []string, name string) string {
+	value := ""
+	for _, entry := range env {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,148 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/logfile"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// StartPod implements [runtime.Runtime]: it makes the pod's directory and volumes. The
+// record is written last, so that a pod is there as a whole or not at all.
+func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
+	if err := checkUID(manifest.UID); err != nil {
+		return err
+	}
+	r.mu.Lock()
+	_, known := r.pods[manifest.UID]
+	r.mu.Unlock()
+	if known {
+		return nil
+	}
+	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: time.Now()}
+	if err := p.make(); err != nil {
+		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), os.RemoveAll(string(p.dir)))
+	}
+	r.mu.Lock()
+	r.pods[manifest.UID] = p
+	r.mu.Unlock()
+	r.Notify(manifest.UID)
+	return nil
+}
+
+// checkUID refuses what could name another directory than one of our own.
+func checkUID(uid types.UID) error {
+	if uid == "" || uid == "." || uid == ".." || strings.ContainsAny(string(uid), "/\x00") {
+		return fmt.Errorf("process: pod UID %q cannot name a directory", uid)
+	}
+	return nil
+}
+
+func (p *pod) make() error {
+	for _, dir := range []string{string(p.dir), p.dir.volumes(), p.dir.containers()} {
+		if err := makeDir(dir, traversable); err != nil {
+			return err
+		}
+	}
+	if err := p.makeVolumes(); err != nil {
+		return err
+	}
+	if err := record.WriteDurably(p.dir.record(), podRecord{CreatedAt: p.createdAt, Pod: p.manifest}); err != nil {
+		return err
+	}
+	return record.SyncDir(filepath.Dir(string(p.dir)))
+}
+
+// RemovePod implements [runtime.Runtime]. The directory is first moved aside, so that a
+// removal that is interrupted is finished by the next New.
+func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
+	r.mu.Lock()
+	p, known := r.pods[uid]
+	if !known {
+		r.mu.Unlock()
+		return nil
+	}
+	for _, c := range p.containers {
+		if c.view.State != runtime.Exited {
+			r.mu.Unlock()
+			return fmt.Errorf("process: remove pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrRunning)
+		}
+	}
+	delete(r.pods, uid)
+	r.mu.Unlock()
+
+	if err := r.removeDir(string(p.dir)); err != nil {
+		r.mu.Lock()
+		r.pods[uid] = p // so that the removal can be tried again
+		r.mu.Unlock()
+		return fmt.Errorf("process: remove pod %s: %w", uid, err)
+	}
+	r.Notify(uid)
+	return nil
+}
+
+// removeDir removes a directory that must not be found half removed.
+func (r *Runtime) removeDir(dir string) error {
+	aside, err := os.MkdirTemp(r.removingDir(), "")
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(dir, filepath.Join(aside, "dir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return errors.Join(err, os.Remove(aside))
+	}
+	return errors.Join(record.SyncDir(filepath.Dir(dir)), os.RemoveAll(aside))
+}
+
+// Pod implements [runtime.Runtime].
+func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return runtime.Pod{}, fmt.Errorf("process: pod %s: %w", uid, runtime.ErrNotFound)
+	}
+	return p.snapshot(r.options.NodeIPs), nil
+}
+
+// Pods implements [runtime.Runtime].
+func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []runtime.Pod
+	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
+		all = append(all, r.pods[uid].snapshot(r.options.NodeIPs))
+	}
+	return all, nil
+}
+
+// Logs implements [runtime.Runtime].
+func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
+	r.mu.Lock()
+	c, err := r.find(id)
+	r.mu.Unlock()
+	if err != nil {
+		return nil, err
+	}
+	logs, err := logfile.Open(c.dir.Logs(), options.Tail, options.Timestamps)
+	if errors.Is(err, fs.ErrNotExist) {
+		return io.NopCloser(strings.NewReader("")), nil // nothing was started, nothing written
+	}
+	if err != nil {
+		return nil, fmt.Errorf("process: logs of %s: %w", id, err)
+	}
+	return logs, nil
+}

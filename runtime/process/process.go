@@ -1,0 +1,206 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// Scheme starts the IDs of this runtime's containers.
+const Scheme = "process://"
+
+// Options of a runtime. Only Dir is required.
+type Options struct {
+	// Dir holds everything that the runtime remembers. It is made if missing, and one
+	// runtime at a time can use it.
+	Dir string
+	// NodeIPs are the addresses of this machine, which are those of its pods.
+	NodeIPs []string
+	// Version is the part of [Runtime.Version] after the scheme; "v0" if empty.
+	Version string
+	// ShimCommand starts a shim, given the container's directory as one more argument:
+	// a program that calls [ShimMain] when [IsShim]. If empty it is this very program.
+	ShimCommand []string
+	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
+	LogMaxBytes int64
+	LogMaxFiles int
+	// Logger takes what no caller hears of; nothing is logged if nil.
+	Logger *slog.Logger
+}
+
+func (o Options) withDefaults() (Options, error) {
+	if o.Dir == "" {
+		return o, errors.New("process: Options.Dir is empty; name the directory where the runtime keeps its state")
+	}
+	dir, err := filepath.Abs(o.Dir)
+	if err != nil {
+		return o, fmt.Errorf("process: %w", err)
+	}
+	o.Dir = dir
+	if o.Version == "" {
+		o.Version = "v0"
+	}
+	if len(o.ShimCommand) == 0 {
+		// The kernel resolves this in the child, where it is still this program, even
+		// if its file was replaced or deleted meanwhile.
+		o.ShimCommand = []string{"/proc/self/exe", shimArgument}
+	}
+	if o.LogMaxBytes == 0 {
+		o.LogMaxBytes = 10 << 20
+	}
+	if o.LogMaxFiles == 0 {
+		o.LogMaxFiles = 5
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	return o, nil
+}
+
+// Runtime runs containers as processes of this machine. See the package comment.
+type Runtime struct {
+	runtime.Changes
+
+	options Options
+	root    bool // may become any user
+	lock    *os.File
+	exits   *exits
+	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+
+	mu   sync.Mutex // guards pods and all that hangs below
+	pods map[types.UID]*pod
+}
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+// New takes the directory over from whoever used it last, and with it the containers
+// that still run. It starts nothing: exits are noticed while Run runs. Close releases
+// the directory.
+func New(options Options) (*Runtime, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, err
+	}
+	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}}
+	if err := r.makeDirs(); err != nil {
+		return nil, fmt.Errorf("process: state directory: %w", err)
+	}
+	if r.lock, err = lockDir(options.Dir); err != nil {
+		return nil, fmt.Errorf("process: %w", err)
+	}
+	if r.exits, err = newExits(); err != nil {
+		return nil, errors.Join(fmt.Errorf("process: %w", err), r.lock.Close())
+	}
+	if err := r.load(); err != nil {
+		return nil, errors.Join(fmt.Errorf("process: load %s: %w", options.Dir, err), r.Close())
+	}
+	return r, nil
+}
+
+// lockDir makes sure that no other runtime uses the directory. The lock ends with the
+// process, however that ends.
+func lockDir(dir string) (*os.File, error) {
+	path := filepath.Join(dir, "lock")
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+	if errors.Is(err, unix.EWOULDBLOCK) {
+		err = fmt.Errorf("%s is in use by another process; stop the other statusd, or give this one a directory of its own", dir)
+	}
+	if err != nil {
+		return nil, errors.Join(err, file.Close())
+	}
+	return file, nil
+}
+
+// Close lets go of the directory and leaves the containers running. Call it after Run
+// has returned; nothing else may be called afterwards.
+func (r *Runtime) Close() error {
+	return errors.Join(r.exits.close(), r.lock.Close())
+}
+
+// Version implements [runtime.Runtime].
+func (r *Runtime) Version() string { return Scheme + r.options.Version }
+
+// Run notices the ends of containers until ctx is done. It runs once.
+func (r *Runtime) Run(ctx context.Context) error {
+	defer r.sweeps.Wait()
+	woken := make(chan struct{})
+	stop := context.AfterFunc(ctx, func() {
+		defer close(woken)
+		r.exits.wakeUp()
+	})
+	defer func() {
+		if !stop() {
+			<-woken // it may not touch descriptors that Close closes
+		}
+	}()
+	for {
+		ended, err := r.exits.wait()
+		if err != nil {
+			return fmt.Errorf("process: wait for containers: %w", err)
+		}
+		for _, c := range ended {
+			r.shimEnded(c)
+		}
+		if ctx.Err() != nil {
+			return nil
+		}
+	}
+}
+
+// sweepTimeout bounds the wait for processes that even SIGKILL does not end.
+const sweepTimeout = 10 * time.Second
+
+// unknownExitMessage is what the pod's status says of a container whose end nobody saw.
+const unknownExitMessage = "The shim of the container ended before it could record how the container ended"
+
+// shimEnded takes over from a shim that is no more.
+func (r *Runtime) shimEnded(c *container) {
+	r.refresh(c)
+	if r.stateOf(c) == runtime.Exited {
+		return
+	}
+	if !c.dir.exists() {
+		r.forget(c) // its shim never got the go, and has removed it
+		return
+	}
+	// Killing takes as long as the kernel needs, and other exits must not wait for it.
+	r.sweeps.Go(func() { r.sweep(c) })
+}
+
+// sweep ends what a killed shim has left behind and records that the exit is unknown.
+func (r *Runtime) sweep(c *container) {
+	r.options.Logger.Warn("shim is gone without recording an exit, killing what is left", "uid", c.uid, "container", c.spec.Name, "id", c.spec.ID)
+	r.mu.Lock()
+	started := c.started
+	r.mu.Unlock()
+	members := proc.Members{Variable: c.marker()}
+	exit := record.Exit{ExitCode: runtime.ExitCodeUnknown, Reason: runtime.ReasonUnknown, Message: unknownExitMessage}
+	if started != nil {
+		members.Leader, exit.StartedAt = started.Main, started.At
+	}
+	if err := members.Kill(sweepTimeout); err != nil {
+		r.options.Logger.Error("killing processes of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+	exit.FinishedAt = time.Now()
+	if err := record.WriteDurably(c.dir.Exit(), exit); err != nil {
+		// It is known in this process all the same, and found out again by the next.
+		r.options.Logger.Error("recording an exit failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+	r.apply(c, nil, &exit)
+}

@@ -1,0 +1,47 @@
+package process
+
+import (
+	"context"
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/runtimetest"
+)
+
+func TestMain(m *testing.M) {
+	if IsShim() {
+		os.Exit(ShimMain())
+	}
+	goleak.VerifyTestMain(m)
+}
+
+func TestConformance(t *testing.T) {
+	runtimetest.Run(t, runtimetest.Config{Image: Image, Open: func(t *testing.T, dir string) (runtime.Runtime, func()) {
+		return open(t, Options{Dir: dir})
+	}})
+}
+
+// open opens a runtime and runs it until it is closed.
+func open(t *testing.T, options Options) (*Runtime, func()) {
+	t.Helper()
+	options.NodeIPs = []string{"192.0.2.1", "2001:db8::1"}
+	rt, err := New(options)
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	ended := make(chan error, 1)
+	go func() { ended <- rt.Run(ctx) }()
+	return rt, func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Errorf("run: %v", err)
+		}
+		if err := rt.Close(); err != nil {
+			t.Errorf("close: %v", err)
+		}
+	}
+}

@@ -1,0 +1,122 @@
+package process
+
+import (
+	"cmp"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/runtime/process/internal/shim"
+)
+
+// defaultPath is the PATH of a container that does not set its own.
+const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+
+// resolve turns a container's spec into what a shim runs. ID, attempt and time are left
+// to the caller.
+func (r *Runtime) resolve(p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container) (record.Spec, error) {
+	user, err := resolveUser(manifest.Spec.SecurityContext, target.SecurityContext)
+	if err != nil {
+		return record.Spec{}, fmt.Errorf("%w (pod: %q, container: %s)", err, manifest.Namespace+"/"+manifest.Name, target.Name)
+	}
+	env, err := r.environment(p, dir, manifest, target, user)
+	if err != nil {
+		return record.Spec{}, err
+	}
+	spec := record.Spec{
+		Name:            target.Name,
+		Env:             env.list(),
+		Dir:             cmp.Or(target.WorkingDir, "/"),
+		User:            user,
+		StopSignal:      int(stopSignal(target)),
+		LogMaxBytes:     r.options.LogMaxBytes,
+		LogMaxFiles:     r.options.LogMaxFiles,
+		MessageFromLogs: target.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError,
+	}
+	for _, word := range slices.Concat(target.Command, target.Args) {
+		spec.Command = append(spec.Command, expand(word, env.lookup))
+	}
+	if len(spec.Command) == 0 {
+		return record.Spec{}, fmt.Errorf("no command specified")
+	}
+	if !filepath.IsAbs(spec.Dir) {
+		return record.Spec{}, fmt.Errorf("workingDir %q is not an absolute path", spec.Dir)
+	}
+	return spec, nil
+}
+
+// stopSignal is SIGTERM unless the container asks for another one.
+func stopSignal(target *v1.Container) syscall.Signal {
+	if target.Lifecycle == nil || target.Lifecycle.StopSignal == nil {
+		return syscall.SIGTERM
+	}
+	return cmp.Or(signalNumber(*target.Lifecycle.StopSignal), syscall.SIGTERM)
+}
+
+// signalNumber is 0 for a signal that this machine does not have. The API also knows
+// the names of real-time signals, counted from both ends.
+func signalNumber(name v1.Signal) syscall.Signal {
+	if number, ok := realTimeSignal(string(name)); ok {
+		return number
+	}
+	return unix.SignalNum(string(name))
+}
+
+// Real-time signals that the C library leaves to programs.
+const firstRealTime, lastRealTime = 34, 64
+
+func realTimeSignal(name string) (syscall.Signal, bool) {
+	if offset, ok := strings.CutPrefix(name, "SIGRTMIN"); ok {
+		return countSignal(firstRealTime, offset)
+	}
+	if offset, ok := strings.CutPrefix(name, "SIGRTMAX"); ok {
+		return countSignal(lastRealTime, offset)
+	}
+	return 0, false
+}
+
+func countSignal(from int, offset string) (syscall.Signal, bool) {
+	if offset == "" {
+		return syscall.Signal(from), true
+	}
+	n, err := strconv.Atoi(offset) // "+3", "-2"
+	return syscall.Signal(from + n), err == nil && firstRealTime <= from+n && from+n <= lastRealTime
+}
+
+// environment is what the container sees, in the order in which values may refer to
+// earlier ones: what every program expects, what this runtime hands over, what the
+// container defines, and last the mark by which its processes are found.
+func (r *Runtime) environment(p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container, user *record.User) (*variables, error) {
+	env := &variables{}
+	env.set("PATH", defaultPath)
+	env.set("HOME", home(user))
+	if host, err := os.Hostname(); err == nil {
+		env.set("HOSTNAME", host)
+	}
+	env.set(runtime.TerminationLogVariable, dir.TerminationLog())
+	if err := p.handOverMounts(env, manifest, target); err != nil {
+		return nil, err
+	}
+	source := fieldSource{pod: manifest, container: target, nodeIPs: r.options.NodeIPs}
+	for _, v := range target.Env {
+		value := expand(v.Value, env.lookup)
+		if v.ValueFrom != nil {
+			var err error
+			if value, err = source.value(v.ValueFrom); err != nil {
+				return nil, fmt.Errorf("env %s: %w", v.Name, err)
+			}
+		}
+		env.set(v.Name, value)
+	}
+	env.set(shim.MarkerVariable, Scheme+filepath.Base(string(dir.Dir)))
+	return env, nil
+}

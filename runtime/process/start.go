@@ -1,0 +1,241 @@
+package process
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/runtime/process/internal/shim"
+)
+
+// shimEnvironment keeps a process small that mostly waits. A program that was built with
+// the race detector would sleep for a second before it ends, and an exit be seen late.
+var shimEnvironment = []string{"GOMAXPROCS=1", "GOGC=20", "GORACE=atexit_sleep_ms=0"}
+
+// keptAttempts is how many attempts of a container are remembered: the current one and
+// the one before, which the pod's status shows as last state.
+const keptAttempts = 2
+
+// StartContainer implements [runtime.Runtime].
+func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1.Container, attempt int) (string, error) {
+	p, err := r.mayStart(manifest, spec.Name, attempt)
+	if err != nil {
+		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
+	}
+	c, err := r.prepare(p, manifest, spec, attempt)
+	if err != nil {
+		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
+	}
+	if err := r.launch(ctx, p, c); err != nil {
+		return r.listedID(c), fmt.Errorf("process: start container %s: %w", spec.Name, err)
+	}
+	r.prune(p, spec.Name)
+	return c.spec.ID, nil
+}
+
+// mayStart makes sure that there is a place for the container and nobody in it.
+func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[manifest.UID]
+	if !known {
+		return nil, fmt.Errorf("pod %s: %w", manifest.UID, runtime.ErrNotFound)
+	}
+	for _, c := range p.containers {
+		if c.spec.Name != name {
+			continue
+		}
+		if c.view.State != runtime.Exited {
+			return nil, fmt.Errorf("attempt %d: %w", c.spec.Attempt, runtime.ErrRunning)
+		}
+		if c.spec.Attempt >= attempt {
+			return nil, fmt.Errorf("attempt %d was already made, attempt %d comes too late", c.spec.Attempt, attempt)
+		}
+	}
+	return p, nil
+}
+
+// prepare makes the container's directory with all that a shim needs to know.
+func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
+	id, err := newID()
+	if err != nil {
+		return nil, err
+	}
+	dir := p.dir.container(id)
+	spec, err := r.resolve(p, dir, manifest, target)
+	if err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
+	}
+	spec.ID, spec.Attempt, spec.CreatedAt = id, attempt, time.Now()
+	if err := writeContainer(dir, spec); err != nil {
+		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(dir.Dir)))
+	}
+	return newContainer(manifest.UID, dir, spec), nil
+}
+
+func newID() (string, error) {
+	var random [16]byte
+	if _, err := rand.Read(random[:]); err != nil {
+		return "", err
+	}
+	return Scheme + hex.EncodeToString(random[:]), nil
+}
+
+func writeContainer(dir containerDir, spec record.Spec) error {
+	if err := makeDir(string(dir.Dir), traversable); err != nil {
+		return err
+	}
+	if err := makeDir(dir.Logs(), private); err != nil {
+		return err
+	}
+	// Whoever the container runs as writes to this file.
+	if err := os.WriteFile(dir.TerminationLog(), nil, 0o600); err != nil {
+		return err
+	}
+	if err := os.Chmod(dir.TerminationLog(), 0o666); err != nil {
+		return err
+	}
+	return record.WriteDurably(dir.Spec(), spec)
+}
+
+// launch starts the shim, remembers it, lets it go, and waits until the container has
+// started or failed to.
+func (r *Runtime) launch(ctx context.Context, p *pod, c *container) error {
+	control, err := r.startShim(p, c)
+	if err != nil {
+		return errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(c.dir.Dir)))
+	}
+	defer control.Close()
+	if err := awaitClosed(ctx, control); err != nil {
+		return err
+	}
+	r.refresh(c)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.view.State == runtime.Exited && c.view.Reason == runtime.ReasonStartError {
+		return &runtime.StartError{Reason: runtime.WaitingRunError, Err: errors.New(c.view.Message)}
+	}
+	return nil
+}
+
+// startShim returns when the shim has its go. Until then it would end without a trace,
+// should we die; from then on it is listed, whatever happens to it.
+func (r *Runtime) startShim(p *pod, c *container) (control *os.File, err error) {
+	control, theirs, err := controlPair()
+	if err != nil {
+		return nil, err
+	}
+	defer theirs.Close()
+	defer func() {
+		if err != nil {
+			control.Close() // a shim that was started gives up
+		}
+	}()
+	pid, pidfd, err := spawn(append(slices.Clone(r.options.ShimCommand), string(c.dir.Dir)), c.dir, theirs)
+	if err != nil {
+		return nil, fmt.Errorf("start shim: %w", err)
+	}
+	id, err := proc.Identify(pid)
+	if err == nil {
+		err = record.Write(c.dir.Shim(), id)
+	}
+	if addErr := r.exits.add(pidfd, c); err != nil || addErr != nil {
+		return nil, errors.Join(err, addErr)
+	}
+	if _, err := control.Write([]byte{1}); err != nil {
+		return nil, fmt.Errorf("shim did not wait for its go: %w", err)
+	}
+	r.mu.Lock()
+	p.containers = append(p.containers, c)
+	r.mu.Unlock()
+	r.Notify(c.uid)
+	return control, nil
+}
+
+// controlPair makes the two ends of what becomes shim.ControlFD.
+func controlPair() (ours, theirs *os.File, err error) {
+	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return nil, nil, fmt.Errorf("socket pair: %w", err)
+	}
+	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "shim control"), nil
+}
+
+// spawn starts a shim in a session of its own, where no terminal and no service
+// manager's signal reaches it by accident.
+func spawn(command []string, dir containerDir, control *os.File) (pid, pidfd int, err error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return 0, -1, err
+	}
+	defer null.Close()
+	log, err := os.OpenFile(dir.ShimLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return 0, -1, err
+	}
+	defer log.Close()
+	process, err := os.StartProcess(command[0], command, &os.ProcAttr{
+		Dir:   "/",
+		Env:   shimEnvironment,
+		Files: []*os.File{null, null, log, shim.ControlFD: control},
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
+	})
+	if err != nil {
+		return 0, -1, err
+	}
+	pid = process.Pid
+	return pid, pidfd, process.Release() // Run reaps it, through the pidfd
+}
+
+// awaitClosed waits until the shim has closed its end.
+func awaitClosed(ctx context.Context, control *os.File) error {
+	stop := context.AfterFunc(ctx, func() { control.SetReadDeadline(time.Unix(1, 0)) })
+	defer stop()
+	_, err := io.Copy(io.Discard, control)
+	if errors.Is(err, os.ErrDeadlineExceeded) {
+		return fmt.Errorf("waiting for the container to start: %w", ctx.Err())
+	}
+	return nil // also after a reset: its records say how far the shim came
+}
+
+// listedID is the ID of a container if it is listed, and else empty.
+func (r *Runtime) listedID(c *container) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, err := r.find(c.spec.ID); err != nil {
+		return ""
+	}
+	return c.spec.ID
+}
+
+// prune forgets the attempts of a container that nobody needs any more.
+func (r *Runtime) prune(p *pod, name string) {
+	r.mu.Lock()
+	var attempts []*container
+	for _, c := range p.containers {
+		if c.spec.Name == name {
+			attempts = append(attempts, c)
+		}
+	}
+	slices.SortFunc(attempts, func(a, b *container) int { return b.spec.Attempt - a.spec.Attempt })
+	old := attempts[min(keptAttempts, len(attempts)):]
+	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
+	r.mu.Unlock()
+	for _, c := range old {
+		if err := r.removeDir(string(c.dir.Dir)); err != nil {
+			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+		}
+	}
+}

@@ -1,0 +1,235 @@
+package runtimetest
+
+import (
+	"errors"
+	"fmt"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+func testExitCode(t *testing.T, f *fixture) {
+	for code, reason := range map[int32]string{0: runtime.ReasonCompleted, 3: runtime.ReasonError, 255: runtime.ReasonError} {
+		before := time.Now()
+		c := f.run(t, f.newPod("exit", fmt.Sprintf("exit %d", code)))
+		if c.ExitCode != code || c.Signal != 0 || c.Reason != reason || c.Message != "" {
+			t.Errorf("exit %d: got %+v, want reason %s", code, c, reason)
+		}
+		if c.CreatedAt.Before(before) || c.StartedAt.Before(c.CreatedAt) || c.FinishedAt.Before(c.StartedAt) || c.FinishedAt.After(time.Now()) {
+			t.Errorf("exit %d: times out of order: test %s, created %s, started %s, finished %s", code, before, c.CreatedAt, c.StartedAt, c.FinishedAt)
+		}
+	}
+}
+
+func testExitBySignal(t *testing.T, f *fixture) {
+	c := f.run(t, f.newPod("signal", "kill -KILL $$"))
+	if c.ExitCode != 137 || c.Signal != int32(syscall.SIGKILL) || c.Reason != runtime.ReasonError {
+		t.Errorf("killed by itself: got %+v, want 137 by signal 9", c)
+	}
+}
+
+func testRunningContainerIsListed(t *testing.T, f *fixture) {
+	pod := f.newPod("web", "say ready; hear")
+	id := f.start(t, pod)[0]
+	scheme, _, _ := strings.Cut(f.rt.Version(), "://")
+	if !strings.HasPrefix(id, scheme+"://") {
+		t.Errorf("ID %q does not start with the scheme of version %q", id, f.rt.Version())
+	}
+	f.expect(t, "ready")
+	pods, err := f.rt.Pods(t.Context())
+	if err != nil || len(pods) != 1 {
+		t.Fatalf("got %v, %v; want the one pod", pods, err)
+	}
+	got := pods[0]
+	if got.Manifest.Name != "web" || got.Manifest.UID != pod.UID || len(got.Manifest.Spec.Containers) != 1 {
+		t.Errorf("manifest: got %v, want what was started", got.Manifest)
+	}
+	if len(got.IPs) == 0 || got.CreatedAt.IsZero() {
+		t.Errorf("got addresses %v, created %s; want both", got.IPs, got.CreatedAt)
+	}
+	c := f.container(t, pod, id)
+	if c.Name != "c0" || c.Attempt != 0 || c.State != runtime.Running || c.StartedAt.IsZero() || !c.FinishedAt.IsZero() {
+		t.Errorf("got %+v, want c0 running", c)
+	}
+	f.tell(t)
+	f.awaitExit(t, pod, id)
+}
+
+func testEachStartHasItsOwnID(t *testing.T, f *fixture) {
+	pod := f.newPod("twice", "exit 1")
+	first := f.run(t, pod)
+	id, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1)
+	if err != nil {
+		t.Fatalf("second attempt: %v", err)
+	}
+	if id == first.ID {
+		t.Errorf("both attempts have ID %s", id)
+	}
+	if second := f.awaitExit(t, pod, id); second.Attempt != 1 {
+		t.Errorf("got attempt %d, want 1", second.Attempt)
+	}
+}
+
+func testLastTwoAttemptsAreKept(t *testing.T, f *fixture) {
+	pod := f.newPod("crash", "exit 1")
+	f.run(t, pod)
+	for attempt := 1; attempt <= 3; attempt++ {
+		id, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], attempt)
+		if err != nil {
+			t.Fatalf("attempt %d: %v", attempt, err)
+		}
+		f.awaitExit(t, pod, id)
+	}
+	p, err := f.rt.Pod(t.Context(), pod.UID)
+	if err != nil || len(p.Containers) < 2 {
+		t.Fatalf("got %+v, %v; want at least two attempts", p, err)
+	}
+	if p.Containers[0].Attempt != 3 || p.Containers[1].Attempt != 2 {
+		t.Errorf("got %+v, want attempts 3 and 2 first", p.Containers)
+	}
+}
+
+func testNoSecondContainerOfAName(t *testing.T, f *fixture) {
+	pod := f.newPod("one", "hear")
+	id := f.start(t, pod)[0]
+	if _, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); !errors.Is(err, runtime.ErrRunning) {
+		t.Errorf("start while attempt 0 runs: got %v, want ErrRunning", err)
+	}
+	f.tell(t)
+	f.awaitExit(t, pod, id)
+	if _, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0); err == nil {
+		t.Error("attempt 0 could be started twice")
+	}
+}
+
+func testUnknown(t *testing.T, f *fixture) {
+	pod := f.newPod("nobody", "exit 0")
+	const id = "nothing://0"
+	if _, err := f.rt.Pod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("Pod: got %v, want ErrNotFound", err)
+	}
+	if _, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("StartContainer: got %v, want ErrNotFound", err)
+	}
+	if err := f.rt.StopContainer(t.Context(), id, 0); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("StopContainer: got %v, want ErrNotFound", err)
+	}
+	if _, err := f.rt.Exec(t.Context(), id, []string{"true"}); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("Exec: got %v, want ErrNotFound", err)
+	}
+	if _, err := f.rt.Logs(t.Context(), id, runtime.LogOptions{}); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("Logs: got %v, want ErrNotFound", err)
+	}
+	if err := f.rt.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Errorf("RemovePod: got %v, want none", err)
+	}
+}
+
+// expectStartError starts a pod that must not start and checks how that is told.
+func (f *fixture) expectStartError(t *testing.T, pod *v1.Pod) {
+	t.Helper()
+	f.startPod(t, pod)
+	id, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+	start, ok := errors.AsType[*runtime.StartError](err)
+	if !ok || start.Error() == "" {
+		t.Fatalf("got %q, %v; want a StartError that says why", id, err)
+	}
+	if id == "" {
+		return // not listed, which is as good
+	}
+	c := f.awaitExit(t, pod, id)
+	if c.Reason != runtime.ReasonStartError || c.ExitCode != runtime.ExitCodeStartError || c.Message == "" || !c.StartedAt.IsZero() {
+		t.Errorf("got %+v, want StartError 128 with a message and no start time", c)
+	}
+	if _, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); err == nil {
+		t.Error("the next attempt started all the same")
+	}
+}
+
+func testCommandNotFound(t *testing.T, f *fixture) {
+	pod := f.newPod("lost", "")
+	pod.Spec.Containers[0].Command = []string{"no-such-command-anywhere"}
+	f.expectStartError(t, pod)
+}
+
+func testCommandNotExecutable(t *testing.T, f *fixture) {
+	pod := f.newPod("passwd", "")
+	pod.Spec.Containers[0].Command = []string{"/etc/passwd"}
+	f.expectStartError(t, pod)
+}
+
+func testWorkingDirMissing(t *testing.T, f *fixture) {
+	pod := f.newPod("nowhere", "exit 0")
+	pod.Spec.Containers[0].WorkingDir = "/etc/passwd/no/such/directory"
+	f.expectStartError(t, pod)
+}
+
+func testManyAtOnce(t *testing.T, f *fixture) {
+	const n = 12
+	pods, ids := make([]*v1.Pod, n), make([]string, n)
+	failed := make(chan error, n)
+	for i := range n {
+		pods[i] = f.newPod(fmt.Sprint("many-", i), fmt.Sprintf("hear; exit %d", i))
+		go func() {
+			err := f.rt.StartPod(t.Context(), pods[i])
+			if err == nil {
+				ids[i], err = f.rt.StartContainer(t.Context(), pods[i], &pods[i].Spec.Containers[0], 0)
+			}
+			failed <- err
+		}()
+	}
+	for range n {
+		if err := <-failed; err != nil {
+			t.Fatalf("start: %v", err)
+		}
+	}
+	for range n {
+		f.tell(t)
+	}
+	for i := range n {
+		if c := f.awaitExit(t, pods[i], ids[i]); c.ExitCode != int32(i) {
+			t.Errorf("pod %d: got exit code %d", i, c.ExitCode)
+		}
+	}
+}
+
+func testListsBelongToTheCaller(t *testing.T, f *fixture) {
+	pod := f.newPod("mine", "exit 0")
+	id := f.run(t, pod).ID
+	pod.Name = "changed after the start"
+	list, err := f.rt.Pods(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("got %v, %v; want one pod", list, err)
+	}
+	list[0].Manifest.Name, list[0].Containers[0].Name = "scribbled", "scribbled"
+	p, err := f.rt.Pod(t.Context(), pod.UID)
+	if err != nil || p.Manifest.Name != "mine" || f.container(t, pod, id).Name != "c0" {
+		t.Errorf("got %+v, %v; want it untouched by what callers did to their copies", p, err)
+	}
+}
+
+func testRemoveNeedsAnEnd(t *testing.T, f *fixture) {
+	pod := f.newPod("busy", "hear")
+	id := f.start(t, pod)[0]
+	if err := f.rt.RemovePod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrRunning) {
+		t.Errorf("remove while it runs: got %v, want ErrRunning", err)
+	}
+	f.tell(t)
+	f.awaitExit(t, pod, id)
+	if err := f.rt.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Errorf("remove after the end: %v", err)
+	}
+	if _, err := f.rt.Pod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("after the removal: got %v, want ErrNotFound", err)
+	}
+	f.close()
+	f.open(t)
+	if _, err := f.rt.Pod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrNotFound) {
+		t.Errorf("after the removal and a restart: got %v, want ErrNotFound", err)
+	}
+}

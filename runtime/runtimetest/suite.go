@@ -1,0 +1,81 @@
+// Package runtimetest is the conformance suite of runtimes: what a [runtime.Runtime]
+// must do, tried on real containers.
+//
+//	func TestConformance(t *testing.T) {
+//		runtimetest.Run(t, runtimetest.Config{Image: "busybox", Open: open})
+//	}
+//
+// Containers are scripts for /bin/sh. They talk with the tests through two pipes in a
+// hostPath volume, so that no test has to guess how long something takes. Directories
+// are taken from the variables of package runtime or, where those are not set, from
+// where they are mounted.
+package runtimetest
+
+import (
+	"testing"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// Config says how to make the runtime under test.
+type Config struct {
+	// Open opens the runtime with its state in a directory. After close the same
+	// directory is opened again: that is a restart of the node's agent, and containers
+	// run on through it.
+	Open func(t *testing.T, dir string) (rt runtime.Runtime, close func())
+	// Image is an image with /bin/sh.
+	Image string
+}
+
+// Run runs the suite.
+func Run(t *testing.T, config Config) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *fixture)
+	}{
+		{"ExitCode", testExitCode},
+		{"ExitBySignal", testExitBySignal},
+		{"RunningContainerIsListed", testRunningContainerIsListed},
+		{"EachStartHasItsOwnID", testEachStartHasItsOwnID},
+		{"LastTwoAttemptsAreKept", testLastTwoAttemptsAreKept},
+		{"NoSecondContainerOfAName", testNoSecondContainerOfAName},
+		{"UnknownPodsAndContainers", testUnknown},
+		{"CommandNotFound", testCommandNotFound},
+		{"CommandNotExecutable", testCommandNotExecutable},
+		{"WorkingDirMissing", testWorkingDirMissing},
+		{"ManyAtOnce", testManyAtOnce},
+		{"ListsBelongToTheCaller", testListsBelongToTheCaller},
+
+		{"StopIsObeyed", testStopIsObeyed},
+		{"StopSignal", testStopSignal},
+		{"StopWithoutGraceKills", testStopWithoutGraceKills},
+		{"KilledAfterGrace", testKilledAfterGrace},
+		{"GraceIsShortened", testGraceIsShortened},
+		{"GraceIsNotExtended", testGraceIsNotExtended},
+		{"StopOfAnExitedContainer", testStopOfAnExitedContainer},
+		{"DescendantsEndWithTheContainer", testDescendantsEndWithTheContainer},
+		{"DescendantsEndWithAKill", testDescendantsEndWithAKill},
+
+		{"Environment", testEnvironment},
+		{"Expansion", testExpansion},
+		{"WorkingDir", testWorkingDir},
+		{"EmptyDirIsShared", testEmptyDirIsShared},
+		{"SubPath", testSubPath},
+		{"Logs", testLogs},
+		{"LongLine", testLongLine},
+		{"TerminationMessage", testTerminationMessage},
+		{"TerminationMessageFromLogs", testTerminationMessageFromLogs},
+		{"TerminationMessageIsCutBetweenRunes", testTerminationMessageIsCut},
+		{"Exec", testExec},
+		{"ExecIsKilledWithItsContext", testExecIsKilledWithItsContext},
+		{"ExecNeedsARunningContainer", testExecNeedsARunningContainer},
+
+		{"RestartAdopts", testRestartAdopts},
+		{"ExitDuringAbsence", testExitDuringAbsence},
+		{"StopOutlivesTheAgent", testStopOutlivesTheAgent},
+		{"RestartKeepsExits", testRestartKeepsExits},
+		{"RemoveNeedsAnEnd", testRemoveNeedsAnEnd},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newFixture(t, config)) })
+	}
+}
