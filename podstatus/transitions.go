@@ -74,15 +74,13 @@ func mayLeaveTerminated(pod *v1.Pod, spec *v1.Container, exitCode int32) bool {
 	return spec != nil && ShouldRestart(pod, spec, exitCode)
 }
 
-// stateWord names the state that is set.
+// stateWord names the state of a container that is not terminated.
 func stateWord(state *v1.ContainerState) string {
 	switch {
 	case state.Running != nil:
 		return "running"
 	case state.Waiting != nil:
 		return "waiting"
-	case state.Terminated != nil:
-		return "terminated"
 	}
 	return "unknown"
 }
