@@ -179,9 +179,12 @@ func TestFlip_SharesWhatDoesNotChangeAndHasNoSpareCapacity(t *testing.T) {
 	if &got.ContainerStatuses[0] == &cached.ContainerStatuses[0] || &got.Conditions[0] == &cached.Conditions[0] {
 		t.Error("a list that changed is shared with the cached status")
 	}
-	if len(got.Conditions) != cap(got.Conditions) || len(got.ContainerStatuses) != cap(got.ContainerStatuses) {
-		t.Errorf("spare capacity: conditions %d/%d, containers %d/%d; two appends to the shared result would collide",
-			len(got.Conditions), cap(got.Conditions), len(got.ContainerStatuses), cap(got.ContainerStatuses))
+	for _, conditions := range []string{"Ready=True ContainersReady=True", "PodScheduled=True Initialized=True x=True"} {
+		got, _ := podstatus.WithContainerReady(parsePod(t, flipPod), runningStatus(t, conditions), "c://main", false, noon)
+		if len(got.Conditions) != cap(got.Conditions) || len(got.ContainerStatuses) != cap(got.ContainerStatuses) {
+			t.Errorf("spare capacity: conditions %d/%d, containers %d/%d; two appends to the shared result would collide",
+				len(got.Conditions), cap(got.Conditions), len(got.ContainerStatuses), cap(got.ContainerStatuses))
+		}
 	}
 }
 

@@ -61,6 +61,7 @@ func TestZ2_InProgressKeepsItsGenerationAndItsWords(t *testing.T) {
 		{"error", v1.PodReasonError, "cgroup", 5, 2, true, `PodResizeInProgress=True (Error) "cgroup" gen=2`, 3},
 		{"empty words keep the old ones", "", "", 2, 2, false, `PodResizeInProgress=True (Error) "cgroup" gen=2`, 3},
 		{"another message", v1.PodReasonError, "quota", 2, 2, true, `PodResizeInProgress=True (Error) "quota" gen=2`, 3},
+		{"a message alone takes the reason away", "", "waiting", 2, 2, true, `PodResizeInProgress=True "waiting" gen=2`, 6},
 	} {
 		at := noon.Add(time.Duration(i) * time.Minute)
 		next, effective, changed := r.SetInProgress(step.reason, step.message, step.generation, at)
