@@ -14,7 +14,10 @@ import (
 // etcdSocket is where etcd listens: a file of the data directory, which is also the working
 // directory, because the whole path of a socket may not be longer than 107 bytes. A socket needs no
 // port, and nobody who cannot read the directory can go around the API server.
-const etcdSocket = "unix://etcd.sock"
+const (
+	etcdSocket     = "unix://" + etcdSocketFile
+	etcdSocketFile = "etcd.sock"
+)
 
 // startEtcd returns when etcd takes writes.
 func startEtcd(ctx context.Context, dir *datadir.Dir) (*embed.Etcd, error) {
@@ -43,10 +46,16 @@ func startEtcd(ctx context.Context, dir *datadir.Dir) (*embed.Etcd, error) {
 	case <-etcd.Server.ReadyNotify():
 		return etcd, nil
 	case err := <-etcd.Err():
-		etcd.Close()
 		return nil, fmt.Errorf("etcd in %s: %w", dir.Etcd(), err)
 	case <-ctx.Done():
-		etcd.Close()
+		stopEtcd(etcd)
 		return nil, fmt.Errorf("stopped before etcd was ready: %w", ctx.Err())
 	}
+}
+
+// stopEtcd closes log and database. It does not wait for clients, as Close of the embedded server
+// does: the only one is the API server of this process, which has stopped or is about to end with it.
+func stopEtcd(etcd *embed.Etcd) {
+	etcd.Server.Stop()
+	os.Remove(etcdSocketFile)
 }

@@ -18,10 +18,10 @@ func main() {
 
 	stderr := keepStderr() // for the one line that says what went wrong
 	err := run(ctx, os.Args[1:])
-	if errors.Is(err, pflag.ErrHelp) {
-		return
-	}
-	if err != nil {
+	switch {
+	case errors.Is(err, pflag.ErrHelp):
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil: // stopped while it started
+	case err != nil:
 		fmt.Fprintf(stderr, "controlplane: %v\n", err)
 		os.Exit(1)
 	}

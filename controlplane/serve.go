@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/util/wait"
 
 	"github.com/statusd/statusd/controlplane/datadir"
 	"github.com/statusd/statusd/controlplane/pki"
@@ -78,45 +79,50 @@ func serve(ctx context.Context, o serveOptions) error {
 	if err != nil {
 		return err
 	}
-	defer etcd.Close()
+	defer stopEtcd(etcd)
 	return serveAPI(ctx, dir, authority, listener, etcd.Err(), o.verbosity)
 }
 
 // serveAPI runs the API server and announces it. It returns when ctx ends and the server is down,
-// or as soon as the server or its etcd fails.
+// or as soon as the server or its etcd fails. If ctx ends before the server is ready it is left to
+// the end of the process: kube-apiserver takes a stop during its start for a fatal error.
 func serveAPI(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, listener net.Listener, etcdFailed <-chan error, verbosity int) error {
-	apiserver, err := newAPIServer(ctx, authority, listener, verbosity)
+	stop := make(chan struct{})
+	apiCtx := wait.ContextForChannel(stop)
+	apiserver, err := newAPIServer(apiCtx, authority, listener, verbosity)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1) // nobody may be left to read when the stop timeout has passed
-	go func() { served <- apiserver.run(ctx) }()
+	go func() { served <- apiserver.run(apiCtx) }()
 
 	announced := make(chan error, 1) // nobody may be left to read when the server fails first
 	go func() { announced <- announce(ctx, dir, authority, listener) }()
 	defer dir.ClearAddress()
 
-	for {
-		select {
-		case err := <-announced:
-			if err != nil {
-				return err
-			}
-			announced = nil
-		case err := <-etcdFailed:
-			return fmt.Errorf("etcd failed: %w (see %s)", err, dir.Log())
-		case err := <-served:
-			if err != nil {
-				return fmt.Errorf("API server failed: %w (see %s)", err, dir.Log())
-			}
-			return nil
-		case <-ctx.Done():
-			select {
-			case <-served:
-			case <-time.After(stopTimeout):
-			}
-			return nil
+	select {
+	case err := <-announced:
+		if err != nil {
+			return err
 		}
+	case err := <-etcdFailed:
+		return fmt.Errorf("etcd failed: %w (see %s)", err, dir.Log())
+	case err := <-served:
+		return fmt.Errorf("API server failed: %w (see %s)", err, dir.Log())
+	}
+
+	select {
+	case <-ctx.Done():
+		close(stop)
+		select {
+		case <-served:
+		case <-time.After(stopTimeout):
+		}
+		return nil
+	case err := <-etcdFailed:
+		return fmt.Errorf("etcd failed: %w (see %s)", err, dir.Log())
+	case err := <-served:
+		return fmt.Errorf("API server failed: %w (see %s)", err, dir.Log())
 	}
 }
 
