@@ -20,6 +20,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+	"k8s.io/apimachinery/pkg/util/validation/field"
 
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
@@ -151,7 +152,8 @@ func (f *fakeAPI) PatchStatus(ctx context.Context, namespace, name string, patch
 	}
 	pod, err := f.find(namespace, name)
 	if err == nil && uid.Metadata.UID != pod.UID {
-		err = apierrors.NewConflict(podResource, name, fmt.Errorf("precondition failed: UID %s, the object has %s", uid.Metadata.UID, pod.UID))
+		err = apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, name, field.ErrorList{
+			field.Invalid(field.NewPath("metadata", "uid"), uid.Metadata.UID, "field is immutable")})
 	}
 	if err != nil {
 		end(err)

@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
@@ -119,7 +121,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	switch {
 	case apierrors.IsNotFound(err) && t.read:
 		t.gone(p)
-	case apierrors.IsNotFound(err), apierrors.IsConflict(err) && !t.read:
+	case contradicts(err) && !t.read:
 		return true
 	case err != nil:
 		t.retry(p, err)
@@ -232,6 +234,17 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	answer, err := send(ctx)
 	t.m.metrics.requests.WithLabelValues(verb, reasonOf(err)).Inc()
 	return answer, err
+}
+
+// contradicts tells whether an error says that the pod is not the one that the base shows:
+// not there, or of another UID. For a patch with another UID the server answers that the
+// UID cannot be changed.
+func contradicts(err error) bool {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
+		return true
+	}
+	_, ok := apierrors.StatusCause(err, metav1.CauseTypeFieldValueInvalid)
+	return ok && apierrors.IsInvalid(err) && strings.Contains(err.Error(), "metadata.uid")
 }
 
 // reasonOf names an error in few words, for a metric.
