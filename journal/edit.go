@@ -59,7 +59,7 @@ func (e *edit) setAllAllocations(all map[types.UID]podstatus.Allocation) {
 	}
 }
 
-func (e *edit) setResizeStatus(pod types.UID, status v1.PodResizeStatus) {
+func (e *edit) setResizeStatus(pod types.UID, status ResizeStatus) {
 	if status == "" {
 		e.drop(resizeStatuses, string(pod))
 		return
@@ -67,7 +67,7 @@ func (e *edit) setResizeStatus(pod types.UID, status v1.PodResizeStatus) {
 	e.set(resizeStatuses, string(pod), status)
 }
 
-func (e *edit) setAllResizeStatuses(all map[types.UID]v1.PodResizeStatus) {
+func (e *edit) setAllResizeStatuses(all map[types.UID]ResizeStatus) {
 	for uid := range maps.Clone(e.tables.resizeStatuses) {
 		if _, stays := all[uid]; !stays {
 			e.drop(resizeStatuses, string(uid))

@@ -12,7 +12,7 @@ import (
 
 // openError says in one line what keeps the journal closed and what to do about it.
 func openError(path string, err error) error {
-	sentinel, advice := diagnose(path, err)
+	advice, sentinel := diagnose(path, err)
 	switch {
 	case sentinel == nil:
 		return fmt.Errorf("journal: open %s: %w", path, err)
@@ -25,7 +25,7 @@ func openError(path string, err error) error {
 
 // writeError says that a write was not acknowledged, and why.
 func writeError(path string, err error) error {
-	sentinel, advice := diagnose(path, err)
+	advice, sentinel := diagnose(path, err)
 	if sentinel == nil {
 		return fmt.Errorf("journal: %w: %s: %w", ErrWrite, path, err)
 	}
@@ -33,32 +33,32 @@ func writeError(path string, err error) error {
 }
 
 // diagnose finds the sentinel for an error and the advice that goes with it.
-func diagnose(path string, err error) (sentinel error, advice string) {
+func diagnose(path string, err error) (advice string, sentinel error) {
 	dir := filepath.Dir(path)
 	switch {
 	case errors.Is(err, ErrNewerFormat):
-		return ErrNewerFormat, "run the statusd that wrote it or a newer one, or move " + path + "* away to start empty"
+		return "run the statusd that wrote it or a newer one, or move " + path + "* away to start empty", ErrNewerFormat
 	case errors.Is(err, ErrOtherNode):
-		return ErrOtherNode, "correct the node name, or move " + path + "* away to start empty"
+		return "correct the node name, or move " + path + "* away to start empty", ErrOtherNode
 	case errors.Is(err, ErrInUse):
-		return ErrInUse, "stop the other process, or give this one another journal"
+		return "stop the other process, or give this one another journal", ErrInUse
 	case errors.Is(err, errFault):
-		return ErrDamaged, "restart the process: opening repairs the journal from memory's last copy"
+		return "restart the process: opening repairs the journal from memory's last copy", ErrDamaged
 	case errors.Is(err, ErrDamaged):
-		return ErrDamaged, "move " + path + "* away to start empty, and report the message"
+		return "move " + path + "* away to start empty, and report the message", ErrDamaged
 	case outOfSpace(err):
-		return ErrNoSpace, "free space, raise the quota or file size limit of " + dir + ", then try again"
+		return "free space, raise the quota or file size limit of " + dir + ", then try again", ErrNoSpace
 	case errors.Is(err, syscall.EROFS):
-		return ErrReadOnly, "mount the filesystem of " + dir + " writable, or put the journal elsewhere"
+		return "mount the filesystem of " + dir + " writable, or put the journal elsewhere", ErrReadOnly
 	case errors.Is(err, fs.ErrPermission):
 		if file, ok := existing(err); ok {
-			return ErrPermission, fmt.Sprintf("make %s readable and writable for uid %d", file, os.Geteuid())
+			return fmt.Sprintf("make %s readable and writable for uid %d", file, os.Geteuid()), ErrPermission
 		}
-		return ErrReadOnly, fmt.Sprintf("make the directory %s writable for uid %d, or put the journal elsewhere", dir, os.Geteuid())
+		return fmt.Sprintf("make the directory %s writable for uid %d, or put the journal elsewhere", dir, os.Geteuid()), ErrReadOnly
 	case errors.Is(err, fs.ErrNotExist):
-		return fs.ErrNotExist, "create the directory " + dir + ", or correct the path"
+		return "create the directory " + dir + ", or correct the path", fs.ErrNotExist
 	}
-	return nil, ""
+	return "", nil
 }
 
 // outOfSpace also looks at the text, since bbolt does not wrap the error of growing a file.

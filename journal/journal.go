@@ -9,6 +9,12 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
+// ResizeStatus is the API's type under a name of ours. The API deprecates it in favour of
+// conditions, and agents that embed the manager still ask for it.
+//
+//lint:ignore SA1019 this is the one place that names it
+type ResizeStatus = v1.PodResizeStatus
+
 // Allocations are the resources that a node has set aside for its pods.
 type Allocations interface {
 	// GetContainerResourceAllocation returns what is set aside for one container.
@@ -18,9 +24,9 @@ type Allocations interface {
 	// GetPodResourceAllocation returns a snapshot of all allocations.
 	GetPodResourceAllocation() map[types.UID]podstatus.Allocation
 	// GetPodResizeStatus returns the resize status of a pod; false if it has none.
-	GetPodResizeStatus(podUID types.UID) (v1.PodResizeStatus, bool)
+	GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool)
 	// GetResizeStatus returns a snapshot of all resize statuses.
-	GetResizeStatus() map[types.UID]v1.PodResizeStatus
+	GetResizeStatus() map[types.UID]ResizeStatus
 
 	// SetContainerResourceAllocation sets one container's share and leaves the others.
 	SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error
@@ -29,9 +35,9 @@ type Allocations interface {
 	// SetPodResourceAllocation replaces the allocations of all pods in one commit.
 	SetPodResourceAllocation(allocations map[types.UID]podstatus.Allocation) error
 	// SetPodResizeStatus sets the resize status of a pod; the empty one deletes it.
-	SetPodResizeStatus(podUID types.UID, status v1.PodResizeStatus) error
+	SetPodResizeStatus(podUID types.UID, status ResizeStatus) error
 	// SetResizeStatus replaces the resize statuses of all pods in one commit.
-	SetResizeStatus(statuses map[types.UID]v1.PodResizeStatus) error
+	SetResizeStatus(statuses map[types.UID]ResizeStatus) error
 	// Delete forgets one container, or with an empty name the whole pod. With the last
 	// container the pod's allocation and resize status go as well.
 	Delete(podUID types.UID, container string) error

@@ -42,14 +42,14 @@ func (m *methods) GetPodResourceAllocation() map[types.UID]podstatus.Allocation 
 	return copyTable(m.published.allocations, copyAllocation)
 }
 
-func (m *methods) GetPodResizeStatus(podUID types.UID) (v1.PodResizeStatus, bool) {
+func (m *methods) GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	status, ok := m.published.resizeStatuses[podUID]
 	return status, ok
 }
 
-func (m *methods) GetResizeStatus() map[types.UID]v1.PodResizeStatus {
+func (m *methods) GetResizeStatus() map[types.UID]ResizeStatus {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return maps.Clone(m.published.resizeStatuses)
@@ -105,14 +105,14 @@ func (m *methods) SetPodResourceAllocation(all map[types.UID]podstatus.Allocatio
 	return m.submit(func(e *edit) { e.setAllAllocations(all) })
 }
 
-func (m *methods) SetPodResizeStatus(podUID types.UID, status v1.PodResizeStatus) error {
+func (m *methods) SetPodResizeStatus(podUID types.UID, status ResizeStatus) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
 	}
 	return m.submit(func(e *edit) { e.setResizeStatus(podUID, status) })
 }
 
-func (m *methods) SetResizeStatus(all map[types.UID]v1.PodResizeStatus) error {
+func (m *methods) SetResizeStatus(all map[types.UID]ResizeStatus) error {
 	if err := checkPods(all); err != nil {
 		return err
 	}

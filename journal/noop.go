@@ -25,10 +25,10 @@ func (Noop) GetPodResourceAllocation() map[types.UID]podstatus.Allocation {
 	return map[types.UID]podstatus.Allocation{}
 }
 
-func (Noop) GetPodResizeStatus(types.UID) (v1.PodResizeStatus, bool) { return "", false }
+func (Noop) GetPodResizeStatus(types.UID) (ResizeStatus, bool) { return "", false }
 
-func (Noop) GetResizeStatus() map[types.UID]v1.PodResizeStatus {
-	return map[types.UID]v1.PodResizeStatus{}
+func (Noop) GetResizeStatus() map[types.UID]ResizeStatus {
+	return map[types.UID]ResizeStatus{}
 }
 
 func (Noop) SetContainerResourceAllocation(types.UID, string, v1.ResourceRequirements) error {
@@ -39,9 +39,9 @@ func (Noop) SetPodAllocation(types.UID, podstatus.Allocation) error { return nil
 
 func (Noop) SetPodResourceAllocation(map[types.UID]podstatus.Allocation) error { return nil }
 
-func (Noop) SetPodResizeStatus(types.UID, v1.PodResizeStatus) error { return nil }
+func (Noop) SetPodResizeStatus(types.UID, ResizeStatus) error { return nil }
 
-func (Noop) SetResizeStatus(map[types.UID]v1.PodResizeStatus) error { return nil }
+func (Noop) SetResizeStatus(map[types.UID]ResizeStatus) error { return nil }
 
 func (Noop) Delete(types.UID, string) error { return nil }
 

@@ -120,7 +120,7 @@ func decode(k recordKey, record []byte) (any, error) {
 		r, err := fromJSON[allocationRecord](k, payload)
 		return podstatus.Allocation(r), err
 	case resizeStatuses:
-		r, err := fromJSON[v1.PodResizeStatus](k, payload)
+		r, err := fromJSON[ResizeStatus](k, payload)
 		return r, err
 	case resizeConditions:
 		r, err := fromJSON[conditionsRecord](k, payload)

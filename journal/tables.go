@@ -46,7 +46,7 @@ type termination struct {
 // two tables may share them.
 type tables struct {
 	allocations      map[types.UID]podstatus.Allocation
-	resizeStatuses   map[types.UID]v1.PodResizeStatus
+	resizeStatuses   map[types.UID]ResizeStatus
 	resizeConditions map[types.UID]podstatus.ResizeConditions
 	finals           map[types.UID]podstatus.Final
 	terminations     map[string]termination
@@ -58,7 +58,7 @@ type tables struct {
 func newTables() *tables {
 	return &tables{
 		allocations:      map[types.UID]podstatus.Allocation{},
-		resizeStatuses:   map[types.UID]v1.PodResizeStatus{},
+		resizeStatuses:   map[types.UID]ResizeStatus{},
 		resizeConditions: map[types.UID]podstatus.ResizeConditions{},
 		finals:           map[types.UID]podstatus.Final{},
 		terminations:     map[string]termination{},

@@ -30,7 +30,7 @@ func fill(t *testing.T, j journal.Journal) {
 func filled() State {
 	return State{
 		Allocations:    map[types.UID]podstatus.Allocation{UID(1): Allocation(1)},
-		ResizeStatuses: map[types.UID]v1.PodResizeStatus{UID(1): v1.PodResizeStatusDeferred},
+		ResizeStatuses: map[types.UID]journal.ResizeStatus{UID(1): v1.PodResizeStatusDeferred},
 		Conditions:     map[types.UID]podstatus.ResizeConditions{UID(1): Conditions(1)},
 		Finals:         map[types.UID]podstatus.Final{UID(1): Final(1)},
 		Terminations:   map[string]v1.ContainerStateTerminated{ContainerID(1): Ended(1)},
@@ -67,10 +67,10 @@ func behaviours() []behaviour {
 		{"setting all pods replaces all of them", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
 			must(t, j.SetPodResourceAllocation(map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}))
-			must(t, j.SetResizeStatus(map[types.UID]v1.PodResizeStatus{UID(2): v1.PodResizeStatusInfeasible}))
+			must(t, j.SetResizeStatus(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}))
 		}, filledBut(func(s *State) {
 			s.Allocations = map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}
-			s.ResizeStatuses = map[types.UID]v1.PodResizeStatus{UID(2): v1.PodResizeStatusInfeasible}
+			s.ResizeStatuses = map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}
 		})},
 		{"deleting a container leaves the others", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
@@ -156,7 +156,7 @@ func writes() []struct {
 			return j.SetPodResizeStatus(UID(1), v1.PodResizeStatusInfeasible)
 		}},
 		{"SetResizeStatus", func(j journal.Journal) error {
-			return j.SetResizeStatus(map[types.UID]v1.PodResizeStatus{UID(2): v1.PodResizeStatusDeferred})
+			return j.SetResizeStatus(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusDeferred})
 		}},
 		{"Delete, a container", func(j journal.Journal) error { return j.Delete(UID(1), "app") }},
 		{"Delete, a pod", func(j journal.Journal) error { return j.Delete(UID(1), "") }},

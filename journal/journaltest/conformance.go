@@ -166,7 +166,7 @@ func (s Subject) refuses(t *testing.T) {
 		"SetPodAllocation":                             j.SetPodAllocation("", Allocation(1)),
 		"SetPodResourceAllocation":                     j.SetPodResourceAllocation(map[types.UID]podstatus.Allocation{"": Allocation(1)}),
 		"SetPodResizeStatus":                           j.SetPodResizeStatus("", v1.PodResizeStatusDeferred),
-		"SetResizeStatus":                              j.SetResizeStatus(map[types.UID]v1.PodResizeStatus{"": v1.PodResizeStatusDeferred}),
+		"SetResizeStatus":                              j.SetResizeStatus(map[types.UID]journal.ResizeStatus{"": v1.PodResizeStatusDeferred}),
 		"SetResizeConditions":                          j.SetResizeConditions("", Conditions(1)),
 		"SetFinal":                                     j.SetFinal("", Final(1)),
 		"RecordTermination":                            j.RecordTermination(UID(1), "", Ended(1)),

@@ -54,11 +54,11 @@ func (f *Failing) SetPodResourceAllocation(all map[types.UID]podstatus.Allocatio
 	return f.write(func() error { return f.Journal.SetPodResourceAllocation(all) })
 }
 
-func (f *Failing) SetPodResizeStatus(podUID types.UID, status v1.PodResizeStatus) error {
+func (f *Failing) SetPodResizeStatus(podUID types.UID, status journal.ResizeStatus) error {
 	return f.write(func() error { return f.Journal.SetPodResizeStatus(podUID, status) })
 }
 
-func (f *Failing) SetResizeStatus(all map[types.UID]v1.PodResizeStatus) error {
+func (f *Failing) SetResizeStatus(all map[types.UID]journal.ResizeStatus) error {
 	return f.write(func() error { return f.Journal.SetResizeStatus(all) })
 }
 

@@ -16,7 +16,7 @@ import (
 // they are looked up for the containers asked for.
 type State struct {
 	Allocations    map[types.UID]podstatus.Allocation
-	ResizeStatuses map[types.UID]v1.PodResizeStatus
+	ResizeStatuses map[types.UID]journal.ResizeStatus
 	Conditions     map[types.UID]podstatus.ResizeConditions
 	Finals         map[types.UID]podstatus.Final
 	Terminations   map[string]v1.ContainerStateTerminated
