@@ -13,6 +13,8 @@ import (
 const (
 	metaBucket = "meta"
 	rootKey    = "root"
+	// rootPayloadStart is how a root record begins; no other record does.
+	rootPayloadStart = `{"format":`
 )
 
 var rootRecord = recordKey{metaBucket, rootKey}
@@ -61,15 +63,12 @@ func unsealRoot(record []byte) (root, error) {
 type digest [sha256.Size]byte
 
 func recordDigest(k recordKey, record []byte) digest {
-	h := sha256.New()
-	var lengths [8]byte
-	binary.BigEndian.PutUint32(lengths[:4], uint32(len(k.kind)))
-	binary.BigEndian.PutUint32(lengths[4:], uint32(len(k.key)))
-	h.Write(lengths[:])
-	h.Write([]byte(k.kind))
-	h.Write([]byte(k.key))
-	h.Write(record)
-	return digest(h.Sum(nil))
+	text := make([]byte, 0, 8+len(k.kind)+len(k.key)+len(record))
+	text = binary.BigEndian.AppendUint32(text, uint32(len(k.kind)))
+	text = binary.BigEndian.AppendUint32(text, uint32(len(k.key)))
+	text = append(text, k.kind...)
+	text = append(text, k.key...)
+	return sha256.Sum256(append(text, record...))
 }
 
 func (d *digest) toggle(other digest) {
@@ -105,17 +104,19 @@ func newImage(contents map[recordKey][]byte, current int) (image, error) {
 	return img, img.verify()
 }
 
+// verify compares the records with what the root says of them all. Only if that is wrong
+// the checksums of the records are of interest, to tell which one it is.
 func (img image) verify() error {
+	if len(img.records) == img.root.Records && img.sum().String() == img.root.Digest {
+		return nil
+	}
 	for k, record := range img.records {
 		if _, err := unseal(string(k.kind), k.key, record); err != nil {
 			return err
 		}
 	}
-	if len(img.records) != img.root.Records || img.sum().String() != img.root.Digest {
-		return damaged("%d records found that are not the %d records of commit %d",
-			len(img.records), img.root.Records, img.root.Sequence)
-	}
-	return nil
+	return damaged("%d records found that are not the %d records of commit %d",
+		len(img.records), img.root.Records, img.root.Sequence)
 }
 
 // describe brings records and digest of the root up to date.

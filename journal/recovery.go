@@ -75,6 +75,7 @@ type found struct {
 
 // candidate is a file after checking.
 type candidate struct {
+	exists bool
 	image  image
 	usable bool
 	damage error
@@ -108,8 +109,13 @@ func decide(database, backup found, f formats, node string) (decision, error) {
 	if err != nil && !db.usable {
 		return decision{}, err
 	}
-	d := choose(db, spare)
-	d.databaseAside = d.rebuild && database.exists
+	return weigh(db, spare, f, node)
+}
+
+// weigh is decide after the files were checked.
+func weigh(db, spare candidate, f formats, node string) (d decision, err error) {
+	d = choose(db, spare)
+	d.databaseAside = d.rebuild && db.exists
 	d.copyAside = spare.damage != nil
 	d.recovery.Damage = damages(db, spare)
 	if d.recovery.Outcome == Emptied {
@@ -163,7 +169,7 @@ func checkDatabase(file found, current int) (candidate, error) {
 	if !file.exists {
 		return candidate{}, nil
 	}
-	c := candidate{damage: file.damage}
+	c := candidate{exists: true, damage: file.damage}
 	if c.damage == nil {
 		var contents boltContents
 		contents, c.damage = readBolt(file.data)
@@ -180,7 +186,7 @@ func checkCopy(file found, current int) (candidate, error) {
 	if !file.exists {
 		return candidate{}, nil
 	}
-	c := candidate{damage: file.damage}
+	c := candidate{exists: true, damage: file.damage}
 	if c.damage == nil {
 		var records map[recordKey][]byte
 		records, c.damage = decodeCopy(file.data)
@@ -213,10 +219,13 @@ func newestRoot(data []byte) (sequence uint64) {
 		if i < 0 {
 			return sequence
 		}
-		if r, err := unsealRoot(data[i:]); err == nil {
-			sequence = max(sequence, r.Sequence)
+		data = data[i:]
+		if bytes.HasPrefix(data[min(envelopeHeader, len(data)):], []byte(rootPayloadStart)) {
+			if r, err := unsealRoot(data); err == nil {
+				sequence = max(sequence, r.Sequence)
+			}
 		}
-		data = data[i+1:]
+		data = data[1:]
 	}
 }
 
