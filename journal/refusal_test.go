@@ -1,0 +1,342 @@
+package journal
+
+import (
+	"bufio"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// runChild runs a role to its end. A role returns an error for whatever is not as wanted.
+func runChild(t *testing.T, role string, args ...string) {
+	t.Helper()
+	cmd := child(t, role, args...)
+	if output, err := cmd.Output(); err != nil {
+		t.Errorf("%s: %v: %s", role, err, output)
+	}
+}
+
+// wantRefusal checks that the error is the documented one, on one line, with the path and
+// with something to do.
+func wantRefusal(err, sentinel error, path string) error {
+	switch {
+	case !errors.Is(err, sentinel):
+		return fmt.Errorf("got %v, want %q", err, sentinel)
+	case strings.Contains(err.Error(), "\n"):
+		return fmt.Errorf("the error has more than one line: %q", err)
+	case !strings.Contains(err.Error(), path) || !strings.Contains(err.Error(), "; "):
+		return fmt.Errorf("the error does not say where or what to do: %q", err)
+	}
+	return nil
+}
+
+func refused(t *testing.T, path string, sentinel error) {
+	t.Helper()
+	d, err := Open(path, Options{NodeName: "node-1", LockTimeout: time.Nanosecond})
+	if err == nil {
+		mustClose(t, d)
+	}
+	if err := wantRefusal(err, sentinel, path); err != nil {
+		t.Error(err)
+	}
+}
+
+// onePod makes a journal with one pod, closed.
+func onePod(t *testing.T) (path string) {
+	t.Helper()
+	path = filepath.Join(t.TempDir(), "journal.db")
+	d := mustOpen(t, path, Options{})
+	if err := d.SetPodResizeStatus("kept", v1.PodResizeStatusDeferred); err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	return path
+}
+
+func wantIntact(t *testing.T, path string) {
+	t.Helper()
+	d := mustOpen(t, path, Options{})
+	defer mustClose(t, d)
+	if got, _ := d.GetPodResizeStatus("kept"); got != v1.PodResizeStatusDeferred {
+		t.Errorf("earlier data is gone: got %q, %v", got, d.Recovery())
+	}
+	if r := d.Recovery(); r.MayHaveLost || len(r.Damage) > 0 {
+		t.Errorf("earlier data is intact and opening says %v", r)
+	}
+}
+
+func TestOpen_NewerFormat(t *testing.T) {
+	path := onePod(t)
+	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 2,
+		upgrades: map[int]func(image) (image, error){1: func(img image) (image, error) { return img, nil }}}}
+	d, err := open(path, Options{NodeName: "node-1"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	before := mustRead(t, path)
+	refused(t, path, ErrNewerFormat)
+	if string(before) != string(mustRead(t, path)) {
+		t.Error("a refused journal was changed")
+	}
+	if err := os.Remove(path); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, ErrNewerFormat) // its copy is as new
+}
+
+func TestOpen_OtherNode(t *testing.T) {
+	path := onePod(t)
+	d, err := Open(path, Options{NodeName: "node-2"})
+	if err == nil {
+		mustClose(t, d)
+	}
+	if err := wantRefusal(err, ErrOtherNode, path); err != nil {
+		t.Error(err)
+	}
+	if err != nil && (!strings.Contains(err.Error(), "node-1") || !strings.Contains(err.Error(), "node-2")) {
+		t.Errorf("the error does not name both nodes: %v", err)
+	}
+	wantIntact(t, path)
+}
+
+func TestOpen_NoNodeName(t *testing.T) {
+	if _, err := Open(filepath.Join(t.TempDir(), "journal.db"), Options{}); !errors.Is(err, ErrInvalid) {
+		t.Errorf("got %v, want ErrInvalid", err)
+	}
+}
+
+func TestOpen_MissingDirectory(t *testing.T) {
+	refused(t, filepath.Join(t.TempDir(), "missing", "journal.db"), os.ErrNotExist)
+}
+
+// holderChild has the journal open until its input ends.
+func holderChild(args []string) error {
+	d, err := Open(args[0], Options{NodeName: "node-1"})
+	if err != nil {
+		return err
+	}
+	fmt.Println(opened)
+	if _, err := io.Copy(io.Discard, os.Stdin); err != nil {
+		return err
+	}
+	return d.Close()
+}
+
+func TestOpen_InUseByASecondProcess(t *testing.T) {
+	path := onePod(t)
+	cmd := child(t, "holder", path)
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	output, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || strings.TrimSpace(line) != opened {
+		t.Fatalf("the holder said %q, %v", line, err)
+	}
+	refused(t, path, ErrInUse)
+	_, err = Open(path, Options{NodeName: "node-1", LockTimeout: time.Nanosecond})
+	if want := fmt.Sprintf("pid %d", cmd.Process.Pid); err == nil || !strings.Contains(err.Error(), want) {
+		t.Errorf("got %v, want the holder named: %s", err, want)
+	}
+	if err := input.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Fatalf("the holder: %v", err)
+	}
+	wantIntact(t, path)
+}
+
+// unprivilegedChild gives up root, which may write anywhere, before it tries.
+func unprivilegedChild(args []string) error {
+	path, sentinel := args[0], map[string]error{"read-only": ErrReadOnly, "permission": ErrPermission}[args[1]]
+	if os.Geteuid() == 0 {
+		if err := syscall.Setuid(65534); err != nil {
+			return err
+		}
+	}
+	_, err := Open(path, Options{NodeName: "node-1"})
+	return wantRefusal(err, sentinel, path)
+}
+
+// openPath lets everybody pass the directories above the journal.
+func openPath(t *testing.T, path string) {
+	t.Helper()
+	for dir := filepath.Dir(path); strings.HasPrefix(dir, os.TempDir()) && dir != os.TempDir(); dir = filepath.Dir(dir) {
+		if err := os.Chmod(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestOpen_ReadOnlyDirectory(t *testing.T) {
+	path := onePod(t)
+	openPath(t, path)
+	for _, name := range []string{path, path + copySuffix} { // only the directory is in the way
+		if err := os.Chmod(name, 0o666); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Remove(path + lockSuffix); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(filepath.Dir(path), 0o555); err != nil {
+		t.Fatal(err)
+	}
+	runChild(t, "unprivileged", path, "read-only")
+	if err := os.Chmod(filepath.Dir(path), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	wantIntact(t, path)
+}
+
+func TestOpen_MissingPermission(t *testing.T) {
+	path := onePod(t)
+	openPath(t, path)
+	if err := os.Chmod(filepath.Dir(path), 0o777); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path+lockSuffix, 0o666); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(path, 0); err != nil {
+		t.Fatal(err)
+	}
+	runChild(t, "unprivileged", path, "permission")
+	if err := os.Chmod(path, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	wantIntact(t, path)
+}
+
+func TestOpen_ReadOnlyFilesystem(t *testing.T) {
+	path := onePod(t)
+	env := environment{disk: brokenDisk{onCreate: syscall.EROFS}, formats: currentFormats(), now: time.Now}
+	_, err := open(path, Options{NodeName: "node-1"}, env)
+	if err := wantRefusal(err, ErrReadOnly, path); err != nil {
+		t.Error(err)
+	}
+	wantIntact(t, path)
+}
+
+func TestOpen_UnreadableSectorMakesTheCopyTakeOver(t *testing.T) {
+	path := onePod(t)
+	env := environment{disk: brokenDisk{onRead: syscall.EIO, readOf: path}, formats: currentFormats(), now: time.Now}
+	d, err := open(path, Options{NodeName: "node-1"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r := d.Recovery(); r.Outcome != Restored || r.MayHaveLost {
+		t.Errorf("got %v, want restored with nothing lost", r)
+	}
+	mustClose(t, d)
+	wantIntact(t, path)
+}
+
+// brokenDisk gives errors.
+type brokenDisk struct {
+	osDisk
+	onCreate, onRead error
+	readOf           string
+}
+
+func (b brokenDisk) create(path string) (file, error) {
+	if b.onCreate != nil {
+		return nil, &os.PathError{Op: "open", Path: path, Err: b.onCreate}
+	}
+	return b.osDisk.create(path)
+}
+
+func (b brokenDisk) readFile(path string) ([]byte, error) {
+	if path == b.readOf {
+		return nil, &os.PathError{Op: "read", Path: path, Err: b.onRead}
+	}
+	return b.osDisk.readFile(path)
+}
+
+// fullDiskChild limits the size of files to what the journal has now, so that it cannot
+// grow, and fills it.
+func fullDiskChild(args []string) error {
+	path := args[0]
+	signal.Ignore(syscall.SIGXFSZ)
+	d, err := Open(path, Options{NodeName: "node-1"})
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: uint64(info.Size()), Max: before.Max}); err != nil {
+		return err
+	}
+	stored := 0
+	for ; err == nil && stored < 10000; stored++ {
+		err = d.SetPodResizeStatus(types.UID(fmt.Sprintf("pod-%05d", stored)), v1.PodResizeStatusInfeasible)
+	}
+	stored-- // the last one failed
+	if err := errors.Join(wantRefusal(err, ErrWrite, path), wantRefusal(err, ErrNoSpace, path)); err != nil {
+		return err
+	}
+	if got := len(d.GetResizeStatus()); got != stored+1 {
+		return fmt.Errorf("memory has %d statuses after %d acknowledged writes and one from before", got, stored)
+	}
+	if err := d.RemovePod("pod-00000"); err != nil {
+		return fmt.Errorf("a write that needs no more space, after one that did: %w", err)
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return err
+	}
+	if err := d.SetPodResizeStatus("pod-00000", v1.PodResizeStatusInfeasible); err != nil {
+		return fmt.Errorf("a write after space was freed: %w", err)
+	}
+	if err := d.Close(); err != nil {
+		return err
+	}
+	again, err := Open(path, Options{NodeName: "node-1"})
+	if err != nil {
+		return err
+	}
+	if got := len(again.GetResizeStatus()); got != stored+1 || again.Recovery().Outcome != Clean {
+		return fmt.Errorf("after reopening: %d statuses, want %d; %v", got, stored+1, again.Recovery())
+	}
+	return again.Close()
+}
+
+func TestNoSpace_WritesFailUntilThereIsSpaceAgain(t *testing.T) {
+	path := onePod(t)
+	runChild(t, "full disk", path)
+	wantIntact(t, path)
+}
+
+func TestOpen_NoSpace(t *testing.T) {
+	path := onePod(t)
+	env := environment{disk: brokenDisk{onCreate: syscall.ENOSPC}, formats: currentFormats(), now: time.Now}
+	_, err := open(path, Options{NodeName: "node-1"}, env)
+	if err := wantRefusal(err, ErrNoSpace, path); err != nil {
+		t.Error(err)
+	}
+	wantIntact(t, path)
+}
