@@ -71,6 +71,7 @@ func awaitEnd(t *testing.T, pidfd int) {
 			t.Fatalf("wait for the child: %v", err)
 		case n == 0:
 			t.Error("the child outlived its parent by a minute")
+			_ = unix.PidfdSendSignal(pidfd, unix.SIGKILL, nil, 0)
 		}
 		return
 	}

@@ -142,6 +142,20 @@ func TestFreshnessLooksAtSourcesOnly(t *testing.T) {
 	}
 }
 
+func TestVersionIsTheOneThatTheModuleRequires(t *testing.T) {
+	root, err := moduleRoot()
+	if err != nil {
+		t.Fatal(err)
+	}
+	requirements, err := os.ReadFile(filepath.Join(root, "controlplane", "go.mod"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if want := "\tk8s.io/kubernetes " + kubernetesVersion + "\n"; !bytes.Contains(requirements, []byte(want)) {
+		t.Errorf("controlplane/go.mod does not contain %q: the server would lie about its version", want)
+	}
+}
+
 func TestOutsideACheckoutSaysSo(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if _, err := Build(t.Context(), io.Discard); err == nil || !strings.Contains(err.Error(), "not inside a checkout") {
