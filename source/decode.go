@@ -183,7 +183,7 @@ func misfit(err error) string {
 // saved from a cluster or made by a dry run therefore may carry.
 func forgetServerFields(pod *v1.Pod) {
 	pod.TypeMeta = metav1.TypeMeta{}
-	pod.ResourceVersion, pod.SelfLink, pod.Generation = "", "", 0
+	pod.ResourceVersion, pod.Generation = "", 0
 	pod.CreationTimestamp = metav1.Time{}
 	pod.ManagedFields = nil
 	pod.Status = v1.PodStatus{}

@@ -1,0 +1,24 @@
+// Package node keeps the Node object of this machine true: it registers it, holds its
+// lease, and reports capacity, addresses and conditions from real readings.
+//
+// Two loops run inside [Node.Run]:
+//
+//	every 10 s:  read the machine ─► look at the Node ─► create it, mend our labels,
+//	                                                     patch the status if it differs
+//	                                                     or is older than 5 minutes
+//	every 10 s:  renew the lease in kube-node-lease, owned by the Node
+//
+// What others wrote stays: labels, taints, conditions and resources that statusd does not
+// own are never changed or removed, and each write names the UID of the Node that it is
+// meant for. An API server that is down is never fatal; both loops retry with backoff and
+// jitter for ever. A Node that someone deleted is registered again.
+//
+// What the conditions say is decided by pure functions over a [Reading]; reasons and
+// messages are those of the kubelet, since that is what people and tools look for.
+//
+// # Concurrency
+//
+// [New] starts nothing. Run blocks until its context ends and may be called once. All
+// other methods may be called from any goroutine; [Options.Read] and [Options.Ready] are
+// called by one goroutine at a time.
+package node

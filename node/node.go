@@ -1,0 +1,307 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	firstRetry     = 200 * time.Millisecond
+	lastRetry      = 10 * time.Second
+)
+
+var (
+	errShuttingDown = errors.New("node is shutting down")
+	errRunTwice     = errors.New("node: Run was called before")
+)
+
+// Node keeps the Node object and the lease of this machine. See the package comment.
+type Node struct {
+	o   Options
+	log *slog.Logger
+
+	registered chan struct{} // closed once the Node is known to exist
+
+	// reporting is held while the Node is looked at and written, so that the last status
+	// of a shutdown cannot be overtaken by an earlier one.
+	reporting sync.Mutex
+	seen      bool      // whether the Node's earlier conditions were taken over
+	pressures pressures // what earlier readings found
+	reading   Reading   // the last good one
+	reported  time.Time // when the status was last written
+	leaving   bool      // after Shutdown
+
+	mu  sync.Mutex // guards what follows, for the accessors
+	ran bool
+	uid types.UID
+	err error
+	// renewed is when the lease was last renewed.
+	renewed time.Time
+}
+
+// New makes the keeper of a Node. It starts nothing: see [Node.Run].
+func New(o Options) (*Node, error) {
+	o.setDefaults()
+	if err := o.Validate(); err != nil {
+		return nil, err
+	}
+	return &Node{o: o, log: o.Logger.With("node", o.Name), registered: make(chan struct{})}, nil
+}
+
+// Run registers the node and keeps it until ctx ends, then returns nil. It leaves Node and
+// lease in place: a statusd that is only restarted is missed by nobody. To tell the
+// cluster that the node goes away, call [Node.Shutdown] afterwards.
+func (n *Node) Run(ctx context.Context) error {
+	n.mu.Lock()
+	again := n.ran
+	n.ran = true
+	n.mu.Unlock()
+	if again {
+		return errRunTwice
+	}
+	var lease sync.WaitGroup
+	lease.Go(func() { n.keepLease(ctx) })
+	defer lease.Wait()
+
+	for attempt := 0; ; {
+		wait := n.o.Interval
+		if err := n.Report(ctx); err != nil && ctx.Err() == nil {
+			attempt++
+			wait = min(retryAfter(attempt), n.o.Interval)
+			n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
+		} else {
+			attempt = 0
+		}
+		if !sleep(ctx, wait) {
+			return nil
+		}
+	}
+}
+
+// sleep waits and says whether ctx still lasts.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// retryAfter doubles with each failure, with a fifth of jitter.
+func retryAfter(attempt int) time.Duration {
+	d := lastRetry
+	if attempt < 8 {
+		d = min(d, firstRetry<<(attempt-1))
+	}
+	return d + time.Duration(rand.Int64N(int64(d/5)))
+}
+
+// UID is that of the Node object, empty as long as the node is not registered.
+func (n *Node) UID() types.UID {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.uid
+}
+
+// Err is why the Node could last not be brought up to date, nil if it is.
+func (n *Node) Err() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}
+
+// LeaseRenewed is when the lease was last renewed, zero if never.
+func (n *Node) LeaseRenewed() time.Time {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.renewed
+}
+
+// Shutdown says that the node goes away: Ready is False from now on, and stays so. It
+// retries until the API server has taken it or ctx ends; call it when Run has returned.
+// The control plane answers by marking the node's pods unready and later by evicting
+// them, so do not call it for a restart that leaves pods running.
+func (n *Node) Shutdown(ctx context.Context) error {
+	n.reporting.Lock()
+	n.leaving = true
+	n.reporting.Unlock()
+	for attempt := 1; ; attempt++ {
+		err := n.Report(ctx)
+		if err == nil || apierrors.IsNotFound(err) { // a Node that is gone needs no last word
+			return nil
+		}
+		if !sleep(ctx, retryAfter(attempt)) {
+			return fmt.Errorf("node: last status of %s not accepted: %w", n.o.Name, err)
+		}
+	}
+}
+
+// Report reads the machine and brings the Node up to date once, now. Run does so by
+// itself; call it when what [Options.Ready] answers has changed and should be known soon.
+func (n *Node) Report(ctx context.Context) error {
+	n.reporting.Lock()
+	defer n.reporting.Unlock()
+	err := n.report(ctx)
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err = err
+	return err
+}
+
+func (n *Node) report(ctx context.Context) error {
+	now := time.Now()
+	reading, unread := n.o.Read()
+	if unread == nil {
+		n.reading = reading
+		n.pressures = n.pressures.after(reading, n.o.Thresholds, now)
+	} else if n.reading.CPUs == 0 {
+		return unread // never read: there is nothing true to say yet
+	}
+	f := findings{pressures: n.pressures, unread: unread, notReady: n.o.Ready()}
+	if n.leaving {
+		f.notReady = errShuttingDown
+	}
+
+	node, created, err := n.findOrCreate(ctx, f, now)
+	if err != nil {
+		return err
+	}
+	n.noteUID(node.UID)
+	if created {
+		n.seen, n.reported = true, now
+		return nil
+	}
+	if !n.seen {
+		n.adopt(node, now)
+		f.pressures = n.pressures
+	}
+	if err := n.mendLabels(ctx, node); err != nil {
+		return err
+	}
+	want := n.o.status(n.reading)
+	want.Conditions = conditions(f, n.o.Thresholds.Clear, node.Status.Conditions, now)
+	if saysAlready(node.Status, want) && now.Sub(n.reported) < n.o.Report {
+		return nil
+	}
+	patch, err := statusPatch(node.UID, want)
+	if err != nil {
+		return err
+	}
+	if err := n.patch(ctx, "patch status of the node", patch, "status"); err != nil {
+		return err
+	}
+	n.reported = now
+	return nil
+}
+
+// findOrCreate looks at the Node, in the server's cache first, and creates it if it is missing.
+func (n *Node) findOrCreate(ctx context.Context, f findings, now time.Time) (node *v1.Node, created bool, err error) {
+	node, err = n.get(ctx, metav1.GetOptions{ResourceVersion: "0"})
+	if !apierrors.IsNotFound(err) {
+		return node, false, err
+	}
+	if n.leaving {
+		return nil, false, err // a node that goes away does not come back to say so
+	}
+	node, err = n.create(ctx, n.o.object(n.reading, conditions(f, n.o.Thresholds.Clear, nil, now)))
+	if apierrors.IsAlreadyExists(err) { // the cache was behind
+		node, err = n.get(ctx, metav1.GetOptions{})
+		return node, false, err
+	}
+	if err == nil {
+		n.log.Info("node registered", "uid", node.UID)
+	}
+	return node, err == nil, err
+}
+
+func (n *Node) get(ctx context.Context, options metav1.GetOptions) (*v1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	node, err := n.o.Client.CoreV1().Nodes().Get(ctx, n.o.Name, options)
+	if err != nil {
+		return nil, fmt.Errorf("node: get node: %w", err)
+	}
+	return node, nil
+}
+
+func (n *Node) create(ctx context.Context, node *v1.Node) (*v1.Node, error) {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	node, err := n.o.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("node: create node: %w", err)
+	}
+	return node, nil
+}
+
+func (n *Node) patch(ctx context.Context, what string, patch []byte, subresources ...string) error {
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	_, err := n.o.Client.CoreV1().Nodes().Patch(ctx, n.o.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	if err != nil {
+		return fmt.Errorf("node: %s: %w", what, err)
+	}
+	return nil
+}
+
+// adopt takes over a Node that was there before us.
+func (n *Node) adopt(node *v1.Node, now time.Time) {
+	n.seen = true
+	before := remembered(node.Status.Conditions, now)
+	n.pressures = pressures{
+		memory: latest(n.pressures.memory, before.memory),
+		disk:   latest(n.pressures.disk, before.disk),
+		pid:    latest(n.pressures.pid, before.pid),
+	}
+	n.log.Info("node adopted", "uid", node.UID)
+	if missing := missingTaints(n.o.Taints, node.Spec.Taints); len(missing) > 0 {
+		n.log.Warn("configured taints are not on the node and only an administrator can add them now", "taints", fmt.Sprint(missing))
+	}
+}
+
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// mendLabels puts our labels back, and nothing else.
+func (n *Node) mendLabels(ctx context.Context, node *v1.Node) error {
+	missing := missingLabels(n.o.labels(n.reading), node.Labels)
+	if len(missing) == 0 {
+		return nil
+	}
+	patch, err := labelPatch(node.UID, missing)
+	if err != nil {
+		return err
+	}
+	return n.patch(ctx, "label node", patch)
+}
+
+func (n *Node) noteUID(uid types.UID) {
+	n.mu.Lock()
+	before := n.uid
+	n.uid = uid
+	n.mu.Unlock()
+	switch {
+	case before == "":
+		close(n.registered)
+	case before != uid:
+		n.log.Warn("the node is another object than before", "uid", uid)
+	}
+}
