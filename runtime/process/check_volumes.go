@@ -32,7 +32,7 @@ func (c *checker) checkVolume(path *field.Path, volume *v1.Volume) {
 // checkMounts rejects what a directory that is merely named cannot do, and mounts whose
 // variables would have the same name.
 func (c *checker) checkMounts(path *field.Path, mounts []v1.VolumeMount) {
-	seen := map[string]string{}
+	seen := map[string]string{} // what a variable stands for
 	for i, mount := range mounts {
 		path := path.Index(i)
 		c.reject(mount.ReadOnly, path.Child("readOnly"), "a process can write wherever its user can; nothing is mounted")
@@ -42,10 +42,15 @@ func (c *checker) checkMounts(path *field.Path, mounts []v1.VolumeMount) {
 			path.Child("mountPropagation"), "nothing is mounted")
 		c.reject(mount.SubPathExpr != "", path.Child("subPathExpr"), "not supported; use subPath")
 
-		variable := runtime.MountVariable(mount.MountPath)
-		other, taken := seen[variable]
-		c.reject(taken, path.Child("mountPath"),
-			fmt.Sprintf("would be handed over as %s, which already stands for %s; choose paths that differ in letters or digits", variable, other))
-		seen[variable] = mount.MountPath
+		c.checkTaken(seen, path.Child("name"), runtime.VolumeVariable(mount.Name), mount.Name)
+		c.checkTaken(seen, path.Child("mountPath"), runtime.MountVariable(mount.MountPath), mount.MountPath)
 	}
+}
+
+// checkTaken rejects what would be handed over under a name that something else has.
+func (c *checker) checkTaken(seen map[string]string, path *field.Path, variable, value string) {
+	other, taken := seen[variable]
+	c.reject(taken && other != value, path,
+		fmt.Sprintf("would be handed over as %s, which already stands for %s; choose names that differ in letters or digits", variable, other))
+	seen[variable] = value
 }

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"time"
 
@@ -52,11 +53,6 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Version == "" {
 		o.Version = "v0"
 	}
-	if len(o.ShimCommand) == 0 {
-		// The kernel resolves this in the child, where it is still this program, even
-		// if its file was replaced or deleted meanwhile.
-		o.ShimCommand = []string{"/proc/self/exe", shimArgument}
-	}
 	if o.LogMaxBytes == 0 {
 		o.LogMaxBytes = 10 << 20
 	}
@@ -67,6 +63,16 @@ func (o Options) withDefaults() (Options, error) {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o, nil
+}
+
+// shimCommand is the program and the arguments of the shim of the container in dir.
+func (o Options) shimCommand(dir string) (program string, arguments []string) {
+	if len(o.ShimCommand) > 0 {
+		return o.ShimCommand[0], append(slices.Clone(o.ShimCommand), dir)
+	}
+	// The kernel resolves this in the child, where it is still this program, even if
+	// its file was replaced or deleted meanwhile.
+	return "/proc/self/exe", []string{os.Args[0], shimArgument, dir}
 }
 
 // Runtime runs containers as processes of this machine. See the package comment.

@@ -15,6 +15,9 @@ func TestMain(m *testing.M) {
 	if IsShim() {
 		os.Exit(ShimMain())
 	}
+	if len(os.Args) > 1 && os.Args[1] == agentArgument {
+		os.Exit(agentMain(os.Args[2], os.Args[3:]))
+	}
 	goleak.VerifyTestMain(m)
 }
 

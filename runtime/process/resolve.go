@@ -26,7 +26,8 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 func (r *Runtime) resolve(p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container) (record.Spec, error) {
 	user, err := resolveUser(manifest.Spec.SecurityContext, target.SecurityContext)
 	if err != nil {
-		return record.Spec{}, fmt.Errorf("%w (pod: %q, container: %s)", err, manifest.Namespace+"/"+manifest.Name, target.Name)
+		pod := fmt.Sprintf("%s_%s(%s)", manifest.Name, manifest.Namespace, manifest.UID)
+		return record.Spec{}, fmt.Errorf("%w (pod: %q, container: %s)", err, pod, target.Name)
 	}
 	env, err := r.environment(p, dir, manifest, target, user)
 	if err != nil {

@@ -143,7 +143,8 @@ func (r *Runtime) startShim(p *pod, c *container) (control *os.File, err error) 
 			control.Close() // a shim that was started gives up
 		}
 	}()
-	pid, pidfd, err := spawn(append(slices.Clone(r.options.ShimCommand), string(c.dir.Dir)), c.dir, theirs)
+	program, arguments := r.options.shimCommand(string(c.dir.Dir))
+	pid, pidfd, err := spawn(program, arguments, c.dir, theirs)
 	if err != nil {
 		return nil, fmt.Errorf("start shim: %w", err)
 	}
@@ -175,7 +176,7 @@ func controlPair() (ours, theirs *os.File, err error) {
 
 // spawn starts a shim in a session of its own, where no terminal and no service
 // manager's signal reaches it by accident.
-func spawn(command []string, dir containerDir, control *os.File) (pid, pidfd int, err error) {
+func spawn(program string, arguments []string, dir containerDir, control *os.File) (pid, pidfd int, err error) {
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, -1, err
@@ -186,7 +187,7 @@ func spawn(command []string, dir containerDir, control *os.File) (pid, pidfd int
 		return 0, -1, err
 	}
 	defer log.Close()
-	process, err := os.StartProcess(command[0], command, &os.ProcAttr{
+	process, err := os.StartProcess(program, arguments, &os.ProcAttr{
 		Dir:   "/",
 		Env:   shimEnvironment,
 		Files: []*os.File{null, null, log, shim.ControlFD: control},

@@ -36,7 +36,7 @@ type fixture struct {
 
 	rt    runtime.Runtime
 	watch <-chan types.UID
-	close func() // of the runtime and the watch
+	close func() // of the runtime and the watch; nil while it is closed
 
 	up   *bufio.Reader // what containers say
 	down *os.File      // what they are told
@@ -88,11 +88,15 @@ func (f *fixture) open(t *testing.T) {
 		for range f.watch { // closed when its goroutine is gone
 		}
 		closeRuntime()
+		f.close = nil
 	}
 }
 
 // leaveNothing ends what a test has left and checks that nothing stays.
 func (f *fixture) leaveNothing(t *testing.T) {
+	if f.close == nil {
+		f.open(t) // the test failed between close and open
+	}
 	defer f.close()
 	ctx := context.Background()
 	pods, err := f.rt.Pods(ctx)

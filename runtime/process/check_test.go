@@ -1,0 +1,370 @@
+package process
+
+import (
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// class says who honours a field of the API.
+type class struct {
+	name string
+	// ask makes a pod ask for what is rejected, and path is the field that must be named.
+	ask  func(*v1.Pod)
+	path string
+}
+
+var (
+	supported = class{name: "supported"}  // by this runtime
+	others    = class{name: "others'"}    // by the scheduler, the worker, the prober, the API server
+	parent    = class{name: "a parent's"} // its own fields are classed below
+)
+
+func rejected(path string, ask func(*v1.Pod)) class {
+	return class{name: "rejected", path: path, ask: ask}
+}
+
+func ptr[T any](value T) *T { return &value }
+
+// container and its neighbours are what the tables change.
+func container0(pod *v1.Pod) *v1.Container { return &pod.Spec.Containers[0] }
+
+func security(pod *v1.Pod) *v1.SecurityContext {
+	c := container0(pod)
+	if c.SecurityContext == nil {
+		c.SecurityContext = &v1.SecurityContext{}
+	}
+	return c.SecurityContext
+}
+
+func podSecurity(pod *v1.Pod) *v1.PodSecurityContext {
+	if pod.Spec.SecurityContext == nil {
+		pod.Spec.SecurityContext = &v1.PodSecurityContext{}
+	}
+	return pod.Spec.SecurityContext
+}
+
+func addMount(pod *v1.Pod, mount v1.VolumeMount) {
+	mount.Name = "data"
+	mount.MountPath = "/data"
+	container0(pod).VolumeMounts = []v1.VolumeMount{mount}
+}
+
+func addVariable(pod *v1.Pod, from v1.EnvVarSource) {
+	container0(pod).Env = []v1.EnvVar{{Name: "A", ValueFrom: &from}}
+}
+
+func someResources() v1.ResourceList {
+	return v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}
+}
+
+// classes decides on every field that can reach a runtime.
+var classes = map[reflect.Type]map[string]class{
+	reflect.TypeFor[v1.PodSpec](): {
+		"Volumes": parent, "InitContainers": parent, "Containers": parent, "SecurityContext": parent, "Resources": parent,
+		"EphemeralContainers": rejected("spec.ephemeralContainers", func(p *v1.Pod) {
+			p.Spec.EphemeralContainers = []v1.EphemeralContainer{{}}
+		}),
+		"DNSPolicy":         rejected("spec.dnsPolicy", func(p *v1.Pod) { p.Spec.DNSPolicy = v1.DNSNone }),
+		"DNSConfig":         rejected("spec.dnsConfig", func(p *v1.Pod) { p.Spec.DNSConfig = &v1.PodDNSConfig{} }),
+		"Hostname":          rejected("spec.hostname", func(p *v1.Pod) { p.Spec.Hostname = "a" }),
+		"Subdomain":         rejected("spec.subdomain", func(p *v1.Pod) { p.Spec.Subdomain = "a" }),
+		"SetHostnameAsFQDN": rejected("spec.setHostnameAsFQDN", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = ptr(true) }),
+		"HostnameOverride":  rejected("spec.hostnameOverride", func(p *v1.Pod) { p.Spec.HostnameOverride = ptr("a") }),
+		"HostAliases":       rejected("spec.hostAliases", func(p *v1.Pod) { p.Spec.HostAliases = []v1.HostAlias{{}} }),
+		"RuntimeClassName":  rejected("spec.runtimeClassName", func(p *v1.Pod) { p.Spec.RuntimeClassName = ptr("kata") }),
+		"OS":                rejected("spec.os.name", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }),
+		"HostUsers":         rejected("spec.hostUsers", func(p *v1.Pod) { p.Spec.HostUsers = ptr(false) }),
+		"ResourceClaims":    rejected("spec.resourceClaims", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{}} }),
+		// Every process shares the machine's network, processes and IPC; false is what
+		// a pod has that says nothing, so only the documentation can tell.
+		"HostNetwork": supported, "HostPID": supported, "HostIPC": supported, "ShareProcessNamespace": supported,
+		"RestartPolicy": others, "TerminationGracePeriodSeconds": others, "ActiveDeadlineSeconds": others,
+		"NodeSelector": others, "NodeName": others, "Affinity": others, "SchedulerName": others, "Tolerations": others,
+		"PriorityClassName": others, "Priority": others, "PreemptionPolicy": others, "Overhead": others,
+		"TopologySpreadConstraints": others, "SchedulingGates": others, "SchedulingGroup": others, "ReadinessGates": others,
+		// The API server turns these into a volume, which is rejected, or there is none.
+		"ServiceAccountName": others, "DeprecatedServiceAccount": others, "AutomountServiceAccountToken": others,
+		"ImagePullSecrets":   others, // nothing is pulled
+		"EnableServiceLinks": others, // true by default; documented: there are no services here
+	},
+	reflect.TypeFor[v1.Container](): {
+		"Resources": parent, "Ports": parent, "Env": parent, "VolumeMounts": parent, "Lifecycle": parent, "SecurityContext": parent,
+		"Name": supported, "Args": supported, "TerminationMessagePath": supported, "TerminationMessagePolicy": supported,
+		"Image":         rejected("spec.containers[0].image", func(p *v1.Pod) { container0(p).Image = "nginx" }),
+		"Command":       rejected("spec.containers[0].command", func(p *v1.Pod) { container0(p).Command = nil }),
+		"WorkingDir":    rejected("spec.containers[0].workingDir", func(p *v1.Pod) { container0(p).WorkingDir = "here" }),
+		"EnvFrom":       rejected("spec.containers[0].envFrom", func(p *v1.Pod) { container0(p).EnvFrom = []v1.EnvFromSource{{}} }),
+		"VolumeDevices": rejected("spec.containers[0].volumeDevices", func(p *v1.Pod) { container0(p).VolumeDevices = []v1.VolumeDevice{{}} }),
+		"Stdin":         rejected("spec.containers[0].stdin", func(p *v1.Pod) { container0(p).Stdin = true }),
+		"StdinOnce":     rejected("spec.containers[0].stdinOnce", func(p *v1.Pod) { container0(p).StdinOnce = true }),
+		"TTY":           rejected("spec.containers[0].tty", func(p *v1.Pod) { container0(p).TTY = true }),
+		"ResizePolicy":  others, "RestartPolicy": others, "RestartPolicyRules": others,
+		"LivenessProbe": others, "ReadinessProbe": others, "StartupProbe": others,
+		"ImagePullPolicy": others, // nothing is pulled
+	},
+	reflect.TypeFor[v1.PodSecurityContext](): {
+		"RunAsUser": supported, "RunAsGroup": supported, "RunAsNonRoot": supported, "FSGroup": supported,
+		"SupplementalGroups": supported, "SupplementalGroupsPolicy": supported,
+		"FSGroupChangePolicy": supported, // emptyDir volumes are always new
+		"SELinuxChangePolicy": others,    // says nothing without seLinuxOptions
+		"SELinuxOptions":      rejected("spec.securityContext.seLinuxOptions", func(p *v1.Pod) { podSecurity(p).SELinuxOptions = &v1.SELinuxOptions{} }),
+		"WindowsOptions": rejected("spec.securityContext.windowsOptions", func(p *v1.Pod) {
+			podSecurity(p).WindowsOptions = &v1.WindowsSecurityContextOptions{}
+		}),
+		"Sysctls": rejected("spec.securityContext.sysctls", func(p *v1.Pod) { podSecurity(p).Sysctls = []v1.Sysctl{{}} }),
+		"SeccompProfile": rejected("spec.securityContext.seccompProfile", func(p *v1.Pod) {
+			podSecurity(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}
+		}),
+		"AppArmorProfile": rejected("spec.securityContext.appArmorProfile", func(p *v1.Pod) {
+			podSecurity(p).AppArmorProfile = &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
+		}),
+	},
+	reflect.TypeFor[v1.SecurityContext](): {
+		"RunAsUser": supported, "RunAsGroup": supported, "RunAsNonRoot": supported, "Privileged": supported,
+		"Capabilities":   parent,
+		"SELinuxOptions": rejected("spec.containers[0].securityContext.seLinuxOptions", func(p *v1.Pod) { security(p).SELinuxOptions = &v1.SELinuxOptions{} }),
+		"WindowsOptions": rejected("spec.containers[0].securityContext.windowsOptions", func(p *v1.Pod) {
+			security(p).WindowsOptions = &v1.WindowsSecurityContextOptions{}
+		}),
+		"ReadOnlyRootFilesystem": rejected("spec.containers[0].securityContext.readOnlyRootFilesystem", func(p *v1.Pod) {
+			security(p).ReadOnlyRootFilesystem = ptr(true)
+		}),
+		"AllowPrivilegeEscalation": rejected("spec.containers[0].securityContext.allowPrivilegeEscalation", func(p *v1.Pod) {
+			security(p).AllowPrivilegeEscalation = ptr(false)
+		}),
+		"ProcMount": rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
+		"SeccompProfile": rejected("spec.containers[0].securityContext.seccompProfile", func(p *v1.Pod) {
+			security(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost}
+		}),
+		"AppArmorProfile": rejected("spec.containers[0].securityContext.appArmorProfile", func(p *v1.Pod) {
+			security(p).AppArmorProfile = &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeLocalhost}
+		}),
+	},
+	reflect.TypeFor[v1.Capabilities](): {
+		"Add": rejected("spec.containers[0].securityContext.capabilities.add", func(p *v1.Pod) {
+			security(p).Capabilities = &v1.Capabilities{Add: []v1.Capability{"NET_ADMIN"}}
+		}),
+		"Drop": rejected("spec.containers[0].securityContext.capabilities.drop", func(p *v1.Pod) {
+			security(p).Capabilities = &v1.Capabilities{Drop: []v1.Capability{"ALL"}}
+		}),
+	},
+	reflect.TypeFor[v1.VolumeMount](): {
+		"Name": supported, "MountPath": supported, "SubPath": supported,
+		"ReadOnly": rejected("spec.containers[0].volumeMounts[0].readOnly", func(p *v1.Pod) { addMount(p, v1.VolumeMount{ReadOnly: true}) }),
+		"RecursiveReadOnly": rejected("spec.containers[0].volumeMounts[0].recursiveReadOnly", func(p *v1.Pod) {
+			addMount(p, v1.VolumeMount{RecursiveReadOnly: ptr(v1.RecursiveReadOnlyIfPossible)})
+		}),
+		"MountPropagation": rejected("spec.containers[0].volumeMounts[0].mountPropagation", func(p *v1.Pod) {
+			addMount(p, v1.VolumeMount{MountPropagation: ptr(v1.MountPropagationBidirectional)})
+		}),
+		"SubPathExpr": rejected("spec.containers[0].volumeMounts[0].subPathExpr", func(p *v1.Pod) { addMount(p, v1.VolumeMount{SubPathExpr: "$(A)"}) }),
+	},
+	reflect.TypeFor[v1.EnvVar](): {
+		"Value": supported, "ValueFrom": parent,
+		"Name": rejected("spec.containers[0].env[0].name", func(p *v1.Pod) {
+			container0(p).Env = []v1.EnvVar{{Name: "STATUSD_CONTAINER_ID", Value: "mine"}}
+		}),
+	},
+	reflect.TypeFor[v1.EnvVarSource](): {
+		"FieldRef": rejected("spec.containers[0].env[0].valueFrom.fieldRef.fieldPath", func(p *v1.Pod) {
+			addVariable(p, v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "status.phase"}})
+		}),
+		"ResourceFieldRef": rejected("spec.containers[0].env[0].valueFrom.resourceFieldRef.resource", func(p *v1.Pod) {
+			addVariable(p, v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu"}})
+		}),
+		"ConfigMapKeyRef": rejected("spec.containers[0].env[0].valueFrom.configMapKeyRef", func(p *v1.Pod) {
+			addVariable(p, v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{}})
+		}),
+		"SecretKeyRef": rejected("spec.containers[0].env[0].valueFrom.secretKeyRef", func(p *v1.Pod) {
+			addVariable(p, v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{}})
+		}),
+		"FileKeyRef": rejected("spec.containers[0].env[0].valueFrom.fileKeyRef", func(p *v1.Pod) {
+			addVariable(p, v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{}})
+		}),
+	},
+	reflect.TypeFor[v1.ContainerPort](): {
+		"Name": others, "ContainerPort": others, "Protocol": others,
+		"HostPort": rejected("spec.containers[0].ports[0].hostPort", func(p *v1.Pod) {
+			container0(p).Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
+		}),
+		"HostIP": rejected("spec.containers[0].ports[0].hostIP", func(p *v1.Pod) {
+			container0(p).Ports = []v1.ContainerPort{{ContainerPort: 80, HostIP: "127.0.0.1"}}
+		}),
+	},
+	reflect.TypeFor[v1.ResourceRequirements](): {
+		"Limits": rejected("spec.containers[0].resources.limits", func(p *v1.Pod) { container0(p).Resources.Limits = someResources() }),
+		"Requests": rejected("spec.containers[0].resources.requests[example.com/gpu]", func(p *v1.Pod) {
+			container0(p).Resources.Requests = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
+		}),
+		"Claims": rejected("spec.containers[0].resources.claims", func(p *v1.Pod) { container0(p).Resources.Claims = []v1.ResourceClaim{{}} }),
+	},
+	reflect.TypeFor[v1.Lifecycle](): {
+		"PostStart": others, "PreStop": others,
+		"StopSignal": rejected("spec.containers[0].lifecycle.stopSignal", func(p *v1.Pod) {
+			container0(p).Lifecycle = &v1.Lifecycle{StopSignal: ptr(v1.Signal("SIGNONE"))}
+		}),
+	},
+	reflect.TypeFor[v1.Volume]():               {"Name": supported, "VolumeSource": parent},
+	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported, "Type": supported},
+	reflect.TypeFor[v1.EmptyDirVolumeSource](): {
+		"Medium": rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory }),
+		"SizeLimit": rejected("spec.volumes[0].emptyDir.sizeLimit", func(p *v1.Pod) {
+			p.Spec.Volumes[0].EmptyDir.SizeLimit = ptr(resource.MustParse("1Gi"))
+		}),
+	},
+}
+
+// plainPod asks for as much as the runtime can do.
+func plainPod() *v1.Pod {
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "default", UID: "plain-uid"},
+		Spec: v1.PodSpec{
+			RestartPolicy: v1.RestartPolicyAlways, DNSPolicy: v1.DNSClusterFirst, HostNetwork: true,
+			ServiceAccountName: "default", EnableServiceLinks: ptr(true), OS: &v1.PodOS{Name: v1.Linux}, HostUsers: ptr(true),
+			Volumes: []v1.Volume{
+				{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+				{Name: "etc", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/etc", Type: ptr(v1.HostPathDirectory)}}},
+			},
+			InitContainers: []v1.Container{{Name: "init", Image: Image, Command: []string{"true"}}},
+			Containers: []v1.Container{{
+				Name: "main", Image: Image, Command: []string{"true"}, Args: []string{"$(A)"}, WorkingDir: "/tmp", ImagePullPolicy: v1.PullIfNotPresent,
+				Ports:        []v1.ContainerPort{{ContainerPort: 80, HostPort: 80, Protocol: v1.ProtocolTCP}},
+				Env:          []v1.EnvVar{{Name: "A", Value: "b"}},
+				Resources:    v1.ResourceRequirements{Requests: someResources()},
+				VolumeMounts: []v1.VolumeMount{{Name: "data", MountPath: "/data", SubPath: "a", MountPropagation: ptr(v1.MountPropagationNone)}},
+				Lifecycle:    &v1.Lifecycle{StopSignal: ptr(v1.Signal("SIGRTMIN+3")), PreStop: &v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 1}}},
+				LivenessProbe: &v1.Probe{ProbeHandler: v1.ProbeHandler{
+					TCPSocket: &v1.TCPSocketAction{Port: intstr.FromInt32(80)},
+				}},
+				SecurityContext: &v1.SecurityContext{
+					RunAsUser: ptr(int64(1000)), Privileged: ptr(false), AllowPrivilegeEscalation: ptr(true),
+					SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeUnconfined},
+				},
+			}},
+			SecurityContext: &v1.PodSecurityContext{RunAsNonRoot: ptr(true), FSGroup: ptr(int64(2000)), SupplementalGroups: []int64{3000}},
+		},
+	}
+}
+
+func check(pod *v1.Pod) []string {
+	var fields []string
+	for _, u := range (&Runtime{root: true}).Check(pod) {
+		fields = append(fields, u.Field)
+	}
+	return fields
+}
+
+func TestEveryFieldOfThePodIsClassed(t *testing.T) {
+	for structure, fields := range classes {
+		for i := range structure.NumField() {
+			if name := structure.Field(i).Name; fields[name].name == "" {
+				t.Errorf("%s.%s is in no class: decide whether the runtime supports it, somebody else does, or Check rejects it", structure, name)
+			}
+		}
+		for name := range fields {
+			if _, exists := structure.FieldByName(name); !exists {
+				t.Errorf("%s.%s is classed, but the API has no such field", structure, name)
+			}
+		}
+	}
+}
+
+func TestEveryRejectedFieldIsNamed(t *testing.T) {
+	for structure, fields := range classes {
+		for name, class := range fields {
+			if class.ask == nil {
+				continue
+			}
+			pod := plainPod()
+			class.ask(pod)
+			if got := check(pod); !slices.Equal(got, []string{class.path}) {
+				t.Errorf("%s.%s: Check names %q, want %q", structure, name, got, class.path)
+			}
+		}
+	}
+}
+
+func TestWhatTheRuntimeCanDoIsNotRejected(t *testing.T) {
+	if got := (&Runtime{root: true}).Check(plainPod()); len(got) > 0 {
+		t.Errorf("Check rejects %s", runtime.Describe(got))
+	}
+}
+
+func TestEveryOtherKindOfVolumeIsRejectedByName(t *testing.T) {
+	kinds := reflect.TypeFor[v1.VolumeSource]()
+	for i := range kinds.NumField() {
+		kind := kinds.Field(i)
+		pod := plainPod()
+		pod.Spec.Volumes[0].VolumeSource = v1.VolumeSource{}
+		reflect.ValueOf(&pod.Spec.Volumes[0].VolumeSource).Elem().Field(i).Set(reflect.New(kind.Type.Elem()))
+		name, _, _ := strings.Cut(kind.Tag.Get("json"), ",")
+		want := []string{"spec.volumes[0]." + name}
+		if name == "emptyDir" || name == "hostPath" {
+			want = nil
+		}
+		if got := check(pod); !slices.Equal(got, want) {
+			t.Errorf("volume of kind %s: Check names %q, want %q", kind.Name, got, want)
+		}
+	}
+}
+
+func TestInitContainersAreCheckedToo(t *testing.T) {
+	pod := plainPod()
+	pod.Spec.InitContainers[0].Image = "busybox"
+	got := (&Runtime{root: true}).Check(pod)
+	want := `spec.initContainers[0].image: image "busybox" cannot be run: containers are processes of this machine, so the image must be "host"`
+	if runtime.Describe(got) != want {
+		t.Errorf("got %s, want %s", runtime.Describe(got), want)
+	}
+}
+
+func TestMountsMustNotShareAVariable(t *testing.T) {
+	for _, c := range []struct {
+		story  string
+		mounts []v1.VolumeMount
+		want   []string
+	}{
+		{"one volume at two paths", []v1.VolumeMount{{Name: "data", MountPath: "/a"}, {Name: "data", MountPath: "/b"}}, nil},
+		{"two paths, one variable", []v1.VolumeMount{{Name: "data", MountPath: "/a-b"}, {Name: "data", MountPath: "/a_b"}},
+			[]string{"spec.containers[0].volumeMounts[1].mountPath"}},
+		{"two volumes, one variable", []v1.VolumeMount{{Name: "a-b", MountPath: "/a"}, {Name: "a--b", MountPath: "/b"}},
+			[]string{"spec.containers[0].volumeMounts[1].name"}},
+	} {
+		pod := plainPod()
+		container0(pod).VolumeMounts = c.mounts
+		if got := check(pod); !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %q, want %q", c.story, got, c.want)
+		}
+	}
+}
+
+func TestWithoutRootNoOtherUserIsOffered(t *testing.T) {
+	pod := plainPod()
+	security(pod).Privileged = ptr(true)
+	podSecurity(pod).RunAsUser = ptr(int64(1 << 20))
+	podSecurity(pod).RunAsGroup = ptr(int64(1 << 20))
+	security(pod).RunAsUser = ptr(int64(1 << 20))
+	var got []string
+	for _, u := range (&Runtime{}).Check(pod) {
+		got = append(got, u.Field)
+	}
+	var want []string
+	for _, path := range []string{
+		"securityContext.runAsUser", "securityContext.runAsGroup", "securityContext.supplementalGroups", "securityContext.fsGroup",
+		"containers[0].securityContext.runAsUser", "containers[0].securityContext.privileged",
+	} {
+		want = append(want, "spec."+path)
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}

@@ -1,0 +1,131 @@
+package proc
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+func TestStatWithAnyCommandName(t *testing.T) {
+	const numbers = " S 7 42 43 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 1000 100"
+	for _, command := range []string{"sh", "a b", "x) S 1 2 3 (y", "new\nline", ""} {
+		got, err := parseStat(42, []byte("42 ("+command+")"+numbers))
+		if want := (stat{pid: 42, parent: 7, session: 43, state: 'S', start: 123456}); err != nil || got != want {
+			t.Errorf("command %q: got %+v, %v; want %+v", command, got, err, want)
+		}
+	}
+	for _, bad := range []string{"", "42 (sh", "42 (sh) S 1", "42 (sh)" + strings.ReplaceAll(numbers, "123456", "soon")} {
+		if _, err := parseStat(42, []byte(bad)); err == nil {
+			t.Errorf("%q: got no error", bad)
+		}
+	}
+}
+
+// sleeper starts a process with these variables in a session of its own.
+func sleeper(t *testing.T, env ...string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/bin/sleep", "100000")
+	cmd.Env = env
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		cmd.Process.Kill()
+		cmd.Wait()
+	})
+	return cmd
+}
+
+func TestAnIDIsOneProcess(t *testing.T) {
+	cmd := sleeper(t)
+	id, err := Identify(cmd.Process.Pid)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fd, err := id.Open()
+	if err != nil {
+		t.Fatalf("open: %v", err)
+	}
+	unix.Close(fd)
+	for story, other := range map[string]ID{
+		"another start": {id.PID, id.Start + 1, id.Boot},
+		"another boot":  {id.PID, id.Start, "another"},
+		"no process":    {1 << 30, 1, id.Boot},
+	} {
+		if fd, err := other.Open(); !errors.Is(err, ErrGone) {
+			t.Errorf("%s: got %d, %v; want ErrGone", story, fd, err)
+		}
+	}
+	cmd.Process.Kill()
+	cmd.Wait()
+	if fd, err := id.Open(); !errors.Is(err, ErrGone) {
+		t.Errorf("after its end: got %d, %v; want ErrGone", fd, err)
+	}
+}
+
+// Who belongs is decided on a list, so that every case can be made up.
+func TestMembersOfAContainer(t *testing.T) {
+	all := []stat{
+		{pid: 1, session: 1, start: 1, state: 'S'},
+		{pid: 10, parent: 1, session: 10, start: 5, state: 'S'},  // the shim
+		{pid: 11, parent: 10, session: 11, start: 6, state: 'S'}, // its command
+		{pid: 12, parent: 11, session: 11, start: 7, state: 'S'},
+		{pid: 13, parent: 12, session: 13, start: 8, state: 'S'}, // left the session
+		{pid: 14, parent: 1, session: 11, start: 9, state: 'S'},  // left the family
+		{pid: 15, parent: 11, session: 11, start: 9, state: 'Z'}, // has ended
+		{pid: 20, parent: 1, session: 20, start: 3, state: 'S'},  // a stranger
+	}
+	for _, c := range []struct {
+		story   string
+		members Members
+		want    []int
+	}{
+		{"nobody", Members{}, nil},
+		{"descendants of the shim", Members{Ancestor: 10}, []int{11, 12, 13}},
+		{"session and descendants", Members{Leader: ID{PID: 11, Start: 6}}, []int{11, 12, 13, 14}},
+		{"a reused number of a leader", Members{Leader: ID{PID: 11, Start: 2}}, nil},
+		{"a leader that is gone", Members{Leader: ID{PID: 21, Start: 2}}, nil},
+	} {
+		var got []int
+		for _, s := range c.members.find(all) {
+			got = append(got, s.pid)
+		}
+		if !slices.Equal(got, c.want) {
+			t.Errorf("%s: got %v, want %v", c.story, got, c.want)
+		}
+	}
+}
+
+func TestKillFindsProcessesByTheirVariable(t *testing.T) {
+	mine, other := sleeper(t, "A=1", "MARK=me"), sleeper(t, "MARK=me-too")
+	members := Members{Variable: "MARK=me"}
+	if pids, err := members.PIDs(); err != nil || !slices.Equal(pids, []int{mine.Process.Pid}) {
+		t.Errorf("got %v, %v; want %d only", pids, err, mine.Process.Pid)
+	}
+	if err := members.Kill(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := mine.Wait(); err == nil || !strings.Contains(err.Error(), "killed") {
+		t.Errorf("ended with %v, want SIGKILL", err)
+	}
+	if err := other.Process.Signal(syscall.Signal(0)); err != nil {
+		t.Errorf("the other process: %v, want it alive", err)
+	}
+}
+
+func TestBootIDIsThere(t *testing.T) {
+	if boot, err := BootID(); err != nil || len(boot) != 36 {
+		t.Errorf("got %q, %v; want a UUID", boot, err)
+	}
+	if _, err := Identify(os.Getpid()); err != nil {
+		t.Errorf("ourselves: %v", err)
+	}
+}
