@@ -36,7 +36,6 @@ func TestFailedTestShowsTheLogAndLeavesNothing(t *testing.T) {
 	if _, err := os.Stat(server.Process.DataDir()); err != nil {
 		t.Fatalf("data directory: %v", err)
 	}
-	server.Restart(t) // so that the server has something to log
 
 	test.end()
 	if !strings.Contains(test.logged.String(), ".go:") {

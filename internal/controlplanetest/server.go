@@ -41,7 +41,7 @@ func Start(t testing.TB) *Server {
 			t.Errorf("end of the test: %v", err)
 		}
 	})
-	server.logIfFailed(t)
+	server.logIfFailed(t, 0)
 	return server
 }
 
@@ -79,12 +79,12 @@ func (s *Server) close() error {
 	return err
 }
 
-// logIfFailed prints what the server logs from now on, if the test fails.
-func (s *Server) logIfFailed(t testing.TB) {
-	before := len(s.Process.Log())
+// logIfFailed prints, if the test fails, the end of what the server has logged by then, but nothing
+// from before the given offset.
+func (s *Server) logIfFailed(t testing.TB, from int) {
 	t.Cleanup(func() {
 		if t.Failed() {
-			t.Logf("end of the control plane's log:\n%s", controlplane.Tail(s.Process.Log()[before:], logLines))
+			t.Logf("end of the control plane's log:\n%s", controlplane.Tail(s.Process.Log()[from:], logLines))
 		}
 	})
 }

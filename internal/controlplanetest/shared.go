@@ -24,7 +24,7 @@ func (s *Shared) Server(t testing.TB) *Server {
 	if s.err != nil {
 		t.Fatalf("start shared control plane: %v", s.err)
 	}
-	s.server.logIfFailed(t)
+	s.server.logIfFailed(t, len(s.server.Process.Log()))
 	return s.server
 }
 
