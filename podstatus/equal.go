@@ -42,7 +42,7 @@ func Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
 // sameAsRaw compares a normalised status with a raw one in everything but observed
 // generation, start time and phase, which Unchanged and NeedsReconcile see differently.
 func sameAsRaw(pod *v1.Pod, normal, raw *v1.PodStatus) bool {
-	r := rawReading(pod)
+	r := asReported(pod)
 	return sameScalars(normal, raw) &&
 		sameConditions(normal.Conditions, raw.Conditions) &&
 		r.sameUnsorted(normal.ContainerStatuses, raw.ContainerStatuses, compareNames) &&

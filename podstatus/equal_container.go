@@ -18,11 +18,11 @@ type reading struct {
 // asIs reads a status that is normalised already.
 var asIs = reading{limit: math.MaxInt}
 
-// bySecond reads a status as the API stores it: no text is cut, but fractions are lost.
-var bySecond = reading{bySecond: true, limit: math.MaxInt}
+// asStored reads a status as the API stores it: no text is cut, but fractions are lost.
+var asStored = reading{bySecond: true, limit: math.MaxInt}
 
-// rawReading reads a status of the pod as its reporter built it.
-func rawReading(pod *v1.Pod) reading {
+// asReported reads a status of the pod as its reporter built it.
+func asReported(pod *v1.Pod) reading {
 	return reading{bySecond: true, limit: messageLimit(pod)}
 }
 

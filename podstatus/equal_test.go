@@ -47,7 +47,7 @@ func checkEqual(t *rapid.T) {
 
 func TestEqualAgreesWithSemanticEquality(t *testing.T) { rapid.Check(t, checkEqual) }
 
-func FuzzEqual(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkEqual)) }
+func FuzzEqual(f *testing.F) { fuzz(f, checkEqual) }
 
 func checkUnchanged(t *rapid.T) {
 	pod := drawPod(t)
@@ -64,7 +64,7 @@ func checkUnchanged(t *rapid.T) {
 
 func TestUnchangedAgreesWithNextAndEqual(t *testing.T) { rapid.Check(t, checkUnchanged) }
 
-func FuzzUnchanged(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkUnchanged)) }
+func FuzzUnchanged(f *testing.F) { fuzz(f, checkUnchanged) }
 
 func TestNoiseIsUnchanged(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

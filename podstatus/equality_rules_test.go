@@ -243,6 +243,20 @@ func TestUnchanged_ReadsARawStatusAsIfNormalised(t *testing.T) {
 	}
 }
 
+func TestN2_AContainerMoreInTheSpecCutsACachedMessageAgain(t *testing.T) {
+	pod := parsePod(t, "app=a app=b")
+	raw := startedStatus(t)
+	raw.ContainerStatuses[1].State.Terminated.Message = strings.Repeat("m", 6144)
+	cached := podstatus.Normalize(pod, raw)
+	if !podstatus.Unchanged(pod, &cached, raw) {
+		t.Fatal("the message fits: unchanged")
+	}
+	pod.Spec.EphemeralContainers = make([]v1.EphemeralContainer, 1)
+	if podstatus.Unchanged(pod, &cached, raw) {
+		t.Error("a debug container was added, the message fits no more: not noticed")
+	}
+}
+
 func TestUnchanged_ContainersThatAreThereTwice(t *testing.T) {
 	pod := &v1.Pod{}
 	raw := startedStatus(t)

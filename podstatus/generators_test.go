@@ -1,8 +1,10 @@
 package podstatus_test
 
 import (
+	"math/rand/v2"
 	"slices"
 	"strings"
+	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,6 +32,18 @@ var (
 	initNames      = []string{"setup", "migrate", "sidecar", "fetch"}
 	ephemeralNames = []string{"debug-1", "debug-2"}
 )
+
+// fuzz lets the fuzzer play the dice of a property. A drawn status takes some kilobytes of
+// them, which it would not come up with by itself: the seeds give it enough to change.
+func fuzz(f *testing.F, property func(*rapid.T)) {
+	dice := rand.NewChaCha8([32]byte{})
+	for range 4 {
+		seed := make([]byte, 32<<10)
+		dice.Read(seed)
+		f.Add(seed)
+	}
+	f.Fuzz(rapid.MakeFuzz(property))
+}
 
 func anyOf[T any](t *rapid.T, label string, values ...T) T {
 	return rapid.SampledFrom(values).Draw(t, label)
@@ -98,7 +112,7 @@ func drawStatus(t *rapid.T) *v1.PodStatus {
 }
 
 func drawText(t *rapid.T, label string) string {
-	return anyOf(t, label, "", "Evicted", "plain text", "<tag> & \"quote\" \\ \n", "naïve ☃", "stray \xff\xfe byte",
+	return anyOf(t, label, "", "Evicted", "plain text", "<tag> & \"quote\" \\ \n", "naïve ☃", "two\nlines", `C:\path`, "stray \xff\xfe byte",
 		"\u2028", "\uFFFD")
 }
 

@@ -106,10 +106,9 @@ func (m *conditionMerge) isTrue(t v1.PodConditionType) bool {
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// set puts a condition in the place of the one of its type, or at the end, with a time in
-// whole seconds that is not before the API's.
+// set puts a condition in the place of the one of its type, or at the end, with a time that is
+// not before the API's.
 func (m *conditionMerge) set(c v1.PodCondition) {
-	truncate(&c.LastTransitionTime)
 	if api := lastOfType(m.api.Conditions, c.Type); api != nil {
 		c.LastTransitionTime = later(api.LastTransitionTime, c.LastTransitionTime)
 		c.ObservedGeneration = cmp.Or(c.ObservedGeneration, api.ObservedGeneration)

@@ -346,4 +346,4 @@ func foreignOf(conditions []v1.PodCondition) []v1.PodCondition {
 
 func TestMergeIsStableAndKeepsTheInvariants(t *testing.T) { rapid.Check(t, checkMerge) }
 
-func FuzzMerge(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkMerge)) }
+func FuzzMerge(f *testing.F) { fuzz(f, checkMerge) }

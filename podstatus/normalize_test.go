@@ -194,4 +194,4 @@ func scribble(status *v1.PodStatus) {
 
 func TestNormalize(t *testing.T) { rapid.Check(t, checkNormalize) }
 
-func FuzzNormalize(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkNormalize)) }
+func FuzzNormalize(f *testing.F) { fuzz(f, checkNormalize) }

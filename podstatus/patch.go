@@ -100,7 +100,7 @@ func (p *patchWriter) ints(key string, base, desired int64) {
 
 // times compares by the second: the API stores no more.
 func (p *patchWriter) times(key string, base, desired metav1.Time) {
-	if bySecond.sameTime(base, desired) {
+	if asStored.sameTime(base, desired) {
 		return
 	}
 	p.key(key)
@@ -109,7 +109,7 @@ func (p *patchWriter) times(key string, base, desired metav1.Time) {
 
 // containers replaces a list of container statuses as a whole.
 func (p *patchWriter) containers(key string, base, desired []v1.ContainerStatus) {
-	if bySecond.sameStatuses(base, desired) {
+	if asStored.sameStatuses(base, desired) {
 		return
 	}
 	p.key(key)

@@ -6,9 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// deleteDirective marks an element of a merge list that is to go.
-const deleteDirective = "$patch"
-
 // conditions writes the owned and shared conditions that differ: of a changed one the fields
 // that changed, a new one whole, and an order to go for an owned one that is not desired.
 func (p *patchWriter) conditions(base, desired []v1.PodCondition) {
@@ -141,9 +138,10 @@ func (p *patchWriter) element(key, value string) {
 	p.close('}')
 }
 
+// deleteElement tells the API server to drop an element of a merge list.
 func (p *patchWriter) deleteElement(key, value string) {
 	p.open('{')
-	p.key(deleteDirective)
+	p.key("$patch")
 	p.string("delete")
 	p.key(key)
 	p.string(value)

@@ -106,6 +106,10 @@ func TestP4_ConditionsMergeByType(t *testing.T) {
 		{"one that the API holds twice", parsePhase("Running Ready=True Ready=False"), cleared,
 			`{"$setElementOrder/conditions":[{"type":"Ready"}],"conditions":[{"$patch":"delete","type":"Ready"},
 			  {"type":"Ready","status":"False","lastProbeTime":null,"lastTransitionTime":null}]}`},
+		{"a shared one that the API holds twice", parsePhase("Running DisruptionTarget=Unknown DisruptionTarget=False"),
+			parsePhase("Running DisruptionTarget=True"), `{"$setElementOrder/conditions":[{"type":"DisruptionTarget"}],
+			  "conditions":[{"$patch":"delete","type":"DisruptionTarget"},
+			  {"type":"DisruptionTarget","status":"True","lastProbeTime":null,"lastTransitionTime":null}]}`},
 		{"a foreign one only in the order", parsePhase("Running x.io/a=True Ready=True"), parsePhase("Running x.io/a=True Ready=False"),
 			`{"$setElementOrder/conditions":[{"type":"x.io/a"},{"type":"Ready"}],"conditions":[{"type":"Ready","status":"False"}]}`},
 	} {
@@ -169,6 +173,8 @@ func TestP4_ScalarsAreSetOrNull(t *testing.T) {
 		`{"phase":"Running","observedGeneration":2,"message":"<a> \"b\"\n","startTime":"2026-08-01T12:00:00Z"}`)
 	checkPatchIs(t, "null", &v1.PodStatus{Reason: "Evicted", ObservedGeneration: 2, PodIP: "a", StartTime: &metav1.Time{Time: noon}},
 		&v1.PodStatus{}, `{"reason":null,"observedGeneration":null,"podIP":null,"startTime":null}`)
+	checkPatchIs(t, "escaped", &v1.PodStatus{}, &v1.PodStatus{Reason: `C:\path`, Message: "two\nlines"},
+		`{"reason":"C:\\path","message":"two\nlines"}`)
 	east := metav1.NewTime(noon.In(time.FixedZone("east", 3600)))
 	checkPatchIs(t, "times in UTC", &v1.PodStatus{}, &v1.PodStatus{StartTime: &east}, `{"startTime":"2026-08-01T12:00:00Z"}`)
 }

@@ -94,4 +94,4 @@ func checkPatch(t *rapid.T) {
 
 func TestPatchAgreesWithTwoWayMerge(t *testing.T) { rapid.Check(t, checkPatch) }
 
-func FuzzPatch(f *testing.F) { f.Fuzz(rapid.MakeFuzz(checkPatch)) }
+func FuzzPatch(f *testing.F) { fuzz(f, checkPatch) }

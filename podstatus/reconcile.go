@@ -16,6 +16,6 @@ func NeedsReconcile(pod *v1.Pod, api, cached *v1.PodStatus) bool {
 	}
 	return cached.ObservedGeneration != api.ObservedGeneration ||
 		!samePhase(cached, api) ||
-		!bySecond.sameTime(orZero(cached.StartTime), orZero(api.StartTime)) ||
+		!asStored.sameTime(orZero(cached.StartTime), orZero(api.StartTime)) ||
 		!sameAsRaw(pod, cached, api)
 }
