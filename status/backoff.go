@@ -1,9 +1,6 @@
 package status
 
-import (
-	"math/rand/v2"
-	"time"
-)
+import "time"
 
 // backoff is a schedule of waits: the first, doubled with each attempt up to the limit,
 // each shortened at random by up to a fifth so that pods that failed together do not
@@ -24,11 +21,12 @@ var (
 	fightBackoff = backoff{first: 10 * time.Second, limit: 5 * time.Minute}
 )
 
-// wait returns the pause after the given attempt, which counts from 1.
-func (b backoff) wait(attempt int) time.Duration {
+// wait returns the pause after the given attempt, which counts from 1. The jitter, from 0
+// to 1, says how much of the fifth is taken off.
+func (b backoff) wait(attempt int, jitter float64) time.Duration {
 	d := b.limit
 	if doublings := attempt - 1; doublings < 32 && b.first<<doublings < b.limit {
 		d = b.first << doublings
 	}
-	return d - rand.N(d/5)
+	return d - time.Duration(jitter*float64(d/5))
 }

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed
+	jitter     func() float64 // random but in tests
 
 	// mu guards all fields below, and the order of what feed is told.
 	mu      sync.Mutex
@@ -55,6 +57,7 @@ func newCache(standalone bool, feed *feed) *cache {
 	return &cache{
 		standalone: standalone,
 		feed:       feed,
+		jitter:     rand.Float64,
 		entries:    make(map[types.UID]*entry),
 		unsent:     make(map[types.UID]*entry),
 		progress:   make(chan struct{}),

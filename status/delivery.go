@@ -141,7 +141,7 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 		e.attempts = 0 // a new obstacle starts its own schedule
 	}
 	e.attempts++
-	wait := schedule.wait(e.attempts)
+	wait := schedule.wait(e.attempts, c.jitter())
 	e.lastErr, e.hold, e.nextTry = err, why, now.Add(wait)
 	if e.pending() && why.counts() {
 		c.unsent[uid] = e

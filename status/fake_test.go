@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -447,4 +448,15 @@ func (w *world) counter(name string) float64 {
 	}
 	w.Fatalf("there is no metric %s", name)
 	return 0
+}
+
+// all returns the API's pods, by name.
+func (f *fakeAPI) all() []*v1.Pod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var all []*v1.Pod
+	for _, name := range slices.Sorted(maps.Keys(f.pods)) {
+		all = append(all, f.pods[name].DeepCopy())
+	}
+	return all
 }

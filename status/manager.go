@@ -99,7 +99,7 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			}
 			return true
 		}
-		wait := retryBackoff.wait(attempt)
+		wait := retryBackoff.wait(attempt, m.cache.jitter())
 		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
 			wait = max(wait, time.Duration(seconds)*time.Second)
 		}

@@ -110,7 +110,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		t.accepted(ctx, p, p.base, couldRun)
 		return false
 	}
-	if wait := p.fight.wait(p, time.Now()); wait > 0 {
+	if wait := p.fight.wait(p, time.Now(), t.m.cache.jitter()); wait > 0 {
 		t.m.cache.holdUntil(p.uid, holdFight, time.Now().Add(wait))
 		t.again, t.wait, t.urgency = true, wait, background
 		return false

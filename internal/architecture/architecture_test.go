@@ -27,7 +27,7 @@ var layers = []struct {
 	{"node", []string{"source", "worker", "probe", "node"}},
 	{"product", []string{"history", "explain", "api", "web"}},
 	{"process", []string{"agent"}},
-	{"command", []string{"cmd"}},
+	{"command", []string{"cmd", "examples"}},
 }
 
 // forbidden lists what a package must not reach directly, and why.

@@ -1,0 +1,218 @@
+package pods
+
+import (
+	"fmt"
+	"sync"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+func pod(name string, uid types.UID, annotations ...string) *v1.Pod {
+	p := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: name, UID: uid, Annotations: map[string]string{}}}
+	for _, a := range annotations {
+		p.Annotations[a] = "file"
+	}
+	return p
+}
+
+func static(name string, uid types.UID) *v1.Pod {
+	return pod(name, uid, "kubernetes.io/config.source")
+}
+
+func mirror(name string, uid types.UID) *v1.Pod {
+	return pod(name, uid, "kubernetes.io/config.source", "kubernetes.io/config.mirror")
+}
+
+func TestPodsAreFoundByUIDAndName(t *testing.T) {
+	table := New()
+	web := pod("web", "1")
+	table.Set(web)
+	if got, ok := table.ByUID("1"); !ok || got != web {
+		t.Errorf("ByUID: %v, %v", got, ok)
+	}
+	if got, ok := table.ByName("ns", "web"); !ok || got != web {
+		t.Errorf("ByName: %v, %v", got, ok)
+	}
+	newer := pod("web", "1")
+	table.Set(newer)
+	if got, _ := table.ByUID("1"); got != newer {
+		t.Error("an update did not replace the pod")
+	}
+	table.Remove(web)
+	if _, ok := table.ByUID("1"); ok {
+		t.Error("the removed pod is found by UID")
+	}
+	if _, ok := table.ByName("ns", "web"); ok {
+		t.Error("the removed pod is found by name")
+	}
+}
+
+func TestStaticAndMirrorAreTranslatedBothWays(t *testing.T) {
+	table := New()
+	etcd, shadow := static("etcd", "static"), mirror("etcd", "mirror")
+	table.Set(shadow)
+	if got := table.TranslateUID("mirror"); got != "mirror" {
+		t.Errorf("a mirror without its static pod translates to %s", got)
+	}
+	table.Set(etcd)
+	if got := table.TranslateUID("mirror"); got != "static" {
+		t.Errorf("the mirror translates to %s, want the static pod's UID", got)
+	}
+	if got := table.TranslateUID("static"); got != "static" {
+		t.Errorf("the static pod translates to %s", got)
+	}
+	if got, ok := table.MirrorOf(etcd); !ok || got != shadow {
+		t.Errorf("MirrorOf: %v, %v", got, ok)
+	}
+	if got, ok := table.PodOf(shadow); !ok || got != etcd {
+		t.Errorf("PodOf: %v, %v", got, ok)
+	}
+	if _, ok := table.ByUID("mirror"); ok {
+		t.Error("a mirror is found as a pod")
+	}
+}
+
+func TestAMirrorThatChangesItsUID(t *testing.T) {
+	table := New()
+	etcd, first, second := static("etcd", "static"), mirror("etcd", "first"), mirror("etcd", "second")
+	table.Set(etcd)
+	table.Set(first)
+	table.Set(second)
+	if got, _ := table.MirrorOf(etcd); got != second {
+		t.Errorf("the mirror is %v, want the newer one", got.UID)
+	}
+	table.Remove(first) // its deletion arrives late
+	if got, ok := table.MirrorOf(etcd); !ok || got != second {
+		t.Error("the late removal of the first mirror took the second one away")
+	}
+	if got := table.TranslateUID("second"); got != "static" {
+		t.Errorf("the second mirror translates to %s", got)
+	}
+}
+
+func TestAPodThatTerminatesStaysWhenAnotherTakesItsName(t *testing.T) {
+	table := New()
+	old, fresh := pod("web", "old"), pod("web", "new")
+	table.Set(old)
+	table.Set(fresh)
+	if _, ok := table.ByUID("old"); !ok {
+		t.Error("the old pod is gone although nobody removed it")
+	}
+	if got, _ := table.ByName("ns", "web"); got != fresh {
+		t.Error("the name does not lead to the newcomer")
+	}
+	table.Remove(old)
+	if got, ok := table.ByName("ns", "web"); !ok || got != fresh {
+		t.Error("the removal of the old pod took the name from the new one")
+	}
+}
+
+func TestReplaceAndLists(t *testing.T) {
+	table := New()
+	table.Set(pod("gone", "0"))
+	table.Replace([]*v1.Pod{pod("b", "2"), pod("a", "1"), mirror("m", "3")})
+	if _, ok := table.ByUID("0"); ok {
+		t.Error("a pod survived the replacement")
+	}
+	var names []string
+	for _, p := range table.All() {
+		names = append(names, p.Name)
+	}
+	for _, p := range table.Mirrors() {
+		names = append(names, p.Name)
+	}
+	if got := fmt.Sprint(names); got != "[a b m]" {
+		t.Errorf("pods and mirrors are %s, want [a b m]", got)
+	}
+}
+
+// The table against a dumb model: a list of the pods set and not removed, newest last.
+func TestTableAgreesWithAModel(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		table := New()
+		var model []*v1.Pod
+		remove := func(p *v1.Pod) {
+			for i, m := range model {
+				if m.UID == p.UID {
+					model = append(model[:i:i], model[i+1:]...)
+					return
+				}
+			}
+		}
+		// newest finds what holds a name: the last one set under it.
+		newest := func(name string, isMirror bool) *v1.Pod {
+			for i := len(model) - 1; i >= 0; i-- {
+				if model[i].Name == name && podstatus.IsMirror(model[i]) == isMirror {
+					return model[i]
+				}
+			}
+			return nil
+		}
+		draw := func() *v1.Pod {
+			name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
+			uid := types.UID(name + rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid"))
+			if rapid.Bool().Draw(t, "mirror") {
+				return mirror(name, uid+"m")
+			}
+			return static(name, uid)
+		}
+		for range rapid.IntRange(1, 30).Draw(t, "steps") {
+			p := draw()
+			// A name is free again only once its holder is removed, so removal in another
+			// order than that of arrival is where the model is simpler than the table.
+			if rapid.Bool().Draw(t, "set") || newest(p.Name, podstatus.IsMirror(p)) == nil {
+				remove(p)
+				model = append(model, p)
+				table.Set(p)
+			} else if held := newest(p.Name, podstatus.IsMirror(p)); held.UID != p.UID {
+				remove(p)
+				table.Remove(p)
+			}
+			for _, m := range model {
+				if podstatus.IsMirror(m) {
+					want := m.UID
+					if s := newest(m.Name, false); s != nil {
+						want = s.UID
+					}
+					if got := table.TranslateUID(m.UID); got != want {
+						t.Fatalf("mirror %s translates to %s, want %s", m.UID, got, want)
+					}
+				} else if got, ok := table.ByUID(m.UID); !ok || got != m {
+					t.Fatalf("pod %s is not found by its UID", m.UID)
+				}
+			}
+			for _, name := range []string{"a", "b"} {
+				got, _ := table.MirrorOf(static(name, ""))
+				if got != newest(name, true) {
+					t.Fatalf("the mirror of %s is %v, want %v", name, got, newest(name, true))
+				}
+			}
+		}
+	})
+}
+
+func TestTableMayBeUsedFromManyGoroutines(t *testing.T) {
+	table := New()
+	var wg sync.WaitGroup
+	for i := range 8 {
+		wg.Go(func() {
+			for j := range 200 {
+				p := pod(fmt.Sprint(j%5), types.UID(fmt.Sprint(i, j%5)))
+				table.Set(p)
+				table.ByUID(p.UID)
+				table.TranslateUID(p.UID)
+				table.All()
+				if j%3 == 0 {
+					table.Remove(p)
+				}
+			}
+		})
+	}
+	wg.Wait()
+}
