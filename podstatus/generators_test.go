@@ -38,7 +38,7 @@ var (
 func fuzz(f *testing.F, property func(*rapid.T)) {
 	dice := rand.NewChaCha8([32]byte{})
 	for range 4 {
-		seed := make([]byte, 32<<10)
+		seed := make([]byte, 24<<10)
 		dice.Read(seed)
 		f.Add(seed)
 	}
