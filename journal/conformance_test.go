@@ -23,20 +23,25 @@ func TestMemoryConforms(t *testing.T) {
 }
 
 func TestDurableConforms(t *testing.T) {
-	journaltest.Run(t, journaltest.Subject{New: newDurable, Reopen: reopen})
+	journaltest.Run(t, journaltest.Subject{
+		New:    newDurable,
+		Reopen: reopen,
+		Fail:   func(j journal.Journal, fail bool) { j.(located).FailCommits(onFire(fail)) },
+	})
 }
 
 func TestFailingConforms(t *testing.T) {
 	journaltest.Run(t, journaltest.Subject{
-		New: func(*testing.T) journal.Journal { return journaltest.NewFailing(journal.NewMemory()) },
-		Fail: func(j journal.Journal, fail bool) {
-			var cause error
-			if fail {
-				cause = errors.New("the disk is on fire")
-			}
-			j.(*journaltest.Failing).Fail(cause)
-		},
+		New:  func(*testing.T) journal.Journal { return journaltest.NewFailing(journal.NewMemory()) },
+		Fail: func(j journal.Journal, fail bool) { j.(*journaltest.Failing).Fail(onFire(fail)) },
 	})
+}
+
+func onFire(really bool) error {
+	if really {
+		return errors.New("the disk is on fire")
+	}
+	return nil
 }
 
 // located remembers where a durable journal of a test lives.

@@ -11,11 +11,12 @@ import (
 	"sync"
 	"testing"
 
-	"github.com/statusd/statusd/podstatus"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
+	"pgregory.net/rapid"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // specimen is a journal of 20 pods as a power failure would leave it: the files, and every
@@ -71,7 +72,7 @@ func (s specimen) judge(db, spare candidate) (decision, string) {
 	if err != nil {
 		return d, "refused: " + err.Error()
 	}
-	got := d.image.root.Digest
+	got := d.image.sum().String() // of what is there, not of what the root says
 	switch {
 	case got == s.newest():
 		return d, ""
@@ -141,7 +142,7 @@ func (s specimen) judgeDatabase(damaged []byte, backup candidate, closed bool) s
 		return err.Error()
 	}
 	d, wrong := s.judge(db, backup)
-	if wrong == "" && closed && (d.image.root.Digest != s.newest() || d.recovery.MayHaveLost) {
+	if wrong == "" && closed && (d.image.sum().String() != s.newest() || d.recovery.MayHaveLost) {
 		return "a closed journal lost something: " + d.recovery.String()
 	}
 	return wrong
@@ -154,10 +155,33 @@ func (s specimen) judgeBackup(database candidate, damaged []byte) string {
 		return err.Error()
 	}
 	d, wrong := s.judge(database, spare)
-	if wrong == "" && (d.image.root.Digest != s.newest() || d.recovery.MayHaveLost || d.rebuild) {
+	if wrong == "" && (d.image.sum().String() != s.newest() || d.recovery.MayHaveLost || d.rebuild) {
 		return "damage of the copy changed more than the copy: " + d.recovery.String()
 	}
 	return wrong
+}
+
+// Damage of many places at once. The meta pages are left alone, so that the pages below
+// them are read and not refused at the door.
+func TestDamageInManyPlaces_NeverASilentlyWrongState(t *testing.T) {
+	s := makeSpecimen(t, false)
+	backup, err := checkCopy(found{data: s.backup, exists: true}, currentFormat)
+	if err != nil || !backup.usable {
+		t.Fatalf("the whole copy is not usable: %v, %v", err, backup.damage)
+	}
+	rapid.Check(t, func(t *rapid.T) {
+		damaged := bytes.Clone(s.database)
+		for range rapid.IntRange(1, 20).Draw(t, "places") {
+			page := rapid.IntRange(firstDataPage, len(damaged)/pageSize-1).Draw(t, "page")
+			// Headers and elements are at the beginning, and they are what leads astray.
+			offset := rapid.OneOf(rapid.IntRange(0, 120), rapid.IntRange(0, pageSize-8)).Draw(t, "offset")
+			number := rapid.Uint64().Draw(t, "number")
+			native.PutUint64(damaged[page*pageSize+offset:], number)
+		}
+		if wrong := s.judgeDatabase(damaged, backup, false); wrong != "" {
+			t.Error(wrong)
+		}
+	})
 }
 
 // The decision above is made of bytes. Here a sample of the damaged files, with every

@@ -1,0 +1,317 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// scriptedStore stands between the journal and bbolt.
+type scriptedStore struct {
+	store
+	commits int
+	before  func() error // instead of the commit, if it gives an error
+	after   func() error // a commit that happened and yet reports an error
+}
+
+func (s *scriptedStore) commit(writes []write) error {
+	s.commits++
+	if s.before != nil {
+		if err := s.before(); err != nil {
+			return err
+		}
+	}
+	if err := s.store.commit(writes); err != nil {
+		return err
+	}
+	if s.after != nil {
+		return s.after()
+	}
+	return nil
+}
+
+func script(d *Durable) *scriptedStore {
+	s := &scriptedStore{store: d.store}
+	d.store = s
+	return s
+}
+
+var errDisk = errors.New("input/output error")
+
+func deferred(d *Durable, pods ...types.UID) error {
+	for _, uid := range pods {
+		if err := d.SetPodResizeStatus(uid, v1.PodResizeStatusDeferred); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestWaitingWritersShareACommit(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		d := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"), Options{})
+		s := script(d)
+		release := make(chan struct{})
+		s.before = func() error { <-release; return nil }
+		var group sync.WaitGroup
+		for n := range 16 {
+			group.Go(func() {
+				if err := deferred(d, types.UID(fmt.Sprint("pod-", n))); err != nil {
+					t.Error(err)
+				}
+			})
+		}
+		synctest.Wait() // one leads and is in its commit, fifteen wait
+		if got := len(d.GetResizeStatus()); got != 0 {
+			t.Errorf("readers see %d writes before any is on the disk", got)
+		}
+		close(release)
+		group.Wait()
+		if s.commits != 2 {
+			t.Errorf("16 writers made %d commits, want 2: the first one's, and one for all that waited", s.commits)
+		}
+		if got := len(d.GetResizeStatus()); got != 16 {
+			t.Errorf("readers see %d of 16 acknowledged writes", got)
+		}
+		mustClose(t, d)
+	})
+}
+
+func TestClose_ServesWhoWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		d := mustOpen(t, path, Options{})
+		s := script(d)
+		release := make(chan struct{})
+		s.before = func() error { <-release; return nil }
+		var group sync.WaitGroup
+		for n := range 3 {
+			group.Go(func() {
+				if err := deferred(d, types.UID(fmt.Sprint("pod-", n))); err != nil {
+					t.Errorf("a write that waited when Close was called: %v", err)
+				}
+			})
+		}
+		synctest.Wait()
+		group.Go(func() { mustClose(t, d) })
+		synctest.Wait()
+		close(release)
+		group.Wait()
+		d = mustOpen(t, path, Options{})
+		if got := len(d.GetResizeStatus()); got != 3 {
+			t.Errorf("the closed journal holds %d of 3 acknowledged writes", got)
+		}
+		mustClose(t, d)
+	})
+}
+
+func TestUnchangedWriteCostsNoCommit(t *testing.T) {
+	d := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"), Options{})
+	defer mustClose(t, d)
+	if err := deferred(d, "pod"); err != nil {
+		t.Fatal(err)
+	}
+	s := script(d)
+	if err := errors.Join(deferred(d, "pod"), d.RemovePod("unknown"), d.DeleteFinal("pod")); err != nil {
+		t.Fatal(err)
+	}
+	if s.commits != 0 {
+		t.Errorf("writes that change nothing made %d commits", s.commits)
+	}
+}
+
+func TestFailedCommit_MemoryIsAsBeforeAndTheNextOneSucceeds(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	d := mustOpen(t, path, Options{})
+	if err := deferred(d, "before"); err != nil {
+		t.Fatal(err)
+	}
+	s := script(d)
+	s.before = func() error { return errDisk }
+	if err := deferred(d, "failed"); !errors.Is(err, ErrWrite) || !errors.Is(err, errDisk) {
+		t.Errorf("got %v, want ErrWrite and the cause", err)
+	}
+	wantPods(t, "after the failed write", d, "before")
+	s.before = nil
+	if err := deferred(d, "after"); err != nil {
+		t.Fatal(err)
+	}
+	wantPods(t, "after the next write", d, "before", "after")
+	if got := d.Stats(); got.FailedWrites != 1 || got.Writes != 2 || got.Records != 2 {
+		t.Errorf("got %+v, want 1 failed and 2 acknowledged writes and 2 records", got)
+	}
+	mustClose(t, d)
+	d = mustOpen(t, path, Options{})
+	wantPods(t, "after reopening", d, "before", "after")
+	mustClose(t, d)
+}
+
+// The sync of the meta page fails after it was written: the commit is on the disk, or it
+// is not. Memory says that it is not, and the disk must come to say the same.
+func TestFailedCommitThatHappened_IsTakenBackByTheNextOne(t *testing.T) {
+	for _, next := range []struct {
+		name string
+		do   func(d *Durable) error
+		want []types.UID
+	}{
+		{"another pod", func(d *Durable) error { return deferred(d, "other") }, []types.UID{"before", "other"}},
+		{"a write that changes nothing", func(d *Durable) error { return d.RemovePod("failed") }, []types.UID{"before"}},
+		{"the same once more", func(d *Durable) error { return deferred(d, "failed") }, []types.UID{"before", "failed"}},
+		{"only closing", func(*Durable) error { return nil }, []types.UID{"before"}},
+	} {
+		t.Run(next.name, func(t *testing.T) {
+			path := filepath.Join(t.TempDir(), "journal.db")
+			d := mustOpen(t, path, Options{})
+			if err := deferred(d, "before"); err != nil {
+				t.Fatal(err)
+			}
+			s := script(d)
+			s.after = func() error { return errDisk }
+			if err := deferred(d, "failed"); !errors.Is(err, ErrWrite) {
+				t.Errorf("got %v, want ErrWrite", err)
+			}
+			wantPods(t, "after the failed write", d, "before")
+			s.after = nil
+			if err := next.do(d); err != nil {
+				t.Fatal(err)
+			}
+			mustClose(t, d)
+			if err := os.Remove(path + copySuffix); err != nil { // the database has to know
+				t.Fatal(err)
+			}
+			d = mustOpen(t, path, Options{})
+			defer mustClose(t, d)
+			wantPods(t, "after reopening", d, next.want...)
+			if r := d.Recovery(); r.Outcome != Clean || len(r.Damage) > 0 {
+				t.Errorf("the database opens as %v, want clean", r)
+			}
+		})
+	}
+}
+
+// A store that panics, as bbolt does on a page that went bad under it, ends writing. What
+// was acknowledged is saved by way of the copy.
+func TestStoreFault_RefusesWritesAndSavesMemory(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	d := mustOpen(t, path, Options{})
+	if err := deferred(d, "before"); err != nil {
+		t.Fatal(err)
+	}
+	s := script(d)
+	s.before = func() error { return guarded(func() error { panic("page 7 already freed") }) }
+	if err := deferred(d, "failed"); !errors.Is(err, ErrWrite) || !errors.Is(err, ErrDamaged) {
+		t.Errorf("got %v, want ErrWrite and ErrDamaged", err)
+	}
+	s.before = nil
+	if err := deferred(d, "later"); !errors.Is(err, ErrDamaged) {
+		t.Errorf("a write after the fault: got %v, want ErrDamaged", err)
+	}
+	wantPods(t, "after the fault", d, "before")
+	if err := d.Close(); err == nil {
+		t.Error("closing a journal whose store failed gives no error")
+	}
+	mustWrite(t, path, []byte("the page went bad"))
+	d = mustOpen(t, path, Options{})
+	defer mustClose(t, d)
+	wantPods(t, "after the restart", d, "before")
+}
+
+func TestFailedCopy_DoesNotFailTheWrite(t *testing.T) {
+	dir := t.TempDir()
+	d := mustOpen(t, filepath.Join(dir, "journal.db"), Options{CopyEvery: 1})
+	d.env.disk = brokenDisk{onCreate: fs.ErrPermission}
+	if err := deferred(d, "pod"); err != nil {
+		t.Errorf("the write is on the disk and fails with its copy: %v", err)
+	}
+	if got := d.Stats(); got.FailedCopies != 1 {
+		t.Errorf("got %+v, want one failed copy", got)
+	}
+	d.env.disk = osDisk{}
+	if err := deferred(d, "next"); err != nil {
+		t.Fatal(err)
+	}
+	if got := d.Stats(); got.Copies != 2 { // opening, and this
+		t.Errorf("got %+v, want the copy made up for", got)
+	}
+	mustClose(t, d)
+	left, err := filepath.Glob(filepath.Join(dir, "*"+temporarySuffix))
+	if err != nil || len(left) > 0 {
+		t.Errorf("temporary files are left: %v, %v", left, err)
+	}
+}
+
+func wantPods(t *testing.T, story string, d *Durable, pods ...types.UID) {
+	t.Helper()
+	got := d.GetResizeStatus()
+	for _, uid := range pods {
+		if got[uid] == "" {
+			t.Errorf("%s: pod %s is missing from %v", story, uid, got)
+		}
+	}
+	if len(got) != len(pods) {
+		t.Errorf("%s: got %v, want %v", story, got, pods)
+	}
+}
+
+func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
+	path := onePod(t)
+	renamed := func(img image) (image, error) {
+		next := image{root: img.root, records: map[recordKey][]byte{}}
+		for k, record := range img.records {
+			value, err := decode(k, record)
+			if err != nil {
+				return image{}, err
+			}
+			k.key = "upgraded-" + k.key
+			if next.records[k], err = encode(k, value); err != nil {
+				return image{}, err
+			}
+		}
+		return next, nil
+	}
+	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3,
+		upgrades: map[int]func(image) (image, error){1: renamed, 2: renamed}}}
+	d, err := open(path, Options{NodeName: "node-1"}, env)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantPods(t, "after two upgrades", d, "upgraded-upgraded-kept")
+	if r := d.Recovery(); r.Outcome != Clean || r.UpgradedFrom != 1 || len(r.MovedAside) != 0 {
+		t.Errorf("got %+v, want clean and upgraded from 1", r)
+	}
+	mustClose(t, d)
+	if d, err = open(path, Options{NodeName: "node-1"}, env); err != nil {
+		t.Fatal(err)
+	}
+	wantPods(t, "after reopening", d, "upgraded-upgraded-kept")
+	if r := d.Recovery(); r.UpgradedFrom != 0 {
+		t.Errorf("the journal is upgraded again: %+v", r)
+	}
+	mustClose(t, d)
+}
+
+func TestOldFormat_FailedUpgradeChangesNothing(t *testing.T) {
+	path := onePod(t)
+	before := mustRead(t, path)
+	for _, steps := range []map[int]func(image) (image, error){
+		nil, {1: func(image) (image, error) { return image{}, errDisk }},
+	} {
+		env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 2, upgrades: steps}}
+		if _, err := open(path, Options{NodeName: "node-1"}, env); err == nil {
+			t.Error("a journal that cannot be upgraded opens")
+		}
+	}
+	if string(mustRead(t, path)) != string(before) {
+		t.Error("a failed upgrade changed the file")
+	}
+	wantIntact(t, path)
+}

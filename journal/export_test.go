@@ -1,0 +1,11 @@
+package journal
+
+// FailCommits makes every commit of the journal fail with cause, or with nil none. No write
+// may be under way.
+func (d *Durable) FailCommits(cause error) {
+	s, ok := d.store.(*scriptedStore)
+	if !ok {
+		s = script(d)
+	}
+	s.before = func() error { return cause }
+}
