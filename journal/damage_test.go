@@ -87,8 +87,9 @@ func (s specimen) judge(db, spare candidate) (decision, string) {
 }
 
 // damageEach calls judge with every damage of a file: each byte flipped in turn, and the
-// file cut at each length. It uses all processors.
-func damageEach(whole []byte, judge func(story string, damaged []byte)) {
+// file cut at each length. It uses all processors, and reports what judge finds wrong.
+func damageEach(t *testing.T, story string, whole []byte, judge func(damaged []byte) (wrong string)) {
+	t.Helper()
 	var group sync.WaitGroup
 	workers := runtime.GOMAXPROCS(0)
 	for w := range workers {
@@ -100,9 +101,13 @@ func damageEach(whole []byte, judge func(story string, damaged []byte)) {
 					flip = 0xff
 				}
 				data[i] ^= flip
-				judge(fmt.Sprintf("byte %d ^ %#x", i, flip), data)
+				if wrong := judge(data); wrong != "" {
+					t.Errorf("%s, byte %d ^ %#x: %s", story, i, flip, wrong)
+				}
 				data[i] ^= flip
-				judge(fmt.Sprintf("cut to %d bytes", i), data[:i:i])
+				if wrong := judge(data[:i:i]); wrong != "" {
+					t.Errorf("%s, cut to %d bytes: %s", story, i, wrong)
+				}
 			}
 		})
 	}
@@ -121,15 +126,11 @@ func TestEachByteFlippedAndEachCut_NeverASilentlyWrongState(t *testing.T) {
 		if err != nil || !backup.usable {
 			t.Fatalf("the whole copy is not usable: %v, %v", err, backup.damage)
 		}
-		damageEach(s.database, func(story string, damaged []byte) {
-			if wrong := s.judgeDatabase(damaged, backup, closed); wrong != "" {
-				t.Errorf("database, closed %t, %s: %s", closed, story, wrong)
-			}
+		damageEach(t, fmt.Sprintf("database, closed %t", closed), s.database, func(damaged []byte) string {
+			return s.judgeDatabase(damaged, backup, closed)
 		})
-		damageEach(s.backup, func(story string, damaged []byte) {
-			if wrong := s.judgeBackup(database, damaged); wrong != "" {
-				t.Errorf("copy, closed %t, %s: %s", closed, story, wrong)
-			}
+		damageEach(t, fmt.Sprintf("copy, closed %t", closed), s.backup, func(damaged []byte) string {
+			return s.judgeBackup(database, damaged)
 		})
 	}
 }

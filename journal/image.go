@@ -2,6 +2,7 @@ package journal
 
 import (
 	"crypto/sha256"
+	"crypto/subtle"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -72,9 +73,7 @@ func recordDigest(k recordKey, record []byte) digest {
 }
 
 func (d *digest) toggle(other digest) {
-	for i := range d {
-		d[i] ^= other[i]
-	}
+	subtle.XORBytes(d[:], d[:], other[:])
 }
 
 func (d digest) String() string { return hex.EncodeToString(d[:]) }

@@ -233,7 +233,7 @@ func TestPowerLoss_WithinACommit(t *testing.T) {
 	before, digest := mustRead(t, path), j.onDisk.root.Digest
 	for n := range 60 {
 		uid := types.UID(fmt.Sprint("pod-", n%20))
-		write := func() error { return j.SetPodResizeStatus(uid, v1.PodResizeStatus(fmt.Sprint("status-", n))) }
+		write := func() error { return j.SetPodResizeStatus(uid, ResizeStatus(fmt.Sprint("status-", n))) }
 		if n%5 == 4 {
 			write = func() error { return j.RemovePod(uid) }
 		}
