@@ -290,3 +290,20 @@ func TestAShimThatIsNotToldToGoLeavesNothing(t *testing.T) {
 		}
 	}
 }
+
+// A daemon that has left parent, session and environment can only be found because the
+// shim inherits it.
+func TestADaemonThatHidesEndsWithItsContainer(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	h.start(t, scriptPod("pod", fmt.Sprintf(
+		`(env -i setsid sh -c 'echo $$ > %[1]s; exec sleep 100000' &); until [ -e %[1]s.go ]; do sleep 0.05; done; exit 2`, h.pipe)))
+	daemon := h.hearPID(t)
+	if err := os.WriteFile(h.pipe+".go", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if c := h.awaitExit(t, "pod"); c.ExitCode != 2 {
+		t.Errorf("got %+v, want exit code 2", c)
+	}
+	expectEnded(t, "the daemon", daemon)
+}

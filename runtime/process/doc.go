@@ -47,6 +47,13 @@
 // Everything that the runtime cannot do is rejected by Check with the name of the
 // field.
 //
+// # What the machine must offer
+//
+// Linux 5.4 or newer. A service manager must leave the shims alone when it stops or
+// restarts statusd: with systemd that is KillMode=process. Should a shim be killed
+// together with the parent of a process that has also left its session and wiped its
+// environment, that process cannot be found and stays.
+//
 // # State directory
 //
 //	lock                          held by the runtime that uses the directory
