@@ -11,7 +11,6 @@
 package shim
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -20,10 +19,8 @@ import (
 	"os"
 	"os/signal"
 	"runtime/debug"
-	"sync"
 	"syscall"
 	"time"
-	"unicode/utf8"
 
 	"golang.org/x/sys/unix"
 
@@ -123,7 +120,7 @@ func (s *shim) run(control io.Closer) error {
 
 	output, err := s.start()
 	if err != nil {
-		s.record(s.startFailed(err))
+		s.record(startFailed(err))
 		return control.Close()
 	}
 	if err := control.Close(); err != nil {
@@ -254,101 +251,4 @@ func (s *shim) record(exit record.Exit) {
 		s.logger.Error("recording the exit; trying again", "err", err)
 		time.Sleep(retryPause)
 	}
-}
-
-func (s *shim) startFailed(err error) record.Exit {
-	return record.Exit{
-		ExitCode: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError,
-		Message: logfile.LastBytes(err.Error(), runtime.MaxMessageBytes), FinishedAt: time.Now(),
-	}
-}
-
-func (s *shim) ended(status syscall.WaitStatus, at time.Time) record.Exit {
-	exit := record.Exit{ExitCode: int32(status.ExitStatus()), StartedAt: s.startedAt, FinishedAt: at, Reason: runtime.ReasonCompleted}
-	if status.Signaled() {
-		exit.Signal = int32(status.Signal())
-		exit.ExitCode = 128 + exit.Signal
-	}
-	if exit.ExitCode != 0 {
-		exit.Reason = runtime.ReasonError
-	}
-	message, err := lastOfFile(s.dir.TerminationLog(), runtime.MaxMessageBytes)
-	if err != nil {
-		message = fmt.Sprintf("Error on reading termination log: %v", err)
-	}
-	if s.spec.MessageFromLogs && exit.ExitCode != 0 {
-		message = cmp.Or(message, s.log.Tail())
-	}
-	exit.Message = message
-	return exit
-}
-
-// lastOfFile reads the end of a file that the container may have made into anything.
-func lastOfFile(path string, n int) (string, error) {
-	file, err := os.OpenFile(path, os.O_RDONLY|unix.O_NONBLOCK|unix.O_NOFOLLOW, 0)
-	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
-	}
-	if err != nil {
-		return "", err
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return "", err
-	}
-	if !info.Mode().IsRegular() {
-		return "", fmt.Errorf("%s is not a regular file", path)
-	}
-	// One rune more than needed: the beginning may be half of one.
-	most := int64(n + utf8.UTFMax)
-	data, err := io.ReadAll(io.NewSectionReader(file, max(0, info.Size()-most), most))
-	return logfile.LastBytes(string(data), n), err
-}
-
-// output is what the command writes to.
-type output struct {
-	stdout, stderr pipe
-	copies         sync.WaitGroup
-}
-
-type pipe struct{ read, write *os.File }
-
-func newOutput() (*output, error) {
-	o := &output{}
-	for _, p := range []*pipe{&o.stdout, &o.stderr} {
-		read, write, err := os.Pipe()
-		if err != nil {
-			o.abandon()
-			return nil, err
-		}
-		*p = pipe{read, write}
-	}
-	return o, nil
-}
-
-// abandon closes what is open; closing a nil file is an error that does not matter.
-func (o *output) abandon() {
-	for _, f := range []*os.File{o.stdout.read, o.stdout.write, o.stderr.read, o.stderr.write} {
-		f.Close()
-	}
-}
-
-// copyTo logs both streams until the last process that can write to them has ended.
-func (o *output) copyTo(log *logfile.Writer) {
-	o.stdout.write.Close()
-	o.stderr.write.Close()
-	o.copies.Go(func() { log.Copy("stdout", o.stdout.read) })
-	o.copies.Go(func() { log.Copy("stderr", o.stderr.read) })
-}
-
-// drain returns when all that was written is in the log. The deadline is for a process
-// that could not be killed and still holds a pipe.
-func (o *output) drain() {
-	deadline := time.Now().Add(drainTimeout)
-	o.stdout.read.SetReadDeadline(deadline)
-	o.stderr.read.SetReadDeadline(deadline)
-	o.copies.Wait()
-	o.stdout.read.Close()
-	o.stderr.read.Close()
 }
