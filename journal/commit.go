@@ -70,8 +70,10 @@ func (d *Durable) write(w func(*edit)) error {
 	case err := <-r.done:
 		return err
 	case d.queue.leadership <- struct{}{}:
-		d.serve(d.queue.take())
-		d.copyIfDue()
+		if batch := d.queue.take(); len(batch) > 0 { // it is empty if another leader was faster
+			d.serve(batch)
+			d.copyIfDue()
+		}
 		d.queue.follow()
 		return <-r.done // in this batch, or in an earlier one
 	}
@@ -79,9 +81,6 @@ func (d *Durable) write(w func(*edit)) error {
 
 // serve commits a batch and wakes its callers. Only the leader may call it.
 func (d *Durable) serve(batch []*request) {
-	if len(batch) == 0 {
-		return
-	}
 	e := &edit{tables: d.next}
 	for _, r := range batch {
 		r.write(e)

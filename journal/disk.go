@@ -3,7 +3,6 @@ package journal
 import (
 	"errors"
 	"io"
-	"io/fs"
 	"os"
 	"path/filepath"
 )
@@ -78,15 +77,7 @@ func replaceFile(d disk, path string, data []byte) error {
 		err = install(d, temporary, path)
 	}
 	if err != nil {
-		return errors.Join(err, discard(d, temporary))
+		_ = d.remove(temporary) // the next try overwrites it if this fails as well
 	}
-	return nil
-}
-
-// discard removes a temporary file if it is there.
-func discard(d disk, path string) error {
-	if err := d.remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
+	return err
 }

@@ -205,7 +205,8 @@ func (d *Durable) repair(decision decision) error {
 	}
 	temporary := d.path + temporarySuffix
 	if err := buildBolt(temporary, d.onDisk); err != nil {
-		return errors.Join(err, discard(d.env.disk, temporary))
+		_ = d.env.disk.remove(temporary) // building begins by removing it as well
+		return err
 	}
 	// An upgraded database is replaced in one step; a damaged one is worth keeping.
 	if decision.databaseAside && decision.recovery.UpgradedFrom == 0 {
@@ -265,7 +266,9 @@ func (d *Durable) Close() error {
 	}
 	d.queue.lead()
 	defer d.queue.follow()
-	d.serve(d.queue.take())
+	if batch := d.queue.take(); len(batch) > 0 {
+		d.serve(batch)
+	}
 	err := d.end()
 	if err = errors.Join(err, d.store.close(), d.lock.release()); err != nil {
 		return fmt.Errorf("journal: close %s: %w", d.path, err)

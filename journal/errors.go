@@ -43,7 +43,7 @@ func diagnose(path string, err error) (advice string, sentinel error) {
 	case errors.Is(err, ErrInUse):
 		return "stop the other process, or give this one another journal", ErrInUse
 	case errors.Is(err, errFault):
-		return "restart the process: opening repairs the journal from memory's last copy", ErrDamaged
+		return "restart the process: the state in memory was copied, and opening repairs the journal from that copy", ErrDamaged
 	case errors.Is(err, ErrDamaged):
 		return "move " + path + "* away to start empty, and report the message", ErrDamaged
 	case outOfSpace(err):

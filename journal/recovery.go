@@ -106,7 +106,7 @@ func decide(database, backup found, f formats, node string) (decision, error) {
 		return decision{}, err
 	}
 	spare, err := checkCopy(backup, f.current)
-	if err != nil && !db.usable {
+	if err != nil { // even if the database could be used: opening would overwrite the copy
 		return decision{}, err
 	}
 	return weigh(db, spare, f, node)

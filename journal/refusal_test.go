@@ -77,6 +77,7 @@ func wantIntact(t *testing.T, path string) {
 
 func TestOpen_NewerFormat(t *testing.T) {
 	path := onePod(t)
+	older := mustRead(t, path)
 	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 2,
 		upgrades: map[int]func(image) (image, error){1: func(img image) (image, error) { return img, nil }}}}
 	d, err := open(path, Options{NodeName: "node-1"}, env)
@@ -93,6 +94,8 @@ func TestOpen_NewerFormat(t *testing.T) {
 		t.Fatal(err)
 	}
 	refused(t, path, ErrNewerFormat) // its copy is as new
+	mustWrite(t, path, older)
+	refused(t, path, ErrNewerFormat) // opening would overwrite the copy
 }
 
 func TestOpen_OtherNode(t *testing.T) {
