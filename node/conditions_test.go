@@ -16,8 +16,8 @@ import (
 // healthy is a machine of 2 CPUs with room for everything.
 func healthy() Reading {
 	return Reading{
-		Hostname: "host-1", Addresses: []string{"192.0.2.1", "2001:db8::1"},
-		CPUs: 2, MemoryTotal: 4 << 30, MemoryAvailable: 2 << 30,
+		Addresses: []string{"192.0.2.1", "2001:db8::1"},
+		CPUs:      2, MemoryTotal: 4 << 30, MemoryAvailable: 2 << 30,
 		DiskTotal: 100 << 30, DiskAvailable: 50 << 30, Inodes: 1000, InodesFree: 500,
 		PIDs: 1000, PIDsUsed: 100,
 	}

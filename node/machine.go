@@ -17,7 +17,6 @@ import (
 
 // A Reading is what the machine says about itself at one moment.
 type Reading struct {
-	Hostname      string
 	Addresses     []string // IP addresses, the most important first
 	KernelVersion string
 	OSImage       string
@@ -40,9 +39,7 @@ type Reading struct {
 // system whose space counts. What only describes the machine may be missing in a
 // container and is left empty; what capacity and conditions need is an error.
 func ReadMachine(disk string) (Reading, error) {
-	hostname, _ := os.Hostname()
 	r := Reading{
-		Hostname:      strings.ToLower(hostname),
 		Addresses:     machineAddresses(),
 		KernelVersion: line("/proc/sys/kernel/osrelease"),
 		OSImage:       osImage(),

@@ -282,7 +282,7 @@ func latest(a, b time.Time) time.Time {
 
 // mendLabels puts our labels back, and nothing else.
 func (n *Node) mendLabels(ctx context.Context, node *v1.Node) error {
-	missing := missingLabels(n.o.labels(n.reading), node.Labels)
+	missing := missingLabels(n.o.labels(), node.Labels)
 	if len(missing) == 0 {
 		return nil
 	}

@@ -153,7 +153,7 @@ func TestNodeIsRegisteredAndKept(t *testing.T) {
 		if s.node.UID() != node.UID {
 			t.Errorf("got UID %s, want %s", s.node.UID(), node.UID)
 		}
-		for key, want := range map[string]string{"example.com/rack": "7", v1.LabelHostname: "host-1", v1.LabelOSStable: "linux"} {
+		for key, want := range map[string]string{"example.com/rack": "7", v1.LabelHostname: "n", v1.LabelOSStable: "linux"} {
 			if got := node.Labels[key]; got != want {
 				t.Errorf("label %s: got %q, want %q", key, got, want)
 			}
@@ -161,7 +161,7 @@ func TestNodeIsRegisteredAndKept(t *testing.T) {
 		if len(node.Spec.Taints) != 1 {
 			t.Errorf("got taints %v, want the configured one", node.Spec.Taints)
 		}
-		if got := fmt.Sprint(node.Status.Addresses); got != "[{InternalIP 192.0.2.1} {InternalIP 2001:db8::1} {Hostname host-1}]" {
+		if got := fmt.Sprint(node.Status.Addresses); got != "[{InternalIP 192.0.2.1} {InternalIP 2001:db8::1} {Hostname n}]" {
 			t.Errorf("got addresses %s", got)
 		}
 		if info := node.Status.NodeInfo; info.KubeletVersion != "v1.36.3-statusd.0.1.0" || info.ContainerRuntimeVersion != "process://1" {
@@ -237,7 +237,7 @@ func TestExistingNodeIsAdoptedAndForeignFieldsStay(t *testing.T) {
 		defer s.run()()
 		s.expect("at start", "patch nodes; patch nodes/status")
 		node := s.get()
-		if node.Labels["keep"] != "me" || node.Labels[v1.LabelHostname] != "host-1" || !node.Spec.Unschedulable || len(node.Spec.Taints) != 1 {
+		if node.Labels["keep"] != "me" || node.Labels[v1.LabelHostname] != "n" || !node.Spec.Unschedulable || len(node.Spec.Taints) != 1 {
 			t.Errorf("labels %v, spec %+v: want ours mended and the rest kept", node.Labels, node.Spec)
 		}
 		if q := node.Status.Capacity["example.com/gpu"]; q.Value() != 3 {
@@ -246,7 +246,7 @@ func TestExistingNodeIsAdoptedAndForeignFieldsStay(t *testing.T) {
 		if c := find(node.Status.Conditions, foreign.Type); c == nil || *c != foreign {
 			t.Errorf("foreign condition: got %v, want %v", c, foreign)
 		}
-		if got := fmt.Sprint(node.Status.Addresses); got != "[{InternalIP 192.0.2.1} {InternalIP 2001:db8::1} {Hostname host-1}]" {
+		if got := fmt.Sprint(node.Status.Addresses); got != "[{InternalIP 192.0.2.1} {InternalIP 2001:db8::1} {Hostname n}]" {
 			t.Errorf("got addresses %s, want the old ones replaced", got)
 		}
 		if c := s.condition(v1.NodeMemoryPressure); c.Status != v1.ConditionTrue {

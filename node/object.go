@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"encoding/json"
 	"fmt"
 	"runtime"
@@ -90,13 +89,13 @@ func (o *Options) addresses(r Reading) []v1.NodeAddress {
 	for _, ip := range ips {
 		addresses = append(addresses, v1.NodeAddress{Type: v1.NodeInternalIP, Address: ip})
 	}
-	return append(addresses, v1.NodeAddress{Type: v1.NodeHostName, Address: cmp.Or(r.Hostname, o.Name)})
+	return append(addresses, v1.NodeAddress{Type: v1.NodeHostName, Address: o.Name})
 }
 
 // object is the Node to create.
 func (o *Options) object(r Reading, conditions []v1.NodeCondition) *v1.Node {
 	node := &v1.Node{
-		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.labels(r)},
+		ObjectMeta: metav1.ObjectMeta{Name: o.Name, Labels: o.labels()},
 		Spec:       v1.NodeSpec{Taints: slices.Clone(o.Taints)},
 		Status:     o.status(r),
 	}

@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -153,9 +152,9 @@ func mayLabel(key string) bool {
 func inDomain(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
 // labels are those that the Node should have because of us.
-func (o *Options) labels(r Reading) map[string]string {
+func (o *Options) labels() map[string]string {
 	labels := map[string]string{
-		v1.LabelHostname:   cmp.Or(r.Hostname, o.Name),
+		v1.LabelHostname:   o.Name, // as the kubelet with --hostname-override: two nodes on one machine differ
 		v1.LabelOSStable:   runtime.GOOS,
 		v1.LabelArchStable: runtime.GOARCH,
 	}

@@ -23,7 +23,9 @@
 // another pod: Remove of the old UID, then Update with the new one. Removing a file
 // removes its pods. A file that becomes bad while it is still there does not: the pods of
 // its last good reading run on until the file is good again or gone, so that a slip of
-// the editor stops nothing. [Manifests.Problems] names what is wrong, with file, line and field.
+// the editor stops nothing. The last good reading is kept in memory only: a file that is
+// bad when statusd starts defines no pods, as with the kubelet. [Manifests.Problems] names
+// what is wrong, with file, line and field.
 //
 // [Mirrors] keeps a shadow of each static pod in the API.
 //
