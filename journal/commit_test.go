@@ -262,8 +262,8 @@ func wantPods(t *testing.T, story string, d *Durable, pods ...types.UID) {
 	}
 }
 
-func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
-	path := onePod(t)
+// twoSteps is a later statusd: each of its two upgrades renames all pods.
+func twoSteps() environment {
 	renamed := func(img image) (image, error) {
 		next := image{root: img.root, records: map[recordKey][]byte{}}
 		for k, record := range img.records {
@@ -278,9 +278,13 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 		}
 		return next, nil
 	}
-	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3,
+	return environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3,
 		upgrades: map[int]func(image) (image, error){1: renamed, 2: renamed}}}
-	d, err := open(path, Options{NodeName: "node-1"}, env)
+}
+
+func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
+	path := onePod(t)
+	d, err := open(path, Options{NodeName: "node-1"}, twoSteps())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -289,7 +293,7 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 		t.Errorf("got %+v, want clean and upgraded from 1", r)
 	}
 	mustClose(t, d)
-	if d, err = open(path, Options{NodeName: "node-1"}, env); err != nil {
+	if d, err = open(path, Options{NodeName: "node-1"}, twoSteps()); err != nil {
 		t.Fatal(err)
 	}
 	wantPods(t, "after reopening", d, "upgraded-upgraded-kept")
@@ -297,6 +301,20 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 		t.Errorf("the journal is upgraded again: %+v", r)
 	}
 	mustClose(t, d)
+}
+
+func TestOldFormat_CopyOfADamagedJournalIsUpgraded(t *testing.T) {
+	path := onePod(t)
+	mustWrite(t, path, []byte("not a database"))
+	d, err := open(path, Options{NodeName: "node-1"}, twoSteps())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer mustClose(t, d)
+	wantPods(t, "after restoring and two upgrades", d, "upgraded-upgraded-kept")
+	if r := d.Recovery(); r.Outcome != Restored || r.UpgradedFrom != 1 || len(r.MovedAside) != 1 {
+		t.Errorf("got %+v, want restored, upgraded from 1, and the damaged file kept", r)
+	}
 }
 
 func TestOldFormat_FailedUpgradeChangesNothing(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -208,8 +209,7 @@ func (d *Durable) repair(decision decision) error {
 		_ = d.env.disk.remove(temporary) // building begins by removing it as well
 		return err
 	}
-	// An upgraded database is replaced in one step; a damaged one is worth keeping.
-	if decision.databaseAside && decision.recovery.UpgradedFrom == 0 {
+	if decision.databaseAside {
 		if err := aside(d.path); err != nil {
 			return err
 		}
@@ -239,7 +239,11 @@ func (d *Durable) report() {
 }
 
 // Recovery tells what Open found and did.
-func (d *Durable) Recovery() Recovery { return d.recovery }
+func (d *Durable) Recovery() Recovery {
+	r := d.recovery
+	r.Damage, r.MovedAside = slices.Clone(r.Damage), slices.Clone(r.MovedAside)
+	return r
+}
 
 // Stats returns the counts. It looks at the file to see its size.
 func (d *Durable) Stats() Stats {

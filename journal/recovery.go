@@ -90,7 +90,9 @@ type decision struct {
 	image    image
 	recovery Recovery
 	// rebuild says that the database has to be written anew from the image.
-	rebuild                  bool
+	rebuild bool
+	// What to keep under another name. A database of an old format that is whole is not
+	// kept: the new file takes its place in one step.
 	databaseAside, copyAside bool
 }
 
