@@ -1,0 +1,50 @@
+// Package worker keeps each pod of a node as it should be: one state machine a pod, from
+// its first start until nothing of it is left.
+//
+// # Use
+//
+//	workers, err := worker.New(worker.Options{Runtime: rt, Status: manager, Prober: prober})
+//	go workers.Run(ctx)
+//	workers.Update(pod)     // a source: new or changed
+//	workers.Remove(pod)     // a source: gone
+//	workers.SourcesReady()  // every source has spoken once
+//
+// Workers is also the status manager's Safety: see [Workers.CouldHaveRunningContainers].
+//
+// # The loop
+//
+//	Update, Remove ──┐
+//	probes ──────────┼─► mail ─► turn: look ─► report ─► plan ─► act ─┐
+//	runtime's Watch ─┘            ▲                                   │
+//	                              └── again when something is due ◄───┘
+//
+// A turn asks the runtime what there is, tells the status manager, works out what is due
+// and does it. What is due is a function of data (makePlan, halt, and the grace and
+// back-off beside them); the rest of the package asks and does.
+//
+// A pod goes through these stages, never back:
+//
+//	syncing ──► terminating ──► stopped ──► finished ──► forgotten
+//	admitted,   hooks, signals, all ends    TerminatePod  RemovePod, once
+//	started,    kills, within   are known                 its source has
+//	restarted   one grace                                 dropped it
+//
+// It leaves syncing when it is deleted, removed, past its deadline, rejected, or when its
+// containers have ended for good. A pod that the API or the journal calls Succeeded or
+// Failed is never started.
+//
+// # After a restart of this process
+//
+// Containers run on without it. What the runtime has is adopted: container IDs, restart
+// counts and exit codes come from there. Such a pod is not admitted a second time. Pods
+// of the runtime that no source names are ended once all sources have spoken, not before.
+// Back-off and unfinished hooks are forgotten, as with the kubelet.
+//
+// # Concurrency
+//
+// All exported methods may be called from any goroutine and none waits for a pod. Each
+// pod has one goroutine, which owns all that is known of it, and a short-lived one for
+// each hook, so that a slow pod delays no other. Run starts them all and has none left
+// when it returns. The status manager, the prober and the recorder are called from the
+// goroutines of pods, without a lock held; admission is asked for one pod at a time.
+package worker

@@ -1,0 +1,56 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	"github.com/statusd/statusd/podstatus"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// end is the turn of a pod that must not run any more: stop what runs, within the grace
+// that is left, and then say how it ended.
+func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) (next time.Time) {
+	p.ending = p.ending.shortened(pod, now)
+	p.abandonPostStart()
+	if len(allAlive(s.found.Containers)) == 0 {
+		p.finish(pod, s, now)
+		return now // it may be gone already
+	}
+	p.report(s, now, false)
+	if !p.probesStopped {
+		p.w.opts.Prober.StopLivenessAndStartup(p.uid)
+		p.probesStopped = true
+	}
+	p.stopAll(pod, s.found.Containers, p.ending.by)
+	return p.proceed(ctx, s, now)
+}
+
+// finish says how the pod ended, and that nothing of it will change any more. A pod that
+// has ended before and of which the runtime has nothing has been described already.
+func (p *worker) finish(pod *v1.Pod, s *sight, now time.Time) {
+	p.w.opts.Prober.RemovePod(p.uid)
+	p.enter(stopped)
+	if !p.orphan {
+		if s.known || !podstatus.IsTerminal(s.old.Phase) {
+			p.report(s, now, true)
+		}
+		if err := p.w.opts.Status.TerminatePod(pod); err != nil {
+			p.log.Error("cannot report the end of the pod", "err", err)
+		}
+	}
+	p.enter(finished)
+}
+
+// remove deletes what is left of a pod that is finished and gone.
+func (p *worker) remove(ctx context.Context, now time.Time) (next time.Time, over bool) {
+	if err := p.w.opts.Runtime.RemovePod(ctx, p.uid); err != nil {
+		if ctx.Err() == nil {
+			p.log.Error("cannot remove the pod from the runtime", "err", err)
+		}
+		return now.Add(startRetry), false
+	}
+	p.w.forget(p)
+	return time.Time{}, true
+}

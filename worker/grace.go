@@ -1,0 +1,55 @@
+package worker
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+const (
+	// minimumGrace is what a pod is given to end when it is deleted with no grace at all.
+	minimumGrace = time.Second
+	// minimumStop is what a container is given between the signal and the kill, even if
+	// its hook has used up the grace: few programs need to be killed, most need a moment.
+	minimumStop = 2 * time.Second
+)
+
+// podGrace is how long the containers of a pod that ends may take.
+func podGrace(pod *v1.Pod) time.Duration {
+	switch {
+	case pod.DeletionGracePeriodSeconds != nil:
+		return max(minimumGrace, seconds(*pod.DeletionGracePeriodSeconds))
+	case pod.Spec.TerminationGracePeriodSeconds != nil:
+		return max(minimumGrace, seconds(*pod.Spec.TerminationGracePeriodSeconds))
+	}
+	return v1.DefaultTerminationGracePeriodSeconds * time.Second
+}
+
+// probeGrace is how long a container may take to end that a probe has given up.
+func probeGrace(pod *v1.Pod, container *v1.Container, probe Probe) time.Duration {
+	spec := container.LivenessProbe
+	if probe == Startup {
+		spec = container.StartupProbe
+	}
+	if pod.DeletionGracePeriodSeconds == nil && spec != nil && spec.TerminationGracePeriodSeconds != nil {
+		return seconds(*spec.TerminationGracePeriodSeconds)
+	}
+	return podGrace(pod)
+}
+
+// ending is by when a pod that ends has to be over. A later wish can only shorten it.
+type ending struct {
+	grace time.Duration
+	by    time.Time
+}
+
+// shortened is the ending after a look at the pod.
+func (e ending) shortened(pod *v1.Pod, now time.Time) ending {
+	grace := podGrace(pod)
+	if !e.by.IsZero() && grace >= e.grace {
+		return e
+	}
+	return ending{grace: grace, by: earliest(e.by, now.Add(grace))}
+}
+
+func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -1,0 +1,166 @@
+package worker
+
+import (
+	"errors"
+	"log/slog"
+	"net/http"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// Options say what the workers work with. Runtime and Status are required.
+type Options struct {
+	Runtime runtime.Runtime
+	Status  Status
+
+	// Prober runs the probes. Without one a container is started and ready while it runs.
+	Prober Prober
+
+	// Recorder takes the events of pods, if set.
+	Recorder Recorder
+
+	// Admit decides whether a pod may run beside those that are active; nil means that
+	// it may. It is asked once in a pod's life, one pod at a time, after the runtime's own
+	// Check; it must be quick. [Fit] is the usual answer.
+	Admit func(pod *v1.Pod, active []*v1.Pod) *Rejection
+
+	// HostIPs returns the addresses of the node, the primary one first; nil means that
+	// statuses carry none. It is called for each status and must be quick.
+	HostIPs func() []string
+
+	// HTTP runs the httpGet hooks of containers. By default, certificates are not
+	// verified and redirects are followed to the same host only, as the kubelet does it.
+	HTTP *http.Client
+
+	// Resync is how often a pod is looked at though nothing seems to have happened.
+	// Default 1 min.
+	Resync time.Duration
+
+	// Logger defaults to one that discards everything.
+	Logger *slog.Logger
+}
+
+// Status is what a worker needs of the status manager.
+type Status interface {
+	Reporter
+	Keeper
+}
+
+// Reporter takes what workers see of their pods.
+type Reporter interface {
+	SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error)
+	GetPodStatus(uid types.UID) (v1.PodStatus, bool)
+	ObserveTermination(uid types.UID, containerID string, how v1.ContainerStateTerminated) error
+	TerminatePod(pod *v1.Pod) error
+}
+
+// Keeper remembers what was promised to pods, and forgets pods.
+type Keeper interface {
+	SetPodAllocation(pod *v1.Pod) error
+	GetPodResizeConditions(uid types.UID) []v1.PodCondition
+	RemoveOrphanedStatuses(known map[types.UID]bool)
+}
+
+// Prober runs the probes of pods. Its methods are called from the goroutine of the pod
+// and must not wait for a probe. What it finds comes back by [Workers.ContainerUnhealthy]
+// and [Workers.Sync].
+type Prober interface {
+	// AddPod starts the probes of the pod's containers that are not probed yet.
+	AddPod(pod *v1.Pod)
+	// UpdatePodStatus sets Ready and Started of each container of the status from what
+	// the probes found for its container ID. For a running container that was already
+	// reported under this ID they come with the values that were reported last.
+	UpdatePodStatus(pod *v1.Pod, status *v1.PodStatus)
+	// StopLivenessAndStartup ends the probes that could stop a container; the pod ends.
+	StopLivenessAndStartup(uid types.UID)
+	// RemovePod ends all probes of the pod: none of its containers runs.
+	RemovePod(uid types.UID)
+}
+
+// Probe is a kind of probe whose failure stops a container.
+type Probe string
+
+// The kinds of probes.
+const (
+	Liveness Probe = "liveness"
+	Startup  Probe = "startup"
+)
+
+// Recorder takes the events of pods. It must not block.
+type Recorder interface {
+	// Event is about a container of the pod, or about the whole pod if container is empty.
+	// The type is v1.EventTypeNormal or v1.EventTypeWarning.
+	Event(pod *v1.Pod, container, eventType, reason, message string)
+}
+
+// Validate reports everything that is wrong with the options.
+func (o *Options) Validate() error {
+	var problems []error
+	if o.Runtime == nil {
+		problems = append(problems, errors.New("option Runtime is not set: there is nothing to run pods with"))
+	}
+	if o.Status == nil {
+		problems = append(problems, errors.New("option Status is not set: there is nobody to report to; status.New makes a manager"))
+	}
+	if o.Resync < 0 {
+		problems = append(problems, errors.New("option Resync is negative"))
+	}
+	return errors.Join(problems...)
+}
+
+func (o *Options) setDefaults() {
+	if o.Prober == nil {
+		o.Prober = noProbes{}
+	}
+	if o.Recorder == nil {
+		o.Recorder = noEvents{}
+	}
+	if o.Admit == nil {
+		o.Admit = func(*v1.Pod, []*v1.Pod) *Rejection { return nil }
+	}
+	if o.HostIPs == nil {
+		o.HostIPs = func() []string { return nil }
+	}
+	if o.HTTP == nil {
+		o.HTTP = newHookClient()
+	}
+	if o.Resync == 0 {
+		o.Resync = time.Minute
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// noProbes is the prober of a node without probes.
+type noProbes struct{}
+
+func (noProbes) AddPod(*v1.Pod)                   {}
+func (noProbes) StopLivenessAndStartup(types.UID) {}
+func (noProbes) RemovePod(types.UID)              {}
+
+// UpdatePodStatus calls whatever runs started and ready, and an init container ready that
+// has done its work.
+func (noProbes) UpdatePodStatus(pod *v1.Pod, status *v1.PodStatus) {
+	for i := range status.ContainerStatuses {
+		c := &status.ContainerStatuses[i]
+		runs := c.State.Running != nil
+		c.Ready, c.Started = runs, &runs
+	}
+	for i := range status.InitContainerStatuses {
+		c := &status.InitContainerStatuses[i]
+		runs := c.State.Running != nil
+		c.Ready, c.Started = runs, &runs
+		if sidecarIndex(pod, c.Name) < 0 {
+			c.Ready = c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+		}
+	}
+}
+
+type noEvents struct{}
+
+func (noEvents) Event(*v1.Pod, string, string, string, string) {}

@@ -1,0 +1,186 @@
+package worker
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
+)
+
+// picture is all that decides what a pod needs next. It is data: the same picture gives
+// the same plan.
+type picture struct {
+	pod *v1.Pod
+	// containers are what the runtime remembers, as it lists them, without what is
+	// history since a restart of the whole pod.
+	containers []runtime.Container
+	// epochs are the first attempts, by name, since then.
+	epochs map[string]int
+	// status is what would be reported now, with what the probes say filled in.
+	status *v1.PodStatus
+	// unhealthy are the running containers, by ID, that a probe has given up.
+	unhealthy map[string]Probe
+	// reborn are the containers, by ID, that were stopped for being unhealthy and run
+	// again whatever their exit code is.
+	reborn map[string]bool
+	// backOffs and retries are the memory of restarts and of starts that failed, by name.
+	backOffs map[string]backOff
+	retries  map[string]time.Time
+	now      time.Time
+}
+
+// plan is what to do for a pod that should run.
+type plan struct {
+	starts []start
+	stops  []condemn
+	// waits are the containers that wait for the end of their back-off.
+	waits map[string]v1.ContainerStateWaiting
+	// end says that the work of the pod is done: only sidecars are left, if anything.
+	end bool
+	// wake is when the plan changes though nothing happens; zero is never.
+	wake time.Time
+}
+
+// start is a container to start now.
+type start struct {
+	container *v1.Container
+	attempt   int
+	backOff   backOff // the memory once it is started
+}
+
+// condemn is a running container to stop because a probe has given it up.
+type condemn struct {
+	container *v1.Container
+	id        string
+	probe     Probe
+}
+
+// makePlan decides what to do for a pod that should run: init containers one after the
+// other, sidecars among them kept running, then all regular containers at once.
+func makePlan(pic *picture) plan {
+	p := plan{waits: map[string]v1.ContainerStateWaiting{}}
+	if !p.initialize(pic) {
+		return p
+	}
+	left := false
+	for i := range pic.pod.Spec.Containers {
+		if p.keep(pic, &pic.pod.Spec.Containers[i]) {
+			left = true
+		}
+	}
+	if !left {
+		// A sidecar must not keep a pod going whose work is done.
+		return plan{end: true}
+	}
+	return p
+}
+
+// initialize plans the init containers and reports whether regular ones may run. Once a
+// regular container was started, only sidecars are looked after.
+func (p *plan) initialize(pic *picture) bool {
+	initialized := anyRegular(pic.pod, pic.containers)
+	for i := range pic.pod.Spec.InitContainers {
+		c := &pic.pod.Spec.InitContainers[i]
+		if podstatus.IsSidecar(c) {
+			p.keep(pic, c)
+			if !initialized && !isStarted(statusNamed(pic.status.InitContainerStatuses, c.Name)) {
+				return false
+			}
+			continue
+		}
+		if !initialized && !p.complete(pic, c) {
+			return false
+		}
+	}
+	return true
+}
+
+// complete plans one run of an init container until it succeeds, and reports whether it has.
+func (p *plan) complete(pic *picture, c *v1.Container) bool {
+	if alive(attemptsOf(pic.containers, c.Name).newest()) {
+		return false
+	}
+	exit := lastExit(statusNamed(pic.status.InitContainerStatuses, c.Name))
+	if exit != nil && exit.ExitCode == 0 && exit.Reason != reasonRestartingAll {
+		return true
+	}
+	p.restart(pic, c, exit)
+	return false
+}
+
+// keep plans a container that should run, and reports whether it runs or will.
+func (p *plan) keep(pic *picture, c *v1.Container) bool {
+	newest := attemptsOf(pic.containers, c.Name).newest()
+	if alive(newest) {
+		if probe, bad := pic.unhealthy[newest.ID]; bad {
+			p.stops = append(p.stops, condemn{container: c, id: newest.ID, probe: probe})
+		}
+		return true
+	}
+	return p.restart(pic, c, lastExit(pic.statusOf(c.Name)))
+}
+
+// restart plans the next start of a container that does not run, now or when its back-off
+// is over, and reports whether there is one.
+func (p *plan) restart(pic *picture, c *v1.Container, exit *v1.ContainerStateTerminated) bool {
+	if exit != nil && !runsAgain(pic, c, exit) {
+		return false
+	}
+	s := start{container: c, attempt: pic.nextAttempt(c.Name), backOff: pic.backOffs[c.Name]}
+	due := pic.retries[c.Name]
+	if exit != nil && exit.Reason != reasonRestartingAll {
+		ended := exit.FinishedAt.Time
+		if back := s.backOff.due(ended); back.After(pic.now) {
+			due = back
+			p.waits[c.Name] = crashLooping(pic.pod, c.Name, s.backOff.delay)
+		}
+		s.backOff = s.backOff.next(ended, pic.now)
+	}
+	if due.After(pic.now) {
+		p.wake = earliest(p.wake, due)
+		return true
+	}
+	p.starts = append(p.starts, s)
+	return true
+}
+
+// runsAgain reports whether the container is started once more after this exit.
+func runsAgain(pic *picture, c *v1.Container, exit *v1.ContainerStateTerminated) bool {
+	return exit.Reason == reasonRestartingAll || pic.reborn[exit.ContainerID] ||
+		podstatus.ShouldRestart(pic.pod, c, exit.ExitCode)
+}
+
+// survivesProbe reports whether a container that is stopped for a probe runs again. It
+// does not choose its exit code, so that only the policy Never keeps it down.
+func survivesProbe(pod *v1.Pod, c *v1.Container) bool {
+	if c.RestartPolicy != nil {
+		return *c.RestartPolicy != v1.ContainerRestartPolicyNever
+	}
+	return pod.Spec.RestartPolicy != v1.RestartPolicyNever
+}
+
+// nextAttempt counts on from what the runtime remembers, or, if it has lost the
+// container, from what was reported.
+func (pic *picture) nextAttempt(name string) int {
+	if newest := attemptsOf(pic.containers, name).newest(); newest != nil {
+		return newest.Attempt + 1
+	}
+	status := pic.statusOf(name)
+	if status == nil {
+		return pic.epochs[name]
+	}
+	count := int(status.RestartCount)
+	if status.State.Terminated != nil {
+		count++
+	}
+	return max(count, pic.epochs[name])
+}
+
+func (pic *picture) statusOf(name string) *v1.ContainerStatus {
+	if s := statusNamed(pic.status.InitContainerStatuses, name); s != nil {
+		return s
+	}
+	return statusNamed(pic.status.ContainerStatuses, name)
+}

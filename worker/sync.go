@@ -1,0 +1,211 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/status"
+)
+
+// sync is the turn of a pod that should run: say what it is like, then do what the plan says.
+func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
+	if !p.admitted {
+		if mail.blocked {
+			return time.Time{} // the end of the other pod wakes us
+		}
+		if r := p.w.admit(p, s.pod); r != nil {
+			p.reject(s.pod, r)
+			return now
+		}
+		p.admitted = true
+	}
+	p.allocate(s.pod)
+	reported := p.report(s, now, false)
+	if podstatus.IsTerminal(reported.Phase) {
+		return now // to end what is left of it
+	}
+	p.w.opts.Prober.AddPod(s.pod)
+	if isRestartingAll(&reported) {
+		return p.restartAll(ctx, s, now)
+	}
+	next = p.carryOut(ctx, s, makePlan(p.picture(mail, s, &reported, now)), now)
+	start := reported.StartTime
+	if start.IsZero() {
+		start = &metav1.Time{Time: now}
+	}
+	return earliest(next, deadline(s.pod, start))
+}
+
+// reject ends a pod that may not run before anything of it was started.
+func (p *worker) reject(pod *v1.Pod, r *Rejection) {
+	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
+	p.log.Info("pod rejected", "reason", r.Reason, "message", r.Message)
+	_, err := p.w.opts.Status.SetPodStatus(pod, v1.PodStatus{
+		QOSClass: qosClass(pod),
+		Phase:    v1.PodFailed,
+		Reason:   r.Reason,
+		Message:  "Pod was rejected: " + r.Message,
+	})
+	if err != nil {
+		p.log.Error("status not taken as it is", "err", err)
+	}
+}
+
+// allocate records the resources that the pod was promised. The spec of an admitted pod
+// changes by a resize only, which is granted: requests are a promise, not a limit that
+// the runtime would have to change.
+func (p *worker) allocate(pod *v1.Pod) {
+	wanted := podstatus.AllocationOf(pod)
+	if p.allocated != nil && equality.Semantic.DeepEqual(*p.allocated, wanted) {
+		return
+	}
+	err := p.w.opts.Status.SetPodAllocation(pod)
+	if err != nil && !errors.Is(err, status.ErrNoJournal) {
+		p.log.Error("cannot record the resources of the pod", "err", err)
+		return // again in the next turn
+	}
+	p.allocated = &wanted
+}
+
+func (p *worker) picture(mail *letter, s *sight, reported *v1.PodStatus, now time.Time) *picture {
+	return &picture{
+		pod:        s.pod,
+		containers: p.present(s.found.Containers),
+		epochs:     p.epochs,
+		status:     reported,
+		unhealthy:  mail.unhealthy,
+		reborn:     p.reborn,
+		backOffs:   p.backOffs,
+		retries:    p.retries,
+		now:        now,
+	}
+}
+
+// carryOut does what the plan says. While a postStart hook runs nothing more is started.
+func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Time) (next time.Time) {
+	if todo.end {
+		p.stopAll(s.pod, s.found.Containers, now.Add(podGrace(s.pod)))
+		return p.proceed(ctx, s, now)
+	}
+	for _, c := range todo.stops {
+		if survivesProbe(s.pod, c.container) {
+			p.reborn[c.id] = true
+		}
+		p.stop(s.pod, c.container.Name, c.id, now.Add(probeGrace(s.pod, c.container, c.probe)), false, condemned(s.pod, &c))
+	}
+	next = earliest(todo.wake, p.proceed(ctx, s, now))
+	if p.explain(s.pod, todo.waits) {
+		next = now
+	}
+	if len(todo.starts) == 0 || p.posting != "" {
+		return next
+	}
+	if !s.known && !p.startPod(ctx, s.pod) {
+		return now.Add(startRetry)
+	}
+	for _, start := range todo.starts {
+		p.start(ctx, s, start, now)
+		if p.posting != "" {
+			break
+		}
+	}
+	return now
+}
+
+// condemned is the message of the event that a probe stops a container.
+func condemned(pod *v1.Pod, c *condemn) string {
+	kind := "Container"
+	if !isRegular(pod, c.container.Name) {
+		kind = "Init container"
+	}
+	message := fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
+	if survivesProbe(pod, c.container) {
+		message += ", will be restarted"
+	}
+	return message
+}
+
+// explain notes why containers wait, and reports whether that is news.
+func (p *worker) explain(pod *v1.Pod, waits map[string]v1.ContainerStateWaiting) (news bool) {
+	for name, why := range waits {
+		if p.waiting[name] == why {
+			continue
+		}
+		p.waiting[name] = why
+		news = true
+		p.event(pod, name, v1.EventTypeWarning, eventBackOff,
+			fmt.Sprintf("Back-off restarting failed container %s in pod %s", name, fullName(pod)))
+	}
+	return news
+}
+
+func (p *worker) startPod(ctx context.Context, pod *v1.Pod) bool {
+	err := p.w.opts.Runtime.StartPod(ctx, pod)
+	if err != nil && ctx.Err() == nil {
+		p.log.Error("cannot make a place for the pod", "err", err)
+		p.event(pod, "", v1.EventTypeWarning, eventFailedSandbox, "Failed to create pod sandbox: "+err.Error())
+	}
+	return err == nil
+}
+
+// start starts one container, and its postStart hook.
+func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time) {
+	name := todo.container.Name
+	id, err := p.w.opts.Runtime.StartContainer(ctx, s.pod, todo.container, todo.attempt)
+	if err != nil {
+		if ctx.Err() == nil {
+			p.failedStart(s.pod, todo, id, err, now)
+		}
+		return
+	}
+	delete(p.waiting, name)
+	delete(p.retries, name)
+	p.backOffs[name] = todo.backOff
+	p.event(s.pod, name, v1.EventTypeNormal, eventStarted, "Container started")
+	if l := todo.container.Lifecycle; l != nil && l.PostStart != nil {
+		p.posting = id
+		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: todo.container, handler: l.PostStart})
+	}
+}
+
+// failedStart notes why a container did not start. One that the runtime lists backs off
+// like any that has ended; one that left nothing behind is tried again after a pause.
+func (p *worker) failedStart(pod *v1.Pod, todo start, id string, err error, now time.Time) {
+	name, reason := todo.container.Name, runtime.WaitingRunError
+	if failed, ok := errors.AsType[*runtime.StartError](err); ok {
+		reason = failed.Reason
+	}
+	p.log.Error("cannot start a container", "container", name, "attempt", todo.attempt, "err", err)
+	p.event(pod, name, v1.EventTypeWarning, eventFailed, "Error: "+err.Error())
+	p.waiting[name] = v1.ContainerStateWaiting{Reason: reason, Message: err.Error()}
+	if id == "" {
+		p.retries[name] = now.Add(startRetry)
+		return
+	}
+	p.backOffs[name] = todo.backOff
+}
+
+// restartAll stops every container at once. When none is left, all that the runtime has
+// of them is history, and the pod begins anew with its first init container.
+func (p *worker) restartAll(ctx context.Context, s *sight, now time.Time) (next time.Time) {
+	left := p.present(s.found.Containers)
+	if len(allAlive(left)) > 0 {
+		for _, c := range allAlive(left) {
+			p.stop(s.pod, c.Name, c.ID, now, false, "Stopping container "+c.Name+" because all containers restart")
+		}
+		return p.proceed(ctx, s, now)
+	}
+	for _, c := range left {
+		p.epochs[c.Name] = max(p.epochs[c.Name], c.Attempt+1)
+	}
+	clear(p.waiting)
+	return now
+}

@@ -1,0 +1,159 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
+)
+
+// memory is what a worker remembers between its turns. A new process begins with an
+// empty one; what matters for longer is in the runtime and in the status manager.
+type memory struct {
+	stage     stage
+	admitted  bool
+	allocated *podstatus.Allocation // what was last recorded
+
+	backOffs map[string]backOff                  // by container name
+	retries  map[string]time.Time                // by container name
+	waiting  map[string]v1.ContainerStateWaiting // by container name
+	epochs   map[string]int                      // by container name
+	reborn   map[string]bool                     // by container ID
+	observed map[string]bool                     // container IDs whose end was recorded
+	stops    map[string]stopping                 // by container ID
+	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
+	posting  string                              // the container ID whose postStart hook runs
+
+	ending        ending
+	probesStopped bool
+}
+
+func newMemory() memory {
+	return memory{
+		backOffs: map[string]backOff{},
+		retries:  map[string]time.Time{},
+		waiting:  map[string]v1.ContainerStateWaiting{},
+		epochs:   map[string]int{},
+		reborn:   map[string]bool{},
+		observed: map[string]bool{},
+		stops:    map[string]stopping{},
+		cancels:  map[hookKey]context.CancelFunc{},
+	}
+}
+
+// turn looks at the pod, says what it sees, and does what is due. It returns when to
+// look again though nothing happens, zero if there is no such time, and whether the
+// worker has nothing left to do.
+func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
+	mail, now := p.readMail(), time.Now()
+	p.settle(mail.pod, mail.ended, now)
+	if p.stage == finished {
+		if mail.gone {
+			return p.remove(ctx, now)
+		}
+		return time.Time{}, false
+	}
+	s, err := p.look(ctx, mail.pod)
+	if err != nil {
+		if ctx.Err() == nil {
+			p.log.Error("cannot look at the pod in the runtime", "err", err)
+		}
+		return now.Add(lookRetry), false
+	}
+	p.tidy(s.found.Containers)
+	p.observeEnds(s.found.Containers)
+	if p.stage == syncing && !mustEnd(&mail, s) {
+		return p.sync(ctx, &mail, s, now), false
+	}
+	if p.stage == syncing {
+		p.enter(terminating)
+	}
+	return p.end(ctx, mail.pod, s, now), false
+}
+
+// mustEnd reports whether the pod must not run any more: its source or the API says so,
+// or it has ended before. A finished pod is never started again.
+func mustEnd(mail *letter, s *sight) bool {
+	return mail.gone || mail.pod.DeletionTimestamp != nil ||
+		podstatus.IsTerminal(s.old.Phase) || podstatus.IsTerminal(mail.pod.Status.Phase)
+}
+
+// look asks the runtime and the status manager for all that a status is made from.
+func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
+	found, err := p.w.opts.Runtime.Pod(ctx, p.uid)
+	known := err == nil
+	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
+		return nil, err
+	}
+	old, reported := p.w.opts.Status.GetPodStatus(p.uid)
+	if !reported {
+		old = pod.Status
+	}
+	return &sight{
+		pod: pod, known: known, found: found, old: &old,
+		waiting: p.waiting, reborn: p.reborn,
+	}, nil
+}
+
+// observeEnds makes sure that ends that were seen here are not lost with this process.
+func (p *worker) observeEnds(containers []runtime.Container) {
+	for i := range containers {
+		c := &containers[i]
+		if alive(c) || p.observed[c.ID] || p.orphan {
+			continue
+		}
+		if err := p.w.opts.Status.ObserveTermination(p.uid, c.ID, *terminated(c)); err != nil {
+			p.log.Error("cannot record the end of a container", "container", c.Name, "err", err)
+			continue // again in the next turn
+		}
+		p.observed[c.ID] = true
+	}
+}
+
+// report says what was seen and returns it. Over says that nothing of the pod will be
+// started again.
+func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
+	shown := *s
+	shown.found.Containers = p.shown(s.found.Containers)
+	shown.restartingAll = isRestartingAll(s.old)
+	status := shown.draft(p.w.opts.HostIPs(), over)
+	if end := deadline(s.pod, s.old.StartTime); p.stage == syncing && !podstatus.IsTerminal(status.Phase) && !end.IsZero() && !now.Before(end) {
+		pastDeadline(&status)
+		p.event(s.pod, "", v1.EventTypeNormal, reasonDeadlineExceeded, messageDeadlineExceeded)
+	}
+	p.w.opts.Prober.UpdatePodStatus(s.pod, &status)
+	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid))
+	if p.orphan {
+		return status
+	}
+	if _, err := p.w.opts.Status.SetPodStatus(s.pod, status); err != nil {
+		p.log.Error("status not taken as it is", "err", err)
+	}
+	return status
+}
+
+// present are the containers since the last restart of the whole pod.
+func (p *worker) present(containers []runtime.Container) []runtime.Container {
+	return slices.DeleteFunc(slices.Clone(containers), func(c runtime.Container) bool {
+		return c.Attempt < p.epochs[c.Name]
+	})
+}
+
+// shown are the containers as the API shows them: one whose postStart hook still runs is
+// not yet there.
+func (p *worker) shown(containers []runtime.Container) []runtime.Container {
+	return slices.DeleteFunc(p.present(containers), func(c runtime.Container) bool {
+		return c.ID == p.posting && alive(&c)
+	})
+}
+
+func (p *worker) event(pod *v1.Pod, container, eventType, reason, message string) {
+	if !p.orphan {
+		p.w.opts.Recorder.Event(pod, container, eventType, reason, message)
+	}
+}

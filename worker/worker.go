@@ -1,0 +1,215 @@
+package worker
+
+import (
+	"context"
+	"log/slog"
+	"maps"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// stage is where a pod is in its life here. It only moves forward.
+type stage int
+
+const (
+	syncing     stage = iota // it should run
+	terminating              // what runs of it is being stopped
+	stopped                  // nothing of it runs any more
+	finished                 // its last status was reported
+)
+
+// worker is the state machine of one pod. One goroutine, live, owns it; others leave
+// mail and wake it.
+type worker struct {
+	w      *Workers
+	uid    types.UID
+	name   types.NamespacedName
+	order  int  // by which the pods were added
+	static bool // it waits for an older pod of the same name
+	orphan bool // no source knows it, and so nobody wants its status
+
+	mail mail          // guarded by Workers.mu
+	wake chan struct{} // capacity 1: a mark that waits is enough for all mail
+
+	memory                // what the goroutine remembers between its turns
+	hooks  sync.WaitGroup // the hooks that run
+	log    *slog.Logger
+}
+
+// mail is what others tell a worker, and what it tells others.
+type mail struct {
+	pod       *v1.Pod
+	gone      bool             // it does not belong here any more
+	again     *v1.Pod          // it came back after it was gone
+	unhealthy map[string]Probe // by container ID
+	ended     []hookEnd
+	admitted  bool
+	stage     stage
+}
+
+// hookKey names a hook of a container: postStart, or else preStop.
+type hookKey struct {
+	id   string
+	post bool
+}
+
+// hookEnd is the result of a hook.
+type hookEnd struct {
+	hookKey
+	container string
+	err       error
+}
+
+func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
+	return &worker{
+		w:      w,
+		uid:    pod.UID,
+		name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
+		order:  order,
+		static: podstatus.IsStatic(pod),
+		mail:   mail{pod: pod, unhealthy: map[string]Probe{}},
+		wake:   make(chan struct{}, 1),
+		memory: newMemory(),
+		log:    w.opts.Logger.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID),
+	}
+}
+
+// poke has the worker take a turn.
+func (p *worker) poke() { signal(p.wake) }
+
+// live gives the pod a turn whenever something has happened or is due, until it is over
+// or ctx ends. Hooks that run end with it; containers do not.
+func (p *worker) live(ctx context.Context) {
+	defer p.hooks.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-p.wake:
+		case <-timer.C:
+		}
+		next, over := p.turn(ctx)
+		if over {
+			return
+		}
+		timer.Reset(p.pause(next))
+	}
+}
+
+// pause is how long to wait when nothing happens. A finished pod needs no resync.
+func (p *worker) pause(next time.Time) time.Duration {
+	switch {
+	case !next.IsZero():
+		return max(0, min(time.Until(next), p.w.opts.Resync))
+	case p.stage == finished:
+		return 1<<63 - 1
+	}
+	return p.w.opts.Resync
+}
+
+// letter is a copy of the mail, for one turn.
+type letter struct {
+	pod       *v1.Pod
+	gone      bool
+	unhealthy map[string]Probe
+	ended     []hookEnd
+	blocked   bool
+}
+
+func (p *worker) readMail() letter {
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	l := letter{
+		pod:       p.mail.pod,
+		gone:      p.mail.gone,
+		unhealthy: maps.Clone(p.mail.unhealthy),
+		ended:     p.mail.ended,
+		blocked:   w.blocked(p),
+	}
+	p.mail.ended = nil
+	return l
+}
+
+// blocked reports whether a static pod has to wait for another one of the same name that
+// was there before it. It needs mu.
+func (w *Workers) blocked(p *worker) bool {
+	if !p.static || p.mail.admitted {
+		return false
+	}
+	for uid, pod := range w.inherited {
+		if _, known := w.pods[uid]; !known && uid != p.uid && pod.Namespace == p.name.Namespace && pod.Name == p.name.Name {
+			return true
+		}
+	}
+	for _, other := range w.pods {
+		if other != p && other.name == p.name && other.mail.stage < stopped && (other.order < p.order || other.orphan) {
+			return true
+		}
+	}
+	return false
+}
+
+// enter moves on to a later stage and lets those know who wait for it.
+func (p *worker) enter(s stage) {
+	p.stage = s
+	w := p.w
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.mail.stage = s
+	if s != stopped {
+		return
+	}
+	for _, other := range w.pods {
+		if other.name == p.name {
+			other.poke()
+		}
+	}
+}
+
+// admit decides once whether the pod may run. One that an earlier process has started
+// was admitted then.
+func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
+	w.admitting.Lock()
+	defer w.admitting.Unlock()
+	active, inherited := w.active(p)
+	if !inherited {
+		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
+			return r
+		}
+		if r := w.opts.Admit(pod, active); r != nil {
+			return r
+		}
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p.mail.admitted = true
+	return nil
+}
+
+// active are the other pods that take room on the node, and whether the pod itself does.
+func (w *Workers) active(p *worker) (others []*v1.Pod, inherited bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for uid, pod := range w.inherited {
+		if other, known := w.pods[uid]; (!known || !other.mail.admitted && other.mail.stage < stopped) && uid != p.uid {
+			others = append(others, pod)
+		}
+	}
+	for _, other := range w.pods {
+		if other != p && other.mail.admitted && other.mail.stage < stopped {
+			others = append(others, other.mail.pod)
+		}
+	}
+	_, inherited = w.inherited[p.uid]
+	return others, inherited
+}

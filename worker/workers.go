@@ -1,0 +1,256 @@
+package worker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+const (
+	// startRetry is the pause after a start that left nothing behind.
+	startRetry = 10 * time.Second
+	// lookRetry is the pause after a question to the runtime that failed.
+	lookRetry = time.Second
+	// housekeepingPeriod is how often orphans are looked for though nothing has happened.
+	housekeepingPeriod = 30 * time.Second
+)
+
+// ErrRunning is returned by a second call of Run.
+var ErrRunning = errors.New("worker: Run may be called only once")
+
+// Workers keeps the pods of a node as they should be. See the package comment for how it
+// is used. All methods may be called from any goroutine.
+type Workers struct {
+	opts Options
+
+	// changing keeps the set of pods as it is while statuses of unknown pods are removed:
+	// a pod that is added meanwhile must not lose its first one. It is taken before mu.
+	changing sync.Mutex
+
+	// admitting lets one pod at a time be admitted, so that no two take the same room.
+	// It is taken before mu.
+	admitting sync.Mutex
+
+	mu   sync.Mutex // guards all below, and the mail of each worker
+	pods map[types.UID]*worker
+	// inherited are the pods that an earlier process left in the runtime, until their
+	// workers are done with them.
+	inherited map[types.UID]*v1.Pod
+	fresh     []*worker // those that have no goroutine yet
+	added     int
+	listed    bool // inherited is known
+	ready     bool // all sources have spoken
+	running   bool
+
+	wake chan struct{} // capacity 1: a signal that waits is enough for all in fresh
+	tidy chan struct{} // capacity 1: likewise for housekeeping
+}
+
+// New returns workers for no pods. It starts nothing: see [Workers.Run].
+func New(options Options) (*Workers, error) {
+	if err := options.Validate(); err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	options.setDefaults()
+	return &Workers{
+		opts: options,
+		pods: map[types.UID]*worker{},
+		wake: make(chan struct{}, 1),
+		tidy: make(chan struct{}, 1),
+	}, nil
+}
+
+// Run keeps the pods until the context ends, and returns once everything that it started
+// has stopped. Containers run on: the next process adopts them.
+func (w *Workers) Run(ctx context.Context) error {
+	w.mu.Lock()
+	second := w.running
+	w.running = true
+	w.mu.Unlock()
+	if second {
+		return ErrRunning
+	}
+	var group sync.WaitGroup
+	defer group.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+
+	changes := w.opts.Runtime.Watch(ctx) // before the list, so that nothing is missed
+	if err := w.inherit(ctx); err != nil {
+		return nil
+	}
+	group.Go(func() { w.keepHouse(ctx) })
+	for {
+		for _, p := range w.takeFresh() {
+			group.Go(func() { p.live(ctx) })
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-w.wake:
+		case uid, open := <-changes:
+			if !open {
+				return nil // only the end of ctx closes it
+			}
+			w.Sync(uid)
+		}
+	}
+}
+
+// inherit asks the runtime what an earlier process has left, until it answers.
+func (w *Workers) inherit(ctx context.Context) error {
+	for {
+		found, err := w.opts.Runtime.Pods(ctx)
+		if err == nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.inherited = make(map[types.UID]*v1.Pod, len(found))
+			for _, pod := range found {
+				w.inherited[pod.Manifest.UID] = pod.Manifest
+			}
+			w.listed = true
+			return nil
+		}
+		w.opts.Logger.Error("cannot list the pods of the runtime; no pod is started before", "err", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookRetry):
+		}
+	}
+}
+
+func (w *Workers) takeFresh() []*worker {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	fresh := w.fresh
+	w.fresh = nil
+	return fresh
+}
+
+// Update says how a pod of this node should be: it is new, or its spec, its deletion or
+// its API status has changed. The pod must not be changed by the caller afterwards.
+// Mirror pods are ignored.
+//
+// A static pod whose manifest was edited is another pod: Remove the old UID, then Update
+// with the new one, which is not started before all of the old one has ended.
+func (w *Workers) Update(pod *v1.Pod) {
+	if podstatus.IsMirror(pod) {
+		return
+	}
+	w.changing.Lock()
+	defer w.changing.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, known := w.pods[pod.UID]
+	switch {
+	case !known:
+		w.add(pod)
+	case p.mail.gone:
+		p.mail.again = pod // once the worker has ended the pod's first life
+	default:
+		p.mail.pod = pod
+		p.poke()
+	}
+}
+
+// Remove says that a pod does not belong on this node any more. It is given the last
+// known object of the pod, whose grace period counts. What still runs is ended, and then
+// all that is left of the pod is removed.
+func (w *Workers) Remove(pod *v1.Pod) {
+	if podstatus.IsMirror(pod) {
+		return
+	}
+	w.changing.Lock()
+	defer w.changing.Unlock()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, known := w.pods[pod.UID]
+	if !known {
+		return
+	}
+	p.mail.again = nil
+	if !p.mail.gone {
+		p.mail.gone = true
+		p.mail.pod = pod
+		p.poke()
+	}
+}
+
+// SourcesReady says that every source of pods has spoken once: from now on a pod that
+// nobody has named does not belong here, and what runs of it is ended.
+func (w *Workers) SourcesReady() {
+	w.mu.Lock()
+	w.ready = true
+	w.mu.Unlock()
+	signal(w.tidy)
+}
+
+// Sync has a pod looked at, because something that it depends on has changed.
+func (w *Workers) Sync(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, known := w.pods[uid]; known {
+		p.poke()
+	}
+}
+
+// ContainerUnhealthy says that a probe has given a container up: it is stopped, and
+// started again if its restart policy wants it. A container that has been replaced
+// meanwhile is not harmed.
+func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe Probe) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, known := w.pods[uid]; known {
+		p.mail.unhealthy[containerID] = probe
+		p.poke()
+	}
+}
+
+// CouldHaveRunningContainers implements the status manager's Safety: it is false only
+// once all containers of the pod are known to have ended, or if the pod is not known
+// here at all, which counts as an answer only after the sources and the runtime were heard.
+func (w *Workers) CouldHaveRunningContainers(pod *v1.Pod) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, known := w.pods[pod.UID]; known {
+		return p.mail.stage < stopped
+	}
+	_, left := w.inherited[pod.UID]
+	return left || !w.listed || !w.ready
+}
+
+// add makes a worker for a pod. It needs mu.
+func (w *Workers) add(pod *v1.Pod) *worker {
+	w.added++
+	p := newWorker(w, pod, w.added)
+	w.pods[pod.UID] = p
+	w.fresh = append(w.fresh, p)
+	signal(w.wake)
+	return p
+}
+
+// known are the pods that have a worker. It needs mu.
+func (w *Workers) known() map[types.UID]bool {
+	known := make(map[types.UID]bool, len(w.pods))
+	for uid := range maps.Keys(w.pods) {
+		known[uid] = true
+	}
+	return known
+}
+
+// signal leaves a mark in a channel of capacity 1.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
+	}
+}
