@@ -38,8 +38,9 @@ fuzz: ## Fuzz each target for FUZZTIME (60s)
 		echo "== $$target"; $(GO) test ./podstatus -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); done
 
 .PHONY: bench
-bench: ## Benchmarks: both sides in one run, printed as ratios
-	$(GO) test ./podstatus -run '^$$' -bench . -benchmem
+bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 15 minutes; writes build/bench.json and docs/benchmarks.md
+	$(GO) test ./podstatus ./status -run '^$$' -bench . -benchmem
+	cd rival && $(GO) run ./bench $(BENCHFLAGS)
 
 .PHONY: cover
 cover: ## Statement coverage of the rules, as text and build/cover.html

@@ -1,0 +1,108 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// kubeletLimit is what the kubelet allows itself by default.
+var kubeletLimit = limit{qps: 50, burst: 100}
+
+// burstScenarios have many pods turn Running at once.
+func burstScenarios() []scenario {
+	all := []side{statusd, upstream, ceiling}
+	return []scenario{
+		burstScenario(all, circumstances{pods: 500}, yield{"burst", "updates/s"}, yield{"requests_per_change", "requests"}),
+		burstScenario(all, circumstances{pods: 2000}, yield{"burst_2000", "updates/s"}),
+		burstScenario(managers, circumstances{pods: 500, limit: kubeletLimit}, yield{"burst_qps50", "updates/s"}),
+		burstScenario(all, circumstances{pods: 200, roundTrip: 50 * time.Millisecond}, yield{"rtt50", "updates/s"}),
+	}
+}
+
+func burstScenario(sides []side, c circumstances, yields ...yield) scenario {
+	return scenario{yields: yields, sides: sides, measure: func(ctx context.Context, lab *lab, s side) (_ []float64, err error) {
+		st, err := lab.newStage(ctx, s, lab.scaled(c))
+		if err != nil {
+			return nil, err
+		}
+		defer func() { err = closing(ctx, st, err) }()
+		took, err := st.burst(ctx)
+		if err != nil {
+			return nil, err
+		}
+		pods := float64(len(st.pods))
+		return []float64{pods / took.Seconds(), float64(st.counter.requests.Load()) / pods}, nil
+	}}
+}
+
+// scaled makes a run shorter if results do not matter.
+func (l *lab) scaled(c circumstances) circumstances {
+	if l.quick {
+		c.pods /= 5
+	}
+	return c
+}
+
+func closing(ctx context.Context, st *stage, err error) error {
+	if closeErr := st.close(ctx); err == nil {
+		return closeErr
+	}
+	return err
+}
+
+// burst has all pods turn Running and Ready at once and returns how long it takes until
+// the last one was seen.
+func (st *stage) burst(ctx context.Context) (time.Duration, error) {
+	begin, sightings, err := st.beginBurst(ctx)
+	if err != nil {
+		return 0, err
+	}
+	end, err := last(ctx, sightings)
+	return end.Sub(begin), err
+}
+
+// beginBurst reports all pods as Running. For the ceiling it patches them itself, which it
+// has finished when it returns.
+func (st *stage) beginBurst(ctx context.Context) (time.Time, []*sighting, error) {
+	statuses := make([]v1.PodStatus, len(st.pods))
+	patches := make([][]byte, len(st.pods))
+	sightings := make([]*sighting, len(st.pods))
+	for i, pod := range st.pods {
+		statuses[i] = running(pod, true, 0)
+		patches[i] = patchToRunning(pod)
+		sightings[i] = st.witness.expect(pod.UID, seenRunning)
+	}
+	begin := time.Now()
+	if st.manager == nil {
+		err := parallel(ctx, len(st.pods), func(i int) error { return st.patch(ctx, st.pods[i], patches[i]) })
+		return begin, sightings, err
+	}
+	for i, pod := range st.pods {
+		st.manager.setPodStatus(pod, statuses[i])
+	}
+	return begin, sightings, nil
+}
+
+// patchToRunning is the patch that statusd's manager would send.
+func patchToRunning(pod *v1.Pod) []byte {
+	status := running(pod, true, 0)
+	next := podstatus.Next(pod, &pod.Status, &status, time.Now())
+	patch, err := podstatus.Patch(pod.UID, &pod.Status, &next)
+	if err != nil || patch == nil {
+		panic(fmt.Sprintf("patch of a pod that turns Running: %s, %v", patch, err))
+	}
+	return patch
+}
+
+// patch is the ceiling: the request and nothing else.
+func (st *stage) patch(ctx context.Context, pod *v1.Pod, patch []byte) error {
+	_, err := st.client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status")
+	return err
+}

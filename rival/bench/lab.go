@@ -1,0 +1,139 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/internal/controlplane"
+	"github.com/statusd/statusd/rival/bench/slowlink"
+)
+
+// lab is where the scenarios take place: a directory on disk and, from the first scenario
+// that needs one, an API server with a node.
+type lab struct {
+	quick bool
+	// workDir is on the same file system as the repository, since in some systems that
+	// for temporary files has no disk under it.
+	workDir string
+	log     io.Writer
+
+	server *controlplane.Process
+	admin  *kubernetes.Clientset
+}
+
+// limit is a limit of requests; zero is none.
+type limit struct {
+	qps   float64
+	burst int
+}
+
+func newLab(buildDir string, quick bool, log io.Writer) (*lab, error) {
+	if err := os.MkdirAll(buildDir, 0o755); err != nil {
+		return nil, err
+	}
+	workDir, err := os.MkdirTemp(buildDir, "bench-work-")
+	if err != nil {
+		return nil, err
+	}
+	return &lab{quick: quick, workDir: workDir, log: log}, nil
+}
+
+func (l *lab) close() error {
+	var err error
+	if l.server != nil {
+		err = l.server.Kill() // nobody reads its data again
+	}
+	return errors.Join(err, os.RemoveAll(l.workDir))
+}
+
+// open starts the server unless it runs.
+func (l *lab) open(ctx context.Context) error {
+	if l.server != nil {
+		return nil
+	}
+	fmt.Fprintln(l.log, "  starting the API server")
+	server, err := controlplane.Start(ctx, controlplane.Options{DataDir: filepath.Join(l.workDir, "controlplane"), Log: l.log})
+	if err != nil {
+		return err
+	}
+	l.server = server
+	if l.admin, err = kubernetes.NewForConfig(protobuf(server.AdminConfig())); err != nil {
+		return err
+	}
+	_, err = l.admin.CoreV1().Nodes().Create(ctx, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: nodeName}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	return l.warmUp(ctx)
+}
+
+// warmUp makes requests whose speed nobody looks at: those to a server that has just
+// started are slow, and would count against whoever comes first.
+func (l *lab) warmUp(ctx context.Context) (err error) {
+	fmt.Fprintln(l.log, "  warming it up")
+	st, err := l.newStage(ctx, ceiling, l.scaled(circumstances{pods: 1000}))
+	if err != nil {
+		return err
+	}
+	defer func() { err = closing(ctx, st, err) }()
+	_, err = st.burst(ctx)
+	return err
+}
+
+// protobuf sets the content type that the kubelet uses.
+func protobuf(config *rest.Config) *rest.Config {
+	config.ContentType = "application/vnd.kubernetes.protobuf"
+	config.AcceptContentTypes = "application/vnd.kubernetes.protobuf,application/json"
+	return config
+}
+
+// nodeConfig is for a client of the node, with a round trip as long as asked for. It
+// returns what ends the long way to the server.
+func (l *lab) nodeConfig(roundTrip time.Duration) (*rest.Config, func(), error) {
+	config, err := l.server.NodeConfig(nodeName)
+	if err != nil {
+		return nil, nil, err
+	}
+	protobuf(config)
+	if roundTrip == 0 {
+		return config, func() {}, nil
+	}
+	server, err := url.Parse(config.Host)
+	if err != nil {
+		return nil, nil, err
+	}
+	link, err := slowlink.Listen(server.Host, roundTrip/2)
+	if err != nil {
+		return nil, nil, err
+	}
+	server.Host = link.Address()
+	config.Host = server.String()
+	return config, link.Close, nil
+}
+
+// counter counts the requests of a client.
+type counter struct{ requests atomic.Int64 }
+
+func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
+	return roundTripper(func(r *http.Request) (*http.Response, error) {
+		c.requests.Add(1)
+		return next.RoundTrip(r)
+	})
+}
+
+type roundTripper func(*http.Request) (*http.Response, error)
+
+func (f roundTripper) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }

@@ -1,0 +1,1 @@
+// See syncBatch in theirs.go.
