@@ -28,7 +28,8 @@ type cache struct {
 	// retired is the highest version that was ever removed. A pod starts above it, so
 	// that versions also grow across removal and re-adding, for one number in all.
 	retired uint64
-	// progress is closed, and made anew, when a pod leaves unsent.
+	// progress is closed, and made anew, when the API server has taken something, or is
+	// not owed it any more.
 	progress chan struct{}
 }
 
@@ -156,6 +157,10 @@ func (c *cache) clearUnsent(uid types.UID) {
 		return
 	}
 	delete(c.unsent, uid)
+	c.progressed()
+}
+
+func (c *cache) progressed() {
 	close(c.progress)
 	c.progress = make(chan struct{})
 }

@@ -114,6 +114,7 @@ func (c *cache) accept(uid, target types.UID, version uint64, answer *base) (sin
 	e.unsentSince = e.unbuiltSince
 	if e.pending() {
 		c.unsent[uid] = e
+		c.progressed()
 	} else {
 		c.clearUnsent(uid)
 	}

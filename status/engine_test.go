@@ -411,6 +411,24 @@ func TestRequestTimeout(t *testing.T) {
 	})
 }
 
+func TestFlushDoesNotWaitForWhatIsReportedLater(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.api.latency = time.Second
+		w.set(pod, running(pod, false))
+		begin := time.Now()
+		time.AfterFunc(time.Second/2, func() { w.set(pod, running(pod, true)) })
+		if err := w.manager.Flush(t.Context()); err != nil {
+			t.Error(err)
+		}
+		if got := time.Since(begin); got != time.Second {
+			t.Errorf("Flush took %v, want the second that the first request takes: the second report came after the call", got)
+		}
+	})
+}
+
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

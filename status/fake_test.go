@@ -166,8 +166,8 @@ func (f *fakeAPI) PatchStatus(ctx context.Context, namespace, name string, patch
 	must(err)
 	patched := &v1.Pod{}
 	must(json.Unmarshal(after, patched))
-	if f.mutate != nil {
-		f.mutate(patched)
+	if mutate := f.mutation(); mutate != nil {
+		mutate(patched)
 	}
 	patched = f.put(patched)
 	end(nil)
@@ -257,6 +257,19 @@ func (f *fakeAPI) forgetLog() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.requests = nil
+}
+
+// setMutate has a function change patched pods from now on; nil ends that.
+func (f *fakeAPI) setMutate(mutate func(*v1.Pod)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.mutate = mutate
+}
+
+func (f *fakeAPI) mutation() func(*v1.Pod) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.mutate
 }
 
 func (f *fakeAPI) setScript(script func(context.Context, sent) error) {

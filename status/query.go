@@ -87,22 +87,35 @@ func (m *Manager) Flush(ctx context.Context) error {
 		wanted[uid] = e.version
 	}
 	m.cache.mu.Unlock()
-	for {
-		left, progress := m.cache.undelivered(wanted)
-		if len(left) == 0 {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return &FlushError{Left: left, err: ctx.Err()}
-		case <-progress:
+	// One pod after the other, so that each delivery costs one look and not one at all pods.
+	for uid, version := range wanted {
+		for {
+			delivered, progress := m.cache.delivered(uid, version)
+			if delivered {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return m.cache.undelivered(wanted, ctx.Err())
+			case <-progress:
+			}
 		}
 	}
+	return nil
 }
 
-// undelivered returns those of the wanted versions that have not been taken, and a channel
-// that is closed when there may be fewer.
-func (c *cache) undelivered(wanted map[types.UID]uint64) ([]Pending, <-chan struct{}) {
+// delivered tells whether the API server has taken a version, or is not owed it any more,
+// and returns a channel that is closed when that may have changed.
+func (c *cache) delivered(uid types.UID, version uint64) (bool, <-chan struct{}) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.unsent[uid]
+	return !ok || e.accepted >= version, c.progress
+}
+
+// undelivered is the error that names those of the wanted versions that have not been
+// taken, nil if all have been.
+func (c *cache) undelivered(wanted map[types.UID]uint64, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var left []Pending
@@ -111,8 +124,11 @@ func (c *cache) undelivered(wanted map[types.UID]uint64) ([]Pending, <-chan stru
 			left = append(left, e.describe(uid))
 		}
 	}
+	if len(left) == 0 {
+		return nil
+	}
 	slices.SortFunc(left, func(a, b Pending) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
-	return left, c.progress
+	return &FlushError{Left: left, err: err}
 }
 
 // FlushError says what could not be delivered in time.

@@ -91,14 +91,14 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		w.api.mutate = func(p *v1.Pod) { // a webhook that insists
+		w.api.setMutate(func(p *v1.Pod) { // a webhook that insists
 			now := metav1.Now()
 			p.Status.Message = "mine"
 			p.ManagedFields = []metav1.ManagedFieldsEntry{
 				{Manager: FieldManager, Time: &now, Subresource: "status"},
 				{Manager: "insisting-webhook", Time: &now, Subresource: "status"},
 			}
-		}
+		})
 		w.set(pod, running(pod, true))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -120,7 +120,7 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			t.Error("a new change waits for the end of the fight")
 		}
 		// The webhook gives in: the fight ends.
-		w.api.mutate = nil
+		w.api.setMutate(nil)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := w.api.pod(pod).Status.Message; got != "" {
