@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
@@ -113,6 +114,15 @@ func TestNodeOnARealServer(t *testing.T) {
 	}
 	if lease.OwnerReferences[0].UID != node.UID {
 		t.Errorf("lease is owned by %v, want node %s", lease.OwnerReferences, node.UID)
+	}
+
+	// What was meant for the deleted object does not reach the one that took its name.
+	late, err := statusPatch(old, n.o.status(n.reading))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := n.patch(t.Context(), "patch status", late, "status"); !apierrors.IsInvalid(err) && !apierrors.IsConflict(err) {
+		t.Errorf("a status for the old node: got %v, want that its UID is refused", err)
 	}
 
 	if err := n.Shutdown(t.Context()); err != nil {

@@ -116,14 +116,17 @@ func TestAPISpeaksOnceInFullThenInDifferences(t *testing.T) {
 		f.stream().Delete(apiPod("c", "3", "103"))
 		expect("a pod is deleted", "api remove: default/c(rv103)")
 
-		// The watch is too old, and meanwhile b was deleted, made anew, and d was bound.
+		// The watch is too old, and meanwhile a stayed as it was, b was deleted and made
+		// anew, c2 changed, and d was bound.
+		f.stream().Add(apiPod("c2", "7", "104"))
+		expect("one more pod", "api update: default/c2(rv104)")
 		f.change(func() {
-			f.pods = []v1.Pod{*apiPod("a", "1", "1"), *apiPod("b", "5", "150"), *apiPod("d", "4", "151")}
+			f.pods = []v1.Pod{*apiPod("a", "1", "1"), *apiPod("b", "5", "150"), *apiPod("c2", "7", "149"), *apiPod("d", "4", "151")}
 		})
 		gone := apierrors.NewResourceExpired("too old resource version")
 		f.stream().Error(&gone.ErrStatus)
 		time.Sleep(time.Minute)
-		expect("after 410 and a new list", "api remove: default/b(rv2); api update: default/b(rv150) default/d(rv151)")
+		expect("after 410 and a new list", "api remove: default/b(rv2); api update: default/b(rv150) default/c2(rv149) default/d(rv151)")
 
 		f.stream().Stop() // the server closes the watch, as it does every few minutes
 		time.Sleep(time.Minute)
