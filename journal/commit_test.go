@@ -155,6 +155,25 @@ func TestFailedCommit_MemoryIsAsBeforeAndTheNextOneSucceeds(t *testing.T) {
 	mustClose(t, d)
 }
 
+// Two writes that add to the same pod: the second must not carry the failed first along.
+func TestFailedCommit_LeavesNothingForTheNextOneToBuildOn(t *testing.T) {
+	d := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"), Options{})
+	defer mustClose(t, d)
+	s := script(d)
+	s.before = func() error { return errDisk }
+	if err := d.SetContainerResourceAllocation("pod", "failed", v1.ResourceRequirements{}); !errors.Is(err, ErrWrite) {
+		t.Errorf("got %v, want ErrWrite", err)
+	}
+	s.before = nil
+	if err := d.SetContainerResourceAllocation("pod", "next", v1.ResourceRequirements{}); err != nil {
+		t.Fatal(err)
+	}
+	got, _ := d.GetPodAllocation("pod")
+	if _, ok := got.Containers["next"]; !ok || len(got.Containers) != 1 {
+		t.Errorf("got %v, want the container of the second write alone", got.Containers)
+	}
+}
+
 // The sync of the meta page fails after it was written: the commit is on the disk, or it
 // is not. Memory says that it is not, and the disk must come to say the same.
 func TestFailedCommitThatHappened_IsTakenBackByTheNextOne(t *testing.T) {

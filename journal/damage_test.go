@@ -268,33 +268,6 @@ func TestMissingDatabase_CopyTakesOver(t *testing.T) {
 	}
 }
 
-// bbolt's own check must agree that what readBolt accepts is sound, and what our reader
-// finds must be what bbolt finds.
-func TestReaderAgreesWithBolt(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	d := mustOpen(t, path, Options{})
-	for n := range 500 { // enough for branch pages and for free ones
-		uid := types.UID(fmt.Sprintf("uid-%03d", n))
-		if err := d.SetPodAllocation(uid, podstatus.Allocation{Containers: map[string]v1.ResourceRequirements{"app": {}}}); err != nil {
-			t.Fatal(err)
-		}
-		if n%3 == 0 {
-			if err := d.RemovePod(uid); err != nil {
-				t.Fatal(err)
-			}
-		}
-	}
-	mustClose(t, d)
-	ours, err := readBolt(mustRead(t, path))
-	if err != nil {
-		t.Fatal(err)
-	}
-	theirs := boltRecords(t, path)
-	if !maps.EqualFunc(ours.records, theirs, bytes.Equal) {
-		t.Errorf("our reader finds %d records and bbolt %d, or they differ", len(ours.records), len(theirs))
-	}
-}
-
 func mustOpen(t testing.TB, path string, options Options) *Durable {
 	t.Helper()
 	options.NodeName = "node-1"
