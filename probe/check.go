@@ -1,0 +1,119 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// maxBodyBytes bounds what is read and repeated of a server's answer, as exec output is.
+const maxBodyBytes = runtime.MaxExecOutputBytes
+
+// question is a probe that is to be carried out once. The context that comes with it ends
+// after the timeout.
+type question struct {
+	handler     *v1.ProbeHandler
+	container   *v1.Container
+	containerID string
+	podIP       string
+	timeout     time.Duration
+}
+
+// answer is what came of it.
+type answer struct {
+	result  result
+	message string
+	// warning says that the message of a success is worth an event.
+	warning bool
+}
+
+func succeeded(message string) answer { return answer{result: success, message: message} }
+
+func failed(format string, args ...any) answer {
+	return answer{result: failure, message: fmt.Sprintf(format, args...)}
+}
+
+// undone is a probe that could not be carried out, which is not the container's fault.
+func undone(err error) answer { return answer{message: err.Error()} }
+
+// checker carries probes out.
+type checker struct {
+	exec      func(ctx context.Context, containerID string, command []string) (runtime.ExecResult, error)
+	transport http.RoundTripper
+	userAgent string
+}
+
+func newChecker(exec func(context.Context, string, []string) (runtime.ExecResult, error), version string) *checker {
+	userAgent := "statusd-probe"
+	if version != "" {
+		userAgent += "/" + version
+	}
+	return &checker{exec: exec, transport: newTransport(), userAgent: userAgent}
+}
+
+func (c *checker) check(ctx context.Context, q question) answer {
+	switch h := q.handler; {
+	case h.Exec != nil:
+		return c.checkExec(ctx, q, h.Exec)
+	case h.HTTPGet != nil:
+		return c.checkHTTP(ctx, q, h.HTTPGet)
+	case h.TCPSocket != nil:
+		return checkTCP(ctx, q, h.TCPSocket)
+	case h.GRPC != nil:
+		return c.checkGRPC(ctx, q, h.GRPC)
+	}
+	return undone(fmt.Errorf("the probe of container %s has no handler: set exec, httpGet, tcpSocket or grpc", q.container.Name))
+}
+
+// dial opens a connection that will not linger: a closed one is done with after a second,
+// else the ports of a busy node could run out (kubernetes #89898).
+func dial(ctx context.Context, network, address string) (net.Conn, error) {
+	var dialer net.Dialer
+	conn, err := dialer.DialContext(ctx, network, address)
+	if err != nil {
+		return nil, err
+	}
+	if tcp, ok := conn.(*net.TCPConn); ok {
+		// Without the option the connection works all the same.
+		_ = tcp.SetLinger(1)
+	}
+	return conn, nil
+}
+
+// address is where a port of the container is reached: at the host if the probe names one,
+// else at the pod's address.
+func (q question) address(host string, port intstr.IntOrString) (string, error) {
+	number, err := portNumber(port, q.container)
+	if err != nil {
+		return "", err
+	}
+	if host == "" {
+		host = q.podIP
+	}
+	return net.JoinHostPort(host, strconv.Itoa(number)), nil
+}
+
+// portNumber looks a named port up among the container's. A name that is none of them may
+// still be a number in quotes.
+func portNumber(port intstr.IntOrString, container *v1.Container) (int, error) {
+	number := port.IntValue() // 0 for a name
+	if port.Type == intstr.String {
+		for _, p := range container.Ports {
+			if p.Name == port.StrVal {
+				number = int(p.ContainerPort)
+			}
+		}
+	}
+	if number < 1 || number > 65535 {
+		return 0, fmt.Errorf("port %q is neither a port number nor the name of a port of container %s", port.String(), container.Name)
+	}
+	return number, nil
+}

@@ -1,0 +1,127 @@
+package probe
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"math/rand/v2"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// Options say what a [Prober] works with. Exec, Status and Unhealthy are required.
+type Options struct {
+	// Exec runs a command inside a container, as [runtime.Runtime] does.
+	Exec func(ctx context.Context, containerID string, command []string) (runtime.ExecResult, error)
+
+	// Status is the status manager.
+	Status Status
+
+	// Unhealthy is told of each run of a container that failed its liveness or startup
+	// probe: once, since a run is not probed on after that. It must not block.
+	Unhealthy func(Failure)
+
+	// Sync, if set, has the worker of a pod look at it again, after what was found for one
+	// of its containers was told to Status. It must not block.
+	Sync func(uid types.UID)
+
+	// Recorder takes an event for each probe that failed, if set.
+	Recorder Recorder
+
+	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
+	Version string
+
+	// Spread says how long the first probe of a container waits that ran before the agent
+	// did, so that a restart of the agent does not send all probes at once. By default it
+	// is a random part of the period.
+	Spread func(period time.Duration) time.Duration
+
+	// Logger defaults to one that discards everything.
+	Logger *slog.Logger
+}
+
+// Status is what a prober needs of the status manager. Errors are logged and change
+// nothing, since the next status of the pod says the same.
+type Status interface {
+	GetPodStatus(uid types.UID) (v1.PodStatus, bool)
+	SetContainerStartup(uid types.UID, containerID string, started bool) error
+	SetContainerReadiness(uid types.UID, containerID string, ready bool) error
+}
+
+// Recorder takes the events of pods. It must not block.
+type Recorder interface {
+	Event(pod *v1.Pod, container, eventType, reason, message string)
+}
+
+// Failure is the end of a container's run by one of its probes.
+type Failure struct {
+	Pod         types.UID
+	Container   string
+	ContainerID string
+	// Kind is [Liveness] or [Startup].
+	Kind Kind
+	// Message is what the last probe said.
+	Message string
+	// Grace is how long the container may take to stop, in seconds, if the probe says so;
+	// nil leaves it to the pod.
+	Grace *int64
+}
+
+// Kind is what a probe is asked for.
+type Kind string
+
+// The kinds of probes.
+const (
+	Startup   Kind = "startup"
+	Readiness Kind = "readiness"
+	Liveness  Kind = "liveness"
+)
+
+// title is the kind as the events of the kubelet spell it.
+func (k Kind) title() string {
+	switch k {
+	case Startup:
+		return "Startup"
+	case Readiness:
+		return "Readiness"
+	}
+	return "Liveness"
+}
+
+// Validate reports everything that is wrong with the options.
+func (o *Options) Validate() error {
+	var problems []error
+	if o.Exec == nil {
+		problems = append(problems, errors.New("Exec is not set: exec probes need the Exec of a runtime"))
+	}
+	if o.Status == nil {
+		problems = append(problems, errors.New("Status is not set: there is nobody to tell what is ready; status.New makes a manager"))
+	}
+	if o.Unhealthy == nil {
+		problems = append(problems, errors.New("Unhealthy is not set: nobody would stop a container that failed its liveness probe"))
+	}
+	return errors.Join(problems...)
+}
+
+func (o *Options) setDefaults() {
+	if o.Sync == nil {
+		o.Sync = func(types.UID) {}
+	}
+	if o.Recorder == nil {
+		o.Recorder = noEvents{}
+	}
+	if o.Spread == nil {
+		o.Spread = func(period time.Duration) time.Duration { return rand.N(period) }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+type noEvents struct{}
+
+func (noEvents) Event(*v1.Pod, string, string, string, string) {}

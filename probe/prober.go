@@ -1,0 +1,138 @@
+package probe
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Prober probes the containers of the pods that it was given.
+type Prober struct {
+	opts  Options
+	check func(context.Context, question) answer
+	// born tells containers that this process has seen start from those it has found.
+	born time.Time
+	// wake has room for one: a Run that is about to look needs no second reminder.
+	wake chan struct{}
+
+	mu   sync.Mutex // guards what follows, and all that can be reached from it
+	pods map[types.UID]*pod
+	due  []*task // begun, and not yet taken up by Run
+}
+
+// New checks the options and makes a prober. It starts nothing.
+func New(options Options) (*Prober, error) {
+	if err := options.Validate(); err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
+	options.setDefaults()
+	return &Prober{
+		opts:  options,
+		check: newChecker(options.Exec, options.Version).check,
+		born:  time.Now(),
+		wake:  make(chan struct{}, 1),
+		pods:  make(map[types.UID]*pod),
+	}, nil
+}
+
+// Run probes until ctx ends, and returns when no probe is under way any more. It may be
+// called once.
+func (p *Prober) Run(ctx context.Context) error {
+	var tasks sync.WaitGroup
+	defer tasks.Wait()
+	for {
+		p.launch(ctx, &tasks)
+		select {
+		case <-p.wake:
+		case <-ctx.Done():
+			return nil
+		}
+	}
+}
+
+func (p *Prober) launch(ctx context.Context, tasks *sync.WaitGroup) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for _, t := range p.due {
+		if t.ended {
+			continue
+		}
+		ctx, cancel := context.WithCancel(ctx)
+		t.cancel = cancel
+		tasks.Go(func() {
+			defer cancel()
+			p.perform(ctx, t)
+		})
+	}
+	p.due = nil
+}
+
+// AddPod has the containers of the pod probed from now on, those that run already and
+// those that [Prober.UpdatePodStatus] will show. It may be called again for the same pod.
+func (p *Prober) AddPod(manifest *v1.Pod) {
+	reported, isReported := p.opts.Status.GetPodStatus(manifest.UID)
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known, isKnown := p.pods[manifest.UID]
+	if !isKnown {
+		known = &pod{runs: make(map[string]*run)}
+		p.pods[manifest.UID] = known
+	}
+	known.manifest = manifest
+	if manifest.DeletionTimestamp != nil {
+		known.stopDangerous()
+	}
+	if !isKnown && isReported {
+		p.observe(known, &reported)
+	}
+}
+
+// UpdatePodStatus sets Started and Ready of each container of a status that is about to be
+// reported (Q9 to Q12), and learns from it which containers run. For a container that was
+// reported under the same ID before, Started and Ready must come with the values that were
+// reported; for any other they must be unset.
+func (p *Prober) UpdatePodStatus(manifest *v1.Pod, status *v1.PodStatus) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[manifest.UID]
+	if known != nil {
+		p.observe(known, status)
+	}
+	fill(manifest, status, func(spec *v1.Container, c *v1.ContainerStatus) results {
+		if known != nil {
+			if r := known.runs[c.Name]; r != nil {
+				return r.results
+			}
+		}
+		return firstResults(spec, c)
+	})
+}
+
+// StopLivenessAndStartup ends the probes of a pod that could stop its containers, since
+// they are being stopped. Readiness is probed until they are (Q14). A container that had
+// not started by then does not any more.
+func (p *Prober) StopLivenessAndStartup(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if known := p.pods[uid]; known != nil {
+		known.stopDangerous()
+	}
+}
+
+// RemovePod ends all probes of the pod and forgets what they found.
+func (p *Prober) RemovePod(uid types.UID) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	known := p.pods[uid]
+	if known == nil {
+		return
+	}
+	for _, r := range known.runs {
+		r.end()
+	}
+	delete(p.pods, uid)
+}

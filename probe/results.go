@@ -1,0 +1,89 @@
+package probe
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// results are what is known of one run of a container. They are all that Started and
+// Ready depend on, so that a container cannot be ready without having started.
+type results struct {
+	// asksStartup and asksReadiness say for which of them there is a probe.
+	asksStartup, asksReadiness bool
+	startup, readiness         result
+}
+
+// firstResults are those of a run that is seen for the first time. What was reported for
+// the same container ID stays true until a probe says otherwise; the status must carry
+// values of this ID only. Without any the run has not started and is not ready (Q1, Q2).
+func firstResults(spec *v1.Container, reported *v1.ContainerStatus) results {
+	r := results{asksStartup: spec.StartupProbe != nil, asksReadiness: spec.ReadinessProbe != nil}
+	if reported.Started != nil && *reported.Started {
+		r.startup = success
+		if reported.Ready {
+			r.readiness = success
+		}
+	}
+	return r
+}
+
+// with is the results after a probe of a kind has been decided.
+func (r results) with(kind Kind, decided result) results {
+	switch kind {
+	case Startup:
+		r.startup = decided
+	case Readiness:
+		r.readiness = decided
+	}
+	return r
+}
+
+// started is Q9 for a running container.
+func (r results) started() bool { return !r.asksStartup || r.startup == success }
+
+// ready is Q10 for a running container, and Q11: not before it has started.
+func (r results) ready() bool {
+	return r.started() && (!r.asksReadiness || r.readiness == success)
+}
+
+// fill sets Started and Ready of every container of the status. The function tells what is
+// known of a running container that is not an ordinary init container.
+func fill(pod *v1.Pod, status *v1.PodStatus, known func(*v1.Container, *v1.ContainerStatus) results) {
+	for i := range status.ContainerStatuses {
+		if spec := named(pod.Spec.Containers, status.ContainerStatuses[i].Name); spec != nil {
+			fillProbed(spec, &status.ContainerStatuses[i], known)
+		}
+	}
+	for i := range status.InitContainerStatuses {
+		c := &status.InitContainerStatuses[i]
+		spec := named(pod.Spec.InitContainers, c.Name)
+		switch {
+		case spec == nil: // a status that does not fit the spec is not ours to mend
+		case podstatus.IsSidecar(spec):
+			fillProbed(spec, c, known)
+		default: // Q12
+			running := c.State.Running != nil
+			c.Started = &running
+			c.Ready = c.State.Terminated != nil && c.State.Terminated.ExitCode == 0
+		}
+	}
+}
+
+func fillProbed(spec *v1.Container, c *v1.ContainerStatus, known func(*v1.Container, *v1.ContainerStatus) results) {
+	var started, ready bool
+	if c.State.Running != nil {
+		r := known(spec, c)
+		started, ready = r.started(), r.ready()
+	}
+	c.Started, c.Ready = &started, ready
+}
+
+func named(containers []v1.Container, name string) *v1.Container {
+	for i := range containers {
+		if containers[i].Name == name {
+			return &containers[i]
+		}
+	}
+	return nil
+}

@@ -1,0 +1,162 @@
+package probe
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Reasons of events, as the kubelet has them.
+const (
+	reasonUnhealthy = "Unhealthy"
+	reasonWarning   = "ProbeWarning"
+)
+
+// perform carries a probe out, period by period, until the run ends or nothing more is to
+// be learned from it. A probe that takes longer than its period is followed at once by the next.
+func (p *Prober) perform(ctx context.Context, t *task) {
+	first := time.Until(t.run.startedAt.Add(t.initialDelay))
+	if !sleep(ctx, max(first, t.spread)) {
+		return
+	}
+	ticker := time.NewTicker(t.period)
+	defer ticker.Stop()
+	var so streak
+	for {
+		found := p.ask(ctx, t)
+		if ctx.Err() != nil {
+			return
+		}
+		p.record(t, found)
+		var decided result
+		so, decided = so.next(found.result, t.schedule)
+		if decided != unknown && !p.settle(t, decided, found.message) {
+			return
+		}
+		select {
+		case <-ticker.C:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+// sleep reports whether it was not interrupted.
+func sleep(ctx context.Context, d time.Duration) bool {
+	if d <= 0 {
+		return ctx.Err() == nil
+	}
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+// ask puts the probe's question to the container once.
+func (p *Prober) ask(ctx context.Context, t *task) answer {
+	p.mu.Lock()
+	ip := t.pod.ip
+	p.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, t.timeout)
+	defer cancel()
+	return p.check(ctx, question{
+		handler:     &t.spec.ProbeHandler,
+		container:   t.run.container,
+		containerID: t.run.containerID,
+		podIP:       ip,
+		timeout:     t.timeout,
+	})
+}
+
+// record makes an event of a probe that did not simply succeed.
+func (p *Prober) record(t *task, found answer) {
+	var reason, message string
+	switch {
+	case found.result == unknown:
+		reason, message = reasonUnhealthy, " probe errored and resulted in unknown state: "
+	case found.result == failure:
+		reason, message = reasonUnhealthy, " probe failed: "
+	case found.warning:
+		reason, message = reasonWarning, " probe warning: "
+	default:
+		return
+	}
+	manifest := p.manifestOf(t)
+	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, t.kind.title()+message+found.message)
+	p.opts.Logger.Debug("probe did not succeed", "pod", manifest.Namespace+"/"+manifest.Name, "uid", manifest.UID,
+		"container", t.run.container.Name, "probe", t.kind, "result", found.result, "message", found.message)
+}
+
+func (p *Prober) manifestOf(t *task) *v1.Pod {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return t.pod.manifest
+}
+
+// settle takes what a series of probes has shown as the result of the run, and tells whom
+// it concerns. It reports whether to probe on: a run is not probed again for startup once
+// that is decided, nor for anything that will stop it (Q8).
+func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) {
+	p.mu.Lock()
+	if t.ended {
+		p.mu.Unlock()
+		return false
+	}
+	before := t.run.results
+	after := before.with(t.kind, decided)
+	t.run.results = after
+	uid := t.pod.manifest.UID
+	p.mu.Unlock()
+
+	p.tell(uid, t.run.containerID, before, after)
+	if decided == failure && t.kind != Readiness {
+		p.opts.Unhealthy(Failure{
+			Pod: uid, Container: t.run.container.Name, ContainerID: t.run.containerID,
+			Kind: t.kind, Message: message, Grace: t.spec.TerminationGracePeriodSeconds,
+		})
+		return false
+	}
+	if t.kind == Startup {
+		p.started(t)
+		return false
+	}
+	return true
+}
+
+// started begins the probes that wait for the start of a container. They do only after the
+// start was told, so that nobody hears of a ready container that has not started.
+func (p *Prober) started(t *task) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !t.ended {
+		p.begin(t.pod, t.run, func(time.Duration) time.Duration { return 0 })
+	}
+}
+
+// tell passes on what has changed for a run. Of the two, started comes first, and a
+// container that has started never becomes one that has not.
+func (p *Prober) tell(uid types.UID, containerID string, before, after results) {
+	changed := false
+	set := func(was, is bool, to func(types.UID, string, bool) error) {
+		if was == is {
+			return
+		}
+		changed = true
+		if err := to(uid, containerID, is); err != nil {
+			// The worker has not reported this container yet, or no longer does: its next
+			// status, which is asked for below, has the value too.
+			p.opts.Logger.Debug("probe result not stored", "uid", uid, "container", containerID, "err", err)
+		}
+	}
+	set(before.started(), after.started(), p.opts.Status.SetContainerStartup)
+	set(before.ready(), after.ready(), p.opts.Status.SetContainerReadiness)
+	if changed {
+		p.opts.Sync(uid)
+	}
+}
