@@ -17,8 +17,7 @@ import (
 // maxBodyBytes bounds what is read and repeated of a server's answer, as exec output is.
 const maxBodyBytes = runtime.MaxExecOutputBytes
 
-// question is a probe that is to be carried out once. The context that comes with it ends
-// after the timeout.
+// question is a probe that is to be carried out once, and within the timeout.
 type question struct {
 	handler     *v1.ProbeHandler
 	container   *v1.Container
@@ -60,11 +59,15 @@ func newChecker(exec func(context.Context, string, []string) (runtime.ExecResult
 }
 
 func (c *checker) check(ctx context.Context, q question) answer {
-	switch h := q.handler; {
+	h := q.handler
+	if h.HTTPGet != nil {
+		return c.checkHTTP(ctx, q, h.HTTPGet) // its client knows the timeout, and says so
+	}
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	switch {
 	case h.Exec != nil:
 		return c.checkExec(ctx, q, h.Exec)
-	case h.HTTPGet != nil:
-		return c.checkHTTP(ctx, q, h.HTTPGet)
 	case h.TCPSocket != nil:
 		return checkTCP(ctx, q, h.TCPSocket)
 	case h.GRPC != nil:

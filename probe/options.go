@@ -96,13 +96,13 @@ func (k Kind) title() string {
 func (o *Options) Validate() error {
 	var problems []error
 	if o.Exec == nil {
-		problems = append(problems, errors.New("Exec is not set: exec probes need the Exec of a runtime"))
+		problems = append(problems, errors.New("no Exec: exec probes need the Exec of a runtime"))
 	}
 	if o.Status == nil {
-		problems = append(problems, errors.New("Status is not set: there is nobody to tell what is ready; status.New makes a manager"))
+		problems = append(problems, errors.New("no Status: there is nobody to tell what is ready; status.New makes a manager"))
 	}
 	if o.Unhealthy == nil {
-		problems = append(problems, errors.New("Unhealthy is not set: nobody would stop a container that failed its liveness probe"))
+		problems = append(problems, errors.New("no Unhealthy: nobody would stop a container that failed its liveness probe"))
 	}
 	return errors.Join(problems...)
 }

@@ -170,8 +170,8 @@ func TestRunWaitsForProbesUnderWay(t *testing.T) {
 		if took := time.Since(stopped); took != 29*time.Second {
 			t.Errorf("Run returned after %v, want it to wait the 29 s that the probe still took", took)
 		}
-		if got, want := w.diary(), []string{"web: probed web-1 liveness: failure"}; !slices.Equal(got, want) {
-			t.Errorf("got %q, want a probe of which nobody was told: %q", got, want)
+		if told := w.diary(); len(told) > 0 {
+			t.Errorf("told after the end of Run's context: %q", told)
 		}
 	})
 }

@@ -63,8 +63,6 @@ func (p *Prober) ask(ctx context.Context, t *task) answer {
 	p.mu.Lock()
 	ip := t.pod.ip
 	p.mu.Unlock()
-	ctx, cancel := context.WithTimeout(ctx, t.timeout)
-	defer cancel()
 	return p.check(ctx, question{
 		handler:     &t.spec.ProbeHandler,
 		container:   t.run.container,

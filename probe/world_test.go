@@ -277,8 +277,8 @@ func (f *fakeHandler) check(ctx context.Context, q question) answer {
 	f.w.mu.Lock()
 	word := f.w.answers[name+"/"+string(kind)]
 	f.w.mu.Unlock()
-	found := f.find(ctx, word)
-	if ctx.Err() == nil || errors.Is(ctx.Err(), context.DeadlineExceeded) {
+	found := f.find(ctx, q.timeout, word)
+	if ctx.Err() == nil {
 		f.w.note(name, kind, "probed %s %s: %v", q.containerID, kind, found.result)
 		f.w.mu.Lock()
 		f.w.asked = append(f.w.asked, asked{id: q.containerID, kind: kind, result: found.result})
@@ -287,7 +287,7 @@ func (f *fakeHandler) check(ctx context.Context, q question) answer {
 	return found
 }
 
-func (f *fakeHandler) find(ctx context.Context, word string) answer {
+func (f *fakeHandler) find(ctx context.Context, timeout time.Duration, word string) answer {
 	word, late, _ := strings.Cut(word, " after ")
 	if late != "" { // and it does not care whether anybody still waits
 		d, err := time.ParseDuration(late)
@@ -298,7 +298,7 @@ func (f *fakeHandler) find(ctx context.Context, word string) answer {
 	}
 	switch word {
 	case "hang":
-		<-ctx.Done()
+		sleep(ctx, timeout)
 		return failed("timed out")
 	case "failure":
 		return failed("not well")
