@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// The names and units are those that readers of build/bench.json rely on.
+func TestResultsHaveTheNamesAndUnitsThatReadersRelyOn(t *testing.T) {
+	want := []string{
+		"burst updates/s", "burst_2000 updates/s", "burst_qps50 updates/s", "rtt50 updates/s",
+		"urgent_in_burst ms", "urgent_in_burst_qps50 ms", "churn ms, p99", "requests_per_change requests",
+		"set_unchanged ns", "set_changed ns", "readiness_flip ns", "get ns",
+		"set_unchanged_allocs allocs", "set_changed_allocs allocs", "readiness_flip_allocs allocs", "get_allocs allocs",
+		"growth_100 µs", "growth_1000 µs", "growth_10000 µs", "growth_100000 µs", "full_pass_1000 ms",
+		"patch ns", "patch_allocs allocs", "allocation_10 µs", "allocation_100 µs", "allocation_1000 µs", "memory_per_pod bytes",
+	}
+	var got []string
+	for _, s := range scenarios() {
+		for _, y := range s.yields {
+			got = append(got, y.name+" "+y.unit)
+		}
+	}
+	slices.Sort(want)
+	slices.Sort(got)
+	if !slices.Equal(got, want) {
+		t.Errorf("results:\n got %s\nwant %s", strings.Join(got, "\n     "), strings.Join(want, "\n     "))
+	}
+}
+
+func TestRoundsAlternateAndTheMedianCounts(t *testing.T) {
+	var order []side
+	values := map[side][]float64{statusd: {1, 100, 3}, upstream: {10, 20, 30}, ceiling: {7, 8, 9}}
+	s := scenario{
+		yields: []yield{{"speed", "ns"}},
+		sides:  []side{statusd, upstream, ceiling},
+		measure: func(_ context.Context, _ *lab, s side) ([]float64, error) {
+			order = append(order, s)
+			value := values[s][0]
+			values[s] = values[s][1:]
+			return []float64{value}, nil
+		},
+	}
+	results, err := s.run(t.Context(), nil, 3, io.Discard)
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantOrder := []side{statusd, upstream, ceiling, ceiling, upstream, statusd, statusd, upstream, ceiling}
+	if !slices.Equal(order, wantOrder) {
+		t.Errorf("order: got %v, want %v", order, wantOrder)
+	}
+	if r := results[0]; r.Statusd != 3 || r.Upstream != 20 || *r.Ceiling != 8 {
+		t.Errorf("medians: got %v, %v, %v, want 3, 20, 8", r.Statusd, r.Upstream, *r.Ceiling)
+	}
+}
+
+func TestChoosingAnUnknownResultNamesTheKnownOnes(t *testing.T) {
+	if _, err := choose(scenarios(), "burst,speed"); err == nil || !strings.Contains(err.Error(), `"speed"`) || !strings.Contains(err.Error(), "churn") {
+		t.Errorf("got %v, want an error that names the unknown result and those that there are", err)
+	}
+	chosen, err := choose(scenarios(), "patch_allocs,churn")
+	if err != nil || len(chosen) != 2 {
+		t.Errorf("got %d scenarios, %v, want the two that have these results", len(chosen), err)
+	}
+}
