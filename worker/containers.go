@@ -97,8 +97,11 @@ func (s *sight) unseen(spec *v1.Container, old *v1.ContainerStatus) v1.Container
 	}
 	if old != nil {
 		status.RestartCount, status.LastTerminationState = old.RestartCount, old.LastTerminationState
+		if old.ContainerID != "" && s.pod.DeletionTimestamp == nil {
+			status.RestartCount++ // the next start will be one more
+		}
 		if old.State.Running != nil {
-			s.vanished(&status)
+			status.LastTerminationState = v1.ContainerState{Terminated: vanished()}
 		}
 	}
 	if s.inferred(spec) {
@@ -125,14 +128,11 @@ func (s *sight) removed(spec *v1.Container, old *v1.ContainerStatus) v1.Containe
 	}
 }
 
-// vanished says that a container ran and is gone, so that it counts as ended though
-// nobody knows how: to run it as if for the first time could run a job twice.
-func (s *sight) vanished(status *v1.ContainerStatus) {
-	status.LastTerminationState = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
+// vanished is the end of a container that ran and is gone: nobody knows how it ended, but
+// to run it as if for the first time could run a job twice.
+func vanished() *v1.ContainerStateTerminated {
+	return &v1.ContainerStateTerminated{
 		Reason: runtime.ReasonUnknown, Message: messageVanished, ExitCode: runtime.ExitCodeUnknown,
-	}}
-	if s.pod.DeletionTimestamp == nil {
-		status.RestartCount++
 	}
 }
 

@@ -8,6 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // draft makes the status of a pod from what was seen of it: containers, phase, addresses.
@@ -20,9 +21,22 @@ func (s *sight) draft(hostIPs []string, over bool) v1.PodStatus {
 		InitContainerStatuses: s.containerStatuses(s.pod.Spec.InitContainers, s.old.InitContainerStatuses),
 		StartTime:             s.old.StartTime,
 	}
+	status.EphemeralContainerStatuses = refused(s.pod.Spec.EphemeralContainers)
 	s.addresses(&status, hostIPs)
 	s.phase(&status, over)
 	return status
+}
+
+// refused are the statuses of ephemeral containers, which come after a pod was admitted
+// and so cannot reject it: whoever waits for one learns that it will not come.
+func refused(ephemeral []v1.EphemeralContainer) []v1.ContainerStatus {
+	var statuses []v1.ContainerStatus
+	for _, c := range ephemeral {
+		statuses = append(statuses, v1.ContainerStatus{Name: c.Name, Image: c.Image, State: v1.ContainerState{
+			Waiting: &v1.ContainerStateWaiting{Reason: runtime.WaitingConfigError, Message: messageEphemeral},
+		}})
+	}
+	return statuses
 }
 
 func (s *sight) phase(status *v1.PodStatus, over bool) {

@@ -19,7 +19,8 @@ import (
 func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
 	if !p.admitted {
 		if mail.blocked {
-			return time.Time{} // the end of the other pod wakes us
+			p.log.Debug("waiting for the end of another pod of the same name")
+			return time.Time{} // which wakes us
 		}
 		if r := p.w.admit(p, s.pod); r != nil {
 			p.reject(s.pod, r)

@@ -22,7 +22,7 @@ type memory struct {
 	backOffs map[string]backOff                  // by container name
 	retries  map[string]time.Time                // by container name
 	waiting  map[string]v1.ContainerStateWaiting // by container name
-	epochs   map[string]int                      // by container name
+	epochs   map[string]int                      // by container name: what is older is history
 	reborn   map[string]bool                     // by container ID
 	observed map[string]bool                     // container IDs whose end was recorded
 	stops    map[string]stopping                 // by container ID

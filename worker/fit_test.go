@@ -1,0 +1,157 @@
+package worker
+
+import (
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+func resources(cpu, memory string) v1.ResourceList {
+	list := v1.ResourceList{}
+	if cpu != "" {
+		list[v1.ResourceCPU] = resource.MustParse(cpu)
+	}
+	if memory != "" {
+		list[v1.ResourceMemory] = resource.MustParse(memory)
+	}
+	return list
+}
+
+func asking(name, cpu, memory string) v1.Container {
+	return v1.Container{Name: name, Resources: v1.ResourceRequirements{Requests: resources(cpu, memory)}}
+}
+
+func TestFit(t *testing.T) {
+	node := &v1.Node{
+		ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{"zone": "a", "cores": "8"}},
+		Spec: v1.NodeSpec{Taints: []v1.Taint{
+			{Key: "gpu", Value: "yes", Effect: v1.TaintEffectNoExecute},
+			{Key: "full", Effect: v1.TaintEffectNoSchedule},
+		}},
+		Status: v1.NodeStatus{Allocatable: v1.ResourceList{
+			v1.ResourceCPU: resource.MustParse("2"), v1.ResourceMemory: resource.MustParse("1Gi"), v1.ResourcePods: resource.MustParse("2"),
+		}},
+	}
+	tolerant := []v1.Toleration{{Key: "gpu", Operator: v1.TolerationOpExists}}
+	other := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{
+		Name: "a", Resources: v1.ResourceRequirements{Requests: resources("500m", "512Mi")},
+		Ports: []v1.ContainerPort{{HostPort: 80, Protocol: v1.ProtocolTCP}},
+	}}}}
+	affinity := func(r ...v1.NodeSelectorRequirement) *v1.Affinity {
+		return &v1.Affinity{NodeAffinity: &v1.NodeAffinity{RequiredDuringSchedulingIgnoredDuringExecution: &v1.NodeSelector{
+			NodeSelectorTerms: []v1.NodeSelectorTerm{{}, {MatchExpressions: r}},
+		}}}
+	}
+	for _, c := range []struct {
+		story   string
+		spec    v1.PodSpec
+		active  []*v1.Pod
+		reason  string
+		message string
+	}{
+		{"fits", v1.PodSpec{Tolerations: tolerant, Containers: []v1.Container{asking("a", "1500m", "512Mi")}}, []*v1.Pod{other}, "", ""},
+		{"cpu", v1.PodSpec{Tolerations: tolerant, Containers: []v1.Container{asking("a", "1501m", "")}}, []*v1.Pod{other}, "OutOfcpu",
+			"Node didn't have enough resource: cpu, requested: 1501, used: 500, capacity: 2000"},
+		{"memory", v1.PodSpec{Tolerations: tolerant, Containers: []v1.Container{asking("a", "", "513Mi")}}, []*v1.Pod{other}, "OutOfmemory",
+			"Node didn't have enough resource: memory, requested: 537919488, used: 536870912, capacity: 1073741824"},
+		{"pods", v1.PodSpec{Tolerations: tolerant}, []*v1.Pod{other, other}, "OutOfpods",
+			"Node didn't have enough resource: pods, requested: 1, used: 2, capacity: 2"},
+		{"selector", v1.PodSpec{Tolerations: tolerant, NodeSelector: map[string]string{"zone": "b"}}, nil, "NodeAffinity",
+			"Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
+		{"selector that matches", v1.PodSpec{Tolerations: tolerant, NodeSelector: map[string]string{"zone": "a"}}, nil, "", ""},
+		{"affinity", v1.PodSpec{Tolerations: tolerant, Affinity: affinity(v1.NodeSelectorRequirement{Key: "zone", Operator: v1.NodeSelectorOpNotIn, Values: []string{"a"}})}, nil, "NodeAffinity",
+			"Predicate NodeAffinity failed: node(s) didn't match Pod's node affinity/selector"},
+		{"affinity that matches", v1.PodSpec{Tolerations: tolerant, Affinity: affinity(
+			v1.NodeSelectorRequirement{Key: "zone", Operator: v1.NodeSelectorOpIn, Values: []string{"a", "b"}},
+			v1.NodeSelectorRequirement{Key: "cores", Operator: v1.NodeSelectorOpGt, Values: []string{"7"}},
+			v1.NodeSelectorRequirement{Key: "cores", Operator: v1.NodeSelectorOpLt, Values: []string{"9"}},
+			v1.NodeSelectorRequirement{Key: "zone", Operator: v1.NodeSelectorOpExists},
+			v1.NodeSelectorRequirement{Key: "old", Operator: v1.NodeSelectorOpDoesNotExist},
+		)}, nil, "", ""},
+		{"ports", v1.PodSpec{Tolerations: tolerant, Containers: other.Spec.Containers}, []*v1.Pod{other}, "NodePorts",
+			"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+		{"taint", v1.PodSpec{}, nil, "TaintToleration",
+			"Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
+		{"taint of another value", v1.PodSpec{Tolerations: []v1.Toleration{{Key: "gpu", Value: "no"}}}, nil, "TaintToleration",
+			"Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
+		{"tolerates everything", v1.PodSpec{Tolerations: []v1.Toleration{{Operator: v1.TolerationOpExists}}}, nil, "", ""},
+		{"tolerates the value", v1.PodSpec{Tolerations: []v1.Toleration{{Key: "gpu", Value: "yes", Effect: v1.TaintEffectNoExecute}}}, nil, "", ""},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			got := Rejection{}
+			if r := Fit(node, &v1.Pod{Spec: c.spec}, c.active); r != nil {
+				got = *r
+			}
+			if got.Reason != c.reason || got.Message != c.message {
+				t.Errorf("got %q: %q\nwant %q: %q", got.Reason, got.Message, c.reason, c.message)
+			}
+		})
+	}
+}
+
+func TestAStaticPodIgnoresTaints(t *testing.T) {
+	node := &v1.Node{Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "gpu", Effect: v1.TaintEffectNoExecute}}}}
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}}}
+	if r := Fit(node, pod, nil); r != nil {
+		t.Errorf("got %+v, want it to fit", r)
+	}
+}
+
+func TestRequests(t *testing.T) {
+	beside := func(c v1.Container) v1.Container {
+		c.RestartPolicy = new(v1.ContainerRestartPolicyAlways)
+		return c
+	}
+	for _, c := range []struct {
+		story string
+		spec  v1.PodSpec
+		cpu   string
+	}{
+		{"containers add up", v1.PodSpec{Containers: []v1.Container{asking("a", "1", ""), asking("b", "500m", "")}}, "1500m"},
+		{"an init container alone", v1.PodSpec{InitContainers: []v1.Container{asking("x", "2", "")}, Containers: []v1.Container{asking("a", "1", "")}}, "2"},
+		{"sidecars count all along", v1.PodSpec{
+			InitContainers: []v1.Container{beside(asking("s", "300m", "")), asking("x", "800m", "")},
+			Containers:     []v1.Container{asking("a", "500m", "")},
+		}, "1100m"},
+		{"a sidecar after the init container", v1.PodSpec{
+			InitContainers: []v1.Container{asking("x", "700m", ""), beside(asking("s", "300m", ""))},
+			Containers:     []v1.Container{asking("a", "500m", "")},
+		}, "800m"},
+		{"the pod's own wish and overhead", v1.PodSpec{
+			Resources: &v1.ResourceRequirements{Requests: resources("3", "")}, Overhead: resources("100m", ""),
+			Containers: []v1.Container{asking("a", "1", "")},
+		}, "3100m"},
+	} {
+		want := resource.MustParse(c.cpu)
+		if got := Requests(&v1.Pod{Spec: c.spec})[v1.ResourceCPU]; got.Cmp(want) != 0 {
+			t.Errorf("%s: got %s, want %s", c.story, got.String(), c.cpu)
+		}
+	}
+}
+
+func TestQOSClass(t *testing.T) {
+	limited := func(request, limit v1.ResourceList) v1.Container {
+		return v1.Container{Resources: v1.ResourceRequirements{Requests: request, Limits: limit}}
+	}
+	full := resources("1", "1Gi")
+	for _, c := range []struct {
+		story string
+		pod   v1.Pod
+		want  v1.PodQOSClass
+	}{
+		{"nothing asked for", v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{}}}}, v1.PodQOSBestEffort},
+		{"requests only", v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{asking("a", "1", "")}}}, v1.PodQOSBurstable},
+		{"limits are requests", v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{limited(full, full)}}}, v1.PodQOSGuaranteed},
+		{"limits alone", v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{limited(nil, full)}}}, v1.PodQOSGuaranteed},
+		{"no memory limit", v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{limited(full, resources("1", ""))}}}, v1.PodQOSBurstable},
+		{"one of two", v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{limited(full, full), {}}}}, v1.PodQOSBurstable},
+		{"by the pod itself", v1.Pod{Spec: v1.PodSpec{Resources: &v1.ResourceRequirements{Limits: full}, Containers: []v1.Container{{}}}}, v1.PodQOSGuaranteed},
+		{"decided before", v1.Pod{Status: v1.PodStatus{QOSClass: v1.PodQOSBurstable}}, v1.PodQOSBurstable},
+	} {
+		if got := qosClass(&c.pod); got != c.want {
+			t.Errorf("%s: got %s, want %s", c.story, got, c.want)
+		}
+	}
+}

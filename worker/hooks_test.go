@@ -1,0 +1,108 @@
+package worker
+
+import (
+	"context"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"strconv"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/runtime/runtimefake"
+	"github.com/statusd/statusd/status"
+)
+
+func hookWorkers(t *testing.T) *Workers {
+	t.Helper()
+	manager, err := status.New(status.Options{Pods: pods.New(), Journal: journal.NewMemory()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := New(Options{Runtime: runtimefake.New(), Status: manager})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func TestHTTPHooks(t *testing.T) {
+	var seen *http.Request
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		seen = r
+		w.WriteHeader(http.StatusInternalServerError) // any answer is good
+	}))
+	defer server.Close()
+	at, err := url.Parse(server.URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.Atoi(at.Port())
+	if err != nil {
+		t.Fatal(err)
+	}
+	container := &v1.Container{Name: "main", Ports: []v1.ContainerPort{{Name: "admin", ContainerPort: int32(port)}}}
+	get := &v1.HTTPGetAction{
+		Host: "127.0.0.1", Port: intstr.FromString("admin"), Path: "/drain?fast=1",
+		HTTPHeaders: []v1.HTTPHeader{{Name: "X-Why", Value: "end"}, {Name: "Host", Value: "web.example"}},
+	}
+	call := &hookCall{container: container, handler: &v1.LifecycleHandler{HTTPGet: get}}
+	if err := hookWorkers(t).run(t.Context(), call); err != nil {
+		t.Fatalf("hook: %v", err)
+	}
+	if seen.URL.String() != "/drain?fast=1" || seen.Header.Get("X-Why") != "end" || seen.Host != "web.example" {
+		t.Errorf("got %s with %v for %s, want the path, the header and the host of the hook", seen.URL, seen.Header, seen.Host)
+	}
+}
+
+func TestHooksThatCannotRunSayWhy(t *testing.T) {
+	w := hookWorkers(t)
+	pod := planPod("| main", v1.RestartPolicyAlways)
+	if err := w.opts.Runtime.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, c := range []struct {
+		story   string
+		ctx     context.Context
+		handler v1.LifecycleHandler
+		want    string
+	}{
+		{"no action", t.Context(), v1.LifecycleHandler{}, "no action"},
+		{"tcpSocket", t.Context(), v1.LifecycleHandler{TCPSocket: &v1.TCPSocketAction{}}, "tcpSocket is not supported"},
+		{"exec in an unknown container", t.Context(), v1.LifecycleHandler{Exec: &v1.ExecAction{Command: []string{"a"}}}, "not found"},
+		{"a port without a name", t.Context(), v1.LifecycleHandler{HTTPGet: &v1.HTTPGetAction{Host: "127.0.0.1", Port: intstr.FromString("admin")}}, `port "admin" is neither`},
+		{"a sleep cut short", over, v1.LifecycleHandler{Sleep: &v1.SleepAction{Seconds: 60}}, "context canceled"},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			err := w.run(c.ctx, &hookCall{pod: pod.UID, id: "fake://9", container: &pod.Spec.Containers[0], handler: &c.handler})
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+		})
+	}
+}
+
+func TestAnHTTPHookUsesTheAddressOfThePod(t *testing.T) {
+	w := hookWorkers(t)
+	pod := planPod("| main", v1.RestartPolicyAlways)
+	call := &hookCall{pod: pod.UID, container: &pod.Spec.Containers[0], handler: &v1.LifecycleHandler{
+		HTTPGet: &v1.HTTPGetAction{Port: intstr.FromInt32(8080), Path: "bye", Scheme: v1.URISchemeHTTPS},
+	}}
+	if _, err := w.hookRequest(t.Context(), call); err == nil {
+		t.Error("a pod that is not there: got a request, want an error")
+	}
+	if err := w.opts.Runtime.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	request, err := w.hookRequest(t.Context(), call)
+	if err != nil || request.URL.String() != "https://10.0.0.1:8080/bye" {
+		t.Errorf("got %v, %v; want https://10.0.0.1:8080/bye", request, err)
+	}
+}

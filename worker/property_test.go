@@ -1,0 +1,248 @@
+package worker_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"pgregory.net/rapid"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/runtimefake"
+	"github.com/statusd/statusd/worker"
+)
+
+// step is something that happens to a pod.
+type step struct {
+	what  string
+	pick  int // which container, where one is picked
+	code  int32
+	grace int64
+	wait  time.Duration
+}
+
+// life is a pod with all that happens to it.
+type life struct {
+	policy   v1.RestartPolicy
+	init     int
+	sidecars int
+	regular  int
+	lives    time.Duration
+	stops    time.Duration
+	steps    []step
+}
+
+func drawLife(t *rapid.T) life {
+	durations := rapid.SampledFrom([]time.Duration{0, time.Second, 7 * time.Second, 45 * time.Second, 11 * time.Minute})
+	return life{
+		policy:   rapid.SampledFrom([]v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever}).Draw(t, "policy"),
+		init:     rapid.IntRange(0, 2).Draw(t, "init containers"),
+		sidecars: rapid.IntRange(0, 2).Draw(t, "sidecars"),
+		regular:  rapid.IntRange(1, 2).Draw(t, "containers"),
+		lives:    rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "lives"),
+		stops:    durations.Draw(t, "stops after"),
+		steps: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
+			return step{
+				what:  rapid.SampledFrom([]string{"exit", "exit", "unhealthy", "restart", "vanish", "fail start", "fail look", "fail stop", "delete", "remove", "nothing"}).Draw(t, "what"),
+				pick:  rapid.IntRange(0, 5).Draw(t, "which"),
+				code:  rapid.SampledFrom([]int32{0, 1, 143}).Draw(t, "code"),
+				grace: rapid.SampledFrom([]int64{0, 5, 30}).Draw(t, "grace"),
+				wait:  durations.Draw(t, "wait"),
+			}
+		}), 1, 12).Draw(t, "steps"),
+	}
+}
+
+func (l life) pod() *v1.Pod {
+	pod := withPolicy(newPod("pod"), l.policy)
+	pod.Spec.Containers = nil
+	for i := range l.sidecars {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, sidecar(fmt.Sprintf("side%d", i)))
+	}
+	for i := range l.init {
+		pod.Spec.InitContainers = append(pod.Spec.InitContainers, v1.Container{Name: fmt.Sprintf("init%d", i)})
+	}
+	for i := range l.regular {
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: fmt.Sprintf("main%d", i)})
+	}
+	return pod
+}
+
+// watcher sits in the runtime's script and checks each start as it happens.
+type watcher struct {
+	mu       sync.Mutex
+	pod      *v1.Pod
+	rt       *runtimefake.Runtime
+	life     life
+	attempts map[string]int
+	failing  int  // starts that are going to fail
+	ended    bool // the pod was deleted, removed, or terminal
+	problems []string
+}
+
+func (w *watcher) problem(format string, args ...any) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.problems = append(w.problems, fmt.Sprintf(format, args...))
+}
+
+// start is the script of the runtime.
+func (w *watcher) start(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
+	w.mu.Lock()
+	before, ran := w.attempts[c.Name]
+	if w.failing > 0 {
+		w.failing--
+	} else {
+		w.attempts[c.Name] = attempt
+	}
+	ended := w.ended
+	w.mu.Unlock()
+	if ran && attempt <= before {
+		w.problem("container %s: attempt %d after %d", c.Name, attempt, before)
+	}
+	if ran && w.life.policy == v1.RestartPolicyNever && !strings.HasPrefix(c.Name, "side") {
+		w.problem("container %s of a pod that never restarts was started again", c.Name)
+	}
+	if ended {
+		w.problem("container %s was started after the end of the pod", c.Name)
+	}
+	behaviour := runtimefake.Behaviour{StopsAfter: w.life.stops}
+	if strings.HasPrefix(c.Name, "init") {
+		behaviour.Lives = time.Second
+	} else if strings.HasPrefix(c.Name, "main") {
+		behaviour.Lives = w.life.lives
+	}
+	return behaviour
+}
+
+// check looks at the pod between two steps.
+func (w *watcher) check(n *node, after string) {
+	got, ok := n.status.GetPodStatus(w.pod.UID)
+	if !ok {
+		return
+	}
+	terminal := podstatus.IsTerminal(got.Phase)
+	ready := podstatus.FindCondition(got.Conditions, v1.PodReady)
+	if terminal && ready != nil && ready.Status == v1.ConditionTrue {
+		w.problem("after %s: the pod is %s and ready", after, got.Phase)
+	}
+	var running []string
+	if found, err := n.rt.Pod(n.t.Context(), w.pod.UID); err == nil {
+		for _, c := range found.Containers {
+			if c.State == runtime.Running {
+				running = append(running, c.Name)
+			}
+		}
+	}
+	if len(running) > 0 && !n.workers.CouldHaveRunningContainers(w.pod) {
+		w.problem("after %s: %q run, and the workers deny it", after, running)
+	}
+	w.mu.Lock()
+	w.ended = w.ended || terminal
+	w.mu.Unlock()
+}
+
+func TestWhateverHappensAPodKeepsItsPromises(t *testing.T) {
+	rapid.Check(t, func(rt *rapid.T) {
+		l := drawLife(rt)
+		var problems []string
+		synctest.Test(t, func(t *testing.T) { problems = l.tell(t) })
+		if len(problems) > 0 {
+			rt.Fatalf("%s\nstory: %+v", strings.Join(problems, "\n"), l)
+		}
+	})
+}
+
+// tell lives the life and returns what went wrong.
+func (l life) tell(t *testing.T) []string {
+	m := newMachine()
+	w := &watcher{pod: l.pod(), rt: m.rt, life: l, attempts: map[string]int{}}
+	m.rt.Script(w.start)
+	n := m.run(t, quiet)
+	n.workers.SourcesReady()
+	n.update(w.pod)
+	gone := false
+	for _, s := range l.steps {
+		n = l.happens(t, n, w, s, &gone)
+		n.sleep(s.wait)
+		w.check(n, s.what)
+	}
+	// In the end it is deleted, and nothing is left.
+	n.rt.Script(w.start)
+	w.setEnded()
+	n.remove(w.pod)
+	n.sleep(2 * time.Hour)
+	if all, _ := n.rt.Pods(t.Context()); len(all) > 0 {
+		w.problem("after the end the runtime still has %+v", all)
+	}
+	if n.workers.CouldHaveRunningContainers(w.pod) {
+		w.problem("after the end the pod is said to have running containers")
+	}
+	n.stop()
+	return w.problems
+}
+
+func quiet(o *worker.Options) { o.Logger = nil }
+
+func (w *watcher) setEnded() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.ended = true
+}
+
+func (l life) happens(t *testing.T, n *node, w *watcher, s step, gone *bool) *node {
+	found, _ := n.rt.Pod(t.Context(), w.pod.UID)
+	alive := slices.DeleteFunc(found.Containers, func(c runtime.Container) bool { return c.State != runtime.Running })
+	switch s.what {
+	case "exit":
+		if len(alive) > 0 {
+			n.rt.Exit(alive[s.pick%len(alive)].ID, runtimefake.Exit{Code: s.code})
+		}
+	case "unhealthy":
+		if len(alive) > 0 {
+			n.workers.ContainerUnhealthy(w.pod.UID, alive[s.pick%len(alive)].ID, worker.Liveness)
+		}
+	case "vanish":
+		if len(alive) == 0 { // nothing that runs may vanish: it would run on unseen
+			n.rt.Vanish(w.pod.UID)
+		}
+	case "fail start":
+		w.mu.Lock()
+		w.failing++
+		w.mu.Unlock()
+		n.rt.Fail("StartContainer", fmt.Errorf("no luck"))
+	case "fail look":
+		n.rt.Fail("Pod", fmt.Errorf("no luck"))
+	case "fail stop":
+		n.rt.Fail("StopContainer", fmt.Errorf("no luck"))
+	case "delete":
+		w.setEnded()
+		w.pod = w.pod.DeepCopy()
+		if !*gone {
+			w.pod = n.delete(w.pod, s.grace)
+		}
+	case "remove":
+		w.setEnded()
+		*gone = true
+		n.remove(w.pod)
+	case "restart":
+		if status, ok := n.status.GetPodStatus(w.pod.UID); ok {
+			w.pod = w.pod.DeepCopy()
+			w.pod.Status = status // the API has it by now
+		}
+		n.stop()
+		n = n.machine.run(t, quiet)
+		if !*gone {
+			n.update(w.pod)
+		}
+		n.workers.SourcesReady()
+	}
+	synctest.Wait()
+	return n
+}
