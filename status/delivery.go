@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // delivery is how far the API server has heard of a pod. It is part of an entry and
@@ -32,6 +34,14 @@ type delivery struct {
 
 // pending tells whether there is a change that the API server has not taken.
 func (e *entry) pending() bool { return e.version > e.accepted }
+
+// setBase notes the newest copy of the API's pod. It nearly always says what the cached
+// status says, and one copy of that is enough: the table of pods has the watch's anyway.
+func (e *entry) setBase(b *base) {
+	e.base = b
+	shared := podstatus.Share(e.status, b.status)
+	e.status = &shared
+}
 
 // retarget notes which object the pod is in the API. Another one than before has heard
 // nothing yet (M0c): it reports whether that is so.
@@ -105,7 +115,7 @@ func (c *cache) accept(uid, target types.UID, version uint64, answer *base) (sin
 	if !ok || e.target != target {
 		return time.Time{}, 0
 	}
-	e.base = newer(e.base, answer)
+	e.setBase(newer(e.base, answer))
 	e.attempts, e.lastErr, e.nextTry, e.hold = 0, nil, time.Time{}, holdNone
 	if version > e.accepted {
 		since, changes = e.unsentSince, version-e.accepted
