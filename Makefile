@@ -11,8 +11,8 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Compile every package
-	$(GO) build ./...
+build: ## Build bin/statusd
+	$(GO) build -trimpath -o bin/statusd ./cmd/statusd
 
 .PHONY: controlplane
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd

@@ -46,6 +46,8 @@ type Node struct {
 	ran bool
 	uid types.UID
 	err error
+	// current is the Node as the API showed it last.
+	current *v1.Node
 	// renewed is when the lease was last renewed.
 	renewed time.Time
 }
@@ -180,7 +182,7 @@ func (n *Node) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	n.noteUID(node.UID)
+	n.note(node)
 	if created {
 		n.seen, n.reported = true, now
 		return nil
@@ -293,15 +295,15 @@ func (n *Node) mendLabels(ctx context.Context, node *v1.Node) error {
 	return n.patch(ctx, "label node", patch)
 }
 
-func (n *Node) noteUID(uid types.UID) {
+func (n *Node) note(node *v1.Node) {
 	n.mu.Lock()
 	before := n.uid
-	n.uid = uid
+	n.uid, n.current = node.UID, node
 	n.mu.Unlock()
 	switch {
 	case before == "":
 		close(n.registered)
-	case before != uid:
-		n.log.Warn("the node is another object than before", "uid", uid)
+	case before != node.UID:
+		n.log.Warn("the node is another object than before", "uid", node.UID)
 	}
 }

@@ -1,0 +1,186 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"os"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/worker"
+)
+
+// Options are what a program decides about its agent, as opposed to its operator, who has
+// the [Config]. All fields have defaults.
+type Options struct {
+	// Version is that of the program; "dev" if empty.
+	Version string
+	// Logger is one to standard error, as the config wants it, if nil.
+	Logger *slog.Logger
+	// Supervisor is told how the agent is. Nobody if zero.
+	Supervisor Supervisor
+	// ShimCommand starts the shims of containers; this very program if empty. See
+	// runtime/process.
+	ShimCommand []string
+}
+
+// Agent is a whole statusd. See the package comment.
+type Agent struct {
+	config   Config
+	options  Options
+	nodeName string
+	log      *slog.Logger
+	metrics  *prometheus.Registry
+
+	// What is open, in this order. Nil: not (yet).
+	listener net.Listener
+	journal  *journal.Durable
+	runtime  *process.Runtime
+	closing  sync.Once
+
+	// described is the Node as this machine is.
+	described *v1.Node
+	client    kubernetes.Interface // nil: standalone
+
+	table     *pods.Table
+	roster    *roster
+	handle    func(source.Change) // the roster's, one change at a time
+	manager   *status.Manager
+	events    *events
+	prober    *probe.Prober
+	workers   *worker.Workers
+	node      *node.Node        // nil: standalone
+	api       *source.API       // nil: standalone
+	mirrors   *source.Mirrors   // nil: standalone
+	manifests *source.Manifests // nil: none configured
+}
+
+// New makes an agent and opens what it needs: the port, the journal, the state of the
+// runtime, the kubeconfig. Whatever can be found wrong before anything runs is an error
+// here. It starts nothing: call [Agent.Run], or [Agent.Close] if you change your mind.
+func New(config Config, options Options) (*Agent, error) {
+	if err := config.Validate(); err != nil {
+		return nil, err
+	}
+	name, err := config.nodeName()
+	if err != nil {
+		return nil, err
+	}
+	if options.Version == "" {
+		options.Version = "dev"
+	}
+	if options.Logger == nil {
+		options.Logger = config.Log.Logger(os.Stderr)
+	}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry()}
+	if err := a.open(); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	if err := a.wire(); err != nil {
+		return nil, errors.Join(err, a.Close())
+	}
+	a.registerMetrics()
+	return a, nil
+}
+
+// Address is where the endpoints are served, empty if they are not.
+func (a *Agent) Address() string {
+	if a.listener == nil {
+		return ""
+	}
+	return a.listener.Addr().String()
+}
+
+// Run does the work of the agent until ctx ends, then stops in order and within
+// ShutdownTimeout, closes what is open, and returns. Containers run on. It returns an error
+// if something did not go as it should. It may be called once.
+func (a *Agent) Run(ctx context.Context) error {
+	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
+		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
+	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts())
+	return errors.Join(err, a.Close())
+}
+
+// parts in the order in which they start: what others need comes first.
+func (a *Agent) parts() []part {
+	joined := a.client != nil
+	manager := part{name: "status manager", run: a.manager.Run}
+	if joined {
+		manager.farewell = a.manager.Flush
+	}
+	var parts []part
+	add := func(wanted bool, p part) {
+		if wanted {
+			parts = append(parts, p)
+		}
+	}
+	add(a.listener != nil, part{name: "endpoints", run: a.endpoints().run})
+	add(true, part{name: "runtime", run: a.runtime.Run})
+	add(true, manager)
+	add(true, part{name: "events", run: a.events.run})
+	add(joined, part{name: "node", run: a.node.Run, farewell: a.node.Report})
+	add(true, part{name: "prober", run: a.prober.Run})
+	add(true, part{name: "workers", run: a.workers.Run})
+	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
+	add(joined, part{name: "pods of the api", run: a.api.Run})
+	add(true, part{name: "static pods", run: a.followManifests})
+	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
+		return a.options.Supervisor.supervise(ctx, a.log, a.alive)
+	}})
+	return parts
+}
+
+// followManifests runs the source of static pods. Without one there are none, and that
+// has to be said too: others wait for it.
+func (a *Agent) followManifests(ctx context.Context) error {
+	if a.manifests != nil {
+		return a.manifests.Run(ctx)
+	}
+	a.handle(source.Change{Origin: source.FromFile, Op: source.Set})
+	<-ctx.Done()
+	return nil
+}
+
+// alive returns unless a lock that everything needs is stuck.
+func (a *Agent) alive() {
+	nobody := &v1.Pod{}
+	a.table.ByUID(nobody.UID)
+	a.manager.GetPodStatus(nobody.UID)
+	a.workers.CouldHaveRunningContainers(nobody)
+}
+
+// Close lets go of what New has opened. Run does so by itself.
+func (a *Agent) Close() error {
+	var problems []error
+	a.closing.Do(func() {
+		if a.runtime != nil {
+			problems = append(problems, a.runtime.Close())
+		}
+		if a.journal != nil {
+			problems = append(problems, a.journal.Close())
+		}
+		if a.listener != nil {
+			if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
+				problems = append(problems, err)
+			}
+		}
+	})
+	if err := errors.Join(problems...); err != nil {
+		return fmt.Errorf("agent: close: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/source"
+)
+
+// CheckManifests reads the manifests as an agent of this config would, and says how many
+// static pods they define and everything that is wrong with them: what cannot be read,
+// with file, line and field, and what the runtime cannot do, with pod and field.
+func CheckManifests(ctx context.Context, config Config) (pods int, problems []error) {
+	if config.Manifests == "" {
+		return 0, nil
+	}
+	found, problems := readManifests(ctx, config)
+	runtime, cleanup, err := scratchRuntime()
+	if err != nil {
+		return len(found), append(problems, err)
+	}
+	defer cleanup()
+	for _, pod := range found {
+		for _, u := range runtime.Check(pod) {
+			problems = append(problems, fmt.Errorf("pod %s/%s would be rejected: %s", pod.Namespace, pod.Name, u))
+		}
+	}
+	return len(found), problems
+}
+
+// readManifests lets the source itself read the directory, once.
+func readManifests(ctx context.Context, config Config) (found []*v1.Pod, problems []error) {
+	name, err := config.nodeName()
+	if err != nil {
+		return nil, []error{err}
+	}
+	ctx, enough := context.WithCancel(ctx)
+	defer enough()
+	manifests, err := source.NewManifests(source.ManifestsOptions{
+		Directory: config.Manifests,
+		NodeName:  name,
+		Handle: func(c source.Change) {
+			found = c.Pods
+			enough()
+		},
+		Logger: slog.New(slog.DiscardHandler), // what it would say is returned
+	})
+	if err != nil {
+		return nil, []error{err}
+	}
+	if err := manifests.Run(ctx); err != nil {
+		return nil, []error{err}
+	}
+	for _, problem := range manifests.Problems() {
+		problems = append(problems, problem)
+	}
+	return found, problems
+}
+
+// scratchRuntime is a runtime that runs nothing: what it can do depends on the machine and
+// the user, so only a real one knows.
+func scratchRuntime() (*process.Runtime, func(), error) {
+	dir, err := os.MkdirTemp("", "statusd-check-")
+	if err != nil {
+		return nil, nil, fmt.Errorf("agent: check manifests: %w", err)
+	}
+	runtime, err := process.New(process.Options{Dir: dir})
+	if err != nil {
+		return nil, nil, errors.Join(fmt.Errorf("agent: check manifests: %w", err), os.RemoveAll(dir))
+	}
+	return runtime, func() { runtime.Close(); os.RemoveAll(dir) }, nil
+}

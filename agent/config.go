@@ -1,0 +1,141 @@
+package agent
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// The version and kind that a config file begins with.
+const (
+	APIVersion = "statusd/v1alpha1"
+	Kind       = "StatusdConfiguration"
+)
+
+// Config is everything that an operator decides about statusd. It is plain data: [Default]
+// is a complete one but for what only the operator can know, and settings.go says of each
+// field what it is for.
+type Config struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+
+	NodeName           string        `yaml:"nodeName"`
+	Kubeconfig         string        `yaml:"kubeconfig"`
+	StateDir           string        `yaml:"stateDir"`
+	Manifests          string        `yaml:"manifests"`
+	ManifestsRescan    time.Duration `yaml:"manifestsRescan"`
+	HealthzBindAddress string        `yaml:"healthzBindAddress"`
+	ShutdownTimeout    time.Duration `yaml:"shutdownTimeout"`
+
+	Log           LogConfig       `yaml:"log"`
+	Node          NodeConfig      `yaml:"node"`
+	StatusUpdates UpdatesConfig   `yaml:"statusUpdates"`
+	ContainerLogs ContainerConfig `yaml:"containerLogs"`
+}
+
+// LogConfig is about statusd's own log.
+type LogConfig struct {
+	Format string `yaml:"format"`
+	Level  string `yaml:"level"`
+}
+
+// NodeConfig is about the Node object. Taints are KEY[=VALUE]:EFFECT, as kubectl takes them.
+type NodeConfig struct {
+	Labels    map[string]string `yaml:"labels"`
+	Taints    []string          `yaml:"taints"`
+	Addresses []string          `yaml:"addresses"`
+	MaxPods   int               `yaml:"maxPods"`
+	Reserved  map[string]string `yaml:"reserved"`
+}
+
+// UpdatesConfig bounds the requests by which statuses are sent.
+type UpdatesConfig struct {
+	QPS   float64 `yaml:"qps"`
+	Burst int     `yaml:"burst"`
+}
+
+// ContainerConfig bounds the log of each container.
+type ContainerConfig struct {
+	MaxBytes int64 `yaml:"maxBytes"`
+	MaxFiles int   `yaml:"maxFiles"`
+}
+
+// Default is the configuration of a statusd that was told nothing.
+func Default() Config {
+	return Config{
+		APIVersion:         APIVersion,
+		Kind:               Kind,
+		StateDir:           "/var/lib/statusd",
+		Manifests:          "/etc/statusd/manifests",
+		ManifestsRescan:    20 * time.Second,
+		HealthzBindAddress: "127.0.0.1:10265",
+		ShutdownTimeout:    20 * time.Second,
+		Log:                LogConfig{Format: "text", Level: "info"},
+		Node:               NodeConfig{Labels: map[string]string{}, Taints: []string{}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
+		StatusUpdates:      UpdatesConfig{QPS: 50, Burst: 100},
+		ContainerLogs:      ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
+	}
+}
+
+// LoadFile reads a config file over the defaults.
+func LoadFile(path string) (Config, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		return Config{}, fmt.Errorf("config: %w", err)
+	}
+	return Load(path, data)
+}
+
+// Load decodes a config file over the defaults: what it does not name stays as it is by
+// default. A field that does not exist, is named twice or has the wrong type is an error
+// with its line; so is another version. The values are checked by [Config.Validate].
+func Load(path string, data []byte) (Config, error) {
+	c := Default()
+	c.APIVersion, c.Kind = "", "" // these must be said
+	decoder := yaml.NewDecoder(bytes.NewReader(data))
+	decoder.KnownFields(true)
+	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
+		return Config{}, undecodable(path, err)
+	}
+	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
+		return Config{}, fmt.Errorf("config: %s: holds more than one document; a config file is one", path)
+	}
+	if c.APIVersion != APIVersion || c.Kind != Kind {
+		return Config{}, fmt.Errorf("config: %s: is apiVersion %q, kind %q; want apiVersion: %s, kind: %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
+	}
+	return c, nil
+}
+
+// undecodable makes of the decoder's words an error with a line for each problem:
+// file:line: problem.
+func undecodable(path string, err error) error {
+	typed, ok := errors.AsType[*yaml.TypeError](err)
+	if !ok {
+		return fmt.Errorf("config: %s: %w", path, err)
+	}
+	problems := make([]error, len(typed.Errors))
+	for i, problem := range typed.Errors {
+		line, what, _ := strings.Cut(strings.TrimPrefix(problem, "line "), ": ")
+		if field, ok := unknownField(what); ok {
+			what = fmt.Sprintf("unknown field %q; statusd config default lists those there are", field)
+		}
+		problems[i] = fmt.Errorf("config: %s:%s: %s", path, line, what)
+	}
+	return errors.Join(problems...)
+}
+
+// unknownField finds the name in the decoder's "field NAME not found in type TYPE".
+func unknownField(problem string) (string, bool) {
+	rest, ok := strings.CutPrefix(problem, "field ")
+	if !ok {
+		return "", false
+	}
+	name, _, ok := strings.Cut(rest, " not found in type ")
+	return name, ok
+}

@@ -1,0 +1,29 @@
+// Package agent is the whole of statusd as a value: New, Run, and nothing global, so that
+// a test can have two of them in one process.
+//
+//	manifests ──► source ─┐            ┌─► table of pods ◄── read by all
+//	API server ─► source ─┴─► roster ──┼─► workers ──► runtime ──► containers
+//	                                   │      ▲  │
+//	                                   │      │  └──► status manager ──► API server
+//	                                   │    prober         │
+//	                                   └─► mirrors         └──► journal
+//
+// This package holds no rule about pods. It reads the config (config.go, settings.go,
+// validate.go), opens what can be opened (open.go), introduces the parts to one another
+// (wire.go), passes on what the sources say (roster.go), starts the parts in order and
+// stops them in the reverse order (lifecycle.go), and answers who asks how it is
+// (health.go, systemd.go).
+//
+// # Stopping
+//
+// When the context of [Agent.Run] ends, first the sources stop, then the workers, the
+// probes, the Node (after a last report), the status manager (after it has delivered what
+// it can), the runtime. Containers are not stopped: their shims run on, and the next agent
+// on the same state directory adopts them. All of that takes at most ShutdownTimeout.
+//
+// # Concurrency
+//
+// [New] starts nothing. Run blocks, may be called once, and has no goroutine left when it
+// returns, unless a part did not stop in time, which is an error that names it. The other
+// methods may be called from any goroutine.
+package agent

@@ -1,0 +1,106 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// A check is one thing that must be true of an agent that does its work.
+type check struct {
+	name string
+	err  func() error
+}
+
+// endpoints serves what a local supervisor and a scraper want to know.
+type endpoints struct {
+	listener net.Listener
+	// alive returns if the agent is not stuck.
+	alive func()
+	// ready are the checks of /readyz.
+	ready   []check
+	pods    func() []v1.Pod
+	metrics *prometheus.Registry
+}
+
+func (e *endpoints) handler() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /livez", e.livez)
+	mux.HandleFunc("GET /readyz", e.readyz)
+	mux.HandleFunc("GET /pods", e.servePods)
+	mux.Handle("GET /metrics", promhttp.HandlerFor(e.metrics, promhttp.HandlerOpts{}))
+	return mux
+}
+
+// livez answers as long as the agent is not stuck. Whether the API server can be reached
+// does not matter: to restart the agent would not bring it back.
+func (e *endpoints) livez(w http.ResponseWriter, _ *http.Request) {
+	e.alive()
+	fmt.Fprintln(w, "ok")
+}
+
+// readyz answers whether the agent does all of its work; ?verbose names each check, and
+// ?exclude=NAME leaves one out.
+func (e *endpoints) readyz(w http.ResponseWriter, request *http.Request) {
+	query := request.URL.Query()
+	var report strings.Builder
+	failed := false
+	for _, c := range e.ready {
+		if slices.Contains(query["exclude"], c.name) {
+			fmt.Fprintf(&report, "[+]%s excluded\n", c.name)
+			continue
+		}
+		if err := c.err(); err != nil {
+			failed = true
+			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
+			continue
+		}
+		fmt.Fprintf(&report, "[+]%s ok\n", c.name)
+	}
+	switch {
+	case failed:
+		http.Error(w, report.String()+"readyz check failed", http.StatusServiceUnavailable)
+	case query.Has("verbose"):
+		fmt.Fprint(w, report.String(), "readyz check passed\n")
+	default:
+		fmt.Fprintln(w, "ok")
+	}
+}
+
+// servePods lists the pods of this node with the statuses that it reports, as a v1.PodList.
+// Specs are left out: environment variables are nobody else's business.
+func (e *endpoints) servePods(w http.ResponseWriter, _ *http.Request) {
+	list := v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: e.pods()}
+	w.Header().Set("Content-Type", "application/json")
+	// The one error there can be is that the reader has gone away.
+	_ = json.NewEncoder(w).Encode(list)
+}
+
+// run serves until ctx ends.
+func (e *endpoints) run(ctx context.Context) error {
+	server := &http.Server{Handler: e.handler(), ReadHeaderTimeout: 5 * time.Second}
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(e.listener) }()
+	select {
+	case err := <-served:
+		return fmt.Errorf("agent: serve %s: %w", e.listener.Addr(), err)
+	case <-ctx.Done():
+	}
+	// Whoever asks now is not worth waiting for.
+	err := server.Close()
+	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
+		err = errors.Join(err, served)
+	}
+	return err
+}

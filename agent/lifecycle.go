@@ -1,0 +1,112 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"time"
+)
+
+// A part is something that runs as long as the agent does.
+type part struct {
+	name string
+	// run blocks until its context ends.
+	run func(context.Context) error
+	// farewell, if set, is what the part does before it is stopped, while all parts that
+	// were started before it still run. It must end with its context; an error is logged.
+	farewell func(context.Context) error
+}
+
+// started is a part that runs.
+type started struct {
+	part
+	cancel context.CancelFunc
+	done   chan struct{} // closed when run has returned
+	err    error         // of run; read it after done
+}
+
+// errTimeout is why a part is left behind.
+var errTimeout = errors.New("did not stop in time")
+
+// runParts starts the parts in their order and waits until ctx ends or a part ends by
+// itself, which is an error. Then it stops them in the reverse order, each after the one
+// that was started later is gone, and all within the time given.
+func runParts(ctx context.Context, log *slog.Logger, timeout time.Duration, parts []part) error {
+	running := make([]*started, len(parts))
+	ended := make(chan *started, len(parts)) // so that none waits to be heard
+	for i, p := range parts {
+		running[i] = start(context.WithoutCancel(ctx), p, ended)
+		log.Debug("started", "part", p.name)
+	}
+	var failure error
+	select {
+	case <-ctx.Done():
+		log.Info("stopping")
+	case p := <-ended:
+		failure = fmt.Errorf("agent: %s ended by itself: %w", p.name, cause(p.err))
+		log.Error("stopping, because a part ended by itself", "part", p.name, "err", p.err)
+	}
+	return errors.Join(failure, stopParts(context.WithoutCancel(ctx), log, timeout, running))
+}
+
+func cause(err error) error {
+	if err == nil {
+		return errors.New("without an error")
+	}
+	return err
+}
+
+func start(ctx context.Context, p part, ended chan<- *started) *started {
+	ctx, cancel := context.WithCancel(ctx)
+	s := &started{part: p, cancel: cancel, done: make(chan struct{})}
+	go func() {
+		s.err = p.run(ctx)
+		close(s.done)
+		ended <- s
+	}()
+	return s
+}
+
+func stopParts(ctx context.Context, log *slog.Logger, timeout time.Duration, running []*started) error {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	// What is said on the way out must leave time for the way out.
+	farewells, cancelFarewells := context.WithTimeout(ctx, timeout/2)
+	defer cancelFarewells()
+	var problems []error
+	for _, s := range slices.Backward(running) {
+		if err := s.stop(ctx, farewells, log); err != nil {
+			problems = append(problems, fmt.Errorf("agent: %s: %w", s.name, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+func (s *started) stop(ctx, farewells context.Context, log *slog.Logger) error {
+	begin := time.Now()
+	if s.farewell != nil && !s.hasEnded() {
+		if err := s.farewell(farewells); err != nil {
+			log.Warn("not all was said before the end", "part", s.name, "err", err)
+		}
+	}
+	s.cancel()
+	select {
+	case <-s.done:
+		log.Info("stopped", "part", s.name, "took", time.Since(begin).Round(time.Millisecond))
+		return s.err
+	case <-ctx.Done():
+		log.Error("does not stop, leaving it behind", "part", s.name)
+		return errTimeout
+	}
+}
+
+func (s *started) hasEnded() bool {
+	select {
+	case <-s.done:
+		return true
+	default:
+		return false
+	}
+}

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"net"
+	"os"
+	"path/filepath"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/runtime/process"
+)
+
+// What lies in the state directory.
+const (
+	journalFile      = "journal.db"
+	runtimeDirectory = "runtime"
+)
+
+// stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
+const stateDirMode = 0o711
+
+// open takes what only one agent at a time can have, and looks at what it was given.
+func (a *Agent) open() error {
+	if err := a.checkManifests(); err != nil {
+		return err
+	}
+	if err := a.connect(); err != nil {
+		return err
+	}
+	if err := os.MkdirAll(a.config.StateDir, stateDirMode); err != nil {
+		return fmt.Errorf("agent: state directory: %w", err)
+	}
+	described, err := node.Describe(a.nodeOptions())
+	if err != nil {
+		return fmt.Errorf("agent: look at the machine: %w", err)
+	}
+	a.described = described
+	if err := a.listen(); err != nil {
+		return err
+	}
+	return a.openState()
+}
+
+// checkManifests finds a directory that can never be read. One that is missing may come.
+func (a *Agent) checkManifests() error {
+	if a.config.Manifests == "" {
+		return nil
+	}
+	_, err := os.ReadDir(a.config.Manifests)
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("agent: manifests: %w", err)
+	}
+	return nil
+}
+
+// connect makes the client of the API server. It asks nothing.
+func (a *Agent) connect() error {
+	if a.config.Kubeconfig == "" {
+		return nil
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", a.config.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("agent: kubeconfig: %w", err)
+	}
+	config.QPS = -1 // the status manager has its own limit, and the rest is little
+	config.UserAgent = "statusd/" + a.options.Version
+	config.ContentType = runtime.ContentTypeProtobuf
+	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return fmt.Errorf("agent: kubeconfig %s: %w", a.config.Kubeconfig, err)
+	}
+	a.client = client
+	return nil
+}
+
+func (a *Agent) listen() error {
+	if a.config.HealthzBindAddress == "" {
+		return nil
+	}
+	listener, err := net.Listen("tcp", a.config.HealthzBindAddress)
+	if err != nil {
+		return fmt.Errorf("agent: endpoints: %w; choose another --healthz-bind-address, or port 0 for a free one", err)
+	}
+	a.listener = listener
+	return nil
+}
+
+func (a *Agent) openState() error {
+	runtime, err := process.New(process.Options{
+		Dir:         filepath.Join(a.config.StateDir, runtimeDirectory),
+		NodeIPs:     a.addresses(),
+		Version:     a.options.Version,
+		ShimCommand: a.options.ShimCommand,
+		LogMaxBytes: a.config.ContainerLogs.MaxBytes,
+		LogMaxFiles: a.config.ContainerLogs.MaxFiles,
+		Logger:      a.log,
+	})
+	if err != nil {
+		return fmt.Errorf("agent: runtime: %w", err)
+	}
+	a.runtime = runtime
+	a.journal, err = journal.Open(filepath.Join(a.config.StateDir, journalFile), journal.Options{NodeName: a.nodeName, Logger: a.log})
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	return nil
+}
+
+// addresses are the IP addresses of this machine, the primary one first.
+func (a *Agent) addresses() []string {
+	var addresses []string
+	for _, address := range a.described.Status.Addresses {
+		if address.Type == v1.NodeInternalIP {
+			addresses = append(addresses, address.Address)
+		}
+	}
+	return addresses
+}
+
+// nodeOptions are those that the config decides about.
+func (a *Agent) nodeOptions() node.Options {
+	return node.Options{
+		Client:    a.client,
+		Name:      a.nodeName,
+		Labels:    a.config.Node.Labels,
+		Taints:    a.config.Node.taints(),
+		Addresses: a.config.Node.Addresses,
+		MaxPods:   a.config.Node.MaxPods,
+		Reserved:  a.config.Node.reserved(),
+		Version:   a.options.Version,
+		Disk:      a.config.StateDir,
+		Logger:    a.log,
+	}
+}

@@ -1,0 +1,135 @@
+package agent
+
+import (
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/worker"
+)
+
+// roster passes on what the sources say: first to the table of pods, which all others
+// read, then to the manager, the workers and the mirrors.
+type roster struct {
+	table   *pods.Table
+	manager *status.Manager
+	workers *worker.Workers
+	mirrors *source.Mirrors // nil: standalone
+
+	mu     sync.Mutex // guards what follows
+	silent map[source.Origin]bool
+	// leaving are static pods whose manifest is gone and whose worker is not done yet. They
+	// stay in the table until then, so that their last statuses reach the mirror pod.
+	leaving map[types.UID]*v1.Pod
+}
+
+func newRoster(table *pods.Table, origins ...source.Origin) *roster {
+	r := &roster{table: table, silent: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
+	for _, origin := range origins {
+		r.silent[origin] = true
+	}
+	return r
+}
+
+// handle takes one change. Sources call it through source.Serial, so that what one of
+// them says is not mixed with what another one does.
+func (r *roster) handle(c source.Change) {
+	for _, pod := range c.Pods {
+		if c.Op == source.Remove {
+			r.remove(pod)
+		} else {
+			r.update(pod, c.Origin)
+		}
+	}
+	if r.mirrors != nil {
+		r.mirrors.Observe(c)
+	}
+	if r.hasSpoken(c.Origin) {
+		r.workers.SourcesReady()
+	}
+}
+
+func (r *roster) update(pod *v1.Pod, origin source.Origin) {
+	if origin == source.FromFile {
+		r.replaceLeaving(pod)
+	}
+	r.table.Set(pod)
+	if origin == source.FromAPI {
+		r.manager.ObservePod(pod)
+	}
+	r.workers.Update(pod) // which ignores mirror pods
+}
+
+func (r *roster) remove(pod *v1.Pod) {
+	if source.IsStatic(pod) {
+		r.mu.Lock()
+		r.leaving[pod.UID] = pod
+		r.mu.Unlock()
+	} else {
+		r.table.Remove(pod)
+	}
+	r.workers.Remove(pod)
+}
+
+// replaceLeaving makes way for a static pod. One that leaves under the same name, as after
+// an edit, loses its place: two pods must not write to one mirror. One with the same UID
+// has come back.
+func (r *roster) replaceLeaving(pod *v1.Pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, old := range r.leaving {
+		switch {
+		case uid == pod.UID:
+			delete(r.leaving, uid)
+		case old.Namespace == pod.Namespace && old.Name == pod.Name:
+			r.table.Remove(old)
+		}
+	}
+}
+
+// hasSpoken notes that a source was heard and says whether it was the last one to wait for.
+func (r *roster) hasSpoken(origin source.Origin) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if !r.silent[origin] {
+		return false
+	}
+	delete(r.silent, origin)
+	return len(r.silent) == 0
+}
+
+// isLeaving says whether a static pod that nobody wants any more still has a worker.
+func (r *roster) isLeaving(uid types.UID) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	_, leaving := r.leaving[uid]
+	return leaving
+}
+
+// release forgets the pods that leave and that no worker has any more.
+func (r *roster) release(worked map[types.UID]bool) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, pod := range r.leaving {
+		if !worked[uid] {
+			r.table.Remove(pod)
+			delete(r.leaving, uid)
+		}
+	}
+}
+
+// reporter is the status manager as the workers see it.
+type reporter struct {
+	*status.Manager
+	roster *roster
+}
+
+// RemoveOrphanedStatuses is how the workers say which pods they still have.
+func (r reporter) RemoveOrphanedStatuses(worked map[types.UID]bool) {
+	r.roster.release(worked)
+	r.Manager.RemoveOrphanedStatuses(worked)
+}

@@ -1,0 +1,121 @@
+package agent
+
+import (
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v3"
+)
+
+// A setting is one field of the config: the one place that says what it is called in the
+// file and as a flag, and what it is for. What "statusd config default" prints, the flags
+// of "statusd run" and their help are all made from the settings.
+type setting struct {
+	path  string // in the file, as in log.format
+	flag  string // empty if there is none: flags are for what differs from start to start
+	value any    // points into the config
+	doc   string
+}
+
+// settings are those of a config, in the order of the file.
+func settings(c *Config) []setting {
+	return []setting{
+		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
+		{"kind", "", &c.Kind, ""},
+		{"nodeName", "node-name", &c.NodeName,
+			"Name of this node, and of its Node object. Empty: the host name, in lower case."},
+		{"kubeconfig", "kubeconfig", &c.Kubeconfig,
+			"How to reach the API server, as user system:node:NAME. Empty: standalone, that is\nstatic pods only and no API server."},
+		{"stateDir", "state-dir", &c.StateDir,
+			"Where statusd keeps what must survive a restart: the journal, containers and their logs.\nOne statusd at a time can use it."},
+		{"manifests", "manifests", &c.Manifests,
+			"Directory of static pods: *.yaml, *.yml, *.json and *.manifest, read again when they\nchange. It need not exist yet. Empty: no static pods."},
+		{"manifestsRescan", "", &c.ManifestsRescan,
+			"How often the manifests are read though nothing seems to have happened, for file systems\nthat do not notify."},
+		{"healthzBindAddress", "healthz-bind-address", &c.HealthzBindAddress,
+			"Where /livez, /readyz, /metrics and /pods are served, without authentication: keep it on\na loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
+		{"shutdownTimeout", "shutdown-timeout", &c.ShutdownTimeout,
+			"How long statusd may take to stop. Half of it at most is spent on delivering the last\nstatuses. Containers run on."},
+		{"log.format", "log-format", &c.Log.Format, "text or json, on standard error."},
+		{"log.level", "log-level", &c.Log.Level, "debug, info, warn or error."},
+		{"node.labels", "", &c.Node.Labels,
+			"Labels of the Node beside host name, os and architecture."},
+		{"node.taints", "", &c.Node.Taints,
+			"Taints, KEY[=VALUE]:EFFECT, set when the Node is created. The API server lets no node\nchange them later."},
+		{"node.addresses", "", &c.Node.Addresses,
+			"IP addresses of the node and its pods, the primary one first. Empty: found on the machine."},
+		{"node.maxPods", "", &c.Node.MaxPods, "How many pods the node takes."},
+		{"node.reserved", "", &c.Node.Reserved,
+			"Resources that pods may not request, as in {cpu: 500m, memory: 1Gi}, beside those that\nkeep the machine from running short."},
+		{"statusUpdates.qps", "kube-api-qps", &c.StatusUpdates.QPS,
+			"Statuses a second that are sent to the API server in the long run. 0: no limit."},
+		{"statusUpdates.burst", "kube-api-burst", &c.StatusUpdates.Burst,
+			"Statuses that are sent at once after a quiet time."},
+		{"containerLogs.maxBytes", "", &c.ContainerLogs.MaxBytes,
+			"Size at which the log file of a container is rotated."},
+		{"containerLogs.maxFiles", "", &c.ContainerLogs.MaxFiles,
+			"Log files that are kept of a container, the current one included."},
+	}
+}
+
+// AddFlags defines a flag for each setting that has one. Its default is the config's
+// value, and parsing it changes the config: bind a config that a file was read into, and
+// flags override the file.
+func (c *Config) AddFlags(flags *pflag.FlagSet) {
+	for _, s := range settings(c) {
+		if s.flag == "" {
+			continue
+		}
+		usage := strings.ReplaceAll(s.doc, "\n", " ")
+		switch value := s.value.(type) {
+		case *string:
+			flags.StringVar(value, s.flag, *value, usage)
+		case *int:
+			flags.IntVar(value, s.flag, *value, usage)
+		case *float64:
+			flags.Float64Var(value, s.flag, *value, usage)
+		case *time.Duration:
+			flags.DurationVar(value, s.flag, *value, usage)
+		default:
+			panic(fmt.Sprintf("agent: setting %s of type %T cannot be a flag", s.path, s.value))
+		}
+	}
+}
+
+// WriteDefault writes a config file in which everything is as it is by default, and each
+// field says what it is for.
+func WriteDefault(w io.Writer) error {
+	c := Default()
+	var out strings.Builder
+	out.WriteString("# The configuration of statusd. Everything here is the default; keep what you change.\n")
+	section := ""
+	for _, s := range settings(&c) {
+		name, indent := s.path, ""
+		if parent, child, nested := strings.Cut(s.path, "."); nested {
+			if parent != section {
+				fmt.Fprintf(&out, "\n%s:\n", parent)
+			}
+			section, name, indent = parent, child, "  "
+		} else if s.doc != "" {
+			out.WriteString("\n")
+		}
+		value, err := yaml.Marshal(s.value)
+		if err != nil {
+			return fmt.Errorf("config: write %s: %w", s.path, err)
+		}
+		if s.doc != "" {
+			for line := range strings.SplitSeq(s.doc, "\n") {
+				fmt.Fprintf(&out, "%s# %s\n", indent, line)
+			}
+		}
+		if s.flag != "" {
+			fmt.Fprintf(&out, "%s# Flag: --%s\n", indent, s.flag)
+		}
+		fmt.Fprintf(&out, "%s%s: %s", indent, name, value)
+	}
+	_, err := io.WriteString(w, out.String())
+	return err
+}

@@ -1,0 +1,158 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"net"
+	"os"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/util/validation"
+)
+
+// Validate says everything that is wrong with the values, each with the path of its field.
+// It looks at no file: see [New] and [CheckManifests] for that.
+func (c *Config) Validate() error {
+	var problems []error
+	wrong := func(path, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("config: %s: %s", path, fmt.Sprintf(format, args...)))
+	}
+	if c.NodeName != "" {
+		if reasons := validation.IsDNS1123Subdomain(c.NodeName); len(reasons) > 0 {
+			wrong("nodeName", "%q: %s", c.NodeName, strings.Join(reasons, "; "))
+		}
+	}
+	if c.StateDir == "" {
+		wrong("stateDir", "is empty; name a directory that outlives a restart, such as %s", Default().StateDir)
+	}
+	if c.Kubeconfig == "" && c.Manifests == "" {
+		wrong("manifests", "is empty, and so is kubeconfig: there is nowhere for pods to come from")
+	}
+	if c.ManifestsRescan <= 0 {
+		wrong("manifestsRescan", "%v: want a time above zero, such as 20s", c.ManifestsRescan)
+	}
+	if c.HealthzBindAddress != "" {
+		if err := validateAddress(c.HealthzBindAddress); err != nil {
+			wrong("healthzBindAddress", "%v", err)
+		}
+	}
+	if c.ShutdownTimeout <= 0 {
+		wrong("shutdownTimeout", "%v: want a time above zero, such as 20s", c.ShutdownTimeout)
+	}
+	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
+		wrong("log.format", "%q: want text or json", c.Log.Format)
+	}
+	if _, err := c.Log.level(); err != nil {
+		wrong("log.level", "%q: want debug, info, warn or error", c.Log.Level)
+	}
+	if c.StatusUpdates.QPS < 0 {
+		wrong("statusUpdates.qps", "%v: want 0, which is no limit, or more", c.StatusUpdates.QPS)
+	}
+	if c.StatusUpdates.Burst < 0 {
+		wrong("statusUpdates.burst", "%d: want 0, which is twice the qps, or more", c.StatusUpdates.Burst)
+	}
+	if c.ContainerLogs.MaxBytes < 1024 {
+		wrong("containerLogs.maxBytes", "%d: want at least 1024", c.ContainerLogs.MaxBytes)
+	}
+	if c.ContainerLogs.MaxFiles < 1 {
+		wrong("containerLogs.maxFiles", "%d: want at least 1", c.ContainerLogs.MaxFiles)
+	}
+	c.Node.validate(wrong)
+	return errors.Join(problems...)
+}
+
+func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
+	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
+		path := "node.labels[" + key + "]"
+		if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {
+			wrong(path, "%s", strings.Join(reasons, "; "))
+		}
+		if reasons := validation.IsValidLabelValue(n.Labels[key]); len(reasons) > 0 {
+			wrong(path, "%q: %s", n.Labels[key], strings.Join(reasons, "; "))
+		}
+	}
+	for i, text := range n.Taints {
+		if _, err := parseTaint(text); err != nil {
+			wrong(fmt.Sprintf("node.taints[%d]", i), "%v", err)
+		}
+	}
+	for i, address := range n.Addresses {
+		if net.ParseIP(address) == nil {
+			wrong(fmt.Sprintf("node.addresses[%d]", i), "%q is not an IP address", address)
+		}
+	}
+	if n.MaxPods < 1 {
+		wrong("node.maxPods", "%d: want at least 1", n.MaxPods)
+	}
+	for _, name := range slices.Sorted(maps.Keys(n.Reserved)) {
+		if q, err := resource.ParseQuantity(n.Reserved[name]); err != nil || q.Sign() < 0 {
+			wrong("node.reserved["+name+"]", "%q: want a quantity of at least 0, such as 500m or 1Gi", n.Reserved[name])
+		}
+	}
+}
+
+func validateAddress(address string) error {
+	host, _, err := net.SplitHostPort(address)
+	if err != nil {
+		return fmt.Errorf("%q: want IP:PORT", address)
+	}
+	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
+		return fmt.Errorf("%q: want a loopback address such as 127.0.0.1, because whoever can reach it can read it", address)
+	}
+	return nil
+}
+
+// parseTaint reads KEY[=VALUE]:EFFECT.
+func parseTaint(text string) (v1.Taint, error) {
+	left, effect, _ := strings.Cut(text, ":")
+	key, value, _ := strings.Cut(left, "=")
+	effects := []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
+	if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || !slices.Contains(effects, v1.TaintEffect(effect)) {
+		return v1.Taint{}, fmt.Errorf("%q: want KEY[=VALUE]:EFFECT with effect NoSchedule, PreferNoSchedule or NoExecute", text)
+	}
+	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}, nil
+}
+
+// taints and reserved are those of a valid config.
+func (n *NodeConfig) taints() []v1.Taint {
+	var taints []v1.Taint
+	for _, text := range n.Taints {
+		if taint, err := parseTaint(text); err == nil {
+			taints = append(taints, taint)
+		}
+	}
+	return taints
+}
+
+func (n *NodeConfig) reserved() v1.ResourceList {
+	reserved := v1.ResourceList{}
+	for name, text := range n.Reserved {
+		if q, err := resource.ParseQuantity(text); err == nil {
+			reserved[v1.ResourceName(name)] = q
+		}
+	}
+	return reserved
+}
+
+func (l *LogConfig) level() (slog.Level, error) {
+	var level slog.Level
+	err := level.UnmarshalText([]byte(l.Level))
+	return level, err
+}
+
+// nodeName is the configured one or that of the machine.
+func (c *Config) nodeName() (string, error) {
+	if c.NodeName != "" {
+		return c.NodeName, nil
+	}
+	name, err := os.Hostname()
+	if err != nil {
+		return "", fmt.Errorf("agent: find out the host name; set nodeName: %w", err)
+	}
+	return strings.ToLower(name), nil
+}

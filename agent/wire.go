@@ -1,0 +1,215 @@
+package agent
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/worker"
+)
+
+// safety answers for the workers, which are made after the manager that asks them.
+type safety struct{ workers *worker.Workers }
+
+func (s *safety) CouldHaveRunningContainers(pod *v1.Pod) bool {
+	return s.workers.CouldHaveRunningContainers(pod)
+}
+
+// wire makes the parts and introduces them to one another.
+func (a *Agent) wire() error {
+	origins := []source.Origin{source.FromFile}
+	if a.client != nil {
+		origins = append(origins, source.FromAPI)
+	}
+	a.table = pods.New()
+	a.roster = newRoster(a.table, origins...)
+	a.handle = source.Serial(a.roster.handle)
+	a.events = newEvents(a.nodeName, a.client, a.log)
+	if err := a.wirePods(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	if a.client != nil {
+		if err := a.wireNode(); err != nil {
+			return fmt.Errorf("agent: %w", err)
+		}
+	}
+	if err := a.wireSources(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	return nil
+}
+
+// wirePods makes what runs, probes and reports pods.
+func (a *Agent) wirePods() (err error) {
+	safety := &safety{}
+	options := status.Options{
+		Pods:       a.table,
+		Safety:     safety,
+		Journal:    a.journal,
+		QPS:        a.config.StatusUpdates.QPS,
+		Burst:      a.config.StatusUpdates.Burst,
+		Logger:     a.log,
+		Registerer: a.metrics,
+	}
+	if a.client != nil {
+		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)
+	}
+	if a.manager, err = status.New(options); err != nil {
+		return err
+	}
+	a.prober, err = probe.New(probe.Options{
+		Exec:   a.runtime.Exec,
+		Status: a.manager,
+		Unhealthy: func(f probe.Failure) {
+			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind))
+		},
+		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
+		Recorder: a.events,
+		Version:  a.options.Version,
+		Logger:   a.log,
+	})
+	if err != nil {
+		return err
+	}
+	a.workers, err = worker.New(worker.Options{
+		Runtime:  a.runtime,
+		Status:   reporter{a.manager, a.roster},
+		Prober:   a.prober,
+		Recorder: a.events,
+		Admit:    a.admit,
+		HostIPs:  a.addresses,
+		Logger:   a.log,
+	})
+	safety.workers = a.workers
+	a.roster.manager, a.roster.workers = a.manager, a.workers
+	return err
+}
+
+// wireNode makes what keeps the Node and the mirror pods in the API.
+func (a *Agent) wireNode() (err error) {
+	options := a.nodeOptions()
+	options.RuntimeVersion = a.runtime.Version()
+	if a.node, err = node.New(options); err != nil {
+		return err
+	}
+	a.mirrors, err = source.NewMirrors(source.MirrorsOptions{
+		Client:   a.client,
+		NodeName: a.nodeName,
+		NodeUID:  a.node.UID,
+		InUse:    a.roster.isLeaving,
+		Logger:   a.log,
+	})
+	a.roster.mirrors = a.mirrors
+	return err
+}
+
+func (a *Agent) wireSources() (err error) {
+	if a.config.Manifests != "" {
+		a.manifests, err = source.NewManifests(source.ManifestsOptions{
+			Directory: a.config.Manifests,
+			NodeName:  a.nodeName,
+			Handle:    a.handle,
+			Rescan:    a.config.ManifestsRescan,
+			Logger:    a.log,
+		})
+		if err != nil {
+			return err
+		}
+	}
+	if a.client != nil {
+		a.api, err = source.NewAPI(source.APIOptions{Client: a.client, NodeName: a.nodeName, Handle: a.handle, Logger: a.log})
+	}
+	return err
+}
+
+// admit decides whether a pod fits on this node: the room that the machine has, and the
+// labels and taints that the API shows, once it does.
+func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
+	here := *a.described
+	if a.node != nil {
+		if current := a.node.Current(); current != nil {
+			here.Labels, here.Spec.Taints = current.Labels, current.Spec.Taints
+		}
+	}
+	return worker.Fit(&here, pod, active)
+}
+
+// endpoints are what the agent serves, if it serves anything.
+func (a *Agent) endpoints() *endpoints {
+	e := &endpoints{listener: a.listener, alive: a.alive, pods: a.pods, metrics: a.metrics}
+	if a.manifests != nil {
+		e.ready = append(e.ready, check{"manifests", func() error {
+			if !a.manifests.HasSynced() {
+				return errors.New("the directory was not read yet")
+			}
+			return nil
+		}})
+	}
+	if a.client != nil {
+		e.ready = append(e.ready, check{"api", a.apiProblem}, check{"node", a.nodeProblem})
+	}
+	return e
+}
+
+func (a *Agent) apiProblem() error {
+	if err := a.api.Err(); err != nil {
+		return err
+	}
+	if !a.api.HasSynced() {
+		return errors.New("the pods of this node were not listed yet")
+	}
+	return nil
+}
+
+func (a *Agent) nodeProblem() error {
+	if err := a.node.Err(); err != nil {
+		return err
+	}
+	if a.node.UID() == "" {
+		return errors.New("the node is not registered yet")
+	}
+	return nil
+}
+
+// pods are those of this node, each with the status that it reports and without its spec.
+func (a *Agent) pods() []v1.Pod {
+	var list []v1.Pod
+	for _, known := range a.table.All() {
+		pod := v1.Pod{ObjectMeta: *known.ObjectMeta.DeepCopy()}
+		pod.Status, _ = a.manager.GetPodStatus(known.UID)
+		list = append(list, pod)
+	}
+	return list
+}
+
+// registerMetrics adds those of the process and of the parts that have none themselves.
+func (a *Agent) registerMetrics() {
+	gauge := func(name, help string, value func() float64) prometheus.Collector {
+		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
+	}
+	a.metrics.MustRegister(
+		collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
+		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+			Name: "statusd_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": a.options.Version},
+		}, func() float64 { return 1 }),
+		gauge("statusd_pods", "Pods of this node.", func() float64 { return float64(len(a.table.All())) }),
+		gauge("statusd_journal_bytes", "Size of the journal.", func() float64 { return float64(a.journal.Stats().Bytes) }),
+		prometheus.NewCounterFunc(prometheus.CounterOpts{
+			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
+		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
+	)
+	if a.manifests != nil {
+		a.metrics.MustRegister(gauge("statusd_manifest_problems", "Things wrong with the manifests now.",
+			func() float64 { return float64(len(a.manifests.Problems())) }))
+	}
+}
