@@ -67,8 +67,8 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status.Phase; podstatus.IsTerminal(got) {
-			t.Errorf("the API says %s while containers could run", got)
+		if got := w.api.pod(pod); got == nil || podstatus.IsTerminal(got.Status.Phase) {
+			t.Fatalf("the API says %+v while containers could run", got)
 		}
 		if got := w.api.count("PATCH"); got != 1 {
 			t.Errorf("%d patches in a minute of waiting, want the one with the rest of the status", got)

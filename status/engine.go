@@ -184,11 +184,15 @@ func (o *owner) releaseSlow(now time.Time) {
 			return
 		}
 		if !f.landed {
-			f.slow = true
-			o.busy--
+			o.release(f)
 		}
 		o.flights = o.flights[1:]
 	}
+}
+
+func (o *owner) release(f *flight) {
+	f.slow = true
+	o.busy--
 }
 
 // setTimer wakes the owner at the earliest time at which something can happen by itself.

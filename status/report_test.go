@@ -62,7 +62,7 @@ func TestU1_NothingIsAliased(t *testing.T) {
 	if !reflect.DeepEqual(&status, passed) {
 		t.Errorf("SetPodStatus changed what it was given:\n got %+v\nwant %+v", status, *passed)
 	}
-	want, _ := m.GetPodStatus(pod.UID)
+	want := copyOf(m, pod)
 	subscription := m.Subscribe()
 	defer subscription.Close()
 
@@ -79,7 +79,7 @@ func TestU1_NothingIsAliased(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want, _ = m.GetPodStatus(pod.UID)
+	want = copyOf(m, pod)
 	scribble(&handedOut)
 	event, err := subscription.Next(t.Context())
 	if err != nil {
@@ -89,6 +89,12 @@ func TestU1_NothingIsAliased(t *testing.T) {
 	if got, _ := m.GetPodStatus(pod.UID); !reflect.DeepEqual(got, want) {
 		t.Error("the cache was changed through the status of an update or an event")
 	}
+}
+
+// copyOf is a copy of the cached status that shares nothing, even if GetPodStatus does.
+func copyOf(m *Manager, pod *v1.Pod) v1.PodStatus {
+	status, _ := m.GetPodStatus(pod.UID)
+	return *status.DeepCopy()
 }
 
 // scribble writes into everything that a status points to.
