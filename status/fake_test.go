@@ -72,8 +72,9 @@ func (f *fakeAPI) begin(ctx context.Context, s sent) (end func(error), err error
 	f.mu.Lock()
 	received := &s
 	f.requests = append(f.requests, received)
-	f.inFlight[s.name]++
-	if f.inFlight[s.name] > 1 {
+	whose := s.name + " " + string(s.uid) // two pods that had one name in turn are two
+	f.inFlight[whose]++
+	if f.inFlight[whose] > 1 {
 		f.overlap = append(f.overlap, s.String())
 	}
 	script, latency := f.script, f.latency
@@ -81,7 +82,7 @@ func (f *fakeAPI) begin(ctx context.Context, s sent) (end func(error), err error
 	end = func(err error) {
 		f.mu.Lock()
 		defer f.mu.Unlock()
-		f.inFlight[s.name]--
+		f.inFlight[whose]--
 		received.err = err
 	}
 	if latency > 0 {

@@ -26,6 +26,7 @@ func growthScenarios() []scenario {
 
 func measureGrowth(ctx context.Context, s side, n int) ([]float64, error) {
 	const (
+		atLeast = 10
 		atMost  = 2000
 		forTime = 2 * time.Second
 	)
@@ -40,7 +41,7 @@ func measureGrowth(ctx context.Context, s side, n int) ([]float64, error) {
 	defer m.stop()
 
 	var samples []float64
-	for begin := time.Now(); len(samples) < atMost && time.Since(begin) < forTime; {
+	for begin := time.Now(); len(samples) < atLeast || len(samples) < atMost && time.Since(begin) < forTime; {
 		pod := pods[(len(samples)*7919)%n] // a prime: pods far apart from each other
 		status := running(pod, true, int32(1+len(samples)/n))
 		at := time.Now()
