@@ -12,7 +12,7 @@ import (
 // end is the turn of a pod that must not run any more: stop what runs, within the grace
 // that is left, and then say how it ended.
 func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) (next time.Time) {
-	p.ending = p.ending.shortened(pod, now)
+	p.endBy = earliest(p.endBy, now.Add(podGrace(pod)))
 	p.abandonPostStart()
 	if len(allAlive(s.found.Containers)) == 0 {
 		p.finish(pod, s, now)
@@ -23,7 +23,7 @@ func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) 
 		p.w.opts.Prober.StopLivenessAndStartup(p.uid)
 		p.probesStopped = true
 	}
-	p.stopAll(pod, s.found.Containers, p.ending.by)
+	p.stopAll(pod, s.found.Containers, p.endBy)
 	return p.proceed(ctx, s, now)
 }
 

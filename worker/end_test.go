@@ -231,13 +231,19 @@ func TestPostStart(t *testing.T) {
 	})
 	t.Run("does not hold up the end of the pod", func(t *testing.T) {
 		story(t, func(n *node) {
+			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 9 * time.Second}}))
 			n.rt.ExecWith(slowExec(time.Hour))
 			pod := newPod("web", hooked)
 			n.update(pod)
 			since := time.Now()
 			n.delete(pod, 30)
-			if got := n.ended(pod, "main", since); got != 0 {
-				t.Errorf("ended after %s, want at once", got)
+			n.wantState(pod, "main", "while it ends", "Running")
+			n.sleep(10 * time.Second)
+			if got := n.ended(pod, "main", since); got != 9*time.Second {
+				t.Errorf("ended after %s, want 9s", got)
+			}
+			if n.events.has("main FailedPostStartHook: PostStartHook failed") {
+				t.Error("a hook that was not waited for is said to have failed")
 			}
 		})
 	})
@@ -259,17 +265,17 @@ func TestActiveDeadline(t *testing.T) {
 	story(t, func(n *node) {
 		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second, StopExit: &runtimefake.Exit{}}}))
 		pod := newPod("job")
-		pod.Spec.ActiveDeadlineSeconds = new(int64(60))
+		pod.Spec.ActiveDeadlineSeconds = new(int64(45))
 		n.update(pod)
-		n.sleep(59 * time.Second)
+		n.sleep(44 * time.Second)
 		n.wantPhase(pod, "before the deadline", v1.PodRunning)
 		n.sleep(10 * time.Second)
 		got := n.get(pod)
 		if got.Phase != v1.PodFailed || got.Reason != "DeadlineExceeded" || got.Message != "Pod was active on the node longer than the specified deadline" {
 			t.Errorf("after the deadline: got %s %q %q, want Failed by the deadline", got.Phase, got.Reason, got.Message)
 		}
-		if end := n.newest(pod, "main").FinishedAt.Sub(n.begin); end != 65*time.Second {
-			t.Errorf("the container ended after %s, want 65s", end)
+		if end := n.newest(pod, "main").FinishedAt.Sub(n.begin); end != 50*time.Second {
+			t.Errorf("the container ended after %s, want 50s", end)
 		}
 		n.sleep(time.Hour)
 		n.wantStarts("for ever", "main/0")
@@ -323,6 +329,9 @@ func TestUnhealthyContainersAreStoppedAndStartedAgain(t *testing.T) {
 				}
 				if c.starts == 2 {
 					n.wantPhase(pod, "in the end", v1.PodRunning)
+					if got := n.container(pod, "main"); got.State.Running == nil || got.RestartCount != 1 {
+						t.Errorf("in the end: got %s, want it running after one restart", describe(got))
+					}
 					n.workers.ContainerUnhealthy(pod.UID, first.ID, c.probe) // late news of the old one
 					n.sleep(time.Minute)
 					if got := len(n.starts()); got != 2 {

@@ -37,19 +37,4 @@ func probeGrace(pod *v1.Pod, container *v1.Container, probe Probe) time.Duration
 	return podGrace(pod)
 }
 
-// ending is by when a pod that ends has to be over. A later wish can only shorten it.
-type ending struct {
-	grace time.Duration
-	by    time.Time
-}
-
-// shortened is the ending after a look at the pod.
-func (e ending) shortened(pod *v1.Pod, now time.Time) ending {
-	grace := podGrace(pod)
-	if !e.by.IsZero() && grace >= e.grace {
-		return e
-	}
-	return ending{grace: grace, by: earliest(e.by, now.Add(grace))}
-}
-
 func seconds(n int64) time.Duration { return time.Duration(n) * time.Second }

@@ -242,28 +242,6 @@ func TestHalt(t *testing.T) {
 	}
 }
 
-func TestEndingCanOnlyBeShortened(t *testing.T) {
-	pod := planPod("| a", v1.RestartPolicyAlways)
-	pod.Spec.TerminationGracePeriodSeconds = new(int64(60))
-	e := ending{}.shortened(pod, noon)
-	for _, c := range []struct {
-		after time.Duration
-		grace int64
-		want  time.Duration
-	}{
-		{10 * time.Second, 40, 50 * time.Second},
-		{20 * time.Second, 100, 50 * time.Second},
-		{20 * time.Second, 39, 50 * time.Second}, // shorter, but would end later
-		{30 * time.Second, 5, 35 * time.Second},
-		{31 * time.Second, 0, 32 * time.Second},
-	} {
-		pod.DeletionGracePeriodSeconds = &c.grace
-		if e = e.shortened(pod, noon.Add(c.after)); e.by.Sub(noon) != c.want {
-			t.Errorf("a grace of %d s after %s: ends after %s, want %s", c.grace, c.after, e.by.Sub(noon), c.want)
-		}
-	}
-}
-
 func TestAPodWithoutAGraceHasTheDefaultOne(t *testing.T) {
 	if got := podGrace(&v1.Pod{}); got != 30*time.Second {
 		t.Errorf("got %s, want 30s", got)

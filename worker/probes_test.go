@@ -19,6 +19,7 @@ type prober struct {
 	mu      sync.Mutex
 	started map[string]bool // by container name
 	ready   map[string]bool
+	keeps   bool // it has no results yet, and leaves what was reported
 	calls   []string
 }
 
@@ -39,6 +40,9 @@ func (p *prober) RemovePod(types.UID)              { p.called("remove") }
 func (p *prober) UpdatePodStatus(_ *v1.Pod, status *v1.PodStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	if p.keeps {
+		return
+	}
 	for _, list := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses} {
 		for i := range list {
 			runs := list[i].State.Running != nil
@@ -93,4 +97,29 @@ func TestProbesFollowTheLifeOfAPod(t *testing.T) {
 			t.Errorf("calls: got %q, want %q", got, want)
 		}
 	}, func(o *worker.Options) { o.Prober = probes })
+}
+
+func TestAContainerStaysReadyAcrossARestartUntilAProbeSaysOtherwise(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m, pod := newMachine(), newPod("web")
+		before := m.run(t)
+		before.update(pod)
+		pod = pod.DeepCopy()
+		pod.Status = before.get(pod) // what the API has by now: ready
+		before.stop()
+
+		probes := newProber()
+		probes.keeps = true
+		after := m.run(t, func(o *worker.Options) { o.Prober = probes })
+		after.update(pod)
+		if c := after.container(pod, "main"); !c.Ready || c.Started == nil || !*c.Started {
+			t.Errorf("adopted: got ready %v, started %v; want both as before the restart", c.Ready, c.Started)
+		}
+		after.rt.Exit(after.newest(pod, "main").ID, runtimefake.Exit{Code: 1})
+		after.sleep(time.Second)
+		if c := after.container(pod, "main"); c.Ready || c.State.Running == nil {
+			t.Errorf("another container: got %s, ready %v; want it running and not ready", describe(c), c.Ready)
+		}
+		after.stop()
+	})
 }

@@ -29,7 +29,7 @@ type memory struct {
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
 
-	ending        ending
+	endBy         time.Time // the end of the pod's grace; it is never put off
 	probesStopped bool
 }
 
