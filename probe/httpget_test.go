@@ -2,6 +2,7 @@ package probe
 
 import (
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -43,6 +44,7 @@ func serve(t *testing.T, tls bool) *httptest.Server {
 	})
 	mux.HandleFunc("/hangs", func(_ http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 	server := httptest.NewUnstartedServer(mux)
+	server.Config.ErrorLog = slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	if tls {
 		server.EnableHTTP2 = true
 		server.StartTLS()

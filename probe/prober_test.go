@@ -105,10 +105,10 @@ func TestSpreadOnlyDelaysContainersThatRanBeforeTheAgent(t *testing.T) {
 		if len(asked) > 0 {
 			t.Errorf("the probe of a container that the agent saw start was spread")
 		}
+		w.diary()
 		w.restart()
 		w.add("new", withHandlers(v1.Container{ReadinessProbe: every(8)}))
 		w.run("new", "new-1")
-		w.diary()
 		w.wait(2 * time.Second)
 		early := w.diary()
 		w.wait(time.Second)

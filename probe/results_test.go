@@ -40,6 +40,7 @@ func TestQ9ToQ11_StartedAndReadyOfARunningContainer(t *testing.T) {
 		{story: "#100277: reported before", startup: anyProbe, readiness: anyProbe, reported: reported, started: true, ready: true},
 		{story: "reported before, failed since", readiness: anyProbe, reported: reported, found: decide(Readiness, failure), started: true},
 		{story: "reported ready but not started", startup: anyProbe, readiness: anyProbe, reported: v1.ContainerStatus{Ready: true, Started: &no}},
+		{story: "reported ready but not started, started since", startup: anyProbe, readiness: anyProbe, reported: v1.ContainerStatus{Ready: true, Started: &no}, found: decide(Startup, success), started: true},
 		{story: "liveness says nothing about it", found: decide(Liveness, failure), started: true, ready: true},
 	} {
 		t.Run(c.story, func(t *testing.T) {

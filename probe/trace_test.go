@@ -13,7 +13,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// TestTraces reads testdata/*.txt: each file is one life of a prober in virtual time. Run
+// TestTraces reads testdata/traces/*.txt: each file is one life of a prober in virtual time. Run
 // with -rewrite to record what it does now.
 //
 //	pod NAME                  add a pod; the probes of its container follow as YAML
@@ -27,7 +27,7 @@ import (
 //
 // Each answers with what was probed and told meanwhile.
 func TestTraces(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/traces", func(t *testing.T, path string) {
 		synctest.Test(t, func(t *testing.T) {
 			var w *world
 			datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
