@@ -42,6 +42,19 @@ bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run 
 	$(GO) test ./podstatus ./status -run '^$$' -bench . -benchmem
 	cd rival && $(GO) run ./bench $(BENCHFLAGS)
 
+SEED     ?= 1
+PROGRAMS ?= 20000
+PROGRAM  ?= -1
+
+.PHONY: oracle
+oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, PROGRAMS, PROGRAM (one, with its trace)
+	cd rival && $(GO) test ./oracle -count=1 -run 'TestKept|TestFunctions'
+	cd rival && $(GO) test ./oracle -count=1 -v -timeout 0 -run '^TestOracle$$' -args -seed $(SEED) -programs $(PROGRAMS) -program $(PROGRAM)
+
+.PHONY: oracle-short
+oracle-short: ## The same for at most 2 minutes with a new seed, for CI
+	cd rival && $(GO) vet ./oracle && $(GO) test ./oracle -count=1 -timeout 10m -args -seed 0 -programs 20000 -duration 100s
+
 .PHONY: cover
 cover: ## Statement coverage of the rules, as text and build/cover.html
 	@mkdir -p build

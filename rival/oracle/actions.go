@@ -1,0 +1,286 @@
+package oracle
+
+import (
+	"fmt"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// doContainer is about a container of the pod: what it does, or what a probe says of it.
+func (r *run) doContainer(p *nodePod, step Step) {
+	c := p.find(step.arg(0))
+	if c == nil {
+		return
+	}
+	switch step.Op {
+	case "run":
+		p.run(c, step)
+	case "exit":
+		c.exit(step)
+	case "wait":
+		c.wait(step)
+	case "ready", "started":
+		r.probe(p, c, step)
+	}
+}
+
+// probe passes on a probe result. The word old makes it one of a container that is no more.
+func (r *run) probe(p *nodePod, c *container, step Step) {
+	value, id := step.has("true"), c.id
+	if step.has("old") {
+		id += "-old"
+	} else if step.Op == "ready" {
+		c.ready = value
+	} else {
+		c.started = new(value)
+	}
+	r.noteRefusal(p)
+	for _, s := range r.sides {
+		if step.Op == "ready" {
+			s.ready(p.uid(), id, value)
+		} else {
+			s.started(p.uid(), id, value)
+		}
+	}
+}
+
+// doReport is what the pod's worker tells the manager.
+func (r *run) doReport(p *nodePod, step Step) {
+	switch step.Op {
+	case "stop":
+		// A phase that was withheld follows at the kubelet's next tick, and at the end of a
+		// backoff of statusd's.
+		p.mayRun = false
+		time.Sleep(11 * time.Second)
+	case "report":
+		r.afterRemoval(p, func() { r.report(p, step) })
+	case "terminate":
+		r.afterRemoval(p, func() { r.terminate(p) })
+	case "resize":
+		r.resize(p, step)
+	}
+}
+
+// afterRemoval reports on a pod, and waits for a tick if its status was removed before: the
+// kubelet may not send what is stored then any earlier (V4), so that what comes next would
+// find the two APIs in different states.
+func (r *run) afterRemoval(p *nodePod, report func()) {
+	wait := p.removed && !p.hasCached(r.sides[theKubelet])
+	report()
+	if wait {
+		time.Sleep(11 * time.Second)
+	}
+}
+
+// held returns the pod object that the worker of a side holds: the manifest, or the newest
+// copy of the API's pod that the watch has shown. Of a pod that is gone it is the spec.
+func (r *run) held(p *nodePod, i int) *v1.Pod {
+	if pod, ok := r.sides[i].known(p.uid()); ok {
+		return pod
+	}
+	return p.spec.DeepCopy()
+}
+
+func (r *run) report(p *nodePod, step Step) {
+	var conditions []v1.PodCondition
+	if pod := r.sides[theKubelet].server().current(p.name); pod != nil {
+		conditions = pod.Status.Conditions
+	}
+	status := p.report(step, conditions, r.sides[theKubelet].resizeConditions(p.uid()))
+	r.noteRefusal(p)
+	p.reportedSince = p.unseenStart
+	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
+	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
+	if old := r.before(p, theStatusd).Phase; podstatus.IsTerminal(old) && old != status.Phase {
+		p.revived = true
+	}
+	for i, s := range r.sides {
+		p.answer(i, "report changed=%v", s.report(r.held(p, i), *status.DeepCopy()))
+	}
+}
+
+// before is the status that a report is compared with (U5).
+func (r *run) before(p *nodePod, i int) *v1.PodStatus {
+	if cached, ok := r.sides[i].cached(p.uid()); ok {
+		return cached
+	}
+	for _, pod := range r.delivered[i] {
+		if p.static && pod.Name == p.name {
+			return &pod.Status
+		}
+	}
+	return &r.held(p, i).Status
+}
+
+func (p *nodePod) hasCached(s side) bool {
+	_, ok := s.cached(p.uid())
+	return ok
+}
+
+func (p *nodePod) answer(side int, format string, args ...any) {
+	p.calls[side] = append(p.calls[side], fmt.Sprintf(format, args...))
+}
+
+// noteRefusal notes that the kubelet will refuse what comes next because the init statuses
+// that it has do not line up with the spec (T7).
+func (r *run) noteRefusal(p *nodePod) {
+	if p.refused || p.spec.Spec.RestartPolicy == v1.RestartPolicyAlways || podstatus.CouldRestartAll(p.spec) {
+		return
+	}
+	if podstatus.InitMismatch(p.spec, r.before(p, theKubelet)) != nil {
+		p.refused = true
+		p.frozen, _ = r.sides[theKubelet].cached(p.uid())
+	}
+}
+
+func (r *run) terminate(p *nodePod) {
+	r.noteRefusal(p)
+	p.terminated = true
+	if p.static && !p.hasCached(r.sides[theStatusd]) && podstatus.IsTerminal(r.before(p, theStatusd).Phase) {
+		p.revived = true // the manifest has no phase
+	}
+	if cached, ok := r.sides[theKubelet].cached(p.uid()); ok {
+		pod := r.held(p, theKubelet)
+		p.unseenStart = !podstatus.HasInitialized(pod, &pod.Status) && podstatus.HasInitialized(pod, cached)
+	}
+	if !p.static && p.ended == "" {
+		p.ended = v1.PodFailed
+	}
+	for i, s := range r.sides {
+		s.terminate(r.held(p, i))
+	}
+}
+
+// resize sets or clears a resize condition: "pending REASON GENERATION", "progress REASON
+// GENERATION", "no-pending", "no-progress", "backfill".
+func (r *run) resize(p *nodePod, step Step) {
+	reason := step.arg(1)
+	generation, _ := strconv.ParseInt(step.arg(2), 10, 64)
+	generation = max(generation, 1)
+	message := ""
+	if reason != "" {
+		message = "because of " + reason
+	}
+	for i, s := range r.sides {
+		switch step.arg(0) {
+		case "pending":
+			p.answer(i, "resize pending %v", s.resizePending(p.uid(), reason, message, generation))
+		case "progress":
+			generation, changed := s.resizeInProgress(p.uid(), reason, message, generation)
+			p.answer(i, "resize in progress %d %v", generation, changed)
+		case "no-pending":
+			s.clearResizePending(p.uid())
+		case "no-progress":
+			generation, cleared := s.clearResizeInProgress(p.uid())
+			p.answer(i, "resize done %d %v", generation, cleared)
+		case "backfill":
+			p.backfilled = true
+			if pod, ok := s.known(p.uid()); ok {
+				s.backfillResize([]*v1.Pod{pod})
+			}
+		}
+	}
+}
+
+// doAPI is what others do to the pod in the API, the same in both. The word late keeps the
+// watch from showing it at once.
+func (r *run) doAPI(p *nodePod, step Step) {
+	switch step.Op {
+	case "vanish":
+		p.vanished = true
+		r.onServers(func(s *Server) { s.remove(p.name) })
+	case "recreate":
+		if !p.static {
+			p.vanished = true
+			r.addPod(p.step, len(r.pods)+1)
+		}
+	case "forget": // the manifest is gone
+		p.forgotten = p.static
+		for _, s := range r.sides {
+			if pod, ok := s.known(p.uid()); ok && p.static {
+				s.removePod(pod)
+			}
+		}
+	case "mirror":
+		if p.static {
+			p.mirrors++
+			r.onServers(func(s *Server) { s.create(p.apiPod()) })
+		}
+	case "delete":
+		at := now()
+		r.change(p, func(pod *v1.Pod) {
+			if pod.DeletionTimestamp == nil {
+				pod.DeletionTimestamp = new(at.Rfc3339Copy())
+				pod.DeletionGracePeriodSeconds = new(int64(30))
+			}
+		})
+	case "write":
+		if edit, ok := secondWriters[step.arg(0)]; ok {
+			if step.arg(0) == "generation" && !p.static {
+				p.spec = p.spec.DeepCopy()
+				p.spec.Generation++
+			}
+			p.killed = p.killed || step.arg(0) == "failed"
+			r.change(p, edit)
+		}
+	}
+}
+
+func (r *run) onServers(do func(*Server)) {
+	for _, s := range r.sides {
+		do(s.server())
+	}
+}
+
+func (r *run) change(p *nodePod, edit func(*v1.Pod)) {
+	r.onServers(func(s *Server) { s.change(p.name, edit) })
+}
+
+// secondWriters are what others than the node write to a pod.
+var secondWriters = map[string]func(*v1.Pod){
+	"gate-true":  writeCondition(v1.PodCondition{Type: gateType, Status: v1.ConditionTrue}),
+	"gate-false": writeCondition(v1.PodCondition{Type: gateType, Status: v1.ConditionFalse}),
+	"foreign":    writeCondition(v1.PodCondition{Type: foreignType, Status: v1.ConditionTrue, Reason: "FromOutside"}),
+	// The node controller, when it has not heard of the node.
+	"unready": writeCondition(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "NodeNotReady"}),
+	// An eviction through the API.
+	"disruption": writeCondition(v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "EvictionByEvictionAPI"}),
+	// The pod garbage collector.
+	"failed": func(pod *v1.Pod) {
+		pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "NodeLost"
+	},
+	"phase-running": func(pod *v1.Pod) { pod.Status.Phase = v1.PodRunning },
+	"message":       func(pod *v1.Pod) { pod.Status.Message = "from outside" },
+	"containers":    func(pod *v1.Pod) { pod.Status.ContainerStatuses = nil },
+	"ips":           func(pod *v1.Pod) { pod.Status.PodIPs = append(pod.Status.PodIPs, v1.PodIP{IP: "10.9.9.9"}) },
+	"no-conditions": func(pod *v1.Pod) { pod.Status.Conditions = nil },
+	"claims": func(pod *v1.Pod) {
+		pod.Status.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu", ResourceClaimName: new("gpu-1")}}
+		pod.Status.ExtendedResourceClaimStatus = &v1.PodExtendedResourceClaimStatus{ResourceClaimName: "x"}
+	},
+	"nominated": func(pod *v1.Pod) { pod.Status.NominatedNodeName = "elsewhere" },
+	"label": func(pod *v1.Pod) {
+		pod.Labels = map[string]string{"touched": pod.ResourceVersion}
+	},
+	// A user changes the spec.
+	"generation": func(pod *v1.Pod) { pod.Generation++ },
+}
+
+func writeCondition(c v1.PodCondition) func(*v1.Pod) {
+	return func(pod *v1.Pod) { pod.Status.Conditions = withCondition(pod.Status.Conditions, stamped(c)) }
+}
+
+// fromAPI is a pod as a node has it that learned of it from the API.
+func fromAPI(pod *v1.Pod) *v1.Pod {
+	pod = pod.DeepCopy()
+	if pod.Annotations == nil {
+		pod.Annotations = make(map[string]string)
+	}
+	pod.Annotations[kubetypes.ConfigSourceAnnotationKey] = kubetypes.ApiserverSource
+	return pod
+}

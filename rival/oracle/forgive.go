@@ -1,0 +1,399 @@
+package oracle
+
+import (
+	"slices"
+	"strings"
+	"unicode/utf8"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// statusPairs calls f for the statuses that both sides have: those in the API, and those
+// in the cache. It reports whether f did for any.
+func (c *Case) statusPairs(f func(k, d *v1.PodStatus) bool) bool {
+	did := false
+	if c.Kubelet.API != nil && c.Statusd.API != nil {
+		did = f(&c.Kubelet.API.Status, &c.Statusd.API.Status)
+	}
+	if c.Kubelet.Cached != nil && c.Statusd.Cached != nil {
+		did = f(c.Kubelet.Cached, c.Statusd.Cached) || did
+	}
+	return did
+}
+
+// conditionPairs calls f for the conditions of a type that both lists have once.
+func conditionPairs(k, d []v1.PodCondition, f func(k, d *v1.PodCondition) bool) bool {
+	did := false
+	for i := range k {
+		if other := podstatus.FindCondition(d, k[i].Type); other != nil && podstatus.FindCondition(k, k[i].Type) == &k[i] {
+			did = f(&k[i], other) || did
+		}
+	}
+	return did
+}
+
+// sameButTime says that two conditions differ in their transition time and in nothing else.
+func sameButTime(k, d *v1.PodCondition) bool {
+	if k.LastTransitionTime.Equal(&d.LastTransitionTime) {
+		return false
+	}
+	other := *d
+	other.LastTransitionTime = k.LastTransitionTime
+	return equality.Semantic.DeepEqual(k, &other)
+}
+
+// forgiveOrder: the types are the same in another order. A status that is stored again after
+// its removal may take the API's order over into the cache.
+func forgiveOrder(c *Case) bool {
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		before, after := typesOf(k.Conditions), typesOf(d.Conditions)
+		if slices.Equal(before, after) {
+			return false
+		}
+		slices.Sort(before)
+		slices.Sort(after)
+		if !slices.Equal(before, after) {
+			return false
+		}
+		sortConditions(k.Conditions)
+		sortConditions(d.Conditions)
+		return true
+	})
+}
+
+func typesOf(list []v1.PodCondition) []v1.PodConditionType {
+	var types []v1.PodConditionType
+	for i := range list {
+		types = append(types, list[i].Type)
+	}
+	return types
+}
+
+func sortConditions(list []v1.PodCondition) {
+	slices.SortStableFunc(list, func(a, b v1.PodCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
+}
+
+// forgiveRunes: up to the cut the texts are the same, byte for byte once both are valid,
+// and statusd's ends less than a rune before the kubelet's.
+func forgiveRunes(c *Case) bool {
+	forgive := func(k, d *v1.ContainerState) bool {
+		if k.Terminated == nil || d.Terminated == nil || k.Terminated.Message == d.Terminated.Message {
+			return false
+		}
+		theirs, ours := k.Terminated.Message, d.Terminated.Message
+		valid := string([]rune(theirs)) // as JSON carries it: each stray byte is replaced
+		halved, cut := strings.CutPrefix(valid, ours)
+		if !utf8.ValidString(ours) || !cut || strings.Trim(halved, string(utf8.RuneError)) != "" {
+			return false
+		}
+		k.Terminated.Message = ours
+		return true
+	}
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		did := false
+		for _, lists := range [][2][]v1.ContainerStatus{
+			{k.InitContainerStatuses, d.InitContainerStatuses},
+			{k.ContainerStatuses, d.ContainerStatuses},
+			{k.EphemeralContainerStatuses, d.EphemeralContainerStatuses},
+		} {
+			if len(lists[0]) != len(lists[1]) {
+				continue
+			}
+			for i := range lists[0] {
+				did = forgive(&lists[0][i].State, &lists[1][i].State) || did
+				did = forgive(&lists[0][i].LastTerminationState, &lists[1][i].LastTerminationState) || did
+			}
+		}
+		return did
+	})
+}
+
+// forgiveSetBack: statusd's time is later, and is one that somebody else wrote. It is in the
+// cache too if the status was stored again on top of the API's. The times of resize
+// conditions are the reporter's, and may be older than before as well.
+func forgiveSetBack(c *Case) bool {
+	server := c.sides[theStatusd].server()
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if !sameButTime(k, d) || d.LastTransitionTime.Before(&k.LastTransitionTime) {
+				return false
+			}
+			if podstatus.HasTransitionTime(k.Type) && !server.timeOfOthers(c.Pod.name, d) {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}
+
+// forgiveDuplicate: a report had two conditions of one type. The kubelet gives a time only to
+// the first of them. It cannot make a patch of them, so that its API has not heard of the
+// pod since.
+func forgiveDuplicate(c *Case) bool {
+	if !c.Pod.duplicated {
+		return false
+	}
+	if !equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
+		*c.Kubelet = *c.Statusd
+		c.part("E7 duplicates")
+		return true
+	}
+	k, d := c.Kubelet.Cached, c.Statusd.Cached
+	if k == nil || d == nil || len(k.Conditions) != len(d.Conditions) {
+		return false
+	}
+	did := false
+	for i := range k.Conditions {
+		theirs, ours := &k.Conditions[i], &d.Conditions[i]
+		if podstatus.FindCondition(k.Conditions, theirs.Type) != theirs && sameButTime(theirs, ours) {
+			theirs.LastTransitionTime, did = ours.LastTransitionTime, true
+		}
+	}
+	return did
+}
+
+func hasDuplicate(list []v1.PodCondition) bool {
+	return slices.ContainsFunc(list, func(c v1.PodCondition) bool { return *podstatus.FindCondition(list, c.Type) != c })
+}
+
+// forgiveDisruptionTime: only the time of DisruptionTarget differs, which both sides set
+// when they send it, at their next look at a pod whose containers have stopped.
+func forgiveDisruptionTime(c *Case) bool {
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if k.Type != v1.DisruptionTarget || !sameButTime(k, d) {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}
+
+// forgiveChurn: a report said both that the pod has ended and that it is ready. Only the
+// times of the two readiness conditions differ, the kubelet's being the later ones.
+func forgiveChurn(c *Case) bool {
+	if !c.Pod.readyAtEnd {
+		return false
+	}
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if !isReadiness(k.Type) || !sameButTime(k, d) || k.LastTransitionTime.Before(&d.LastTransitionTime) {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}
+
+func isReadiness(t v1.PodConditionType) bool { return t == v1.PodReady || t == v1.ContainersReady }
+
+func saysReady(status *v1.PodStatus) bool {
+	return slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
+		return isReadiness(c.Type) && c.Status == v1.ConditionTrue
+	})
+}
+
+// forgiveTerminatedReady: of a terminated pod statusd says that it is not ready because it
+// has ended; the kubelet says that it is ready, or has found out later. While the phase is
+// withheld this shows in the API too.
+func forgiveTerminatedReady(c *Case) bool {
+	if !c.Pod.terminated {
+		return false
+	}
+	if k, d := c.Kubelet.API, c.Statusd.API; k != nil && d != nil && saysReady(&k.Status) && !saysReady(&d.Status) {
+		c.part("K7 unready")
+	}
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		ready, did := saysReady(k), false
+		for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+			theirs, ours := podstatus.FindCondition(k.Conditions, t), podstatus.FindCondition(d.Conditions, t)
+			if ours == nil || ours.Status != v1.ConditionFalse || !isTerminalReason(ours.Reason) {
+				continue
+			}
+			later := theirs != nil && theirs.Status == ours.Status && theirs.Reason == ours.Reason && ours.LastTransitionTime.Before(&theirs.LastTransitionTime)
+			if ready || later {
+				k.Conditions = withCondition(k.Conditions, *ours)
+				did = true
+			}
+		}
+		return did
+	})
+}
+
+func isTerminalReason(reason string) bool {
+	return reason == podstatus.ReasonPodFailed || reason == podstatus.ReasonPodCompleted
+}
+
+// forgiveVersionReset: the statuses in the API are equal as the kubelet compares them, and
+// differ in times or generations of conditions.
+func forgiveVersionReset(c *Case) bool {
+	if !c.Pod.removed || c.Kubelet.API == nil || c.Statusd.API == nil {
+		return false
+	}
+	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, func(k, d *v1.PodCondition) bool {
+		if *k == *d || k.Status != d.Status || k.Reason != d.Reason || k.Message != d.Message || !podstatus.IsOwned(k.Type) {
+			return false
+		}
+		*k = *d
+		return true
+	})
+}
+
+// forgiveUnseenStart: only regular containers differ, which the kubelet left as they were
+// and statusd says it could not find. What is reported after that may be refused by one and
+// not by the other.
+func forgiveUnseenStart(c *Case) bool {
+	if !c.Pod.unseenStart {
+		return false
+	}
+	if c.Pod.reportedSince {
+		*c.Kubelet = *c.Statusd
+		return true
+	}
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		if len(k.ContainerStatuses) != len(d.ContainerStatuses) {
+			return false
+		}
+		did := false
+		for i := range k.ContainerStatuses {
+			theirs, ours := &k.ContainerStatuses[i], &d.ContainerStatuses[i]
+			if theirs.State.Terminated == nil && ours.State.Terminated != nil &&
+				ours.State.Terminated.Reason == podstatus.ReasonContainerStatusUnknown {
+				theirs.State, did = ours.State, true
+			}
+		}
+		return did
+	})
+}
+
+// forgiveFrozen: the kubelet's cache is as it was when it began to refuse, or was removed.
+func forgiveFrozen(c *Case) bool {
+	if !c.Pod.refused || !c.Pod.removed && !equality.Semantic.DeepEqual(c.Kubelet.Cached, c.Pod.frozen) {
+		return false
+	}
+	*c.Kubelet = *c.Statusd
+	return true
+}
+
+// forgiveFinalPhase: statusd holds on to a terminal phase that a report, or after somebody
+// else's write the kubelet's next look, would take from the pod. Only the phase, its
+// explanation, readiness and what calls answer differ; or the pod could be deleted with that
+// phase.
+func forgiveFinalPhase(c *Case) bool {
+	if !c.Pod.revived && !c.Pod.killed {
+		return false
+	}
+	if c.Pod.killed && c.Statusd.API == nil && c.Statusd.Deleted && c.Kubelet.API != nil && !c.Kubelet.Deleted {
+		*c.Kubelet = *c.Statusd
+		return true
+	}
+	did := c.statusPairs(takePhase) || !slices.Equal(c.Kubelet.Calls, c.Statusd.Calls)
+	c.Kubelet.Calls = c.Statusd.Calls
+	return did
+}
+
+// takePhase gives k what d says of the phase and of what depends on it.
+func takePhase(k, d *v1.PodStatus) bool {
+	before := k.DeepCopy()
+	k.Phase, k.Reason, k.Message = d.Phase, d.Reason, d.Message
+	for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+		if ours := podstatus.FindCondition(d.Conditions, t); ours != nil {
+			k.Conditions = withCondition(k.Conditions, *ours)
+		}
+	}
+	if equality.Semantic.DeepEqual(before, k) && sameDisruption(k, d) {
+		return false
+	}
+	takeDisruption(k, d)
+	return true
+}
+
+func sameDisruption(k, d *v1.PodStatus) bool {
+	return equality.Semantic.DeepEqual(podstatus.FindCondition(k.Conditions, v1.DisruptionTarget), podstatus.FindCondition(d.Conditions, v1.DisruptionTarget))
+}
+
+// takeDisruption gives k what d says of the reason of the end: it is sent together with a
+// terminal phase, and so not at the same times.
+func takeDisruption(k, d *v1.PodStatus) {
+	k.Conditions = slices.DeleteFunc(k.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.DisruptionTarget })
+	if c := podstatus.FindCondition(d.Conditions, v1.DisruptionTarget); c != nil {
+		k.Conditions = append(k.Conditions, *c)
+	}
+	sortConditions(k.Conditions)
+	sortConditions(d.Conditions)
+}
+
+// forgiveStaticRuns: a static pod that could run had ended in the kubelet's API, and not in
+// statusd's. Only the phase and the conditions that go with it differ.
+func forgiveStaticRuns(c *Case) bool {
+	if !c.Pod.early || c.Kubelet.API == nil || c.Statusd.API == nil {
+		return false
+	}
+	k, d := &c.Kubelet.API.Status, &c.Statusd.API.Status
+	k.Phase, k.Reason, k.Message = d.Phase, d.Reason, d.Message
+	k.Conditions = d.Conditions
+	return true
+}
+
+// forgiveWiped: the kubelet forgot a status that statusd kept, while the name was another
+// pod's in the API.
+func forgiveWiped(c *Case) bool {
+	if !c.Pod.wiped {
+		return false
+	}
+	*c.Kubelet = *c.Statusd
+	return true
+}
+
+// forgiveForgotten: the static pod has no manifest, and its mirror differs.
+func forgiveForgotten(c *Case) bool {
+	if !c.Pod.forgotten || equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
+		return false
+	}
+	*c.Kubelet = *c.Statusd
+	return true
+}
+
+// forgiveGone: statusd has no status of a pod any more that is gone from the API.
+func forgiveGone(c *Case) bool {
+	if c.Statusd.Cached != nil || c.Kubelet.Cached == nil || c.Statusd.API != nil || c.Kubelet.API != nil {
+		return false
+	}
+	c.Kubelet.Cached, c.Kubelet.Resize = nil, c.Statusd.Resize
+	return true
+}
+
+// forgiveDeletedFirst: statusd had deleted the pod when somebody else did, and the kubelet
+// had not.
+func forgiveDeletedFirst(c *Case) bool {
+	if !c.Pod.vanished || !c.Statusd.Deleted || c.Kubelet.Deleted {
+		return false
+	}
+	c.Kubelet.Deleted = true
+	return true
+}
+
+// forgiveBackfill: after resize conditions were read back, statusd's are other ones than the
+// kubelet's, or the same with older times.
+func forgiveBackfill(c *Case) bool {
+	if !c.Pod.backfilled || equality.Semantic.DeepEqual(c.Kubelet.Resize, c.Statusd.Resize) && slices.Equal(c.Kubelet.Calls, c.Statusd.Calls) {
+		return false
+	}
+	c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Resize, c.Statusd.Calls
+	return true
+}
+
+// forgiveResizeOrphans: the kubelet held on to resize conditions that statusd has dropped.
+func forgiveResizeOrphans(c *Case) bool {
+	if !c.Pod.leftResize {
+		return false
+	}
+	c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Resize, c.Statusd.Calls
+	return true
+}

@@ -1,0 +1,203 @@
+package oracle
+
+import (
+	"context"
+	"slices"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	kubestatus "k8s.io/kubernetes/pkg/kubelet/status"
+	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+	statusutil "k8s.io/kubernetes/pkg/util/pod"
+	"pgregory.net/rapid"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Where upstream exports a rule, it is compared with ours as a function: the same pods and
+// statuses as in the programs, drawn directly.
+
+// drawPod draws a pod of the simulated node in the middle of its life.
+func drawPod(t *rapid.T) *nodePod {
+	words := rapid.SliceOfN(rapid.SampledFrom([]string{
+		"always", "onfailure", "never", "init", "sidecar", "app", "debug", "rule", "restart-all", "own-never", "gate", "static", "gen=3",
+	}), 0, 8).Draw(t, "pod")
+	p := newNodePod(Step{Op: "pod", Pod: "a", Args: words}, 1)
+	p.mayRun = rapid.Bool().Draw(t, "may run")
+	for range rapid.IntRange(0, 8).Draw(t, "events") {
+		c := rapid.SampledFrom(p.containers).Draw(t, "container")
+		switch rapid.IntRange(0, 2).Draw(t, "event") {
+		case 0:
+			p.run(c, Step{Args: []string{c.name, rapid.SampledFrom([]string{"", "unready", "unstarted", "silent"}).Draw(t, "how")}})
+		case 1:
+			c.exit(Step{Args: []string{c.name, rapid.SampledFrom([]string{"0", "1", "42", "43"}).Draw(t, "code")}})
+		case 2:
+			c.wait(Step{Args: []string{c.name}})
+		}
+	}
+	return p
+}
+
+// drawReport draws a report on the pod, odd ones among them.
+func drawReport(t *rapid.T, p *nodePod) v1.PodStatus {
+	words := rapid.SliceOfN(rapid.SampledFrom(oddWords), 0, 3).Draw(t, "report")
+	if rapid.Bool().Draw(t, "forced phase") {
+		words = append(words, "phase="+string(drawPhase(t)))
+	}
+	var others []v1.PodCondition
+	if rapid.Bool().Draw(t, "gate condition") {
+		status := rapid.SampledFrom([]v1.ConditionStatus{v1.ConditionTrue, v1.ConditionFalse, v1.ConditionUnknown}).Draw(t, "gate")
+		others = append(others, v1.PodCondition{Type: gateType, Status: status})
+	}
+	return p.report(Step{Op: "report", Pod: "a", Args: words}, others, nil)
+}
+
+func drawPhase(t *rapid.T) v1.PodPhase {
+	return rapid.SampledFrom([]v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown}).Draw(t, "phase")
+}
+
+// wantSame fails if a rule of ours says something else than the kubelet's.
+func wantSame(t *rapid.T, rule string, kubelet, statusd any) {
+	t.Helper()
+	if !equality.Semantic.DeepEqual(kubelet, statusd) {
+		t.Fatalf("%s: the kubelet says\n%+v\nstatusd says\n%+v", rule, kubelet, statusd)
+	}
+}
+
+func TestFunctions_Conditions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPod(t)
+		old := drawReport(t, p)
+		status := drawReport(t, p)
+		all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
+		if rapid.IntRange(0, 9).Draw(t, "no statuses at all") == 0 {
+			all = nil
+		}
+		wantSame(t, "C5, C6, C7 ContainersReady",
+			kubestatus.GenerateContainersReadyCondition(p.spec, &old, all, status.Phase),
+			podstatus.ContainersReady(p.spec, all, status.Phase))
+		wantSame(t, "C8, C9 Ready",
+			kubestatus.GeneratePodReadyCondition(p.spec, &old, status.Conditions, all, status.Phase),
+			podstatus.Ready(p.spec, status.Conditions, all, status.Phase))
+		wantSame(t, "C10, C11, C12 Initialized",
+			kubestatus.GeneratePodInitializedCondition(p.spec, &old, all, status.Phase),
+			podstatus.Initialized(p.spec, &old, all, status.Phase))
+		wantSame(t, "C14 AllContainersRestarting",
+			kubestatus.GenerateAllContainersRestartingCondition(p.spec, runtimeStatus(all), &old, status.Phase),
+			podstatus.AllContainersRestarting(p.spec, &old, held(all), status.Phase))
+	})
+}
+
+// held are the containers that a runtime knows of: those that run or have ended.
+func held(statuses []v1.ContainerStatus) []v1.ContainerStatus {
+	return slices.DeleteFunc(slices.Clone(statuses), func(s v1.ContainerStatus) bool {
+		return s.State.Running == nil && s.State.Terminated == nil
+	})
+}
+
+// runtimeStatus is the same as the kubelet's runtime reports it.
+func runtimeStatus(statuses []v1.ContainerStatus) *kubecontainer.PodStatus {
+	pod := &kubecontainer.PodStatus{}
+	for _, s := range held(statuses) {
+		status := &kubecontainer.Status{Name: s.Name, State: kubecontainer.ContainerStateRunning}
+		if s.State.Terminated != nil {
+			status.State, status.ExitCode = kubecontainer.ContainerStateExited, int(s.State.Terminated.ExitCode)
+		}
+		pod.ContainerStatuses = append(pod.ContainerStatuses, status)
+		pod.ActiveContainerStatuses = append(pod.ActiveContainerStatuses, status)
+	}
+	return pod
+}
+
+// C16: a pod with sidecars is the wanted difference; there the kubelet always sees one.
+func TestFunctions_ReadinessReconcile(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPod(t)
+		pod := p.spec.DeepCopy()
+		pod.Status = drawReport(t, p)
+		if len(pod.Spec.ReadinessGates) > 0 && slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return podstatus.IsSidecar(&c) }) {
+			return
+		}
+		wantSame(t, "readiness reconcile", kubestatus.NeedToReconcilePodReadiness(pod), podstatus.NeedsReadinessReconcile(pod, &pod.Status))
+	})
+}
+
+func TestFunctions_Restarts(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := drawPod(t).spec
+		wantSame(t, "T2 could restart all", podutil.AllContainersCouldRestart(&pod.Spec), podstatus.CouldRestartAll(pod))
+		wantSame(t, "static", kubetypes.IsStaticPod(pod), podstatus.IsStatic(pod))
+		wantSame(t, "mirror", kubetypes.IsMirrorPod(pod), podstatus.IsMirror(pod))
+		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
+			wantSame(t, "sidecar", podutil.IsRestartableInitContainer(&c), podstatus.IsSidecar(&c))
+			for _, code := range []int32{0, 1, 42, 43} {
+				wantSame(t, "T5 should restart", podutil.ContainerShouldRestart(c, pod.Spec, code), podstatus.ShouldRestart(pod, &c, code))
+			}
+		}
+	})
+}
+
+func TestFunctions_Ownership(t *testing.T) {
+	for _, kind := range []v1.PodConditionType{
+		v1.PodScheduled, v1.PodReady, v1.PodInitialized, v1.ContainersReady, v1.PodResizeInProgress, v1.PodResizePending,
+		v1.PodReadyToStartContainers, v1.AllContainersRestarting, v1.DisruptionTarget, gateType, foreignType, "",
+	} {
+		if got, want := podstatus.IsOwned(kind), kubetypes.PodConditionByKubelet(kind); got != want {
+			t.Errorf("C1: %q is owned: statusd says %v, the kubelet %v", kind, got, want)
+		}
+		if got, want := podstatus.IsShared(kind), kubetypes.PodConditionSharedByKubelet(kind); got != want {
+			t.Errorf("C2: %q is shared: statusd says %v, the kubelet %v", kind, got, want)
+		}
+	}
+}
+
+// P1 to P4: the two patches may be written differently; what the server makes of them is
+// the same, but for the order of conditions.
+func TestFunctions_Patch(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPod(t)
+		base, desired := drawReport(t, p), drawReport(t, p)
+		for _, status := range []*v1.PodStatus{&base, &desired} {
+			// As after Merge: what is not the node's is the same on both sides.
+			status.Conditions = slices.DeleteFunc(status.Conditions, func(c v1.PodCondition) bool { return !podstatus.IsOwned(c.Type) })
+			status.Conditions = append(status.Conditions, v1.PodCondition{Type: foreignType, Status: v1.ConditionTrue})
+			status.ResourceClaimStatuses, status.QOSClass = nil, v1.PodQOSBestEffort
+			if hasDuplicate(status.Conditions) {
+				return // E7
+			}
+			*status = podstatus.Normalize(p.spec, status)
+		}
+		api := newServer()
+		pod := p.spec.DeepCopy()
+		pod.Status = base
+		api.create(pod)
+		_, theirs, unchanged, err := statusutil.PatchPodStatus(context.Background(), clientset{api: api}, namespace, pod.Name, pod.UID, base, desired)
+		if err != nil {
+			t.Fatalf("the kubelet's patch: %v", err)
+		}
+		ours, err := podstatus.Patch(pod.UID, &base, &desired)
+		if err != nil {
+			t.Fatalf("statusd's patch: %v", err)
+		}
+		if unchanged && ours != nil {
+			t.Fatalf("P2: the kubelet has nothing to send, statusd has %s", ours)
+		}
+		wantSame(t, "P4 patched status\n"+string(theirs)+"\n"+string(ours), applied(t, &base, theirs), applied(t, &base, ours))
+	})
+}
+
+// applied is the status that the server makes of a patch, conditions sorted.
+func applied(t *rapid.T, base *v1.PodStatus, patch []byte) *v1.PodStatus {
+	status := base.DeepCopy()
+	if patch != nil {
+		var err error
+		if status, err = patchedStatus(base, patch); err != nil {
+			t.Fatalf("patch %s: %v", patch, err)
+		}
+	}
+	sortConditions(status.Conditions)
+	return status
+}

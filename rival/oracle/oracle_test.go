@@ -1,0 +1,157 @@
+package oracle
+
+import (
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+)
+
+var (
+	programsFlag = flag.Uint64("programs", 200, "how many random programs TestOracle runs")
+	seedFlag     = flag.Uint64("seed", 1, "the seed of TestOracle's programs; 0 takes one from the clock")
+	programFlag  = flag.Int64("program", -1, "run only the program of this number, and print its trace")
+	durationFlag = flag.Duration("duration", 0, "stop TestOracle after this time, whatever -programs says; 0: no limit")
+)
+
+// inBubble runs a program in a synctest bubble of its own.
+func inBubble(t *testing.T, program Program) (outcome Outcome) {
+	synctest.Test(t, func(*testing.T) { outcome = Run(program) })
+	return outcome
+}
+
+// explain fails the test with the shortest program that shows the difference, as a trace.
+func explain(t *testing.T, program Program) {
+	t.Helper()
+	short := Shrink(program, func(p Program) bool { return inBubble(t, p).Difference != "" })
+	outcome := inBubble(t, short)
+	t.Errorf("an unwanted difference. The shortest program that shows it:\n\n%s\nits trace:\n\n%s\n\n%s",
+		short, strings.Join(outcome.Trace, "\n"), outcome.Difference)
+}
+
+// TestKept runs the programs that once found a difference.
+func TestKept(t *testing.T) {
+	files, err := filepath.Glob("testdata/*.txt")
+	if err != nil || len(files) == 0 {
+		t.Fatalf("no kept programs in testdata: %v", err)
+	}
+	for _, file := range files {
+		t.Run(strings.TrimSuffix(filepath.Base(file), ".txt"), func(t *testing.T) {
+			f, err := os.Open(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer f.Close()
+			program, err := ParseProgram(f)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if inBubble(t, program).Difference != "" {
+				explain(t, program)
+			}
+		})
+	}
+}
+
+// TestOracle runs random programs against both managers.
+func TestOracle(t *testing.T) {
+	seed := *seedFlag
+	if seed == 0 {
+		seed = uint64(time.Now().UnixNano())
+	}
+	if *programFlag >= 0 {
+		program := Generate(seed, uint64(*programFlag))
+		outcome := inBubble(t, program)
+		t.Logf("seed %d, program %d:\n\n%s", seed, *programFlag, strings.Join(outcome.Trace, "\n"))
+		if outcome.Difference != "" {
+			explain(t, program)
+		}
+		return
+	}
+	fmt.Printf("oracle: seed %d, %d programs\n", seed, *programsFlag)
+	c := campaign{seed: seed, wanted: make(map[string]int), began: time.Now()}
+	t.Run("programs", func(t *testing.T) {
+		for worker := range runtime.GOMAXPROCS(0) {
+			t.Run(fmt.Sprint(worker), func(t *testing.T) {
+				t.Parallel()
+				c.work(t)
+			})
+		}
+	})
+	c.summary()
+}
+
+// campaign is a run of many programs by several workers.
+type campaign struct {
+	seed   uint64
+	began  time.Time
+	next   atomic.Uint64
+	failed atomic.Bool
+
+	mu     sync.Mutex
+	wanted map[string]int
+	done   int
+}
+
+// work takes programs until there are no more, time is up, or one fails.
+func (c *campaign) work(t *testing.T) {
+	for {
+		number := c.next.Add(1) - 1
+		if number >= *programsFlag || c.failed.Load() {
+			return
+		}
+		if *durationFlag > 0 && time.Since(c.began) > *durationFlag {
+			return
+		}
+		program := Generate(c.seed, number)
+		outcome := inBubble(t, program)
+		c.count(outcome)
+		if outcome.Difference != "" && c.failed.CompareAndSwap(false, true) {
+			t.Errorf("seed %d, program %d; run it alone with: make oracle SEED=%d PROGRAM=%d", c.seed, number, c.seed, number)
+			explain(t, program)
+			return
+		}
+	}
+}
+
+func (c *campaign) count(outcome Outcome) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for rule, n := range outcome.Wanted {
+		c.wanted[rule] += n
+	}
+	c.done++
+	if c.done%1000 == 0 {
+		fmt.Printf("oracle: %d programs, %.0f s\n", c.done, time.Since(c.began).Seconds())
+	}
+}
+
+// summary prints how often each wanted difference was met.
+func (c *campaign) summary() {
+	fmt.Printf("oracle: %d programs of seed %d in %.0f s; wanted differences met:\n", c.done, c.seed, time.Since(c.began).Seconds())
+	for _, rule := range Wanted {
+		fmt.Printf("  %6d  %s\n", c.wanted[rule.Name], rule.Name)
+	}
+}
+
+// TestGeneratedProgramsCanBeKept checks that a program survives being written and read.
+func TestGeneratedProgramsCanBeKept(t *testing.T) {
+	for number := range uint64(100) {
+		program := Generate(7, number)
+		read, err := ParseProgram(strings.NewReader(program.String()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.EqualFunc(program, read, func(a, b Step) bool { return a.String() == b.String() && a.Pod == b.Pod }) {
+			t.Fatalf("program %d reads back as\n%s\nwant\n%s", number, read, program)
+		}
+	}
+}

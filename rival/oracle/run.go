@@ -1,0 +1,305 @@
+package oracle
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Outcome is what came of a program.
+type Outcome struct {
+	// Difference is the first difference that nobody wants, "" if there is none.
+	Difference string
+	// Wanted counts the wanted differences by rule, one a pod and rule.
+	Wanted map[string]int
+	// Trace is the program with the requests that each step led to.
+	Trace []string
+}
+
+// Run puts both managers through a program. It must be called inside a synctest bubble.
+func Run(program Program) Outcome {
+	r := newRun()
+	for _, s := range r.sides {
+		s.start()
+	}
+	// Half a second off the ticks, so that a step never meets one.
+	time.Sleep(500 * time.Millisecond)
+	for _, step := range append(slices.Clip(program), Step{Op: "settle"}) {
+		r.tracef("%s", step)
+		r.do(step)
+		synctest.Wait()
+		r.traceRequests()
+		r.observe()
+		if r.difference != "" {
+			break
+		}
+		time.Sleep(time.Second)
+	}
+	for _, s := range r.sides {
+		s.stop()
+	}
+	time.Sleep(11 * time.Second) // the kubelet's goroutine leaves at its next tick
+	return Outcome{Difference: r.difference, Wanted: r.wanted, Trace: r.trace}
+}
+
+// run is the state of a program that is being run.
+type run struct {
+	sides [2]side // the kubelet's, statusd's
+	// pods are all pods of the program in order of creation, byName the newest of each name.
+	pods   []*nodePod
+	byName map[string]*nodePod
+	// delivered is what the watch of each side has shown, by UID.
+	delivered  [2]map[types.UID]*v1.Pod
+	down       bool
+	wanted     map[string]int
+	difference string
+	trace      []string
+}
+
+const (
+	theKubelet = iota
+	theStatusd
+)
+
+var sideNames = [2]string{"kubelet", "statusd"}
+
+func newRun() *run {
+	r := &run{byName: make(map[string]*nodePod), wanted: make(map[string]int)}
+	workers := safety(r.mayRun)
+	r.sides = [2]side{newKubelet(workers), newStatusd(workers)}
+	for i := range r.delivered {
+		r.delivered[i] = make(map[types.UID]*v1.Pod)
+	}
+	return r
+}
+
+// observe notes what the kubelet has done that statusd does not do.
+func (r *run) observe() {
+	for _, p := range r.pods {
+		has := p.hasCached(r.sides[theKubelet])
+		if p.hadCached && !has && p.hasCached(r.sides[theStatusd]) {
+			p.wiped = true
+		}
+		p.hadCached = has
+		if p.static && p.mayRun && r.endedAs(theKubelet, p) != "" && r.endedAs(theStatusd, p) == "" {
+			p.early = true
+		}
+	}
+}
+
+// endedAs is the terminal phase that the pod's object in the API of a side has had.
+func (r *run) endedAs(i int, p *nodePod) v1.PodPhase {
+	server := r.sides[i].server()
+	pod := server.current(p.name)
+	if pod == nil {
+		return ""
+	}
+	return server.endedAs(pod.UID)
+}
+
+// mayRun is what the pod workers say; they know no mirror pods.
+func (r *run) mayRun(uid types.UID) bool {
+	for _, p := range r.pods {
+		if p.uid() == uid {
+			return p.mayRun
+		}
+	}
+	return false
+}
+
+func (r *run) tracef(format string, args ...any) {
+	r.trace = append(r.trace, fmt.Sprintf(format, args...))
+}
+
+func (r *run) traceRequests() {
+	for i, s := range r.sides {
+		for _, request := range s.server().requests() {
+			r.tracef("    %s: %s", sideNames[i], request)
+		}
+	}
+}
+
+// do takes one step. A step about a pod or container that does not exist does nothing, so
+// that shortening a program never makes it invalid.
+func (r *run) do(step Step) {
+	if slices.Contains(podless, step.Op) {
+		r.doPodless(step)
+		return
+	}
+	if step.Op == "pod" {
+		r.createPod(step)
+		return
+	}
+	p := r.byName[step.Pod]
+	if p == nil {
+		return
+	}
+	switch step.Op {
+	case "run", "exit", "wait", "ready", "started":
+		r.doContainer(p, step)
+	case "report", "terminate", "stop", "resize":
+		r.doReport(p, step)
+	default:
+		r.doAPI(p, step)
+		if !step.has("late") || seenAtOnce(step) {
+			r.watch()
+			// What the watch shows is put right at once by statusd, and at the next tick by
+			// the kubelet.
+			time.Sleep(11 * time.Second)
+			r.watch()
+		}
+	}
+}
+
+// seenAtOnce are writes that the watch shows at once even if the step says late: the message
+// and phase that somebody else wrote stay with a phase that is withheld (X5), and it depends
+// on the time of a look whether they are still there by then.
+func seenAtOnce(step Step) bool {
+	return step.Op == "write" && (step.has("message") || step.has("phase-running"))
+}
+
+func (r *run) doPodless(step Step) {
+	switch step.Op {
+	case "settle":
+		r.settle()
+	case "sleep":
+		seconds, _ := strconv.Atoi(step.arg(0))
+		time.Sleep(time.Duration(seconds) * time.Second)
+	case "watch":
+		r.watch()
+	case "down":
+		r.setDown(true)
+	case "up":
+		r.recover()
+	case "lose":
+		for _, s := range r.sides {
+			s.server().loseNext()
+		}
+	case "orphans":
+		r.removeOrphans(step.Args)
+	}
+}
+
+func (r *run) setDown(down bool) {
+	r.down = down
+	for _, s := range r.sides {
+		s.server().setDown(down)
+	}
+}
+
+// recover ends an outage, and gives both sides the time to send what they have: what comes
+// next would find the two APIs in different states, since the kubelet waits for a tick and
+// statusd for the end of a backoff.
+func (r *run) recover() {
+	r.setDown(false)
+	r.watch()
+	time.Sleep(33 * time.Second)
+	r.watch()
+	synctest.Wait()
+	r.observe()
+}
+
+// removeOrphans keeps the pods and mirrors that the node knows, but for those named. Both
+// sides get the time before to send what they have: the kubelet waits for a tick in cases
+// where statusd does not, and what is removed before that is not comparable.
+func (r *run) removeOrphans(named []string) {
+	r.recover()
+	for i, s := range r.sides {
+		keep := make(map[types.UID]bool) // the values do not matter
+		for uid := range r.delivered[i] {
+			keep[uid] = true
+		}
+		for _, p := range r.pods {
+			if _, known := s.known(p.uid()); known {
+				keep[p.uid()] = true
+			}
+			if slices.Contains(named, p.name) {
+				delete(keep, p.uid())
+			}
+			if !keep[p.uid()] {
+				p.removed = true
+				p.leftResize = p.leftResize || !p.hasCached(s) && len(s.resizeConditions(p.uid())) > 0
+			}
+		}
+		s.removeOrphans(keep)
+	}
+}
+
+// createPod creates a pod in both APIs, or puts a manifest on the node and its mirror into
+// both APIs. A second one of the same name is ignored: see recreate.
+func (r *run) createPod(step Step) {
+	if r.byName[step.Pod] != nil || step.Pod == "" {
+		return
+	}
+	r.addPod(step, 1)
+	r.watch()
+}
+
+func (r *run) addPod(step Step, incarnation int) {
+	p := newNodePod(step, incarnation)
+	r.pods = append(r.pods, p)
+	r.byName[step.Pod] = p
+	p.step = step
+	for _, s := range r.sides {
+		if p.static {
+			s.setPod(p.spec.DeepCopy())
+		}
+		if !step.has("unmirrored") {
+			s.server().create(p.apiPod())
+		}
+	}
+}
+
+// watch delivers to each side what is new in its API.
+func (r *run) watch() {
+	if r.down {
+		return
+	}
+	for i, s := range r.sides {
+		current := s.server().all()
+		for _, uid := range slices.Sorted(maps.Keys(r.delivered[i])) {
+			if old := r.delivered[i][uid]; current[old.Name] == nil || current[old.Name].UID != uid {
+				s.removePod(old)
+				delete(r.delivered[i], uid)
+			}
+		}
+		for _, name := range slices.Sorted(maps.Keys(current)) {
+			pod := current[name]
+			if old := r.delivered[i][pod.UID]; old != nil && old.ResourceVersion == pod.ResourceVersion {
+				continue
+			}
+			pod = fromAPI(pod)
+			r.delivered[i][pod.UID] = pod
+			s.setPod(pod)
+		}
+	}
+}
+
+// settle gives both sides the time to finish, and compares.
+func (r *run) settle() {
+	r.setDown(false)
+	for range 3 {
+		r.watch()
+		synctest.Wait()
+		time.Sleep(11 * time.Second)
+	}
+	// A write that keeps coming back changed is put off by statusd for up to five minutes
+	// (its guard against fights); all that may differ by then is when it is written.
+	if d := r.sides[theStatusd].(*statusd); len(d.manager.Fights()) > 0 {
+		for range 30 {
+			r.watch()
+			synctest.Wait()
+			time.Sleep(11 * time.Second)
+		}
+	}
+	r.watch()
+	synctest.Wait()
+	r.observe()
+	r.compare()
+}

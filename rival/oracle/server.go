@@ -1,0 +1,310 @@
+package oracle
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/strategicpatch"
+)
+
+// namespace is where all pods of all programs live.
+const namespace = "default"
+
+var podResource = schema.GroupResource{Resource: "pods"}
+
+// Server is the part of an API server that a status manager can see: pods by name, status
+// patches with a UID precondition, deletions with a UID precondition, resource versions.
+type Server struct {
+	mu      sync.Mutex
+	pods    map[string]*v1.Pod // by name; replaced, never changed
+	version int
+	down    bool
+	lose    bool // the answer of the next patch is lost
+	deleted []types.UID
+	// ended is the first terminal phase that a pod had here, whoever wrote it, and others
+	// are the transition times that somebody else than the node gave to a condition.
+	ended  map[types.UID]v1.PodPhase
+	others map[otherTime]bool
+	log    []string
+}
+
+// otherTime is a transition time that did not come from the node.
+type otherTime struct {
+	pod  string
+	kind v1.PodConditionType
+	unix int64
+}
+
+func newServer() *Server {
+	return &Server{
+		pods:   make(map[string]*v1.Pod),
+		ended:  make(map[types.UID]v1.PodPhase),
+		others: make(map[otherTime]bool),
+	}
+}
+
+// Get answers as GET on a pod does.
+func (s *Server) Get(name string) (*v1.Pod, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod, err := s.find(name)
+	s.note("GET "+name, err)
+	if err != nil {
+		return nil, err
+	}
+	return pod.DeepCopy(), nil
+}
+
+// List answers as LIST on the pods of a node does.
+func (s *Server) List() ([]v1.Pod, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.down {
+		return nil, errDown()
+	}
+	var list []v1.Pod
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		list = append(list, *s.pods[name].DeepCopy())
+	}
+	return list, nil
+}
+
+// PatchStatus answers as PATCH with a strategic merge patch on a pod's status does.
+func (s *Server) PatchStatus(name string, patch []byte) (*v1.Pod, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod, err := s.find(name)
+	if err == nil {
+		pod, err = s.patch(pod, patch)
+	}
+	if err == nil && s.lose {
+		s.lose = false
+		err = apierrors.NewTimeoutError("the answer is lost", 0)
+	}
+	s.note("PATCH "+name+" "+string(patch), err)
+	if err != nil {
+		return nil, err
+	}
+	return pod.DeepCopy(), nil
+}
+
+// Delete answers as DELETE with grace period 0 and a UID precondition does.
+func (s *Server) Delete(name string, uid types.UID) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod, err := s.find(name)
+	if err == nil && pod.UID != uid {
+		err = apierrors.NewConflict(podResource, name, errors.New("the UID in the precondition is not that of the pod"))
+	}
+	if err == nil {
+		delete(s.pods, name)
+		s.deleted = append(s.deleted, uid)
+	}
+	s.note(fmt.Sprintf("DELETE %s uid=%s", name, uid), err)
+	return err
+}
+
+// change is what others do to a pod: nothing if there is none of this name.
+func (s *Server) change(name string, edit func(*v1.Pod)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if pod, ok := s.pods[name]; ok {
+		pod = pod.DeepCopy()
+		edit(pod)
+		s.noteOthers(pod)
+		s.store(pod)
+	}
+}
+
+// create stores a pod, in place of any other of its name.
+func (s *Server) create(pod *v1.Pod) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.noteOthers(pod)
+	s.store(pod.DeepCopy())
+}
+
+func (s *Server) noteOthers(pod *v1.Pod) {
+	for _, c := range pod.Status.Conditions {
+		s.others[otherTime{pod.Name, c.Type, c.LastTransitionTime.Unix()}] = true
+	}
+}
+
+// timeOfOthers reports whether somebody else than the node gave a condition this time.
+func (s *Server) timeOfOthers(pod string, c *v1.PodCondition) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.others[otherTime{pod, c.Type, c.LastTransitionTime.Unix()}]
+}
+
+// endedAs returns the first terminal phase of a pod, "" if it has not ended here.
+func (s *Server) endedAs(uid types.UID) v1.PodPhase {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.ended[uid]
+}
+
+// remove takes a pod away, as a deletion by somebody else.
+func (s *Server) remove(name string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.pods, name)
+}
+
+// current returns the pod of this name, nil if there is none. It must not be changed.
+func (s *Server) current(name string) *v1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.pods[name]
+}
+
+// all returns the pods by name. They must not be changed.
+func (s *Server) all() map[string]*v1.Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return maps.Clone(s.pods)
+}
+
+func (s *Server) setDown(down bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.down = down
+	s.lose = false
+}
+
+func (s *Server) loseNext() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lose = true
+}
+
+// requests returns what was asked since the last call, with the answers.
+func (s *Server) requests() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	log := s.log
+	s.log = nil
+	return log
+}
+
+func (s *Server) note(request string, err error) {
+	if err != nil {
+		request += " ✗ " + string(apierrors.ReasonForError(err))
+	}
+	s.log = append(s.log, request)
+}
+
+func (s *Server) find(name string) (*v1.Pod, error) {
+	if s.down {
+		return nil, errDown()
+	}
+	pod, ok := s.pods[name]
+	if !ok {
+		return nil, apierrors.NewNotFound(podResource, name)
+	}
+	return pod, nil
+}
+
+func errDown() error { return apierrors.NewServiceUnavailable("the oracle has the API down") }
+
+func (s *Server) store(pod *v1.Pod) {
+	s.version++
+	pod.ResourceVersion = strconv.Itoa(s.version)
+	s.pods[pod.Name] = pod
+	if _, ok := s.ended[pod.UID]; !ok && (pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed) {
+		s.ended[pod.UID] = pod.Status.Phase
+	}
+}
+
+// statusOnly is the part of a pod that a patch of the status subresource can reach.
+type statusOnly struct {
+	Metadata struct {
+		UID types.UID `json:"uid"`
+	} `json:"metadata"`
+	Status v1.PodStatus `json:"status"`
+}
+
+// patch applies a patch to the status and stores the result, unless nothing changed.
+func (s *Server) patch(pod *v1.Pod, patch []byte) (*v1.Pod, error) {
+	var asked statusOnly
+	if err := json.Unmarshal(patch, &asked); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	if asked.Metadata.UID != pod.UID {
+		return nil, apierrors.NewConflict(podResource, pod.Name, errors.New("the UID in the patch is not that of the pod"))
+	}
+	status, err := patchedStatus(&pod.Status, patch)
+	if err != nil {
+		return nil, err
+	}
+	if err := prepareStatus(status, &pod.Status); err != nil {
+		return nil, err
+	}
+	if bytes.Equal(mustMarshal(status), mustMarshal(&pod.Status)) {
+		return pod, nil
+	}
+	next := pod.DeepCopy()
+	next.Status = *status
+	s.store(next)
+	return next, nil
+}
+
+// patchedStatus applies a strategic merge patch to a status by the schema of v1.Pod.
+func patchedStatus(status *v1.PodStatus, patch []byte) (*v1.PodStatus, error) {
+	before := mustMarshal(map[string]any{"status": status})
+	after, err := strategicpatch.StrategicMergePatch(before, patch, v1.Pod{})
+	if err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	var patched statusOnly
+	if err := json.Unmarshal(after, &patched); err != nil {
+		return nil, apierrors.NewBadRequest(err.Error())
+	}
+	return &patched.Status, nil
+}
+
+// prepareStatus does what the API server does to each status that is written: the QoS
+// class cannot be changed, and it and observed generations cannot be cleared.
+func prepareStatus(status, old *v1.PodStatus) error {
+	if status.QOSClass == "" {
+		status.QOSClass = old.QOSClass
+	}
+	if status.QOSClass != old.QOSClass {
+		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "", nil)
+	}
+	if status.ObservedGeneration == 0 {
+		status.ObservedGeneration = old.ObservedGeneration
+	}
+	generations := make(map[v1.PodConditionType]int64)
+	for _, c := range old.Conditions {
+		generations[c.Type] = c.ObservedGeneration
+	}
+	for i := range status.Conditions {
+		if c := &status.Conditions[i]; c.ObservedGeneration == 0 {
+			c.ObservedGeneration = generations[c.Type]
+		}
+	}
+	return nil
+}
+
+func mustMarshal(value any) []byte {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(fmt.Sprintf("oracle: a status that cannot be marshalled: %v", err))
+	}
+	return data
+}
+
+// now is the clock of the bubble.
+func now() metav1.Time { return metav1.Now() }
