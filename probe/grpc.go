@@ -7,9 +7,9 @@ import (
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
-	"google.golang.org/grpc/connectivity"
 	"google.golang.org/grpc/credentials/insecure"
 	health "google.golang.org/grpc/health/grpc_health_v1"
+	"google.golang.org/grpc/peer"
 	"google.golang.org/grpc/status"
 	v1 "k8s.io/api/core/v1"
 )
@@ -33,9 +33,10 @@ func (c *checker) checkGRPC(ctx context.Context, q question, action *v1.GRPCActi
 	if action.Service != nil {
 		request.Service = *action.Service
 	}
-	response, err := health.NewHealthClient(conn).Check(ctx, request, grpc.WaitForReady(true))
+	var server peer.Peer // without address if there was no connection to send the request on
+	response, err := health.NewHealthClient(conn).Check(ctx, request, grpc.WaitForReady(true), grpc.Peer(&server))
 	if err != nil {
-		return grpcFailure(q, address, conn.GetState(), err)
+		return grpcFailure(q, address, server.Addr != nil, err)
 	}
 	if got := response.GetStatus(); got != health.HealthCheckResponse_SERVING {
 		return failed("service unhealthy (responded with %q)", got)
@@ -44,9 +45,9 @@ func (c *checker) checkGRPC(ctx context.Context, q question, action *v1.GRPCActi
 }
 
 // grpcFailure says in the words of the kubelet why there was no answer.
-func grpcFailure(q question, address string, state connectivity.State, err error) answer {
+func grpcFailure(q question, address string, connected bool, err error) answer {
 	switch code := status.Code(err); {
-	case code == codes.DeadlineExceeded && state != connectivity.Ready:
+	case code == codes.DeadlineExceeded && !connected:
 		return failed("timeout: failed to connect service %q within %v: %v", address, q.timeout, context.DeadlineExceeded)
 	case code == codes.DeadlineExceeded:
 		return failed("timeout: health rpc did not complete within %v", q.timeout)

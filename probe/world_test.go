@@ -27,6 +27,8 @@ type world struct {
 	stop   func()
 	// edit, if set, changes the options of each prober.
 	edit func(*Options)
+	// turn lets one sync of a worker end before the next begins.
+	turn sync.Mutex
 
 	mu       sync.Mutex
 	pods     map[string]*fakePod
@@ -158,6 +160,8 @@ func (w *world) exit(name string) {
 // sync is what a pod worker does: it makes a status of what it sees and what was reported
 // for the same container ID, asks the prober, and reports it.
 func (w *world) sync(name string) {
+	w.turn.Lock()
+	defer w.turn.Unlock()
 	w.mu.Lock()
 	p, prober := w.pods[name], w.prober
 	if p == nil {
