@@ -12,7 +12,8 @@ help: ## Show this list
 
 .PHONY: build
 build: ## Build bin/statusd
-	$(GO) build -trimpath -o bin/statusd ./cmd/statusd
+	@test -e bin/statusd || echo "building bin/statusd: the first time takes up to a minute, because it compiles client-go and the types of the API"
+	$(GO) build -o bin/statusd ./cmd/statusd
 
 .PHONY: controlplane
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
@@ -62,9 +63,25 @@ cover: ## Statement coverage of the rules, as text and build/cover.html
 	@$(GO) tool cover -func=build/cover.out | tail -1
 	@$(GO) tool cover -html=build/cover.out -o build/cover.html
 
+.PHONY: demo
+demo: build
+	@$(GO) build -o bin/demo ./internal/demo
+
 .PHONY: run
-run: ## Start a control plane and statusd with example pods (comes with a later change)
-	@echo "make run comes with the node daemon; until then, see the packages podstatus and status."; exit 1
+run: demo ## Start a control plane and statusd with example pods; the first time builds for minutes and says why
+	@bin/demo
+
+.PHONY: run-standalone
+run-standalone: demo ## Start statusd with example pods and without a control plane
+	@bin/demo --standalone
+
+.PHONY: footprint
+footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; about 2 minutes
+	@bin/demo footprint
+
+.PHONY: scale
+scale: demo ## Start, run and delete 200 pods on one node and look for what is left
+	@bin/demo scale
 
 .PHONY: clean
 clean: ## Remove what the build made

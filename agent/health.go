@@ -79,12 +79,38 @@ func (e *endpoints) readyz(w http.ResponseWriter, request *http.Request) {
 }
 
 // servePods lists the pods of this node with the statuses that it reports, as a v1.PodList.
-// Specs are left out: environment variables are nobody else's business.
 func (e *endpoints) servePods(w http.ResponseWriter, _ *http.Request) {
 	list := v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: e.pods()}
 	w.Header().Set("Content-Type", "application/json")
 	// The one error there can be is that the reader has gone away.
 	_ = json.NewEncoder(w).Encode(list)
+}
+
+// pods are those of this node, each with the status that it reports. Of the specs only the
+// outline is shown: what containers are told is nobody else's business.
+func (a *Agent) pods() []v1.Pod {
+	var list []v1.Pod
+	for _, known := range a.table.All() {
+		pod := v1.Pod{ObjectMeta: *known.ObjectMeta.DeepCopy(), Spec: outline(&known.Spec)}
+		pod.Status, _ = a.manager.GetPodStatus(known.UID)
+		list = append(list, pod)
+	}
+	return list
+}
+
+func outline(spec *v1.PodSpec) v1.PodSpec {
+	names := func(containers []v1.Container) (list []v1.Container) {
+		for _, c := range containers {
+			list = append(list, v1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
+		}
+		return list
+	}
+	return v1.PodSpec{
+		NodeName:       spec.NodeName,
+		RestartPolicy:  spec.RestartPolicy,
+		InitContainers: names(spec.InitContainers),
+		Containers:     names(spec.Containers),
+	}
 }
 
 // run serves until ctx ends.

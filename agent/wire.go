@@ -180,17 +180,6 @@ func (a *Agent) nodeProblem() error {
 	return nil
 }
 
-// pods are those of this node, each with the status that it reports and without its spec.
-func (a *Agent) pods() []v1.Pod {
-	var list []v1.Pod
-	for _, known := range a.table.All() {
-		pod := v1.Pod{ObjectMeta: *known.ObjectMeta.DeepCopy()}
-		pod.Status, _ = a.manager.GetPodStatus(known.UID)
-		list = append(list, pod)
-	}
-	return list
-}
-
 // registerMetrics adds those of the process and of the parts that have none themselves.
 func (a *Agent) registerMetrics() {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {

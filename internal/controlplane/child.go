@@ -25,7 +25,8 @@ type child struct {
 func startChild(binary string, args ...string) (*child, error) {
 	c := &child{ready: make(chan struct{}), exited: make(chan struct{}), stderr: &bytes.Buffer{}}
 	cmd := exec.Command(binary, args...)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	// A Ctrl-C on the terminal is for the parent, which ends the child in its own time.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL, Setpgid: true}
 	cmd.Stdout = &firstLine{complete: sync.OnceFunc(func() { close(c.ready) })}
 	cmd.Stderr = c.stderr
 

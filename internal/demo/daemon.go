@@ -1,0 +1,158 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	goruntime "runtime"
+	"syscall"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/controlplane"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process"
+)
+
+// daemon is a statusd that runs as a child of this process.
+type daemon struct {
+	config  agent.Config
+	logFile string
+	process *os.Process
+	exited  chan struct{} // closed when it is gone
+	err     error         // how it ended; read it after exited
+}
+
+// startStatusd writes the config beside the state and runs statusd with it.
+func (d *demo) startStatusd(config agent.Config) (*daemon, error) {
+	if err := os.MkdirAll(config.StateDir, 0o711); err != nil {
+		return nil, err
+	}
+	text, err := yaml.Marshal(config)
+	if err != nil {
+		return nil, err
+	}
+	file := config.StateDir + ".yaml"
+	if err := os.WriteFile(file, text, 0o644); err != nil {
+		return nil, err
+	}
+	log, err := os.OpenFile(config.StateDir+".log", os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() // statusd has it from then on
+	d.say("starting %s run --config %s", d.statusd, file)
+	cmd := exec.Command(d.statusd, "run", "--config", file)
+	cmd.Stderr = log
+	// A Ctrl-C on the terminal is for this process, which then stops statusd; and should
+	// this process be killed, statusd goes too.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
+	daemon := &daemon{config: config, logFile: log.Name(), exited: make(chan struct{})}
+	if err := daemon.start(cmd); err != nil {
+		return nil, fmt.Errorf("start statusd: %w; make build makes it", err)
+	}
+	return daemon, nil
+}
+
+// start runs the command on a thread of its own, which stays: the kernel sends the signal
+// for the death of the parent when the thread that started the child ends.
+func (d *daemon) start(cmd *exec.Cmd) error {
+	started := make(chan error)
+	go func() {
+		goruntime.LockOSThread()
+		defer goruntime.UnlockOSThread()
+		err := cmd.Start()
+		d.process = cmd.Process
+		started <- err
+		if err == nil {
+			d.err = cmd.Wait()
+			close(d.exited)
+		}
+	}()
+	return <-started
+}
+
+// failure is what to say when statusd has ended by itself.
+func (d *daemon) failure() error {
+	log, _ := os.ReadFile(d.logFile)
+	return fmt.Errorf("statusd ended by itself (%v); the end of %s:\n%s", d.err, d.logFile, controlplane.Tail(string(log), 10))
+}
+
+// stopStatusd stops statusd, and then the containers, which it leaves running.
+func (d *demo) stopStatusd(ctx context.Context, daemon *daemon) error {
+	d.say("\nstopping statusd")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	// The one error that one's own child can cause is that it has ended, and exited tells that.
+	_ = daemon.process.Signal(syscall.SIGTERM)
+	var problem error
+	select {
+	case <-daemon.exited:
+	case <-ctx.Done():
+		problem = errors.New("statusd did not stop in time and was killed")
+		_ = daemon.process.Kill()
+		<-daemon.exited
+	}
+	ended, err := endContainers(context.WithoutCancel(ctx), filepath.Join(daemon.config.StateDir, "runtime"))
+	d.say("ended %d containers", ended)
+	return errors.Join(problem, err)
+}
+
+// endContainers ends what runs, as the shutdown of a machine would, and keeps the records:
+// the next statusd finds how each container ended.
+func endContainers(ctx context.Context, dir string) (ended int, err error) {
+	rt, err := process.New(process.Options{Dir: dir})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	running := make(chan error, 1)
+	go func() { running <- rt.Run(ctx) }()
+	defer func() {
+		cancel()
+		err = errors.Join(err, <-running)
+	}()
+
+	changes := rt.Watch(ctx)
+	asked := map[string]bool{}
+	for {
+		alive, err := stopAll(ctx, rt, asked)
+		if err != nil || alive == 0 {
+			return len(asked), err
+		}
+		if _, open := <-changes; !open {
+			return len(asked), fmt.Errorf("%d containers do not end: %w", alive, ctx.Err())
+		}
+	}
+}
+
+// stopAll asks each container that is not asked yet, and counts those that still run.
+func stopAll(ctx context.Context, rt *process.Runtime, asked map[string]bool) (alive int, err error) {
+	const grace = 2 * time.Second
+	pods, err := rt.Pods(ctx)
+	if err != nil {
+		return 0, err
+	}
+	for _, pod := range pods {
+		for _, container := range pod.Containers {
+			if container.State == runtime.Exited {
+				continue
+			}
+			alive++
+			if asked[container.ID] {
+				continue
+			}
+			if err := rt.StopContainer(ctx, container.ID, grace); err != nil {
+				return alive, err
+			}
+			asked[container.ID] = true
+		}
+	}
+	return alive, nil
+}

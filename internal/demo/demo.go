@@ -1,0 +1,181 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/controlplane"
+)
+
+const (
+	nodeName  = "local"
+	manifests = "examples/pods"
+	apiPods   = "examples/pods/api"
+	// stopTimeout is how long each of the three, statusd, containers, control plane, may
+	// take to stop.
+	stopTimeout = 30 * time.Second
+)
+
+// demo is one run of everything.
+type demo struct {
+	out     io.Writer
+	state   string // directory
+	statusd string // binary
+}
+
+func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
+
+// joined shows a node of a cluster.
+func (d *demo) joined(ctx context.Context) (err error) {
+	server, admin, err := d.startControlPlane(ctx)
+	if err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	defer func() { err = errors.Join(err, d.stopControlPlane(ctx, server)) }()
+	config, err := d.config("statusd")
+	if err != nil {
+		return err
+	}
+	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
+		return err
+	}
+	config.Manifests = manifests
+	daemon, err := d.startStatusd(config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stopStatusd(ctx, daemon)) }()
+	if err := createPods(ctx, admin, apiPods); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
+	d.explainJoined(server, daemon)
+	return d.show(ctx, daemon, server.Exited(), func(ctx context.Context) ([]v1.Pod, error) {
+		list, err := admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+		if err != nil {
+			return nil, err
+		}
+		return list.Items, nil
+	})
+}
+
+// standalone shows a node on its own.
+func (d *demo) standalone(ctx context.Context) (err error) {
+	config, err := d.config("standalone")
+	if err != nil {
+		return err
+	}
+	config.Manifests = manifests
+	daemon, err := d.startStatusd(config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.stopStatusd(ctx, daemon)) }()
+	d.explainStandalone(daemon)
+	return d.show(ctx, daemon, nil, daemon.pods)
+}
+
+func (d *demo) startControlPlane(ctx context.Context) (*controlplane.Process, kubernetes.Interface, error) {
+	d.say("starting the control plane (a real kube-apiserver with etcd, on loopback)")
+	server, err := controlplane.Start(ctx, controlplane.Options{DataDir: filepath.Join(d.state, "controlplane"), Log: d.out})
+	if err != nil {
+		return nil, nil, err
+	}
+	admin, err := kubernetes.NewForConfig(server.AdminConfig())
+	if err != nil {
+		return nil, nil, errors.Join(err, server.Kill())
+	}
+	return server, admin, nil
+}
+
+func (d *demo) stopControlPlane(ctx context.Context, server *controlplane.Process) error {
+	d.say("stopping the control plane")
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancel()
+	return server.Stop(ctx)
+}
+
+// config is that of a statusd with its state under this name.
+func (d *demo) config(name string) (agent.Config, error) {
+	c := agent.Default()
+	c.NodeName = nodeName
+	state, err := filepath.Abs(filepath.Join(d.state, name))
+	if err != nil {
+		return c, err
+	}
+	c.StateDir = state
+	c.HealthzBindAddress, err = freeAddress()
+	return c, err
+}
+
+// freeAddress is one that nobody listens at now.
+func freeAddress() (string, error) {
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	return listener.Addr().String(), listener.Close()
+}
+
+// createPods creates the pods of a directory that are not there from an earlier run.
+func createPods(ctx context.Context, admin kubernetes.Interface, directory string) error {
+	files, err := filepath.Glob(filepath.Join(directory, "*.yaml"))
+	if err != nil {
+		return err
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			return err
+		}
+		var pod v1.Pod
+		if err := yaml.UnmarshalStrict(data, &pod); err != nil {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+		_, err = admin.CoreV1().Pods(metav1.NamespaceDefault).Create(ctx, &pod, metav1.CreateOptions{})
+		if err != nil && !apierrors.IsAlreadyExists(err) {
+			return fmt.Errorf("%s: %w", file, err)
+		}
+	}
+	return nil
+}
+
+// pods asks statusd itself.
+func (d *daemon) pods(ctx context.Context) ([]v1.Pod, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://"+d.config.HealthzBindAddress+"/pods", nil)
+	if err != nil {
+		return nil, err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return nil, err
+	}
+	defer response.Body.Close()
+	var list v1.PodList
+	if err := json.NewDecoder(response.Body).Decode(&list); err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// unlessInterrupted is the error, if it is not just that somebody has had enough.
+func unlessInterrupted(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}

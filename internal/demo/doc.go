@@ -1,0 +1,12 @@
+// Command demo is what make run runs: a control plane, statusd as node "local", and pods
+// that do what pods do, from manifests and through the API.
+//
+//	demo               with a control plane
+//	demo --standalone  static pods only
+//	demo footprint     what statusd needs when 100 pods are idle
+//	demo scale         200 pods started, run and deleted, and nothing left
+//
+// statusd runs as its own process, as an operator would run it. On Ctrl-C the demo stops
+// it, ends the containers, which would run on otherwise, and stops the control plane. The
+// data stays in ./state: the next run goes on from there, as after a reboot.
+package main

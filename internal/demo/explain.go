@@ -1,0 +1,42 @@
+package main
+
+import (
+	"path/filepath"
+
+	"github.com/statusd/statusd/internal/controlplane"
+)
+
+func (d *demo) explainJoined(server *controlplane.Process, daemon *daemon) {
+	d.say(`
+statusd is running as node %q. In another terminal:
+
+  export KUBECONFIG=%s
+  kubectl get pods -A --watch                    # the pods below, as the API server has them
+  kubectl describe pod web                       # conditions and events of a pod
+  kubectl delete pod flapping                    # watch it end with grace
+
+Pods that end in -local come from manifests in %s: edit one and save. The others came
+through the API (%s). Kill a container and see it restart:
+
+  pkill -f 'example-server.*18080'
+
+statusd logs to %s. Ctrl-C stops everything; the next run goes on from here.
+`, nodeName, server.AdminKubeconfig(), manifests, apiPods, daemon.logFile)
+}
+
+func (d *demo) explainStandalone(daemon *daemon) {
+	d.say(`
+statusd is running as node %q, without an API server. In another terminal:
+
+  curl -s %s/pods              # the pods below, with their whole status
+  curl -s %s/readyz?verbose    # how statusd itself is
+  ls %s/*/containers/*/logs    # the logs of containers
+
+The pods come from manifests in %s: edit one and save. Kill a container and see it restart:
+
+  pkill -f 'example-server.*18080'
+
+statusd logs to %s. Ctrl-C stops everything; the next run goes on from here.
+`, nodeName, daemon.config.HealthzBindAddress, daemon.config.HealthzBindAddress,
+		filepath.Join(daemon.config.StateDir, "runtime", "pods"), manifests, daemon.logFile)
+}

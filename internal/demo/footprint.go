@@ -1,0 +1,167 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+const (
+	footprintSize = 100
+	// settle is left for what follows a start: the last statuses, garbage collection.
+	settle = 15 * time.Second
+	// watched is how long an idle statusd is watched: six leases and looks at the machine.
+	watched = time.Minute
+	// ticks a second in which /proc counts CPU time, on every Linux that Go runs on.
+	ticks = 100
+)
+
+// usage is what statusd and its shims use at a moment.
+type usage struct {
+	statusd consumer
+	shims   []consumer
+}
+
+// consumer is a process. Proportional memory counts a page that n processes share as a
+// n-th: the shims share the program with statusd.
+type consumer struct {
+	pid                    int
+	cpu                    time.Duration
+	resident, proportional int64 // KiB
+}
+
+// footprint measures what statusd needs when pods only exist.
+func (d *demo) footprint(ctx context.Context) error {
+	return d.withCrowd(ctx, footprintSize, func(c *crowd) error {
+		c.say("waiting %s for things to settle, then watching for %s", settle, watched)
+		if err := pause(ctx, settle); err != nil {
+			return err
+		}
+		before, err := c.usage()
+		if err != nil {
+			return err
+		}
+		if err := pause(ctx, watched); err != nil {
+			return err
+		}
+		after, err := c.usage()
+		if err != nil {
+			return err
+		}
+		c.report(before, after)
+		return nil
+	})
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(d):
+		return nil
+	}
+}
+
+func (c *crowd) report(before, after usage) {
+	total := func(u usage) (sum consumer) {
+		for _, s := range u.shims {
+			sum.cpu += s.cpu
+			sum.resident += s.resident
+			sum.proportional += s.proportional
+		}
+		return sum
+	}
+	shimsBefore, shims := total(before), total(after)
+	row := func(name string, cpu time.Duration, m consumer) {
+		c.say("%-20s %8.2f %% of one CPU %8.1f MiB resident %8.1f MiB proportional",
+			name, 100*cpu.Seconds()/watched.Seconds(), float64(m.resident)/1024, float64(m.proportional)/1024)
+	}
+	c.say("\nidle with %d pods, over %s:\n", c.size, watched)
+	row("statusd", after.statusd.cpu-before.statusd.cpu, after.statusd)
+	row(fmt.Sprintf("%d shims", len(after.shims)), shims.cpu-shimsBefore.cpu, shims)
+	if n := int64(len(after.shims)); n > 0 {
+		row("one shim", (shims.cpu-shimsBefore.cpu)/time.Duration(n), consumer{resident: shims.resident / n, proportional: shims.proportional / n})
+	}
+}
+
+// usage looks at statusd and at the shims of its containers.
+func (c *crowd) usage() (usage, error) {
+	var u usage
+	entries, err := filepath.Glob("/proc/[0-9]*")
+	if err != nil {
+		return u, err
+	}
+	marker := []byte("\x00" + filepath.Join(c.daemon.config.StateDir, "runtime"))
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(filepath.Base(entry))
+		if err != nil {
+			continue
+		}
+		arguments, err := os.ReadFile(filepath.Join(entry, "cmdline"))
+		isShim := err == nil && bytes.Contains(arguments, marker)
+		if !isShim && pid != c.daemon.process.Pid {
+			continue
+		}
+		found, err := consumption(pid)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, errGone) {
+			continue // it has ended meanwhile
+		}
+		if err != nil {
+			return u, err
+		}
+		if isShim {
+			u.shims = append(u.shims, found)
+		} else {
+			u.statusd = found
+		}
+	}
+	return u, nil
+}
+
+var errGone = errors.New("the process has ended")
+
+func consumption(pid int) (consumer, error) {
+	c := consumer{pid: pid}
+	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return c, err
+	}
+	// The second field, the name in parentheses, may hold anything; utime and stime are
+	// the 14th and the 15th.
+	_, rest, _ := strings.Cut(string(stat[bytes.LastIndexByte(stat, ')'):]), " ")
+	fields := strings.Fields(rest)
+	if len(fields) < 13 || fields[0] == "Z" {
+		return c, errGone
+	}
+	for _, field := range fields[11:13] {
+		n, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			return c, err
+		}
+		c.cpu += time.Duration(n) * time.Second / ticks
+	}
+	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		return c, errGone
+	}
+	c.resident, c.proportional = kib(rollup, "Rss:"), kib(rollup, "Pss:")
+	return c, nil
+}
+
+// kib finds "NAME:   123 kB".
+func kib(text []byte, name string) int64 {
+	for line := range strings.Lines(string(text)) {
+		if fields := strings.Fields(line); len(fields) > 1 && fields[0] == name {
+			n, _ := strconv.ParseInt(fields[1], 10, 64)
+			return n
+		}
+	}
+	return 0
+}

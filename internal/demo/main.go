@@ -1,0 +1,48 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/pflag"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	// A second Ctrl-C ends everything at once. One that comes right after the first is the
+	// same one, passed on by whatever this was started with.
+	context.AfterFunc(ctx, func() { time.AfterFunc(time.Second, stop) })
+	if err := command(ctx, os.Args[1:]); err != nil && !errors.Is(err, pflag.ErrHelp) {
+		fmt.Fprintln(os.Stderr, "demo:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
+	standalone := flags.Bool("standalone", false, "without a control plane")
+	state := flags.String("state", "state", "where everything is kept")
+	statusd := flags.String("statusd", "bin/statusd", "the statusd to run")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	d := &demo{out: os.Stdout, state: *state, statusd: *statusd}
+	switch mode := flags.Arg(0); {
+	case mode == "" && *standalone:
+		return d.standalone(ctx)
+	case mode == "":
+		return d.joined(ctx)
+	case mode == "footprint":
+		return d.footprint(ctx)
+	case mode == "scale":
+		return d.scale(ctx)
+	default:
+		return fmt.Errorf("unknown mode %q: want none, footprint or scale", mode)
+	}
+}
