@@ -11,7 +11,6 @@ import (
 // base is a copy of the API's pod: what a write is a difference to. It keeps only what
 // that needs, since there is one for each pod.
 type base struct {
-	uid             types.UID
 	resourceVersion string
 	status          *v1.PodStatus // never changed
 	// ended: but for the finished flag, the pod may be deleted from the API.
@@ -20,7 +19,6 @@ type base struct {
 
 func baseOf(pod *v1.Pod) *base {
 	return &base{
-		uid:             pod.UID,
 		resourceVersion: pod.ResourceVersion,
 		status:          &pod.Status,
 		ended:           podstatus.Deletable(pod, true),
@@ -42,12 +40,22 @@ func newer(a, b *base) *base {
 	return b
 }
 
-// slim returns the answer to a write without the memory of a second status, if the
-// answer says what was written: then the status that was written stands for both.
-func (b *base) slim(written *v1.PodStatus) *base {
-	patch, err := podstatus.Patch(b.uid, b.status, written)
-	if err != nil || patch != nil {
-		return &base{uid: b.uid, resourceVersion: b.resourceVersion, status: b.status.DeepCopy(), ended: b.ended}
+// slim returns the answer to a write without the memory of a second status, if it can: an
+// answer that says what was written is stood for by that, or even by the cached status, if
+// nobody else has a part in what was written.
+func (b *base) slim(uid types.UID, written, cached *v1.PodStatus) *base {
+	status := written
+	switch {
+	case !b.says(uid, written):
+		status = b.status.DeepCopy() // and not the whole pod with it
+	case len(written.Conditions) == len(cached.Conditions) && b.says(uid, cached):
+		status = cached
 	}
-	return &base{uid: b.uid, resourceVersion: b.resourceVersion, status: written, ended: b.ended}
+	return &base{resourceVersion: b.resourceVersion, status: status, ended: b.ended}
+}
+
+// says tells whether there would be nothing to send to make the pod say this.
+func (b *base) says(uid types.UID, status *v1.PodStatus) bool {
+	patch, err := podstatus.Patch(uid, b.status, status)
+	return err == nil && patch == nil
 }

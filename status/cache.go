@@ -43,9 +43,9 @@ type entry struct {
 type snapshot struct {
 	namespace string
 	name      string
-	static    bool
 	status    *v1.PodStatus // never changed
 	version   uint64        // grows by one with each stored change; 0: not in the cache
+	static    bool
 	finished  bool
 }
 
@@ -95,7 +95,7 @@ func (c *cache) swap(uid types.UID, from uint64, next *snapshot, pod *v1.Pod, no
 	e.snapshot = *next
 	c.markUnsent(uid, e, now)
 	c.feed.stored(uid, next, from == 0 && pod.DeletionTimestamp == nil)
-	return true, e.hold.local()
+	return true, e.held().local()
 }
 
 // restore puts back what an earlier process could not deliver.
@@ -145,9 +145,9 @@ func (c *cache) markUnsent(uid types.UID, e *entry, now time.Time) {
 	if c.standalone {
 		return
 	}
-	setDefault(&e.unsentSince, now)
-	setDefault(&e.unbuiltSince, now)
-	if e.hold.counts() {
+	setDefault(&e.debt().since, now)
+	setDefault(&e.debt().unbuiltSince, now)
+	if e.held().counts() {
 		c.unsent[uid] = e
 	}
 }
@@ -157,6 +157,9 @@ func (c *cache) clearUnsent(uid types.UID) {
 		return
 	}
 	delete(c.unsent, uid)
+	if len(c.unsent) == 0 {
+		c.unsent = make(map[types.UID]*entry) // gives the memory of a burst back
+	}
 	c.progressed()
 }
 

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/statusd/statusd/podstatus"
 )
 
 // delivery is how far the API server has heard of a pod. It is part of an entry and
@@ -20,28 +18,42 @@ type delivery struct {
 	base *base
 	// settled is the copy of the API's pod that was last found to need nothing.
 	settled string
+	// owed is what remains to be done, nil for the many pods for which nothing does.
+	owed *owed
+	// fight is nil but for the few pods that somebody else writes to.
+	fight *fight
+}
 
-	// unsentSince is when the first change after accepted was made, unbuiltSince when the
-	// first one after the newest request was built.
-	unsentSince  time.Time
+// owed is a delivery that is not done.
+type owed struct {
+	// since is when the first change after the accepted version was made, unbuiltSince
+	// when the first one after the newest request was built.
+	since        time.Time
 	unbuiltSince time.Time
 	hold         hold
 	attempts     int
 	lastErr      error
 	nextTry      time.Time
-	fight        fight
+}
+
+// debt returns what is owed, to be changed.
+func (e *entry) debt() *owed {
+	if e.owed == nil {
+		e.owed = &owed{}
+	}
+	return e.owed
+}
+
+// held is why the pod waits, if it does.
+func (e *entry) held() hold {
+	if e.owed == nil {
+		return holdNone
+	}
+	return e.owed.hold
 }
 
 // pending tells whether there is a change that the API server has not taken.
 func (e *entry) pending() bool { return e.version > e.accepted }
-
-// setBase notes the newest copy of the API's pod. It nearly always says what the cached
-// status says, and one copy of that is enough: the table of pods has the watch's anyway.
-func (e *entry) setBase(b *base) {
-	e.base = b
-	shared := podstatus.Share(e.status, b.status)
-	e.status = &shared
-}
 
 // retarget notes which object the pod is in the API. Another one than before has heard
 // nothing yet (M0c): it reports whether that is so.
@@ -50,7 +62,7 @@ func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Tim
 		return false
 	}
 	if !e.pending() {
-		e.unsentSince = now
+		e.debt().since = now
 	}
 	e.target, e.accepted, e.base, e.settled = target, 0, nil, ""
 	c.release(uid, e, now)
@@ -59,9 +71,9 @@ func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Tim
 
 // release ends a wait for the pod to appear in the API. It tells whether there was one.
 func (c *cache) release(uid types.UID, e *entry, now time.Time) bool {
-	waited := !e.hold.counts()
+	waited := !e.held().counts()
 	if waited {
-		e.hold, e.attempts = holdNone, 0
+		e.owed.hold, e.owed.attempts = holdNone, 0
 	}
 	if e.pending() {
 		c.markUnsent(uid, e, now)
@@ -115,17 +127,18 @@ func (c *cache) accept(uid, target types.UID, version uint64, answer *base) (sin
 	if !ok || e.target != target {
 		return time.Time{}, 0
 	}
-	e.setBase(newer(e.base, answer))
-	e.attempts, e.lastErr, e.nextTry, e.hold = 0, nil, time.Time{}, holdNone
+	e.base = newer(e.base, answer)
+	done := e.debt()
 	if version > e.accepted {
-		since, changes = e.unsentSince, version-e.accepted
+		since, changes = done.since, version-e.accepted
 		e.accepted = version
 	}
-	e.unsentSince = e.unbuiltSince
 	if e.pending() {
+		e.owed = &owed{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
 		c.unsent[uid] = e
 		c.progressed()
 	} else {
+		e.owed = nil
 		c.clearUnsent(uid)
 	}
 	return since, changes
@@ -148,12 +161,13 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 	if !ok {
 		return 0
 	}
-	if e.hold != why {
-		e.attempts = 0 // a new obstacle starts its own schedule
+	o := e.debt()
+	if o.hold != why {
+		o.attempts = 0 // a new obstacle starts its own schedule
 	}
-	e.attempts++
-	wait := schedule.wait(e.attempts, c.jitter())
-	e.lastErr, e.hold, e.nextTry = err, why, now.Add(wait)
+	o.attempts++
+	wait := schedule.wait(o.attempts, c.jitter())
+	o.lastErr, o.hold, o.nextTry = err, why, now.Add(wait)
 	if e.pending() && why.counts() {
 		c.unsent[uid] = e
 	} else if !why.counts() {
@@ -167,7 +181,7 @@ func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
-		e.hold, e.nextTry = why, at
+		e.debt().hold, e.debt().nextTry = why, at
 	}
 }
 

@@ -37,7 +37,5 @@
 // one. Constructors start nothing. Run starts a goroutine for each turn and has none left
 // when it returns.
 //
-// Nothing is aliased: what is passed in is copied, and what is handed out is a copy. Only
-// the pods that the watch delivers are shared, with the table of pods: as with anything that
-// a cache of client-go hands out, nobody may change them.
+// Nothing is aliased: what is passed in is copied, and what is handed out is a copy.
 package status

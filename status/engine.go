@@ -239,6 +239,9 @@ type note struct {
 	expedite bool
 }
 
+// burst is how many pods at once make it worth to give the memory back afterwards.
+const burst = 1024
+
 // inbox is where notes wait for the owner, one for each pod at most.
 type inbox struct {
 	wake chan struct{} // capacity 1: one wake-up stands for any number of notes
@@ -271,6 +274,9 @@ func (b *inbox) empty() []note {
 	defer b.mu.Unlock()
 	notes := b.notes
 	b.notes = nil
+	if len(notes) > burst {
+		b.index = make(map[types.UID]int)
+	}
 	clear(b.index)
 	return notes
 }

@@ -37,33 +37,34 @@ func (f fight) wait(p *plan, now time.Time, jitter float64) time.Duration {
 
 // noteWrite counts a write, and says so when a fight begins or goes on.
 func (m *Manager) noteWrite(p *plan) {
-	now := time.Now()
-	m.cache.mu.Lock()
-	e, ok := m.cache.entries[p.uid]
-	if !ok {
-		m.cache.mu.Unlock()
+	if p.accepted < p.version { // news, and nobody's answer to us
+		m.cache.setFight(p.uid, nil)
 		return
 	}
-	f := &e.fight
-	rewrite := p.accepted >= p.version
-	switch {
-	case !rewrite, f.version != p.version, now.Sub(f.last) > fightMemory:
-		f.rounds, f.version = 0, p.version
+	m.metrics.reconciles.WithLabelValues("rewritten").Inc()
+	f := p.fight
+	now := time.Now()
+	if f.version != p.version || now.Sub(f.last) > fightMemory {
+		f = fight{version: p.version}
 	}
-	if rewrite {
-		f.rounds++
-	}
+	f.rounds++
 	f.last = now
-	fought := *f
-	m.cache.mu.Unlock()
-
-	if rewrite {
-		m.metrics.reconciles.WithLabelValues("rewritten").Inc()
+	if p.watched != nil {
+		f.rival = rivalOf(p.watched)
 	}
-	if fought.rounds >= fightRounds {
+	m.cache.setFight(p.uid, &f)
+	if f.rounds >= fightRounds {
 		m.metrics.fights.Inc()
 		m.opts.Logger.Warn("another writer keeps changing the pod status back; slowing down",
-			"pod", p.podName(), "uid", p.target, "version", p.version, "rounds", fought.rounds, "writer", fought.rival)
+			"pod", p.podName(), "uid", p.target, "version", p.version, "rounds", f.rounds, "writer", f.rival)
+	}
+}
+
+func (c *cache) setFight(uid types.UID, f *fight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok {
+		e.fight = f
 	}
 }
 
@@ -100,7 +101,7 @@ func (m *Manager) Fights() []Fight {
 	defer m.cache.mu.Unlock()
 	var fights []Fight
 	for uid, e := range m.cache.entries {
-		if e.fight.rounds >= fightRounds && e.fight.version == e.version {
+		if e.fight != nil && e.fight.rounds >= fightRounds && e.fight.version == e.version {
 			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
 				Rounds: e.fight.rounds, Writer: e.fight.rival, Last: e.fight.last})
 		}

@@ -94,7 +94,7 @@ func (c *cache) oldestUnsent(now time.Time) time.Duration {
 	defer c.mu.Unlock()
 	var oldest time.Duration
 	for _, e := range c.unsent {
-		oldest = max(oldest, now.Sub(e.unsentSince))
+		oldest = max(oldest, now.Sub(e.owed.since))
 	}
 	return oldest
 }

@@ -11,8 +11,8 @@ import (
 
 // ObservePod tells the manager what the watch has delivered: the API's newest copy of a
 // pod, a mirror pod included. If it differs from what this node says, that is put right at
-// once. The table of pods must know the pod before. The manager does not change the pod,
-// and keeps parts of it: nobody else may change it either.
+// once. The table of pods must know the pod before. Nothing of the pod is changed, but it may
+// be kept for a while as the base of writes: as with any object of a watch, do not change it.
 func (m *Manager) ObservePod(pod *v1.Pod) {
 	uid := m.opts.Pods.TranslateUID(pod.UID)
 	now := time.Now()
@@ -45,15 +45,11 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) bool {
 	another := c.retarget(uid, e, pod.UID, now)
 	waited := c.release(uid, e, now) || another
 	seen := baseOf(pod)
-	switch {
-	case e.base == nil || newer(seen, e.base) == seen:
-		e.setBase(seen)
-		e.fight.rival = rivalOf(pod)
-		return waited || e.needs(seen, spec)
-	case seen.resourceVersion == e.base.resourceVersion: // the echo of our own write
-		e.setBase(seen)
+	if e.base != nil && newer(seen, e.base) == e.base {
+		return waited // an echo of our own write, or older
 	}
-	return waited
+	e.base = seen
+	return waited || e.needs(seen, spec)
 }
 
 // needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
@@ -96,7 +92,7 @@ func (m *Manager) due(uid types.UID, now time.Time) bool {
 	}
 	m.cache.retarget(uid, e, api.UID, now)
 	if e.pending() {
-		return e.hold.counts()
+		return e.held().counts()
 	}
 	if e.settled == api.ResourceVersion && api.ResourceVersion != "" {
 		return false

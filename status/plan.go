@@ -19,7 +19,8 @@ type plan struct {
 	target types.UID
 	// accepted is what the API server had when the turn began.
 	accepted uint64
-	base     *base // nil: not known
+	base     *base   // nil: not known
+	watched  *v1.Pod // the watch's copy of the API's pod, if there is one
 	fight    fight
 }
 
@@ -49,7 +50,9 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		return nil, holdNoMirror, true
 	}
 	m.cache.retarget(uid, e, target, now)
-	e.unbuiltSince = time.Time{}
+	if e.owed != nil {
+		e.owed.unbuiltSince = time.Time{}
+	}
 	p := &plan{
 		snapshot: e.snapshot,
 		uid:      uid,
@@ -57,7 +60,10 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		target:   target,
 		accepted: e.accepted,
 		base:     e.base,
-		fight:    e.fight,
+		watched:  watched,
+	}
+	if e.fight != nil {
+		p.fight = *e.fight
 	}
 	if !known {
 		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}

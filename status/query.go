@@ -52,7 +52,7 @@ func (m *Manager) Pending() []Pending {
 		return nil
 	}
 	for uid, e := range m.cache.entries {
-		if e.pending() || e.attempts > 0 {
+		if e.pending() || e.owed != nil && e.owed.attempts > 0 {
 			list = append(list, e.describe(uid))
 		}
 	}
@@ -66,11 +66,11 @@ func (m *Manager) Pending() []Pending {
 }
 
 func (e *entry) describe(uid types.UID) Pending {
-	return Pending{
-		UID: uid, Namespace: e.namespace, Name: e.name,
-		Version: e.version, Accepted: e.accepted, Since: e.unsentSince,
-		Attempts: e.attempts, Err: e.lastErr, NextTry: e.nextTry, Reason: e.hold.String(),
+	p := Pending{UID: uid, Namespace: e.namespace, Name: e.name, Version: e.version, Accepted: e.accepted}
+	if o := e.owed; o != nil {
+		p.Since, p.Attempts, p.Err, p.NextTry, p.Reason = o.since, o.attempts, o.lastErr, o.nextTry, o.hold.String()
 	}
+	return p
 }
 
 func compareNames(namespaceA, nameA, namespaceB, nameB string) int {

@@ -109,11 +109,20 @@ func (q *queue) take(now, backgroundFrom time.Time) (types.UID, bool) {
 func (q *queue) done(uid types.UID) {
 	j := q.jobs[uid]
 	if !j.dirty {
-		delete(q.jobs, uid)
+		q.drop(uid)
 		return
 	}
 	j.inFlight, j.dirty = false, false
 	q.push(&q.ready, j)
+}
+
+// drop makes a pod idle. An empty queue gives back what it grew to in a burst.
+func (q *queue) drop(uid types.UID) {
+	delete(q.jobs, uid)
+	if len(q.jobs) == 0 && cap(q.ready.jobs) > burst {
+		q.jobs = make(map[types.UID]*job)
+		q.ready.jobs, q.waiting.jobs = nil, nil
+	}
 }
 
 // retry ends what take began without success: the pod is tried again at the given time.

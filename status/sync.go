@@ -131,7 +131,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		if t.m.opts.StartupLatency != nil {
 			t.m.opts.StartupLatency.StatusUpdated(answer)
 		}
-		t.accepted(ctx, p, baseOf(answer).slim(&merged), couldRun)
+		t.accepted(ctx, p, baseOf(answer).slim(p.target, &merged, p.status), couldRun)
 	}
 	return false
 }
