@@ -3,6 +3,8 @@ package status
 import (
 	"context"
 	"errors"
+	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -81,6 +83,31 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 		synctest.Wait()
 		if w.api.pod(pod) != nil {
 			t.Errorf("the pod is still in the API after its containers stopped: %v", w.api.log())
+		}
+	})
+}
+
+// A node agent reports the end of the containers and, an instant later, of the pod.
+func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.running.Store(true)
+		w := newWorld(t, func(o *Options) { o.Safety = g })
+		pod := w.create("web", restartNever, deleting)
+		w.run()
+		w.api.latency = time.Second
+		begin := time.Now()
+		w.set(pod, ended(pod, 0))
+		time.Sleep(time.Second / 2)
+		g.running.Store(false)
+		must(w.manager.TerminatePod(pod))
+		time.Sleep(3 * time.Second)
+		var got []string
+		for _, s := range w.api.sent() {
+			got = append(got, fmt.Sprintf("%s at %s", s.verb, s.at.Sub(begin)))
+		}
+		if want := []string{"PATCH at 0s", "PATCH at 1s", "DELETE at 2s"}; !slices.Equal(got, want) {
+			t.Errorf("requests, each of which takes a second:\n got %v\nwant %v", got, want)
 		}
 	})
 }

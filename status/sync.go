@@ -195,9 +195,13 @@ func (t *turn) gone(p *plan) {
 	}
 }
 
-// hold looks at the pod again in a while: something on this node has to happen first.
+// hold looks at the pod again in a while: something on this node has to happen first. If
+// there was a report during the turn, that may be it, and the pod is looked at at once.
 func (t *turn) hold(p *plan, why hold, u urgency) {
 	t.wait = t.m.cache.failed(p.uid, nil, why, holdBackoff, time.Now())
+	if t.m.cache.load(p.uid).version > p.version {
+		t.wait = 0
+	}
 	t.again, t.urgency = true, u
 }
 
