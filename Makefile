@@ -36,11 +36,11 @@ lint: controlplane ## gofmt, go vet, staticcheck
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
 	@set -e; for target in $$(cd podstatus && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
-		echo "== $$target"; $(GO) test ./podstatus -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME); done
+		echo "== $$target"; $(GO) test ./podstatus -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done
 
 .PHONY: bench
 bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 15 minutes; writes build/bench.json and docs/benchmarks.md
-	$(GO) test ./podstatus ./status -run '^$$' -bench . -benchmem
+	$(GO) test ./podstatus ./status ./journal -run '^$$' -bench . -benchmem
 	cd rival && $(GO) run ./bench $(BENCHFLAGS)
 
 SEED     ?= 1
@@ -55,6 +55,10 @@ oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, 
 .PHONY: oracle-short
 oracle-short: ## The same for at most 2 minutes with a new seed, for CI
 	cd rival && $(GO) vet ./oracle && $(GO) test ./oracle -count=1 -timeout 10m -args -seed 0 -programs 20000 -duration 100s
+
+.PHONY: mutants
+mutants: ## Take the guard of each invariant out, one at a time, and see a test fail; about 3 minutes
+	$(GO) run ./internal/mutants
 
 .PHONY: cover
 cover: ## Statement coverage of the rules, as text and build/cover.html
