@@ -41,6 +41,41 @@ func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
 	})
 }
 
+// A write on top of a change that nobody has seen yet repeats what the base had and the
+// API has no more, also what comparing statuses leaves out: the generation of a condition.
+func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		status := running(pod, true)
+		for i := range status.Conditions {
+			status.Conditions[i].ObservedGeneration = 7
+		}
+		w.set(pod, status)
+		w.wantLog("settled", "PATCH ns/web")
+		watch := w.api.watch
+		w.api.watch = nil
+		changed := w.api.pod(pod)
+		for i := range changed.Status.Conditions {
+			changed.Status.Conditions[i].ObservedGeneration = 0
+		}
+		w.api.put(changed)
+		w.api.watch = watch
+		status = *status.DeepCopy()
+		for i := range status.Conditions {
+			status.Conditions[i].Status = v1.ConditionFalse
+		}
+		w.set(pod, status)
+		w.wantLog("the second write completes the first", "PATCH ns/web", "PATCH ns/web")
+		for _, c := range w.api.pod(pod).Status.Conditions {
+			if c.ObservedGeneration != 7 || c.Status != v1.ConditionFalse {
+				t.Errorf("the API has %+v, want False as of generation 7", c)
+			}
+		}
+	})
+}
+
 // Invariant 4, own fields only.
 func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -55,6 +55,9 @@ type turn struct {
 	// read says that the base comes from the API server in this very turn, wrote that the
 	// turn has changed the API's pod.
 	read, wrote bool
+	// altered says that what the API server took is not all that its pod says now: a webhook
+	// has changed it, or a writer was faster than the base.
+	altered bool
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
@@ -131,7 +134,9 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		if t.m.opts.StartupLatency != nil {
 			t.m.opts.StartupLatency.StatusUpdated(answer)
 		}
-		t.accepted(ctx, p, baseOf(answer).slim(p.target, &merged, p.status), couldRun)
+		api := baseOf(answer).slim(p.target, &merged, p.status)
+		t.altered = api.status != &merged && api.status != p.status
+		t.accepted(ctx, p, api, couldRun)
 	}
 	return false
 }
@@ -147,8 +152,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api *base, couldRun bool) 
 	}
 	since, changes := m.cache.accept(p.uid, p.target, p.version, api)
 	m.metrics.accepted(since, changes)
-	if t.wrote && podstatus.NeedsReconcile(p.pod, api.status, p.status) {
-		// Taken, and changed on the way: by a webhook, or by a writer who was faster than the base.
+	if t.altered {
 		t.again, t.urgency = true, background
 	} else {
 		m.cache.settle(p.uid, p.version, api)
