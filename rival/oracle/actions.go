@@ -100,7 +100,9 @@ func (r *run) report(p *nodePod, step Step) {
 		p.revived = true
 	}
 	for i, s := range r.sides {
-		p.answer(i, "report changed=%v", s.report(r.held(p, i), *status.DeepCopy()))
+		changed := s.report(r.held(p, i), *status.DeepCopy())
+		p.answer(i, "report changed=%v", changed)
+		p.hadCached = p.hadCached || changed && i == theKubelet
 	}
 }
 
@@ -154,6 +156,7 @@ func (r *run) terminate(p *nodePod) {
 	for i, s := range r.sides {
 		s.terminate(r.held(p, i))
 	}
+	p.hadCached = true
 }
 
 // resize sets or clears a resize condition: "pending REASON GENERATION", "progress REASON

@@ -236,13 +236,7 @@ func forgiveVersionReset(c *Case) bool {
 	if !c.Pod.removed || c.Kubelet.API == nil || c.Statusd.API == nil {
 		return false
 	}
-	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, func(k, d *v1.PodCondition) bool {
-		if *k == *d || k.Status != d.Status || k.Reason != d.Reason || k.Message != d.Message || !podstatus.IsOwned(k.Type) {
-			return false
-		}
-		*k = *d
-		return true
-	})
+	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, takeUncompared)
 }
 
 // forgiveUnseenStart: only regular containers differ, which the kubelet left as they were
@@ -293,9 +287,14 @@ func forgiveFinalPhase(c *Case) bool {
 		*c.Kubelet = *c.Statusd
 		return true
 	}
-	did := c.statusPairs(takePhase) || !slices.Equal(c.Kubelet.Calls, c.Statusd.Calls)
+	if !c.statusPairs(takePhase) && slices.Equal(c.Kubelet.Calls, c.Statusd.Calls) {
+		return false
+	}
 	c.Kubelet.Calls = c.Statusd.Calls
-	return did
+	c.statusPairs(func(k, d *v1.PodStatus) bool { // one side stored a report in which the other saw nothing new
+		return conditionPairs(k.Conditions, d.Conditions, takeUncompared)
+	})
+	return true
 }
 
 // takePhase gives k what d says of the phase and of what depends on it.
@@ -311,6 +310,16 @@ func takePhase(k, d *v1.PodStatus) bool {
 		return false
 	}
 	takeDisruption(k, d)
+	return true
+}
+
+// takeUncompared gives k the times and the generation of d if the two are equal otherwise:
+// they are not a reason to store or to send a status (E2).
+func takeUncompared(k, d *v1.PodCondition) bool {
+	if *k == *d || k.Status != d.Status || k.Reason != d.Reason || k.Message != d.Message || !podstatus.IsOwned(k.Type) {
+		return false
+	}
+	*k = *d
 	return true
 }
 

@@ -38,6 +38,9 @@ type nodePod struct {
 	disrupted bool
 	// hadCached: the kubelet had a status of the pod when it was last looked at.
 	hadCached bool
+	// removed: the pod's status was removed as an orphan's. The kubelet remembers which
+	// version of the pod the API has for as long as its mirror is there (V4).
+	removed bool
 	// parted names the wanted difference after which the two sides cannot be compared any
 	// more for this pod.
 	parted string
@@ -74,8 +77,6 @@ type facts struct {
 	terminated bool
 	// vanished: the pod was taken out of the API by somebody else (D2).
 	vanished bool
-	// removed: the pod's status was removed as an orphan's (V4).
-	removed bool
 	// leftResize: the pod was removed with resize conditions and without a status (O3).
 	leftResize bool
 	// backfilled: resize conditions were read back from the API (Z5).
