@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
-	"path/filepath"
 	goruntime "runtime"
 	"syscall"
 	"time"
@@ -15,8 +14,6 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/internal/controlplane"
-	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process"
 )
 
 // daemon is a statusd that runs as a child of this process.
@@ -98,61 +95,9 @@ func (d *demo) stopStatusd(ctx context.Context, daemon *daemon) error {
 		_ = daemon.process.Kill()
 		<-daemon.exited
 	}
-	ended, err := endContainers(context.WithoutCancel(ctx), filepath.Join(daemon.config.StateDir, "runtime"))
+	ending, cancelEnding := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
+	defer cancelEnding()
+	ended, err := agent.EndContainers(ending, daemon.config, 2*time.Second)
 	d.say("ended %d containers", ended)
 	return errors.Join(problem, err)
-}
-
-// endContainers ends what runs, as the shutdown of a machine would, and keeps the records:
-// the next statusd finds how each container ended.
-func endContainers(ctx context.Context, dir string) (ended int, err error) {
-	rt, err := process.New(process.Options{Dir: dir})
-	if err != nil {
-		return 0, err
-	}
-	defer func() { err = errors.Join(err, rt.Close()) }()
-	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
-	running := make(chan error, 1)
-	go func() { running <- rt.Run(ctx) }()
-	defer func() {
-		cancel()
-		err = errors.Join(err, <-running)
-	}()
-
-	changes := rt.Watch(ctx)
-	asked := map[string]bool{}
-	for {
-		alive, err := stopAll(ctx, rt, asked)
-		if err != nil || alive == 0 {
-			return len(asked), err
-		}
-		if _, open := <-changes; !open {
-			return len(asked), fmt.Errorf("%d containers do not end: %w", alive, ctx.Err())
-		}
-	}
-}
-
-// stopAll asks each container that is not asked yet, and counts those that still run.
-func stopAll(ctx context.Context, rt *process.Runtime, asked map[string]bool) (alive int, err error) {
-	const grace = 2 * time.Second
-	pods, err := rt.Pods(ctx)
-	if err != nil {
-		return 0, err
-	}
-	for _, pod := range pods {
-		for _, container := range pod.Containers {
-			if container.State == runtime.Exited {
-				continue
-			}
-			alive++
-			if asked[container.ID] {
-				continue
-			}
-			if err := rt.StopContainer(ctx, container.ID, grace); err != nil {
-				return alive, err
-			}
-			asked[container.ID] = true
-		}
-	}
-	return alive, nil
 }

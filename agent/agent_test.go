@@ -1,0 +1,229 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+const manifest = `apiVersion: v1
+kind: Pod
+metadata: {name: sleeper}
+spec:
+  containers:
+    - {name: main, image: host, command: [sleep, "1000000"]}
+`
+
+// testConfig is that of a standalone agent with directories of its own, one static pod, and
+// containers that end with the test.
+func testConfig(t *testing.T, node string) Config {
+	t.Helper()
+	dir := t.TempDir()
+	c := Default()
+	c.NodeName = node
+	c.StateDir = filepath.Join(dir, "state")
+	c.Manifests = filepath.Join(dir, "manifests")
+	c.HealthzBindAddress = "127.0.0.1:0"
+	if err := os.Mkdir(c.Manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(c.Manifests, "sleeper.yaml"), []byte(manifest), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		if _, err := EndContainers(ctx, c, 0); err != nil {
+			t.Error(err)
+		}
+	})
+	return c
+}
+
+// run runs an agent until the test ends or stop is called.
+func run(t *testing.T, c Config) (a *Agent, stop func()) {
+	t.Helper()
+	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- a.Run(ctx) }()
+	stopped := false
+	stop = func() {
+		if stopped {
+			return
+		}
+		stopped = true
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+	}
+	t.Cleanup(stop)
+	return a, stop
+}
+
+// awaitReady follows the manager until it says that a pod is ready.
+func awaitReady(t *testing.T, a *Agent, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	events := a.manager.Subscribe()
+	defer events.Close()
+	for _, pod := range a.pods() { // it may have been ready before
+		if pod.Name == name && isReady(&pod.Status) {
+			return
+		}
+	}
+	for {
+		event, err := events.Next(ctx)
+		if err != nil {
+			t.Fatalf("pod %s did not get ready: %v", name, err)
+		}
+		if event.Name == name && isReady(&event.Status) {
+			return
+		}
+	}
+}
+
+func isReady(s *v1.PodStatus) bool {
+	for _, c := range s.Conditions {
+		if c.Type == v1.PodReady {
+			return c.Status == v1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func get(t *testing.T, a *Agent, path string) (int, string) {
+	t.Helper()
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
+	response, err := client.Get("http://" + a.Address() + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
+// Two agents share nothing: each has its node, its pods, its metrics and its log.
+func TestTwoAgentsInOneProcess(t *testing.T) {
+	first, stopFirst := run(t, testConfig(t, "first"))
+	second, _ := run(t, testConfig(t, "second"))
+	awaitReady(t, first, "sleeper-first")
+	awaitReady(t, second, "sleeper-second")
+	stopFirst()
+	code, body := get(t, second, "/pods")
+	var list v1.PodList
+	if err := json.Unmarshal([]byte(body), &list); err != nil || code != http.StatusOK {
+		t.Fatalf("got %d %s (%v)", code, body, err)
+	}
+	if len(list.Items) != 1 || list.Items[0].Name != "sleeper-second" || !isReady(&list.Items[0].Status) {
+		t.Errorf("got %v, want the one pod of the second agent, ready", list.Items)
+	}
+	if list.Items[0].Spec.Containers[0].Command != nil {
+		t.Errorf("the command of a container is shown: %v", list.Items[0].Spec)
+	}
+}
+
+// A joined agent registers its node, mirrors its static pod, and leaves nothing behind in
+// this process when it stops: TestMain looks for goroutines.
+func TestJoinedAgentStopsCleanly(t *testing.T) {
+	server := shared.Server(t)
+	c := testConfig(t, "joined")
+	var err error
+	if c.Kubeconfig, err = server.Process.NodeKubeconfig("joined"); err != nil {
+		t.Fatal(err)
+	}
+	a, stop := run(t, c)
+	awaitReady(t, a, "sleeper-joined")
+	w, err := server.Admin().CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if mirror, ok := event.Object.(*v1.Pod); ok && mirror.Name == "sleeper-joined" && isReady(&mirror.Status) {
+			break
+		}
+	}
+	if code, body := get(t, a, "/readyz?verbose"); code != http.StatusOK || !strings.Contains(body, "[+]node ok") {
+		t.Errorf("readyz answers %d %q, want 200 with each check", code, body)
+	}
+	stop()
+	node, err := server.Admin().CoreV1().Nodes().Get(t.Context(), "joined", metav1.GetOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, condition := range node.Status.Conditions {
+		if condition.Type == v1.NodeReady && condition.Status != v1.ConditionTrue {
+			t.Errorf("after a stop the node is %s (%s), want that it stays ready: its containers run on", condition.Status, condition.Reason)
+		}
+	}
+}
+
+// Whatever can be found wrong early is found by New, in words that say what to do, and
+// New lets go of what it had opened by then.
+func TestWhatNewFindsWrong(t *testing.T) {
+	taken, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer taken.Close()
+	cases := []struct {
+		name, want string
+		spoil      func(*Config)
+	}{
+		{"port in use", "choose another --healthz-bind-address", func(c *Config) { c.HealthzBindAddress = taken.Addr().String() }},
+		{"kubeconfig missing", "agent: kubeconfig: ", func(c *Config) { c.Kubeconfig = "/nowhere/kubeconfig" }},
+		{"manifests are a file", "agent: manifests: ", func(c *Config) { c.Manifests += "/sleeper.yaml" }},
+		{"state directory is a file", "agent: state directory: ", func(c *Config) { c.StateDir = c.Manifests + "/sleeper.yaml" }},
+		{"invalid", "config: log.level: ", func(c *Config) { c.Log.Level = "loud" }},
+	}
+	for _, c := range cases {
+		t.Run(c.name, func(t *testing.T) {
+			good := testConfig(t, "early")
+			bad := good
+			c.spoil(&bad)
+			if _, err := New(bad, Options{Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("got %v, want %q", err, c.want)
+			}
+			a, err := New(good, Options{Logger: slog.New(slog.DiscardHandler)})
+			if err != nil {
+				t.Fatalf("after the failure: %v", err)
+			}
+			if err := a.Close(); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+}
+
+func TestSecondAgentOnTheSameStateIsRefused(t *testing.T) {
+	c := testConfig(t, "once")
+	a, err := New(c, Options{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer a.Close()
+	if _, err := New(c, Options{Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "in use by another process; stop the other statusd") {
+		t.Errorf("got %v, want that the directory is in use and what to do", err)
+	}
+}

@@ -1,0 +1,362 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/controlplanetest"
+)
+
+var shared controlplanetest.Shared
+
+// TestMain lets the test binary be statusd: the tests start it with the arguments of
+// statusd, and it starts itself as shim and as example server.
+func TestMain(m *testing.M) {
+	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
+		main()
+		os.Exit(0)
+	}
+	shared.Main(m)
+}
+
+// patience is what a test waits for something that should come, before it says that it
+// did not. It is long, because the machine may be busy; nobody waits it out in a good run.
+const patience = 90 * time.Second
+
+// daemon is a statusd in a process of its own.
+type daemon struct {
+	t      *testing.T
+	config agent.Config
+	log    string // file
+	env    []string
+
+	cmd    *exec.Cmd
+	exited chan struct{} // closed when the process is gone
+	err    error         // how it ended; read it after exited
+}
+
+// newDaemon makes a statusd with state and manifests of its own. What it leaves running
+// ends with the test.
+func newDaemon(t *testing.T, node string) *daemon {
+	t.Helper()
+	dir := t.TempDir()
+	d := &daemon{t: t, config: agent.Default(), log: filepath.Join(dir, "statusd.log")}
+	d.config.NodeName = node
+	d.config.StateDir = filepath.Join(dir, "state")
+	d.config.Manifests = filepath.Join(dir, "manifests")
+	d.config.HealthzBindAddress = freeAddress(t)
+	if err := os.Mkdir(d.config.Manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(d.clearUp)
+	return d
+}
+
+// join makes the daemon a node of a cluster.
+func (d *daemon) join(server *controlplanetest.Server) *daemon {
+	d.t.Helper()
+	kubeconfig, err := server.Process.NodeKubeconfig(d.config.NodeName)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	d.config.Kubeconfig = kubeconfig
+	return d
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// start runs statusd. It may be called again after the last one has ended.
+func (d *daemon) start() {
+	d.t.Helper()
+	text, err := yaml.Marshal(d.config)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	file := filepath.Join(filepath.Dir(d.config.StateDir), "statusd.yaml")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		d.t.Fatal(err)
+	}
+	log, err := os.OpenFile(d.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		d.t.Fatal(err)
+	}
+	defer log.Close()
+	cmd, exited := exec.Command(os.Args[0], "run", "--config", file), make(chan struct{})
+	cmd.Env = append(os.Environ(), d.env...)
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		d.t.Fatal(err)
+	}
+	d.cmd, d.exited = cmd, exited
+	go func() {
+		d.err = cmd.Wait()
+		close(exited)
+	}()
+}
+
+func (d *daemon) signal(s syscall.Signal) {
+	d.t.Helper()
+	if err := d.cmd.Process.Signal(s); err != nil {
+		d.t.Fatalf("signal %v: %v", s, err)
+	}
+}
+
+// wait returns when statusd is gone, and how it ended.
+func (d *daemon) wait() error {
+	d.t.Helper()
+	select {
+	case <-d.exited:
+		return d.err
+	case <-time.After(patience):
+		d.t.Fatalf("statusd does not end; its log:\n%s", d.logged())
+		return nil
+	}
+}
+
+// stop ends statusd as an operator does.
+func (d *daemon) stop() {
+	d.t.Helper()
+	d.signal(syscall.SIGTERM)
+	if err := d.wait(); err != nil {
+		d.t.Errorf("statusd ended with %v; its log:\n%s", err, d.logged())
+	}
+}
+
+// kill ends it as a crash does.
+func (d *daemon) kill() {
+	d.t.Helper()
+	d.signal(syscall.SIGKILL)
+	_ = d.wait()
+}
+
+func (d *daemon) logged() string {
+	text, err := os.ReadFile(d.log)
+	return fmt.Sprint(string(text), errors.Join(err))
+}
+
+func (d *daemon) clearUp() {
+	if d.cmd == nil {
+		return
+	}
+	select {
+	case <-d.exited:
+	default:
+		_ = d.cmd.Process.Kill()
+		<-d.exited
+	}
+	if d.t.Failed() {
+		d.t.Logf("log of statusd:\n%s", d.logged())
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	if _, err := agent.EndContainers(ctx, d.config, 0); err != nil {
+		d.t.Error(err)
+	}
+}
+
+// get asks an endpoint of statusd.
+func (d *daemon) get(path string) (code int, body string, err error) {
+	request, err := http.NewRequestWithContext(d.t.Context(), http.MethodGet, "http://"+d.config.HealthzBindAddress+path, nil)
+	if err != nil {
+		return 0, "", err
+	}
+	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, Timeout: patience}
+	response, err := client.Do(request)
+	if err != nil {
+		return 0, "", err
+	}
+	defer response.Body.Close()
+	text, err := io.ReadAll(response.Body)
+	return response.StatusCode, string(text), err
+}
+
+// pod is what statusd itself says of a pod.
+func (d *daemon) pod(name string) (v1.Pod, bool) {
+	_, body, err := d.get("/pods")
+	var list v1.PodList
+	if err != nil || json.Unmarshal([]byte(body), &list) != nil {
+		return v1.Pod{}, false // not up yet
+	}
+	for _, pod := range list.Items {
+		if pod.Name == name {
+			return pod, true
+		}
+	}
+	return v1.Pod{}, false
+}
+
+// manifest writes a manifest.
+func (d *daemon) manifest(file, text string) {
+	d.t.Helper()
+	writeFile(d.t, filepath.Join(d.config.Manifests, file), text)
+}
+
+func writeFile(t *testing.T, path, text string) {
+	t.Helper()
+	// As editors do: the file is there as a whole or not at all.
+	if err := errors.Join(os.WriteFile(path+"~", []byte(text), 0o644), os.Rename(path+"~", path)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// until looks again and again until what is wanted is so.
+func until(t *testing.T, what string, wanted func() bool) {
+	t.Helper()
+	ticker := time.NewTicker(20 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(patience); !wanted(); <-ticker.C {
+		if time.Now().After(end) {
+			t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// history is everything that a watch of a namespace has shown.
+type history struct {
+	t       *testing.T
+	watch   watch.Interface
+	mu      sync.Mutex // guards what follows
+	events  []watch.Event
+	changed chan struct{} // closed and replaced at each event
+}
+
+// follow watches the pods of a namespace from now on.
+func follow(t *testing.T, client kubernetes.Interface, namespace string) *history {
+	t.Helper()
+	w, err := client.CoreV1().Pods(namespace).Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	h := &history{t: t, watch: w, changed: make(chan struct{})}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for event := range w.ResultChan() {
+			h.mu.Lock()
+			h.events = append(h.events, event)
+			close(h.changed)
+			h.changed = make(chan struct{})
+			h.mu.Unlock()
+		}
+	}()
+	t.Cleanup(func() { w.Stop(); <-done })
+	return h
+}
+
+// of are the events of a pod so far, and a channel that is closed when there are more.
+func (h *history) of(name string) (events []watch.Event, more <-chan struct{}) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, event := range h.events {
+		if pod, ok := event.Object.(*v1.Pod); ok && pod.Name == name {
+			events = append(events, event)
+		}
+	}
+	return events, h.changed
+}
+
+// await waits until the newest event of a pod is as wanted.
+func (h *history) await(name, what string, wanted func(watch.EventType, *v1.Pod) bool) *v1.Pod {
+	h.t.Helper()
+	late := time.After(patience)
+	for {
+		events, more := h.of(name)
+		if n := len(events); n > 0 && wanted(events[n-1].Type, events[n-1].Object.(*v1.Pod)) {
+			return events[n-1].Object.(*v1.Pod)
+		}
+		select {
+		case <-more:
+		case <-late:
+			h.t.Fatalf("pod %s: waited in vain: %s\n%s", name, what, story(events))
+		}
+	}
+}
+
+// story is a history for a person.
+func story(events []watch.Event) string {
+	var lines []string
+	for _, event := range events {
+		pod := event.Object.(*v1.Pod)
+		var containers []string
+		for _, c := range append(pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses...) {
+			containers = append(containers, fmt.Sprintf("%s ready=%t restarts=%d %s", c.Name, c.Ready, c.RestartCount, stateWord(c.State)))
+		}
+		lines = append(lines, fmt.Sprintf("  %s %s %s ready=%s %v", event.Type, pod.Name, pod.Status.Phase, condition(pod, v1.PodReady), containers))
+	}
+	return strings.Join(lines, "\n")
+}
+
+func stateWord(s v1.ContainerState) string {
+	switch {
+	case s.Running != nil:
+		return "running"
+	case s.Terminated != nil:
+		return fmt.Sprintf("terminated(%d %s)", s.Terminated.ExitCode, s.Terminated.Reason)
+	case s.Waiting != nil:
+		return "waiting(" + s.Waiting.Reason + ")"
+	}
+	return "none"
+}
+
+func condition(pod *v1.Pod, kind v1.PodConditionType) string {
+	for _, c := range pod.Status.Conditions {
+		if c.Type != kind {
+			continue
+		}
+		if c.Reason != "" {
+			return string(c.Status) + ":" + c.Reason
+		}
+		return string(c.Status)
+	}
+	return "missing"
+}
+
+func isReady(_ watch.EventType, pod *v1.Pod) bool { return condition(pod, v1.PodReady) == "True" }
+
+func isDeleted(event watch.EventType, _ *v1.Pod) bool { return event == watch.Deleted }
+
+// shellPod is a pod with one container that runs a script.
+func shellPod(namespace, name, node, script string) *v1.Pod {
+	pod := controlplanetest.Pod(namespace, name, node)
+	pod.Spec.Containers[0].Image = "host"
+	pod.Spec.Containers[0].Command = []string{"/bin/sh", "-c", script}
+	return pod
+}
+
+// podDirectory is where the runtime keeps a pod.
+func (d *daemon) podDirectory(pod *v1.Pod) string {
+	return filepath.Join(d.config.StateDir, "runtime", "pods", string(pod.UID))
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
+}
