@@ -85,6 +85,26 @@ func TestADeletedPodThatExitsWithZeroSucceeds(t *testing.T) {
 	})
 }
 
+// As with the kubelet, whose sandbox is gone by then.
+func TestAPodThatIsOverIsNotReadyToStartContainers(t *testing.T) {
+	story(t, func(n *node) {
+		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second}}))
+		pod := newPod("web")
+		n.update(pod)
+		n.delete(pod, 30)
+		for _, c := range []struct {
+			story string
+			want  v1.ConditionStatus
+		}{{"while it stops", v1.ConditionTrue}, {"when it has stopped", v1.ConditionFalse}} {
+			got := podstatus.FindCondition(n.get(pod).Conditions, v1.PodReadyToStartContainers)
+			if got == nil || got.Status != c.want {
+				t.Errorf("%s: PodReadyToStartContainers is %+v, want %s", c.story, got, c.want)
+			}
+			n.sleep(5 * time.Second)
+		}
+	})
+}
+
 func TestAPodDeletedBeforeItCouldStartFails(t *testing.T) {
 	story(t, func(n *node) {
 		n.rt.Fail("StartPod", errors.New("disk full"))

@@ -43,6 +43,40 @@ func TestAPodThatTheRuntimeCannotRunIsRejected(t *testing.T) {
 	})
 }
 
+// watchful asks, with each end that is reported, whether containers could still run.
+type watchful struct {
+	worker.Status
+	ends func(pod *v1.Pod)
+}
+
+func (w watchful) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (bool, error) {
+	if podstatus.IsTerminal(status.Phase) {
+		w.ends(pod)
+	}
+	return w.Status.SetPodStatus(pod, status)
+}
+
+// Otherwise the status manager would hold the end back, and say Pending first.
+func TestARejectedPodIsKnownToBeStoppedWhenItIsReported(t *testing.T) {
+	var n *node
+	reported := 0
+	story(t, func(started *node) {
+		n = started
+		n.update(newPod("web"))
+		if reported != 1 {
+			t.Errorf("the end was reported %d times, want once", reported)
+		}
+	}, func(o *worker.Options) {
+		o.Admit = func(*v1.Pod, []*v1.Pod) *worker.Rejection { return &worker.Rejection{Reason: "NoRoom"} }
+		o.Status = watchful{Status: o.Status, ends: func(pod *v1.Pod) {
+			reported++
+			if n.workers.CouldHaveRunningContainers(pod) {
+				t.Error("a rejected pod is reported while it is said to have running containers")
+			}
+		}}
+	})
+}
+
 func TestAPodThatDoesNotFitIsRejectedUntilThereIsRoom(t *testing.T) {
 	small := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{
 		v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("1Gi"), v1.ResourcePods: resource.MustParse("10"),

@@ -92,8 +92,9 @@ func (s *sight) addresses(status *v1.PodStatus, hostIPs []string) {
 }
 
 // complete adds the conditions. Those of others are taken from the pod, since readiness
-// gates look at them; the status manager never writes them.
-func (s *sight) complete(status *v1.PodStatus, resize []v1.PodCondition) {
+// gates look at them; the status manager never writes them. A pod that is over has no
+// place to start containers in any more, whatever the runtime still keeps of it.
+func (s *sight) complete(status *v1.PodStatus, resize []v1.PodCondition, over bool) {
 	pod, all := s.pod, slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 	for _, c := range pod.Status.Conditions {
 		if !podstatus.IsOwned(c.Type) && !podstatus.IsShared(c.Type) {
@@ -108,7 +109,7 @@ func (s *sight) complete(status *v1.PodStatus, resize []v1.PodCondition) {
 		}
 	}
 	status.Conditions = append(status.Conditions,
-		podstatus.ReadyToStartContainers(pod, !s.known),
+		podstatus.ReadyToStartContainers(pod, over || !s.known),
 		podstatus.Initialized(pod, s.old, all, status.Phase),
 		podstatus.Ready(pod, status.Conditions, all, status.Phase),
 		podstatus.ContainersReady(pod, all, status.Phase),

@@ -96,7 +96,7 @@ func TestTheDisruptionOfAPodIsKept(t *testing.T) {
 		{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "PreemptionByScheduler"},
 	}}}
 	status := s.draft(nil, false)
-	s.complete(&status, []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue}})
+	s.complete(&status, []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue}}, false)
 	for _, want := range []v1.PodConditionType{v1.DisruptionTarget, v1.PodResizePending} {
 		if podstatus.FindCondition(status.Conditions, want) == nil {
 			t.Errorf("got %+v, want %s among them", status.Conditions, want)

@@ -45,8 +45,10 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	return earliest(next, deadline(s.pod, start))
 }
 
-// reject ends a pod that may not run before anything of it was started.
+// reject ends a pod that may not run before anything of it was started. It is stopped
+// before it is reported, so that nobody holds its end back for containers that never were.
 func (p *worker) reject(pod *v1.Pod, r *Rejection) {
+	p.enter(stopped)
 	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
 	p.log.Info("pod rejected", "reason", r.Reason, "message", r.Message)
 	_, err := p.w.opts.Status.SetPodStatus(pod, v1.PodStatus{

@@ -127,7 +127,7 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 		p.event(s.pod, "", v1.EventTypeNormal, reasonDeadlineExceeded, messageDeadlineExceeded)
 	}
 	p.w.opts.Prober.UpdatePodStatus(s.pod, &status)
-	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid))
+	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid), over)
 	if p.orphan {
 		return status
 	}
