@@ -22,14 +22,14 @@ func TestAlignPutsEqualStatesBesideEachOther(t *testing.T) {
 	pairs := align(lifeOf(pending, creating, running, gone), lifeOf(pending, bare, running, gone))
 	var got string
 	for _, p := range pairs {
-		got += sign(p, 0)
+		got += sign(p)
 	}
 	if want := "=<>=="; got != want {
 		t.Errorf("signs are %q, want %q: the second state of each is its own, the rest is shared", got, want)
 	}
 
 	pairs = align(lifeOf(pending, bare, gone), lifeOf(pending, running, gone))
-	if len(pairs) != 3 || pairs[1].same() || sign(pairs[1], 0) != "~" {
+	if len(pairs) != 3 || pairs[1].same() || sign(pairs[1]) != "~" {
 		t.Errorf("states that kubectl prints alike should share a pair marked ~, got %v", pairs)
 	}
 }

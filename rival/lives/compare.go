@@ -7,10 +7,11 @@ import (
 	"strings"
 )
 
-// compare renews the listings in the document, and prints how much is the same.
+// compare renews the listings in the document and the table that says how much is the
+// same, and prints the table.
 //
-// A listing stands between the lines "<!-- life NAME -->" and "<!-- end -->"; the rest of
-// the document is written by hand and left alone.
+// They stand between the lines "<!-- life NAME -->" or "<!-- table -->" and "<!-- end -->";
+// the rest of the document is written by hand and left alone.
 func compare(doc string) error {
 	lives, err := readLives(nil)
 	if err != nil {
@@ -20,7 +21,7 @@ func compare(doc string) error {
 	if err != nil {
 		return err
 	}
-	text := string(data)
+	text, table := string(data), tableHead
 	for _, l := range lives {
 		name := l.pod.Name
 		kubelet, err := readRecording(filepath.Join("recordings", "kubelet", name+".txt"))
@@ -32,16 +33,24 @@ func compare(doc string) error {
 			return err
 		}
 		pairs := align(kubelet, statusd)
-		if text, err = replaceListing(text, name, sideBySide(pairs)); err != nil {
+		if text, err = replaceBlock(text, "life "+name, "```\n"+sideBySide(pairs)+"```\n"); err != nil {
 			return fmt.Errorf("%s: %w", doc, err)
 		}
-		fmt.Printf("%-12s %s\n", name, count(pairs))
+		table += tableRow(name, pairs)
+	}
+	fmt.Print(table)
+	if text, err = replaceBlock(text, "table", table); err != nil {
+		return fmt.Errorf("%s: %w", doc, err)
 	}
 	return os.WriteFile(doc, []byte(text), 0o644)
 }
 
-// count says in one line how the pairs of a life compare.
-func count(pairs []pair) string {
+const tableHead = `| pod | the same | same row, other details | kubelet only | statusd only |
+|---|---|---|---|---|
+`
+
+// tableRow counts how the states of a life compare.
+func tableRow(name string, pairs []pair) string {
 	var same, alike, onlyKubelet, onlyStatusd int
 	for _, p := range pairs {
 		switch {
@@ -55,12 +64,12 @@ func count(pairs []pair) string {
 			alike++
 		}
 	}
-	return fmt.Sprintf("%d same, %d differ in details, %d of the kubelet only, %d of statusd only", same, alike, onlyKubelet, onlyStatusd)
+	return fmt.Sprintf("| %s | %d | %d | %d | %d |\n", name, same, alike, onlyKubelet, onlyStatusd)
 }
 
-// replaceListing puts a listing into its place in the document.
-func replaceListing(doc, name, listing string) (string, error) {
-	begin, end := "<!-- life "+name+" -->\n", "<!-- end -->\n"
+// replaceBlock puts text into its place in the document.
+func replaceBlock(doc, name, text string) (string, error) {
+	begin, end := "<!-- "+name+" -->\n", "<!-- end -->\n"
 	before, rest, found := strings.Cut(doc, begin)
 	if !found {
 		return "", fmt.Errorf("there is no line %q", strings.TrimSpace(begin))
@@ -69,5 +78,5 @@ func replaceListing(doc, name, listing string) (string, error) {
 	if !found {
 		return "", fmt.Errorf("there is no line %q after %q", strings.TrimSpace(end), strings.TrimSpace(begin))
 	}
-	return before + begin + "```\n" + listing + "```\n" + end + after, nil
+	return before + begin + text + end + after, nil
 }

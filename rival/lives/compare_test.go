@@ -5,31 +5,42 @@ import (
 	"testing"
 )
 
-func TestReplaceListingLeavesTheProseAlone(t *testing.T) {
+func TestReplaceBlockLeavesTheProseAlone(t *testing.T) {
 	doc := "before\n<!-- life web -->\nold\n<!-- end -->\nafter\n<!-- life job -->\n<!-- end -->\n"
-	got, err := replaceListing(doc, "web", "new\n")
+	got, err := replaceBlock(doc, "life web", "new\n")
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := "before\n<!-- life web -->\n```\nnew\n```\n<!-- end -->\nafter\n<!-- life job -->\n<!-- end -->\n"; got != want {
+	if want := "before\n<!-- life web -->\nnew\n<!-- end -->\nafter\n<!-- life job -->\n<!-- end -->\n"; got != want {
 		t.Errorf("document is\n%s\nwant\n%s", got, want)
 	}
-	if _, err := replaceListing(doc, "db", "new\n"); err == nil || !strings.Contains(err.Error(), "life db") {
-		t.Errorf("a listing without a place gives %v, want an error that names the missing line", err)
+	if _, err := replaceBlock(doc, "life db", "new\n"); err == nil || !strings.Contains(err.Error(), "life db") {
+		t.Errorf("a block without a place gives %v, want an error that names the missing line", err)
 	}
 }
 
-func TestListingBreaksLongLinesAtSpaces(t *testing.T) {
-	long := strings.TrimSpace(strings.Repeat("word ", 40))
-	s := state{headline: "0/1 Running", details: []string{long}}
-	text := sideBySide(align(lifeOf(s), lifeOf(s)))
-	for l := range strings.Lines(text) {
-		if len(l) > 2*column+len(" = \n") {
-			t.Errorf("line is %d long, want at most two columns: %q", len(l), l)
-		}
+func TestTableCountsEachKindOfPair(t *testing.T) {
+	pending, running := state{headline: "Pending"}, state{headline: "Running"}
+	bare := state{headline: "Running", details: []string{"without an address"}}
+	pairs := align(lifeOf(pending, running, gone), lifeOf(bare, state{headline: "Error"}, gone))
+	if got, want := tableRow("web", pairs), "| web | 1 | 1 | 1 | 1 |\n"; got != want {
+		t.Errorf("row is %q, want %q: gone is shared, Running differs, Pending and Error are one side's", got, want)
 	}
-	if got, want := strings.Count(text, "word"), 80; got != want {
-		t.Errorf("%d words are listed, want %d: each side in full\n%s", got, want, text)
+}
+
+func TestListingShowsDetailsOnceWhereBothAgree(t *testing.T) {
+	running := state{headline: "1/1 Running", details: []string{"has a name", "has an address"}}
+	bare := state{headline: "1/1 Running", details: []string{"has a name"}}
+	got := sideBySide(align(lifeOf(running, gone), lifeOf(bare, gone)))
+	want := `kubelet                                      statusd
+ sec  READY STATUS               RESTARTS     sec  READY STATUS               RESTARTS
+ 0.0  1/1 Running                          ~  0.0  1/1 Running
+      has a name
+      < has an address
+ 0.0  gone                                 =  0.0  gone
+`
+	if got != want {
+		t.Errorf("listing is\n%swant\n%s", got, want)
 	}
 }
 

@@ -2,33 +2,40 @@ package main
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 )
 
-// column is how wide each side of a listing is.
-const column = 76
-
-// sideBySide lists both lives, the kubelet's on the left. The sign between them says
-// whether the state is the same (=), differs in the details marked ~, or is one side's
-// only (< >).
+// sideBySide lists both lives. What kubectl prints stands side by side, the kubelet's on
+// the left, with a sign between: the state is the same (=), looks the same to kubectl (~),
+// or is one side's only (< >). The details stand below, once where both agree, else after
+// the sign of the side that they are of.
 func sideBySide(pairs []pair) string {
 	var text strings.Builder
-	fmt.Fprintf(&text, "%-*s   %s\n", column, "kubelet", "statusd")
-	line(&text, " sec  READY STATUS               RESTARTS", " ", " sec  READY STATUS               RESTARTS")
+	row(&text, "kubelet", " ", "statusd")
+	row(&text, " sec  READY STATUS               RESTARTS", " ", " sec  READY STATUS               RESTARTS")
 	for _, p := range pairs {
-		left, right := lines(p.kubelet), lines(p.statusd)
-		for i := range max(len(left), len(right)) {
-			line(&text, at(left, i), sign(p, i), at(right, i))
+		row(&text, headline(p.kubelet), sign(p), headline(p.statusd))
+		for _, detail := range details(p) {
+			text.WriteString(indent + detail + "\n")
 		}
 	}
 	return text.String()
 }
 
-// sign stands between two lines of a pair: at its first one, and where details differ.
-func sign(p pair, i int) string {
+func row(text *strings.Builder, left, sign, right string) {
+	text.WriteString(strings.TrimRight(fmt.Sprintf("%-42s %s %s", left, sign, right), " ") + "\n")
+}
+
+func headline(m *moment) string {
+	if m == nil {
+		return ""
+	}
+	return fmt.Sprintf("%4.1f  %s", m.after.Seconds(), m.state.headline)
+}
+
+func sign(p pair) string {
 	switch {
-	case i > 0:
-		return "|"
 	case p.statusd == nil:
 		return "<"
 	case p.kubelet == nil:
@@ -39,39 +46,25 @@ func sign(p pair, i int) string {
 	return "~"
 }
 
-func line(text *strings.Builder, left, sign, right string) {
-	text.WriteString(strings.TrimRight(fmt.Sprintf("%-*s %s %s", column, left, sign, right), " ") + "\n")
-}
-
-// lines are those of the moment's text, cut to the width of a column.
-func lines(m *moment) []string {
-	if m == nil {
-		return nil
+func details(p pair) []string {
+	switch {
+	case p.statusd == nil:
+		return p.kubelet.state.details
+	case p.kubelet == nil:
+		return p.statusd.state.details
 	}
+	left, right := p.kubelet.state.details, p.statusd.state.details
 	var all []string
-	for l := range strings.Lines(recording{*m}.String()) {
-		all = append(all, wrap(strings.TrimRight(l, "\n"))...)
+	for _, detail := range left {
+		if !slices.Contains(right, detail) {
+			detail = "< " + detail
+		}
+		all = append(all, detail)
+	}
+	for _, detail := range right {
+		if !slices.Contains(left, detail) {
+			all = append(all, "> "+detail)
+		}
 	}
 	return all
-}
-
-// wrap breaks a line at spaces; what follows is indented further.
-func wrap(line string) []string {
-	var all []string
-	for len(line) > column {
-		cut := strings.LastIndex(line[:column+1], " ")
-		if strings.TrimSpace(line[:max(cut, 0)]) == "" { // one long word
-			break
-		}
-		all = append(all, strings.TrimRight(line[:cut], " "))
-		line = indent + "    " + strings.TrimLeft(line[cut:], " ")
-	}
-	return append(all, line)
-}
-
-func at(lines []string, i int) string {
-	if i < len(lines) {
-		return lines[i]
-	}
-	return ""
 }

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string) error {
 		flags.StringVar(&o.node, "node", "local", "the node that the pods are bound to")
 		flags.StringVar(&o.manifests, "manifests", "", "the directory of the node's static pods")
 		flags.StringVar(&o.out, "out", "", "where the recordings go")
-		flags.IntVar(&o.runs, "runs", 3, "how often to record each pod; the recording with the most states is kept")
+		flags.IntVar(&o.runs, "runs", 3, "how often to record each pod; the most typical recording is kept")
 		_ = flags.Parse(args[1:]) // ends the program itself
 		return record(ctx, o, flags.Args())
 	case "compare":

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -57,21 +58,39 @@ func record(ctx context.Context, o recordOptions, names []string) error {
 	return nil
 }
 
-// recordRuns records a life several times and keeps the recording with the most states:
-// an agent that is busy may go from one state to the next but one.
+// recordRuns records a life several times and keeps the typical recording.
 func recordRuns(ctx context.Context, client kubernetes.Interface, o recordOptions, l life) error {
-	var fullest recording
+	var runs []recording
 	for range o.runs {
 		r, err := recordLife(ctx, client, o, l)
 		if err != nil {
 			return err
 		}
 		fmt.Printf("%s: %d states\n%s\n", l.pod.Name, len(r), r)
-		if len(r) > len(fullest) {
-			fullest = r
+		runs = append(runs, r)
+	}
+	return os.WriteFile(filepath.Join(o.out, l.pod.Name+".txt"), []byte(typical(runs).String()), 0o644)
+}
+
+// typical is the life that was lived most often, of several such the one with the most
+// states: an agent that is busy may go from one state to the next but one.
+func typical(runs []recording) recording {
+	var (
+		best  recording
+		votes int
+	)
+	for _, r := range runs {
+		n := 0
+		for _, other := range runs {
+			if slices.EqualFunc(r, other, func(a, b moment) bool { return a.state.equal(b.state) }) {
+				n++
+			}
+		}
+		if n > votes || n == votes && len(r) > len(best) {
+			best, votes = r, n
 		}
 	}
-	return os.WriteFile(filepath.Join(o.out, l.pod.Name+".txt"), []byte(fullest.String()), 0o644)
+	return best
 }
 
 func recordLife(ctx context.Context, client kubernetes.Interface, o recordOptions, l life) (recording, error) {

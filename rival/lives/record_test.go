@@ -19,7 +19,7 @@ func enact(t *testing.T, lasts time.Duration, phases ...v1.PodPhase) (r recordin
 	go func() {
 		defer close(events)
 		for _, phase := range phases {
-			events <- event{kind: watch.Modified, row: row{status: string(phase)}, pod: &v1.Pod{Status: v1.PodStatus{Phase: phase}}}
+			events <- event{kind: watch.Modified, row: printed{status: string(phase)}, pod: &v1.Pod{Status: v1.PodStatus{Phase: phase}}}
 			time.Sleep(time.Second)
 		}
 		<-end
@@ -56,4 +56,22 @@ func TestFollowDeletesALastingPodInTime(t *testing.T) {
 			t.Errorf("deleted after %v, want once after 10s", asked)
 		}
 	})
+}
+
+func TestTypicalIsTheMostFrequentLifeAndThenTheFullest(t *testing.T) {
+	pending, running := state{headline: "Pending"}, state{headline: "Running"}
+	full, brief := lifeOf(pending, running, gone), lifeOf(running, gone)
+	for _, c := range []struct {
+		story string
+		runs  []recording
+		want  recording
+	}{
+		{"two against one", []recording{full, brief, brief}, brief},
+		{"one each", []recording{brief, full}, full},
+		{"one each, the other way round", []recording{full, brief}, full},
+	} {
+		if got := typical(c.runs); got.String() != c.want.String() {
+			t.Errorf("%s: typical is\n%swant\n%s", c.story, got, c.want)
+		}
+	}
 }

@@ -35,7 +35,7 @@ func crashing() *v1.Pod {
 }
 
 func TestDescribeSaysWhatKubectlPrintsAndWhatItDoesNot(t *testing.T) {
-	got := recording{{state: describe(event{kind: watch.Modified, row: row{"0/1", "CrashLoopBackOff", "2"}, pod: crashing()})}}.String()
+	got := recording{{state: describe(event{kind: watch.Modified, row: printed{"0/1", "CrashLoopBackOff", "2"}, pod: crashing()})}}.String()
 	want := ` 0.0  0/1   CrashLoopBackOff     2
       Running, generation 1 of 2, pod IP
       +scheduled -ready(ContainersNotReady) ?example.com/foreign
@@ -68,7 +68,7 @@ func TestDecodeEventTakesTheServersColumns(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if want := (row{"0/1", "CrashLoopBackOff", "2"}); got.row != want || got.kind != watch.Modified || got.pod.UID != "1234-5678" {
+	if want := (printed{"0/1", "CrashLoopBackOff", "2"}); got.row != want || got.kind != watch.Modified || got.pod.UID != "1234-5678" {
 		t.Errorf("got row %v of a %s pod %s, want %v of the MODIFIED pod: restarts without how long ago", got.row, got.kind, got.pod.UID, want)
 	}
 	if _, err := decodeEvent(metav1.WatchEvent{Type: "ERROR", Object: runtime.RawExtension{Raw: []byte(`{"kind":"Status","reason":"Expired"}`)}}); err == nil || !strings.Contains(err.Error(), "Expired") {
@@ -77,7 +77,7 @@ func TestDecodeEventTakesTheServersColumns(t *testing.T) {
 }
 
 func TestRecordingSurvivesItsText(t *testing.T) {
-	first := describe(event{kind: watch.Modified, row: row{"0/1", "CrashLoopBackOff", "2"}, pod: crashing()})
+	first := describe(event{kind: watch.Modified, row: printed{"0/1", "CrashLoopBackOff", "2"}, pod: crashing()})
 	text := recording{{after: 1500 * time.Millisecond, state: first}, {after: 20 * time.Second, state: gone}}.String()
 	read, err := parseRecording(text)
 	if err != nil {

@@ -17,12 +17,12 @@ import (
 // event is what kubectl would print a row for.
 type event struct {
 	kind watch.EventType
-	row  row
+	row  printed
 	pod  *v1.Pod
 }
 
-// row is what kubectl prints of a pod, without name and age.
-type row struct{ ready, status, restarts string }
+// printed is what kubectl prints of a pod, without name and age.
+type printed struct{ ready, status, restarts string }
 
 // The server's columns of a pod: NAME READY STATUS RESTARTS AGE ...
 const (
@@ -90,7 +90,7 @@ func decodeEvent(raw metav1.WatchEvent) (event, error) {
 	restarts, _, _ := strings.Cut(fmt.Sprint(cells[columnRestarts]), " ") // without "(5s ago)"
 	return event{
 		kind: watch.EventType(raw.Type),
-		row:  row{ready: fmt.Sprint(cells[columnReady]), status: fmt.Sprint(cells[columnStatus]), restarts: restarts},
+		row:  printed{ready: fmt.Sprint(cells[columnReady]), status: fmt.Sprint(cells[columnStatus]), restarts: restarts},
 		pod:  pod,
 	}, nil
 }
