@@ -35,7 +35,8 @@ type Options struct {
 	Journal Journal
 
 	// Workers is how many requests may be in flight at once. Requests that hang do not
-	// count, see SlowRequest. Default 32.
+	// count, see SlowRequest. Default 48: enough to keep a server busy over a link of 50 ms,
+	// few enough for a withdrawal not to wait long behind what the server has already got.
 	Workers int
 
 	// QPS and Burst limit the requests. QPS 0 means no limit. Burst defaults to twice QPS.
@@ -161,7 +162,7 @@ func (o *Options) Validate() error {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.Workers, 32)
+	setDefault(&o.Workers, 48)
 	setDefault(&o.Burst, max(1, int(2*o.QPS)))
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.SlowRequest, 2*time.Second)

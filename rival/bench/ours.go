@@ -13,7 +13,7 @@ import (
 
 // workers is how many requests statusd and the ceiling may have in flight at once: the
 // default of status.Options.
-const workers = 32
+const workers = 48
 
 // ours is statusd's manager.
 type ours struct {
