@@ -13,7 +13,7 @@ help: ## Show this list
 .PHONY: build
 build: ## Build bin/statusd
 	@test -e bin/statusd || echo "building bin/statusd: the first time takes up to a minute, because it compiles client-go and the types of the API"
-	CGO_ENABLED=0 $(GO) build -o bin/statusd ./cmd/statusd
+	$(GO) build -o bin/statusd ./cmd/statusd
 
 .PHONY: controlplane
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
@@ -69,7 +69,7 @@ cover: ## Statement coverage of the rules, as text and build/cover.html
 
 .PHONY: demo
 demo: build
-	@CGO_ENABLED=0 $(GO) build -o bin/demo ./internal/demo
+	@$(GO) build -o bin/demo ./internal/demo
 
 .PHONY: run
 run: demo ## Start a control plane and statusd with example pods; the first time builds for minutes and says why
