@@ -322,6 +322,28 @@ func TestNotFoundIsRemembered(t *testing.T) {
 	})
 }
 
+// The Node authorizer knows no pod that is gone: it answers a node's look for it with 403.
+func TestForbiddenLookAfterNotFoundMeansGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("gone")
+		w.run()
+		w.api.remove("ns", "gone")
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if s.verb == "GET" {
+				return apierrors.NewForbidden(podResource, "gone", errors.New("no relationship found between node and this object"))
+			}
+			return nil
+		})
+		w.set(pod, running(pod, true))
+		time.Sleep(20 * time.Second)
+		w.wantLog("looked for once, then left alone", "PATCH ns/gone", "GET ns/gone")
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != holdGone.String() {
+			t.Errorf("pending is %+v, want the pod held as gone", pending)
+		}
+	})
+}
+
 // Invariant 3, right pod.
 func TestRecreatedPodOfTheSameNameIsNotTouched(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -211,6 +211,24 @@ func TestRealServer_APodOfTheSameNameIsNotTouched(t *testing.T) {
 	}
 }
 
+func TestRealServer_AForceDeletedPodIsLeftAlone(t *testing.T) {
+	n := startNode(t, shared.Server(t), "forced")
+	ns := n.server.Namespace(t)
+	pod := n.create(ns, "web")
+	n.set(pod, runningStatus(pod, true))
+	n.flush()
+	now := int64(0)
+	if err := n.server.Admin().CoreV1().Pods(ns).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitGone(ns, "web", pod.UID)
+	n.set(pod, endedStatus(pod, 0))
+	n.flush() // does not wait for a pod that the API does not have
+	if pending := n.manager.Pending(); len(pending) != 1 || pending[0].Err != nil {
+		t.Errorf("pending is %+v, want the pod held as gone, without an error", pending)
+	}
+}
+
 func TestRealServer_ADeniedPodIsPendingWithTheReasonAndDelaysNobody(t *testing.T) {
 	server := shared.Server(t)
 	n := startNode(t, server, "denied")

@@ -55,6 +55,8 @@ type turn struct {
 	// read says that the base comes from the API server in this very turn, wrote that the
 	// turn has changed the API's pod.
 	read, wrote bool
+	// contradicted says that the API server has denied the base in this turn.
+	contradicted bool
 	// altered says that what the API server took is not all that its pod says now: a webhook
 	// has changed it, or a writer was faster than the base.
 	altered bool
@@ -68,6 +70,7 @@ func (t *turn) run(ctx context.Context, p *plan) {
 	}
 	for t.write(ctx, p) {
 		// The API server contradicted the base: look once, and write again.
+		t.contradicted = true
 		t.m.cache.dropBase(p.uid)
 		if !t.look(ctx, p) {
 			return
@@ -82,7 +85,8 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 	})
 	t.read = true
 	switch {
-	case apierrors.IsNotFound(err):
+	case apierrors.IsNotFound(err), t.contradicted && apierrors.IsForbidden(err):
+		// To a node's user the server denies to tell of a pod that is not there.
 		t.gone(p)
 		return false
 	case err != nil:
