@@ -213,6 +213,10 @@ func forgiveTerminatedReady(c *Case) bool {
 		ready, did := saysReady(k), false
 		for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
 			theirs, ours := podstatus.FindCondition(k.Conditions, t), podstatus.FindCondition(d.Conditions, t)
+			if c.Pod.removed && theirs != nil && ours != nil && ours.Status == v1.ConditionTrue && sameButTime(theirs, ours) {
+				theirs.LastTransitionTime, did = ours.LastTransitionTime, true // ready again on top of what the API said
+				continue
+			}
 			if ours == nil || ours.Status != v1.ConditionFalse || !isTerminalReason(ours.Reason) {
 				continue
 			}
@@ -292,6 +296,7 @@ func forgiveFinalPhase(c *Case) bool {
 	}
 	c.Kubelet.Calls = c.Statusd.Calls
 	c.statusPairs(func(k, d *v1.PodStatus) bool { // one side stored a report in which the other saw nothing new
+		k.ResourceClaimStatuses = d.ResourceClaimStatuses
 		return conditionPairs(k.Conditions, d.Conditions, takeUncompared)
 	})
 	return true
@@ -360,9 +365,10 @@ func forgiveWiped(c *Case) bool {
 	return true
 }
 
-// forgiveForgotten: the static pod has no manifest, and its mirror differs.
+// forgiveForgotten: the static pod has no manifest any more. What the mirror says differs,
+// and what is stored again on top of it.
 func forgiveForgotten(c *Case) bool {
-	if !c.Pod.forgotten || equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
+	if !c.Pod.forgotten {
 		return false
 	}
 	*c.Kubelet = *c.Statusd

@@ -41,6 +41,15 @@ type nodePod struct {
 	// removed: the pod's status was removed as an orphan's. The kubelet remembers which
 	// version of the pod the API has for as long as its mirror is there (V4).
 	removed bool
+	// terminated: the pod was terminated (K7). ReadyAtEnd: a report said both that the pod
+	// has ended and that it is ready (X6). Either may show only when the containers stop.
+	terminated bool
+	readyAtEnd bool
+	// refused: the kubelet refuses reports because init statuses do not line up with the
+	// spec (T7). Frozen is its cached status since then, nil if it has none. A refused
+	// termination may show only when the pod is deleted.
+	refused bool
+	frozen  *v1.PodStatus
 	// parted names the wanted difference after which the two sides cannot be compared any
 	// more for this pod.
 	parted string
@@ -57,24 +66,16 @@ type facts struct {
 	killed bool
 	// revived: a report took the pod out of a terminal phase (X7).
 	revived bool
-	// refused: the kubelet refuses reports because init statuses do not line up with the
-	// spec (T7). Frozen is its cached status since then, nil if it has none.
-	refused bool
-	frozen  *v1.PodStatus
 	// unseenStart: the pod was terminated while only the cache knew that it had initialised (K3).
 	unseenStart bool
 	// reportedSince: something was reported after that.
 	reportedSince bool
-	// readyAtEnd: a report said both that the pod has ended and that it is ready (X6).
-	readyAtEnd bool
 	// duplicated: a report had two conditions of one type (E7).
 	duplicated bool
 	// wiped: the kubelet forgot the status because another pod has the name (S11).
 	wiped bool
 	// early: the kubelet told the API of the end of a static pod that could run (X9).
 	early bool
-	// terminated: the pod was terminated (K7).
-	terminated bool
 	// vanished: the pod was taken out of the API by somebody else (D2).
 	vanished bool
 	// leftResize: the pod was removed with resize conditions and without a status (O3).

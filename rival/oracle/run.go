@@ -32,8 +32,12 @@ func Run(program Program) Outcome {
 	time.Sleep(500 * time.Millisecond)
 	for _, step := range append(slices.Clip(program), Step{Op: "settle"}) {
 		r.tracef("%s", step)
+		losing := r.losing()
 		r.do(step)
 		synctest.Wait()
+		if losing > r.losing() {
+			time.Sleep(11 * time.Second) // the kubelet tries again at a tick, statusd after a backoff
+		}
 		r.traceRequests()
 		r.observe()
 		if r.difference != "" {
@@ -77,6 +81,17 @@ func newRun() *run {
 		r.delivered[i] = make(map[types.UID]*v1.Pod)
 	}
 	return r
+}
+
+// losing counts the answers that are still to be lost.
+func (r *run) losing() int {
+	n := 0
+	for _, s := range r.sides {
+		if s.server().losing() {
+			n++
+		}
+	}
+	return n
 }
 
 // observe notes what the kubelet has done that statusd does not do.

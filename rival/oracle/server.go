@@ -189,6 +189,13 @@ func (s *Server) loseNext() {
 	s.lose = true
 }
 
+// losing says that the answer that is to be lost has yet to come.
+func (s *Server) losing() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.lose
+}
+
 // requests returns what was asked since the last call, with the answers.
 func (s *Server) requests() []string {
 	s.mu.Lock()
