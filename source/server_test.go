@@ -233,34 +233,6 @@ func TestMirrorsOnARealServer(t *testing.T) {
 	awaitPod(t, admin, namespace, name, func(pod *v1.Pod) bool { return pod == nil })
 }
 
-// The server is killed and comes back. Meanwhile a manifest changes and another comes;
-// afterwards everything is as it should be, and nobody had to say so.
-func TestSourcesConvergeAfterTheServerWasKilled(t *testing.T) {
-	server := controlplanetest.Start(t)
-	const node = "source-outage"
-	client, admin, namespace := server.Node(t, node), server.Admin(), server.Namespace(t)
-	dir := t.TempDir()
-	writeFile(t, filepath.Join(dir, "web.yaml"), manifestIn(namespace, "web", "v1"))
-	p, stop := startPipeline(t, client, node, nodeUID(t, admin, node), dir)
-	defer stop()
-	before := awaitPod(t, admin, namespace, "web-"+node, func(pod *v1.Pod) bool { return pod != nil })
-
-	server.Kill(t)
-	writeFile(t, filepath.Join(dir, "web.yaml"), manifestIn(namespace, "web", "v2"))
-	writeFile(t, filepath.Join(dir, "db.yaml"), manifestIn(namespace, "db", "v1"))
-	p.await(FromFile, Update, "web-"+node)
-	server.Restart(t)
-
-	awaitPod(t, admin, namespace, "web-"+node, func(pod *v1.Pod) bool {
-		return pod != nil && pod.UID != before.UID && pod.Spec.Containers[0].Image == "v2"
-	})
-	awaitPod(t, admin, namespace, "db-"+node, func(pod *v1.Pod) bool { return pod != nil })
-	created := server.CreatePod(t, controlplanetest.Pod(namespace, "late", node))
-	if got := p.await(FromAPI, Update, "late"); got.UID != created.UID {
-		t.Errorf("after the outage: got UID %s, want %s", got.UID, created.UID)
-	}
-}
-
 // sameSpec checks that our defaults are those of the server, so that mirror and static pod agree.
 func sameSpec(t *testing.T, static, mirror *v1.Pod) {
 	t.Helper()
