@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -137,7 +138,7 @@ func forgiveDuplicate(c *Case) bool {
 	if !c.Pod.duplicated {
 		return false
 	}
-	if !equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
+	if c.Pod.removed || !equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
 		*c.Kubelet = *c.Statusd
 		c.part("E7 duplicates")
 		return true
@@ -220,7 +221,7 @@ func forgiveTerminatedReady(c *Case) bool {
 			if ours == nil || ours.Status != v1.ConditionFalse || !isTerminalReason(ours.Reason) {
 				continue
 			}
-			later := theirs != nil && theirs.Status == ours.Status && theirs.Reason == ours.Reason && ours.LastTransitionTime.Before(&theirs.LastTransitionTime)
+			later := theirs != nil && theirs.Status == ours.Status && theirs.Reason == ours.Reason && *theirs != *ours && !theirs.LastTransitionTime.Before(&ours.LastTransitionTime)
 			if ready || later {
 				k.Conditions = withCondition(k.Conditions, *ours)
 				did = true
@@ -270,13 +271,24 @@ func forgiveUnseenStart(c *Case) bool {
 	})
 }
 
-// forgiveFrozen: the kubelet's cache is as it was when it began to refuse, or was removed.
+// forgiveFrozen: the kubelet's cache is as it was when it began to refuse, but for the time
+// that sending a DisruptionTarget leaves there (X8), or was removed.
 func forgiveFrozen(c *Case) bool {
-	if !c.Pod.refused || !c.Pod.removed && !equality.Semantic.DeepEqual(c.Kubelet.Cached, c.Pod.frozen) {
+	if !c.Pod.refused || !c.Pod.removed && !equality.Semantic.DeepEqual(withoutDisruptionTime(c.Kubelet.Cached), withoutDisruptionTime(c.Pod.frozen)) {
 		return false
 	}
 	*c.Kubelet = *c.Statusd
 	return true
+}
+
+func withoutDisruptionTime(status *v1.PodStatus) *v1.PodStatus {
+	status = status.DeepCopy()
+	if status != nil {
+		if c := podstatus.FindCondition(status.Conditions, v1.DisruptionTarget); c != nil {
+			c.LastTransitionTime = metav1.Time{}
+		}
+	}
+	return status
 }
 
 // forgiveFinalPhase: statusd holds on to a terminal phase that a report, or after somebody
@@ -295,10 +307,11 @@ func forgiveFinalPhase(c *Case) bool {
 		return false
 	}
 	c.Kubelet.Calls = c.Statusd.Calls
-	c.statusPairs(func(k, d *v1.PodStatus) bool { // one side stored a report in which the other saw nothing new
-		k.ResourceClaimStatuses = d.ResourceClaimStatuses
-		return conditionPairs(k.Conditions, d.Conditions, takeUncompared)
-	})
+	// One side stored a report in which the other saw nothing new.
+	c.statusPairs(func(k, d *v1.PodStatus) bool { return conditionPairs(k.Conditions, d.Conditions, takeUncompared) })
+	if k, d := c.Kubelet.Cached, c.Statusd.Cached; k != nil && d != nil {
+		takeOthers(k, d)
+	}
 	return true
 }
 
@@ -316,6 +329,21 @@ func takePhase(k, d *v1.PodStatus) bool {
 	}
 	takeDisruption(k, d)
 	return true
+}
+
+// takeOthers gives a cached status what another says of what is not the node's: it is stored
+// with a report, but no reason to store one, and never sent (E3, E4).
+func takeOthers(k, d *v1.PodStatus) {
+	isOthers := func(c v1.PodCondition) bool { return !podstatus.IsOwned(c.Type) && !podstatus.IsShared(c.Type) }
+	k.Conditions = slices.DeleteFunc(k.Conditions, isOthers)
+	for _, c := range d.Conditions {
+		if isOthers(c) {
+			k.Conditions = append(k.Conditions, c)
+		}
+	}
+	sortConditions(k.Conditions)
+	sortConditions(d.Conditions)
+	k.ResourceClaimStatuses = d.ResourceClaimStatuses
 }
 
 // takeUncompared gives k the times and the generation of d if the two are equal otherwise:

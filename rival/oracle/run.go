@@ -10,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Outcome is what came of a program.
@@ -102,20 +104,16 @@ func (r *run) observe() {
 			p.wiped = true
 		}
 		p.hadCached = has
-		if p.static && p.mayRun && r.endedAs(theKubelet, p) != "" && r.endedAs(theStatusd, p) == "" {
+		if p.static && p.mayRun && r.hasEnded(theKubelet, p) && !r.hasEnded(theStatusd, p) {
 			p.early = true
 		}
 	}
 }
 
-// endedAs is the terminal phase that the pod's object in the API of a side has had.
-func (r *run) endedAs(i int, p *nodePod) v1.PodPhase {
-	server := r.sides[i].server()
-	pod := server.current(p.name)
-	if pod == nil {
-		return ""
-	}
-	return server.endedAs(pod.UID)
+// hasEnded says whether the pod's object in the API of a side has a terminal phase.
+func (r *run) hasEnded(i int, p *nodePod) bool {
+	pod := r.sides[i].server().current(p.name)
+	return pod != nil && podstatus.IsTerminal(pod.Status.Phase)
 }
 
 // mayRun is what the pod workers say; they know no mirror pods.

@@ -32,9 +32,7 @@ type Server struct {
 	down    bool
 	lose    bool // the answer of the next patch is lost
 	deleted []types.UID
-	// ended is the first terminal phase that a pod had here, whoever wrote it, and others
-	// are the transition times that somebody else than the node gave to a condition.
-	ended  map[types.UID]v1.PodPhase
+	// others are the transition times that somebody else than the node gave to a condition.
 	others map[otherTime]bool
 	log    []string
 }
@@ -49,7 +47,6 @@ type otherTime struct {
 func newServer() *Server {
 	return &Server{
 		pods:   make(map[string]*v1.Pod),
-		ended:  make(map[types.UID]v1.PodPhase),
 		others: make(map[otherTime]bool),
 	}
 }
@@ -148,13 +145,6 @@ func (s *Server) timeOfOthers(pod string, c *v1.PodCondition) bool {
 	return s.others[otherTime{pod, c.Type, c.LastTransitionTime.Unix()}]
 }
 
-// endedAs returns the first terminal phase of a pod, "" if it has not ended here.
-func (s *Server) endedAs(uid types.UID) v1.PodPhase {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	return s.ended[uid]
-}
-
 // remove takes a pod away, as a deletion by somebody else.
 func (s *Server) remove(name string) {
 	s.mu.Lock()
@@ -229,9 +219,6 @@ func (s *Server) store(pod *v1.Pod) {
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
 	s.pods[pod.Name] = pod
-	if _, ok := s.ended[pod.UID]; !ok && (pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed) {
-		s.ended[pod.UID] = pod.Status.Phase
-	}
 }
 
 // statusOnly is the part of a pod that a patch of the status subresource can reach.
