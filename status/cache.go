@@ -25,6 +25,10 @@ type cache struct {
 	entries map[types.UID]*entry
 	// unsent holds the pods with a change that the API server could take and has not.
 	unsent map[types.UID]*entry
+	// fights and mirrors are what only few pods have: another writer, and an object in the
+	// API that is not the pod itself, see target.
+	fights  map[types.UID]fight
+	mirrors map[types.UID]types.UID
 	// retired is the highest version that was ever removed. A pod starts above it, so
 	// that versions also grow across removal and re-adding, for one number in all.
 	retired uint64
@@ -33,18 +37,19 @@ type cache struct {
 	progress chan struct{}
 }
 
-// entry is a pod in the cache.
+// entry is a pod in the cache. There is one for each pod of the node, so it is small: what
+// most pods do not have is elsewhere.
 type entry struct {
-	snapshot
+	*snapshot // the newest
 	delivery
 }
 
-// snapshot is what reporters have said of a pod.
+// snapshot is what reporters have said of a pod. Once stored, it is never changed.
 type snapshot struct {
 	namespace string
 	name      string
-	status    *v1.PodStatus // never changed
-	version   uint64        // grows by one with each stored change; 0: not in the cache
+	status    v1.PodStatus
+	version   uint64 // grows by one with each stored change
 	static    bool
 	finished  bool
 }
@@ -61,40 +66,42 @@ func newCache(standalone bool, feed *feed) *cache {
 		jitter:     rand.Float64,
 		entries:    make(map[types.UID]*entry),
 		unsent:     make(map[types.UID]*entry),
+		fights:     make(map[types.UID]fight),
+		mirrors:    make(map[types.UID]types.UID),
 		progress:   make(chan struct{}),
 	}
 }
 
-// load returns a pod, with version 0 if it is not there.
-func (c *cache) load(uid types.UID) snapshot {
+// load returns the newest snapshot of a pod, nil if it is not there.
+func (c *cache) load(uid types.UID) *snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
 		return e.snapshot
 	}
-	return snapshot{}
+	return nil
 }
 
-// swap stores the next snapshot of a pod if the version it was computed from is still the
-// newest one, and sets the version of next. It also reports whether the pod was waiting
-// for something that this may be.
-func (c *cache) swap(uid types.UID, from uint64, next *snapshot, pod *v1.Pod, now time.Time) (ok, awaited bool) {
+// swap stores the next snapshot of a pod if the one it was computed from, nil for the
+// first, is still the newest, and sets the version of next. It also reports whether the
+// pod was waiting for something that this may be.
+func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.Time) (ok, awaited bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[uid]
 	switch {
-	case e == nil && from != 0, e != nil && e.version != from:
+	case e == nil && from != nil, e != nil && e.snapshot != from:
 		return false, false
 	case e == nil:
 		e = &entry{}
 		c.entries[uid] = e
 		next.version = c.retired + 1
 	default:
-		next.version = from + 1
+		next.version = from.version + 1
 	}
-	e.snapshot = *next
+	e.snapshot = next
 	c.markUnsent(uid, e, now)
-	c.feed.stored(uid, next, from == 0 && pod.DeletionTimestamp == nil)
+	c.feed.stored(uid, next, from == nil && pod.DeletionTimestamp == nil)
 	return true, e.held().local()
 }
 
@@ -102,13 +109,13 @@ func (c *cache) swap(uid types.UID, from uint64, next *snapshot, pod *v1.Pod, no
 func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e := &entry{snapshot: snapshot{
+	e := &entry{snapshot: &snapshot{
 		namespace: final.Namespace,
 		name:      final.Name,
-		status:    final.Status.DeepCopy(),
 		version:   max(final.Version, 1),
 		finished:  final.Finished,
 	}}
+	final.Status.DeepCopyInto(&e.status)
 	c.entries[uid] = e
 	c.markUnsent(uid, e, now)
 }
@@ -122,9 +129,11 @@ func (c *cache) remove(uid types.UID) bool {
 		return false
 	}
 	delete(c.entries, uid)
+	delete(c.fights, uid)
+	delete(c.mirrors, uid)
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
-	c.feed.removed(uid, &e.snapshot)
+	c.feed.removed(uid, e.snapshot)
 	return true
 }
 

@@ -9,19 +9,13 @@ import (
 // delivery is how far the API server has heard of a pod. It is part of an entry and
 // guarded by the lock of the cache.
 type delivery struct {
-	// accepted is the newest version that the API server took for the object named by
-	// target: the pod itself, or the mirror of a static pod.
+	// accepted is the newest version that the API server took for the pod's target.
 	accepted uint64
-	target   types.UID
 	// base is the newest copy of the API's pod that writes have brought. The watch may
 	// know a newer one.
-	base *base
-	// settled is the copy of the API's pod that was last found to need nothing.
-	settled string
+	base base
 	// owed is what remains to be done, nil for the many pods for which nothing does.
 	owed *owed
-	// fight is nil but for the few pods that somebody else writes to.
-	fight *fight
 }
 
 // owed is a delivery that is not done.
@@ -55,16 +49,25 @@ func (e *entry) held() hold {
 // pending tells whether there is a change that the API server has not taken.
 func (e *entry) pending() bool { return e.version > e.accepted }
 
+// target is the object in the API that a pod is: itself, or the mirror of a static pod.
+func (c *cache) target(uid types.UID) types.UID {
+	if mirror, ok := c.mirrors[uid]; ok {
+		return mirror
+	}
+	return uid
+}
+
 // retarget notes which object the pod is in the API. Another one than before has heard
 // nothing yet (M0c): it reports whether that is so.
 func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Time) bool {
-	if e.target == target {
+	if c.target(uid) == target {
 		return false
 	}
 	if !e.pending() {
 		e.debt().since = now
 	}
-	e.target, e.accepted, e.base, e.settled = target, 0, nil, ""
+	c.mirrors[uid] = target
+	e.accepted, e.base = 0, base{}
 	c.release(uid, e, now)
 	return true
 }
@@ -120,11 +123,11 @@ func (h hold) String() string {
 
 // accept records that the API server has taken a version. It returns the time of the
 // first change that it had not heard of, and how many changes went into the one request.
-func (c *cache) accept(uid, target types.UID, version uint64, answer *base) (since time.Time, changes uint64) {
+func (c *cache) accept(uid, target types.UID, version uint64, answer base) (since time.Time, changes uint64) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
-	if !ok || e.target != target {
+	if !ok || c.target(uid) != target {
 		return time.Time{}, 0
 	}
 	e.base = newer(e.base, answer)
@@ -145,11 +148,11 @@ func (c *cache) accept(uid, target types.UID, version uint64, answer *base) (sin
 }
 
 // settle records that this copy of the API's pod needs nothing from us.
-func (c *cache) settle(uid types.UID, version uint64, at *base) {
+func (c *cache) settle(uid types.UID, version uint64, at base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[uid]; ok && e.version == version {
-		e.settled = at.resourceVersion
+	if e, ok := c.entries[uid]; ok && e.version == version && e.base.revision == at.revision {
+		e.base.settled = true
 	}
 }
 
@@ -186,10 +189,10 @@ func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
 }
 
 // keepBase records the API's pod after a write that did not say everything.
-func (c *cache) keepBase(uid, target types.UID, answer *base) {
+func (c *cache) keepBase(uid, target types.UID, answer base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[uid]; ok && e.target == target {
+	if e, ok := c.entries[uid]; ok && c.target(uid) == target {
 		e.base = newer(e.base, answer)
 	}
 }
@@ -199,6 +202,6 @@ func (c *cache) dropBase(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
-		e.base = nil
+		e.base = base{}
 	}
 }

@@ -9,7 +9,7 @@ import (
 )
 
 // fight notices that a write keeps coming back changed: a webhook or a second writer
-// wants the status otherwise. It belongs to an entry.
+// wants the status otherwise.
 type fight struct {
 	// rounds counts the writes of one and the same version beyond the first.
 	rounds  int
@@ -38,7 +38,7 @@ func (f fight) wait(p *plan, now time.Time, jitter float64) time.Duration {
 // noteWrite counts a write, and says so when a fight begins or goes on.
 func (m *Manager) noteWrite(p *plan) {
 	if p.accepted < p.version { // news, and nobody's answer to us
-		m.cache.setFight(p.uid, nil)
+		m.cache.endFight(p.uid)
 		return
 	}
 	m.metrics.reconciles.WithLabelValues("rewritten").Inc()
@@ -52,7 +52,7 @@ func (m *Manager) noteWrite(p *plan) {
 	if p.watched != nil {
 		f.rival = rivalOf(p.watched)
 	}
-	m.cache.setFight(p.uid, &f)
+	m.cache.setFight(p.uid, f)
 	if f.rounds >= fightRounds {
 		m.metrics.fights.Inc()
 		m.opts.Logger.Warn("another writer keeps changing the pod status back; slowing down",
@@ -60,12 +60,18 @@ func (m *Manager) noteWrite(p *plan) {
 	}
 }
 
-func (c *cache) setFight(uid types.UID, f *fight) {
+func (c *cache) setFight(uid types.UID, f fight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[uid]; ok {
-		e.fight = f
+	if _, ok := c.entries[uid]; ok {
+		c.fights[uid] = f
 	}
+}
+
+func (c *cache) endFight(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.fights, uid)
 }
 
 // rivalOf names who last wrote to a pod besides us.
@@ -100,10 +106,10 @@ func (m *Manager) Fights() []Fight {
 	m.cache.mu.Lock()
 	defer m.cache.mu.Unlock()
 	var fights []Fight
-	for uid, e := range m.cache.entries {
-		if e.fight != nil && e.fight.rounds >= fightRounds && e.fight.version == e.version {
+	for uid, f := range m.cache.fights {
+		if e := m.cache.entries[uid]; f.rounds >= fightRounds && f.version == e.version {
 			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
-				Rounds: e.fight.rounds, Writer: e.fight.rival, Last: e.fight.last})
+				Rounds: f.rounds, Writer: f.rival, Last: f.last})
 		}
 	}
 	slices.SortFunc(fights, func(a, b Fight) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })

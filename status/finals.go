@@ -34,7 +34,7 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	lock.Lock()
 	defer lock.Unlock()
 	newest := m.cache.load(uid)
-	if newest.version == 0 || !newest.final() {
+	if newest == nil || !newest.final() {
 		return nil
 	}
 	return m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
@@ -42,7 +42,7 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 		Name:      newest.name,
 		Version:   newest.version,
 		Finished:  newest.finished,
-		Status:    *newest.status,
+		Status:    newest.status,
 	}))
 }
 
@@ -54,7 +54,7 @@ func (m *Manager) forgetFinal(p *plan) {
 	lock := m.finals.lock(p.uid)
 	lock.Lock()
 	defer lock.Unlock()
-	if m.cache.load(p.uid).version != p.version {
+	if m.cache.load(p.uid) != p.snapshot {
 		return
 	}
 	m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid))

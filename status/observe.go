@@ -45,7 +45,7 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) bool {
 	another := c.retarget(uid, e, pod.UID, now)
 	waited := c.release(uid, e, now) || another
 	seen := baseOf(pod)
-	if e.base != nil && newer(seen, e.base) == e.base {
+	if e.base.known() && !seen.supersedes(e.base) {
 		return waited // an echo of our own write, or older
 	}
 	e.base = seen
@@ -54,8 +54,8 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) bool {
 
 // needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
 // due. What is unsent has its turn coming anyway.
-func (e *entry) needs(api *base, spec *v1.Pod) bool {
-	return e.finished && api.ended || !e.pending() && podstatus.NeedsReconcile(spec, api.status, e.status)
+func (e *entry) needs(api base, spec *v1.Pod) bool {
+	return e.finished && api.ended || !e.pending() && podstatus.NeedsReconcile(spec, api.status, &e.status)
 }
 
 // fullPass compares every cached pod with the API's and returns those that need a turn. It
@@ -94,12 +94,8 @@ func (m *Manager) due(uid types.UID, now time.Time) bool {
 	if e.pending() {
 		return e.held().counts()
 	}
-	if e.settled == api.ResourceVersion && api.ResourceVersion != "" {
+	if e.base.settled && e.base.revision == revisionOf(api) {
 		return false
 	}
-	seen := baseOf(api)
-	if e.base != nil && newer(seen, e.base) == e.base {
-		seen = e.base
-	}
-	return e.needs(seen, pod)
+	return e.needs(newer(baseOf(api), e.base), pod)
 }

@@ -13,13 +13,13 @@ import (
 // plan is everything that one turn of a pod works with, taken when the turn begins: the
 // newest status, not the one that was newest when the pod was queued.
 type plan struct {
-	snapshot
+	*snapshot
 	uid    types.UID
 	pod    *v1.Pod // the spec, as far as known
 	target types.UID
 	// accepted is what the API server had when the turn began.
 	accepted uint64
-	base     *base   // nil: not known
+	base     base
 	watched  *v1.Pod // the watch's copy of the API's pod, if there is one
 	fight    fight
 }
@@ -61,9 +61,7 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		accepted: e.accepted,
 		base:     e.base,
 		watched:  watched,
-	}
-	if e.fight != nil {
-		p.fight = *e.fight
+		fight:    m.cache.fights[uid],
 	}
 	if !known {
 		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
@@ -74,7 +72,7 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 }
 
 // holds tells whether the cache has the pod.
-func (c *cache) holds(uid types.UID) bool { return c.load(uid).version != 0 }
+func (c *cache) holds(uid types.UID) bool { return c.load(uid) != nil }
 
 // couldRun asks whether a container of the pod could still be running, and in the absence
 // of somebody who knows, looks at what was reported.

@@ -16,7 +16,7 @@ import (
 // stands for its static pod.
 func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	s := m.cache.load(m.opts.Pods.TranslateUID(uid))
-	if s.version == 0 {
+	if s == nil {
 		return v1.PodStatus{}, false
 	}
 	return *s.status.DeepCopy(), true

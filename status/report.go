@@ -25,7 +25,7 @@ import (
 func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
 	old := m.cache.load(pod.UID)
 	forced := pod.DeletionTimestamp != nil // U3
-	if old.version != 0 && !forced && podstatus.Unchanged(pod, old.status, &status) {
+	if old != nil && !forced && podstatus.Unchanged(pod, &old.status, &status) {
 		return false, nil
 	}
 	return m.set(pod, status, forced)
@@ -165,44 +165,45 @@ type storing struct {
 func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, cached bool) (v1.PodStatus, error)) (bool, error) {
 	for {
 		before := m.cache.load(pod.UID)
-		cached := before.version != 0
-		if !cached {
-			before.status = m.firstStatus(pod)
+		old := m.statusBefore(pod, before)
+		next := &snapshot{
+			namespace: pod.Namespace,
+			name:      pod.Name,
+			static:    podstatus.IsStatic(pod),
+			// Finished is sticky, but for static pods: their UID comes back (M0d).
+			finished: how.finish || before != nil && before.finished && !podstatus.IsStatic(pod),
 		}
-		status, err := build(before.status, cached)
+		var err error
+		next.status, err = build(old, before != nil)
 		refused, isPhase := errors.AsType[*PhaseError](err)
 		if err != nil && !isPhase {
 			return false, fmt.Errorf("status: pod %s/%s: %w", pod.Namespace, pod.Name, err)
 		}
-		if err := m.checkTransitions(pod, before.status, &status); err != nil {
+		if err := m.checkTransitions(pod, old, &next.status); err != nil {
 			return false, err
 		}
-		if cached && !how.forced && podstatus.Equal(before.status, &status) {
+		if before != nil && !how.forced && podstatus.Equal(old, &next.status) {
 			return false, m.refusePhase(pod, refused)
 		}
-		after := snapshot{
-			namespace: pod.Namespace,
-			name:      pod.Name,
-			static:    podstatus.IsStatic(pod),
-			status:    &status,
-			// Finished is sticky, but for static pods: their UID comes back (M0d).
-			finished: how.finish || before.finished && !podstatus.IsStatic(pod),
-		}
 		now := time.Now()
-		ok, awaited := m.cache.swap(pod.UID, before.version, &after, pod, now)
+		ok, awaited := m.cache.swap(pod.UID, before, next, pod, now)
 		if !ok {
 			continue
 		}
-		m.stored(&before, &after, note{uid: pod.UID, at: now, expedite: awaited})
-		if err := m.keepFinal(pod.UID, &after); err != nil {
+		m.stored(old, next, note{uid: pod.UID, at: now, expedite: awaited})
+		if err := m.keepFinal(pod.UID, next); err != nil {
 			return true, err
 		}
 		return true, m.refusePhase(pod, refused)
 	}
 }
 
-// firstStatus is what a pod without a cached status is compared with: the API's (U5).
-func (m *Manager) firstStatus(pod *v1.Pod) *v1.PodStatus {
+// statusBefore is what a report is compared with: the cached status, or if there is none,
+// the API's (U5).
+func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot) *v1.PodStatus {
+	if cached != nil {
+		return &cached.status
+	}
 	if podstatus.IsStatic(pod) {
 		if mirror, ok := m.opts.Pods.MirrorOf(pod); ok {
 			return &mirror.Status
@@ -239,13 +240,13 @@ func (m *Manager) refuse(pod *v1.Pod, kind string, err error) error {
 }
 
 // stored tells the metrics and the engine of a new version.
-func (m *Manager) stored(before, after *snapshot, n note) {
+func (m *Manager) stored(old *v1.PodStatus, next *snapshot, n note) {
 	m.metrics.changes.Inc()
-	for _, ended := range podstatus.NewlyTerminated(before.status, after.status) {
+	for _, ended := range podstatus.NewlyTerminated(old, &next.status) {
 		m.metrics.terminated(ended)
 	}
 	if m.opts.Client != nil {
-		n.urgency = urgencyOf(before.status, after.status, after.finished)
+		n.urgency = urgencyOf(old, &next.status, next.finished)
 		m.engine.changed(n)
 	}
 }

@@ -55,7 +55,7 @@ type Subscription struct {
 type queuedEvent struct {
 	kind     EventType
 	uid      types.UID
-	snapshot snapshot
+	snapshot *snapshot
 }
 
 // Next returns the next event, and waits for one. It ends with the context's error, or
@@ -134,12 +134,12 @@ func (f *feed) stored(uid types.UID, s *snapshot, added bool) {
 	case added:
 		kind = Added
 	}
-	f.publish(queuedEvent{kind: kind, uid: uid, snapshot: *s})
+	f.publish(queuedEvent{kind: kind, uid: uid, snapshot: s})
 }
 
 func (f *feed) removed(uid types.UID, s *snapshot) {
 	if !s.finished { // else it was announced when it finished
-		f.publish(queuedEvent{kind: Removed, uid: uid, snapshot: *s})
+		f.publish(queuedEvent{kind: Removed, uid: uid, snapshot: s})
 	}
 }
 

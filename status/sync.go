@@ -63,7 +63,7 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
-	if p.base == nil || t.m.opts.AlwaysRead {
+	if !p.base.known() || t.m.opts.AlwaysRead {
 		if !t.look(ctx, p) {
 			return
 		}
@@ -106,7 +106,7 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 // so that it is worth looking.
 func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	couldRun := t.m.couldRun(p)
-	merged := podstatus.Merge(p.pod, p.base.status, p.status, couldRun, time.Now())
+	merged := podstatus.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
 	patch, err := podstatus.Patch(p.target, p.base.status, &merged)
 	if err != nil {
 		t.retry(p, fmt.Errorf("build patch: %w", err))
@@ -138,15 +138,15 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		if t.m.opts.StartupLatency != nil {
 			t.m.opts.StartupLatency.StatusUpdated(answer)
 		}
-		api := baseOf(answer).slim(p.target, &merged, p.status)
-		t.altered = api.status != &merged && api.status != p.status
+		api := baseOf(answer).slim(p.target, &merged, &p.status)
+		t.altered = api.status != &merged && api.status != &p.status
 		t.accepted(ctx, p, api, couldRun)
 	}
 	return false
 }
 
 // accepted ends a turn in which the API server has heard the status, or knew it already.
-func (t *turn) accepted(ctx context.Context, p *plan, api *base, couldRun bool) {
+func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	m := t.m
 	if couldRun && podstatus.IsTerminal(p.status.Phase) && !podstatus.IsTerminal(api.status.Phase) {
 		// The rest of the status is there. The phase follows when the containers have stopped.
@@ -177,7 +177,7 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 		t.again, t.urgency = true, withdrawal
 		return
 	}
-	if m.opts.Reclaim != nil && !m.opts.Reclaim.ResourcesReclaimed(p.pod, p.status) {
+	if m.opts.Reclaim != nil && !m.opts.Reclaim.ResourcesReclaimed(p.pod, &p.status) {
 		t.hold(p, holdUnreclaimed, withdrawal)
 		return
 	}
@@ -207,7 +207,7 @@ func (t *turn) gone(p *plan) {
 // there was a report during the turn, that may be it, and the pod is looked at at once.
 func (t *turn) hold(p *plan, why hold, u urgency) {
 	t.wait = t.m.cache.failed(p.uid, nil, why, holdBackoff, time.Now())
-	if t.m.cache.load(p.uid).version > p.version {
+	if t.m.cache.load(p.uid) != p.snapshot {
 		t.wait = 0
 	}
 	t.again, t.urgency = true, u
@@ -230,10 +230,10 @@ func (t *turn) retry(p *plan, err error) {
 
 // urgency of a pod that failed: what it had to say is as urgent as before.
 func (p *plan) urgency() urgency {
-	if p.base == nil {
+	if !p.base.known() {
 		return normal
 	}
-	return urgencyOf(p.base.status, p.status, p.finished)
+	return urgencyOf(p.base.status, &p.status, p.finished)
 }
 
 func (s *snapshot) podName() string { return s.namespace + "/" + s.name }
