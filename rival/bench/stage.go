@@ -39,8 +39,8 @@ type circumstances struct {
 	delivered func(watch.EventType, *v1.Pod)
 }
 
-// newStage prepares a run. All is known and connected when it returns, and a first status
-// has gone all the way.
+// newStage prepares a run. All is known and connected when it returns, a first status has
+// gone all the way, and the machine is idle.
 func (l *lab) newStage(ctx context.Context, s side, c circumstances) (_ *stage, err error) {
 	if err := l.open(ctx); err != nil {
 		return nil, err
@@ -71,7 +71,7 @@ func (l *lab) newStage(ctx context.Context, s side, c circumstances) (_ *stage, 
 		return nil, err
 	}
 	st.counter.requests.Store(0)
-	return st, nil
+	return st, calm(ctx, l.log)
 }
 
 func (st *stage) createPods(ctx context.Context, n int) error {

@@ -1,0 +1,83 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"runtime"
+	"strconv"
+	"time"
+)
+
+const (
+	// calmLoad is the share of the processors that may be in use when a run begins.
+	calmLoad = 0.1
+	// calmWindow is how long they are watched for that.
+	calmWindow = 250 * time.Millisecond
+	// calmPatience is how long a run waits for it.
+	calmPatience = 15 * time.Second
+)
+
+// calm waits until the machine is idle, so that a run does not pay for what the one before
+// it has left behind: pods that are deleted, garbage that is collected. If that does not
+// happen, something else runs here, and w is told.
+func calm(ctx context.Context, w io.Writer) error {
+	runtime.GC()
+	deadline := time.Now().Add(calmPatience)
+	for {
+		load, err := load(ctx, calmWindow)
+		if err != nil || load <= calmLoad {
+			return err
+		}
+		if time.Now().After(deadline) {
+			fmt.Fprintf(w, "  the machine is %.0f %% busy with something else: do not trust these results\n", load*100)
+			return nil
+		}
+	}
+}
+
+// load is the share of the processors that were in use during a time from now on.
+func load(ctx context.Context, during time.Duration) (float64, error) {
+	before, err := readCPU()
+	if err != nil {
+		return 0, err
+	}
+	select {
+	case <-time.After(during):
+	case <-ctx.Done():
+		return 0, ctx.Err()
+	}
+	after, err := readCPU()
+	if err != nil || after.total == before.total {
+		return 0, err
+	}
+	return 1 - float64(after.idle-before.idle)/float64(after.total-before.total), nil
+}
+
+// cpu counts the ticks of all processors since the machine was started.
+type cpu struct{ idle, total uint64 }
+
+func readCPU() (cpu, error) {
+	const file = "/proc/stat"
+	stat, err := os.ReadFile(file)
+	if err != nil {
+		return cpu{}, err
+	}
+	line, _, _ := bytes.Cut(stat, []byte("\n"))
+	var c cpu
+	for i, field := range bytes.Fields(line)[1:] {
+		ticks, err := strconv.ParseUint(string(field), 10, 64)
+		if err != nil {
+			return cpu{}, fmt.Errorf("%s: %w", file, err)
+		}
+		if i == 3 || i == 4 { // idle, and waiting for a disk
+			c.idle += ticks
+		}
+		if i < 8 { // what follows is part of what came before
+			c.total += ticks
+		}
+	}
+	return c, nil
+}
