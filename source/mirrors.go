@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 )
@@ -29,7 +30,7 @@ var errNotRegistered = errors.New("source: create mirror pod: the node is not re
 
 // MirrorsOptions configure [Mirrors]. Client, NodeName and NodeUID are required.
 type MirrorsOptions struct {
-	// Client needs get, create and delete of pods, as the Node authorizer grants them.
+	// Client needs get, list, create and delete of pods, as the Node authorizer grants them.
 	Client   kubernetes.Interface
 	NodeName string
 	// NodeUID is the UID of the Node object, which owns the mirrors; empty as long as the
@@ -61,9 +62,9 @@ type Mirrors struct {
 
 // A pair is a static pod and its mirror, as far as each is known.
 type pair struct {
-	static  *v1.Pod
-	mirror  *v1.Pod
-	deleted types.UID // a mirror that we deleted: late news of it is no news
+	static *v1.Pod
+	mirror *v1.Pod
+	gone   types.UID // the mirror that ended last: late news of it is no news
 
 	due     time.Time // of the next look; zero: nothing to do until something changes
 	attempt int
@@ -140,12 +141,12 @@ func (m *Mirrors) observeStatic(pod *v1.Pod, op Op) {
 func (m *Mirrors) observeMirror(pod *v1.Pod, op Op) {
 	p := m.pair(pod)
 	switch {
-	case pod.UID == p.deleted:
+	case pod.UID == p.gone:
 		return
 	case op != Remove:
 		p.mirror = pod
 	case p.mirror != nil && p.mirror.UID == pod.UID:
-		p.mirror = nil
+		p.mirror, p.gone = nil, pod.UID
 	default:
 		return
 	}
@@ -250,7 +251,7 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair)
 			return nil, err
 		}
 		return func(p *pair) {
-			p.deleted = mirror.UID
+			p.gone = mirror.UID
 			if p.mirror != nil && p.mirror.UID == mirror.UID {
 				p.mirror = nil
 			}
@@ -262,10 +263,15 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair)
 			return nil, err
 		}
 		return func(p *pair) {
-			if p.mirror == nil && created.UID != p.deleted {
+			switch {
+			case p.mirror != nil: // the watch was faster
+			case created.UID == p.gone: // and so was its end; with a pause, lest we go in circles
+				p.due = time.Now().Add(mirrorWaitRetry)
+				return
+			default:
 				p.mirror = created
 			}
-			if !isMirrorOf(created, static) {
+			if !isMirrorOf(p.mirror, static) {
 				p.due = time.Now() // another was in the way: replace it
 			}
 		}, nil
@@ -311,10 +317,35 @@ func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 		GracePeriodSeconds: &now,
 		Preconditions:      metav1.NewUIDPreconditions(string(mirror.UID)),
 	})
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
+	switch {
+	case apierrors.IsNotFound(err):
+		if err := m.confirmGone(ctx, mirror); err != nil {
+			return err
+		}
+	case err != nil && !apierrors.IsConflict(err): // in a conflict the name is another pod's by now
 		return fmt.Errorf("source: delete mirror pod: %w", err)
 	}
 	m.log.Info("mirror pod deleted", "pod", key(mirror), "uid", mirror.UID)
+	return nil
+}
+
+// confirmGone looks whether a mirror is as gone as the answer to its deletion says. The
+// server's NodeRestriction answers a node's delete out of a cache of its own, and says "not
+// found" of every pod until that is filled: for a while after each start of the server. To
+// get the pod would be no proof either, because the Node authorizer has such a cache too;
+// a list of the node's pods is read from what is stored.
+func (m *Mirrors) confirmGone(ctx context.Context, mirror *v1.Pod) error {
+	list, err := m.client.CoreV1().Pods(mirror.Namespace).List(ctx, metav1.ListOptions{
+		FieldSelector: fields.Set{"spec.nodeName": m.node, "metadata.name": mirror.Name}.String(),
+	})
+	if err != nil {
+		return fmt.Errorf("source: look whether the mirror pod is gone: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].UID == mirror.UID {
+			return errors.New("source: delete mirror pod: the API server does not find it, although it is there; its admission may lag behind")
+		}
+	}
 	return nil
 }
 

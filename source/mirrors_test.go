@@ -12,6 +12,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
@@ -29,6 +30,7 @@ type mirrorStory struct {
 	nodeUID types.UID
 	inUse   map[types.UID]bool
 	down    error // what every request answers, if not nil
+	blind   bool  // every delete answers that there is no such pod, as NodeRestriction does after a start of the server
 	uids    int
 	asked   []string
 }
@@ -38,6 +40,9 @@ func newMirrorStory(t *testing.T, existing ...runtime.Object) *mirrorStory {
 	s.client.PrependReactor("*", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
+		if len(s.asked) > 1000 {
+			panic(fmt.Sprintf("Mirrors go in circles without a pause: %q ...", s.asked[:10]))
+		}
 		switch a := a.(type) {
 		case k8stesting.CreateAction:
 			pod := a.GetObject().(*v1.Pod)
@@ -47,6 +52,9 @@ func newMirrorStory(t *testing.T, existing ...runtime.Object) *mirrorStory {
 		case k8stesting.DeleteAction:
 			o := a.GetDeleteOptions()
 			s.asked = append(s.asked, fmt.Sprintf("delete %s uid=%s grace=%d", a.GetName(), *o.Preconditions.UID, *o.GracePeriodSeconds))
+			if s.blind {
+				return true, nil, apierrors.NewNotFound(v1.Resource("pod"), a.GetName())
+			}
 		}
 		return s.down != nil, nil, s.down
 	})
@@ -238,6 +246,74 @@ func TestMirrorsConvergeAfterAnOutage(t *testing.T) {
 		s.expect("the API is back, and nobody said anything", "create web of h1")
 		if p := s.mirrors.Pending(); len(p) != 0 {
 			t.Errorf("still pending: %v", p)
+		}
+	})
+}
+
+// For a while after its start the API server finds no pod that a node wants to delete.
+func TestMirrorThatTheServerDoesNotFindIsDeletedNevertheless(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		stale, orphan := mirrorPod("web", "mirror-8", "h0"), mirrorPod("db", "mirror-9", "h9")
+		s := newMirrorStory(t, stale, orphan)
+		s.blind = true
+		defer s.run()()
+		s.observe(FromAPI, Set, stale, orphan)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.expect("the server has just started", "delete db uid=mirror-9 grace=0", "delete web uid=mirror-8 grace=0")
+		for _, name := range []string{"default/web", "default/db"} {
+			if err := s.mirrors.Pending()[name]; err == nil || !strings.Contains(err.Error(), "although it is there") {
+				t.Errorf("%s: got pending %v, want that the server contradicts itself", name, err)
+			}
+		}
+		s.change(func() { s.blind = false })
+		time.Sleep(time.Second)
+		synctest.Wait()
+		list, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(list.Items) != 1 || list.Items[0].Name != "web" || list.Items[0].Annotations[MirrorAnnotation] != "h1" {
+			t.Errorf("a second after the server has found its pods again it has %v, want the new mirror of web", list.Items)
+		}
+		if p := s.mirrors.Pending(); len(p) != 0 {
+			t.Errorf("still pending: %v", p)
+		}
+	})
+}
+
+func TestMirrorThatSomeoneElseDeletedNeedsNoSecondTry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		gone := mirrorPod("web", "mirror-0", "h0") // the watch is late
+		s := newMirrorStory(t)
+		defer s.run()()
+		s.observe(FromAPI, Set, gone)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.expect("nothing to delete", "delete web uid=mirror-0 grace=0", "create web of h1")
+	})
+}
+
+// The answer to our create comes after the watch has told of the mirror and of its end.
+func TestMirrorThatEndedBeforeItsAnswerCameIsMadeAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMirrorStory(t)
+		deleted := false
+		s.client.PrependReactor("create", "pods", func(a k8stesting.Action) (bool, runtime.Object, error) {
+			if deleted {
+				return false, nil, nil
+			}
+			deleted = true
+			mirror := mirrorPod("web", "mirror-0", "h1")
+			s.observe(FromAPI, Update, mirror)
+			s.observe(FromAPI, Remove, mirror)
+			return true, mirror, nil
+		})
+		defer s.run()()
+		s.observe(FromAPI, Set)
+		s.observe(FromFile, Set, staticPod("web", "h1"))
+		time.Sleep(mirrorWaitRetry)
+		s.expect("its end was noticed", "create web of h1")
+		if _, err := s.client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
+			t.Errorf("the mirror is missing: %v", err)
 		}
 	})
 }

@@ -2,11 +2,13 @@ package source
 
 import (
 	"context"
+	"fmt"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"sync"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -29,8 +31,12 @@ func TestMain(m *testing.M) {
 	shared.Main(m)
 }
 
+// patience bounds each wait for what takes seconds at most on an idle machine.
+const patience = 2 * time.Minute
+
 // pipeline is both sources and the mirrors, wired as an agent wires them.
 type pipeline struct {
+	t         *testing.T
 	api       *API
 	manifests *Manifests
 	mirrors   *Mirrors
@@ -41,7 +47,7 @@ type pipeline struct {
 func startPipeline(t *testing.T, client kubernetes.Interface, node string, uid types.UID, dir string) (p *pipeline, stop func()) {
 	t.Helper()
 	quiet := slog.New(slog.DiscardHandler)
-	p = &pipeline{changes: make(chan Change, 1000)} // more than any test makes
+	p = &pipeline{t: t, changes: make(chan Change, 1000)} // more than any test makes
 	handle := Serial(func(c Change) {
 		p.mirrors.Observe(c)
 		p.changes <- c
@@ -68,31 +74,37 @@ func startPipeline(t *testing.T, client kubernetes.Interface, node string, uid t
 	return p, func() { cancel(); running.Wait() }
 }
 
-// await reads changes until one fits.
+// await reads changes until one is of that kind and tells of the pod.
 func (p *pipeline) await(origin Origin, op Op, name string) *v1.Pod {
-	for c := range p.changes {
-		if c.Origin != origin || c.Op != op {
-			continue
-		}
-		if name == "" {
-			return nil
-		}
-		for _, pod := range c.Pods {
-			if pod.Name == name {
-				return pod
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	for {
+		select {
+		case c := <-p.changes:
+			if c.Origin != origin || c.Op != op {
+				continue
 			}
+			for _, pod := range c.Pods {
+				if pod.Name == name {
+					return pod
+				}
+			}
+		case <-ctx.Done():
+			p.t.Fatalf("waited %s for the %s source to say %s of pod %s; it says %v", patience, origin, op, name, p.api.Err())
 		}
 	}
-	return nil
 }
 
 // awaitPod watches a namespace as an administrator until the pod is as wanted; nil stands
-// for a pod that is gone.
-func awaitPod(t *testing.T, admin kubernetes.Interface, namespace, name string, wanted func(*v1.Pod) bool) *v1.Pod {
-	t.Helper()
-	list, err := admin.CoreV1().Pods(namespace).List(t.Context(), metav1.ListOptions{})
+// for a pod that is gone. A failure says what was waited for.
+func (p *pipeline) awaitPod(admin kubernetes.Interface, namespace, name, what string, wanted func(*v1.Pod) bool) *v1.Pod {
+	p.t.Helper()
+	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
+	defer cancel()
+	list, err := admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatalf("waiting for %s: list pods: %v", what, err)
 	}
 	var now *v1.Pod
 	for i := range list.Items {
@@ -103,9 +115,9 @@ func awaitPod(t *testing.T, admin kubernetes.Interface, namespace, name string, 
 	if wanted(now) {
 		return now
 	}
-	w, err := admin.CoreV1().Pods(namespace).Watch(t.Context(), metav1.ListOptions{ResourceVersion: list.ResourceVersion})
+	w, err := admin.CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
 	if err != nil {
-		t.Fatal(err)
+		p.t.Fatalf("waiting for %s: watch pods: %v", what, err)
 	}
 	defer w.Stop()
 	for event := range w.ResultChan() {
@@ -113,15 +125,22 @@ func awaitPod(t *testing.T, admin kubernetes.Interface, namespace, name string, 
 		if !ok || pod.Name != name {
 			continue
 		}
-		if event.Type == watch.Deleted {
-			pod = nil
+		if now = pod; event.Type == watch.Deleted {
+			now = nil
 		}
-		if wanted(pod) {
-			return pod
+		if wanted(now) {
+			return now
 		}
 	}
-	t.Fatalf("the watch ended before pod %s was as wanted", name)
+	p.t.Fatalf("waited for %s until the watch ended (%v); got %s; mirrors pending: %v", what, ctx.Err(), seen(now), p.mirrors.Pending())
 	return nil
+}
+
+func seen(pod *v1.Pod) string {
+	if pod == nil {
+		return "no pod"
+	}
+	return fmt.Sprintf("pod %s, UID %s, image %s, deletion %v", pod.Name, pod.UID, pod.Spec.Containers[0].Image, pod.DeletionTimestamp)
 }
 
 func manifestIn(namespace, name, image string) string {
@@ -193,21 +212,17 @@ func TestMirrorsOnARealServer(t *testing.T) {
 		}
 	}
 	name := "web-" + node
-	v1mirror := awaitPod(t, admin, namespace, name, mirrors("v1"))
+	v1mirror := p.awaitPod(admin, namespace, name, "the mirror of v1", mirrors("v1"))
 	if owner := v1mirror.OwnerReferences; len(owner) != 1 || owner[0].UID != uid {
 		t.Errorf("owners %v, want the node", owner)
 	}
 	if v1mirror.Annotations[MirrorAnnotation] != v1mirror.Annotations[HashAnnotation] || v1mirror.Annotations[SourceAnnotation] != "file" {
 		t.Errorf("annotations %v, want those of a mirror", v1mirror.Annotations)
 	}
-	if static := p.await(FromFile, Set, name); static == nil {
-		t.Error("the static pod was not said")
-	} else {
-		sameSpec(t, static, v1mirror)
-	}
+	sameSpec(t, p.await(FromFile, Set, name), v1mirror)
 
 	write("v2") // an edit
-	v2mirror := awaitPod(t, admin, namespace, name, mirrors("v2"))
+	v2mirror := p.awaitPod(admin, namespace, name, "the mirror of v2 after the edit", mirrors("v2"))
 	if v2mirror.UID == v1mirror.UID {
 		t.Error("the mirror was changed instead of replaced: its status would be that of another pod")
 	}
@@ -216,21 +231,50 @@ func TestMirrorsOnARealServer(t *testing.T) {
 	if err := admin.CoreV1().Pods(namespace).Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	again := awaitPod(t, admin, namespace, name, func(pod *v1.Pod) bool { return mirrors("v2")(pod) && pod.UID != v2mirror.UID })
+	again := p.awaitPod(admin, namespace, name, "another mirror after a graceful delete", func(pod *v1.Pod) bool { return mirrors("v2")(pod) && pod.UID != v2mirror.UID })
 	if err := admin.CoreV1().Pods(namespace).Delete(t.Context(), name, *metav1.NewDeleteOptions(0)); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, admin, namespace, name, func(pod *v1.Pod) bool { return mirrors("v2")(pod) && pod.UID != again.UID })
+	p.awaitPod(admin, namespace, name, "another mirror after a delete by force", func(pod *v1.Pod) bool { return mirrors("v2")(pod) && pod.UID != again.UID })
 
 	// The manifest goes while statusd is away: the next one removes the mirror.
 	stop()
 	if err := os.Remove(file); err != nil {
 		t.Fatal(err)
 	}
-	awaitPod(t, admin, namespace, name, mirrors("v2"))
-	_, stop = startPipeline(t, client, node, uid, dir)
+	p.awaitPod(admin, namespace, name, "the mirror that is left behind", mirrors("v2"))
+	p, stop = startPipeline(t, client, node, uid, dir)
 	defer stop()
-	awaitPod(t, admin, namespace, name, func(pod *v1.Pod) bool { return pod == nil })
+	p.awaitPod(admin, namespace, name, "the end of the orphaned mirror", func(pod *v1.Pod) bool { return pod == nil })
+}
+
+// The server is killed and comes back. Meanwhile a manifest changes and another comes;
+// afterwards everything is as it should be, and nobody had to say so. The node's requests
+// arrive as soon as the server listens, in many runs before its admission knows its pods.
+func TestSourcesConvergeAfterTheServerWasKilled(t *testing.T) {
+	server := controlplanetest.Start(t)
+	const node = "source-outage"
+	client, admin, namespace := server.Node(t, node), server.Admin(), server.Namespace(t)
+	dir := t.TempDir()
+	writeFile(t, filepath.Join(dir, "web.yaml"), manifestIn(namespace, "web", "v1"))
+	p, stop := startPipeline(t, client, node, nodeUID(t, admin, node), dir)
+	defer stop()
+	before := p.awaitPod(admin, namespace, "web-"+node, "the mirror of web v1", func(pod *v1.Pod) bool { return pod != nil })
+
+	server.Kill(t)
+	writeFile(t, filepath.Join(dir, "web.yaml"), manifestIn(namespace, "web", "v2"))
+	writeFile(t, filepath.Join(dir, "db.yaml"), manifestIn(namespace, "db", "v1"))
+	p.await(FromFile, Update, "web-"+node)
+	server.Restart(t)
+
+	p.awaitPod(admin, namespace, "web-"+node, "the mirror of web v2", func(pod *v1.Pod) bool {
+		return pod != nil && pod.UID != before.UID && pod.Spec.Containers[0].Image == "v2"
+	})
+	p.awaitPod(admin, namespace, "db-"+node, "the mirror of db", func(pod *v1.Pod) bool { return pod != nil })
+	created := server.CreatePod(t, controlplanetest.Pod(namespace, "late", node))
+	if got := p.await(FromAPI, Update, "late"); got.UID != created.UID {
+		t.Errorf("after the outage: got UID %s, want %s", got.UID, created.UID)
+	}
 }
 
 // sameSpec checks that our defaults are those of the server, so that mirror and static pod agree.
