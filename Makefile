@@ -53,10 +53,14 @@ oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, 
 	cd rival && $(GO) test ./oracle -count=1 -v -timeout 0 -run '^TestOracle$$' -args -seed $(SEED) -programs $(PROGRAMS) -program $(PROGRAM)
 
 .PHONY: oracle-short
-oracle-short: ## The same for at most 2 minutes, and the other tests of the rival module, for CI
+oracle-short: ## The same for at most 2 minutes, and the other tests of the rival module, for CI; always the same programs
 	cd rival && $(GO) vet ./...
 	cd rival && $(GO) test ./bench/... ./lives/...
 	cd rival && $(GO) test ./oracle -count=1 -timeout 10m -args -seed $(SEED) -programs $(PROGRAMS) -duration 100s
+
+.PHONY: oracle-mutants
+oracle-mutants: ## Break a rule of statusd, one at a time, and see a random program find it: SEED; about 8 minutes
+	cd rival && $(GO) run ./oracle/mutants -seed $(SEED)
 
 .PHONY: mutants
 mutants: ## Take the guard of each invariant out, one at a time, and see a test fail; about 3 minutes

@@ -95,6 +95,7 @@ func (r *run) report(p *nodePod, step Step) {
 	r.noteRefusal(p)
 	p.reportedSince = p.unseenStart
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
+	p.stillReady = p.stillReady || p.terminated && saysReady(r.before(p, theKubelet)) && !saysReady(r.before(p, theStatusd))
 	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
 	if old := r.before(p, theStatusd).Phase; podstatus.IsTerminal(old) && old != status.Phase {
 		p.revived = true
@@ -146,10 +147,7 @@ func (r *run) terminate(p *nodePod) {
 	if p.static && !p.hasCached(r.sides[theStatusd]) && podstatus.IsTerminal(r.before(p, theStatusd).Phase) {
 		p.revived = true // the manifest has no phase
 	}
-	if cached, ok := r.sides[theKubelet].cached(p.uid()); ok {
-		pod := r.held(p, theKubelet)
-		p.unseenStart = !podstatus.HasInitialized(pod, &pod.Status) && podstatus.HasInitialized(pod, cached)
-	}
+	p.unseenStart = p.unseenStart || r.missesStart(p)
 	if !p.static && p.ended == "" {
 		p.ended = v1.PodFailed
 	}
@@ -157,6 +155,23 @@ func (r *run) terminate(p *nodePod) {
 		s.terminate(r.held(p, i))
 	}
 	p.hadCached = true
+}
+
+// missesStart says that the pod has initialised and that the kubelet does not see it (K3): it
+// looks at the pod object alone, and there at the last init status only if that stands where
+// the spec has the container.
+func (r *run) missesStart(p *nodePod) bool {
+	pod := r.held(p, theKubelet)
+	seen := pod.Status
+	specs, last := pod.Spec.InitContainers, len(seen.InitContainerStatuses)-1
+	if last >= len(specs) || last >= 0 && specs[last].Name != seen.InitContainerStatuses[last].Name {
+		seen.InitContainerStatuses = nil
+	}
+	if podstatus.HasInitialized(pod, &seen) {
+		return false
+	}
+	cached, ok := r.sides[theKubelet].cached(p.uid())
+	return podstatus.HasInitialized(pod, &pod.Status) || ok && podstatus.HasInitialized(pod, cached)
 }
 
 // resize sets or clears a resize condition: "pending REASON GENERATION", "progress REASON

@@ -157,8 +157,11 @@ func forgiveDuplicate(c *Case) bool {
 	return did
 }
 
+// hasDuplicate says that two conditions are of one type.
 func hasDuplicate(list []v1.PodCondition) bool {
-	return slices.ContainsFunc(list, func(c v1.PodCondition) bool { return *podstatus.FindCondition(list, c.Type) != c })
+	types := typesOf(list)
+	slices.Sort(types)
+	return len(slices.Compact(types)) < len(list)
 }
 
 // forgiveDisruptionTime: only the time of DisruptionTarget differs, which both sides set
@@ -201,8 +204,9 @@ func saysReady(status *v1.PodStatus) bool {
 }
 
 // forgiveTerminatedReady: of a terminated pod statusd says that it is not ready because it
-// has ended; the kubelet says that it is ready, or has found out later. While the phase is
-// withheld this shows in the API too.
+// has ended; the kubelet says that it is ready, or has found out later. What the next report
+// says of it is news to one of the two only. While the phase is withheld this shows in the
+// API too.
 func forgiveTerminatedReady(c *Case) bool {
 	if !c.Pod.terminated {
 		return false
@@ -210,12 +214,16 @@ func forgiveTerminatedReady(c *Case) bool {
 	if k, d := c.Kubelet.API, c.Statusd.API; k != nil && d != nil && saysReady(&k.Status) && !saysReady(&d.Status) {
 		c.part("K7 unready")
 	}
+	answers := c.Pod.stillReady && !slices.Equal(c.Kubelet.Calls, c.Statusd.Calls)
+	if answers {
+		c.Kubelet.Calls = c.Statusd.Calls
+	}
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		ready, did := saysReady(k), false
 		for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
 			theirs, ours := podstatus.FindCondition(k.Conditions, t), podstatus.FindCondition(d.Conditions, t)
-			if c.Pod.removed && theirs != nil && ours != nil && ours.Status == v1.ConditionTrue && sameButTime(theirs, ours) {
-				theirs.LastTransitionTime, did = ours.LastTransitionTime, true // ready again on top of what the API said
+			if (c.Pod.removed || c.Pod.stillReady) && theirs != nil && ours != nil && ours.Status == v1.ConditionTrue && sameButTime(theirs, ours) {
+				theirs.LastTransitionTime, did = ours.LastTransitionTime, true // ready again, by a report
 				continue
 			}
 			if ours == nil || ours.Status != v1.ConditionFalse || !isTerminalReason(ours.Reason) {
@@ -228,7 +236,7 @@ func forgiveTerminatedReady(c *Case) bool {
 			}
 		}
 		return did
-	})
+	}) || answers
 }
 
 func isTerminalReason(reason string) bool {
@@ -299,11 +307,11 @@ func forgiveFinalPhase(c *Case) bool {
 	if !c.Pod.revived && !c.Pod.killed {
 		return false
 	}
-	if c.Pod.killed && c.Statusd.API == nil && c.Statusd.Deleted && c.Kubelet.API != nil && !c.Kubelet.Deleted {
+	if c.Statusd.Deleted && !c.Kubelet.Deleted && c.Kubelet.API != nil && !podstatus.IsTerminal(c.Kubelet.API.Status.Phase) {
 		*c.Kubelet = *c.Statusd
 		return true
 	}
-	if !c.statusPairs(takePhase) && slices.Equal(c.Kubelet.Calls, c.Statusd.Calls) {
+	if !c.Statusd.ended() && !c.Pod.removed || !c.statusPairs(takePhase) && slices.Equal(c.Kubelet.Calls, c.Statusd.Calls) {
 		return false
 	}
 	c.Kubelet.Calls = c.Statusd.Calls
@@ -315,12 +323,19 @@ func forgiveFinalPhase(c *Case) bool {
 	return true
 }
 
-// takePhase gives k what d says of the phase and of what depends on it.
+// ended says that the pod has ended in the cache, or in the API, where the phase may be
+// withheld, or that it was deleted for that.
+func (v *View) ended() bool {
+	return v.Deleted || v.Cached != nil && podstatus.IsTerminal(v.Cached.Phase) || v.API != nil && podstatus.IsTerminal(v.API.Status.Phase)
+}
+
+// takePhase gives k what d says of the phase and of what depends on it: a pod that has ended
+// is not ready.
 func takePhase(k, d *v1.PodStatus) bool {
 	before := k.DeepCopy()
 	k.Phase, k.Reason, k.Message = d.Phase, d.Reason, d.Message
 	for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
-		if ours := podstatus.FindCondition(d.Conditions, t); ours != nil {
+		if ours := podstatus.FindCondition(d.Conditions, t); ours != nil && ours.Status == v1.ConditionFalse {
 			k.Conditions = withCondition(k.Conditions, *ours)
 		}
 	}

@@ -7,8 +7,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
+	runtimeutil "k8s.io/kubernetes/pkg/kubelet/kuberuntime/util"
 	kubestatus "k8s.io/kubernetes/pkg/kubelet/status"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 	statusutil "k8s.io/kubernetes/pkg/util/pod"
@@ -18,7 +20,7 @@ import (
 )
 
 // Where upstream exports a rule, it is compared with ours as a function: the same pods and
-// statuses as in the programs, drawn directly.
+// statuses as in the programs, drawn directly, some thousands of each (see TestMain).
 
 // drawPod draws a pod of the simulated node in the middle of its life.
 func drawPod(t *rapid.T) *nodePod {
@@ -91,6 +93,25 @@ func TestFunctions_Conditions(t *testing.T) {
 	})
 }
 
+func TestFunctions_ReadyToStartContainers(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := drawPod(t).spec
+		pod.Spec.HostNetwork = rapid.Bool().Draw(t, "host network")
+		var sandboxes kubecontainer.PodStatus
+		for range rapid.IntRange(0, 2).Draw(t, "sandboxes") {
+			sandboxes.SandboxStatuses = append(sandboxes.SandboxStatuses, &runtimeapi.PodSandboxStatus{
+				Metadata: &runtimeapi.PodSandboxMetadata{},
+				State:    rapid.SampledFrom([]runtimeapi.PodSandboxState{runtimeapi.PodSandboxState_SANDBOX_READY, runtimeapi.PodSandboxState_SANDBOX_NOTREADY}).Draw(t, "state"),
+				Network:  &runtimeapi.PodSandboxNetworkStatus{Ip: rapid.SampledFrom([]string{"", "10.0.0.1"}).Draw(t, "ip")},
+			})
+		}
+		needsNew, _, _ := runtimeutil.PodSandboxChanged(pod, &sandboxes)
+		wantSame(t, "C13 PodReadyToStartContainers",
+			kubestatus.GeneratePodReadyToStartContainersCondition(pod, &pod.Status, &sandboxes),
+			podstatus.ReadyToStartContainers(pod, needsNew))
+	})
+}
+
 // held are the containers that a runtime knows of: those that run or have ended.
 func held(statuses []v1.ContainerStatus) []v1.ContainerStatus {
 	return slices.DeleteFunc(slices.Clone(statuses), func(s v1.ContainerStatus) bool {
@@ -112,31 +133,95 @@ func runtimeStatus(statuses []v1.ContainerStatus) *kubecontainer.PodStatus {
 	return pod
 }
 
-// C16: a pod with sidecars is the wanted difference; there the kubelet always sees one.
+// C16: the kubelet looks at the regular containers alone, which is the wanted difference. Shown
+// these alone statusd says the same, and shown all of them too, where the others do not count.
 func TestFunctions_ReadinessReconcile(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		p := drawPod(t)
 		pod := p.spec.DeepCopy()
 		pod.Status = drawReport(t, p)
-		if len(pod.Spec.ReadinessGates) > 0 && slices.ContainsFunc(pod.Spec.InitContainers, func(c v1.Container) bool { return podstatus.IsSidecar(&c) }) {
-			return
+		theirs := kubestatus.NeedToReconcilePodReadiness(pod)
+		regular := pod.Status
+		regular.InitContainerStatuses = nil
+		wantSame(t, "C16 readiness reconcile, regular containers", theirs, podstatus.NeedsReadinessReconcile(pod, &regular))
+		if !kubetypes.HasRestartableInitContainer(pod) && pod.Status.ContainerStatuses != nil {
+			wantSame(t, "C16 readiness reconcile", theirs, podstatus.NeedsReadinessReconcile(pod, &pod.Status))
 		}
-		wantSame(t, "readiness reconcile", kubestatus.NeedToReconcilePodReadiness(pod), podstatus.NeedsReadinessReconcile(pod, &pod.Status))
 	})
 }
 
 func TestFunctions_Restarts(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawPod(t).spec
+		for i := range pod.Spec.Containers {
+			drawRestartRules(t, &pod.Spec.Containers[i])
+		}
 		wantSame(t, "T2 could restart all", podutil.AllContainersCouldRestart(&pod.Spec), podstatus.CouldRestartAll(pod))
-		wantSame(t, "static", kubetypes.IsStaticPod(pod), podstatus.IsStatic(pod))
-		wantSame(t, "mirror", kubetypes.IsMirrorPod(pod), podstatus.IsMirror(pod))
 		for _, c := range slices.Concat(pod.Spec.InitContainers, pod.Spec.Containers) {
-			wantSame(t, "sidecar", podutil.IsRestartableInitContainer(&c), podstatus.IsSidecar(&c))
+			wantSame(t, "T6 sidecar", podutil.IsRestartableInitContainer(&c), podstatus.IsSidecar(&c))
 			for _, code := range []int32{0, 1, 42, 43} {
 				wantSame(t, "T5 should restart", podutil.ContainerShouldRestart(c, pod.Spec, code), podstatus.ShouldRestart(pod, &c, code))
 			}
 		}
+	})
+}
+
+// drawRestartRules gives a container a policy and rules of its own, or takes them away.
+func drawRestartRules(t *rapid.T, c *v1.Container) {
+	c.RestartPolicy = rapid.SampledFrom([]*v1.ContainerRestartPolicy{
+		nil, new(v1.ContainerRestartPolicyAlways), new(v1.ContainerRestartPolicyOnFailure), new(v1.ContainerRestartPolicyNever),
+	}).Draw(t, "own policy")
+	c.RestartPolicyRules = nil
+	for range rapid.IntRange(0, 2).Draw(t, "rules") {
+		rule := v1.ContainerRestartRule{
+			Action: rapid.SampledFrom([]v1.ContainerRestartRuleAction{v1.ContainerRestartRuleActionRestart, v1.ContainerRestartRuleActionRestartAllContainers}).Draw(t, "action"),
+		}
+		if rapid.Bool().Draw(t, "on exit codes") {
+			rule.ExitCodes = &v1.ContainerRestartRuleOnExitCodes{
+				Operator: rapid.SampledFrom([]v1.ContainerRestartRuleOnExitCodesOperator{v1.ContainerRestartRuleOnExitCodesOpIn, v1.ContainerRestartRuleOnExitCodesOpNotIn}).Draw(t, "operator"),
+				Values:   rapid.SliceOfN(rapid.SampledFrom([]int32{0, 1, 42, 43}), 0, 2).Draw(t, "codes"),
+			}
+		}
+		c.RestartPolicyRules = append(c.RestartPolicyRules, rule)
+	}
+}
+
+func TestFunctions_Sources(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		pod := &v1.Pod{}
+		pod.Annotations = rapid.MapOfN(
+			rapid.SampledFrom([]string{kubetypes.ConfigSourceAnnotationKey, kubetypes.ConfigMirrorAnnotationKey, kubetypes.ConfigHashAnnotationKey}),
+			rapid.SampledFrom([]string{"", kubetypes.FileSource, kubetypes.HTTPSource, kubetypes.ApiserverSource, "hash"}),
+			0, 3).Draw(t, "annotations")
+		wantSame(t, "static", kubetypes.IsStaticPod(pod), podstatus.IsStatic(pod))
+		wantSame(t, "mirror", kubetypes.IsMirrorPod(pod), podstatus.IsMirror(pod))
+	})
+}
+
+func TestFunctions_Lookups(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPod(t)
+		status := drawReport(t, p)
+		wantSame(t, "terminal phase", podutil.IsPodPhaseTerminal(status.Phase), podstatus.IsTerminal(status.Phase))
+		for _, kind := range []v1.PodConditionType{v1.PodReady, v1.PodInitialized, v1.DisruptionTarget, foreignType, gateType} {
+			_, theirs := podutil.GetPodConditionFromList(status.Conditions, kind)
+			if ours := podstatus.FindCondition(status.Conditions, kind); ours != theirs {
+				t.Fatalf("condition %s: the kubelet finds %p, statusd %p, of two the first is wanted", kind, theirs, ours)
+			}
+		}
+	})
+}
+
+// N4: names that the spec does not know are left in any order by the kubelet, and by name
+// by statusd.
+func TestFunctions_InitOrder(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := drawPod(t)
+		status := drawReport(t, p)
+		theirs := podstatus.Normalize(p.spec, &status).InitContainerStatuses
+		theirs = rapid.Permutation(theirs).Draw(t, "order")
+		kubetypes.SortInitContainerStatuses(p.spec, theirs)
+		wantSame(t, "N4 init order", theirs, podstatus.Normalize(p.spec, &status).InitContainerStatuses)
 	})
 }
 

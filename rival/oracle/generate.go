@@ -165,7 +165,7 @@ func (l *life) maybeSettle(percent int) {
 // report reports, mostly as usual.
 func (l *life) report() {
 	var words []string
-	for l.chance(12) {
+	for l.chance(15) {
 		words = append(words, pick(l.generator, oddWords...))
 	}
 	if l.chance(3) {
@@ -261,6 +261,9 @@ func (l *life) end() {
 		if !deleted && l.chance(40) {
 			words = append(words, "evicted", "disruption", "phase=Failed")
 		}
+		if l.chance(15) {
+			words = append(words, "ready") // nobody has noticed yet
+		}
 		l.add("report", words...)
 		l.maybeSettle(25)
 	}
@@ -272,6 +275,9 @@ func (l *life) end() {
 	}
 	if l.chance(85) {
 		l.add("terminate")
+	}
+	if l.chance(20) {
+		l.report() // of a worker that is late
 	}
 	if !deleted && l.chance(40) {
 		l.maybeSettle(40)

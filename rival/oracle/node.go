@@ -70,6 +70,9 @@ type facts struct {
 	unseenStart bool
 	// reportedSince: something was reported after that.
 	reportedSince bool
+	// stillReady: the kubelet, and not statusd, still took the terminated pod for ready when
+	// there was a report (K7).
+	stillReady bool
 	// duplicated: a report had two conditions of one type (E7).
 	duplicated bool
 	// wiped: the kubelet forgot the status because another pod has the name (S11).

@@ -155,3 +155,18 @@ func TestGeneratedProgramsCanBeKept(t *testing.T) {
 		}
 	}
 }
+
+// TestReadmeListsTheWantedDifferences keeps the table in rival/README.md true.
+func TestReadmeListsTheWantedDifferences(t *testing.T) {
+	readme, err := os.ReadFile("../README.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var table strings.Builder
+	for _, rule := range Wanted {
+		fmt.Fprintf(&table, "| %s | %s |\n", rule.Name, rule.Why)
+	}
+	if !strings.Contains(string(readme), "|---|---|\n"+table.String()) {
+		t.Errorf("the table of wanted differences in rival/README.md is not that of wanted.go, which would be\n%s", &table)
+	}
+}

@@ -162,6 +162,22 @@ var oddities = map[string]func(*nodePod, *v1.PodStatus){
 			s.ContainerStatuses[i].Resources = &v1.ResourceRequirements{Requests: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1024Mi")}, Limits: v1.ResourceList{}}
 		}
 	},
+	"pod-resources": func(_ *nodePod, s *v1.PodStatus) {
+		s.AllocatedResources = v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}
+		s.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceCPU: resource.MustParse("2")}}
+	},
+	"counted": onFirst(func(s *v1.ContainerStatus) { s.RestartCount++ }),
+	"pulled":  onFirst(func(s *v1.ContainerStatus) { s.ImageID += "-again" }),
+	"user": onFirst(func(s *v1.ContainerStatus) {
+		s.User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{UID: 7, GID: 7, SupplementalGroups: []int64{7}}}
+	}),
+	"mounted": onFirst(func(s *v1.ContainerStatus) {
+		s.VolumeMounts = []v1.VolumeMountStatus{{Name: "data", MountPath: "/data", ReadOnly: true, RecursiveReadOnly: new(v1.RecursiveReadOnlyEnabled)}}
+	}),
+	"signal": onFirst(func(s *v1.ContainerStatus) { s.StopSignal = new(v1.SIGTERM) }),
+	"device": onFirst(func(s *v1.ContainerStatus) {
+		s.AllocatedResourcesStatus = []v1.ResourceStatus{{Name: "example.com/gpu", Resources: []v1.ResourceHealth{{ResourceID: "gpu-0", Health: v1.ResourceHealthStatusUnhealthy}}}}
+	}),
 	"claims": func(_ *nodePod, s *v1.PodStatus) {
 		s.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "mine"}}
 	},
@@ -178,6 +194,15 @@ var oddities = map[string]func(*nodePod, *v1.PodStatus){
 			s.Conditions = withCondition(s.Conditions, v1.PodCondition{Type: t, Status: v1.ConditionTrue, ObservedGeneration: p.spec.Generation})
 		}
 	},
+}
+
+// onFirst changes the first regular container that has a status.
+func onFirst(change func(*v1.ContainerStatus)) func(*nodePod, *v1.PodStatus) {
+	return func(_ *nodePod, s *v1.PodStatus) {
+		if len(s.ContainerStatuses) > 0 {
+			change(&s.ContainerStatuses[0])
+		}
+	}
 }
 
 // withCondition returns the list with the condition in place of the first of its type, or

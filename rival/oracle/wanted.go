@@ -83,7 +83,7 @@ var Wanted = []Rule{
 	},
 	{
 		Name:    "K3 unseen start",
-		Why:     "whether a pod has initialised is read from the cache too; the kubelet looks at the pod object alone, and leaves containers running in a failed pod",
+		Why:     "whether a pod has initialised is read from the cache too, and init statuses by name; the kubelet looks at the pod object alone, and by place, and leaves containers running in a failed pod",
 		Parts:   true,
 		Forgive: forgiveUnseenStart,
 	},
