@@ -55,7 +55,7 @@ oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, 
 .PHONY: oracle-short
 oracle-short: ## The same for at most 2 minutes, and the other tests of the rival module, for CI; always the same programs
 	cd rival && $(GO) vet ./...
-	cd rival && $(GO) test ./bench/... ./lives/...
+	cd rival && $(GO) test ./bench/... ./lives/... ./oracle/mutants
 	cd rival && $(GO) test ./oracle -count=1 -timeout 10m -args -seed $(SEED) -programs $(PROGRAMS) -duration 100s
 
 .PHONY: oracle-mutants

@@ -96,6 +96,7 @@ func (r *run) report(p *nodePod, step Step) {
 	p.reportedSince = p.unseenStart
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
 	p.stillReady = p.stillReady || p.terminated && saysReady(r.before(p, theKubelet)) && !saysReady(r.before(p, theStatusd))
+	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
 	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
 	if old := r.before(p, theStatusd).Phase; podstatus.IsTerminal(old) && old != status.Phase {
 		p.revived = true

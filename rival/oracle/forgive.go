@@ -78,8 +78,10 @@ func sortConditions(list []v1.PodCondition) {
 }
 
 // forgiveRunes: up to the cut the texts are the same, byte for byte once both are valid,
-// and statusd's ends less than a rune before the kubelet's.
+// and statusd's ends less than a rune before the kubelet's. On top of what the API made of
+// it the same text is news to the kubelet.
 func forgiveRunes(c *Case) bool {
+	answers := c.Pod.halved && c.takeAnswers()
 	forgive := func(k, d *v1.ContainerState) bool {
 		if k.Terminated == nil || d.Terminated == nil || k.Terminated.Message == d.Terminated.Message {
 			return false
@@ -109,7 +111,17 @@ func forgiveRunes(c *Case) bool {
 			}
 		}
 		return did
-	})
+	}) || answers
+}
+
+// hasReplacedRune says that a termination message has been through JSON with bytes in it that
+// are no rune.
+func hasReplacedRune(status *v1.PodStatus) bool {
+	replaced := func(state *v1.ContainerState) bool {
+		return state.Terminated != nil && strings.ContainsRune(state.Terminated.Message, utf8.RuneError)
+	}
+	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses)
+	return slices.ContainsFunc(all, func(s v1.ContainerStatus) bool { return replaced(&s.State) || replaced(&s.LastTerminationState) })
 }
 
 // forgiveSetBack: statusd's time is later, and is one that somebody else wrote. It is in the
@@ -138,7 +150,8 @@ func forgiveDuplicate(c *Case) bool {
 	if !c.Pod.duplicated {
 		return false
 	}
-	if c.Pod.removed || !equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
+	unsent := c.Kubelet.Cached == nil || hasDuplicate(c.Kubelet.Cached.Conditions)
+	if c.Pod.removed || unsent && !equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
 		*c.Kubelet = *c.Statusd
 		c.part("E7 duplicates")
 		return true
@@ -214,16 +227,14 @@ func forgiveTerminatedReady(c *Case) bool {
 	if k, d := c.Kubelet.API, c.Statusd.API; k != nil && d != nil && saysReady(&k.Status) && !saysReady(&d.Status) {
 		c.part("K7 unready")
 	}
-	answers := c.Pod.stillReady && !slices.Equal(c.Kubelet.Calls, c.Statusd.Calls)
-	if answers {
-		c.Kubelet.Calls = c.Statusd.Calls
-	}
+	answers := c.Pod.stillReady && c.takeAnswers()
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		ready, did := saysReady(k), false
 		for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
 			theirs, ours := podstatus.FindCondition(k.Conditions, t), podstatus.FindCondition(d.Conditions, t)
-			if (c.Pod.removed || c.Pod.stillReady) && theirs != nil && ours != nil && ours.Status == v1.ConditionTrue && sameButTime(theirs, ours) {
-				theirs.LastTransitionTime, did = ours.LastTransitionTime, true // ready again, by a report
+			if (c.Pod.removed || c.Pod.stillReady) && theirs != nil && ours != nil && sameButTime(theirs, ours) &&
+				theirs.LastTransitionTime.Before(&ours.LastTransitionTime) == (ours.Status == v1.ConditionTrue) {
+				theirs.LastTransitionTime, did = ours.LastTransitionTime, true // ready again, or unready before
 				continue
 			}
 			if ours == nil || ours.Status != v1.ConditionFalse || !isTerminalReason(ours.Reason) {
@@ -311,16 +322,11 @@ func forgiveFinalPhase(c *Case) bool {
 		*c.Kubelet = *c.Statusd
 		return true
 	}
-	if !c.Statusd.ended() && !c.Pod.removed || !c.statusPairs(takePhase) && slices.Equal(c.Kubelet.Calls, c.Statusd.Calls) {
+	if !c.Statusd.ended() && !c.Pod.removed {
 		return false
 	}
-	c.Kubelet.Calls = c.Statusd.Calls
-	// One side stored a report in which the other saw nothing new.
-	c.statusPairs(func(k, d *v1.PodStatus) bool { return conditionPairs(k.Conditions, d.Conditions, takeUncompared) })
-	if k, d := c.Kubelet.Cached, c.Statusd.Cached; k != nil && d != nil {
-		takeOthers(k, d)
-	}
-	return true
+	phase, answers := c.statusPairs(takePhase), c.takeAnswers()
+	return c.takeStored() || phase || answers
 }
 
 // ended says that the pod has ended in the cache, or in the API, where the phase may be
@@ -346,9 +352,27 @@ func takePhase(k, d *v1.PodStatus) bool {
 	return true
 }
 
-// takeOthers gives a cached status what another says of what is not the node's: it is stored
-// with a report, but no reason to store one, and never sent (E3, E4).
-func takeOthers(k, d *v1.PodStatus) {
+// takeAnswers gives the kubelet's calls the answers of statusd's, and its statuses what was
+// stored with a report that changed something for one of the two only.
+func (c *Case) takeAnswers() bool {
+	if slices.Equal(c.Kubelet.Calls, c.Statusd.Calls) {
+		return false
+	}
+	c.Kubelet.Calls = c.Statusd.Calls
+	c.takeStored()
+	return true
+}
+
+// takeStored gives the kubelet's statuses what statusd's say in what is stored with a report,
+// but no reason to store one: times and generations of conditions (E2), and in the cache what
+// is not the node's and never sent (E3, E4).
+func (c *Case) takeStored() bool {
+	did := c.statusPairs(func(k, d *v1.PodStatus) bool { return conditionPairs(k.Conditions, d.Conditions, takeUncompared) })
+	k, d := c.Kubelet.Cached, c.Statusd.Cached
+	if k == nil || d == nil {
+		return did
+	}
+	before := k.DeepCopy()
 	isOthers := func(c v1.PodCondition) bool { return !podstatus.IsOwned(c.Type) && !podstatus.IsShared(c.Type) }
 	k.Conditions = slices.DeleteFunc(k.Conditions, isOthers)
 	for _, c := range d.Conditions {
@@ -356,13 +380,14 @@ func takeOthers(k, d *v1.PodStatus) {
 			k.Conditions = append(k.Conditions, c)
 		}
 	}
+	k.ResourceClaimStatuses = d.ResourceClaimStatuses
+	sortConditions(before.Conditions)
 	sortConditions(k.Conditions)
 	sortConditions(d.Conditions)
-	k.ResourceClaimStatuses = d.ResourceClaimStatuses
+	return did || !equality.Semantic.DeepEqual(before, k)
 }
 
-// takeUncompared gives k the times and the generation of d if the two are equal otherwise:
-// they are not a reason to store or to send a status (E2).
+// takeUncompared gives k the times and the generation of d if the two are equal otherwise.
 func takeUncompared(k, d *v1.PodCondition) bool {
 	if *k == *d || k.Status != d.Status || k.Reason != d.Reason || k.Message != d.Message || !podstatus.IsOwned(k.Type) {
 		return false

@@ -73,6 +73,9 @@ type facts struct {
 	// stillReady: the kubelet, and not statusd, still took the terminated pod for ready when
 	// there was a report (K7).
 	stillReady bool
+	// halved: when there was a report, the kubelet compared it with a text that had been to the
+	// API and back with half a rune in it (N3).
+	halved bool
 	// duplicated: a report had two conditions of one type (E7).
 	duplicated bool
 	// wiped: the kubelet forgot the status because another pod has the name (S11).

@@ -34,6 +34,7 @@ func Run(program Program) Outcome {
 	time.Sleep(500 * time.Millisecond)
 	for _, step := range append(slices.Clip(program), Step{Op: "settle"}) {
 		r.tracef("%s", step)
+		r.observe() // what the ticks since the last step have done
 		losing := r.losing()
 		r.do(step)
 		synctest.Wait()

@@ -112,6 +112,18 @@ func parse(text string) ([]mutant, error) {
 	return mutants, nil
 }
 
+// apply returns the file's text with the mutant in it.
+func (m mutant) apply(path string) ([]byte, error) {
+	original, err := os.ReadFile(path)
+	if err != nil {
+		return nil, err
+	}
+	if n := bytes.Count(original, []byte(m.from)); n != 1 {
+		return nil, fmt.Errorf("%q stands %d times in %s, want once: mutants.txt is out of date", m.from, n, m.file)
+	}
+	return bytes.Replace(original, []byte(m.from), []byte(m.to), 1), nil
+}
+
 // bench is where mutants are compiled and tried.
 type bench struct {
 	root           string // of the repository
@@ -159,19 +171,14 @@ func (b *bench) try(m mutant) (*finding, error) {
 // compile returns the path of the oracle's test binary with the mutant in it.
 func (b *bench) compile(m mutant) (string, error) {
 	path := filepath.Join(b.root, m.file)
-	original, err := os.ReadFile(path)
+	source, err := m.apply(path)
 	if err != nil {
 		return "", err
-	}
-	if n := bytes.Count(original, []byte(m.from)); n != 1 {
-		return "", fmt.Errorf("%q stands %d times in %s, want once: mutants.txt is out of date", m.from, n, m.file)
 	}
 	mutated := filepath.Join(b.dir, "mutated.go")
 	overlay := filepath.Join(b.dir, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
-	err = errors.Join(err,
-		os.WriteFile(mutated, bytes.Replace(original, []byte(m.from), []byte(m.to), 1), 0o644),
-		os.WriteFile(overlay, replace, 0o644))
+	err = errors.Join(err, os.WriteFile(mutated, source, 0o644), os.WriteFile(overlay, replace, 0o644))
 	if err != nil {
 		return "", err
 	}
