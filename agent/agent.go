@@ -8,6 +8,7 @@ import (
 	"net"
 	"os"
 	"sync"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
@@ -67,6 +68,8 @@ type Agent struct {
 	api       *source.API       // nil: standalone
 	mirrors   *source.Mirrors   // nil: standalone
 	manifests *source.Manifests // nil: none configured
+
+	apiPatience time.Duration // the constant, but in tests
 }
 
 // New makes an agent and opens what it needs: the port, the journal, the state of the
@@ -86,7 +89,7 @@ func New(config Config, options Options) (*Agent, error) {
 	if options.Logger == nil {
 		options.Logger = config.Log.Logger(os.Stderr)
 	}
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry()}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -144,9 +147,23 @@ func (a *Agent) parts() []part {
 	return parts
 }
 
+// apiPatience is how long static pods wait for the API at the start. It is short, because
+// the API may be one of them.
+const apiPatience = 2 * time.Second
+
 // followManifests runs the source of static pods. Without one there are none, and that
-// has to be said too: others wait for it.
+// has to be said too: others wait for it. The API goes first if it answers, because the
+// mirrors know how the static pods were when the last process ended.
 func (a *Agent) followManifests(ctx context.Context) error {
+	if a.client != nil {
+		select {
+		case <-a.roster.apiSpoke:
+		case <-time.After(a.apiPatience):
+			a.log.Info("static pods do not wait for the api any longer", "waited", a.apiPatience)
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	if a.manifests != nil {
 		return a.manifests.Run(ctx)
 	}

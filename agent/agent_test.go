@@ -15,6 +15,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/controlplanetest"
 )
 
 const manifest = `apiVersion: v1
@@ -52,11 +54,14 @@ func testConfig(t *testing.T, node string) Config {
 }
 
 // run runs an agent until the test ends or stop is called.
-func run(t *testing.T, c Config) (a *Agent, stop func()) {
+func run(t *testing.T, c Config, change ...func(*Agent)) (a *Agent, stop func()) {
 	t.Helper()
 	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
 	if err != nil {
 		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(a)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
@@ -97,6 +102,24 @@ func awaitReady(t *testing.T, a *Agent, name string) {
 			return
 		}
 	}
+}
+
+// awaitReadyMirror watches the API as an administrator until a mirror pod is ready.
+func awaitReadyMirror(t *testing.T, server *controlplanetest.Server, namespace, name string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	w, err := server.Admin().CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer w.Stop()
+	for event := range w.ResultChan() {
+		if mirror, ok := event.Object.(*v1.Pod); ok && mirror.Name == name && isReady(&mirror.Status) {
+			return
+		}
+	}
+	t.Fatalf("mirror pod %s did not get ready before the watch ended: %v", name, ctx.Err())
 }
 
 func isReady(s *v1.PodStatus) bool {
@@ -154,16 +177,7 @@ func TestJoinedAgentStopsCleanly(t *testing.T) {
 	}
 	a, stop := run(t, c)
 	awaitReady(t, a, "sleeper-joined")
-	w, err := server.Admin().CoreV1().Pods(metav1.NamespaceDefault).Watch(t.Context(), metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer w.Stop()
-	for event := range w.ResultChan() {
-		if mirror, ok := event.Object.(*v1.Pod); ok && mirror.Name == "sleeper-joined" && isReady(&mirror.Status) {
-			break
-		}
-	}
+	awaitReadyMirror(t, server, metav1.NamespaceDefault, "sleeper-joined")
 	if code, body := get(t, a, "/readyz?verbose"); code != http.StatusOK || !strings.Contains(body, "[+]node ok") {
 		t.Errorf("readyz answers %d %q, want 200 with each check", code, body)
 	}
@@ -177,6 +191,54 @@ func TestJoinedAgentStopsCleanly(t *testing.T) {
 			t.Errorf("after a stop the node is %s (%s), want that it stays ready: its containers run on", condition.Status, condition.Reason)
 		}
 	}
+}
+
+// What makes the pod ready is gone when the second process starts, and the probe may fail
+// for an hour: only the mirror can tell that the container was ready before.
+func TestReadyStaticPodStaysReadyAcrossARestart(t *testing.T) {
+	server := shared.Server(t)
+	namespace := server.Namespace(t)
+	c := testConfig(t, "rejoined")
+	mark := filepath.Join(t.TempDir(), "ready")
+	manifest := `{apiVersion: v1, kind: Pod, metadata: {name: probed, namespace: ` + namespace + `}, spec: {containers: [{name: main, image: host, command: [sleep, "1000000"],
+		readinessProbe: {exec: {command: [test, -e, ` + mark + `]}, periodSeconds: 1, failureThreshold: 3600}}]}}`
+	for path, content := range map[string]string{mark: "", filepath.Join(c.Manifests, "probed.yaml"): manifest} {
+		if err := os.WriteFile(path, []byte(content), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var err error
+	if c.Kubeconfig, err = server.Process.NodeKubeconfig("rejoined"); err != nil {
+		t.Fatal(err)
+	}
+	_, stop := run(t, c)
+	awaitReadyMirror(t, server, namespace, "probed-rejoined")
+	stop()
+	if err := os.Remove(mark); err != nil {
+		t.Fatal(err)
+	}
+	again, _ := run(t, c, func(a *Agent) { a.apiPatience = time.Minute })
+	awaitReady(t, again, "probed-rejoined")
+}
+
+// An API server that does not answer, such as one that is a static pod itself, keeps no
+// static pod from running.
+func TestStaticPodsRunWithoutAnswerOfTheAPI(t *testing.T) {
+	silent, err := net.Listen("tcp", "127.0.0.1:0") // accepts nothing
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer silent.Close()
+	c := testConfig(t, "alone")
+	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
+	c.ShutdownTimeout = 5 * time.Second
+	kubeconfig := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u}],
+		clusters: [{name: c, cluster: {server: "http://` + silent.Addr().String() + `"}}]}`
+	if err := os.WriteFile(c.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := run(t, c)
+	awaitReady(t, a, "sleeper-alone")
 }
 
 // Whatever can be found wrong early is found by New, in words that say what to do, and

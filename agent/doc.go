@@ -14,6 +14,12 @@
 // stops them in the reverse order (lifecycle.go), and answers who asks how it is
 // (health.go, systemd.go).
 //
+// # Starting
+//
+// Static pods wait a moment for the API's first answer, two seconds at most: their mirrors
+// tell how they were when the last agent ended, so that what was ready stays ready until a
+// probe says otherwise. Without an answer they run all the same.
+//
 // # Stopping
 //
 // When the context of [Agent.Run] ends, first the sources stop, then the workers, the

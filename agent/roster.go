@@ -1,12 +1,14 @@
 package agent
 
 import (
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/worker"
@@ -19,6 +21,8 @@ type roster struct {
 	manager *status.Manager
 	workers *worker.Workers
 	mirrors *source.Mirrors // nil: standalone
+	// apiSpoke is closed when the API has said which pods it has for this node.
+	apiSpoke chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	silent map[source.Origin]bool
@@ -28,7 +32,7 @@ type roster struct {
 }
 
 func newRoster(table *pods.Table, origins ...source.Origin) *roster {
-	r := &roster{table: table, silent: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
+	r := &roster{table: table, apiSpoke: make(chan struct{}), silent: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
 	for _, origin := range origins {
 		r.silent[origin] = true
 	}
@@ -61,7 +65,27 @@ func (r *roster) update(pod *v1.Pod, origin source.Origin) {
 	if origin == source.FromAPI {
 		r.manager.ObservePod(pod)
 	}
-	r.workers.Update(pod) // which ignores mirror pods
+	r.workers.Update(r.remembered(pod)) // which ignores mirror pods
+}
+
+// remembered gives a static pod the status that its mirror has from an earlier process, as
+// a pod of the API brings its own: containers that run on stay ready until a probe says
+// otherwise. An end is not remembered: what a manifest wants runs again once the runtime has
+// forgotten it. Nor are the conditions of others, which change without the manifest.
+func (r *roster) remembered(pod *v1.Pod) *v1.Pod {
+	if !source.IsStatic(pod) {
+		return pod
+	}
+	mirror, ok := r.table.MirrorOf(pod)
+	if !ok || !source.IsMirrorOf(mirror, pod) || podstatus.IsTerminal(mirror.Status.Phase) {
+		return pod
+	}
+	known := *pod
+	known.Status = mirror.Status
+	known.Status.Conditions = slices.DeleteFunc(slices.Clone(mirror.Status.Conditions), func(c v1.PodCondition) bool {
+		return !podstatus.IsOwned(c.Type) && !podstatus.IsShared(c.Type)
+	})
+	return &known
 }
 
 func (r *roster) remove(pod *v1.Pod) {
@@ -99,6 +123,9 @@ func (r *roster) hasSpoken(origin source.Origin) bool {
 		return false
 	}
 	delete(r.silent, origin)
+	if origin == source.FromAPI {
+		close(r.apiSpoke)
+	}
 	return len(r.silent) == 0
 }
 

@@ -102,3 +102,46 @@ func TestAllSourcesHaveSpokenOnce(t *testing.T) {
 		t.Error("ready a second time")
 	}
 }
+
+func TestStaticPodRemembersWhatItsMirrorSays(t *testing.T) {
+	ready := v1.PodStatus{
+		Phase:             v1.PodRunning,
+		ContainerStatuses: []v1.ContainerStatus{{Name: "main", ContainerID: "process://1", Ready: true}},
+		Conditions:        []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}, {Type: "example.com/gate", Status: v1.ConditionTrue}},
+	}
+	ended := v1.PodStatus{Phase: v1.PodSucceeded}
+	for name, c := range map[string]struct {
+		shadows    types.UID // the static pod behind the mirror
+		status     v1.PodStatus
+		remembered bool
+	}{
+		"its mirror":                     {"a", ready, true},
+		"the mirror of an older version": {"old", ready, false},
+		"an end":                         {"a", ended, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newTestRoster(t)
+			mirror := static(c.shadows)
+			mirror.UID, mirror.Status = "mirror", c.status
+			mirror.Annotations[source.MirrorAnnotation] = string(c.shadows)
+			r.handle(source.Change{Origin: source.FromAPI, Op: source.Set, Pods: []*v1.Pod{mirror}})
+			pod := static("a")
+			got := r.remembered(pod)
+			if remembered := got.Status.Phase != ""; remembered != c.remembered {
+				t.Fatalf("remembered %t, want %t: got status %+v", remembered, c.remembered, got.Status)
+			}
+			if pod.Status.Phase != "" || len(mirror.Status.Conditions) != len(c.status.Conditions) {
+				t.Error("what the sources have handed over was written to")
+			}
+			if !c.remembered {
+				return
+			}
+			if got.UID != "a" || !got.Status.ContainerStatuses[0].Ready {
+				t.Errorf("got UID %s, containers %+v, want the static pod with its ready container", got.UID, got.Status.ContainerStatuses)
+			}
+			if conditions := got.Status.Conditions; len(conditions) != 1 || conditions[0].Type != v1.PodReady {
+				t.Errorf("got conditions %+v, want those of the node only: others change theirs any time", conditions)
+			}
+		})
+	}
+}

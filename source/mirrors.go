@@ -243,7 +243,7 @@ func (m *Mirrors) reconcile(ctx context.Context, name string) {
 // how that changes the pair.
 func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair), error) {
 	switch {
-	case mirror != nil && !isMirrorOf(mirror, static):
+	case mirror != nil && !IsMirrorOf(mirror, static):
 		if shadowed := types.UID(mirror.Annotations[MirrorAnnotation]); (static == nil || static.UID != shadowed) && m.inUse(shadowed) {
 			return func(p *pair) { p.due = time.Now().Add(mirrorWaitRetry) }, nil
 		}
@@ -271,7 +271,7 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair)
 			default:
 				p.mirror = created
 			}
-			if !isMirrorOf(p.mirror, static) {
+			if !IsMirrorOf(p.mirror, static) {
 				p.due = time.Now() // another was in the way: replace it
 			}
 		}, nil
@@ -279,8 +279,8 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair)
 	return func(*pair) {}, nil
 }
 
-// isMirrorOf says whether a mirror shadows exactly this static pod and is there to stay.
-func isMirrorOf(mirror, static *v1.Pod) bool {
+// IsMirrorOf says whether a mirror shadows exactly this static pod and is there to stay.
+func IsMirrorOf(mirror, static *v1.Pod) bool {
 	return static != nil && mirror.DeletionTimestamp == nil &&
 		mirror.Annotations[MirrorAnnotation] == static.Annotations[HashAnnotation]
 }
