@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -77,21 +78,32 @@ func startPipeline(t *testing.T, client kubernetes.Interface, node string, uid t
 // await reads changes until one is of that kind and tells of the pod.
 func (p *pipeline) await(origin Origin, op Op, name string) *v1.Pod {
 	p.t.Helper()
-	ctx, cancel := context.WithTimeout(p.t.Context(), patience)
-	defer cancel()
+	var found *v1.Pod
+	p.awaitChange(fmt.Sprintf("%s of pod %s by the %s source", op, name, origin), func(c Change) bool {
+		if c.Origin != origin || c.Op != op {
+			return false
+		}
+		i := slices.IndexFunc(c.Pods, func(pod *v1.Pod) bool { return pod.Name == name })
+		if i >= 0 {
+			found = c.Pods[i]
+		}
+		return i >= 0
+	})
+	return found
+}
+
+// awaitChange reads changes until one is wanted. A failure says what was waited for.
+func (p *pipeline) awaitChange(what string, wanted func(Change) bool) Change {
+	p.t.Helper()
+	timeout := time.After(patience)
 	for {
 		select {
 		case c := <-p.changes:
-			if c.Origin != origin || c.Op != op {
-				continue
+			if wanted(c) {
+				return c
 			}
-			for _, pod := range c.Pods {
-				if pod.Name == name {
-					return pod
-				}
-			}
-		case <-ctx.Done():
-			p.t.Fatalf("waited %s for the %s source to say %s of pod %s; it says %v", patience, origin, op, name, p.api.Err())
+		case <-timeout:
+			p.t.Fatalf("waited %s for a change: %s; the API source says %v", patience, what, p.api.Err())
 		}
 	}
 }
@@ -160,20 +172,16 @@ func nodeUID(t *testing.T, admin kubernetes.Interface, name string) types.UID {
 
 func TestPodsOfThisNodeOnARealServer(t *testing.T) {
 	server := shared.Server(t)
-	const node = "source-api"
-	client, admin, namespace := server.Node(t, node), server.Admin(), server.Namespace(t)
+	namespace := server.Namespace(t)
+	node := namespace // one without pods of an earlier run
+	client, admin := server.Node(t, node), server.Admin()
 	server.Node(t, "source-other")
 	server.CreatePod(t, controlplanetest.Pod(namespace, "before", node))
 	server.CreatePod(t, controlplanetest.Pod(namespace, "elsewhere", "source-other"))
 
 	p, stop := startPipeline(t, client, node, nodeUID(t, admin, node), t.TempDir())
 	defer stop()
-	var first Change
-	for first = range p.changes {
-		if first.Origin == FromAPI {
-			break
-		}
-	}
+	first := p.awaitChange("the first of the API", func(c Change) bool { return c.Origin == FromAPI })
 	if first.Op != Set || len(first.Pods) != 1 || first.Pods[0].Name != "before" {
 		t.Fatalf("first said: %s, want the set of the one pod that is bound here", describe(first))
 	}
