@@ -143,9 +143,10 @@ func forgiveSetBack(c *Case) bool {
 	})
 }
 
-// forgiveDuplicate: a report had two conditions of one type. The kubelet gives a time only to
-// the first of them. It cannot make a patch of them, so that its API has not heard of the
-// pod since.
+// forgiveDuplicate: a report had two conditions of one type. While the kubelet holds them it
+// cannot make a patch, and its API has not heard of the pod since; in its cache only the first
+// of them has a time. When they are gone again, a status in between was sent by statusd only:
+// it has left a later time, and if the phase is withheld now, another phase.
 func forgiveDuplicate(c *Case) bool {
 	if !c.Pod.duplicated {
 		return false
@@ -156,15 +157,25 @@ func forgiveDuplicate(c *Case) bool {
 		c.part("E7 duplicates")
 		return true
 	}
-	k, d := c.Kubelet.Cached, c.Statusd.Cached
-	if k == nil || d == nil || len(k.Conditions) != len(d.Conditions) {
-		return false
-	}
 	did := false
-	for i := range k.Conditions {
-		theirs, ours := &k.Conditions[i], &d.Conditions[i]
-		if podstatus.FindCondition(k.Conditions, theirs.Type) != theirs && sameButTime(theirs, ours) {
-			theirs.LastTransitionTime, did = ours.LastTransitionTime, true
+	if k, d := c.Kubelet.API, c.Statusd.API; k != nil && d != nil {
+		did = conditionPairs(k.Status.Conditions, d.Status.Conditions, func(k, d *v1.PodCondition) bool {
+			later := sameButTime(k, d) && k.LastTransitionTime.Before(&d.LastTransitionTime)
+			if later {
+				k.LastTransitionTime = d.LastTransitionTime
+			}
+			return later
+		})
+		if c.Kubelet.ended() && k.Status.Phase != d.Status.Phase && !podstatus.IsTerminal(k.Status.Phase) && !podstatus.IsTerminal(d.Status.Phase) {
+			k.Status.Phase, k.Status.Reason, k.Status.Message, did = d.Status.Phase, d.Status.Reason, d.Status.Message, true
+		}
+	}
+	if k, d := c.Kubelet.Cached, c.Statusd.Cached; k != nil && d != nil && len(k.Conditions) == len(d.Conditions) {
+		for i := range k.Conditions {
+			theirs, ours := &k.Conditions[i], &d.Conditions[i]
+			if podstatus.FindCondition(k.Conditions, theirs.Type) != theirs && sameButTime(theirs, ours) {
+				theirs.LastTransitionTime, did = ours.LastTransitionTime, true
+			}
 		}
 	}
 	return did
