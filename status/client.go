@@ -2,10 +2,13 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
@@ -21,7 +24,8 @@ type Client interface {
 	// PatchStatus sends a strategic merge patch to the pod's status and returns the pod
 	// as it is then. The patch names the UID that the pod must have.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
-	// Delete removes the pod at once if it has this UID.
+	// Delete removes the pod at once if it has this UID. The answer that it is not found
+	// must be true, because the manager then forgets the pod: see [NewClient].
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
@@ -30,7 +34,8 @@ const FieldManager = "statusd"
 
 // NewClient returns a Client for the pods of a node on top of a client-go REST client,
 // such as clientset.CoreV1().RESTClient(). Its rate limiter should be off
-// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS].
+// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS]. It takes no 404
+// for the end of a pod that the API server still lists.
 func NewClient(core rest.Interface, nodeName string) Client {
 	return &restClient{core: core, nodeName: nodeName}
 }
@@ -78,8 +83,34 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 	options.Preconditions = metav1.NewUIDPreconditions(string(uid))
 	err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
 		Body(options).MaxRetries(0).Do(ctx).Error()
+	if apierrors.IsNotFound(err) {
+		if err := c.confirmGone(ctx, namespace, name, uid); err != nil {
+			return fmt.Errorf("delete pod: %w", err)
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("delete pod: %w", err)
+	}
+	return nil
+}
+
+// confirmGone looks whether a pod is as gone as the answer to its deletion says. The API
+// server's NodeRestriction answers a node's delete out of a cache of its own, and says "not
+// found" of every pod until that is filled: for a while after each start of the server. To
+// get the pod would be no proof either, because the Node authorizer has such a cache too;
+// a list of the node's pods is read from what is stored.
+func (c *restClient) confirmGone(ctx context.Context, namespace, name string, uid types.UID) error {
+	var list v1.PodList
+	options := &metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": c.nodeName, "metadata.name": name}.String()}
+	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
+		MaxRetries(0).Do(ctx).Into(&list)
+	if err != nil {
+		return fmt.Errorf("look whether it is gone: %w", err)
+	}
+	for i := range list.Items {
+		if list.Items[i].UID == uid {
+			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
+		}
 	}
 	return nil
 }

@@ -328,3 +328,33 @@ func TestRealServer_BurstOf500TakesOneRequestAChange(t *testing.T) {
 		}
 	}
 }
+
+// A server that has just started does not find the pods that a node wants to delete, until
+// its admission knows them. That must not be taken for their end.
+func TestRealServer_FinishedPodsGoAfterTheServerWasKilled(t *testing.T) {
+	server := controlplanetest.Start(t)
+	n := startNode(t, server, "doomed", func(o *status.Options) { o.RequestTimeout = 5 * time.Second })
+	ns := server.Namespace(t)
+	var doomed []*v1.Pod
+	for i := range 40 {
+		pod := n.create(ns, fmt.Sprintf("pod-%02d", i))
+		grace := int64(600)
+		if err := server.Admin().CoreV1().Pods(ns).Delete(t.Context(), pod.Name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+			t.Fatal(err)
+		}
+		pod = n.await(ns, pod.Name, "deleted with grace", func(p *v1.Pod) bool { return p.DeletionTimestamp != nil })
+		n.set(pod, endedStatus(pod, 0))
+		doomed = append(doomed, pod)
+	}
+	n.flush()
+	server.Kill(t)
+	for _, pod := range doomed {
+		if err := n.manager.TerminatePod(pod); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Restart(t)
+	for _, pod := range doomed {
+		n.awaitGone(ns, pod.Name, pod.UID)
+	}
+}
