@@ -20,5 +20,9 @@
 // managers see the same clock. Steps happen half a second off the ticks of both managers,
 // so that a program does the same thing each time it is run.
 //
+// # Whether it sees
+//
+// Command mutants breaks statusd's rules one at a time and names the program that notices.
+//
 // Nothing here may be called concurrently, except that programs run side by side.
 package oracle

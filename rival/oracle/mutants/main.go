@@ -43,17 +43,17 @@ func run(only string, seed, programs uint64) error {
 	if err != nil {
 		return err
 	}
-	b, err := newBench(seed, programs)
+	l, err := newLab(seed, programs)
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(b.dir)
+	defer os.RemoveAll(l.dir)
 	tried, survivors := 0, 0
 	for _, m := range mutants {
 		if only != "" && m.rule != only {
 			continue
 		}
-		f, err := b.try(m)
+		f, err := l.try(m)
 		if err != nil {
 			return fmt.Errorf("%s, %s: %w", m.rule, m.without, err)
 		}
@@ -124,14 +124,14 @@ func (m mutant) apply(path string) ([]byte, error) {
 	return bytes.Replace(original, []byte(m.from), []byte(m.to), 1), nil
 }
 
-// bench is where mutants are compiled and tried.
-type bench struct {
+// lab is where mutants are compiled and tried.
+type lab struct {
 	root           string // of the repository
 	dir            string // temporary
 	seed, programs uint64
 }
 
-func newBench(seed, programs uint64) (*bench, error) {
+func newLab(seed, programs uint64) (*lab, error) {
 	root, err := exec.Command("go", "list", "-m", "-f", "{{.Dir}}", "github.com/statusd/statusd").Output()
 	if err != nil {
 		return nil, fmt.Errorf("find statusd, from within the module rival: %w", err)
@@ -140,7 +140,7 @@ func newBench(seed, programs uint64) (*bench, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &bench{root: strings.TrimSpace(string(root)), dir: dir, seed: seed, programs: programs}, nil
+	return &lab{root: strings.TrimSpace(string(root)), dir: dir, seed: seed, programs: programs}, nil
 }
 
 // finding is the program that found a mutant.
@@ -148,14 +148,14 @@ type finding struct{ seed, program, shortest string }
 
 // try compiles the oracle with the mutant in place of statusd's code and lets it run. It
 // returns nil if no program found it.
-func (b *bench) try(m mutant) (*finding, error) {
-	test, err := b.compile(m)
+func (l *lab) try(m mutant) (*finding, error) {
+	test, err := l.compile(m)
 	if err != nil {
 		return nil, err
 	}
 	cmd := exec.Command(test, "-test.run", "^TestOracle$", "-test.timeout", "20m",
-		"-seed", fmt.Sprint(b.seed), "-programs", fmt.Sprint(b.programs))
-	cmd.Dir = filepath.Join(b.root, "rival", "oracle")
+		"-seed", fmt.Sprint(l.seed), "-programs", fmt.Sprint(l.programs))
+	cmd.Dir = filepath.Join(l.root, "rival", "oracle")
 	cmd.Env = append(os.Environ(), "GOMAXPROCS=1") // one program after the other: the first one is named
 	out, err := cmd.CombinedOutput()
 	if err == nil {
@@ -169,20 +169,20 @@ func (b *bench) try(m mutant) (*finding, error) {
 }
 
 // compile returns the path of the oracle's test binary with the mutant in it.
-func (b *bench) compile(m mutant) (string, error) {
-	path := filepath.Join(b.root, m.file)
+func (l *lab) compile(m mutant) (string, error) {
+	path := filepath.Join(l.root, m.file)
 	source, err := m.apply(path)
 	if err != nil {
 		return "", err
 	}
-	mutated := filepath.Join(b.dir, "mutated.go")
-	overlay := filepath.Join(b.dir, "overlay.json")
+	mutated := filepath.Join(l.dir, "mutated.go")
+	overlay := filepath.Join(l.dir, "overlay.json")
 	replace, err := json.Marshal(map[string]any{"Replace": map[string]string{path: mutated}})
 	err = errors.Join(err, os.WriteFile(mutated, source, 0o644), os.WriteFile(overlay, replace, 0o644))
 	if err != nil {
 		return "", err
 	}
-	test := filepath.Join(b.dir, "oracle.test")
+	test := filepath.Join(l.dir, "oracle.test")
 	cmd := exec.Command("go", "test", "-c", "-overlay", overlay, "-o", test, "github.com/statusd/statusd/rival/oracle")
 	if out, err := cmd.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("the mutant does not compile: %w\n%s", err, out)
