@@ -97,6 +97,7 @@ func (r *run) report(p *nodePod, step Step) {
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
 	p.stillReady = p.stillReady || p.terminated && saysReady(r.before(p, theKubelet)) && !saysReady(r.before(p, theStatusd))
 	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
+	p.outlived = p.outlived || r.sides[theStatusd].server().hasDeleted(p.uid()) && !r.sides[theKubelet].server().hasDeleted(p.uid())
 	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
 	if old := r.before(p, theStatusd).Phase; podstatus.IsTerminal(old) && old != status.Phase {
 		p.revived = true

@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
@@ -36,7 +35,7 @@ type Object struct {
 // view looks at a pod from one side.
 func (r *run) view(p *nodePod, i int) *View {
 	s := r.sides[i]
-	v := &View{Calls: p.calls[i], Deleted: slices.Contains(s.server().deleted, p.uid())}
+	v := &View{Calls: p.calls[i], Deleted: s.server().hasDeleted(p.uid())}
 	if pod := s.server().current(p.name); pod != nil && (p.static || pod.UID == p.uid()) {
 		v.API = &Object{UID: pod.UID, Terminating: pod.DeletionTimestamp != nil, Status: *pod.Status.DeepCopy()}
 	}

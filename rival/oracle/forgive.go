@@ -454,18 +454,23 @@ func forgiveForgotten(c *Case) bool {
 	return true
 }
 
-// forgiveGone: statusd has no status of a pod any more that is gone from the API.
+// forgiveGone: statusd has no status any more of a pod that is gone from the API, or one that
+// was reported since, on top of nothing.
 func forgiveGone(c *Case) bool {
-	if c.Statusd.Cached != nil || c.Kubelet.Cached == nil || c.Statusd.API != nil || c.Kubelet.API != nil {
+	if !c.Pod.doneWith || c.Kubelet.Cached == nil || c.Statusd.API != nil || c.Kubelet.API != nil {
 		return false
 	}
-	c.Kubelet.Cached, c.Kubelet.Resize = nil, c.Statusd.Resize
+	c.Kubelet.Cached, c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Cached, c.Statusd.Resize, c.Statusd.Calls
 	return true
 }
 
-// forgiveDeletedFirst: statusd had deleted the pod when somebody else did, and the kubelet
-// had not.
+// forgiveDeletedFirst: statusd had deleted the pod when somebody else did, and the kubelet had
+// not; or when there was one more report, which for the kubelet went with the pod.
 func forgiveDeletedFirst(c *Case) bool {
+	if c.Pod.outlived && c.Statusd.Deleted && c.Kubelet.Deleted {
+		c.Kubelet.Cached, c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Cached, c.Statusd.Resize, c.Statusd.Calls
+		return true
+	}
 	if !c.Pod.vanished || !c.Statusd.Deleted || c.Kubelet.Deleted {
 		return false
 	}

@@ -80,10 +80,14 @@ type facts struct {
 	duplicated bool
 	// wiped: the kubelet forgot the status because another pod has the name (S11).
 	wiped bool
+	// doneWith: statusd forgot the status of a terminated pod that is gone from the API (D5).
+	doneWith bool
 	// early: the kubelet told the API of the end of a static pod that could run (X9).
 	early bool
 	// vanished: the pod was taken out of the API by somebody else (D2).
 	vanished bool
+	// outlived: there was a report after statusd had deleted the pod and before the kubelet did (D2).
+	outlived bool
 	// leftResize: the pod was removed with resize conditions and without a status (O3).
 	leftResize bool
 	// backfilled: resize conditions were read back from the API (Z5).

@@ -97,14 +97,18 @@ func (r *run) losing() int {
 	return n
 }
 
-// observe notes what the kubelet has done that statusd does not do.
+// observe notes what one side has done that the other does not do.
 func (r *run) observe() {
 	for _, p := range r.pods {
-		has := p.hasCached(r.sides[theKubelet])
-		if p.hadCached && !has && p.hasCached(r.sides[theStatusd]) {
+		k, d := r.sides[theKubelet], r.sides[theStatusd]
+		kept, ours := p.hasCached(k), p.hasCached(d)
+		if pod := k.server().current(p.name); p.hadCached && !kept && ours && pod != nil && (p.static || pod.UID != p.uid()) {
 			p.wiped = true
 		}
-		p.hadCached = has
+		p.hadCached = kept
+		if kept && !ours && p.terminated && k.server().current(p.name) == nil && d.server().current(p.name) == nil {
+			p.doneWith = true
+		}
 		if p.static && p.mayRun && r.hasEnded(theKubelet, p) && !r.hasEnded(theStatusd, p) {
 			p.early = true
 		}

@@ -112,6 +112,13 @@ func (s *Server) Delete(name string, uid types.UID) error {
 	return err
 }
 
+// hasDeleted says whether the node has deleted the pod.
+func (s *Server) hasDeleted(uid types.UID) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.deleted, uid)
+}
+
 // change is what others do to a pod: nothing if there is none of this name.
 func (s *Server) change(name string, edit func(*v1.Pod)) {
 	s.mu.Lock()
