@@ -102,7 +102,8 @@ func (r *run) observe() {
 	for _, p := range r.pods {
 		k, d := r.sides[theKubelet], r.sides[theStatusd]
 		kept, ours := p.hasCached(k), p.hasCached(d)
-		if pod := k.server().current(p.name); p.hadCached && !kept && ours && pod != nil && (p.static || pod.UID != p.uid()) {
+		another := p.static || r.byName[p.name] != p // mirror, or pod of the name
+		if another && p.hadCached && !kept && ours {
 			p.wiped = true
 		}
 		p.hadCached = kept
