@@ -70,7 +70,8 @@ func kernel() string {
 	if err != nil {
 		return runtime.GOOS + "/" + runtime.GOARCH
 	}
-	return runtime.GOOS + "/" + runtime.GOARCH + ", kernel " + strings.TrimSpace(string(release))
+	version, _, _ := strings.Cut(strings.TrimSpace(string(release)), "-") // and not whose build it is
+	return runtime.GOOS + "/" + runtime.GOARCH + ", kernel " + version
 }
 
 func moduleVersion(path string) string {
