@@ -42,7 +42,7 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", "..", "the repository: build/bench.json and docs/ are written there")
 	flags.StringVar(&o.only, "only", "", "measure only these results, separated by commas; writes to build/bench-partial/")
-	flags.IntVar(&o.rounds, "rounds", 3, "how often each side is measured; the median counts")
+	flags.IntVar(&o.rounds, "rounds", 5, "how often each side is measured; the median counts")
 	flags.BoolVar(&o.quick, "quick", false, "one short round to see that everything works; writes to build/bench-partial/")
 	if err := flags.Parse(args); err != nil {
 		return o, err

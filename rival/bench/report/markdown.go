@@ -79,7 +79,7 @@ const conditions = `
 
 ` + "```" + `
 make bench                                              # all of it
-cd rival && go run ./bench -only burst,patch -rounds 5  # some of it
+cd rival && go run ./bench -only burst,patch -rounds 9  # some of it
 ` + "```" + `
 
 The first command writes ` + "`build/bench.json`" + ` and this page; the second leaves both alone and
