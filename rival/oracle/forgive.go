@@ -464,17 +464,22 @@ func forgiveGone(c *Case) bool {
 	return true
 }
 
-// forgiveDeletedFirst: statusd had deleted the pod when somebody else did, and the kubelet had
-// not; or when there was one more report, which for the kubelet went with the pod.
+// forgiveDeletedFirst: one side had deleted the pod when somebody else did, and the other had
+// not: the kubelet because no tick came in between, statusd because the watch had not shown the
+// deletion yet, which the kubelet saw when it read. Or there was one more report after statusd's
+// deletion, which for the kubelet went with the pod.
 func forgiveDeletedFirst(c *Case) bool {
 	if c.Pod.outlived && c.Statusd.Deleted && c.Kubelet.Deleted {
 		c.Kubelet.Cached, c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Cached, c.Statusd.Resize, c.Statusd.Calls
 		return true
 	}
-	if !c.Pod.vanished || !c.Statusd.Deleted || c.Kubelet.Deleted {
+	if !c.Pod.vanished || c.Statusd.Deleted == c.Kubelet.Deleted || c.Statusd.API != nil || c.Kubelet.API != nil {
 		return false
 	}
-	c.Kubelet.Deleted = true
+	if c.Kubelet.Deleted && c.Kubelet.Cached == nil { // it forgets what it has deleted
+		c.Kubelet.Cached, c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Cached, c.Statusd.Resize, c.Statusd.Calls
+	}
+	c.Kubelet.Deleted = c.Statusd.Deleted
 	return true
 }
 

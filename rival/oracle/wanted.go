@@ -107,7 +107,7 @@ var Wanted = []Rule{
 	},
 	{
 		Name:    "D2 deleted first",
-		Why:     "a finished pod is deleted when its deletion is seen; the kubelet waits for a tick, and somebody else may be faster",
+		Why:     "a finished pod is deleted when its deletion is seen, which is on the watch; the kubelet sees it at a tick, and somebody else may be faster than either",
 		Parts:   true,
 		Forgive: forgiveDeletedFirst,
 	},
