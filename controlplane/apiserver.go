@@ -94,7 +94,6 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 
 		// Without it the end of the server waits a minute for watches that nobody closes.
 		"--shutdown-send-retry-after=true",
-		"--profiling=false",
 		"--v=" + strconv.Itoa(verbosity),
 	}, nil
 }

@@ -71,7 +71,7 @@ func (l *lab) newStage(ctx context.Context, s side, c circumstances) (_ *stage, 
 		return nil, err
 	}
 	st.counter.requests.Store(0)
-	return st, calm(ctx, l.log)
+	return st, l.calm(ctx)
 }
 
 func (st *stage) createPods(ctx context.Context, n int) error {
