@@ -20,9 +20,8 @@ const (
 )
 
 // calm has the garbage of this process and of the server collected, and waits until the
-// machine is idle, so that a run does not pay for what the one before it has left behind. A
-// collection in the server takes a good part of what a burst does. If the machine does not
-// become idle, something else runs here, and that is said.
+// machine is idle, so that a run does not pay for what the one before it has left behind. If
+// the machine does not become idle, something else runs here, and that is said.
 func (l *lab) calm(ctx context.Context) error {
 	runtime.GC()
 	collect := l.admin.CoreV1().RESTClient().Get().AbsPath("/debug/pprof/heap").Param("gc", "1")
