@@ -12,9 +12,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
+
+	"github.com/statusd/statusd/status"
 )
 
 const (
@@ -319,33 +320,14 @@ func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 	})
 	switch {
 	case apierrors.IsNotFound(err):
-		if err := m.confirmGone(ctx, mirror); err != nil {
-			return err
+		list := m.client.CoreV1().Pods(mirror.Namespace).List
+		if err := status.ConfirmGone(ctx, m.node, mirror.Name, mirror.UID, list); err != nil {
+			return fmt.Errorf("source: delete mirror pod: %w", err)
 		}
 	case err != nil && !apierrors.IsConflict(err): // in a conflict the name is another pod's by now
 		return fmt.Errorf("source: delete mirror pod: %w", err)
 	}
 	m.log.Info("mirror pod deleted", "pod", key(mirror), "uid", mirror.UID)
-	return nil
-}
-
-// confirmGone looks whether a mirror is as gone as the answer to its deletion says. The
-// server's NodeRestriction answers a node's delete out of a cache of its own, and says "not
-// found" of every pod until that is filled: for a while after each start of the server. To
-// get the pod would be no proof either, because the Node authorizer has such a cache too;
-// a list of the node's pods is read from what is stored.
-func (m *Mirrors) confirmGone(ctx context.Context, mirror *v1.Pod) error {
-	list, err := m.client.CoreV1().Pods(mirror.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"spec.nodeName": m.node, "metadata.name": mirror.Name}.String(),
-	})
-	if err != nil {
-		return fmt.Errorf("source: look whether the mirror pod is gone: %w", err)
-	}
-	for i := range list.Items {
-		if list.Items[i].UID == mirror.UID {
-			return errors.New("source: delete mirror pod: the API server does not find it, although it is there; its admission may lag behind")
-		}
-	}
 	return nil
 }
 

@@ -94,21 +94,29 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 	return nil
 }
 
-// confirmGone looks whether a pod is as gone as the answer to its deletion says. The API
-// server's NodeRestriction answers a node's delete out of a cache of its own, and says "not
-// found" of every pod until that is filled: for a while after each start of the server. To
-// get the pod would be no proof either, because the Node authorizer has such a cache too;
-// a list of the node's pods is read from what is stored.
 func (c *restClient) confirmGone(ctx context.Context, namespace, name string, uid types.UID) error {
-	var list v1.PodList
-	options := &metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": c.nodeName, "metadata.name": name}.String()}
-	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
-		MaxRetries(0).Do(ctx).Into(&list)
+	return ConfirmGone(ctx, c.nodeName, name, uid, func(ctx context.Context, options metav1.ListOptions) (*v1.PodList, error) {
+		list := &v1.PodList{}
+		err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(&options, scheme.ParameterCodec).
+			MaxRetries(0).Do(ctx).Into(list)
+		return list, err
+	})
+}
+
+// ConfirmGone looks whether a pod is as gone as the answer "not found" to its deletion says,
+// and returns an error if it is still there. The API server's NodeRestriction answers a
+// node's delete out of a cache of its own, and finds no pod until that is filled: for a while
+// after each start of the server. To get the pod would be no proof either, because the Node
+// authorizer has such a cache too; a list of the node's pods is read from what is stored.
+// The function list must list the pods of the pod's namespace.
+func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
+	list func(context.Context, metav1.ListOptions) (*v1.PodList, error)) error {
+	found, err := list(ctx, metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()})
 	if err != nil {
 		return fmt.Errorf("look whether it is gone: %w", err)
 	}
-	for i := range list.Items {
-		if list.Items[i].UID == uid {
+	for i := range found.Items {
+		if found.Items[i].UID == uid {
 			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
 		}
 	}
