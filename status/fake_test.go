@@ -42,6 +42,7 @@ type fakeAPI struct {
 	pods     map[string]*v1.Pod
 	version  int
 	requests []*sent
+	lists    int // requests for all pods, never forgotten
 	inFlight map[string]int
 	// node, if set, is the node whose user makes the requests: the server then denies it
 	// the pods of others, and does not tell it what is not there.
@@ -69,6 +70,9 @@ func (f *fakeAPI) begin(ctx context.Context, s sent) (end func(error), err error
 	f.mu.Lock()
 	received := &s
 	f.requests = append(f.requests, received)
+	if s.verb == "LIST" {
+		f.lists++
+	}
 	whose := s.name + " " + string(s.uid) // two pods that had one name in turn are two
 	f.inFlight[whose]++
 	if f.inFlight[whose] > 1 {
