@@ -100,23 +100,38 @@ func validate(pod, old *v1.Pod) (problems field.ErrorList) {
 	if status.ObservedGeneration < 0 {
 		problems = append(problems, field.Invalid(path.Child("observedGeneration"), status.ObservedGeneration, "must be a non-negative integer"))
 	}
-	for i := range status.PodIPs {
-		problems = append(problems, validateIP(path.Child("podIPs").Index(i), status.PodIPs[i].IP)...)
+	var podIPs, hostIPs []string
+	for _, ip := range status.PodIPs {
+		podIPs = append(podIPs, ip.IP)
 	}
-	for i := range status.HostIPs {
-		problems = append(problems, validateIP(path.Child("hostIPs").Index(i), status.HostIPs[i].IP)...)
+	for _, ip := range status.HostIPs {
+		hostIPs = append(hostIPs, ip.IP)
 	}
+	problems = append(problems, validateIPs(path.Child("podIPs"), podIPs)...)
+	problems = append(problems, validateIPs(path.Child("hostIPs"), hostIPs)...)
 	if len(status.HostIPs) > 0 && status.HostIPs[0].IP != status.HostIP {
 		problems = append(problems, field.Invalid(path.Child("hostIPs").Index(0).Child("ip"), status.HostIPs[0].IP, "must be equal to `hostIP`"))
 	}
 	return append(problems, validateEnds(path.Child("containerStatuses"), pod, old)...)
 }
 
-func validateIP(path *field.Path, ip string) field.ErrorList {
-	if _, err := netip.ParseAddr(ip); err != nil {
-		return field.ErrorList{field.Invalid(path, ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)")}
+// validateIPs wants IPs, and of each family no more than one.
+func validateIPs(path *field.Path, ips []string) (problems field.ErrorList) {
+	families := map[bool]bool{}
+	for i, ip := range ips {
+		parsed, err := netip.ParseAddr(ip)
+		if err != nil {
+			problems = append(problems, field.Invalid(path.Index(i), ip, "must be a valid IP address, (e.g. 10.9.8.7 or 2001:db8::ffff)"))
+			if len(ips) > 1 {
+				problems = append(problems, field.InternalError(path, fmt.Errorf("failed to check for dual stack: %w", err)))
+			}
+		}
+		families[parsed.Is4()] = true
 	}
-	return nil
+	if len(ips) > len(families) {
+		problems = append(problems, field.Invalid(path, ips, "may specify no more than one IP for each IP family"))
+	}
+	return problems
 }
 
 // validateEnds refuses that a container which has ended for good runs again.
