@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Errors that a caller may want to tell apart.
@@ -36,6 +38,8 @@ type Manager struct {
 	finals  finals
 	engine  *engine
 	metrics *metrics
+	owns    podstatus.Ownership
+	foreign foreignTypes
 	started atomic.Bool
 }
 
@@ -50,7 +54,9 @@ func New(options Options) (*Manager, error) {
 		opts:    options,
 		cache:   newCache(options.Client == nil, newFeed()),
 		resizes: newResizes(options.Journal),
+		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
+	m.cache.owns = m.owns
 	m.metrics = newMetrics(options.Registerer, m.cache)
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
