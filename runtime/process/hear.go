@@ -60,20 +60,22 @@ func (r *Runtime) awaitStart(ctx context.Context, c *container) error {
 	if err != nil {
 		return fmt.Errorf("waiting for the container to start: %w", err)
 	}
-	if connection >= 0 {
-		defer unix.Close(connection)
+	if connection < 0 {
+		r.refresh(c)
+		return nil
 	}
-	for r.stateOf(c) == runtime.Created && connection >= 0 {
+	defer unix.Close(connection)
+	for r.stateOf(c) == runtime.Created {
 		hungUp, err := pollUntilDone(ctx, connection)
 		if err != nil {
 			return fmt.Errorf("waiting for the container to start: %w", err)
 		}
 		r.hear(c)
 		if hungUp {
-			break
+			r.refresh(c) // its records say how far the shim came
+			return nil
 		}
 	}
-	r.refresh(c)
 	return nil
 }
 
