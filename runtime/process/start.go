@@ -82,7 +82,7 @@ func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attemp
 	}
 	spec.ID, spec.Attempt, spec.CreatedAt, spec.Boot = id, attempt, time.Now(), r.boot
 	if err := writeContainer(dir, spec); err != nil {
-		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(dir.Dir)))
+		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)))
 	}
 	return newContainer(manifest.UID, dir, spec), nil
 }
@@ -220,6 +220,7 @@ func (r *Runtime) prune(p *pod, name string) {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
 	r.mu.Unlock()
 	for _, c := range old {
+		r.letGo(c)
 		if err := r.removeDir(string(c.dir.Dir)); err != nil {
 			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 		}
