@@ -98,6 +98,14 @@ func (r *Runtime) Exit(id string, exit Exit) {
 	r.end(c, exit)
 }
 
+// SetClock moves the clock by which the times of containers are recorded from now on to
+// this far ahead of the test's, or behind it.
+func (r *Runtime) SetClock(ahead time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skew = ahead
+}
+
 // Vanish forgets a pod as if somebody had wiped the runtime's disk.
 func (r *Runtime) Vanish(uid types.UID) {
 	r.mu.Lock()
