@@ -139,7 +139,7 @@ func vanished() *v1.ContainerStateTerminated {
 // inferred reports whether an init container without any record must have succeeded,
 // because a regular container was started after it.
 func (s *sight) inferred(spec *v1.Container) bool {
-	return !isRegular(s.pod, spec.Name) && !podstatus.IsSidecar(spec) && anyRegular(s.pod, s.found.Containers)
+	return !isRegular(s.pod, spec.Name) && !podstatus.IsSidecar(spec) && anyRegular(s.pod, ofThisPlace(s.found.Containers))
 }
 
 // explainWaiting turns a container that ended and is to run again into a waiting one, if

@@ -34,6 +34,19 @@ type picture struct {
 	now  time.Time
 }
 
+// beginsAgain reports whether the pod begins with its first init container after a restart
+// of the machine. One that never restarts goes on with what was not started yet: to run an
+// init container twice would be a restart.
+func (pic *picture) beginsAgain() bool { return pic.pod.Spec.RestartPolicy != v1.RestartPolicyNever }
+
+// valid are the containers whose work still holds.
+func (pic *picture) valid() []runtime.Container {
+	if pic.beginsAgain() {
+		return ofThisPlace(pic.containers)
+	}
+	return pic.containers
+}
+
 // endOf is when a container ended, on a clock that does not step if this process saw it.
 func (pic *picture) endOf(exit *v1.ContainerStateTerminated) time.Time {
 	if seen, ok := pic.ends[exit.ContainerID]; ok {
@@ -89,9 +102,11 @@ func makePlan(pic *picture) plan {
 }
 
 // initialize plans the init containers and reports whether regular ones may run. Once a
-// regular container was started, only sidecars are looked after.
+// regular container was started, only sidecars are looked after. A restart of the machine
+// undoes what init containers have done, so that they run again, from the first, as in a
+// new sandbox of the kubelet.
 func (p *plan) initialize(pic *picture) bool {
-	initialized := anyRegular(pic.pod, pic.containers)
+	initialized := anyRegular(pic.pod, pic.valid())
 	for i := range pic.pod.Spec.InitContainers {
 		c := &pic.pod.Spec.InitContainers[i]
 		if podstatus.IsSidecar(c) {
@@ -110,10 +125,14 @@ func (p *plan) initialize(pic *picture) bool {
 
 // complete plans one run of an init container until it succeeds, and reports whether it has.
 func (p *plan) complete(pic *picture, c *v1.Container) bool {
-	if alive(attemptsOf(pic.containers, c.Name).newest()) {
+	newest := attemptsOf(pic.containers, c.Name).newest()
+	if alive(newest) {
 		return false
 	}
 	exit := lastExit(statusNamed(pic.status.InitContainerStatuses, c.Name))
+	if newest != nil && newest.EarlierPlace && pic.beginsAgain() {
+		exit = nil
+	}
 	if exit != nil && exit.ExitCode == 0 && exit.Reason != reasonRestartingAll {
 		return true
 	}

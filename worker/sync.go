@@ -115,9 +115,11 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 	if len(todo.starts) == 0 || p.posting != "" {
 		return next
 	}
-	if !s.known && !p.startPod(ctx, s.pod) {
+	// A place that another process has made may be from before a restart of the machine.
+	if (!s.known || !p.placed) && !p.startPod(ctx, s.pod) {
 		return now.Add(startRetry)
 	}
+	p.placed = true
 	for _, start := range todo.starts {
 		p.start(ctx, s, start, now)
 		if p.posting != "" {

@@ -18,6 +18,7 @@ import (
 type memory struct {
 	stage     stage
 	admitted  bool
+	placed    bool                  // this process has made its place
 	waitsFor  types.UID             // the pod whose end it waits for before it may start
 	allocated *podstatus.Allocation // what was last recorded
 
