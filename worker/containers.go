@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"cmp"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -56,8 +58,9 @@ func (s *sight) containerStatus(spec *v1.Container, old *v1.ContainerStatus) v1.
 
 // seen is the status of a container as the runtime has it.
 func (s *sight) seen(spec *v1.Container, c runtime.Container, old *v1.ContainerStatus) v1.ContainerStatus {
+	image := cmp.Or(c.Image, spec.Image) // what runs, not what an edited spec asks for
 	status := v1.ContainerStatus{
-		Name: spec.Name, Image: spec.Image, ImageID: spec.Image, ContainerID: c.ID,
+		Name: spec.Name, Image: image, ImageID: image, ContainerID: c.ID,
 		RestartCount:       int32(c.Attempt),
 		VolumeMounts:       mounts(spec),
 		Resources:          spec.Resources.DeepCopy(),

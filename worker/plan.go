@@ -74,11 +74,12 @@ type start struct {
 	backOff   backOff // the memory once it is started
 }
 
-// condemn is a running container to stop because a probe has given it up.
+// condemn is a running container to stop: because a probe has given it up, or because its
+// definition has changed.
 type condemn struct {
 	container *v1.Container
 	id        string
-	probe     Probe
+	probe     Probe // empty if the definition has changed
 }
 
 // makePlan decides what to do for a pod that should run: init containers one after the
@@ -144,7 +145,9 @@ func (p *plan) complete(pic *picture, c *v1.Container) bool {
 func (p *plan) keep(pic *picture, c *v1.Container) bool {
 	newest := attemptsOf(pic.containers, c.Name).newest()
 	if alive(newest) {
-		if probe, bad := pic.unhealthy[newest.ID]; bad {
+		if newest.Image != "" && newest.Image != c.Image {
+			p.stops = append(p.stops, condemn{container: c, id: newest.ID})
+		} else if probe, bad := pic.unhealthy[newest.ID]; bad {
 			p.stops = append(p.stops, condemn{container: c, id: newest.ID, probe: probe})
 		}
 		return true
@@ -182,8 +185,13 @@ func runsAgain(pic *picture, c *v1.Container, exit *v1.ContainerStateTerminated)
 		podstatus.ShouldRestart(pic.pod, c, exit.ExitCode)
 }
 
-// survivesProbe reports whether a container that is stopped for a probe runs again. It
-// does not choose its exit code, so that only the policy Never keeps it down.
+// survives reports whether a container that is stopped runs again. It does not choose its
+// exit code, so that only the policy Never keeps one down that a probe has given up. One
+// whose definition has changed runs again under any policy, as with the kubelet.
+func (c *condemn) survives(pod *v1.Pod) bool {
+	return c.probe == "" || survivesProbe(pod, c.container)
+}
+
 func survivesProbe(pod *v1.Pod, c *v1.Container) bool {
 	if c.RestartPolicy != nil {
 		return *c.RestartPolicy != v1.ContainerRestartPolicyNever

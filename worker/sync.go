@@ -103,7 +103,7 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 		return p.proceed(ctx, s, now)
 	}
 	for _, c := range todo.stops {
-		if survivesProbe(s.pod, c.container) {
+		if c.survives(s.pod) {
 			p.reborn[c.id] = true
 		}
 		p.stop(s.pod, c.container.Name, c.id, now.Add(probeGrace(s.pod, c.container, c.probe)), false, condemned(s.pod, &c))
@@ -129,14 +129,17 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 	return now
 }
 
-// condemned is the message of the event that a probe stops a container.
+// condemned is the message of the event that a container is stopped.
 func condemned(pod *v1.Pod, c *condemn) string {
 	kind := "Container"
 	if !isRegular(pod, c.container.Name) {
 		kind = "Init container"
 	}
-	message := fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
-	if survivesProbe(pod, c.container) {
+	message := fmt.Sprintf("%s %s definition changed", kind, c.container.Name)
+	if c.probe != "" {
+		message = fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
+	}
+	if c.survives(pod) {
 		message += ", will be restarted"
 	}
 	return message
@@ -168,6 +171,10 @@ func (p *worker) startPod(ctx context.Context, pod *v1.Pod) bool {
 // start starts one container, and its postStart hook.
 func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time) {
 	name := todo.container.Name
+	if err := p.checkImage(s, todo.container); err != nil {
+		p.failedStart(s.pod, todo, "", err, now)
+		return
+	}
 	id, err := p.w.opts.Runtime.StartContainer(ctx, s.pod, todo.container, todo.attempt)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -183,6 +190,23 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 		p.posting = id
 		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: todo.container, handler: l.PostStart})
 	}
+}
+
+// checkImage asks the runtime again whether it can run a container whose image was edited
+// since the pod was admitted.
+func (p *worker) checkImage(s *sight, c *v1.Container) error {
+	if s.found.Manifest == nil {
+		return nil
+	}
+	if before := specNamed(s.found.Manifest, c.Name); before == nil || before.Image == c.Image {
+		return nil
+	}
+	edited := s.found.Manifest.DeepCopy()
+	specNamed(edited, c.Name).Image = c.Image
+	if found := p.w.opts.Runtime.Check(edited); len(found) > 0 {
+		return &runtime.StartError{Reason: runtime.WaitingConfigError, Err: errors.New(runtime.Describe(found))}
+	}
+	return nil
 }
 
 // failedStart notes why a container did not start. One that the runtime lists backs off

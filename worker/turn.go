@@ -35,6 +35,7 @@ type memory struct {
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
 	probesStopped bool
+	volumesGone   bool
 }
 
 func newMemory() memory {
@@ -60,6 +61,9 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	if p.stage == finished {
 		if mail.gone {
 			return p.remove(ctx, now)
+		}
+		if !p.orphan && !p.removeVolumes(ctx) {
+			return now.Add(p.w.opts.Resync), false
 		}
 		return time.Time{}, false
 	}
