@@ -24,6 +24,8 @@ type sight struct {
 	waiting map[string]v1.ContainerStateWaiting
 	// reborn are the containers, by ID, that run again whatever their exit code is.
 	reborn map[string]bool
+	// actuated are the resources that running containers, by ID, were given.
+	actuated map[string]v1.ResourceRequirements
 	// restartingAll says that the whole pod is being restarted.
 	restartingAll bool
 }
@@ -65,6 +67,9 @@ func (s *sight) seen(spec *v1.Container, c runtime.Container, old *v1.ContainerS
 		VolumeMounts:       mounts(spec),
 		Resources:          spec.Resources.DeepCopy(),
 		AllocatedResources: spec.Resources.Requests.DeepCopy(),
+	}
+	if actual, known := s.actuated[c.ID]; known {
+		status.Resources = actual.DeepCopy()
 	}
 	if old != nil {
 		status.RestartCount = max(status.RestartCount, old.RestartCount)

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -38,6 +39,15 @@ type picture struct {
 // of the machine. One that never restarts goes on with what was not started yet: to run an
 // init container twice would be a restart.
 func (pic *picture) beginsAgain() bool { return pic.pod.Spec.RestartPolicy != v1.RestartPolicyNever }
+
+// ranHere reports whether an init container has run in the present place of the pod: the
+// runtime remembers it, or one that comes after it.
+func (pic *picture) ranHere(index int) bool {
+	here := ofThisPlace(pic.containers)
+	return slices.ContainsFunc(pic.pod.Spec.InitContainers[index:], func(c v1.Container) bool {
+		return attemptsOf(here, c.Name).newest() != nil
+	})
+}
 
 // valid are the containers whose work still holds.
 func (pic *picture) valid() []runtime.Container {
@@ -117,7 +127,7 @@ func (p *plan) initialize(pic *picture) bool {
 			}
 			continue
 		}
-		if !initialized && !p.complete(pic, c) {
+		if !initialized && !p.complete(pic, i) {
 			return false
 		}
 	}
@@ -125,13 +135,13 @@ func (p *plan) initialize(pic *picture) bool {
 }
 
 // complete plans one run of an init container until it succeeds, and reports whether it has.
-func (p *plan) complete(pic *picture, c *v1.Container) bool {
-	newest := attemptsOf(pic.containers, c.Name).newest()
-	if alive(newest) {
+func (p *plan) complete(pic *picture, index int) bool {
+	c := &pic.pod.Spec.InitContainers[index]
+	if alive(attemptsOf(pic.containers, c.Name).newest()) {
 		return false
 	}
 	exit := lastExit(statusNamed(pic.status.InitContainerStatuses, c.Name))
-	if newest != nil && newest.EarlierPlace && pic.beginsAgain() {
+	if pic.beginsAgain() && !pic.ranHere(index) {
 		exit = nil
 	}
 	if exit != nil && exit.ExitCode == 0 && exit.Reason != reasonRestartingAll {

@@ -7,12 +7,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/status"
 )
 
 // sync is the turn of a pod that should run: say what it is like, then do what the plan says.
@@ -30,8 +28,10 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			return now
 		}
 		p.admitted = true
+		p.hold(mail, s)
 	}
-	p.allocate(s.pod)
+	p.record(s.pod)
+	resized := p.resize(ctx, mail, s, now)
 	reported := p.report(s, now, false)
 	if podstatus.IsTerminal(reported.Phase) {
 		return now // to end what is left of it
@@ -45,7 +45,16 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	if start.IsZero() {
 		start = &metav1.Time{Time: now}
 	}
-	return earliest(next, deadline(s.pod, start))
+	return earliest(earliest(next, resized), deadline(s.pod, start))
+}
+
+// hold has the rest of the turn see the pod with what it was promised by now.
+func (p *worker) hold(mail *letter, s *sight) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	mail.promised = p.mail.promised
+	mail.pod = withAllocation(mail.desired, mail.promised)
+	s.pod = mail.pod
 }
 
 // reject ends a pod that may not run before anything of it was started. It is stopped
@@ -63,22 +72,6 @@ func (p *worker) reject(pod *v1.Pod, r *Rejection) {
 	if err != nil {
 		p.log.Error("status not taken as it is", "err", err)
 	}
-}
-
-// allocate records the resources that the pod was promised. The spec of an admitted pod
-// changes by a resize only, which is granted: requests are a promise, not a limit that
-// the runtime would have to change.
-func (p *worker) allocate(pod *v1.Pod) {
-	wanted := podstatus.AllocationOf(pod)
-	if p.allocated != nil && equality.Semantic.DeepEqual(*p.allocated, wanted) {
-		return
-	}
-	err := p.w.opts.Status.SetPodAllocation(pod)
-	if err != nil && !errors.Is(err, status.ErrNoJournal) {
-		p.log.Error("cannot record the resources of the pod", "err", err)
-		return // again in the next turn
-	}
-	p.allocated = &wanted
 }
 
 func (p *worker) picture(mail *letter, s *sight, reported *v1.PodStatus, now time.Time) *picture {
@@ -185,6 +178,7 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 	delete(p.waiting, name)
 	delete(p.retries, name)
 	p.backOffs[name] = todo.backOff
+	p.actuated[id] = *todo.container.Resources.DeepCopy()
 	p.event(s.pod, name, v1.EventTypeNormal, eventStarted, "Container started")
 	if l := todo.container.Lifecycle; l != nil && l.PostStart != nil {
 		p.posting = id
