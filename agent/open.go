@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -38,11 +37,9 @@ func (a *Agent) open() error {
 	if err := os.MkdirAll(a.config.StateDir, stateDirMode); err != nil {
 		return fmt.Errorf("agent: state directory: %w", err)
 	}
-	described, err := node.Describe(a.nodeOptions())
-	if err != nil {
+	if _, err := a.machine.look(); err != nil {
 		return fmt.Errorf("agent: look at the machine: %w", err)
 	}
-	a.described = described
 	if err := a.listen(); err != nil {
 		return err
 	}
@@ -97,7 +94,7 @@ func (a *Agent) listen() error {
 func (a *Agent) openState() error {
 	runtime, err := process.New(process.Options{
 		Dir:         filepath.Join(a.config.StateDir, runtimeDirectory),
-		NodeIPs:     a.addresses(),
+		Addresses:   a.addresses,
 		Version:     a.options.Version,
 		ShimCommand: a.options.ShimCommand,
 		LogMaxBytes: a.config.ContainerLogs.MaxBytes,
@@ -115,17 +112,6 @@ func (a *Agent) openState() error {
 	return nil
 }
 
-// addresses are the IP addresses of this machine, the primary one first.
-func (a *Agent) addresses() []string {
-	var addresses []string
-	for _, address := range a.described.Status.Addresses {
-		if address.Type == v1.NodeInternalIP {
-			addresses = append(addresses, address.Address)
-		}
-	}
-	return addresses
-}
-
 // nodeOptions are those that the config decides about.
 func (a *Agent) nodeOptions() node.Options {
 	return node.Options{
@@ -137,7 +123,7 @@ func (a *Agent) nodeOptions() node.Options {
 		MaxPods:   a.config.Node.MaxPods,
 		Reserved:  a.config.Node.reserved(),
 		Version:   a.options.Version,
-		Disk:      a.config.StateDir,
+		Read:      a.machine.look,
 		Logger:    a.log,
 	}
 }
