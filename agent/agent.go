@@ -144,7 +144,7 @@ func (a *Agent) parts() []part {
 	add(true, part{name: "runtime", run: a.runtime.Run})
 	add(true, manager)
 	add(true, part{name: "events", run: a.events.run})
-	add(joined, part{name: "node", run: a.node.Run, farewell: a.node.Report})
+	add(joined, part{name: "node", run: a.node.Run})
 	add(true, part{name: "machine", run: a.machine.run})
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
