@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -17,6 +18,7 @@ import (
 type memory struct {
 	stage     stage
 	admitted  bool
+	waitsFor  types.UID             // the pod whose end it waits for before it may start
 	allocated *podstatus.Allocation // what was last recorded
 
 	backOffs map[string]backOff                  // by container name
@@ -25,6 +27,7 @@ type memory struct {
 	epochs   map[string]int                      // by container name: what is older is history
 	reborn   map[string]bool                     // by container ID
 	observed map[string]bool                     // container IDs whose end was recorded
+	ends     map[string]time.Time                // by container ID: when its end was first seen
 	stops    map[string]stopping                 // by container ID
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
@@ -41,6 +44,7 @@ func newMemory() memory {
 		epochs:   map[string]int{},
 		reborn:   map[string]bool{},
 		observed: map[string]bool{},
+		ends:     map[string]time.Time{},
 		stops:    map[string]stopping{},
 		cancels:  map[hookKey]context.CancelFunc{},
 	}
@@ -66,6 +70,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		return now.Add(lookRetry), false
 	}
 	p.tidy(s.found.Containers)
+	p.noteEnds(s.found.Containers, now)
 	p.observeEnds(s.found.Containers)
 	if p.stage == syncing && !mustEnd(&mail, s) {
 		return p.sync(ctx, &mail, s, now), false
@@ -98,6 +103,17 @@ func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
 		pod: pod, known: known, found: found, old: &old,
 		waiting: p.waiting, reborn: p.reborn,
 	}, nil
+}
+
+// noteEnds remembers when ends were first seen, for back-offs that no step of the wall
+// clock can prolong.
+func (p *worker) noteEnds(containers []runtime.Container, now time.Time) {
+	for i := range containers {
+		c := &containers[i]
+		if _, noted := p.ends[c.ID]; !noted && !alive(c) {
+			p.ends[c.ID] = now
+		}
+	}
 }
 
 // observeEnds makes sure that ends that were seen here are not lost with this process.
