@@ -50,6 +50,9 @@ type mail struct {
 	ended     []hookEnd
 	admitted  bool
 	stage     stage
+	evicted   *Eviction
+	evictedAt time.Time
+	waiting   []chan struct{} // closed once nothing of the pod runs
 }
 
 // hookKey names a hook of a container: postStart, or else preStop.
@@ -126,6 +129,8 @@ type letter struct {
 	unhealthy map[string]Probe
 	ended     []hookEnd
 	blocked   types.UID // the pod to wait for
+	evicted   *Eviction
+	evictedAt time.Time
 }
 
 func (p *worker) readMail() letter {
@@ -138,6 +143,8 @@ func (p *worker) readMail() letter {
 		unhealthy: maps.Clone(p.mail.unhealthy),
 		ended:     p.mail.ended,
 		blocked:   w.blocked(p),
+		evicted:   p.mail.evicted,
+		evictedAt: p.mail.evictedAt,
 	}
 	p.mail.ended = nil
 	return l
@@ -174,6 +181,7 @@ func (p *worker) enter(s stage) {
 	if s != stopped {
 		return
 	}
+	p.mail.releaseWaiting()
 	w.wakeNamesakes(p.name)
 }
 
