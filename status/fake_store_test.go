@@ -191,10 +191,16 @@ func (f *fakeAPI) store(pod *v1.Pod) *v1.Pod {
 }
 
 func (f *fakeAPI) remove(namespace, name string) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.version++
+	pod, removed := f.pods[namespace+"/"+name], f.removed
 	delete(f.pods, namespace+"/"+name)
+	f.mu.Unlock()
+	if pod != nil && removed != nil {
+		removed(pod.DeepCopy())
+	}
 }
 
 // backup is everything that the API server has stored at a moment.
