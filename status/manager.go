@@ -8,7 +8,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -99,10 +98,7 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			}
 			return true
 		}
-		wait := retryBackoff.wait(attempt, m.cache.jitter())
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			wait = max(wait, time.Duration(seconds)*time.Second)
-		}
+		wait := max(retryBackoff.wait(attempt, m.cache.jitter()), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():

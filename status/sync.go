@@ -25,6 +25,11 @@ type outcome struct {
 	urgency urgency
 	// pause is how long the API server has asked to be left alone.
 	pause time.Duration
+	// failure is that of the last request. Succeeded says that a request has succeeded, and
+	// latency how long the last such one took.
+	failure   failure
+	succeeded bool
+	latency   time.Duration
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod say what the cache says, with
@@ -217,12 +222,8 @@ func (t *turn) hold(p *plan, why hold, u urgency) {
 func (t *turn) retry(p *plan, err error) {
 	m := t.m
 	t.wait = m.cache.failed(p.uid, err, holdNone, retryBackoff, time.Now())
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		t.pause = max(time.Duration(seconds)*time.Second, time.Second)
-		t.wait = max(t.wait, t.pause)
-	} else if apierrors.IsTooManyRequests(err) {
-		t.pause = time.Second
-	}
+	t.pause = pauseAsked(err)
+	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("pod status was not taken", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
@@ -243,7 +244,9 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	ctx, cancel := context.WithTimeout(ctx, t.m.opts.RequestTimeout)
 	defer cancel()
 	t.requests++
+	began := time.Now()
 	answer, err := send(ctx)
+	t.heard(err, time.Since(began))
 	t.m.metrics.requests.WithLabelValues(verb, reasonOf(err)).Inc()
 	return answer, err
 }
