@@ -153,7 +153,8 @@ func (o *owner) choose(now time.Time) (u urgency, ok bool, until time.Time) {
 	return u, true, time.Time{}
 }
 
-// probe sees to it that a pod is tried now and then during a pause, although all back off.
+// probe sees to it that a pod is tried now and then while the server is away or asks to be
+// left alone, although all back off: its first success releases the others.
 func (o *owner) probe(now time.Time) {
 	if at := o.probeAt(now); at.IsZero() || at.After(now) {
 		return
@@ -166,7 +167,7 @@ func (o *owner) probe(now time.Time) {
 
 // probeAt returns when a probe is due, zero if none will be.
 func (o *owner) probeAt(now time.Time) time.Time {
-	if !o.health.paused(now) || o.queue.waiting.Len() == 0 || !o.hasSlot(o.limit.allowed()) {
+	if !o.health.paused(now) && !o.health.failing || o.queue.waiting.Len() == 0 || !o.hasSlot(o.limit.allowed()) {
 		return time.Time{}
 	}
 	return o.health.probeAt()
