@@ -128,7 +128,11 @@ func (m *machine) inspect(pod *v1.Pod) {
 func (m *machine) inspectVersion(s *subject, pod *v1.Pod) {
 	newest := uint64(0)
 	for _, v := range m.versions[s.pod.UID] {
-		if difference(&pod.Status, &v.status) == "" {
+		said := v.status
+		if podstatus.IsTerminal(said.Phase) && !podstatus.IsTerminal(pod.Status.Phase) { // withheld
+			said.Phase, said.Reason, said.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
+		}
+		if difference(&pod.Status, &said) == "" {
 			newest = v.number
 		}
 	}
@@ -223,7 +227,7 @@ func (m *machine) checkDelivered(after time.Duration) {
 // checkRemains checks that nothing is left to do, nor of what is done.
 func (m *machine) checkRemains() {
 	for _, p := range m.manager.Pending() {
-		if pod, err := m.api.find(p.Namespace, p.Name); err == nil && pod.UID == p.UID && !refused(m.manager.cache.load(p.UID)) {
+		if pod, err := m.api.find(p.Namespace, p.Name); err == nil && pod.UID == p.UID && !partlyRefused(m.manager.cache.load(p.UID)) {
 			m.violated("still pending an hour after all faults ended: %+v", p)
 		}
 	}
@@ -234,8 +238,8 @@ func (m *machine) checkRemains() {
 	}
 }
 
-// refused tells whether the status has a field that the server does not take.
-func refused(s *snapshot) bool {
+// partlyRefused tells whether the status has a field that the server does not take.
+func partlyRefused(s *snapshot) bool {
 	return s != nil && (refusedHostIPs(&s.status) || refusedClass(&s.status))
 }
 

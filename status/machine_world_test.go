@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -406,6 +407,27 @@ func (m *machine) restoreMirrors() {
 		}
 	}
 }
+
+// wait lets up to a minute pass. No pod may cost many requests in it.
+func (m *machine) wait(choices [3]int) {
+	m.api.forgetLog()
+	time.Sleep(time.Duration(choices[0]) * time.Millisecond)
+	synctest.Wait()
+	counts := map[string]int{}
+	for _, s := range m.api.sent() {
+		counts[s.String()]++
+	}
+	for request, n := range counts {
+		if n > requestsAMinute {
+			m.edit(func() { m.violated("costly: %d times %s in %d ms without an event", n, request, choices[0]) })
+		}
+	}
+}
+
+// requestsAMinute bounds what a pod may cost that keeps failing: 8 tries of its own back-off,
+// of which a fifth may be taken off, and a probe each 5 s. Lists, which all pods share, are
+// needed for no more than one pod in each turn.
+const requestsAMinute = 30
 
 func (m *machine) removeOrphans([3]int) {
 	keep := map[types.UID]bool{}
