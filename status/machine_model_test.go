@@ -226,6 +226,12 @@ func (m *machine) checkDelivered(after time.Duration) {
 
 // checkRemains checks that nothing is left to do, nor of what is done.
 func (m *machine) checkRemains() {
+	fought := m.fought()
+	for _, s := range m.subjects {
+		if fought[s.pod.UID] && !s.contested {
+			m.violated("a fight over %s, which no other has written to", s.pod.Name)
+		}
+	}
 	for _, p := range m.manager.Pending() {
 		if pod, err := m.api.find(p.Namespace, p.Name); err == nil && pod.UID == p.UID && !partlyRefused(m.manager.cache.load(p.UID)) {
 			m.violated("still pending an hour after all faults ended: %+v", p)

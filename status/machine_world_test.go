@@ -32,8 +32,9 @@ type subject struct {
 	deleting bool // a user has asked for it
 	// unreclaimed: something of the finished pod is still on the node.
 	unreclaimed bool
-	// mutated: a webhook may have had a hand in what the API says.
-	mutated bool
+	// mutated: a webhook may have had a hand in what the API says; contested: it, a second
+	// writer or a restored backup had.
+	mutated, contested bool
 }
 
 // target is the UID of the pod in the API.
@@ -225,6 +226,9 @@ func (m *machine) create(choices [3]int) {
 		name = gone
 	}
 	s := &subject{pod: newPod(name, restartNever, func(p *v1.Pod) { p.UID = types.UID(fmt.Sprintf("%s-uid-%d", name, m.names)) }), running: true}
+	if choices[1]%4 == 1 { // every user may say so, and it is not true
+		s.pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	}
 	m.edit(func() { m.truth[s.pod.UID] = s })
 	s.pod = m.api.put(s.pod)
 	m.table.Set(s.pod)
@@ -314,6 +318,7 @@ func (m *machine) secondWriter(choices [3]int) {
 	if s == nil {
 		return
 	}
+	s.contested = true
 	m.api.write(s.pod, func(pod *v1.Pod) {
 		ready := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady)
 		switch choices[1] % 5 {
@@ -333,10 +338,7 @@ func (m *machine) secondWriter(choices [3]int) {
 		case 3: // somebody who takes something away
 			pod.Status.PodIP, pod.Status.PodIPs, pod.Status.StartTime = "", nil, nil
 		case 4: // not about the status
-			pod.Annotations = map[string]string{"touched": fmt.Sprint(choices[2])}
-			if s.static {
-				pod.Annotations = mirrorOf(s.pod, pod.UID).Annotations
-			}
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "touched", fmt.Sprint(choices[2]))
 		}
 	})
 }
@@ -361,7 +363,7 @@ func (m *machine) webhook(choices [3]int) {
 	m.api.setMutate(func(p *v1.Pod) {
 		m.edit(func() {
 			if s := m.truth[p.UID]; s != nil {
-				s.mutated = true
+				s.mutated, s.contested = true, true
 			}
 		})
 		hook(p)
@@ -392,7 +394,7 @@ func (m *machine) restore([3]int) {
 		m.watched(event{pod: pod, gone: true})
 	}
 	for _, s := range m.subjects {
-		m.edit(func() { s.kept = false })
+		m.edit(func() { s.kept, s.contested = false, true })
 		if m.owns(s) && !had[s] {
 			m.reportAgain(s)
 		}
