@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Errors that a caller may want to tell apart.
@@ -35,6 +37,8 @@ type Manager struct {
 	finals  finals
 	engine  *engine
 	metrics *metrics
+	owns    podstatus.Ownership
+	foreign foreignTypes
 	started atomic.Bool
 }
 
@@ -49,7 +53,9 @@ func New(options Options) (*Manager, error) {
 		opts:    options,
 		cache:   newCache(options.Client == nil, newFeed()),
 		resizes: newResizes(options.Journal),
+		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
+	m.cache.owns = m.owns
 	m.metrics = newMetrics(options.Registerer, m.cache)
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,

@@ -49,13 +49,13 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) bool {
 		return waited // an echo of our own write, or older
 	}
 	e.base = seen
-	return waited || e.needs(seen, spec)
+	return waited || e.needs(c.owns, seen, spec)
 }
 
 // needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
 // due. What is unsent has its turn coming anyway.
-func (e *entry) needs(api base, spec *v1.Pod) bool {
-	return e.finished && api.ended || !e.pending() && podstatus.NeedsReconcile(spec, api.status, &e.status)
+func (e *entry) needs(owns podstatus.Ownership, api base, spec *v1.Pod) bool {
+	return e.finished && api.ended || !e.pending() && owns.NeedsReconcile(spec, api.status, &e.status)
 }
 
 // fullPass compares every cached pod with the API's and returns those that need a turn. It
@@ -97,5 +97,5 @@ func (m *Manager) due(uid types.UID, now time.Time) bool {
 	if e.base.settled && e.base.revision == revisionOf(api) {
 		return false
 	}
-	return e.needs(newer(baseOf(api), e.base), pod)
+	return e.needs(m.owns, newer(baseOf(api), e.base), pod)
 }

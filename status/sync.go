@@ -111,8 +111,8 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 // so that it is worth looking.
 func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	couldRun := t.m.couldRun(p)
-	merged := podstatus.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
-	patch, err := podstatus.Patch(p.target, p.base.status, &merged)
+	merged := t.m.owns.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
+	patch, err := t.m.owns.Patch(p.target, p.base.status, &merged)
 	if err != nil {
 		t.retry(p, fmt.Errorf("build patch: %w", err))
 		return false
@@ -143,7 +143,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		if t.m.opts.StartupLatency != nil {
 			t.m.opts.StartupLatency.StatusUpdated(answer)
 		}
-		api := baseOf(answer).slim(p.target, &merged, &p.status)
+		api := baseOf(answer).slim(t.m.owns, p.target, &merged, &p.status)
 		t.altered = api.status != &merged && api.status != &p.status
 		t.accepted(ctx, p, api, couldRun)
 	}
