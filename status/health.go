@@ -117,7 +117,13 @@ func (h *health) opens(now time.Time) time.Time {
 func (h *health) probeAt() time.Time { return h.tried.Add(probeEvery) }
 
 // worthATry reports whether a pod that waits for the server's sake may be tried because of
-// news of it: the server is back as far as is known, or has not been tried for a second.
+// news of it: always if the server is back as far as is known, else once a second.
 func (h *health) worthATry(now time.Time) bool {
-	return !h.failing || now.Sub(h.tried) >= time.Second
+	if h.failing {
+		if now.Sub(h.tried) < time.Second {
+			return false
+		}
+		h.tried = now
+	}
+	return true
 }

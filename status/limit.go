@@ -34,8 +34,9 @@ type limit struct {
 	dip      int
 	dipUntil time.Time
 	// quiet is when base was last measured, used when the limit was last in use, shrunk when
-	// the server last asked for less, and answered when it last answered.
+	// the server last asked for less, which it did at tooMany, and answered when it last answered.
 	quiet, used, shrunk, answered time.Time
+	tooMany                       float64
 }
 
 const (
@@ -47,13 +48,15 @@ const (
 	// serves in that time, up to that number.
 	limitQueue = 18
 	limitDelay = 0.1
+	// limitNoise is how much slower requests may become for no reason.
+	limitNoise = 1.1
 	// quietFlights is how many requests in flight still leave a server idle.
 	quietFlights = 2
 	// dipEvery is how long base is trusted under load, dipSamples how many requests measure it.
 	dipEvery   = 30 * time.Second
 	dipSamples = 4
-	// cautious is how long the limit grows slowly after the server has asked for less.
-	cautious = 10 * time.Second
+	// cautious is how long the limit stays below what the server has refused.
+	cautious = 30 * time.Second
 	// forgetAfter is how long an unused limit is kept; half of what it differs from the
 	// first one is then forgotten in each such time.
 	forgetAfter = time.Minute
@@ -98,17 +101,17 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 		return
 	}
 	l.used = now
-	l.climbing = l.climbing && l.latency <= 2*l.base
-	if l.climbing {
-		l.set(l.current + 1)
-		return
+	waiting := l.current * max(0, 1-limitNoise*l.base/l.latency)
+	l.climbing = l.climbing && waiting <= 2*limitQueue && l.latency <= 2*l.base
+	grow := 1.0
+	if !l.climbing {
+		// One round trip has as many samples as there are requests in flight.
+		grow = (max(1, min(limitQueue, limitDelay*l.current/l.latency)) - waiting) / l.current
 	}
-	queue := max(1, min(limitQueue, limitDelay*l.current/l.latency))
 	if now.Sub(l.shrunk) < cautious {
-		queue = 1
+		grow = min(grow, 0.9*l.tooMany-l.current)
 	}
-	// One round trip has as many samples as there are requests in flight.
-	l.set(l.current + (l.current*l.base/l.latency+queue-l.current)/l.current)
+	l.set(l.current + grow)
 	if now.Sub(l.quiet) > dipEvery {
 		l.dip, l.dipUntil = dipSamples, now.Add(time.Second+time.Duration(4*l.latency*float64(time.Second)))
 	}
@@ -118,13 +121,18 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 func (l *limit) measureBase(now time.Time, seconds float64, among int) {
 	if among <= quietFlights {
 		l.quiet = now
-		l.base += (seconds - l.base) / 8
-		l.dip = max(0, l.dip-1)
+		weight := 1.0 / 8
+		if l.dip > 0 {
+			l.dip, weight = l.dip-1, 1.0/2 // these few must do
+		}
+		l.base += (seconds - l.base) * weight
 	}
 	if l.dip > 0 && now.After(l.dipUntil) {
 		l.dip, l.quiet = 0, now // requests that hang must not keep the limit down
 	}
-	l.base = min(l.base, l.latency)
+	if l.dip == 0 {
+		l.base = min(l.base, l.latency)
+	}
 }
 
 // overload takes in that the server asks for less. What was under way then may say so too,
@@ -133,7 +141,7 @@ func (l *limit) overload(now time.Time) {
 	if now.Sub(l.shrunk).Seconds() < max(l.latency, 0.1) {
 		return
 	}
-	l.shrunk, l.climbing = now, false
+	l.shrunk, l.tooMany, l.climbing = now, l.current, false
 	l.set(0.7 * l.current)
 }
 
