@@ -47,8 +47,8 @@ func (s *subject) target() types.UID {
 
 func (s *subject) containerID() string { return "process://" + string(s.pod.UID) }
 
-// event is what the watch tells of a pod.
-type event struct {
+// watchEvent is what the watch tells of a pod.
+type watchEvent struct {
 	pod  *v1.Pod
 	gone bool
 }
@@ -72,7 +72,7 @@ type machine struct {
 	broken []string
 	record
 	truth map[types.UID]*subject // by the UID in the API
-	held  []event                // watch events not delivered yet
+	held  []watchEvent                // watch events not delivered yet
 	lag   bool
 	fault func(sent, int) error
 	seq   int // of requests
@@ -88,8 +88,8 @@ func newMachine() *machine {
 	m := &machine{api: newFakeAPI(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{}}
 	m.api.node = "node"
 	m.api.script = m.misbehave
-	m.api.watch = func(pod *v1.Pod) { m.watched(event{pod: pod}) }
-	m.api.removed = func(pod *v1.Pod) { m.watched(event{pod: pod, gone: true}) }
+	m.api.watch = func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) }
+	m.api.removed = func(pod *v1.Pod) { m.watched(watchEvent{pod: pod, gone: true}) }
 	m.start()
 	return m
 }
@@ -153,7 +153,7 @@ func (m *machine) misbehave(_ context.Context, s sent) error {
 }
 
 // watched sees everything that the API stores, in order, and checks it.
-func (m *machine) watched(e event) {
+func (m *machine) watched(e watchEvent) {
 	m.mu.Lock()
 	if !e.gone {
 		m.inspect(e.pod)
@@ -168,7 +168,7 @@ func (m *machine) watched(e event) {
 	}
 }
 
-func (m *machine) deliver(e event) {
+func (m *machine) deliver(e watchEvent) {
 	switch {
 	case e.pod.Spec.NodeName != "node":
 	case e.gone:
@@ -180,7 +180,7 @@ func (m *machine) deliver(e event) {
 }
 
 func (m *machine) catchUp() {
-	var held []event
+	var held []watchEvent
 	m.edit(func() { held, m.held, m.lag = m.held, nil, false })
 	for _, e := range held {
 		m.deliver(e)
@@ -391,7 +391,7 @@ func (m *machine) restore([3]int) {
 	}
 	m.restoreMirrors()
 	for _, pod := range m.api.restore(m.saved.backup) {
-		m.watched(event{pod: pod, gone: true})
+		m.watched(watchEvent{pod: pod, gone: true})
 	}
 	for _, s := range m.subjects {
 		m.edit(func() { s.kept, s.contested = false, true })
