@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -226,13 +227,14 @@ func (f *fakeAPI) restore(b backup) (gone []*v1.Pod) {
 	f.pods, f.version = maps.Clone(b.pods), b.version
 	watch := f.watch
 	f.mu.Unlock()
-	for name, was := range before {
-		now, ok := b.pods[name]
-		if !ok || now.UID != was.UID {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was := before[name]
+		if now, ok := b.pods[name]; !ok || now.UID != was.UID {
 			gone = append(gone, was.DeepCopy())
 		}
 	}
-	for name, now := range b.pods {
+	for _, name := range slices.Sorted(maps.Keys(b.pods)) {
+		now := b.pods[name]
 		if was, ok := before[name]; watch != nil && (!ok || was.ResourceVersion != now.ResourceVersion) {
 			watch(now.DeepCopy())
 		}
