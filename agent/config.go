@@ -18,6 +18,10 @@ const (
 	Kind       = "StatusdConfiguration"
 )
 
+// ProcessTaint is the key of the default taint. A pod of the process runtime is a process of this
+// machine, so only pods that tolerate it, or name the node, may come here.
+const ProcessTaint = "statusd/process"
+
 // Config is everything that an operator decides about statusd. It is plain data: [Default]
 // is a complete one but for what only the operator can know, and settings.go says of each
 // field what it is for.
@@ -77,7 +81,7 @@ func Default() Config {
 		HealthzBindAddress: "127.0.0.1:10265",
 		ShutdownTimeout:    20 * time.Second,
 		Log:                LogConfig{Format: "text", Level: "info"},
-		Node:               NodeConfig{Labels: map[string]string{}, Taints: []string{}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
+		Node:               NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
 		StatusUpdates:      UpdatesConfig{QPS: 50, Burst: 100},
 		ContainerLogs:      ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
 	}

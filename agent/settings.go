@@ -44,7 +44,7 @@ func settings(c *Config) []setting {
 		{"node.labels", "", &c.Node.Labels,
 			"Labels of the Node beside host name, os and architecture."},
 		{"node.taints", "", &c.Node.Taints,
-			"Taints, KEY[=VALUE]:EFFECT, set when the Node is created. The API server lets no node\nchange them later."},
+			"Taints, KEY[=VALUE]:EFFECT, set when the Node is created. The API server lets no node\nchange them later. The default keeps pods away that do not tolerate it: they are not made\nto run as processes, and would be rejected one after the other. []: none."},
 		{"node.addresses", "", &c.Node.Addresses,
 			"IP addresses of the node and its pods, the primary one first. Empty: found on the machine."},
 		{"node.maxPods", "", &c.Node.MaxPods, "How many pods the node takes."},
@@ -102,7 +102,7 @@ func WriteDefault(w io.Writer) error {
 		} else if s.doc != "" {
 			out.WriteString("\n")
 		}
-		value, err := yaml.Marshal(s.value)
+		value, err := onOneLine(s.value)
 		if err != nil {
 			return fmt.Errorf("config: write %s: %w", s.path, err)
 		}
@@ -118,4 +118,14 @@ func WriteDefault(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// onOneLine is a value of the config as YAML, lists and maps as [] and {}.
+func onOneLine(value any) ([]byte, error) {
+	var node yaml.Node
+	if err := node.Encode(value); err != nil {
+		return nil, err
+	}
+	node.Style |= yaml.FlowStyle
+	return yaml.Marshal(&node)
 }

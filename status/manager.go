@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -85,7 +86,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !m.firstLook(ctx) {
 		return nil
 	}
+	var background sync.WaitGroup
+	if server, ok := m.opts.Client.(VersionReader); ok {
+		background.Go(func() { m.followHistory(ctx, server) })
+	}
 	m.engine.run(ctx)
+	background.Wait()
 	return nil
 }
 

@@ -68,7 +68,7 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
-	if !p.base.known() || t.m.opts.AlwaysRead {
+	if !p.base.known() || p.look || t.m.opts.AlwaysRead && !p.onlyDeletes() {
 		if !t.look(ctx, p) {
 			return
 		}
@@ -118,7 +118,6 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		return false
 	}
 	if patch == nil {
-		t.m.metrics.noop(p)
 		t.accepted(ctx, p, p.base, couldRun)
 		return false
 	}
@@ -155,23 +154,35 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	m := t.m
 	if couldRun && podstatus.IsTerminal(p.status.Phase) && !podstatus.IsTerminal(api.status.Phase) {
 		// The rest of the status is there. The phase follows when the containers have stopped.
-		m.cache.keepBase(p.uid, p.target, api)
+		if m.cache.keepBase(p, api) {
+			m.historyChanged(api.revision)
+		}
 		t.hold(p, holdWithheld, withdrawal)
 		return
 	}
-	since, changes := m.cache.accept(p.uid, p.target, p.version, api)
-	m.metrics.accepted(since, changes)
-	if t.altered {
+	deletable := api.ended && p.finished
+	a := m.cache.accept(p, api, deletable && !t.wrote)
+	m.metrics.accepted(a, t.wrote)
+	if a.undone {
+		m.historyChanged(api.revision)
+	}
+	if t.altered || a.drifted {
 		t.again, t.urgency = true, background
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
-	if p.final() && changes > 0 {
+	if p.final() && a.changes > 0 {
 		m.forgetFinal(p)
 	}
-	if api.ended && p.finished {
+	if deletable {
 		t.deletePod(ctx, p)
 	}
+}
+
+// onlyDeletes tells whether all that the turn is for is to delete the pod. Nothing needs to be
+// read for that.
+func (p *plan) onlyDeletes() bool {
+	return p.finished && p.base.known() && p.base.ended && p.accepted == p.version
 }
 
 // deletePod removes a finished pod from the API. It needs a request of its own, and so a
