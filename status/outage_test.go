@@ -51,9 +51,9 @@ func readyPods(w *world, n int) []*v1.Pod {
 	return list
 }
 
-var refusedConnection = errors.New("connection refused")
+var errRefused = errors.New("connection refused")
 
-func down(context.Context, sent) error { return refusedConnection }
+func down(context.Context, sent) error { return errRefused }
 
 // A proxy's maintenance page may ask for a day.
 func TestRetryAfterIsCapped(t *testing.T) {
