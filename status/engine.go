@@ -192,6 +192,9 @@ func (o *owner) finish(out outcome, now time.Time) {
 	case out.again && out.wait > 0:
 		server := out.failure.ofServer()
 		o.queue.retry(out.uid, out.urgency, now, now.Add(out.wait), server)
+		if j, queued := o.queue.jobs[out.uid]; queued {
+			j.deletes = out.deletes
+		}
 		// A request from before the recovery says nothing of the server as it is now.
 		if server && f.since.Before(o.health.succeeded) {
 			recovered = true
