@@ -56,9 +56,9 @@ func TestADeletionThatFailsIsRetriedLessAndLess(t *testing.T) {
 					w.set(other, running(other, i%2 == 0))
 				}
 				synctest.Wait()
-				// 250 ms, doubled up to 30 s: 8 in the first minute, then two a minute, and what
-				// the jitter takes off.
-				if got := w.api.count("DELETE"); got < 5 || got > 40 {
+				// 250 ms, doubled up to 30 s: about 28. Successes of others may look like the end of an
+				// outage, and be worth a try. A kubelet makes one each 10 s.
+				if got := w.api.count("DELETE"); got < 5 || got > 60 {
 					t.Errorf("%d deletes in 10 minutes, want about 28", got)
 				}
 				w.api.setScript(nil)

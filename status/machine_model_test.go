@@ -107,7 +107,8 @@ func (m *machine) inspect(pod *v1.Pod) {
 		if was, running := m.ended[pod.UID], s != nil && s.running && !s.static; running && was == pod.Status.Phase {
 			m.violated("terminal is final: %s became %s while its container could run", pod.Name, pod.Status.Phase)
 		}
-		if isReady(&pod.Status) {
+		// What a node writes before it knows of a restore is a difference to what is no more.
+		if isReady(&pod.Status) && (m.restored.IsZero() || time.Since(m.restored) > restoredWithin) {
 			m.violated("terminal is final: %s is %s and Ready", pod.Name, pod.Status.Phase)
 		}
 	}

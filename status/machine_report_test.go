@@ -134,6 +134,20 @@ func (m *machine) finish(choices [3]int) {
 	m.noteVersion(s)
 }
 
+// wholeEnd is the way of most pods: deleted by a user, stopped, finished.
+func (m *machine) wholeEnd(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return alive(s) && !s.static && !s.deleting && m.owns(s) })
+	if s == nil {
+		return
+	}
+	m.edit(func() { s.deleting, s.ended, s.running = true, true, false })
+	m.api.write(s.pod, deleting)
+	m.report(s, ended(s.pod, int32(choices[2]%4)))
+	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
+	must(m.manager.TerminatePod(m.known(s)))
+	m.noteVersion(s)
+}
+
 func (m *machine) reclaim(choices [3]int) {
 	if s := m.pick(choices[0], func(s *subject) bool { return s.unreclaimed }); s != nil {
 		m.edit(func() { s.unreclaimed = false })

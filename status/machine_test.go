@@ -62,6 +62,7 @@ var actions = map[string]func(*machine, [3]int){
 	"flip readiness":        (*machine).flip,
 	"flip readiness more":   (*machine).flip,
 	"finish":                (*machine).finish,
+	"end, delete, finish":   (*machine).wholeEnd,
 	"reclaim":               (*machine).reclaim,
 	"delete by a user":      (*machine).deleteByUser,
 	"force delete":          (*machine).forceDelete,

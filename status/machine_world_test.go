@@ -64,6 +64,7 @@ type machine struct {
 	reports  int
 	dice     uint64
 	saved    *saved
+	restored time.Time // when a backup was last restored
 	// patient: the world is such that a withdrawal may take longer than after an outage.
 	patient bool
 
@@ -72,7 +73,7 @@ type machine struct {
 	broken []string
 	record
 	truth map[types.UID]*subject // by the UID in the API
-	held  []watchEvent                // watch events not delivered yet
+	held  []watchEvent           // watch events not delivered yet
 	lag   bool
 	fault func(sent, int) error
 	seq   int // of requests
@@ -382,7 +383,7 @@ func (m *machine) restore([3]int) {
 	}
 	m.patient = true
 	m.edit(func() {
-		m.held = nil
+		m.held, m.restored = nil, time.Now()
 		m.record = m.saved.record.clone()
 	})
 	had := map[*subject]bool{}
