@@ -30,6 +30,8 @@ type outcome struct {
 	failure   failure
 	succeeded bool
 	latency   time.Duration
+	// deletes says that the last request was to delete the pod.
+	deletes bool
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod say what the cache says, with
@@ -197,6 +199,7 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 		t.hold(p, holdUnreclaimed, withdrawal)
 		return
 	}
+	t.deletes = true
 	_, err := request(ctx, t, "delete", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.opts.Client.Delete(ctx, p.namespace, p.name, p.target)
 	})
