@@ -68,11 +68,11 @@ func newer(other, trusted base) base {
 // slim returns the answer to a write without the memory of a second status, if it can: an
 // answer that says what was written is stood for by that, or even by the cached status, if
 // nobody else has a part in what was written.
-func (b base) slim(uid types.UID, written, cached *v1.PodStatus) base {
+func (b base) slim(owns podstatus.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
 	switch {
-	case !b.says(uid, written):
+	case !b.says(owns, uid, written):
 		b.status = b.status.DeepCopy() // and not the whole pod with it
-	case len(written.Conditions) == len(cached.Conditions) && b.says(uid, cached):
+	case len(written.Conditions) == len(cached.Conditions) && b.says(owns, uid, cached):
 		b.status = cached
 	default:
 		b.status = written
@@ -81,7 +81,7 @@ func (b base) slim(uid types.UID, written, cached *v1.PodStatus) base {
 }
 
 // says tells whether there would be nothing to send to make the pod say this.
-func (b base) says(uid types.UID, status *v1.PodStatus) bool {
-	patch, err := podstatus.Patch(uid, b.status, status)
+func (b base) says(owns podstatus.Ownership, uid types.UID, status *v1.PodStatus) bool {
+	patch, err := owns.Patch(uid, b.status, status)
 	return err == nil && patch == nil
 }

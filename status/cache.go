@@ -18,6 +18,7 @@ import (
 type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed
+	owns       podstatus.Ownership
 	jitter     func() float64 // random but in tests
 
 	// mu guards all fields below, and the order of what feed is told.

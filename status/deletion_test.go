@@ -161,6 +161,7 @@ func TestDeletionWaitsForReclaim(t *testing.T) {
 func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.manager.cache.jitter = func() float64 { return 0 }
 		pod := w.create("web", restartNever, deleting)
 		w.run()
 		failures := 3
@@ -174,7 +175,18 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(5 * time.Second)
+		var deletes []time.Time
+		for _, s := range w.api.sent() {
+			if s.verb == "DELETE" {
+				deletes = append(deletes, s.at)
+			}
+		}
 		w.wantLog("three failures and a success", "PATCH ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web")
+		for i := 1; i < len(deletes); i++ {
+			if got, want := deletes[i].Sub(deletes[i-1]), retryBackoff.wait(i, 0); got != want {
+				t.Errorf("try %d came %s after the one before it, want %s", i+1, got, want)
+			}
+		}
 		w.wantNothingPending()
 	})
 }

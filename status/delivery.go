@@ -150,7 +150,7 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 		a.since, a.changes = done.since, p.version-e.accepted
 		e.accepted = p.version
 	}
-	a.drifted = e.base.revision > answer.revision && e.needs(e.base, p.pod)
+	a.drifted = e.base.revision > answer.revision && e.needs(c.owns, e.base, p.pod)
 	left := owed{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
 	if more {
 		left.hold, left.attempts, left.lastErr, left.nextTry = done.hold, done.attempts, done.lastErr, done.nextTry

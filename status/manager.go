@@ -9,8 +9,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Errors that a caller may want to tell apart.
@@ -37,6 +38,8 @@ type Manager struct {
 	finals  finals
 	engine  *engine
 	metrics *metrics
+	owns    podstatus.Ownership
+	foreign foreignTypes
 	started atomic.Bool
 }
 
@@ -51,7 +54,9 @@ func New(options Options) (*Manager, error) {
 		opts:    options,
 		cache:   newCache(options.Client == nil, newFeed()),
 		resizes: newResizes(options.Journal),
+		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
+	m.cache.owns = m.owns
 	m.metrics = newMetrics(options.Registerer, m.cache)
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
@@ -105,10 +110,7 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			}
 			return true
 		}
-		wait := retryBackoff.wait(attempt, m.cache.jitter())
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			wait = max(wait, time.Duration(seconds)*time.Second)
-		}
+		wait := max(retryBackoff.wait(attempt, m.cache.jitter()), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():

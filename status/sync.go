@@ -25,6 +25,13 @@ type outcome struct {
 	urgency urgency
 	// pause is how long the API server has asked to be left alone.
 	pause time.Duration
+	// failure is that of the last request. Succeeded says that a request has succeeded, and
+	// latency how long the last such one took.
+	failure   failure
+	succeeded bool
+	latency   time.Duration
+	// deletes says that the last request was to delete the pod.
+	deletes bool
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod say what the cache says, with
@@ -108,8 +115,8 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 // so that it is worth looking.
 func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	couldRun := t.m.couldRun(p)
-	merged := podstatus.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
-	patch, err := podstatus.Patch(p.target, p.base.status, &merged)
+	merged := t.m.owns.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
+	patch, err := t.m.owns.Patch(p.target, p.base.status, &merged)
 	if err != nil {
 		t.retry(p, fmt.Errorf("build patch: %w", err))
 		return false
@@ -143,7 +150,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		if t.m.opts.StartupLatency != nil {
 			t.m.opts.StartupLatency.StatusUpdated(answer)
 		}
-		api := baseOf(answer).slim(p.target, &merged, &p.status)
+		api := baseOf(answer).slim(t.m.owns, p.target, &merged, &p.status)
 		t.altered = api.status != &merged && api.status != &p.status
 		t.accepted(ctx, p, api, couldRun)
 	}
@@ -198,6 +205,7 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 		t.hold(p, holdUnreclaimed, withdrawal)
 		return
 	}
+	t.deletes = true
 	_, err := request(ctx, t, "delete", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.opts.Client.Delete(ctx, p.namespace, p.name, p.target)
 	})
@@ -218,12 +226,8 @@ func (t *turn) hold(p *plan, why hold, u urgency) {
 func (t *turn) retry(p *plan, err error) {
 	m := t.m
 	t.wait = m.cache.failed(p.uid, err, holdNone, retryBackoff, time.Now())
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		t.pause = max(time.Duration(seconds)*time.Second, time.Second)
-		t.wait = max(t.wait, t.pause)
-	} else if apierrors.IsTooManyRequests(err) {
-		t.pause = time.Second
-	}
+	t.pause = pauseAsked(err)
+	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("pod status was not taken", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
@@ -244,7 +248,9 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	ctx, cancel := context.WithTimeout(ctx, t.m.opts.RequestTimeout)
 	defer cancel()
 	t.requests++
+	began := time.Now()
 	answer, err := send(ctx)
+	t.heard(err, time.Since(began))
 	t.m.metrics.requests.WithLabelValues(verb, reasonOf(err)).Inc()
 	return answer, err
 }
