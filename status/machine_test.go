@@ -124,4 +124,14 @@ func (m *machine) heal() {
 	synctest.Wait()
 	m.checkDelivered(time.Hour)
 	m.checkRemains()
+	// A server that has changed what was written is not asked to think it over, until there is news.
+	for _, s := range m.subjects {
+		if s.mutated && alive(s) && s.reported > 0 {
+			s.mutated = false
+			m.report(s, running(s.pod, !s.ready))
+		}
+	}
+	time.Sleep(restoredWithin)
+	synctest.Wait()
+	m.checkDelivered(restoredWithin)
 }
