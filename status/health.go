@@ -41,6 +41,8 @@ func failureOf(err error) failure {
 		return away // something before the server has answered
 	case errors.Is(err, context.Canceled):
 		return refused // by this process, which is about to end
+	case !fromServer(err): // something before it answers in its place
+		return away
 	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError:
 		return refused
 	default:
