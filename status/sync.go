@@ -113,6 +113,12 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 		return false
 	}
 	p.base = baseOf(pod)
+	p.base.status = pod.Status.DeepCopy() // and not the whole pod with it
+	// What was read is the newest there is, also for later turns if this one's write fails.
+	if t.m.cache.keepBase(p, p.base) {
+		t.m.historyChanged(p.base.revision)
+	}
+	p.began = p.base
 	return true
 }
 
@@ -227,7 +233,9 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
-	if p.final() && a.changes > 0 {
+	// A write that was taken need not have brought the end along: it is a difference to what
+	// the server may have lost in a restore.
+	if p.final() && (a.changes > 0 || t.wrote) && podstatus.IsTerminal(api.status.Phase) {
 		m.forgetFinal(p)
 	}
 	if deletable {
