@@ -25,8 +25,10 @@ type base struct {
 // resource version is not a number, and says nothing then.
 type revision uint64
 
-func revisionOf(pod *v1.Pod) revision {
-	number, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+func revisionOf(pod *v1.Pod) revision { return parseRevision(pod.ResourceVersion) }
+
+func parseRevision(version string) revision {
+	number, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -42,6 +44,9 @@ func baseOf(pod *v1.Pod) base {
 }
 
 func (b base) known() bool { return b.status != nil }
+
+// same tells whether this is that very copy.
+func (b base) same(other base) bool { return b.status == other.status && b.revision == other.revision }
 
 // supersedes tells whether this copy is newer than one that is trusted more if the two
 // cannot be compared.

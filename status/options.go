@@ -34,9 +34,10 @@ type Options struct {
 	// allocations cannot be stored.
 	Journal Journal
 
-	// Workers is how many requests may be in flight at once. Requests that hang do not
-	// count, see SlowRequest. Default 48: enough to keep a server busy over a link of 50 ms,
-	// few enough for a withdrawal not to wait long behind what the server has already got.
+	// Workers is the most requests that may be in flight at once. How many are within that
+	// follows what pays: few on a near server, many over a slow link. A few slots beyond it
+	// are kept for withdrawals, and requests that hang do not count, see SlowRequest.
+	// Default 200: enough to keep a server busy over a link of 200 ms.
 	Workers int
 
 	// QPS and Burst limit the requests. QPS 0 means no limit. Burst defaults to twice QPS.
@@ -47,7 +48,8 @@ type Options struct {
 	RequestTimeout time.Duration
 
 	// SlowRequest is how long a request may take before it stops counting as one of the
-	// Workers, so that pods whose requests hang cannot keep others from being served.
+	// Workers, so that pods whose requests hang cannot keep others from being served. At
+	// most 48 requests, or as many as Workers if that is more, go on without counting.
 	// Default 2 s.
 	SlowRequest time.Duration
 
@@ -173,7 +175,7 @@ func (o *Options) Validate() error {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.Workers, 48)
+	setDefault(&o.Workers, 200)
 	setDefault(&o.Burst, max(1, int(2*o.QPS)))
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.SlowRequest, 2*time.Second)
