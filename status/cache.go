@@ -109,7 +109,8 @@ func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.
 	e.snapshot = next
 	c.markUnsent(uid, e, now)
 	c.feed.stored(uid, next, from == nil && pod.DeletionTimestamp == nil)
-	return true, e.held().local()
+	// A pod that was found gone once is looked for once more when there is news of it.
+	return true, e.held().local() || e.held() == holdGone && e.owed.attempts == 1
 }
 
 // restore puts back what an earlier process could not deliver.

@@ -202,6 +202,16 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 	return wait
 }
 
+// attempts returns how many tries for a pod have failed in a row.
+func (c *cache) attempts(uid types.UID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && e.owed != nil {
+		return e.owed.attempts
+	}
+	return 0
+}
+
 // holdUntil records why a pod is not written before a certain time.
 func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
 	c.mu.Lock()

@@ -65,7 +65,7 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		accepted: e.accepted,
 		base:     e.base,
 		began:    e.base,
-		look:     m.cache.behinds[uid].look,
+		look:     m.cache.behinds[uid].look || e.held() == holdGone,
 		watched:  watched,
 		fight:    m.cache.fights[uid],
 	}

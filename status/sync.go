@@ -92,17 +92,19 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 	})
 	t.read = true
 	switch {
-	case apierrors.IsNotFound(err), t.contradicted && apierrors.IsForbidden(err):
-		// To a node's user the server denies to tell of a pod that is not there.
-		t.gone(p)
-		return false
+	case err != nil && hintsGone(err):
+		found, there := t.resolve(ctx, p, err, nil)
+		if !there {
+			return false
+		}
+		pod = found
 	case err != nil:
 		t.retry(p, err)
 		return false
 	case pod.UID != p.target:
 		// Another pod has the name now, and ours is gone. The cached status stays: it may
 		// be that of a static pod whose new mirror we have yet to hear of (#137309).
-		t.gone(p)
+		t.gone(p, nil)
 		return false
 	}
 	p.base = baseOf(pod)
@@ -132,10 +134,14 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
 	})
 	switch {
-	case apierrors.IsNotFound(err) && t.read:
-		t.gone(p)
 	case contradicts(err) && !t.read:
 		return true
+	case err != nil && fromServer(err) && apierrors.IsNotFound(err):
+		if _, there := t.resolve(ctx, p, err, nil); there {
+			t.retry(p, err)
+		}
+	case err != nil && fromServer(err) && apierrors.IsForbidden(err):
+		t.denied(ctx, p, err)
 	case err != nil:
 		t.retry(p, err)
 	default:
@@ -203,23 +209,7 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 	_, err := request(ctx, t, "delete", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.opts.Client.Delete(ctx, p.namespace, p.name, p.target)
 	})
-	// Gone already, or somebody else's by now: either way this pod is no more.
-	if err != nil && !apierrors.IsNotFound(err) && !apierrors.IsConflict(err) {
-		t.retry(p, err)
-		return
-	}
-	m.opts.Logger.Info("deleted finished pod", "pod", p.podName(), "uid", p.uid)
-	m.forget(p.uid)
-}
-
-// gone notes that the API server does not have the pod, so that it is left in peace about it.
-func (t *turn) gone(p *plan) {
-	t.m.opts.Logger.Info("pod is not in the API", "pod", p.podName(), "uid", p.target)
-	t.wait = t.m.cache.failed(p.uid, nil, holdGone, goneBackoff, time.Now())
-	t.again, t.urgency = p.version > p.accepted, background
-	if p.final() {
-		t.m.forgetFinal(p)
-	}
+	t.deleted(ctx, p, err)
 }
 
 // hold looks at the pod again in a while: something on this node has to happen first. If
@@ -269,6 +259,9 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 // not there, or of another UID. For a patch with another UID the server answers that the
 // UID cannot be changed.
 func contradicts(err error) bool {
+	if !fromServer(err) {
+		return false
+	}
 	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) {
 		return true
 	}
