@@ -31,7 +31,7 @@ type metrics struct {
 	queued        [background + 1]prometheus.Observer // by urgency
 }
 
-func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
+func newMetrics(registerer prometheus.Registerer, c *cache, more ...prometheus.Collector) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "statusd_" + name, Help: help})
 	}
@@ -78,6 +78,7 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_oldest_pending_seconds",
 				Help: "Age of the oldest change that the API server has not taken."},
 				func() float64 { return c.oldestUnsent(time.Now()).Seconds() }))
+		registerer.MustRegister(more...)
 	}
 	return m
 }
