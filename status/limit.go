@@ -46,7 +46,7 @@ const (
 	limitFirst = 32
 	// limitQueue and limitDelay say how many requests may wait in the server: as many as it
 	// serves in that time, up to that number.
-	limitQueue = 18
+	limitQueue = 20
 	limitDelay = 0.1
 	// limitNoise is how much slower requests may become for no reason.
 	limitNoise = 1.1
