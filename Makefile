@@ -11,9 +11,10 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/statusd
+build: ## Build bin/statusd and bin/statusd-shim
 	@test -e bin/statusd || echo "building bin/statusd: the first time takes a minute or two on 2 cores, because it compiles client-go and the types of the API"
 	$(GO) build -o bin/statusd ./cmd/statusd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/statusd-shim ./cmd/statusd-shim
 
 .PHONY: controlplane
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
@@ -22,7 +23,7 @@ controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on
 .PHONY: test
 test: controlplane ## Run all tests under the race detector
 	$(GO) test -race ./...
-	cd controlplane && $(GO) test -race ./datadir ./pki
+	cd controlplane && $(GO) test -race ./accounts ./datadir ./pki
 
 .PHONY: lint
 lint: controlplane ## gofmt, go vet, staticcheck
@@ -31,7 +32,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd controlplane && $(GO) vet ./...
-	cd controlplane && $(STATICCHECK) ./datadir ./pki # the rest would make it analyse all of Kubernetes
+	cd controlplane && $(STATICCHECK) ./accounts ./datadir ./pki # the rest would make it analyse all of Kubernetes
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
@@ -90,7 +91,7 @@ footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; abo
 	@bin/demo footprint
 
 .PHONY: scale
-scale: demo ## Start, run and delete 200 pods on one node and look for what is left
+scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
 .PHONY: clean

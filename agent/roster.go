@@ -21,6 +21,8 @@ type roster struct {
 	manager *status.Manager
 	workers *worker.Workers
 	mirrors *source.Mirrors // nil: standalone
+	// updated is called after a pod was handed to the workers.
+	updated func(*v1.Pod)
 	// apiSpoke is closed when the API has said which pods it has for this node.
 	apiSpoke chan struct{}
 
@@ -52,6 +54,9 @@ func (r *roster) handle(c source.Change) {
 	if r.mirrors != nil {
 		r.mirrors.Observe(c)
 	}
+	if c.Origin == source.FromFile {
+		r.workers.ManifestsReady()
+	}
 	if r.hasSpoken(c.Origin) {
 		r.workers.SourcesReady()
 	}
@@ -59,13 +64,16 @@ func (r *roster) handle(c source.Change) {
 
 func (r *roster) update(pod *v1.Pod, origin source.Origin) {
 	if origin == source.FromFile {
-		r.replaceLeaving(pod)
+		r.returned(pod.UID)
 	}
 	r.table.Set(pod)
 	if origin == source.FromAPI {
 		r.manager.ObservePod(pod)
 	}
 	r.workers.Update(r.remembered(pod)) // which ignores mirror pods
+	if r.updated != nil {
+		r.updated(pod)
+	}
 }
 
 // remembered gives a static pod the status that its mirror has from an earlier process, as
@@ -99,20 +107,11 @@ func (r *roster) remove(pod *v1.Pod) {
 	r.workers.Remove(pod)
 }
 
-// replaceLeaving makes way for a static pod. One that leaves under the same name, as after
-// an edit, loses its place: two pods must not write to one mirror. One with the same UID
-// has come back.
-func (r *roster) replaceLeaving(pod *v1.Pod) {
+// returned notes that a static pod which was leaving is wanted again.
+func (r *roster) returned(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, old := range r.leaving {
-		switch {
-		case uid == pod.UID:
-			delete(r.leaving, uid)
-		case old.Namespace == pod.Namespace && old.Name == pod.Name:
-			r.table.Remove(old)
-		}
-	}
+	delete(r.leaving, uid)
 }
 
 // hasSpoken notes that a source was heard and says whether it was the last one to wait for.

@@ -13,7 +13,7 @@ import (
 // All waiting in this package is one of these schedules, and each has its bound:
 //
 //	a pod waits at most  because                                      what ends the wait early
-//	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s;
+//	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s (one is tried each 5 s);
 //	                                                                  its loss of readiness or end: within 1 s
 //	30 s                 its request was refused                      -
 //	10 s                 something on this node has to happen         a report of the pod

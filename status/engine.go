@@ -153,7 +153,8 @@ func (o *owner) choose(now time.Time) (u urgency, ok bool, until time.Time) {
 	return u, true, time.Time{}
 }
 
-// probe sees to it that a pod is tried now and then during a pause, although all back off.
+// probe sees to it that a pod is tried now and then while the server is away or asks to be
+// left alone, although all back off: its first success releases the others.
 func (o *owner) probe(now time.Time) {
 	if at := o.probeAt(now); at.IsZero() || at.After(now) {
 		return
@@ -166,7 +167,7 @@ func (o *owner) probe(now time.Time) {
 
 // probeAt returns when a probe is due, zero if none will be.
 func (o *owner) probeAt(now time.Time) time.Time {
-	if !o.health.paused(now) || o.queue.waiting.Len() == 0 || !o.hasSlot(o.limit.allowed()) {
+	if !o.health.paused(now) && !o.health.failing || o.queue.waiting.Len() == 0 || !o.hasSlot(o.limit.allowed()) {
 		return time.Time{}
 	}
 	return o.health.probeAt()
@@ -191,6 +192,9 @@ func (o *owner) finish(out outcome, now time.Time) {
 	case out.again && out.wait > 0:
 		server := out.failure.ofServer()
 		o.queue.retry(out.uid, out.urgency, now, now.Add(out.wait), server)
+		if j, queued := o.queue.jobs[out.uid]; queued {
+			j.deletes = out.deletes
+		}
 		// A request from before the recovery says nothing of the server as it is now.
 		if server && f.since.Before(o.health.succeeded) {
 			recovered = true

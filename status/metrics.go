@@ -79,16 +79,13 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 }
 
 // accepted counts changes that the API server has taken with one request.
-func (m *metrics) accepted(since time.Time, changes uint64) {
-	if changes == 0 {
+func (m *metrics) accepted(a acceptance, wrote bool) {
+	if a.changes == 0 {
 		return
 	}
-	m.syncDuration.Observe(time.Since(since).Seconds())
-	m.coalesced.Add(float64(changes - 1))
-}
-
-func (m *metrics) noop(p *plan) {
-	if p.version > p.accepted {
+	m.syncDuration.Observe(time.Since(a.since).Seconds())
+	m.coalesced.Add(float64(a.changes - 1))
+	if !wrote {
 		m.noops.Inc()
 	}
 }

@@ -63,6 +63,12 @@ type Options struct {
 	// StartupLatency, if set, is told what a tracker of pod start-up times wants to know.
 	StartupLatency StartupLatency
 
+	// OwnedConditions are condition types of this agent's own, besides those that the kubelet
+	// owns: they are sent, their transition times are kept, and they are removed from the API
+	// when they are reported no more. Conditions of any other type belong to others; if a
+	// report names one, the rest of the report is stored and the condition is not sent.
+	OwnedConditions []v1.PodConditionType
+
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 
@@ -160,6 +166,11 @@ func (o *Options) Validate() error {
 	atLeast("RequestTimeout", o.RequestTimeout.Seconds(), 0)
 	atLeast("SlowRequest", o.SlowRequest.Seconds(), 0)
 	atLeast("ResyncPeriod", o.ResyncPeriod.Seconds(), 0)
+	for _, t := range o.OwnedConditions {
+		if t == "" || podstatus.IsShared(t) {
+			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no one else writes", t))
+		}
+	}
 	return errors.Join(problems...)
 }
 

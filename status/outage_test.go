@@ -51,8 +51,6 @@ func readyPods(w *world, n int) []*v1.Pod {
 	return list
 }
 
-var errRefused = errors.New("connection refused")
-
 func down(context.Context, sent) error { return errRefused }
 
 // A proxy's maintenance page may ask for a day.
@@ -198,8 +196,8 @@ func TestAWithdrawalAfterAnOutageGoesAtOnce(t *testing.T) {
 		w.set(pod, status)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		next := w.manager.Pending()[0].NextTry
-		time.Sleep(time.Until(next) - 20*time.Second) // between two tries
+		tries := w.api.sent()
+		time.Sleep(time.Until(tries[len(tries)-1].at.Add(2 * time.Second))) // between two tries
 		w.api.setScript(nil)
 		w.api.forgetLog()
 		begin := time.Now()

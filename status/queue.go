@@ -55,6 +55,9 @@ type job struct {
 	notBefore time.Time
 	tried     time.Time
 	server    bool
+	// deletes says that all that is left is to delete the pod. Neither news nor the lack of other
+	// work is a reason to try that more often: a webhook that denies it may do so for long.
+	deletes bool
 	// released is when the back-off was last cut short because the server was back.
 	released time.Time
 	inFlight bool
@@ -117,7 +120,7 @@ func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 // within a second of its last try.
 func (q *queue) hurry(uid types.UID, at time.Time) {
 	j := q.jobs[uid]
-	if at = later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && at.Before(j.notBefore) {
+	if at = later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && at.Before(j.notBefore) {
 		q.shorten(j, at)
 	}
 }
@@ -151,7 +154,7 @@ func (q *queue) release(now time.Time, over time.Duration) {
 func (q *queue) hasten(now time.Time) {
 	var first *job
 	for _, j := range q.waiting.jobs {
-		if j.server && (first == nil || compareUrgency(j, first) < 0) {
+		if j.server && !j.deletes && (first == nil || compareUrgency(j, first) < 0) {
 			first = j
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -15,9 +16,11 @@ import (
 // memory is what a worker remembers between its turns. A new process begins with an
 // empty one; what matters for longer is in the runtime and in the status manager.
 type memory struct {
-	stage     stage
-	admitted  bool
-	allocated *podstatus.Allocation // what was last recorded
+	stage    stage
+	admitted bool
+	placed   bool                  // this process has made its place
+	waitsFor types.UID             // the pod whose end it waits for before it may start
+	recorded *podstatus.Allocation // what the journal has of the pod's resources
 
 	backOffs map[string]backOff                  // by container name
 	retries  map[string]time.Time                // by container name
@@ -25,12 +28,17 @@ type memory struct {
 	epochs   map[string]int                      // by container name: what is older is history
 	reborn   map[string]bool                     // by container ID
 	observed map[string]bool                     // container IDs whose end was recorded
+	ends     map[string]time.Time                // by container ID: when its end was first seen
 	stops    map[string]stopping                 // by container ID
+	actuated map[string]v1.ResourceRequirements  // by container ID: what it runs with
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
+	evicted       *Eviction // why the node ends it
 	probesStopped bool
+	volumesGone   bool
+	resizeAfter   time.Time // when a resize that has failed is tried again
 }
 
 func newMemory() memory {
@@ -41,7 +49,9 @@ func newMemory() memory {
 		epochs:   map[string]int{},
 		reborn:   map[string]bool{},
 		observed: map[string]bool{},
+		ends:     map[string]time.Time{},
 		stops:    map[string]stopping{},
+		actuated: map[string]v1.ResourceRequirements{},
 		cancels:  map[hookKey]context.CancelFunc{},
 	}
 }
@@ -56,6 +66,9 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		if mail.gone {
 			return p.remove(ctx, now)
 		}
+		if !p.orphan && !p.removeVolumes(ctx) {
+			return now.Add(p.w.opts.Resync), false
+		}
 		return time.Time{}, false
 	}
 	s, err := p.look(ctx, mail.pod)
@@ -66,12 +79,20 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		return now.Add(lookRetry), false
 	}
 	p.tidy(s.found.Containers)
+	p.noteEnds(s.found.Containers, now)
 	p.observeEnds(s.found.Containers)
+	p.evicted = mail.evicted
 	if p.stage == syncing && !mustEnd(&mail, s) {
+		if mail.evicted != nil {
+			return p.hold(ctx, &mail, s, now), false
+		}
 		return p.sync(ctx, &mail, s, now), false
 	}
 	if p.stage == syncing {
 		p.enter(terminating)
+	}
+	if mail.evicted != nil {
+		p.endBy = earliest(p.endBy, mail.evictedAt.Add(evictionGrace(&mail)))
 	}
 	return p.end(ctx, mail.pod, s, now), false
 }
@@ -79,7 +100,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 // mustEnd reports whether the pod must not run any more: its source or the API says so,
 // or it has ended before. A finished pod is never started again.
 func mustEnd(mail *letter, s *sight) bool {
-	return mail.gone || mail.pod.DeletionTimestamp != nil ||
+	return mail.gone || mail.pod.DeletionTimestamp != nil || mail.evicted != nil && !mail.evicted.Hold ||
 		podstatus.IsTerminal(s.old.Phase) || podstatus.IsTerminal(mail.pod.Status.Phase)
 }
 
@@ -96,8 +117,19 @@ func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
 	}
 	return &sight{
 		pod: pod, known: known, found: found, old: &old,
-		waiting: p.waiting, reborn: p.reborn,
+		waiting: p.waiting, reborn: p.reborn, actuated: p.actuated,
 	}, nil
+}
+
+// noteEnds remembers when ends were first seen, for back-offs that no step of the wall
+// clock can prolong.
+func (p *worker) noteEnds(containers []runtime.Container, now time.Time) {
+	for i := range containers {
+		c := &containers[i]
+		if _, noted := p.ends[c.ID]; !noted && !alive(c) {
+			p.ends[c.ID] = now
+		}
+	}
 }
 
 // observeEnds makes sure that ends that were seen here are not lost with this process.
@@ -126,8 +158,15 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 		pastDeadline(&status)
 		p.event(s.pod, "", v1.EventTypeNormal, reasonDeadlineExceeded, messageDeadlineExceeded)
 	}
+	evicted := p.evicted != nil && !p.evicted.Hold && !podstatus.IsTerminal(s.old.Phase)
+	if evicted {
+		p.evicted.fail(&status)
+	}
 	p.w.opts.Prober.UpdatePodStatus(s.pod, &status)
 	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid), over)
+	if evicted {
+		p.evicted.addCondition(&status, s.pod)
+	}
 	if p.orphan {
 		return status
 	}

@@ -49,7 +49,12 @@ type mail struct {
 	unhealthy map[string]Probe // by container ID
 	ended     []hookEnd
 	admitted  bool
+	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
+	resizing  bool                  // it asks for others
 	stage     stage
+	evicted   *Eviction
+	evictedAt time.Time
+	waiting   []chan struct{} // closed once nothing of the pod runs
 }
 
 // hookKey names a hook of a container: postStart, or else preStop.
@@ -97,6 +102,9 @@ func (p *worker) live(ctx context.Context) {
 		case <-p.wake:
 		case <-timer.C:
 		}
+		if ctx.Err() != nil { // a turn would take what the shutdown has cut off for failures
+			return
+		}
 		next, over := p.turn(ctx)
 		if over {
 			return
@@ -118,45 +126,60 @@ func (p *worker) pause(next time.Time) time.Duration {
 
 // letter is a copy of the mail, for one turn.
 type letter struct {
-	pod       *v1.Pod
+	pod       *v1.Pod // with the resources that it was promised
+	desired   *v1.Pod // as its source has it
+	promised  *podstatus.Allocation
 	gone      bool
 	unhealthy map[string]Probe
 	ended     []hookEnd
-	blocked   bool
+	blocked   types.UID // the pod to wait for
+	evicted   *Eviction
+	evictedAt time.Time
 }
 
 func (p *worker) readMail() letter {
+	l := p.copyMail()
+	l.pod = withAllocation(l.desired, l.promised)
+	return l
+}
+
+func (p *worker) copyMail() letter {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := letter{
-		pod:       p.mail.pod,
+		desired:   p.mail.pod,
+		promised:  p.mail.promised,
 		gone:      p.mail.gone,
 		unhealthy: maps.Clone(p.mail.unhealthy),
 		ended:     p.mail.ended,
 		blocked:   w.blocked(p),
+		evicted:   p.mail.evicted,
+		evictedAt: p.mail.evictedAt,
 	}
 	p.mail.ended = nil
 	return l
 }
 
-// blocked reports whether a static pod has to wait for another one of the same name that
-// was there before it. It needs mu.
-func (w *Workers) blocked(p *worker) bool {
+// blocked is the static pod of the same name that a static pod has to wait for, empty if
+// there is none. Pods of the API never block it: the name of a mirror pod is not theirs.
+// It needs mu.
+func (w *Workers) blocked(p *worker) types.UID {
 	if !p.static || p.mail.admitted {
-		return false
+		return ""
 	}
-	for uid, pod := range w.inherited {
-		if _, known := w.pods[uid]; !known && uid != p.uid && pod.Namespace == p.name.Namespace && pod.Name == p.name.Name {
-			return true
+	for uid, left := range w.inherited {
+		if _, known := w.pods[uid]; !known && left.alive && podstatus.IsStatic(left.pod) &&
+			left.name() == p.name {
+			return uid
 		}
 	}
 	for _, other := range w.pods {
-		if other != p && other.name == p.name && other.mail.stage < stopped && (other.order < p.order || other.orphan) {
-			return true
+		if other != p && other.static && other.name == p.name && other.mail.stage < stopped && (other.order < p.order || other.orphan) {
+			return other.uid
 		}
 	}
-	return false
+	return ""
 }
 
 // enter moves on to a later stage and lets those know who wait for it.
@@ -169,11 +192,9 @@ func (p *worker) enter(s stage) {
 	if s != stopped {
 		return
 	}
-	for _, other := range w.pods {
-		if other.name == p.name {
-			other.poke()
-		}
-	}
+	p.mail.releaseWaiting()
+	w.wakeNamesakes(p.name)
+	w.wakeResizes() // there is room now
 }
 
 // admit decides once whether the pod may run. One that an earlier process has started
@@ -181,8 +202,8 @@ func (p *worker) enter(s stage) {
 func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
 	w.admitting.Lock()
 	defer w.admitting.Unlock()
-	active, inherited := w.active(p)
-	if !inherited {
+	active, left := w.active(p)
+	if left == nil {
 		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
 			return r
 		}
@@ -190,26 +211,63 @@ func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
 			return r
 		}
 	}
+	promised := w.promised(p.uid, left)
+	if promised == nil {
+		own := podstatus.AllocationOf(pod)
+		promised = &own
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.mail.admitted = true
+	p.mail.admitted, p.mail.promised = true, promised
 	return nil
 }
 
-// active are the other pods that take room on the node, and whether the pod itself does.
-func (w *Workers) active(p *worker) (others []*v1.Pod, inherited bool) {
+// active are the other pods that take room on the node, with the resources that they were
+// promised, and the pod itself as an earlier process has left it, if one has.
+func (w *Workers) active(p *worker) (others []*v1.Pod, left *v1.Pod) {
+	found, left := w.candidates(p)
+	for _, c := range found {
+		if c.idle {
+			if status, known := w.opts.Status.GetPodStatus(c.pod.UID); known && podstatus.IsTerminal(status.Phase) {
+				continue
+			}
+		}
+		if c.promised == nil {
+			c.promised = w.promised(c.pod.UID, c.pod)
+		}
+		others = append(others, withAllocation(c.pod, c.promised))
+	}
+	return others, left
+}
+
+// candidate is a pod that may take room.
+type candidate struct {
+	pod      *v1.Pod
+	promised *podstatus.Allocation // nil: the journal knows
+	idle     bool                  // nothing of it runs: its status decides
+}
+
+// candidates are the other pods that may take room, and the pod itself as an earlier
+// process has left it. Status manager and journal are not asked under the lock.
+func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for uid, pod := range w.inherited {
-		if other, known := w.pods[uid]; (!known || !other.mail.admitted && other.mail.stage < stopped) && uid != p.uid {
-			others = append(others, pod)
+	for uid, left := range w.inherited {
+		other := w.pods[uid]
+		if uid == p.uid || other != nil && (other.mail.admitted || other.mail.stage >= stopped) {
+			continue // itself, or one that is looked at below
+		}
+		switch {
+		case left.alive:
+			found = append(found, candidate{pod: left.pod})
+		case other != nil && left.mayRunAgain(other.mail):
+			found = append(found, candidate{pod: left.pod, idle: true})
 		}
 	}
 	for _, other := range w.pods {
 		if other != p && other.mail.admitted && other.mail.stage < stopped {
-			others = append(others, other.mail.pod)
+			found = append(found, candidate{pod: other.mail.pod, promised: other.mail.promised})
 		}
 	}
-	_, inherited = w.inherited[p.uid]
-	return others, inherited
+	return found, w.inherited[p.uid].pod
 }

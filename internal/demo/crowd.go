@@ -60,13 +60,14 @@ func (d *demo) withCrowd(ctx context.Context, size int, use func(*crowd) error) 
 }
 
 func (c *crowd) start(ctx context.Context) error {
-	begin := time.Now()
+	begin, no := time.Now(), false
 	for i := range c.size {
 		pod := &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%03d", i), Namespace: metav1.NamespaceDefault},
 			Spec: v1.PodSpec{
-				NodeName:   nodeName,
-				Containers: []v1.Container{{Name: "main", Image: process.Image, Command: []string{"sleep", "1000000"}}},
+				NodeName:                     nodeName,
+				AutomountServiceAccountToken: &no,
+				Containers:                   []v1.Container{{Name: "main", Image: process.Image, Command: []string{"sleep", "1000000"}}},
 			},
 		}
 		if _, err := c.admin.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {
@@ -109,9 +110,9 @@ func (c *crowd) await(ctx context.Context, wanted func([]v1.Pod) bool) error {
 	}
 }
 
-const scaleSize = 200
+const scaleSize = 500
 
-// scale starts 200 pods, deletes them, and looks for what is left of them.
+// scale starts 500 pods, deletes them, and looks for what is left of them.
 func (d *demo) scale(ctx context.Context) error {
 	return d.withCrowd(ctx, scaleSize, func(c *crowd) error {
 		if _, err := c.usage(); err != nil {

@@ -25,17 +25,29 @@ type pod struct {
 	dir        podDir
 	manifest   *v1.Pod
 	createdAt  time.Time
+	boot       string    // the boot of the machine in which the place was made
+	placeSince time.Time // see runtime.Pod
 	containers []*container
+}
+
+func (p *pod) asRecord() podRecord {
+	return podRecord{CreatedAt: p.createdAt, Boot: p.boot, PlaceSince: p.placeSince, Pod: p.manifest}
 }
 
 // container is one attempt of one container.
 type container struct {
-	uid   types.UID
-	dir   containerDir
-	spec  record.Spec // never changes
-	pidfd int         // of the shim, -1 if that has ended; exits.mu guards it
+	uid  types.UID
+	dir  containerDir
+	spec record.Spec // never changes
 
-	stopping sync.Mutex // held while stop.json is replaced
+	// exits.mu guards what follows.
+	pidfd     int // of the shim, -1 if that has ended
+	control   int // connection to the shim, -1 if there is none
+	redialled int // how often the shim closed a connection
+
+	stopping sync.Mutex  // held while a stop is passed on by other ways than the socket; guards the next two
+	kill     *time.Timer // of a command that is signalled directly
+	killAt   time.Time
 
 	// Runtime.mu guards what follows.
 	view    runtime.Container
@@ -43,8 +55,8 @@ type container struct {
 }
 
 func newContainer(uid types.UID, dir containerDir, spec record.Spec) *container {
-	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, view: runtime.Container{
-		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt,
+	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, view: runtime.Container{
+		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt, Image: Image,
 	}}
 }
 
@@ -147,7 +159,7 @@ func (r *Runtime) forget(c *container) {
 
 // snapshot needs mu.
 func (p *pod) snapshot(nodeIPs []string) runtime.Pod {
-	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(nodeIPs), CreatedAt: p.createdAt}
+	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(nodeIPs), CreatedAt: p.createdAt, PlaceSince: p.placeSince}
 	for _, c := range p.containers {
 		s.Containers = append(s.Containers, c.view)
 	}

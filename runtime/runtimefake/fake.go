@@ -28,6 +28,8 @@ type Runtime struct {
 	calls   []string
 	started int
 	pods    map[types.UID]*pod
+	skew    time.Duration // of the clock by which times are recorded
+	usage   map[types.UID]runtime.Usage
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -40,6 +42,7 @@ type pod struct {
 type container struct {
 	runtime.Container
 	uid       types.UID
+	resources v1.ResourceRequirements
 	behaviour Behaviour
 	stop      *time.Timer // set once a stop was asked for
 	deadline  time.Time   // when stop fires
@@ -48,7 +51,7 @@ type container struct {
 
 // New returns a fake without pods.
 func New() *Runtime {
-	return &Runtime{errors: map[string][]error{}, pods: map[types.UID]*pod{}}
+	return &Runtime{errors: map[string][]error{}, pods: map[types.UID]*pod{}, usage: map[types.UID]runtime.Usage{}}
 }
 
 // Version is always the same.
@@ -78,7 +81,7 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	r.pods[manifest.UID] = &pod{Pod: runtime.Pod{
 		Manifest:  manifest.DeepCopy(),
 		IPs:       []string{fmt.Sprintf("10.0.0.%d", len(r.pods)+1)},
-		CreatedAt: time.Now(),
+		CreatedAt: time.Now(), PlaceSince: time.Now(),
 	}}
 	r.Notify(manifest.UID)
 	return nil
@@ -113,9 +116,9 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 		return "", behaviour.StartError
 	}
 	r.started++
-	c := &container{uid: manifest.UID, behaviour: behaviour, Container: runtime.Container{
+	c := &container{uid: manifest.UID, resources: *spec.Resources.DeepCopy(), behaviour: behaviour, Container: runtime.Container{
 		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
-		State: runtime.Running, CreatedAt: time.Now(), StartedAt: time.Now(),
+		State: runtime.Running, CreatedAt: r.now(), StartedAt: r.now(), Image: spec.Image,
 	}}
 	p.containers = append(p.containers, c)
 	if behaviour.StartError != nil {
@@ -179,10 +182,8 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	if !known {
 		return nil
 	}
-	for _, c := range p.containers {
-		if c.State != runtime.Exited {
-			return fmt.Errorf("runtimefake: remove pod %s: container %s: %w", uid, c.Name, runtime.ErrRunning)
-		}
+	if err := p.mustHaveEnded(); err != nil {
+		return err
 	}
 	delete(r.pods, uid)
 	r.Notify(uid)
@@ -259,6 +260,9 @@ func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions)
 	return io.NopCloser(strings.NewReader(strings.Join(lines, ""))), nil
 }
 
+// now is the time as the machine's clock shows it. It needs mu.
+func (r *Runtime) now() time.Time { return time.Now().Add(r.skew).Round(0) }
+
 // find needs mu.
 func (r *Runtime) find(id string) (*container, error) {
 	for _, p := range r.pods {
@@ -279,7 +283,7 @@ func (r *Runtime) end(c *container, exit Exit) {
 	if c.stop != nil {
 		c.stop.Stop()
 	}
-	c.State, c.FinishedAt = runtime.Exited, time.Now()
+	c.State, c.FinishedAt = runtime.Exited, r.now()
 	c.ExitCode, c.Signal, c.Message = exit.Code, exit.Signal, exit.Message
 	c.Reason = exit.reason()
 	r.Notify(c.uid)
