@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"os"
 	"os/exec"
 	goruntime "runtime"
 	"syscall"
 	"time"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
@@ -54,7 +56,24 @@ func (c *container) exec(ctx context.Context, command []string) (runtime.ExecRes
 	cmd.WaitDelay = outputTimeout
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: shim.Credential(c.spec.User)}
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	err = cmd.Run()
+	if unified := cgroup.Unified(c.spec.Cgroup); unified != "" {
+		dir, err := os.Open(unified)
+		if err != nil {
+			return runtime.ExecResult{}, err
+		}
+		defer dir.Close()
+		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
+	}
+	err = cmd.Start()
+	if err == nil {
+		// A thread of statusd must not be in a group that is killed, so that the command
+		// is moved when it runs. One that has ended already needs no group.
+		if moveErr := cgroup.Add(c.spec.Cgroup, cmd.Process.Pid); moveErr != nil && !errors.Is(moveErr, syscall.ESRCH) {
+			err = errors.Join(fmt.Errorf("join control group: %w", moveErr), cmd.Cancel(), cmd.Wait())
+			return runtime.ExecResult{ExitCode: -1}, err
+		}
+		err = cmd.Wait()
+	}
 	result := runtime.ExecResult{ExitCode: exitCode(cmd), Output: output.bytes}
 	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {

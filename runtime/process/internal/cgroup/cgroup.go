@@ -53,6 +53,17 @@ func JoinThread(dirs []string) error {
 	return nil
 }
 
+// Add puts a process into the groups of version 1.
+func Add(dirs []string, pid int) error {
+	var errs []error
+	for _, dir := range dirs {
+		if !unified(dir) {
+			errs = append(errs, os.WriteFile(filepath.Join(dir, "cgroup.procs"), strconv.AppendInt(nil, int64(pid), 10), 0))
+		}
+	}
+	return errors.Join(errs...)
+}
+
 // OOMKilled reports whether the kernel killed a process in the groups because they had
 // used up their memory.
 func OOMKilled(dirs []string) bool {
@@ -149,7 +160,9 @@ func members(dir string) ([]int, error) {
 	var pids []int
 	for field := range strings.FieldsSeq(string(data)) {
 		pid, err := strconv.Atoi(field)
-		if err != nil || pid <= 0 { // 0 is a process of another namespace
+		// 0 is a process of another namespace; and nothing kills itself, should one of
+		// its threads still be in the group.
+		if err != nil || pid <= 0 || pid == os.Getpid() {
 			continue
 		}
 		if !isZombie(pid) {
