@@ -21,7 +21,8 @@ type Runtime interface {
 	Check(pod *v1.Pod) []Unsupported
 
 	// StartPod makes the place where the containers of the pod will run: volumes,
-	// network, addresses. For a pod that already has one it does nothing.
+	// network, addresses. For a pod that already has one it does nothing, unless the
+	// machine has restarted since: then it makes again what the restart took away.
 	StartPod(ctx context.Context, pod *v1.Pod) error
 
 	// StartContainer starts one attempt of a container of a started pod and returns
@@ -82,6 +83,12 @@ type Pod struct {
 	IPs []string
 	// CreatedAt is when StartPod was done.
 	CreatedAt time.Time
+	// PlaceSince is when the place of the pod began in which its next containers run.
+	// It is CreatedAt until the machine restarts; from then on it is when the runtime
+	// first saw the pod after that restart. A runtime whose pods end with the machine
+	// may leave it zero, which means CreatedAt. It is for people: which containers
+	// belong to an earlier place is [Container.EarlierPlace], which no clock decides.
+	PlaceSince time.Time
 	// Containers are the attempts that the runtime remembers, ordered by name, and
 	// the newest attempt of a name first.
 	Containers []Container
@@ -96,6 +103,12 @@ type Container struct {
 	// Attempt counts the starts of this container, from 0.
 	Attempt int
 	State   State
+	// EarlierPlace reports that the container ran in an earlier place of its pod, one
+	// that ended when the machine restarted. It has exited, counts for restarts and
+	// last states, and says nothing about what is set up now: init containers have to
+	// run again, as in a new sandbox. A runtime that keeps pods across restarts of the
+	// machine must set it, and must decide by the machine's boot ID, not by its clock.
+	EarlierPlace bool
 
 	CreatedAt time.Time
 	// StartedAt is zero unless the container runs or has run.

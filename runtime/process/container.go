@@ -25,7 +25,13 @@ type pod struct {
 	dir        podDir
 	manifest   *v1.Pod
 	createdAt  time.Time
+	boot       string    // the boot of the machine in which the place was made
+	placeSince time.Time // see runtime.Pod
 	containers []*container
+}
+
+func (p *pod) asRecord() podRecord {
+	return podRecord{CreatedAt: p.createdAt, Boot: p.boot, PlaceSince: p.placeSince, Pod: p.manifest}
 }
 
 // container is one attempt of one container.
@@ -147,7 +153,7 @@ func (r *Runtime) forget(c *container) {
 
 // snapshot needs mu.
 func (p *pod) snapshot(nodeIPs []string) runtime.Pod {
-	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(nodeIPs), CreatedAt: p.createdAt}
+	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(nodeIPs), CreatedAt: p.createdAt, PlaceSince: p.placeSince}
 	for _, c := range p.containers {
 		s.Containers = append(s.Containers, c.view)
 	}

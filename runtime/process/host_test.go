@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -95,8 +96,8 @@ func (h *host) leaveNothing(t *testing.T) {
 			if err := h.StopContainer(context.Background(), c.ID, 0); err != nil {
 				t.Error(err)
 			}
-			h.awaitExit(t, pod.Manifest.UID)
 		}
+		h.awaitAllExited(t, pod.Manifest.UID)
 		if err := h.RemovePod(context.Background(), pod.Manifest.UID); err != nil {
 			t.Error(err)
 		}
@@ -158,6 +159,26 @@ func (h *host) awaitExit(t *testing.T, uid types.UID) runtime.Container {
 		case <-h.watch:
 		case <-timeout:
 			t.Fatalf("pod %s did not end: %+v", uid, h.only(t, uid))
+		}
+	}
+}
+
+// awaitAllExited waits until no container of the pod runs.
+func (h *host) awaitAllExited(t *testing.T, uid types.UID) {
+	t.Helper()
+	timeout := time.After(time.Minute)
+	for {
+		pod, err := h.Pod(context.Background(), uid)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if !slices.ContainsFunc(pod.Containers, func(c runtime.Container) bool { return c.State != runtime.Exited }) {
+			return
+		}
+		select {
+		case <-h.watch:
+		case <-timeout:
+			t.Fatalf("pod %s did not end: %+v", uid, pod.Containers)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -27,7 +28,11 @@ const private = 0o700
 // podRecord is what pod.json holds.
 type podRecord struct {
 	CreatedAt time.Time `json:"createdAt"`
-	Pod       *v1.Pod   `json:"pod"`
+	// Boot is the boot of the machine in which the pod's place was made, and
+	// PlaceSince when that was.
+	Boot       string    `json:"boot,omitempty"`
+	PlaceSince time.Time `json:"placeSince,omitzero"`
+	Pod        *v1.Pod   `json:"pod"`
 }
 
 func (r *Runtime) podsDir() string     { return filepath.Join(r.options.Dir, "pods") }
@@ -92,7 +97,10 @@ func (r *Runtime) loadPod(uid types.UID) error {
 	if err := record.RemoveTemps(string(dir)); err != nil {
 		return err
 	}
-	p := &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt}
+	p := &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, boot: rec.Boot}
+	if p.boot != r.boot {
+		p.placeSince = time.Now()
+	}
 	entries, err := os.ReadDir(dir.containers())
 	if err != nil {
 		return err
@@ -153,6 +161,8 @@ func (r *Runtime) loadContainer(uid types.UID, dir containerDir) (*container, er
 		r.options.Logger.Error("shim record is damaged, taking the shim for dead", "uid", uid, "id", spec.ID, "err", err)
 	}
 	c := newContainer(uid, dir, spec)
+	boot := cmp.Or(spec.Boot, shimID.Boot) // earlier releases wrote no Spec.Boot
+	c.view.EarlierPlace = boot != "" && boot != r.boot
 	return r.adopt(c, shimID)
 }
 

@@ -28,12 +28,13 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 		return err
 	}
 	r.mu.Lock()
-	_, known := r.pods[manifest.UID]
+	known := r.pods[manifest.UID]
 	r.mu.Unlock()
-	if known {
-		return nil
+	if known != nil {
+		return r.remake(known)
 	}
-	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: time.Now()}
+	now := time.Now()
+	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now, boot: r.boot}
 	if err := p.make(); err != nil {
 		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), os.RemoveAll(string(p.dir)))
 	}
@@ -61,10 +62,31 @@ func (p *pod) make() error {
 	if err := p.makeVolumes(); err != nil {
 		return err
 	}
-	if err := record.WriteDurably(p.dir.record(), podRecord{CreatedAt: p.createdAt, Pod: p.manifest}); err != nil {
+	if err := record.WriteDurably(p.dir.record(), p.asRecord()); err != nil {
 		return err
 	}
 	return record.SyncDir(filepath.Dir(string(p.dir)))
+}
+
+// remake makes what a restart of the machine took away, if there was one.
+func (r *Runtime) remake(p *pod) error {
+	r.mu.Lock()
+	rec := p.asRecord()
+	r.mu.Unlock()
+	if rec.Boot == r.boot {
+		return nil
+	}
+	if err := p.makeVolumes(); err != nil {
+		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
+	}
+	rec.Boot = r.boot
+	if err := record.WriteDurably(p.dir.record(), rec); err != nil {
+		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
+	}
+	r.mu.Lock()
+	p.boot = r.boot
+	r.mu.Unlock()
+	return nil
 }
 
 // RemovePod implements [runtime.Runtime]. The directory is first moved aside, so that a

@@ -80,7 +80,8 @@ type Runtime struct {
 	runtime.Changes
 
 	options Options
-	root    bool // may become any user
+	root    bool   // may become any user
+	boot    string // of the machine
 	lock    *os.File
 	exits   *exits
 	sweeps  sync.WaitGroup // clean-ups after shims that were killed
@@ -100,6 +101,9 @@ func New(options Options) (*Runtime, error) {
 		return nil, err
 	}
 	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}}
+	if r.boot, err = proc.BootID(); err != nil {
+		return nil, fmt.Errorf("process: %w", err)
+	}
 	if err := r.makeDirs(); err != nil {
 		return nil, fmt.Errorf("process: state directory: %w", err)
 	}

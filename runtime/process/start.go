@@ -78,7 +78,7 @@ func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attemp
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
-	spec.ID, spec.Attempt, spec.CreatedAt = id, attempt, time.Now()
+	spec.ID, spec.Attempt, spec.CreatedAt, spec.Boot = id, attempt, time.Now(), r.boot
 	if err := writeContainer(dir, spec); err != nil {
 		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(dir.Dir)))
 	}

@@ -78,7 +78,7 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	r.pods[manifest.UID] = &pod{Pod: runtime.Pod{
 		Manifest:  manifest.DeepCopy(),
 		IPs:       []string{fmt.Sprintf("10.0.0.%d", len(r.pods)+1)},
-		CreatedAt: time.Now(),
+		CreatedAt: time.Now(), PlaceSince: time.Now(),
 	}}
 	r.Notify(manifest.UID)
 	return nil

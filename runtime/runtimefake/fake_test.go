@@ -200,3 +200,18 @@ func TestARunningPodIsNotRemovedAndNotStartedTwice(t *testing.T) {
 		t.Errorf("second start: got %v, want ErrRunning", err)
 	}
 }
+
+func TestARebootEndsAllAndBeginsANewPlace(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		rt, pod := runtimefake.New(), newPod("a")
+		start(t, rt, pod)
+		time.Sleep(time.Minute)
+		rt.Reboot()
+		if c := only(t, rt, pod); c.State != runtime.Exited || c.Reason != runtime.ReasonUnknown || !c.EarlierPlace {
+			t.Errorf("got %+v, want ContainerStatusUnknown in an earlier place", c)
+		}
+		if p, err := rt.Pod(t.Context(), pod.UID); err != nil || p.PlaceSince.Sub(p.CreatedAt) != time.Minute {
+			t.Errorf("got %+v, %v; want a place that is a minute younger than the pod", p, err)
+		}
+	})
+}

@@ -98,6 +98,23 @@ func (r *Runtime) Exit(id string, exit Exit) {
 	r.end(c, exit)
 }
 
+// Reboot does what a restart of the machine does: no container runs any more, how those
+// that ran have ended is unknown, and all belong to an earlier place of their pod.
+func (r *Runtime) Reboot() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for uid, p := range r.pods {
+		for _, c := range p.containers {
+			if c.State != runtime.Exited {
+				r.end(c, Exit{Code: runtime.ExitCodeUnknown, Reason: runtime.ReasonUnknown})
+			}
+			c.EarlierPlace = true
+		}
+		p.PlaceSince = time.Now()
+		r.Notify(uid)
+	}
+}
+
 // Vanish forgets a pod as if somebody had wiped the runtime's disk.
 func (r *Runtime) Vanish(uid types.UID) {
 	r.mu.Lock()

@@ -25,11 +25,19 @@ type Spec struct {
 	Name      string    `json:"name"`
 	Attempt   int       `json:"attempt"`
 	CreatedAt time.Time `json:"createdAt"`
+	// Boot is the boot of the machine in which the container was created.
+	Boot string `json:"boot,omitempty"`
 
 	Command []string `json:"command"`
 	Env     []string `json:"env"`
 	Dir     string   `json:"dir"`
 	User    *User    `json:"user,omitempty"`
+	// Cgroup are the directories of the control groups that hold the container: one
+	// with cgroup v2, one for each controller with v1. The runtime makes them before
+	// the shim starts and removes them after the end; the shim puts the command into
+	// them before it is executed, kills what they hold when the command has ended, and
+	// looks there whether the kernel killed it for its memory. None is right as well.
+	Cgroup []string `json:"cgroup,omitempty"`
 
 	StopSignal  int   `json:"stopSignal"`
 	LogMaxBytes int64 `json:"logMaxBytes"`
