@@ -30,7 +30,7 @@ func write(dir string, files Files, owner owner) (changed bool, err error) {
 	if err := files.check(); err != nil {
 		return false, err
 	}
-	if err := os.MkdirAll(dir, 0o700); err != nil {
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
 		return false, err
 	}
 	root, err := os.OpenRoot(dir)

@@ -23,7 +23,7 @@ import (
 
 // StartPod implements [runtime.Runtime]: it makes the pod's directory and volumes. The
 // record is written last, so that a pod is there as a whole or not at all.
-func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
+func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 	if err := checkUID(manifest.UID); err != nil {
 		return err
 	}
@@ -31,16 +31,22 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	known := r.pods[manifest.UID]
 	r.mu.Unlock()
 	if known != nil {
-		return r.remake(known)
+		return r.remake(ctx, known)
 	}
 	now := time.Now()
 	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now, boot: r.boot}
-	if err := p.make(); err != nil {
+	var contents *kept
+	err := p.make(func() (err error) {
+		contents, err = r.fill(ctx, p)
+		return err
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), os.RemoveAll(string(p.dir)))
 	}
 	r.mu.Lock()
 	r.pods[manifest.UID] = p
 	r.mu.Unlock()
+	r.keeper.add(manifest.UID, contents)
 	r.Notify(manifest.UID)
 	return nil
 }
@@ -53,13 +59,17 @@ func checkUID(uid types.UID) error {
 	return nil
 }
 
-func (p *pod) make() error {
+// make makes the pod on disk; fill is what writes the contents of its volumes.
+func (p *pod) make(fill func() error) error {
 	for _, dir := range []string{string(p.dir), p.dir.volumes(), p.dir.containers()} {
 		if err := makeDir(dir, traversable); err != nil {
 			return err
 		}
 	}
 	if err := p.makeVolumes(); err != nil {
+		return err
+	}
+	if err := fill(); err != nil {
 		return err
 	}
 	if err := record.WriteDurably(p.dir.record(), p.asRecord()); err != nil {
@@ -69,14 +79,14 @@ func (p *pod) make() error {
 }
 
 // remake makes what a restart of the machine took away, if there was one.
-func (r *Runtime) remake(p *pod) error {
+func (r *Runtime) remake(ctx context.Context, p *pod) error {
 	r.mu.Lock()
 	rec := p.asRecord()
 	r.mu.Unlock()
 	if rec.Boot == r.boot {
 		return nil
 	}
-	if err := p.makeVolumes(); err != nil {
+	if err := errors.Join(p.makeVolumes(), r.refill(ctx, p)); err != nil {
 		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
 	}
 	rec.Boot = r.boot
@@ -106,6 +116,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	delete(r.pods, uid)
 	r.mu.Unlock()
+	r.keeper.remove(uid)
 
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()

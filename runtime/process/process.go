@@ -12,11 +12,13 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/volume"
 )
 
 // Scheme starts the IDs of this runtime's containers.
@@ -37,6 +39,25 @@ type Options struct {
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
 	LogMaxBytes int64
 	LogMaxFiles int
+	// Objects reads config maps, secrets and tokens for volumes and env. Without one, pods
+	// that need any are rejected.
+	Objects volume.Objects
+	// APIServer is where containers reach the API server, as KUBERNETES_SERVICE_HOST and
+	// KUBERNETES_SERVICE_PORT: "host:port". Containers are not told if it is empty.
+	APIServer string
+	// Allocatable returns what the node has for pods, which a container without a limit
+	// gets as its limit from the downward API; nil stands for nothing.
+	Allocatable func() v1.ResourceList
+	// AllowPodsWithoutIsolation lets pods run that do not ask for the namespaces of the
+	// machine, and so expect to be isolated from it. They are not: each is a process of
+	// the machine, whatever its spec and the policies of the cluster say.
+	AllowPodsWithoutIsolation bool
+	// CgroupParent is the control group under which pods get groups of their own, relative
+	// to the root of the hierarchy: "/statusd". Without one, or where it cannot be made,
+	// pods with limits are rejected.
+	CgroupParent string
+	// Event takes events of pods that no caller hears of; may be nil.
+	Event func(pod *v1.Pod, container, eventType, reason, message string)
 	// Logger takes what no caller hears of; nothing is logged if nil.
 	Logger *slog.Logger
 }
@@ -84,6 +105,7 @@ type Runtime struct {
 	boot    string // of the machine
 	lock    *os.File
 	exits   *exits
+	keeper  *keeper        // of volumes with contents
 	sweeps  sync.WaitGroup // clean-ups after shims that were killed
 
 	mu   sync.Mutex // guards pods and all that hangs below
@@ -100,7 +122,7 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}}
+	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}, keeper: newKeeper(options)}
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
@@ -149,6 +171,8 @@ func (r *Runtime) Version() string { return Scheme + r.options.Version }
 // Run notices the ends of containers until ctx is done. It runs once.
 func (r *Runtime) Run(ctx context.Context) error {
 	defer r.sweeps.Wait()
+	r.keepAdopted()
+	defer r.keeper.run(ctx)()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)

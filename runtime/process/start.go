@@ -34,7 +34,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	if err != nil {
 		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
 	}
-	c, err := r.prepare(p, manifest, spec, attempt)
+	c, err := r.prepare(ctx, p, manifest, spec, attempt)
 	if err != nil {
 		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
 	}
@@ -68,13 +68,13 @@ func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, er
 }
 
 // prepare makes the container's directory with all that a shim needs to know.
-func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
+func (r *Runtime) prepare(ctx context.Context, p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
 	dir := p.dir.container(id)
-	spec, err := r.resolve(p, dir, manifest, target)
+	spec, err := r.resolve(ctx, p, dir, manifest, target)
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
