@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
@@ -36,12 +37,18 @@ func (p *pod) asRecord() podRecord {
 
 // container is one attempt of one container.
 type container struct {
-	uid   types.UID
-	dir   containerDir
-	spec  record.Spec // never changes
-	pidfd int         // of the shim, -1 if that has ended; exits.mu guards it
+	uid  types.UID
+	dir  containerDir
+	spec record.Spec // never changes
 
-	stopping sync.Mutex // held while stop.json is replaced
+	// exits.mu guards what follows.
+	pidfd     int // of the shim, -1 if that has ended
+	control   int // connection to the shim, -1 if there is none
+	redialled int // how often the shim closed a connection
+
+	stopping sync.Mutex  // held while a stop is passed on by other ways than the socket; guards the next two
+	kill     *time.Timer // of a command that is signalled directly
+	killAt   time.Time
 
 	// Runtime.mu guards what follows.
 	view    runtime.Container
@@ -49,7 +56,7 @@ type container struct {
 }
 
 func newContainer(uid types.UID, dir containerDir, spec record.Spec) *container {
-	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, view: runtime.Container{
+	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, view: runtime.Container{
 		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt,
 	}}
 }
@@ -79,6 +86,11 @@ func (r *Runtime) apply(c *container, started *record.Started, exit *record.Exit
 	r.mu.Lock()
 	changed := c.advance(started, exit)
 	r.mu.Unlock()
+	if changed && exit != nil {
+		if err := cgroup.Remove(c.spec.Cgroup); err != nil { // RemovePod tries again
+			r.options.Logger.Warn("removing the control groups of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+		}
+	}
 	if changed {
 		r.Notify(c.uid)
 	}

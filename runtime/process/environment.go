@@ -102,7 +102,7 @@ func (r *Runtime) importVariables(ctx context.Context, env *variables, pod *v1.P
 				values[key] = string(value)
 			}
 		}
-		if skipped := setAll(env, from.Prefix, values); len(skipped) > 0 && r.options.Event != nil {
+		if skipped := setAll(env, from.Prefix, values); len(skipped) > 0 {
 			r.options.Event(pod, target.Name, v1.EventTypeWarning, runtime.EventInvalidVariables, fmt.Sprintf(
 				"Keys [%s] from the EnvFrom %s %s/%s were skipped since they are considered invalid environment variable names.",
 				strings.Join(skipped, ", "), kind, pod.Namespace, name))

@@ -171,7 +171,11 @@ func (r *Runtime) adopt(c *container, shimID proc.ID) (*container, error) {
 	pidfd, err := shimID.Open()
 	if err == nil {
 		r.refresh(c)
-		return c, r.exits.add(pidfd, c)
+		if err := r.exits.add(pidfd, c); err != nil {
+			return c, err
+		}
+		r.connect(c)
+		return c, nil
 	}
 	if !errors.Is(err, proc.ErrGone) {
 		return nil, err

@@ -117,6 +117,9 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	delete(r.pods, uid)
 	r.mu.Unlock()
 	r.keeper.remove(uid)
+	if err := r.groups.removePod(uid); err != nil {
+		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
+	}
 
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()

@@ -7,7 +7,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
@@ -33,8 +32,10 @@ type Options struct {
 	NodeIPs []string
 	// Version is the part of [Runtime.Version] after the scheme; "v0" if empty.
 	Version string
-	// ShimCommand starts a shim, given the container's directory as one more argument:
-	// a program that calls [ShimMain] when [IsShim]. If empty it is this very program.
+	// ShimCommand starts a shim, given the container's directory as one more argument.
+	// If empty it is the program statusd-shim in the directory of this program, which
+	// needs a quarter of the memory, and if there is none this very program, which
+	// therefore calls [ShimMain] when [IsShim].
 	ShimCommand []string
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
 	LogMaxBytes int64
@@ -80,20 +81,13 @@ func (o Options) withDefaults() (Options, error) {
 	if o.LogMaxFiles == 0 {
 		o.LogMaxFiles = 5
 	}
+	if o.Event == nil {
+		o.Event = func(*v1.Pod, string, string, string, string) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return o, nil
-}
-
-// shimCommand is the program and the arguments of the shim of the container in dir.
-func (o Options) shimCommand(dir string) (program string, arguments []string) {
-	if len(o.ShimCommand) > 0 {
-		return o.ShimCommand[0], append(slices.Clone(o.ShimCommand), dir)
-	}
-	// The kernel resolves this in the child, where it is still this program, even if
-	// its file was replaced or deleted meanwhile.
-	return "/proc/self/exe", []string{os.Args[0], shimArgument, dir}
 }
 
 // Runtime runs containers as processes of this machine. See the package comment.
@@ -106,6 +100,7 @@ type Runtime struct {
 	lock    *os.File
 	exits   *exits
 	keeper  *keeper        // of volumes with contents
+	groups  *groups        // control groups
 	sweeps  sync.WaitGroup // clean-ups after shims that were killed
 
 	mu   sync.Mutex // guards pods and all that hangs below
@@ -122,7 +117,8 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}, keeper: newKeeper(options)}
+	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}, keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger)}
+	r.findShim()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
@@ -138,6 +134,7 @@ func New(options Options) (*Runtime, error) {
 	if err := r.load(); err != nil {
 		return nil, errors.Join(fmt.Errorf("process: load %s: %w", options.Dir, err), r.Close())
 	}
+	r.hearAll()
 	return r, nil
 }
 
@@ -184,9 +181,12 @@ func (r *Runtime) Run(ctx context.Context) error {
 		}
 	}()
 	for {
-		ended, err := r.exits.wait()
+		ended, spoke, err := r.exits.wait()
 		if err != nil {
 			return fmt.Errorf("process: wait for containers: %w", err)
+		}
+		for _, c := range spoke {
+			r.hear(c)
 		}
 		for _, c := range ended {
 			r.shimEnded(c)
@@ -205,6 +205,7 @@ const unknownExitMessage = "The shim of the container ended before it could reco
 
 // shimEnded takes over from a shim that is no more.
 func (r *Runtime) shimEnded(c *container) {
+	r.hear(c)
 	r.refresh(c)
 	if r.stateOf(c) == runtime.Exited {
 		return

@@ -13,8 +13,9 @@ import (
 )
 
 // Thread confines the calling thread. The goroutine must be locked to its thread and must
-// end without unlocking it.
-func Thread(c *record.Confinement) error {
+// end without unlocking it. If needsClone3, the thread starts processes by clone3, which then
+// stays allowed.
+func Thread(c *record.Confinement, needsClone3 bool) error {
 	if c == nil {
 		return nil
 	}
@@ -29,7 +30,7 @@ func Thread(c *record.Confinement) error {
 		}
 	}
 	if c.Seccomp {
-		if err := filterSystemCalls(); err != nil {
+		if err := filterSystemCalls(needsClone3); err != nil {
 			return fmt.Errorf("filter system calls: %w", err)
 		}
 	}

@@ -37,8 +37,8 @@ const (
 )
 
 // filterSystemCalls needs no_new_privs or CAP_SYS_ADMIN.
-func filterSystemCalls() error {
-	program := filter()
+func filterSystemCalls(needsClone3 bool) error {
+	program := filter(needsClone3)
 	fprog := unix.SockFprog{Len: uint16(len(program)), Filter: &program[0]}
 	_, _, errno := unix.Syscall(unix.SYS_SECCOMP, unix.SECCOMP_SET_MODE_FILTER, 0, uintptr(unsafe.Pointer(&fprog)))
 	if errno != 0 {
@@ -48,7 +48,7 @@ func filterSystemCalls() error {
 }
 
 // filter is the program that the kernel runs before each system call.
-func filter() []unix.SockFilter {
+func filter(needsClone3 bool) []unix.SockFilter {
 	const (
 		load   = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
 		equal  = unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K
@@ -58,6 +58,10 @@ func filter() []unix.SockFilter {
 		deny   = unix.SECCOMP_RET_ERRNO | uint32(unix.EPERM)
 		absent = unix.SECCOMP_RET_ERRNO | uint32(unix.ENOSYS)
 	)
+	clone3 := absent // the C library does without it; a filter cannot see its flags
+	if needsClone3 {
+		clone3 = unix.SECCOMP_RET_ALLOW
+	}
 	program := []unix.SockFilter{
 		{Code: load, K: offsetArch},
 		{Code: equal, K: arch, Jt: 1},
@@ -65,9 +69,8 @@ func filter() []unix.SockFilter {
 		{Code: load, K: offsetNumber},
 		{Code: above, K: foreign, Jf: 1},
 		{Code: answer, K: deny},
-		// The C library does without clone3, whose flags a filter cannot see.
 		{Code: equal, K: unix.SYS_CLONE3, Jf: 1},
-		{Code: answer, K: absent},
+		{Code: answer, K: clone3},
 		{Code: equal, K: unix.SYS_CLONE, Jf: 4},
 		{Code: load, K: offsetArgument},
 		{Code: anyOf, K: newNamespaces, Jf: 1},

@@ -7,4 +7,4 @@ import "errors"
 // CanFilter reports whether system calls can be filtered on this kind of machine.
 const CanFilter = false
 
-func filterSystemCalls() error { return errors.New("not supported on this kind of machine") }
+func filterSystemCalls(bool) error { return errors.New("not supported on this kind of machine") }
