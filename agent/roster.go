@@ -52,6 +52,9 @@ func (r *roster) handle(c source.Change) {
 	if r.mirrors != nil {
 		r.mirrors.Observe(c)
 	}
+	if c.Origin == source.FromFile {
+		r.workers.ManifestsReady()
+	}
 	if r.hasSpoken(c.Origin) {
 		r.workers.SourcesReady()
 	}
@@ -59,7 +62,7 @@ func (r *roster) handle(c source.Change) {
 
 func (r *roster) update(pod *v1.Pod, origin source.Origin) {
 	if origin == source.FromFile {
-		r.replaceLeaving(pod)
+		r.returned(pod.UID)
 	}
 	r.table.Set(pod)
 	if origin == source.FromAPI {
@@ -99,20 +102,11 @@ func (r *roster) remove(pod *v1.Pod) {
 	r.workers.Remove(pod)
 }
 
-// replaceLeaving makes way for a static pod. One that leaves under the same name, as after
-// an edit, loses its place: two pods must not write to one mirror. One with the same UID
-// has come back.
-func (r *roster) replaceLeaving(pod *v1.Pod) {
+// returned notes that a static pod which was leaving is wanted again.
+func (r *roster) returned(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, old := range r.leaving {
-		switch {
-		case uid == pod.UID:
-			delete(r.leaving, uid)
-		case old.Namespace == pod.Namespace && old.Name == pod.Name:
-			r.table.Remove(old)
-		}
-	}
+	delete(r.leaving, uid)
 }
 
 // hasSpoken notes that a source was heard and says whether it was the last one to wait for.

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
@@ -63,16 +64,32 @@ func TestStaticPodStaysKnownUntilItsWorkerIsDone(t *testing.T) {
 	}
 }
 
-func TestEditedStaticPodTakesThePlaceOfTheOldOne(t *testing.T) {
+func TestEditedStaticPodLeavesTheMirrorToTheOldOneUntilThatIsDone(t *testing.T) {
 	r := newTestRoster(t)
 	r.say(source.Set, static("a"))
+	mirror := static("a")
+	mirror.UID, mirror.ResourceVersion = "mirror", "1"
+	mirror.Annotations[source.MirrorAnnotation] = "a"
+	r.handle(source.Change{Origin: source.FromAPI, Op: source.Set, Pods: []*v1.Pod{mirror}})
 	r.say(source.Remove, static("a"))
 	r.say(source.Update, static("b"))
-	if r.knows("a") || !r.knows("b") {
-		t.Errorf("old known %t, new known %t: want the new one only, since both would write to one mirror", r.knows("a"), r.knows("b"))
+	owners := func() (list []types.UID) {
+		for _, uid := range []types.UID{"a", "b"} {
+			if _, ok := r.table.MirrorOf(static(uid)); ok && r.knows(uid) {
+				list = append(list, uid)
+			}
+		}
+		return list
+	}
+	if got := owners(); !slices.Equal(got, []types.UID{"a"}) {
+		t.Errorf("pods that write to the mirror of a: %v, want the old one only, whose last statuses it shows", got)
 	}
 	if !r.isLeaving("a") {
 		t.Error("the old one is not leaving: its mirror would go while it still runs")
+	}
+	r.release(map[types.UID]bool{"b": true})
+	if got := owners(); !slices.Equal(got, []types.UID{"b"}) {
+		t.Errorf("pods that write to the mirror once the old one is done: %v, want the new one only", got)
 	}
 }
 

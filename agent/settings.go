@@ -39,12 +39,18 @@ func settings(c *Config) []setting {
 			"Where /livez, /readyz, /metrics and /pods are served, without authentication: keep it on\na loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
 		{"shutdownTimeout", "shutdown-timeout", &c.ShutdownTimeout,
 			"How long statusd may take to stop. Half of it at most is spent on delivering the last\nstatuses. Containers run on."},
+		{"leaveCluster", "leave-cluster", &c.LeaveCluster,
+			"Whether a statusd without a kubeconfig may use the state of a node of a cluster, which\nends its pods of the API. Otherwise it refuses to start on such a state."},
+		{"allowPodsWithoutIsolation", "", &c.AllowPodsWithoutIsolation,
+			"Run API pods that do not ask for hostNetwork, hostPID and hostIPC. They expect to be\nisolated from this machine, and policies of the cluster take them for isolated, but they are\nprocesses of this machine: whoever may create pods for this node may do here what the users\nmay that the pods run as, root included. See docs/security.md."},
+		{"cgroupParent", "", &c.CgroupParent,
+			"Control group under which each pod gets one of its own, from the root of the hierarchy.\nLimits need it. Empty, or not writable: pods with limits are rejected."},
 		{"log.format", "log-format", &c.Log.Format, "text or json, on standard error."},
 		{"log.level", "log-level", &c.Log.Level, "debug, info, warn or error."},
 		{"node.labels", "", &c.Node.Labels,
 			"Labels of the Node beside host name, os and architecture."},
 		{"node.taints", "", &c.Node.Taints,
-			"Taints, KEY[=VALUE]:EFFECT, set when the Node is created. The API server lets no node\nchange them later."},
+			"Taints, KEY[=VALUE]:EFFECT, set when the Node is created. The API server lets no node\nchange them later. The default keeps pods away that do not tolerate it: they are not made\nto run as processes, and would be rejected one after the other. []: none."},
 		{"node.addresses", "", &c.Node.Addresses,
 			"IP addresses of the node and its pods, the primary one first. Empty: found on the machine."},
 		{"node.maxPods", "", &c.Node.MaxPods, "How many pods the node takes."},
@@ -73,6 +79,8 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 		switch value := s.value.(type) {
 		case *string:
 			flags.StringVar(value, s.flag, *value, usage)
+		case *bool:
+			flags.BoolVar(value, s.flag, *value, usage)
 		case *int:
 			flags.IntVar(value, s.flag, *value, usage)
 		case *float64:
@@ -102,7 +110,7 @@ func WriteDefault(w io.Writer) error {
 		} else if s.doc != "" {
 			out.WriteString("\n")
 		}
-		value, err := yaml.Marshal(s.value)
+		value, err := onOneLine(s.value)
 		if err != nil {
 			return fmt.Errorf("config: write %s: %w", s.path, err)
 		}
@@ -118,4 +126,14 @@ func WriteDefault(w io.Writer) error {
 	}
 	_, err := io.WriteString(w, out.String())
 	return err
+}
+
+// onOneLine is a value of the config as YAML, lists and maps as [] and {}.
+func onOneLine(value any) ([]byte, error) {
+	var node yaml.Node
+	if err := node.Encode(value); err != nil {
+		return nil, err
+	}
+	node.Style |= yaml.FlowStyle
+	return yaml.Marshal(&node)
 }

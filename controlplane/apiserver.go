@@ -86,8 +86,6 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 		"--client-ca-file=" + authority.CertificateFile(),
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
-		// Nobody creates the default service account of a namespace: that is a controller's work.
-		"--disable-admission-plugins=ServiceAccount",
 		"--service-account-issuer=" + address(port),
 		"--service-account-key-file=" + serviceAccountKey,
 		"--service-account-signing-key-file=" + serviceAccountKey,

@@ -5,7 +5,8 @@
 //	controlplane kubeconfig --data-dir D (--admin | --node NAME)
 //
 // A start takes, in this order: the lock of the data directory, the port, the certificate authority,
-// etcd, the API server. It says so once the server is ready, and gives everything back in reverse
+// etcd, the API server, and a loop that gives each namespace its default service account (package
+// accounts). It says so once the server is ready, and gives everything back in reverse
 // order on SIGTERM or SIGINT. Nothing listens outside the loopback interface; etcd listens on a
 // socket inside the data directory only.
 package main

@@ -10,17 +10,23 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/statusd/statusd/controlplane/accounts"
 	"github.com/statusd/statusd/controlplane/pki"
 )
 
 // readyPaths all answer 200 once the server is ready. The namespaces are made by a loop that the
-// server does not wait for itself, and a client that finds them missing takes it for a broken cluster.
+// server does not wait for itself, and their service accounts by another one; a client that finds
+// them missing takes it for a broken cluster.
 var readyPaths = []string{
 	"/readyz",
-	"/api/v1/namespaces/default",
-	"/api/v1/namespaces/kube-system",
-	"/api/v1/namespaces/kube-public",
-	"/api/v1/namespaces/kube-node-lease",
+	serviceAccountIn("default"),
+	serviceAccountIn("kube-system"),
+	serviceAccountIn("kube-public"),
+	serviceAccountIn("kube-node-lease"),
+}
+
+func serviceAccountIn(namespace string) string {
+	return "/api/v1/namespaces/" + namespace + "/serviceaccounts/" + accounts.ServiceAccount
 }
 
 // awaitReady returns nil when the server is ready and an error only if ctx ends first: a server that

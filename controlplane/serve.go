@@ -4,12 +4,16 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log"
 	"net"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/wait"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/statusd/statusd/controlplane/accounts"
 	"github.com/statusd/statusd/controlplane/datadir"
 	"github.com/statusd/statusd/controlplane/pki"
 )
@@ -96,6 +100,17 @@ func serveAPI(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, l
 	served := make(chan error, 1) // nobody may be left to read when the stop timeout has passed
 	go func() { served <- apiserver.run(apiCtx) }()
 
+	// The keeper retries until the server answers, and ends with the process or before the server.
+	keeper, err := newKeeper(authority, listener)
+	if err != nil {
+		return err
+	}
+	go func() {
+		if err := keeper.Run(ctx); err != nil {
+			log.Print(err) // a handler could not be added: the namespaces stay empty, and announce waits
+		}
+	}()
+
 	announced := make(chan error, 1) // nobody may be left to read when the server fails first
 	go func() { announced <- announce(ctx, dir, authority, listener) }()
 	defer dir.ClearAddress()
@@ -124,6 +139,24 @@ func serveAPI(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, l
 	case err := <-served:
 		return fmt.Errorf("API server failed: %w (see %s)", err, dir.Log())
 	}
+}
+
+// newKeeper makes what gives each namespace its service account and root certificate.
+func newKeeper(authority *pki.Authority, listener net.Listener) (*accounts.Keeper, error) {
+	kubeconfig, err := authority.AdminKubeconfig(address(port(listener)))
+	if err != nil {
+		return nil, err
+	}
+	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
+	if err != nil {
+		return nil, err
+	}
+	config.QPS = -1
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		return nil, err
+	}
+	return accounts.New(client, authority.Certificate()), nil
 }
 
 // announce waits until the server is ready, then says where: in two files and on standard output.

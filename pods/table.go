@@ -98,20 +98,41 @@ func (t *Table) ByName(namespace, name string) (*v1.Pod, bool) {
 	return pod, ok
 }
 
-// MirrorOf returns the mirror of a static pod, if the API has one.
+// MirrorOf returns the mirror of a static pod, if the API has one. A mirror that stands for
+// another static pod of the same name, see [Table.PodOf], is not the pod's.
 func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	mirror, ok := t.mirrorByName[nameOf(pod)]
-	return mirror, ok
+	if !ok {
+		return nil, false
+	}
+	if behind := t.behind(mirror); behind != nil && behind.UID != pod.UID {
+		return nil, false
+	}
+	return mirror, true
 }
 
-// PodOf returns the static pod that a mirror stands for.
+// PodOf returns the static pod that a mirror stands for: of two that have its name, as
+// while an edited one takes the place of one that still terminates, the one whose UID is
+// the hash that the mirror carries, otherwise the one that has the name.
 func (t *Table) PodOf(mirror *v1.Pod) (*v1.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
-	pod, ok := t.podsByName[nameOf(mirror)]
-	return pod, ok
+	pod := t.behind(mirror)
+	return pod, pod != nil
+}
+
+// behind answers MirrorOf, PodOf and TranslateUID alike, so that a mirror is never written
+// to on behalf of two pods. It is called with the lock held.
+func (t *Table) behind(mirror *v1.Pod) *v1.Pod {
+	hash := types.UID(mirror.Annotations[v1.MirrorPodAnnotationKey])
+	for _, pod := range [...]*v1.Pod{t.podsByUID[hash], t.podsByName[nameOf(mirror)]} {
+		if pod != nil && nameOf(pod) == nameOf(mirror) && podstatus.IsStatic(pod) {
+			return pod
+		}
+	}
+	return nil
 }
 
 // TranslateUID returns the UID under which this node knows a pod: that of the static pod
@@ -123,7 +144,7 @@ func (t *Table) TranslateUID(uid types.UID) types.UID {
 	if !ok {
 		return uid
 	}
-	if pod, ok := t.podsByName[nameOf(mirror)]; ok {
+	if pod := t.behind(mirror); pod != nil {
 		return pod.UID
 	}
 	return uid

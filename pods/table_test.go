@@ -96,6 +96,59 @@ func TestAMirrorThatChangesItsUID(t *testing.T) {
 	}
 }
 
+// An edited manifest makes another static pod of the same name while the old one still ends.
+func TestAMirrorIsThatOfOneStaticPodOnly(t *testing.T) {
+	table := New()
+	old, edited := static("etcd", "old"), static("etcd", "edited")
+	shadow := mirror("etcd", "mirror")
+	shadow.Annotations[v1.MirrorPodAnnotationKey] = "old"
+	owns := func(when string, want, other *v1.Pod) {
+		t.Helper()
+		if got, ok := table.MirrorOf(want); !ok || got.UID != "mirror" {
+			t.Errorf("%s: the mirror of %s: got %v, %v", when, want.UID, got, ok)
+		}
+		if got, ok := table.MirrorOf(other); ok {
+			t.Errorf("%s: %s has the mirror %s too, so that two pods write to it", when, other.UID, got.UID)
+		}
+		if got, ok := table.PodOf(shadow); !ok || got != want {
+			t.Errorf("%s: the mirror stands for %v, %v, want %s", when, got, ok, want.UID)
+		}
+		if got := table.TranslateUID("mirror"); got != want.UID {
+			t.Errorf("%s: the mirror translates to %s, want %s", when, got, want.UID)
+		}
+	}
+	table.Set(old)
+	table.Set(shadow)
+	table.Set(edited)
+	owns("the mirror carries the hash of the old pod", old, edited)
+
+	shadow = mirror("etcd", "mirror")
+	shadow.Annotations[v1.MirrorPodAnnotationKey] = "edited"
+	table.Set(shadow)
+	owns("the mirror carries the hash of the edited pod", edited, old)
+
+	shadow = mirror("etcd", "mirror")
+	table.Set(shadow)
+	owns("the mirror carries the hash of neither", edited, old)
+
+	table.Remove(old)
+	owns("the old pod is gone", edited, old)
+}
+
+func TestAPodOfTheAPIHasNoMirror(t *testing.T) {
+	table := New()
+	web := static("web", "1") // the annotation, which any user may set
+	web.ResourceVersion = "7"
+	table.Set(web)
+	table.Set(mirror("web", "mirror")) // the next pod of that name is a mirror
+	if got := table.TranslateUID("mirror"); got != "mirror" {
+		t.Errorf("the mirror translates to %s, a pod of the API: its status would go to the mirror", got)
+	}
+	if got, ok := table.PodOf(mirror("web", "mirror")); ok {
+		t.Errorf("the mirror stands for %s, a pod of the API", got.UID)
+	}
+}
+
 func TestAPodThatTerminatesStaysWhenAnotherTakesItsName(t *testing.T) {
 	table := New()
 	old, fresh := pod("web", "old"), pod("web", "new")
@@ -154,11 +207,22 @@ func TestTableAgreesWithAModel(t *testing.T) {
 			}
 			return nil
 		}
+		// behind finds the static pod of a mirror: the one of its hash, or the newest of its name.
+		behind := func(m *v1.Pod) *v1.Pod {
+			for _, s := range model {
+				if !podstatus.IsMirror(s) && s.Name == m.Name && string(s.UID) == m.Annotations[v1.MirrorPodAnnotationKey] {
+					return s
+				}
+			}
+			return newest(m.Name, false)
+		}
 		draw := func() *v1.Pod {
 			name := rapid.SampledFrom([]string{"a", "b"}).Draw(t, "name")
 			uid := types.UID(name + rapid.SampledFrom([]string{"1", "2"}).Draw(t, "uid"))
 			if rapid.Bool().Draw(t, "mirror") {
-				return mirror(name, uid+"m")
+				m := mirror(name, uid+"m")
+				m.Annotations[v1.MirrorPodAnnotationKey] = rapid.SampledFrom([]string{"a1", "a2", "b1", "other"}).Draw(t, "hash")
+				return m
 			}
 			return static(name, uid)
 		}
@@ -177,7 +241,7 @@ func TestTableAgreesWithAModel(t *testing.T) {
 			for _, m := range model {
 				if podstatus.IsMirror(m) {
 					want := m.UID
-					if s := newest(m.Name, false); s != nil {
+					if s := behind(m); s != nil {
 						want = s.UID
 					}
 					if got := table.TranslateUID(m.UID); got != want {
@@ -188,9 +252,14 @@ func TestTableAgreesWithAModel(t *testing.T) {
 				}
 			}
 			for _, name := range []string{"a", "b"} {
-				got, _ := table.MirrorOf(static(name, ""))
-				if got != newest(name, true) {
-					t.Fatalf("the mirror of %s is %v, want %v", name, got, newest(name, true))
+				want := newest(name, true)
+				for _, uid := range []types.UID{"1", "2"} {
+					s := static(name, types.UID(name)+uid)
+					got, ok := table.MirrorOf(s)
+					owned := want != nil && (behind(want) == nil || behind(want).UID == s.UID)
+					if ok != owned || ok && got != want {
+						t.Fatalf("the mirror of %s is %v, %t, want %v, %t", s.UID, got, ok, want, owned)
+					}
 				}
 			}
 		}

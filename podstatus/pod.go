@@ -14,10 +14,12 @@ func IsTerminal(phase v1.PodPhase) bool {
 }
 
 // IsStatic reports whether the pod comes from a manifest on the node rather than from the
-// API server. A pod that does not say where it comes from is not static.
+// API server. The annotation alone does not decide: every user of the API may set it on a
+// pod. An object that the API server has stored carries a resource version, one that was
+// read from a manifest has none. A pod without the annotation and a mirror pod are not static.
 func IsStatic(pod *v1.Pod) bool {
 	source, known := pod.Annotations[sourceAnnotation]
-	return known && source != sourceAPI
+	return known && source != sourceAPI && pod.ResourceVersion == "" && !IsMirror(pod)
 }
 
 // IsMirror reports whether the pod is the API server's shadow of a static pod.

@@ -19,7 +19,7 @@ func TestIsTerminal(t *testing.T) {
 	}
 }
 
-func TestStaticAndMirrorAreToldByAnnotations(t *testing.T) {
+func TestStaticIsWhereAPodComesFrom(t *testing.T) {
 	for _, row := range []struct {
 		pod            string
 		static, mirror bool
@@ -29,6 +29,10 @@ func TestStaticAndMirrorAreToldByAnnotations(t *testing.T) {
 		{"source=file app=main", true, false},
 		{"source=http app=main", true, false},
 		{"source=api mirror app=main", false, true},
+		{"source=file mirror app=main", false, true},
+		{"source=file version=7 app=main", false, false}, // any user may set the annotation
+		{"source=api version=7 app=main", false, false},
+		{"version=7 app=main", false, false},
 	} {
 		pod := parsePod(t, row.pod)
 		if got := podstatus.IsStatic(pod); got != row.static {

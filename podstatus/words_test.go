@@ -49,6 +49,8 @@ func parsePod(t fataler, words string) *v1.Pod {
 			pod.Spec.ReadinessGates = append(pod.Spec.ReadinessGates, v1.PodReadinessGate{ConditionType: v1.PodConditionType(value)})
 		case "source":
 			pod.Annotations["kubernetes.io/config.source"] = value
+		case "version":
+			pod.ResourceVersion = value
 		case "mirror":
 			pod.Annotations["kubernetes.io/config.mirror"] = "hash"
 		case "deleted":

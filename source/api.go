@@ -162,7 +162,7 @@ func (s apiStore) Resync() error { return nil }
 
 func asPod(obj any) (*v1.Pod, error) {
 	if pod, ok := obj.(*v1.Pod); ok {
-		return pod, nil
+		return fromAPI(pod), nil
 	}
 	return nil, fmt.Errorf("source: the api sent a %T among the pods", obj)
 }

@@ -145,6 +145,52 @@ func TestAPISpeaksOnceInFullThenInDifferences(t *testing.T) {
 	})
 }
 
+// Every user may set the annotation that marks static pods on a pod of the API.
+func TestAPodOfTheAPIIsNotStaticWhateverItSays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		claims := func(pod *v1.Pod, annotations map[string]string) *v1.Pod {
+			pod.Annotations = annotations
+			return pod
+		}
+		f := newFakeAPI()
+		f.pods = []v1.Pod{*claims(apiPod("listed", "1", "1"), map[string]string{SourceAnnotation: "file", "app": "web"})}
+		got := map[string]*v1.Pod{}
+		a, err := NewAPI(APIOptions{Client: f.client, NodeName: "n", Logger: slog.New(slog.DiscardHandler), Handle: func(c Change) {
+			for _, pod := range c.Pods {
+				got[pod.Name] = pod
+			}
+		}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go a.Run(ctx)
+		synctest.Wait()
+		watched := claims(apiPod("watched", "2", "101"), map[string]string{SourceAnnotation: "http"})
+		mirror := claims(apiPod("mirror", "3", "102"), map[string]string{SourceAnnotation: "file", MirrorAnnotation: "hash"})
+		f.stream().Add(watched)
+		f.stream().Add(mirror)
+		f.stream().Add(apiPod("plain", "4", "103"))
+		synctest.Wait()
+		for name, want := range map[string]string{"listed": "api", "watched": "api", "mirror": "file", "plain": ""} {
+			pod := got[name]
+			if pod == nil {
+				t.Fatalf("pod %s did not arrive", name)
+			}
+			if source := pod.Annotations[SourceAnnotation]; source != want || IsStatic(pod) {
+				t.Errorf("%s: source %q, static %t, want %q and not static", name, source, IsStatic(pod), want)
+			}
+		}
+		if got["listed"].Annotations["app"] != "web" {
+			t.Error("another annotation is lost")
+		}
+		if watched.Annotations[SourceAnnotation] != "http" {
+			t.Error("the pod that the watch delivered was written to, and others may hold it")
+		}
+	})
+}
+
 func TestAPIFollowsAgainAfterARefusedWatch(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		f := newFakeAPI()

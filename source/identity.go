@@ -5,17 +5,20 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // The annotations by which the kubelet, and everyone who looks at its pods, tells static
 // pods and their mirrors apart.
 const (
-	// SourceAnnotation is where a pod comes from, an [Origin]. Pods of the API carry none.
+	// SourceAnnotation is where a pod comes from, an [Origin]. Pods of the API need not carry it.
 	SourceAnnotation = "kubernetes.io/config.source"
 	// HashAnnotation is the identity of a static pod's content, equal to its UID.
 	HashAnnotation = "kubernetes.io/config.hash"
@@ -25,16 +28,25 @@ const (
 	MirrorAnnotation = v1.MirrorPodAnnotationKey
 )
 
-// IsStatic says whether a pod comes from a manifest on this node.
-func IsStatic(pod *v1.Pod) bool {
-	origin, ok := pod.Annotations[SourceAnnotation]
-	return ok && Origin(origin) != FromAPI && !IsMirror(pod)
-}
+// IsStatic reports whether a pod comes from a manifest on this node, see [podstatus.IsStatic].
+func IsStatic(pod *v1.Pod) bool { return podstatus.IsStatic(pod) }
 
-// IsMirror says whether a pod is the API's shadow of a static pod.
-func IsMirror(pod *v1.Pod) bool {
-	_, ok := pod.Annotations[MirrorAnnotation]
-	return ok
+// IsMirror reports whether a pod is the API's shadow of a static pod, see [podstatus.IsMirror].
+func IsMirror(pod *v1.Pod) bool { return podstatus.IsMirror(pod) }
+
+// fromAPI returns a pod of the API with its true source. Every user may set the source
+// annotation; a pod that claims to be static would not be written to, nor deleted from the
+// API. A mirror keeps the annotation, which it has from its static pod. The pod that is
+// passed in is not changed.
+func fromAPI(pod *v1.Pod) *v1.Pod {
+	claimed, ok := pod.Annotations[SourceAnnotation]
+	if !ok || Origin(claimed) == FromAPI || IsMirror(pod) {
+		return pod
+	}
+	corrected := *pod
+	corrected.Annotations = maps.Clone(pod.Annotations)
+	corrected.Annotations[SourceAnnotation] = string(FromAPI)
+	return &corrected
 }
 
 // contentUID is the UID of a static pod. It is computed before defaults are filled in, so

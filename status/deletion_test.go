@@ -180,27 +180,30 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 }
 
 func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {
-	for name, answer := range map[string]error{
-		"gone":           apierrors.NewNotFound(podResource, "web"),
-		"someone else's": apierrors.NewConflict(podResource, "web", errors.New("UID differs")),
+	for name, happens := range map[string]func(*world, *v1.Pod){
+		"gone": func(w *world, pod *v1.Pod) { w.api.remove(pod.Namespace, pod.Name) },
+		"someone else's": func(w *world, pod *v1.Pod) {
+			w.api.remove(pod.Namespace, pod.Name)
+			w.api.put(newPod(pod.Name, func(p *v1.Pod) { p.UID = "another" }))
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				pod := w.create("web", restartNever, deleting)
 				w.run()
-				w.api.setScript(func(_ context.Context, s sent) error {
-					if s.verb == "DELETE" {
-						return answer
-					}
-					return nil
-				})
 				w.set(pod, ended(pod, 0))
+				w.wantLog("ended", "PATCH ns/web")
+				w.api.watch = nil // what happens is not seen
+				happens(w, pod)
 				must(w.manager.TerminatePod(pod))
 				time.Sleep(time.Minute)
-				w.wantLog("one delete is enough", "PATCH ns/web", "DELETE ns/web")
+				w.wantLog("one delete is enough", "DELETE ns/web")
 				if _, ok := w.manager.GetPodStatus(pod.UID); ok {
 					t.Error("the pod is still in the cache")
+				}
+				if other, err := w.api.find("ns", "web"); err == nil && other.UID != "another" {
+					t.Errorf("the API has %s", other.UID)
 				}
 			})
 		})

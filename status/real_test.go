@@ -113,6 +113,23 @@ func TestRealServer_StaticPodWithItsMirror(t *testing.T) {
 	}
 }
 
+func TestRealServer_APodThatClaimsToBeStaticIsReportedAndDeleted(t *testing.T) {
+	n := startNode(t, shared.Server(t), "claims")
+	ns := n.server.Namespace(t)
+	pod := n.create(ns, "web", func(pod *v1.Pod) {
+		pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	})
+	n.set(pod, runningStatus(pod, true))
+	n.await(ns, "web", "running", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodRunning })
+	if err := n.server.Admin().CoreV1().Pods(ns).Delete(t.Context(), "web", metav1.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := n.manager.TerminatePod(pod); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitGone(ns, "web", pod.UID)
+}
+
 // createMirror creates the mirror of a static pod as the node may.
 func (n *node) createMirror(static *v1.Pod) *v1.Pod {
 	n.Helper()

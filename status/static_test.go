@@ -48,6 +48,24 @@ func TestStaticPodIsWrittenToItsMirror(t *testing.T) {
 	})
 }
 
+// A user copies the annotation of a static pod onto a pod of the API, as a backup tool does.
+func TestAPodOfTheAPIThatClaimsToBeStaticIsReportedAndDeleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever, func(pod *v1.Pod) {
+			pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+		})
+		w.run()
+		w.set(pod, running(pod, true))
+		w.wantLog("written as any pod of the API", "PATCH ns/web")
+		doomed := w.api.pod(pod)
+		deleting(doomed)
+		w.api.put(doomed)
+		must(w.manager.TerminatePod(doomed))
+		w.wantLog("finished", "PATCH ns/web", "DELETE ns/web")
+	})
+}
+
 func TestStaticPodWaitsForItsMirror(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

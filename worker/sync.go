@@ -18,9 +18,12 @@ import (
 // sync is the turn of a pod that should run: say what it is like, then do what the plan says.
 func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
 	if !p.admitted {
-		if mail.blocked {
-			p.log.Debug("waiting for the end of another pod of the same name")
-			return time.Time{} // which wakes us
+		if mail.blocked != "" {
+			if p.waitsFor != mail.blocked {
+				p.waitsFor = mail.blocked
+				p.log.Info("pod waits: a static pod of the same name has containers that could run", "waits-for", mail.blocked)
+			}
+			return time.Time{} // the end of the other one wakes us
 		}
 		if r := p.w.admit(p, s.pod); r != nil {
 			p.reject(s.pod, r)
@@ -91,6 +94,7 @@ func (p *worker) picture(mail *letter, s *sight, reported *v1.PodStatus, now tim
 		reborn:     p.reborn,
 		backOffs:   p.backOffs,
 		retries:    p.retries,
+		ends:       p.ends,
 		now:        now,
 	}
 }

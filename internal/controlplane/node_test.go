@@ -1,6 +1,7 @@
 package controlplane_test
 
 import (
+	"strings"
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
@@ -81,5 +82,30 @@ func TestNodeClientIsTheNodeUser(t *testing.T) {
 	server := shared.Server(t)
 	if got := whoAmI(t, server.Node(t, "named")); got != "system:node:named" {
 		t.Errorf("got user %q, want system:node:named", got)
+	}
+}
+
+// ServiceAccount admission is on, as in every cluster: a pod that does not say otherwise gets the
+// token of its service account as a volume, and the node of the pod may request that token.
+func TestPodsGetTheirServiceAccountToken(t *testing.T) {
+	server := shared.Server(t)
+	namespace := server.Namespace(t)
+	node := server.Node(t, "tokens")
+	pod := controlplanetest.Pod(namespace, "ordinary", "tokens")
+	pod.Spec.AutomountServiceAccountToken = nil
+	pod = server.CreatePod(t, pod)
+	if pod.Spec.ServiceAccountName != "default" || len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].Projected == nil {
+		t.Fatalf("got service account %q and volumes %v, want the default one and its token", pod.Spec.ServiceAccountName, pod.Spec.Volumes)
+	}
+	roots, err := node.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
+	if err != nil || !strings.Contains(roots.Data["ca.crt"], "BEGIN CERTIFICATE") {
+		t.Errorf("the root certificate of the namespace: %v (%v)", roots.Data, err)
+	}
+	request := &authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{
+		BoundObjectRef: &authenticationv1.BoundObjectReference{Kind: "Pod", APIVersion: "v1", Name: pod.Name, UID: pod.UID},
+	}}
+	token, err := node.CoreV1().ServiceAccounts(namespace).CreateToken(t.Context(), "default", request, metav1.CreateOptions{})
+	if err != nil || token.Status.Token == "" {
+		t.Errorf("the node requests a token for its pod: %v", err)
 	}
 }

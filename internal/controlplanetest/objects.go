@@ -1,6 +1,7 @@
 package controlplanetest
 
 import (
+	"context"
 	"strings"
 	"testing"
 
@@ -9,8 +10,9 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Namespace creates a namespace for this test and returns its name. It is not deleted: no
-// controller here would empty it, and it ends with the server.
+// Namespace creates a namespace for this test and returns its name, once pods can be created in it:
+// ServiceAccount admission refuses them until the namespace has its default service account. It is
+// not deleted: no controller here would empty it, and it ends with the server.
 func (s *Server) Namespace(t testing.TB) string {
 	t.Helper()
 	namespace, err := s.admin.CoreV1().Namespaces().Create(t.Context(), &v1.Namespace{
@@ -19,7 +21,23 @@ func (s *Server) Namespace(t testing.TB) string {
 	if err != nil {
 		t.Fatalf("create namespace: %v", err)
 	}
+	s.awaitServiceAccount(t, namespace.Name)
 	return namespace.Name
+}
+
+// awaitServiceAccount returns when the namespace has its default service account.
+func (s *Server) awaitServiceAccount(t testing.TB, namespace string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	defer cancel()
+	accounts, err := s.admin.CoreV1().ServiceAccounts(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
+	if err != nil {
+		t.Fatalf("watch service accounts: %v", err)
+	}
+	defer accounts.Stop()
+	if _, ok := <-accounts.ResultChan(); !ok {
+		t.Fatalf("namespace %s has no default service account after %v", namespace, startTimeout)
+	}
 }
 
 // prefix makes the test's name legal in a namespace's and leaves room for what the server adds.
@@ -37,13 +55,16 @@ func prefix(test string) string {
 	return name[:min(len(name), longest)] + "-"
 }
 
-// Pod is a pod of one container, bound to the node; change it before CreatePod to taste.
+// Pod is a pod of one container, bound to the node; change it before CreatePod to taste. It has no
+// token of its service account.
 func Pod(namespace, name, node string) *v1.Pod {
+	no := false
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name},
 		Spec: v1.PodSpec{
-			NodeName:   node,
-			Containers: []v1.Container{{Name: "main", Image: "example.com/main:1"}},
+			NodeName:                     node,
+			AutomountServiceAccountToken: &no,
+			Containers:                   []v1.Container{{Name: "main", Image: "example.com/main:1"}},
 		},
 	}
 }

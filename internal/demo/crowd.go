@@ -60,13 +60,14 @@ func (d *demo) withCrowd(ctx context.Context, size int, use func(*crowd) error) 
 }
 
 func (c *crowd) start(ctx context.Context) error {
-	begin := time.Now()
+	begin, no := time.Now(), false
 	for i := range c.size {
 		pod := &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Name: fmt.Sprintf("idle-%03d", i), Namespace: metav1.NamespaceDefault},
 			Spec: v1.PodSpec{
-				NodeName:   nodeName,
-				Containers: []v1.Container{{Name: "main", Image: process.Image, Command: []string{"sleep", "1000000"}}},
+				NodeName:                     nodeName,
+				AutomountServiceAccountToken: &no,
+				Containers:                   []v1.Container{{Name: "main", Image: process.Image, Command: []string{"sleep", "1000000"}}},
 			},
 		}
 		if _, err := c.admin.CoreV1().Pods(pod.Namespace).Create(ctx, pod, metav1.CreateOptions{}); err != nil {

@@ -14,6 +14,7 @@ statusd is running as node %q. In another terminal:
   kubectl get pods -A --watch                    # the pods below, as the API server has them
   kubectl describe pod web                       # conditions and events of a pod
   kubectl delete pod flapping                    # watch it end with grace
+  kubectl describe node local                    # its taint keeps pods away that are not made for it
 
 Pods that end in -local come from manifests in %s: edit one and save. The others came
 through the API (%s). Kill a container and see it restart:

@@ -72,7 +72,7 @@ func (r *Runtime) nameAPIServer(env *variables) {
 }
 
 func (r *Runtime) fields(pod *v1.Pod, container *v1.Container) volume.Fields {
-	fields := volume.Fields{Pod: pod, Container: container, IPs: r.options.NodeIPs}
+	fields := volume.Fields{Pod: pod, Container: container, IPs: r.options.Addresses()}
 	if r.options.Allocatable != nil {
 		fields.Allocatable = r.options.Allocatable()
 	}

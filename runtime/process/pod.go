@@ -151,7 +151,7 @@ func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	if !known {
 		return runtime.Pod{}, fmt.Errorf("process: pod %s: %w", uid, runtime.ErrNotFound)
 	}
-	return p.snapshot(r.options.NodeIPs), nil
+	return p.snapshot(r.options.Addresses()), nil
 }
 
 // Pods implements [runtime.Runtime].
@@ -160,7 +160,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	defer r.mu.Unlock()
 	var all []runtime.Pod
 	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
-		all = append(all, r.pods[uid].snapshot(r.options.NodeIPs))
+		all = append(all, r.pods[uid].snapshot(r.options.Addresses()))
 	}
 	return all, nil
 }

@@ -30,6 +30,8 @@ type Options struct {
 	Dir string
 	// NodeIPs are the addresses of this machine, which are those of its pods.
 	NodeIPs []string
+	// Addresses returns them instead, if they can change while the runtime runs.
+	Addresses func() []string
 	// Version is the part of [Runtime.Version] after the scheme; "v0" if empty.
 	Version string
 	// ShimCommand starts a shim, given the container's directory as one more argument.
@@ -74,6 +76,10 @@ func (o Options) withDefaults() (Options, error) {
 	o.Dir = dir
 	if o.Version == "" {
 		o.Version = "v0"
+	}
+	if o.Addresses == nil {
+		fixed := o.NodeIPs
+		o.Addresses = func() []string { return fixed }
 	}
 	if o.LogMaxBytes == 0 {
 		o.LogMaxBytes = 10 << 20
