@@ -48,6 +48,13 @@ func (g *groups) problem() string {
 	}
 }
 
+// close removes the parent group if nothing is in it.
+func (g *groups) close() {
+	if g.usable() {
+		_ = cgroup.Remove(g.hierarchy.Dirs(""))
+	}
+}
+
 func (g *groups) usable() bool { return g != nil && g.hierarchy != nil }
 
 // make makes the groups of a container, and those of its pod above them.

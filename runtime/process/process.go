@@ -165,6 +165,7 @@ func lockDir(dir string) (*os.File, error) {
 // Close lets go of the directory and leaves the containers running. Call it after Run
 // has returned; nothing else may be called afterwards.
 func (r *Runtime) Close() error {
+	r.groups.close()
 	return errors.Join(r.exits.close(), r.lock.Close())
 }
 
