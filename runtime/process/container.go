@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
@@ -87,9 +86,7 @@ func (r *Runtime) apply(c *container, started *record.Started, exit *record.Exit
 	changed := c.advance(started, exit)
 	r.mu.Unlock()
 	if changed && exit != nil {
-		if err := cgroup.Remove(c.spec.Cgroup); err != nil { // RemovePod tries again
-			r.options.Logger.Warn("removing the control groups of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
-		}
+		r.leaveGroups(c)
 	}
 	if changed {
 		r.Notify(c.uid)

@@ -241,6 +241,9 @@ func (r *Runtime) UpdatePod(pod *v1.Pod) { r.keeper.update(pod) }
 // keepAdopted takes up the pods that an earlier process has started. Their volumes are
 // looked at once: objects may have changed meanwhile, and the tokens are of unknown age.
 func (r *Runtime) keepAdopted() {
+	if r.options.Objects == nil {
+		return // what needs none of them was complete from the start
+	}
 	r.mu.Lock()
 	var adopted []*pod
 	for _, p := range r.pods {

@@ -105,9 +105,12 @@ type Runtime struct {
 	boot    string // of the machine
 	lock    *os.File
 	exits   *exits
-	keeper  *keeper        // of volumes with contents
-	groups  *groups        // control groups
-	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+	keeper  *keeper // of volumes with contents
+	groups  *groups // control groups
+	// grouping is held while groups are made or removed, so that a pod's groups do not
+	// vanish under a container that is about to get into them.
+	grouping sync.Mutex
+	sweeps   sync.WaitGroup // clean-ups after shims that were killed
 
 	mu   sync.Mutex // guards pods and all that hangs below
 	pods map[types.UID]*pod

@@ -82,7 +82,7 @@ func (r *Runtime) prepare(ctx context.Context, p *pod, manifest *v1.Pod, target 
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
 	spec.ID, spec.Attempt, spec.CreatedAt, spec.Boot = id, attempt, time.Now(), r.boot
-	if spec.Cgroup, err = r.groups.make(manifest, target, id); err != nil {
+	if spec.Cgroup, err = r.enterGroups(manifest, target, id); err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
 	}
 	if err := writeContainer(dir, spec); err != nil {
