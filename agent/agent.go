@@ -22,6 +22,7 @@ import (
 	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/volume/apiobjects"
 	"github.com/statusd/statusd/worker"
 )
 
@@ -37,6 +38,9 @@ type Options struct {
 	// ShimCommand starts the shims of containers; this very program if empty. See
 	// runtime/process.
 	ShimCommand []string
+
+	// read reads the machine in tests, often.
+	read func() (node.Reading, error)
 }
 
 // Agent is a whole statusd. See the package comment.
@@ -53,9 +57,11 @@ type Agent struct {
 	runtime  *process.Runtime
 	closing  sync.Once
 
-	// described is the Node as this machine is.
-	described *v1.Node
-	client    kubernetes.Interface // nil: standalone
+	machine *machine
+	client  kubernetes.Interface // nil: standalone
+	objects *apiobjects.Objects  // nil: standalone
+
+	apiServer string // its host and port, for containers
 
 	table     *pods.Table
 	roster    *roster
@@ -90,6 +96,13 @@ func New(config Config, options Options) (*Agent, error) {
 		options.Logger = config.Log.Logger(os.Stderr)
 	}
 	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience}
+	a.machine = &machine{
+		read:     func() (node.Reading, error) { return node.ReadMachine(config.StateDir) },
+		interval: machineInterval, log: a.log, changed: a.addressesChanged,
+	}
+	if options.read != nil {
+		a.machine.read, a.machine.interval = options.read, 10*time.Millisecond
+	}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -132,10 +145,12 @@ func (a *Agent) parts() []part {
 		}
 	}
 	add(a.listener != nil, part{name: "endpoints", run: a.endpoints().run})
+	add(joined, part{name: "objects of pods", run: a.objects.Run})
 	add(true, part{name: "runtime", run: a.runtime.Run})
 	add(true, manager)
 	add(true, part{name: "events", run: a.events.run})
-	add(joined, part{name: "node", run: a.node.Run, farewell: a.node.Report})
+	add(joined, part{name: "node", run: a.node.Run})
+	add(true, part{name: "machine", run: a.machine.run})
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})

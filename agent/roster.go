@@ -52,6 +52,9 @@ func (r *roster) handle(c source.Change) {
 	if r.mirrors != nil {
 		r.mirrors.Observe(c)
 	}
+	if c.Origin == source.FromFile {
+		r.workers.ManifestsReady()
+	}
 	if r.hasSpoken(c.Origin) {
 		r.workers.SourcesReady()
 	}

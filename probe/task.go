@@ -17,7 +17,7 @@ const (
 // perform carries a probe out, period by period, until the run ends or nothing more is to
 // be learned from it. A probe that takes longer than its period is followed at once by the next.
 func (p *Prober) perform(ctx context.Context, t *task) {
-	first := time.Until(t.run.startedAt.Add(t.initialDelay))
+	first := t.schedule.first(t.run.startedAt, time.Now())
 	if !sleep(ctx, max(first, t.spread)) {
 		return
 	}

@@ -35,6 +35,20 @@ func scheduleOf(p *v1.Probe) schedule {
 	}
 }
 
+// clockSlack is how far a start may lie in the future without the clock having stepped.
+const clockSlack = time.Second
+
+// first is how long the first probe of a run has to wait. A start that lies in the future
+// was recorded before the clock was set back: how long the container has been running is
+// unknown, and waiting for the clock to catch up could take days.
+func (s schedule) first(startedAt, now time.Time) time.Duration {
+	ran := now.Sub(startedAt)
+	if ran < -clockSlack {
+		return 0
+	}
+	return max(0, s.initialDelay-max(0, ran))
+}
+
 func seconds(n int32) time.Duration { return time.Duration(n) * time.Second }
 
 func positive(n, otherwise int32) int32 {

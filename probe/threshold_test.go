@@ -85,3 +85,24 @@ func TestScheduleHasTheDefaultsOfTheAPI(t *testing.T) {
 		t.Errorf("a probe that says everything: got %+v, want %+v", got, want)
 	}
 }
+
+func TestTheFirstProbeDoesNotWaitForAClockThatWasSetBack(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	s := schedule{initialDelay: 10 * time.Second}
+	for _, c := range []struct {
+		story   string
+		started time.Time
+		want    time.Duration
+	}{
+		{"just started", now, 10 * time.Second},
+		{"started 4 s ago", now.Add(-4 * time.Second), 6 * time.Second},
+		{"started long ago", now.Add(-time.Hour), 0},
+		{"started in 1970, before the clock was set", time.Unix(12, 0), 0},
+		{"the clock went back a day", now.Add(24 * time.Hour), 0},
+		{"the clock is 0.3 s behind", now.Add(300 * time.Millisecond), 10 * time.Second},
+	} {
+		if got := s.first(c.started, now); got != c.want {
+			t.Errorf("%s: the first probe waits %s, want %s", c.story, got, c.want)
+		}
+	}
+}

@@ -119,10 +119,21 @@ func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.C
 
 // RemoveOrphanedStatuses forgets the pods that are not in the map; the values do not matter.
 func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
-	keep := func(uid types.UID) bool {
+	m.retain(func(uid types.UID) bool {
 		_, ok := pods[uid]
 		return ok
-	}
+	})
+}
+
+// RemovePodStatus forgets one pod, and what the journal has of it. It is for a pod that
+// begins another life under the same UID, as a static pod does whose manifest comes back:
+// RemoveOrphanedStatuses would need to know all other pods, which nothing does before all
+// sources have spoken.
+func (m *Manager) RemovePodStatus(uid types.UID) {
+	m.retain(func(other types.UID) bool { return other != uid })
+}
+
+func (m *Manager) retain(keep func(types.UID) bool) {
 	for _, uid := range m.cache.unknown(keep) {
 		m.cache.remove(uid)
 		if m.opts.StartupLatency != nil {

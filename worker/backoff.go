@@ -23,11 +23,12 @@ type backOff struct {
 	restart time.Time     // when the last restart was
 }
 
-// due says when the container that ended at exit may be started again. A time that is
-// not after the exit means at once.
-func (b backOff) due(exit time.Time) time.Time {
-	if b.forgiven(exit) {
-		return exit
+// due is when the container that ended at exit may be started again; zero means at once.
+// So it is without a memory, and for an exit in the future: the clock has stepped back
+// since, and how long ago the exit was is unknown.
+func (b backOff) due(exit, now time.Time) time.Time {
+	if b.forgiven(exit) || exit.After(now) {
+		return time.Time{}
 	}
 	return exit.Add(b.delay)
 }

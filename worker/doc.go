@@ -36,9 +36,10 @@
 // # After a restart of this process
 //
 // Containers run on without it. What the runtime has is adopted: container IDs, restart
-// counts and exit codes come from there. Such a pod is not admitted a second time. Pods
-// of the runtime that no source names are ended once all sources have spoken, not before.
-// Back-off and unfinished hooks are forgotten, as with the kubelet.
+// counts and exit codes come from there. Such a pod is not admitted a second time. Of those
+// that no source has named yet only what could run takes room on the node or keeps a static
+// pod of the same name waiting. Pods of the runtime that no source names are ended once all
+// sources have spoken, static ones once the manifests were read, and not before. Back-off and unfinished hooks are forgotten, as with the kubelet.
 //
 // # Concurrency
 //

@@ -3,10 +3,13 @@ package worker
 import (
 	"context"
 	"time"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
-// keepHouse ends what nobody knows: pods that an earlier process left in the runtime,
-// and statuses of pods that are gone. It does nothing before all sources have spoken.
+// keepHouse ends what no source knows: pods that an earlier process left in the runtime,
+// and statuses of pods that are gone. It ends nothing before the sources have spoken that
+// could name it.
 func (w *Workers) keepHouse(ctx context.Context) {
 	ticker := time.NewTicker(housekeepingPeriod)
 	defer ticker.Stop()
@@ -17,8 +20,8 @@ func (w *Workers) keepHouse(ctx context.Context) {
 		case <-ticker.C:
 		case <-w.tidy:
 		}
+		w.adoptOrphans(ctx)
 		if w.sourcesReady() {
-			w.adoptOrphans(ctx)
 			w.forgetStatuses()
 		}
 	}
@@ -30,7 +33,8 @@ func (w *Workers) sourcesReady() bool {
 	return w.ready
 }
 
-// adoptOrphans gives each pod of the runtime that nobody knows a worker that ends it.
+// adoptOrphans gives each pod of the runtime that no source knows a worker that ends it:
+// static pods once the manifests were read, all others once all sources have spoken.
 func (w *Workers) adoptOrphans(ctx context.Context) {
 	found, err := w.opts.Runtime.Pods(ctx)
 	if err != nil {
@@ -41,8 +45,9 @@ func (w *Workers) adoptOrphans(ctx context.Context) {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	w.review(found)
 	for _, pod := range found {
-		if _, known := w.pods[pod.Manifest.UID]; known {
+		if _, known := w.pods[pod.Manifest.UID]; known || !w.ready && !(w.manifests && podstatus.IsStatic(pod.Manifest)) {
 			continue
 		}
 		w.opts.Logger.Info("ending a pod that no source knows", "pod", pod.Manifest.Namespace+"/"+pod.Manifest.Name, "uid", pod.Manifest.UID)
@@ -69,13 +74,15 @@ func (w *Workers) forget(p *worker) {
 	w.mu.Lock()
 	delete(w.pods, p.uid)
 	delete(w.inherited, p.uid)
-	again, known := p.mail.again, w.known()
+	again := p.mail.again
 	w.mu.Unlock()
 	if again == nil {
 		signal(w.tidy)
 		return
 	}
-	w.opts.Status.RemoveOrphanedStatuses(known)
+	// Only this status: before all sources have spoken the statuses of other pods, which
+	// have no worker yet, may hold ends that the API has not heard of.
+	w.opts.Status.RemovePodStatus(p.uid)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.add(again)

@@ -63,6 +63,7 @@ type Keeper interface {
 	SetPodAllocation(pod *v1.Pod) error
 	GetPodResizeConditions(uid types.UID) []v1.PodCondition
 	RemoveOrphanedStatuses(known map[types.UID]bool)
+	RemovePodStatus(uid types.UID)
 }
 
 // Prober runs the probes of pods. Its methods are called from the goroutine of the pod

@@ -28,7 +28,18 @@ type picture struct {
 	// backOffs and retries are the memory of restarts and of starts that failed, by name.
 	backOffs map[string]backOff
 	retries  map[string]time.Time
-	now      time.Time
+	// ends are when this process first saw the ends of containers, by ID. Unlike the
+	// recorded times they have a monotonic clock reading.
+	ends map[string]time.Time
+	now  time.Time
+}
+
+// endOf is when a container ended, on a clock that does not step if this process saw it.
+func (pic *picture) endOf(exit *v1.ContainerStateTerminated) time.Time {
+	if seen, ok := pic.ends[exit.ContainerID]; ok {
+		return seen
+	}
+	return exit.FinishedAt.Time
 }
 
 // plan is what to do for a pod that should run.
@@ -131,8 +142,8 @@ func (p *plan) restart(pic *picture, c *v1.Container, exit *v1.ContainerStateTer
 	s := start{container: c, attempt: pic.nextAttempt(c.Name), backOff: pic.backOffs[c.Name]}
 	due := pic.retries[c.Name]
 	if exit != nil && exit.Reason != reasonRestartingAll {
-		ended := exit.FinishedAt.Time
-		if back := s.backOff.due(ended); back.After(pic.now) {
+		ended := pic.endOf(exit)
+		if back := s.backOff.due(ended, pic.now); back.After(pic.now) {
 			due = back
 			p.waits[c.Name] = crashLooping(pic.pod, c.Name, s.backOff.delay)
 		}

@@ -247,3 +247,29 @@ func TestAPodWithoutAGraceHasTheDefaultOne(t *testing.T) {
 		t.Errorf("got %s, want 30s", got)
 	}
 }
+
+func TestABackOffWhoseReferenceIsInTheFutureIsDue(t *testing.T) {
+	day := 24 * time.Hour
+	remembered := backOff{delay: time.Minute, restart: noon.Add(-time.Minute)}
+	for _, c := range []struct {
+		story  string
+		memory backOff
+		exit   time.Time
+		want   string
+	}{
+		{"no memory", backOff{}, noon, "start a/1"},
+		{"no memory, the clock went back", backOff{}, noon.Add(day), "start a/1"},
+		{"no memory, the clock started in 1970", backOff{}, time.Unix(9, 0), "start a/1"},
+		{"a minute to wait", remembered, noon.Add(-20 * time.Second), "wait a; wake 40s"},
+		{"the clock went back", remembered, noon.Add(day), "start a/1"},
+		{"the clock went back a little", remembered, noon.Add(5 * time.Minute), "start a/1"},
+		{"the clock went ahead", remembered, noon.Add(-day), "start a/1"},
+	} {
+		pic := planPicture(planPod("| a", v1.RestartPolicyAlways), "a=1")
+		pic.status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(c.exit)
+		pic.backOffs["a"] = c.memory
+		if got := describePlan(makePlan(pic), noon); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.story, got, c.want)
+		}
+	}
+}

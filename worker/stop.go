@@ -68,11 +68,15 @@ func (p *worker) failedStop(ctx context.Context, pod *v1.Pod, name string, err e
 // runHook runs a hook beside the worker, which hears of its end by mail.
 func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
 	call.pod, call.id = p.uid, key.id
+	live := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	p.cancels[key] = cancel
 	p.hooks.Go(func() {
 		defer cancel()
 		err := p.w.run(ctx, call)
+		if err != nil && live.Err() != nil {
+			return // cut off by the end of this process, which says nothing about the container
+		}
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
 		p.mail.ended = append(p.mail.ended, hookEnd{hookKey: key, container: call.container.Name, err: err})
@@ -142,6 +146,7 @@ func (p *worker) tidy(containers []runtime.Container) {
 	unlisted := func(id string, _ bool) bool { return !listed[id] }
 	maps.DeleteFunc(p.observed, unlisted)
 	maps.DeleteFunc(p.reborn, unlisted)
+	maps.DeleteFunc(p.ends, func(id string, _ time.Time) bool { return !listed[id] })
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ Probe) bool { return !running[id] })

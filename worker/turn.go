@@ -7,6 +7,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -17,6 +18,7 @@ import (
 type memory struct {
 	stage     stage
 	admitted  bool
+	waitsFor  types.UID             // the pod whose end it waits for before it may start
 	allocated *podstatus.Allocation // what was last recorded
 
 	backOffs map[string]backOff                  // by container name
@@ -25,11 +27,13 @@ type memory struct {
 	epochs   map[string]int                      // by container name: what is older is history
 	reborn   map[string]bool                     // by container ID
 	observed map[string]bool                     // container IDs whose end was recorded
+	ends     map[string]time.Time                // by container ID: when its end was first seen
 	stops    map[string]stopping                 // by container ID
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
+	evicted       *Eviction // why the node ends it
 	probesStopped bool
 }
 
@@ -41,6 +45,7 @@ func newMemory() memory {
 		epochs:   map[string]int{},
 		reborn:   map[string]bool{},
 		observed: map[string]bool{},
+		ends:     map[string]time.Time{},
 		stops:    map[string]stopping{},
 		cancels:  map[hookKey]context.CancelFunc{},
 	}
@@ -66,12 +71,20 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		return now.Add(lookRetry), false
 	}
 	p.tidy(s.found.Containers)
+	p.noteEnds(s.found.Containers, now)
 	p.observeEnds(s.found.Containers)
+	p.evicted = mail.evicted
 	if p.stage == syncing && !mustEnd(&mail, s) {
+		if mail.evicted != nil {
+			return p.hold(ctx, &mail, s, now), false
+		}
 		return p.sync(ctx, &mail, s, now), false
 	}
 	if p.stage == syncing {
 		p.enter(terminating)
+	}
+	if mail.evicted != nil {
+		p.endBy = earliest(p.endBy, mail.evictedAt.Add(evictionGrace(&mail)))
 	}
 	return p.end(ctx, mail.pod, s, now), false
 }
@@ -79,7 +92,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 // mustEnd reports whether the pod must not run any more: its source or the API says so,
 // or it has ended before. A finished pod is never started again.
 func mustEnd(mail *letter, s *sight) bool {
-	return mail.gone || mail.pod.DeletionTimestamp != nil ||
+	return mail.gone || mail.pod.DeletionTimestamp != nil || mail.evicted != nil && !mail.evicted.Hold ||
 		podstatus.IsTerminal(s.old.Phase) || podstatus.IsTerminal(mail.pod.Status.Phase)
 }
 
@@ -98,6 +111,17 @@ func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
 		pod: pod, known: known, found: found, old: &old,
 		waiting: p.waiting, reborn: p.reborn,
 	}, nil
+}
+
+// noteEnds remembers when ends were first seen, for back-offs that no step of the wall
+// clock can prolong.
+func (p *worker) noteEnds(containers []runtime.Container, now time.Time) {
+	for i := range containers {
+		c := &containers[i]
+		if _, noted := p.ends[c.ID]; !noted && !alive(c) {
+			p.ends[c.ID] = now
+		}
+	}
 }
 
 // observeEnds makes sure that ends that were seen here are not lost with this process.
@@ -126,8 +150,15 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 		pastDeadline(&status)
 		p.event(s.pod, "", v1.EventTypeNormal, reasonDeadlineExceeded, messageDeadlineExceeded)
 	}
+	evicted := p.evicted != nil && !p.evicted.Hold && !podstatus.IsTerminal(s.old.Phase)
+	if evicted {
+		p.evicted.fail(&status)
+	}
 	p.w.opts.Prober.UpdatePodStatus(s.pod, &status)
 	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid), over)
+	if evicted {
+		p.evicted.addCondition(&status, s.pod)
+	}
 	if p.orphan {
 		return status
 	}

@@ -50,6 +50,9 @@ type mail struct {
 	ended     []hookEnd
 	admitted  bool
 	stage     stage
+	evicted   *Eviction
+	evictedAt time.Time
+	waiting   []chan struct{} // closed once nothing of the pod runs
 }
 
 // hookKey names a hook of a container: postStart, or else preStop.
@@ -97,6 +100,9 @@ func (p *worker) live(ctx context.Context) {
 		case <-p.wake:
 		case <-timer.C:
 		}
+		if ctx.Err() != nil { // a turn would take what the shutdown has cut off for failures
+			return
+		}
 		next, over := p.turn(ctx)
 		if over {
 			return
@@ -122,7 +128,9 @@ type letter struct {
 	gone      bool
 	unhealthy map[string]Probe
 	ended     []hookEnd
-	blocked   bool
+	blocked   types.UID // the pod to wait for
+	evicted   *Eviction
+	evictedAt time.Time
 }
 
 func (p *worker) readMail() letter {
@@ -135,28 +143,32 @@ func (p *worker) readMail() letter {
 		unhealthy: maps.Clone(p.mail.unhealthy),
 		ended:     p.mail.ended,
 		blocked:   w.blocked(p),
+		evicted:   p.mail.evicted,
+		evictedAt: p.mail.evictedAt,
 	}
 	p.mail.ended = nil
 	return l
 }
 
-// blocked reports whether a static pod has to wait for another one of the same name that
-// was there before it. It needs mu.
-func (w *Workers) blocked(p *worker) bool {
+// blocked is the static pod of the same name that a static pod has to wait for, empty if
+// there is none. Pods of the API never block it: the name of a mirror pod is not theirs.
+// It needs mu.
+func (w *Workers) blocked(p *worker) types.UID {
 	if !p.static || p.mail.admitted {
-		return false
+		return ""
 	}
-	for uid, pod := range w.inherited {
-		if _, known := w.pods[uid]; !known && uid != p.uid && pod.Namespace == p.name.Namespace && pod.Name == p.name.Name {
-			return true
+	for uid, left := range w.inherited {
+		if _, known := w.pods[uid]; !known && left.alive && podstatus.IsStatic(left.pod) &&
+			left.name() == p.name {
+			return uid
 		}
 	}
 	for _, other := range w.pods {
-		if other != p && other.name == p.name && other.mail.stage < stopped && (other.order < p.order || other.orphan) {
-			return true
+		if other != p && other.static && other.name == p.name && other.mail.stage < stopped && (other.order < p.order || other.orphan) {
+			return other.uid
 		}
 	}
-	return false
+	return ""
 }
 
 // enter moves on to a later stage and lets those know who wait for it.
@@ -169,11 +181,8 @@ func (p *worker) enter(s stage) {
 	if s != stopped {
 		return
 	}
-	for _, other := range w.pods {
-		if other.name == p.name {
-			other.poke()
-		}
-	}
+	p.mail.releaseWaiting()
+	w.wakeNamesakes(p.name)
 }
 
 // admit decides once whether the pod may run. One that an earlier process has started
@@ -198,11 +207,30 @@ func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
 
 // active are the other pods that take room on the node, and whether the pod itself does.
 func (w *Workers) active(p *worker) (others []*v1.Pod, inherited bool) {
+	others, doubtful, inherited := w.candidates(p)
+	for _, pod := range doubtful {
+		if status, known := w.opts.Status.GetPodStatus(pod.UID); !known || !podstatus.IsTerminal(status.Phase) {
+			others = append(others, pod)
+		}
+	}
+	return others, inherited
+}
+
+// candidates are the other pods that take room, and those of which nothing runs at the
+// moment: their status decides, which is not asked for under the lock.
+func (w *Workers) candidates(p *worker) (others, doubtful []*v1.Pod, inherited bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	for uid, pod := range w.inherited {
-		if other, known := w.pods[uid]; (!known || !other.mail.admitted && other.mail.stage < stopped) && uid != p.uid {
-			others = append(others, pod)
+	for uid, left := range w.inherited {
+		other := w.pods[uid]
+		if uid == p.uid || other != nil && (other.mail.admitted || other.mail.stage >= stopped) {
+			continue // itself, or one that is looked at below
+		}
+		switch {
+		case left.alive:
+			others = append(others, left.pod)
+		case other != nil && left.mayRunAgain(other.mail):
+			doubtful = append(doubtful, left.pod)
 		}
 	}
 	for _, other := range w.pods {
@@ -211,5 +239,5 @@ func (w *Workers) active(p *worker) (others []*v1.Pod, inherited bool) {
 		}
 	}
 	_, inherited = w.inherited[p.uid]
-	return others, inherited
+	return others, doubtful, inherited
 }

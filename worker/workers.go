@@ -43,10 +43,11 @@ type Workers struct {
 	pods map[types.UID]*worker
 	// inherited are the pods that an earlier process left in the runtime, until their
 	// workers are done with them.
-	inherited map[types.UID]*v1.Pod
+	inherited map[types.UID]leftover
 	fresh     []*worker // those that have no goroutine yet
 	added     int
 	listed    bool // inherited is known
+	manifests bool // all manifests were read
 	ready     bool // all sources have spoken
 	running   bool
 
@@ -100,30 +101,7 @@ func (w *Workers) Run(ctx context.Context) error {
 			if !open {
 				return nil // only the end of ctx closes it
 			}
-			w.Sync(uid)
-		}
-	}
-}
-
-// inherit asks the runtime what an earlier process has left, until it answers.
-func (w *Workers) inherit(ctx context.Context) error {
-	for {
-		found, err := w.opts.Runtime.Pods(ctx)
-		if err == nil {
-			w.mu.Lock()
-			defer w.mu.Unlock()
-			w.inherited = make(map[types.UID]*v1.Pod, len(found))
-			for _, pod := range found {
-				w.inherited[pod.Manifest.UID] = pod.Manifest
-			}
-			w.listed = true
-			return nil
-		}
-		w.opts.Logger.Error("cannot list the pods of the runtime; no pod is started before", "err", err)
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(lookRetry):
+			w.changed(uid)
 		}
 	}
 }
@@ -190,6 +168,16 @@ func (w *Workers) Remove(pod *v1.Pod) {
 func (w *Workers) SourcesReady() {
 	w.mu.Lock()
 	w.ready = true
+	w.mu.Unlock()
+	signal(w.tidy)
+}
+
+// ManifestsReady says that the manifests of static pods were read once: from now on a
+// static pod of the runtime that no manifest names is ended, so that its successor does
+// not have to wait for the other sources. The API may be one of those static pods.
+func (w *Workers) ManifestsReady() {
+	w.mu.Lock()
+	w.manifests = true
 	w.mu.Unlock()
 	signal(w.tidy)
 }

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"syscall"
@@ -15,11 +16,12 @@ import (
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
-// groups makes a control group in each hierarchy where this test may make one, with at
+// testGroups makes a control group in each hierarchy where this test may make one, with at
 // most 32 MiB of memory.
-func groups(t *testing.T) []string {
+func testGroups(t *testing.T) []string {
 	t.Helper()
 	var made []string
 	for _, parent := range []string{"/sys/fs/cgroup", "/sys/fs/cgroup/unified", "/sys/fs/cgroup/memory", "/sys/fs/cgroup/pids"} {
@@ -50,7 +52,7 @@ func (h *host) startIn(t *testing.T, pod *v1.Pod, groups []string) string {
 		t.Fatal(err)
 	}
 	p := h.pods[pod.UID]
-	c, err := h.prepare(p, pod, &pod.Spec.Containers[0], 0)
+	c, err := h.prepare(t.Context(), p, pod, &pod.Spec.Containers[0], 0)
 	if err == nil {
 		c.spec.Cgroup = groups
 		err = record.WriteDurably(c.dir.Spec(), c.spec)
@@ -78,7 +80,7 @@ func expectRemoved(t *testing.T, groups []string) {
 func TestAContainerLivesInItsControlGroups(t *testing.T) {
 	h := newHost(t)
 	h.open(t)
-	dirs := groups(t)
+	dirs := testGroups(t)
 	// The daemon has left parent, session and environment.
 	id := h.startIn(t, scriptPod("pod", fmt.Sprintf(
 		`(env -i setsid sh -c 'echo $$ > %[1]s; exec sleep 100000' &); echo $$ > %[1]s; while :; do sleep 0.05; done`, h.pipe)), dirs)
@@ -124,7 +126,7 @@ func TestAContainerLivesInItsControlGroups(t *testing.T) {
 func TestAContainerThatNeedsTooMuchMemoryIsOOMKilled(t *testing.T) {
 	h := newHost(t)
 	h.open(t)
-	dirs := groups(t)
+	dirs := testGroups(t)
 	limited := false
 	for _, dir := range dirs {
 		for _, file := range []string{"memory.max", "memory.limit_in_bytes"} {
@@ -144,4 +146,35 @@ func TestAContainerThatNeedsTooMuchMemoryIsOOMKilled(t *testing.T) {
 	h.close()
 	expectRemoved(t, dirs)
 	h.open(t)
+}
+
+// A thread of a process that is in a group of version 1, as one of statusd's is while it
+// executes something there, must not cost the process its life.
+func TestAProcessOfWhichAThreadIsInTheGroupIsNotKilled(t *testing.T) {
+	dirs := testGroups(t)
+	joined, done := make(chan error), make(chan struct{})
+	go shim.OnOwnThread(func() {
+		joined <- cgroup.JoinThread(dirs)
+		<-done
+	})
+	if err := <-joined; err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(os.Args[0], killArgument, strings.Join(dirs, ","))
+	output, err := command.CombinedOutput() // which would kill this test
+	close(done)
+	if err != nil {
+		t.Errorf("kill: %v, %s", err, output)
+	}
+}
+
+// killArgument makes the test binary kill what is in control groups, as a shim does.
+const killArgument = "process-test-kill"
+
+func killMain(dirs string) int {
+	if err := cgroup.Kill(strings.Split(dirs, ","), time.Minute); err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	return 0
 }

@@ -4,14 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"os/exec"
-	goruntime "runtime"
 	"syscall"
 	"time"
 
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
@@ -46,34 +43,28 @@ func (c *container) exec(ctx context.Context, command []string) (runtime.ExecRes
 	if err != nil {
 		return runtime.ExecResult{}, err
 	}
-	// The command shall not outlive us, and the kernel ties it to this very thread.
-	goruntime.LockOSThread()
-	defer goruntime.UnlockOSThread()
+	var result runtime.ExecResult
+	shim.OnOwnThread(func() { result, err = c.execFromThread(ctx, path, command) })
+	return result, err
+}
+
+// execFromThread needs a thread of its own, which waits for the command: the kernel ties the
+// command to it, so that it does not outlive us.
+func (c *container) execFromThread(ctx context.Context, path string, command []string) (runtime.ExecResult, error) {
+	attributes, release, err := shim.EnterContainer(c.spec)
+	if err != nil {
+		return runtime.ExecResult{}, err
+	}
+	defer release()
+	attributes.Setpgid, attributes.Pdeathsig = true, syscall.SIGKILL
 	output := &head{}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env, cmd.Dir = command, c.spec.Env, c.spec.Dir
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = outputTimeout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: shim.Credential(c.spec.User)}
+	cmd.SysProcAttr = attributes
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
-	if unified := cgroup.Unified(c.spec.Cgroup); unified != "" {
-		dir, err := os.Open(unified)
-		if err != nil {
-			return runtime.ExecResult{}, err
-		}
-		defer dir.Close()
-		cmd.SysProcAttr.UseCgroupFD, cmd.SysProcAttr.CgroupFD = true, int(dir.Fd())
-	}
-	err = cmd.Start()
-	if err == nil {
-		// A thread of statusd must not be in a group that is killed, so that the command
-		// is moved when it runs. One that has ended already needs no group.
-		if moveErr := cgroup.Add(c.spec.Cgroup, cmd.Process.Pid); moveErr != nil && !errors.Is(moveErr, syscall.ESRCH) {
-			err = errors.Join(fmt.Errorf("join control group: %w", moveErr), cmd.Cancel(), cmd.Wait())
-			return runtime.ExecResult{ExitCode: -1}, err
-		}
-		err = cmd.Wait()
-	}
+	err = cmd.Run()
 	result := runtime.ExecResult{ExitCode: exitCode(cmd), Output: output.bytes}
 	_, exited := errors.AsType[*exec.ExitError](err)
 	switch {

@@ -16,7 +16,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -24,7 +23,7 @@ import (
 
 // StartPod implements [runtime.Runtime]: it makes the pod's directory and volumes. The
 // record is written last, so that a pod is there as a whole or not at all.
-func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
+func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 	if err := checkUID(manifest.UID); err != nil {
 		return err
 	}
@@ -32,19 +31,25 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	known := r.pods[manifest.UID]
 	r.mu.Unlock()
 	if known != nil {
-		return r.remake(known)
+		return r.remake(ctx, known)
 	}
 	now := time.Now()
 	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now, boot: r.boot}
 	if err := r.mayMake(p); err != nil {
 		return fmt.Errorf("process: start pod %s: %w", manifest.UID, err)
 	}
-	if err := p.make(); err != nil {
+	var contents *kept
+	err := p.make(func() (err error) {
+		contents, err = r.fill(ctx, p)
+		return err
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), r.cleaner.delete(string(p.dir)))
 	}
 	r.mu.Lock()
 	r.pods[manifest.UID] = p
 	r.mu.Unlock()
+	r.keeper.add(manifest.UID, contents)
 	r.Notify(manifest.UID)
 	return nil
 }
@@ -71,13 +76,17 @@ func checkUID(uid types.UID) error {
 	return nil
 }
 
-func (p *pod) make() error {
+// make makes the pod on disk; fill is what writes the contents of its volumes.
+func (p *pod) make(fill func() error) error {
 	for _, dir := range []string{string(p.dir), p.dir.volumes(), p.dir.containers()} {
 		if err := makeDir(dir, traversable); err != nil {
 			return err
 		}
 	}
 	if err := p.makeVolumes(); err != nil {
+		return err
+	}
+	if err := fill(); err != nil {
 		return err
 	}
 	if err := record.WriteDurably(p.dir.record(), p.asRecord()); err != nil {
@@ -87,14 +96,14 @@ func (p *pod) make() error {
 }
 
 // remake makes what a restart of the machine took away, if there was one.
-func (r *Runtime) remake(p *pod) error {
+func (r *Runtime) remake(ctx context.Context, p *pod) error {
 	r.mu.Lock()
 	rec := p.asRecord()
 	r.mu.Unlock()
 	if rec.Boot == r.boot {
 		return nil
 	}
-	if err := p.makeVolumes(); err != nil {
+	if err := errors.Join(p.makeVolumes(), r.refill(ctx, p)); err != nil {
 		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
 	}
 	rec.Boot = r.boot
@@ -129,6 +138,10 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	for _, c := range p.containers {
 		r.letGo(c)
 	}
+	r.keeper.remove(uid)
+	if err := r.groups.removePod(uid); err != nil {
+		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
+	}
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()
 		r.pods[uid] = p // so that the removal can be tried again
@@ -140,19 +153,11 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 }
 
 // letGo lets the shim end that still tries to record the exit of a container which is to
-// be forgotten, and removes the container's control groups.
+// be forgotten.
 func (r *Runtime) letGo(c *container) {
 	if _, err := r.exits.send(c, control.Request{Forget: true}); err != nil {
 		// It gives up by itself when it finds the directory gone.
 		r.options.Logger.Debug("shim of a container that is removed cannot be reached", "uid", c.uid, "id", c.spec.ID, "err", err)
-	}
-	r.removeCgroups(c)
-}
-
-// removeCgroups removes what is left of the control groups of an exited container.
-func (r *Runtime) removeCgroups(c *container) {
-	if err := cgroup.Remove(c.spec.Cgroup); err != nil {
-		r.options.Logger.Warn("removing control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
 }
 
@@ -164,7 +169,7 @@ func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	if !known {
 		return runtime.Pod{}, fmt.Errorf("process: pod %s: %w", uid, runtime.ErrNotFound)
 	}
-	return p.snapshot(r.options.NodeIPs), nil
+	return p.snapshot(r.options.Addresses()), nil
 }
 
 // Pods implements [runtime.Runtime].
@@ -173,7 +178,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	defer r.mu.Unlock()
 	var all []runtime.Pod
 	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
-		all = append(all, r.pods[uid].snapshot(r.options.NodeIPs))
+		all = append(all, r.pods[uid].snapshot(r.options.Addresses()))
 	}
 	return all, nil
 }

@@ -28,6 +28,7 @@ type Runtime struct {
 	calls   []string
 	started int
 	pods    map[types.UID]*pod
+	skew    time.Duration // of the clock by which times are recorded
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -115,7 +116,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	r.started++
 	c := &container{uid: manifest.UID, behaviour: behaviour, Container: runtime.Container{
 		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
-		State: runtime.Running, CreatedAt: time.Now(), StartedAt: time.Now(),
+		State: runtime.Running, CreatedAt: r.now(), StartedAt: r.now(),
 	}}
 	p.containers = append(p.containers, c)
 	if behaviour.StartError != nil {
@@ -259,6 +260,9 @@ func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions)
 	return io.NopCloser(strings.NewReader(strings.Join(lines, ""))), nil
 }
 
+// now is the time as the machine's clock shows it. It needs mu.
+func (r *Runtime) now() time.Time { return time.Now().Add(r.skew).Round(0) }
+
 // find needs mu.
 func (r *Runtime) find(id string) (*container, error) {
 	for _, p := range r.pods {
@@ -279,7 +283,7 @@ func (r *Runtime) end(c *container, exit Exit) {
 	if c.stop != nil {
 		c.stop.Stop()
 	}
-	c.State, c.FinishedAt = runtime.Exited, time.Now()
+	c.State, c.FinishedAt = runtime.Exited, r.now()
 	c.ExitCode, c.Signal, c.Message = exit.Code, exit.Signal, exit.Message
 	c.Reason = exit.reason()
 	r.Notify(c.uid)

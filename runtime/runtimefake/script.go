@@ -98,6 +98,14 @@ func (r *Runtime) Exit(id string, exit Exit) {
 	r.end(c, exit)
 }
 
+// SetClock moves the clock by which the times of containers are recorded from now on to
+// this far ahead of the test's, or behind it.
+func (r *Runtime) SetClock(ahead time.Duration) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.skew = ahead
+}
+
 // Reboot does what a restart of the machine does: no container runs any more, how those
 // that ran have ended is unknown, and all belong to an earlier place of their pod.
 func (r *Runtime) Reboot() {

@@ -53,17 +53,6 @@ func JoinThread(dirs []string) error {
 	return nil
 }
 
-// Add puts a process into the groups of version 1.
-func Add(dirs []string, pid int) error {
-	var errs []error
-	for _, dir := range dirs {
-		if !unified(dir) {
-			errs = append(errs, os.WriteFile(filepath.Join(dir, "cgroup.procs"), strconv.AppendInt(nil, int64(pid), 10), 0))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // OOMKilled reports whether the kernel killed a process in the groups because they had
 // used up their memory.
 func OOMKilled(dirs []string) bool {
@@ -157,8 +146,17 @@ func members(dir string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Version 1 lists a process of which any thread is in the group, such as a statusd
+	// that is about to execute something there. It belongs if its first thread does.
+	leaders, err := os.ReadFile(filepath.Join(dir, "tasks"))
+	if err == nil {
+		leaders = append([]byte("\n"), leaders...)
+	}
 	var pids []int
 	for field := range strings.FieldsSeq(string(data)) {
+		if err == nil && !bytes.Contains(leaders, []byte("\n"+field+"\n")) {
+			continue
+		}
 		pid, err := strconv.Atoi(field)
 		// 0 is a process of another namespace; and nothing kills itself, should one of
 		// its threads still be in the group.

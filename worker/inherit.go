@@ -1,0 +1,115 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
+)
+
+// leftover is a pod that an earlier process left in the runtime. Only what could still run
+// of it takes room on the node or keeps another pod waiting.
+type leftover struct {
+	pod *v1.Pod
+	// alive says that one of its containers could run.
+	alive bool
+	// over says that its containers have ended for good.
+	over bool
+}
+
+func newLeftover(found *runtime.Pod) leftover {
+	s := sight{pod: found.Manifest, known: true, found: *found, old: &v1.PodStatus{}}
+	status := s.draft(nil, false)
+	return leftover{
+		pod:   found.Manifest,
+		alive: len(allAlive(found.Containers)) > 0,
+		over:  podstatus.IsTerminal(status.Phase),
+	}
+}
+
+func (l leftover) name() types.NamespacedName {
+	return types.NamespacedName{Namespace: l.pod.Namespace, Name: l.pod.Name}
+}
+
+// mayRunAgain reports whether a pod of which nothing runs is one that its source wants to
+// run, as in a back-off or after a restart of the machine.
+func (l leftover) mayRunAgain(m mail) bool {
+	return !l.over && !m.gone && m.pod.DeletionTimestamp == nil && !podstatus.IsTerminal(m.pod.Status.Phase)
+}
+
+// inherit asks the runtime what an earlier process has left, until it answers.
+func (w *Workers) inherit(ctx context.Context) error {
+	for {
+		found, err := w.opts.Runtime.Pods(ctx)
+		if err == nil {
+			w.mu.Lock()
+			defer w.mu.Unlock()
+			w.inherited = make(map[types.UID]leftover, len(found))
+			for i := range found {
+				w.inherited[found[i].Manifest.UID] = newLeftover(&found[i])
+			}
+			w.listed = true
+			return nil
+		}
+		w.opts.Logger.Error("cannot list the pods of the runtime; no pod is started before", "err", err)
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(lookRetry):
+		}
+	}
+}
+
+// changed has a pod looked at that has changed in the runtime: by its worker, or by
+// housekeeping if it has none.
+func (w *Workers) changed(uid types.UID) {
+	w.mu.Lock()
+	_, left := w.inherited[uid]
+	_, known := w.pods[uid]
+	w.mu.Unlock()
+	if left && !known {
+		signal(w.tidy)
+		return
+	}
+	w.Sync(uid)
+}
+
+// review looks again at what an earlier process has left and no source has named yet, and
+// wakes the static pods that wait for the end of one of them. It needs mu.
+func (w *Workers) review(found []runtime.Pod) {
+	listed := make(map[types.UID]bool, len(found))
+	for i := range found {
+		listed[found[i].Manifest.UID] = true
+	}
+	for uid, left := range w.inherited {
+		if _, known := w.pods[uid]; !known && !listed[uid] {
+			delete(w.inherited, uid)
+			w.wakeNamesakes(left.name())
+		}
+	}
+	for i := range found {
+		uid := found[i].Manifest.UID
+		before, left := w.inherited[uid]
+		if _, known := w.pods[uid]; !left || known {
+			continue
+		}
+		now := newLeftover(&found[i])
+		w.inherited[uid] = now
+		if before.alive && !now.alive {
+			w.wakeNamesakes(now.name())
+		}
+	}
+}
+
+// wakeNamesakes has the pods of a name look whether they still have to wait. It needs mu.
+func (w *Workers) wakeNamesakes(name types.NamespacedName) {
+	for _, p := range w.pods {
+		if p.name == name {
+			p.poke()
+		}
+	}
+}
