@@ -135,9 +135,6 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	delete(r.pods, uid)
 	r.mu.Unlock()
-	for _, c := range p.containers {
-		r.letGo(c)
-	}
 	r.keeper.remove(uid)
 	if err := r.groups.removePod(uid); err != nil {
 		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
@@ -147,6 +144,9 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 		r.pods[uid] = p // so that the removal can be tried again
 		r.mu.Unlock()
 		return fmt.Errorf("process: remove pod %s: %w", uid, err)
+	}
+	for _, c := range p.containers {
+		r.letGo(c)
 	}
 	r.Notify(uid)
 	return nil
