@@ -45,6 +45,7 @@ func (a *Agent) wire() error {
 	if err := a.wireSources(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	a.wireShutdown()
 	return nil
 }
 
@@ -133,6 +134,9 @@ func (a *Agent) wireSources() (err error) {
 
 // admit decides whether a pod fits on this node.
 func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
+	if a.shutdown.Err() != nil && !source.IsStatic(pod) {
+		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
+	}
 	here, err := a.here()
 	if err != nil {
 		return &worker.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}

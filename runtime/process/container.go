@@ -85,9 +85,6 @@ func (r *Runtime) apply(c *container, started *record.Started, exit *record.Exit
 	r.mu.Lock()
 	changed := c.advance(started, exit)
 	r.mu.Unlock()
-	if changed && exit != nil {
-		r.leaveGroups(c)
-	}
 	if changed {
 		r.Notify(c.uid)
 	}

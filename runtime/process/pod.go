@@ -17,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
+	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -35,19 +37,36 @@ func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 	}
 	now := time.Now()
 	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now, boot: r.boot}
+	if err := r.mayMake(p); err != nil {
+		return fmt.Errorf("process: start pod %s: %w", manifest.UID, err)
+	}
 	var contents *kept
 	err := p.make(func() (err error) {
 		contents, err = r.fill(ctx, p)
 		return err
 	})
 	if err != nil {
-		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), os.RemoveAll(string(p.dir)))
+		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), r.cleaner.delete(string(p.dir)))
 	}
 	r.mu.Lock()
 	r.pods[manifest.UID] = p
 	r.mu.Unlock()
 	r.keeper.add(manifest.UID, contents)
 	r.Notify(manifest.UID)
+	return nil
+}
+
+// mayMake refuses a pod whose directory is in use for something that must not be lost or
+// mixed with.
+func (r *Runtime) mayMake(p *pod) error {
+	if r.cleaner.has(string(p.dir)) {
+		return errors.New("what is left of an earlier pod with this UID is still being deleted")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.unreadable[p.manifest.UID]; err != nil {
+		return fmt.Errorf("its directory %s cannot be used: %w", p.dir, err)
+	}
 	return nil
 }
 
@@ -100,7 +119,9 @@ func (r *Runtime) remake(ctx context.Context, p *pod) error {
 }
 
 // RemovePod implements [runtime.Runtime]. The directory is first moved aside, so that a
-// removal that is interrupted is finished by the next New.
+// removal that is interrupted is finished by the next runtime, and deleted then. The pod is
+// forgotten once its directory was moved: what cannot be deleted is deleted later, and
+// [Runtime.Problems] lists it until then.
 func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	r.mu.Lock()
 	p, known := r.pods[uid]
@@ -116,6 +137,9 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	delete(r.pods, uid)
 	r.mu.Unlock()
+	for _, c := range p.containers {
+		r.letGo(c)
+	}
 	r.keeper.remove(uid)
 	if err := r.groups.removePod(uid); err != nil {
 		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
@@ -131,16 +155,27 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	return nil
 }
 
-// removeDir removes a directory that must not be found half removed.
-func (r *Runtime) removeDir(dir string) error {
-	aside, err := os.MkdirTemp(r.removingDir(), "")
-	if err != nil {
-		return err
+// letGo lets the shim end that still tries to record the exit of a container which is to
+// be forgotten, and removes the container's control groups.
+func (r *Runtime) letGo(c *container) {
+	if _, err := r.exits.send(c, control.Request{Forget: true}); err != nil {
+		// It gives up by itself when it finds the directory gone.
+		r.options.Logger.Debug("shim of a container that is removed cannot be reached", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
-	if err := os.Rename(dir, filepath.Join(aside, "dir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, os.Remove(aside))
+	r.removeCgroups(c)
+}
+
+// removeCgroups removes what is left of the control groups of an exited container, and those
+// of its pod if it was the last one in them.
+func (r *Runtime) removeCgroups(c *container) {
+	r.grouping.Lock()
+	defer r.grouping.Unlock()
+	if err := cgroup.Remove(c.spec.Cgroup); err != nil {
+		r.options.Logger.Warn("removing control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
-	return errors.Join(record.SyncDir(filepath.Dir(dir)), os.RemoveAll(aside))
+	for _, dir := range c.spec.Cgroup {
+		_ = os.Remove(filepath.Dir(dir)) // fails while another container is in it
+	}
 }
 
 // Pod implements [runtime.Runtime].

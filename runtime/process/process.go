@@ -10,11 +10,11 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/volume"
@@ -103,8 +103,9 @@ type Runtime struct {
 	options Options
 	root    bool   // may become any user
 	boot    string // of the machine
-	lock    *os.File
+	lock    *dirLock
 	exits   *exits
+	cleaner *cleaner
 	keeper  *keeper // of volumes with contents
 	groups  *groups // control groups
 	// grouping is held while groups are made or removed, so that a pod's groups do not
@@ -112,8 +113,11 @@ type Runtime struct {
 	grouping sync.Mutex
 	sweeps   sync.WaitGroup // clean-ups after shims that were killed
 
-	mu   sync.Mutex // guards pods and all that hangs below
-	pods map[types.UID]*pod
+	problems problems
+
+	mu         sync.Mutex // guards pods, all that hangs below, and unreadable
+	pods       map[types.UID]*pod
+	unreadable map[types.UID]error // why New could not take these over
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -126,7 +130,11 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}, keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger)}
+	r := &Runtime{
+		options: options, root: os.Geteuid() == 0,
+		cleaner: newCleaner(), keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger),
+		pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{},
+	}
 	r.findShim()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
@@ -138,46 +146,30 @@ func New(options Options) (*Runtime, error) {
 		return nil, fmt.Errorf("process: %w", err)
 	}
 	if r.exits, err = newExits(); err != nil {
-		return nil, errors.Join(fmt.Errorf("process: %w", err), r.lock.Close())
+		return nil, errors.Join(fmt.Errorf("process: %w", err), r.lock.release())
 	}
-	if err := r.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("process: load %s: %w", options.Dir, err), r.Close())
-	}
+	r.load()
 	r.hearAll()
 	return r, nil
-}
-
-// lockDir makes sure that no other runtime uses the directory. The lock ends with the
-// process, however that ends.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%s is in use by another process; stop the other statusd, or give this one a directory of its own", dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 // Close lets go of the directory and leaves the containers running. Call it after Run
 // has returned; nothing else may be called afterwards.
 func (r *Runtime) Close() error {
 	r.groups.close()
-	return errors.Join(r.exits.close(), r.lock.Close())
+	return errors.Join(r.exits.close(), r.lock.release())
 }
 
 // Version implements [runtime.Runtime].
 func (r *Runtime) Version() string { return Scheme + r.options.Version }
 
-// Run notices the ends of containers until ctx is done. It runs once.
+// Run notices the ends of containers, and deletes what is left of removed pods, until ctx
+// is done. It runs once.
 func (r *Runtime) Run(ctx context.Context) error {
 	defer r.sweeps.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // when waiting fails
+	r.sweeps.Go(func() { r.cleanUp(ctx) })
 	r.keepAdopted()
 	defer r.keeper.run(ctx)()
 	woken := make(chan struct{})
@@ -218,6 +210,7 @@ func (r *Runtime) shimEnded(c *container) {
 	r.hear(c)
 	r.refresh(c)
 	if r.stateOf(c) == runtime.Exited {
+		r.removeCgroups(c)
 		return
 	}
 	if !c.dir.exists() {
@@ -239,6 +232,9 @@ func (r *Runtime) sweep(c *container) {
 	if started != nil {
 		members.Leader, exit.StartedAt = started.Main, started.At
 	}
+	if err := cgroup.Kill(c.spec.Cgroup, sweepTimeout); err != nil {
+		r.options.Logger.Error("killing what is left in control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
 	if err := members.Kill(sweepTimeout); err != nil {
 		r.options.Logger.Error("killing processes of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
@@ -248,4 +244,5 @@ func (r *Runtime) sweep(c *container) {
 		r.options.Logger.Error("recording an exit failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
 	r.apply(c, nil, &exit)
+	r.removeCgroups(c)
 }

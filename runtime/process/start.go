@@ -86,7 +86,7 @@ func (r *Runtime) prepare(ctx context.Context, p *pod, manifest *v1.Pod, target 
 		return nil, &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
 	}
 	if err := writeContainer(dir, spec); err != nil {
-		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(dir.Dir)), cgroup.Remove(spec.Cgroup))
+		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)), cgroup.Remove(spec.Cgroup))
 	}
 	return newContainer(manifest.UID, dir, spec), nil
 }
@@ -224,6 +224,7 @@ func (r *Runtime) prune(p *pod, name string) {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
 	r.mu.Unlock()
 	for _, c := range old {
+		r.letGo(c)
 		if err := r.removeDir(string(c.dir.Dir)); err != nil {
 			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 		}

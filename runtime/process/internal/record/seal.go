@@ -53,13 +53,14 @@ func seal(name string, value any) ([]byte, error) {
 		rest = []byte(`"}`)
 	}
 	format := formatOf(name)
-	sealed := fmt.Appendf(nil, "%s%s%s%0*x", formatStart, format, sumStart, sumDigits, checksum(format, rest))
-	return append(sealed, rest...), nil
+	return append([]byte(formatStart+format+sumStart+hex8(checksum(format, rest))), rest...), nil
 }
 
 func checksum(format string, rest []byte) uint32 {
 	return crc32.Update(crc32.Checksum([]byte(format), castagnoli), castagnoli, rest)
 }
+
+func hex8(sum uint32) string { return fmt.Sprintf("%0*x", sumDigits, sum) }
 
 // Read fills value from a file. A missing file is fs.ErrNotExist; a file that is not as
 // it was written is ErrDamaged.
@@ -85,7 +86,7 @@ func unseal(name string, data []byte, value any) error {
 	}
 	sum, rest := rest[:sumDigits], rest[sumDigits:]
 	// As text: the digits have one spelling only.
-	if want := fmt.Sprintf("%0*x", sumDigits, checksum(string(format), rest)); string(sum) != want {
+	if want := hex8(checksum(string(format), rest)); string(sum) != want {
 		return fmt.Errorf("%w: the checksum is %q, want %q", ErrDamaged, sum, want)
 	}
 	if string(format) != formatOf(name) {
@@ -105,6 +106,9 @@ type complete interface{ Complete() bool }
 // a release would not have written: no unknown field, and none of the needed ones empty.
 // A sealed record whose beginning is damaged has unknown fields.
 func unsealed(data []byte, value any) error {
+	if !bytes.HasPrefix(bytes.TrimSpace(data), []byte("{")) {
+		return fmt.Errorf("%w: it is not an object", ErrDamaged) // null would leave value as it is
+	}
 	decoder := json.NewDecoder(bytes.NewReader(data))
 	decoder.DisallowUnknownFields()
 	if err := decoder.Decode(value); err != nil {

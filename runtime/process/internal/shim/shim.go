@@ -188,7 +188,6 @@ func (s *shim) start() (*output, error) {
 
 // wait returns when the command has ended, after having stopped it if asked to.
 func (s *shim) wait() syscall.WaitStatus {
-	s.readStop() // a request may have come before there was anything to stop
 	for {
 		var graceOver <-chan time.Time
 		if s.kill != nil {
