@@ -20,6 +20,7 @@ import (
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/volume/apiobjects"
@@ -38,6 +39,8 @@ type Options struct {
 	// ShimCommand starts the shims of containers; this very program if empty. See
 	// runtime/process.
 	ShimCommand []string
+	// Host announces shutdowns of the machine, as logind does; nobody if nil.
+	Host shutdown.Host
 
 	// read reads the machine in tests, often.
 	read func() (node.Reading, error)
@@ -74,6 +77,7 @@ type Agent struct {
 	api       *source.API       // nil: standalone
 	mirrors   *source.Mirrors   // nil: standalone
 	manifests *source.Manifests // nil: none configured
+	shutdown  *shutdown.Manager
 
 	apiPatience time.Duration // the constant, but in tests
 }
@@ -156,6 +160,8 @@ func (a *Agent) parts() []part {
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
 	add(true, part{name: "static pods", run: a.followManifests})
+	add(true, part{name: "shutdown", run: a.shutdown.Run})
+	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
 		return a.options.Supervisor.supervise(ctx, a.log, a.alive)
 	}})

@@ -42,6 +42,9 @@ type Config struct {
 	AllowPodsWithoutIsolation bool   `yaml:"allowPodsWithoutIsolation"`
 	CgroupParent              string `yaml:"cgroupParent"`
 
+	ShutdownGracePeriod             time.Duration `yaml:"shutdownGracePeriod"`
+	ShutdownGracePeriodCriticalPods time.Duration `yaml:"shutdownGracePeriodCriticalPods"`
+
 	Log           LogConfig       `yaml:"log"`
 	Node          NodeConfig      `yaml:"node"`
 	StatusUpdates UpdatesConfig   `yaml:"statusUpdates"`
@@ -86,10 +89,14 @@ func Default() Config {
 		HealthzBindAddress: "127.0.0.1:10265",
 		ShutdownTimeout:    20 * time.Second,
 		CgroupParent:       "/statusd",
-		Log:                LogConfig{Format: "text", Level: "info"},
-		Node:               NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
-		StatusUpdates:      UpdatesConfig{QPS: 50, Burst: 100},
-		ContainerLogs:      ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
+
+		ShutdownGracePeriod:             30 * time.Second,
+		ShutdownGracePeriodCriticalPods: 10 * time.Second,
+
+		Log:           LogConfig{Format: "text", Level: "info"},
+		Node:          NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
+		StatusUpdates: UpdatesConfig{QPS: 50, Burst: 100},
+		ContainerLogs: ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
 	}
 }
 

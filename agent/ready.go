@@ -9,6 +9,9 @@ import (
 // notReady is why this node cannot take pods, nil if it can. A lost API server is no reason: the
 // node controller notices that by itself, by the lease.
 func (a *Agent) notReady() error {
+	if err := a.shutdown.Err(); err != nil {
+		return err
+	}
 	return writableState(a.config.StateDir)
 }
 

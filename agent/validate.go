@@ -50,6 +50,12 @@ func (c *Config) Validate() error {
 	if c.CgroupParent != "" && (!strings.HasPrefix(c.CgroupParent, "/") || path.Clean(c.CgroupParent) != c.CgroupParent || c.CgroupParent == "/") {
 		wrong("cgroupParent", "%q: want a path below the root of the control groups, such as %s", c.CgroupParent, Default().CgroupParent)
 	}
+	if c.ShutdownGracePeriod < 0 {
+		wrong("shutdownGracePeriod", "%v: want 0 or more", c.ShutdownGracePeriod)
+	}
+	if c.ShutdownGracePeriodCriticalPods < 0 || c.ShutdownGracePeriodCriticalPods > max(0, c.ShutdownGracePeriod) {
+		wrong("shutdownGracePeriodCriticalPods", "%v: want at least 0 and at most shutdownGracePeriod, which is %v", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
+	}
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		wrong("log.format", "%q: want text or json", c.Log.Format)
 	}

@@ -77,7 +77,7 @@ func tokenRequest(pod *v1.Pod, key tokenKey) *authenticationv1.TokenRequest {
 func renewAfter(answer *authenticationv1.TokenRequest) time.Duration {
 	lifetime := defaultLifetime
 	if granted := answer.Spec.ExpirationSeconds; granted != nil {
-		lifetime = time.Duration(min(*granted, int64(2*maxAge/time.Second))) * time.Second
+		lifetime = time.Duration(max(0, min(*granted, int64(2*maxAge/time.Second)))) * time.Second
 	}
 	return max(minAge, min(maxAge, lifetime*8/10))
 }

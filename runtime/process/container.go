@@ -56,7 +56,7 @@ type container struct {
 
 func newContainer(uid types.UID, dir containerDir, spec record.Spec) *container {
 	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, view: runtime.Container{
-		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt,
+		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt, Image: Image,
 	}}
 }
 
@@ -85,9 +85,6 @@ func (r *Runtime) apply(c *container, started *record.Started, exit *record.Exit
 	r.mu.Lock()
 	changed := c.advance(started, exit)
 	r.mu.Unlock()
-	if changed && exit != nil {
-		r.leaveGroups(c)
-	}
 	if changed {
 		r.Notify(c.uid)
 	}

@@ -72,19 +72,6 @@ func (g *groups) make(pod *v1.Pod, container *v1.Container, id string) ([]string
 	return dirs, nil
 }
 
-// leaveGroups removes the groups of a container that has ended, and those of its pod if it
-// was the last one in them.
-func (r *Runtime) leaveGroups(c *container) {
-	r.grouping.Lock()
-	defer r.grouping.Unlock()
-	if err := cgroup.Remove(c.spec.Cgroup); err != nil { // RemovePod tries again
-		r.options.Logger.Warn("removing the control groups of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
-	}
-	for _, dir := range c.spec.Cgroup {
-		_ = os.Remove(filepath.Dir(dir)) // fails while another container is in it
-	}
-}
-
 // enterGroups makes the groups of a container.
 func (r *Runtime) enterGroups(pod *v1.Pod, container *v1.Container, id string) ([]string, error) {
 	r.grouping.Lock()

@@ -217,5 +217,6 @@ func (r *Runtime) adopt(c *container, shimID proc.ID) (*container, error) {
 	if r.stateOf(c) != runtime.Exited {
 		r.sweep(c)
 	}
+	r.removeCgroups(c)
 	return c, nil
 }

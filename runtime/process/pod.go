@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -158,6 +160,20 @@ func (r *Runtime) letGo(c *container) {
 	if _, err := r.exits.send(c, control.Request{Forget: true}); err != nil {
 		// It gives up by itself when it finds the directory gone.
 		r.options.Logger.Debug("shim of a container that is removed cannot be reached", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+	r.removeCgroups(c)
+}
+
+// removeCgroups removes what is left of the control groups of an exited container, and those
+// of its pod if it was the last one in them.
+func (r *Runtime) removeCgroups(c *container) {
+	r.grouping.Lock()
+	defer r.grouping.Unlock()
+	if err := cgroup.Remove(c.spec.Cgroup); err != nil {
+		r.options.Logger.Warn("removing control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+	for _, dir := range c.spec.Cgroup {
+		_ = os.Remove(filepath.Dir(dir)) // fails while another container is in it
 	}
 }
 

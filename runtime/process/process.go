@@ -130,8 +130,11 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{},
-		keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger)}
+	r := &Runtime{
+		options: options, root: os.Geteuid() == 0,
+		cleaner: newCleaner(), keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger),
+		pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{},
+	}
 	r.findShim()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
@@ -207,6 +210,7 @@ func (r *Runtime) shimEnded(c *container) {
 	r.hear(c)
 	r.refresh(c)
 	if r.stateOf(c) == runtime.Exited {
+		r.removeCgroups(c)
 		return
 	}
 	if !c.dir.exists() {
@@ -240,4 +244,5 @@ func (r *Runtime) sweep(c *container) {
 		r.options.Logger.Error("recording an exit failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
 	r.apply(c, nil, &exit)
+	r.removeCgroups(c)
 }
