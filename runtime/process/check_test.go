@@ -100,7 +100,7 @@ var classes = map[reflect.Type]map[string]class{
 		"HostNetwork":       supported("TestAPodThatExpectsIsolationIsRejected"), "HostPID": supported("TestAPodThatExpectsIsolationIsRejected"), "HostIPC": supported("TestAPodThatExpectsIsolationIsRejected"), "ShareProcessNamespace": supported("TestContainersSeeEachOther"),
 		"RestartPolicy": others("TestRestartPolicies"), "TerminationGracePeriodSeconds": others("TestADeletedPodEndsWithinItsGrace"), "ActiveDeadlineSeconds": others("TestActiveDeadline"),
 		"NodeSelector": others("TestFit"), "NodeName": others("TestPodsOfThisNodeOnARealServer"), "Affinity": others("TestFit"), "SchedulerName": elsewhere("the scheduler"), "Tolerations": others("TestFit"),
-		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestShutdownOfTheMachine"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
+		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestResizesAreGrantedInTheOrderOfTheKubelet"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
 		"TopologySpreadConstraints": elsewhere("the scheduler"), "SchedulingGates": elsewhere("the scheduler"), "SchedulingGroup": elsewhere("the scheduler"), "ReadinessGates": others("TestReadinessGatesSeeTheConditionsOfOthers"),
 		// The API server turns the last one into a volume.
 		"ServiceAccountName": supported("TestTokensAreRenewedInTime"), "DeprecatedServiceAccount": elsewhere("the API server, which copies it to serviceAccountName"), "AutomountServiceAccountToken": others("TestARestrictedPodRunsAndItsSecretFollows"),

@@ -131,6 +131,10 @@ func TestAPodThatExpectsIsolationIsRejected(t *testing.T) {
 	if got := check(isolated); len(got) > 0 {
 		t.Errorf("a static pod: got %q", got)
 	}
+	isolated.ResourceVersion = "5"
+	if got := check(isolated); len(got) == 0 {
+		t.Error("a pod of the API that says that it is static is believed")
+	}
 }
 
 func TestWithoutRootConfinementNeedsNoNewPrivileges(t *testing.T) {
