@@ -45,7 +45,7 @@ func TestAStartThatFailsSaysWhyAndNothingElse(t *testing.T) {
 		if waiting == nil || waiting.Reason != "CreateContainerConfigError" || waiting.Message != `configmap "x" not found` {
 			t.Errorf("got %+v, want CreateContainerConfigError with the bare reason", waiting)
 		}
-		if !n.events.has(`Failed: Error: configmap "x" not found`) {
+		if !n.events.has(`main Failed: Error: configmap "x" not found`) {
 			t.Errorf("events: got %q", n.events.all)
 		}
 	})
