@@ -34,6 +34,7 @@ func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
 		}
 	}
 	r.mu.Unlock()
+	r.keeper.remove(uid)
 	if err := r.removeDir(p.dir.volumes()); err != nil {
 		return fmt.Errorf("process: remove the volumes of pod %s: %w", uid, err)
 	}
