@@ -28,7 +28,7 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			return now
 		}
 		p.admitted = true
-		p.hold(mail, s)
+		p.seePromise(mail, s)
 	}
 	p.record(s.pod)
 	resized := p.resize(ctx, mail, s, now)
@@ -48,8 +48,8 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	return earliest(earliest(next, resized), deadline(s.pod, start))
 }
 
-// hold has the rest of the turn see the pod with what it was promised by now.
-func (p *worker) hold(mail *letter, s *sight) {
+// seePromise has the rest of the turn see the pod with what it was promised by now.
+func (p *worker) seePromise(mail *letter, s *sight) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	mail.promised = p.mail.promised
