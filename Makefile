@@ -11,9 +11,10 @@ help: ## Show this list
 	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/statusd
+build: ## Build bin/statusd and bin/statusd-shim
 	@test -e bin/statusd || echo "building bin/statusd: the first time takes a minute or two on 2 cores, because it compiles client-go and the types of the API"
 	$(GO) build -o bin/statusd ./cmd/statusd
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/statusd-shim ./cmd/statusd-shim
 
 .PHONY: controlplane
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
@@ -90,7 +91,7 @@ footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; abo
 	@bin/demo footprint
 
 .PHONY: scale
-scale: demo ## Start, run and delete 200 pods on one node and look for what is left
+scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
 .PHONY: clean

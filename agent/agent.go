@@ -20,6 +20,7 @@ import (
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/worker"
@@ -37,6 +38,11 @@ type Options struct {
 	// ShimCommand starts the shims of containers; this very program if empty. See
 	// runtime/process.
 	ShimCommand []string
+	// Host announces shutdowns of the machine, as logind does; nobody if nil.
+	Host shutdown.Host
+
+	// read reads the machine in tests, often.
+	read func() (node.Reading, error)
 }
 
 // Agent is a whole statusd. See the package comment.
@@ -53,9 +59,8 @@ type Agent struct {
 	runtime  *process.Runtime
 	closing  sync.Once
 
-	// described is the Node as this machine is.
-	described *v1.Node
-	client    kubernetes.Interface // nil: standalone
+	machine *machine
+	client  kubernetes.Interface // nil: standalone
 
 	table     *pods.Table
 	roster    *roster
@@ -68,6 +73,7 @@ type Agent struct {
 	api       *source.API       // nil: standalone
 	mirrors   *source.Mirrors   // nil: standalone
 	manifests *source.Manifests // nil: none configured
+	shutdown  *shutdown.Manager
 
 	apiPatience time.Duration // the constant, but in tests
 }
@@ -90,6 +96,13 @@ func New(config Config, options Options) (*Agent, error) {
 		options.Logger = config.Log.Logger(os.Stderr)
 	}
 	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience}
+	a.machine = &machine{
+		read:     func() (node.Reading, error) { return node.ReadMachine(config.StateDir) },
+		interval: machineInterval, log: a.log, changed: a.addressesChanged,
+	}
+	if options.read != nil {
+		a.machine.read, a.machine.interval = options.read, 10*time.Millisecond
+	}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -135,12 +148,15 @@ func (a *Agent) parts() []part {
 	add(true, part{name: "runtime", run: a.runtime.Run})
 	add(true, manager)
 	add(true, part{name: "events", run: a.events.run})
-	add(joined, part{name: "node", run: a.node.Run, farewell: a.node.Report})
+	add(joined, part{name: "node", run: a.node.Run})
+	add(true, part{name: "machine", run: a.machine.run})
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
 	add(true, part{name: "static pods", run: a.followManifests})
+	add(true, part{name: "shutdown", run: a.shutdown.Run})
+	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
 		return a.options.Supervisor.supervise(ctx, a.log, a.alive)
 	}})

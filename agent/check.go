@@ -13,6 +13,28 @@ import (
 	"github.com/statusd/statusd/source"
 )
 
+// Check returns how many static pods an agent of this config would have, and everything because of
+// which [New] would refuse the config or a static pod would be rejected. It leaves nothing behind and
+// asks no server.
+func Check(ctx context.Context, config Config) (pods int, problems []error) {
+	if err := config.Validate(); err != nil {
+		return 0, []error{err}
+	}
+	if _, err := config.nodeName(); err != nil {
+		problems = append(problems, err)
+	}
+	if config.Kubeconfig != "" {
+		if _, err := loadKubeconfig(config.Kubeconfig); err != nil {
+			problems = append(problems, fmt.Errorf("config: %w", err))
+		}
+	}
+	if err := readableManifests(config.Manifests); err != nil {
+		return 0, append(problems, err)
+	}
+	pods, manifests := CheckManifests(ctx, config)
+	return pods, append(problems, manifests...)
+}
+
 // CheckManifests reads the manifests as an agent of this config would, and says how many
 // static pods they define and everything that is wrong with them: what cannot be read,
 // with file, line and field, and what the runtime cannot do, with pod and field.

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -36,6 +37,10 @@ type Config struct {
 	ManifestsRescan    time.Duration `yaml:"manifestsRescan"`
 	HealthzBindAddress string        `yaml:"healthzBindAddress"`
 	ShutdownTimeout    time.Duration `yaml:"shutdownTimeout"`
+	LeaveCluster       bool          `yaml:"leaveCluster"`
+
+	ShutdownGracePeriod             time.Duration `yaml:"shutdownGracePeriod"`
+	ShutdownGracePeriodCriticalPods time.Duration `yaml:"shutdownGracePeriodCriticalPods"`
 
 	Log           LogConfig       `yaml:"log"`
 	Node          NodeConfig      `yaml:"node"`
@@ -80,10 +85,14 @@ func Default() Config {
 		ManifestsRescan:    20 * time.Second,
 		HealthzBindAddress: "127.0.0.1:10265",
 		ShutdownTimeout:    20 * time.Second,
-		Log:                LogConfig{Format: "text", Level: "info"},
-		Node:               NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
-		StatusUpdates:      UpdatesConfig{QPS: 50, Burst: 100},
-		ContainerLogs:      ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
+
+		ShutdownGracePeriod:             30 * time.Second,
+		ShutdownGracePeriodCriticalPods: 10 * time.Second,
+
+		Log:           LogConfig{Format: "text", Level: "info"},
+		Node:          NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
+		StatusUpdates: UpdatesConfig{QPS: 50, Burst: 100},
+		ContainerLogs: ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
 	}
 }
 
@@ -98,7 +107,8 @@ func LoadFile(path string) (Config, error) {
 
 // Load decodes a config file over the defaults: what it does not name stays as it is by
 // default. A field that does not exist, is named twice or has the wrong type is an error
-// with its line; so is another version. The values are checked by [Config.Validate].
+// with its line; so is another version. Relative paths are relative to the file's directory. The
+// values are checked by [Config.Validate].
 func Load(path string, data []byte) (Config, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", "" // these must be said
@@ -113,7 +123,18 @@ func Load(path string, data []byte) (Config, error) {
 	if c.APIVersion != APIVersion || c.Kind != Kind {
 		return Config{}, fmt.Errorf("config: %s: is apiVersion %q, kind %q; want apiVersion: %s, kind: %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
 	}
+	c.resolve(filepath.Dir(path))
 	return c, nil
+}
+
+// resolve makes relative paths start from the directory of the file that they stand in: they must
+// not depend on where statusd is started.
+func (c *Config) resolve(dir string) {
+	for _, path := range []*string{&c.Kubeconfig, &c.StateDir, &c.Manifests} {
+		if *path != "" && !filepath.IsAbs(*path) {
+			*path = filepath.Join(dir, *path)
+		}
+	}
 }
 
 // undecodable makes of the decoder's words an error with a line for each problem:

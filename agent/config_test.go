@@ -59,14 +59,18 @@ func TestEveryWrongValueIsNamedWithItsField(t *testing.T) {
 		{"healthzBindAddress", func(c *Config) { c.HealthzBindAddress = "0.0.0.0:10265" }},
 		{"healthzBindAddress", func(c *Config) { c.HealthzBindAddress = "localhost" }},
 		{"shutdownTimeout", func(c *Config) { c.ShutdownTimeout = -time.Second }},
+		{"shutdownGracePeriod", func(c *Config) { c.ShutdownGracePeriod = -time.Second }},
+		{"shutdownGracePeriodCriticalPods", func(c *Config) { c.ShutdownGracePeriodCriticalPods = time.Hour }},
 		{"log.format", func(c *Config) { c.Log.Format = "xml" }},
 		{"log.level", func(c *Config) { c.Log.Level = "loud" }},
 		{"node.labels[a b]", func(c *Config) { c.Node.Labels = map[string]string{"a b": ""} }},
 		{"node.labels[a]", func(c *Config) { c.Node.Labels = map[string]string{"a": "b c"} }},
+		{"node.labels[node-role.kubernetes.io/edge]", func(c *Config) { c.Node.Labels = map[string]string{"node-role.kubernetes.io/edge": ""} }},
 		{"node.taints[1]", func(c *Config) { c.Node.Taints = []string{"a=b:NoSchedule", "a:Never"} }},
 		{"node.addresses[0]", func(c *Config) { c.Node.Addresses = []string{"here"} }},
 		{"node.maxPods", func(c *Config) { c.Node.MaxPods = 0 }},
 		{"node.reserved[cpu]", func(c *Config) { c.Node.Reserved = map[string]string{"cpu": "lots"} }},
+		{"node.reserved[ram]", func(c *Config) { c.Node.Reserved = map[string]string{"ram": "1Gi"} }},
 		{"statusUpdates.qps", func(c *Config) { c.StatusUpdates.QPS = -1 }},
 		{"statusUpdates.burst", func(c *Config) { c.StatusUpdates.Burst = -1 }},
 		{"containerLogs.maxBytes", func(c *Config) { c.ContainerLogs.MaxBytes = 1 }},
@@ -85,7 +89,7 @@ func TestEveryWrongValueIsNamedWithItsField(t *testing.T) {
 		c.spoil(&all)
 	}
 	for _, c := range cases {
-		if c.path == "healthzBindAddress" || strings.HasPrefix(c.path, "node.labels") {
+		if c.path == "healthzBindAddress" || strings.HasPrefix(c.path, "node.labels") || c.path == "node.reserved[cpu]" {
 			continue // spoiled twice, and only the second way shows
 		}
 		if err := all.Validate(); !strings.Contains(err.Error(), "config: "+c.path+": ") {

@@ -13,9 +13,16 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
+	"golang.org/x/net/netutil"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/source"
 )
+
+// maxConnections bounds what the endpoints take of the process's file descriptors: every local
+// user can connect. Those beyond it wait.
+const maxConnections = 64
 
 // A check is one thing that must be true of an agent that does its work.
 type check struct {
@@ -37,6 +44,7 @@ type endpoints struct {
 func (e *endpoints) handler() http.Handler {
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /livez", e.livez)
+	mux.HandleFunc("GET /healthz", e.livez) // the older name of the same question
 	mux.HandleFunc("GET /readyz", e.readyz)
 	mux.HandleFunc("GET /pods", e.servePods)
 	mux.Handle("GET /metrics", promhttp.HandlerFor(e.metrics, promhttp.HandlerOpts{}))
@@ -86,16 +94,35 @@ func (e *endpoints) servePods(w http.ResponseWriter, _ *http.Request) {
 	_ = json.NewEncoder(w).Encode(list)
 }
 
-// pods are those of this node, each with the status that it reports. Of the specs only the
-// outline is shown: what containers are told is nobody else's business.
+// pods are those of this node, each with the status that it reports. Of metadata and spec only the
+// outline is shown: every local user can read it, and what containers are given may be secret.
 func (a *Agent) pods() []v1.Pod {
 	var list []v1.Pod
 	for _, known := range a.table.All() {
-		pod := v1.Pod{ObjectMeta: *known.ObjectMeta.DeepCopy(), Spec: outline(&known.Spec)}
+		pod := v1.Pod{ObjectMeta: identity(&known.ObjectMeta), Spec: outline(&known.Spec)}
 		pod.Status, _ = a.manager.GetPodStatus(known.UID)
 		list = append(list, pod)
 	}
 	return list
+}
+
+// identity is what tells one pod from another. Of the annotations only those of the pod's source
+// are shown: kubectl apply keeps the whole manifest in one, with the values of variables, and so
+// may others.
+func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	shown := metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, GenerateName: meta.GenerateName, UID: meta.UID,
+		ResourceVersion: meta.ResourceVersion, Generation: meta.Generation,
+		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+		DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
+		Labels:                     meta.Labels, OwnerReferences: meta.OwnerReferences,
+	}
+	for _, key := range []string{source.SourceAnnotation, source.HashAnnotation, source.SeenAnnotation, v1.MirrorPodAnnotationKey} {
+		if value, ok := meta.Annotations[key]; ok {
+			metav1.SetMetaDataAnnotation(&shown, key, value)
+		}
+	}
+	return *shown.DeepCopy()
 }
 
 func outline(spec *v1.PodSpec) v1.PodSpec {
@@ -115,15 +142,22 @@ func outline(spec *v1.PodSpec) v1.PodSpec {
 
 // run serves until ctx ends.
 func (e *endpoints) run(ctx context.Context) error {
-	server := &http.Server{Handler: e.handler(), ReadHeaderTimeout: 5 * time.Second}
+	server := &http.Server{
+		Handler:           e.handler(),
+		ReadHeaderTimeout: 5 * time.Second,
+		ReadTimeout:       10 * time.Second,
+		WriteTimeout:      30 * time.Second,
+		IdleTimeout:       30 * time.Second,
+		MaxHeaderBytes:    16 << 10,
+	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(e.listener) }()
+	go func() { served <- server.Serve(netutil.LimitListener(e.listener, maxConnections)) }()
 	select {
 	case err := <-served:
 		return fmt.Errorf("agent: serve %s: %w", e.listener.Addr(), err)
 	case <-ctx.Done():
 	}
-	// Whoever asks now is not worth waiting for.
+	// In-flight requests are not drained.
 	err := server.Close()
 	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
 		err = errors.Join(err, served)

@@ -8,9 +8,9 @@ import (
 	"os"
 	"path/filepath"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/statusd/statusd/journal"
@@ -29,7 +29,7 @@ const stateDirMode = 0o711
 
 // open takes what only one agent at a time can have, and looks at what it was given.
 func (a *Agent) open() error {
-	if err := a.checkManifests(); err != nil {
+	if err := readableManifests(a.config.Manifests); err != nil {
 		return err
 	}
 	if err := a.connect(); err != nil {
@@ -38,27 +38,41 @@ func (a *Agent) open() error {
 	if err := os.MkdirAll(a.config.StateDir, stateDirMode); err != nil {
 		return fmt.Errorf("agent: state directory: %w", err)
 	}
-	described, err := node.Describe(a.nodeOptions())
-	if err != nil {
+	if _, err := a.machine.look(); err != nil {
 		return fmt.Errorf("agent: look at the machine: %w", err)
 	}
-	a.described = described
 	if err := a.listen(); err != nil {
 		return err
 	}
 	return a.openState()
 }
 
-// checkManifests finds a directory that can never be read. One that is missing may come.
-func (a *Agent) checkManifests() error {
-	if a.config.Manifests == "" {
+// readableManifests finds a directory that can never be read. One that is missing may come.
+func readableManifests(directory string) error {
+	if directory == "" {
 		return nil
 	}
-	_, err := os.ReadDir(a.config.Manifests)
+	_, err := os.ReadDir(directory)
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return fmt.Errorf("agent: manifests: %w", err)
 	}
 	return nil
+}
+
+// loadKubeconfig reads a kubeconfig and what it refers to. It asks no server.
+func loadKubeconfig(path string) (*rest.Config, error) {
+	if _, err := os.Stat(path); err != nil {
+		return nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	config, err := clientcmd.BuildConfigFromFlags("", path)
+	if err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	// Certificates and keys that cannot be used show up here.
+	if _, err := rest.TransportFor(config); err != nil {
+		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
+	}
+	return config, nil
 }
 
 // connect makes the client of the API server. It asks nothing.
@@ -66,9 +80,9 @@ func (a *Agent) connect() error {
 	if a.config.Kubeconfig == "" {
 		return nil
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", a.config.Kubeconfig)
+	config, err := loadKubeconfig(a.config.Kubeconfig)
 	if err != nil {
-		return fmt.Errorf("agent: kubeconfig: %w", err)
+		return fmt.Errorf("agent: %w", err)
 	}
 	config.QPS = -1 // the status manager has its own limit, and the rest is little
 	config.UserAgent = "statusd/" + a.options.Version
@@ -97,7 +111,7 @@ func (a *Agent) listen() error {
 func (a *Agent) openState() error {
 	runtime, err := process.New(process.Options{
 		Dir:         filepath.Join(a.config.StateDir, runtimeDirectory),
-		NodeIPs:     a.addresses(),
+		Addresses:   a.addresses,
 		Version:     a.options.Version,
 		ShimCommand: a.options.ShimCommand,
 		LogMaxBytes: a.config.ContainerLogs.MaxBytes,
@@ -112,18 +126,7 @@ func (a *Agent) openState() error {
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	return nil
-}
-
-// addresses are the IP addresses of this machine, the primary one first.
-func (a *Agent) addresses() []string {
-	var addresses []string
-	for _, address := range a.described.Status.Addresses {
-		if address.Type == v1.NodeInternalIP {
-			addresses = append(addresses, address.Address)
-		}
-	}
-	return addresses
+	return a.claimState()
 }
 
 // nodeOptions are those that the config decides about.
@@ -137,7 +140,8 @@ func (a *Agent) nodeOptions() node.Options {
 		MaxPods:   a.config.Node.MaxPods,
 		Reserved:  a.config.Node.reserved(),
 		Version:   a.options.Version,
-		Disk:      a.config.StateDir,
+		Read:      a.machine.look,
+		Ready:     a.notReady,
 		Logger:    a.log,
 	}
 }

@@ -21,6 +21,8 @@ type roster struct {
 	manager *status.Manager
 	workers *worker.Workers
 	mirrors *source.Mirrors // nil: standalone
+	// updated is called after a pod was handed to the workers.
+	updated func(*v1.Pod)
 	// apiSpoke is closed when the API has said which pods it has for this node.
 	apiSpoke chan struct{}
 
@@ -69,6 +71,9 @@ func (r *roster) update(pod *v1.Pod, origin source.Origin) {
 		r.manager.ObservePod(pod)
 	}
 	r.workers.Update(r.remembered(pod)) // which ignores mirror pods
+	if r.updated != nil {
+		r.updated(pod)
+	}
 }
 
 // remembered gives a static pod the status that its mirror has from an earlier process, as

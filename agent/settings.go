@@ -39,6 +39,12 @@ func settings(c *Config) []setting {
 			"Where /livez, /readyz, /metrics and /pods are served, without authentication: keep it on\na loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
 		{"shutdownTimeout", "shutdown-timeout", &c.ShutdownTimeout,
 			"How long statusd may take to stop. Half of it at most is spent on delivering the last\nstatuses. Containers run on."},
+		{"leaveCluster", "leave-cluster", &c.LeaveCluster,
+			"Whether a statusd without a kubeconfig may use the state of a node of a cluster, which\nends its pods of the API. Otherwise it refuses to start on such a state."},
+		{"shutdownGracePeriod", "", &c.ShutdownGracePeriod,
+			"How long pods may take to end before the machine shuts down, or when the node is drained.\nlogind allows InhibitDelayMaxSec of it. 0: shutdowns of the machine are not delayed."},
+		{"shutdownGracePeriodCriticalPods", "", &c.ShutdownGracePeriodCriticalPods,
+			"How much of it is kept for critical pods, which end last."},
 		{"log.format", "log-format", &c.Log.Format, "text or json, on standard error."},
 		{"log.level", "log-level", &c.Log.Level, "debug, info, warn or error."},
 		{"node.labels", "", &c.Node.Labels,
@@ -73,6 +79,8 @@ func (c *Config) AddFlags(flags *pflag.FlagSet) {
 		switch value := s.value.(type) {
 		case *string:
 			flags.StringVar(value, s.flag, *value, usage)
+		case *bool:
+			flags.BoolVar(value, s.flag, *value, usage)
 		case *int:
 			flags.IntVar(value, s.flag, *value, usage)
 		case *float64:

@@ -13,10 +13,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/statusd/statusd/node"
 )
 
 // Validate says everything that is wrong with the values, each with the path of its field.
-// It looks at no file: see [New] and [CheckManifests] for that.
+// It looks at no file: see [Check] for that.
 func (c *Config) Validate() error {
 	var problems []error
 	wrong := func(path, format string, args ...any) {
@@ -43,6 +45,12 @@ func (c *Config) Validate() error {
 	}
 	if c.ShutdownTimeout <= 0 {
 		wrong("shutdownTimeout", "%v: want a time above zero, such as 20s", c.ShutdownTimeout)
+	}
+	if c.ShutdownGracePeriod < 0 {
+		wrong("shutdownGracePeriod", "%v: want 0 or more", c.ShutdownGracePeriod)
+	}
+	if c.ShutdownGracePeriodCriticalPods < 0 || c.ShutdownGracePeriodCriticalPods > max(0, c.ShutdownGracePeriod) {
+		wrong("shutdownGracePeriodCriticalPods", "%v: want at least 0 and at most shutdownGracePeriod, which is %v", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
 	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
 		wrong("log.format", "%q: want text or json", c.Log.Format)
@@ -75,6 +83,9 @@ func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
 		if reasons := validation.IsValidLabelValue(n.Labels[key]); len(reasons) > 0 {
 			wrong(path, "%q: %s", n.Labels[key], strings.Join(reasons, "; "))
 		}
+		if !node.MayLabel(key) {
+			wrong(path, "the API server lets no node give it to itself; have an administrator set it, or use a prefix of your own or node.kubernetes.io/")
+		}
 	}
 	for i, text := range n.Taints {
 		if _, err := parseTaint(text); err != nil {
@@ -90,6 +101,9 @@ func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
 		wrong("node.maxPods", "%d: want at least 1", n.MaxPods)
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Reserved)) {
+		if !node.MayReserve(v1.ResourceName(name)) {
+			wrong("node.reserved["+name+"]", "no such resource; want cpu, memory, ephemeral-storage or pods")
+		}
 		if q, err := resource.ParseQuantity(n.Reserved[name]); err != nil || q.Sign() < 0 {
 			wrong("node.reserved["+name+"]", "%q: want a quantity of at least 0, such as 500m or 1Gi", n.Reserved[name])
 		}
@@ -154,5 +168,9 @@ func (c *Config) nodeName() (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("agent: find out the host name; set nodeName: %w", err)
 	}
-	return strings.ToLower(name), nil
+	name = strings.ToLower(name)
+	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
+		return "", fmt.Errorf("agent: host name %q cannot be the name of a node; set nodeName: %s", name, strings.Join(reasons, "; "))
+	}
+	return name, nil
 }

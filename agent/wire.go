@@ -46,6 +46,7 @@ func (a *Agent) wire() error {
 	if err := a.wireSources(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	a.wireShutdown()
 	return nil
 }
 
@@ -132,16 +133,16 @@ func (a *Agent) wireSources() (err error) {
 	return err
 }
 
-// admit decides whether a pod fits on this node: the room that the machine has, and the
-// labels and taints that the API shows, once it does.
+// admit decides whether a pod fits on this node.
 func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
-	here := *a.described
-	if a.node != nil {
-		if current := a.node.Current(); current != nil {
-			here.Labels, here.Spec.Taints = current.Labels, current.Spec.Taints
-		}
+	if a.shutdown.Err() != nil && !source.IsStatic(pod) {
+		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
 	}
-	return worker.Fitting{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Fit(&here, pod, active)
+	here, err := a.here()
+	if err != nil {
+		return &worker.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
+	}
+	return worker.Fitting{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Fit(here, pod, active)
 }
 
 // endpoints are what the agent serves, if it serves anything.

@@ -104,7 +104,7 @@ func (o *Options) Validate() error {
 		wrong("%v", e)
 	}
 	for _, key := range slices.Sorted(maps.Keys(o.Labels)) {
-		if !mayLabel(key) {
+		if !MayLabel(key) {
 			wrong("label %s: the API server lets no node give it to itself; have an administrator set it, or use a prefix of your own or node.kubernetes.io/", key)
 		}
 	}
@@ -119,6 +119,9 @@ func (o *Options) Validate() error {
 		}
 	}
 	for name, q := range o.Reserved {
+		if !MayReserve(name) {
+			wrong("reserved %s: a node has no such resource", name)
+		}
 		if q.Sign() < 0 {
 			wrong("reserved %s is negative", name)
 		}
@@ -132,8 +135,8 @@ func (o *Options) Validate() error {
 	return errors.Join(append(errs, o.Thresholds.validate())...)
 }
 
-// mayLabel says whether NodeRestriction lets a node set a label on itself.
-func mayLabel(key string) bool {
+// MayLabel reports whether NodeRestriction lets a node set a label on itself.
+func MayLabel(key string) bool {
 	prefix, _, found := strings.Cut(key, "/")
 	if !found || !inDomain(prefix, "kubernetes.io") && !inDomain(prefix, "k8s.io") {
 		return true
@@ -144,6 +147,15 @@ func mayLabel(key string) bool {
 	switch key {
 	case v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
 		v1.LabelInstanceType, v1.LabelInstanceTypeStable, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch":
+		return true
+	}
+	return false
+}
+
+// MayReserve reports whether a node of this package has a resource of which some can be reserved.
+func MayReserve(name v1.ResourceName) bool {
+	switch name {
+	case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods:
 		return true
 	}
 	return false

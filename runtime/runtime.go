@@ -150,6 +150,8 @@ const (
 	// ReasonStartError is a container whose command could not be started. Its exit
 	// code is 128.
 	ReasonStartError = "StartError"
+	// ReasonOOMKilled is a container that the kernel killed for its memory.
+	ReasonOOMKilled = "OOMKilled"
 	// ReasonUnknown is a container whose end nobody saw. Its exit code is 137.
 	ReasonUnknown = "ContainerStatusUnknown"
 )

@@ -25,6 +25,8 @@ type directory struct {
 	path  string
 	node  string
 	files map[string]*manifest // by file name
+	// missing is whether the directory did not exist when it was last read.
+	missing bool
 }
 
 // A manifest is one file: what it last said, and which pods run because of it.
@@ -52,11 +54,13 @@ func (d *directory) read(now time.Time) ([]*v1.Pod, []Problem, error) {
 	entries, err := os.ReadDir(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		clear(d.files)
-		return nil, []Problem{{File: d.path, Reason: "the directory does not exist; static pods start when it does"}}, nil
+		d.missing = true
+		return nil, nil, nil
 	}
 	if err != nil {
 		return nil, nil, fmt.Errorf("source: read manifests: %w", err)
 	}
+	d.missing = false
 	present := map[string]bool{}
 	for _, entry := range entries {
 		if name := entry.Name(); isManifest(name) && d.readFile(name, now) {

@@ -128,7 +128,11 @@ func untilQuiet(ctx context.Context, changes <-chan struct{}) {
 }
 
 func (m *Manifests) read() {
+	before := m.directory.missing
 	pods, problems, err := m.directory.read(time.Now())
+	if m.directory.missing && !before {
+		m.log.Info("the directory of manifests does not exist; static pods start when it does", "directory", m.directory.path)
+	}
 	if err != nil {
 		// Nothing is known, so nothing is said: what runs runs on.
 		m.setProblems([]Problem{{File: m.directory.path, Reason: reasonOf(errors.Unwrap(err)).Error()}})

@@ -35,6 +35,7 @@ type memory struct {
 	posting  string                              // the container ID whose postStart hook runs
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
+	evicted       *Eviction // why the node ends it
 	probesStopped bool
 	volumesGone   bool
 	resizeAfter   time.Time // when a resize that has failed is tried again
@@ -80,11 +81,18 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	p.tidy(s.found.Containers)
 	p.noteEnds(s.found.Containers, now)
 	p.observeEnds(s.found.Containers)
+	p.evicted = mail.evicted
 	if p.stage == syncing && !mustEnd(&mail, s) {
+		if mail.evicted != nil {
+			return p.hold(ctx, &mail, s, now), false
+		}
 		return p.sync(ctx, &mail, s, now), false
 	}
 	if p.stage == syncing {
 		p.enter(terminating)
+	}
+	if mail.evicted != nil {
+		p.endBy = earliest(p.endBy, mail.evictedAt.Add(evictionGrace(&mail)))
 	}
 	return p.end(ctx, mail.pod, s, now), false
 }
@@ -92,7 +100,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 // mustEnd reports whether the pod must not run any more: its source or the API says so,
 // or it has ended before. A finished pod is never started again.
 func mustEnd(mail *letter, s *sight) bool {
-	return mail.gone || mail.pod.DeletionTimestamp != nil ||
+	return mail.gone || mail.pod.DeletionTimestamp != nil || mail.evicted != nil && !mail.evicted.Hold ||
 		podstatus.IsTerminal(s.old.Phase) || podstatus.IsTerminal(mail.pod.Status.Phase)
 }
 
@@ -150,8 +158,15 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 		pastDeadline(&status)
 		p.event(s.pod, "", v1.EventTypeNormal, reasonDeadlineExceeded, messageDeadlineExceeded)
 	}
+	evicted := p.evicted != nil && !p.evicted.Hold && !podstatus.IsTerminal(s.old.Phase)
+	if evicted {
+		p.evicted.fail(&status)
+	}
 	p.w.opts.Prober.UpdatePodStatus(s.pod, &status)
 	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid), over)
+	if evicted {
+		p.evicted.addCondition(&status, s.pod)
+	}
 	if p.orphan {
 		return status
 	}

@@ -52,6 +52,9 @@ type mail struct {
 	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
 	resizing  bool                  // it asks for others
 	stage     stage
+	evicted   *Eviction
+	evictedAt time.Time
+	waiting   []chan struct{} // closed once nothing of the pod runs
 }
 
 // hookKey names a hook of a container: postStart, or else preStop.
@@ -130,6 +133,8 @@ type letter struct {
 	unhealthy map[string]Probe
 	ended     []hookEnd
 	blocked   types.UID // the pod to wait for
+	evicted   *Eviction
+	evictedAt time.Time
 }
 
 func (p *worker) readMail() letter {
@@ -149,6 +154,8 @@ func (p *worker) copyMail() letter {
 		unhealthy: maps.Clone(p.mail.unhealthy),
 		ended:     p.mail.ended,
 		blocked:   w.blocked(p),
+		evicted:   p.mail.evicted,
+		evictedAt: p.mail.evictedAt,
 	}
 	p.mail.ended = nil
 	return l
@@ -185,6 +192,7 @@ func (p *worker) enter(s stage) {
 	if s != stopped {
 		return
 	}
+	p.mail.releaseWaiting()
 	w.wakeNamesakes(p.name)
 	w.wakeResizes() // there is room now
 }

@@ -110,9 +110,9 @@ func (c *crowd) await(ctx context.Context, wanted func([]v1.Pod) bool) error {
 	}
 }
 
-const scaleSize = 200
+const scaleSize = 500
 
-// scale starts 200 pods, deletes them, and looks for what is left of them.
+// scale starts 500 pods, deletes them, and looks for what is left of them.
 func (d *demo) scale(ctx context.Context) error {
 	return d.withCrowd(ctx, scaleSize, func(c *crowd) error {
 		if _, err := c.usage(); err != nil {

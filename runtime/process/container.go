@@ -36,12 +36,18 @@ func (p *pod) asRecord() podRecord {
 
 // container is one attempt of one container.
 type container struct {
-	uid   types.UID
-	dir   containerDir
-	spec  record.Spec // never changes
-	pidfd int         // of the shim, -1 if that has ended; exits.mu guards it
+	uid  types.UID
+	dir  containerDir
+	spec record.Spec // never changes
 
-	stopping sync.Mutex // held while stop.json is replaced
+	// exits.mu guards what follows.
+	pidfd     int // of the shim, -1 if that has ended
+	control   int // connection to the shim, -1 if there is none
+	redialled int // how often the shim closed a connection
+
+	stopping sync.Mutex  // held while a stop is passed on by other ways than the socket; guards the next two
+	kill     *time.Timer // of a command that is signalled directly
+	killAt   time.Time
 
 	// Runtime.mu guards what follows.
 	view    runtime.Container
@@ -49,7 +55,7 @@ type container struct {
 }
 
 func newContainer(uid types.UID, dir containerDir, spec record.Spec) *container {
-	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, view: runtime.Container{
+	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, view: runtime.Container{
 		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt, Image: Image,
 	}}
 }

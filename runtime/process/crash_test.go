@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -270,13 +271,12 @@ func TestAShimThatIsNotToldToGoLeavesNothing(t *testing.T) {
 	if err := record.Write(dir.Spec(), spec); err != nil {
 		t.Fatal(err)
 	}
-	ours, theirs, err := controlPair()
+	ours, theirs, err := control.Pair()
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, arguments := Options{}.shimCommand(string(dir.Dir))
-	pid, pidfd, err := spawn(program, arguments, dir, theirs)
-	if err := errors.Join(err, theirs.Close(), ours.Close()); err != nil { // the agent dies
+	pid, pidfd, err := (&Runtime{}).spawn(dir, theirs)
+	if err := errors.Join(err, syscall.Close(ours)); err != nil { // the agent dies
 		t.Fatal(err)
 	}
 	defer syscall.Close(pidfd)

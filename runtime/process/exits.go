@@ -4,18 +4,28 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime/process/internal/control"
 )
 
-// exits tells which shims have ended: one epoll over a descriptor of each. It costs
-// nothing while nothing happens, and does not care who started a shim.
+// exits reports which shims have ended or have something to say: one epoll over a pidfd
+// and a connection of each. It costs nothing while nothing happens, and does not care who
+// started a shim.
 type exits struct {
 	epoll, wake int
 
-	mu   sync.Mutex // guards byFD and the pidfd of each container
-	byFD map[int]*container
+	mu   sync.Mutex // guards byFD and the descriptors of each container
+	byFD map[int]watched
+}
+
+// watched is what a descriptor stands for.
+type watched struct {
+	*container
+	control bool // the connection to the shim, not its pidfd
 }
 
 func newExits() (*exits, error) {
@@ -27,7 +37,7 @@ func newExits() (*exits, error) {
 	if err != nil {
 		return nil, errors.Join(fmt.Errorf("eventfd: %w", err), unix.Close(epoll))
 	}
-	e := &exits{epoll: epoll, wake: wake, byFD: map[int]*container{}}
+	e := &exits{epoll: epoll, wake: wake, byFD: map[int]watched{}}
 	if err := e.listen(wake); err != nil {
 		return nil, errors.Join(err, e.close())
 	}
@@ -42,12 +52,109 @@ func (e *exits) listen(fd int) error {
 	return nil
 }
 
-// add takes a pidfd over and tells when its process has ended.
+// add takes a pidfd over and reports when its process has ended.
 func (e *exits) add(pidfd int, c *container) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	e.byFD[pidfd], c.pidfd = c, pidfd
+	e.byFD[pidfd], c.pidfd = watched{container: c}, pidfd
 	return e.listen(pidfd)
+}
+
+// connect takes a connection to the shim over and reports when there is something to
+// read.
+func (e *exits) connect(fd int, c *container) error {
+	e.hold(fd, c)
+	return e.attend(c)
+}
+
+// hold takes a connection to the shim over and reports nothing yet.
+func (e *exits) hold(fd int, c *container) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.disconnect(c)
+	e.byFD[fd], c.control = watched{c, true}, fd
+}
+
+// attend begins to report when there is something to read, if there is a connection.
+func (e *exits) attend(c *container) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.control < 0 {
+		return nil
+	}
+	return e.listen(c.control)
+}
+
+// duplicate returns another descriptor of the connection, to wait on, or -1.
+func (e *exits) duplicate(c *container) (int, error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.control < 0 {
+		return -1, nil
+	}
+	return unix.FcntlInt(uintptr(c.control), unix.F_DUPFD_CLOEXEC, 0)
+}
+
+// disconnect needs mu.
+func (e *exits) disconnect(c *container) {
+	if c.control >= 0 {
+		delete(e.byFD, c.control)
+		unix.Close(c.control)
+		c.control = -1
+	}
+}
+
+// send sends a request to a container's shim, over a new connection if need be. It
+// reports false if the shim has ended.
+func (e *exits) send(c *container, request control.Request) (alive bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if c.pidfd < 0 {
+		return false, nil
+	}
+	if c.control >= 0 {
+		if err := control.Send(c.control, request); err == nil {
+			return true, nil
+		}
+		e.disconnect(c)
+	}
+	fd, err := control.Dial(c.dir.Control())
+	if err != nil {
+		return true, err
+	}
+	e.byFD[fd], c.control = watched{c, true}, fd
+	if err := e.listen(fd); err != nil {
+		return true, err
+	}
+	return true, control.Send(fd, request)
+}
+
+// receive returns the newest state that the shim has sent, and whether it is connected.
+func (e *exits) receive(c *container) (state control.State, connected bool, err error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for c.control >= 0 {
+		next, err := control.ReceiveState(c.control)
+		switch {
+		case err == nil:
+			state = next
+		case errors.Is(err, control.ErrNothing):
+			return state, true, nil
+		default:
+			e.disconnect(c)
+			if !errors.Is(err, io.EOF) {
+				return state, false, err
+			}
+		}
+	}
+	return state, false, nil
+}
+
+// ended reports whether the shim of a container is known to have ended.
+func (e *exits) ended(c *container) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return c.pidfd < 0
 }
 
 // signal sends a signal to a container's shim, if that has not ended.
@@ -63,8 +170,9 @@ func (e *exits) signal(c *container, signal unix.Signal) error {
 	return nil
 }
 
-// wait returns the containers whose shims have ended, at least one unless woken up.
-func (e *exits) wait() ([]*container, error) {
+// wait returns the containers whose shims have ended and those whose shims have sent
+// something, at least one unless woken up.
+func (e *exits) wait() (ended, spoke []*container, err error) {
 	events := make([]unix.EpollEvent, 64)
 	for {
 		n, err := unix.EpollWait(e.epoll, events, -1)
@@ -72,32 +180,37 @@ func (e *exits) wait() ([]*container, error) {
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		var ended []*container
 		for _, event := range events[:n] {
-			if c := e.take(int(event.Fd)); c != nil {
-				ended = append(ended, c)
+			w := e.take(int(event.Fd))
+			switch {
+			case w.container == nil: // the wake-up
+			case w.control:
+				spoke = append(spoke, w.container)
+			default:
+				ended = append(ended, w.container)
 			}
 		}
-		return ended, nil
+		return ended, spoke, nil
 	}
 }
 
-// take forgets the descriptor of an ended shim, and reaps it if it was our child.
-func (e *exits) take(fd int) *container {
+// take returns what a descriptor stands for. It forgets that of an ended shim, and reaps
+// the shim if it was our child.
+func (e *exits) take(fd int) watched {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	c, known := e.byFD[fd]
-	if !known {
-		return nil // the wake-up
+	w, known := e.byFD[fd]
+	if !known || w.control {
+		return w
 	}
 	delete(e.byFD, fd)
-	c.pidfd = -1
+	w.pidfd = -1
 	// ECHILD is right for a shim that an earlier statusd started.
 	_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG, nil)
 	unix.Close(fd)
-	return c
+	return w
 }
 
 // wakeUp lets the current wait, or the next one, return.
@@ -109,8 +222,12 @@ func (e *exits) wakeUp() {
 func (e *exits) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	for fd, c := range e.byFD {
-		c.pidfd = -1
+	for fd, w := range e.byFD {
+		if w.control {
+			w.container.control = -1
+		} else {
+			w.pidfd = -1
+		}
 		unix.Close(fd)
 	}
 	clear(e.byFD)

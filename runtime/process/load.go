@@ -3,10 +3,10 @@ package process
 import (
 	"cmp"
 	"errors"
-	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -54,61 +54,63 @@ func makeDir(path string, mode fs.FileMode) error {
 	if err := os.Mkdir(path, mode); err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
+	// A disk that takes no writes must not get in the way of what is right already.
+	if info, err := os.Lstat(path); err == nil && info.Mode() == fs.ModeDir|mode {
+		return nil
+	}
 	return os.Chmod(path, mode)
 }
 
 // load takes over what the directory holds. What an interrupted call has left half done
-// is undone first: only a pod with its record, and a container with its shim's record,
-// have ever been started.
-func (r *Runtime) load() error {
-	if err := emptyDir(r.removingDir()); err != nil {
-		return err
-	}
+// is undone: only a pod with its record, and a container with its shim's record, have
+// ever been started. Nothing that it finds is an error: what cannot be read or removed is
+// reported, and the rest is taken over.
+func (r *Runtime) load() {
 	entries, err := os.ReadDir(r.podsDir())
 	if err != nil {
-		return err
+		r.report("cannot list pods", r.podsDir(), err)
 	}
 	for _, entry := range entries {
-		if err := r.loadPod(types.UID(entry.Name())); err != nil {
-			return fmt.Errorf("pod %s: %w", entry.Name(), err)
+		uid := types.UID(entry.Name())
+		if err := r.loadPod(uid, entry); err != nil {
+			r.mu.Lock()
+			r.unreadable[uid] = err
+			r.mu.Unlock()
+			r.report("skipping a pod that cannot be taken over", string(r.podDir(uid)), err)
 		}
 	}
-	return nil
 }
 
-func emptyDir(dir string) error {
-	entries, err := os.ReadDir(dir)
-	for _, entry := range entries {
-		err = errors.Join(err, os.RemoveAll(filepath.Join(dir, entry.Name())))
+// loadPod returns an error for what it leaves alone.
+func (r *Runtime) loadPod(uid types.UID, entry fs.DirEntry) error {
+	if !entry.IsDir() {
+		return errors.New("it is not the directory of a pod; remove it")
 	}
-	return err
-}
-
-func (r *Runtime) loadPod(uid types.UID) error {
 	dir := r.podDir(uid)
 	var rec podRecord
 	err := record.Read(dir.record(), &rec)
-	if errors.Is(err, fs.ErrNotExist) {
-		return os.RemoveAll(string(dir))
-	}
-	if err != nil || rec.Pod == nil {
-		return r.discard(dir, err)
-	}
-	if err := record.RemoveTemps(string(dir)); err != nil {
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return r.discard(dir) // interrupted while it was made or removed
+	case errors.Is(err, record.ErrDamaged):
+		r.options.Logger.Error("pod record is damaged, removing the pod", "uid", uid, "err", err)
+		return r.discard(dir)
+	case err != nil:
 		return err
 	}
+	r.removeTemps(string(dir))
 	p := &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, boot: rec.Boot}
 	if p.boot != r.boot {
 		p.placeSince = time.Now()
 	}
 	entries, err := os.ReadDir(dir.containers())
-	if err != nil {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	for _, entry := range entries {
 		c, err := r.loadContainer(uid, dir.container(entry.Name()))
 		if err != nil {
-			return fmt.Errorf("container %s: %w", entry.Name(), err)
+			r.report("skipping a container that cannot be taken over", filepath.Join(dir.containers(), entry.Name()), err)
 		}
 		if c != nil {
 			p.containers = append(p.containers, c)
@@ -120,12 +122,22 @@ func (r *Runtime) loadPod(uid types.UID) error {
 	return nil
 }
 
-// discard gives a pod up whose record cannot be read: what still runs of it is killed,
-// since nobody could tell any more what it is, and its files are removed.
-func (r *Runtime) discard(dir podDir, cause error) error {
-	r.options.Logger.Error("pod record is damaged, removing the pod", "dir", string(dir), "err", cause)
+// removeTemps removes what an interrupted write left, if that is possible.
+func (r *Runtime) removeTemps(dir string) {
+	if err := record.RemoveTemps(dir); err != nil {
+		r.options.Logger.Warn("removing temporary files failed", "dir", dir, "err", err)
+	}
+}
+
+// Complete reports whether all is there that no record lacks.
+func (p *podRecord) Complete() bool { return p.Pod != nil }
+
+// discard gives a pod up that has no record that can be read: what still runs of it is
+// killed, since its owner cannot be told any more, and its files are removed in the
+// background.
+func (r *Runtime) discard(dir podDir) error {
 	entries, err := os.ReadDir(dir.containers())
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, syscall.ENOTDIR) {
 		return err
 	}
 	for _, entry := range entries {
@@ -133,29 +145,46 @@ func (r *Runtime) discard(dir podDir, cause error) error {
 			return err
 		}
 	}
-	return os.RemoveAll(string(dir))
+	return r.discardDir(string(dir))
+}
+
+// discardDir lets the cleaner delete a directory.
+func (r *Runtime) discardDir(dir string) error {
+	aside, err := r.giveUp(dir)
+	if err == nil && aside != "" {
+		r.deleteLater(aside)
+	}
+	return err
 }
 
 func killShimAndMembers(dir containerDir, id string) error {
 	members := proc.Members{Variable: shim.MarkerVariable + "=" + id}
-	if err := record.Read(dir.Shim(), &members.Leader); unlessMissing(err) != nil {
-		return err
-	}
+	// Without the record the shim's children still have the variable, and the shim ends
+	// with the last of them.
+	_ = record.Read(dir.Shim(), &members.Leader)
 	return members.Kill(sweepTimeout)
 }
 
-// loadContainer returns nil for a container that was never started.
+// loadContainer returns nil for a container that was never started or that was given up.
+// An error is about what it leaves alone.
 func (r *Runtime) loadContainer(uid types.UID, dir containerDir) (*container, error) {
 	var spec record.Spec
 	var shimID proc.ID
-	if err := record.Read(dir.Spec(), &spec); err != nil {
+	err := record.Read(dir.Spec(), &spec)
+	if errors.Is(err, record.ErrNewerFormat) {
+		return nil, err
+	}
+	if err != nil {
 		r.options.Logger.Warn("container has no readable record, removing it", "uid", uid, "dir", string(dir.Dir), "err", err)
 		id := Scheme + filepath.Base(string(dir.Dir))
-		return nil, errors.Join(killShimAndMembers(dir, id), os.RemoveAll(string(dir.Dir)))
+		if err := killShimAndMembers(dir, id); err != nil {
+			return nil, err
+		}
+		return nil, r.discardDir(string(dir.Dir))
 	}
-	err := record.Read(dir.Shim(), &shimID)
+	err = record.Read(dir.Shim(), &shimID)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, os.RemoveAll(string(dir.Dir)) // the shim, if any, waits in vain for its go
+		return nil, r.discardDir(string(dir.Dir)) // the shim, if any, waits in vain for its go
 	}
 	if err != nil {
 		r.options.Logger.Error("shim record is damaged, taking the shim for dead", "uid", uid, "id", spec.ID, "err", err)
@@ -171,20 +200,23 @@ func (r *Runtime) adopt(c *container, shimID proc.ID) (*container, error) {
 	pidfd, err := shimID.Open()
 	if err == nil {
 		r.refresh(c)
-		return c, r.exits.add(pidfd, c)
+		if err := r.exits.add(pidfd, c); err != nil {
+			return c, err
+		}
+		r.connect(c)
+		return c, nil
 	}
 	if !errors.Is(err, proc.ErrGone) {
-		return nil, err
+		return c, err
 	}
 	if !c.dir.exists() {
 		return nil, nil // its shim never got the go, and has just removed it
 	}
-	if err := record.RemoveTemps(string(c.dir.Dir)); err != nil {
-		return nil, err
-	}
+	r.removeTemps(string(c.dir.Dir))
 	r.refresh(c) // after the shim was seen gone: what it had to say is said
 	if r.stateOf(c) != runtime.Exited {
 		r.sweep(c)
 	}
+	r.removeCgroups(c)
 	return c, nil
 }

@@ -7,7 +7,6 @@ import (
 	"io"
 	"io/fs"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -17,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
+	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -35,13 +36,30 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	}
 	now := time.Now()
 	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now, boot: r.boot}
+	if err := r.mayMake(p); err != nil {
+		return fmt.Errorf("process: start pod %s: %w", manifest.UID, err)
+	}
 	if err := p.make(); err != nil {
-		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), os.RemoveAll(string(p.dir)))
+		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), r.cleaner.delete(string(p.dir)))
 	}
 	r.mu.Lock()
 	r.pods[manifest.UID] = p
 	r.mu.Unlock()
 	r.Notify(manifest.UID)
+	return nil
+}
+
+// mayMake refuses a pod whose directory is in use for something that must not be lost or
+// mixed with.
+func (r *Runtime) mayMake(p *pod) error {
+	if r.cleaner.has(string(p.dir)) {
+		return errors.New("what is left of an earlier pod with this UID is still being deleted")
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.unreadable[p.manifest.UID]; err != nil {
+		return fmt.Errorf("its directory %s cannot be used: %w", p.dir, err)
+	}
 	return nil
 }
 
@@ -90,7 +108,9 @@ func (r *Runtime) remake(p *pod) error {
 }
 
 // RemovePod implements [runtime.Runtime]. The directory is first moved aside, so that a
-// removal that is interrupted is finished by the next New.
+// removal that is interrupted is finished by the next runtime, and deleted then. The pod is
+// forgotten once its directory was moved: what cannot be deleted is deleted later, and
+// [Runtime.Problems] lists it until then.
 func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	r.mu.Lock()
 	p, known := r.pods[uid]
@@ -106,7 +126,9 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	delete(r.pods, uid)
 	r.mu.Unlock()
-
+	for _, c := range p.containers {
+		r.letGo(c)
+	}
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()
 		r.pods[uid] = p // so that the removal can be tried again
@@ -117,16 +139,21 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	return nil
 }
 
-// removeDir removes a directory that must not be found half removed.
-func (r *Runtime) removeDir(dir string) error {
-	aside, err := os.MkdirTemp(r.removingDir(), "")
-	if err != nil {
-		return err
+// letGo lets the shim end that still tries to record the exit of a container which is to
+// be forgotten, and removes the container's control groups.
+func (r *Runtime) letGo(c *container) {
+	if _, err := r.exits.send(c, control.Request{Forget: true}); err != nil {
+		// It gives up by itself when it finds the directory gone.
+		r.options.Logger.Debug("shim of a container that is removed cannot be reached", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
-	if err := os.Rename(dir, filepath.Join(aside, "dir")); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return errors.Join(err, os.Remove(aside))
+	r.removeCgroups(c)
+}
+
+// removeCgroups removes what is left of the control groups of an exited container.
+func (r *Runtime) removeCgroups(c *container) {
+	if err := cgroup.Remove(c.spec.Cgroup); err != nil {
+		r.options.Logger.Warn("removing control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
-	return errors.Join(record.SyncDir(filepath.Dir(dir)), os.RemoveAll(aside))
 }
 
 // Pod implements [runtime.Runtime].
@@ -137,7 +164,7 @@ func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	if !known {
 		return runtime.Pod{}, fmt.Errorf("process: pod %s: %w", uid, runtime.ErrNotFound)
 	}
-	return p.snapshot(r.options.NodeIPs), nil
+	return p.snapshot(r.options.Addresses()), nil
 }
 
 // Pods implements [runtime.Runtime].
@@ -146,7 +173,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	defer r.mu.Unlock()
 	var all []runtime.Pod
 	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
-		all = append(all, r.pods[uid].snapshot(r.options.NodeIPs))
+		all = append(all, r.pods[uid].snapshot(r.options.Addresses()))
 	}
 	return all, nil
 }

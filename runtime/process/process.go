@@ -7,14 +7,13 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"slices"
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -29,10 +28,14 @@ type Options struct {
 	Dir string
 	// NodeIPs are the addresses of this machine, which are those of its pods.
 	NodeIPs []string
+	// Addresses returns them instead, if they can change while the runtime runs.
+	Addresses func() []string
 	// Version is the part of [Runtime.Version] after the scheme; "v0" if empty.
 	Version string
-	// ShimCommand starts a shim, given the container's directory as one more argument:
-	// a program that calls [ShimMain] when [IsShim]. If empty it is this very program.
+	// ShimCommand starts a shim, given the container's directory as one more argument.
+	// If empty it is the program statusd-shim in the directory of this program, which
+	// needs a quarter of the memory, and if there is none this very program, which
+	// therefore calls [ShimMain] when [IsShim].
 	ShimCommand []string
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
 	LogMaxBytes int64
@@ -53,6 +56,10 @@ func (o Options) withDefaults() (Options, error) {
 	if o.Version == "" {
 		o.Version = "v0"
 	}
+	if o.Addresses == nil {
+		fixed := o.NodeIPs
+		o.Addresses = func() []string { return fixed }
+	}
 	if o.LogMaxBytes == 0 {
 		o.LogMaxBytes = 10 << 20
 	}
@@ -65,16 +72,6 @@ func (o Options) withDefaults() (Options, error) {
 	return o, nil
 }
 
-// shimCommand is the program and the arguments of the shim of the container in dir.
-func (o Options) shimCommand(dir string) (program string, arguments []string) {
-	if len(o.ShimCommand) > 0 {
-		return o.ShimCommand[0], append(slices.Clone(o.ShimCommand), dir)
-	}
-	// The kernel resolves this in the child, where it is still this program, even if
-	// its file was replaced or deleted meanwhile.
-	return "/proc/self/exe", []string{os.Args[0], shimArgument, dir}
-}
-
 // Runtime runs containers as processes of this machine. See the package comment.
 type Runtime struct {
 	runtime.Changes
@@ -82,12 +79,16 @@ type Runtime struct {
 	options Options
 	root    bool   // may become any user
 	boot    string // of the machine
-	lock    *os.File
+	lock    *dirLock
 	exits   *exits
+	cleaner *cleaner
 	sweeps  sync.WaitGroup // clean-ups after shims that were killed
 
-	mu   sync.Mutex // guards pods and all that hangs below
-	pods map[types.UID]*pod
+	problems problems
+
+	mu         sync.Mutex // guards pods, all that hangs below, and unreadable
+	pods       map[types.UID]*pod
+	unreadable map[types.UID]error // why New could not take these over
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -100,7 +101,8 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, pods: map[types.UID]*pod{}}
+	r := &Runtime{options: options, root: os.Geteuid() == 0, cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{}}
+	r.findShim()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
@@ -111,44 +113,29 @@ func New(options Options) (*Runtime, error) {
 		return nil, fmt.Errorf("process: %w", err)
 	}
 	if r.exits, err = newExits(); err != nil {
-		return nil, errors.Join(fmt.Errorf("process: %w", err), r.lock.Close())
+		return nil, errors.Join(fmt.Errorf("process: %w", err), r.lock.release())
 	}
-	if err := r.load(); err != nil {
-		return nil, errors.Join(fmt.Errorf("process: load %s: %w", options.Dir, err), r.Close())
-	}
+	r.load()
+	r.hearAll()
 	return r, nil
-}
-
-// lockDir makes sure that no other runtime uses the directory. The lock ends with the
-// process, however that ends.
-func lockDir(dir string) (*os.File, error) {
-	path := filepath.Join(dir, "lock")
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
-	}
-	err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
-	if errors.Is(err, unix.EWOULDBLOCK) {
-		err = fmt.Errorf("%s is in use by another process; stop the other statusd, or give this one a directory of its own", dir)
-	}
-	if err != nil {
-		return nil, errors.Join(err, file.Close())
-	}
-	return file, nil
 }
 
 // Close lets go of the directory and leaves the containers running. Call it after Run
 // has returned; nothing else may be called afterwards.
 func (r *Runtime) Close() error {
-	return errors.Join(r.exits.close(), r.lock.Close())
+	return errors.Join(r.exits.close(), r.lock.release())
 }
 
 // Version implements [runtime.Runtime].
 func (r *Runtime) Version() string { return Scheme + r.options.Version }
 
-// Run notices the ends of containers until ctx is done. It runs once.
+// Run notices the ends of containers, and deletes what is left of removed pods, until ctx
+// is done. It runs once.
 func (r *Runtime) Run(ctx context.Context) error {
 	defer r.sweeps.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel() // when waiting fails
+	r.sweeps.Go(func() { r.cleanUp(ctx) })
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)
@@ -160,9 +147,12 @@ func (r *Runtime) Run(ctx context.Context) error {
 		}
 	}()
 	for {
-		ended, err := r.exits.wait()
+		ended, spoke, err := r.exits.wait()
 		if err != nil {
 			return fmt.Errorf("process: wait for containers: %w", err)
+		}
+		for _, c := range spoke {
+			r.hear(c)
 		}
 		for _, c := range ended {
 			r.shimEnded(c)
@@ -181,8 +171,10 @@ const unknownExitMessage = "The shim of the container ended before it could reco
 
 // shimEnded takes over from a shim that is no more.
 func (r *Runtime) shimEnded(c *container) {
+	r.hear(c)
 	r.refresh(c)
 	if r.stateOf(c) == runtime.Exited {
+		r.removeCgroups(c)
 		return
 	}
 	if !c.dir.exists() {
@@ -204,6 +196,9 @@ func (r *Runtime) sweep(c *container) {
 	if started != nil {
 		members.Leader, exit.StartedAt = started.Main, started.At
 	}
+	if err := cgroup.Kill(c.spec.Cgroup, sweepTimeout); err != nil {
+		r.options.Logger.Error("killing what is left in control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
 	if err := members.Kill(sweepTimeout); err != nil {
 		r.options.Logger.Error("killing processes of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
@@ -213,4 +208,5 @@ func (r *Runtime) sweep(c *container) {
 		r.options.Logger.Error("recording an exit failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 	}
 	r.apply(c, nil, &exit)
+	r.removeCgroups(c)
 }

@@ -107,7 +107,7 @@ func (r *Runtime) environment(p *pod, dir containerDir, manifest *v1.Pod, target
 	if err := p.handOverMounts(env, manifest, target); err != nil {
 		return nil, err
 	}
-	source := fieldSource{pod: manifest, container: target, nodeIPs: r.options.NodeIPs}
+	source := fieldSource{pod: manifest, container: target, nodeIPs: r.options.Addresses()}
 	for _, v := range target.Env {
 		value := expand(v.Value, env.lookup)
 		if v.ValueFrom != nil {

@@ -6,15 +6,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
@@ -80,7 +82,7 @@ func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attemp
 	}
 	spec.ID, spec.Attempt, spec.CreatedAt, spec.Boot = id, attempt, time.Now(), r.boot
 	if err := writeContainer(dir, spec); err != nil {
-		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(dir.Dir)))
+		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)))
 	}
 	return newContainer(manifest.UID, dir, spec), nil
 }
@@ -95,6 +97,10 @@ func newID() (string, error) {
 
 func writeContainer(dir containerDir, spec record.Spec) error {
 	if err := makeDir(string(dir.Dir), traversable); err != nil {
+		return err
+	}
+	// The records below are durable only if the directory is.
+	if err := record.SyncDir(filepath.Dir(string(dir.Dir))); err != nil {
 		return err
 	}
 	if err := makeDir(dir.Logs(), private); err != nil {
@@ -113,15 +119,12 @@ func writeContainer(dir containerDir, spec record.Spec) error {
 // launch starts the shim, remembers it, lets it go, and waits until the container has
 // started or failed to.
 func (r *Runtime) launch(ctx context.Context, p *pod, c *container) error {
-	control, err := r.startShim(p, c)
-	if err != nil {
-		return errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, os.RemoveAll(string(c.dir.Dir)))
+	if err := r.startShim(p, c); err != nil {
+		return errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, c.dir.Discard())
 	}
-	defer control.Close()
-	if err := awaitClosed(ctx, control); err != nil {
+	if err := r.awaitStart(ctx, c); err != nil {
 		return err
 	}
-	r.refresh(c)
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if c.view.State == runtime.Exited && c.view.Reason == runtime.ReasonStartError {
@@ -132,51 +135,43 @@ func (r *Runtime) launch(ctx context.Context, p *pod, c *container) error {
 
 // startShim returns when the shim has its go. Until then it would end without a trace,
 // should we die; from then on it is listed, whatever happens to it.
-func (r *Runtime) startShim(p *pod, c *container) (control *os.File, err error) {
-	control, theirs, err := controlPair()
+func (r *Runtime) startShim(p *pod, c *container) (err error) {
+	ours, theirs, err := control.Pair()
 	if err != nil {
-		return nil, err
+		return err
 	}
-	defer theirs.Close()
 	defer func() {
 		if err != nil {
-			control.Close() // a shim that was started gives up
+			unix.Close(ours) // a shim that was started gives up
 		}
 	}()
-	program, arguments := r.options.shimCommand(string(c.dir.Dir))
-	pid, pidfd, err := spawn(program, arguments, c.dir, theirs)
+	pid, pidfd, err := r.spawn(c.dir, theirs)
 	if err != nil {
-		return nil, fmt.Errorf("start shim: %w", err)
+		return fmt.Errorf("start shim: %w", err)
 	}
 	id, err := proc.Identify(pid)
 	if err == nil {
 		err = record.Write(c.dir.Shim(), id)
 	}
 	if addErr := r.exits.add(pidfd, c); err != nil || addErr != nil {
-		return nil, errors.Join(err, addErr)
+		return errors.Join(err, addErr)
 	}
-	if _, err := control.Write([]byte{1}); err != nil {
-		return nil, fmt.Errorf("shim did not wait for its go: %w", err)
+	if err := control.Send(ours, control.Request{Go: c.spec.ID}); err != nil {
+		return fmt.Errorf("shim did not wait for its go: %w", err)
 	}
+	r.exits.hold(ours, c)
 	r.mu.Lock()
 	p.containers = append(p.containers, c)
 	r.mu.Unlock()
 	r.Notify(c.uid)
-	return control, nil
-}
-
-// controlPair makes the two ends of what becomes shim.ControlFD.
-func controlPair() (ours, theirs *os.File, err error) {
-	fds, err := syscall.Socketpair(syscall.AF_UNIX, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC|syscall.SOCK_NONBLOCK, 0)
-	if err != nil {
-		return nil, nil, fmt.Errorf("socket pair: %w", err)
-	}
-	return os.NewFile(uintptr(fds[0]), "control"), os.NewFile(uintptr(fds[1]), "shim control"), nil
+	return nil
 }
 
 // spawn starts a shim in a session of its own, where no terminal and no service
-// manager's signal reaches it by accident.
-func spawn(program string, arguments []string, dir containerDir, control *os.File) (pid, pidfd int, err error) {
+// manager's signal reaches it by accident. It closes the shim's end of the connection.
+func (r *Runtime) spawn(dir containerDir, theirs int) (pid, pidfd int, err error) {
+	end := os.NewFile(uintptr(theirs), "shim control")
+	defer end.Close()
 	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
 	if err != nil {
 		return 0, -1, err
@@ -187,10 +182,11 @@ func spawn(program string, arguments []string, dir containerDir, control *os.Fil
 		return 0, -1, err
 	}
 	defer log.Close()
+	program, arguments := r.options.shimCommand(string(dir.Dir))
 	process, err := os.StartProcess(program, arguments, &os.ProcAttr{
 		Dir:   "/",
 		Env:   shimEnvironment,
-		Files: []*os.File{null, null, log, shim.ControlFD: control},
+		Files: []*os.File{null, null, log, shim.ControlFD: end},
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
 	})
 	if err != nil {
@@ -198,17 +194,6 @@ func spawn(program string, arguments []string, dir containerDir, control *os.Fil
 	}
 	pid = process.Pid
 	return pid, pidfd, process.Release() // Run reaps it, through the pidfd
-}
-
-// awaitClosed waits until the shim has closed its end.
-func awaitClosed(ctx context.Context, control *os.File) error {
-	stop := context.AfterFunc(ctx, func() { control.SetReadDeadline(time.Unix(1, 0)) })
-	defer stop()
-	_, err := io.Copy(io.Discard, control)
-	if errors.Is(err, os.ErrDeadlineExceeded) {
-		return fmt.Errorf("waiting for the container to start: %w", ctx.Err())
-	}
-	return nil // also after a reset: its records say how far the shim came
 }
 
 // listedID is the ID of a container if it is listed, and else empty.
@@ -235,6 +220,7 @@ func (r *Runtime) prune(p *pod, name string) {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
 	r.mu.Unlock()
 	for _, c := range old {
+		r.letGo(c)
 		if err := r.removeDir(string(c.dir.Dir)); err != nil {
 			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 		}

@@ -115,6 +115,9 @@ func TestLeftoversAreRemoved(t *testing.T) {
 		t.Fatal(err)
 	}
 	h.open(t)
+	if h.cleanOnce(t.Context()) {
+		t.Errorf("something cannot be removed: %+v", h.Problems())
+	}
 	if got := files(t, h.dir); !slices.Equal(got, before) {
 		t.Errorf("got\n%s\nwant it as before\n%s", strings.Join(got, "\n"), strings.Join(before, "\n"))
 	}

@@ -21,13 +21,16 @@ import (
 // another one.
 var ErrGone = errors.New("process is gone")
 
-// ID is one process, for ever.
+// ID is one process, forever.
 type ID struct {
 	PID int `json:"pid"`
 	// Start is the start time in clock ticks since boot.
 	Start uint64 `json:"start"`
 	Boot  string `json:"boot"`
 }
+
+// Complete reports whether the identity can be that of a process.
+func (id *ID) Complete() bool { return id.PID > 0 && id.Boot != "" }
 
 // Identify returns the identity of a process that exists now.
 func Identify(pid int) (ID, error) {
@@ -59,6 +62,22 @@ func (id ID) Open() (int, error) {
 		return -1, ErrGone
 	}
 	return openStarted(id.PID, id.Start)
+}
+
+// Signal signals this very process. One that is gone needs no signal.
+func (id ID) Signal(signal unix.Signal) error {
+	fd, err := id.Open()
+	if errors.Is(err, ErrGone) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if err := unix.PidfdSendSignal(fd, signal, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return fmt.Errorf("signal process %d: %w", id.PID, err)
+	}
+	return nil
 }
 
 // openStarted checks the start time after the descriptor is open: from then on the

@@ -1,12 +1,11 @@
 // Package record is what the process runtime and its shims tell each other and the
-// next start of statusd: small JSON files in a directory a container.
+// next start of statusd: small JSON files, one directory per container.
 //
 // Each file has one writer and is replaced whole, so that a reader sees all of it or
-// nothing.
+// nothing. A file names its format and carries a checksum: see seal.
 package record
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -60,7 +59,8 @@ type Started struct {
 	At   time.Time `json:"at"`
 }
 
-// Stop asks the shim to end the container. Written by the runtime.
+// Stop asks the shim to end the container. It is sent over the control socket, and
+// written by the runtime only if that cannot be used.
 type Stop struct {
 	Grace time.Duration `json:"grace"`
 }
@@ -91,20 +91,23 @@ func (d Dir) TerminationLog() string { return d.path("termination-log") }
 func (d Dir) Logs() string           { return d.path("logs") }
 func (d Dir) ShimLog() string        { return d.path("shim.log") }
 
-// tempPrefix starts the names of files that are not complete.
-const tempPrefix = ".tmp-"
+// Control is the socket on which the shim takes requests and reports.
+func (d Dir) Control() string { return d.path("control.sock") }
 
-// Read fills value from a file. A missing file is fs.ErrNotExist.
-func Read(path string, value any) error {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
-	if err := json.Unmarshal(data, value); err != nil {
-		return fmt.Errorf("record %s is damaged: %w", path, err)
+// Discard removes the directory of a container that was never started. It removes no file
+// whose name is not one of ours.
+func (d Dir) Discard() error {
+	own := []string{d.Control(), d.TerminationLog(), d.ShimLog(), filepath.Join(d.Logs(), "log"), d.Logs(), d.Shim(), d.Spec()}
+	for _, path := range append(own, string(d)) {
+		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
 	}
 	return nil
 }
+
+// tempPrefix starts the names of files that are not complete.
+const tempPrefix = ".tmp-"
 
 // Write replaces a file, atomically but not durably: for what a reboot makes
 // meaningless anyway.
@@ -115,7 +118,7 @@ func Write(path string, value any) error { return write(path, value, false) }
 func WriteDurably(path string, value any) error { return write(path, value, true) }
 
 func write(path string, value any, durably bool) error {
-	data, err := json.Marshal(value)
+	data, err := seal(filepath.Base(path), value)
 	if err != nil {
 		return fmt.Errorf("record %s: %w", path, err)
 	}

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -21,22 +20,25 @@ import (
 // startFailed is the exit of a container whose command did not start.
 func startFailed(err error) record.Exit {
 	return record.Exit{
-		ExitCode: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError,
-		Message: logfile.LastBytes(err.Error(), runtime.MaxMessageBytes), FinishedAt: time.Now(),
+		ExitCode: ExitCodeStartError, Reason: ReasonStartError,
+		Message: logfile.LastBytes(err.Error(), MaxMessageBytes), FinishedAt: time.Now(),
 	}
 }
 
 // ended is the exit of a container whose command ended with this status.
-func (s *shim) ended(status syscall.WaitStatus, at time.Time) record.Exit {
-	exit := record.Exit{ExitCode: int32(status.ExitStatus()), StartedAt: s.startedAt, FinishedAt: at, Reason: runtime.ReasonCompleted}
+func (s *shim) ended(status syscall.WaitStatus, at time.Time, oomKilled bool) record.Exit {
+	exit := record.Exit{ExitCode: int32(status.ExitStatus()), StartedAt: s.state.Started.At, FinishedAt: at, Reason: ReasonCompleted}
 	if status.Signaled() {
 		exit.Signal = int32(status.Signal())
 		exit.ExitCode = 128 + exit.Signal
 	}
 	if exit.ExitCode != 0 {
-		exit.Reason = runtime.ReasonError
+		exit.Reason = ReasonError
+		if oomKilled {
+			exit.Reason = ReasonOOMKilled
+		}
 	}
-	message, err := lastOfFile(s.dir.TerminationLog(), runtime.MaxMessageBytes)
+	message, err := lastOfFile(s.dir.TerminationLog(), MaxMessageBytes)
 	if err != nil {
 		message = fmt.Sprintf("Error on reading termination log: %v", err)
 	}

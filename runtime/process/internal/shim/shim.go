@@ -5,59 +5,60 @@
 //
 //	wait for the go ──► start ──► started.json ──► wait ──► kill what is left ──► exit.json
 //
-// It takes requests to stop from stop.json when SIGUSR1 says so, and ignores all other
-// signals that can be ignored. As subreaper of its descendants it inherits every process
-// that the command leaves behind, and none of them survives the command.
+// It takes requests over a socket and reports its state there, so that a disk that takes
+// no writes keeps no container from being stopped and no end from being seen. While the
+// exit cannot be written the shim stays, reports it to each statusd that connects, and
+// tries again. It ignores all signals that can be ignored; SIGUSR1 makes it read
+// stop.json, the way in which earlier releases asked for a stop. As subreaper of its
+// descendants it inherits every process that the command leaves behind, and none of them
+// survives the command.
 package shim
 
 import (
 	"errors"
 	"fmt"
-	"io"
 	"io/fs"
-	"log/slog"
 	"os"
 	"os/signal"
+	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
+	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// ControlFD is the descriptor on which the runtime says go, with one byte, and on which
-// the shim answers by closing it: the container has started, or its exit is recorded.
+// ControlFD is the descriptor of the shim's end of the socket pair: see package control.
 const ControlFD = 3
-
-// MarkerVariable names the variable that every process of a container carries, with the
-// container's ID.
-const MarkerVariable = runtime.VariablePrefix + "CONTAINER_ID"
 
 // killTimeout bounds the wait for processes that even SIGKILL does not end.
 const killTimeout = 30 * time.Second
 
-// drainTimeout bounds the wait for output after nobody should be left to write any.
+// drainTimeout bounds the wait for output when no process should be left to write any.
 const drainTimeout = 2 * time.Second
-
-// retryPause is how long a shim waits to record an exit again that it could not record.
-const retryPause = time.Second
 
 type shim struct {
 	dir     record.Dir
 	spec    record.Spec
 	log     *logfile.Writer
-	logger  *slog.Logger
 	signals signals
+	server  *server
+	state   control.State // what connections are sent
 
-	main      int // process number of the command; ours to signal until it is reaped
-	startedAt time.Time
-	kill      *time.Timer // fires when the grace is over; nil while nobody asked to stop
-	deadline  time.Time   // when kill fires
+	main     int         // process number of the command; ours to signal until it is reaped
+	kill     *time.Timer // fires when the grace is over; nil until a stop is asked for
+	deadline time.Time   // when kill fires
+}
+
+// complain writes to shim.log.
+func complain(what string, err error) {
+	fmt.Fprintf(os.Stderr, "%s %s: %v\n", time.Now().UTC().Format(time.RFC3339), what, err)
 }
 
 // signals are the channels on which signals arrive. One place is enough in each: what
@@ -77,69 +78,90 @@ func listen() signals {
 	return s
 }
 
-// Main runs the shim of the container in dir and returns its exit code.
+// Main runs the shim of the container in dir and returns its exit code. A process that
+// was not started by the runtime changes nothing.
 func Main(dir string) int {
-	s := &shim{dir: record.Dir(dir), signals: listen(), logger: slog.New(slog.NewTextHandler(os.Stderr, nil))}
-	unix.CloseOnExec(ControlFD)
-	control := os.NewFile(ControlFD, "control")
-	if !told(control) {
+	s := &shim{dir: record.Dir(dir), signals: listen()}
+	if err := s.prepare(); err != nil {
+		complain("this program is started by statusd itself", err)
+		return 2
+	}
+	s.server = newServer()
+	if !s.told() {
 		// The runtime died before it could remember this shim. Nothing has run, and
 		// nothing may stay.
-		if err := os.RemoveAll(dir); err != nil {
-			s.logger.Error("removing a container that was never started", "dir", dir, "err", err)
+		if err := s.dir.Discard(); err != nil {
+			complain("removing a container that was never started", err)
 			return 1
 		}
 		return 0
 	}
-	if err := s.run(control); err != nil {
-		s.logger.Error("shim failed", "dir", dir, "err", err)
+	if err := s.run(); err != nil {
+		complain("shim failed", err)
 		return 1
 	}
 	return 0
 }
 
-// told waits for the go of the runtime.
-func told(control io.Reader) bool {
-	n, err := control.Read(make([]byte, 1))
-	return n == 1 && err == nil
-}
-
-func (s *shim) run(control io.Closer) error {
+// prepare makes sure that the descriptor and the directory are those of a shim.
+func (s *shim) prepare() error {
+	if !control.IsPair(ControlFD) {
+		return fmt.Errorf("descriptor %d is not the socket of a shim", ControlFD)
+	}
+	unix.CloseOnExec(ControlFD)
 	if err := record.Read(s.dir.Spec(), &s.spec); err != nil {
 		return err
 	}
+	if filepath.Base(s.spec.ID) != filepath.Base(string(s.dir)) {
+		return fmt.Errorf("%s is the directory of another container than %s", s.dir, s.spec.ID)
+	}
+	return nil
+}
+
+// told waits for the go of the runtime.
+func (s *shim) told() bool {
+	first := s.server.take(ControlFD)
+	request, err := first.receive()
+	if err != nil || request.Go != s.spec.ID {
+		return false
+	}
+	go s.server.listenTo(first)
+	return true
+}
+
+func (s *shim) run() error {
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("become subreaper: %w", err)
 	}
 	unix.Umask(0o022)
+	if err := s.server.open(s.dir.Control()); err != nil {
+		complain("no control socket, the next statusd stops by signals", err)
+	}
+	defer os.Remove(s.dir.Control()) // one that stays does no harm
 	log, err := logfile.NewWriter(s.dir.Logs(), s.spec.LogMaxBytes, s.spec.LogMaxFiles)
 	if err != nil {
 		return fmt.Errorf("open log: %w", err)
 	}
 	s.log = log
-
 	output, err := s.start()
 	if err != nil {
-		s.record(startFailed(err))
-		return control.Close()
-	}
-	if err := control.Close(); err != nil {
-		return err
+		s.finish(startFailed(err))
+		return nil
 	}
 	debug.FreeOSMemory() // from here on the shim only waits, maybe for years
 	status := s.wait()
 	finishedAt := time.Now()
 	s.killRest()
 	output.drain()
-	exit := s.ended(status, finishedAt)
+	exit := s.ended(status, finishedAt, cgroup.OOMKilled(s.spec.Cgroup))
 	if err := s.log.Close(); err != nil {
-		s.logger.Error("lost output", "err", err)
+		complain("lost output", err)
 	}
-	s.record(exit)
+	s.finish(exit)
 	return nil
 }
 
-// start starts the command and says so in started.json.
+// start starts the command and says so, in started.json and to the runtime.
 func (s *shim) start() (*output, error) {
 	out, err := newOutput()
 	if err != nil {
@@ -150,22 +172,22 @@ func (s *shim) start() (*output, error) {
 		out.abandon()
 		return nil, err
 	}
-	s.startedAt = time.Now()
+	started := &record.Started{At: time.Now()}
 	out.copyTo(s.log)
-	main, err := proc.Identify(s.main)
-	if err == nil {
-		err = record.Write(s.dir.Started(), record.Started{Main: main, At: s.startedAt})
+	if started.Main, err = proc.Identify(s.main); err == nil {
+		err = record.Write(s.dir.Started(), started)
 	}
 	if err != nil {
-		// The container runs; what is lost is only how a shim's own death is cleaned up.
-		s.logger.Error("recording the start", "err", err)
+		// The runtime, this one and the next, hears of the start all the same.
+		complain("recording the start", err)
 	}
+	s.state.Started = started
+	s.server.report(s.state)
 	return out, nil
 }
 
 // wait returns when the command has ended, after having stopped it if asked to.
 func (s *shim) wait() syscall.WaitStatus {
-	s.readStop() // a request may have come before there was anything to stop
 	for {
 		var graceOver <-chan time.Time
 		if s.kill != nil {
@@ -176,6 +198,11 @@ func (s *shim) wait() syscall.WaitStatus {
 			if status, ended := s.reap(); ended {
 				return status
 			}
+		case event := <-s.server.events:
+			request := s.server.handle(event, s.state)
+			if request.Stop != nil {
+				s.stop(request.Stop.Grace)
+			}
 		case <-s.signals.stop:
 			s.readStop()
 		case <-graceOver:
@@ -185,7 +212,8 @@ func (s *shim) wait() syscall.WaitStatus {
 	}
 }
 
-// reap takes all children that have ended, and tells whether the command was among them.
+// reap takes all children that have ended, and reports whether the command was among
+// them.
 func (s *shim) reap() (status syscall.WaitStatus, ended bool) {
 	for {
 		var ws syscall.WaitStatus
@@ -200,24 +228,31 @@ func (s *shim) reap() (status syscall.WaitStatus, ended bool) {
 	}
 }
 
-// readStop does what stop.json asks for. The first request signals the command, and
-// each can only bring the kill nearer.
+// readStop does what stop.json asks for, if there is one.
 func (s *shim) readStop() {
 	var stop record.Stop
-	if err := record.Read(s.dir.Stop(), &stop); errors.Is(err, fs.ErrNotExist) {
+	err := record.Read(s.dir.Stop(), &stop)
+	if errors.Is(err, fs.ErrNotExist) {
 		return
-	} else if err != nil {
-		s.logger.Error("reading a request to stop; killing at once", "err", err)
 	}
-	deadline := time.Now().Add(stop.Grace)
+	if err != nil {
+		complain("reading a request to stop; killing at once", err)
+	}
+	s.stop(stop.Grace)
+}
+
+// stop asks the command to end, once; each request can only bring the kill nearer.
+func (s *shim) stop(grace time.Duration) {
+	grace = max(0, grace)
+	deadline := time.Now().Add(grace)
 	switch {
 	case s.kill == nil:
-		s.kill = time.NewTimer(stop.Grace)
-		if stop.Grace > 0 {
+		s.kill = time.NewTimer(grace)
+		if grace > 0 {
 			s.signalMain(syscall.Signal(s.spec.StopSignal))
 		}
 	case deadline.Before(s.deadline):
-		s.kill.Reset(stop.Grace)
+		s.kill.Reset(grace)
 	default:
 		return
 	}
@@ -226,29 +261,19 @@ func (s *shim) readStop() {
 
 func (s *shim) signalMain(signal syscall.Signal) {
 	if err := syscall.Kill(s.main, signal); err != nil && !errors.Is(err, syscall.ESRCH) {
-		s.logger.Error("signalling the container", "signal", signal.String(), "err", err)
+		complain("signalling the container", err)
 	}
 }
 
 // killRest ends whatever the command has left behind, and commands that were executed
 // inside the container.
 func (s *shim) killRest() {
+	if err := cgroup.Kill(s.spec.Cgroup, killTimeout); err != nil {
+		complain("killing what is left in the control groups", err)
+	}
 	rest := proc.Members{Ancestor: os.Getpid(), Variable: MarkerVariable + "=" + s.spec.ID}
 	if err := rest.Kill(killTimeout); err != nil {
-		s.logger.Error("killing what the container left behind", "err", err)
+		complain("killing what the container left behind", err)
 	}
 	s.reap()
-}
-
-// record does not give up while there is a place to write to: an exit that is not
-// recorded is an exit that nobody will ever know of.
-func (s *shim) record(exit record.Exit) {
-	for {
-		err := record.WriteDurably(s.dir.Exit(), exit)
-		if err == nil || errors.Is(err, fs.ErrNotExist) {
-			return
-		}
-		s.logger.Error("recording the exit; trying again", "err", err)
-		time.Sleep(retryPause)
-	}
 }

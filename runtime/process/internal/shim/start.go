@@ -6,15 +6,44 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"syscall"
 
+	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
 // startMain starts the container's command as the leader of a session of its own and
 // returns its process number.
-func startMain(spec record.Spec, stdout, stderr *os.File) (int, error) {
+func startMain(spec record.Spec, stdout, stderr *os.File) (pid int, err error) {
+	onOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	return pid, err
+}
+
+// onOwnThread calls do on a thread that ends afterwards, so that do may change what a
+// process inherits from the thread that starts it.
+func onOwnThread(do func()) {
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		goruntime.LockOSThread() // a goroutine that ends locked takes its thread along
+		if unix.Gettid() != os.Getpid() {
+			do()
+			return
+		}
+		// The first thread of a process cannot end before the process. While this
+		// goroutine keeps it, another goroutine gets another thread.
+		onOwnThread(do)
+		goruntime.UnlockOSThread()
+	}()
+	<-done
+}
+
+// startFromThread needs a thread of its own.
+func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
 	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env)
 	if err != nil {
 		return 0, err
@@ -24,16 +53,26 @@ func startMain(spec record.Spec, stdout, stderr *os.File) (int, error) {
 		return 0, err
 	}
 	defer stdin.Close()
+	attributes := &syscall.SysProcAttr{Setsid: true, Credential: Credential(spec.User)}
+	if unified := cgroup.Unified(spec.Cgroup); unified != "" {
+		dir, err := os.Open(unified)
+		if err != nil {
+			return 0, err
+		}
+		defer dir.Close()
+		attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
+	}
+	if err := cgroup.JoinThread(spec.Cgroup); err != nil {
+		return 0, err
+	}
 	process, err := os.StartProcess(path, spec.Command, &os.ProcAttr{
-		Dir:   spec.Dir,
-		Env:   spec.Env,
-		Files: []*os.File{stdin, stdout, stderr},
-		Sys:   &syscall.SysProcAttr{Setsid: true, Credential: Credential(spec.User)},
+		Dir: spec.Dir, Env: spec.Env, Files: []*os.File{stdin, stdout, stderr}, Sys: attributes,
 	})
 	if err != nil {
 		return 0, explain(err, spec)
 	}
-	// The shim waits for all of its children at once, so nobody may wait for this one.
+	// The shim waits for all of its children at once, so that nothing else may wait for
+	// this one.
 	pid := process.Pid
 	return pid, process.Release()
 }

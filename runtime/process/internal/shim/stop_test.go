@@ -1,7 +1,6 @@
 package shim
 
 import (
-	"log/slog"
 	"os/exec"
 	"strings"
 	"syscall"
@@ -20,7 +19,7 @@ func TestAStopOnlyBringsTheKillNearer(t *testing.T) {
 	}
 	s := &shim{
 		dir: record.Dir(t.TempDir()), spec: record.Spec{StopSignal: int(syscall.SIGTERM)},
-		main: main.Process.Pid, logger: slog.New(slog.DiscardHandler),
+		main: main.Process.Pid,
 	}
 	request := func(grace time.Duration) time.Time {
 		if err := record.Write(s.dir.Stop(), record.Stop{Grace: grace}); err != nil {

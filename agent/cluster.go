@@ -1,0 +1,68 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/statusd/statusd/source"
+)
+
+// joinedFile in the state directory marks the state of a node of a cluster.
+const joinedFile = "joined"
+
+// claimState keeps a standalone agent away from the state of a node of a cluster: no source
+// would name the pods of the API, and they would be ended as orphans, with statuses in the journal
+// that were never sent. It is called once the state is open.
+func (a *Agent) claimState() error {
+	marker := filepath.Join(a.config.StateDir, joinedFile)
+	if a.client != nil {
+		markJoined(marker)
+		return nil
+	}
+	joined, err := a.isJoinedState(marker)
+	if err != nil {
+		return err
+	}
+	if !joined {
+		return nil
+	}
+	if !a.config.LeaveCluster {
+		return fmt.Errorf("agent: %s is the state of a node of a cluster, and without a kubeconfig its pods of the API would be ended; "+
+			"set kubeconfig, or another stateDir, or leaveCluster (--leave-cluster) to end them", a.config.StateDir)
+	}
+	a.log.Warn("leaving the cluster: pods of the api are ended", "stateDir", a.config.StateDir)
+	if err := os.Remove(marker); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("agent: leave the cluster: %w", err)
+	}
+	return nil
+}
+
+// markJoined writes the marker. A full or read-only disk does not keep the agent from its work: the
+// pods of the API, which isJoinedState also looks at, are a marker too.
+func markJoined(marker string) {
+	if _, err := os.Stat(marker); err == nil {
+		return
+	}
+	_ = os.WriteFile(marker, []byte("This is the state of a node of a cluster; statusd needs a kubeconfig to use it.\n"), 0o600)
+}
+
+// isJoinedState looks for the marker, and for pods that only an API server can have named.
+func (a *Agent) isJoinedState(marker string) (bool, error) {
+	if _, err := os.Stat(marker); err == nil {
+		return true, nil
+	}
+	found, err := a.runtime.Pods(context.Background())
+	if err != nil {
+		return false, fmt.Errorf("agent: runtime: %w", err)
+	}
+	for _, pod := range found {
+		if pod.Manifest != nil && !source.IsStatic(pod.Manifest) {
+			return true, nil
+		}
+	}
+	return false, nil
+}

@@ -1,0 +1,115 @@
+package agent
+
+import (
+	"context"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/node"
+)
+
+// machineInterval is how often the addresses of the machine are looked at.
+const machineInterval = 5 * time.Second
+
+// machine remembers the last good reading of this machine. Node, pods and probes all get their
+// addresses from it, so that they follow a change together: a DHCP lease that comes after the
+// start, or another one.
+type machine struct {
+	read     func() (node.Reading, error)
+	interval time.Duration
+	log      *slog.Logger
+	// changed is called, outside the lock, when the addresses differ from those before.
+	changed func(context.Context)
+
+	mu   sync.Mutex // guards last
+	last node.Reading
+}
+
+// look reads the machine. A machine without an address, as when a cable is pulled, keeps the
+// last one that it had: pods are still reached there once the link is back.
+func (m *machine) look() (node.Reading, error) {
+	reading, err := m.read()
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		return reading, err
+	}
+	if len(reading.Addresses) == 0 {
+		reading.Addresses = m.last.Addresses
+	}
+	m.last = reading
+	return reading, nil
+}
+
+// latest is the last good reading.
+func (m *machine) latest() node.Reading {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.last
+}
+
+// run looks at the machine until ctx ends.
+func (m *machine) run(ctx context.Context) error {
+	known := m.latest().Addresses
+	ticker := time.NewTicker(m.interval)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-ticker.C:
+		}
+		if _, err := m.look(); err != nil {
+			m.log.Warn("machine not readable", "err", err)
+			continue
+		}
+		// Another caller of look may have seen the change first.
+		if now := m.latest().Addresses; !slices.Equal(known, now) {
+			m.log.Info("addresses changed", "from", known, "to", now)
+			known = now
+			m.changed(ctx)
+		}
+	}
+}
+
+// addresses are the IP addresses of this machine, the primary one first: those of the config, or
+// else those that the machine had when it was last looked at.
+func (a *Agent) addresses() []string {
+	if configured := a.config.Node.Addresses; len(configured) > 0 {
+		return configured
+	}
+	return a.machine.latest().Addresses
+}
+
+// addressesChanged has every pod reported with its new addresses, and the Node too. Probes take
+// their target from the reported status.
+func (a *Agent) addressesChanged(ctx context.Context) {
+	for _, pod := range a.table.All() {
+		a.workers.Sync(pod.UID)
+	}
+	if a.node == nil {
+		return
+	}
+	if err := a.node.Report(ctx); err != nil && ctx.Err() == nil {
+		a.log.Warn("node not up to date after a change of addresses, retrying", "err", err)
+	}
+}
+
+// here is this machine as a Node: with the room that it has now, and the labels and taints that
+// the API shows, once it does.
+func (a *Agent) here() (*v1.Node, error) {
+	options := a.nodeOptions()
+	options.Read = func() (node.Reading, error) { return a.machine.latest(), nil }
+	here, err := node.Describe(options)
+	if err != nil || a.node == nil {
+		return here, err
+	}
+	if current := a.node.Current(); current != nil {
+		here.Labels, here.Spec.Taints = current.Labels, current.Spec.Taints
+	}
+	return here, nil
+}

@@ -1,0 +1,101 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/shutdown"
+	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/worker"
+)
+
+// Reasons and messages of a shutdown, as the kubelet gives them.
+const (
+	reasonShutdown   = "Terminated"
+	messageShutdown  = "Pod was terminated in response to imminent node shutdown."
+	reasonTerminated = "TerminationByKubelet"
+	reasonRefused    = "NodeShutdown"
+	messageRefused   = "Pod was rejected as the node is shutting down."
+)
+
+// wireShutdown makes what ends the pods before the machine goes down.
+func (a *Agent) wireShutdown() {
+	options := shutdown.Options{
+		Grace:    a.config.ShutdownGracePeriod,
+		Critical: a.config.ShutdownGracePeriodCriticalPods,
+		Pods:     a.activePods,
+		End:      a.endForShutdown,
+		Undo:     a.resumePods,
+		Changed:  a.reportNode,
+		Host:     a.options.Host,
+		Logger:   a.log,
+	}
+	if a.client != nil {
+		options.Settle = a.manager.Flush
+	}
+	if a.config.ShutdownGracePeriod == 0 {
+		options.Host = nil
+	}
+	a.shutdown = shutdown.New(options)
+	a.roster.updated = func(pod *v1.Pod) {
+		if a.shutdown.Err() != nil && source.IsStatic(pod) {
+			a.workers.Evict(pod.UID, worker.Eviction{Hold: true})
+		}
+	}
+}
+
+// activePods are those that have not ended.
+func (a *Agent) activePods() []*v1.Pod {
+	var active []*v1.Pod
+	for _, pod := range a.table.All() {
+		if podstatus.IsMirror(pod) {
+			continue
+		}
+		if status, known := a.manager.GetPodStatus(pod.UID); known && podstatus.IsTerminal(status.Phase) {
+			continue
+		}
+		active = append(active, pod)
+	}
+	return active
+}
+
+// endForShutdown ends a pod. One of the API fails, and its owner makes another one elsewhere. A
+// static pod is only held: it belongs on this machine and runs again after the boot.
+func (a *Agent) endForShutdown(pod *v1.Pod, grace time.Duration) <-chan struct{} {
+	a.workers.Evict(pod.UID, worker.Eviction{
+		Grace: grace, Reason: reasonShutdown, Message: messageShutdown,
+		Condition: &v1.PodCondition{
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reasonTerminated, Message: messageShutdown,
+		},
+		Hold: source.IsStatic(pod),
+	})
+	return a.workers.Stopped(pod.UID)
+}
+
+func (a *Agent) resumePods() {
+	for _, pod := range a.table.All() {
+		a.workers.Resume(pod.UID)
+	}
+}
+
+// reportNode tells the cluster whether this node is ready, until it has heard it or ctx ends.
+func (a *Agent) reportNode(ctx context.Context) {
+	if a.node == nil {
+		return
+	}
+	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
+		err := a.node.Report(ctx)
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		a.log.Warn("node not up to date, retrying", "err", err)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(wait):
+		}
+	}
+}

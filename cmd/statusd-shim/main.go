@@ -1,0 +1,11 @@
+// Statusd-shim is the parent of one container. Statusd starts it; see
+// [github.com/statusd/statusd/runtime/process].
+package main
+
+import (
+	"os"
+
+	"github.com/statusd/statusd/runtime/process/shim"
+)
+
+func main() { os.Exit(shim.Main(os.Args)) }

@@ -1,0 +1,181 @@
+// Package cgroup is what a shim and the runtime do with the control groups of a container:
+// put a process in, kill what is inside, ask for memory kills, remove them. It makes none
+// and sets no limits. A group is a directory, of version 2 of the kernel's interface or
+// of one controller of version 1.
+package cgroup
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// unified reports whether a group is one of version 2.
+func unified(dir string) bool {
+	_, err := os.Stat(filepath.Join(dir, "cgroup.controllers"))
+	return err == nil
+}
+
+// Unified returns the group of version 2 among the groups, or an empty string.
+func Unified(dirs []string) string {
+	for _, dir := range dirs {
+		if unified(dir) {
+			return dir
+		}
+	}
+	return ""
+}
+
+// JoinThread puts the calling thread into the groups of version 1; children that it
+// starts are then in them from their first instruction on. The goroutine must be locked
+// to its thread and should end with it. A child gets into a group of version 2 by the
+// call that starts it, since threads there have no groups of their own.
+func JoinThread(dirs []string) error {
+	for _, dir := range dirs {
+		if unified(dir) {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(dir, "tasks"), strconv.AppendInt(nil, int64(unix.Gettid()), 10), 0); err != nil {
+			return fmt.Errorf("join control group: %w", err)
+		}
+	}
+	return nil
+}
+
+// OOMKilled reports whether the kernel killed a process in the groups because they had
+// used up their memory.
+func OOMKilled(dirs []string) bool {
+	for _, dir := range dirs {
+		for _, file := range []string{"memory.events", "memory.oom_control"} {
+			data, err := os.ReadFile(filepath.Join(dir, file))
+			if err == nil && counter(data, "oom_kill") > 0 {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// counter finds "NAME 123" in a file of one such line per counter.
+func counter(data []byte, name string) int64 {
+	lines := bufio.NewScanner(bytes.NewReader(data))
+	for lines.Scan() {
+		if value, ok := strings.CutPrefix(lines.Text(), name+" "); ok {
+			n, _ := strconv.ParseInt(strings.TrimSpace(value), 10, 64)
+			return n
+		}
+	}
+	return 0
+}
+
+// pause is how long to wait until killed processes are looked for again.
+const pause = 5 * time.Millisecond
+
+// Kill kills all processes in the groups, and returns when none is left. It gives up
+// after the timeout. Groups that do not exist hold nothing.
+func Kill(dirs []string, timeout time.Duration) error {
+	deadline := time.Now().Add(timeout)
+	for {
+		left, err := killOnce(dirs)
+		if left == 0 {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return errors.Join(fmt.Errorf("%d processes in control groups do not end", left), err)
+		}
+		time.Sleep(pause)
+	}
+}
+
+func killOnce(dirs []string) (left int, err error) {
+	for _, dir := range dirs {
+		pids, readErr := members(dir)
+		if readErr != nil {
+			err = errors.Join(err, readErr)
+			continue
+		}
+		if len(pids) > 0 && os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) == nil {
+			left += len(pids)
+			continue
+		}
+		for _, pid := range pids {
+			err = errors.Join(err, killMember(dir, pid))
+		}
+		left += len(pids)
+	}
+	return left, err
+}
+
+// killMember looks a second time whether the process is in the group, when its number can
+// no longer come to mean another one.
+func killMember(dir string, pid int) error {
+	fd, err := unix.PidfdOpen(pid, 0)
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer unix.Close(fd)
+	if again, err := members(dir); err != nil || !slices.Contains(again, pid) {
+		return err
+	}
+	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return err
+	}
+	return nil
+}
+
+// members are the processes in a group that have not ended.
+func members(dir string) ([]int, error) {
+	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var pids []int
+	for field := range strings.FieldsSeq(string(data)) {
+		pid, err := strconv.Atoi(field)
+		if err != nil || pid <= 0 { // 0 is a process of another namespace
+			continue
+		}
+		if !isZombie(pid) {
+			pids = append(pids, pid)
+		}
+	}
+	return pids, nil
+}
+
+// isZombie is for version 1, which lists processes until they are reaped.
+func isZombie(pid int) bool {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return true
+	}
+	_, rest, _ := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte(" "))
+	return len(rest) > 0 && (rest[0] == 'Z' || rest[0] == 'X')
+}
+
+// Remove removes groups that hold nothing any more. Those that do not exist are fine.
+func Remove(dirs []string) error {
+	var errs []error
+	for _, dir := range dirs {
+		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+			errs = append(errs, fmt.Errorf("remove control group %s: %w", dir, err))
+		}
+	}
+	return errors.Join(errs...)
+}

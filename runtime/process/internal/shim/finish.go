@@ -1,0 +1,56 @@
+package shim
+
+import (
+	"errors"
+	"io/fs"
+	"time"
+
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// A record of an exit that could not be written is tried again after these pauses, each
+// twice as long as the one before.
+const (
+	firstRetry = time.Second
+	lastRetry  = time.Minute
+)
+
+// finish records the exit. While it cannot, it reports the exit to whoever connects: a
+// container that has ended must not look as if it ran because a disk is full. It gives
+// up when the directory is gone or the runtime says that nobody needs the record.
+func (s *shim) finish(exit record.Exit) {
+	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
+		err := record.WriteDurably(s.dir.Exit(), exit)
+		if err == nil || errors.Is(err, fs.ErrNotExist) {
+			return
+		}
+		if s.state.Exit == nil {
+			complain("recording the exit; trying again until it is possible", err)
+			s.state.Exit = &exit
+			s.server.report(s.state)
+		}
+		if s.serve(pause) {
+			return
+		}
+	}
+}
+
+// serve handles requests for a while. It reports whether the shim is to end.
+func (s *shim) serve(pause time.Duration) bool {
+	over := time.NewTimer(pause)
+	defer over.Stop()
+	for {
+		select {
+		case event := <-s.server.events:
+			if request := s.server.handle(event, s.state); request.Forget {
+				return true
+			}
+		case <-over.C:
+			return false
+		case <-s.signals.children:
+			s.reap()
+		case <-s.signals.stop:
+		case <-s.signals.ignored:
+		}
+	}
+}

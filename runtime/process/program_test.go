@@ -1,0 +1,126 @@
+package process
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/shim"
+	"github.com/statusd/statusd/runtime/runtimetest"
+)
+
+// buildShim builds the small program, as make does.
+func buildShim(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), shim.Program)
+	build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, "github.com/statusd/statusd/cmd/statusd-shim")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	if output, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("build: %v\n%s", err, output)
+	}
+	return program
+}
+
+func TestConformanceWithTheSmallShim(t *testing.T) {
+	program := buildShim(t)
+	runtimetest.Run(t, runtimetest.Config{Image: Image, Open: func(t *testing.T, dir string) (runtime.Runtime, func()) {
+		return open(t, Options{Dir: dir, ShimCommand: []string{program}})
+	}})
+}
+
+// Containers of either shim are taken over by a statusd that uses the other one.
+func TestContainersOutliveAChangeOfTheShim(t *testing.T) {
+	program := buildShim(t)
+	h := newHost(t)
+	for _, commands := range [][2][]string{{nil, {program}}, {{program}, nil}} {
+		h.options.ShimCommand = commands[0]
+		h.open(t)
+		id := h.start(t, scriptPod("pod", h.trapping()))
+		h.hear(t)
+		h.close()
+		h.options.ShimCommand = commands[1]
+		h.open(t)
+		if c := h.only(t, "pod"); c.State != runtime.Running {
+			t.Errorf("got %+v, want it running", c)
+		}
+		if err := h.StopContainer(t.Context(), id, 0); err != nil {
+			t.Fatal(err)
+		}
+		if c := h.awaitExit(t, "pod"); c.ExitCode != 137 || c.Signal != 9 {
+			t.Errorf("got %+v, want SIGKILL", c)
+		}
+		if err := h.RemovePod(t.Context(), "pod"); err != nil {
+			t.Fatal(err)
+		}
+		h.close()
+	}
+}
+
+// maxShimKiB is what a container may cost besides itself.
+const maxShimKiB = 1536
+
+func TestAShimIsSmall(t *testing.T) {
+	program := buildShim(t)
+	h := newHost(t)
+	h.options.ShimCommand = []string{program}
+	h.open(t)
+	const pods = 10 // which share the pages of the program
+	var total int64
+	for i := range pods {
+		uid := types.UID(fmt.Sprint("pod-", i))
+		id := h.start(t, scriptPod(uid, fmt.Sprintf(`for i in $(seq 1000); do echo line $i; done; echo > %s; exec sleep 100000`, h.pipe)))
+		h.hear(t)
+		defer func() {
+			if err := h.StopContainer(context.Background(), id, 0); err != nil {
+				t.Error(err)
+			}
+		}()
+	}
+	all, err := h.Pods(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, pod := range all {
+		total += proportional(t, h.shimOf(t, pod.Manifest.UID, pod.Containers[0].ID).PID)
+	}
+	if each := total / pods; each > maxShimKiB {
+		t.Errorf("a shim takes %d KiB of memory, want at most %d", each, maxShimKiB)
+	}
+}
+
+// proportional is the memory of a process in KiB, each page divided by how many share it.
+func proportional(t *testing.T, pid int) int64 {
+	t.Helper()
+	rollup, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for line := range strings.Lines(string(rollup)) {
+		var kib int64
+		if n, _ := fmt.Sscanf(line, "Pss: %d kB", &kib); n == 1 {
+			return kib
+		}
+	}
+	t.Fatalf("no Pss in %q", rollup)
+	return 0
+}
+
+// Most of what a large program costs is what it imports.
+func TestTheSmallShimImportsLittle(t *testing.T) {
+	output, err := exec.Command("go", "list", "-deps", "github.com/statusd/statusd/cmd/statusd-shim").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name := range strings.FieldsSeq(string(output)) {
+		if name == "net" || strings.HasPrefix(name, "net/") || strings.HasPrefix(name, "k8s.io/") || strings.HasPrefix(name, "crypto/") {
+			t.Errorf("the small shim imports %s", name)
+		}
+	}
+}

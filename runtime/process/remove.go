@@ -1,0 +1,303 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// Pauses between two tries to remove what could not be removed.
+const (
+	firstCleanUp = time.Second
+	lastCleanUp  = 5 * time.Minute
+)
+
+// Problem is something in the state directory that the runtime cannot deal with by
+// itself. It keeps no pod from running.
+type Problem struct {
+	// Path is the file or directory.
+	Path string
+	// Err says what is wrong with it.
+	Err error
+	// Since is when it was first seen by this process.
+	Since time.Time
+}
+
+// Problems lists what the runtime could not remove or read, in order of the paths.
+func (r *Runtime) Problems() []Problem {
+	r.problems.mu.Lock()
+	defer r.problems.mu.Unlock()
+	var all []Problem
+	for _, path := range slices.Sorted(maps.Keys(r.problems.byPath)) {
+		all = append(all, r.problems.byPath[path])
+	}
+	return all
+}
+
+// problems is the list that Problems returns.
+type problems struct {
+	mu     sync.Mutex // guards byPath
+	byPath map[string]Problem
+}
+
+// set reports whether the problem is new, so that it is logged once.
+func (p *problems) set(path string, err error) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	old, known := p.byPath[path]
+	since := time.Now()
+	if known {
+		since = old.Since
+	}
+	if p.byPath == nil {
+		p.byPath = map[string]Problem{}
+	}
+	p.byPath[path] = Problem{Path: path, Err: err, Since: since}
+	return !known || old.Err.Error() != err.Error()
+}
+
+func (p *problems) solved(path string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	delete(p.byPath, path)
+}
+
+// report logs a problem, unless it is an old one, and keeps it for Problems.
+func (r *Runtime) report(what, path string, err error) {
+	if r.problems.set(path, err) {
+		r.options.Logger.Error(what, "path", path, "err", err)
+	}
+}
+
+// removeDir removes a directory that must not be found half removed. It is first given up,
+// which can fail, and then deleted. What cannot be deleted now is deleted later.
+func (r *Runtime) removeDir(dir string) error {
+	aside, err := r.giveUp(dir)
+	if err != nil || aside == "" {
+		return err
+	}
+	if err := r.cleaner.delete(aside); err != nil {
+		r.report("cannot delete what is left of a pod, will retry", aside, err)
+		r.deleteLater(aside)
+	}
+	return nil
+}
+
+// deleteLater hands a directory that was given up to the cleaner.
+func (r *Runtime) deleteLater(dir string) {
+	if filepath.Dir(dir) != r.removingDir() {
+		r.cleaner.add(dir)
+	}
+	r.cleaner.wake()
+}
+
+// giveUp makes a directory one that is only there to be deleted, and returns where it is
+// now, or nothing if there is none. A full disk may have no room for a new name; then the
+// directory stays where it is, without the record that made it count.
+func (r *Runtime) giveUp(dir string) (string, error) {
+	parent := filepath.Base(filepath.Dir(dir))
+	aside := filepath.Join(r.removingDir(), fmt.Sprintf("%s-%s-%d", parent, filepath.Base(dir), time.Now().UnixNano()))
+	err := os.Rename(dir, aside)
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", nil
+	}
+	if err == nil {
+		return aside, syncBoth(filepath.Dir(dir), r.removingDir())
+	}
+	if errors.Is(err, unix.EROFS) {
+		return "", err
+	}
+	for _, path := range []string{podDir(dir).record(), record.Dir(dir).Spec()} {
+		if removeErr := os.Remove(path); removeErr != nil && !errors.Is(removeErr, fs.ErrNotExist) {
+			return "", errors.Join(err, removeErr)
+		}
+	}
+	return dir, record.SyncDir(dir)
+}
+
+func syncBoth(a, b string) error { return errors.Join(record.SyncDir(a), record.SyncDir(b)) }
+
+// removeAll deletes a directory with all that is in it, whatever the permissions. It does
+// not go into other file systems: what is mounted inside is unmounted, and if that is not
+// possible nothing is deleted.
+func removeAll(dir string) error {
+	if err := unmountBelow(dir); err != nil {
+		return err
+	}
+	err := os.RemoveAll(dir)
+	if err == nil || !errors.Is(err, fs.ErrPermission) {
+		return err
+	}
+	openDirs(dir)
+	return os.RemoveAll(dir)
+}
+
+// openDirs lets the owner of directories delete what is in them. What fails shows when
+// deleting fails.
+func openDirs(dir string) {
+	_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || !entry.IsDir() {
+			return nil
+		}
+		info, err := entry.Info()
+		if err == nil && info.Mode()&0o700 != 0o700 {
+			_ = os.Chmod(path, info.Mode().Perm()|0o700)
+		}
+		return nil
+	})
+}
+
+// unmountBelow unmounts what a pod or statusd has mounted in a directory.
+func unmountBelow(dir string) error {
+	mounts, err := mountsBelow(dir)
+	if err != nil {
+		return err
+	}
+	for _, mount := range mounts {
+		if err := unix.Unmount(mount, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
+			return fmt.Errorf("%s is mounted and cannot be unmounted: %w", mount, err)
+		}
+	}
+	return nil
+}
+
+// mountsBelow lists the mount points in a directory, the innermost first.
+func mountsBelow(dir string) ([]string, error) {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	real, err := filepath.EvalSymlinks(dir)
+	if err != nil {
+		return nil, err
+	}
+	var below []string
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) < 5 {
+			continue
+		}
+		// Blanks and the like are written as octal numbers.
+		point := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4])
+		if strings.HasPrefix(point, real+"/") {
+			below = append(below, point)
+		}
+	}
+	slices.Reverse(below) // a mount is listed after the one that it is in
+	return below, nil
+}
+
+// cleaner deletes in the background what could not be deleted at once.
+type cleaner struct {
+	dirty chan struct{} // capacity 1: a look that is due is enough for all
+
+	mu      sync.Mutex // guards inPlace and remove
+	inPlace map[string]bool
+	remove  func(dir string) error // removeAll, unless a test has another one
+}
+
+func newCleaner() *cleaner {
+	return &cleaner{dirty: make(chan struct{}, 1), inPlace: map[string]bool{}, remove: removeAll}
+}
+
+func (c *cleaner) delete(dir string) error {
+	c.mu.Lock()
+	remove := c.remove
+	c.mu.Unlock()
+	return remove(dir)
+}
+
+// wake makes the cleaner look again.
+func (c *cleaner) wake() {
+	select {
+	case c.dirty <- struct{}{}:
+	default:
+	}
+}
+
+// add makes the cleaner delete a directory that could not be moved to removing/.
+func (c *cleaner) add(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.inPlace[dir] = true
+}
+
+func (c *cleaner) done(dir string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.inPlace, dir)
+}
+
+// has reports whether a directory is still to be deleted where it is.
+func (c *cleaner) has(dir string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.inPlace[dir]
+}
+
+func (c *cleaner) list() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.inPlace))
+}
+
+// cleanUp deletes what is to be deleted until ctx is done, with pauses that grow while
+// something cannot be.
+func (r *Runtime) cleanUp(ctx context.Context) {
+	pause := firstCleanUp
+	again := time.NewTimer(0)
+	defer again.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-again.C:
+		case <-r.cleaner.dirty:
+			pause = firstCleanUp
+		}
+		if r.cleanOnce(ctx) {
+			again.Reset(pause)
+			pause = min(2*pause, lastCleanUp)
+		}
+	}
+}
+
+// cleanOnce reports whether something could not be deleted.
+func (r *Runtime) cleanOnce(ctx context.Context) (left bool) {
+	todo := r.cleaner.list()
+	entries, err := os.ReadDir(r.removingDir())
+	if err != nil {
+		r.report("cannot look for what is to be deleted, will retry", r.removingDir(), err)
+		left = true
+	} else {
+		r.problems.solved(r.removingDir())
+	}
+	for _, entry := range entries {
+		todo = append(todo, filepath.Join(r.removingDir(), entry.Name()))
+	}
+	for _, path := range todo {
+		if ctx.Err() != nil {
+			return true
+		}
+		if err := r.cleaner.delete(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			r.report("cannot delete what is left of a pod, will retry", path, err)
+			left = true
+			continue
+		}
+		r.cleaner.done(path)
+		r.problems.solved(path)
+	}
+	return left
+}

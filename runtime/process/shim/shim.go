@@ -1,0 +1,24 @@
+// Package shim is the main function of the program that runs one container of the process
+// runtime: see [github.com/statusd/statusd/runtime/process]. It imports next to nothing,
+// because there is one such process per container.
+package shim
+
+import (
+	"fmt"
+	"os"
+
+	"github.com/statusd/statusd/runtime/process/internal/shim"
+)
+
+// Program is the name under which the runtime looks for the program.
+const Program = "statusd-shim"
+
+// Main runs the container in the directory that is the last of the arguments to its end,
+// and returns the exit code of the program.
+func Main(arguments []string) int {
+	if len(arguments) != 2 {
+		fmt.Fprintf(os.Stderr, "%s is started by statusd itself, with the directory of a container\n", Program)
+		return 2
+	}
+	return shim.Main(arguments[1])
+}

@@ -1,0 +1,113 @@
+package shutdown
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+var errLost = errors.New("shutdown: the connection to logind is lost")
+
+const (
+	logindName = "org.freedesktop.login1"
+	logindPath = dbus.ObjectPath("/org/freedesktop/login1")
+	logindCall = logindName + ".Manager."
+	announced  = "PrepareForShutdown"
+)
+
+// Logind is the [Host] of machines with systemd. It speaks D-Bus; the zero value uses the system bus.
+type Logind struct {
+	// Address of the bus; the system bus if empty.
+	Address string
+
+	mu  sync.Mutex // guards bus
+	bus *dbus.Conn // of the last Announcements
+}
+
+func (l *Logind) connect(ctx context.Context) (*dbus.Conn, error) {
+	if l.Address == "" {
+		return dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	}
+	return dbus.Connect(l.Address, dbus.WithContext(ctx))
+}
+
+// Announcements implements [Host].
+func (l *Logind) Announcements(ctx context.Context) (<-chan bool, error) {
+	bus, err := l.connect(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("shutdown: connect to D-Bus: %w", err)
+	}
+	if err := bus.AddMatchSignalContext(ctx, dbus.WithMatchObjectPath(logindPath),
+		dbus.WithMatchInterface(logindName+".Manager"), dbus.WithMatchMember(announced)); err != nil {
+		bus.Close()
+		return nil, fmt.Errorf("shutdown: subscribe at logind: %w", err)
+	}
+	signals := make(chan *dbus.Signal, 4) // godbus drops what is not taken; there are two in a shutdown
+	bus.Signal(signals)
+	l.mu.Lock()
+	l.bus = bus
+	l.mu.Unlock()
+	announcements := make(chan bool)
+	go func() {
+		defer close(announcements)
+		defer bus.Close()
+		for {
+			select {
+			case <-ctx.Done():
+				return
+			case signal, open := <-signals:
+				if !open {
+					return
+				}
+				begins, ok := announcement(signal)
+				if !ok {
+					continue
+				}
+				select {
+				case announcements <- begins:
+				case <-ctx.Done():
+					return
+				}
+			}
+		}
+	}()
+	return announcements, nil
+}
+
+// announcement reads a signal, which anything on the bus may have sent.
+func announcement(signal *dbus.Signal) (begins, ok bool) {
+	if signal.Name != logindCall+announced || len(signal.Body) != 1 {
+		return false, false
+	}
+	begins, ok = signal.Body[0].(bool)
+	return begins, ok
+}
+
+// Delay implements [Host], after Announcements.
+func (l *Logind) Delay(ctx context.Context) (atMost time.Duration, release func(), err error) {
+	l.mu.Lock()
+	bus := l.bus
+	l.mu.Unlock()
+	if bus == nil {
+		return 0, nil, errLost
+	}
+	manager := bus.Object(logindName, logindPath)
+	var micros uint64
+	property := manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindName+".Manager", "InhibitDelayMaxUSec")
+	if err := property.Store(&micros); err != nil {
+		return 0, nil, fmt.Errorf("shutdown: ask logind how long it waits: %w", err)
+	}
+	var lock dbus.UnixFD
+	err = manager.CallWithContext(ctx, logindCall+"Inhibit", 0,
+		"shutdown", "statusd", "pods are ended in order", "delay").Store(&lock)
+	if err != nil {
+		return 0, nil, fmt.Errorf("shutdown: delay shutdowns at logind: %w", err)
+	}
+	file := os.NewFile(uintptr(lock), "inhibitor") // closing it lets the shutdown go on
+	return time.Duration(micros) * time.Microsecond, sync.OnceFunc(func() { file.Close() }), nil
+}

@@ -1,0 +1,132 @@
+package shutdown
+
+import (
+	"bufio"
+	"context"
+	"os"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/godbus/dbus/v5"
+)
+
+// fakeLogind is logind on a bus of its own.
+type fakeLogind struct {
+	bus    *dbus.Conn
+	asked  chan string
+	ours   chan *os.File // the end of the lock that is still here
+	closed chan struct{} // when a lock was let go
+}
+
+// Inhibit hands out one end of a pipe and waits for its end.
+func (f *fakeLogind) Inhibit(what, who, _, mode string) (dbus.UnixFD, *dbus.Error) {
+	f.asked <- what + " " + who + " " + mode
+	reader, writer, err := os.Pipe()
+	if err != nil {
+		return 0, dbus.MakeFailedError(err)
+	}
+	go func() {
+		defer reader.Close()
+		_, _ = reader.Read(make([]byte, 1))
+		f.closed <- struct{}{}
+	}()
+	lock := dbus.UnixFD(writer.Fd())
+	f.ours <- writer // the bus sends a copy after this returns
+	return lock, nil
+}
+
+// Get answers for the one property that is asked for.
+func (f *fakeLogind) Get(_, _ string) (dbus.Variant, *dbus.Error) {
+	return dbus.MakeVariant(uint64(7_000_000)), nil
+}
+
+// startLogind runs a bus and the fake on it.
+func startLogind(t *testing.T) (*fakeLogind, string) {
+	t.Helper()
+	daemon := exec.Command("dbus-daemon", "--session", "--nofork", "--print-address=1")
+	out, err := daemon.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := daemon.Start(); err != nil {
+		t.Fatalf("this test needs dbus-daemon (Debian: apt-get install dbus): %v", err)
+	}
+	t.Cleanup(func() { _ = daemon.Process.Kill(); _ = daemon.Wait() })
+	address, err := bufio.NewReader(out).ReadString('\n')
+	if err != nil {
+		t.Fatal(err)
+	}
+	address = strings.TrimSpace(address)
+	bus, err := dbus.Connect(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { bus.Close() })
+	f := &fakeLogind{bus: bus, asked: make(chan string, 1), ours: make(chan *os.File, 1), closed: make(chan struct{}, 1)}
+	for _, name := range []string{logindName + ".Manager", "org.freedesktop.DBus.Properties"} {
+		if err := bus.Export(f, logindPath, name); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := bus.RequestName(logindName, 0); err != nil {
+		t.Fatal(err)
+	}
+	return f, address
+}
+
+// Over a real bus: a lock is taken, announcements arrive and others do not, and the lock is let go.
+func TestLogindOverARealBus(t *testing.T) {
+	fake, address := startLogind(t)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	host := &Logind{Address: address}
+	announcements, err := host.Announcements(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	atMost, release, err := host.Delay(ctx)
+	if err != nil || atMost != 7*time.Second {
+		t.Fatalf("got %v (%v), want what logind says: 7s", atMost, err)
+	}
+	(<-fake.ours).Close()
+	if asked := <-fake.asked; asked != "shutdown statusd delay" {
+		t.Errorf("logind was asked for %q", asked)
+	}
+	for _, s := range []struct {
+		member string
+		body   any
+	}{{"PrepareForSleep", true}, {announced, "soon"}, {announced, true}, {announced, false}} {
+		if err := fake.bus.Emit(logindPath, logindCall+s.member, s.body); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, want := range []bool{true, false} {
+		if got := <-announcements; got != want {
+			t.Errorf("got %t, want %t", got, want)
+		}
+	}
+	select {
+	case <-fake.closed:
+		t.Error("the lock was let go early")
+	default:
+	}
+	release()
+	release()
+	<-fake.closed
+	cancel()
+	if _, open := <-announcements; open {
+		t.Error("an announcement after the end")
+	}
+}
+
+func TestWithoutABus(t *testing.T) {
+	host := &Logind{Address: "unix:path=/nowhere/bus"}
+	if _, err := host.Announcements(t.Context()); err == nil {
+		t.Error("a bus was found where there is none")
+	}
+	if _, _, err := host.Delay(t.Context()); err == nil {
+		t.Error("a lock was taken without a bus")
+	}
+}

@@ -1,0 +1,123 @@
+package worker
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// An Eviction ends a pod because of the node and not because of the pod: under pressure, or when
+// the machine shuts down.
+type Eviction struct {
+	// Grace bounds how long the pod may take to end; its own grace period counts if it is shorter.
+	Grace time.Duration
+	// Reason and Message are those of the pod's status, which becomes Failed.
+	Reason, Message string
+	// Condition, if set, is added to the status, as a DisruptionTarget is.
+	Condition *v1.PodCondition
+	// Hold only stops the containers: the pod keeps its phase, and goes on after [Workers.Resume]
+	// or with the next process. It is for static pods, which nothing would create again.
+	Hold bool
+}
+
+// Evict ends a pod, and reports whether the pod is known here and has not been evicted before.
+func (w *Workers) Evict(uid types.UID, e Eviction) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, known := w.pods[uid]
+	if !known || p.mail.evicted != nil {
+		return false
+	}
+	p.mail.evicted, p.mail.evictedAt = &e, time.Now()
+	p.poke()
+	return true
+}
+
+// Resume lets a pod go on that was evicted with Hold.
+func (w *Workers) Resume(uid types.UID) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if p, known := w.pods[uid]; known && p.mail.evicted != nil && p.mail.evicted.Hold {
+		p.mail.evicted = nil
+		p.poke()
+	}
+}
+
+// Stopped returns a channel that is closed once nothing of the pod runs: it has ended, is held and
+// has stopped, or is not known here.
+func (w *Workers) Stopped(uid types.UID) <-chan struct{} {
+	done := make(chan struct{})
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, known := w.pods[uid]
+	if !known || p.mail.stage >= stopped {
+		close(done)
+		return done
+	}
+	p.mail.waiting = append(p.mail.waiting, done)
+	p.poke()
+	return done
+}
+
+// tellStopped ends the waits for the end of the pod.
+func (p *worker) tellStopped() {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.mail.releaseWaiting()
+}
+
+// releaseWaiting needs Workers.mu.
+func (m *mail) releaseWaiting() {
+	for _, done := range m.waiting {
+		close(done)
+	}
+	m.waiting = nil
+}
+
+// hold is the turn of a pod whose containers are kept from running.
+func (p *worker) hold(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
+	p.abandonPostStart()
+	p.report(s, now, false)
+	if len(allAlive(s.found.Containers)) == 0 {
+		p.tellStopped()
+		return time.Time{}
+	}
+	p.stopAll(mail.pod, s.found.Containers, mail.evictedAt.Add(evictionGrace(mail)))
+	return p.proceed(ctx, s, now)
+}
+
+// evictionGrace is how long an evicted pod may take.
+func evictionGrace(mail *letter) time.Duration {
+	return max(minimumGrace, min(mail.evicted.Grace, podGrace(mail.pod)))
+}
+
+// fail makes the phase that of an evicted pod: Failed, unless it has succeeded.
+func (e *Eviction) fail(status *v1.PodStatus) {
+	if status.Phase != v1.PodSucceeded {
+		status.Phase = v1.PodFailed
+	}
+	status.Reason, status.Message = e.Reason, e.Message
+}
+
+// addCondition adds the condition in place of one of its type.
+func (e *Eviction) addCondition(status *v1.PodStatus, pod *v1.Pod) {
+	if e.Condition == nil {
+		return
+	}
+	condition := *e.Condition
+	condition.LastTransitionTime = metav1.Now()
+	condition.ObservedGeneration = pod.Generation
+	if old := podstatus.FindCondition(status.Conditions, condition.Type); old != nil {
+		if old.Status == condition.Status {
+			condition.LastTransitionTime = old.LastTransitionTime
+		}
+		*old = condition
+		return
+	}
+	status.Conditions = append(status.Conditions, condition)
+}
