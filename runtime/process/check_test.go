@@ -128,7 +128,7 @@ var classes = map[reflect.Type]map[string]class{
 	reflect.TypeFor[v1.PodSecurityContext](): {
 		"RunAsUser": supported("TestAContainerRunsAsItsUser"), "RunAsGroup": supported("TestAContainerRunsAsItsUser"), "RunAsNonRoot": supported("TestRootIsRefusedWithTheKubeletsWords"), "FSGroup": supported("TestOwnersOfAVolume"),
 		"SupplementalGroups": supported("TestUserOfAContainer"), "SupplementalGroupsPolicy": supported("TestUserOfAContainer"),
-		"FSGroupChangePolicy": supported("TestOwnersOfAVolume"),    // emptyDir volumes are always new
+		"FSGroupChangePolicy": supported("TestOwnersOfAVolume"),                 // emptyDir volumes are always new
 		"SELinuxChangePolicy": elsewhere("says nothing without seLinuxOptions"), // says nothing without seLinuxOptions
 		"SELinuxOptions":      rejected("spec.securityContext.seLinuxOptions", func(p *v1.Pod) { podSecurity(p).SELinuxOptions = &v1.SELinuxOptions{} }),
 		"WindowsOptions": rejected("spec.securityContext.windowsOptions", func(p *v1.Pod) {
