@@ -121,18 +121,22 @@ func (a *Agent) Address() string {
 	return a.listener.Addr().String()
 }
 
+// ErrReload as the cause of the end of Run's context says that another agent takes over in this
+// process: systemd is told that it reloads and not that it stops.
+var ErrReload = errors.New("reload")
+
 // Run does the work of the agent until ctx ends, then stops in order and within
 // ShutdownTimeout, closes what is open, and returns. Containers run on. It returns an error
 // if something did not go as it should. It may be called once.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
-	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts())
+	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))
 	return errors.Join(err, a.Close())
 }
 
 // parts in the order in which they start: what others need comes first.
-func (a *Agent) parts() []part {
+func (a *Agent) parts(whole context.Context) []part {
 	joined := a.client != nil
 	manager := part{name: "status manager", run: a.manager.Run}
 	if joined {
@@ -158,7 +162,7 @@ func (a *Agent) parts() []part {
 	add(true, part{name: "shutdown", run: a.shutdown.Run})
 	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
-		return a.options.Supervisor.supervise(ctx, a.log, a.alive)
+		return a.options.Supervisor.supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
 	}})
 	return parts
 }

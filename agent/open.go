@@ -22,6 +22,7 @@ import (
 const (
 	journalFile      = "journal.db"
 	runtimeDirectory = "runtime"
+	pkiDirectory     = "pki"
 )
 
 // stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
