@@ -12,6 +12,7 @@ import (
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/worker"
@@ -141,7 +142,7 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
 	if err != nil {
 		return &worker.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
 	}
-	return worker.Fit(here, pod, active)
+	return worker.Fitting{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Fit(here, pod, active)
 }
 
 // endpoints are what the agent serves, if it serves anything.

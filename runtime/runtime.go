@@ -103,6 +103,9 @@ type Container struct {
 	// Attempt counts the starts of this container, from 0.
 	Attempt int
 	State   State
+	// Image is what the container was started from, in the words of the spec at that
+	// time. Empty is not known, which counts as that of the spec.
+	Image string
 	// EarlierPlace reports that the container ran in an earlier place of its pod, one
 	// that ended when the machine restarted. It has exited, counts for restarts and
 	// last states, and says nothing about what is set up now: init containers have to

@@ -18,6 +18,17 @@ func (m *Manager) SetPodAllocation(pod *v1.Pod) error {
 	return m.journaled("store allocation", pod.UID, m.opts.Journal.SetPodAllocation(pod.UID, podstatus.AllocationOf(pod)))
 }
 
+// GetPodAllocation returns the resources set aside for a pod, if the journal can say so.
+func (m *Manager) GetPodAllocation(uid types.UID) (podstatus.Allocation, bool) {
+	journal, can := m.opts.Journal.(interface {
+		GetPodAllocation(types.UID) (podstatus.Allocation, bool)
+	})
+	if !can {
+		return podstatus.Allocation{}, false
+	}
+	return journal.GetPodAllocation(m.opts.Pods.TranslateUID(uid))
+}
+
 // GetContainerResourceAllocation returns the resources set aside for a container.
 func (m *Manager) GetContainerResourceAllocation(uid types.UID, container string) (v1.ResourceRequirements, bool) {
 	if m.opts.Journal == nil {

@@ -29,6 +29,14 @@ type Client interface {
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
+// VersionReader is a Client that can tell the version which the server's history has reached.
+// The manager asks it now and then while nothing else tells, to notice that the server was
+// restored from a backup. The client of [NewClient] is one.
+type VersionReader interface {
+	// ResourceVersion returns the newest resource version of the server's pods.
+	ResourceVersion(ctx context.Context) (string, error)
+}
+
 // FieldManager is the name under which the API server records the manager's writes.
 const FieldManager = "statusd"
 
@@ -55,6 +63,18 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 		return nil, fmt.Errorf("list pods of node %s: %w", c.nodeName, err)
 	}
 	return list.Items, nil
+}
+
+// ResourceVersion lists no pods: no pod has this name. The server tells its version all the same.
+func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
+	var list v1.PodList
+	options := &metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": c.nodeName, "metadata.name": "-"}.String()}
+	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
+		MaxRetries(0).Do(ctx).Into(&list)
+	if err != nil {
+		return "", fmt.Errorf("ask for the resource version: %w", err)
+	}
+	return list.ResourceVersion, nil
 }
 
 func (c *restClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {

@@ -404,7 +404,7 @@ func TestOutageConvergesWithoutANewEvent(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.api.setScript(nil)
-		time.Sleep(31 * time.Second) // the longest backoff
+		time.Sleep(healedWithin)
 		synctest.Wait()
 		for _, pod := range all {
 			if status := w.api.pod(pod).Status; !isReady(&status) {

@@ -53,8 +53,9 @@ type fakeAPI struct {
 	script func(ctx context.Context, s sent) error
 	// mutate, if set, changes a patched pod before it is stored, as a webhook would.
 	mutate func(*v1.Pod)
-	// watch, if set, is told of each stored pod.
-	watch func(*v1.Pod)
+	// watch, if set, is told of each stored pod, and removed of each that is no more.
+	watch   func(*v1.Pod)
+	removed func(*v1.Pod)
 	// overlap is set when two requests for one pod were in flight at once.
 	overlap []string
 }

@@ -24,6 +24,9 @@ type metrics struct {
 	fights        prometheus.Counter
 	throttled     prometheus.Counter
 	journalErrors prometheus.Counter
+	limit         prometheus.Gauge
+	inFlight      prometheus.Gauge
+	queued        [background + 1]prometheus.Observer // by urgency
 }
 
 func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
@@ -51,7 +54,18 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 		throttled:     counter("pod_status_throttled_seconds_total", "Time in which work waited for the request budget or for a pause that the API server asked for."),
 		journalErrors: counter("journal_write_errors_total", "Writes to the journal that failed."),
 	}
+	m.limit = prometheus.NewGauge(prometheus.GaugeOpts{Name: "statusd_pod_status_concurrency_limit",
+		Help: "Requests that may be in flight at once, as found to pay, without the slots kept for withdrawals."})
+	m.inFlight = prometheus.NewGauge(prometheus.GaugeOpts{Name: "statusd_pod_status_requests_in_flight",
+		Help: "Turns of pods in progress, each with at most one request in flight."})
+	queued := prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "statusd_pod_status_queue_duration_seconds",
+		Help:    "Time that a pod waited for its turn, by the class of its change, without back-off.",
+		Buckets: []float64{0.001, 0.005, 0.010, 0.050, 0.100, 0.500, 1, 5, 10, 30}}, []string{"class"})
+	for u := range m.queued {
+		m.queued[u] = queued.WithLabelValues(urgency(u).String())
+	}
 	if registerer != nil {
+		registerer.MustRegister(m.limit, m.inFlight, queued)
 		registerer.MustRegister(m.syncDuration, m.requests, m.retries, m.refused, m.reconciles, m.ended,
 			m.changes, m.coalesced, m.noops, m.fights, m.throttled, m.journalErrors,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_pod_status_pending",
@@ -65,16 +79,13 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 }
 
 // accepted counts changes that the API server has taken with one request.
-func (m *metrics) accepted(since time.Time, changes uint64) {
-	if changes == 0 {
+func (m *metrics) accepted(a acceptance, wrote bool) {
+	if a.changes == 0 {
 		return
 	}
-	m.syncDuration.Observe(time.Since(since).Seconds())
-	m.coalesced.Add(float64(changes - 1))
-}
-
-func (m *metrics) noop(p *plan) {
-	if p.version > p.accepted {
+	m.syncDuration.Observe(time.Since(a.since).Seconds())
+	m.coalesced.Add(float64(a.changes - 1))
+	if !wrote {
 		m.noops.Inc()
 	}
 }

@@ -19,9 +19,13 @@ type plan struct {
 	target types.UID
 	// accepted is what the API server had when the turn began.
 	accepted uint64
-	base     base
-	watched  *v1.Pod // the watch's copy of the API's pod, if there is one
-	fight    fight
+	// base is the copy that a write is a difference to, began the one that the cache had when
+	// the turn began.
+	base, began base
+	watched     *v1.Pod // the watch's copy of the API's pod, if there is one
+	// look says that the base is in doubt and the pod is to be read.
+	look  bool
+	fight fight
 }
 
 // newPlan prepares a turn, or says why there is none to take.
@@ -60,13 +64,15 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		target:   target,
 		accepted: e.accepted,
 		base:     e.base,
+		began:    e.base,
+		look:     m.cache.behinds[uid].look,
 		watched:  watched,
 		fight:    m.cache.fights[uid],
 	}
 	if !known {
 		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
-	} else if watched.ResourceVersion != "" {
-		p.base = newer(baseOf(watched), p.base)
+	} else if seen := baseOf(watched); watched.ResourceVersion != "" && seen.revision != m.cache.behinds[uid].undone {
+		p.base = newer(seen, p.base)
 	}
 	return p, holdNone, true
 }

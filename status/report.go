@@ -25,8 +25,8 @@ import (
 func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
 	old := m.cache.load(pod.UID)
 	forced := pod.DeletionTimestamp != nil // U3
-	if old != nil && !forced && podstatus.Unchanged(pod, &old.status, &status) {
-		return false, nil
+	if old != nil && !forced && m.owns.Unchanged(pod, &old.status, &status) {
+		return false, m.refusePhase(pod, phaseError(&old.status, &status))
 	}
 	return m.set(pod, status, forced)
 }
@@ -35,8 +35,9 @@ func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, 
 // the common case, nothing changed, allocates nothing.
 func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, error) {
 	status.ObservedGeneration = pod.Generation // U2
+	m.warnOfForeign(pod, status.Conditions)
 	return m.store(pod, storing{forced: forced}, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
-		return podstatus.Next(pod, old, &status, time.Now()), phaseError(old, &status)
+		return m.owns.Next(pod, old, &status, time.Now()), orNil(phaseError(old, &status))
 	})
 }
 
@@ -54,14 +55,14 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 		}
 		status := old.DeepCopy()
 		update(status)
-		return podstatus.Next(pod, old, status, time.Now()), phaseError(old, status)
+		return m.owns.Next(pod, old, status, time.Now()), orNil(phaseError(old, status))
 	})
 }
 
 // SetContainerReadiness records a readiness result for a container, with the conditions
 // that follow from it.
 func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready bool) error {
-	return m.flip(uid, containerID, ready, podstatus.WithContainerReady)
+	return m.flip(uid, containerID, ready, m.withContainerReady)
 }
 
 // SetContainerStartup records whether a container has started.
@@ -103,7 +104,7 @@ func (m *Manager) TerminatePod(pod *v1.Pod) error {
 			status = &pod.Status // K1: not the mirror's
 		}
 		ended := podstatus.Terminate(pod, status, observed)
-		return podstatus.Next(pod, old, &ended, time.Now()), nil
+		return m.owns.Next(pod, old, &ended, time.Now()), nil
 	})
 	return err
 }
@@ -156,11 +157,19 @@ func (e *PhaseError) Error() string {
 	return fmt.Sprintf("the pod has ended as %s and cannot become %s; the rest of the status was stored", e.Has, e.Wanted)
 }
 
-func phaseError(old, incoming *v1.PodStatus) error {
+func phaseError(old, incoming *v1.PodStatus) *PhaseError {
 	if podstatus.IsTerminal(old.Phase) && incoming.Phase != old.Phase {
 		return &PhaseError{Has: old.Phase, Wanted: incoming.Phase}
 	}
 	return nil
+}
+
+// orNil is the error as one that is nil if there is none.
+func orNil(err *PhaseError) error {
+	if err == nil {
+		return nil
+	}
+	return err
 }
 
 // storing says how a status is to be stored.
@@ -193,7 +202,7 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if err := m.checkTransitions(pod, old, &next.status); err != nil {
 			return false, err
 		}
-		if before != nil && !how.forced && podstatus.Equal(old, &next.status) {
+		if before != nil && !how.forced && m.owns.Equal(old, &next.status) {
 			return false, m.refusePhase(pod, refused)
 		}
 		now := time.Now()

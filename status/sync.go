@@ -25,6 +25,13 @@ type outcome struct {
 	urgency urgency
 	// pause is how long the API server has asked to be left alone.
 	pause time.Duration
+	// failure is that of the last request. Succeeded says that a request has succeeded, and
+	// latency how long the last such one took.
+	failure   failure
+	succeeded bool
+	latency   time.Duration
+	// deletes says that the last request was to delete the pod.
+	deletes bool
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod say what the cache says, with
@@ -63,7 +70,7 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
-	if !p.base.known() || t.m.opts.AlwaysRead {
+	if !p.base.known() || p.look || t.m.opts.AlwaysRead && !p.onlyDeletes() {
 		if !t.look(ctx, p) {
 			return
 		}
@@ -106,14 +113,13 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 // so that it is worth looking.
 func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	couldRun := t.m.couldRun(p)
-	merged := podstatus.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
-	patch, err := podstatus.Patch(p.target, p.base.status, &merged)
+	merged := t.m.owns.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
+	patch, err := t.m.owns.Patch(p.target, p.base.status, &merged)
 	if err != nil {
 		t.retry(p, fmt.Errorf("build patch: %w", err))
 		return false
 	}
 	if patch == nil {
-		t.m.metrics.noop(p)
 		t.accepted(ctx, p, p.base, couldRun)
 		return false
 	}
@@ -138,7 +144,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 		if t.m.opts.StartupLatency != nil {
 			t.m.opts.StartupLatency.StatusUpdated(answer)
 		}
-		api := baseOf(answer).slim(p.target, &merged, &p.status)
+		api := baseOf(answer).slim(t.m.owns, p.target, &merged, &p.status)
 		t.altered = api.status != &merged && api.status != &p.status
 		t.accepted(ctx, p, api, couldRun)
 	}
@@ -150,23 +156,35 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	m := t.m
 	if couldRun && podstatus.IsTerminal(p.status.Phase) && !podstatus.IsTerminal(api.status.Phase) {
 		// The rest of the status is there. The phase follows when the containers have stopped.
-		m.cache.keepBase(p.uid, p.target, api)
+		if m.cache.keepBase(p, api) {
+			m.historyChanged(api.revision)
+		}
 		t.hold(p, holdWithheld, withdrawal)
 		return
 	}
-	since, changes := m.cache.accept(p.uid, p.target, p.version, api)
-	m.metrics.accepted(since, changes)
-	if t.altered {
+	deletable := api.ended && p.finished
+	a := m.cache.accept(p, api, deletable && !t.wrote)
+	m.metrics.accepted(a, t.wrote)
+	if a.undone {
+		m.historyChanged(api.revision)
+	}
+	if t.altered || a.drifted {
 		t.again, t.urgency = true, background
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
-	if p.final() && changes > 0 {
+	if p.final() && a.changes > 0 {
 		m.forgetFinal(p)
 	}
-	if api.ended && p.finished {
+	if deletable {
 		t.deletePod(ctx, p)
 	}
+}
+
+// onlyDeletes tells whether all that the turn is for is to delete the pod. Nothing needs to be
+// read for that.
+func (p *plan) onlyDeletes() bool {
+	return p.finished && p.base.known() && p.base.ended && p.accepted == p.version
 }
 
 // deletePod removes a finished pod from the API. It needs a request of its own, and so a
@@ -181,6 +199,7 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 		t.hold(p, holdUnreclaimed, withdrawal)
 		return
 	}
+	t.deletes = true
 	_, err := request(ctx, t, "delete", func(ctx context.Context) (struct{}, error) {
 		return struct{}{}, m.opts.Client.Delete(ctx, p.namespace, p.name, p.target)
 	})
@@ -217,12 +236,8 @@ func (t *turn) hold(p *plan, why hold, u urgency) {
 func (t *turn) retry(p *plan, err error) {
 	m := t.m
 	t.wait = m.cache.failed(p.uid, err, holdNone, retryBackoff, time.Now())
-	if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-		t.pause = max(time.Duration(seconds)*time.Second, time.Second)
-		t.wait = max(t.wait, t.pause)
-	} else if apierrors.IsTooManyRequests(err) {
-		t.pause = time.Second
-	}
+	t.pause = pauseAsked(err)
+	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("pod status was not taken", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
@@ -243,7 +258,9 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	ctx, cancel := context.WithTimeout(ctx, t.m.opts.RequestTimeout)
 	defer cancel()
 	t.requests++
+	began := time.Now()
 	answer, err := send(ctx)
+	t.heard(err, time.Since(began))
 	t.m.metrics.requests.WithLabelValues(verb, reasonOf(err)).Inc()
 	return answer, err
 }

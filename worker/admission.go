@@ -1,7 +1,9 @@
 package worker
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -15,19 +17,39 @@ import (
 type Rejection struct {
 	Reason  string
 	Message string
+	// Shortage is set if another pod that leaves would make room.
+	Shortage *Shortage
+}
+
+// Shortage is what a node has too little of.
+type Shortage struct {
+	Resource                  v1.ResourceName
+	Requested, Used, Capacity int64 // thousandths of a cpu, bytes of the others
 }
 
 // Fit decides whether a node can take one more pod, as the kubelet does: resources and
 // host ports that the active pods leave, then labels and taints. It returns nil if it
 // can. It is what most agents use as [Options.Admit].
 func Fit(node *v1.Node, pod *v1.Pod, active []*v1.Pod) *Rejection {
+	return Fitting{}.Fit(node, pod, active)
+}
+
+// Fitting is how a node counts what pods take of it.
+type Fitting struct {
+	// SharedPorts says that each port of a container is a port of the machine, not only
+	// one with a hostPort: see [runtime.SharesHostNetwork].
+	SharedPorts bool
+}
+
+// Fit is the function [Fit] for a node that counts in this way.
+func (f Fitting) Fit(node *v1.Node, pod *v1.Pod, active []*v1.Pod) *Rejection {
 	if r := fitsResources(node.Status.Allocatable, pod, active); r != nil {
 		return r
 	}
 	if !matchesNode(pod, node) {
 		return predicate(ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector")
 	}
-	if portsTaken(pod, active) {
+	if f.portsTaken(pod, active) {
 		return predicate(ReasonNodePorts, "node(s) didn't have free ports for the requested pod ports")
 	}
 	if !podstatus.IsStatic(pod) && !toleratesAll(pod.Spec.Tolerations, node.Spec.Taints) {
@@ -87,23 +109,24 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *Rejection {
 		Reason: ReasonOutOf + string(name),
 		Message: fmt.Sprintf("Node didn't have enough resource: %s, requested: %d, used: %d, capacity: %d",
 			name, requested, used, capacity),
+		Shortage: &Shortage{Resource: name, Requested: requested, Used: used, Capacity: capacity},
 	}
 }
 
-// portsTaken reports whether an active pod has a host port that the pod asks for.
-func portsTaken(pod *v1.Pod, active []*v1.Pod) bool {
-	taken := map[hostPort]bool{}
-	for _, other := range active {
-		for port := range hostPorts(other) {
-			taken[port] = true
-		}
+// portsTaken reports whether an active pod has a port that the pod asks for.
+func (f Fitting) portsTaken(pod *v1.Pod, active []*v1.Pod) bool {
+	wanted := f.hostPorts(pod)
+	if len(wanted) == 0 {
+		return false
 	}
-	for port := range hostPorts(pod) {
-		if taken[port] {
-			return true
+	return slices.ContainsFunc(active, func(other *v1.Pod) bool {
+		for port := range f.hostPorts(other) {
+			if wanted[port] {
+				return true
+			}
 		}
-	}
-	return false
+		return false
+	})
 }
 
 // hostPort is a port of the machine. The address is left out: a pod that binds one
@@ -113,7 +136,7 @@ type hostPort struct {
 	port     int32
 }
 
-func hostPorts(pod *v1.Pod) map[hostPort]bool {
+func (f Fitting) hostPorts(pod *v1.Pod) map[hostPort]bool {
 	ports := map[hostPort]bool{}
 	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
 		for i := range list {
@@ -121,8 +144,12 @@ func hostPorts(pod *v1.Pod) map[hostPort]bool {
 				continue // an init container gives its ports back
 			}
 			for _, p := range list[i].Ports {
-				if p.HostPort > 0 {
-					ports[hostPort{p.Protocol, p.HostPort}] = true
+				number := p.HostPort
+				if number == 0 && f.SharedPorts {
+					number = p.ContainerPort
+				}
+				if number > 0 {
+					ports[hostPort{cmp.Or(p.Protocol, v1.ProtocolTCP), number}] = true
 				}
 			}
 		}

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"cmp"
+
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -22,6 +24,8 @@ type sight struct {
 	waiting map[string]v1.ContainerStateWaiting
 	// reborn are the containers, by ID, that run again whatever their exit code is.
 	reborn map[string]bool
+	// actuated are the resources that running containers, by ID, were given.
+	actuated map[string]v1.ResourceRequirements
 	// restartingAll says that the whole pod is being restarted.
 	restartingAll bool
 }
@@ -56,12 +60,16 @@ func (s *sight) containerStatus(spec *v1.Container, old *v1.ContainerStatus) v1.
 
 // seen is the status of a container as the runtime has it.
 func (s *sight) seen(spec *v1.Container, c runtime.Container, old *v1.ContainerStatus) v1.ContainerStatus {
+	image := cmp.Or(c.Image, spec.Image) // what runs, not what an edited spec asks for
 	status := v1.ContainerStatus{
-		Name: spec.Name, Image: spec.Image, ImageID: spec.Image, ContainerID: c.ID,
+		Name: spec.Name, Image: image, ImageID: image, ContainerID: c.ID,
 		RestartCount:       int32(c.Attempt),
 		VolumeMounts:       mounts(spec),
 		Resources:          spec.Resources.DeepCopy(),
 		AllocatedResources: spec.Resources.Requests.DeepCopy(),
+	}
+	if actual, known := s.actuated[c.ID]; known {
+		status.Resources = actual.DeepCopy()
 	}
 	if old != nil {
 		status.RestartCount = max(status.RestartCount, old.RestartCount)
@@ -139,7 +147,7 @@ func vanished() *v1.ContainerStateTerminated {
 // inferred reports whether an init container without any record must have succeeded,
 // because a regular container was started after it.
 func (s *sight) inferred(spec *v1.Container) bool {
-	return !isRegular(s.pod, spec.Name) && !podstatus.IsSidecar(spec) && anyRegular(s.pod, s.found.Containers)
+	return !isRegular(s.pod, spec.Name) && !podstatus.IsSidecar(spec) && anyRegular(s.pod, ofThisPlace(s.found.Containers))
 }
 
 // explainWaiting turns a container that ended and is to run again into a waiting one, if

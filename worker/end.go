@@ -4,9 +4,10 @@ import (
 	"context"
 	"time"
 
-	"github.com/statusd/statusd/podstatus"
-
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // end is the turn of a pod that must not run any more: stop what runs, within the grace
@@ -41,6 +42,23 @@ func (p *worker) finish(pod *v1.Pod, s *sight, now time.Time) {
 		}
 	}
 	p.enter(finished)
+}
+
+// removeVolumes deletes what a pod that is finished has written to its volumes, and reports
+// whether that is done. Logs and records stay until the pod is gone.
+func (p *worker) removeVolumes(ctx context.Context) (done bool) {
+	remover, can := p.w.opts.Runtime.(runtime.VolumeRemover)
+	if !can || p.volumesGone {
+		return true
+	}
+	if err := remover.RemoveVolumes(ctx, p.uid); err != nil {
+		if ctx.Err() == nil {
+			p.log.Error("cannot remove the volumes of a pod that has ended, will retry", "err", err)
+		}
+		return false
+	}
+	p.volumesGone = true
+	return true
 }
 
 // remove deletes what is left of a pod that is finished and gone.

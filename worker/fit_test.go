@@ -155,3 +155,34 @@ func TestQOSClass(t *testing.T) {
 		}
 	}
 }
+
+func TestPortsOfContainersAreThoseOfTheMachineWhereTheyAreShared(t *testing.T) {
+	serving := func(port, hostPort int32, protocol v1.Protocol) *v1.Pod {
+		return &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "a", Ports: []v1.ContainerPort{
+			{ContainerPort: port, HostPort: hostPort, Protocol: protocol},
+		}}}}}
+	}
+	initOnly := &v1.Pod{Spec: v1.PodSpec{InitContainers: []v1.Container{{Name: "i", Ports: []v1.ContainerPort{{ContainerPort: 80}}}}}}
+	for _, c := range []struct {
+		story      string
+		pod, other *v1.Pod
+		shared     bool
+		fits       bool
+	}{
+		{"own networks", serving(80, 0, ""), serving(80, 0, ""), false, true},
+		{"one network", serving(80, 0, ""), serving(80, 0, ""), true, false},
+		{"a protocol that is left out is TCP", serving(80, 0, ""), serving(80, 0, v1.ProtocolTCP), true, false},
+		{"another protocol", serving(80, 0, v1.ProtocolUDP), serving(80, 0, v1.ProtocolTCP), true, true},
+		{"another port", serving(80, 0, ""), serving(81, 0, ""), true, true},
+		{"hostPort against containerPort", serving(80, 80, ""), serving(80, 0, ""), true, false},
+		{"an init container gives its ports back", initOnly, serving(80, 0, ""), true, true},
+	} {
+		got := Fitting{SharedPorts: c.shared}.Fit(&v1.Node{}, c.pod, []*v1.Pod{c.other})
+		if (got == nil) != c.fits {
+			t.Errorf("%s: got %+v, want it to fit: %v", c.story, got, c.fits)
+		}
+		if got != nil && got.Reason != ReasonNodePorts {
+			t.Errorf("%s: got reason %s, want %s", c.story, got.Reason, ReasonNodePorts)
+		}
+	}
+}

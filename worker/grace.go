@@ -25,10 +25,14 @@ func podGrace(pod *v1.Pod) time.Duration {
 	return v1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// probeGrace is how long a container may take to end that a probe has given up.
+// probeGrace is how long a container may take to end that a probe has given up; without a
+// probe, that of the pod.
 func probeGrace(pod *v1.Pod, container *v1.Container, probe Probe) time.Duration {
-	spec := container.LivenessProbe
-	if probe == Startup {
+	var spec *v1.Probe
+	switch probe {
+	case Liveness:
+		spec = container.LivenessProbe
+	case Startup:
 		spec = container.StartupProbe
 	}
 	if pod.DeletionGracePeriodSeconds == nil && spec != nil && spec.TerminationGracePeriodSeconds != nil {

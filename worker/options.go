@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -61,9 +62,19 @@ type Reporter interface {
 // Keeper remembers what was promised to pods, and forgets pods.
 type Keeper interface {
 	SetPodAllocation(pod *v1.Pod) error
-	GetPodResizeConditions(uid types.UID) []v1.PodCondition
+	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)
+	Resizes
 	RemoveOrphanedStatuses(known map[types.UID]bool)
 	RemovePodStatus(uid types.UID)
+}
+
+// Resizes remembers how the resizes of pods stand.
+type Resizes interface {
+	GetPodResizeConditions(uid types.UID) []v1.PodCondition
+	SetPodResizePendingCondition(uid types.UID, reason, message string, observedGeneration int64) (changed bool)
+	SetPodResizeInProgressCondition(uid types.UID, reason, message string, observedGeneration int64) (generation int64, changed bool)
+	ClearPodResizePendingCondition(uid types.UID)
+	ClearPodResizeInProgressCondition(uid types.UID) (generation int64, cleared bool)
 }
 
 // Prober runs the probes of pods. Its methods are called from the goroutine of the pod

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -34,6 +35,28 @@ type picture struct {
 	now  time.Time
 }
 
+// beginsAgain reports whether the pod begins with its first init container after a restart
+// of the machine. One that never restarts goes on with what was not started yet: to run an
+// init container twice would be a restart.
+func (pic *picture) beginsAgain() bool { return pic.pod.Spec.RestartPolicy != v1.RestartPolicyNever }
+
+// ranHere reports whether an init container has run in the present place of the pod: the
+// runtime remembers it, or one that comes after it.
+func (pic *picture) ranHere(index int) bool {
+	here := ofThisPlace(pic.containers)
+	return slices.ContainsFunc(pic.pod.Spec.InitContainers[index:], func(c v1.Container) bool {
+		return attemptsOf(here, c.Name).newest() != nil
+	})
+}
+
+// valid are the containers whose work still holds.
+func (pic *picture) valid() []runtime.Container {
+	if pic.beginsAgain() {
+		return ofThisPlace(pic.containers)
+	}
+	return pic.containers
+}
+
 // endOf is when a container ended, on a clock that does not step if this process saw it.
 func (pic *picture) endOf(exit *v1.ContainerStateTerminated) time.Time {
 	if seen, ok := pic.ends[exit.ContainerID]; ok {
@@ -61,11 +84,12 @@ type start struct {
 	backOff   backOff // the memory once it is started
 }
 
-// condemn is a running container to stop because a probe has given it up.
+// condemn is a running container to stop: because a probe has given it up, or because its
+// definition has changed.
 type condemn struct {
 	container *v1.Container
 	id        string
-	probe     Probe
+	probe     Probe // empty if the definition has changed
 }
 
 // makePlan decides what to do for a pod that should run: init containers one after the
@@ -89,9 +113,11 @@ func makePlan(pic *picture) plan {
 }
 
 // initialize plans the init containers and reports whether regular ones may run. Once a
-// regular container was started, only sidecars are looked after.
+// regular container was started, only sidecars are looked after. A restart of the machine
+// undoes what init containers have done, so that they run again, from the first, as in a
+// new sandbox of the kubelet.
 func (p *plan) initialize(pic *picture) bool {
-	initialized := anyRegular(pic.pod, pic.containers)
+	initialized := anyRegular(pic.pod, pic.valid())
 	for i := range pic.pod.Spec.InitContainers {
 		c := &pic.pod.Spec.InitContainers[i]
 		if podstatus.IsSidecar(c) {
@@ -101,7 +127,7 @@ func (p *plan) initialize(pic *picture) bool {
 			}
 			continue
 		}
-		if !initialized && !p.complete(pic, c) {
+		if !initialized && !p.complete(pic, i) {
 			return false
 		}
 	}
@@ -109,11 +135,15 @@ func (p *plan) initialize(pic *picture) bool {
 }
 
 // complete plans one run of an init container until it succeeds, and reports whether it has.
-func (p *plan) complete(pic *picture, c *v1.Container) bool {
+func (p *plan) complete(pic *picture, index int) bool {
+	c := &pic.pod.Spec.InitContainers[index]
 	if alive(attemptsOf(pic.containers, c.Name).newest()) {
 		return false
 	}
 	exit := lastExit(statusNamed(pic.status.InitContainerStatuses, c.Name))
+	if pic.beginsAgain() && !pic.ranHere(index) {
+		exit = nil
+	}
 	if exit != nil && exit.ExitCode == 0 && exit.Reason != reasonRestartingAll {
 		return true
 	}
@@ -125,7 +155,9 @@ func (p *plan) complete(pic *picture, c *v1.Container) bool {
 func (p *plan) keep(pic *picture, c *v1.Container) bool {
 	newest := attemptsOf(pic.containers, c.Name).newest()
 	if alive(newest) {
-		if probe, bad := pic.unhealthy[newest.ID]; bad {
+		if newest.Image != "" && newest.Image != c.Image {
+			p.stops = append(p.stops, condemn{container: c, id: newest.ID})
+		} else if probe, bad := pic.unhealthy[newest.ID]; bad {
 			p.stops = append(p.stops, condemn{container: c, id: newest.ID, probe: probe})
 		}
 		return true
@@ -163,8 +195,13 @@ func runsAgain(pic *picture, c *v1.Container, exit *v1.ContainerStateTerminated)
 		podstatus.ShouldRestart(pic.pod, c, exit.ExitCode)
 }
 
-// survivesProbe reports whether a container that is stopped for a probe runs again. It
-// does not choose its exit code, so that only the policy Never keeps it down.
+// survives reports whether a container that is stopped runs again. It does not choose its
+// exit code, so that only the policy Never keeps one down that a probe has given up. One
+// whose definition has changed runs again under any policy, as with the kubelet.
+func (c *condemn) survives(pod *v1.Pod) bool {
+	return c.probe == "" || survivesProbe(pod, c.container)
+}
+
 func survivesProbe(pod *v1.Pod, c *v1.Container) bool {
 	if c.RestartPolicy != nil {
 		return *c.RestartPolicy != v1.ContainerRestartPolicyNever

@@ -2,6 +2,7 @@ package worker_test
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/podstatus"
@@ -24,6 +26,7 @@ type step struct {
 	pick  int // which container, where one is picked
 	code  int32
 	grace int64
+	clock time.Duration
 	wait  time.Duration
 }
 
@@ -35,6 +38,8 @@ type life struct {
 	regular  int
 	lives    time.Duration
 	stops    time.Duration
+	servers  int // other pods that run for ever
+	jobs     int // other pods that end after a second
 	steps    []step
 }
 
@@ -47,12 +52,15 @@ func drawLife(t *rapid.T) life {
 		regular:  rapid.IntRange(1, 2).Draw(t, "containers"),
 		lives:    rapid.SampledFrom([]time.Duration{0, time.Second, time.Minute}).Draw(t, "lives"),
 		stops:    durations.Draw(t, "stops after"),
+		servers:  rapid.IntRange(0, 2).Draw(t, "servers"),
+		jobs:     rapid.IntRange(0, 2).Draw(t, "jobs"),
 		steps: rapid.SliceOfN(rapid.Custom(func(t *rapid.T) step {
 			return step{
-				what:  rapid.SampledFrom([]string{"exit", "exit", "unhealthy", "restart", "vanish", "fail start", "fail look", "fail stop", "delete", "remove", "nothing"}).Draw(t, "what"),
+				what:  rapid.SampledFrom([]string{"exit", "exit", "unhealthy", "restart", "reboot", "clock", "newcomer", "vanish", "fail start", "fail look", "fail stop", "delete", "remove", "nothing"}).Draw(t, "what"),
 				pick:  rapid.IntRange(0, 5).Draw(t, "which"),
 				code:  rapid.SampledFrom([]int32{0, 1, 143}).Draw(t, "code"),
 				grace: rapid.SampledFrom([]int64{0, 5, 30}).Draw(t, "grace"),
+				clock: rapid.SampledFrom([]time.Duration{0, 24 * time.Hour, -24 * time.Hour, -25 * 365 * 24 * time.Hour}).Draw(t, "clock"),
 				wait:  durations.Draw(t, "wait"),
 			}
 		}), 1, 12).Draw(t, "steps"),
@@ -81,8 +89,11 @@ type watcher struct {
 	rt       *runtimefake.Runtime
 	life     life
 	attempts map[string]int
-	failing  int  // starts that are going to fail
-	ended    bool // the pod was deleted, removed, or terminal
+	boot     int            // counts the restarts of the machine
+	boots    map[string]int // the boot in which a container was started last
+	failing  int            // starts that are going to fail
+	others   []*v1.Pod      // pods beside this one
+	ended    bool           // the pod was deleted, removed, or terminal
 	problems []string
 }
 
@@ -93,21 +104,28 @@ func (w *watcher) problem(format string, args ...any) {
 }
 
 // start is the script of the runtime.
-func (w *watcher) start(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
+func (w *watcher) start(pod *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
+	if pod.UID != w.pod.UID {
+		return w.startOther(pod)
+	}
 	w.mu.Lock()
 	before, ran := w.attempts[c.Name]
 	if w.failing > 0 {
 		w.failing--
 	} else {
 		w.attempts[c.Name] = attempt
+		w.boots[c.Name] = w.boot
 	}
-	ended := w.ended
+	ended, uninitialized := w.ended, w.uninitialized(c.Name)
 	w.mu.Unlock()
 	if ran && attempt <= before {
 		w.problem("container %s: attempt %d after %d", c.Name, attempt, before)
 	}
 	if ran && w.life.policy == v1.RestartPolicyNever && !strings.HasPrefix(c.Name, "side") {
 		w.problem("container %s of a pod that never restarts was started again", c.Name)
+	}
+	if uninitialized != "" {
+		w.problem("container %s was started before %s, which has not run since the machine started", c.Name, uninitialized)
 	}
 	if ended {
 		w.problem("container %s was started after the end of the pod", c.Name)
@@ -119,6 +137,67 @@ func (w *watcher) start(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Beh
 		behaviour.Lives = w.life.lives
 	}
 	return behaviour
+}
+
+// uninitialized is an init container that has not run in this boot, though a regular one
+// is started. It needs mu.
+func (w *watcher) uninitialized(name string) string {
+	if w.life.policy == v1.RestartPolicyNever || !strings.HasPrefix(name, "main") {
+		return ""
+	}
+	for _, c := range w.pod.Spec.InitContainers {
+		if boot, ran := w.boots[c.Name]; !ran || boot != w.boot {
+			return c.Name
+		}
+	}
+	return ""
+}
+
+func (w *watcher) startOther(pod *v1.Pod) runtimefake.Behaviour {
+	w.mu.Lock()
+	w.failing = max(0, w.failing-1)
+	w.mu.Unlock()
+	if strings.HasPrefix(pod.Name, "job") {
+		return runtimefake.Behaviour{Lives: time.Second}
+	}
+	return runtimefake.Behaviour{}
+}
+
+// room is how many of the other pods fit on the node.
+const room = 3
+
+// addOther adds a pod that takes a third of the node.
+func (w *watcher) addOther(n *node, name string) *v1.Pod {
+	pod := big(name)
+	pod.Spec.Containers[0].Ports = nil
+	if strings.HasPrefix(name, "job") {
+		withPolicy(pod, v1.RestartPolicyNever)
+	}
+	w.others = append(w.others, pod)
+	n.update(pod)
+	return pod
+}
+
+// newcomer adds a pod and checks that it is rejected if there is no room for it, and only then.
+func (w *watcher) newcomer(n *node) {
+	running, wanted := 0, 0
+	for _, pod := range w.others {
+		alive := n.newest(pod, "main").State == runtime.Running
+		if alive {
+			running++
+		}
+		if status, ok := n.status.GetPodStatus(pod.UID); alive || strings.HasPrefix(pod.Name, "server") && (!ok || !podstatus.IsTerminal(status.Phase)) {
+			wanted++
+		}
+	}
+	pod := w.addOther(n, fmt.Sprintf("server-%d", len(w.others)))
+	rejected := n.get(pod).Phase == v1.PodFailed
+	if rejected && wanted < room {
+		w.problem("a pod was rejected beside %d of %d: %s", wanted, room, n.get(pod).Message)
+	}
+	if !rejected && running >= room {
+		w.problem("a pod was admitted beside %d of %d", running, room)
+	}
 }
 
 // check looks at the pod between two steps.
@@ -162,18 +241,29 @@ func TestWhateverHappensAPodKeepsItsPromises(t *testing.T) {
 // tell lives the life and returns what went wrong.
 func (l life) tell(t *testing.T) []string {
 	m := newMachine()
-	w := &watcher{pod: l.pod(), rt: m.rt, life: l, attempts: map[string]int{}}
+	w := &watcher{pod: l.pod(), rt: m.rt, life: l, attempts: map[string]int{}, boots: map[string]int{}}
 	m.rt.Script(w.start)
-	n := m.run(t, quiet)
+	n := m.run(t, quiet, threeFit)
 	n.workers.SourcesReady()
 	n.update(w.pod)
+	for i := range l.servers {
+		w.addOther(n, fmt.Sprintf("server%d", i))
+	}
+	for i := range l.jobs {
+		w.addOther(n, fmt.Sprintf("job%d", i))
+		n.sleep(time.Second)
+	}
 	gone := false
 	for _, s := range l.steps {
 		n = l.happens(t, n, w, s, &gone)
 		n.sleep(s.wait)
 		w.check(n, s.what)
 	}
-	// In the end it is deleted, and nothing is left.
+	w.checkProgress(n)
+	// In the end all are deleted, and nothing is left.
+	for _, pod := range w.others {
+		n.remove(pod)
+	}
 	n.rt.Script(w.start)
 	w.setEnded()
 	n.remove(w.pod)
@@ -186,6 +276,26 @@ func (l life) tell(t *testing.T) []string {
 	}
 	n.stop()
 	return w.problems
+}
+
+// threeFit makes a node on which three of the other pods fit.
+func threeFit(o *worker.Options) {
+	small := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1900m")}}}
+	o.Admit = func(pod *v1.Pod, active []*v1.Pod) *worker.Rejection { return worker.Fit(small, pod, active) }
+}
+
+// checkProgress checks that no clock holds a container back that is to run again.
+func (w *watcher) checkProgress(n *node) {
+	if w.ended || w.life.policy != v1.RestartPolicyAlways {
+		return
+	}
+	before := maps.Clone(w.attempts)
+	n.sleep(11 * time.Minute)
+	for _, c := range w.pod.Spec.Containers {
+		if n.newest(w.pod, c.Name).State != runtime.Running && w.attempts[c.Name] == before[c.Name] {
+			w.problem("container %s was not started for 11 minutes: %s", c.Name, describe(n.container(w.pod, c.Name)))
+		}
+	}
 }
 
 func quiet(o *worker.Options) { o.Logger = nil }
@@ -231,13 +341,28 @@ func (l life) happens(t *testing.T, n *node, w *watcher, s step, gone *bool) *no
 		w.setEnded()
 		*gone = true
 		n.remove(w.pod)
-	case "restart":
+	case "clock":
+		n.rt.SetClock(s.clock)
+	case "newcomer":
+		w.newcomer(n)
+	case "restart", "reboot":
 		if status, ok := n.status.GetPodStatus(w.pod.UID); ok {
 			w.pod = w.pod.DeepCopy()
 			w.pod.Status = status // the API has it by now
 		}
 		n.stop()
-		n = n.machine.run(t, quiet)
+		if s.what == "reboot" {
+			w.boot++
+			n.rt.Reboot()
+			n.rt.SetClock(s.clock)
+		}
+		n = n.machine.run(t, quiet, threeFit)
+		if s.pick%2 == 0 { // a pod comes before those of the earlier process are named
+			w.newcomer(n)
+		}
+		for _, pod := range w.others {
+			n.update(pod)
+		}
 		if !*gone {
 			n.update(w.pod)
 		}

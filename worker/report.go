@@ -47,7 +47,7 @@ func (s *sight) phase(status *v1.PodStatus, over bool) {
 			all[i].State = v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 		}
 	}
-	status.Phase = podstatus.Phase(s.pod, all, over, anyRegular(s.pod, s.found.Containers))
+	status.Phase = podstatus.Phase(s.pod, all, over, anyRegular(s.pod, ofThisPlace(s.found.Containers)))
 	switch { // an ended pod stays ended, whoever said so
 	case podstatus.IsTerminal(s.pod.Status.Phase):
 		status.Phase = s.pod.Status.Phase

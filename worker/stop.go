@@ -146,6 +146,7 @@ func (p *worker) tidy(containers []runtime.Container) {
 	unlisted := func(id string, _ bool) bool { return !listed[id] }
 	maps.DeleteFunc(p.observed, unlisted)
 	maps.DeleteFunc(p.reborn, unlisted)
+	maps.DeleteFunc(p.actuated, func(id string, _ v1.ResourceRequirements) bool { return !listed[id] })
 	maps.DeleteFunc(p.ends, func(id string, _ time.Time) bool { return !listed[id] })
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()

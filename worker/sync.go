@@ -7,12 +7,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/status"
 )
 
 // sync is the turn of a pod that should run: say what it is like, then do what the plan says.
@@ -30,8 +28,10 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			return now
 		}
 		p.admitted = true
+		p.useAllocation(mail, s)
 	}
-	p.allocate(s.pod)
+	p.record(s.pod)
+	resized := p.resize(ctx, mail, s, now)
 	reported := p.report(s, now, false)
 	if podstatus.IsTerminal(reported.Phase) {
 		return now // to end what is left of it
@@ -45,7 +45,16 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	if start.IsZero() {
 		start = &metav1.Time{Time: now}
 	}
-	return earliest(next, deadline(s.pod, start))
+	return earliest(earliest(next, resized), deadline(s.pod, start))
+}
+
+// useAllocation has the rest of the turn see the pod with what is allocated to it by now.
+func (p *worker) useAllocation(mail *letter, s *sight) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	mail.promised = p.mail.promised
+	mail.pod = withAllocation(mail.desired, mail.promised)
+	s.pod = mail.pod
 }
 
 // reject ends a pod that may not run before anything of it was started. It is stopped
@@ -63,22 +72,6 @@ func (p *worker) reject(pod *v1.Pod, r *Rejection) {
 	if err != nil {
 		p.log.Error("status not taken as it is", "err", err)
 	}
-}
-
-// allocate records the resources that the pod was promised. The spec of an admitted pod
-// changes by a resize only, which is granted: requests are a promise, not a limit that
-// the runtime would have to change.
-func (p *worker) allocate(pod *v1.Pod) {
-	wanted := podstatus.AllocationOf(pod)
-	if p.allocated != nil && equality.Semantic.DeepEqual(*p.allocated, wanted) {
-		return
-	}
-	err := p.w.opts.Status.SetPodAllocation(pod)
-	if err != nil && !errors.Is(err, status.ErrNoJournal) {
-		p.log.Error("cannot record the resources of the pod", "err", err)
-		return // again in the next turn
-	}
-	p.allocated = &wanted
 }
 
 func (p *worker) picture(mail *letter, s *sight, reported *v1.PodStatus, now time.Time) *picture {
@@ -103,7 +96,7 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 		return p.proceed(ctx, s, now)
 	}
 	for _, c := range todo.stops {
-		if survivesProbe(s.pod, c.container) {
+		if c.survives(s.pod) {
 			p.reborn[c.id] = true
 		}
 		p.stop(s.pod, c.container.Name, c.id, now.Add(probeGrace(s.pod, c.container, c.probe)), false, condemned(s.pod, &c))
@@ -115,9 +108,11 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 	if len(todo.starts) == 0 || p.posting != "" {
 		return next
 	}
-	if !s.known && !p.startPod(ctx, s.pod) {
+	// A place that another process has made may be from before a restart of the machine.
+	if (!s.known || !p.placed) && !p.startPod(ctx, s.pod) {
 		return now.Add(startRetry)
 	}
+	p.placed = true
 	for _, start := range todo.starts {
 		p.start(ctx, s, start, now)
 		if p.posting != "" {
@@ -127,14 +122,17 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 	return now
 }
 
-// condemned is the message of the event that a probe stops a container.
+// condemned is the message of the event that a container is stopped.
 func condemned(pod *v1.Pod, c *condemn) string {
 	kind := "Container"
 	if !isRegular(pod, c.container.Name) {
 		kind = "Init container"
 	}
-	message := fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
-	if survivesProbe(pod, c.container) {
+	message := fmt.Sprintf("%s %s definition changed", kind, c.container.Name)
+	if c.probe != "" {
+		message = fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
+	}
+	if c.survives(pod) {
 		message += ", will be restarted"
 	}
 	return message
@@ -166,6 +164,10 @@ func (p *worker) startPod(ctx context.Context, pod *v1.Pod) bool {
 // start starts one container, and its postStart hook.
 func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time) {
 	name := todo.container.Name
+	if err := p.checkImage(s, todo.container); err != nil {
+		p.failedStart(s.pod, todo, "", err, now)
+		return
+	}
 	id, err := p.w.opts.Runtime.StartContainer(ctx, s.pod, todo.container, todo.attempt)
 	if err != nil {
 		if ctx.Err() == nil {
@@ -176,11 +178,29 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 	delete(p.waiting, name)
 	delete(p.retries, name)
 	p.backOffs[name] = todo.backOff
+	p.actuated[id] = *todo.container.Resources.DeepCopy()
 	p.event(s.pod, name, v1.EventTypeNormal, eventStarted, "Container started")
 	if l := todo.container.Lifecycle; l != nil && l.PostStart != nil {
 		p.posting = id
 		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: todo.container, handler: l.PostStart})
 	}
+}
+
+// checkImage asks the runtime again whether it can run a container whose image was edited
+// since the pod was admitted.
+func (p *worker) checkImage(s *sight, c *v1.Container) error {
+	if s.found.Manifest == nil {
+		return nil
+	}
+	if before := specNamed(s.found.Manifest, c.Name); before == nil || before.Image == c.Image {
+		return nil
+	}
+	edited := s.found.Manifest.DeepCopy()
+	specNamed(edited, c.Name).Image = c.Image
+	if found := p.w.opts.Runtime.Check(edited); len(found) > 0 {
+		return &runtime.StartError{Reason: runtime.WaitingConfigError, Err: errors.New(runtime.Describe(found))}
+	}
+	return nil
 }
 
 // failedStart notes why a container did not start. One that the runtime lists backs off

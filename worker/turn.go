@@ -16,10 +16,11 @@ import (
 // memory is what a worker remembers between its turns. A new process begins with an
 // empty one; what matters for longer is in the runtime and in the status manager.
 type memory struct {
-	stage     stage
-	admitted  bool
-	waitsFor  types.UID             // the pod whose end it waits for before it may start
-	allocated *podstatus.Allocation // what was last recorded
+	stage    stage
+	admitted bool
+	placed   bool                  // this process has made its place
+	waitsFor types.UID             // the pod whose end it waits for before it may start
+	recorded *podstatus.Allocation // what the journal has of the pod's resources
 
 	backOffs map[string]backOff                  // by container name
 	retries  map[string]time.Time                // by container name
@@ -29,12 +30,15 @@ type memory struct {
 	observed map[string]bool                     // container IDs whose end was recorded
 	ends     map[string]time.Time                // by container ID: when its end was first seen
 	stops    map[string]stopping                 // by container ID
+	actuated map[string]v1.ResourceRequirements  // by container ID: what it runs with
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
 	evicted       *Eviction // why the node ends it
 	probesStopped bool
+	volumesGone   bool
+	resizeAfter   time.Time // when a resize that has failed is tried again
 }
 
 func newMemory() memory {
@@ -47,6 +51,7 @@ func newMemory() memory {
 		observed: map[string]bool{},
 		ends:     map[string]time.Time{},
 		stops:    map[string]stopping{},
+		actuated: map[string]v1.ResourceRequirements{},
 		cancels:  map[hookKey]context.CancelFunc{},
 	}
 }
@@ -60,6 +65,9 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	if p.stage == finished {
 		if mail.gone {
 			return p.remove(ctx, now)
+		}
+		if !p.orphan && !p.removeVolumes(ctx) {
+			return now.Add(p.w.opts.Resync), false
 		}
 		return time.Time{}, false
 	}
@@ -109,7 +117,7 @@ func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
 	}
 	return &sight{
 		pod: pod, known: known, found: found, old: &old,
-		waiting: p.waiting, reborn: p.reborn,
+		waiting: p.waiting, reborn: p.reborn, actuated: p.actuated,
 	}, nil
 }
 

@@ -49,6 +49,8 @@ type mail struct {
 	unhealthy map[string]Probe // by container ID
 	ended     []hookEnd
 	admitted  bool
+	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
+	resizing  bool                  // it asks for others
 	stage     stage
 	evicted   *Eviction
 	evictedAt time.Time
@@ -124,7 +126,9 @@ func (p *worker) pause(next time.Time) time.Duration {
 
 // letter is a copy of the mail, for one turn.
 type letter struct {
-	pod       *v1.Pod
+	pod       *v1.Pod // with the resources that it was promised
+	desired   *v1.Pod // as its source has it
+	promised  *podstatus.Allocation
 	gone      bool
 	unhealthy map[string]Probe
 	ended     []hookEnd
@@ -134,11 +138,18 @@ type letter struct {
 }
 
 func (p *worker) readMail() letter {
+	l := p.copyMail()
+	l.pod = withAllocation(l.desired, l.promised)
+	return l
+}
+
+func (p *worker) copyMail() letter {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	l := letter{
-		pod:       p.mail.pod,
+		desired:   p.mail.pod,
+		promised:  p.mail.promised,
 		gone:      p.mail.gone,
 		unhealthy: maps.Clone(p.mail.unhealthy),
 		ended:     p.mail.ended,
@@ -183,6 +194,7 @@ func (p *worker) enter(s stage) {
 	}
 	p.mail.releaseWaiting()
 	w.wakeNamesakes(p.name)
+	w.wakeResizes() // there is room now
 }
 
 // admit decides once whether the pod may run. One that an earlier process has started
@@ -190,8 +202,8 @@ func (p *worker) enter(s stage) {
 func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
 	w.admitting.Lock()
 	defer w.admitting.Unlock()
-	active, inherited := w.active(p)
-	if !inherited {
+	active, left := w.active(p)
+	if left == nil {
 		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
 			return r
 		}
@@ -199,26 +211,45 @@ func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
 			return r
 		}
 	}
+	promised := w.promised(p.uid, left)
+	if promised == nil {
+		own := podstatus.AllocationOf(pod)
+		promised = &own
+	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.mail.admitted = true
+	p.mail.admitted, p.mail.promised = true, promised
 	return nil
 }
 
-// active are the other pods that take room on the node, and whether the pod itself does.
-func (w *Workers) active(p *worker) (others []*v1.Pod, inherited bool) {
-	others, doubtful, inherited := w.candidates(p)
-	for _, pod := range doubtful {
-		if status, known := w.opts.Status.GetPodStatus(pod.UID); !known || !podstatus.IsTerminal(status.Phase) {
-			others = append(others, pod)
+// active are the other pods that take room on the node, with the resources that they were
+// promised, and the pod itself as an earlier process has left it, if one has.
+func (w *Workers) active(p *worker) (others []*v1.Pod, left *v1.Pod) {
+	found, left := w.candidates(p)
+	for _, c := range found {
+		if c.idle {
+			if status, known := w.opts.Status.GetPodStatus(c.pod.UID); known && podstatus.IsTerminal(status.Phase) {
+				continue
+			}
 		}
+		if c.promised == nil {
+			c.promised = w.promised(c.pod.UID, c.pod)
+		}
+		others = append(others, withAllocation(c.pod, c.promised))
 	}
-	return others, inherited
+	return others, left
 }
 
-// candidates are the other pods that take room, and those of which nothing runs at the
-// moment: their status decides, which is not asked for under the lock.
-func (w *Workers) candidates(p *worker) (others, doubtful []*v1.Pod, inherited bool) {
+// candidate is a pod that may take room.
+type candidate struct {
+	pod      *v1.Pod
+	promised *podstatus.Allocation // nil: the journal knows
+	idle     bool                  // nothing of it runs: its status decides
+}
+
+// candidates are the other pods that may take room, and the pod itself as an earlier
+// process has left it. Status manager and journal are not asked under the lock.
+func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for uid, left := range w.inherited {
@@ -228,16 +259,15 @@ func (w *Workers) candidates(p *worker) (others, doubtful []*v1.Pod, inherited b
 		}
 		switch {
 		case left.alive:
-			others = append(others, left.pod)
+			found = append(found, candidate{pod: left.pod})
 		case other != nil && left.mayRunAgain(other.mail):
-			doubtful = append(doubtful, left.pod)
+			found = append(found, candidate{pod: left.pod, idle: true})
 		}
 	}
 	for _, other := range w.pods {
 		if other != p && other.mail.admitted && other.mail.stage < stopped {
-			others = append(others, other.mail.pod)
+			found = append(found, candidate{pod: other.mail.pod, promised: other.mail.promised})
 		}
 	}
-	_, inherited = w.inherited[p.uid]
-	return others, doubtful, inherited
+	return found, w.inherited[p.uid].pod
 }

@@ -168,6 +168,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 func (w *Workers) SourcesReady() {
 	w.mu.Lock()
 	w.ready = true
+	w.wakeResizes()
 	w.mu.Unlock()
 	signal(w.tidy)
 }

@@ -78,7 +78,11 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 	}
 	defer func() { err = errors.Join(err, lab.close()) }()
 
-	measured := &report.Run{Machine: report.ThisMachine(o.rounds)}
+	limits, err := readLimits(o.root)
+	if err != nil {
+		return err
+	}
+	measured := &report.Run{Machine: report.ThisMachine(o.rounds), Limits: limits}
 	begin := time.Now()
 	for i, s := range chosen {
 		fmt.Fprintf(w, "%d/%d %s\n", i+1, len(chosen), s.names())
@@ -93,6 +97,21 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 		return err
 	}
 	return publish(w, measured, o, build)
+}
+
+// readLimits returns the table that the simulation of the limit has recorded.
+func readLimits(root string) (string, error) {
+	recorded, err := os.ReadFile(filepath.Join(root, "status", "testdata", "limit", "found.txt"))
+	if err != nil {
+		return "", err
+	}
+	var table strings.Builder
+	for line := range strings.Lines(string(recorded)) {
+		if strings.HasPrefix(line, "|") {
+			table.WriteString(line)
+		}
+	}
+	return table.String(), nil
 }
 
 // publish writes the files: in their places if the run was complete, else aside.

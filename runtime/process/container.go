@@ -56,7 +56,7 @@ type container struct {
 
 func newContainer(uid types.UID, dir containerDir, spec record.Spec) *container {
 	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, view: runtime.Container{
-		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt,
+		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt, Image: Image,
 	}}
 }
 

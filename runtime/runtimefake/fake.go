@@ -29,6 +29,7 @@ type Runtime struct {
 	started int
 	pods    map[types.UID]*pod
 	skew    time.Duration // of the clock by which times are recorded
+	usage   map[types.UID]runtime.Usage
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
@@ -41,6 +42,7 @@ type pod struct {
 type container struct {
 	runtime.Container
 	uid       types.UID
+	resources v1.ResourceRequirements
 	behaviour Behaviour
 	stop      *time.Timer // set once a stop was asked for
 	deadline  time.Time   // when stop fires
@@ -49,7 +51,7 @@ type container struct {
 
 // New returns a fake without pods.
 func New() *Runtime {
-	return &Runtime{errors: map[string][]error{}, pods: map[types.UID]*pod{}}
+	return &Runtime{errors: map[string][]error{}, pods: map[types.UID]*pod{}, usage: map[types.UID]runtime.Usage{}}
 }
 
 // Version is always the same.
@@ -114,9 +116,9 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 		return "", behaviour.StartError
 	}
 	r.started++
-	c := &container{uid: manifest.UID, behaviour: behaviour, Container: runtime.Container{
+	c := &container{uid: manifest.UID, resources: *spec.Resources.DeepCopy(), behaviour: behaviour, Container: runtime.Container{
 		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
-		State: runtime.Running, CreatedAt: r.now(), StartedAt: r.now(),
+		State: runtime.Running, CreatedAt: r.now(), StartedAt: r.now(), Image: spec.Image,
 	}}
 	p.containers = append(p.containers, c)
 	if behaviour.StartError != nil {
@@ -180,10 +182,8 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	if !known {
 		return nil
 	}
-	for _, c := range p.containers {
-		if c.State != runtime.Exited {
-			return fmt.Errorf("runtimefake: remove pod %s: container %s: %w", uid, c.Name, runtime.ErrRunning)
-		}
+	if err := p.mustHaveEnded(); err != nil {
+		return err
 	}
 	delete(r.pods, uid)
 	r.Notify(uid)
