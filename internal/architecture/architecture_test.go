@@ -24,7 +24,7 @@ var layers = []struct {
 	{"rules", []string{"podstatus"}},
 	{"library", []string{"status", "journal", "pods"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
-	{"node", []string{"source", "worker", "probe", "node", "shutdown"}},
+	{"node", []string{"source", "worker", "probe", "node", "shutdown", "bootstrap"}},
 	{"product", []string{"history", "explain", "api", "web"}},
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},
