@@ -15,6 +15,7 @@ func TestASlowNodeDoesNotTakeTheTimeOfStatuses(t *testing.T) {
 		t.Fatal(err)
 	}
 	a, _ := run(t, c)
+	awaitReady(t, a, "sleeper-brief")
 	var said []string
 	for _, p := range a.parts(t.Context()) {
 		if p.farewell != nil {

@@ -46,6 +46,7 @@ func TestReadyzNamesItsChecks(t *testing.T) {
 // keeps whole manifests in an annotation, and so may others.
 func TestPodsShowNoSecrets(t *testing.T) {
 	a, _ := run(t, testConfig(t, "discreet"))
+	awaitReady(t, a, "sleeper-discreet")
 	const secret = "hunter2"
 	pod := &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{
@@ -71,6 +72,7 @@ func TestPodsShowNoSecrets(t *testing.T) {
 // those that say nothing are closed.
 func TestConnectionsAreLimited(t *testing.T) {
 	a, _ := run(t, testConfig(t, "limited"))
+	awaitReady(t, a, "sleeper-limited")
 	before := descriptors(t)
 	for range 2 * maxConnections {
 		connection, err := net.Dial("tcp", a.Address())
