@@ -23,6 +23,7 @@ import (
 	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/volume/apiobjects"
 	"github.com/statusd/statusd/worker"
 )
 
@@ -61,6 +62,9 @@ type Agent struct {
 
 	machine *machine
 	client  kubernetes.Interface // nil: standalone
+	objects *apiobjects.Objects  // nil: standalone
+
+	apiServer string // its host and port, for containers
 
 	table     *pods.Table
 	roster    *roster
@@ -149,6 +153,7 @@ func (a *Agent) parts(whole context.Context) []part {
 		}
 	}
 	add(a.listener != nil, part{name: "endpoints", run: a.endpoints().run})
+	add(joined, part{name: "objects of pods", run: a.objects.Run})
 	add(true, part{name: "runtime", run: a.runtime.Run})
 	add(true, manager)
 	add(true, part{name: "events", run: a.events.run})

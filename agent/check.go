@@ -47,7 +47,7 @@ func CheckManifests(ctx context.Context, config Config) (pods int, problems []er
 		return 0, nil
 	}
 	found, problems := readManifests(ctx, config)
-	runtime, cleanup, err := scratchRuntime()
+	runtime, cleanup, err := scratchRuntime(config)
 	if err != nil {
 		return len(found), append(problems, err)
 	}
@@ -91,12 +91,12 @@ func readManifests(ctx context.Context, config Config) (found []*v1.Pod, problem
 
 // scratchRuntime is a runtime that runs nothing: what it can do depends on the machine and
 // the user, so only a real one knows.
-func scratchRuntime() (*process.Runtime, func(), error) {
+func scratchRuntime(config Config) (*process.Runtime, func(), error) {
 	dir, err := os.MkdirTemp("", "statusd-check-")
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent: check manifests: %w", err)
 	}
-	runtime, err := process.New(process.Options{Dir: dir})
+	runtime, err := process.New(process.Options{Dir: dir, CgroupParent: config.CgroupParent})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("agent: check manifests: %w", err), os.RemoveAll(dir))
 	}

@@ -39,6 +39,9 @@ type Config struct {
 	ShutdownTimeout    time.Duration `yaml:"shutdownTimeout"`
 	LeaveCluster       bool          `yaml:"leaveCluster"`
 
+	AllowPodsWithoutIsolation bool   `yaml:"allowPodsWithoutIsolation"`
+	CgroupParent              string `yaml:"cgroupParent"`
+
 	ShutdownGracePeriod             time.Duration `yaml:"shutdownGracePeriod"`
 	ShutdownGracePeriodCriticalPods time.Duration `yaml:"shutdownGracePeriodCriticalPods"`
 
@@ -85,6 +88,7 @@ func Default() Config {
 		ManifestsRescan:    20 * time.Second,
 		HealthzBindAddress: "127.0.0.1:10265",
 		ShutdownTimeout:    20 * time.Second,
+		CgroupParent:       "/statusd",
 
 		ShutdownGracePeriod:             30 * time.Second,
 		ShutdownGracePeriodCriticalPods: 10 * time.Second,

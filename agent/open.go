@@ -7,7 +7,9 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -16,6 +18,7 @@ import (
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/volume/apiobjects"
 )
 
 // What lies in the state directory.
@@ -94,7 +97,23 @@ func (a *Agent) connect() error {
 		return fmt.Errorf("agent: kubeconfig %s: %w", a.config.Kubeconfig, err)
 	}
 	a.client = client
+	a.objects = apiobjects.New(client, a.log)
+	a.apiServer = serverAddress(config)
 	return nil
+}
+
+// serverAddress is the host and port of the API server, empty if it is not reached by them
+// alone, as behind a path.
+func serverAddress(config *rest.Config) string {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil || server.Scheme != "https" || strings.Trim(server.Path, "/") != "" {
+		return ""
+	}
+	port := server.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(server.Hostname(), port)
 }
 
 func (a *Agent) listen() error {
@@ -110,7 +129,7 @@ func (a *Agent) listen() error {
 }
 
 func (a *Agent) openState() error {
-	runtime, err := process.New(process.Options{
+	options := process.Options{
 		Dir:         filepath.Join(a.config.StateDir, runtimeDirectory),
 		Addresses:   a.addresses,
 		Version:     a.options.Version,
@@ -118,7 +137,19 @@ func (a *Agent) openState() error {
 		LogMaxBytes: a.config.ContainerLogs.MaxBytes,
 		LogMaxFiles: a.config.ContainerLogs.MaxFiles,
 		Logger:      a.log,
-	})
+
+		AllowPodsWithoutIsolation: a.config.AllowPodsWithoutIsolation,
+		CgroupParent:              a.config.CgroupParent,
+		APIServer:                 a.apiServer,
+		Allocatable:               a.allocatable,
+		Event: func(pod *v1.Pod, container, eventType, reason, message string) {
+			a.events.Event(pod, container, eventType, reason, message) // made after the runtime
+		},
+	}
+	if a.objects != nil {
+		options.Objects = a.objects
+	}
+	runtime, err := process.New(options)
 	if err != nil {
 		return fmt.Errorf("agent: runtime: %w", err)
 	}

@@ -23,6 +23,7 @@ var layers = []struct {
 }{
 	{"rules", []string{"podstatus"}},
 	{"library", []string{"status", "journal", "pods"}},
+	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"node", []string{"source", "worker", "probe", "node", "shutdown", "bootstrap"}},
 	{"product", []string{"history", "explain", "api", "web"}},

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 )
 
 // class says who honours a field of the API.
@@ -98,11 +99,14 @@ var classes = map[reflect.Type]map[string]class{
 	},
 	reflect.TypeFor[v1.Container](): {
 		"Resources": parent, "Ports": parent, "Env": parent, "VolumeMounts": parent, "Lifecycle": parent, "SecurityContext": parent,
-		"Name": supported, "Args": supported, "TerminationMessagePath": supported, "TerminationMessagePolicy": supported,
+		"Name": supported, "Args": supported, "TerminationMessagePolicy": supported,
+		"TerminationMessagePath": rejected("spec.containers[0].terminationMessagePath", func(p *v1.Pod) {
+			container0(p).TerminationMessagePath = "/x/term"
+		}),
 		"Image":         rejected("spec.containers[0].image", func(p *v1.Pod) { container0(p).Image = "nginx" }),
 		"Command":       rejected("spec.containers[0].command", func(p *v1.Pod) { container0(p).Command = nil }),
 		"WorkingDir":    rejected("spec.containers[0].workingDir", func(p *v1.Pod) { container0(p).WorkingDir = "here" }),
-		"EnvFrom":       rejected("spec.containers[0].envFrom", func(p *v1.Pod) { container0(p).EnvFrom = []v1.EnvFromSource{{}} }),
+		"EnvFrom":       supported,
 		"VolumeDevices": rejected("spec.containers[0].volumeDevices", func(p *v1.Pod) { container0(p).VolumeDevices = []v1.VolumeDevice{{}} }),
 		"Stdin":         rejected("spec.containers[0].stdin", func(p *v1.Pod) { container0(p).Stdin = true }),
 		"StdinOnce":     rejected("spec.containers[0].stdinOnce", func(p *v1.Pod) { container0(p).StdinOnce = true }),
@@ -122,7 +126,7 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 		"Sysctls": rejected("spec.securityContext.sysctls", func(p *v1.Pod) { podSecurity(p).Sysctls = []v1.Sysctl{{}} }),
 		"SeccompProfile": rejected("spec.securityContext.seccompProfile", func(p *v1.Pod) {
-			podSecurity(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}
+			podSecurity(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost}
 		}),
 		"AppArmorProfile": rejected("spec.securityContext.appArmorProfile", func(p *v1.Pod) {
 			podSecurity(p).AppArmorProfile = &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
@@ -138,10 +142,8 @@ var classes = map[reflect.Type]map[string]class{
 		"ReadOnlyRootFilesystem": rejected("spec.containers[0].securityContext.readOnlyRootFilesystem", func(p *v1.Pod) {
 			security(p).ReadOnlyRootFilesystem = ptr(true)
 		}),
-		"AllowPrivilegeEscalation": rejected("spec.containers[0].securityContext.allowPrivilegeEscalation", func(p *v1.Pod) {
-			security(p).AllowPrivilegeEscalation = ptr(false)
-		}),
-		"ProcMount": rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
+		"AllowPrivilegeEscalation": supported,
+		"ProcMount":                rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
 		"SeccompProfile": rejected("spec.containers[0].securityContext.seccompProfile", func(p *v1.Pod) {
 			security(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost}
 		}),
@@ -150,11 +152,11 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.Capabilities](): {
-		"Add": rejected("spec.containers[0].securityContext.capabilities.add", func(p *v1.Pod) {
-			security(p).Capabilities = &v1.Capabilities{Add: []v1.Capability{"NET_ADMIN"}}
+		"Add": rejected("spec.containers[0].securityContext.capabilities.add[0]", func(p *v1.Pod) {
+			security(p).Capabilities = &v1.Capabilities{Add: []v1.Capability{"NONE_SUCH"}}
 		}),
-		"Drop": rejected("spec.containers[0].securityContext.capabilities.drop", func(p *v1.Pod) {
-			security(p).Capabilities = &v1.Capabilities{Drop: []v1.Capability{"ALL"}}
+		"Drop": rejected("spec.containers[0].securityContext.capabilities.drop[0]", func(p *v1.Pod) {
+			security(p).Capabilities = &v1.Capabilities{Drop: []v1.Capability{"NONE_SUCH"}}
 		}),
 	},
 	reflect.TypeFor[v1.VolumeMount](): {
@@ -166,7 +168,7 @@ var classes = map[reflect.Type]map[string]class{
 		"MountPropagation": rejected("spec.containers[0].volumeMounts[0].mountPropagation", func(p *v1.Pod) {
 			addMount(p, v1.VolumeMount{MountPropagation: ptr(v1.MountPropagationBidirectional)})
 		}),
-		"SubPathExpr": rejected("spec.containers[0].volumeMounts[0].subPathExpr", func(p *v1.Pod) { addMount(p, v1.VolumeMount{SubPathExpr: "$(A)"}) }),
+		"SubPathExpr": supported,
 	},
 	reflect.TypeFor[v1.EnvVar](): {
 		"Value": supported, "ValueFrom": parent,
@@ -179,14 +181,9 @@ var classes = map[reflect.Type]map[string]class{
 			addVariable(p, v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "status.phase"}})
 		}),
 		"ResourceFieldRef": rejected("spec.containers[0].env[0].valueFrom.resourceFieldRef.resource", func(p *v1.Pod) {
-			addVariable(p, v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu"}})
+			addVariable(p, v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.example.com/gpu"}})
 		}),
-		"ConfigMapKeyRef": rejected("spec.containers[0].env[0].valueFrom.configMapKeyRef", func(p *v1.Pod) {
-			addVariable(p, v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{}})
-		}),
-		"SecretKeyRef": rejected("spec.containers[0].env[0].valueFrom.secretKeyRef", func(p *v1.Pod) {
-			addVariable(p, v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{}})
-		}),
+		"ConfigMapKeyRef": supported, "SecretKeyRef": supported,
 		"FileKeyRef": rejected("spec.containers[0].env[0].valueFrom.fileKeyRef", func(p *v1.Pod) {
 			addVariable(p, v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{}})
 		}),
@@ -201,7 +198,9 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.ResourceRequirements](): {
-		"Limits": rejected("spec.containers[0].resources.limits", func(p *v1.Pod) { container0(p).Resources.Limits = someResources() }),
+		"Limits": rejected("spec.containers[0].resources.limits[ephemeral-storage]", func(p *v1.Pod) {
+			container0(p).Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
+		}),
 		"Requests": rejected("spec.containers[0].resources.requests[example.com/gpu]", func(p *v1.Pod) {
 			container0(p).Resources.Requests = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
 		}),
@@ -228,7 +227,7 @@ func plainPod() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "default", UID: "plain-uid"},
 		Spec: v1.PodSpec{
-			RestartPolicy: v1.RestartPolicyAlways, DNSPolicy: v1.DNSClusterFirst, HostNetwork: true,
+			RestartPolicy: v1.RestartPolicyAlways, DNSPolicy: v1.DNSClusterFirst, HostNetwork: true, HostPID: true, HostIPC: true,
 			ServiceAccountName: "default", EnableServiceLinks: ptr(true), OS: &v1.PodOS{Name: v1.Linux}, HostUsers: ptr(true),
 			Volumes: []v1.Volume{
 				{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
@@ -255,9 +254,16 @@ func plainPod() *v1.Pod {
 	}
 }
 
-func check(pod *v1.Pod) []string {
+// ableRuntime can do all that the runtime can do anywhere.
+func ableRuntime() *Runtime {
+	return &Runtime{root: true, options: Options{Objects: newFakeObjects()}, groups: &groups{hierarchy: &cgroup.Hierarchy{}}}
+}
+
+func check(pod *v1.Pod) []string { return checkWith(ableRuntime(), pod) }
+
+func checkWith(r *Runtime, pod *v1.Pod) []string {
 	var fields []string
-	for _, u := range (&Runtime{root: true}).Check(pod) {
+	for _, u := range r.Check(pod) {
 		fields = append(fields, u.Field)
 	}
 	return fields
@@ -294,7 +300,7 @@ func TestEveryRejectedFieldIsNamed(t *testing.T) {
 }
 
 func TestWhatTheRuntimeCanDoIsNotRejected(t *testing.T) {
-	if got := (&Runtime{root: true}).Check(plainPod()); len(got) > 0 {
+	if got := ableRuntime().Check(plainPod()); len(got) > 0 {
 		t.Errorf("Check rejects %s", runtime.Describe(got))
 	}
 }
@@ -308,7 +314,8 @@ func TestEveryOtherKindOfVolumeIsRejectedByName(t *testing.T) {
 		reflect.ValueOf(&pod.Spec.Volumes[0].VolumeSource).Elem().Field(i).Set(reflect.New(kind.Type.Elem()))
 		name, _, _ := strings.Cut(kind.Tag.Get("json"), ",")
 		want := []string{"spec.volumes[0]." + name}
-		if name == "emptyDir" || name == "hostPath" {
+		switch name {
+		case "emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected":
 			want = nil
 		}
 		if got := check(pod); !slices.Equal(got, want) {
@@ -320,7 +327,7 @@ func TestEveryOtherKindOfVolumeIsRejectedByName(t *testing.T) {
 func TestInitContainersAreCheckedToo(t *testing.T) {
 	pod := plainPod()
 	pod.Spec.InitContainers[0].Image = "busybox"
-	got := (&Runtime{root: true}).Check(pod)
+	got := ableRuntime().Check(pod)
 	want := `spec.initContainers[0].image: image "busybox" cannot be run: containers are processes of this machine, so the image must be "host"`
 	if runtime.Describe(got) != want {
 		t.Errorf("got %s, want %s", runtime.Describe(got), want)
