@@ -6,9 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/source"
 )
@@ -23,12 +25,23 @@ func CheckConfig(config Config) error {
 	if _, err := config.nodeName(); err != nil {
 		problems = append(problems, err)
 	}
-	if config.Kubeconfig != "" {
-		if _, err := loadKubeconfig(config.Kubeconfig); err != nil {
+	if kubeconfig := config.firstKubeconfig(); kubeconfig != "" {
+		if _, err := loadKubeconfig(kubeconfig); err != nil {
 			problems = append(problems, fmt.Errorf("config: %w", err))
 		}
 	}
 	return errors.Join(append(problems, readableManifests(config.Manifests))...)
+}
+
+// firstKubeconfig is the one that is needed first: that of the bootstrap if the other one is still
+// to be written.
+func (c *Config) firstKubeconfig() string {
+	if c.BootstrapKubeconfig != "" {
+		if needed, err := bootstrap.Needed(c.Kubeconfig, time.Now()); err == nil && needed {
+			return c.BootstrapKubeconfig
+		}
+	}
+	return c.Kubeconfig
 }
 
 // Check is [CheckConfig] and, if the config is good, [CheckManifests].

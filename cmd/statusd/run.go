@@ -54,8 +54,21 @@ func runOnce(ctx context.Context, config agent.Config, supervisor agent.Supervis
 		return nil, err
 	}
 	log := config.Log.Logger(os.Stderr)
-	klog.SetSlogLogger(log) // what client-go says, in the same form
-	a, err := agent.New(config, agent.Options{Version: version(), Logger: log, Supervisor: supervisor, Host: &shutdown.Logind{}})
+	klog.SetSlogLogger(log)          // what client-go says, in the same form
+	wanted := make(chan struct{}, 1) // one wish to reload is as good as several
+	options := agent.Options{Version: version(), Logger: log, Supervisor: supervisor, Host: &shutdown.Logind{}, Reload: func() {
+		select {
+		case wanted <- struct{}{}:
+		default:
+		}
+	}}
+	if err := agent.Bootstrap(ctx, config, options); err != nil {
+		if ctx.Err() != nil {
+			return nil, nil // stopped while it waited
+		}
+		return nil, err
+	}
+	a, err := agent.New(config, options)
 	if err != nil {
 		return nil, err
 	}
@@ -65,7 +78,7 @@ func runOnce(ctx context.Context, config agent.Config, supervisor agent.Supervis
 	reloading := make(chan struct{})
 	go func() {
 		defer close(reloading)
-		next = awaitReload(ctx, log, hangups, load)
+		next = awaitReload(ctx, log, hangups, wanted, load)
 		if next != nil {
 			cancel(agent.ErrReload)
 		}
@@ -76,14 +89,15 @@ func runOnce(ctx context.Context, config agent.Config, supervisor agent.Supervis
 	return next, err
 }
 
-// awaitReload waits for a hangup after which there is a good config. A bad one is logged, and the
+// awaitReload waits for a hangup, or a wish of the agent, after which there is a good config. A bad one is logged, and the
 // agent runs on with the one that it has.
-func awaitReload(ctx context.Context, log *slog.Logger, hangups <-chan os.Signal, load func() (agent.Config, error)) *agent.Config {
+func awaitReload(ctx context.Context, log *slog.Logger, hangups <-chan os.Signal, wanted <-chan struct{}, load func() (agent.Config, error)) *agent.Config {
 	for {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangups:
+		case <-wanted:
 		}
 		next, err := load()
 		if err == nil {
