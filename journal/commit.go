@@ -114,6 +114,11 @@ func (d *Durable) persist(changes []change) error {
 	if d.fault != nil {
 		return d.fault
 	}
+	if d.todo != nil {
+		if err := d.prepare(); err != nil {
+			return notReady(err)
+		}
+	}
 	touched := make(map[recordKey]bool, len(changes))
 	var writes []write
 	for _, c := range changes {

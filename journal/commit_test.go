@@ -247,7 +247,7 @@ func TestStoreFault_RefusesWritesAndSavesMemory(t *testing.T) {
 func TestFailedCopy_DoesNotFailTheWrite(t *testing.T) {
 	dir := t.TempDir()
 	d := mustOpen(t, filepath.Join(dir, "journal.db"), Options{CopyEvery: 1})
-	d.env.disk = brokenDisk{onCreate: fs.ErrPermission}
+	d.env.disk = stubbornDisk{passes: new(int), err: fs.ErrPermission}
 	if err := deferred(d, "pod"); err != nil {
 		t.Errorf("the write is on the disk and fails with its copy: %v", err)
 	}

@@ -49,12 +49,14 @@ type environment struct {
 // Durable is a journal on disk.
 type Durable struct {
 	methods
-	path     string
-	options  Options
-	logger   *slog.Logger
-	env      environment
-	lock     *lock
-	recovery Recovery
+	path    string
+	options Options
+	logger  *slog.Logger
+	env     environment
+	lock    *lock
+
+	recoveryMu sync.Mutex // guards recovery.MovedAside; the rest is set by open
+	recovery   Recovery
 
 	queue *queue
 
@@ -67,9 +69,11 @@ type Durable struct {
 	suspect   map[recordKey]bool // touched by failed attempts: disk and onDisk may differ
 	sinceCopy int                // commits
 	fault     error              // set for good once the store cannot be used
+	todo      *preparation       // nil once writes can be taken
 
-	statsMu sync.Mutex // guards stats
+	statsMu sync.Mutex // guards stats and refused
 	stats   Stats
+	refused error // why writes are refused until the disk takes them
 }
 
 // Stats are counts since the journal was opened.
@@ -89,6 +93,10 @@ type Stats struct {
 
 // Open opens the journal at path or makes a new one. The directory must exist. Recovery
 // tells what was found. The caller must Close it.
+//
+// A disk that is full or read-only does not keep the journal from being opened: what it
+// holds can be read, and writes fail with [ErrNoSpace] or [ErrReadOnly] until the disk
+// takes them. Writable reports whether it is so.
 func Open(path string, options Options) (*Durable, error) {
 	return open(path, options, environment{disk: osDisk{}, formats: currentFormats(), now: time.Now})
 }
@@ -117,7 +125,7 @@ func open(path string, options Options, env environment) (*Durable, error) {
 	return d, nil
 }
 
-// start reads, decides, repairs, and makes the commit that marks the journal as open.
+// start reads and decides, and prepares the files for writes if the disk takes any.
 func (d *Durable) start() error {
 	decision, err := d.inspect()
 	if err != nil {
@@ -129,14 +137,9 @@ func (d *Durable) start() error {
 	}
 	d.recovery = decision.recovery
 	d.adopt(decision.image)
-	if err := d.repair(decision); err != nil {
-		return err
-	}
-	if d.store, err = openBolt(d.path); err != nil {
-		return err
-	}
-	if err := d.begin(); err != nil {
-		return errors.Join(err, d.store.close())
+	d.todo = &preparation{decision: decision}
+	if err := d.prepare(); err != nil && !takesNoWrites(err) {
+		return errors.Join(err, d.closeStore())
 	}
 	d.published = d.next.clone()
 	d.report()
@@ -186,47 +189,6 @@ func (d *Durable) adopt(img image) {
 	d.sequence = max(img.root.Sequence, d.recovery.Seen)
 }
 
-// repair moves damaged files aside and writes the database anew where the decision says so.
-func (d *Durable) repair(decision decision) error {
-	stamp := d.env.now().UTC().Format("20060102T150405.000Z")
-	aside := func(path string) error {
-		kept := path + asideSuffix + stamp
-		d.logger.Error("journal file is damaged, moving it aside", "file", path, "kept", kept, "node", d.options.NodeName,
-			"recovery", d.recovery.String())
-		d.recovery.MovedAside = append(d.recovery.MovedAside, kept)
-		return d.env.disk.rename(path, kept)
-	}
-	if decision.copyAside {
-		if err := aside(d.path + copySuffix); err != nil {
-			return err
-		}
-	}
-	if !decision.rebuild {
-		return nil
-	}
-	temporary := d.path + temporarySuffix
-	if err := buildBolt(temporary, d.onDisk); err != nil {
-		_ = d.env.disk.remove(temporary) // building begins by removing it as well
-		return err
-	}
-	if decision.databaseAside {
-		if err := aside(d.path); err != nil {
-			return err
-		}
-	}
-	return install(d.env.disk, temporary, d.path)
-}
-
-// begin marks the journal as open and renews the copy, before any write is taken.
-func (d *Durable) begin() error {
-	opened := d.onDisk.root
-	opened.Opened, opened.Clean = d.env.now(), false
-	if err := d.commit(opened, nil); err != nil {
-		return err
-	}
-	return d.renewCopy()
-}
-
 func (d *Durable) report() {
 	level := slog.LevelInfo
 	if d.recovery.MayHaveLost {
@@ -240,6 +202,8 @@ func (d *Durable) report() {
 
 // Recovery tells what Open found and did.
 func (d *Durable) Recovery() Recovery {
+	d.recoveryMu.Lock()
+	defer d.recoveryMu.Unlock()
 	r := d.recovery
 	r.Damage, r.MovedAside = slices.Clone(r.Damage), slices.Clone(r.MovedAside)
 	return r
@@ -274,7 +238,7 @@ func (d *Durable) Close() error {
 		d.serve(batch)
 	}
 	err := d.end()
-	if err = errors.Join(err, d.store.close(), d.lock.release()); err != nil {
+	if err = errors.Join(err, d.closeStore(), d.lock.release()); err != nil {
 		return fmt.Errorf("journal: close %s: %w", d.path, err)
 	}
 	return nil
@@ -283,6 +247,9 @@ func (d *Durable) Close() error {
 func (d *Durable) end() error {
 	if d.fault != nil {
 		return d.fault
+	}
+	if d.todo != nil {
+		return nil // no write was taken, and what was found is still there
 	}
 	closed := d.onDisk.root
 	closed.Clean, closed.Closed = true, d.env.now()

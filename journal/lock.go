@@ -3,7 +3,9 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"strings"
 	"syscall"
 	"time"
@@ -17,7 +19,7 @@ const lockPoll = 20 * time.Millisecond
 type lock struct{ file *os.File }
 
 func takeLock(path string, patience time.Duration) (*lock, error) {
-	f, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	f, writable, err := openLock(path)
 	if err != nil {
 		return nil, err
 	}
@@ -36,10 +38,27 @@ func takeLock(path string, patience time.Duration) (*lock, error) {
 		return nil, errors.Join(err, f.Close())
 	}
 	l := &lock{f}
-	if err := l.sign(); err != nil {
+	if !writable {
+		return l, nil
+	}
+	if err := l.sign(); err != nil && !takesNoWrites(err) {
 		return nil, errors.Join(err, f.Close())
 	}
 	return l, nil
+}
+
+// openLock opens what is locked. A disk that takes no writes may have no room for the file,
+// and then it is the directory.
+func openLock(path string) (f *os.File, writable bool, err error) {
+	f, err = os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o600)
+	if err == nil || !takesNoWrites(err) {
+		return f, true, err
+	}
+	f, err = os.Open(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		f, err = os.Open(filepath.Dir(path))
+	}
+	return f, false, err
 }
 
 // sign writes the process ID, for the message that the next one gets.

@@ -17,6 +17,8 @@ func children() map[string]func(args []string) error {
 	return map[string]func(args []string) error{
 		"writers":      writersChild,
 		"full disk":    fullDiskChild,
+		"opens full":   opensFullChild,
+		"opens frozen": opensFrozenChild,
 		"unprivileged": unprivilegedChild,
 		"holder":       holderChild,
 	}

@@ -229,16 +229,6 @@ func TestOpen_MissingPermission(t *testing.T) {
 	wantIntact(t, path)
 }
 
-func TestOpen_ReadOnlyFilesystem(t *testing.T) {
-	path := onePod(t)
-	env := environment{disk: brokenDisk{onCreate: syscall.EROFS}, formats: currentFormats(), now: time.Now}
-	_, err := open(path, Options{NodeName: "node-1"}, env)
-	if err := wantRefusal(err, ErrReadOnly, path); err != nil {
-		t.Error(err)
-	}
-	wantIntact(t, path)
-}
-
 func TestOpen_UnreadableSectorMakesTheCopyTakeOver(t *testing.T) {
 	path := onePod(t)
 	env := environment{disk: brokenDisk{onRead: syscall.EIO, readOf: path}, formats: currentFormats(), now: time.Now}
@@ -256,15 +246,8 @@ func TestOpen_UnreadableSectorMakesTheCopyTakeOver(t *testing.T) {
 // brokenDisk gives errors.
 type brokenDisk struct {
 	osDisk
-	onCreate, onRead error
-	readOf           string
-}
-
-func (b brokenDisk) create(path string) (file, error) {
-	if b.onCreate != nil {
-		return nil, &os.PathError{Op: "open", Path: path, Err: b.onCreate}
-	}
-	return b.osDisk.create(path)
+	onRead error
+	readOf string
 }
 
 func (b brokenDisk) readFile(path string) ([]byte, error) {
@@ -330,15 +313,5 @@ func fullDiskChild(args []string) error {
 func TestNoSpace_WritesFailUntilThereIsSpaceAgain(t *testing.T) {
 	path := onePod(t)
 	runChild(t, "full disk", path)
-	wantIntact(t, path)
-}
-
-func TestOpen_NoSpace(t *testing.T) {
-	path := onePod(t)
-	env := environment{disk: brokenDisk{onCreate: syscall.ENOSPC}, formats: currentFormats(), now: time.Now}
-	_, err := open(path, Options{NodeName: "node-1"}, env)
-	if err := wantRefusal(err, ErrNoSpace, path); err != nil {
-		t.Error(err)
-	}
 	wantIntact(t, path)
 }

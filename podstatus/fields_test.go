@@ -200,6 +200,13 @@ func mutationsOf(typ reflect.Type, path string, class class, reach func(reflect.
 	case typ.Kind() == reflect.Pointer:
 		return append(mutationsOf(typ.Elem(), path, class, func(s reflect.Value) reflect.Value { return reach(s).Elem() }),
 			change(" to nil", func(v reflect.Value) { v.SetZero() }))
+	case typ == reflect.TypeFor[[]v1.PodIP](), typ == reflect.TypeFor[[]v1.HostIP]():
+		// The first one follows from the main address (N6).
+		return []mutation{change(" longer", func(v reflect.Value) {
+			second := reflect.New(typ.Elem()).Elem()
+			second.FieldByName("IP").SetString("y")
+			v.Set(reflect.Append(v, second))
+		})}
 	case typ.Kind() == reflect.Slice:
 		return append(mutationsOf(typ.Elem(), path+"[]", class, func(s reflect.Value) reflect.Value { return reach(s).Index(0) }),
 			change(" to nil", func(v reflect.Value) { v.SetZero() }))

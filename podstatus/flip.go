@@ -32,11 +32,25 @@ func (f Flip) String() string {
 }
 
 // WithContainerReady returns cached with one container's readiness set, and Ready and
-// ContainersReady derived anew (H1, H2). The two conditions carry the pod's generation; the
+// ContainersReady derived again (H1, H2). The two conditions carry the pod's generation; the
 // status keeps its own (H5). Their transition times are final, so the result can be stored
 // as it is. Cached is not written: the result has its own copy of the lists that change and
 // shares the rest. Unless the answer is [Flipped] the result is cached itself.
+//
+// Readiness gates are decided by the newest conditions that the caller has: those of a pod
+// of the API are in pod, since the cached ones may be older (E3, H6).
 func WithContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
+	gates := cached.Conditions
+	if pod.ResourceVersion != "" {
+		gates = pod.Status.Conditions
+	}
+	return Ownership{}.WithContainerReady(pod, gates, cached, containerID, ready, now)
+}
+
+// WithContainerReady is the function of that name by this table. Gates are the conditions of
+// the pod in the API, the mirror pod's for a static pod, as new as the caller has them; the
+// conditions that the node owns are those of cached.
+func (o Ownership) WithContainerReady(pod *v1.Pod, gates []v1.PodCondition, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
 	where := locate(cached, containerID)
 	if where.index < 0 {
 		return *cached, UnknownContainer
@@ -46,7 +60,7 @@ func WithContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, r
 	}
 	next := *cached
 	where.own(&next).Ready = ready
-	next.Conditions = withReadiness(pod, cached, &next, now)
+	next.Conditions = o.withReadiness(pod, gates, cached, &next, now)
 	return next, Flipped
 }
 
@@ -68,9 +82,14 @@ func WithContainerStarted(_ *v1.Pod, cached *v1.PodStatus, containerID string, s
 
 // withReadiness returns next's conditions with Ready and ContainersReady regenerated in
 // place, or appended where missing.
-func withReadiness(pod *v1.Pod, cached, next *v1.PodStatus, now time.Time) []v1.PodCondition {
+func (o Ownership) withReadiness(pod *v1.Pod, gates []v1.PodCondition, cached, next *v1.PodStatus, now time.Time) []v1.PodCondition {
 	containers := containersReady(pod, listsOf(next), next.Phase)
-	ready := readyGiven(pod, &containers, next.Conditions)
+	ready := readyGiven(pod, &containers, func(t v1.PodConditionType) *v1.PodCondition {
+		if o.IsForeign(t) {
+			return FindCondition(gates, t)
+		}
+		return FindCondition(next.Conditions, t)
+	})
 	containers.LastTransitionTime = TransitionTime(cached, &containers, now)
 	ready.LastTransitionTime = TransitionTime(cached, &ready, now)
 	return withConditions(next.Conditions, &ready, &containers)

@@ -109,7 +109,7 @@ func TestH2_SidecarCountsAndTransitionTimeStaysWhileStatusDoes(t *testing.T) {
 	}
 }
 
-func TestH2_ReadinessGatesAreReadFromTheCachedConditions(t *testing.T) {
+func TestH2_ReadinessGatesOfAPodThatTheAPINeverHadAreCached(t *testing.T) {
 	pod := parsePod(t, flipPod+" gate=x.io/lb")
 	cached := runningStatus(t, "Ready=False ContainersReady=False x.io/lb=False")
 	cached.ContainerStatuses[0].Ready = false

@@ -6,7 +6,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Merge returns what the API should hold when the cached status is written over the API's:
@@ -17,7 +16,8 @@ import (
 //   - A terminal phase is withheld while a container of the pod could still run, and with
 //     it the DisruptionTarget that explains it (X2, X5).
 //   - A terminal phase in the API is final, and a terminal pod is never ready (X6, X7).
-//   - A transition time never runs backwards against the API's (#119514).
+//   - A transition time never runs backwards against the API's (#119514), unless that is in
+//     the future.
 //   - Where the cache has no QoS class or observed generation, the API's stay: the API
 //     server refuses to clear them, and asking again and again would never end.
 //
@@ -25,6 +25,11 @@ import (
 // UID (X9). Pod is asked only for its generation. The result may share memory with api and
 // cached; neither is written to (X8).
 func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time) v1.PodStatus {
+	return Ownership{}.Merge(pod, api, cached, couldRun, now)
+}
+
+// Merge is [Merge] by this table.
+func (o Ownership) Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time) v1.PodStatus {
 	withheld := Withheld(api, cached, couldRun)
 	merged := *cached
 	merged.ResourceClaimStatuses = api.ResourceClaimStatuses
@@ -36,7 +41,7 @@ func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time)
 		merged.Phase, merged.Reason, merged.Message = api.Phase, api.Reason, api.Message
 	}
 
-	m := conditionMerge{api: api, now: now}
+	m := conditionMerge{own: o, api: api, now: now}
 	m.add(cached.Conditions, becomesTerminal(api, cached) && !withheld)
 	if IsTerminal(merged.Phase) {
 		m.unready(pod, merged.Phase)
@@ -45,7 +50,7 @@ func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time)
 	return merged
 }
 
-// Withheld says whether Merge keeps back the cached phase because it is terminal, the API's is
+// Withheld reports whether Merge keeps back the cached phase because it is terminal, the API's is
 // not, and a container of the pod could still run (X5). The write that says so is still due.
 func Withheld(api, cached *v1.PodStatus, couldRun bool) bool {
 	return couldRun && becomesTerminal(api, cached)
@@ -57,6 +62,7 @@ func becomesTerminal(api, cached *v1.PodStatus) bool {
 
 // conditionMerge builds a list of conditions over those of the API.
 type conditionMerge struct {
+	own    Ownership
 	api    *v1.PodStatus
 	now    time.Time
 	result []v1.PodCondition
@@ -68,14 +74,14 @@ type conditionMerge struct {
 func (m *conditionMerge) add(cached []v1.PodCondition, saysTerminal bool) {
 	m.result = make([]v1.PodCondition, 0, len(m.api.Conditions)+len(cached))
 	for _, c := range m.api.Conditions {
-		if !IsOwned(c.Type) {
+		if !m.own.IsOwned(c.Type) {
 			m.result = append(m.result, c)
 		}
 	}
 	for i, c := range cached {
 		switch {
-		case !isLastOfType(cached, i):
-		case IsOwned(c.Type):
+		case !m.own.isLastOfType(cached, i):
+		case m.own.IsOwned(c.Type):
 			m.set(c)
 		case saysTerminal: // shared
 			c.LastTransitionTime = TransitionTime(m.api, &c, m.now)
@@ -106,11 +112,10 @@ func (m *conditionMerge) isTrue(t v1.PodConditionType) bool {
 	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// set puts a condition in the place of the one of its type, or at the end, with a time that is
-// not before the API's.
+// set puts a condition in the place of the one of its type, or at the end.
 func (m *conditionMerge) set(c v1.PodCondition) {
 	if api := lastOfType(m.api.Conditions, c.Type); api != nil {
-		c.LastTransitionTime = later(api.LastTransitionTime, c.LastTransitionTime)
+		c.LastTransitionTime = publishedTime(api, &c, m.now)
 		c.ObservedGeneration = cmp.Or(c.ObservedGeneration, api.ObservedGeneration)
 	}
 	if current := lastOfType(m.result, c.Type); current != nil {
@@ -118,12 +123,4 @@ func (m *conditionMerge) set(c v1.PodCondition) {
 		return
 	}
 	m.result = append(m.result, c)
-}
-
-// later returns the later of two times, the first one if they are the same instant.
-func later(a, b metav1.Time) metav1.Time {
-	if b.After(a.Time) {
-		return b
-	}
-	return a
 }

@@ -220,8 +220,23 @@ func TestX9_CouldRunIsTheCallersAnswerAlsoForAMirror(t *testing.T) {
 	check(t, "the static pod behind the mirror could still run", describePhase(&got), "Running")
 }
 
+// A node's clock was once ahead and was corrected: the next change of readiness has a time
+// that minReadySeconds can be counted from.
+func TestIssue119514_ATimeInTheFutureEndsWithTheNextChange(t *testing.T) {
+	pod := &v1.Pod{}
+	ahead := podstatus.Next(pod, &v1.PodStatus{}, parsePhase("Running Ready=True"), noon.AddDate(10, 0, 0))
+	api := podstatus.Merge(pod, &v1.PodStatus{}, &ahead, false, noon.AddDate(10, 0, 0))
+	for i, phase := range []string{"Running Ready=False", "Running Ready=True"} {
+		now := noon.Add(time.Duration(i) * time.Minute)
+		next := podstatus.Next(pod, &ahead, parsePhase(phase), now)
+		api = podstatus.Merge(pod, &api, &next, false, now)
+		checkTime(t, phase, api.Conditions[0].LastTransitionTime, now)
+		ahead = next
+	}
+}
+
 func TestIssue119514_TransitionTimesNeverRunBackwards(t *testing.T) {
-	first, second := noon.Add(-2*time.Hour), noon.Add(-time.Hour)
+	first, second, future := noon.Add(-2*time.Hour), noon.Add(-time.Hour), noon.AddDate(10, 0, 0)
 	for _, row := range []struct {
 		story            string
 		api, cached      string
@@ -231,7 +246,10 @@ func TestIssue119514_TransitionTimesNeverRunBackwards(t *testing.T) {
 		{"same status, the API's is later", "True", "True", second, first, second},
 		{"same status, ours is later: it went back and forth unseen", "True", "True", first, second, second},
 		{"other status, ours is later", "True", "False", first, second, second},
-		{"other status, the API's is later: clocks differ", "True", "False", second, first, second},
+		{"other status, the API's is later: the transition is this write", "True", "False", second, first, noon},
+		{"same status, the API's is in the future", "True", "True", future, second, second},
+		{"same status, the API's is in the future, ours is not known", "True", "True", future, time.Time{}, noon},
+		{"other status, the API's is in the future", "True", "False", future, second, noon},
 	} {
 		api, cached := parsePhase("Running Ready="+row.api), parsePhase("Running Ready="+row.cached)
 		api.Conditions[0].LastTransitionTime = metav1.NewTime(row.apiTime)
@@ -323,7 +341,7 @@ func checkMergeInvariants(t *rapid.T, api, merged *v1.PodStatus, couldRun bool) 
 			if before.Type != c.Type {
 				continue
 			}
-			if c.LastTransitionTime.Time.Before(before.LastTransitionTime.Time) {
+			if !before.LastTransitionTime.After(epoch) && c.LastTransitionTime.Before(&before.LastTransitionTime) {
 				t.Fatalf("the transition time of %s runs backwards from %v to %v", c.Type, before.LastTransitionTime, c.LastTransitionTime)
 			}
 			break

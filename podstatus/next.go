@@ -13,10 +13,15 @@ import (
 // it normalised. A caller that reports for a generation of the pod (U2) sets incoming's
 // observed generation first. The result shares nothing with incoming.
 func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
+	return Ownership{}.Next(pod, old, incoming, now)
+}
+
+// Next is [Next] by this table.
+func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
 	var next v1.PodStatus
 	incoming.DeepCopyInto(&next)
 	for i := range next.Conditions {
-		if c := &next.Conditions[i]; HasTransitionTime(c.Type) {
+		if c := &next.Conditions[i]; o.HasTransitionTime(c.Type) {
 			c.LastTransitionTime = TransitionTime(old, c, now)
 		}
 	}

@@ -14,7 +14,8 @@ import (
 // node says and what the API holds can be compared: times in whole seconds (N1),
 // termination messages within their share of the pod's budget (N2) and cut between two
 // runes (N3), text free of bytes that JSON cannot carry, container statuses in a fixed
-// order (N4). The order of conditions stays (N5). The result shares nothing with status.
+// order (N4), addresses that agree (N6). The order of conditions stays (N5). The result
+// shares nothing with status.
 func Normalize(pod *v1.Pod, status *v1.PodStatus) v1.PodStatus {
 	var normal v1.PodStatus
 	status.DeepCopyInto(&normal)
@@ -29,6 +30,8 @@ func normalize(pod *v1.Pod, status *v1.PodStatus) {
 	} else {
 		truncate(status.StartTime)
 	}
+	pairAddresses(&status.PodIP, &status.PodIPs)
+	pairAddresses(&status.HostIP, &status.HostIPs)
 	status.Reason, status.Message = validText(status.Reason), validText(status.Message)
 	for i := range status.Conditions {
 		c := &status.Conditions[i]

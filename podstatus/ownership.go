@@ -1,30 +1,95 @@
 package podstatus
 
-import v1 "k8s.io/api/core/v1"
+import (
+	"slices"
 
-// IsOwned reports whether only the node writes conditions of this type (C1). An owned
-// condition that the node does not report is removed from the API.
-func IsOwned(t v1.PodConditionType) bool {
+	v1 "k8s.io/api/core/v1"
+)
+
+// Ownership is the table that says which condition types are the node's. The zero value is
+// that of the kubelet (C1, C2, C3), and what the functions of this package go by; an agent
+// that reports condition types of its own declares them with [Owning] and uses the methods
+// of the same names. An Ownership is immutable and may be used from any goroutine.
+type Ownership struct {
+	declared []v1.PodConditionType
+}
+
+// Owning returns the kubelet's table with further types that this node owns: it alone writes
+// them, keeps their transition times, and removes them from the API once it reports them no
+// more. A type that the kubelet's table has already, also as shared, stays as it is there.
+func Owning(types ...v1.PodConditionType) Ownership {
+	var declared []v1.PodConditionType
+	for _, t := range types {
+		if traitsOf(t) == 0 && !slices.Contains(declared, t) {
+			declared = append(declared, t)
+		}
+	}
+	return Ownership{declared: declared}
+}
+
+// traits is what a condition type is to this node, none of it for a foreign type.
+type traits uint8
+
+const (
+	owned  traits = 1 << iota // only the node writes it
+	shared                    // the node and others write it
+	timed                     // the node keeps its transition time
+)
+
+// traitsOf is the kubelet's table.
+func traitsOf(t v1.PodConditionType) traits {
 	switch t {
 	case v1.PodScheduled,
 		v1.PodReady,
 		v1.PodInitialized,
 		v1.ContainersReady,
-		v1.PodResizeInProgress,
-		v1.PodResizePending,
 		v1.PodReadyToStartContainers,
 		v1.AllContainersRestarting:
-		return true
+		return owned | timed
+	case v1.PodResizeInProgress,
+		v1.PodResizePending: // their times are those of the resize
+		return owned
+	case v1.DisruptionTarget:
+		return shared | timed
 	}
-	return false
+	return 0
 }
+
+func (o Ownership) traitsOf(t v1.PodConditionType) traits {
+	known := traitsOf(t)
+	if known == 0 && len(o.declared) > 0 && slices.Contains(o.declared, t) {
+		return owned | timed
+	}
+	return known
+}
+
+// IsOwned reports whether only the node writes conditions of this type (C1). An owned
+// condition that the node does not report is removed from the API.
+func (o Ownership) IsOwned(t v1.PodConditionType) bool { return o.traitsOf(t)&owned != 0 }
 
 // IsShared reports whether the node and others both write conditions of this type (C2).
 // Types that are neither owned nor shared are foreign: the node never touches them.
-func IsShared(t v1.PodConditionType) bool { return t == v1.DisruptionTarget }
+func (o Ownership) IsShared(t v1.PodConditionType) bool { return o.traitsOf(t)&shared != 0 }
+
+// IsForeign reports whether conditions of this type are not the node's: they are kept as the
+// API has them, and not sent if a reporter names them.
+func (o Ownership) IsForeign(t v1.PodConditionType) bool { return o.traitsOf(t) == 0 }
+
+// HasTransitionTime reports whether the node itself keeps the last transition time of
+// conditions of this type, whatever time a reporter put in (C3).
+func (o Ownership) HasTransitionTime(t v1.PodConditionType) bool { return o.traitsOf(t)&timed != 0 }
+
+// IsOwned is [Ownership.IsOwned] of the kubelet's table.
+func IsOwned(t v1.PodConditionType) bool { return Ownership{}.IsOwned(t) }
+
+// IsShared is [Ownership.IsShared] of the kubelet's table.
+func IsShared(t v1.PodConditionType) bool { return Ownership{}.IsShared(t) }
+
+// HasTransitionTime is [Ownership.HasTransitionTime] of the kubelet's table.
+func HasTransitionTime(t v1.PodConditionType) bool { return Ownership{}.HasTransitionTime(t) }
 
 // FindCondition returns a pointer to the first condition of the type in conditions, or nil.
-// It points into the slice: whoever does not own the slice must not write through it.
+// It points into the slice: a caller that does not own the slice must not write through it.
 func FindCondition(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
 	for i := range conditions {
 		if conditions[i].Type == t {

@@ -23,10 +23,15 @@ var errNoUID = errors.New("the pod's UID is empty, so that the patch could hit a
 // conditions is deleted one by one because the API may hold foreign ones that base does not
 // know of, and the order of conditions alone is not worth a request.
 func Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
+	return Ownership{}.Patch(uid, base, desired)
+}
+
+// Patch is [Patch] by this table.
+func (o Ownership) Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("pod status patch: %w", errNoUID)
 	}
-	p := patchWriter{jsonWriter{buf: make([]byte, 0, 1024)}}
+	p := patchWriter{own: o, jsonWriter: jsonWriter{buf: make([]byte, 0, 1024)}}
 	p.open('{')
 	p.key("metadata")
 	p.open('{')
@@ -51,6 +56,7 @@ func Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
 // patchWriter writes those members of a status that differ.
 type patchWriter struct {
 	jsonWriter
+	own Ownership
 }
 
 func (p *patchWriter) status(base, desired *v1.PodStatus) {

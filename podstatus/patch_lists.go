@@ -14,12 +14,12 @@ func (p *patchWriter) conditions(base, desired []v1.PodCondition) {
 	p.open('[')
 	list := len(p.buf)
 	for i := range desired {
-		if isLastOfType(desired, i) {
+		if p.own.isLastOfType(desired, i) {
 			p.condition(base, &desired[i])
 		}
 	}
 	for i := range base {
-		if IsOwned(base[i].Type) && isLastOfType(base, i) && lastOfType(desired, base[i].Type) == nil {
+		if p.own.IsOwned(base[i].Type) && p.own.isLastOfType(base, i) && lastOfType(desired, base[i].Type) == nil {
 			p.deleteElement("type", string(base[i].Type))
 		}
 	}
@@ -55,7 +55,7 @@ func (p *patchWriter) condition(base []v1.PodCondition, desired *v1.PodCondition
 
 	repeated := FindCondition(base, desired.Type) != old
 	switch {
-	case repeated && (changed || IsOwned(desired.Type)):
+	case repeated && (changed || p.own.IsOwned(desired.Type)):
 		// The API permits a type twice, but a merge by type reaches only one of the two.
 		p.buf = p.buf[:start]
 		p.deleteElement("type", string(desired.Type))

@@ -18,7 +18,7 @@ func ContainersReady(pod *v1.Pod, statuses []v1.ContainerStatus, phase v1.PodPha
 // condition in conditions (C8, C9). Statuses are those of init and regular containers together.
 func Ready(pod *v1.Pod, conditions []v1.PodCondition, statuses []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	containers := ContainersReady(pod, statuses, phase)
-	return readyGiven(pod, &containers, conditions)
+	return readyGiven(pod, &containers, in(conditions))
 }
 
 // NeedsReadinessReconcile reports whether the pod has readiness gates and its Ready
@@ -33,7 +33,7 @@ func NeedsReadinessReconcile(pod *v1.Pod, status *v1.PodStatus) bool {
 		return false
 	}
 	containers := containersReady(pod, listsOf(status), status.Phase)
-	want := readyGiven(pod, &containers, status.Conditions)
+	want := readyGiven(pod, &containers, in(status.Conditions))
 	return current.Status != want.Status || current.Message != want.Message
 }
 
@@ -105,24 +105,32 @@ func lists(what1 string, names1 []string, what2 string, names2 []string) string 
 	return strings.Join(parts, ", ")
 }
 
+// conditionFinder returns the condition of a type, or nil.
+type conditionFinder func(v1.PodConditionType) *v1.PodCondition
+
+// in finds conditions in a list.
+func in(conditions []v1.PodCondition) conditionFinder {
+	return func(t v1.PodConditionType) *v1.PodCondition { return FindCondition(conditions, t) }
+}
+
 // readyGiven derives Ready from ContainersReady and the readiness gates.
-func readyGiven(pod *v1.Pod, containers *v1.PodCondition, conditions []v1.PodCondition) v1.PodCondition {
+func readyGiven(pod *v1.Pod, containers *v1.PodCondition, find conditionFinder) v1.PodCondition {
 	if containers.Status != v1.ConditionTrue {
 		c := *containers
 		c.Type = v1.PodReady
 		return c
 	}
-	if message := unmetGates(pod, conditions); message != "" {
+	if message := unmetGates(pod, find); message != "" {
 		return generatedFalse(pod, v1.PodReady, ReasonReadinessGatesNotReady, message)
 	}
 	return generated(pod, v1.PodReady, v1.ConditionTrue)
 }
 
 // unmetGates describes each readiness gate without a condition that is True, "" if there is none.
-func unmetGates(pod *v1.Pod, conditions []v1.PodCondition) string {
+func unmetGates(pod *v1.Pod, find conditionFinder) string {
 	var unmet []string
 	for _, gate := range pod.Spec.ReadinessGates {
-		switch c := FindCondition(conditions, gate.ConditionType); {
+		switch c := find(gate.ConditionType); {
 		case c == nil:
 			unmet = append(unmet, fmt.Sprintf("corresponding condition of pod readiness gate %q does not exist.", gate.ConditionType))
 		case c.Status != v1.ConditionTrue:

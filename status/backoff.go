@@ -1,10 +1,25 @@
 package status
 
-import "time"
+import (
+	"time"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
 
 // backoff is a schedule of waits: the first, doubled with each attempt up to the limit,
 // each shortened at random by up to a fifth so that pods that failed together do not
-// come back together.
+// come back together. Attempts count from 1 again once the obstacle is another one, or gone.
+//
+// All waiting in this package is one of these schedules, and each has its bound:
+//
+//	a pod waits at most  because                                      what ends the wait early
+//	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s (one is tried each 5 s);
+//	                                                                  its loss of readiness or end: within 1 s
+//	30 s                 its request was refused                      -
+//	10 s                 something on this node has to happen         a report of the pod
+//	10 min               the API server does not have the pod         the pod is observed
+//	5 min                another writer keeps changing it back        a report of the pod
+//	30 s (all pods)      the server asked to be left alone            a probe that succeeds, one each 5 s
 type backoff struct {
 	first, limit time.Duration
 }
@@ -21,6 +36,18 @@ var (
 	fightBackoff = backoff{first: 10 * time.Second, limit: 5 * time.Minute}
 )
 
+const (
+	// longestPause caps what a server may ask for: a proxy's maintenance page says
+	// Retry-After: 86400, and the pods of the node would not be heard of for a day.
+	longestPause = 30 * time.Second
+	// probeEvery is how long nothing is tried while the server asks to be left alone, until
+	// one pod is sent as a probe.
+	probeEvery = 5 * time.Second
+	// recoverySpread is the time over which the pods that waited for the server are let go
+	// once it is back.
+	recoverySpread = 2 * time.Second
+)
+
 // wait returns the pause after the given attempt, which counts from 1. The jitter, from 0
 // to 1, says how much of the fifth is taken off.
 func (b backoff) wait(attempt int, jitter float64) time.Duration {
@@ -29,4 +56,19 @@ func (b backoff) wait(attempt int, jitter float64) time.Duration {
 		d = b.first << doublings
 	}
 	return d - time.Duration(jitter*float64(d/5))
+}
+
+// pauseAsked returns how long the API server asks to be left alone, zero if it does not.
+func pauseAsked(err error) time.Duration {
+	seconds, ok := apierrors.SuggestsClientDelay(err)
+	switch {
+	case ok && seconds > int(longestPause/time.Second):
+		return longestPause
+	case ok:
+		return max(time.Duration(seconds)*time.Second, time.Second)
+	case apierrors.IsTooManyRequests(err):
+		return time.Second
+	default:
+		return 0
+	}
 }

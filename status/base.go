@@ -25,8 +25,10 @@ type base struct {
 // resource version is not a number, and says nothing then.
 type revision uint64
 
-func revisionOf(pod *v1.Pod) revision {
-	number, err := strconv.ParseUint(pod.ResourceVersion, 10, 64)
+func revisionOf(pod *v1.Pod) revision { return parseRevision(pod.ResourceVersion) }
+
+func parseRevision(version string) revision {
+	number, err := strconv.ParseUint(version, 10, 64)
 	if err != nil {
 		return 0
 	}
@@ -42,6 +44,9 @@ func baseOf(pod *v1.Pod) base {
 }
 
 func (b base) known() bool { return b.status != nil }
+
+// same tells whether this is that very copy.
+func (b base) same(other base) bool { return b.status == other.status && b.revision == other.revision }
 
 // supersedes tells whether this copy is newer than one that is trusted more if the two
 // cannot be compared.
@@ -63,11 +68,11 @@ func newer(other, trusted base) base {
 // slim returns the answer to a write without the memory of a second status, if it can: an
 // answer that says what was written is stood for by that, or even by the cached status, if
 // nobody else has a part in what was written.
-func (b base) slim(uid types.UID, written, cached *v1.PodStatus) base {
+func (b base) slim(owns podstatus.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
 	switch {
-	case !b.says(uid, written):
+	case !b.says(owns, uid, written):
 		b.status = b.status.DeepCopy() // and not the whole pod with it
-	case len(written.Conditions) == len(cached.Conditions) && b.says(uid, cached):
+	case len(written.Conditions) == len(cached.Conditions) && b.says(owns, uid, cached):
 		b.status = cached
 	default:
 		b.status = written
@@ -76,7 +81,7 @@ func (b base) slim(uid types.UID, written, cached *v1.PodStatus) base {
 }
 
 // says tells whether there would be nothing to send to make the pod say this.
-func (b base) says(uid types.UID, status *v1.PodStatus) bool {
-	patch, err := podstatus.Patch(uid, b.status, status)
+func (b base) says(owns podstatus.Ownership, uid types.UID, status *v1.PodStatus) bool {
+	patch, err := owns.Patch(uid, b.status, status)
 	return err == nil && patch == nil
 }

@@ -161,6 +161,7 @@ func TestDeletionWaitsForReclaim(t *testing.T) {
 func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
+		w.manager.cache.jitter = func() float64 { return 0 }
 		pod := w.create("web", restartNever, deleting)
 		w.run()
 		failures := 3
@@ -174,9 +175,95 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(5 * time.Second)
+		var deletes []time.Time
+		for _, s := range w.api.sent() {
+			if s.verb == "DELETE" {
+				deletes = append(deletes, s.at)
+			}
+		}
 		w.wantLog("three failures and a success", "PATCH ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web")
+		for i := 1; i < len(deletes); i++ {
+			if got, want := deletes[i].Sub(deletes[i-1]), retryBackoff.wait(i, 0); got != want {
+				t.Errorf("try %d came %s after the one before it, want %s", i+1, got, want)
+			}
+		}
 		w.wantNothingPending()
 	})
+}
+
+// A delete that fails, or has to wait, is repeated further and further apart, although each
+// try begins with a status that needs no write.
+func TestDeletionThatKeepsFailingBacksOff(t *testing.T) {
+	for name, answer := range map[string]error{
+		"internal error":     apierrors.NewInternalError(errors.New("boom")),
+		"denied":             deniedByWebhook(403, "Forbidden"),
+		"connection refused": errRefused,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				w.manager.cache.jitter = func() float64 { return 0 }
+				pod := w.create("web", restartNever, deleting)
+				w.run()
+				w.api.setScript(func(_ context.Context, s sent) error {
+					if s.verb == "DELETE" {
+						return answer
+					}
+					return nil
+				})
+				w.set(pod, ended(pod, 0))
+				must(w.manager.TerminatePod(pod))
+				time.Sleep(10 * time.Minute)
+				synctest.Wait()
+				// 250 ms, doubled up to 30 s, then every 30 s.
+				if got := w.api.count("DELETE"); got < 24 || got > 28 {
+					t.Errorf("%d deletes in ten minutes, want about 26", got)
+				}
+				if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Attempts < 24 || pending[0].Err == nil {
+					t.Errorf("pending is %+v, want the pod with all its attempts", pending)
+				}
+				// The report of a pod in deletion is stored also if it says nothing new. It must not
+				// begin the schedule again.
+				w.api.forgetLog()
+				for range 60 {
+					w.set(pod, ended(pod, 0))
+					time.Sleep(time.Second)
+				}
+				synctest.Wait()
+				if got := w.api.count("DELETE"); got > 3 {
+					t.Errorf("%d deletes in a minute of reports that say nothing new, want 2", got)
+				}
+			})
+		})
+	}
+}
+
+func TestLooksForReclaimedResourcesAreFurtherAndFurtherApart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &countingGate{}
+		g.unreclaimed.Store(true)
+		w := newWorld(t, func(o *Options) { o.Reclaim = g })
+		pod := w.create("web", restartNever, deleting)
+		w.run()
+		w.set(pod, ended(pod, 0))
+		must(w.manager.TerminatePod(pod))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := g.asked.Load(); got < 55 || got > 90 {
+			t.Errorf("asked %d times in ten minutes, want about once in ten seconds", got)
+		}
+	})
+}
+
+// countingGate counts how often it is asked for reclaimed resources.
+type countingGate struct {
+	gate
+	asked atomic.Int64
+}
+
+func (g *countingGate) ResourcesReclaimed(pod *v1.Pod, status *v1.PodStatus) bool {
+	g.asked.Add(1)
+	return g.gate.ResourcesReclaimed(pod, status)
 }
 
 func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {

@@ -9,7 +9,8 @@ import (
 // delivery is how far the API server has heard of a pod. It is part of an entry and
 // guarded by the lock of the cache.
 type delivery struct {
-	// accepted is the newest version that the API server took for the pod's target.
+	// accepted is the newest version that the API server took for the pod's target, or the
+	// one before the first.
 	accepted uint64
 	// base is the newest copy of the API's pod that writes have brought. The watch may
 	// know a newer one.
@@ -22,12 +23,14 @@ type delivery struct {
 type owed struct {
 	// since is when the first change after the accepted version was made, unbuiltSince
 	// when the first one after the newest request was built.
-	since        time.Time
+	since        time.Time // zero: all changes are accepted
 	unbuiltSince time.Time
 	hold         hold
 	attempts     int
 	lastErr      error
 	nextTry      time.Time
+	// refusal is what the API server refuses of the pod, if it does.
+	refusal refusal
 }
 
 // debt returns what is owed, to be changed.
@@ -67,7 +70,8 @@ func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Tim
 		e.debt().since = now
 	}
 	c.mirrors[uid] = target
-	e.accepted, e.base = 0, base{}
+	e.accepted, e.base = min(e.accepted, e.version-1), base{}
+	delete(c.behinds, uid)
 	c.release(uid, e, now)
 	return true
 }
@@ -94,6 +98,7 @@ const (
 	holdWithheld
 	holdUnreclaimed
 	holdFight
+	holdRefused
 )
 
 // counts tells whether a pod held back for this reason is still owed a delivery: the API
@@ -102,7 +107,9 @@ func (h hold) counts() bool { return h != holdGone && h != holdNoMirror }
 
 // local tells whether the pod waits for something on this node, which any report may be:
 // its wait is then over.
-func (h hold) local() bool { return h == holdWithheld || h == holdUnreclaimed || h == holdFight }
+func (h hold) local() bool {
+	return h == holdWithheld || h == holdUnreclaimed || h == holdFight || h == holdRefused
+}
 
 func (h hold) String() string {
 	switch h {
@@ -116,35 +123,58 @@ func (h hold) String() string {
 		return "the resources of the finished pod are not reclaimed yet"
 	case holdFight:
 		return "another writer keeps changing the status back"
+	case holdRefused:
+		return "the API server refuses fields of the status and has the rest"
 	default:
 		return ""
 	}
 }
 
-// accept records that the API server has taken a version. It returns the time of the
-// first change that it had not heard of, and how many changes went into the one request.
-func (c *cache) accept(uid, target types.UID, version uint64, answer base) (since time.Time, changes uint64) {
+// acceptance is what the API server's taking of a version means.
+type acceptance struct {
+	// since is the time of the first change that the server had not heard of, and changes is
+	// how many changes went into the one request.
+	since   time.Time
+	changes uint64
+	// drifted: the watch has shown during the turn that another writer has changed the pod.
+	drifted bool
+	// undone: the server has forgotten what was known before, see rebase.
+	undone bool
+}
+
+// accept records that the API server has taken the version of a turn. If there is more to do
+// in this turn, the deletion, the tries of that go on counting.
+func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	e, ok := c.entries[uid]
-	if !ok || c.target(uid) != target {
-		return time.Time{}, 0
+	e, ok := c.entries[p.uid]
+	if !ok || c.target(p.uid) != p.target {
+		return a
 	}
-	e.base = newer(e.base, answer)
+	a.undone = c.rebase(e, p, answer)
 	done := e.debt()
-	if version > e.accepted {
-		since, changes = done.since, version-e.accepted
-		e.accepted = version
+	if p.version > e.accepted {
+		a.since, a.changes = done.since, p.version-e.accepted
+		e.accepted = p.version
 	}
-	if e.pending() {
-		e.owed = &owed{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
-		c.unsent[uid] = e
+	a.drifted = e.base.revision > answer.revision && c.needs(p.uid, e, e.base, p.pod)
+	left := owed{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
+	if more {
+		left.hold, left.attempts, left.lastErr, left.nextTry, left.refusal = done.hold, done.attempts, done.lastErr, done.nextTry, done.refusal
+	}
+	switch {
+	case e.pending():
+		e.owed = &left
+		c.unsent[p.uid] = e
 		c.progressed()
-	} else {
+	case more:
+		e.owed = &left
+		c.clearUnsent(p.uid)
+	default:
 		e.owed = nil
-		c.clearUnsent(uid)
+		c.clearUnsent(p.uid)
 	}
-	return since, changes
+	return a
 }
 
 // settle records that this copy of the API's pod needs nothing from us.
@@ -179,6 +209,24 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 	return wait
 }
 
+// hasAccepted tells whether the API server has taken this status of a pod.
+func (c *cache) hasAccepted(uid types.UID, s *snapshot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	return ok && e.snapshot == s && !e.pending()
+}
+
+// attempts returns how many tries for a pod have failed in a row.
+func (c *cache) attempts(uid types.UID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && e.owed != nil {
+		return e.owed.attempts
+	}
+	return 0
+}
+
 // holdUntil records why a pod is not written before a certain time.
 func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
 	c.mu.Lock()
@@ -189,12 +237,13 @@ func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
 }
 
 // keepBase records the API's pod after a write that did not say everything.
-func (c *cache) keepBase(uid, target types.UID, answer base) {
+func (c *cache) keepBase(p *plan, answer base) (undone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[uid]; ok && c.target(uid) == target {
-		e.base = newer(e.base, answer)
+	if e, ok := c.entries[p.uid]; ok && c.target(p.uid) == p.target {
+		undone = c.rebase(e, p, answer)
 	}
+	return undone
 }
 
 // dropBase forgets a base that the API server has contradicted.

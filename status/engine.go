@@ -9,10 +9,11 @@ import (
 )
 
 // engine gives pods their turns: the most urgent first, at most one at a time for a pod,
-// no more at once than workers, and no more in a second than the budget allows.
+// no more at once than pays, and no more in a second than the budget allows.
 //
-// One goroutine, that of run, owns the queue and the budget. Each turn has a goroutine of
-// its own that ends with an outcome. Reporters leave notes in the inbox and never wait.
+// One goroutine, that of run, owns the queue, the limit and the budget. Each turn has a
+// goroutine of its own that ends with an outcome. Reporters leave notes in the inbox and
+// never wait.
 type engine struct {
 	engineConfig
 	inbox    inbox
@@ -47,8 +48,10 @@ func (e *engine) run(ctx context.Context) {
 	o := &owner{
 		engine: e,
 		queue:  newQueue(),
+		limit:  newLimit(e.workers, now),
 		budget: newBudget(e.qps, e.burst, now),
 		timer:  time.NewTimer(0),
+		slots:  slots{byPod: make(map[types.UID]*flight)},
 	}
 	defer o.timer.Stop()
 	resync := time.NewTicker(e.resync)
@@ -62,149 +65,170 @@ func (e *engine) run(ctx context.Context) {
 			}
 			return
 		case <-e.inbox.wake:
-			o.read(e.inbox.empty())
+			o.read(e.inbox.empty(), time.Now())
 		case out := <-e.outcomes:
 			o.finish(out, time.Now())
 		case <-resync.C:
-			o.read(e.pass())
+			o.read(e.pass(), time.Now())
 		case <-o.timer.C:
 		}
 	}
 }
 
-// owner is the state of the goroutine that gives out turns. Nobody else touches it.
+// owner is the state of the goroutine that gives out turns. No other one touches it.
 type owner struct {
 	*engine
 	queue  *queue
+	limit  *limit
+	health health
 	budget *budget
 	timer  *time.Timer
+	slots
 
-	// flights are the turns in progress, oldest first; those that have landed stay in the
-	// list until they are the oldest.
-	flights []*flight
-	byPod   map[types.UID]*flight
-	// busy counts the flights that are neither landed nor slow.
-	busy int
-
-	// pausedUntil and backgroundFrom hold all work, and background work, back after the
-	// API server has asked for that.
-	pausedUntil    time.Time
-	backgroundFrom time.Time
 	// throttledSince is when work began to wait for budget or pause.
 	throttledSince time.Time
 }
 
-// flight is a turn in progress.
-type flight struct {
-	since        time.Time
-	slow, landed bool
-}
-
-func (o *owner) inFlight() int { return len(o.byPod) }
-
 // read queues what reporters and observers have asked for.
-func (o *owner) read(notes []note) {
+func (o *owner) read(notes []note, now time.Time) {
 	for _, n := range notes {
 		if n.expedite {
 			o.queue.expedite(n.uid, n.urgency, n.at)
-		} else {
-			o.queue.add(n.uid, n.urgency, n.at)
+			continue
+		}
+		o.queue.add(n.uid, n.urgency, n.at)
+		if n.urgency == withdrawal && o.health.worthATry(now) {
+			o.queue.hurry(n.uid, now)
 		}
 	}
 }
 
-// dispatch starts turns for as long as there is a free worker, a pod that need not wait
-// and a token, in this order of asking: a token taken is a token used. It then sets the
-// timer to when it should look again without being woken.
+// dispatch starts turns for as long as there is a slot, a pod that need not wait and a token.
+// It then sets the timer to when it should look again without being woken.
 func (o *owner) dispatch(ctx context.Context, now time.Time) {
-	o.releaseSlow(now)
-	throttled := time.Time{} // until when
-	for o.busy < o.workers && !o.queue.next(now).IsZero() && !o.queue.next(now).After(now) {
-		if now.Before(o.pausedUntil) {
-			throttled = o.pausedUntil
-			break
-		}
-		if !o.budget.take(now) {
-			throttled = o.budget.when(now)
-			break
-		}
-		uid, ok := o.queue.take(now, o.backgroundFrom)
+	o.freeSlow(now)
+	o.limit.pass(now)
+	o.probe(now)
+	var throttled time.Time // until when
+	for {
+		u, ok, until := o.choose(now)
 		if !ok {
-			o.budget.charge(0)
+			throttled = until
 			break
 		}
-		o.launch(ctx, uid, now)
+		j := o.queue.take(u, now)
+		o.metrics.queued[u].Observe(now.Sub(j.since).Seconds())
+		o.health.tried = now
+		o.occupy(j.uid, now, o.limit.allowed())
+		go func() { o.outcomes <- o.turn(ctx, j.uid) }()
 	}
+	o.metrics.limit.Set(float64(o.limit.allowed()))
+	o.metrics.inFlight.Set(float64(o.inFlight()))
 	o.countThrottled(!throttled.IsZero(), now)
 	o.setTimer(throttled, now)
 }
 
-func (o *owner) launch(ctx context.Context, uid types.UID, now time.Time) {
-	if o.byPod == nil {
-		o.byPod = make(map[types.UID]*flight)
+// choose returns the class whose turn it is, and takes a token for it. If there is no turn
+// although there is work and a slot, it returns until when.
+func (o *owner) choose(now time.Time) (u urgency, ok bool, until time.Time) {
+	u, overdue, ok := o.queue.turn(now)
+	if !ok {
+		return 0, false, time.Time{}
 	}
-	f := &flight{since: now}
-	o.byPod[uid] = f
-	o.flights = append(o.flights, f)
-	o.busy++
-	go func() { o.outcomes <- o.turn(ctx, uid) }()
+	if !o.hasSlot(o.limit.allowed()) {
+		// The slots kept for withdrawals are not part of what the classes share.
+		if !o.queue.has(withdrawal, now) || !o.hasReserved() {
+			return 0, false, time.Time{}
+		}
+		u, overdue = withdrawal, false
+	}
+	if opens := o.health.opens(now); opens.After(now) {
+		return 0, false, opens
+	}
+	// A class that has waited for its share has a right to the token, reserve or not.
+	urgent := u == withdrawal || overdue
+	if !o.budget.take(now, urgent) {
+		return 0, false, o.budget.when(now, urgent)
+	}
+	return u, true, time.Time{}
+}
+
+// probe sees to it that a pod is tried now and then while the server is away or asks to be
+// left alone, although all back off: its first success releases the others.
+func (o *owner) probe(now time.Time) {
+	if at := o.probeAt(now); at.IsZero() || at.After(now) {
+		return
+	}
+	if _, _, ready := o.queue.turn(now); !ready {
+		o.queue.hasten(now)
+		o.health.tried = now
+	}
+}
+
+// probeAt returns when a probe is due, zero if none will be.
+func (o *owner) probeAt(now time.Time) time.Time {
+	if !o.health.paused(now) && !o.health.failing || o.queue.waiting.Len() == 0 || !o.hasSlot(o.limit.allowed()) {
+		return time.Time{}
+	}
+	return o.health.probeAt()
 }
 
 // finish takes in the outcome of a turn.
 func (o *owner) finish(out outcome, now time.Time) {
-	f := o.byPod[out.uid]
-	delete(o.byPod, out.uid)
-	f.landed = true
-	if !f.slow {
-		o.busy--
-	}
+	full := !o.hasSlot(o.limit.allowed())
+	f := o.land(out.uid)
 	o.budget.charge(out.requests)
-	if out.pause > 0 {
-		// Everyone leaves the server alone for as long as it asked, background work twice as long.
-		o.pausedUntil = later(o.pausedUntil, now.Add(out.pause))
-		o.backgroundFrom = later(o.backgroundFrom, now.Add(2*out.pause))
+	switch {
+	case out.failure == overloaded:
+		o.limit.overload(now)
+	case out.failure == timedOut:
+		o.limit.timeout(f.since, now)
+	case out.succeeded && !f.slow:
+		o.limit.sample(now, out.latency, f.among, full)
 	}
+	recovered := o.health.note(out, f.since, now)
+	o.queue.backgroundFrom = o.health.backgroundFrom()
 	switch {
 	case out.again && out.wait > 0:
-		o.queue.retry(out.uid, out.urgency, now.Add(out.wait))
+		server := out.failure.ofServer()
+		o.queue.retry(out.uid, out.urgency, now, now.Add(out.wait), server)
+		if j, queued := o.queue.jobs[out.uid]; queued {
+			j.deletes = out.deletes
+		}
+		// A request from before the recovery says nothing of the server as it is now.
+		if server && f.since.Before(o.health.succeeded) {
+			recovered = true
+		}
 	case out.again:
 		o.queue.add(out.uid, out.urgency, now)
 		o.queue.done(out.uid)
 	default:
 		o.queue.done(out.uid)
 	}
-}
-
-// releaseSlow frees the workers of turns that take too long, so that pods whose requests
-// hang do not keep others from being served.
-func (o *owner) releaseSlow(now time.Time) {
-	for len(o.flights) > 0 {
-		f := o.flights[0]
-		if !f.landed && now.Sub(f.since) < o.slow {
-			return
-		}
-		if !f.landed {
-			o.release(f)
-		}
-		o.flights = o.flights[1:]
+	if recovered {
+		o.queue.release(now, recoverySpread)
 	}
 }
 
-func (o *owner) release(f *flight) {
-	f.slow = true
-	o.busy--
+// freeSlow frees the slots of turns that take too long, so that pods whose requests hang do
+// not keep others from being served.
+func (o *owner) freeSlow(now time.Time) {
+	for f := o.oldest(); f != nil && now.Sub(f.since) >= o.slow && o.maySlow(o.limit.allowed()); f = o.oldest() {
+		o.limit.hang(now, now.Sub(f.since))
+		o.free(f)
+	}
 }
 
 // setTimer wakes the owner at the earliest time at which something can happen by itself.
 func (o *owner) setTimer(throttled, now time.Time) {
 	at := throttled
-	if at.IsZero() && o.busy < o.workers {
+	allowed := o.limit.allowed()
+	if at.IsZero() && o.hasSlot(allowed) {
 		at = o.queue.next(now)
 	}
-	if o.busy >= o.workers && len(o.flights) > 0 {
-		if slow := o.flights[0].since.Add(o.slow); at.IsZero() || slow.Before(at) {
-			at = slow
-		}
+	at = earlier(at, o.probeAt(now))
+	if f := o.oldest(); f != nil && !o.hasSlot(allowed) && o.maySlow(allowed) {
+		at = earlier(at, f.since.Add(o.slow))
 	}
 	if at.IsZero() {
 		o.timer.Stop()
@@ -221,13 +245,6 @@ func (o *owner) countThrottled(throttled bool, now time.Time) {
 	if throttled {
 		o.throttledSince = now
 	}
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // note asks for a turn for a pod.

@@ -291,6 +291,8 @@ func TestNotFoundIsRemembered(t *testing.T) {
 		w.api.remove("ns", "gone")
 		w.set(gone, running(gone, true))
 		w.wantLog("the pod is gone: look once", "PATCH ns/gone", "GET ns/gone")
+		w.set(gone, running(gone, false))
+		w.wantLog("news of it: look once more", "GET ns/gone")
 		for i := range 20 {
 			status := running(other, true)
 			status.Message = fmt.Sprint(i)
@@ -354,8 +356,9 @@ func TestRecreatedPodOfTheSameNameIsNotTouched(t *testing.T) {
 		fresh := newPod("web", func(p *v1.Pod) { p.UID = "another-uid" })
 		w.api.put(fresh)
 		w.set(old, ended(old, 1))
-		must(w.manager.TerminatePod(old))
 		w.wantLog("the conflict is looked into once", "PATCH ns/web", "GET ns/web")
+		must(w.manager.TerminatePod(old))
+		w.wantLog("news is looked into once", "GET ns/web")
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		got := w.api.pod(fresh)
@@ -404,7 +407,7 @@ func TestOutageConvergesWithoutANewEvent(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.api.setScript(nil)
-		time.Sleep(31 * time.Second) // the longest backoff
+		time.Sleep(healedWithin)
 		synctest.Wait()
 		for _, pod := range all {
 			if status := w.api.pod(pod).Status; !isReady(&status) {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"net/netip"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -191,10 +192,16 @@ func (f *fakeAPI) store(pod *v1.Pod) *v1.Pod {
 }
 
 func (f *fakeAPI) remove(namespace, name string) {
+	f.writing.Lock()
+	defer f.writing.Unlock()
 	f.mu.Lock()
-	defer f.mu.Unlock()
 	f.version++
+	pod, removed := f.pods[namespace+"/"+name], f.removed
 	delete(f.pods, namespace+"/"+name)
+	f.mu.Unlock()
+	if pod != nil && removed != nil {
+		removed(pod.DeepCopy())
+	}
 }
 
 // backup is everything that the API server has stored at a moment.
@@ -220,13 +227,14 @@ func (f *fakeAPI) restore(b backup) (gone []*v1.Pod) {
 	f.pods, f.version = maps.Clone(b.pods), b.version
 	watch := f.watch
 	f.mu.Unlock()
-	for name, was := range before {
-		now, ok := b.pods[name]
-		if !ok || now.UID != was.UID {
+	for _, name := range slices.Sorted(maps.Keys(before)) {
+		was := before[name]
+		if now, ok := b.pods[name]; !ok || now.UID != was.UID {
 			gone = append(gone, was.DeepCopy())
 		}
 	}
-	for name, now := range b.pods {
+	for _, name := range slices.Sorted(maps.Keys(b.pods)) {
+		now := b.pods[name]
 		if was, ok := before[name]; watch != nil && (!ok || was.ResourceVersion != now.ResourceVersion) {
 			watch(now.DeepCopy())
 		}

@@ -53,8 +53,9 @@ type fakeAPI struct {
 	script func(ctx context.Context, s sent) error
 	// mutate, if set, changes a patched pod before it is stored, as a webhook would.
 	mutate func(*v1.Pod)
-	// watch, if set, is told of each stored pod.
-	watch func(*v1.Pod)
+	// watch, if set, is told of each stored pod, and removed of each that is no more.
+	watch   func(*v1.Pod)
+	removed func(*v1.Pod)
 	// overlap is set when two requests for one pod were in flight at once.
 	overlap []string
 }
@@ -75,7 +76,7 @@ func (f *fakeAPI) begin(ctx context.Context, s sent) (end func(error), err error
 	}
 	whose := s.name + " " + string(s.uid) // two pods that had one name in turn are two
 	f.inFlight[whose]++
-	if f.inFlight[whose] > 1 {
+	if f.inFlight[whose] > 1 && s.uid != "" { // a read says only the name
 		f.overlap = append(f.overlap, s.String())
 	}
 	script, latency := f.script, f.latency

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Errors that a caller may want to tell apart.
@@ -36,6 +38,8 @@ type Manager struct {
 	finals  finals
 	engine  *engine
 	metrics *metrics
+	owns    podstatus.Ownership
+	foreign foreignTypes
 	started atomic.Bool
 }
 
@@ -50,8 +54,10 @@ func New(options Options) (*Manager, error) {
 		opts:    options,
 		cache:   newCache(options.Client == nil, newFeed()),
 		resizes: newResizes(options.Journal),
+		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
-	m.metrics = newMetrics(options.Registerer, m.cache)
+	m.cache.owns = m.owns
+	m.metrics = newMetrics(options.Registerer, m.cache, m.resizes.collectors()...)
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
 		slow:    options.SlowRequest,
@@ -80,7 +86,12 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !m.firstLook(ctx) {
 		return nil
 	}
+	var background sync.WaitGroup
+	if server, ok := m.opts.Client.(VersionReader); ok {
+		background.Go(func() { m.followHistory(ctx, server) })
+	}
 	m.engine.run(ctx)
+	background.Wait()
 	return nil
 }
 
@@ -99,10 +110,7 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			}
 			return true
 		}
-		wait := retryBackoff.wait(attempt, m.cache.jitter())
-		if seconds, ok := apierrors.SuggestsClientDelay(err); ok {
-			wait = max(wait, time.Duration(seconds)*time.Second)
-		}
+		wait := max(retryBackoff.wait(attempt, m.cache.jitter()), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():

@@ -16,9 +16,9 @@ import (
 func (m *Manager) ObservePod(pod *v1.Pod) {
 	uid := m.opts.Pods.TranslateUID(pod.UID)
 	now := time.Now()
-	if m.cache.observe(uid, pod, m.specOf(uid, pod), now) {
+	if u, ok := m.cache.observe(uid, pod, m.specOf(uid, pod), now); ok {
 		m.metrics.reconciles.WithLabelValues("observed").Inc()
-		m.engine.changed(note{uid: uid, urgency: background, at: now, expedite: true})
+		m.engine.changed(note{uid: uid, urgency: u, at: now, expedite: true})
 	}
 }
 
@@ -34,28 +34,34 @@ func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
 	return static
 }
 
-// observe notes a copy of the API's pod and tells whether there is something to do about it.
-func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) bool {
+// observe notes a copy of the API's pod and tells whether there is something to do about it,
+// and how urgent that is: resources wait for a deletion.
+func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgency, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
 	if !ok || c.standalone || (e.static && !podstatus.IsMirror(pod)) {
-		return false
+		return background, false
 	}
+	c.reached(revisionOf(pod), now)
 	another := c.retarget(uid, e, pod.UID, now)
 	waited := c.release(uid, e, now) || another
-	seen := baseOf(pod)
-	if e.base.known() && !seen.supersedes(e.base) {
-		return waited // an echo of our own write, or older
+	news, look := c.takeIn(uid, e, baseOf(pod), now)
+	switch {
+	case news && e.finished && e.base.ended:
+		return withdrawal, true
+	case waited, look:
+		return background, true
+	default:
+		return background, news && c.needs(uid, e, e.base, spec)
 	}
-	e.base = seen
-	return waited || e.needs(seen, spec)
 }
 
 // needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
 // due. What is unsent has its turn coming anyway.
-func (e *entry) needs(api base, spec *v1.Pod) bool {
-	return e.finished && api.ended || !e.pending() && podstatus.NeedsReconcile(spec, api.status, &e.status)
+func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
+	return e.finished && api.ended ||
+		!e.pending() && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
 // fullPass compares every cached pod with the API's and returns those that need a turn. It
@@ -97,5 +103,9 @@ func (m *Manager) due(uid types.UID, now time.Time) bool {
 	if e.base.settled && e.base.revision == revisionOf(api) {
 		return false
 	}
-	return e.needs(newer(baseOf(api), e.base), pod)
+	look := false
+	if api.ResourceVersion != "" || !e.base.known() {
+		_, look = m.cache.takeIn(uid, e, baseOf(api), now)
+	}
+	return look || m.cache.needs(uid, e, e.base, pod)
 }

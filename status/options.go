@@ -23,7 +23,9 @@ type Options struct {
 	Pods Pods
 
 	// Safety says whether a pod could still have running containers. While it could, a
-	// terminal phase is kept from the API. By default, a pod is safe once it was
+	// terminal phase is kept from the API. By default that follows from the reports: a
+	// container could run that was last reported running, also if a later status does not
+	// mention it, as that of an eviction; until it is reported otherwise, or the pod was
 	// terminated with [Manager.TerminatePod].
 	Safety Safety
 
@@ -34,9 +36,10 @@ type Options struct {
 	// allocations cannot be stored.
 	Journal Journal
 
-	// Workers is how many requests may be in flight at once. Requests that hang do not
-	// count, see SlowRequest. Default 48: enough to keep a server busy over a link of 50 ms,
-	// few enough for a withdrawal not to wait long behind what the server has already got.
+	// Workers is the most requests that may be in flight at once. How many are within that
+	// follows what pays: few on a near server, many over a slow link. A few slots beyond it
+	// are kept for withdrawals, and requests that hang do not count, see SlowRequest.
+	// Default 200: enough to keep a server busy over a link of 200 ms.
 	Workers int
 
 	// QPS and Burst limit the requests. QPS 0 means no limit. Burst defaults to twice QPS.
@@ -47,7 +50,8 @@ type Options struct {
 	RequestTimeout time.Duration
 
 	// SlowRequest is how long a request may take before it stops counting as one of the
-	// Workers, so that pods whose requests hang cannot keep others from being served.
+	// Workers, so that pods whose requests hang cannot keep others from being served. At
+	// most 48 requests, or as many as Workers if that is more, go on without counting.
 	// Default 2 s.
 	SlowRequest time.Duration
 
@@ -60,6 +64,12 @@ type Options struct {
 
 	// StartupLatency, if set, is told what a tracker of pod start-up times wants to know.
 	StartupLatency StartupLatency
+
+	// OwnedConditions are condition types of this agent's own, besides those that the kubelet
+	// owns: they are sent, their transition times are kept, and they are removed from the API
+	// when they are reported no more. Conditions of any other type belong to others; if a
+	// report names one, the rest of the report is stored and the condition is not sent.
+	OwnedConditions []v1.PodConditionType
 
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
@@ -158,11 +168,16 @@ func (o *Options) Validate() error {
 	atLeast("RequestTimeout", o.RequestTimeout.Seconds(), 0)
 	atLeast("SlowRequest", o.SlowRequest.Seconds(), 0)
 	atLeast("ResyncPeriod", o.ResyncPeriod.Seconds(), 0)
+	for _, t := range o.OwnedConditions {
+		if t == "" || podstatus.IsShared(t) {
+			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no one else writes", t))
+		}
+	}
 	return errors.Join(problems...)
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.Workers, 48)
+	setDefault(&o.Workers, 200)
 	setDefault(&o.Burst, max(1, int(2*o.QPS)))
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.SlowRequest, 2*time.Second)

@@ -1,7 +1,9 @@
 package status
 
 import (
+	"cmp"
 	"container/heap"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -13,28 +15,54 @@ import (
 // A pod is in one of four states:
 //
 //	idle      not in the queue
-//	queued    in ready (ordered by deadline) or in waiting (ordered by the time of its next try)
+//	queued    ready (by class, then by how long it waits) or waiting (by the time of its next try)
 //	in flight taken, and not yet done
-//	dirty     in flight, and asked for again meanwhile: queued anew when done
+//	dirty     in flight, and asked for again meanwhile: queued again when done
+//
+// A more urgent class goes first, but of each [share] turns of a class one goes to the classes
+// below it if they have work. So with k pods of its own class ahead of it, a ready pod is
+// served, at the latest, in this turn from now:
+//
+//	withdrawal  4(k+1)/3, rounded up
+//	start       4 times that
+//	normal      16 times that
+//	background  64(k+1)
 type queue struct {
 	jobs    map[types.UID]*job
-	ready   jobHeap
+	ready   [background + 1]jobHeap
 	waiting jobHeap
+	// passed counts, for each class, its turns in a row while a class below it had work.
+	passed [background + 1]int
+	// backgroundFrom holds background work back until then.
+	backgroundFrom time.Time
 	// asked counts the calls of add: the tie-break between equal times, first come first served.
 	asked uint64
 }
 
+// share is how many turns a class and those below it have until one of them is for those
+// below: a quarter of the turns is theirs.
+const share = 4
+
 // job is a pod that is queued or in flight.
 type job struct {
-	uid      types.UID
-	urgency  urgency
-	deadline time.Time
-	asked    uint64
-	// notBefore holds the pod back until then: its backoff.
+	uid     types.UID
+	urgency urgency
+	// since is when the oldest change that waits was made, or when its back-off ended.
+	since time.Time
+	asked uint64
+	// notBefore is the end of the pod's back-off, tried when it began, and server says
+	// that the server is the reason for it, and not the pod.
 	notBefore time.Time
-	inFlight  bool
-	dirty     bool
-	// expedited: there was news during the flight that makes a backoff pointless.
+	tried     time.Time
+	server    bool
+	// deletes says that all that is left is to delete the pod. Neither news nor the lack of other
+	// work is a reason to try that more often: a webhook that denies it may do so for long.
+	deletes bool
+	// released is when the back-off was last cut short because the server was back.
+	released time.Time
+	inFlight bool
+	dirty    bool
+	// expedited: there was news during the flight that makes a back-off pointless.
 	expedited bool
 	// index is the position in the heap that holds the job, -1 while it is in none.
 	index int
@@ -42,66 +70,147 @@ type job struct {
 }
 
 func newQueue() *queue {
-	return &queue{
+	q := &queue{
 		jobs:    make(map[types.UID]*job),
-		ready:   jobHeap{key: func(j *job) time.Time { return j.deadline }},
 		waiting: jobHeap{key: func(j *job) time.Time { return j.notBefore }},
 	}
+	for u := range q.ready {
+		q.ready[u].key = func(j *job) time.Time { return j.since }
+	}
+	return q
 }
 
-// add asks for a pod to be served. A pod that is queued already keeps the earlier of its
-// deadlines, and one that backs off goes on backing off.
+// add asks for a pod to be served. A pod that is queued already keeps the more urgent of its
+// classes and the earlier of its times, and one that backs off goes on backing off.
 func (q *queue) add(uid types.UID, u urgency, changed time.Time) {
 	q.asked++
-	deadline := changed.Add(u.slack())
 	j, ok := q.jobs[uid]
 	switch {
 	case !ok:
-		j = &job{uid: uid, urgency: u, deadline: deadline, asked: q.asked, index: -1}
+		j = &job{uid: uid, urgency: u, since: changed, asked: q.asked, index: -1}
 		q.jobs[uid] = j
-		q.push(&q.ready, j)
+		q.makeReady(j)
 		return
 	case j.inFlight && !j.dirty: // what was asked for before is being served
-		j.dirty, j.urgency, j.deadline, j.asked = true, u, deadline, q.asked
+		j.dirty, j.urgency, j.since, j.asked = true, u, changed, q.asked
 		return
 	}
+	raised := u < j.urgency
 	j.urgency = min(j.urgency, u)
-	if deadline.Before(j.deadline) {
-		j.deadline = deadline
-		if j.heap == &q.ready {
-			heap.Fix(&q.ready, j.index)
-		}
+	if changed.Before(j.since) {
+		j.since, raised = changed, true
+	}
+	if raised && j.heap != nil && j.heap != &q.waiting {
+		q.makeReady(j)
 	}
 }
 
-// expedite is add for a pod about which there is news that makes its backoff pointless.
+// expedite is add for a pod about which there is news that makes its back-off pointless.
 func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 	q.add(uid, u, changed)
 	j := q.jobs[uid]
 	j.expedited = j.inFlight
 	if j.heap == &q.waiting {
-		j.notBefore = time.Time{}
-		heap.Remove(&q.waiting, j.index)
-		q.push(&q.ready, j)
+		q.makeReady(j)
 	}
 }
 
-// take hands out the most urgent pod that need not wait. While background work is held
-// back, such pods are passed over until then.
-func (q *queue) take(now, backgroundFrom time.Time) (types.UID, bool) {
+// hurry shortens the back-off of a pod that waits for the server's sake, and which the
+// server, being back, would serve: it is tried again at the given time at the latest, but not
+// within a second of its last try.
+func (q *queue) hurry(uid types.UID, at time.Time) {
+	j := q.jobs[uid]
+	if at = later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && at.Before(j.notBefore) {
+		q.shorten(j, at)
+	}
+}
+
+// shorten ends a back-off earlier.
+func (q *queue) shorten(j *job, at time.Time) {
+	j.notBefore, j.since = at, at
+	heap.Fix(&q.waiting, j.index)
+}
+
+// release lets go the pods that wait because the server was away, the most urgent first,
+// spread over a time. A pod is released once within the longest back-off, so that one
+// which fails by its own fault gains one try by it and no more.
+func (q *queue) release(now time.Time, over time.Duration) {
+	var freed []*job
+	for _, j := range q.waiting.jobs {
+		if j.server && (j.released.IsZero() || now.Sub(j.released) >= retryBackoff.limit) {
+			freed = append(freed, j)
+		}
+	}
+	slices.SortFunc(freed, compareUrgency)
+	for i, j := range freed {
+		j.released = now
+		if at := now.Add(over * time.Duration(i) / time.Duration(len(freed))); at.Before(j.notBefore) {
+			q.shorten(j, at)
+		}
+	}
+}
+
+// hasten makes the most urgent of the pods that wait for the server's sake ready, as a probe.
+func (q *queue) hasten(now time.Time) {
+	var first *job
+	for _, j := range q.waiting.jobs {
+		if j.server && !j.deletes && (first == nil || compareUrgency(j, first) < 0) {
+			first = j
+		}
+	}
+	if first != nil {
+		q.shorten(first, now)
+	}
+}
+
+// compareUrgency orders pods that wait: by class, then by the end of their back-off.
+func compareUrgency(a, b *job) int {
+	return cmp.Or(cmp.Compare(a.urgency, b.urgency), a.notBefore.Compare(b.notBefore), cmp.Compare(a.asked, b.asked))
+}
+
+// turn returns the class that is served next. Overdue says that withdrawals are passed over
+// by it, since the classes below have waited for their share.
+func (q *queue) turn(now time.Time) (u urgency, overdue, ok bool) {
 	q.promote(now)
-	for q.ready.Len() > 0 {
-		j := q.ready.jobs[0]
-		heap.Pop(&q.ready)
-		if j.urgency == background && now.Before(backgroundFrom) {
-			j.notBefore = backgroundFrom
-			q.push(&q.waiting, j)
+	for u := withdrawal; u <= background; u++ {
+		if !q.has(u, now) {
 			continue
 		}
-		j.inFlight, j.expedited, j.notBefore = true, false, time.Time{}
-		return j.uid, true
+		if q.passed[u] >= share-1 && q.hasBelow(u, now) {
+			overdue = overdue || u == withdrawal
+			continue
+		}
+		return u, overdue, true
 	}
-	return "", false
+	return 0, false, false
+}
+
+// has reports whether there is a pod of the class to take.
+func (q *queue) has(u urgency, now time.Time) bool {
+	return q.ready[u].Len() > 0 && (u != background || !now.Before(q.backgroundFrom))
+}
+
+func (q *queue) hasBelow(u urgency, now time.Time) bool {
+	for below := u + 1; below <= background; below++ {
+		if q.has(below, now) {
+			return true
+		}
+	}
+	return false
+}
+
+// take hands out the pod of the class that has waited longest. There must be one.
+func (q *queue) take(u urgency, now time.Time) *job {
+	for above := withdrawal; above < u; above++ {
+		q.passed[above] = 0
+	}
+	j := heap.Pop(&q.ready[u]).(*job)
+	j.inFlight, j.expedited, j.server = true, false, false
+	q.passed[u]++
+	if !q.hasBelow(u, now) {
+		q.passed[u] = 0
+	}
+	return j
 }
 
 // done ends what take began. The pod becomes idle, or is queued again if it was asked for
@@ -113,20 +222,31 @@ func (q *queue) done(uid types.UID) {
 		return
 	}
 	j.inFlight, j.dirty = false, false
-	q.push(&q.ready, j)
+	q.makeReady(j)
 }
 
 // drop makes a pod idle. An empty queue gives back what it grew to in a burst.
 func (q *queue) drop(uid types.UID) {
 	delete(q.jobs, uid)
-	if len(q.jobs) == 0 && cap(q.ready.jobs) > burst {
-		q.jobs = make(map[types.UID]*job)
-		q.ready.jobs, q.waiting.jobs = nil, nil
+	if len(q.jobs) > 0 {
+		return
+	}
+	grown := cap(q.waiting.jobs) > burst
+	for u := range q.ready {
+		grown = grown || cap(q.ready[u].jobs) > burst
+	}
+	if grown {
+		*q = queue{jobs: make(map[types.UID]*job), ready: q.ready, waiting: q.waiting, backgroundFrom: q.backgroundFrom, asked: q.asked}
+		q.waiting.jobs = nil
+		for u := range q.ready {
+			q.ready[u].jobs = nil
+		}
 	}
 }
 
-// retry ends what take began without success: the pod is tried again at the given time.
-func (q *queue) retry(uid types.UID, u urgency, at time.Time) {
+// retry ends what take began without success: the pod is tried again at the given time. If
+// the server is the reason, and not the pod, its recovery will shorten that.
+func (q *queue) retry(uid types.UID, u urgency, now, at time.Time, server bool) {
 	j := q.jobs[uid]
 	if j.dirty {
 		u = min(u, j.urgency)
@@ -135,35 +255,45 @@ func (q *queue) retry(uid types.UID, u urgency, at time.Time) {
 		q.done(uid)
 		return
 	}
-	j.inFlight, j.dirty, j.urgency, j.notBefore = false, false, u, at
-	j.deadline = at.Add(u.slack())
-	q.push(&q.waiting, j)
+	j.inFlight, j.dirty, j.urgency = false, false, u
+	j.notBefore, j.since, j.tried, j.server = at, at, now, server
+	q.move(j, &q.waiting)
 }
 
-// promote moves the pods whose wait is over to where they can be taken.
+// promote makes the pods ready whose wait is over.
 func (q *queue) promote(now time.Time) {
 	for q.waiting.Len() > 0 && !q.waiting.jobs[0].notBefore.After(now) {
-		j := q.waiting.jobs[0]
-		heap.Pop(&q.waiting)
-		q.push(&q.ready, j)
+		q.makeReady(q.waiting.jobs[0])
 	}
 }
 
-// next tells when there will be something to take: zero if nothing is queued.
+// next returns when there will be something to take: zero if nothing is queued.
 func (q *queue) next(now time.Time) time.Time {
-	switch {
-	case q.ready.Len() > 0:
+	if q.has(withdrawal, now) || q.hasBelow(withdrawal, now) {
 		return now
-	case q.waiting.Len() > 0:
-		return q.waiting.jobs[0].notBefore
-	default:
-		return time.Time{}
 	}
+	var at time.Time
+	if q.ready[background].Len() > 0 {
+		at = q.backgroundFrom
+	}
+	if q.waiting.Len() > 0 {
+		at = earlier(at, q.waiting.jobs[0].notBefore)
+	}
+	return at
 }
 
-func (q *queue) push(h *jobHeap, j *job) {
-	j.heap = h
-	heap.Push(h, j)
+func (q *queue) makeReady(j *job) {
+	j.notBefore = time.Time{}
+	q.move(j, &q.ready[j.urgency])
+}
+
+// move puts a job into a heap, and takes it out of the one that it is in.
+func (q *queue) move(j *job, to *jobHeap) {
+	if j.heap != nil {
+		heap.Remove(j.heap, j.index)
+	}
+	j.heap = to
+	heap.Push(to, j)
 }
 
 // jobHeap is a container/heap of jobs that know their position.
@@ -200,4 +330,19 @@ func (h *jobHeap) Pop() any {
 	h.jobs = h.jobs[:last]
 	j.index, j.heap = -1, nil
 	return j
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// earlier returns the earlier of two times, of which zero is none.
+func earlier(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

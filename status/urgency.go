@@ -1,15 +1,13 @@
 package status
 
 import (
-	"time"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
 )
 
-// urgency is the class of a change: how long it may wait behind others. It decides the
-// order in which pods are served, never whether: an idle engine sends everything at once.
+// urgency is the class of a change, the most urgent first. It decides the order in which pods
+// are served, never whether: an idle engine sends everything at once.
 type urgency uint8
 
 const (
@@ -22,20 +20,6 @@ const (
 	// background: the API differs from a status that it had accepted before.
 	background
 )
-
-// slack is added to the time of a change to give its deadline.
-func (u urgency) slack() time.Duration {
-	switch u {
-	case withdrawal:
-		return 0
-	case start:
-		return 500 * time.Millisecond
-	case normal:
-		return 2 * time.Second
-	default:
-		return 10 * time.Second
-	}
-}
 
 func (u urgency) String() string {
 	return [...]string{"withdrawal", "start", "normal", "background"}[u]

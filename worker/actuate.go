@@ -16,7 +16,7 @@ import (
 func (p *worker) resize(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
 	if p.asksForMore(mail) {
 		p.w.decideResizes()
-		p.seePromise(mail, s)
+		p.useAllocation(mail, s)
 		next = now.Add(p.w.opts.Resync)
 	}
 	return earliest(next, p.actuate(ctx, mail, s, now))

@@ -32,7 +32,7 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			return now.Add(p.w.opts.Resync) // unless the end of one of them wakes us before
 		}
 		p.admitted = true
-		p.seePromise(mail, s)
+		p.useAllocation(mail, s)
 	}
 	p.record(s.pod)
 	resized := p.resize(ctx, mail, s, now)
@@ -55,8 +55,8 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	return earliest(earliest(next, resized), deadline(s.pod, start))
 }
 
-// seePromise has the rest of the turn see the pod with what it was promised by now.
-func (p *worker) seePromise(mail *letter, s *sight) {
+// useAllocation has the rest of the turn see the pod with what is allocated to it by now.
+func (p *worker) useAllocation(mail *letter, s *sight) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	mail.promised = p.mail.promised

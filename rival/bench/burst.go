@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -17,18 +18,31 @@ var kubeletLimit = limit{qps: 50, burst: 100}
 
 // burstScenarios have many pods turn Running at once.
 func burstScenarios() []scenario {
-	all := []side{statusd, upstream, ceiling}
+	far := burstScenario(withFixed, circumstances{pods: 200, roundTrip: 200 * time.Millisecond}, yield{"rtt200", "updates/s"})
+	far.rounds = 3
+	large := burstScenario(withFixed, circumstances{pods: 2000}, yield{"burst_2000", "updates/s"}, yield{"burst_2000_request", "ms"})
+	large.rounds = 3
 	return []scenario{
-		burstScenario(all, circumstances{pods: 500}, yield{"burst", "updates/s"}, yield{"requests_per_change", "requests"}),
-		burstScenario(all, circumstances{pods: 2000}, yield{"burst_2000", "updates/s"}),
+		burstScenario(withFixed, circumstances{pods: 500},
+			yield{"burst", "updates/s"}, yield{"burst_request", "ms"}, yield{"requests_per_change", "requests"}),
+		large,
 		burstScenario(managers, circumstances{pods: 500, limit: kubeletLimit}, yield{"burst_qps50", "updates/s"}),
-		burstScenario(all, circumstances{pods: 200, roundTrip: 50 * time.Millisecond}, yield{"rtt50", "updates/s"}),
+		burstScenario(withFixed, circumstances{pods: 200, roundTrip: 50 * time.Millisecond}, yield{"rtt50", "updates/s"}),
+		far,
 	}
 }
 
+// upstreamFar is how many pods the kubelet's manager has in a burst over a long way. It serves
+// one after the other, so that its speed does not depend on how many there are.
+const upstreamFar = 50
+
 func burstScenario(sides []side, c circumstances, yields ...yield) scenario {
 	return scenario{yields: yields, sides: sides, measure: func(ctx context.Context, lab *lab, s side) (_ []float64, err error) {
-		st, err := lab.newStage(ctx, s, lab.scaled(c))
+		c := lab.scaled(c)
+		if s == upstream && c.roundTrip >= 200*time.Millisecond {
+			c.pods = min(c.pods, upstreamFar)
+		}
+		st, err := lab.newStage(ctx, s, c)
 		if err != nil {
 			return nil, err
 		}
@@ -37,15 +51,15 @@ func burstScenario(sides []side, c circumstances, yields ...yield) scenario {
 		if err != nil {
 			return nil, err
 		}
-		pods := float64(len(st.pods))
-		return []float64{pods / took.Seconds(), float64(st.counter.requests.Load()) / pods}, nil
+		requests, _ := st.counter.perPod(len(st.pods))
+		return []float64{float64(len(st.pods)) / took.Seconds(), st.counter.latency(), requests}, nil
 	}}
 }
 
 // scaled makes a run shorter if results do not matter.
 func (l *lab) scaled(c circumstances) circumstances {
 	if l.quick {
-		c.pods /= 5
+		c.pods, c.serving = c.pods/5, c.serving/5
 	}
 	return c
 }
@@ -71,23 +85,32 @@ func (st *stage) burst(ctx context.Context) (time.Duration, error) {
 // beginBurst reports all pods as Running. For the ceiling it patches them itself, which it
 // has finished when it returns.
 func (st *stage) beginBurst(ctx context.Context) (time.Time, []*sighting, error) {
+	begun := make(chan struct{})
+	sightings, err := st.beginBurstSeen(ctx, seenRunning, begun)
+	return st.begun, sightings, err
+}
+
+// beginBurstSeen is beginBurst with another way to tell whether a pod was seen to run. It
+// closes begun when it begins.
+func (st *stage) beginBurstSeen(ctx context.Context, seen func(watch.EventType, *v1.Pod) bool, begun chan<- struct{}) ([]*sighting, error) {
 	statuses := make([]v1.PodStatus, len(st.pods))
 	patches := make([][]byte, len(st.pods))
 	sightings := make([]*sighting, len(st.pods))
 	for i, pod := range st.pods {
 		statuses[i] = running(pod, true, 0)
 		patches[i] = patchToRunning(pod)
-		sightings[i] = st.witness.expect(pod.UID, seenRunning)
+		sightings[i] = st.witness.expect(pod.UID, seen)
 	}
-	begin := time.Now()
+	st.begun = time.Now()
+	close(begun)
 	if st.manager == nil {
-		err := parallel(ctx, len(st.pods), func(i int) error { return st.patch(ctx, st.pods[i], patches[i]) })
-		return begin, sightings, err
+		err := parallel(ctx, len(st.pods), st.side.inFlight(), func(i int) error { return st.patch(ctx, st.pods[i], patches[i]) })
+		return sightings, err
 	}
 	for i, pod := range st.pods {
 		st.manager.setPodStatus(pod, statuses[i])
 	}
-	return begin, sightings, nil
+	return sightings, nil
 }
 
 // patchToRunning is the patch that statusd's manager would send.

@@ -126,6 +126,13 @@ func (c *churn) delivered(event watch.EventType, pod *v1.Pod) {
 	}
 }
 
+// startsLocked is starts for a pod that no watch event tells of.
+func (c *churn) startsLocked(pod *v1.Pod) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.starts(pod)
+}
+
 func (c *churn) starts(pod *v1.Pod) {
 	c.expect(pod, seenRunning)
 	c.stage.manager.setPodStatus(pod, running(pod, false, 0))

@@ -53,7 +53,7 @@ func measureGrowth(ctx context.Context, s side, n int) ([]float64, error) {
 		}
 		samples = append(samples, float64(time.Since(at).Nanoseconds())/1e3)
 	}
-	return []float64{median(samples)}, nil
+	return []float64{quantile(samples, 0.5)}, nil
 }
 
 // settle reports a status for each pod and returns when the API has them all. It starts

@@ -9,7 +9,7 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
-	"sync/atomic"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -25,6 +25,8 @@ import (
 // that needs one, an API server with a node.
 type lab struct {
 	quick bool
+	// patience is how long a run waits for the machine to become idle.
+	patience time.Duration
 	// workDir is on the same file system as the repository, since in some systems that
 	// for temporary files has no disk under it.
 	workDir string
@@ -40,7 +42,7 @@ type limit struct {
 	burst int
 }
 
-func newLab(buildDir string, quick bool, log io.Writer) (*lab, error) {
+func newLab(buildDir string, o options, log io.Writer) (*lab, error) {
 	if err := os.MkdirAll(buildDir, 0o755); err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func newLab(buildDir string, quick bool, log io.Writer) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lab{quick: quick, workDir: workDir, log: log}, nil
+	return &lab{quick: o.quick, patience: o.patience, workDir: workDir, log: log}, nil
 }
 
 func (l *lab) close() error {
@@ -93,7 +95,7 @@ func (l *lab) warmUp(ctx context.Context) error {
 }
 
 func (l *lab) warmUpOnce(ctx context.Context) (err error) {
-	st, err := l.newStage(ctx, ceiling, l.scaled(circumstances{pods: 1000}))
+	st, err := l.newStage(ctx, fixed48, l.scaled(circumstances{pods: 1000}))
 	if err != nil {
 		return err
 	}
@@ -133,14 +135,72 @@ func (l *lab) nodeConfig(roundTrip time.Duration) (*rest.Config, func(), error) 
 	return config, link.Close, nil
 }
 
-// counter counts the requests of a client.
-type counter struct{ requests atomic.Int64 }
+// counter notes the requests of a client.
+type counter struct {
+	mu sync.Mutex // guards what follows
+	// requests counts all, writes those that change something.
+	requests, writes int
+	// sent is when the last patch of a pod was sent, by its path; took how long patches took.
+	sent map[string]time.Time
+	took []time.Duration
+}
+
+func (c *counter) reset() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.requests, c.writes, c.sent, c.took = 0, 0, make(map[string]time.Time), nil
+}
 
 func (c *counter) wrap(next http.RoundTripper) http.RoundTripper {
 	return roundTripper(func(r *http.Request) (*http.Response, error) {
-		c.requests.Add(1)
-		return next.RoundTrip(r)
+		begin := time.Now()
+		c.mu.Lock()
+		c.requests++
+		if r.Method != http.MethodGet {
+			c.writes++
+		}
+		if r.Method == http.MethodPatch && c.sent != nil {
+			c.sent[r.URL.Path] = begin
+		}
+		c.mu.Unlock()
+		response, err := next.RoundTrip(r)
+		if r.Method == http.MethodPatch {
+			c.mu.Lock()
+			c.took = append(c.took, time.Since(begin))
+			c.mu.Unlock()
+		}
+		return response, err
 	})
+}
+
+// perPod is how many requests, and how many writes, were made for each of n pods.
+func (c *counter) perPod(n int) (requests, writes float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return float64(c.requests) / float64(n), float64(c.writes) / float64(n)
+}
+
+// latency is how many milliseconds the patch in the middle took.
+func (c *counter) latency() float64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return milliseconds(c.took, 0.5)
+}
+
+// sentAt is when the status of a pod was last patched, zero if it was not.
+func (c *counter) sentAt(pod *v1.Pod) time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.sent["/api/v1/namespaces/"+pod.Namespace+"/pods/"+pod.Name+"/status"]
+}
+
+// milliseconds is a quantile of durations.
+func milliseconds(durations []time.Duration, q float64) float64 {
+	samples := make([]float64, len(durations))
+	for i, d := range durations {
+		samples[i] = d.Seconds() * 1e3
+	}
+	return quantile(samples, q)
 }
 
 type roundTripper func(*http.Request) (*http.Response, error)

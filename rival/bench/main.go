@@ -35,6 +35,8 @@ type options struct {
 	only   string
 	rounds int
 	quick  bool
+	// patience is how long each run waits for the machine to become idle.
+	patience time.Duration
 }
 
 func parse(args []string) (options, error) {
@@ -44,6 +46,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.only, "only", "", "measure only these results, separated by commas; writes to build/bench-partial/")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each side is measured; the median counts")
 	flags.BoolVar(&o.quick, "quick", false, "one short round to see that everything works; writes to build/bench-partial/")
+	flags.DurationVar(&o.patience, "patience", 15*time.Second, "how long each run waits for the machine to become idle")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -72,13 +75,17 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 		return err
 	}
 	build := filepath.Join(o.root, "build")
-	lab, err := newLab(build, o.quick, w)
+	lab, err := newLab(build, o, w)
 	if err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, lab.close()) }()
 
-	measured := &report.Run{Machine: report.ThisMachine(o.rounds)}
+	limits, err := readLimits(o.root)
+	if err != nil {
+		return err
+	}
+	measured := &report.Run{Machine: report.ThisMachine(o.rounds), Limits: limits}
 	begin := time.Now()
 	for i, s := range chosen {
 		fmt.Fprintf(w, "%d/%d %s\n", i+1, len(chosen), s.names())
@@ -93,6 +100,21 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 		return err
 	}
 	return publish(w, measured, o, build)
+}
+
+// readLimits returns the table that the simulation of the limit has recorded.
+func readLimits(root string) (string, error) {
+	recorded, err := os.ReadFile(filepath.Join(root, "status", "testdata", "limit", "found.txt"))
+	if err != nil {
+		return "", err
+	}
+	var table strings.Builder
+	for line := range strings.Lines(string(recorded)) {
+		if strings.HasPrefix(line, "|") {
+			table.WriteString(line)
+		}
+	}
+	return table.String(), nil
 }
 
 // publish writes the files: in their places if the run was complete, else aside.

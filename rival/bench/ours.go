@@ -11,10 +11,6 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// workers is how many requests statusd and the ceiling may have in flight at once: the
-// default of status.Options.
-const workers = 48
-
 // ours is statusd's manager.
 type ours struct {
 	endings
@@ -31,7 +27,6 @@ func newOurs(client status.Client, limit limit) *ours {
 }
 
 func (o *ours) with(options status.Options) *ours {
-	options.Workers = workers
 	options.Safety = o
 	m, err := status.New(options)
 	if err != nil {

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// parallel calls do for each number below n, from as many goroutines as statusd's manager
-// has workers, and returns when all calls have ended. After an error no more are made.
-func parallel(ctx context.Context, n int, do func(int) error) error {
+// parallel calls do for each number below n, from so many goroutines, and returns when all
+// calls have ended. After an error no more are made.
+func parallel(ctx context.Context, n, workers int, do func(int) error) error {
 	numbers := make(chan int)
 	failed := make(chan error, workers) // each goroutine fails at most once
 	var wg sync.WaitGroup

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"math"
 	"slices"
 	"time"
 
@@ -16,11 +17,32 @@ type side string
 const (
 	statusd  side = "statusd"
 	upstream side = "upstream"
-	ceiling  side = "ceiling"
+	// Plain patches without a manager, with a fixed number in flight. The best is the ceiling.
+	fixed8   side = "fixed 8"
+	fixed48  side = "fixed 48"
+	fixed200 side = "fixed 200"
+	// A client that has nothing to do but to send the withdrawals, beside plain patches.
+	lone side = "lone client"
 )
 
-// managers are the two sides of a scenario that has no ceiling.
-var managers = []side{statusd, upstream}
+var (
+	// managers are the two sides of a scenario that has no ceiling.
+	managers = []side{statusd, upstream}
+	// withFixed are all sides of a scenario that has one.
+	withFixed = []side{statusd, upstream, fixed8, fixed48, fixed200}
+)
+
+// inFlight is how many plain patches a side has in flight.
+func (s side) inFlight() int {
+	switch s {
+	case fixed8:
+		return 8
+	case fixed200:
+		return 200
+	default:
+		return 48
+	}
+}
 
 // scenario is something that is measured once a round for each of its sides.
 type scenario struct {
@@ -28,6 +50,9 @@ type scenario struct {
 	yields  []yield
 	sides   []side
 	measure func(ctx context.Context, lab *lab, s side) ([]float64, error)
+	// rounds is how many rounds are enough, zero if as many as there are: a run with many
+	// samples of its own, or one that takes minutes, needs fewer.
+	rounds int
 }
 
 // yield is a result that a scenario has.
@@ -45,7 +70,10 @@ func scenarios() []scenario {
 		memoryScenarios(),
 		burstScenarios(),
 		urgentScenarios(),
+		withdrawalScenarios(),
+		flappingScenarios(),
 		churnScenarios(),
+		lifeScenarios(),
 	)
 }
 
@@ -54,6 +82,9 @@ func (s scenario) run(ctx context.Context, lab *lab, rounds int, w io.Writer) ([
 	samples := make(map[side][][]float64) // by side, by yield
 	for _, side := range s.sides {
 		samples[side] = make([][]float64, len(s.yields))
+	}
+	if s.rounds > 0 {
+		rounds = min(rounds, s.rounds)
 	}
 	for round := range rounds {
 		order := slices.Clone(s.sides)
@@ -76,21 +107,33 @@ func (s scenario) run(ctx context.Context, lab *lab, rounds int, w io.Writer) ([
 	}
 	var results []report.Result
 	for i, y := range s.yields {
-		result := report.Result{Name: y.name, Unit: y.unit,
-			Statusd: median(samples[statusd][i]), Upstream: median(samples[upstream][i])}
-		if of, ok := samples[ceiling]; ok {
-			result.Ceiling = new(median(of[i]))
+		result := report.Result{Name: y.name, Unit: y.unit, Quartiles: make(map[string][2]float64)}
+		for _, side := range s.sides {
+			if math.IsNaN(samples[side][i][0]) { // the side has no such result
+				continue
+			}
+			result.Quartiles[string(side)] = [2]float64{quantile(samples[side][i], 0.25), quantile(samples[side][i], 0.75)}
+			switch value := quantile(samples[side][i], 0.5); side {
+			case statusd:
+				result.Statusd = value
+			case upstream:
+				result.Upstream = value
+			default:
+				result.AddPlain(string(side), value)
+			}
 		}
 		results = append(results, result)
 	}
 	return results, nil
 }
 
-func median(samples []float64) float64 {
+// quantile of the samples, between two of them if need be; the median is that of 0.5.
+func quantile(samples []float64, q float64) float64 {
 	sorted := slices.Sorted(slices.Values(samples))
-	n := len(sorted)
-	if n%2 == 1 {
-		return sorted[n/2]
+	at := q * float64(len(sorted)-1)
+	below := int(at)
+	if below+1 >= len(sorted) {
+		return sorted[len(sorted)-1]
 	}
-	return (sorted[n/2-1] + sorted[n/2]) / 2
+	return sorted[below] + (at-float64(below))*(sorted[below+1]-sorted[below])
 }

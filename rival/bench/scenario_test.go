@@ -11,7 +11,15 @@ import (
 // The names and units are those that readers of build/bench.json rely on.
 func TestResultsHaveTheNamesAndUnitsThatReadersRelyOn(t *testing.T) {
 	want := []string{
-		"burst updates/s", "burst_2000 updates/s", "burst_qps50 updates/s", "rtt50 updates/s",
+		"burst updates/s", "burst_2000 updates/s", "burst_qps50 updates/s", "rtt50 updates/s", "rtt200 updates/s",
+		"burst_request ms", "burst_2000_request ms",
+		"withdrawals_in_burst ms, p50", "withdrawals_in_burst_p99 ms, p99",
+		"withdrawals_in_burst_queue ms, p50", "withdrawals_in_burst_queue_p99 ms, p99",
+		"withdrawals_in_burst_qps50 ms, p50", "withdrawals_in_burst_qps50_p99 ms, p99",
+		"withdrawals_in_burst_qps50_queue ms, p50", "withdrawals_in_burst_qps50_queue_p99 ms, p99",
+		"withdrawals_in_burst_rtt50 ms, p50", "withdrawals_in_burst_rtt50_p99 ms, p99",
+		"withdrawals_in_burst_rtt50_queue ms, p50", "withdrawals_in_burst_rtt50_queue_p99 ms, p99",
+		"flapping ms, max", "flapping_p50 ms, p50", "writes_per_life writes", "requests_per_life requests",
 		"urgent_in_burst ms", "urgent_in_burst_qps50 ms", "churn ms, p99", "requests_per_change requests",
 		"set_unchanged ns", "set_changed ns", "readiness_flip ns", "get ns",
 		"set_unchanged_allocs allocs", "set_changed_allocs allocs", "readiness_flip_allocs allocs", "get_allocs allocs",
@@ -33,10 +41,10 @@ func TestResultsHaveTheNamesAndUnitsThatReadersRelyOn(t *testing.T) {
 
 func TestRoundsAlternateAndTheMedianCounts(t *testing.T) {
 	var order []side
-	values := map[side][]float64{statusd: {1, 100, 3}, upstream: {10, 20, 30}, ceiling: {7, 8, 9}}
+	values := map[side][]float64{statusd: {1, 100, 3}, upstream: {10, 20, 30}, fixed8: {7, 8, 9}}
 	s := scenario{
 		yields: []yield{{"speed", "ns"}},
-		sides:  []side{statusd, upstream, ceiling},
+		sides:  []side{statusd, upstream, fixed8},
 		measure: func(_ context.Context, _ *lab, s side) ([]float64, error) {
 			order = append(order, s)
 			value := values[s][0]
@@ -48,7 +56,7 @@ func TestRoundsAlternateAndTheMedianCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOrder := []side{statusd, upstream, ceiling, ceiling, upstream, statusd, statusd, upstream, ceiling}
+	wantOrder := []side{statusd, upstream, fixed8, fixed8, upstream, statusd, statusd, upstream, fixed8}
 	if !slices.Equal(order, wantOrder) {
 		t.Errorf("order: got %v, want %v", order, wantOrder)
 	}

@@ -21,8 +21,12 @@ type stage struct {
 	lab       *lab
 	namespace string
 	pods      []*v1.Pod
-	first     *v1.Pod               // one more: Running and Ready in the API when the run begins
-	client    *kubernetes.Clientset // of the node, without a limit
+	first     *v1.Pod   // one more: Running and Ready in the API when the run begins
+	serving   []*v1.Pod // first, and as many others like it as asked for
+	side      side
+	begun     time.Time             // when the last burst began
+	config    *rest.Config          // of the node, without a limit
+	client    *kubernetes.Clientset // with this configuration
 	manager   manager               // nil if the ceiling is measured
 	counter   counter
 	witness   *witness
@@ -31,7 +35,9 @@ type stage struct {
 
 // circumstances of a run: how many pods, how long a round trip, and the limit of requests.
 type circumstances struct {
-	pods      int
+	pods int
+	// serving is how many pods more are Running and Ready when the run begins, besides the first.
+	serving   int
 	roundTrip time.Duration
 	limit     limit
 	// delivered, if set, is called after the manager has been told of what the watch of
@@ -45,13 +51,13 @@ func (l *lab) newStage(ctx context.Context, s side, c circumstances) (_ *stage, 
 	if err := l.open(ctx); err != nil {
 		return nil, err
 	}
-	st := &stage{lab: l}
+	st := &stage{lab: l, side: s}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, st.close(ctx))
 		}
 	}()
-	if err := st.createPods(ctx, c.pods+1); err != nil {
+	if err := st.createPods(ctx, c.pods, c.serving+1); err != nil {
 		return nil, err
 	}
 	config, cut, err := l.nodeConfig(c.roundTrip)
@@ -70,11 +76,15 @@ func (l *lab) newStage(ctx context.Context, s side, c circumstances) (_ *stage, 
 	if err := st.sayFirst(ctx); err != nil {
 		return nil, err
 	}
-	st.counter.requests.Store(0)
+	// A budget that the first ones have used is full again.
+	if c.limit.qps > 0 {
+		time.Sleep(time.Duration(float64(c.limit.burst) / c.limit.qps * float64(time.Second)))
+	}
+	st.counter.reset()
 	return st, l.calm(ctx)
 }
 
-func (st *stage) createPods(ctx context.Context, n int) error {
+func (st *stage) createPods(ctx context.Context, starting, serving int) error {
 	namespace, err := st.lab.admin.CoreV1().Namespaces().Create(ctx,
 		&v1.Namespace{ObjectMeta: metav1.ObjectMeta{GenerateName: "bench-"}}, metav1.CreateOptions{})
 	if err != nil {
@@ -84,12 +94,12 @@ func (st *stage) createPods(ctx context.Context, n int) error {
 	st.closers = append(st.closers, func() error {
 		return st.lab.admin.CoreV1().Pods(st.namespace).DeleteCollection(ctx, *metav1.NewDeleteOptions(0), metav1.ListOptions{})
 	})
-	all := make([]*v1.Pod, n)
-	err = parallel(ctx, n, func(i int) (err error) {
+	all := make([]*v1.Pod, starting+serving)
+	err = parallel(ctx, len(all), 48, func(i int) (err error) {
 		all[i], err = st.create(ctx, i)
 		return err
 	})
-	st.first, st.pods = all[0], all[1:]
+	st.first, st.serving, st.pods = all[0], all[:serving], all[serving:]
 	return err
 }
 
@@ -102,6 +112,7 @@ func (st *stage) create(ctx context.Context, number int) (*v1.Pod, error) {
 // connect makes the manager of a side and the watch that feeds it. The ceiling has the
 // watch too, since it costs the server something.
 func (st *stage) connect(ctx context.Context, s side, config *rest.Config, c circumstances) error {
+	st.config = config
 	counted := rest.CopyConfig(config)
 	counted.Wrap(st.counter.wrap)
 	if s == upstream && c.limit.qps > 0 {
@@ -120,13 +131,14 @@ func (st *stage) connect(ctx context.Context, s side, config *rest.Config, c cir
 	st.client = clientset
 	known := make(map[string]bool)
 	allKnown := make(chan struct{})
+	all := len(st.pods) + len(st.serving)
 	handle := func(event watch.EventType, pod *v1.Pod) {
 		st.deliver(event, pod)
 		if c.delivered != nil {
 			c.delivered(event, pod)
 		}
-		if pod.Namespace == st.namespace && len(known) <= c.pods {
-			if known[pod.Name] = true; len(known) == c.pods+1 {
+		if pod.Namespace == st.namespace && len(known) < all {
+			if known[pod.Name] = true; len(known) == all {
 				close(allKnown)
 			}
 		}
@@ -152,17 +164,24 @@ func (st *stage) connect(ctx context.Context, s side, config *rest.Config, c cir
 	return nil
 }
 
-// sayFirst brings the first status to the API, so that connections are open and the
-// manager has taken up its work when the run begins.
+// sayFirst brings the status of the first pod, and then of the others that serve, to the API,
+// so that connections are open and the manager has taken up its work when the run begins.
 func (st *stage) sayFirst(ctx context.Context) error {
-	ready := st.witness.expect(st.first.UID, seenReady)
-	if st.manager != nil {
-		st.manager.setPodStatus(st.first, running(st.first, true, 0))
-	} else if err := st.patch(ctx, st.first, patchToRunning(st.first)); err != nil {
-		return err
+	for _, pods := range [][]*v1.Pod{st.serving[:1], st.serving[1:]} {
+		var sightings []*sighting
+		for _, pod := range pods {
+			sightings = append(sightings, st.witness.expect(pod.UID, seenReady))
+			if st.manager != nil {
+				st.manager.setPodStatus(pod, running(pod, true, 0))
+			} else if err := st.patch(ctx, pod, patchToRunning(pod)); err != nil {
+				return err
+			}
+		}
+		if _, err := last(ctx, sightings); err != nil {
+			return err
+		}
 	}
-	_, err := last(ctx, []*sighting{ready})
-	return err
+	return nil
 }
 
 // deliver tells the manager what the watch of the node has brought.

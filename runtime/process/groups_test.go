@@ -82,6 +82,19 @@ func TestLimitsAreThoseOfTheGroups(t *testing.T) {
 	if fmt.Sprint(got) != fmt.Sprint(v1) && fmt.Sprint(got) != fmt.Sprint(v2) {
 		t.Errorf("got %v, want %v or %v", got, v1, v2)
 	}
+	if err := h.ResizeContainer(t.Context(), id, resources("500m", "128Mi")); err != nil {
+		t.Error(err)
+	}
+	resized := ""
+	for _, dir := range h.groups.hierarchy.Dirs(groupPath("pod", id)) {
+		for _, file := range []string{"memory.max", "memory.limit_in_bytes"} {
+			data, _ := os.ReadFile(filepath.Join(dir, file))
+			resized += strings.TrimSpace(string(data))
+		}
+	}
+	if resized != "134217728" {
+		t.Errorf("after a resize to 128Mi the limit is %q", resized)
+	}
 	result, err := h.Exec(t.Context(), id, []string{"cat", "/proc/self/cgroup"})
 	if err != nil || !strings.Contains(string(result.Output), groupPath("pod", id)) {
 		t.Errorf("a command in the container is in %s, %v", result.Output, err)

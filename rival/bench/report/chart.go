@@ -22,9 +22,9 @@ func charts(run *Run) []chart {
 		draw  func([]Result) string
 	}{
 		{chart{file: "throughput.svg", title: "Throughput", note: "Updates a second that a watch sees. Longer is better."},
-			[]string{"burst", "burst_2000", "burst_qps50", "rtt50"}, barChart},
+			[]string{"burst", "burst_2000", "burst_qps50", "rtt50", "rtt200"}, barChart},
 		{chart{file: "latency.svg", title: "Latency", note: "Milliseconds from a change until a watch sees it. Further left is better; the scale is logarithmic."},
-			[]string{"urgent_in_burst", "urgent_in_burst_qps50", "churn"}, dotChart},
+			[]string{"urgent_in_burst", "urgent_in_burst_qps50", "withdrawals_in_burst", "withdrawals_in_burst_p99", "flapping", "churn"}, dotChart},
 		{chart{file: "growth.svg", title: "Growth", note: "Microseconds for one change, by how many pods are cached. Further left is better; the scale is logarithmic."},
 			[]string{"growth_100", "growth_1000", "growth_10000", "growth_100000"}, dotChart},
 		{chart{file: "calls.svg", title: "Calls", note: "Nanoseconds for one call. Further left is better; the scale is logarithmic."},

@@ -14,13 +14,15 @@ func Markdown(run *Run) string {
 
 statusd's status manager and the kubelet's, in one run on one API server. Each scenario is
 measured in turn for both sides, and where there is one for the ceiling: plain parallel
-patches without a manager. The numbers are medians of the rounds. Absolute values differ
-from machine to machine; the ratio in one run is what counts.
+patches without a manager, with 8, 48 or 200 in flight, whichever is best. The numbers are
+medians of the rounds, with the first and the third quartile. Absolute values differ from
+machine to machine; the ratio in one run is what counts.
 
 `)
 	writeMachine(&page, run.Machine)
 	page.WriteString("\n## Results\n\n")
 	writeTable(&page, run)
+	writeInFlight(&page, run)
 	for _, c := range charts(run) {
 		fmt.Fprintf(&page, "\n## %s\n\n%s\n\n![%s](benchmarks/%s)\n", c.title, c.note, c.title, c.file)
 	}
@@ -56,6 +58,27 @@ worse. A bar is what the result has to reach, with whether it does.
 `)
 }
 
+// writeInFlight shows what the number of requests in flight does, measured and simulated.
+func writeInFlight(page *strings.Builder, run *Run) {
+	kinds := []string{"fixed 8", "fixed 48", "fixed 200"}
+	page.WriteString("\n## Requests in flight\n\nstatusd finds how many pay; beside it plain patches with a fixed number.\n\n")
+	page.WriteString("| name | unit | statusd | " + strings.Join(kinds, " | ") + " |\n|---|---|--:|--:|--:|--:|\n")
+	for _, result := range run.Results {
+		if _, ok := result.Plain[kinds[0]]; !ok {
+			continue
+		}
+		cells := []string{"`" + result.Name + "`", result.Unit, result.spread("statusd", result.Statusd)}
+		for _, kind := range kinds {
+			cells = append(cells, result.spread(kind, result.Plain[kind]))
+		}
+		fmt.Fprintf(page, "| %s |\n", strings.Join(cells, " | "))
+	}
+	if run.Limits != "" {
+		page.WriteString("\nWhat the limit settles at with ever more to do, by round trip and cores of a simulated server\n" +
+			"that takes 5 ms of a core for each request (`status/testdata/limit/found.txt`):\n\n" + run.Limits)
+	}
+}
+
 const conditions = `
 ## What is equal for both sides
 
@@ -68,8 +91,9 @@ const conditions = `
   kubelet, and statusd its own.
 - A change counts from the report until a watch of another client sees it. A throughput is
   the number of pods divided by the time from the first report until the last is seen.
-- The ceiling sends the patches that statusd would send, built beforehand, with as many
-  workers as statusd has.
+- The ceiling sends the patches that statusd would send, built beforehand, with a fixed number
+  in flight. A lone client has a connection of its own and sends the patch of a withdrawal
+  at the moment at which the managers are told of it, beside 48 plain patches in flight.
 - Calls are measured with package testing on managers that do not run. The growth scenarios
   have an API in the same process that answers at once.
 - The kubelet's GetPodStatus hands out the cached status itself, which callers must not

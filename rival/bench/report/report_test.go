@@ -46,7 +46,7 @@ func TestAdvantageIsHowManyTimesBetter(t *testing.T) {
 func TestVerdictsSayWhatIsMetAndMissed(t *testing.T) {
 	run := aRun()
 	for name, want := range map[string]string{
-		"burst":                "≥ 3 ×: met; ≥ 0.9 × ceiling: missed",
+		"burst":                "≥ 3 ×: met; ≥ 0.95 × ceiling: missed",
 		"set_unchanged":        "≥ 15 ×: met",
 		"set_unchanged_allocs": "0: met",
 		"growth_100000":        "≤ 1.5 × growth_100: missed",

@@ -15,6 +15,8 @@ import (
 type Run struct {
 	Machine Machine  `json:"machine"`
 	Results []Result `json:"results"`
+	// Limits is a table, in Markdown, of the limit that the simulation of status finds.
+	Limits string `json:"-"`
 }
 
 // Result is the outcome of one scenario: the median of its rounds for each side.
@@ -23,7 +25,26 @@ type Result struct {
 	Unit     string   `json:"unit"`
 	Statusd  float64  `json:"statusd"`
 	Upstream float64  `json:"upstream"`
-	Ceiling  *float64 `json:"ceiling,omitempty"` // nil if the scenario has none
+	Ceiling  *float64 `json:"ceiling,omitempty"` // the best of Plain; nil if the scenario has none
+	// Plain is what plain patches without a manager reach, by how many are in flight.
+	Plain map[string]float64 `json:"plain,omitempty"`
+	// Quartiles are the first and the third of the rounds, by side.
+	Quartiles map[string][2]float64 `json:"quartiles,omitempty"`
+}
+
+// AddPlain adds what plain patches of a kind reach.
+func (r *Result) AddPlain(kind string, value float64) {
+	if r.Plain == nil {
+		r.Plain = make(map[string]float64)
+	}
+	r.Plain[kind] = value
+	better := r.Ceiling == nil || value < *r.Ceiling
+	if r.Ceiling != nil && r.moreIsBetter() {
+		better = value > *r.Ceiling
+	}
+	if better {
+		r.Ceiling = &value
+	}
 }
 
 func (r *Run) find(name string) (Result, bool) {
@@ -92,6 +113,15 @@ func thousands(digits string) string {
 		digits = digits[:i] + "," + digits[i:]
 	}
 	return sign + digits
+}
+
+// spread is a median with its quartiles, if they are known and differ.
+func (r Result) spread(side string, median float64) string {
+	q, ok := r.Quartiles[side]
+	if from, to := number(q[0]), number(q[1]); ok && from != to {
+		return number(median) + " (" + from + "–" + to + ")"
+	}
+	return number(median)
 }
 
 func times(ratio float64) string { return number(ratio) + " ×" }

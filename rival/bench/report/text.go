@@ -26,7 +26,7 @@ func (r *Run) cells(result Result) []string {
 		top, reached = number(*result.Ceiling), percent(share)
 	}
 	return []string{
-		result.Name, result.Unit, number(result.Statusd), number(result.Upstream), times(result.Advantage()),
+		result.Name, result.Unit, result.spread("statusd", result.Statusd), result.spread("upstream", result.Upstream), times(result.Advantage()),
 		top, reached, strings.Join(r.verdicts(result), "; "),
 	}
 }

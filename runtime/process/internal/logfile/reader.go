@@ -16,7 +16,10 @@ func Open(dir string, tail int, timestamps bool) (io.ReadCloser, error) {
 	r := &reader{timestamps: timestamps}
 	for i := 0; ; i++ {
 		file, err := os.Open(filePath(dir, i))
-		if errors.Is(err, fs.ErrNotExist) && i > 0 {
+		if errors.Is(err, fs.ErrNotExist) && i == 0 {
+			continue // between two steps of a rotation
+		}
+		if errors.Is(err, fs.ErrNotExist) {
 			break
 		}
 		if err != nil {
@@ -28,6 +31,9 @@ func Open(dir string, tail int, timestamps bool) (io.ReadCloser, error) {
 			return nil, errors.Join(err, r.Close())
 		}
 		r.sizes = append(r.sizes, info.Size())
+	}
+	if len(r.files) == 0 {
+		return nil, fs.ErrNotExist
 	}
 	slices.Reverse(r.files)
 	slices.Reverse(r.sizes)

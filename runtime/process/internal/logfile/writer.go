@@ -24,6 +24,10 @@ const (
 	tailLines = 80
 )
 
+// retries is how often a rotation that fails is tried while as many bytes come as a file
+// should have.
+const retries = 16
+
 // timeFormat keeps all nine digits, so that entries sort as text.
 const timeFormat = "2006-01-02T15:04:05.000000000Z07:00"
 
@@ -38,6 +42,9 @@ type Writer struct {
 	size int64
 	tail []byte // the end of what was written, cut before it is twice too long
 	err  error  // the last one that lost an entry
+
+	untilRetry int64 // bytes to come before a rotation that failed is tried again
+	broken     bool  // the file ends within an entry
 }
 
 // NewWriter continues the log in a directory. A file that would grow beyond maxBytes is
@@ -98,35 +105,65 @@ func (w *Writer) write(stream string, piece []byte, goesOn bool) {
 	if entry[len(entry)-1] != '\n' {
 		entry = append(entry, '\n')
 	}
-	if w.size > 0 && w.size+int64(len(entry)) > w.maxBytes {
-		if err := w.rotate(); err != nil {
-			w.err = err
-		}
+	if w.broken {
+		entry = append([]byte("\n"), entry...) // or half an entry would swallow this one
+	}
+	if !w.makeRoom(int64(len(entry))) {
+		return
 	}
 	n, err := w.file.Write(entry)
 	w.size += int64(n)
+	w.broken = err != nil && (n > 0 || w.broken)
 	if err != nil {
 		w.err = err
 	}
 }
 
-// rotate needs mu. When it fails the current file simply grows on.
+// makeRoom needs mu. It rotates if the file would grow too long. If that fails it is tried
+// again after some more bytes, not for each entry; meanwhile the file grows to twice its
+// size, and then entries are lost. It reports whether there is room.
+func (w *Writer) makeRoom(length int64) bool {
+	if w.size == 0 || w.size+length <= w.maxBytes {
+		return true
+	}
+	if w.untilRetry -= length; w.untilRetry <= 0 {
+		err := w.rotate()
+		if err == nil {
+			w.untilRetry, w.broken = 0, false
+			return true
+		}
+		w.err, w.untilRetry = err, w.maxBytes/retries
+	}
+	return w.size+length <= 2*w.maxBytes
+}
+
+// rotate needs mu. The new file is made first: if that is not possible, no name changes,
+// the current file grows on, and no older one is lost.
 func (w *Writer) rotate() error {
-	for i := w.maxFiles - 1; i > 0; i-- {
-		if err := os.Rename(w.path(i-1), w.path(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
-		}
-	}
-	if w.maxFiles == 1 {
-		if err := os.Remove(w.path(0)); err != nil {
-			return err
-		}
-	}
-	old := w.file
-	if err := w.open(); err != nil {
+	next, err := os.OpenFile(w.path(0)+".new", os.O_CREATE|os.O_TRUNC|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
 		return err
 	}
+	if err := w.shift(next.Name()); err != nil {
+		os.Remove(next.Name()) // the next try truncates what stays
+		return errors.Join(err, next.Close())
+	}
+	old := w.file
+	w.file, w.size = next, 0
 	return old.Close()
+}
+
+// shift gives each file the next name and the new one the first. Where it was interrupted
+// it goes on when it is called again.
+func (w *Writer) shift(next string) error {
+	if _, err := os.Lstat(w.path(0)); err == nil {
+		for i := w.maxFiles - 1; i > 0; i-- {
+			if err := os.Rename(w.path(i-1), w.path(i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
+			}
+		}
+	}
+	return os.Rename(next, w.path(0))
 }
 
 // remember needs mu.

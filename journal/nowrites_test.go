@@ -1,0 +1,261 @@
+package journal
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"syscall"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// stubbornDisk lets some calls pass that change something, and gives an error for each
+// after them until it is healed.
+type stubbornDisk struct {
+	osDisk
+	passes *int // -1 is healed
+	err    error
+}
+
+func (s stubbornDisk) pass(path string) error {
+	switch {
+	case *s.passes < 0:
+		return nil
+	case *s.passes == 0:
+		return &os.PathError{Op: "write", Path: path, Err: s.err}
+	}
+	*s.passes--
+	return nil
+}
+
+func (s stubbornDisk) create(path string) (file, error) {
+	if err := s.pass(path); err != nil {
+		return nil, err
+	}
+	return s.osDisk.create(path)
+}
+
+func (s stubbornDisk) open(path string) (file, error) {
+	if err := s.pass(path); err != nil {
+		return nil, err
+	}
+	return s.osDisk.open(path)
+}
+
+func (s stubbornDisk) rename(from, to string) error {
+	if err := s.pass(from); err != nil {
+		return err
+	}
+	return s.osDisk.rename(from, to)
+}
+
+// readable checks that a journal can be read and takes no writes, for the right reason.
+func readable(d *Durable, path string, sentinel error) error {
+	if got, _ := d.GetPodResizeStatus("kept"); got != v1.PodResizeStatusDeferred {
+		return fmt.Errorf("earlier data cannot be read: got %q, %v", got, d.Recovery())
+	}
+	if err := wantRefusal(d.Writable(), sentinel, path); err != nil {
+		return err
+	}
+	err := d.SetPodResizeStatus("refused", v1.PodResizeStatusDeferred)
+	if err := errors.Join(wantRefusal(err, ErrWrite, path), wantRefusal(err, sentinel, path)); err != nil {
+		return err
+	}
+	if got, ok := d.GetPodResizeStatus("refused"); ok {
+		return fmt.Errorf("a write that was refused is there: %q", got)
+	}
+	return nil
+}
+
+// writable checks that a journal takes writes, and that all of it is there when it is
+// opened again.
+func writable(d *Durable, path string) error {
+	if err := d.SetPodResizeStatus("later", v1.PodResizeStatusInfeasible); err != nil {
+		return fmt.Errorf("a write after the disk takes writes: %w", err)
+	}
+	if err := errors.Join(d.Writable(), d.Close()); err != nil {
+		return err
+	}
+	again, err := Open(path, Options{NodeName: "node-1"})
+	if err != nil {
+		return err
+	}
+	defer again.Close()
+	kept, _ := again.GetPodResizeStatus("kept")
+	later, _ := again.GetPodResizeStatus("later")
+	if _, there := again.GetPodResizeStatus("refused"); there || kept != v1.PodResizeStatusDeferred || later != v1.PodResizeStatusInfeasible {
+		return fmt.Errorf("after reopening: kept %q, later %q, refused %v; %v", kept, later, there, again.Recovery())
+	}
+	if r := again.Recovery(); r.Outcome != Clean || r.MayHaveLost || len(r.Damage) > 0 {
+		return fmt.Errorf("after reopening: %v, want it clean", r)
+	}
+	return nil
+}
+
+// Whatever is on the disk, and wherever it stops to take writes: what it holds can be read,
+// and the journal goes on as soon as it takes writes again.
+func TestOpen_ADiskThatTakesNoWrites(t *testing.T) {
+	flip := func(t *testing.T, path string) {
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range data {
+			data[i] ^= 0xff
+		}
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for story, damage := range map[string]func(t *testing.T, path string){
+		"nothing is damaged":      func(*testing.T, string) {},
+		"the database is damaged": func(t *testing.T, path string) { flip(t, path) },
+		"the copy is damaged":     func(t *testing.T, path string) { flip(t, path+copySuffix) },
+		"the database is missing": func(t *testing.T, path string) {
+			if err := os.Remove(path); err != nil {
+				t.Fatal(err)
+			}
+		},
+	} {
+		for cause, sentinel := range map[error]error{syscall.ENOSPC: ErrNoSpace, syscall.EROFS: ErrReadOnly} {
+			for passes := 0; ; passes++ {
+				path := onePod(t)
+				damage(t, path)
+				left := passes
+				d, err := open(path, Options{NodeName: "node-1"}, environment{disk: stubbornDisk{passes: &left, err: cause}, formats: currentFormats(), now: time.Now})
+				if err != nil {
+					t.Fatalf("%s, %v after %d calls: %v", story, cause, passes, err)
+				}
+				if d.Writable() == nil {
+					left = -1
+					mustClose(t, d)
+					if passes == 0 {
+						t.Errorf("%s: opening needed no writes", story)
+					}
+					break // as many calls as opening needs
+				}
+				if err := readable(d, path, sentinel); err != nil {
+					t.Errorf("%s, %v after %d calls: %v", story, cause, passes, err)
+				}
+				left = -1
+				if err := writable(d, path); err != nil {
+					t.Errorf("%s, %v after %d calls, then healed: %v", story, cause, passes, err)
+				}
+			}
+		}
+	}
+}
+
+// Closing without having written leaves what was found.
+func TestOpen_AJournalThatTookNoWritesIsClosedAsItWas(t *testing.T) {
+	path := onePod(t)
+	left := 0
+	d, err := open(path, Options{NodeName: "node-1"}, environment{disk: stubbornDisk{passes: &left, err: syscall.EROFS}, formats: currentFormats(), now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustClose(t, d)
+	wantIntact(t, path)
+}
+
+func TestOpen_ANewJournalOnAFullDisk(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	left := 0
+	d, err := open(path, Options{NodeName: "node-1"}, environment{disk: stubbornDisk{passes: &left, err: syscall.ENOSPC}, formats: currentFormats(), now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := d.SetPodResizeStatus("kept", v1.PodResizeStatusDeferred); !errors.Is(err, ErrNoSpace) {
+		t.Errorf("got %v, want ErrNoSpace", err)
+	}
+	left = -1
+	if err := d.SetPodResizeStatus("kept", v1.PodResizeStatusDeferred); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, d)
+	wantIntact(t, path)
+}
+
+// opensFullChild cannot write a byte to any file when it opens the journal.
+func opensFullChild(args []string) error {
+	path := args[0]
+	signal.Ignore(syscall.SIGXFSZ)
+	var before syscall.Rlimit
+	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 0, Max: before.Max}); err != nil {
+		return err
+	}
+	d, err := Open(path, Options{NodeName: "node-1"})
+	if err != nil {
+		return err
+	}
+	if err := readable(d, path, ErrNoSpace); err != nil {
+		return err
+	}
+	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
+		return err
+	}
+	return writable(d, path)
+}
+
+func TestOpen_ARealFullDisk(t *testing.T) {
+	path := onePod(t)
+	runChild(t, "opens full", path)
+}
+
+// opensFrozenChild, in a mount namespace of its own, opens the journal on a read-only file
+// system.
+func opensFrozenChild(args []string) error {
+	path := args[0]
+	dir := filepath.Dir(path)
+	if err := errors.Join(
+		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
+		syscall.Mount(dir, dir, "", syscall.MS_BIND, ""),
+		syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""),
+	); err != nil {
+		return fmt.Errorf("mount: %w", err)
+	}
+	for range 2 { // the second time without the lock file
+		d, err := Open(path, Options{NodeName: "node-1"})
+		if err != nil {
+			return err
+		}
+		if err := errors.Join(readable(d, path, ErrReadOnly), d.Close()); err != nil {
+			return err
+		}
+		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
+			return err
+		}
+		if err := os.Remove(path + lockSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
+			return err
+		}
+		if err := errors.Join(
+			syscall.Mount(dir, dir, "", syscall.MS_BIND, ""),
+			syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""),
+		); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func TestOpen_ARealReadOnlyFilesystem(t *testing.T) {
+	path := onePod(t)
+	cmd := child(t, "opens frozen", path)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
+	if os.Geteuid() != 0 {
+		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
+		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
+		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
+	}
+	if output, err := cmd.Output(); err != nil {
+		t.Errorf("%v: %s", err, output)
+	}
+	wantIntact(t, path)
+}

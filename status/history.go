@@ -1,0 +1,165 @@
+package status
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Resource versions order the copies of a pod for as long as the server's history is one. A
+// server that is restored from a backup gives out versions again that it has given before,
+// and a base from before the restore would then be "newer" than the truth for good. Two
+// rules heal that:
+//
+//   - The answer to an own request is the newest truth, whatever its version, see
+//     [cache.rebase]. Only copies of the watch are compared by version.
+//   - If the watch's copy stays older than the base, either the watch hangs or history has
+//     changed. The manager then reads the pod.
+//
+// A watch that goes on where it was before the restore is silent until the server has reached
+// that version again, so the watch alone is not enough: if the server's answer to a request
+// is older than what was known before the request, history has changed for all pods, and all
+// are read. While nothing else shows that the server's version grows, it is asked for.
+
+// behindBackoff is how long the watch's copy of a pod may be older than the base before the
+// pod is read, and how long until it is read again if that changed nothing: a watch lags by
+// milliseconds, and one that hangs for longer costs few reads.
+var behindBackoff = backoff{first: 15 * time.Second, limit: 10 * time.Minute}
+
+// behind is a pod whose base is newer than the watch's copy.
+type behind struct {
+	watch, base revision
+	// lookAt is when the pod is to be read, looks how often it was. Look says that it is to be
+	// read in its next turn.
+	lookAt time.Time
+	looks  int
+	look   bool
+	// undone is the revision of a watch's copy that the server has been proven to have
+	// forgotten: its answer to a later request has an older one.
+	undone revision
+}
+
+// takeIn compares a copy that the watch has brought with the base and makes it the base if it
+// is newer. It reports whether it was, and whether the pod should be read instead.
+func (c *cache) takeIn(uid types.UID, e *entry, seen base, now time.Time) (news, look bool) {
+	b := c.behinds[uid]
+	switch {
+	case b.undone != 0 && b.undone == seen.revision:
+		return false, false
+	case seen.supersedes(e.base):
+		e.base = seen
+		delete(c.behinds, uid)
+		return true, false
+	case seen.revision >= e.base.revision: // an echo of our own write
+		delete(c.behinds, uid)
+		return false, false
+	case b.watch != seen.revision || b.base != e.base.revision:
+		b = behind{watch: seen.revision, base: e.base.revision, lookAt: now.Add(behindBackoff.wait(1, 0))}
+	case !now.Before(b.lookAt):
+		b.looks++
+		b.look, b.lookAt = true, now.Add(behindBackoff.wait(b.looks+1, 0))
+	}
+	c.behinds[uid] = b
+	return false, b.look
+}
+
+// rebase makes the answer to a request of this turn the base, unless the watch has brought a
+// newer copy since the turn began. It reports whether the answer shows that the server has
+// forgotten what was known before the turn.
+func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
+	b, known := c.behinds[p.uid]
+	watched := p.began.revision
+	if p.watched != nil {
+		watched = revisionOf(p.watched)
+	}
+	if newest := max(p.began.revision, watched); newest > answer.revision && answer.revision != 0 && watched != b.undone {
+		b, known = behind{undone: watched}, true
+		undone = !p.look
+	}
+	if known {
+		b.look = false
+		c.behinds[p.uid] = b
+	}
+	c.reached(answer.revision, time.Now())
+	if e.base.same(p.began) {
+		e.base = answer
+		return undone
+	}
+	e.base = newer(e.base, answer)
+	return undone
+}
+
+// reached notes a version that the server's history has reached.
+func (c *cache) reached(r revision, now time.Time) {
+	if r >= c.newest {
+		c.newest, c.newestAt = r, now
+	}
+}
+
+// distrust has all pods read: the server's history is another one, and has reached this
+// version. It returns the pods.
+func (c *cache) distrust(reached revision) []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.newest = reached
+	var uids []types.UID
+	for uid, e := range c.entries {
+		if !e.base.known() {
+			continue
+		}
+		b := c.behinds[uid]
+		b.look = true
+		c.behinds[uid] = b
+		uids = append(uids, uid)
+	}
+	return uids
+}
+
+// historyChanged has all pods read, as background work.
+func (m *Manager) historyChanged(reached revision) {
+	uids := m.cache.distrust(reached)
+	m.opts.Logger.Warn("the API server's resource versions have gone back, as after a restore from a backup; all pods are read", "version", uint64(reached), "pods", len(uids))
+	m.metrics.reconciles.WithLabelValues("history").Add(float64(len(uids)))
+	now := time.Now()
+	for _, uid := range uids {
+		m.engine.changed(note{uid: uid, urgency: background, at: now, expedite: true})
+	}
+}
+
+// historyPeriod is for how long the server's version may go unseen before it is asked for.
+const historyPeriod = 15 * time.Second
+
+// followHistory asks for the server's version while nothing else tells it, until the context
+// ends.
+func (m *Manager) followHistory(ctx context.Context, server VersionReader) {
+	ticker := time.NewTicker(historyPeriod)
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+			m.checkHistory(ctx, server)
+		}
+	}
+}
+
+func (m *Manager) checkHistory(ctx context.Context, server VersionReader) {
+	m.cache.mu.Lock()
+	before, at := m.cache.newest, m.cache.newestAt
+	m.cache.mu.Unlock()
+	if before == 0 || time.Since(at) < historyPeriod {
+		return
+	}
+	ctx, cancel := context.WithTimeout(ctx, m.opts.RequestTimeout)
+	defer cancel()
+	version, err := server.ResourceVersion(ctx)
+	m.metrics.requests.WithLabelValues("list", reasonOf(err)).Inc()
+	if err != nil {
+		return // it is asked again
+	}
+	if now := parseRevision(version); now != 0 && now < before {
+		m.historyChanged(now)
+	}
+}

@@ -1,0 +1,142 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/journal"
+)
+
+// A node lives for years, its pods for minutes. Nothing may be left of a pod that is gone,
+// however it went.
+func TestNothingIsLeftOfTenThousandPods(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		w := newWorld(t, withJournal(memory))
+		w.api.removed = w.table.Remove
+		var turns atomic.Int64
+		turn := w.manager.engine.turn
+		w.manager.engine.turn = func(ctx context.Context, uid types.UID) outcome {
+			turns.Add(1)
+			return turn(ctx, uid)
+		}
+		w.run()
+		ways := []func(*world, *v1.Pod){finished, forced, replaced, contested, observedOnly, failing, mirrored}
+		for i := range 10_000 {
+			name := fmt.Sprint("pod-", i)
+			ways[i%len(ways)](w, w.create(name, restartNever))
+			if i%500 == 499 {
+				time.Sleep(time.Minute)
+				w.manager.RemoveOrphanedStatuses(w.existing())
+			}
+		}
+		time.Sleep(time.Hour)
+		w.manager.RemoveOrphanedStatuses(w.existing())
+		synctest.Wait()
+		if left := w.api.all(); len(left) > 0 {
+			t.Fatalf("%d pods are left in the API, the first is %s", len(left), left[0].Name)
+		}
+		for _, kept := range []any{w.manager.cache, &w.manager.engine.inbox, w.manager.resizes, w.table} {
+			wantEmptyMaps(t, kept)
+		}
+		if left := len(memory.Finals()); left > 0 {
+			t.Errorf("the journal has the ends of %d pods", left)
+		}
+		turns.Store(0)
+		time.Sleep(24 * time.Hour)
+		if got := turns.Load(); got > 0 {
+			t.Errorf("%d turns on a day without pods", got)
+		}
+	})
+}
+
+// existing are the pods of the table, as an agent passes them to remove orphans.
+func (w *world) existing() map[types.UID]bool {
+	keep := map[types.UID]bool{}
+	for _, pod := range w.table.All() {
+		keep[pod.UID] = true
+	}
+	return keep
+}
+
+// wantEmptyMaps looks into the maps of a struct, or of a pointer to one.
+func wantEmptyMaps(t *testing.T, kept any) {
+	t.Helper()
+	value := reflect.Indirect(reflect.ValueOf(kept))
+	for i := range value.NumField() {
+		if f := value.Field(i); f.Kind() == reflect.Map && f.Len() > 0 {
+			t.Errorf("%T.%s holds %d pods that are gone", kept, value.Type().Field(i).Name, f.Len())
+		}
+	}
+}
+
+func finished(w *world, pod *v1.Pod) {
+	w.set(pod, running(pod, true))
+	w.api.write(pod, deleting)
+	w.set(pod, ended(pod, 0))
+	must(w.manager.TerminatePod(pod))
+	synctest.Wait()
+}
+
+func forced(w *world, pod *v1.Pod) {
+	w.set(pod, running(pod, true))
+	synctest.Wait()
+	w.api.remove(pod.Namespace, pod.Name)
+	w.set(pod, running(pod, false))
+}
+
+// replaced has its name taken by another pod, which goes too.
+func replaced(w *world, pod *v1.Pod) {
+	w.set(pod, running(pod, true))
+	synctest.Wait()
+	w.api.remove(pod.Namespace, pod.Name)
+	next := w.create(pod.Name, restartNever, func(p *v1.Pod) { p.UID = pod.UID + "-next" })
+	w.set(pod, ended(pod, 1))
+	must(w.manager.TerminatePod(pod))
+	finished(w, next)
+}
+
+// contested is a pod that a webhook changes with each write.
+func contested(w *world, pod *v1.Pod) {
+	w.api.setMutate(func(p *v1.Pod) { p.Status.Message = "mine" })
+	w.set(pod, running(pod, true))
+	time.Sleep(time.Second)
+	w.api.setMutate(nil)
+	w.api.remove(pod.Namespace, pod.Name)
+}
+
+// observedOnly was never reported.
+func observedOnly(w *world, pod *v1.Pod) {
+	w.manager.ObservePod(pod)
+	w.api.remove(pod.Namespace, pod.Name)
+}
+
+// failing goes while its requests fail.
+func failing(w *world, pod *v1.Pod) {
+	w.api.setScript(func(context.Context, sent) error { return errRefused })
+	w.set(pod, ended(pod, 1))
+	time.Sleep(time.Second)
+	w.api.remove(pod.Namespace, pod.Name)
+	w.api.setScript(nil)
+}
+
+// mirrored is a static pod beside an ordinary one.
+func mirrored(w *world, pod *v1.Pod) {
+	static, mirror := w.createStatic(pod.Name + "-static")
+	w.set(static, running(static, true))
+	synctest.Wait()
+	w.set(static, ended(static, 0))
+	must(w.manager.TerminatePod(static))
+	synctest.Wait()
+	w.table.Remove(static)
+	w.api.remove(mirror.Namespace, mirror.Name)
+	finished(w, pod)
+}

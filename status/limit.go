@@ -1,0 +1,182 @@
+package status
+
+import (
+	"math"
+	"time"
+)
+
+// limit finds how many requests in flight pay. It is a plain value; the time is passed in.
+//
+// By Little's law n requests in flight that take t each are n/t a second. If they would take
+// base on an idle server, n·base/t of them are being worked on or on their way, and the rest
+// waits in a queue of the server, where it makes every request slower and none sooner. So
+// the limit that pays is
+//
+//	n·base/t + queue
+//
+// with a queue just long enough to keep the server busy. As long as more requests give more
+// throughput, t stays near base and the limit grows by the queue in each round trip, or
+// doubles while nothing is known; once only t grows, it falls to where the queue is as wanted.
+//
+// Base is the mean, not the least, of what requests take that have the server to themselves,
+// so that a link with jitter is not taken for a busy server. Such requests occur whenever
+// there is little to do. Under load that lasts, the limit dips for a moment now and then to
+// have some (what BBR does with its probes of the round-trip time).
+type limit struct {
+	floor, first, ceiling float64
+	current               float64
+	// latency is what requests take of late and base what they take on an idle server, in
+	// seconds; zero as long as nothing is known.
+	latency, base float64
+	// climbing: the limit doubles with each round trip, until requests take longer for it.
+	climbing bool
+	// dip is how many quiet samples are missing, until when at the latest; zero if there is no dip.
+	dip      int
+	dipUntil time.Time
+	// quiet is when base was last measured, used when the limit was last in use, answered when
+	// a request was last answered, and shrunk when the limit was last cut.
+	quiet, used, answered, shrunk time.Time
+	// refused is when the server last refused work, and tooMany the limit then.
+	refused time.Time
+	tooMany float64
+}
+
+const (
+	// limitFloor is the least that is in flight, whatever the server says.
+	limitFloor = 4
+	// limitFirst is where the search begins.
+	limitFirst = 32
+	// limitQueue is how many requests may wait in the server, unless it needs longer than
+	// limitDelay, in seconds, to serve them; then it is fewer, but not below leastQueue, since
+	// a server that stops for a moment must find work when it goes on.
+	limitQueue = 20
+	leastQueue = 8
+	limitDelay = 0.25
+	// limitNoise is how much slower requests may become for no reason.
+	limitNoise = 1.1
+	// quietFlights is how many requests in flight still leave a server idle.
+	quietFlights = 2
+	// dipEvery is how long base is trusted under load, dipSamples how many requests measure it.
+	dipEvery   = 30 * time.Second
+	dipSamples = 4
+	// cautious is how long the limit stays below what the server has refused.
+	cautious = 30 * time.Second
+	// forgetAfter is how long an unused limit is kept; half of what it differs from the
+	// first one is then forgotten in each such time.
+	forgetAfter = time.Minute
+)
+
+func newLimit(ceiling int, now time.Time) *limit {
+	top := float64(ceiling)
+	first := min(limitFirst, top)
+	return &limit{floor: min(limitFloor, top), first: first, ceiling: top, current: first,
+		climbing: true, quiet: now, used: now, answered: now}
+}
+
+// allowed is how many requests may be in flight.
+func (l *limit) allowed() int {
+	if l.dip > 0 {
+		return int(min(quietFlights, l.floor))
+	}
+	return int(l.current)
+}
+
+// sample takes in how long a request took that was begun as one of so many in flight. Full
+// says that the limit was in use: else nothing can be said of whether more would pay.
+func (l *limit) sample(now time.Time, took time.Duration, among int, full bool) {
+	l.answered = now
+	l.observe(now, took, among, full)
+}
+
+// hang takes in that a request has had no answer for so long.
+func (l *limit) hang(now time.Time, took time.Duration) {
+	l.observe(now, took, math.MaxInt, true) // it says nothing of an idle server
+}
+
+func (l *limit) observe(now time.Time, took time.Duration, among int, full bool) {
+	l.pass(now)
+	seconds := max(took.Seconds(), 1e-6)
+	if l.base == 0 {
+		l.base, l.latency = seconds, seconds
+	}
+	l.latency += (seconds - l.latency) / max(4, l.current)
+	l.measureBase(now, seconds, among)
+	if !full || l.dip > 0 {
+		return
+	}
+	l.used = now
+	waiting := l.current * max(0, 1-limitNoise*l.base/l.latency)
+	l.climbing = l.climbing && waiting <= 2*limitQueue && l.latency <= 2*l.base
+	grow := 0.0
+	switch {
+	case l.climbing && seconds <= 2*l.base:
+		grow = 1
+	case !l.climbing:
+		// One round trip has as many samples as there are requests in flight.
+		grow = (max(leastQueue, min(limitQueue, limitDelay*l.current/l.latency)) - waiting) / l.current
+	}
+	if now.Sub(l.refused) < cautious {
+		grow = min(grow, 0.9*l.tooMany-l.current)
+	}
+	l.set(l.current + grow)
+	if now.Sub(l.quiet) > dipEvery {
+		l.dip, l.dipUntil = dipSamples, now.Add(time.Second+time.Duration(4*l.latency*float64(time.Second)))
+	}
+}
+
+// measureBase follows what requests take on an idle server.
+func (l *limit) measureBase(now time.Time, seconds float64, among int) {
+	if among <= quietFlights {
+		l.quiet = now
+		weight := 1.0 / 8
+		if l.dip > 0 {
+			l.dip, weight = l.dip-1, 1.0/2 // these few must do
+		}
+		l.base += (seconds - l.base) * weight
+	}
+	if l.dip == 0 {
+		l.base = min(l.base, l.latency)
+	}
+}
+
+// overload takes in that the server refuses work.
+func (l *limit) overload(now time.Time) {
+	if current := l.current; l.shrink(now) {
+		l.refused, l.tooMany = now, current
+	}
+}
+
+// timeout takes in that a request begun at a certain time got no answer. It says something
+// of the server only if no other request was answered meanwhile.
+func (l *limit) timeout(began, now time.Time) {
+	if l.answered.Before(began) {
+		l.shrink(now)
+	}
+}
+
+// shrink reports whether the limit has become less: what was under way when it did has the
+// same to say, and counts once.
+func (l *limit) shrink(now time.Time) bool {
+	if now.Sub(l.shrunk).Seconds() < max(l.latency, 0.1) {
+		return false
+	}
+	l.shrunk, l.used, l.climbing = now, now, false
+	l.set(0.7 * l.current)
+	return true
+}
+
+// pass takes in that time has passed. A limit that is not in use goes back to where the search
+// begins, and a dip ends, so that requests which hang do not keep the limit down.
+func (l *limit) pass(now time.Time) {
+	if l.dip > 0 && now.After(l.dipUntil) {
+		l.dip, l.quiet = 0, now
+	}
+	idle := now.Sub(l.used)
+	if idle < forgetAfter {
+		return
+	}
+	l.used, l.climbing = now, true
+	l.set(l.first + (l.current-l.first)*math.Exp2(-float64(idle)/float64(forgetAfter)))
+}
+
+func (l *limit) set(n float64) { l.current = min(max(n, l.floor), l.ceiling) }

@@ -1,0 +1,389 @@
+package status
+
+import (
+	"container/heap"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
+)
+
+// serverModel is an API server for simulations: requests travel half a round trip, are served
+// by so many processors in order of arrival, and travel back.
+type serverModel struct {
+	cores   int
+	service time.Duration // of one processor for one request
+	rtt     time.Duration
+	jitter  time.Duration // of the round trip, at most, evenly spread
+	queue   int           // requests that wait at the server before it answers 429; zero is no bound
+	dead    bool          // answers nothing
+}
+
+// When the client of the simulation gives a request up, and before that its slot.
+const (
+	requestTimeout = 30 * time.Second
+	slowAfter      = 2 * time.Second
+)
+
+// simulation is a client with a limit and ever more work, and a server. All time is virtual.
+type simulation struct {
+	serverModel
+	limit  *limit
+	now    time.Time
+	random *rand.Rand
+	events eventHeap
+
+	demand   int // requests that the client has to make, forever if negative
+	inFlight int
+	hanging  int
+	serving  int
+	backlog  []*simulated // waits at the server
+	pause    time.Time
+
+	finished int
+	refused  int
+	spent    time.Duration
+}
+
+type simulated struct {
+	began time.Time
+	among int
+	done  bool
+	hangs bool // holds no slot any more
+}
+
+type event struct {
+	at time.Time
+	do func()
+	n  int
+}
+
+type eventHeap []event
+
+func (h eventHeap) Len() int { return len(h) }
+func (h eventHeap) Less(i, k int) bool {
+	if c := h[i].at.Compare(h[k].at); c != 0 {
+		return c < 0
+	}
+	return h[i].n < h[k].n
+}
+func (h eventHeap) Swap(i, k int) { h[i], h[k] = h[k], h[i] }
+func (h *eventHeap) Push(x any)   { *h = append(*h, x.(event)) }
+func (h *eventHeap) Pop() any {
+	last := (*h)[len(*h)-1]
+	*h = (*h)[:len(*h)-1]
+	return last
+}
+
+func newSimulation(model serverModel, ceiling int) *simulation {
+	return &simulation{serverModel: model, limit: newLimit(ceiling, epoch), now: epoch, random: rand.New(rand.NewPCG(1, 2)), demand: -1}
+}
+
+func (s *simulation) after(d time.Duration, do func()) {
+	heap.Push(&s.events, event{at: s.now.Add(d), do: do, n: int(s.random.Int32())})
+}
+
+// run lets time pass.
+func (s *simulation) run(d time.Duration) {
+	until := s.now.Add(d)
+	s.limit.pass(s.now)
+	s.launch()
+	for len(s.events) > 0 && !s.events[0].at.After(until) {
+		e := heap.Pop(&s.events).(event)
+		s.now = e.at
+		e.do()
+		s.launch()
+	}
+	s.now = until
+}
+
+// launch sends as many requests as the limit allows.
+func (s *simulation) launch() {
+	for s.inFlight < s.limit.allowed() && s.demand != 0 && !s.now.Before(s.pause) {
+		s.inFlight++
+		s.demand--
+		r := &simulated{began: s.now, among: s.inFlight}
+		s.after(s.halfTrip(), func() { s.arrive(r) })
+		s.after(requestTimeout, func() {
+			if !r.done {
+				s.land(r)
+				s.limit.timeout(r.began, s.now)
+			}
+		})
+		s.after(slowAfter, func() {
+			if !r.done && s.hanging < slowFlights {
+				s.limit.hang(s.now, slowAfter)
+				r.hangs = true
+				s.hanging++
+				s.inFlight--
+			}
+		})
+	}
+}
+
+func (s *simulation) halfTrip() time.Duration {
+	return s.rtt/2 + time.Duration(s.random.Float64()*float64(s.jitter)/2)
+}
+
+func (s *simulation) arrive(r *simulated) {
+	switch {
+	case s.dead:
+	case s.serving < s.cores:
+		s.serve(r)
+	case s.queue > 0 && len(s.backlog) >= s.queue:
+		s.after(s.halfTrip(), func() {
+			s.land(r)
+			s.refused++
+			s.limit.overload(s.now)
+			s.pause = s.now.Add(time.Second)
+			s.after(time.Second, func() {})
+		})
+	default:
+		s.backlog = append(s.backlog, r)
+	}
+}
+
+func (s *simulation) serve(r *simulated) {
+	s.serving++
+	// Between half and one and a half times the mean.
+	s.after(time.Duration((0.5+s.random.Float64())*float64(s.service)), func() {
+		s.serving--
+		if len(s.backlog) > 0 {
+			next := s.backlog[0]
+			s.backlog = s.backlog[1:]
+			s.serve(next)
+		}
+		s.after(s.halfTrip(), func() { s.answered(r) })
+	})
+}
+
+func (s *simulation) answered(r *simulated) {
+	if r.done {
+		return
+	}
+	full := s.inFlight >= s.limit.allowed()
+	s.land(r)
+	s.finished++
+	s.spent += s.now.Sub(r.began)
+	if !r.hangs {
+		s.limit.sample(s.now, s.now.Sub(r.began), r.among, full)
+	}
+}
+
+func (s *simulation) land(r *simulated) {
+	r.done = true
+	if r.hangs {
+		s.hanging--
+	} else {
+		s.inFlight--
+	}
+}
+
+// window runs for a while and returns what was seen: limit, requests a second, mean latency.
+func (s *simulation) window(d time.Duration) (limit int, rate float64, latency time.Duration) {
+	s.finished, s.refused, s.spent = 0, 0, 0
+	s.run(d)
+	if s.finished > 0 {
+		latency = s.spent / time.Duration(s.finished)
+	}
+	return s.limit.allowed(), float64(s.finished) / d.Seconds(), latency
+}
+
+// capacity is how many requests a second the server can serve.
+func (m serverModel) capacity() float64 { return float64(m.cores) / m.service.Seconds() }
+
+// TestLimitTraces reads testdata/limit/*.txt: what becomes of the server, and how the limit
+// follows. Run with -rewrite to record what it does now.
+//
+//	server cores=N service=D [rtt=D] [jitter=D] [queue=N] [dead] [ceiling=N]  the first one, or how it is from now on
+//	run DURATION [every=D] [demand=N]                     requests without end, or so many
+//	table                                                 limit found, by round trip and cores
+func TestLimitTraces(t *testing.T) {
+	datadriven.Walk(t, "testdata/limit", func(t *testing.T, path string) {
+		var s *simulation
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "server":
+				model, ceiling := scanServer(t, d)
+				if s == nil {
+					s = newSimulation(model, ceiling)
+				}
+				s.serverModel = model
+				return ""
+			case "run":
+				return runTrace(t, s, d)
+			case "table":
+				return limitTable()
+			default:
+				d.Fatalf(t, "unknown command %s", d.Cmd)
+				return ""
+			}
+		})
+	})
+}
+
+func scanServer(t *testing.T, d *datadriven.TestData) (serverModel, int) {
+	model, ceiling := serverModel{dead: d.HasArg("dead")}, 200
+	for _, arg := range d.CmdArgs {
+		switch arg.Key {
+		case "cores":
+			arg.Scan(t, 0, &model.cores)
+		case "queue":
+			arg.Scan(t, 0, &model.queue)
+		case "ceiling":
+			arg.Scan(t, 0, &ceiling)
+		case "service":
+			model.service = scanDuration(arg)
+		case "rtt":
+			model.rtt = scanDuration(arg)
+		case "jitter":
+			model.jitter = scanDuration(arg)
+		}
+	}
+	return model, ceiling
+}
+
+func scanDuration(arg datadriven.CmdArg) time.Duration {
+	d, err := time.ParseDuration(arg.Vals[0])
+	must(err)
+	return d
+}
+
+func runTrace(t *testing.T, s *simulation, d *datadriven.TestData) string {
+	total := scanDuration(datadriven.CmdArg{Vals: []string{d.CmdArgs[0].Key}})
+	every := total
+	s.demand = -1
+	for _, arg := range d.CmdArgs[1:] {
+		switch arg.Key {
+		case "every":
+			every = scanDuration(arg)
+		case "demand":
+			arg.Scan(t, 0, &s.demand)
+		}
+	}
+	var b strings.Builder
+	for passed := every; passed <= total; passed += every {
+		limit, rate, latency := s.window(every)
+		fmt.Fprintf(&b, "%6.1fs  limit %3d  %5.0f/s  latency %s", s.now.Sub(epoch).Seconds(), limit, rate, latency.Round(time.Millisecond))
+		if s.refused > 0 {
+			fmt.Fprintf(&b, "  refused %d", s.refused)
+		}
+		b.WriteByte('\n')
+	}
+	s.demand = 0
+	return b.String()
+}
+
+var (
+	tableRTTs  = []time.Duration{0, 5 * time.Millisecond, 50 * time.Millisecond, 200 * time.Millisecond}
+	tableCores = []int{1, 2, 4, 8, 16}
+)
+
+// limitTable is what the limit settles at, and what it costs and gives there.
+func limitTable() string {
+	var b strings.Builder
+	b.WriteString("| round trip | cores | limit found | throughput | of what is possible | one request takes |\n|--:|--:|--:|--:|--:|--:|\n")
+	for _, rtt := range tableRTTs {
+		for _, cores := range tableCores {
+			model := serverModel{cores: cores, service: 5 * time.Millisecond, rtt: rtt, jitter: rtt / 10}
+			limit, rate, latency := settled(model, 200)
+			possible := min(model.capacity(), 200/(rtt+model.jitter/2+model.service).Seconds())
+			fmt.Fprintf(&b, "| %v | %d | %d | %.0f/s | %.0f %% | %v |\n", rtt, cores, limit, rate, 100*rate/possible, latency.Round(time.Millisecond))
+		}
+	}
+	return b.String()
+}
+
+// settled lets the limit find its place and returns what is seen then.
+func settled(model serverModel, ceiling int) (limit int, rate float64, latency time.Duration) {
+	s := newSimulation(model, ceiling)
+	s.demand = 3 // an idle server at first, as with a daemon that starts
+	s.run(2 * time.Second)
+	s.demand = -1
+	s.run(10 * time.Second)
+	return s.window(10 * time.Second)
+}
+
+func TestLimitFindsWhatPays(t *testing.T) {
+	for _, rtt := range tableRTTs {
+		for _, cores := range tableCores {
+			model := serverModel{cores: cores, service: 5 * time.Millisecond, rtt: rtt, jitter: rtt / 10}
+			limit, rate, latency := settled(model, 200)
+			possible := min(model.capacity(), 200/(rtt+model.jitter/2+model.service).Seconds())
+			if rate < 0.95*possible {
+				t.Errorf("round trip %v, %d cores: limit %d gives %.0f requests a second of %.0f", rtt, cores, limit, rate, possible)
+			}
+			// With a core of its own a request takes the round trip and 5 ms; the queue adds what the
+			// server takes for it, and noise a tenth of the round trip and more.
+			queueing := time.Duration(1.5 * limitQueue / possible * float64(time.Second))
+			if most := rtt*5/4 + 3*model.service + queueing; latency > most {
+				t.Errorf("round trip %v, %d cores: limit %d makes a request take %v, want at most %v", rtt, cores, limit, latency, most)
+			}
+		}
+	}
+}
+
+// Whatever the server does, the limit is between its floor and its ceiling.
+func TestLimitStaysWithinItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ceiling := rapid.IntRange(1, 300).Draw(t, "ceiling")
+		now := epoch
+		l := newLimit(ceiling, now)
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 40_000).Draw(t, "ms")) * time.Millisecond)
+			took := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "took"))
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0:
+				l.overload(now)
+			case 1:
+				l.timeout(now.Add(-took), now)
+			case 2:
+				l.hang(now, took)
+			case 3:
+				l.pass(now)
+			default:
+				l.sample(now, took, rapid.IntRange(1, 300).Draw(t, "among"), rapid.Bool().Draw(t, "full"))
+			}
+			least := min(limitFloor, ceiling)
+			if l.dip > 0 {
+				least = min(quietFlights, ceiling)
+			}
+			if got := l.allowed(); got < least || got > ceiling {
+				t.Fatalf("%d requests are allowed, want from %d to %d", got, least, ceiling)
+			}
+		}
+	})
+}
+
+func TestLimitShrinksOncePerRoundTripWhenTheServerRefuses(t *testing.T) {
+	l := newLimit(200, epoch)
+	l.sample(epoch, 200*time.Millisecond, 1, false)
+	for range 30 { // all that was in flight
+		l.overload(after(time.Second))
+	}
+	if got := l.allowed(); got != 22 {
+		t.Errorf("after 30 refusals at once %d are allowed, want 0.7 of 32", got)
+	}
+	l.overload(after(2 * time.Second))
+	if got := l.allowed(); got != 15 {
+		t.Errorf("after another refusal %d are allowed, want 0.7 of 22", got)
+	}
+}
+
+// A few pods whose requests hang say nothing of the server, if it answers others meanwhile.
+func TestLimitIgnoresTimeoutsOfAServerThatAnswers(t *testing.T) {
+	l := newLimit(200, epoch)
+	l.sample(after(20*time.Second), 5*time.Millisecond, 1, false)
+	l.timeout(after(0), after(30*time.Second))
+	if got := l.allowed(); got != limitFirst {
+		t.Errorf("%d are allowed, want %d: other requests were answered", got, limitFirst)
+	}
+	l.timeout(after(25*time.Second), after(55*time.Second))
+	if got := l.allowed(); got >= limitFirst {
+		t.Errorf("%d are allowed although nothing was answered for 30 s", got)
+	}
+}

@@ -1,0 +1,183 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// busyServer serves requests with so many processors, each of which takes between half and
+// one and a half times the given time for one.
+func busyServer(w *world, cores int, service time.Duration) {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(1, 2))
+	seats := make(chan struct{}, cores)
+	w.api.setScript(func(context.Context, sent) error {
+		mu.Lock()
+		takes := time.Duration((0.5 + random.Float64()) * float64(service))
+		mu.Unlock()
+		seats <- struct{}{}
+		time.Sleep(takes)
+		<-seats
+		return nil
+	})
+}
+
+// sentAfter returns how long after its report each pod's first request was sent.
+func sentAfter(w *world, reported map[string]time.Time) []time.Duration {
+	var waits []time.Duration
+	seen := map[string]bool{}
+	for _, s := range w.api.sent() {
+		if at, ok := reported[s.name]; ok && s.verb == "PATCH" && !seen[s.name] && !s.at.Before(at) {
+			seen[s.name] = true
+			waits = append(waits, s.at.Sub(at))
+		}
+	}
+	if len(waits) != len(reported) {
+		w.Errorf("%d of %d changes were sent", len(waits), len(reported))
+	}
+	slices.Sort(waits)
+	return waits
+}
+
+// Withdrawals at random times, over a whole burst of starts: none waits for a busy slot.
+func TestWithdrawalsInABurstDoNotWait(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		serving := readyPods(w, 100)
+		busyServer(w, 2, 5*time.Millisecond)
+		for i := range 2000 { // five seconds of work
+			pod := w.create(fmt.Sprint("starting-", i))
+			w.set(pod, running(pod, false))
+		}
+		random := rand.New(rand.NewPCG(3, 4))
+		reported := map[string]time.Time{}
+		for _, pod := range serving {
+			time.Sleep(time.Duration(random.IntN(100)) * time.Millisecond)
+			reported["ns/"+pod.Name] = time.Now()
+			lose(w, pod)
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.wantNothingPending()
+		waits := sentAfter(w, reported)
+		if p99 := waits[98]; p99 > 5*time.Millisecond {
+			t.Errorf("the 99th percentile of the waits is %v, want at most one service time; all: %v", p99, waits)
+		}
+	})
+}
+
+// Every pod of 500 flaps twice a second, which is more than the server can serve.
+func TestFlappingPodsStarveNoStart(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		flapping := readyPods(w, 500)
+		busyServer(w, 2, 5*time.Millisecond) // 400 requests a second
+		end := time.Now().Add(20 * time.Second)
+		var flaps sync.WaitGroup
+		for i, pod := range flapping {
+			flaps.Go(func() {
+				time.Sleep(time.Duration(i) * time.Millisecond)
+				for ready := false; time.Now().Before(end); ready = !ready {
+					must(w.manager.SetContainerReadiness(pod.UID, "process://"+string(pod.UID), ready))
+					time.Sleep(500 * time.Millisecond)
+				}
+			})
+		}
+		time.Sleep(2 * time.Second)
+		reported := map[string]time.Time{}
+		for i := range 100 {
+			pod := w.create(fmt.Sprint("starting-", i))
+			reported["ns/"+pod.Name] = time.Now()
+			w.set(pod, running(pod, false))
+		}
+		flaps.Wait()
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		w.wantNothingPending()
+		waits := sentAfter(w, reported)
+		// A quarter of 400 turns a second is 100: a second for the 100 starts, and as long again
+		// for what becomes ready meanwhile.
+		if last := waits[len(waits)-1]; last > 3*time.Second {
+			t.Errorf("the last start was sent after %v", last)
+		}
+	})
+}
+
+func TestWithdrawalsHaveAReserveOfTheBudget(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 10, 20 })
+		serving := readyPods(w, 2)
+		for i := range 100 {
+			pod := w.create(fmt.Sprint("starting-", i))
+			w.set(pod, running(pod, false))
+		}
+		synctest.Wait()
+		if got := w.api.count("PATCH"); got != 18 {
+			t.Errorf("%d starts were sent at once, want 18 of 20 tokens", got)
+		}
+		reported := map[string]time.Time{}
+		for _, pod := range serving {
+			reported["ns/"+pod.Name] = time.Now()
+			lose(w, pod)
+		}
+		synctest.Wait()
+		if waits := sentAfter(w, reported); waits[1] != 0 {
+			t.Errorf("withdrawals waited %v for a token, although two are kept for them", waits)
+		}
+	})
+}
+
+// Withdrawals without end take neither all tokens nor all slots.
+func TestWithdrawalsLeaveTokensToOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 10, 20 })
+		serving := readyPods(w, 200)
+		for _, pod := range serving { // 20 s of work
+			lose(w, pod)
+		}
+		synctest.Wait()
+		pod := w.create("starting")
+		reported := map[string]time.Time{"ns/starting": time.Now()}
+		w.set(pod, running(pod, false))
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if waits := sentAfter(w, reported); waits[0] > 500*time.Millisecond {
+			t.Errorf("the start waited %v, want at most four tokens at 10 a second", waits[0])
+		}
+	})
+}
+
+// What changes while the server is busy goes out together; an idle engine sends at once.
+func TestChangesUnderLoadGoOutTogether(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.run()
+		busyServer(w, 2, 5*time.Millisecond)
+		var pods []*v1.Pod
+		for i := range 400 { // a second of work
+			pods = append(pods, w.create(fmt.Sprint("pod-", i)))
+		}
+		for _, ready := range []bool{false, true} {
+			for _, pod := range pods {
+				w.set(pod, running(pod, ready))
+			}
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		w.wantNothingPending()
+		if got := w.api.count("PATCH"); got > 440 {
+			t.Errorf("%d patches for 400 pods that started and became ready at once, want little more than one each", got)
+		}
+		w.api.forgetLog()
+		w.set(pods[0], running(pods[0], false))
+		w.wantLog("an idle engine", "PATCH ns/pod-0")
+	})
+}

@@ -1,0 +1,325 @@
+package status
+
+import (
+	"encoding/json"
+	"fmt"
+	"maps"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// record is what the test has seen of the API, by the UID there.
+type record struct {
+	seen  map[types.UID]int // number of the newest report
+	ended map[types.UID]v1.PodPhase
+	gates map[types.UID]string
+	// versions is what the cache has said of each pod since the start of the process, by
+	// the UID on the node, and written the newest of them that was seen in the API.
+	versions map[types.UID][]version
+	written  map[types.UID]uint64
+}
+
+type version struct {
+	number uint64
+	status v1.PodStatus
+}
+
+func newRecord() record {
+	return record{seen: map[types.UID]int{}, ended: map[types.UID]v1.PodPhase{}, gates: map[types.UID]string{},
+		versions: map[types.UID][]version{}, written: map[types.UID]uint64{}}
+}
+
+func (r record) clone() record {
+	return record{seen: maps.Clone(r.seen), ended: maps.Clone(r.ended), gates: maps.Clone(r.gates),
+		versions: r.versions, written: map[types.UID]uint64{}}
+}
+
+func (r *record) forgetVersions() {
+	clear(r.versions)
+	clear(r.written)
+}
+
+// noteVersion keeps what the cache says of a pod after a report.
+func (m *machine) noteVersion(s *subject) {
+	newest := m.manager.cache.load(s.pod.UID)
+	if newest == nil {
+		return
+	}
+	m.edit(func() {
+		known := m.versions[s.pod.UID]
+		if len(known) > 0 && known[len(known)-1].number > newest.version {
+			m.violated("monotonic: the version of %s went from %d to %d", s.pod.Name, known[len(known)-1].number, newest.version)
+		}
+		m.versions[s.pod.UID] = append(known, version{newest.version, newest.status})
+	})
+}
+
+func (m *machine) violated(format string, args ...any) {
+	m.broken = append(m.broken, fmt.Sprintf(format, args...))
+}
+
+func (m *machine) violations() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.api.mu.Lock()
+	overlap := m.api.overlap
+	m.api.mu.Unlock()
+	if len(overlap) > 0 {
+		m.violated("two requests for one pod at once: %v", overlap)
+	}
+	return strings.Join(m.broken, "; ")
+}
+
+// checkRequest checks that a request may be made.
+func (m *machine) checkRequest(s sent) {
+	subject := m.truth[s.uid]
+	switch {
+	case s.verb == "DELETE" && (subject == nil || subject.static || !subject.finished || !subject.deleting || subject.running):
+		m.violated("a delete was sent for %s (%s), which is not a finished pod in deletion", s.name, s.uid)
+	case s.verb == "DELETE" && subject.unreclaimed:
+		m.violated("a delete was sent for %s, whose resources are not reclaimed", s.name)
+	case s.verb == "PATCH" && (subject == nil || subject.pod.Namespace+"/"+subject.pod.Name != s.name):
+		m.violated("right pod: a patch was sent to %s for %s", s.name, s.uid)
+	}
+}
+
+// inspect checks a version of a pod that the API has stored.
+func (m *machine) inspect(pod *v1.Pod) {
+	s := m.truth[pod.UID]
+	if number, ok := reportNumber(&pod.Status); ok {
+		if number < m.seen[pod.UID] {
+			m.violated("monotonic: %s went from report %d to %d", pod.Name, m.seen[pod.UID], number)
+		}
+		m.seen[pod.UID] = number
+	}
+	if was, ok := m.ended[pod.UID]; ok && pod.Status.Phase != was && !podstatus.IsMirror(pod) {
+		m.violated("terminal is final: %s went from %s to %s", pod.Name, was, pod.Status.Phase)
+	}
+	if podstatus.IsTerminal(pod.Status.Phase) {
+		m.ended[pod.UID] = pod.Status.Phase
+		if was, running := m.ended[pod.UID], s != nil && s.running && !s.static; running && was == pod.Status.Phase {
+			m.violated("terminal is final: %s became %s while its container could run", pod.Name, pod.Status.Phase)
+		}
+		// What a node writes before it knows of a restore is a difference to what is no more.
+		if isReady(&pod.Status) && (m.restored.IsZero() || time.Since(m.restored) > restoredWithin) {
+			m.violated("terminal is final: %s is %s and Ready", pod.Name, pod.Status.Phase)
+		}
+	}
+	gate := ""
+	if c := podstatus.FindCondition(pod.Status.Conditions, "example.com/gate"); c != nil {
+		gate = c.Message
+	}
+	if gate != m.gates[pod.UID] {
+		m.violated("own fields only: the foreign condition of %s is %q, its owner wrote %q", pod.Name, gate, m.gates[pod.UID])
+	}
+	if s != nil {
+		m.inspectVersion(s, pod)
+	}
+}
+
+// inspectVersion checks that the API is not taken back to what the node said before. Not all
+// that it says need be what the node has said at one time: others write too.
+func (m *machine) inspectVersion(s *subject, pod *v1.Pod) {
+	newest := uint64(0)
+	for _, v := range m.versions[s.pod.UID] {
+		said := v.status
+		if podstatus.IsTerminal(said.Phase) && !podstatus.IsTerminal(pod.Status.Phase) { // withheld
+			said.Phase, said.Reason, said.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
+		}
+		if difference(&pod.Status, &said) == "" {
+			newest = v.number
+		}
+	}
+	if newest == 0 {
+		return
+	}
+	if newest < m.written[pod.UID] {
+		m.violated("monotonic: %s went from version %d to %d", pod.Name, m.written[pod.UID], newest)
+	}
+	m.written[pod.UID] = newest
+}
+
+func reportNumber(status *v1.PodStatus) (int, bool) {
+	text, ok := strings.CutPrefix(status.Message, "report ")
+	number, err := strconv.Atoi(text)
+	return number, ok && err == nil
+}
+
+// checkStep checks what must be true at any time.
+func (m *machine) checkStep() {
+	finals := m.journal.Finals()
+	for _, s := range m.subjects {
+		cached, ok := m.manager.GetPodStatus(s.pod.UID)
+		if _, kept := finals[s.pod.UID]; s.kept && !kept && !s.static && m.owns(s) && !podstatus.IsTerminal(m.api.pod(s.pod).Status.Phase) {
+			m.violated("durable: the end of %s is neither in the journal nor in the API", s.pod.Name)
+		}
+		if ok && s.reported > 0 && !s.ended && len(cached.ContainerStatuses) > 0 && cached.ContainerStatuses[0].Ready != s.ready {
+			m.violated("the node says ready=%v of %s, its reporter said %v", !s.ready, s.pod.Name, s.ready)
+		}
+	}
+}
+
+// checkFlushed checks that what was reported has arrived. What others have done to it since is
+// another matter, so only the number of the report counts.
+func (m *machine) checkFlushed() {
+	for _, s := range m.subjects {
+		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished {
+			continue
+		}
+		api := m.api.pod(s.pod)
+		if number, ok := reportNumber(&api.Status); ok && number < s.reported && !podstatus.IsTerminal(api.Status.Phase) && m.saved == nil {
+			m.violated("flush: done, but the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
+		}
+	}
+}
+
+// fought tells which pods the manager puts off because another writer has its way with them.
+func (m *machine) fought() map[types.UID]bool {
+	fought := map[types.UID]bool{}
+	for _, f := range m.manager.Fights() {
+		fought[f.UID] = true
+	}
+	return fought
+}
+
+// checkWithdrawals checks that no pod is still shown as ready which is not.
+func (m *machine) checkWithdrawals() {
+	fought := m.fought()
+	for _, s := range m.subjects {
+		cached, ok := m.manager.GetPodStatus(s.pod.UID)
+		if ok && !isReady(&cached) && m.owns(s) && isReady(&m.api.pod(s.pod).Status) && !fought[s.pod.UID] {
+			m.violated("late: %s is ready in the API, %s after all faults ended: %+v", s.pod.Name, healedWithin, m.manager.Pending())
+		}
+	}
+}
+
+// checkDelivered checks that the API's pods say what the node says.
+func (m *machine) checkDelivered(after time.Duration) {
+	fought := m.fought()
+	for _, s := range m.subjects {
+		if !m.owns(s) || fought[s.pod.UID] {
+			continue
+		}
+		api := m.api.pod(s.pod)
+		if s.finished && api.DeletionTimestamp != nil {
+			m.violated("nothing lost: %s has finished, is in deletion, and is still there after %s: %+v", s.pod.Name, after, m.manager.Pending())
+			continue
+		}
+		if s.mutated {
+			continue
+		}
+		cached := m.manager.cache.load(s.pod.UID)
+		if cached == nil {
+			continue
+		}
+		if d := difference(&api.Status, &cached.status); d != "" {
+			m.violated("nothing lost: %s after all faults ended, %s of %s (pending %+v)", after, d, s.pod.Name, m.manager.Pending())
+		}
+		if number, _ := reportNumber(&api.Status); number != s.reported && !podstatus.IsTerminal(api.Status.Phase) {
+			m.violated("nothing lost: the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
+		}
+	}
+}
+
+// checkRemains checks that nothing is left to do, nor of what is done.
+func (m *machine) checkRemains() {
+	fought := m.fought()
+	for _, s := range m.subjects {
+		if fought[s.pod.UID] && !s.contested {
+			m.violated("a fight over %s, which no other has written to", s.pod.Name)
+		}
+	}
+	for _, p := range m.manager.Pending() {
+		if pod, err := m.api.find(p.Namespace, p.Name); err == nil && pod.UID == p.UID && !partlyRefused(m.manager.cache.load(p.UID)) {
+			m.violated("still pending an hour after all faults ended: %+v", p)
+		}
+	}
+	for uid := range m.journal.Finals() {
+		if pod := m.truth[uid]; pod != nil && m.owns(pod) {
+			m.violated("the journal still has the end of %s, which the API knows", pod.pod.Name)
+		}
+	}
+}
+
+// partlyRefused tells whether the status has a field that the server does not take.
+func partlyRefused(s *snapshot) bool {
+	return s != nil && (refusedHostIPs(&s.status) || refusedClass(&s.status))
+}
+
+func refusedHostIPs(s *v1.PodStatus) bool {
+	return len(s.HostIPs) > 0 && s.HostIPs[0].IP != s.HostIP
+}
+
+func refusedClass(s *v1.PodStatus) bool {
+	return s.QOSClass != "" && s.QOSClass != v1.PodQOSBestEffort
+}
+
+// difference names what the API says otherwise than the node, as far as the node has a say.
+// It is written without the rules that it checks.
+func difference(api, cached *v1.PodStatus) string {
+	want := asSent(cached)
+	final := podstatus.IsTerminal(api.Phase) && api.Phase != want.Phase
+	for _, f := range []struct {
+		name      string
+		api, node any
+		free      bool
+	}{
+		{"phase", api.Phase, want.Phase, final},
+		{"reason", api.Reason, want.Reason, final},
+		{"message", api.Message, want.Message, final},
+		{"podIP", api.PodIP, want.PodIP, false},
+		{"podIPs", api.PodIPs, want.PodIPs, false},
+		{"hostIP", api.HostIP, want.HostIP, false},
+		{"hostIPs", api.HostIPs, want.HostIPs, refusedHostIPs(want)},
+		{"qosClass", api.QOSClass, want.QOSClass, want.QOSClass == "" || refusedClass(want)},
+		{"nominatedNodeName", api.NominatedNodeName, want.NominatedNodeName, false},
+		{"observedGeneration", api.ObservedGeneration, want.ObservedGeneration, want.ObservedGeneration == 0},
+		{"startTime", api.StartTime, want.StartTime, false},
+		{"initContainerStatuses", api.InitContainerStatuses, want.InitContainerStatuses, false},
+		{"containerStatuses", api.ContainerStatuses, want.ContainerStatuses, false},
+		{"ephemeralContainerStatuses", api.EphemeralContainerStatuses, want.EphemeralContainerStatuses, false},
+	} {
+		if !f.free && !equality.Semantic.DeepEqual(f.api, f.node) {
+			return fmt.Sprintf("the API has %s %v, the node %v", f.name, f.api, f.node)
+		}
+	}
+	return differentConditions(api, want)
+}
+
+func differentConditions(api, want *v1.PodStatus) string {
+	types := map[v1.PodConditionType]bool{}
+	for _, list := range [][]v1.PodCondition{api.Conditions, want.Conditions} {
+		for _, c := range list {
+			types[c.Type] = podstatus.IsOwned(c.Type)
+		}
+	}
+	for t, owned := range types {
+		a, w := podstatus.FindCondition(api.Conditions, t), podstatus.FindCondition(want.Conditions, t)
+		readiness := t == v1.PodReady || t == v1.ContainersReady
+		switch {
+		case !owned, readiness && podstatus.IsTerminal(api.Phase): // checked when it was stored
+		case a == nil || w == nil:
+			return fmt.Sprintf("the API has condition %+v, the node %+v", a, w)
+		case a.Status != w.Status || a.Reason != w.Reason || a.Message != w.Message:
+			return fmt.Sprintf("the API has condition %+v, the node %+v", *a, *w)
+		}
+	}
+	return ""
+}
+
+// asSent is a status after its way to the server and back.
+func asSent(status *v1.PodStatus) *v1.PodStatus {
+	text, err := json.Marshal(status)
+	must(err)
+	sent := &v1.PodStatus{}
+	must(json.Unmarshal(text, sent))
+	fillAddresses(sent)
+	return sent
+}

@@ -1,0 +1,250 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+func (m *machine) reportRunning(choices [3]int) {
+	if s := m.pick(choices[0], alive); s != nil {
+		m.report(s, running(s.pod, choices[1]%2 == 0))
+	}
+}
+
+// reportInPart reports as agents of others do: what they know, and as they know it.
+func (m *machine) reportInPart(choices [3]int) {
+	s := m.pick(choices[0], alive)
+	if s == nil {
+		return
+	}
+	status := running(s.pod, choices[1]%2 == 0)
+	switch choices[2] % 7 {
+	case 0:
+		status.PodIPs = nil
+	case 1:
+		status.PodIP = ""
+	case 2:
+		status.PodIP = "10.0.0.2"
+	case 3:
+		status.Conditions = nil
+	case 4:
+		status.HostIPs = []v1.HostIP{{IP: "10.1.0.1"}} // which the server refuses
+	case 5:
+		status.QOSClass = v1.PodQOSGuaranteed // and this too
+	case 6:
+		m.reports++
+		status.Message = fmt.Sprint("report ", m.reports)
+		pod := m.known(s)
+		pod.Status = status
+		_, err := m.manager.SetPodStatus(pod, pod.Status)
+		m.noteReport(s, &status, err)
+		return
+	}
+	m.report(s, status)
+}
+
+func (m *machine) endPod(choices [3]int) {
+	s := m.pick(choices[0], alive)
+	if s == nil {
+		return
+	}
+	m.edit(func() {
+		s.ended = true
+		s.running = choices[1]%2 == 0
+	})
+	if s.running {
+		m.report(s, evicted(s.pod))
+		return
+	}
+	m.report(s, ended(s.pod, int32(choices[2]%4)))
+}
+
+// evicted is the status of a pod that has failed while its container still runs.
+func evicted(pod *v1.Pod) v1.PodStatus {
+	status := running(pod, true)
+	status.Phase, status.Reason = v1.PodFailed, "Evicted"
+	return status
+}
+
+func (m *machine) stopContainers(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return s.ended && s.running })
+	if s == nil {
+		return
+	}
+	m.edit(func() { s.running = false })
+	m.report(s, ended(s.pod, 137))
+}
+
+// known is the pod as the node knows it.
+func (m *machine) known(s *subject) *v1.Pod {
+	pod := s.pod.DeepCopy()
+	if s.deleting {
+		deleting(pod)
+	}
+	return pod
+}
+
+func (m *machine) report(s *subject, status v1.PodStatus) {
+	m.reports++
+	status.Message = fmt.Sprint("report ", m.reports)
+	_, err := m.manager.SetPodStatus(m.known(s), status)
+	m.noteReport(s, &status, err)
+}
+
+// noteReport keeps what the manager has acknowledged.
+func (m *machine) noteReport(s *subject, status *v1.PodStatus, err error) {
+	if err == nil {
+		m.edit(func() {
+			s.reported, s.flips, s.kept = m.reports, 0, s.ended
+			if len(status.ContainerStatuses) > 0 {
+				s.ready = status.ContainerStatuses[0].Ready
+			}
+		})
+	}
+	m.noteVersion(s)
+}
+
+func (m *machine) flip(choices [3]int) {
+	s := m.pick(choices[0], alive)
+	if s == nil {
+		return
+	}
+	ready := choices[1]%2 == 0
+	if err := m.manager.SetContainerReadiness(s.pod.UID, s.containerID(), ready); err == nil {
+		m.edit(func() { s.ready, s.flips = ready, s.flips+1 })
+	}
+	m.noteVersion(s)
+}
+
+func (m *machine) finish(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return s.ended && !s.running && !s.finished })
+	if s == nil {
+		return
+	}
+	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
+	must(m.manager.TerminatePod(m.known(s)))
+	m.noteVersion(s)
+}
+
+// wholeEnd is the way of most pods: deleted by a user, stopped, finished.
+func (m *machine) wholeEnd(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return alive(s) && !s.static && !s.deleting && m.owns(s) })
+	if s == nil {
+		return
+	}
+	m.edit(func() { s.deleting, s.ended, s.running = true, true, false })
+	m.api.write(s.pod, deleting)
+	m.report(s, ended(s.pod, int32(choices[2]%4)))
+	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
+	must(m.manager.TerminatePod(m.known(s)))
+	m.noteVersion(s)
+}
+
+func (m *machine) reclaim(choices [3]int) {
+	if s := m.pick(choices[0], func(s *subject) bool { return s.unreclaimed }); s != nil {
+		m.edit(func() { s.unreclaimed = false })
+	}
+}
+
+// reportAgain is what a worker does that has just found its pod.
+func (m *machine) reportAgain(s *subject) {
+	if pod := m.api.pod(s.pod); pod != nil && !s.static && pod.UID == s.pod.UID {
+		s.pod = pod
+	}
+	switch {
+	case s.finished:
+		must(m.manager.TerminatePod(m.known(s)))
+		m.noteVersion(s)
+	case s.ended && !s.running:
+		m.report(s, m.lastEnd(s))
+	case s.ended:
+		m.report(s, evicted(s.pod))
+	case s.reported > 0:
+		m.report(s, running(s.pod, true))
+	}
+}
+
+// lastEnd is how the runtime says the pod ended: as it did before the crash.
+func (m *machine) lastEnd(s *subject) v1.PodStatus {
+	if status, ok := m.manager.GetPodStatus(s.pod.UID); ok {
+		return status
+	}
+	if podstatus.IsTerminal(s.pod.Status.Phase) {
+		return s.pod.Status
+	}
+	return ended(s.pod, 1)
+}
+
+// flush asks for everything to be delivered and does not wait. If that is said to be done, it is.
+func (m *machine) flush([3]int) {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
+	defer cancel()
+	if err := m.manager.Flush(ctx); err == nil {
+		m.checkFlushed()
+	}
+}
+
+// faults are what may be wrong with the way to the server; some answer only half of the
+// requests so. From the second list on they are such that a withdrawal may wait for longer
+// than after an outage: the server refuses the one pod, flaps, or asks for time.
+var faults = slices.Concat(outages, troubles)
+
+var outages = []func(s sent, seq int) error{
+	func(sent, int) error { return apierrors.NewInternalError(errors.New("boom")) },
+	func(sent, int) error { return errHang },
+	func(sent, int) error { return errRefused },
+	func(s sent, _ int) error { return loadBalancerWithoutBackend(context.Background(), s) },
+	func(s sent, _ int) error { return serverThatHasJustStarted(context.Background(), s) },
+	onDelete(deniedByWebhook(409, metav1.StatusReasonConflict)),
+	onDelete(deniedByWebhook(403, metav1.StatusReasonForbidden)),
+	onDelete(apierrors.NewInternalError(errors.New("failed calling webhook"))),
+}
+
+var troubles = []func(s sent, seq int) error{
+	half(func(sent) error { return apierrors.NewServiceUnavailable("not now") }),
+	half(func(sent) error { return throttled(2) }),
+	half(func(s sent) error { return notFromTheServer(s.verb, s.podName()) }),
+	half(func(s sent) error {
+		if s.verb != "PATCH" {
+			return nil
+		}
+		return apierrors.NewConflict(podResource, s.podName(), errors.New("the object has been modified"))
+	}),
+	func(s sent, _ int) error {
+		return apierrors.NewForbidden(podResource, s.podName(), errors.New("RBAC: clusterrole not found"))
+	},
+	func(s sent, _ int) error { return unavailable(s.verb, s.podName(), 86400) },
+}
+
+func half(fault func(sent) error) func(sent, int) error {
+	return func(s sent, seq int) error {
+		if seq%2 == 0 {
+			return fault(s)
+		}
+		return nil
+	}
+}
+
+func onDelete(err error) func(sent, int) error {
+	return func(s sent, _ int) error {
+		if s.verb == "DELETE" {
+			return err
+		}
+		return nil
+	}
+}
+
+func (m *machine) startFault(choices [3]int) {
+	which := choices[0] % len(faults)
+	m.patient = m.patient || which >= len(outages)
+	m.edit(func() { m.fault = faults[which] })
+}

@@ -1,0 +1,487 @@
+package status
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"sync"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podstatus"
+)
+
+// subject is a pod as the test knows it: what is true of it.
+type subject struct {
+	pod      *v1.Pod // as this node runs it
+	static   bool
+	mirror   types.UID // of a static pod, the last one that the API had
+	reported int       // number of the newest report that was stored
+	flips    int       // flips of readiness since then
+	ready    bool      // what was said last of its container
+	running  bool      // a container could run
+	ended    bool      // a terminal status was reported
+	kept     bool      // the journal has acknowledged the end
+	finished bool
+	deleting bool // a user has asked for it
+	// unreclaimed: something of the finished pod is still on the node.
+	unreclaimed bool
+	// mutated: a webhook may have had a hand in what the API says; contested: it, a second
+	// writer or a restored backup had.
+	mutated, contested bool
+}
+
+// target is the UID of the pod in the API.
+func (s *subject) target() types.UID {
+	if s.static {
+		return s.mirror
+	}
+	return s.pod.UID
+}
+
+func (s *subject) containerID() string { return "process://" + string(s.pod.UID) }
+
+// watchEvent is what the watch tells of a pod.
+type watchEvent struct {
+	pod  *v1.Pod
+	gone bool
+}
+
+type machine struct {
+	api      *fakeAPI
+	journal  *journal.Memory
+	table    *pods.Table
+	manager  *Manager
+	stop     func()
+	subjects []*subject
+	names    int
+	reports  int
+	dice     uint64
+	saved    *saved
+	restored time.Time // when a backup was last restored
+	// patient: the world is such that a withdrawal may take longer than after an outage.
+	patient bool
+
+	// mu guards what the API's own goroutines look at.
+	mu     sync.Mutex
+	broken []string
+	record
+	truth map[types.UID]*subject // by the UID in the API
+	held  []watchEvent           // watch events not delivered yet
+	lag   bool
+	fault func(sent, int) error
+	seq   int // of requests
+}
+
+// saved is a backup of the server, with the record of that moment.
+type saved struct {
+	backup
+	record
+}
+
+func newMachine() *machine {
+	m := &machine{api: newFakeAPI(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{}}
+	m.api.node = "node"
+	m.api.script = m.misbehave
+	m.api.watch = func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) }
+	m.api.removed = func(pod *v1.Pod) { m.watched(watchEvent{pod: pod, gone: true}) }
+	m.start()
+	return m
+}
+
+// CouldHaveRunningContainers makes the machine the manager's Safety.
+func (m *machine) CouldHaveRunningContainers(pod *v1.Pod) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for _, s := range m.truth {
+		if s.pod.UID == pod.UID {
+			return s.running
+		}
+	}
+	return false
+}
+
+// ResourcesReclaimed makes the machine the manager's Reclaim.
+func (m *machine) ResourcesReclaimed(pod *v1.Pod, _ *v1.PodStatus) bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	s := m.truth[pod.UID]
+	return s == nil || !s.unreclaimed
+}
+
+func (m *machine) start() {
+	m.table = pods.New()
+	for _, pod := range m.api.all() {
+		if pod.Spec.NodeName == "node" {
+			m.table.Set(pod)
+		}
+	}
+	manager, err := New(Options{Client: versionedAPI{m.api}, Pods: m.table, Journal: m.journal, Safety: m, Reclaim: m,
+		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: 5 * time.Second})
+	must(err)
+	manager.cache.jitter = m.roll
+	m.manager = manager
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- manager.Run(ctx) }()
+	m.stop = func() { cancel(); must(<-done) }
+}
+
+// roll is a number from 0 to 1 that is the same in each run of a program.
+func (m *machine) roll() float64 {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.dice = m.dice*6364136223846793005 + 1442695040888963407
+	return float64(m.dice>>40) / (1 << 24)
+}
+
+// misbehave is the script of the API: what the current fault makes of a request.
+func (m *machine) misbehave(_ context.Context, s sent) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.checkRequest(s)
+	m.seq++
+	if m.fault == nil {
+		return nil
+	}
+	return m.fault(s, m.seq)
+}
+
+// watched sees everything that the API stores, in order, and checks it.
+func (m *machine) watched(e watchEvent) {
+	m.mu.Lock()
+	if !e.gone {
+		m.inspect(e.pod)
+	}
+	lagging := m.lag
+	if lagging {
+		m.held = append(m.held, e)
+	}
+	m.mu.Unlock()
+	if !lagging {
+		m.deliver(e)
+	}
+}
+
+func (m *machine) deliver(e watchEvent) {
+	switch {
+	case e.pod.Spec.NodeName != "node":
+	case e.gone:
+		m.table.Remove(e.pod)
+	default:
+		m.table.Set(e.pod)
+		m.manager.ObservePod(e.pod)
+	}
+}
+
+func (m *machine) catchUp() {
+	var held []watchEvent
+	m.edit(func() { held, m.held, m.lag = m.held, nil, false })
+	for _, e := range held {
+		m.deliver(e)
+	}
+	m.relist()
+}
+
+// relist is a watch that begins again: what it knows otherwise than the API has it is news.
+func (m *machine) relist() {
+	there := map[types.UID]bool{}
+	for _, pod := range m.api.all() {
+		there[pod.UID] = true
+		known, ok := m.table.ByUID(pod.UID)
+		if podstatus.IsMirror(pod) {
+			known, ok = m.table.MirrorOf(pod)
+		}
+		if !ok || known.ResourceVersion != pod.ResourceVersion {
+			m.deliver(watchEvent{pod: pod})
+		}
+	}
+	for _, pod := range slices.Concat(m.table.All(), m.table.Mirrors()) {
+		if pod.ResourceVersion != "" && !there[pod.UID] {
+			m.deliver(watchEvent{pod: pod, gone: true})
+		}
+	}
+}
+
+// pick chooses a pod that a step applies to, nil if there is none.
+func (m *machine) pick(choice int, fits func(*subject) bool) *subject {
+	var candidates []*subject
+	for _, s := range m.subjects {
+		if fits(s) {
+			candidates = append(candidates, s)
+		}
+	}
+	if len(candidates) == 0 {
+		return nil
+	}
+	return candidates[choice%len(candidates)]
+}
+
+// edit changes what is true of a pod where the API's goroutines may look.
+func (m *machine) edit(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+// owns tells whether the API's pod of that name is this one, or its mirror.
+func (m *machine) owns(s *subject) bool {
+	pod := m.api.pod(s.pod)
+	return pod != nil && pod.UID == s.target()
+}
+
+func alive(s *subject) bool { return !s.ended && !s.finished }
+
+func (m *machine) create(choices [3]int) {
+	if len(m.subjects) > 6 {
+		return
+	}
+	m.names++
+	name := fmt.Sprint("pod-", m.names)
+	if gone := m.freeName(); gone != "" && choices[0]%2 == 0 {
+		name = gone
+	}
+	s := &subject{pod: newPod(name, restartNever, func(p *v1.Pod) { p.UID = types.UID(fmt.Sprintf("%s-uid-%d", name, m.names)) }), running: true}
+	if choices[1]%4 == 1 { // every user may say so, and it is not true
+		s.pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
+	}
+	m.edit(func() { m.truth[s.pod.UID] = s })
+	s.pod = m.api.put(s.pod)
+	m.table.Set(s.pod)
+	m.subjects = append(m.subjects, s)
+}
+
+// createStatic is a new manifest on the node. Its mirror may come at once, or later.
+func (m *machine) createStatic(choices [3]int) {
+	if len(m.subjects) > 6 {
+		return
+	}
+	m.names++
+	s := &subject{pod: newPod(fmt.Sprint("static-", m.names), staticPod), static: true, running: true}
+	m.table.Set(s.pod)
+	m.subjects = append(m.subjects, s)
+	if choices[0]%3 > 0 {
+		m.putMirror(s)
+	}
+}
+
+func (m *machine) putMirror(s *subject) {
+	m.names++
+	mirror := mirrorOf(s.pod, types.UID(fmt.Sprintf("%s-mirror-%d", s.pod.Name, m.names)))
+	m.edit(func() {
+		s.mirror = mirror.UID
+		m.truth[mirror.UID] = s
+	})
+	m.api.put(mirror)
+}
+
+// recreateMirror removes the mirror of a static pod, puts a new one in its place, or both.
+func (m *machine) recreateMirror(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return s.static })
+	if s == nil {
+		return
+	}
+	had := m.owns(s)
+	if had {
+		m.api.remove(s.pod.Namespace, s.pod.Name)
+	}
+	if !had || choices[1]%2 == 0 {
+		m.putMirror(s)
+	}
+}
+
+// freeName is the name of a pod that has left the API.
+func (m *machine) freeName() string {
+	for _, s := range m.subjects {
+		if m.api.pod(s.pod) == nil && !s.static {
+			return s.pod.Name
+		}
+	}
+	return ""
+}
+
+func (m *machine) deleteByUser(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return !s.deleting && !s.static && m.owns(s) })
+	if s == nil {
+		return
+	}
+	m.edit(func() { s.deleting = true })
+	m.api.write(s.pod, deleting)
+}
+
+func (m *machine) forceDelete(choices [3]int) {
+	if s := m.pick(choices[0], m.owns); s != nil {
+		m.api.remove(s.pod.Namespace, s.pod.Name)
+	}
+}
+
+// recreateElsewhere is the failover of a StatefulSet: the pod is gone, and one of its name
+// runs on another node.
+func (m *machine) recreateElsewhere(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return !s.static && m.owns(s) })
+	if s == nil {
+		return
+	}
+	m.names++
+	m.api.remove(s.pod.Namespace, s.pod.Name)
+	m.api.put(newPod(s.pod.Name, func(p *v1.Pod) {
+		p.UID, p.Spec.NodeName = types.UID(fmt.Sprint("elsewhere-", m.names)), "elsewhere"
+	}))
+}
+
+func (m *machine) secondWriter(choices [3]int) {
+	s := m.pick(choices[0], m.owns)
+	if s == nil {
+		return
+	}
+	s.contested = true
+	m.api.write(s.pod, func(pod *v1.Pod) {
+		ready := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady)
+		switch choices[1] % 5 {
+		case 0: // the owner of a readiness gate
+			gate := fmt.Sprint("gate ", choices[2]%10)
+			m.edit(func() { m.gates[pod.UID] = gate })
+			pod.Status.Conditions = slices.DeleteFunc(pod.Status.Conditions, func(c v1.PodCondition) bool { return c.Type == "example.com/gate" })
+			pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: "example.com/gate", Status: v1.ConditionTrue, Message: gate})
+		case 1: // the node controller
+			if ready != nil {
+				ready.Status, ready.LastTransitionTime = v1.ConditionFalse, metav1.Now()
+			}
+		case 2: // somebody whose clock is ahead
+			if ready != nil {
+				ready.Status, ready.LastTransitionTime = v1.ConditionFalse, metav1.NewTime(time.Now().Add(10*365*24*time.Hour))
+			}
+		case 3: // somebody who takes something away
+			pod.Status.PodIP, pod.Status.PodIPs, pod.Status.StartTime = "", nil, nil
+		case 4: // not about the status
+			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "touched", fmt.Sprint(choices[2]))
+		}
+	})
+}
+
+// webhook has an admission webhook change what is written, or ends that.
+func (m *machine) webhook(choices [3]int) {
+	hooks := []func(*v1.Pod){
+		nil,
+		func(p *v1.Pod) { p.Status.Reason = "webhook" },
+		func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }, // as a server that does not know a field
+		func(p *v1.Pod) {
+			if c := podstatus.FindCondition(p.Status.Conditions, v1.PodScheduled); c != nil {
+				c.Message = "changed"
+			}
+		},
+	}
+	hook := hooks[choices[0]%len(hooks)]
+	if hook == nil {
+		m.api.setMutate(nil)
+		return
+	}
+	m.api.setMutate(func(p *v1.Pod) {
+		m.edit(func() {
+			if s := m.truth[p.UID]; s != nil {
+				s.mutated, s.contested = true, true
+			}
+		})
+		hook(p)
+	})
+}
+
+func (m *machine) backUp([3]int) {
+	m.edit(func() { m.saved = &saved{backup: m.api.backup(), record: m.record.clone()} })
+}
+
+// restore puts the server back to where it was. The watch begins again with a list. Pods
+// that are there again are new to the node, which looks what became of them.
+func (m *machine) restore([3]int) {
+	if m.saved == nil {
+		return
+	}
+	m.patient = true
+	m.edit(func() {
+		m.held, m.restored = nil, time.Now()
+		m.record = m.saved.record.clone()
+	})
+	had := map[*subject]bool{}
+	for _, s := range m.subjects {
+		had[s] = m.owns(s)
+	}
+	m.restoreMirrors()
+	for _, pod := range m.api.restore(m.saved.backup) {
+		m.watched(watchEvent{pod: pod, gone: true})
+	}
+	if !m.lag {
+		m.relist()
+	}
+	for _, s := range m.subjects {
+		m.edit(func() { s.kept, s.contested = false, true })
+		if m.owns(s) && !had[s] {
+			m.reportAgain(s)
+		}
+	}
+}
+
+// restoreMirrors notes which mirrors the API has after a restore.
+func (m *machine) restoreMirrors() {
+	for _, s := range m.subjects {
+		if pod := m.saved.pods[s.pod.Namespace+"/"+s.pod.Name]; s.static && pod != nil {
+			m.edit(func() { s.mirror = pod.UID })
+		}
+	}
+}
+
+// wait lets up to a minute pass. No pod may cost many requests in it.
+func (m *machine) wait(choices [3]int) {
+	m.api.forgetLog()
+	time.Sleep(time.Duration(choices[0]) * time.Millisecond)
+	synctest.Wait()
+	counts := map[string]int{}
+	for _, s := range m.api.sent() {
+		counts[s.String()]++
+	}
+	for request, n := range counts {
+		if n > requestsAMinute {
+			m.edit(func() { m.violated("costly: %d times %s in %d ms without an event", n, request, choices[0]) })
+		}
+	}
+}
+
+// requestsAMinute bounds what a pod may cost that keeps failing: 8 tries of its own back-off,
+// of which a fifth may be taken off, and a probe each 5 s. Lists, which all pods share, are
+// needed for no more than one pod in each turn.
+const requestsAMinute = 30
+
+func (m *machine) removeOrphans([3]int) {
+	keep := map[types.UID]bool{}
+	for _, s := range m.subjects {
+		if s.static || m.owns(s) {
+			keep[s.pod.UID] = true
+		}
+	}
+	m.manager.RemoveOrphanedStatuses(keep)
+}
+
+// restart is a crash: what only the memory held is lost, the journal stays. As after every
+// start, the workers report again what they see. The manifests are read after the start.
+func (m *machine) restart(choices [3]int) {
+	m.stop()
+	m.edit(func() { m.held, m.lag = nil, false })
+	m.record.forgetVersions()
+	m.start()
+	for i, s := range m.subjects {
+		if s.static {
+			m.table.Set(s.pod)
+			if s.ended && (choices[0]+i)%2 == 0 { // its end is not remembered
+				m.edit(func() { s.ended, s.finished, s.running = false, false, true })
+			}
+		}
+		if s.static || m.owns(s) {
+			m.reportAgain(s)
+		}
+	}
+}

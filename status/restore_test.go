@@ -1,0 +1,246 @@
+package status
+
+import (
+	"context"
+	"strconv"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// restored is a node with a ready pod whose server has been restored from a backup in which
+// the pod was not ready. The watch is what the caller sets before.
+func restored(t *testing.T, before func(*world)) (*world, *v1.Pod) {
+	w := newWorld(t)
+	pod := w.create("web")
+	w.run()
+	w.set(pod, running(pod, false))
+	synctest.Wait()
+	b := w.api.backup()
+	for i := range 5 { // the versions of the backup will be far behind
+		w.set(pod, running(pod, i%2 == 0))
+		synctest.Wait()
+	}
+	w.wantNothingPending()
+	before(w)
+	w.api.restore(b)
+	synctest.Wait()
+	w.api.forgetLog()
+	return w, pod
+}
+
+// wantAgreement fails if the API's pod does not say what the manager says.
+func (w *world) wantAgreement(pod *v1.Pod) {
+	w.Helper()
+	synctest.Wait()
+	status, _ := w.manager.GetPodStatus(pod.UID)
+	api := w.api.pod(pod)
+	if api == nil {
+		w.Errorf("the API has no pod %s", pod.Name)
+		return
+	}
+	merged := podstatus.Merge(pod, &api.Status, &status, false, time.Now())
+	if patch, err := podstatus.Patch(api.UID, &api.Status, &merged); err != nil || patch != nil {
+		w.Errorf("the API's pod %s still lacks %s, %v", pod.Name, patch, err)
+	}
+}
+
+// Invariant 11, heals after a restore: the versions of the server have gone back.
+func TestRestoreFromABackupHeals(t *testing.T) {
+	for name, watch := range map[string]func(*world){
+		"the watch lists again": func(*world) {},
+		"only the table hears of it": func(w *world) {
+			w.api.watch = w.table.Set
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, pod := restored(t, watch)
+				time.Sleep(45 * time.Second)
+				w.wantAgreement(pod)
+				w.wantLog("one look, one write", "GET ns/web", "PATCH ns/web")
+				w.wantNothingPending()
+				time.Sleep(time.Hour)
+				w.wantLog("and peace from then on")
+				if fights := w.manager.Fights(); len(fights) > 0 {
+					t.Errorf("a fight with itself: %+v", fights)
+				}
+			})
+		})
+	}
+}
+
+// A report that happens to say what the server had before it was restored must not pass for
+// delivered.
+func TestRestoreSwallowsNoWithdrawal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		b := w.api.backup() // ready
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		w.api.restore(b)
+		// The node's newest word is "not ready", as it was before the restore.
+		w.set(pod, running(pod, true))
+		w.set(pod, running(pod, false))
+		time.Sleep(45 * time.Second)
+		w.wantAgreement(pod)
+	})
+}
+
+// The answer to an own write is the newest truth, whatever its version; a copy that the watch
+// had brought before the restore is not.
+func TestWritesAfterARestoreAreDifferencesToTheirAnswers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, pod := restored(t, func(w *world) { w.api.watch = nil }) // the watch hangs
+		for i := range 6 {
+			w.set(pod, running(pod, i%2 != 0))
+			time.Sleep(time.Second)
+			w.wantAgreement(pod)
+		}
+		if got := w.api.count("PATCH"); got > 8 {
+			t.Errorf("%d writes for six changes, want one for each and two to find out", got)
+		}
+		if fights := w.manager.Fights(); len(fights) > 0 {
+			t.Errorf("a fight with itself: %+v", fights)
+		}
+	})
+}
+
+// A watch that stays behind costs a look now and then, and no writes.
+func TestWatchThatHangsCostsFewLooks(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		w.api.watch = nil
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		w.api.forgetLog()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := w.api.count("GET"); got < 1 || got > 12 {
+			t.Errorf("%d looks in an hour, want a few, further and further apart", got)
+		}
+		if got := w.api.count("PATCH"); got > 0 {
+			t.Errorf("%d writes, want none: the API says what it should", got)
+		}
+	})
+}
+
+// versionedAPI also tells the version that it has reached.
+type versionedAPI struct{ *fakeAPI }
+
+func (f versionedAPI) ResourceVersion(ctx context.Context) (string, error) {
+	end, err := f.begin(ctx, sent{verb: "VERSION"})
+	if err != nil {
+		return "", err
+	}
+	defer end(nil)
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return strconv.Itoa(f.version), nil
+}
+
+// A watch that goes on from a version which the restored server has not reached is silent, and
+// the node may have nothing to report.
+func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := versionedAPI{newFakeAPI()}
+		w := newWorld(t, func(o *Options) { o.Client = api })
+		w.api = api.fakeAPI
+		w.api.watch = w.deliver
+		var all []*v1.Pod
+		for _, name := range []string{"a", "b", "c"} {
+			all = append(all, w.create(name))
+		}
+		w.run()
+		var b backup
+		for i := range 5 {
+			for _, pod := range all {
+				w.set(pod, running(pod, i%2 == 0))
+			}
+			synctest.Wait()
+			if i == 1 {
+				b = w.api.backup()
+			}
+		}
+		w.api.watch = nil
+		w.api.restore(b)
+		w.api.forgetLog()
+		time.Sleep(40 * time.Second)
+		for _, pod := range all {
+			w.wantAgreement(pod)
+		}
+		if reads, writes := w.api.count("GET"), w.api.count("PATCH"); reads != 3 || writes != 3 {
+			t.Errorf("%d reads and %d writes, want one of each for a pod", reads, writes)
+		}
+		w.wantNothingPending()
+		w.api.forgetLog()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if log := w.api.log(); len(log) != w.api.count("VERSION") || len(log) > 240 {
+			t.Errorf("%d requests in an hour of peace, %d of them for the version", len(log), w.api.count("VERSION"))
+		}
+	})
+}
+
+// While versions are seen to grow, nothing is asked.
+func TestVersionIsNotAskedForWhileItIsSeen(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := versionedAPI{newFakeAPI()}
+		w := newWorld(t, func(o *Options) { o.Client = api })
+		w.api = api.fakeAPI
+		w.api.watch = w.deliver
+		pod := w.create("web")
+		w.run()
+		for i := range 60 {
+			w.set(pod, running(pod, i%2 == 0))
+			time.Sleep(5 * time.Second)
+		}
+		if got := w.api.count("VERSION"); got > 0 {
+			t.Errorf("asked %d times for the version", got)
+		}
+	})
+}
+
+// interruptedAPI lets something happen between a write and the arrival of its answer.
+type interruptedAPI struct {
+	*fakeAPI
+	between func()
+}
+
+func (f *interruptedAPI) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	answer, err := f.fakeAPI.PatchStatus(ctx, namespace, name, patch)
+	if between := f.between; between != nil {
+		f.between = nil
+		between()
+	}
+	return answer, err
+}
+
+// Another writer's change that is seen while a write is in flight is looked at afterwards.
+func TestChangeObservedDuringAWriteIsRepairedAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		interrupted := &interruptedAPI{fakeAPI: newFakeAPI()}
+		w := newWorld(t, func(o *Options) { o.Client, o.ResyncPeriod = interrupted, 24*time.Hour })
+		w.api = interrupted.fakeAPI
+		w.api.watch = w.deliver
+		pod := w.create("web")
+		w.run()
+		interrupted.between = func() { drift(w, pod) }
+		w.set(pod, running(pod, true))
+		time.Sleep(time.Minute)
+		w.wantAgreement(pod)
+		w.wantLog("the change, and its repair", "PATCH ns/web", "PATCH ns/web")
+	})
+}
