@@ -32,14 +32,15 @@ type Config struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
 
-	NodeName           string        `yaml:"nodeName"`
-	Kubeconfig         string        `yaml:"kubeconfig"`
-	StateDir           string        `yaml:"stateDir"`
-	Manifests          string        `yaml:"manifests"`
-	ManifestsRescan    time.Duration `yaml:"manifestsRescan"`
-	HealthzBindAddress string        `yaml:"healthzBindAddress"`
-	ShutdownTimeout    time.Duration `yaml:"shutdownTimeout"`
-	LeaveCluster       bool          `yaml:"leaveCluster"`
+	NodeName            string        `yaml:"nodeName"`
+	Kubeconfig          string        `yaml:"kubeconfig"`
+	BootstrapKubeconfig string        `yaml:"bootstrapKubeconfig"`
+	StateDir            string        `yaml:"stateDir"`
+	Manifests           string        `yaml:"manifests"`
+	ManifestsRescan     time.Duration `yaml:"manifestsRescan"`
+	HealthzBindAddress  string        `yaml:"healthzBindAddress"`
+	ShutdownTimeout     time.Duration `yaml:"shutdownTimeout"`
+	LeaveCluster        bool          `yaml:"leaveCluster"`
 
 	AllowPodsWithoutIsolation bool   `yaml:"allowPodsWithoutIsolation"`
 	CgroupParent              string `yaml:"cgroupParent"`
@@ -152,7 +153,7 @@ func Load(path string, data []byte) (Config, error) {
 // resolve makes relative paths start from the directory of the file that they stand in: they must
 // not depend on where statusd is started.
 func (c *Config) resolve(dir string) {
-	for _, path := range []*string{&c.Kubeconfig, &c.StateDir, &c.Manifests} {
+	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

@@ -29,6 +29,8 @@ func settings(c *Config) []setting {
 			"Name of this node, and of its Node object. Empty: the host name, in lower case."},
 		{"kubeconfig", "kubeconfig", &c.Kubeconfig,
 			"How to reach the API server, as user system:node:NAME. Empty: standalone, that is\nstatic pods only and no API server."},
+		{"bootstrapKubeconfig", "bootstrap-kubeconfig", &c.BootstrapKubeconfig,
+			"How to request a client certificate, usually with a bootstrap token. If kubeconfig does not\nexist, or its certificate has expired, statusd requests one, waits for its approval and\nwrites kubeconfig; it renews the certificate before it expires."},
 		{"stateDir", "state-dir", &c.StateDir,
 			"Where statusd keeps what must survive a restart: the journal, containers and their logs.\nOne statusd at a time can use it."},
 		{"manifests", "manifests", &c.Manifests,
