@@ -203,3 +203,11 @@ type StartError struct {
 func (e *StartError) Error() string { return e.Err.Error() }
 
 func (e *StartError) Unwrap() error { return e.Err }
+
+// Reasons of events that runtimes cause, as the kubelet writes them.
+const (
+	// EventFailedMount: a volume could not be set up.
+	EventFailedMount = "FailedMount"
+	// EventInvalidVariables: keys of a config map or secret cannot be names of variables.
+	EventInvalidVariables = "InvalidEnvironmentVariableNames"
+)

@@ -3,7 +3,6 @@ package status
 import (
 	"errors"
 	"strconv"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -32,7 +31,7 @@ type metrics struct {
 	inFlight      prometheus.Gauge
 	queued        [background + 1]prometheus.Observer // by urgency
 	queuedVec     *prometheus.HistogramVec
-	unsent        *unsentGauges
+	leave         []func() // ends the part in gauges that managers share
 }
 
 func newMetrics() *metrics {
@@ -78,7 +77,7 @@ func newMetrics() *metrics {
 
 // register puts the metrics into a registry. Managers that share one share the metrics too:
 // what a registry has already is used.
-func (m *metrics) register(registerer prometheus.Registerer, c *cache) error {
+func (m *metrics) register(registerer prometheus.Registerer, c *cache, gauges []*sharedGauge) error {
 	if registerer == nil {
 		return nil
 	}
@@ -104,9 +103,11 @@ func (m *metrics) register(registerer prometheus.Registerer, c *cache) error {
 	for u := range m.queued {
 		m.queued[u] = m.queuedVec.WithLabelValues(urgency(u).String())
 	}
-	m.unsent = newUnsentGauges()
-	use(shared, &m.unsent)
-	m.unsent.add(c)
+	for _, gauge := range append(gauges, c.gauges()...) {
+		read := gauge.read
+		use(shared, &gauge)
+		m.leave = append(m.leave, gauge.join(read))
+	}
 	return errors.Join(problems...)
 }
 
@@ -115,57 +116,6 @@ func use[T prometheus.Collector](shared func(prometheus.Collector) prometheus.Co
 	if existing, ok := shared(*metric).(T); ok {
 		*metric = existing
 	}
-}
-
-// unsentGauges tell of what the API server has not taken, over all managers that share them
-// and run.
-type unsentGauges struct {
-	pending, oldest *prometheus.Desc
-	// mu guards caches.
-	mu     sync.Mutex
-	caches map[*cache]bool
-}
-
-func newUnsentGauges() *unsentGauges {
-	return &unsentGauges{
-		pending: prometheus.NewDesc("statusd_pod_status_pending", "Pods with a change that the API server has not taken.", nil, nil),
-		oldest:  prometheus.NewDesc("statusd_oldest_pending_seconds", "Age of the oldest change that the API server has not taken.", nil, nil),
-		caches:  make(map[*cache]bool),
-	}
-}
-
-func (g *unsentGauges) add(c *cache) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.caches[c] = true
-}
-
-func (g *unsentGauges) remove(c *cache) {
-	if g == nil {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.caches, c)
-}
-
-// Describe is for the registry.
-func (g *unsentGauges) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- g.pending
-	descriptions <- g.oldest
-}
-
-// Collect is for the registry.
-func (g *unsentGauges) Collect(values chan<- prometheus.Metric) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	pending, oldest := 0, time.Duration(0)
-	for c := range g.caches {
-		pending += c.countUnsent()
-		oldest = max(oldest, c.oldestUnsent(time.Now()))
-	}
-	values <- prometheus.MustNewConstMetric(g.pending, prometheus.GaugeValue, float64(pending))
-	values <- prometheus.MustNewConstMetric(g.oldest, prometheus.GaugeValue, oldest.Seconds())
 }
 
 // accepted counts changes that the API server has taken with one request.

@@ -112,6 +112,7 @@ func (d *demo) stopControlPlane(ctx context.Context, server *controlplane.Proces
 // config is that of a statusd with its state under this name.
 func (d *demo) config(name string) (agent.Config, error) {
 	c := agent.Default()
+	c.AllowPodsWithoutIsolation = true // the pods of the demo are those of any cluster
 	c.NodeName = nodeName
 	state, err := filepath.Abs(filepath.Join(d.state, name))
 	if err != nil {

@@ -233,7 +233,7 @@ func TestAStartThatCannotBeRecordedIsKnown(t *testing.T) {
 	if err := h.StartPod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	c, err := h.prepare(h.pods["pod"], pod, &pod.Spec.Containers[0], 0)
+	c, err := h.prepare(t.Context(), h.pods["pod"], pod, &pod.Spec.Containers[0], 0)
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(c.dir.Started(), "in the way"), 0o700)
 	}

@@ -10,12 +10,14 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/volume"
 )
 
 // Scheme starts the IDs of this runtime's containers.
@@ -40,6 +42,25 @@ type Options struct {
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
 	LogMaxBytes int64
 	LogMaxFiles int
+	// Objects reads config maps, secrets and tokens for volumes and env. Without one, pods
+	// that need any are rejected.
+	Objects volume.Objects
+	// APIServer is where containers reach the API server, as KUBERNETES_SERVICE_HOST and
+	// KUBERNETES_SERVICE_PORT: "host:port". Containers are not told if it is empty.
+	APIServer string
+	// Allocatable returns what the node has for pods, which a container without a limit
+	// gets as its limit from the downward API; nil stands for nothing.
+	Allocatable func() v1.ResourceList
+	// AllowPodsWithoutIsolation lets pods run that do not ask for the namespaces of the
+	// machine, and so expect to be isolated from it. They are not: each is a process of
+	// the machine, whatever its spec and the policies of the cluster say.
+	AllowPodsWithoutIsolation bool
+	// CgroupParent is the control group under which pods get groups of their own, relative
+	// to the root of the hierarchy: "/statusd". Without one, or where it cannot be made,
+	// pods with limits are rejected.
+	CgroupParent string
+	// Event takes events of pods that no caller hears of; may be nil.
+	Event func(pod *v1.Pod, container, eventType, reason, message string)
 	// Logger takes what no caller hears of; nothing is logged if nil.
 	Logger *slog.Logger
 }
@@ -66,6 +87,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.LogMaxFiles == 0 {
 		o.LogMaxFiles = 5
 	}
+	if o.Event == nil {
+		o.Event = func(*v1.Pod, string, string, string, string) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -82,7 +106,12 @@ type Runtime struct {
 	lock    *dirLock
 	exits   *exits
 	cleaner *cleaner
-	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+	keeper  *keeper // of volumes with contents
+	groups  *groups // control groups
+	// grouping is held while groups are made or removed, so that a pod's groups do not
+	// vanish under a container that is about to get into them.
+	grouping sync.Mutex
+	sweeps   sync.WaitGroup // clean-ups after shims that were killed
 
 	problems problems
 
@@ -101,7 +130,11 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{}}
+	r := &Runtime{
+		options: options, root: os.Geteuid() == 0,
+		cleaner: newCleaner(), keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger),
+		pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{},
+	}
 	r.findShim()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
@@ -123,6 +156,7 @@ func New(options Options) (*Runtime, error) {
 // Close lets go of the directory and leaves the containers running. Call it after Run
 // has returned; nothing else may be called afterwards.
 func (r *Runtime) Close() error {
+	r.groups.close()
 	return errors.Join(r.exits.close(), r.lock.release())
 }
 
@@ -136,6 +170,8 @@ func (r *Runtime) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // when waiting fails
 	r.sweeps.Go(func() { r.cleanUp(ctx) })
+	r.keepAdopted()
+	defer r.keeper.run(ctx)()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)

@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -36,7 +37,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	if err != nil {
 		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
 	}
-	c, err := r.prepare(p, manifest, spec, attempt)
+	c, err := r.prepare(ctx, p, manifest, spec, attempt)
 	if err != nil {
 		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
 	}
@@ -70,19 +71,22 @@ func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, er
 }
 
 // prepare makes the container's directory with all that a shim needs to know.
-func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
+func (r *Runtime) prepare(ctx context.Context, p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
 	dir := p.dir.container(id)
-	spec, err := r.resolve(p, dir, manifest, target)
+	spec, err := r.resolve(ctx, p, dir, manifest, target)
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
 	spec.ID, spec.Attempt, spec.CreatedAt, spec.Boot = id, attempt, time.Now(), r.boot
+	if spec.Cgroup, err = r.enterGroups(manifest, target, id); err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
+	}
 	if err := writeContainer(dir, spec); err != nil {
-		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)))
+		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)), cgroup.Remove(spec.Cgroup))
 	}
 	return newContainer(manifest.UID, dir, spec), nil
 }
@@ -220,9 +224,9 @@ func (r *Runtime) prune(p *pod, name string) {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
 	r.mu.Unlock()
 	for _, c := range old {
-		r.letGo(c)
 		if err := r.removeDir(string(c.dir.Dir)); err != nil {
 			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 		}
+		r.letGo(c)
 	}
 }

@@ -31,6 +31,8 @@ type Spec struct {
 	Env     []string `json:"env"`
 	Dir     string   `json:"dir"`
 	User    *User    `json:"user,omitempty"`
+
+	Confinement *Confinement `json:"confinement,omitempty"`
 	// Cgroup are the directories of the control groups that hold the container: one
 	// with cgroup v2, one for each controller with v1. The runtime makes them before
 	// the shim starts and removes them after the end; the shim puts the command into
@@ -44,6 +46,16 @@ type Spec struct {
 	// MessageFromLogs takes the end of the log as termination message of a container
 	// that failed without writing one.
 	MessageFromLogs bool `json:"messageFromLogs,omitempty"`
+}
+
+// Confinement is what a container is kept from.
+type Confinement struct {
+	// NoNewPrivileges makes set-user-ID programs and file capabilities give nothing.
+	NoNewPrivileges bool `json:"noNewPrivileges,omitempty"`
+	// Capabilities are the bits of all that the container may have; nil leaves those of its user.
+	Capabilities *uint64 `json:"capabilities,omitempty"`
+	// Seccomp denies system calls that change the machine.
+	Seccomp bool `json:"seccomp,omitempty"`
 }
 
 // User is whom a container runs as, if not as statusd's own user.

@@ -1,0 +1,53 @@
+package process
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/runtime/process/internal/confine"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// confinement is what a container is kept from, nil being nothing. It is for containers that
+// Check has let through.
+func confinement(pod *v1.PodSecurityContext, container *v1.SecurityContext) *record.Confinement {
+	c := record.Confinement{Seccomp: isConfined(pod, container)}
+	if container != nil {
+		c.NoNewPrivileges = container.AllowPrivilegeEscalation != nil && !*container.AllowPrivilegeEscalation
+		c.Capabilities = capabilities(container.Capabilities)
+	}
+	if c == (record.Confinement{}) {
+		return nil
+	}
+	return &c
+}
+
+// capabilities are the bits that stay: all, without those that are dropped, with those that
+// are added. Nil leaves what the user has.
+func capabilities(asked *v1.Capabilities) *uint64 {
+	if asked == nil || len(asked.Drop) == 0 {
+		return nil
+	}
+	keep := confine.All
+	for _, name := range asked.Drop {
+		bits, _ := confine.Capability(string(name))
+		keep &^= bits
+	}
+	for _, name := range asked.Add {
+		bits, _ := confine.Capability(string(name))
+		keep |= bits
+	}
+	return &keep
+}
+
+// isConfined reports whether the container asks for the default seccomp profile. What it
+// says itself counts before what its pod says.
+func isConfined(pod *v1.PodSecurityContext, container *v1.SecurityContext) bool {
+	var profile *v1.SeccompProfile
+	if pod != nil {
+		profile = pod.SeccompProfile
+	}
+	if container != nil && container.SeccompProfile != nil {
+		profile = container.SeccompProfile
+	}
+	return profile != nil && profile.Type == v1.SeccompProfileTypeRuntimeDefault
+}
