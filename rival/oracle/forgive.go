@@ -124,8 +124,9 @@ func hasReplacedRune(status *v1.PodStatus) bool {
 	return slices.ContainsFunc(all, func(s v1.ContainerStatus) bool { return replaced(&s.State) || replaced(&s.LastTerminationState) })
 }
 
-// forgiveSetBack: statusd's time is later, and is one that somebody else wrote. It is in the
-// cache too if the status was stored again on top of the API's. The times of resize
+// forgiveSetBack: statusd's time is later, and the kubelet's would be a step back for readers
+// of the API: another writer gave the condition a later time, or another status in between. It
+// is in the cache too if the status was stored again on top of the API's. The times of resize
 // conditions are the reporter's, and may be older than before as well.
 func forgiveSetBack(c *Case) bool {
 	server := c.sides[theStatusd].server()
@@ -134,7 +135,7 @@ func forgiveSetBack(c *Case) bool {
 			if !sameButTime(k, d) || d.LastTransitionTime.Before(&k.LastTransitionTime) {
 				return false
 			}
-			if podstatus.HasTransitionTime(k.Type) && !server.timeOfOthers(c.Pod.name, d) {
+			if podstatus.HasTransitionTime(k.Type) && !server.wouldStepBack(c.Pod.name, k, d) {
 				return false
 			}
 			k.LastTransitionTime = d.LastTransitionTime
@@ -238,7 +239,11 @@ func forgiveTerminatedReady(c *Case) bool {
 	if k, d := c.Kubelet.API, c.Statusd.API; k != nil && d != nil && saysReady(&k.Status) && !saysReady(&d.Status) {
 		c.part("K7 unready")
 	}
-	answers := c.Pod.stillReady && c.takeAnswers()
+	answers := false
+	if c.Pod.stillReady {
+		answers = c.takeAnswers()
+		answers = c.takeStored() || answers
+	}
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		ready, did := saysReady(k), false
 		for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
@@ -328,6 +333,9 @@ func withoutDisruptionTime(status *v1.PodStatus) *v1.PodStatus {
 func forgiveFinalPhase(c *Case) bool {
 	if !c.Pod.revived && !c.Pod.killed {
 		return false
+	}
+	if c.Pod.static && c.Pod.removed && !c.Pod.killed {
+		return false // what a manifest wants may run again
 	}
 	if c.Statusd.Deleted && !c.Kubelet.Deleted && c.Kubelet.API != nil && !podstatus.IsTerminal(c.Kubelet.API.Status.Phase) {
 		*c.Kubelet = *c.Statusd
@@ -423,15 +431,48 @@ func takeDisruption(k, d *v1.PodStatus) {
 }
 
 // forgiveStaticRuns: a static pod that could run had ended in the kubelet's API, and not in
-// statusd's. Only the phase and the conditions that go with it differ.
+// statusd's. Only the phase and the conditions that go with it differ for as long as it could
+// run; once it has stopped, only their times do, also in a cache that was stored on top of them.
 func forgiveStaticRuns(c *Case) bool {
 	if !c.Pod.early || c.Kubelet.API == nil || c.Statusd.API == nil {
 		return false
 	}
 	k, d := &c.Kubelet.API.Status, &c.Statusd.API.Status
+	did := c.Pod.mayRun && takeEnd(k, d)
+	if !sameDisruption(k, d) { // what explains the end is sent with the end, and not after it
+		takeDisruption(k, d)
+		did = true
+	}
+	return c.takeStored() || did
+}
+
+// takeEnd gives k what d says of the phase, and the conditions that depend on it.
+func takeEnd(k, d *v1.PodStatus) bool {
+	before := k.DeepCopy()
 	k.Phase, k.Reason, k.Message = d.Phase, d.Reason, d.Message
 	k.Conditions = d.Conditions
-	return true
+	return !equality.Semantic.DeepEqual(before, k)
+}
+
+// forgiveGates: a probe result made the pod ready, or not, by a readiness gate that the
+// kubelet had not stored a change of. Only Ready differs, because of the gate, or since when.
+func forgiveGates(c *Case) bool {
+	if !c.Pod.staleGate {
+		return false
+	}
+	did := c.takeAnswers()
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		theirs, ours := podstatus.FindCondition(k.Conditions, v1.PodReady), podstatus.FindCondition(d.Conditions, v1.PodReady)
+		if theirs == nil || ours == nil || *theirs == *ours {
+			return false
+		}
+		gated := theirs.Reason == podstatus.ReasonReadinessGatesNotReady || ours.Reason == podstatus.ReasonReadinessGatesNotReady
+		if !gated && !sameButTime(theirs, ours) {
+			return false
+		}
+		*theirs = *ours
+		return true
+	}) || did
 }
 
 // forgiveWiped: the kubelet forgot a status that statusd kept, while the name was another

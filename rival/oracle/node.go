@@ -73,6 +73,9 @@ type facts struct {
 	// stillReady: the kubelet, and not statusd, still took the terminated pod for ready when
 	// there was a report (K7).
 	stillReady bool
+	// staleGate: there was a probe result while the kubelet's cache had another condition of
+	// the readiness gate than its API (H6).
+	staleGate bool
 	// halved: when there was a report, the kubelet compared it with a text that had been to the
 	// API and back with half a rune in it (N3).
 	halved bool

@@ -58,7 +58,7 @@ var Wanted = []Rule{
 	},
 	{
 		Name:    "#119514 transition time",
-		Why:     "the transition time that somebody else gave a condition is never set back; the kubelet writes its older one",
+		Why:     "a transition time in the API is never set back; the kubelet writes its older one over that of another writer",
 		Forgive: forgiveSetBack,
 	},
 	{
@@ -94,9 +94,13 @@ var Wanted = []Rule{
 		Forgive: forgiveFinalPhase,
 	},
 	{
+		Name:    "H6 gates",
+		Why:     "readiness gates are decided by the newest conditions of the API's pod; the kubelet goes by those that were stored with the last report",
+		Forgive: forgiveGates,
+	},
+	{
 		Name:    "X9 static pods run",
 		Why:     "whether containers could run is asked about the static pod; the kubelet asks about its mirror, of which the pod workers know nothing, and publishes a terminal phase too early",
-		Parts:   true,
 		Forgive: forgiveStaticRuns,
 	},
 	{
