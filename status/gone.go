@@ -38,6 +38,9 @@ type Finder interface {
 	FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error)
 }
 
+// lagBackoff spaces the tries of a request that a server which has just started answers wrongly.
+var lagBackoff = backoff{first: 250 * time.Millisecond, limit: 10 * time.Second}
+
 // fromServer tells whether an error is the answer of a Kubernetes server, and not of
 // something before it.
 func fromServer(err error) bool {
@@ -118,7 +121,9 @@ func (t *turn) deleted(ctx context.Context, p *plan, err error) {
 		case pod == nil || pod.UID != p.target:
 			err = nil // gone already, or its name is another pod's by now
 		case apierrors.IsNotFound(err):
-			err = fmt.Errorf("the API server does not find the pod, although it is there; its admission may lag behind: %v", err)
+			// Its admission lags behind, for as long as a server takes to start.
+			t.retryOn(lagBackoff, p, fmt.Errorf("the API server does not find the pod, although it is there: %w", err))
+			return
 		}
 	}
 	if err != nil {

@@ -67,6 +67,10 @@ type turn struct {
 	// altered says that what the API server took is not all that its pod says now: a webhook
 	// has changed it, or a writer was faster than the base.
 	altered bool
+	// leftOut are the fields that are not sent because the server refuses them, and refused
+	// is what it has refused in this turn.
+	leftOut []string
+	refused *refusal
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
@@ -75,6 +79,7 @@ func (t *turn) run(ctx context.Context, p *plan) {
 			return
 		}
 	}
+	t.leftOut = p.leftOut
 	for t.write(ctx, p) {
 		// The API server contradicted the base: look once, and write again.
 		t.contradicted = true
@@ -115,46 +120,89 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 // so that it is worth looking.
 func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	couldRun := t.m.couldRun(p)
-	merged := t.m.owns.Merge(p.pod, p.base.status, &p.status, couldRun, time.Now())
+	for {
+		merged, patch, err := t.build(p, couldRun)
+		if err != nil {
+			t.retry(p, fmt.Errorf("build patch: %w", err))
+			return false
+		}
+		if patch == nil {
+			t.accepted(ctx, p, p.base, couldRun)
+			return false
+		}
+		if wait := p.fight.wait(p, time.Now(), t.m.cache.jitter()); wait > 0 {
+			t.m.cache.holdUntil(p.uid, holdFight, time.Now().Add(wait))
+			t.again, t.wait, t.urgency = true, wait, background
+			return false
+		}
+		answer, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
+			return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
+		})
+		switch {
+		case err == nil:
+			t.taken(ctx, p, patch, answer, merged, couldRun)
+			return false
+		case contradicts(err) && !t.read:
+			return true
+		case !contradicts(err) && t.refuse(p, err, merged):
+			// The rest is sent without what is refused.
+		default:
+			t.rejected(ctx, p, err)
+			return false
+		}
+	}
+}
+
+// build returns what the API's pod should say, and the patch for that: nil if it says so, or
+// if the server has decided that it says something else.
+func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
+	api := p.base.status
+	if p.static && podstatus.IsTerminal(api.Phase) && !podstatus.IsTerminal(p.status.Phase) {
+		// The mirror shows the end of an earlier life of the static pod.
+		earlier := *api
+		earlier.Phase, earlier.Reason, earlier.Message = "", "", ""
+		api = &earlier
+	}
+	merged := t.m.owns.Merge(p.pod, api, &p.status, couldRun, time.Now())
+	for _, field := range t.leftOut {
+		leaveOut(&merged, p.base.status, field)
+	}
 	patch, err := t.m.owns.Patch(p.target, p.base.status, &merged)
-	if err != nil {
-		t.retry(p, fmt.Errorf("build patch: %w", err))
-		return false
+	if patch != nil && p.decision.holds(p.version) && p.decision.couldRun == couldRun &&
+		!t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
+		patch = nil
 	}
-	if patch == nil {
-		t.accepted(ctx, p, p.base, couldRun)
-		return false
+	return &merged, patch, err
+}
+
+// taken handles the answer to a write that the API server has taken.
+func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod, merged *v1.PodStatus, couldRun bool) {
+	t.wrote = true
+	t.m.noteWrite(p)
+	if t.m.opts.StartupLatency != nil {
+		t.m.opts.StartupLatency.StatusUpdated(answer)
 	}
-	if wait := p.fight.wait(p, time.Now(), t.m.cache.jitter()); wait > 0 {
-		t.m.cache.holdUntil(p.uid, holdFight, time.Now().Add(wait))
-		t.again, t.wait, t.urgency = true, wait, background
-		return false
+	api := baseOf(answer).slim(t.m.owns, p.target, merged, &p.status)
+	t.altered = api.status != merged && api.status != &p.status
+	if t.altered && t.overruled(p, patch, api, merged) {
+		t.altered = false
+		t.m.noteDecision(p, api, couldRun)
 	}
-	answer, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
-		return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
-	})
+	t.accepted(ctx, p, api, couldRun)
+}
+
+// rejected handles a write that the API server has not taken, or not heard of.
+func (t *turn) rejected(ctx context.Context, p *plan, err error) {
 	switch {
-	case contradicts(err) && !t.read:
-		return true
-	case err != nil && fromServer(err) && apierrors.IsNotFound(err):
+	case fromServer(err) && apierrors.IsNotFound(err):
 		if _, there := t.resolve(ctx, p, err, nil); there {
 			t.retry(p, err)
 		}
-	case err != nil && fromServer(err) && apierrors.IsForbidden(err):
+	case fromServer(err) && apierrors.IsForbidden(err):
 		t.denied(ctx, p, err)
-	case err != nil:
-		t.retry(p, err)
 	default:
-		t.wrote = true
-		t.m.noteWrite(p)
-		if t.m.opts.StartupLatency != nil {
-			t.m.opts.StartupLatency.StatusUpdated(answer)
-		}
-		api := baseOf(answer).slim(t.m.owns, p.target, &merged, &p.status)
-		t.altered = api.status != &merged && api.status != &p.status
-		t.accepted(ctx, p, api, couldRun)
+		t.retry(p, err)
 	}
-	return false
 }
 
 // accepted ends a turn in which the API server has heard the status, or knew it already.
@@ -169,7 +217,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 		return
 	}
 	deletable := api.ended && p.finished
-	a := m.cache.accept(p, api, deletable && !t.wrote)
+	a := m.cache.accept(p, api, deletable && !t.wrote || len(t.leftOut) > 0)
 	m.metrics.accepted(a, t.wrote)
 	if a.undone {
 		m.historyChanged(api.revision)
@@ -184,6 +232,8 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	}
 	if deletable {
 		t.deletePod(ctx, p)
+	} else if len(t.leftOut) > 0 {
+		t.tryRefusedLater(p)
 	}
 }
 
@@ -223,9 +273,11 @@ func (t *turn) hold(p *plan, why hold, u urgency) {
 }
 
 // retry tries the pod again on its own schedule, and no earlier than the server asked for.
-func (t *turn) retry(p *plan, err error) {
+func (t *turn) retry(p *plan, err error) { t.retryOn(retryBackoff, p, err) }
+
+func (t *turn) retryOn(schedule backoff, p *plan, err error) {
 	m := t.m
-	t.wait = m.cache.failed(p.uid, err, holdNone, retryBackoff, time.Now())
+	t.wait = m.cache.failed(p.uid, err, holdNone, schedule, time.Now())
 	t.pause = pauseAsked(err)
 	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
