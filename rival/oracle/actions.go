@@ -122,6 +122,7 @@ func (r *run) report(p *nodePod, step Step) {
 	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
 	p.outlived = p.outlived || r.sides[theStatusd].server().hasDeleted(p.uid()) && !r.sides[theKubelet].server().hasDeleted(p.uid())
 	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
+	p.anotherLife = p.anotherLife || p.static && p.terminated && podstatus.CheckTransitions(p.spec, r.before(p, theKubelet), &status) != nil
 	for i := range r.sides { // statusd may have deleted the pod, and forgotten its end, before the kubelet
 		if old := r.before(p, i).Phase; podstatus.IsTerminal(old) && old != status.Phase {
 			p.revived = true
@@ -130,6 +131,9 @@ func (r *run) report(p *nodePod, step Step) {
 	for i, s := range r.sides {
 		changed := s.report(r.held(p, i), *status.DeepCopy())
 		p.answer(i, "report changed=%v", changed)
+		if changed && i == theStatusd {
+			p.expected.stored(status.Phase)
+		}
 		p.hadCached = p.hadCached || changed && i == theKubelet
 	}
 }
@@ -171,6 +175,7 @@ func (r *run) noteRefusal(p *nodePod) {
 func (r *run) terminate(p *nodePod) {
 	r.noteRefusal(p)
 	p.terminated = true
+	p.expected.end(p.static)
 	if p.static && !p.hasCached(r.sides[theStatusd]) && podstatus.IsTerminal(r.before(p, theStatusd).Phase) {
 		p.revived = true // the manifest has no phase
 	}
@@ -270,7 +275,10 @@ func (r *run) doAPI(p *nodePod, step Step) {
 				p.spec = p.spec.DeepCopy()
 				p.spec.Generation++
 			}
-			p.killed = p.killed || step.arg(0) == "failed"
+			if step.arg(0) == "failed" {
+				p.killed = true
+				p.expected.end(false)
+			}
 			r.change(p, edit)
 		}
 	}

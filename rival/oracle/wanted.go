@@ -36,6 +36,12 @@ var Wanted = []Rule{
 		Forgive: forgiveWiped,
 	},
 	{
+		Name:    "M0d another life",
+		Why:     "a report about a static pod that was terminated begins another life of it; the kubelet refuses to let its containers run again",
+		Parts:   true,
+		Forgive: forgiveAnotherLife,
+	},
+	{
 		Name:    "M0 no manifest",
 		Why:     "without its manifest a static pod has no mirror to write to; the kubelet goes on as long as it remembers which mirror it was",
 		Parts:   true,
