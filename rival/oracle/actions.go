@@ -122,7 +122,7 @@ func (r *run) report(p *nodePod, step Step) {
 	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
 	p.outlived = p.outlived || r.sides[theStatusd].server().hasDeleted(p.uid()) && !r.sides[theKubelet].server().hasDeleted(p.uid())
 	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
-	p.anotherLife = p.anotherLife || p.static && p.terminated && podstatus.CheckTransitions(p.spec, r.before(p, theKubelet), &status) != nil
+	p.anotherLife = p.anotherLife || p.static && (p.terminated || !p.hasCached(r.sides[theStatusd])) && podstatus.CheckTransitions(p.spec, r.before(p, theKubelet), &status) != nil
 	for i := range r.sides { // statusd may have deleted the pod, and forgotten its end, before the kubelet
 		if old := r.before(p, i).Phase; podstatus.IsTerminal(old) && old != status.Phase {
 			p.revived = true

@@ -86,8 +86,8 @@ func forgiveFinalPhase(c *Case) bool {
 	if !c.Pod.revived && !c.Pod.killed {
 		return false
 	}
-	if c.Pod.static && c.Pod.removed && !c.Pod.killed {
-		return false // what a manifest wants may run again
+	if c.Pod.static && !c.Pod.killed && !c.Pod.expected.over {
+		return false // in another life of a static pod the end of an earlier one does not count
 	}
 	if c.Statusd.Deleted && !c.Kubelet.Deleted && c.Kubelet.API != nil && !podstatus.IsTerminal(c.Kubelet.API.Status.Phase) {
 		*c.Kubelet = *c.Statusd

@@ -76,7 +76,7 @@ type facts struct {
 	// stillReady: the kubelet, and not statusd, still took the terminated pod for ready when
 	// there was a report (K7).
 	stillReady bool
-	// anotherLife: a report about a static pod that was terminated let a container run again,
+	// anotherLife: a report about a static pod that was terminated or removed let a container run again,
 	// which the kubelet refuses (M0d).
 	anotherLife bool
 	// staleGate: there was a probe result while the kubelet's cache had another condition of

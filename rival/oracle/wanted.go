@@ -37,7 +37,7 @@ var Wanted = []Rule{
 	},
 	{
 		Name:    "M0d another life",
-		Why:     "a report about a static pod that was terminated begins another life of it; the kubelet refuses to let its containers run again",
+		Why:     "a report about a static pod that was terminated or removed begins another life of it; the kubelet refuses to let its containers run again",
 		Parts:   true,
 		Forgive: forgiveAnotherLife,
 	},
