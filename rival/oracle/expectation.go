@@ -17,10 +17,15 @@ type expectation struct {
 	reported v1.PodPhase
 	// over: the pod has ended, or may have, so that a report need not count (X7).
 	over bool
+	// again: the next report begins another life of the pod.
+	again bool
 }
 
 // stored notes a report that statusd took.
 func (e *expectation) stored(phase v1.PodPhase) {
+	if e.again {
+		*e = expectation{}
+	}
 	if e.over {
 		return
 	}
@@ -30,7 +35,7 @@ func (e *expectation) stored(phase v1.PodPhase) {
 
 // end notes that the pod has ended by other means than a report, after which it may begin
 // another life, or not.
-func (e *expectation) end(again bool) { *e = expectation{over: !again} }
+func (e *expectation) end(again bool) { *e = expectation{over: true, again: again} }
 
 // forget notes that the status was removed. A static pod may begin another life; a pod of
 // the API goes on from what the API says.
