@@ -6,17 +6,17 @@ import (
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Client is what the manager asks of the API server. Errors are those of
-// k8s.io/apimachinery/pkg/api/errors. A method does not retry and does not wait for a
-// rate limit: the manager does both.
+// k8s.io/apimachinery/pkg/api/errors, as the server gave them: whether a pod that is not found
+// is gone is decided by the manager, see [Finder]. A method does not retry and does not wait
+// for a rate limit: the manager does both.
 type Client interface {
 	// List returns the pods bound to this node.
 	List(ctx context.Context) ([]v1.Pod, error)
@@ -24,8 +24,7 @@ type Client interface {
 	// PatchStatus sends a strategic merge patch to the pod's status and returns the pod
 	// as it is then. The patch names the UID that the pod must have.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
-	// Delete removes the pod at once if it has this UID. The answer that it is not found
-	// must be true, because the manager then forgets the pod: see [NewClient].
+	// Delete removes the pod at once if it has this UID.
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
@@ -41,11 +40,21 @@ type VersionReader interface {
 const FieldManager = "statusd"
 
 // NewClient returns a Client for the pods of a node on top of a client-go REST client,
-// such as clientset.CoreV1().RESTClient(). Its rate limiter should be off
-// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS]. It takes no 404
-// for the end of a pod that the API server still lists.
+// such as clientset.CoreV1().RESTClient(). The rate limiter of that is not used, since it
+// would keep neither the order nor the budget of the manager's, see [Options.QPS].
 func NewClient(core rest.Interface, nodeName string) Client {
 	return &restClient{core: core, nodeName: nodeName}
+}
+
+// unlimited takes the place of the rate limiter of the REST client.
+var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
+
+// validate is asked by [Options.Validate].
+func (c *restClient) validate() error {
+	if c.nodeName == "" {
+		return errors.New("Client: NewClient was given no node name; it would list the pods that are not bound to any node")
+	}
+	return nil
 }
 
 type restClient struct {
@@ -58,7 +67,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	// Resource version 0 lets the server answer from its cache.
 	options := &metav1.ListOptions{FieldSelector: "spec.nodeName=" + c.nodeName, ResourceVersion: "0"}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
-		MaxRetries(0).Do(ctx).Into(&list)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("list pods of node %s: %w", c.nodeName, err)
 	}
@@ -68,9 +77,9 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 // ResourceVersion lists no pods: no pod has this name. The server tells its version all the same.
 func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
-	options := &metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": c.nodeName, "metadata.name": "-"}.String()}
+	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
-		MaxRetries(0).Do(ctx).Into(&list)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
 		return "", fmt.Errorf("ask for the resource version: %w", err)
 	}
@@ -80,7 +89,7 @@ func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 func (c *restClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := c.core.Get().Namespace(namespace).Resource("pods").Name(name).
-		MaxRetries(0).Do(ctx).Into(pod)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(pod)
 	if err != nil {
 		return nil, fmt.Errorf("get pod: %w", err)
 	}
@@ -91,7 +100,7 @@ func (c *restClient) PatchStatus(ctx context.Context, namespace, name string, pa
 	pod := &v1.Pod{}
 	err := c.core.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
 		SubResource("status").VersionedParams(&metav1.PatchOptions{FieldManager: FieldManager}, scheme.ParameterCodec).
-		Body(patch).MaxRetries(0).Do(ctx).Into(pod)
+		Body(patch).Throttle(unlimited).MaxRetries(0).Do(ctx).Into(pod)
 	if err != nil {
 		return nil, fmt.Errorf("patch pod status: %w", err)
 	}
@@ -102,43 +111,24 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(uid))
 	err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
-		Body(options).MaxRetries(0).Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
-		if err := c.confirmGone(ctx, namespace, name, uid); err != nil {
-			return fmt.Errorf("delete pod: %w", err)
-		}
-	}
+		Body(options).Throttle(unlimited).MaxRetries(0).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("delete pod: %w", err)
 	}
 	return nil
 }
 
-func (c *restClient) confirmGone(ctx context.Context, namespace, name string, uid types.UID) error {
-	return ConfirmGone(ctx, c.nodeName, name, uid, func(ctx context.Context, options metav1.ListOptions) (*v1.PodList, error) {
-		list := &v1.PodList{}
-		err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(&options, scheme.ParameterCodec).
-			MaxRetries(0).Do(ctx).Into(list)
-		return list, err
-	})
-}
-
-// ConfirmGone looks whether a pod is as gone as the answer "not found" to its deletion says,
-// and returns an error if it is still there. The API server's NodeRestriction answers a
-// node's delete out of a cache of its own, and finds no pod until that is filled: for a while
-// after each start of the server. To get the pod would be no proof either, because the Node
-// authorizer has such a cache too; a list of the node's pods is read from what is stored.
-// The function list must list the pods of the pod's namespace.
-func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
-	list func(context.Context, metav1.ListOptions) (*v1.PodList, error)) error {
-	found, err := list(ctx, metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()})
+func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	var list v1.PodList
+	// No resource version: the server must answer with what is stored.
+	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, name)}
+	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
-		return fmt.Errorf("look whether it is gone: %w", err)
+		return nil, fmt.Errorf("list pods of the name: %w", err)
 	}
-	for i := range found.Items {
-		if found.Items[i].UID == uid {
-			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
-		}
+	if len(list.Items) == 0 {
+		return nil, nil
 	}
-	return nil
+	return &list.Items[0], nil
 }

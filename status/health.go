@@ -39,6 +39,8 @@ func failureOf(err error) failure {
 		return timedOut
 	case errors.Is(err, context.Canceled):
 		return refused // by this process, which is about to end
+	case !fromServer(err): // something before it answers in its place
+		return away
 	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError:
 		return refused
 	default:

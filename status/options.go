@@ -23,7 +23,9 @@ type Options struct {
 	Pods Pods
 
 	// Safety says whether a pod could still have running containers. While it could, a
-	// terminal phase is kept from the API. By default, a pod is safe once it was
+	// terminal phase is kept from the API. By default that follows from the reports: a
+	// container could run that was last reported running, also if a later status does not
+	// mention it, as that of an eviction; until it is reported otherwise, or the pod was
 	// terminated with [Manager.TerminatePod].
 	Safety Safety
 
@@ -146,6 +148,8 @@ type Finals interface {
 type Terminations interface {
 	Termination(containerID string) (v1.ContainerStateTerminated, bool)
 	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
+	// RetainTerminations forgets those of a pod whose IDs the function does not name.
+	RetainTerminations(types.UID, func(containerID string) bool) error
 	DeleteTerminations(types.UID) error
 }
 
@@ -154,6 +158,11 @@ func (o *Options) Validate() error {
 	var problems []error
 	if o.Pods == nil {
 		problems = append(problems, errors.New("Pods is not set: the manager must know the pods of its node; pods.New() makes a table"))
+	}
+	if client, ok := o.Client.(interface{ validate() error }); ok {
+		if err := client.validate(); err != nil {
+			problems = append(problems, err)
+		}
 	}
 	atLeast := func(name string, got, least float64) {
 		if got < least {
