@@ -40,7 +40,7 @@ fuzz: ## Fuzz each target for FUZZTIME (60s)
 		echo "== $$target"; $(GO) test ./podstatus -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done
 
 .PHONY: bench
-bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 25 minutes; writes build/bench.json and docs/benchmarks.md
+bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/benchmarks.md
 	$(GO) test ./podstatus ./status ./journal -run '^$$' -bench . -benchmem
 	cd rival && $(GO) run ./bench $(BENCHFLAGS)
 
