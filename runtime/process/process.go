@@ -122,7 +122,7 @@ type Runtime struct {
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New takes the directory over from whoever used it last, and with it the containers
+// New takes the directory over from the runtime that used it last, and with it the containers
 // that still run. It starts nothing: exits are noticed while Run runs. Close releases
 // the directory.
 func New(options Options) (*Runtime, error) {
@@ -202,7 +202,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 // sweepTimeout bounds the wait for processes that even SIGKILL does not end.
 const sweepTimeout = 10 * time.Second
 
-// unknownExitMessage is what the pod's status says of a container whose end nobody saw.
+// unknownExitMessage is what the pod's status says of a container whose end was not seen.
 const unknownExitMessage = "The shim of the container ended before it could record how the container ended"
 
 // shimEnded takes over from a shim that is no more.

@@ -18,7 +18,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// removeArgument makes the test binary remove a directory, as whoever runs it.
+// removeArgument makes the test binary remove a directory, as the user that runs it.
 const removeArgument = "process-test-remove"
 
 func removeMain(dir string) int {
@@ -173,7 +173,7 @@ func TestWhatIsGoneNeedsNoRemoval(t *testing.T) {
 	}
 }
 
-// What is mounted inside a volume belongs to somebody else.
+// What is mounted inside a volume is not the pod's.
 func TestWhatIsMountedInAVolumeIsNotDeleted(t *testing.T) {
 	if !mayMount(t) {
 		return
