@@ -137,26 +137,25 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	delete(r.pods, uid)
 	r.mu.Unlock()
-	for _, c := range p.containers {
-		r.letGo(c)
-	}
 	r.keeper.remove(uid)
 	if err := r.groups.removePod(uid); err != nil {
 		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
 	}
-
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()
 		r.pods[uid] = p // so that the removal can be tried again
 		r.mu.Unlock()
 		return fmt.Errorf("process: remove pod %s: %w", uid, err)
 	}
+	for _, c := range p.containers {
+		r.letGo(c)
+	}
 	r.Notify(uid)
 	return nil
 }
 
 // letGo lets the shim end that still tries to record the exit of a container which is to
-// be forgotten, and removes the container's control groups.
+// be forgotten.
 func (r *Runtime) letGo(c *container) {
 	if _, err := r.exits.send(c, control.Request{Forget: true}); err != nil {
 		// It gives up by itself when it finds the directory gone.

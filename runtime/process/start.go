@@ -224,9 +224,9 @@ func (r *Runtime) prune(p *pod, name string) {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
 	r.mu.Unlock()
 	for _, c := range old {
-		r.letGo(c)
 		if err := r.removeDir(string(c.dir.Dir)); err != nil {
 			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 		}
+		r.letGo(c)
 	}
 }
