@@ -166,6 +166,13 @@ func TestReadOnlyDirectoriesAreRemovedByAnOrdinaryUser(t *testing.T) {
 	}
 }
 
+// The cleaner and a caller may come at the same time.
+func TestWhatIsGoneNeedsNoRemoval(t *testing.T) {
+	if err := removeAll(filepath.Join(t.TempDir(), "gone")); err != nil {
+		t.Error(err)
+	}
+}
+
 // What is mounted inside a volume belongs to somebody else.
 func TestWhatIsMountedInAVolumeIsNotDeleted(t *testing.T) {
 	if !mayMount(t) {
