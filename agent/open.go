@@ -13,7 +13,6 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
@@ -25,6 +24,7 @@ import (
 const (
 	journalFile      = "journal.db"
 	runtimeDirectory = "runtime"
+	pkiDirectory     = "pki"
 )
 
 // stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
@@ -62,27 +62,12 @@ func readableManifests(directory string) error {
 	return nil
 }
 
-// loadKubeconfig reads a kubeconfig and what it refers to. It asks no server.
-func loadKubeconfig(path string) (*rest.Config, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	// Certificates and keys that cannot be used show up here.
-	if _, err := rest.TransportFor(config); err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	return config, nil
-}
-
 // connect makes the client of the API server. It asks nothing.
 func (a *Agent) connect() error {
 	if a.config.Kubeconfig == "" {
 		return nil
 	}
+	a.credentials = digest(a.config.Kubeconfig)
 	config, err := loadKubeconfig(a.config.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -173,6 +158,8 @@ func (a *Agent) nodeOptions() node.Options {
 		Version:   a.options.Version,
 		Read:      a.machine.look,
 		Ready:     a.notReady,
-		Logger:    a.log,
+
+		Thresholds: a.thresholds(),
+		Logger:     a.log,
 	}
 }

@@ -29,6 +29,8 @@ func settings(c *Config) []setting {
 			"Name of this node, and of its Node object. Empty: the host name, in lower case."},
 		{"kubeconfig", "kubeconfig", &c.Kubeconfig,
 			"How to reach the API server, as user system:node:NAME. Empty: standalone, that is\nstatic pods only and no API server."},
+		{"bootstrapKubeconfig", "bootstrap-kubeconfig", &c.BootstrapKubeconfig,
+			"How to request a client certificate, usually with a bootstrap token. If kubeconfig does not\nexist, or its certificate has expired, statusd requests one, waits for its approval and\nwrites kubeconfig; it renews the certificate before it expires."},
 		{"stateDir", "state-dir", &c.StateDir,
 			"Where statusd keeps what must survive a restart: the journal, containers and their logs.\nOne statusd at a time can use it."},
 		{"manifests", "manifests", &c.Manifests,
@@ -68,6 +70,18 @@ func settings(c *Config) []setting {
 			"Size at which the log file of a container is rotated."},
 		{"containerLogs.maxFiles", "", &c.ContainerLogs.MaxFiles,
 			"Log files that are kept of a container, the current one included."},
+		{"eviction.hard", "", &c.Eviction.Hard,
+			"How much must be left, as in {memory.available: 100Mi, nodefs.available: 10%}; nodefs is the file\nsystem of stateDir. With less, pods are evicted at once, one at a time. Signals that are not named\nkeep their defaults; 0% switches one off. There is pid.available too."},
+		{"eviction.soft", "", &c.Eviction.Soft,
+			"The same, but pods are evicted only after the grace period of the signal."},
+		{"eviction.softGracePeriod", "", &c.Eviction.SoftGracePeriod,
+			"How long a soft threshold may be crossed, as in {memory.available: 1m30s}."},
+		{"eviction.minimumReclaim", "", &c.Eviction.MinimumReclaim,
+			"How much more than the threshold must be left before evictions stop, by signal."},
+		{"eviction.maxPodGracePeriod", "", &c.Eviction.MaxPodGracePeriod,
+			"How long a pod that is evicted for a soft threshold may take to end at most."},
+		{"eviction.pressureTransitionPeriod", "", &c.Eviction.PressureTransitionPeriod,
+			"How long the Node shows pressure after it was last seen."},
 	}
 }
 

@@ -33,6 +33,9 @@ func (c *Config) Validate() error {
 	if c.StateDir == "" {
 		wrong("stateDir", "is empty; name a directory that outlives a restart, such as %s", Default().StateDir)
 	}
+	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
+		wrong("bootstrapKubeconfig", "needs kubeconfig, the file to write")
+	}
 	if c.Kubeconfig == "" && c.Manifests == "" {
 		wrong("manifests", "is empty, and so is kubeconfig: there is nowhere for pods to come from")
 	}
@@ -75,6 +78,7 @@ func (c *Config) Validate() error {
 		wrong("containerLogs.maxFiles", "%d: want at least 1", c.ContainerLogs.MaxFiles)
 	}
 	c.Node.validate(wrong)
+	c.Eviction.validate(wrong)
 	return errors.Join(problems...)
 }
 

@@ -100,6 +100,8 @@ func TestARestrictedPodRunsAndItsSecretFollows(t *testing.T) {
 		"account=$STATUSD_MOUNT_VAR_RUN_SECRETS_KUBERNETES_IO_SERVICEACCOUNT",
 		"test -s $account/token -a -s $account/ca.crt",
 		`test "$(cat $account/namespace)" = ` + namespace,
+		// Where things can be mounted, clients find it where they expect it.
+		`test $(id -u) != 10001 || test "$(cat /var/run/secrets/kubernetes.io/serviceaccount/token)" = "$(cat $account/token)"`,
 		`test -n "$KUBERNETES_SERVICE_HOST" -a -n "$KUBERNETES_SERVICE_PORT"`,
 		`test "$SETTING_greeting" = hello -a "$(cat $STATUSD_MOUNT_ETC_SETTINGS/greeting)" = hello`,
 		`test "$(cat $STATUSD_MOUNT_ETC_KEYS/password)" = one`,

@@ -49,6 +49,9 @@
 //	env of the spec            values and all kinds of references but files
 //	STATUSD_CONTAINER_ID       its own ID; every process of the container has it
 //
+// If the runtime may make mount namespaces, volumes are also at their mount paths, for the
+// container alone, where the machine has such a path or it is below /run.
+//
 // NAME and PATH are in upper case, with _ for all that is no letter or digit:
 // STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
 // args and env.

@@ -1,7 +1,6 @@
 package process
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -13,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 )
 
@@ -79,29 +77,6 @@ func (r *Runtime) enterGroups(pod *v1.Pod, container *v1.Container, id string) (
 	r.grouping.Lock()
 	defer r.grouping.Unlock()
 	return r.groups.make(pod, container, id)
-}
-
-var _ runtime.Resizer = (*Runtime)(nil)
-
-// ResizeContainer implements [runtime.Resizer].
-func (r *Runtime) ResizeContainer(_ context.Context, id string, resources v1.ResourceRequirements) error {
-	r.mu.Lock()
-	c, err := r.find(id)
-	r.mu.Unlock()
-	if err != nil {
-		return err
-	}
-	switch {
-	case len(c.spec.Cgroup) > 0 && r.groups.usable():
-		if err := r.groups.hierarchy.Set(groupPath(c.uid, id), limitsOf(&resources)); err != nil {
-			return fmt.Errorf("process: resize container %s: %w", id, err)
-		}
-		return nil
-	case len(resources.Limits) > 0:
-		return fmt.Errorf("process: resize container %s: it has no control group", id)
-	default:
-		return nil // requests count for scheduling only
-	}
 }
 
 func groupPath(uid types.UID, id string) string {

@@ -102,6 +102,7 @@ type Runtime struct {
 
 	options Options
 	root    bool   // may become any user
+	views   bool   // containers can have views of their own
 	boot    string // of the machine
 	lock    *dirLock
 	exits   *exits
@@ -141,6 +142,11 @@ func New(options Options) (*Runtime, error) {
 	}
 	if err := r.makeDirs(); err != nil {
 		return nil, fmt.Errorf("process: state directory: %w", err)
+	}
+	if err := tryViews(options.Dir); err != nil {
+		options.Logger.Info("volumes are handed over by variables only, nothing can be mounted", "err", err)
+	} else {
+		r.views = true
 	}
 	if r.lock, err = lockDir(options.Dir); err != nil {
 		return nil, fmt.Errorf("process: %w", err)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/confine"
+	"github.com/statusd/statusd/runtime/process/internal/namespace"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -45,10 +46,6 @@ func OnOwnThread(do func()) {
 
 // startFromThread needs a thread of its own.
 func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
-	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env)
-	if err != nil {
-		return 0, err
-	}
 	stdin, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, err
@@ -59,6 +56,10 @@ func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
 		return 0, err
 	}
 	defer release()
+	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env) // as the container sees it
+	if err != nil {
+		return 0, err
+	}
 	attributes.Setsid = true
 	process, err := os.StartProcess(path, spec.Command, &os.ProcAttr{
 		Dir: spec.Dir, Env: spec.Env, Files: []*os.File{stdin, stdout, stderr}, Sys: attributes,
@@ -86,6 +87,10 @@ func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release 
 		release = func() { dir.Close() }
 	}
 	if err := cgroup.JoinThread(spec.Cgroup); err != nil {
+		release()
+		return nil, nil, err
+	}
+	if err := namespace.Enter(spec.View); err != nil {
 		release()
 		return nil, nil, err
 	}
