@@ -140,7 +140,9 @@ func New(options Options) (*Runtime, error) {
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
-	if err := r.makeDirs(); err != nil {
+	if err := r.makeDirs(); takesNoWrites(err) {
+		r.report("state directory cannot be made now", options.Dir, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("process: state directory: %w", err)
 	}
 	if err := tryViews(options.Dir); err != nil {
