@@ -123,7 +123,7 @@ type Runtime struct {
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New takes the directory over from whoever used it last, and with it the containers
+// New takes the directory over from the runtime that used it last, and with it the containers
 // that still run. It starts nothing: exits are noticed while Run runs. Close releases
 // the directory.
 func New(options Options) (*Runtime, error) {
@@ -140,7 +140,9 @@ func New(options Options) (*Runtime, error) {
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
-	if err := r.makeDirs(); err != nil {
+	if err := r.makeDirs(); takesNoWrites(err) {
+		r.report("state directory cannot be made now", options.Dir, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("process: state directory: %w", err)
 	}
 	if err := tryViews(options.Dir); err != nil {
@@ -208,7 +210,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 // sweepTimeout bounds the wait for processes that even SIGKILL does not end.
 const sweepTimeout = 10 * time.Second
 
-// unknownExitMessage is what the pod's status says of a container whose end nobody saw.
+// unknownExitMessage is what the pod's status says of a container whose end was not seen.
 const unknownExitMessage = "The shim of the container ended before it could record how the container ended"
 
 // shimEnded takes over from a shim that is no more.

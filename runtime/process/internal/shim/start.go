@@ -21,7 +21,9 @@ import (
 // startMain starts the container's command as the leader of a session of its own and
 // returns its process number.
 func startMain(spec record.Spec, stdout, stderr *os.File) (pid int, err error) {
-	OnOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	withoutOOMProtection(func() {
+		OnOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	})
 	return pid, err
 }
 
