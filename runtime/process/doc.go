@@ -58,9 +58,9 @@
 //
 // Volumes are emptyDir (a directory that lives as long as the pod), hostPath (the path
 // itself, checked against its type), and configMap, secret, downwardAPI and projected
-// (directories whose files follow their objects; see package volume). The network is that of the machine: pods have
-// its addresses, share its ports, and use its resolver, so that hostNetwork, dnsPolicy
-// Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
+// (directories whose files follow their objects; see package volume). The network is that
+// of the machine: pods have its addresses, share its ports, and use its resolver, so that
+// hostNetwork, dnsPolicy Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
 // Limits of cpu and memory are those of a control group for each container; where none can
 // be made, they are rejected.
 //

@@ -38,31 +38,56 @@ func (r *Runtime) view(dir containerDir, pod *v1.Pod, target *v1.Container, env 
 	if !pod.Spec.HostNetwork {
 		view.Hostname = pod.Spec.Hostname
 	}
-	var places []record.Mount
+	var wanted []record.Mount
+	closed := view.ReadOnlyRoot // something may be read-only above what must not be
 	for _, mount := range target.VolumeMounts {
 		source, _ := env.lookup(runtime.MountVariable(mount.MountPath))
-		readOnly := mount.ReadOnly || isKept(pod, mount.Name)
-		if readOnly || view.ReadOnlyRoot {
-			view.Mounts = append(view.Mounts, record.Mount{Source: source, Target: source, ReadOnly: readOnly})
-		}
-		usable, err := findPlace(source, path.Clean(mount.MountPath))
-		if err != nil {
-			return nil, err
-		}
-		if usable {
-			places = append(places, record.Mount{Source: source, Target: path.Clean(mount.MountPath), ReadOnly: readOnly})
+		m := record.Mount{Source: path.Clean(source), Target: path.Clean(mount.MountPath), ReadOnly: mount.ReadOnly || isKept(pod, mount.Name)}
+		wanted = append(wanted, m)
+		closed = closed || mount.ReadOnly
+		view.ReadOnlyRoot = view.ReadOnlyRoot || (m.ReadOnly && m.Source == "/")
+	}
+	for _, m := range wanted {
+		if (m.ReadOnly || closed) && m.Source != "/" {
+			view.Mounts = append(view.Mounts, record.Mount{Source: m.Source, Target: m.Source, ReadOnly: m.ReadOnly})
 		}
 	}
-	if view.ReadOnlyRoot {
+	if closed {
 		view.Mounts = append(view.Mounts, record.Mount{Source: dir.TerminationLog(), Target: dir.TerminationLog()})
 	}
 	sortMounts(view.Mounts)
-	sortMounts(places)
+	places, err := findPlaces(wanted)
+	if err != nil {
+		return nil, err
+	}
 	view.Mounts = append(view.Mounts, places...)
 	if len(view.Mounts) == 0 && !view.ReadOnlyRoot && view.Hostname == "" {
 		return nil, nil
 	}
 	return view, nil
+}
+
+// findPlaces keeps the mounts that have a place: on the machine, or inside of another mount,
+// where the place is made.
+func findPlaces(wanted []record.Mount) (places []record.Mount, err error) {
+	sortMounts(wanted)
+	for _, m := range wanted {
+		usable := false
+		for _, other := range places {
+			if strings.HasPrefix(m.Target, other.Target+"/") {
+				m.Inside, usable = other.Target, true
+			}
+		}
+		if !usable {
+			if usable, err = findPlace(m.Source, m.Target); err != nil {
+				return nil, err
+			}
+		}
+		if usable {
+			places = append(places, m)
+		}
+	}
+	return places, nil
 }
 
 // sortMounts puts a directory before what is in it, so that the one does not hide the other.

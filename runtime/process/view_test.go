@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -128,5 +129,69 @@ func TestAContainerHasTheHostNameOfItsPod(t *testing.T) {
 	}
 	if now, _ := os.Hostname(); now != before {
 		t.Errorf("the machine is called %q now", now)
+	}
+}
+
+// A volume inside of a volume: its place is made there, and links of a container lead nowhere.
+func TestAMountInsideOfAnother(t *testing.T) {
+	h := newHost(t)
+	h.options.Objects = settings("hello")
+	if !viewed(t, h) {
+		return
+	}
+	outside := t.TempDir()
+	pod := contentPod("pod", `cat /opt/app/keys/greeting > `+h.pipe+`; echo > `+h.pipe+`; rm -rf /opt/app; mv /opt/app /opt/old; ln -s `+outside+` /opt/app; exit 1`)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "opt", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
+	container0(pod).VolumeMounts = []v1.VolumeMount{{Name: "settings", MountPath: "/opt/app/keys"}, {Name: "opt", MountPath: "/opt"}}
+	h.start(t, pod)
+	if got := h.hear(t); got != "hello" {
+		t.Errorf("heard %q", got)
+	}
+	h.awaitExit(t, "pod")
+	link := h.podDir("pod").volume("opt") + "/app"
+	if err := errors.Join(os.RemoveAll(link), os.Symlink(outside, link)); err != nil {
+		t.Fatal(err)
+	}
+	_, err := h.StartContainer(t.Context(), pod, container0(pod), 1)
+	if entries, readErr := os.ReadDir(outside); readErr != nil || len(entries) > 0 {
+		t.Errorf("made outside: %v, %v", entries, readErr)
+	}
+	if err == nil {
+		t.Error("the container was started in spite of a link in the way of its volume")
+	}
+	h.awaitAllExited(t, "pod")
+}
+
+// The root directory as a read-only volume leaves other volumes and the termination log writable.
+func TestTheRootAsAReadOnlyVolume(t *testing.T) {
+	h := newHost(t)
+	if !viewed(t, h) {
+		return
+	}
+	pod := scriptPod("pod", `touch $STATUSD_MOUNT_HOST`+h.pipe+`.new 2> /dev/null || touch $STATUSD_MOUNT_DATA/file && echo bye > $STATUSD_TERMINATION_LOG`)
+	pod.Spec.Volumes = []v1.Volume{
+		{Name: "host", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: "/"}}},
+		{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
+	}
+	container0(pod).VolumeMounts = []v1.VolumeMount{{Name: "host", MountPath: "/host", ReadOnly: true}, {Name: "data", MountPath: "/data"}}
+	h.start(t, pod)
+	if c := h.awaitExit(t, "pod"); c.ExitCode != 0 || c.Message != "bye\n" {
+		t.Errorf("got %+v", c)
+	}
+	if _, err := os.Stat(h.pipe + ".new"); err == nil {
+		t.Error("the root directory can be written")
+	}
+}
+
+func TestAVolumeCannotNameAnotherDirectory(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	pod := scriptPod("pod", "true")
+	pod.Spec.Volumes = []v1.Volume{{Name: "../../../outside", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+	if err := h.StartPod(t.Context(), pod); err == nil {
+		t.Error("got no error")
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "outside")); err == nil {
+		t.Error("a directory was made outside of the pod")
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -70,11 +72,52 @@ func separate() error {
 }
 
 // bind mounts a file or directory, with everything that is mounted below it, at another place.
+// A source that does not exist is not mounted: a hostPath may name what comes later.
 func bind(mount record.Mount) error {
+	from, err := os.Stat(mount.Source)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	if mount.Inside != "" {
+		if err := makePlace(mount, from.IsDir()); err != nil {
+			return err
+		}
+	}
 	if err := unix.Mount(mount.Source, mount.Target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
 		return err
 	}
 	return setReadOnly(mount.Target, mount.ReadOnly)
+}
+
+// makePlace makes what is missing of a target inside of another mount, and never outside of
+// it: a container may have put links there.
+func makePlace(mount record.Mount, dir bool) error {
+	root, err := os.OpenRoot(mount.Inside)
+	if err != nil {
+		return err
+	}
+	defer root.Close()
+	inside, err := filepath.Rel(mount.Inside, mount.Target)
+	if err != nil {
+		return err
+	}
+	if _, err := root.Stat(inside); err == nil {
+		return nil
+	}
+	if dir {
+		return root.MkdirAll(inside, 0o755)
+	}
+	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
+		return err
+	}
+	file, err := root.OpenFile(inside, os.O_CREATE|os.O_RDONLY, 0o644)
+	if err != nil {
+		return err
+	}
+	return file.Close()
 }
 
 // setReadOnly changes a mount and all below it.

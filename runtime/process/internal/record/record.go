@@ -62,6 +62,9 @@ type Mount struct {
 	Source   string `json:"source"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
+	// Inside is the target of another mount that holds this one's. What is missing of the
+	// target is made in it.
+	Inside string `json:"inside,omitempty"`
 }
 
 // Confinement is what a container is kept from.
