@@ -17,6 +17,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/statusd/statusd/bootstrap"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
@@ -80,6 +81,7 @@ type Agent struct {
 	events    *events
 	prober    *probe.Prober
 	workers   *worker.Workers
+	evictions *eviction.Manager
 	node      *node.Node        // nil: standalone
 	api       *source.API       // nil: standalone
 	mirrors   *source.Mirrors   // nil: standalone
@@ -169,6 +171,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	add(true, part{name: "machine", run: a.machine.run})
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
+	add(true, part{name: "evictions", run: a.evictions.Run})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
 	add(joined, part{name: "identity", run: a.checkIdentity})

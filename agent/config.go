@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/statusd/statusd/eviction"
 )
 
 // The version and kind that a config file begins with.
@@ -50,6 +52,7 @@ type Config struct {
 	Node          NodeConfig      `yaml:"node"`
 	StatusUpdates UpdatesConfig   `yaml:"statusUpdates"`
 	ContainerLogs ContainerConfig `yaml:"containerLogs"`
+	Eviction      EvictionConfig  `yaml:"eviction"`
 }
 
 // LogConfig is about statusd's own log.
@@ -79,6 +82,17 @@ type ContainerConfig struct {
 	MaxFiles int   `yaml:"maxFiles"`
 }
 
+// EvictionConfig says when pods are evicted because the machine runs short, by signal:
+// memory.available, nodefs.available, nodefs.inodesFree, pid.available.
+type EvictionConfig struct {
+	Hard                     map[string]string `yaml:"hard"`
+	Soft                     map[string]string `yaml:"soft"`
+	SoftGracePeriod          map[string]string `yaml:"softGracePeriod"`
+	MinimumReclaim           map[string]string `yaml:"minimumReclaim"`
+	MaxPodGracePeriod        time.Duration     `yaml:"maxPodGracePeriod"`
+	PressureTransitionPeriod time.Duration     `yaml:"pressureTransitionPeriod"`
+}
+
 // Default is the configuration of a statusd that was told nothing.
 func Default() Config {
 	return Config{
@@ -98,6 +112,10 @@ func Default() Config {
 		Node:          NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
 		StatusUpdates: UpdatesConfig{QPS: 50, Burst: 100},
 		ContainerLogs: ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
+		Eviction: EvictionConfig{
+			Hard: eviction.DefaultHard(), Soft: map[string]string{}, SoftGracePeriod: map[string]string{}, MinimumReclaim: map[string]string{},
+			PressureTransitionPeriod: 5 * time.Minute,
+		},
 	}
 }
 

@@ -158,6 +158,8 @@ func (a *Agent) nodeOptions() node.Options {
 		Version:   a.options.Version,
 		Read:      a.machine.look,
 		Ready:     a.notReady,
-		Logger:    a.log,
+
+		Thresholds: a.thresholds(),
+		Logger:     a.log,
 	}
 }

@@ -70,6 +70,18 @@ func settings(c *Config) []setting {
 			"Size at which the log file of a container is rotated."},
 		{"containerLogs.maxFiles", "", &c.ContainerLogs.MaxFiles,
 			"Log files that are kept of a container, the current one included."},
+		{"eviction.hard", "", &c.Eviction.Hard,
+			"How much must be left, as in {memory.available: 100Mi, nodefs.available: 10%}; nodefs is the file\nsystem of stateDir. With less, pods are evicted at once, one at a time. Signals that are not named\nkeep their defaults; 0% switches one off. There is pid.available too."},
+		{"eviction.soft", "", &c.Eviction.Soft,
+			"The same, but pods are evicted only after the grace period of the signal."},
+		{"eviction.softGracePeriod", "", &c.Eviction.SoftGracePeriod,
+			"How long a soft threshold may be crossed, as in {memory.available: 1m30s}."},
+		{"eviction.minimumReclaim", "", &c.Eviction.MinimumReclaim,
+			"How much more than the threshold must be left before evictions stop, by signal."},
+		{"eviction.maxPodGracePeriod", "", &c.Eviction.MaxPodGracePeriod,
+			"How long a pod that is evicted for a soft threshold may take to end at most."},
+		{"eviction.pressureTransitionPeriod", "", &c.Eviction.PressureTransitionPeriod,
+			"How long the Node shows pressure after it was last seen."},
 	}
 }
 

@@ -78,6 +78,7 @@ func (c *Config) Validate() error {
 		wrong("containerLogs.maxFiles", "%d: want at least 1", c.ContainerLogs.MaxFiles)
 	}
 	c.Node.validate(wrong)
+	c.Eviction.validate(wrong)
 	return errors.Join(problems...)
 }
 

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
@@ -47,6 +48,9 @@ func (a *Agent) wire() error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	a.wireShutdown()
+	if err := a.wireEviction(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
 	return nil
 }
 
@@ -99,6 +103,7 @@ func (a *Agent) wirePods() (err error) {
 // wireNode makes what keeps the Node and the mirror pods in the API.
 func (a *Agent) wireNode() (err error) {
 	options := a.nodeOptions()
+	options.Pressure = func() []v1.NodeConditionType { return a.evictions.Conditions() }
 	options.RuntimeVersion = a.runtime.Version()
 	if a.node, err = node.New(options); err != nil {
 		return err
@@ -137,6 +142,9 @@ func (a *Agent) wireSources() (err error) {
 func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
 	if a.shutdown.Err() != nil && !source.IsStatic(pod) {
 		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
+	}
+	if message := a.evictions.Admit(pod); message != "" {
+		return &worker.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	here, err := a.here()
 	if err != nil {

@@ -431,6 +431,8 @@ func TestAServerThatHasJustStartedMakesNoPodGone(t *testing.T) {
 		if got := w.api.pod(job).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s of a pod that has failed", got)
 		}
+		time.Sleep(31*time.Second - healedWithin) // the longest back-off: no endpoint waits for a delete
+		synctest.Wait()
 		if w.api.pod(done) != nil {
 			t.Error("the finished pod is still there")
 		}

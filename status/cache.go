@@ -30,6 +30,8 @@ type cache struct {
 	// API that is not the pod itself, see target.
 	fights  map[types.UID]fight
 	mirrors map[types.UID]types.UID
+	// decisions holds the pods of which the API server has stored something else than was sent.
+	decisions map[types.UID]decision
 	// behinds holds the pods whose base is newer than what the watch has brought.
 	behinds map[types.UID]behind
 	// newest is the highest revision that was seen of any pod, and newestAt when.
@@ -58,6 +60,8 @@ type snapshot struct {
 	version   uint64 // grows by one with each stored change
 	static    bool
 	finished  bool
+	// vanished: a container that was reported running is no longer reported at all.
+	vanished bool
 }
 
 // final tells whether the pod has ended in this status, so that it must not be lost.
@@ -75,6 +79,7 @@ func newCache(standalone bool, feed *feed) *cache {
 		fights:     make(map[types.UID]fight),
 		mirrors:    make(map[types.UID]types.UID),
 		behinds:    make(map[types.UID]behind),
+		decisions:  make(map[types.UID]decision),
 		progress:   make(chan struct{}),
 	}
 }
@@ -109,7 +114,8 @@ func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.
 	e.snapshot = next
 	c.markUnsent(uid, e, now)
 	c.feed.stored(uid, next, from == nil && pod.DeletionTimestamp == nil)
-	return true, e.held().local()
+	// A pod that was found gone once is looked for once more when there is news of it.
+	return true, e.held().local() || e.held() == holdGone && e.owed.attempts == 1
 }
 
 // restore puts back what an earlier process could not deliver.
@@ -140,6 +146,7 @@ func (c *cache) remove(uid types.UID) bool {
 	delete(c.fights, uid)
 	delete(c.mirrors, uid)
 	delete(c.behinds, uid)
+	delete(c.decisions, uid)
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)

@@ -2,21 +2,19 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 )
 
 // Client is what the manager asks of the API server. Errors are those of
-// k8s.io/apimachinery/pkg/api/errors. A method does not retry and does not wait for a
-// rate limit: the manager does both.
+// k8s.io/apimachinery/pkg/api/errors, as the server gave them: whether a pod that is not found
+// is gone is decided by the manager, see [Finder]. A method does not retry and does not wait
+// for a rate limit: the manager does both.
 type Client interface {
 	// List returns the pods bound to this node.
 	List(ctx context.Context) ([]v1.Pod, error)
@@ -24,8 +22,7 @@ type Client interface {
 	// PatchStatus sends a strategic merge patch to the pod's status and returns the pod
 	// as it is then. The patch names the UID that the pod must have.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
-	// Delete removes the pod at once if it has this UID. The answer that it is not found
-	// must be true, because the manager then forgets the pod: see [NewClient].
+	// Delete removes the pod at once if it has this UID.
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
@@ -42,8 +39,7 @@ const FieldManager = "statusd"
 
 // NewClient returns a Client for the pods of a node on top of a client-go REST client,
 // such as clientset.CoreV1().RESTClient(). Its rate limiter should be off
-// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS]. It takes no 404
-// for the end of a pod that the API server still lists.
+// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS].
 func NewClient(core rest.Interface, nodeName string) Client {
 	return &restClient{core: core, nodeName: nodeName}
 }
@@ -68,7 +64,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 // ResourceVersion lists no pods: no pod has this name. The server tells its version all the same.
 func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
-	options := &metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": c.nodeName, "metadata.name": "-"}.String()}
+	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
@@ -103,42 +99,23 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 	options.Preconditions = metav1.NewUIDPreconditions(string(uid))
 	err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
 		Body(options).MaxRetries(0).Do(ctx).Error()
-	if apierrors.IsNotFound(err) {
-		if err := c.confirmGone(ctx, namespace, name, uid); err != nil {
-			return fmt.Errorf("delete pod: %w", err)
-		}
-	}
 	if err != nil {
 		return fmt.Errorf("delete pod: %w", err)
 	}
 	return nil
 }
 
-func (c *restClient) confirmGone(ctx context.Context, namespace, name string, uid types.UID) error {
-	return ConfirmGone(ctx, c.nodeName, name, uid, func(ctx context.Context, options metav1.ListOptions) (*v1.PodList, error) {
-		list := &v1.PodList{}
-		err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(&options, scheme.ParameterCodec).
-			MaxRetries(0).Do(ctx).Into(list)
-		return list, err
-	})
-}
-
-// ConfirmGone looks whether a pod is as gone as the answer "not found" to its deletion says,
-// and returns an error if it is still there. The API server's NodeRestriction answers a
-// node's delete out of a cache of its own, and finds no pod until that is filled: for a while
-// after each start of the server. To get the pod would be no proof either, because the Node
-// authorizer has such a cache too; a list of the node's pods is read from what is stored.
-// The function list must list the pods of the pod's namespace.
-func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
-	list func(context.Context, metav1.ListOptions) (*v1.PodList, error)) error {
-	found, err := list(ctx, metav1.ListOptions{FieldSelector: fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()})
+func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	var list v1.PodList
+	// No resource version: the server must answer with what is stored.
+	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, name)}
+	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
+		MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
-		return fmt.Errorf("look whether it is gone: %w", err)
+		return nil, fmt.Errorf("list pods of the name: %w", err)
 	}
-	for i := range found.Items {
-		if found.Items[i].UID == uid {
-			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
-		}
+	if len(list.Items) == 0 {
+		return nil, nil
 	}
-	return nil
+	return &list.Items[0], nil
 }

@@ -151,7 +151,9 @@ func TestAddressesThatTheServerCompletesCostOneRequest(t *testing.T) {
 		"podIP and hostIP only": func(s *v1.PodStatus) { s.PodIPs, s.HostIPs = nil, nil },
 		"podIPs only":           func(s *v1.PodStatus) { s.PodIP = "" },
 		"hostIPs only":          func(s *v1.PodStatus) { s.HostIP = "" },
-		"a contradiction":       func(s *v1.PodStatus) { s.PodIPs, s.HostIPs = []v1.PodIP{{IP: "10.9.9.9"}}, []v1.HostIP{{IP: "10.9.9.8"}} },
+		"a contradiction": func(s *v1.PodStatus) {
+			s.PodIPs, s.HostIPs = []v1.PodIP{{IP: "10.9.9.9"}}, []v1.HostIP{{IP: "10.9.9.8"}}
+		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {

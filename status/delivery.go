@@ -29,6 +29,8 @@ type owed struct {
 	attempts     int
 	lastErr      error
 	nextTry      time.Time
+	// refusal is what the API server refuses of the pod, if it does.
+	refusal refusal
 }
 
 // debt returns what is owed, to be changed.
@@ -96,6 +98,7 @@ const (
 	holdWithheld
 	holdUnreclaimed
 	holdFight
+	holdRefused
 )
 
 // counts tells whether a pod held back for this reason is still owed a delivery: the API
@@ -104,7 +107,9 @@ func (h hold) counts() bool { return h != holdGone && h != holdNoMirror }
 
 // local tells whether the pod waits for something on this node, which any report may be:
 // its wait is then over.
-func (h hold) local() bool { return h == holdWithheld || h == holdUnreclaimed || h == holdFight }
+func (h hold) local() bool {
+	return h == holdWithheld || h == holdUnreclaimed || h == holdFight || h == holdRefused
+}
 
 func (h hold) String() string {
 	switch h {
@@ -118,6 +123,8 @@ func (h hold) String() string {
 		return "the resources of the finished pod are not reclaimed yet"
 	case holdFight:
 		return "another writer keeps changing the status back"
+	case holdRefused:
+		return "the API server refuses fields of the status and has the rest"
 	default:
 		return ""
 	}
@@ -150,10 +157,10 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 		a.since, a.changes = done.since, p.version-e.accepted
 		e.accepted = p.version
 	}
-	a.drifted = e.base.revision > answer.revision && e.needs(c.owns, e.base, p.pod)
+	a.drifted = e.base.revision > answer.revision && c.needs(p.uid, e, e.base, p.pod)
 	left := owed{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
 	if more {
-		left.hold, left.attempts, left.lastErr, left.nextTry = done.hold, done.attempts, done.lastErr, done.nextTry
+		left.hold, left.attempts, left.lastErr, left.nextTry, left.refusal = done.hold, done.attempts, done.lastErr, done.nextTry, done.refusal
 	}
 	switch {
 	case e.pending():
@@ -200,6 +207,24 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 		c.clearUnsent(uid)
 	}
 	return wait
+}
+
+// hasAccepted tells whether the API server has taken this status of a pod.
+func (c *cache) hasAccepted(uid types.UID, s *snapshot) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	return ok && e.snapshot == s && !e.pending()
+}
+
+// attempts returns how many tries for a pod have failed in a row.
+func (c *cache) attempts(uid types.UID) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && e.owed != nil {
+		return e.owed.attempts
+	}
+	return 0
 }
 
 // holdUntil records why a pod is not written before a certain time.

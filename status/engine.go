@@ -107,7 +107,7 @@ func (o *owner) read(notes []note, now time.Time) {
 // It then sets the timer to when it should look again without being woken.
 func (o *owner) dispatch(ctx context.Context, now time.Time) {
 	o.freeSlow(now)
-	o.limit.forget(now)
+	o.limit.pass(now)
 	o.probe(now)
 	var throttled time.Time // until when
 	for {
@@ -214,7 +214,7 @@ func (o *owner) finish(out outcome, now time.Time) {
 // not keep others from being served.
 func (o *owner) freeSlow(now time.Time) {
 	for f := o.oldest(); f != nil && now.Sub(f.since) >= o.slow && o.maySlow(o.limit.allowed()); f = o.oldest() {
-		o.limit.hang(now, now.Sub(f.since), f.among)
+		o.limit.hang(now, now.Sub(f.since))
 		o.free(f)
 	}
 }

@@ -76,7 +76,7 @@ func (f *fakeAPI) begin(ctx context.Context, s sent) (end func(error), err error
 	}
 	whose := s.name + " " + string(s.uid) // two pods that had one name in turn are two
 	f.inFlight[whose]++
-	if f.inFlight[whose] > 1 {
+	if f.inFlight[whose] > 1 && s.uid != "" { // a read says only the name
 		f.overlap = append(f.overlap, s.String())
 	}
 	script, latency := f.script, f.latency

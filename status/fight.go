@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fight notices that a write keeps coming back changed: a webhook or a second writer
-// wants the status otherwise.
+// fight notices that a second writer keeps changing a status back. What the API server
+// itself makes of a write is no fight, see decision.
 type fight struct {
 	// rounds counts the writes of one and the same version beyond the first.
 	rounds  int
@@ -80,7 +80,8 @@ func rivalOf(pod *v1.Pod) string {
 	var when time.Time
 	for i := range pod.ManagedFields {
 		f := &pod.ManagedFields[i]
-		if f.Manager == FieldManager || f.Time == nil || f.Time.Time.Before(when) {
+		// A status is written through its subresource only; others have written the spec.
+		if f.Manager == FieldManager || f.Subresource != "status" || f.Time == nil || f.Time.Time.Before(when) {
 			continue
 		}
 		name, when = f.Manager, f.Time.Time

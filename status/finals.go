@@ -25,16 +25,21 @@ func (f *finals) lock(uid types.UID) *sync.Mutex {
 	return &f.locks[maphash.String(finalsSeed, string(uid))%uint64(len(f.locks))]
 }
 
+// keepsFinals tells whether final statuses are kept until the API server has them. Without a
+// server none ever would, and they would pin pods to their end at each start. The end of a
+// static pod is never kept: with the next start of the node it begins another life.
+func (m *Manager) keepsFinals() bool { return m.opts.Journal != nil && m.opts.Client != nil }
+
 // keepFinal writes the newest status of a pod to the journal if the pod has ended in it.
 func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
-	if m.opts.Journal == nil || !stored.final() {
+	if !m.keepsFinals() || stored.static || !stored.final() {
 		return nil
 	}
 	lock := m.finals.lock(uid)
 	lock.Lock()
 	defer lock.Unlock()
 	newest := m.cache.load(uid)
-	if newest == nil || !newest.final() {
+	if newest == nil || newest.static || !newest.final() || m.cache.hasAccepted(uid, newest) {
 		return nil
 	}
 	return m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
@@ -64,7 +69,7 @@ func (m *Manager) forgetFinal(p *plan) {
 // restoreFinals puts the final statuses of an earlier process back into the cache and
 // has them sent.
 func (m *Manager) restoreFinals() {
-	if m.opts.Journal == nil {
+	if !m.keepsFinals() {
 		return
 	}
 	now := time.Now()

@@ -33,10 +33,12 @@ type limit struct {
 	// dip is how many quiet samples are missing, until when at the latest; zero if there is no dip.
 	dip      int
 	dipUntil time.Time
-	// quiet is when base was last measured, used when the limit was last in use, shrunk when
-	// the server last asked for less, which it did at tooMany, and answered when it last answered.
-	quiet, used, shrunk, answered time.Time
-	tooMany                       float64
+	// quiet is when base was last measured, used when the limit was last in use, answered when
+	// a request was last answered, and shrunk when the limit was last cut.
+	quiet, used, answered, shrunk time.Time
+	// refused is when the server last refused work, and tooMany the limit then.
+	refused time.Time
+	tooMany float64
 }
 
 const (
@@ -44,10 +46,12 @@ const (
 	limitFloor = 4
 	// limitFirst is where the search begins.
 	limitFirst = 32
-	// limitQueue and limitDelay say how many requests may wait in the server: as many as it
-	// serves in that time, up to that number.
-	limitQueue = 18
-	limitDelay = 0.1
+	// limitQueue is how many requests may wait in the server, unless it needs longer than
+	// limitDelay, in seconds, to serve them; then it is fewer, but not below leastQueue, since
+	// a server that stops for a moment must find work when it goes on.
+	limitQueue = 20
+	leastQueue = 8
+	limitDelay = 0.25
 	// limitNoise is how much slower requests may become for no reason.
 	limitNoise = 1.1
 	// quietFlights is how many requests in flight still leave a server idle.
@@ -66,7 +70,7 @@ func newLimit(ceiling int, now time.Time) *limit {
 	top := float64(ceiling)
 	first := min(limitFirst, top)
 	return &limit{floor: min(limitFloor, top), first: first, ceiling: top, current: first,
-		climbing: true, quiet: now, used: now, shrunk: now.Add(-cautious), answered: now}
+		climbing: true, quiet: now, used: now, answered: now}
 }
 
 // allowed is how many requests may be in flight.
@@ -85,17 +89,17 @@ func (l *limit) sample(now time.Time, took time.Duration, among int, full bool) 
 }
 
 // hang takes in that a request has had no answer for so long.
-func (l *limit) hang(now time.Time, took time.Duration, among int) {
-	l.observe(now, took, among, true)
+func (l *limit) hang(now time.Time, took time.Duration) {
+	l.observe(now, took, math.MaxInt, true) // it says nothing of an idle server
 }
 
 func (l *limit) observe(now time.Time, took time.Duration, among int, full bool) {
-	l.forget(now)
+	l.pass(now)
 	seconds := max(took.Seconds(), 1e-6)
 	if l.base == 0 {
 		l.base, l.latency = seconds, seconds
 	}
-	l.latency += (seconds - l.latency) / max(4, l.current/2)
+	l.latency += (seconds - l.latency) / max(4, l.current)
 	l.measureBase(now, seconds, among)
 	if !full || l.dip > 0 {
 		return
@@ -103,12 +107,15 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 	l.used = now
 	waiting := l.current * max(0, 1-limitNoise*l.base/l.latency)
 	l.climbing = l.climbing && waiting <= 2*limitQueue && l.latency <= 2*l.base
-	grow := 1.0
-	if !l.climbing {
+	grow := 0.0
+	switch {
+	case l.climbing && seconds <= 2*l.base:
+		grow = 1
+	case !l.climbing:
 		// One round trip has as many samples as there are requests in flight.
-		grow = (max(1, min(limitQueue, limitDelay*l.current/l.latency)) - waiting) / l.current
+		grow = (max(leastQueue, min(limitQueue, limitDelay*l.current/l.latency)) - waiting) / l.current
 	}
-	if now.Sub(l.shrunk) < cautious {
+	if now.Sub(l.refused) < cautious {
 		grow = min(grow, 0.9*l.tooMany-l.current)
 	}
 	l.set(l.current + grow)
@@ -127,40 +134,48 @@ func (l *limit) measureBase(now time.Time, seconds float64, among int) {
 		}
 		l.base += (seconds - l.base) * weight
 	}
-	if l.dip > 0 && now.After(l.dipUntil) {
-		l.dip, l.quiet = 0, now // requests that hang must not keep the limit down
-	}
 	if l.dip == 0 {
 		l.base = min(l.base, l.latency)
 	}
 }
 
-// overload takes in that the server asks for less. What was under way then may say so too,
-// and counts once.
+// overload takes in that the server refuses work.
 func (l *limit) overload(now time.Time) {
-	if now.Sub(l.shrunk).Seconds() < max(l.latency, 0.1) {
-		return
+	if current := l.current; l.shrink(now) {
+		l.refused, l.tooMany = now, current
 	}
-	l.shrunk, l.tooMany, l.climbing = now, l.current, false
-	l.set(0.7 * l.current)
 }
 
 // timeout takes in that a request begun at a certain time got no answer. It says something
 // of the server only if no other request was answered meanwhile.
 func (l *limit) timeout(began, now time.Time) {
 	if l.answered.Before(began) {
-		l.overload(now)
+		l.shrink(now)
 	}
 }
 
-// forget lets a limit that is not in use go back to where the search begins.
-func (l *limit) forget(now time.Time) {
+// shrink reports whether the limit has become less: what was under way when it did has the
+// same to say, and counts once.
+func (l *limit) shrink(now time.Time) bool {
+	if now.Sub(l.shrunk).Seconds() < max(l.latency, 0.1) {
+		return false
+	}
+	l.shrunk, l.used, l.climbing = now, now, false
+	l.set(0.7 * l.current)
+	return true
+}
+
+// pass takes in that time has passed. A limit that is not in use goes back to where the search
+// begins, and a dip ends, so that requests which hang do not keep the limit down.
+func (l *limit) pass(now time.Time) {
+	if l.dip > 0 && now.After(l.dipUntil) {
+		l.dip, l.quiet = 0, now
+	}
 	idle := now.Sub(l.used)
 	if idle < forgetAfter {
 		return
 	}
-	l.used = now
-	l.climbing = true
+	l.used, l.climbing = now, true
 	l.set(l.first + (l.current-l.first)*math.Exp2(-float64(idle)/float64(forgetAfter)))
 }
 

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
+	"pgregory.net/rapid"
 )
 
 // serverModel is an API server for simulations: requests travel half a round trip, are served
@@ -89,6 +90,7 @@ func (s *simulation) after(d time.Duration, do func()) {
 // run lets time pass.
 func (s *simulation) run(d time.Duration) {
 	until := s.now.Add(d)
+	s.limit.pass(s.now)
 	s.launch()
 	for len(s.events) > 0 && !s.events[0].at.After(until) {
 		e := heap.Pop(&s.events).(event)
@@ -114,7 +116,7 @@ func (s *simulation) launch() {
 		})
 		s.after(slowAfter, func() {
 			if !r.done && s.hanging < slowFlights {
-				s.limit.hang(s.now, slowAfter, r.among)
+				s.limit.hang(s.now, slowAfter)
 				r.hangs = true
 				s.hanging++
 				s.inFlight--
@@ -304,4 +306,84 @@ func settled(model serverModel, ceiling int) (limit int, rate float64, latency t
 	s.demand = -1
 	s.run(10 * time.Second)
 	return s.window(10 * time.Second)
+}
+
+func TestLimitFindsWhatPays(t *testing.T) {
+	for _, rtt := range tableRTTs {
+		for _, cores := range tableCores {
+			model := serverModel{cores: cores, service: 5 * time.Millisecond, rtt: rtt, jitter: rtt / 10}
+			limit, rate, latency := settled(model, 200)
+			possible := min(model.capacity(), 200/(rtt+model.jitter/2+model.service).Seconds())
+			if rate < 0.95*possible {
+				t.Errorf("round trip %v, %d cores: limit %d gives %.0f requests a second of %.0f", rtt, cores, limit, rate, possible)
+			}
+			// With a core of its own a request takes the round trip and 5 ms; the queue adds what the
+			// server takes for it, and noise a tenth of the round trip and more.
+			queueing := time.Duration(1.5 * limitQueue / possible * float64(time.Second))
+			if most := rtt*5/4 + 3*model.service + queueing; latency > most {
+				t.Errorf("round trip %v, %d cores: limit %d makes a request take %v, want at most %v", rtt, cores, limit, latency, most)
+			}
+		}
+	}
+}
+
+// Whatever the server does, the limit is between its floor and its ceiling.
+func TestLimitStaysWithinItsBounds(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		ceiling := rapid.IntRange(1, 300).Draw(t, "ceiling")
+		now := epoch
+		l := newLimit(ceiling, now)
+		for range rapid.IntRange(1, 300).Draw(t, "steps") {
+			now = now.Add(time.Duration(rapid.IntRange(0, 40_000).Draw(t, "ms")) * time.Millisecond)
+			took := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "took"))
+			switch rapid.IntRange(0, 4).Draw(t, "what") {
+			case 0:
+				l.overload(now)
+			case 1:
+				l.timeout(now.Add(-took), now)
+			case 2:
+				l.hang(now, took)
+			case 3:
+				l.pass(now)
+			default:
+				l.sample(now, took, rapid.IntRange(1, 300).Draw(t, "among"), rapid.Bool().Draw(t, "full"))
+			}
+			least := min(limitFloor, ceiling)
+			if l.dip > 0 {
+				least = min(quietFlights, ceiling)
+			}
+			if got := l.allowed(); got < least || got > ceiling {
+				t.Fatalf("%d requests are allowed, want from %d to %d", got, least, ceiling)
+			}
+		}
+	})
+}
+
+func TestLimitShrinksOncePerRoundTripWhenTheServerRefuses(t *testing.T) {
+	l := newLimit(200, epoch)
+	l.sample(epoch, 200*time.Millisecond, 1, false)
+	for range 30 { // all that was in flight
+		l.overload(after(time.Second))
+	}
+	if got := l.allowed(); got != 22 {
+		t.Errorf("after 30 refusals at once %d are allowed, want 0.7 of 32", got)
+	}
+	l.overload(after(2 * time.Second))
+	if got := l.allowed(); got != 15 {
+		t.Errorf("after another refusal %d are allowed, want 0.7 of 22", got)
+	}
+}
+
+// A few pods whose requests hang say nothing of the server, if it answers others meanwhile.
+func TestLimitIgnoresTimeoutsOfAServerThatAnswers(t *testing.T) {
+	l := newLimit(200, epoch)
+	l.sample(after(20*time.Second), 5*time.Millisecond, 1, false)
+	l.timeout(after(0), after(30*time.Second))
+	if got := l.allowed(); got != limitFirst {
+		t.Errorf("%d are allowed, want %d: other requests were answered", got, limitFirst)
+	}
+	l.timeout(after(25*time.Second), after(55*time.Second))
+	if got := l.allowed(); got >= limitFirst {
+		t.Errorf("%d are allowed although nothing was answered for 30 s", got)
+	}
 }

@@ -204,12 +204,15 @@ func (m *machine) checkWithdrawals() {
 func (m *machine) checkDelivered(after time.Duration) {
 	fought := m.fought()
 	for _, s := range m.subjects {
-		if !m.owns(s) || fought[s.pod.UID] || after < time.Hour && s.mutated {
+		if !m.owns(s) || fought[s.pod.UID] {
 			continue
 		}
 		api := m.api.pod(s.pod)
 		if s.finished && api.DeletionTimestamp != nil {
 			m.violated("nothing lost: %s has finished, is in deletion, and is still there after %s: %+v", s.pod.Name, after, m.manager.Pending())
+			continue
+		}
+		if s.mutated {
 			continue
 		}
 		cached := m.manager.cache.load(s.pod.UID)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -193,45 +194,44 @@ func (m *machine) flush([3]int) {
 }
 
 // faults are what may be wrong with the way to the server; some answer only half of the
-// requests so.
-var faults = []func(s sent, seq int) error{
+// requests so. From the second list on they are such that a withdrawal may wait for longer
+// than after an outage: the server refuses the one pod, flaps, or asks for time.
+var faults = slices.Concat(outages, troubles)
+
+var outages = []func(s sent, seq int) error{
 	func(sent, int) error { return apierrors.NewInternalError(errors.New("boom")) },
-	func(_ sent, seq int) error {
-		if seq%2 == 0 {
-			return apierrors.NewServiceUnavailable("not now")
-		}
-		return nil
-	},
 	func(sent, int) error { return errHang },
 	func(sent, int) error { return errRefused },
-	func(_ sent, seq int) error {
-		if seq%2 == 0 {
-			return throttled(2)
-		}
-		return nil
-	},
 	func(s sent, _ int) error { return loadBalancerWithoutBackend(context.Background(), s) },
-	func(s sent, seq int) error {
-		if seq%2 == 0 {
-			return notFromTheServer(s.verb, s.podName())
-		}
-		return nil
-	},
 	func(s sent, _ int) error { return serverThatHasJustStarted(context.Background(), s) },
-	func(s sent, _ int) error {
-		return apierrors.NewForbidden(podResource, s.podName(), errors.New("RBAC: clusterrole not found"))
-	},
 	onDelete(deniedByWebhook(409, metav1.StatusReasonConflict)),
 	onDelete(deniedByWebhook(403, metav1.StatusReasonForbidden)),
 	onDelete(apierrors.NewInternalError(errors.New("failed calling webhook"))),
-	func(s sent, seq int) error {
-		if s.verb == "PATCH" && seq%2 == 0 {
-			return apierrors.NewConflict(podResource, s.podName(), errors.New("the object has been modified"))
+}
+
+var troubles = []func(s sent, seq int) error{
+	half(func(sent) error { return apierrors.NewServiceUnavailable("not now") }),
+	half(func(sent) error { return throttled(2) }),
+	half(func(s sent) error { return notFromTheServer(s.verb, s.podName()) }),
+	half(func(s sent) error {
+		if s.verb != "PATCH" {
+			return nil
+		}
+		return apierrors.NewConflict(podResource, s.podName(), errors.New("the object has been modified"))
+	}),
+	func(s sent, _ int) error {
+		return apierrors.NewForbidden(podResource, s.podName(), errors.New("RBAC: clusterrole not found"))
+	},
+	func(s sent, _ int) error { return unavailable(s.verb, s.podName(), 86400) },
+}
+
+func half(fault func(sent) error) func(sent, int) error {
+	return func(s sent, seq int) error {
+		if seq%2 == 0 {
+			return fault(s)
 		}
 		return nil
-	},
-	// The last one asks for more time than is good for a withdrawal.
-	func(s sent, _ int) error { return unavailable(s.verb, s.podName(), 86400) },
+	}
 }
 
 func onDelete(err error) func(sent, int) error {
@@ -245,8 +245,6 @@ func onDelete(err error) func(sent, int) error {
 
 func (m *machine) startFault(choices [3]int) {
 	which := choices[0] % len(faults)
-	if which == len(faults)-1 {
-		m.patient = true
-	}
+	m.patient = m.patient || which >= len(outages)
 	m.edit(func() { m.fault = faults[which] })
 }

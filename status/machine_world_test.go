@@ -122,7 +122,7 @@ func (m *machine) start() {
 			m.table.Set(pod)
 		}
 	}
-	manager, err := New(Options{Client: m.api, Pods: m.table, Journal: m.journal, Safety: m, Reclaim: m,
+	manager, err := New(Options{Client: versionedAPI{m.api}, Pods: m.table, Journal: m.journal, Safety: m, Reclaim: m,
 		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: 5 * time.Second})
 	must(err)
 	manager.cache.jitter = m.roll
@@ -185,6 +185,27 @@ func (m *machine) catchUp() {
 	m.edit(func() { held, m.held, m.lag = m.held, nil, false })
 	for _, e := range held {
 		m.deliver(e)
+	}
+	m.relist()
+}
+
+// relist is a watch that begins again: what it knows otherwise than the API has it is news.
+func (m *machine) relist() {
+	there := map[types.UID]bool{}
+	for _, pod := range m.api.all() {
+		there[pod.UID] = true
+		known, ok := m.table.ByUID(pod.UID)
+		if podstatus.IsMirror(pod) {
+			known, ok = m.table.MirrorOf(pod)
+		}
+		if !ok || known.ResourceVersion != pod.ResourceVersion {
+			m.deliver(watchEvent{pod: pod})
+		}
+	}
+	for _, pod := range slices.Concat(m.table.All(), m.table.Mirrors()) {
+		if pod.ResourceVersion != "" && !there[pod.UID] {
+			m.deliver(watchEvent{pod: pod, gone: true})
+		}
 	}
 }
 
@@ -393,6 +414,9 @@ func (m *machine) restore([3]int) {
 	m.restoreMirrors()
 	for _, pod := range m.api.restore(m.saved.backup) {
 		m.watched(watchEvent{pod: pod, gone: true})
+	}
+	if !m.lag {
+		m.relist()
 	}
 	for _, s := range m.subjects {
 		m.edit(func() { s.kept, s.contested = false, true })

@@ -57,7 +57,7 @@ func New(options Options) (*Manager, error) {
 		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
 	m.cache.owns = m.owns
-	m.metrics = newMetrics(options.Registerer, m.cache)
+	m.metrics = newMetrics(options.Registerer, m.cache, m.resizes.collectors()...)
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
 		slow:    options.SlowRequest,

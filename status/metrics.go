@@ -24,12 +24,14 @@ type metrics struct {
 	fights        prometheus.Counter
 	throttled     prometheus.Counter
 	journalErrors prometheus.Counter
+	overruled     prometheus.Counter
+	refusedFields *prometheus.CounterVec
 	limit         prometheus.Gauge
 	inFlight      prometheus.Gauge
 	queued        [background + 1]prometheus.Observer // by urgency
 }
 
-func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
+func newMetrics(registerer prometheus.Registerer, c *cache, more ...prometheus.Collector) *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "statusd_" + name, Help: help})
 	}
@@ -44,7 +46,7 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 		}),
 		requests:      vector("pod_status_requests_total", "Requests to the API server, by verb and result.", "verb", "result"),
 		retries:       vector("pod_status_retries_total", "Tries that failed and are repeated, by reason.", "reason"),
-		refused:       vector("pod_status_refused_total", "Reported statuses that were refused, by what was wrong: container or phase.", "kind"),
+		refused:       vector("pod_status_refused_total", "Reported statuses that were refused, by what was wrong: container, phase or status.", "kind"),
 		reconciles:    vector("pod_status_reconciles_total", "Turns for pods whose API status differed: observed on the watch, found by the full pass, and rewritten in fact.", "cause"),
 		ended:         vector("terminated_containers_total", "Containers that have ended, by type, exit code and reason.", "container_type", "exit_code", "reason"),
 		changes:       counter("pod_status_changes_total", "Changes stored."),
@@ -53,6 +55,8 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 		fights:        counter("pod_status_convergence_fights_total", "Writes of an unchanged status that another writer keeps changing back."),
 		throttled:     counter("pod_status_throttled_seconds_total", "Time in which work waited for the request budget or for a pause that the API server asked for."),
 		journalErrors: counter("journal_write_errors_total", "Writes to the journal that failed."),
+		overruled:     counter("pod_status_overruled_total", "Statuses of which the API server has stored something else than was sent, and decides so."),
+		refusedFields: vector("pod_status_refused_fields_total", "Fields that the API server has refused, so that the rest was sent without them, by field.", "field"),
 	}
 	m.limit = prometheus.NewGauge(prometheus.GaugeOpts{Name: "statusd_pod_status_concurrency_limit",
 		Help: "Requests that may be in flight at once, as found to pay, without the slots kept for withdrawals."})
@@ -67,13 +71,14 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 	if registerer != nil {
 		registerer.MustRegister(m.limit, m.inFlight, queued)
 		registerer.MustRegister(m.syncDuration, m.requests, m.retries, m.refused, m.reconciles, m.ended,
-			m.changes, m.coalesced, m.noops, m.fights, m.throttled, m.journalErrors,
+			m.changes, m.coalesced, m.noops, m.fights, m.throttled, m.journalErrors, m.overruled, m.refusedFields,
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_pod_status_pending",
 				Help: "Pods with a change that the API server has not taken."},
 				func() float64 { return float64(c.countUnsent()) }),
 			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_oldest_pending_seconds",
 				Help: "Age of the oldest change that the API server has not taken."},
 				func() float64 { return c.oldestUnsent(time.Now()).Seconds() }))
+		registerer.MustRegister(more...)
 	}
 	return m
 }

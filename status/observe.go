@@ -53,14 +53,15 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgenc
 	case waited, look:
 		return background, true
 	default:
-		return background, news && e.needs(c.owns, e.base, spec)
+		return background, news && c.needs(uid, e, e.base, spec)
 	}
 }
 
 // needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
 // due. What is unsent has its turn coming anyway.
-func (e *entry) needs(owns podstatus.Ownership, api base, spec *v1.Pod) bool {
-	return e.finished && api.ended || !e.pending() && owns.NeedsReconcile(spec, api.status, &e.status)
+func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
+	return e.finished && api.ended ||
+		!e.pending() && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
 // fullPass compares every cached pod with the API's and returns those that need a turn. It
@@ -106,5 +107,5 @@ func (m *Manager) due(uid types.UID, now time.Time) bool {
 	if api.ResourceVersion != "" || !e.base.known() {
 		_, look = m.cache.takeIn(uid, e, baseOf(api), now)
 	}
-	return look || e.needs(m.owns, e.base, pod)
+	return look || m.cache.needs(uid, e, e.base, pod)
 }

@@ -23,7 +23,9 @@ type Options struct {
 	Pods Pods
 
 	// Safety says whether a pod could still have running containers. While it could, a
-	// terminal phase is kept from the API. By default, a pod is safe once it was
+	// terminal phase is kept from the API. By default that follows from the reports: a
+	// container could run that was last reported running, also if a later status does not
+	// mention it, as that of an eviction; until it is reported otherwise, or the pod was
 	// terminated with [Manager.TerminatePod].
 	Safety Safety
 

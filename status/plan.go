@@ -24,8 +24,13 @@ type plan struct {
 	base, began base
 	watched     *v1.Pod // the watch's copy of the API's pod, if there is one
 	// look says that the base is in doubt and the pod is to be read.
-	look  bool
-	fight fight
+	look     bool
+	fight    fight
+	decision decision
+	// leftOut are the fields that the API server refuses and that are not tried before
+	// tryRefusedAt.
+	leftOut      []string
+	tryRefusedAt time.Time
 }
 
 // newPlan prepares a turn, or says why there is none to take.
@@ -65,9 +70,13 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		accepted: e.accepted,
 		base:     e.base,
 		began:    e.base,
-		look:     m.cache.behinds[uid].look,
+		look:     m.cache.behinds[uid].look || e.held() == holdGone,
 		watched:  watched,
 		fight:    m.cache.fights[uid],
+		decision: m.cache.decisions[uid],
+	}
+	if e.held() == holdRefused && now.Before(e.owed.nextTry) {
+		p.leftOut, p.tryRefusedAt = e.owed.refusal.standing(&e.status), e.owed.nextTry
 	}
 	if !known {
 		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
@@ -79,22 +88,3 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 
 // holds tells whether the cache has the pod.
 func (c *cache) holds(uid types.UID) bool { return c.load(uid) != nil }
-
-// couldRun asks whether a container of the pod could still be running, and in the absence
-// of somebody who knows, looks at what was reported.
-func (m *Manager) couldRun(p *plan) bool {
-	if m.opts.Safety != nil {
-		return m.opts.Safety.CouldHaveRunningContainers(p.pod)
-	}
-	if p.finished {
-		return false
-	}
-	for _, statuses := range [][]v1.ContainerStatus{p.status.InitContainerStatuses, p.status.ContainerStatuses, p.status.EphemeralContainerStatuses} {
-		for i := range statuses {
-			if statuses[i].State.Running != nil {
-				return true
-			}
-		}
-	}
-	return false
-}

@@ -40,6 +40,9 @@ type Pending struct {
 	NextTry  time.Time
 	// Reason says what the pod waits for, if that is not the API server.
 	Reason string
+	// Refused are the fields that the API server refuses, such as "status.qosClass". It has
+	// the rest of the status; Err is its refusal.
+	Refused []string
 }
 
 // Pending returns the pods for which something is still to be done in the API, those that
@@ -69,6 +72,9 @@ func (e *entry) describe(uid types.UID) Pending {
 	p := Pending{UID: uid, Namespace: e.namespace, Name: e.name, Version: e.version, Accepted: e.accepted}
 	if o := e.owed; o != nil {
 		p.Since, p.Attempts, p.Err, p.NextTry, p.Reason = o.since, o.attempts, o.lastErr, o.nextTry, o.hold.String()
+		for _, field := range o.refusal.fields {
+			p.Refused = append(p.Refused, "status."+field)
+		}
 	}
 	return p
 }

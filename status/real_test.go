@@ -375,3 +375,29 @@ func TestRealServer_FinishedPodsGoAfterTheServerWasKilled(t *testing.T) {
 		n.awaitGone(ns, pod.Name, pod.UID)
 	}
 }
+
+// A StatefulSet's pod is forced away and created again on another node. The server denies this
+// node everything about the name, whatever the UID.
+func TestRealServer_APodRecreatedOnAnotherNodeIsGone(t *testing.T) {
+	server := shared.Server(t)
+	n := startNode(t, server, "left")
+	ns := n.server.Namespace(t)
+	server.NodeConfig(t, "other")
+	pod := n.create(ns, "db-0")
+	n.set(pod, runningStatus(pod, true))
+	n.flush()
+	now := int64(0)
+	if err := server.Admin().CoreV1().Pods(ns).Delete(t.Context(), "db-0", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	n.awaitGone(ns, "db-0", pod.UID)
+	fresh := server.CreatePod(t, controlplanetest.Pod(ns, "db-0", "other"))
+	n.set(pod, endedStatus(pod, 1))
+	n.flush()
+	if pending := n.manager.Pending(); len(pending) != 1 || pending[0].Reason == "" {
+		t.Errorf("pending is %+v, want the pod held as gone", pending)
+	}
+	if got := server.GetPod(t, ns, "db-0"); got.UID != fresh.UID || got.Status.Phase != v1.PodPending {
+		t.Errorf("the new pod was touched: %s %s", got.UID, got.Status.Phase)
+	}
+}

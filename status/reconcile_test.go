@@ -1,6 +1,7 @@
 package status
 
 import (
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -134,14 +135,22 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		w.api.setMutate(func(p *v1.Pod) { // a webhook that insists
+		insists := func(p *v1.Pod) { // a controller that puts its own word in each time
 			now := metav1.Now()
 			p.Status.Message = "mine"
 			p.ManagedFields = []metav1.ManagedFieldsEntry{
 				{Manager: FieldManager, Time: &now, Subresource: "status"},
-				{Manager: "insisting-webhook", Time: &now, Subresource: "status"},
+				{Manager: "insisting-controller", Time: &now, Subresource: "status"},
+				{Manager: "creator", Time: &metav1.Time{Time: now.Add(time.Hour)}},
 			}
-		})
+		}
+		var controller sync.WaitGroup
+		w.api.watch = func(p *v1.Pod) {
+			w.deliver(p)
+			if p.Status.Message != "mine" {
+				controller.Go(func() { w.api.write(pod, insists) })
+			}
+		}
 		w.set(pod, running(pod, true))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -152,8 +161,8 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			t.Error("the fight was not counted")
 		}
 		fights := w.manager.Fights()
-		if len(fights) != 1 || fights[0].Writer != "insisting-webhook" || fights[0].Name != "web" {
-			t.Errorf("fights are %+v, want one with the insisting webhook", fights)
+		if len(fights) != 1 || fights[0].Writer != "insisting-controller" || fights[0].Name != "web" {
+			t.Errorf("fights are %+v, want one with the insisting controller", fights)
 		}
 		// A change of our own goes out at once all the same.
 		w.api.forgetLog()
@@ -162,12 +171,13 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 		if log := w.api.log(); len(log) == 0 {
 			t.Error("a new change waits for the end of the fight")
 		}
-		// The webhook gives in: the fight ends.
-		w.api.setMutate(nil)
+		// The controller gives in: the fight ends.
+		controller.Wait()
+		w.api.watch = w.deliver
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := w.api.pod(pod).Status.Message; got != "" {
-			t.Errorf("the API says %q after the webhook gave in", got)
+			t.Errorf("the API says %q after the controller gave in", got)
 		}
 		w.wantNothingPending()
 	})

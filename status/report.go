@@ -17,7 +17,8 @@ import (
 // from what was stored before. Nothing of what is passed in is kept or changed. It
 // reports whether there was a difference.
 //
-// A status in which a container that had ended for good is alive again is refused with a
+// A status that no pod can have is refused with an [*InvalidStatusError] that names the
+// field, and one in which a container that had ended for good is alive again with a
 // [*podstatus.TransitionError]; nothing is stored then. A pod that has Succeeded or Failed
 // stays so: of a status with another phase everything else is stored, and the error is a
 // [*PhaseError]. If a final status could not be written to the journal, it is stored and
@@ -34,6 +35,9 @@ func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, 
 // set is the way of a status that may have changed. It is apart from SetPodStatus so that
 // the common case, nothing changed, allocates nothing.
 func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, error) {
+	if err := checkStatus(&status); err != nil {
+		return false, m.refuse(pod, "status", err)
+	}
 	status.ObservedGeneration = pod.Generation // U2
 	m.warnOfForeign(pod, status.Conditions)
 	return m.store(pod, storing{forced: forced}, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
@@ -55,6 +59,10 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 		}
 		status := old.DeepCopy()
 		update(status)
+		if err := checkStatus(status); err != nil {
+			m.metrics.refused.WithLabelValues("status").Inc()
+			return v1.PodStatus{}, err
+		}
 		return m.owns.Next(pod, old, status, time.Now()), orNil(phaseError(old, status))
 	})
 }
@@ -185,13 +193,14 @@ type storing struct {
 func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, cached bool) (v1.PodStatus, error)) (bool, error) {
 	for {
 		before := m.cache.load(pod.UID)
-		old := m.statusBefore(pod, before)
+		static := podstatus.IsStatic(pod)
+		old := m.statusBefore(pod, before, how)
 		next := &snapshot{
 			namespace: pod.Namespace,
 			name:      pod.Name,
-			static:    podstatus.IsStatic(pod),
+			static:    static,
 			// Finished is sticky, but for static pods: their UID comes back (M0d).
-			finished: how.finish || before != nil && before.finished && !podstatus.IsStatic(pod),
+			finished: how.finish || before != nil && before.finished && !static,
 		}
 		var err error
 		next.status, err = build(old, before != nil)
@@ -205,6 +214,7 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if before != nil && !how.forced && m.owns.Equal(old, &next.status) {
 			return false, m.refusePhase(pod, refused)
 		}
+		next.vanished = vanished(pod, before, old, &next.status)
 		now := time.Now()
 		ok, awaited := m.cache.swap(pod.UID, before, next, pod, now)
 		if !ok {
@@ -219,17 +229,38 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 }
 
 // statusBefore is what a report is compared with: the cached status, or if there is none,
-// the API's (U5).
-func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot) *v1.PodStatus {
-	if cached != nil {
+// the API's (U5). A static pod has the same UID in each of its lives: a report after the end
+// of one begins another, in which nothing of that end holds.
+func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.PodStatus {
+	static := podstatus.IsStatic(pod)
+	switch {
+	case cached != nil && static && !how.finish && (cached.finished || !cached.static):
+		return earlierLife(&cached.status)
+	case cached != nil:
 		return &cached.status
-	}
-	if podstatus.IsStatic(pod) {
+	case static:
 		if mirror, ok := m.opts.Pods.MirrorOf(pod); ok {
-			return &mirror.Status
+			return earlierLife(&mirror.Status)
+		}
+	default:
+		// Not the status of the object that was passed: providers change it and pass it on, so
+		// that it would be compared with itself.
+		if known, ok := m.opts.Pods.ByUID(pod.UID); ok {
+			return &known.Status
 		}
 	}
 	return &pod.Status
+}
+
+// earlierLife returns a status without the end that it shows, if it shows one.
+func earlierLife(status *v1.PodStatus) *v1.PodStatus {
+	if !podstatus.IsTerminal(status.Phase) {
+		return status
+	}
+	next := *status
+	next.Phase, next.Reason, next.Message = "", "", ""
+	next.ContainerStatuses, next.InitContainerStatuses, next.EphemeralContainerStatuses = nil, nil, nil
+	return &next
 }
 
 // checkTransitions refuses a status in which a container came back from its end.

@@ -25,7 +25,7 @@ var layers = []struct {
 	{"library", []string{"status", "journal", "pods"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
-	{"node", []string{"source", "worker", "probe", "node", "shutdown", "bootstrap"}},
+	{"node", []string{"source", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
 	{"product", []string{"history", "explain", "api", "web"}},
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},

@@ -15,8 +15,6 @@ const (
 	calmLoad = 0.1
 	// calmWindow is how long they are watched for that.
 	calmWindow = 250 * time.Millisecond
-	// calmPatience is how long a run waits for it.
-	calmPatience = 15 * time.Second
 )
 
 // calm has the garbage of this process and of the server collected, and waits until the
@@ -28,7 +26,7 @@ func (l *lab) calm(ctx context.Context) error {
 	if _, err := collect.DoRaw(ctx); err != nil {
 		return fmt.Errorf("collect the garbage of the API server: %w", err)
 	}
-	deadline := time.Now().Add(calmPatience)
+	deadline := time.Now().Add(l.patience)
 	for {
 		load, err := load(ctx, calmWindow)
 		if err != nil || load <= calmLoad {

@@ -25,6 +25,8 @@ import (
 // that needs one, an API server with a node.
 type lab struct {
 	quick bool
+	// patience is how long a run waits for the machine to become idle.
+	patience time.Duration
 	// workDir is on the same file system as the repository, since in some systems that
 	// for temporary files has no disk under it.
 	workDir string
@@ -40,7 +42,7 @@ type limit struct {
 	burst int
 }
 
-func newLab(buildDir string, quick bool, log io.Writer) (*lab, error) {
+func newLab(buildDir string, o options, log io.Writer) (*lab, error) {
 	if err := os.MkdirAll(buildDir, 0o755); err != nil {
 		return nil, err
 	}
@@ -48,7 +50,7 @@ func newLab(buildDir string, quick bool, log io.Writer) (*lab, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &lab{quick: quick, workDir: workDir, log: log}, nil
+	return &lab{quick: o.quick, patience: o.patience, workDir: workDir, log: log}, nil
 }
 
 func (l *lab) close() error {

@@ -35,6 +35,8 @@ type options struct {
 	only   string
 	rounds int
 	quick  bool
+	// patience is how long each run waits for the machine to become idle.
+	patience time.Duration
 }
 
 func parse(args []string) (options, error) {
@@ -44,6 +46,7 @@ func parse(args []string) (options, error) {
 	flags.StringVar(&o.only, "only", "", "measure only these results, separated by commas; writes to build/bench-partial/")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each side is measured; the median counts")
 	flags.BoolVar(&o.quick, "quick", false, "one short round to see that everything works; writes to build/bench-partial/")
+	flags.DurationVar(&o.patience, "patience", 15*time.Second, "how long each run waits for the machine to become idle")
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
@@ -72,7 +75,7 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 		return err
 	}
 	build := filepath.Join(o.root, "build")
-	lab, err := newLab(build, o.quick, w)
+	lab, err := newLab(build, o, w)
 	if err != nil {
 		return err
 	}

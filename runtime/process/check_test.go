@@ -1,7 +1,11 @@
 package process
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -15,19 +19,27 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 )
 
-// class says who honours a field of the API.
+// class says who honors a field of the API.
 type class struct {
 	name string
+	// test shows that it is honored: a test of this module, or a part of the conformance suite.
+	test string
 	// ask makes a pod ask for what is rejected, and path is the field that must be named.
 	ask  func(*v1.Pod)
 	path string
 }
 
-var (
-	supported = class{name: "supported"}  // by this runtime
-	others    = class{name: "others'"}    // by the scheduler, the worker, the prober, the API server
-	parent    = class{name: "a parent's"} // its own fields are classed below
-)
+var parent = class{name: "a parent's"} // its own fields are classed below
+
+// supported is for what this runtime honors.
+func supported(test string) class { return class{name: "supported", test: test} }
+
+// others is for what other parts of statusd honor.
+func others(test string) class { return class{name: "others'", test: test} }
+
+// elsewhere is for what the cluster does before a pod reaches a node, or what has no meaning
+// where nothing is pulled.
+func elsewhere(who string) class { return class{name: "elsewhere: " + who} }
 
 func rejected(path string, ask func(*v1.Pod)) class {
 	return class{name: "rejected", path: path, ask: ask}
@@ -85,41 +97,39 @@ var classes = map[reflect.Type]map[string]class{
 		"OS":                rejected("spec.os.name", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }),
 		"HostUsers":         rejected("spec.hostUsers", func(p *v1.Pod) { p.Spec.HostUsers = ptr(false) }),
 		"ResourceClaims":    rejected("spec.resourceClaims", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{}} }),
-		// Every process shares the machine's network, processes and IPC; false is what
-		// a pod has that says nothing, so only the documentation can tell.
-		"HostNetwork": supported, "HostPID": supported, "HostIPC": supported, "ShareProcessNamespace": supported,
-		"RestartPolicy": others, "TerminationGracePeriodSeconds": others, "ActiveDeadlineSeconds": others,
-		"NodeSelector": others, "NodeName": others, "Affinity": others, "SchedulerName": others, "Tolerations": others,
-		"PriorityClassName": others, "Priority": others, "PreemptionPolicy": others, "Overhead": others,
-		"TopologySpreadConstraints": others, "SchedulingGates": others, "SchedulingGroup": others, "ReadinessGates": others,
-		// The API server turns these into a volume, which is rejected, or there is none.
-		"ServiceAccountName": others, "DeprecatedServiceAccount": others, "AutomountServiceAccountToken": others,
-		"ImagePullSecrets":   others, // nothing is pulled
-		"EnableServiceLinks": others, // true by default; documented: there are no services here
+		"HostNetwork":       supported("TestAPodThatExpectsIsolationIsRejected"), "HostPID": supported("TestAPodThatExpectsIsolationIsRejected"), "HostIPC": supported("TestAPodThatExpectsIsolationIsRejected"), "ShareProcessNamespace": supported("TestContainersSeeEachOther"),
+		"RestartPolicy": others("TestRestartPolicies"), "TerminationGracePeriodSeconds": others("TestADeletedPodEndsWithinItsGrace"), "ActiveDeadlineSeconds": others("TestActiveDeadline"),
+		"NodeSelector": others("TestFit"), "NodeName": others("TestPodsOfThisNodeOnARealServer"), "Affinity": others("TestFit"), "SchedulerName": elsewhere("the scheduler"), "Tolerations": others("TestFit"),
+		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestResizesAreGrantedInTheOrderOfTheKubelet"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
+		"TopologySpreadConstraints": elsewhere("the scheduler"), "SchedulingGates": elsewhere("the scheduler"), "SchedulingGroup": elsewhere("the scheduler"), "ReadinessGates": others("TestReadinessGatesSeeTheConditionsOfOthers"),
+		// The API server turns the last one into a volume.
+		"ServiceAccountName": supported("TestTokensAreRenewedInTime"), "DeprecatedServiceAccount": elsewhere("the API server, which copies it to serviceAccountName"), "AutomountServiceAccountToken": others("TestARestrictedPodRunsAndItsSecretFollows"),
+		"ImagePullSecrets":   elsewhere("nothing is pulled"),
+		"EnableServiceLinks": elsewhere("documented: only the API server is named"), //
 	},
 	reflect.TypeFor[v1.Container](): {
 		"Resources": parent, "Ports": parent, "Env": parent, "VolumeMounts": parent, "Lifecycle": parent, "SecurityContext": parent,
-		"Name": supported, "Args": supported, "TerminationMessagePolicy": supported,
+		"Name": supported("TestConformance/RunningContainerIsListed"), "Args": supported("TestConformance/Expansion"), "TerminationMessagePolicy": supported("TestConformance/TerminationMessageFromLogs"),
 		"TerminationMessagePath": rejected("spec.containers[0].terminationMessagePath", func(p *v1.Pod) {
 			container0(p).TerminationMessagePath = "/x/term"
 		}),
 		"Image":         rejected("spec.containers[0].image", func(p *v1.Pod) { container0(p).Image = "nginx" }),
 		"Command":       rejected("spec.containers[0].command", func(p *v1.Pod) { container0(p).Command = nil }),
 		"WorkingDir":    rejected("spec.containers[0].workingDir", func(p *v1.Pod) { container0(p).WorkingDir = "here" }),
-		"EnvFrom":       supported,
+		"EnvFrom":       supported("TestEnvironmentFromObjects"),
 		"VolumeDevices": rejected("spec.containers[0].volumeDevices", func(p *v1.Pod) { container0(p).VolumeDevices = []v1.VolumeDevice{{}} }),
 		"Stdin":         rejected("spec.containers[0].stdin", func(p *v1.Pod) { container0(p).Stdin = true }),
 		"StdinOnce":     rejected("spec.containers[0].stdinOnce", func(p *v1.Pod) { container0(p).StdinOnce = true }),
 		"TTY":           rejected("spec.containers[0].tty", func(p *v1.Pod) { container0(p).TTY = true }),
-		"ResizePolicy":  others, "RestartPolicy": others, "RestartPolicyRules": others,
-		"LivenessProbe": others, "ReadinessProbe": others, "StartupProbe": others,
-		"ImagePullPolicy": others, // nothing is pulled
+		"ResizePolicy":  others("TestAResizeRestartsAContainerThatAsksForIt"), "RestartPolicy": others("TestASidecarIsStartedFirstAndKeptRunning"), "RestartPolicyRules": others("TestARuleCanRestartAllContainers"),
+		"LivenessProbe": others("TestUnhealthyContainersAreStoppedAndStartedAgain"), "ReadinessProbe": others("TestReadyOnlyAsTheProbesFound"), "StartupProbe": others("TestStartedIsToldBeforeReady"),
+		"ImagePullPolicy": elsewhere("nothing is pulled"),
 	},
 	reflect.TypeFor[v1.PodSecurityContext](): {
-		"RunAsUser": supported, "RunAsGroup": supported, "RunAsNonRoot": supported, "FSGroup": supported,
-		"SupplementalGroups": supported, "SupplementalGroupsPolicy": supported,
-		"FSGroupChangePolicy": supported, // emptyDir volumes are always new
-		"SELinuxChangePolicy": others,    // says nothing without seLinuxOptions
+		"RunAsUser": supported("TestAContainerRunsAsItsUser"), "RunAsGroup": supported("TestAContainerRunsAsItsUser"), "RunAsNonRoot": supported("TestRootIsRefusedWithTheKubeletsWords"), "FSGroup": supported("TestOwnersOfAVolume"),
+		"SupplementalGroups": supported("TestUserOfAContainer"), "SupplementalGroupsPolicy": supported("TestUserOfAContainer"),
+		"FSGroupChangePolicy": supported("TestOwnersOfAVolume"),                 // emptyDir volumes are always new
+		"SELinuxChangePolicy": elsewhere("says nothing without seLinuxOptions"), // says nothing without seLinuxOptions
 		"SELinuxOptions":      rejected("spec.securityContext.seLinuxOptions", func(p *v1.Pod) { podSecurity(p).SELinuxOptions = &v1.SELinuxOptions{} }),
 		"WindowsOptions": rejected("spec.securityContext.windowsOptions", func(p *v1.Pod) {
 			podSecurity(p).WindowsOptions = &v1.WindowsSecurityContextOptions{}
@@ -133,7 +143,7 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.SecurityContext](): {
-		"RunAsUser": supported, "RunAsGroup": supported, "RunAsNonRoot": supported, "Privileged": supported,
+		"RunAsUser": supported("TestAContainerRunsAsItsUser"), "RunAsGroup": supported("TestUserOfAContainer"), "RunAsNonRoot": supported("TestRootIsRefusedWithTheKubeletsWords"), "Privileged": supported("TestWithoutRootNoOtherUserIsOffered"),
 		"Capabilities":   parent,
 		"SELinuxOptions": rejected("spec.containers[0].securityContext.seLinuxOptions", func(p *v1.Pod) { security(p).SELinuxOptions = &v1.SELinuxOptions{} }),
 		"WindowsOptions": rejected("spec.containers[0].securityContext.windowsOptions", func(p *v1.Pod) {
@@ -142,7 +152,7 @@ var classes = map[reflect.Type]map[string]class{
 		"ReadOnlyRootFilesystem": rejected("spec.containers[0].securityContext.readOnlyRootFilesystem", func(p *v1.Pod) {
 			security(p).ReadOnlyRootFilesystem = ptr(true)
 		}),
-		"AllowPrivilegeEscalation": supported,
+		"AllowPrivilegeEscalation": supported("TestAConfinedContainerHasNothingToGain"),
 		"ProcMount":                rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
 		"SeccompProfile": rejected("spec.containers[0].securityContext.seccompProfile", func(p *v1.Pod) {
 			security(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost}
@@ -160,7 +170,7 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.VolumeMount](): {
-		"Name": supported, "MountPath": supported, "SubPath": supported,
+		"Name": supported("TestConformance/EmptyDirIsShared"), "MountPath": supported("TestConformance/EmptyDirIsShared"), "SubPath": supported("TestConformance/SubPath"),
 		"ReadOnly": rejected("spec.containers[0].volumeMounts[0].readOnly", func(p *v1.Pod) { addMount(p, v1.VolumeMount{ReadOnly: true}) }),
 		"RecursiveReadOnly": rejected("spec.containers[0].volumeMounts[0].recursiveReadOnly", func(p *v1.Pod) {
 			addMount(p, v1.VolumeMount{RecursiveReadOnly: ptr(v1.RecursiveReadOnlyIfPossible)})
@@ -168,10 +178,10 @@ var classes = map[reflect.Type]map[string]class{
 		"MountPropagation": rejected("spec.containers[0].volumeMounts[0].mountPropagation", func(p *v1.Pod) {
 			addMount(p, v1.VolumeMount{MountPropagation: ptr(v1.MountPropagationBidirectional)})
 		}),
-		"SubPathExpr": supported,
+		"SubPathExpr": supported("TestASubPathIsAsOpenAsItsVolume"),
 	},
 	reflect.TypeFor[v1.EnvVar](): {
-		"Value": supported, "ValueFrom": parent,
+		"Value": supported("TestConformance/Environment"), "ValueFrom": parent,
 		"Name": rejected("spec.containers[0].env[0].name", func(p *v1.Pod) {
 			container0(p).Env = []v1.EnvVar{{Name: "STATUSD_CONTAINER_ID", Value: "mine"}}
 		}),
@@ -183,13 +193,13 @@ var classes = map[reflect.Type]map[string]class{
 		"ResourceFieldRef": rejected("spec.containers[0].env[0].valueFrom.resourceFieldRef.resource", func(p *v1.Pod) {
 			addVariable(p, v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.example.com/gpu"}})
 		}),
-		"ConfigMapKeyRef": supported, "SecretKeyRef": supported,
+		"ConfigMapKeyRef": supported("TestEnvironmentFromObjects"), "SecretKeyRef": supported("TestEnvironmentFromObjects"),
 		"FileKeyRef": rejected("spec.containers[0].env[0].valueFrom.fileKeyRef", func(p *v1.Pod) {
 			addVariable(p, v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{}})
 		}),
 	},
 	reflect.TypeFor[v1.ContainerPort](): {
-		"Name": others, "ContainerPort": others, "Protocol": others,
+		"Name": others("TestPortsByNumberAndName"), "ContainerPort": others("TestFit"), "Protocol": others("TestFit"),
 		"HostPort": rejected("spec.containers[0].ports[0].hostPort", func(p *v1.Pod) {
 			container0(p).Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
 		}),
@@ -207,13 +217,13 @@ var classes = map[reflect.Type]map[string]class{
 		"Claims": rejected("spec.containers[0].resources.claims", func(p *v1.Pod) { container0(p).Resources.Claims = []v1.ResourceClaim{{}} }),
 	},
 	reflect.TypeFor[v1.Lifecycle](): {
-		"PostStart": others, "PreStop": others,
+		"PostStart": others("TestPostStart"), "PreStop": others("TestPreStopRunsWithinTheGrace"),
 		"StopSignal": rejected("spec.containers[0].lifecycle.stopSignal", func(p *v1.Pod) {
 			container0(p).Lifecycle = &v1.Lifecycle{StopSignal: ptr(v1.Signal("SIGNONE"))}
 		}),
 	},
-	reflect.TypeFor[v1.Volume]():               {"Name": supported, "VolumeSource": parent},
-	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported, "Type": supported},
+	reflect.TypeFor[v1.Volume]():               {"Name": supported("TestConformance/EmptyDirIsShared"), "VolumeSource": parent},
+	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported("TestHostPathTypes"), "Type": supported("TestHostPathTypes")},
 	reflect.TypeFor[v1.EmptyDirVolumeSource](): {
 		"Medium": rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory }),
 		"SizeLimit": rejected("spec.volumes[0].emptyDir.sizeLimit", func(p *v1.Pod) {
@@ -282,6 +292,48 @@ func TestEveryFieldOfThePodIsClassed(t *testing.T) {
 			}
 		}
 	}
+}
+
+// A claim that a field is honored names the test that shows it.
+func TestEveryClaimHasATest(t *testing.T) {
+	tests := testsOfTheModule(t)
+	for structure, fields := range classes {
+		for name, class := range fields {
+			if (class.name == "supported" || class.name == "others'") && !tests[class.test] {
+				t.Errorf("%s.%s is said to be shown by %q, which is no test of this module", structure, name, class.test)
+			}
+		}
+	}
+}
+
+// testsOfTheModule finds the names of all tests, and of the parts of the conformance suite.
+func testsOfTheModule(t *testing.T) map[string]bool {
+	t.Helper()
+	tests := map[string]bool{}
+	add := func(text []byte, pattern, prefix string) {
+		for _, match := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
+			tests[prefix+string(match[1])] = true
+		}
+	}
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		suite := strings.HasSuffix(path, "runtimetest/suite.go")
+		if !suite && !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		add(text, `(?m)^func (Test\w+)\(`, "")
+		if suite {
+			add(text, `\{"(\w+)", test`, "TestConformance/")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
 }
 
 func TestEveryRejectedFieldIsNamed(t *testing.T) {

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"slices"
 	"strings"
@@ -130,6 +131,10 @@ func TestAPodThatExpectsIsolationIsRejected(t *testing.T) {
 	if got := check(isolated); len(got) > 0 {
 		t.Errorf("a static pod: got %q", got)
 	}
+	isolated.ResourceVersion = "5"
+	if got := check(isolated); len(got) == 0 {
+		t.Error("a pod of the API that says that it is static is believed")
+	}
 }
 
 func TestWithoutRootConfinementNeedsNoNewPrivileges(t *testing.T) {
@@ -163,5 +168,18 @@ func TestASubPathIsAsOpenAsItsVolume(t *testing.T) {
 	}
 	if _, err := os.Stat(h.podDir("pod").volume("data") + "/of-pod/file"); err != nil {
 		t.Error(err)
+	}
+}
+
+// All containers are in the PID namespace of the machine, with shareProcessNamespace or without.
+func TestContainersSeeEachOther(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	pod := scriptPod("pod", fmt.Sprintf(`cat /proc/%d/comm > %s`, os.Getpid(), h.pipe))
+	pod.Spec.ShareProcessNamespace = ptr(true)
+	h.start(t, pod)
+	own, err := os.ReadFile("/proc/self/comm")
+	if got := h.hear(t); err != nil || got+"\n" != string(own) {
+		t.Errorf("the container sees %q, %v; want this test, %q", got, err, own)
 	}
 }

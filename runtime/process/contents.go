@@ -5,6 +5,7 @@ import (
 	"errors"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"sync"
 	"time"
 
@@ -239,7 +240,8 @@ func (k *keeper) failed(pod *v1.Pod, err error) {
 func (r *Runtime) UpdatePod(pod *v1.Pod) { r.keeper.update(pod) }
 
 // keepAdopted takes up the pods that an earlier process has started. Their volumes are
-// looked at once: objects may have changed meanwhile, and the tokens are of unknown age.
+// looked at once: objects may have changed meanwhile, and the tokens are of unknown age. A
+// pod that has ended may have no volumes any more.
 func (r *Runtime) keepAdopted() {
 	if r.options.Objects == nil {
 		return // what needs none of them was complete from the start
@@ -247,7 +249,10 @@ func (r *Runtime) keepAdopted() {
 	r.mu.Lock()
 	var adopted []*pod
 	for _, p := range r.pods {
-		if hasContents(p.manifest) && p.couldRun() {
+		if !hasContents(p.manifest) || !p.couldRun() {
+			continue
+		}
+		if _, err := os.Stat(p.dir.volumes()); err == nil {
 			adopted = append(adopted, p)
 		}
 	}

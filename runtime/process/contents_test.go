@@ -148,11 +148,19 @@ func TestContentsFollowTheirObjects(t *testing.T) {
 		t.Errorf("heard %q, want the change during the absence", got)
 	}
 	h.awaitExit(t, "pod")
-	if err := h.RemovePod(t.Context(), "pod"); err != nil {
+	if err := h.RemoveVolumes(t.Context(), "pod"); err != nil {
 		t.Fatal(err)
 	}
 	if len(objects.follows) > 0 {
-		t.Errorf("objects of a removed pod are still followed: %v", objects.follows)
+		t.Errorf("objects of a pod that has ended are still followed: %v", objects.follows)
+	}
+	h.close()
+	h.open(t)
+	h.keepAdopted()
+	h.keeper.mu.Lock()
+	defer h.keeper.mu.Unlock()
+	if len(h.keeper.pods) > 0 {
+		t.Error("volumes that were removed are kept up to date")
 	}
 }
 

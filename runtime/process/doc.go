@@ -39,22 +39,32 @@
 // nothing is inherited from statusd's environment. The container sees, in this order,
 // later ones overriding earlier ones:
 //
-//	PATH, HOME, HOSTNAME       sane defaults
+//	PATH, HOME, HOSTNAME       sane defaults; the name of the pod, or of the machine if
+//	                           the pod asks for its network
+//	KUBERNETES_SERVICE_HOST…   where the API server is, if there is one
 //	STATUSD_TERMINATION_LOG    the file for the termination message
 //	STATUSD_VOLUME_<NAME>      the directory of a volume that it mounts
 //	STATUSD_MOUNT_<PATH>       what would be at a mount path, subPath included
-//	env of the spec            values, fieldRef, resourceFieldRef of requests
+//	envFrom of the spec        keys of config maps and secrets
+//	env of the spec            values and all kinds of references but files
 //	STATUSD_CONTAINER_ID       its own ID; every process of the container has it
 //
 // NAME and PATH are in upper case, with _ for all that is no letter or digit:
 // STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
 // args and env.
 //
-// Volumes are emptyDir (a directory that lives as long as the pod) and hostPath (the
-// path itself, checked against its type). The network is that of the machine: pods have
+// Volumes are emptyDir (a directory that lives as long as the pod), hostPath (the path
+// itself, checked against its type), and configMap, secret, downwardAPI and projected
+// (directories whose files follow their objects; see package volume). The network is that of the machine: pods have
 // its addresses, share its ports, and use its resolver, so that hostNetwork, dnsPolicy
-// Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling;
-// limits are rejected, because nothing would enforce them.
+// Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
+// Limits of cpu and memory are those of a control group for each container; where none can
+// be made, they are rejected.
+//
+// allowPrivilegeEscalation, capabilities and seccompProfile RuntimeDefault are applied to
+// the thread that starts the command; see internal/confine. There is no isolation beyond
+// that: a pod has to ask for the namespaces of the machine, unless
+// Options.AllowPodsWithoutIsolation is set.
 //
 // The stop signal goes to the command alone, as in other runtimes; when the command
 // ends, or the grace does, SIGKILL goes to all of its descendants. A command that has
@@ -75,7 +85,7 @@
 //	lock                          held by the runtime that uses the directory
 //	removing/                     what is being removed; emptied by Run
 //	pods/<uid>/pod.json           the pod as it was started; written last
-//	pods/<uid>/volumes/<name>/    emptyDir volumes
+//	pods/<uid>/volumes/<name>/    emptyDir volumes, and those with contents
 //	pods/<uid>/containers/<id>/   one attempt of one container:
 //	    spec.json                 what the shim runs, by the runtime, durable
 //	    shim.json                 who the shim is, by the runtime
@@ -94,7 +104,7 @@
 // # Goroutines
 //
 // New starts none. Run is one, which sleeps in the kernel, and starts one that deletes what
-// is left of removed pods, and one for each shim that was killed, and waits for them before
-// it returns. Watch starts one that ends with
+// is left of removed pods, one for each shim that was killed and one for each pod that has
+// volumes with contents, and waits for them before it returns. Watch starts one that ends with
 // its context. All methods may be called from any goroutine; Close comes last.
 package process

@@ -1,0 +1,160 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Whether a pod is gone from the API is decided here, for every kind of request. It is worth
+// care: a pod that is gone is left alone, and the journal's copy of its end is dropped.
+//
+// No answer to a request for the pod itself proves it:
+//
+//   - A 404 whose body is no Kubernetes Status comes from something before the server, such
+//     as a load balancer without a backend. It says nothing about the pod.
+//   - A server that has just started answers a node's DELETE with 404, and its GET with 403,
+//     until the caches of NodeRestriction and of the Node authorizer are filled.
+//   - For good, the Node authorizer answers 403 for a pod that is not there, and
+//     NodeRestriction for one whose name was taken by a pod of another node, whatever the UID.
+//   - A webhook may answer with any code: a 409 to a DELETE need not be about the UID.
+//
+// What proves it is a list of the node's pods, which is read from what is stored, that does
+// not have the UID; or a pod of the same name that has another one.
+
+// Finder is a Client that can look for one pod of the node in what the server has stored. A
+// Client that is none is asked to List all pods of the node instead. The client of
+// [NewClient] is a Finder.
+type Finder interface {
+	// FindPod lists the pods of this node by their name and returns the one that is there, nil
+	// if none is. The list must be of what is stored, not of what a cache of the server's has.
+	FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error)
+}
+
+// lagBackoff spaces the tries of a request that a server which has just started answers wrongly.
+var lagBackoff = backoff{first: 250 * time.Millisecond, limit: 10 * time.Second}
+
+// fromServer tells whether an error is the answer of a Kubernetes server, and not of
+// something before it.
+func fromServer(err error) bool {
+	_, foreign := apierrors.StatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
+	return !foreign
+}
+
+// hintsGone tells whether an answer to a request for a pod may mean that it is gone.
+func hintsGone(err error) bool {
+	return fromServer(err) && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err))
+}
+
+// find looks for the pod in what the server has stored.
+func (t *turn) find(ctx context.Context, p *plan) (*v1.Pod, error) {
+	return request(ctx, t, "list", func(ctx context.Context) (*v1.Pod, error) {
+		if finder, ok := t.m.opts.Client.(Finder); ok {
+			return finder.FindPod(ctx, p.namespace, p.name)
+		}
+		pods, err := t.m.opts.Client.List(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for i := range pods {
+			if pods[i].Namespace == p.namespace && pods[i].Name == p.name {
+				return &pods[i], nil
+			}
+		}
+		return nil, nil
+	})
+}
+
+// resolve decides what an answer that hints at the end of the pod means. It returns the pod
+// if it is there after all. If it is gone, or that cannot be told, the turn is over; the error
+// why, if there is one, is then what Pending shows.
+func (t *turn) resolve(ctx context.Context, p *plan, hint, why error) (pod *v1.Pod, there bool) {
+	pod, err := t.find(ctx, p)
+	switch {
+	case err != nil:
+		t.retry(p, fmt.Errorf("%w; and whether the pod is gone could not be told: %w", hint, err))
+		return nil, false
+	case pod == nil || pod.UID != p.target:
+		t.gone(p, why)
+		return nil, false
+	}
+	return pod, true
+}
+
+// denied handles a 403 to a write. It mostly means what it says; but it is also all that a
+// node hears of a pod whose name was taken by a pod of another node. So a list is asked for
+// at the first denial, and then rarely.
+func (t *turn) denied(ctx context.Context, p *plan, err error) {
+	if t.m.cache.attempts(p.uid)%10 == 0 {
+		if _, there := t.resolve(ctx, p, err, err); !there {
+			return
+		}
+	}
+	t.retry(p, err)
+}
+
+// gone notes that the API server does not have the pod, so that it is left in peace about it.
+// That must be proven.
+func (t *turn) gone(p *plan, err error) {
+	t.m.opts.Logger.Info("pod is not in the API", "pod", p.podName(), "uid", p.target)
+	t.wait = t.m.cache.failed(p.uid, err, holdGone, goneBackoff, time.Now())
+	t.again, t.urgency = p.version > p.accepted, background
+	if p.final() {
+		t.m.forgetFinal(p)
+	}
+}
+
+// deleted ends the life of a pod whose DELETE was answered: it is forgotten if it is gone.
+func (t *turn) deleted(ctx context.Context, p *plan, err error) {
+	if err != nil && hintsGone(err) && (!apierrors.IsForbidden(err) || t.m.cache.attempts(p.uid)%10 == 0) {
+		pod, findErr := t.find(ctx, p)
+		switch {
+		case findErr != nil:
+			err = fmt.Errorf("%w; and whether the pod is gone could not be told: %w", err, findErr)
+		case pod == nil || pod.UID != p.target:
+			err = nil // gone already, or its name is another pod's by now
+		case apierrors.IsNotFound(err):
+			// Its admission lags behind, for as long as a server takes to start.
+			t.retryOn(lagBackoff, p, fmt.Errorf("the API server does not find the pod, although it is there: %w", err))
+			return
+		}
+	}
+	if err != nil {
+		t.retry(p, err)
+		return
+	}
+	t.m.opts.Logger.Info("deleted finished pod", "pod", p.podName(), "uid", p.uid)
+	t.m.forget(p.uid)
+}
+
+// ConfirmGone looks whether a pod is as gone as the answer "not found" to its deletion says,
+// and returns an error if it is still there. The API server's NodeRestriction answers a
+// node's delete out of a cache of its own, and finds no pod until that is filled: for a while
+// after each start of the server. To get the pod would be no proof either, because the Node
+// authorizer has such a cache too; a list of the node's pods is read from what is stored.
+// The function list must list the pods of the pod's namespace.
+func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
+	list func(context.Context, metav1.ListOptions) (*v1.PodList, error)) error {
+	found, err := list(ctx, metav1.ListOptions{FieldSelector: onNode(nodeName, name)})
+	if err != nil {
+		return fmt.Errorf("look whether it is gone: %w", err)
+	}
+	for i := range found.Items {
+		if found.Items[i].UID == uid {
+			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
+		}
+	}
+	return nil
+}
+
+// onNode selects the pods of a node by their name.
+func onNode(nodeName, name string) string {
+	return fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()
+}

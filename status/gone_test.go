@@ -1,0 +1,289 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/pods"
+)
+
+// An answer that lies about a pod must cost neither its status nor the journal's copy of its end.
+func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
+	for name, script := range map[string]func(context.Context, sent) error{
+		"load balancer without a backend": loadBalancerWithoutBackend,
+		"server that has just started":    serverThatHasJustStarted,
+		"everything is not found, but listed": func(_ context.Context, s sent) error {
+			if s.verb == "LIST" {
+				return nil
+			}
+			return apierrors.NewNotFound(podResource, s.podName())
+		},
+		"not found, and no list": func(_ context.Context, s sent) error {
+			if s.verb == "LIST" {
+				return errRefused
+			}
+			return apierrors.NewNotFound(podResource, s.podName())
+		},
+		"webhook that answers 409": func(_ context.Context, s sent) error {
+			if s.verb == "LIST" || s.verb == "GET" {
+				return nil
+			}
+			return deniedByWebhook(http.StatusConflict, metav1.StatusReasonConflict)
+		},
+	} {
+		for _, restarted := range []bool{false, true} {
+			t.Run(fmt.Sprint(name, ", restarted ", restarted), func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					memory := journal.NewMemory()
+					w := newWorld(t, withJournal(memory))
+					w.api.node = "node"
+					pod := w.create("job", restartNever, deleting)
+					w.run()
+					w.api.setScript(script)
+					w.set(pod, ended(pod, 3))
+					must(w.manager.TerminatePod(pod))
+					time.Sleep(10 * time.Minute)
+					synctest.Wait()
+					if delivered := w.api.pod(pod).Status.Phase == v1.PodFailed; !delivered && len(memory.Finals()) != 1 {
+						t.Errorf("the end is neither in the API nor in the journal")
+					}
+					if len(w.manager.Pending()) != 1 {
+						t.Errorf("pending is %+v, want the pod", w.manager.Pending())
+					}
+					if restarted {
+						w.stop()
+						before := w.api
+						w = newWorld(t, withJournal(memory))
+						w.api.restore(before.backup())
+						w.table.Set(w.api.pod(pod))
+						w.run()
+					}
+					w.api.setScript(nil)
+					time.Sleep(time.Minute)
+					synctest.Wait()
+					// After a restart, its worker would say again that the pod has finished.
+					if got := w.api.pod(pod); got != nil && !(restarted && got.Status.Phase == v1.PodFailed) {
+						t.Errorf("a minute after the lies ended the pod is still there: %s, deleting %v", got.Status.Phase, got.DeletionTimestamp)
+					}
+				})
+			})
+		}
+	}
+}
+
+// What is not the server's answer says nothing about the pod, and is not looked into.
+func TestAnswerThatIsNotTheServersIsNotLookedInto(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		before := w.api.lists
+		w.api.setScript(loadBalancerWithoutBackend)
+		w.set(pod, running(pod, true))
+		w.wantLog("tried again later", "PATCH ns/web")
+		if w.api.lists != before {
+			t.Errorf("%d lists", w.api.lists-before)
+		}
+	})
+}
+
+// A pod whose name was taken by a pod of another node is answered with 403 for good.
+func TestPodRecreatedOnAnotherNodeIsGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		w := newWorld(t, withJournal(memory))
+		w.api.node = "node"
+		finished, ends := w.create("db-0", restartNever, deleting), w.create("db-1", restartNever)
+		w.run()
+		w.set(finished, ended(finished, 0))
+		synctest.Wait()
+		w.api.watch = nil
+		for _, pod := range []*v1.Pod{finished, ends} {
+			w.api.remove("ns", pod.Name)
+			w.api.put(newPod(pod.Name, func(p *v1.Pod) { p.UID, p.Spec.NodeName = "fresh", "another" }))
+		}
+		must(w.manager.TerminatePod(finished))
+		w.set(ends, ended(ends, 1))
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.manager.Flush(ctx); err != nil {
+			t.Errorf("Flush waits for pods that are another node's: %v", err)
+		}
+		synctest.Wait()
+		if _, ok := w.manager.GetPodStatus(finished.UID); ok {
+			t.Error("the finished pod is still in the cache")
+		}
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != holdGone.String() {
+			t.Errorf("pending is %+v, want the other pod held as gone", pending)
+		}
+		if left := memory.Finals(); len(left) != 0 {
+			t.Errorf("the journal still holds %v", left)
+		}
+	})
+}
+
+// A denial that means what it says costs one list, and then now and then one.
+func TestDenialCostsFewLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		before := w.api.lists
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if s.verb == "PATCH" {
+				return deniedByWebhook(http.StatusForbidden, metav1.StatusReasonForbidden)
+			}
+			return nil
+		})
+		w.set(pod, running(pod, true))
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := w.api.lists - before; got < 1 || got > 3 {
+			t.Errorf("%d lists in ten minutes of denials", got)
+		}
+		if pending := w.manager.Pending(); len(pending) != 1 || !apierrors.IsForbidden(pending[0].Err) {
+			t.Errorf("pending is %+v, want the denial", pending)
+		}
+	})
+}
+
+// front is the way to the API server: a load balancer that has a backend, or not.
+type front struct {
+	api  *fakeAPI
+	down atomic.Bool
+}
+
+func (f *front) RoundTrip(r *http.Request) (*http.Response, error) {
+	recorder := httptest.NewRecorder()
+	if f.down.Load() {
+		http.Error(recorder, "default backend - 404", http.StatusNotFound)
+	} else {
+		f.serve(recorder, r)
+	}
+	response := recorder.Result()
+	response.Request = r
+	return response, nil
+}
+
+// serve is the part of the API that the client uses.
+func (f *front) serve(w http.ResponseWriter, r *http.Request) {
+	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/") // namespaces/NS/pods/NAME/status, or pods
+	var answer any
+	var err error
+	switch {
+	case path[len(path)-1] == "pods":
+		var list v1.PodList
+		list.APIVersion, list.Kind = "v1", "PodList"
+		list.Items, err = f.api.List(r.Context())
+		if _, name, ok := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name="); ok {
+			name, _, _ = strings.Cut(name, ",")
+			items := list.Items
+			list.Items = nil
+			for _, pod := range items {
+				if pod.Name == name {
+					list.Items = append(list.Items, pod)
+				}
+			}
+		}
+		answer = &list
+	case r.Method == http.MethodGet:
+		answer, err = f.api.Get(r.Context(), path[1], path[3])
+	case r.Method == http.MethodPatch:
+		body, _ := io.ReadAll(r.Body)
+		answer, err = f.api.PatchStatus(r.Context(), path[1], path[3], body)
+	default:
+		err = errors.New("not needed")
+	}
+	w.Header().Set("Content-Type", "application/json")
+	if pod, ok := answer.(*v1.Pod); ok && err == nil {
+		pod.APIVersion, pod.Kind = "v1", "Pod"
+	}
+	if status, ok := err.(apierrors.APIStatus); ok {
+		s := status.Status()
+		s.APIVersion, s.Kind = "v1", "Status"
+		w.WriteHeader(int(s.Code))
+		answer = s
+	}
+	must(json.NewEncoder(w).Encode(answer))
+}
+
+// The server is away, and what stands before it answers 404 for ten minutes. Fifty pods end
+// meanwhile, and the process is killed. Through the client that everyone uses, with the
+// journal on disk: all ends arrive.
+func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		dir := t.TempDir()
+		front := &front{api: newFakeAPI()}
+		clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1", QPS: -1}, &http.Client{Transport: front})
+		must(err)
+		client := NewClient(clientset.CoreV1().RESTClient(), "node")
+		start := func() (*world, *journal.Durable) {
+			durable, err := journal.Open(filepath.Join(dir, "journal.db"), journal.Options{NodeName: "node"})
+			must(err)
+			w := newWorld(t, func(o *Options) { o.Client, o.Journal = client, durable })
+			w.api, w.table = front.api, pods.New()
+			w.manager.opts.Pods = w.table
+			w.api.watch = w.deliver
+			for _, pod := range w.api.all() {
+				w.table.Set(pod)
+			}
+			return w, durable
+		}
+		w, durable := start()
+		var all []*v1.Pod
+		for i := range 50 {
+			all = append(all, w.create(fmt.Sprintf("job-%02d", i), restartNever))
+		}
+		w.run()
+		for _, pod := range all {
+			w.set(pod, running(pod, true))
+		}
+		synctest.Wait()
+		front.down.Store(true)
+		for i, pod := range all {
+			w.set(pod, ended(pod, int32(i)))
+		}
+		time.Sleep(3 * time.Minute)
+		w.stop() // killed
+		must(durable.Close())
+		w, durable = start()
+		w.run()
+		time.Sleep(7 * time.Minute)
+		if got := len(durable.Finals()); got != 50 {
+			t.Errorf("the journal holds %d ends, want all 50", got)
+		}
+		front.down.Store(false)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		for i, pod := range all {
+			got := w.api.pod(pod).Status.ContainerStatuses[0].State.Terminated
+			if got == nil || got.ExitCode != int32(i) {
+				t.Errorf("the end of %s is %+v", pod.Name, got)
+			}
+		}
+		w.wantNothingPending()
+		if got := len(durable.Finals()); got != 0 {
+			t.Errorf("the journal still holds %d ends", got)
+		}
+		w.stop()
+		must(durable.Close())
+	})
+}

@@ -1,0 +1,84 @@
+package status
+
+import (
+	"encoding/json"
+	"maps"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// decision is what the API server has made of a version: it has stored something else than
+// was sent, and does so again when it is sent again. A server that lacks a field, a feature
+// gate that is off, or a webhook decides so. The answer then counts as what was sent, until
+// the API's pod or the version changes.
+type decision struct {
+	version uint64
+	// couldRun tells the write with a terminal phase from the one before, without it.
+	couldRun bool
+	status   *v1.PodStatus // the answer; never changed
+}
+
+// mergedKeys are the fields of a status of which a patch sends parts. If the answer differs in
+// one of them, the base may have been old.
+var mergedKeys = map[string]bool{
+	"conditions": true, "podIPs": true, "hostIPs": true, "resources": true, "allocatedResources": true,
+}
+
+// overruled tells whether the answer to a write, which does not say what was written, is the
+// server's decision: each field that differs was sent whole; or the write has changed nothing
+// of what this node owns.
+func (t *turn) overruled(p *plan, patch []byte, answer base, merged *v1.PodStatus) bool {
+	left, err := t.m.owns.Patch(p.target, answer.status, merged)
+	if err != nil {
+		return false
+	}
+	sent, differing := keysOf(patch), keysOf(left)
+	if len(differing) == 0 {
+		return false
+	}
+	whole := true
+	for key := range differing {
+		whole = whole && sent[key] && !mergedKeys[key]
+	}
+	return whole || !t.m.owns.NeedsReconcile(p.pod, answer.status, p.base.status)
+}
+
+// keysOf returns the fields of the status that a patch mentions.
+func keysOf(patch []byte) map[string]bool {
+	var body struct {
+		Status map[string]json.RawMessage `json:"status"`
+	}
+	if json.Unmarshal(patch, &body) != nil {
+		return nil
+	}
+	keys := make(map[string]bool, len(body.Status))
+	for key := range maps.Keys(body.Status) {
+		if directive, field, ok := strings.Cut(key, "/"); ok && strings.HasPrefix(directive, "$") {
+			key = field
+		}
+		keys[key] = true
+	}
+	return keys
+}
+
+// decided tells whether the server has decided to answer the newest version with what this
+// copy of the API's pod says.
+func (c *cache) decided(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
+	d, ok := c.decisions[uid]
+	return ok && d.holds(e.version) && !c.owns.NeedsReconcile(spec, api.status, d.status)
+}
+
+func (d decision) holds(version uint64) bool { return d.status != nil && d.version == version }
+
+// noteDecision records what the server has made of the version.
+func (m *Manager) noteDecision(p *plan, answer base, couldRun bool) {
+	m.metrics.overruled.Inc()
+	m.opts.Logger.Info("the API server has stored something else than was sent, and decides so", "pod", p.podName(), "uid", p.target, "version", p.version)
+	m.cache.mu.Lock()
+	defer m.cache.mu.Unlock()
+	if _, ok := m.cache.entries[p.uid]; ok {
+		m.cache.decisions[p.uid] = decision{version: p.version, couldRun: couldRun, status: answer.status}
+	}
+}

@@ -1,0 +1,154 @@
+package status
+
+import (
+	"errors"
+	"reflect"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+)
+
+// One field that the API server refuses must not keep the rest of a status from it. A 422
+// names the fields; the rest is sent without them, and they are tried again on a slow
+// schedule, or when the node says something else of them.
+
+// refusedBackoff spaces the tries of fields that the API server refuses.
+var refusedBackoff = backoff{first: time.Minute, limit: 10 * time.Minute}
+
+// refusal is what the API server refuses of a pod.
+type refusal struct {
+	fields []string
+	// in is the status that had the refused values; never changed.
+	in  *v1.PodStatus
+	err error
+}
+
+// pairs are fields of which the server wants both or none.
+var pairs = map[string]string{"podIP": "podIPs", "podIPs": "podIP", "hostIP": "hostIPs", "hostIPs": "hostIP"}
+
+// refusedFields returns the fields of the status that an answer refuses, as their names in
+// JSON; a condition is "conditions[TYPE]". It is empty if the answer is no such refusal, or
+// refuses what cannot be left out.
+func refusedFields(err error, written *v1.PodStatus) []string {
+	status := apierrors.APIStatus(nil)
+	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
+		return nil
+	}
+	var fields []string
+	add := func(field string) {
+		if !slices.Contains(fields, field) {
+			fields = append(fields, field)
+		}
+	}
+	for _, cause := range status.Status().Details.Causes {
+		path, ok := strings.CutPrefix(cause.Field, "status.")
+		if !ok {
+			return nil
+		}
+		key, _, _ := strings.Cut(path, ".")
+		key, index, indexed := strings.Cut(key, "[")
+		if key == "phase" || statusField(written, key) == nil {
+			return nil
+		}
+		if key == "conditions" && indexed {
+			i, err := strconv.Atoi(strings.TrimSuffix(index, "]"))
+			if err != nil || i >= len(written.Conditions) {
+				return nil
+			}
+			key = "conditions[" + string(written.Conditions[i].Type) + "]"
+		}
+		add(key)
+		if other, paired := pairs[key]; paired {
+			add(other)
+		}
+	}
+	return fields
+}
+
+// statusField returns the field of a status by its name in JSON, nil if there is none.
+func statusField(status *v1.PodStatus, name string) *reflect.Value {
+	value := reflect.ValueOf(status).Elem()
+	for i := range value.NumField() {
+		tag, _, _ := strings.Cut(value.Type().Field(i).Tag.Get("json"), ",")
+		if tag == name {
+			field := value.Field(i)
+			return &field
+		}
+	}
+	return nil
+}
+
+// leaveOut makes a status say of a field what the API's says, so that it is not sent.
+func leaveOut(status, api *v1.PodStatus, field string) {
+	if name, ok := strings.CutPrefix(field, "conditions["); ok {
+		leaveOutCondition(status, api, v1.PodConditionType(strings.TrimSuffix(name, "]")))
+		return
+	}
+	statusField(status, field).Set(*statusField(api, field))
+}
+
+func leaveOutCondition(status, api *v1.PodStatus, t v1.PodConditionType) {
+	is := func(c v1.PodCondition) bool { return c.Type == t }
+	conditions := slices.DeleteFunc(slices.Clone(status.Conditions), is)
+	if i := slices.IndexFunc(api.Conditions, is); i >= 0 {
+		conditions = append(conditions, api.Conditions[i])
+	}
+	status.Conditions = conditions
+}
+
+// standing returns the refused fields of which a status still says what was refused.
+func (r refusal) standing(status *v1.PodStatus) []string {
+	var fields []string
+	for _, field := range r.fields {
+		key, _, _ := strings.Cut(field, "[")
+		if reflect.DeepEqual(statusField(status, key).Interface(), statusField(r.in, key).Interface()) {
+			fields = append(fields, field)
+		}
+	}
+	return fields
+}
+
+// refuse notes what the server refuses; the rest will be sent without. It tells whether that
+// is something that was not left out already.
+func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
+	fields := refusedFields(err, written)
+	fields = slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(t.leftOut, f) })
+	if len(fields) == 0 {
+		return false
+	}
+	for _, field := range fields {
+		key, _, _ := strings.Cut(field, "[")
+		t.m.metrics.refusedFields.WithLabelValues(key).Inc()
+	}
+	t.m.opts.Logger.Warn("the API server refuses fields of a pod status; the rest is sent without them",
+		"pod", p.podName(), "uid", p.target, "version", p.version, "fields", fields, "err", err)
+	t.leftOut = append(t.leftOut, fields...)
+	t.refused = &refusal{fields: t.leftOut, in: &p.status, err: err}
+	return true
+}
+
+// tryRefusedLater ends a turn in which fields were left out: they are tried again later.
+func (t *turn) tryRefusedLater(p *plan) {
+	var wait time.Duration
+	if t.refused != nil {
+		wait = t.m.cache.failed(p.uid, t.refused.err, holdRefused, refusedBackoff, time.Now())
+		t.m.cache.noteRefusal(p, *t.refused)
+	} else {
+		wait = max(time.Until(p.tryRefusedAt), time.Second)
+	}
+	if !t.again {
+		t.again, t.wait, t.urgency = true, wait, background
+	}
+}
+
+func (c *cache) noteRefusal(p *plan, r refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[p.uid]; ok {
+		e.debt().refusal = r
+	}
+}

@@ -1,0 +1,89 @@
+package status
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// InvalidStatusError says that a status cannot be that of a pod, and which field of it is
+// wrong. Nothing of such a status is stored.
+type InvalidStatusError struct {
+	Field   string // such as status.containerStatuses[1].name
+	Problem string
+}
+
+func (e *InvalidStatusError) Error() string { return fmt.Sprintf("%s: %s", e.Field, e.Problem) }
+
+// checkStatus refuses what the API server would take although no pod can be in that status,
+// or could not take in a patch. What a kubelet may report is not refused: a status without a
+// phase, without containers, or of containers that the spec does not name.
+func checkStatus(status *v1.PodStatus) error {
+	switch status.Phase {
+	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
+	default:
+		return &InvalidStatusError{"status.phase", fmt.Sprintf("there is no phase %q", status.Phase)}
+	}
+	for i := range status.Conditions {
+		if status.Conditions[i].Type == "" {
+			return &InvalidStatusError{fmt.Sprintf("status.conditions[%d].type", i), "is empty"}
+		}
+	}
+	for i := range status.PodIPs {
+		if status.PodIPs[i].IP == "" {
+			return &InvalidStatusError{fmt.Sprintf("status.podIPs[%d].ip", i), "is empty"}
+		}
+	}
+	for i := range status.HostIPs {
+		if status.HostIPs[i].IP == "" {
+			return &InvalidStatusError{fmt.Sprintf("status.hostIPs[%d].ip", i), "is empty"}
+		}
+	}
+	for _, list := range []struct {
+		field    string
+		statuses []v1.ContainerStatus
+	}{
+		{"status.containerStatuses", status.ContainerStatuses},
+		{"status.initContainerStatuses", status.InitContainerStatuses},
+		{"status.ephemeralContainerStatuses", status.EphemeralContainerStatuses},
+	} {
+		if err := checkContainers(list.field, list.statuses); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func checkContainers(field string, statuses []v1.ContainerStatus) error {
+	for i := range statuses {
+		s, at := &statuses[i], fmt.Sprintf("%s[%d]", field, i)
+		if s.Name == "" {
+			return &InvalidStatusError{at + ".name", "is empty"}
+		}
+		for k := range i {
+			if statuses[k].Name == s.Name {
+				return &InvalidStatusError{at + ".name", fmt.Sprintf("%q is the name of another status of the list", s.Name)}
+			}
+		}
+		if states(&s.State) > 1 {
+			return &InvalidStatusError{at + ".state", "says more than one of waiting, running and terminated"}
+		}
+		if states(&s.LastTerminationState) > 1 {
+			return &InvalidStatusError{at + ".lastState", "says more than one of waiting, running and terminated"}
+		}
+		if s.RestartCount < 0 {
+			return &InvalidStatusError{at + ".restartCount", "is negative"}
+		}
+	}
+	return nil
+}
+
+func states(s *v1.ContainerState) int {
+	n := 0
+	for _, is := range []bool{s.Waiting != nil, s.Running != nil, s.Terminated != nil} {
+		if is {
+			n++
+		}
+	}
+	return n
+}
