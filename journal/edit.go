@@ -111,6 +111,14 @@ func (e *edit) deleteTerminations(pod types.UID) {
 	}
 }
 
+func (e *edit) dropTerminations(pod types.UID, ids []string) {
+	for _, id := range ids {
+		if _, its := e.tables.containers[pod][id]; its {
+			e.drop(terminations, id)
+		}
+	}
+}
+
 func (e *edit) removePod(pod types.UID) {
 	e.deleteAllocation(pod)
 	e.drop(resizeConditions, string(pod))

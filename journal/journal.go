@@ -66,6 +66,9 @@ type Terminations interface {
 	// RecordTermination remembers how a container of the pod ended. A container belongs
 	// to the pod that recorded it last.
 	RecordTermination(podUID types.UID, containerID string, state v1.ContainerStateTerminated) error
+	// RetainTerminations forgets the terminations of a pod whose container IDs the function
+	// does not name. If there is none, nothing is written.
+	RetainTerminations(podUID types.UID, keep func(containerID string) bool) error
 	// DeleteTerminations forgets all terminations of a pod.
 	DeleteTerminations(podUID types.UID) error
 }

@@ -3,6 +3,7 @@ package journal
 import (
 	"fmt"
 	"maps"
+	"slices"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -160,6 +161,17 @@ func (m *methods) RecordTermination(podUID types.UID, containerID string, state 
 	}
 	ended := termination{pod: podUID, state: *state.DeepCopy()}
 	return m.submit(func(e *edit) { e.set(terminations, containerID, ended) })
+}
+
+func (m *methods) RetainTerminations(podUID types.UID, keep func(containerID string) bool) error {
+	m.mu.RLock()
+	ids := slices.Collect(maps.Keys(m.published.containers[podUID]))
+	m.mu.RUnlock()
+	ids = slices.DeleteFunc(ids, keep) // no lock is held: keep belongs to the caller
+	if len(ids) == 0 {
+		return nil
+	}
+	return m.submit(func(e *edit) { e.dropTerminations(podUID, ids) })
 }
 
 func (m *methods) DeleteTerminations(podUID types.UID) error {

@@ -69,6 +69,8 @@ func (Noop) Termination(string) (v1.ContainerStateTerminated, bool) {
 
 func (Noop) RecordTermination(types.UID, string, v1.ContainerStateTerminated) error { return nil }
 
+func (Noop) RetainTerminations(types.UID, func(string) bool) error { return nil }
+
 func (Noop) DeleteTerminations(types.UID) error { return nil }
 
 func (Noop) RemovePod(types.UID) error { return nil }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	v1 "k8s.io/api/core/v1"
@@ -9,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/util/flowcontrol"
 )
 
 // Client is what the manager asks of the API server. Errors are those of
@@ -38,10 +40,21 @@ type VersionReader interface {
 const FieldManager = "statusd"
 
 // NewClient returns a Client for the pods of a node on top of a client-go REST client,
-// such as clientset.CoreV1().RESTClient(). Its rate limiter should be off
-// (rest.Config.QPS below zero): the manager has its own, see [Options.QPS].
+// such as clientset.CoreV1().RESTClient(). The rate limiter of that is not used, since it
+// would keep neither the order nor the budget of the manager's, see [Options.QPS].
 func NewClient(core rest.Interface, nodeName string) Client {
 	return &restClient{core: core, nodeName: nodeName}
+}
+
+// unlimited takes the place of the rate limiter of the REST client.
+var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
+
+// validate is asked by [Options.Validate].
+func (c *restClient) validate() error {
+	if c.nodeName == "" {
+		return errors.New("Client: NewClient was given no node name; it would list the pods that are not bound to any node")
+	}
+	return nil
 }
 
 type restClient struct {
@@ -54,7 +67,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	// Resource version 0 lets the server answer from its cache.
 	options := &metav1.ListOptions{FieldSelector: "spec.nodeName=" + c.nodeName, ResourceVersion: "0"}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
-		MaxRetries(0).Do(ctx).Into(&list)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("list pods of node %s: %w", c.nodeName, err)
 	}
@@ -66,7 +79,7 @@ func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
 	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
-		MaxRetries(0).Do(ctx).Into(&list)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
 		return "", fmt.Errorf("ask for the resource version: %w", err)
 	}
@@ -76,7 +89,7 @@ func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 func (c *restClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := c.core.Get().Namespace(namespace).Resource("pods").Name(name).
-		MaxRetries(0).Do(ctx).Into(pod)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(pod)
 	if err != nil {
 		return nil, fmt.Errorf("get pod: %w", err)
 	}
@@ -87,7 +100,7 @@ func (c *restClient) PatchStatus(ctx context.Context, namespace, name string, pa
 	pod := &v1.Pod{}
 	err := c.core.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
 		SubResource("status").VersionedParams(&metav1.PatchOptions{FieldManager: FieldManager}, scheme.ParameterCodec).
-		Body(patch).MaxRetries(0).Do(ctx).Into(pod)
+		Body(patch).Throttle(unlimited).MaxRetries(0).Do(ctx).Into(pod)
 	if err != nil {
 		return nil, fmt.Errorf("patch pod status: %w", err)
 	}
@@ -98,7 +111,7 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(uid))
 	err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
-		Body(options).MaxRetries(0).Do(ctx).Error()
+		Body(options).Throttle(unlimited).MaxRetries(0).Do(ctx).Error()
 	if err != nil {
 		return fmt.Errorf("delete pod: %w", err)
 	}
@@ -110,7 +123,7 @@ func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.P
 	// No resource version: the server must answer with what is stored.
 	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, name)}
 	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
-		MaxRetries(0).Do(ctx).Into(&list)
+		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
 		return nil, fmt.Errorf("list pods of the name: %w", err)
 	}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"fmt"
 	"hash/maphash"
 	"sync"
@@ -14,6 +15,9 @@ import (
 // finals keeps the journal's copy of final statuses in step with the cache: written
 // before a report returns, deleted once the API server has the status.
 type finals struct {
+	// unsaved holds the UIDs of pods whose end could not be written. It is tried again with
+	// each try to deliver it.
+	unsaved sync.Map
 	// locks, one for a share of the pods each, keep an older version of a pod from being
 	// written after a newer one. They are held while the disk is written.
 	locks [16]sync.Mutex
@@ -42,13 +46,57 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	if newest == nil || newest.static || !newest.final() || m.cache.hasAccepted(uid, newest) {
 		return nil
 	}
-	return m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
+	err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
 		Namespace: newest.namespace,
 		Name:      newest.name,
 		Version:   newest.version,
 		Finished:  newest.finished,
 		Status:    newest.status,
 	}))
+	if err != nil {
+		m.finals.unsaved.Store(uid, true)
+	} else {
+		m.finals.unsaved.Delete(uid)
+	}
+	return err
+}
+
+// journalPatience is how long the end of Run waits for the disk. A disk that hangs cannot be
+// told to stop; what it was to write is then left to the next start.
+const journalPatience = 5 * time.Second
+
+// inJournal does the writes to the journal that a turn has led to. It returns without them if
+// the disk hangs and the context ends.
+func inJournal(ctx context.Context, writes []func()) {
+	if len(writes) == 0 {
+		return
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for _, write := range writes {
+			write()
+		}
+	}()
+	select {
+	case <-done:
+		return
+	case <-ctx.Done():
+	}
+	select {
+	case <-done:
+	case <-time.After(journalPatience):
+	}
+}
+
+// forgetEnds deletes the recorded ends of containers that the API server's status has left
+// behind.
+func (m *Manager) forgetEnds(p *plan) {
+	if m.opts.Journal == nil {
+		return
+	}
+	keep := m.ends.accepted(p.uid, &p.status)
+	m.journaled("forget terminations", p.uid, m.opts.Journal.RetainTerminations(p.uid, keep))
 }
 
 // forgetFinal deletes what the API server has accepted, unless there is something newer.
@@ -62,6 +110,7 @@ func (m *Manager) forgetFinal(p *plan) {
 	if m.cache.load(p.uid) != p.snapshot {
 		return
 	}
+	m.finals.unsaved.Delete(p.uid)
 	m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid))
 	m.journaled("forget terminations", p.uid, m.opts.Journal.DeleteTerminations(p.uid))
 }

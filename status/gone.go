@@ -107,7 +107,7 @@ func (t *turn) gone(p *plan, err error) {
 	t.wait = t.m.cache.failed(p.uid, err, holdGone, goneBackoff, time.Now())
 	t.again, t.urgency = p.version > p.accepted, background
 	if p.final() {
-		t.m.forgetFinal(p)
+		t.writes = append(t.writes, func() { t.m.forgetFinal(p) })
 	}
 }
 
@@ -131,7 +131,7 @@ func (t *turn) deleted(ctx context.Context, p *plan, err error) {
 		return
 	}
 	t.m.opts.Logger.Info("deleted finished pod", "pod", p.podName(), "uid", p.uid)
-	t.m.forget(p.uid)
+	t.writes = append(t.writes, func() { t.m.forget(p.uid) })
 }
 
 // ConfirmGone looks whether a pod is as gone as the answer "not found" to its deletion says,

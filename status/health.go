@@ -37,8 +37,6 @@ func failureOf(err error) failure {
 		return overloaded
 	case errors.Is(err, context.DeadlineExceeded), apierrors.IsTimeout(err):
 		return timedOut
-	case !fromServer(err):
-		return away // something before the server has answered
 	case errors.Is(err, context.Canceled):
 		return refused // by this process, which is about to end
 	case !fromServer(err): // something before it answers in its place

@@ -36,6 +36,7 @@ type Manager struct {
 	cache   *cache
 	resizes *resizes
 	finals  finals
+	ends    terminations
 	engine  *engine
 	metrics *metrics
 	owns    podstatus.Ownership
@@ -57,7 +58,10 @@ func New(options Options) (*Manager, error) {
 		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
 	m.cache.owns = m.owns
-	m.metrics = newMetrics(options.Registerer, m.cache, m.resizes.collectors()...)
+	m.metrics = newMetrics()
+	if err := m.metrics.register(options.Registerer, m); err != nil {
+		return nil, fmt.Errorf("status: register metrics: %w", err)
+	}
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
 		slow:    options.SlowRequest,
@@ -79,6 +83,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
+	defer m.metrics.gauges.remove(m)
 	if m.opts.Client == nil {
 		<-ctx.Done()
 		return nil
@@ -120,14 +125,20 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 	}
 }
 
-// forget drops everything about a pod.
-func (m *Manager) forget(uid types.UID) {
+// forget drops everything about a pod. It reports whether the pod was there.
+func (m *Manager) forget(uid types.UID) bool {
+	// Under the lock of its final status, so that no report puts that back in between.
+	lock := m.finals.lock(uid)
+	lock.Lock()
+	defer lock.Unlock()
+	known := m.cache.remove(uid)
+	m.ends.forget(uid)
+	m.resizes.remove(uid)
 	if m.opts.Journal != nil {
 		m.journaled("remove pod", uid, m.opts.Journal.RemovePod(uid))
 	}
-	m.cache.remove(uid)
-	m.resizes.remove(uid)
 	if m.opts.StartupLatency != nil {
 		m.opts.StartupLatency.PodDeleted(uid)
 	}
+	return known
 }

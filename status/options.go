@@ -74,7 +74,8 @@ type Options struct {
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 
-	// Registerer takes the metrics, if set.
+	// Registerer takes the metrics, if set. Several managers may share one, and then share the
+	// metrics; to keep them apart, wrap it with prometheus.WrapRegistererWith.
 	Registerer prometheus.Registerer
 }
 
@@ -148,6 +149,8 @@ type Finals interface {
 type Terminations interface {
 	Termination(containerID string) (v1.ContainerStateTerminated, bool)
 	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
+	// RetainTerminations forgets those of a pod whose IDs the function does not name.
+	RetainTerminations(types.UID, func(containerID string) bool) error
 	DeleteTerminations(types.UID) error
 }
 
@@ -156,6 +159,11 @@ func (o *Options) Validate() error {
 	var problems []error
 	if o.Pods == nil {
 		problems = append(problems, errors.New("Pods is not set: the manager must know the pods of its node; pods.New() makes a table"))
+	}
+	if client, ok := o.Client.(interface{ validate() error }); ok {
+		if err := client.validate(); err != nil {
+			problems = append(problems, err)
+		}
 	}
 	atLeast := func(name string, got, least float64) {
 		if got < least {

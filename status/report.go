@@ -118,11 +118,13 @@ func (m *Manager) TerminatePod(pod *v1.Pod) error {
 }
 
 // ObserveTermination keeps how a container ended, so that [Manager.TerminatePod] can say
-// so even if this process does not live to report it. Without a journal it does nothing.
+// so even if this process does not live to report it. It is kept until the API server has a
+// status that no longer names the container. Without a journal it does nothing.
 func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.ContainerStateTerminated) error {
 	if m.opts.Journal == nil {
 		return nil
 	}
+	m.ends.recorded(uid, containerID)
 	return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
 }
 
@@ -137,14 +139,13 @@ func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
 // RemovePodStatus forgets one pod, and what the journal has of it. It is for a pod that
 // begins another life under the same UID, as a static pod does whose manifest comes back:
 // RemoveOrphanedStatuses would need to know all other pods, which nothing does before all
-// sources have spoken.
-func (m *Manager) RemovePodStatus(uid types.UID) {
-	m.retain(func(other types.UID) bool { return other != uid })
-}
+// sources have spoken. It is also for the event that a pod was deleted from the API.
+func (m *Manager) RemovePodStatus(uid types.UID) { m.forget(uid) }
 
 func (m *Manager) retain(keep func(types.UID) bool) {
 	for _, uid := range m.cache.unknown(keep) {
 		m.cache.remove(uid)
+		m.ends.forget(uid)
 		if m.opts.StartupLatency != nil {
 			m.opts.StartupLatency.PodDeleted(uid)
 		}
@@ -239,7 +240,11 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 	case cached != nil:
 		return &cached.status
 	case static:
-		if mirror, ok := m.opts.Pods.MirrorOf(pod); ok {
+		mirror, ok := m.opts.Pods.MirrorOf(pod)
+		if ok && how.finish {
+			return &mirror.Status
+		}
+		if ok {
 			return earlierLife(&mirror.Status)
 		}
 	default:

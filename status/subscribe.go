@@ -102,9 +102,12 @@ func (s *Subscription) pop() (queuedEvent, bool) {
 
 func (s *Subscription) push(e queuedEvent) {
 	s.mu.Lock()
-	if number, ok := s.last[e.uid]; ok && e.kind == Updated && s.events[number-s.first].kind != Removed {
+	number, ok := s.last[e.uid]
+	switch {
+	case ok && e.kind == s.events[number-s.first].kind, // of two of a kind the newer says it all
+		ok && e.kind == Updated && s.events[number-s.first].kind == Added:
 		s.events[number-s.first].snapshot = e.snapshot
-	} else {
+	default:
 		s.last[e.uid] = s.first + uint64(len(s.events))
 		s.events = append(s.events, e)
 	}

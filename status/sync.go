@@ -46,6 +46,7 @@ func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
 		m.park(uid, why)
 	default:
 		t.run(ctx, p)
+		inJournal(ctx, t.writes)
 	}
 	return t.outcome
 }
@@ -71,6 +72,8 @@ type turn struct {
 	// is what it has refused in this turn.
 	leftOut []string
 	refused *refusal
+	// writes are what is to be written to the journal when the turn is over.
+	writes []func()
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
@@ -233,10 +236,15 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
-	// A write that was taken need not have brought the end along: it is a difference to what
-	// the server may have lost in a restore.
-	if p.final() && (a.changes > 0 || t.wrote) && podstatus.IsTerminal(api.status.Phase) {
-		m.forgetFinal(p)
+	switch {
+	case m.opts.Journal == nil || a.changes == 0 && !t.wrote:
+	case p.final() && !p.static && !podstatus.IsTerminal(api.status.Phase):
+		// A write that was taken need not have brought the end along: it is a difference to
+		// what the server may have lost in a restore.
+	case p.final():
+		t.writes = append(t.writes, func() { m.forgetFinal(p) })
+	case a.changes > 0:
+		t.writes = append(t.writes, func() { m.forgetEnds(p) })
 	}
 	if deletable {
 		t.deletePod(ctx, p)
@@ -289,6 +297,9 @@ func (t *turn) retryOn(schedule backoff, p *plan, err error) {
 	t.pause = pauseAsked(err)
 	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
+	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {
+		t.writes = append(t.writes, func() { m.keepFinal(p.uid, p.snapshot) })
+	}
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("pod status was not taken", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
 }
@@ -339,8 +350,29 @@ func reasonOf(err error) string {
 	case errors.Is(err, context.Canceled):
 		return "canceled"
 	}
-	if reason := apierrors.ReasonForError(err); reason != "" {
+	switch reason := apierrors.ReasonForError(err); {
+	case reason == "":
+		return "unreachable"
+	case knownReasons[reason]:
 		return string(reason)
+	default:
+		return "other" // a webhook may say anything
 	}
-	return "unreachable"
 }
+
+// knownReasons are those that become the value of a label of a metric.
+var knownReasons = func() map[metav1.StatusReason]bool {
+	known := make(map[metav1.StatusReason]bool)
+	for _, reason := range []metav1.StatusReason{
+		metav1.StatusReasonUnauthorized, metav1.StatusReasonForbidden, metav1.StatusReasonNotFound,
+		metav1.StatusReasonAlreadyExists, metav1.StatusReasonConflict, metav1.StatusReasonGone,
+		metav1.StatusReasonInvalid, metav1.StatusReasonServerTimeout, metav1.StatusReasonTimeout,
+		metav1.StatusReasonTooManyRequests, metav1.StatusReasonBadRequest, metav1.StatusReasonMethodNotAllowed,
+		metav1.StatusReasonNotAcceptable, metav1.StatusReasonRequestEntityTooLarge,
+		metav1.StatusReasonUnsupportedMediaType, metav1.StatusReasonInternalError,
+		metav1.StatusReasonExpired, metav1.StatusReasonServiceUnavailable,
+	} {
+		known[reason] = true
+	}
+	return known
+}()

@@ -119,6 +119,15 @@ func behaviours() []behaviour {
 		}, filledBut(func(s *State) {
 			s.Terminations = map[string]v1.ContainerStateTerminated{ContainerID(3): Ended(3)}
 		})},
+		{"terminations that are named are retained", func(t *testing.T, j journal.Journal) {
+			fill(t, j)
+			must(t, j.RecordTermination(UID(1), ContainerID(2), Ended(2)))
+			must(t, j.RecordTermination(UID(2), ContainerID(3), Ended(3)))
+			must(t, j.RetainTerminations(UID(1), func(id string) bool { return id == ContainerID(2) }))
+			must(t, j.RetainTerminations(UID(9), func(string) bool { return false }))
+		}, filledBut(func(s *State) {
+			s.Terminations = map[string]v1.ContainerStateTerminated{ContainerID(2): Ended(2), ContainerID(3): Ended(3)}
+		})},
 		{"a container belongs to the pod that recorded it last", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
 			must(t, j.RecordTermination(UID(2), ContainerID(1), Ended(4)))
@@ -166,6 +175,9 @@ func writes() []struct {
 		{"DeleteFinal", func(j journal.Journal) error { return j.DeleteFinal(UID(1)) }},
 		{"RecordTermination", func(j journal.Journal) error {
 			return j.RecordTermination(UID(1), ContainerID(2), Ended(2))
+		}},
+		{"RetainTerminations", func(j journal.Journal) error {
+			return j.RetainTerminations(UID(1), func(string) bool { return false })
 		}},
 		{"DeleteTerminations", func(j journal.Journal) error { return j.DeleteTerminations(UID(1)) }},
 		{"RemovePod", func(j journal.Journal) error { return j.RemovePod(UID(1)) }},

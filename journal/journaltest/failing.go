@@ -84,6 +84,10 @@ func (f *Failing) RecordTermination(podUID types.UID, containerID string, state 
 	return f.write(func() error { return f.Journal.RecordTermination(podUID, containerID, state) })
 }
 
+func (f *Failing) RetainTerminations(podUID types.UID, keep func(containerID string) bool) error {
+	return f.write(func() error { return f.Journal.RetainTerminations(podUID, keep) })
+}
+
 func (f *Failing) DeleteTerminations(podUID types.UID) error {
 	return f.write(func() error { return f.Journal.DeleteTerminations(podUID) })
 }
