@@ -291,6 +291,56 @@ func TestAShimThatIsNotToldToGoLeavesNothing(t *testing.T) {
 	}
 }
 
+// An agent that dies right after it told a shim to go is followed by one that finds a shim
+// without a socket.
+func TestAShimThatIsStillStartingIsReached(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	pod := scriptPod("pod", "while :; do sleep 0.01; done")
+	if err := h.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	dir := h.podDir(pod.UID).container("0001")
+	h.close()
+	if err := os.MkdirAll(dir.Logs(), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	spec := record.Spec{ID: Scheme + "0001", Name: "main", Command: []string{"/bin/sleep", "100000"}, Dir: "/", StopSignal: int(syscall.SIGTERM)}
+	if err := record.Write(dir.Spec(), spec); err != nil {
+		t.Fatal(err)
+	}
+	ours, theirs, err := control.Pair()
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, pidfd, err := (&Runtime{}).spawn(dir, theirs)
+	if err == nil {
+		err = errors.Join(syscall.Close(pidfd), syscall.Kill(pid, syscall.SIGSTOP))
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	id, err := proc.Identify(pid)
+	if err := errors.Join(err, record.Write(dir.Shim(), id), control.Send(ours, control.Request{Go: spec.ID}), syscall.Close(ours)); err != nil {
+		t.Fatal(err)
+	}
+	h.open(t)
+	if c := h.only(t, pod.UID); c.State != runtime.Created {
+		t.Errorf("a shim that has done nothing yet: got %+v, want it created", c)
+	}
+	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
+		t.Fatal(err)
+	}
+	timeout := time.After(time.Minute)
+	for h.only(t, pod.UID).State == runtime.Created {
+		select {
+		case <-h.watch:
+		case <-timeout:
+			t.Fatal("the runtime does not hear that the container has started")
+		}
+	}
+}
+
 // A daemon that has left parent, session and environment can only be found because the
 // shim inherits it.
 func TestADaemonThatHidesEndsWithItsContainer(t *testing.T) {

@@ -157,6 +157,13 @@ func (e *exits) ended(c *container) bool {
 	return c.pidfd < 0
 }
 
+// reached reports whether the shim of a container has ended and whether it is connected.
+func (e *exits) reached(c *container) (ended, connected bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return c.pidfd < 0, c.control >= 0
+}
+
 // signal sends a signal to a container's shim, if that has not ended.
 func (e *exits) signal(c *container, signal unix.Signal) error {
 	e.mu.Lock()

@@ -48,6 +48,43 @@ func (r *Runtime) connect(c *container) {
 	}
 }
 
+// The pauses between attempts to reach a shim that has just been started.
+const (
+	firstReach   = 20 * time.Millisecond
+	longestReach = 5 * time.Second
+)
+
+// reachStarting connects to shims that an earlier statusd started in its last moment and that
+// had no socket yet when this one looked. Their containers would stay Created.
+func (r *Runtime) reachStarting(ctx context.Context) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, p := range r.pods {
+		for _, c := range p.containers {
+			if c.view.State == runtime.Created {
+				r.sweeps.Go(func() { r.reach(ctx, c) })
+			}
+		}
+	}
+}
+
+// reach tries until the shim says how far it is or has ended.
+func (r *Runtime) reach(ctx context.Context, c *container) {
+	for pause := firstReach; r.stateOf(c) == runtime.Created; pause = min(2*pause, longestReach) {
+		ended, connected := r.exits.reached(c)
+		if ended || connected {
+			return // Run hears of it
+		}
+		r.connect(c)
+		r.refresh(c)
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(pause):
+		}
+	}
+}
+
 // awaitStart waits until the shim has said that the container has started or has ended.
 // Until then nothing else reads what it says, so that Run need not run.
 func (r *Runtime) awaitStart(ctx context.Context, c *container) error {

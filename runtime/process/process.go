@@ -179,6 +179,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	defer cancel() // when waiting fails
 	r.sweeps.Go(func() { r.cleanUp(ctx) })
 	r.keepAdopted()
+	r.reachStarting(ctx)
 	defer r.keeper.run(ctx)()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
