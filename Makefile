@@ -98,6 +98,10 @@ footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; abo
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
+.PHONY: deb
+deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
+	@packaging/deb/build
+
 .PHONY: clean
 clean: ## Remove what the build made
 	rm -rf bin build

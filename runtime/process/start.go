@@ -197,7 +197,16 @@ func (r *Runtime) spawn(dir containerDir, theirs int) (pid, pidfd int, err error
 		return 0, -1, err
 	}
 	pid = process.Pid
+	r.groups.leaveService(pid, r.options.Logger)
+	resetOOMScore(pid)
 	return pid, pidfd, process.Release() // Run reaps it, through the pidfd
+}
+
+// resetOOMScore makes a shim, and so its container, as likely to be killed for memory as any other
+// process: statusd itself may be protected, as by OOMScoreAdjust= of its unit. What cannot be
+// written is not set.
+func resetOOMScore(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
 // listedID is the ID of a container if it is listed, and else empty.
