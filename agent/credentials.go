@@ -104,7 +104,8 @@ func (a *Agent) followCredentials(ctx context.Context) error {
 		case <-ticker.C:
 		}
 		now := digest(a.config.Kubeconfig)
-		if now == known {
+		// A reload would end a drain; it comes after it.
+		if now == known || a.shutdown.Err() != nil {
 			continue
 		}
 		known = now

@@ -52,7 +52,16 @@ func (l *Logind) Announcements(ctx context.Context) (<-chan bool, error) {
 	l.mu.Lock()
 	l.bus = bus
 	l.mu.Unlock()
-	announcements := make(chan bool)
+	// One that was announced before, as to the last agent of this process, is not announced again.
+	var under bool
+	if err := property(ctx, bus, "PreparingForShutdown").Store(&under); err != nil {
+		bus.Close()
+		return nil, fmt.Errorf("shutdown: ask logind whether it shuts down: %w", err)
+	}
+	announcements := make(chan bool, 1) // the first one waits there
+	if under {
+		announcements <- true
+	}
 	go func() {
 		defer close(announcements)
 		defer bus.Close()
@@ -79,6 +88,10 @@ func (l *Logind) Announcements(ctx context.Context) (<-chan bool, error) {
 	return announcements, nil
 }
 
+func property(ctx context.Context, bus *dbus.Conn, name string) *dbus.Call {
+	return bus.Object(logindName, logindPath).CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindName+".Manager", name)
+}
+
 // announcement reads a signal, which anything on the bus may have sent.
 func announcement(signal *dbus.Signal) (begins, ok bool) {
 	if signal.Name != logindCall+announced || len(signal.Body) != 1 {
@@ -98,8 +111,7 @@ func (l *Logind) Delay(ctx context.Context) (atMost time.Duration, release func(
 	}
 	manager := bus.Object(logindName, logindPath)
 	var micros uint64
-	property := manager.CallWithContext(ctx, "org.freedesktop.DBus.Properties.Get", 0, logindName+".Manager", "InhibitDelayMaxUSec")
-	if err := property.Store(&micros); err != nil {
+	if err := property(ctx, bus, "InhibitDelayMaxUSec").Store(&micros); err != nil {
 		return 0, nil, fmt.Errorf("shutdown: ask logind how long it waits: %w", err)
 	}
 	var lock dbus.UnixFD

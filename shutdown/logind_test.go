@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -18,6 +19,7 @@ type fakeLogind struct {
 	asked  chan string
 	ours   chan *os.File // the end of the lock that is still here
 	closed chan struct{} // when a lock was let go
+	under  atomic.Bool   // whether a shutdown is under way
 }
 
 // Inhibit hands out one end of a pipe and waits for its end.
@@ -37,8 +39,11 @@ func (f *fakeLogind) Inhibit(what, who, _, mode string) (dbus.UnixFD, *dbus.Erro
 	return lock, nil
 }
 
-// Get answers for the one property that is asked for.
-func (f *fakeLogind) Get(_, _ string) (dbus.Variant, *dbus.Error) {
+// Get answers for the properties that are asked for.
+func (f *fakeLogind) Get(_, name string) (dbus.Variant, *dbus.Error) {
+	if name == "PreparingForShutdown" {
+		return dbus.MakeVariant(f.under.Load()), nil
+	}
 	return dbus.MakeVariant(uint64(7_000_000)), nil
 }
 
@@ -118,6 +123,24 @@ func TestLogindOverARealBus(t *testing.T) {
 	cancel()
 	if _, open := <-announcements; open {
 		t.Error("an announcement after the end")
+	}
+}
+
+// A shutdown that was announced before is heard of by whoever comes later.
+func TestAShutdownThatIsUnderWay(t *testing.T) {
+	fake, address := startLogind(t)
+	fake.under.Store(true)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	announcements, err := (&Logind{Address: address}).Announcements(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if begins, open := <-announcements; !begins || !open {
+		t.Errorf("got %t (%t), want the shutdown that is under way", begins, open)
+	}
+	cancel()
+	for range announcements {
 	}
 }
 
