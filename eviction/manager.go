@@ -20,6 +20,9 @@ const (
 	// cleanupTimeout is how long the end of an evicted pod is waited for before the machine
 	// is looked at again.
 	cleanupTimeout = 30 * time.Second
+	// limitsPeriod is how often the sizes of volumes with a limit are measured, which reads
+	// all of their files.
+	limitsPeriod = time.Minute
 )
 
 // ErrRunning is returned by a second call of Run.
@@ -33,6 +36,8 @@ type Manager struct {
 	running    bool
 	pressure   pressure
 	conditions []v1.NodeConditionType
+
+	measured time.Time // when volumes were last measured; Run's own
 }
 
 // New returns a manager that has seen nothing. It starts nothing: see [Manager.Run].
@@ -170,6 +175,11 @@ func (m *Manager) reclaim(ctx context.Context) bool {
 
 // enforceLimits evicts a pod whose volume is larger than it may be.
 func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (ended <-chan struct{}) {
+	now := time.Now()
+	if !m.measured.IsZero() && now.Sub(m.measured) < limitsPeriod {
+		return nil
+	}
+	m.measured = now
 	for _, pod := range pods {
 		if !hasLimit(pod) || podstatus.IsCritical(pod) {
 			continue

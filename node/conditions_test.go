@@ -133,3 +133,12 @@ func TestFileSystemWithoutInodeCountsIsNotUnderPressure(t *testing.T) {
 		t.Errorf("got %+v, want no pressure", p)
 	}
 }
+
+func TestPressureThatSomethingElseDecides(t *testing.T) {
+	now := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
+	before := pressures{memory: now, disk: now.Add(-time.Second), pid: now.Add(-time.Minute)}
+	got := before.decided([]v1.NodeConditionType{v1.NodeDiskPressure}, now)
+	if want := (pressures{disk: now, pid: now.Add(-time.Minute)}); got != want {
+		t.Errorf("got %+v, want %+v: memory and disk are decided, process IDs only if they are named", got, want)
+	}
+}

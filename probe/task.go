@@ -128,7 +128,7 @@ func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) 
 }
 
 // started begins the probes that wait for the start of a container. They do only after the
-// start was told, so that nobody hears of a ready container that has not started.
+// start was told, so that no container is reported ready before it is reported started.
 func (p *Prober) started(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -136,7 +136,7 @@ func (s *sight) removed(spec *v1.Container, old *v1.ContainerStatus) v1.Containe
 	}
 }
 
-// vanished is the end of a container that ran and is gone: nobody knows how it ended, but
+// vanished is the end of a container that ran and is gone: how it ended is unknown, but
 // to run it as if for the first time could run a job twice.
 func vanished() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{

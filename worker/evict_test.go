@@ -103,7 +103,10 @@ func TestACriticalPodPreempts(t *testing.T) {
 		n.update(other)
 		critical := static(cpus(newPod("critical"), "800m", ""), "1")
 		n.update(critical)
-		n.sleep(4 * time.Second)
+		n.sleep(2 * time.Second)
+		n.workers.Sync(critical.UID) // it looks again, and still waits
+		n.sleep(2 * time.Second)
+		n.wantPhase(other, "one that need not go", v1.PodRunning)
 		n.wantStarts("while the victim ends", "main/0", "main/0")
 		n.sleep(time.Second)
 		n.wantPhase(critical, "when it has ended", v1.PodRunning)

@@ -116,7 +116,7 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("option Runtime is not set: there is nothing to run pods with"))
 	}
 	if o.Status == nil {
-		problems = append(problems, errors.New("option Status is not set: there is nobody to report to; status.New makes a manager"))
+		problems = append(problems, errors.New("option Status is not set: there is nothing to report to; status.New makes a manager"))
 	}
 	if o.Resync < 0 {
 		problems = append(problems, errors.New("option Resync is negative"))

@@ -28,7 +28,7 @@ func (s *sight) draft(hostIPs []string, over bool) v1.PodStatus {
 }
 
 // refused are the statuses of ephemeral containers, which come after a pod was admitted
-// and so cannot reject it: whoever waits for one learns that it will not come.
+// and so cannot reject it: their status says that they will not run.
 func refused(ephemeral []v1.EphemeralContainer) []v1.ContainerStatus {
 	var statuses []v1.ContainerStatus
 	for _, c := range ephemeral {
@@ -48,7 +48,7 @@ func (s *sight) phase(status *v1.PodStatus, over bool) {
 		}
 	}
 	status.Phase = podstatus.Phase(s.pod, all, over, anyRegular(s.pod, ofThisPlace(s.found.Containers)))
-	switch { // an ended pod stays ended, whoever said so
+	switch { // an ended pod stays ended, whether the API or this node said so
 	case podstatus.IsTerminal(s.pod.Status.Phase):
 		status.Phase = s.pod.Status.Phase
 	case podstatus.IsTerminal(s.old.Phase):

@@ -65,7 +65,7 @@ func (p *worker) useAllocation(mail *letter, s *sight) {
 }
 
 // reject ends a pod that may not run before anything of it was started. It is stopped
-// before it is reported, so that nobody holds its end back for containers that never were.
+// before it is reported, because otherwise Safety withholds the Failed phase.
 func (p *worker) reject(pod *v1.Pod, r *Rejection) {
 	p.enter(stopped)
 	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
@@ -239,7 +239,7 @@ func (p *worker) failedStart(pod *v1.Pod, todo start, id string, err error, now 
 }
 
 // restartAll stops every container at once. When none is left, all that the runtime has
-// of them is history, and the pod begins anew with its first init container.
+// of them is history, and the pod begins again with its first init container.
 func (p *worker) restartAll(ctx context.Context, s *sight, now time.Time) (next time.Time) {
 	left := p.present(s.found.Containers)
 	if len(allAlive(left)) > 0 {

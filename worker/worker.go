@@ -31,7 +31,7 @@ type worker struct {
 	name   types.NamespacedName
 	order  int  // by which the pods were added
 	static bool // it waits for an older pod of the same name
-	orphan bool // no source knows it, and so nobody wants its status
+	orphan bool // no source knows it: its status is not reported
 
 	mail mail          // guarded by Workers.mu
 	wake chan struct{} // capacity 1: a mark that waits is enough for all mail

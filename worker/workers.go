@@ -164,7 +164,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 }
 
 // SourcesReady says that every source of pods has spoken once: from now on a pod that
-// nobody has named does not belong here, and what runs of it is ended.
+// no source has named does not belong here, and what runs of it is ended.
 func (w *Workers) SourcesReady() {
 	w.mu.Lock()
 	w.ready = true

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -108,6 +109,41 @@ func TestEditsOfARunningPod(t *testing.T) {
 	})
 	if message := waiting.Status.ContainerStatuses[0].State.Waiting.Message; !strings.Contains(message, "nginx:1.29") {
 		t.Errorf("the message is %q, want the image in it", message)
+	}
+	d.stop()
+}
+
+// A finished pod keeps its logs and not its volumes, and gives its port back; two pods that
+// run cannot have one port.
+func TestWhatAFinishedPodKeeps(t *testing.T) {
+	server := shared.Server(t)
+	namespace := server.Namespace(t)
+	d := newDaemon(t, "ports").join(server)
+	d.start()
+	history := follow(t, server.Admin(), namespace)
+	serving := func(name, script string) *v1.Pod {
+		pod := shellPod(namespace, name, "ports", script)
+		pod.Spec.RestartPolicy = v1.RestartPolicyNever
+		pod.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 18096}}
+		pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
+		pod.Spec.Containers[0].VolumeMounts = append(pod.Spec.Containers[0].VolumeMounts, v1.VolumeMount{Name: "data", MountPath: "/data"})
+		return server.CreatePod(t, pod)
+	}
+	hasEnded := func(_ watch.EventType, pod *v1.Pod) bool {
+		return pod.Status.Phase == v1.PodFailed || pod.Status.Phase == v1.PodSucceeded
+	}
+	job := serving("job", "echo hello; echo x > $STATUSD_VOLUME_DATA/file")
+	history.await("job", "that it has ended", hasEnded)
+	directory := d.podDirectory(job)
+	until(t, "the volumes of the finished pod are gone", func() bool { return !exists(filepath.Join(directory, "volumes")) })
+	if logs, err := filepath.Glob(filepath.Join(directory, "containers", "*", "logs", "log")); err != nil || len(logs) != 1 {
+		t.Errorf("logs of the finished pod: %v, %v, want them kept", logs, err)
+	}
+	serving("first", "while :; do sleep 0.1; done")
+	history.await("first", "that it runs", isReady)
+	serving("second", "while :; do sleep 0.1; done")
+	if second := history.await("second", "that it is rejected", hasEnded); second.Status.Reason != "NodePorts" {
+		t.Errorf("the second pod with the port is %q: %q, want NodePorts", second.Status.Reason, second.Status.Message)
 	}
 	d.stop()
 }
