@@ -48,7 +48,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	return c.spec.ID, nil
 }
 
-// mayStart makes sure that there is a place for the container and nobody in it.
+// mayStart makes sure that there is a place for the container and that nothing runs in it.
 func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func writeContainer(dir containerDir, spec record.Spec) error {
 	if err := makeDir(dir.Logs(), private); err != nil {
 		return err
 	}
-	// Whoever the container runs as writes to this file.
+	// The container writes to this file, as any user.
 	if err := os.WriteFile(dir.TerminationLog(), nil, 0o600); err != nil {
 		return err
 	}
@@ -219,7 +219,7 @@ func (r *Runtime) listedID(c *container) string {
 	return c.spec.ID
 }
 
-// prune forgets the attempts of a container that nobody needs any more.
+// prune forgets the attempts of a container that are not needed any more.
 func (r *Runtime) prune(p *pod, name string) {
 	r.mu.Lock()
 	var attempts []*container
