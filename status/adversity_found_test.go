@@ -121,3 +121,29 @@ func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
 		}
 	})
 }
+
+// After a restore the server gives versions out again. What then has the version of an own
+// write need not be its echo.
+func TestAVersionThatIsGivenOutAgainIsNoEcho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		backup := w.api.backup()
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		written := w.api.pod(pod).ResourceVersion
+		watch := w.api.watch
+		w.api.watch = nil
+		w.api.restore(backup)
+		w.api.watch = watch
+		touched := w.api.write(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"touched": ""} })
+		if touched.ResourceVersion != written {
+			t.Fatalf("the version is %s, want %s once more", touched.ResourceVersion, written)
+		}
+		synctest.Wait()
+		w.wantReady(pod, false)
+	})
+}

@@ -175,7 +175,8 @@ func (m *machine) checkStep() {
 // another matter, so only the number of the report counts.
 func (m *machine) checkFlushed() {
 	for _, s := range m.subjects {
-		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished {
+		withheld := s.ended && s.running // waits for the node itself, and Flush not for it
+		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished || withheld {
 			continue
 		}
 		api := m.api.pod(s.pod)
