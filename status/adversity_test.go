@@ -94,7 +94,9 @@ func TestARestoredBackupIsPutRight(t *testing.T) {
 						w.api.watch = nil // the watch has not begun again yet
 					}
 					w.api.restore(backup)
+					w.api.mu.Lock()
 					w.api.watch = w.deliver
+					w.api.mu.Unlock()
 					time.Sleep(restoredWithin)
 					synctest.Wait()
 					if seen {
