@@ -10,6 +10,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -56,7 +57,7 @@ func (m *Manager) Conditions() []v1.NodeConditionType {
 // pressure all that are not critical.
 func (m *Manager) Admit(pod *v1.Pod) (message string) {
 	conditions := m.Conditions()
-	if len(conditions) == 0 || IsCritical(pod) {
+	if len(conditions) == 0 || podstatus.IsCritical(pod) {
 		return ""
 	}
 	if slices.Equal(conditions, []v1.NodeConditionType{v1.NodeMemoryPressure}) &&
@@ -170,7 +171,7 @@ func (m *Manager) reclaim(ctx context.Context) bool {
 // enforceLimits evicts a pod whose volume is larger than it may be.
 func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (ended <-chan struct{}) {
 	for _, pod := range pods {
-		if !hasLimit(pod) || IsCritical(pod) {
+		if !hasLimit(pod) || podstatus.IsCritical(pod) {
 			continue
 		}
 		usage, err := m.opts.Usage(ctx, pod)
@@ -190,7 +191,7 @@ func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, s
 	rank(ranked, t.Signal)
 	for i := range ranked {
 		s := &ranked[i]
-		if IsCritical(s.pod) {
+		if podstatus.IsCritical(s.pod) {
 			continue
 		}
 		if ended := m.evict(s.pod, describe(s, t, seen), m.grace(s.pod, &t)); ended != nil {

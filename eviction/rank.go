@@ -6,19 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
-
-// systemCritical is the lowest priority that belongs to the system.
-const systemCritical = 2_000_000_000
-
-// IsCritical reports whether the pod is one that no pressure may end or keep out: static, a
-// mirror, or of a priority that belongs to the system.
-func IsCritical(pod *v1.Pod) bool {
-	return podstatus.IsStatic(pod) || podstatus.IsMirror(pod) ||
-		pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
-}
 
 // subject is a pod with what it uses and has asked for.
 type subject struct {

@@ -11,7 +11,10 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-const mib = 1 << 20
+const (
+	mib            = 1 << 20
+	systemCritical = 2_000_000_000
+)
 
 // pod makes a subject that uses and requests so many MiB of memory, and of disk.
 func pod(name string, priority int32, used, requested uint64) subject {
@@ -67,23 +70,6 @@ func TestRank(t *testing.T) {
 		}
 		if got := strings.Join(names, " "); got != c.want {
 			t.Errorf("%s: got %s, want %s", c.story, got, c.want)
-		}
-	}
-}
-
-func TestIsCritical(t *testing.T) {
-	plain := pod("plain", 0, 0, 0).pod
-	system := pod("system", systemCritical, 0, 0).pod
-	static := pod("static", 0, 0, 0).pod
-	static.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
-	mirror := pod("mirror", 0, 0, 0).pod
-	mirror.Annotations = map[string]string{v1.MirrorPodAnnotationKey: "x"}
-	for _, c := range []struct {
-		pod  *v1.Pod
-		want bool
-	}{{plain, false}, {system, true}, {static, true}, {mirror, true}, {pod("almost", systemCritical-1, 0, 0).pod, false}} {
-		if got := IsCritical(c.pod); got != c.want {
-			t.Errorf("%s: got %v, want %v", c.pod.Name, got, c.want)
 		}
 	}
 }

@@ -30,7 +30,7 @@ type subject struct {
 	kept     bool      // the journal has acknowledged the end
 	finished bool
 	deleting bool // a user has asked for it
-	lost     bool // gone from the API when the process started: the node does not know of it
+	lost     bool // gone from the API, and the node has forgotten it
 	// unreclaimed: something of the finished pod is still on the node.
 	unreclaimed bool
 	// mutated: a webhook may have had a hand in what the API says; contested: it, a second
@@ -463,6 +463,8 @@ func (m *machine) removeOrphans([3]int) {
 	for _, s := range m.subjects {
 		if s.static || m.owns(s) {
 			keep[s.pod.UID] = true
+		} else {
+			s.lost = true
 		}
 	}
 	m.manager.RemoveOrphanedStatuses(keep)

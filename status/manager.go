@@ -59,7 +59,7 @@ func New(options Options) (*Manager, error) {
 	}
 	m.cache.owns = m.owns
 	m.metrics = newMetrics()
-	if err := m.metrics.register(options.Registerer, m.cache, m.resizes.gauges()); err != nil {
+	if err := m.metrics.register(options.Registerer, m); err != nil {
 		return nil, fmt.Errorf("status: register metrics: %w", err)
 	}
 	m.engine = newEngine(engineConfig{
@@ -83,11 +83,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
-	defer func() {
-		for _, leave := range m.metrics.leave {
-			leave()
-		}
-	}()
+	defer m.metrics.gauges.remove(m)
 	if m.opts.Client == nil {
 		<-ctx.Done()
 		return nil
@@ -119,7 +115,8 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			}
 			return true
 		}
-		wait := max(retryBackoff.wait(attempt, m.cache.jitter()), pauseAsked(err))
+		// All pods wait for this one request, so that it is no more than the probe of an outage.
+		wait := max(min(retryBackoff.wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():

@@ -23,9 +23,13 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			}
 			return time.Time{} // the end of the other one wakes us
 		}
-		if r := p.w.admit(p, s.pod); r != nil {
+		r, wait := p.w.admit(p, s.pod)
+		switch {
+		case r != nil:
 			p.reject(s.pod, r)
 			return now
+		case wait:
+			return now.Add(p.w.opts.Resync) // unless the end of one of them wakes us before
 		}
 		p.admitted = true
 		p.useAllocation(mail, s)

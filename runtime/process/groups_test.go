@@ -137,31 +137,3 @@ func TestLimitsOfAPodAreTheSumOfItsRequests(t *testing.T) {
 		t.Errorf("with resources of its own: got %+v, want %+v", got, want)
 	}
 }
-
-// A resize changes the limits of the groups while the container runs.
-func TestAResizeChangesTheGroups(t *testing.T) {
-	h := newHost(t)
-	if !grouped(t, h) {
-		return // TestAContainerOverItsMemoryIsOOMKilled has seen the rejection
-	}
-	pod := scriptPod("pod", `echo up > `+h.pipe+`; exec sleep 1000000`)
-	container0(pod).Resources = resources("250m", "64Mi")
-	id := h.start(t, pod)
-	h.hear(t)
-	for range 2 { // to set what is set is no error
-		if err := h.ResizeContainer(t.Context(), id, resources("500m", "128Mi")); err != nil {
-			t.Fatal(err)
-		}
-	}
-	got := ""
-	for _, dir := range h.groups.hierarchy.Dirs(groupPath("pod", id)) {
-		for _, file := range []string{"cpu.max", "cpu.cfs_quota_us", "memory.max", "memory.limit_in_bytes"} {
-			if data, err := os.ReadFile(filepath.Join(dir, file)); err == nil {
-				got += strings.Fields(string(data))[0] + " "
-			}
-		}
-	}
-	if words := strings.Fields(got); len(words) != 2 || !strings.Contains(got, "50000 ") || !strings.Contains(got, "134217728 ") {
-		t.Errorf("the groups have %s, want 50000 of 100000 us and 128 MiB", got)
-	}
-}

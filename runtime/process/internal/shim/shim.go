@@ -186,8 +186,10 @@ func (s *shim) start() (*output, error) {
 	return out, nil
 }
 
-// wait returns when the command has ended, after having stopped it if asked to.
+// wait returns when the command has ended, after having stopped it if asked to. A signal
+// that came before the shim listened for signals is lost, but stop.json was written first.
 func (s *shim) wait() syscall.WaitStatus {
+	s.readStop()
 	for {
 		var graceOver <-chan time.Time
 		if s.kill != nil {
