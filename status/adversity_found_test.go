@@ -147,3 +147,18 @@ func TestAVersionThatIsGivenOutAgainIsNoEcho(t *testing.T) {
 		w.wantReady(pod, false)
 	})
 }
+
+// Nothing is sent before the first look, so that this look must not wait for long.
+func TestAStartDuringAnOutageIsHeardSoonAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		outage := w.outage(10 * time.Minute)
+		w.run()
+		w.set(pod, running(pod, true))
+		<-outage
+		time.Sleep(healedWithin)
+		synctest.Wait()
+		w.wantReady(pod, true)
+	})
+}
