@@ -87,7 +87,9 @@ func forgiveFinalPhase(c *Case) bool {
 		return false
 	}
 	if c.Pod.static && !c.Pod.killed && !c.Pod.expected.over {
-		return false // in another life of a static pod the end of an earlier one does not count
+		// In another life of a static pod the end of an earlier one does not count. That the life
+		// began may have been news to statusd only.
+		return c.takeAnswers()
 	}
 	if c.Statusd.Deleted && !c.Kubelet.Deleted && c.Kubelet.API != nil && !podstatus.IsTerminal(c.Kubelet.API.Status.Phase) {
 		*c.Kubelet = *c.Statusd
