@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -15,6 +16,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
+	"github.com/statusd/statusd/bootstrap"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
@@ -23,6 +26,7 @@ import (
 	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/volume/apiobjects"
 	"github.com/statusd/statusd/worker"
 )
 
@@ -40,6 +44,10 @@ type Options struct {
 	ShimCommand []string
 	// Host announces shutdowns of the machine, as logind does; nobody if nil.
 	Host shutdown.Host
+
+	// Reload is called when the credentials have changed: end Run with the cause [ErrReload] and make
+	// another agent. If nil, changes are only logged.
+	Reload func()
 
 	// read reads the machine in tests, often.
 	read func() (node.Reading, error)
@@ -59,8 +67,12 @@ type Agent struct {
 	runtime  *process.Runtime
 	closing  sync.Once
 
-	machine *machine
-	client  kubernetes.Interface // nil: standalone
+	machine     *machine
+	client      kubernetes.Interface // nil: standalone
+	credentials [sha256.Size]byte    // the digest of those that the client has
+	objects     *apiobjects.Objects  // nil: standalone
+
+	apiServer string // its host and port, for containers
 
 	table     *pods.Table
 	roster    *roster
@@ -69,13 +81,15 @@ type Agent struct {
 	events    *events
 	prober    *probe.Prober
 	workers   *worker.Workers
+	evictions *eviction.Manager
 	node      *node.Node        // nil: standalone
 	api       *source.API       // nil: standalone
 	mirrors   *source.Mirrors   // nil: standalone
 	manifests *source.Manifests // nil: none configured
 	shutdown  *shutdown.Manager
 
-	apiPatience time.Duration // the constant, but in tests
+	apiPatience         time.Duration // the constants, but in tests
+	credentialsInterval time.Duration
 }
 
 // New makes an agent and opens what it needs: the port, the journal, the state of the
@@ -95,7 +109,7 @@ func New(config Config, options Options) (*Agent, error) {
 	if options.Logger == nil {
 		options.Logger = config.Log.Logger(os.Stderr)
 	}
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
 	a.machine = &machine{
 		read:     func() (node.Reading, error) { return node.ReadMachine(config.StateDir) },
 		interval: machineInterval, log: a.log, changed: a.addressesChanged,
@@ -121,18 +135,22 @@ func (a *Agent) Address() string {
 	return a.listener.Addr().String()
 }
 
+// ErrReload as the cause of the end of Run's context says that another agent takes over in this
+// process: systemd is told that it reloads and not that it stops.
+var ErrReload = errors.New("reload")
+
 // Run does the work of the agent until ctx ends, then stops in order and within
 // ShutdownTimeout, closes what is open, and returns. Containers run on. It returns an error
 // if something did not go as it should. It may be called once.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
-	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts())
+	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))
 	return errors.Join(err, a.Close())
 }
 
 // parts in the order in which they start: what others need comes first.
-func (a *Agent) parts() []part {
+func (a *Agent) parts(whole context.Context) []part {
 	joined := a.client != nil
 	manager := part{name: "status manager", run: a.manager.Run}
 	if joined {
@@ -145,6 +163,7 @@ func (a *Agent) parts() []part {
 		}
 	}
 	add(a.listener != nil, part{name: "endpoints", run: a.endpoints().run})
+	add(joined, part{name: "objects of pods", run: a.objects.Run})
 	add(true, part{name: "runtime", run: a.runtime.Run})
 	add(true, manager)
 	add(true, part{name: "events", run: a.events.run})
@@ -152,13 +171,19 @@ func (a *Agent) parts() []part {
 	add(true, part{name: "machine", run: a.machine.run})
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
+	add(true, part{name: "evictions", run: a.evictions.Run})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
+	add(joined, part{name: "identity", run: a.checkIdentity})
+	add(joined, part{name: "credentials", run: a.followCredentials})
+	add(joined && a.config.BootstrapKubeconfig != "", part{name: "certificate", run: func(ctx context.Context) error {
+		return bootstrap.Renew(ctx, a.config.bootstrapOptions(a.nodeName, a.options))
+	}})
 	add(true, part{name: "static pods", run: a.followManifests})
 	add(true, part{name: "shutdown", run: a.shutdown.Run})
 	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
-		return a.options.Supervisor.supervise(ctx, a.log, a.alive)
+		return a.options.Supervisor.supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
 	}})
 	return parts
 }

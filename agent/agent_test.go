@@ -34,6 +34,7 @@ func testConfig(t *testing.T, node string) Config {
 	dir := t.TempDir()
 	c := Default()
 	c.NodeName = node
+	c.AllowPodsWithoutIsolation = true
 	c.StateDir = filepath.Join(dir, "state")
 	c.Manifests = filepath.Join(dir, "manifests")
 	c.HealthzBindAddress = "127.0.0.1:0"

@@ -6,33 +6,50 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/source"
 )
 
-// Check returns how many static pods an agent of this config would have, and everything because of
-// which [New] would refuse the config or a static pod would be rejected. It leaves nothing behind and
-// asks no server.
-func Check(ctx context.Context, config Config) (pods int, problems []error) {
+// CheckConfig returns everything because of which [New] would refuse the config: wrong values, and
+// files that cannot be used. It asks no server.
+func CheckConfig(config Config) error {
 	if err := config.Validate(); err != nil {
-		return 0, []error{err}
+		return err
 	}
+	var problems []error
 	if _, err := config.nodeName(); err != nil {
 		problems = append(problems, err)
 	}
-	if config.Kubeconfig != "" {
-		if _, err := loadKubeconfig(config.Kubeconfig); err != nil {
+	if kubeconfig := config.firstKubeconfig(); kubeconfig != "" {
+		if _, err := loadKubeconfig(kubeconfig); err != nil {
 			problems = append(problems, fmt.Errorf("config: %w", err))
 		}
 	}
-	if err := readableManifests(config.Manifests); err != nil {
-		return 0, append(problems, err)
+	return errors.Join(append(problems, readableManifests(config.Manifests))...)
+}
+
+// firstKubeconfig is the one that is needed first: that of the bootstrap if the other one is still
+// to be written.
+func (c *Config) firstKubeconfig() string {
+	if c.BootstrapKubeconfig != "" {
+		if needed, err := bootstrap.Needed(c.Kubeconfig, time.Now()); err == nil && needed {
+			return c.BootstrapKubeconfig
+		}
 	}
-	pods, manifests := CheckManifests(ctx, config)
-	return pods, append(problems, manifests...)
+	return c.Kubeconfig
+}
+
+// Check is [CheckConfig] and, if the config is good, [CheckManifests].
+func Check(ctx context.Context, config Config) (pods int, problems []error) {
+	if err := CheckConfig(config); err != nil {
+		return 0, []error{err}
+	}
+	return CheckManifests(ctx, config)
 }
 
 // CheckManifests reads the manifests as an agent of this config would, and says how many
@@ -43,7 +60,7 @@ func CheckManifests(ctx context.Context, config Config) (pods int, problems []er
 		return 0, nil
 	}
 	found, problems := readManifests(ctx, config)
-	runtime, cleanup, err := scratchRuntime()
+	runtime, cleanup, err := scratchRuntime(config)
 	if err != nil {
 		return len(found), append(problems, err)
 	}
@@ -87,12 +104,12 @@ func readManifests(ctx context.Context, config Config) (found []*v1.Pod, problem
 
 // scratchRuntime is a runtime that runs nothing: what it can do depends on the machine and
 // the user, so only a real one knows.
-func scratchRuntime() (*process.Runtime, func(), error) {
+func scratchRuntime(config Config) (*process.Runtime, func(), error) {
 	dir, err := os.MkdirTemp("", "statusd-check-")
 	if err != nil {
 		return nil, nil, fmt.Errorf("agent: check manifests: %w", err)
 	}
-	runtime, err := process.New(process.Options{Dir: dir})
+	runtime, err := process.New(process.Options{Dir: dir, CgroupParent: config.CgroupParent})
 	if err != nil {
 		return nil, nil, errors.Join(fmt.Errorf("agent: check manifests: %w", err), os.RemoveAll(dir))
 	}

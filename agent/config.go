@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/statusd/statusd/eviction"
 )
 
 // The version and kind that a config file begins with.
@@ -30,14 +32,18 @@ type Config struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
 
-	NodeName           string        `yaml:"nodeName"`
-	Kubeconfig         string        `yaml:"kubeconfig"`
-	StateDir           string        `yaml:"stateDir"`
-	Manifests          string        `yaml:"manifests"`
-	ManifestsRescan    time.Duration `yaml:"manifestsRescan"`
-	HealthzBindAddress string        `yaml:"healthzBindAddress"`
-	ShutdownTimeout    time.Duration `yaml:"shutdownTimeout"`
-	LeaveCluster       bool          `yaml:"leaveCluster"`
+	NodeName            string        `yaml:"nodeName"`
+	Kubeconfig          string        `yaml:"kubeconfig"`
+	BootstrapKubeconfig string        `yaml:"bootstrapKubeconfig"`
+	StateDir            string        `yaml:"stateDir"`
+	Manifests           string        `yaml:"manifests"`
+	ManifestsRescan     time.Duration `yaml:"manifestsRescan"`
+	HealthzBindAddress  string        `yaml:"healthzBindAddress"`
+	ShutdownTimeout     time.Duration `yaml:"shutdownTimeout"`
+	LeaveCluster        bool          `yaml:"leaveCluster"`
+
+	AllowPodsWithoutIsolation bool   `yaml:"allowPodsWithoutIsolation"`
+	CgroupParent              string `yaml:"cgroupParent"`
 
 	ShutdownGracePeriod             time.Duration `yaml:"shutdownGracePeriod"`
 	ShutdownGracePeriodCriticalPods time.Duration `yaml:"shutdownGracePeriodCriticalPods"`
@@ -46,6 +52,7 @@ type Config struct {
 	Node          NodeConfig      `yaml:"node"`
 	StatusUpdates UpdatesConfig   `yaml:"statusUpdates"`
 	ContainerLogs ContainerConfig `yaml:"containerLogs"`
+	Eviction      EvictionConfig  `yaml:"eviction"`
 }
 
 // LogConfig is about statusd's own log.
@@ -75,6 +82,17 @@ type ContainerConfig struct {
 	MaxFiles int   `yaml:"maxFiles"`
 }
 
+// EvictionConfig says when pods are evicted because the machine runs short, by signal:
+// memory.available, nodefs.available, nodefs.inodesFree, pid.available.
+type EvictionConfig struct {
+	Hard                     map[string]string `yaml:"hard"`
+	Soft                     map[string]string `yaml:"soft"`
+	SoftGracePeriod          map[string]string `yaml:"softGracePeriod"`
+	MinimumReclaim           map[string]string `yaml:"minimumReclaim"`
+	MaxPodGracePeriod        time.Duration     `yaml:"maxPodGracePeriod"`
+	PressureTransitionPeriod time.Duration     `yaml:"pressureTransitionPeriod"`
+}
+
 // Default is the configuration of a statusd that was told nothing.
 func Default() Config {
 	return Config{
@@ -85,6 +103,7 @@ func Default() Config {
 		ManifestsRescan:    20 * time.Second,
 		HealthzBindAddress: "127.0.0.1:10265",
 		ShutdownTimeout:    20 * time.Second,
+		CgroupParent:       "/statusd",
 
 		ShutdownGracePeriod:             30 * time.Second,
 		ShutdownGracePeriodCriticalPods: 10 * time.Second,
@@ -93,6 +112,10 @@ func Default() Config {
 		Node:          NodeConfig{Labels: map[string]string{}, Taints: []string{ProcessTaint + ":NoSchedule"}, Addresses: []string{}, MaxPods: 110, Reserved: map[string]string{}},
 		StatusUpdates: UpdatesConfig{QPS: 50, Burst: 100},
 		ContainerLogs: ContainerConfig{MaxBytes: 10 << 20, MaxFiles: 5},
+		Eviction: EvictionConfig{
+			Hard: eviction.DefaultHard(), Soft: map[string]string{}, SoftGracePeriod: map[string]string{}, MinimumReclaim: map[string]string{},
+			PressureTransitionPeriod: 5 * time.Minute,
+		},
 	}
 }
 
@@ -130,7 +153,7 @@ func Load(path string, data []byte) (Config, error) {
 // resolve makes relative paths start from the directory of the file that they stand in: they must
 // not depend on where statusd is started.
 func (c *Config) resolve(dir string) {
-	for _, path := range []*string{&c.Kubeconfig, &c.StateDir, &c.Manifests} {
+	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

@@ -54,6 +54,7 @@ func TestEveryWrongValueIsNamedWithItsField(t *testing.T) {
 	}{
 		{"nodeName", func(c *Config) { c.NodeName = "Not_A_Name" }},
 		{"stateDir", func(c *Config) { c.StateDir = "" }},
+		{"bootstrapKubeconfig", func(c *Config) { c.BootstrapKubeconfig = "/b" }},
 		{"manifests", func(c *Config) { c.Manifests = "" }},
 		{"manifestsRescan", func(c *Config) { c.ManifestsRescan = 0 }},
 		{"healthzBindAddress", func(c *Config) { c.HealthzBindAddress = "0.0.0.0:10265" }},

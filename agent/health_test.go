@@ -2,11 +2,18 @@ package agent
 
 import (
 	"errors"
+	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"strings"
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/source"
 )
 
 func TestReadyzNamesItsChecks(t *testing.T) {
@@ -20,6 +27,7 @@ func TestReadyzNamesItsChecks(t *testing.T) {
 		body string
 	}{
 		{"/livez", http.StatusOK, "ok\n"},
+		{"/healthz", http.StatusOK, "ok\n"},
 		{"/readyz", http.StatusServiceUnavailable, "[+]manifests ok\n[-]api failed: connection refused\nreadyz check failed\n"},
 		{"/readyz?exclude=api", http.StatusOK, "ok\n"},
 		{"/readyz?exclude=api&verbose", http.StatusOK, "[+]manifests ok\n[+]api excluded\nreadyz check passed\n"},
@@ -32,4 +40,61 @@ func TestReadyzNamesItsChecks(t *testing.T) {
 			t.Errorf("%s answers %d %q, want %d %q", c.path, answer.Code, answer.Body, c.code, c.body)
 		}
 	}
+}
+
+// Every local user can read /pods: nothing in it holds what containers are given. kubectl apply
+// keeps whole manifests in an annotation, and so may others.
+func TestPodsShowNoSecrets(t *testing.T) {
+	a, _ := run(t, testConfig(t, "discreet"))
+	awaitReady(t, a, "sleeper-discreet")
+	const secret = "hunter2"
+	pod := &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: "web", UID: "web", Labels: map[string]string{"app": "web"},
+			Annotations: map[string]string{
+				v1.LastAppliedConfigAnnotation: `{"spec":{"containers":[{"env":[{"name":"PASSWORD","value":"` + secret + `"}]}]}}`,
+				"example.com/note":             secret, source.SourceAnnotation: "api",
+			},
+			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: secret}},
+		},
+		Spec: v1.PodSpec{Containers: []v1.Container{{
+			Name: "main", Image: "host", Command: []string{secret}, Args: []string{secret}, Env: []v1.EnvVar{{Name: "PASSWORD", Value: secret}},
+		}}},
+	}
+	a.table.Set(pod)
+	code, body := get(t, a, "/pods")
+	if code != http.StatusOK || strings.Contains(body, secret) || !strings.Contains(body, `"app":"web"`) || !strings.Contains(body, `"kubernetes.io/config.source":"api"`) {
+		t.Errorf("got %d %s, want the pod without what its container is given", code, body)
+	}
+}
+
+// A local user who opens connections without end takes a bounded number of file descriptors, and
+// those that say nothing are closed.
+func TestConnectionsAreLimited(t *testing.T) {
+	a, _ := run(t, testConfig(t, "limited"))
+	awaitReady(t, a, "sleeper-limited")
+	before := descriptors(t)
+	for range 2 * maxConnections {
+		connection, err := net.Dial("tcp", a.Address())
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer connection.Close()
+	}
+	if code, _ := get(t, a, "/livez"); code != http.StatusOK { // once a silent one was closed
+		t.Errorf("livez answers %d", code)
+	}
+	// One descriptor of each pair is the client's, which is in this process too.
+	if taken := descriptors(t) - before - 2*maxConnections; taken > maxConnections+16 {
+		t.Errorf("the endpoints have taken %d file descriptors, want at most about %d", taken, maxConnections)
+	}
+}
+
+func descriptors(t *testing.T) int {
+	t.Helper()
+	entries, err := os.ReadDir("/proc/self/fd")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return len(entries)
 }

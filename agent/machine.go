@@ -113,3 +113,12 @@ func (a *Agent) here() (*v1.Node, error) {
 	}
 	return here, nil
 }
+
+// allocatable is what this node has for pods.
+func (a *Agent) allocatable() v1.ResourceList {
+	here, err := a.here()
+	if err != nil {
+		return nil
+	}
+	return here.Status.Allocatable
+}

@@ -7,21 +7,24 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"strings"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/volume/apiobjects"
 )
 
 // What lies in the state directory.
 const (
 	journalFile      = "journal.db"
 	runtimeDirectory = "runtime"
+	pkiDirectory     = "pki"
 )
 
 // stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
@@ -59,27 +62,12 @@ func readableManifests(directory string) error {
 	return nil
 }
 
-// loadKubeconfig reads a kubeconfig and what it refers to. It asks no server.
-func loadKubeconfig(path string) (*rest.Config, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	// Certificates and keys that cannot be used show up here.
-	if _, err := rest.TransportFor(config); err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	return config, nil
-}
-
 // connect makes the client of the API server. It asks nothing.
 func (a *Agent) connect() error {
 	if a.config.Kubeconfig == "" {
 		return nil
 	}
+	a.credentials = digest(a.config.Kubeconfig)
 	config, err := loadKubeconfig(a.config.Kubeconfig)
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -93,7 +81,23 @@ func (a *Agent) connect() error {
 		return fmt.Errorf("agent: kubeconfig %s: %w", a.config.Kubeconfig, err)
 	}
 	a.client = client
+	a.objects = apiobjects.New(client, a.log)
+	a.apiServer = serverAddress(config)
 	return nil
+}
+
+// serverAddress is the host and port of the API server, empty if it is not reached by them
+// alone, as behind a path.
+func serverAddress(config *rest.Config) string {
+	server, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil || server.Scheme != "https" || strings.Trim(server.Path, "/") != "" {
+		return ""
+	}
+	port := server.Port()
+	if port == "" {
+		port = "443"
+	}
+	return net.JoinHostPort(server.Hostname(), port)
 }
 
 func (a *Agent) listen() error {
@@ -109,7 +113,7 @@ func (a *Agent) listen() error {
 }
 
 func (a *Agent) openState() error {
-	runtime, err := process.New(process.Options{
+	options := process.Options{
 		Dir:         filepath.Join(a.config.StateDir, runtimeDirectory),
 		Addresses:   a.addresses,
 		Version:     a.options.Version,
@@ -117,7 +121,19 @@ func (a *Agent) openState() error {
 		LogMaxBytes: a.config.ContainerLogs.MaxBytes,
 		LogMaxFiles: a.config.ContainerLogs.MaxFiles,
 		Logger:      a.log,
-	})
+
+		AllowPodsWithoutIsolation: a.config.AllowPodsWithoutIsolation,
+		CgroupParent:              a.config.CgroupParent,
+		APIServer:                 a.apiServer,
+		Allocatable:               a.allocatable,
+		Event: func(pod *v1.Pod, container, eventType, reason, message string) {
+			a.events.Event(pod, container, eventType, reason, message) // made after the runtime
+		},
+	}
+	if a.objects != nil {
+		options.Objects = a.objects
+	}
+	runtime, err := process.New(options)
 	if err != nil {
 		return fmt.Errorf("agent: runtime: %w", err)
 	}
@@ -142,6 +158,8 @@ func (a *Agent) nodeOptions() node.Options {
 		Version:   a.options.Version,
 		Read:      a.machine.look,
 		Ready:     a.notReady,
-		Logger:    a.log,
+
+		Thresholds: a.thresholds(),
+		Logger:     a.log,
 	}
 }

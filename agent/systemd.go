@@ -9,6 +9,8 @@ import (
 	"os"
 	"strconv"
 	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // Supervisor is systemd, as far as it wants to be told how the agent is (sd_notify(3)):
@@ -52,8 +54,9 @@ func (s Supervisor) tell(message string) error {
 }
 
 // supervise says READY=1, then WATCHDOG=1 twice as often as asked for and as long as
-// alive returns, and STOPPING=1 when ctx ends. An agent that is stuck says nothing.
-func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func()) error {
+// alive returns, and when ctx ends that the agent stops or reloads. An agent that is stuck
+// says nothing.
+func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(), reloads func() bool) error {
 	say := func(message string) {
 		if err := s.tell(message); err != nil {
 			log.Warn("systemd does not listen", "err", err)
@@ -61,7 +64,13 @@ func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(
 	}
 	alive()
 	say("READY=1")
-	defer say("STOPPING=1")
+	defer func() {
+		if reloads() {
+			say(reloading())
+		} else {
+			say("STOPPING=1")
+		}
+	}()
 	var tick <-chan time.Time // for ever silent without a watchdog
 	if s.Watchdog > 0 {
 		ticker := time.NewTicker(s.Watchdog / 2)
@@ -77,4 +86,13 @@ func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(
 			say("WATCHDOG=1")
 		}
 	}
+}
+
+// reloading is followed by READY=1 when the next agent runs.
+func reloading() string {
+	var now unix.Timespec
+	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+		return "RELOADING=1"
+	}
+	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000)
 }

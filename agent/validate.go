@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net"
 	"os"
+	"path"
 	"slices"
 	"strings"
 
@@ -21,8 +22,8 @@ import (
 // It looks at no file: see [Check] for that.
 func (c *Config) Validate() error {
 	var problems []error
-	wrong := func(path, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("config: %s: %s", path, fmt.Sprintf(format, args...)))
+	wrong := func(field, format string, args ...any) {
+		problems = append(problems, fmt.Errorf("config: %s: %s", field, fmt.Sprintf(format, args...)))
 	}
 	if c.NodeName != "" {
 		if reasons := validation.IsDNS1123Subdomain(c.NodeName); len(reasons) > 0 {
@@ -31,6 +32,9 @@ func (c *Config) Validate() error {
 	}
 	if c.StateDir == "" {
 		wrong("stateDir", "is empty; name a directory that outlives a restart, such as %s", Default().StateDir)
+	}
+	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
+		wrong("bootstrapKubeconfig", "needs kubeconfig, the file to write")
 	}
 	if c.Kubeconfig == "" && c.Manifests == "" {
 		wrong("manifests", "is empty, and so is kubeconfig: there is nowhere for pods to come from")
@@ -45,6 +49,9 @@ func (c *Config) Validate() error {
 	}
 	if c.ShutdownTimeout <= 0 {
 		wrong("shutdownTimeout", "%v: want a time above zero, such as 20s", c.ShutdownTimeout)
+	}
+	if c.CgroupParent != "" && (!strings.HasPrefix(c.CgroupParent, "/") || path.Clean(c.CgroupParent) != c.CgroupParent || c.CgroupParent == "/") {
+		wrong("cgroupParent", "%q: want a path below the root of the control groups, such as %s", c.CgroupParent, Default().CgroupParent)
 	}
 	if c.ShutdownGracePeriod < 0 {
 		wrong("shutdownGracePeriod", "%v: want 0 or more", c.ShutdownGracePeriod)
@@ -71,6 +78,7 @@ func (c *Config) Validate() error {
 		wrong("containerLogs.maxFiles", "%d: want at least 1", c.ContainerLogs.MaxFiles)
 	}
 	c.Node.validate(wrong)
+	c.Eviction.validate(wrong)
 	return errors.Join(problems...)
 }
 

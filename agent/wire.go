@@ -3,12 +3,14 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
@@ -47,6 +49,9 @@ func (a *Agent) wire() error {
 		return fmt.Errorf("agent: %w", err)
 	}
 	a.wireShutdown()
+	if err := a.wireEviction(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
 	return nil
 }
 
@@ -99,6 +104,7 @@ func (a *Agent) wirePods() (err error) {
 // wireNode makes what keeps the Node and the mirror pods in the API.
 func (a *Agent) wireNode() (err error) {
 	options := a.nodeOptions()
+	options.Pressure = func() []v1.NodeConditionType { return a.evictions.Conditions() }
 	options.RuntimeVersion = a.runtime.Version()
 	if a.node, err = node.New(options); err != nil {
 		return err
@@ -137,6 +143,9 @@ func (a *Agent) wireSources() (err error) {
 func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
 	if a.shutdown.Err() != nil && !source.IsStatic(pod) {
 		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
+	}
+	if message := a.evictions.Admit(pod); message != "" {
+		return &worker.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	here, err := a.here()
 	if err != nil {
@@ -182,6 +191,15 @@ func (a *Agent) nodeProblem() error {
 	return nil
 }
 
+// leaseAge is how old the lease of the Node is, in seconds.
+func (a *Agent) leaseAge() float64 {
+	renewed := a.node.LeaseRenewed()
+	if renewed.IsZero() {
+		return -1
+	}
+	return time.Since(renewed).Seconds()
+}
+
 // registerMetrics adds those of the process and of the parts that have none themselves.
 func (a *Agent) registerMetrics() {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
@@ -199,6 +217,12 @@ func (a *Agent) registerMetrics() {
 			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
 		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
+	if a.client != nil {
+		a.metrics.MustRegister(
+			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),
+			gauge("statusd_mirror_pods_pending", "Static pods whose mirror pod is not as it should be yet.",
+				func() float64 { return float64(len(a.mirrors.Pending())) }))
+	}
 	if a.manifests != nil {
 		a.metrics.MustRegister(gauge("statusd_manifest_problems", "Things wrong with the manifests now.",
 			func() float64 { return float64(len(a.manifests.Problems())) }))

@@ -84,6 +84,7 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 		"--service-cluster-ip-range=" + serviceRange,
 
 		"--client-ca-file=" + authority.CertificateFile(),
+		"--enable-bootstrap-token-auth=true",
 		"--authorization-mode=Node,RBAC",
 		"--enable-admission-plugins=NodeRestriction",
 		"--service-account-issuer=" + address(port),

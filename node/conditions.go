@@ -56,6 +56,22 @@ func (p pressures) after(r Reading, t Thresholds, now time.Time) pressures {
 	return p
 }
 
+// decided replaces the pressures by those that something else has decided on.
+func (p pressures) decided(conditions []v1.NodeConditionType, now time.Time) pressures {
+	p.memory, p.disk = time.Time{}, time.Time{}
+	for _, c := range conditions {
+		switch c {
+		case v1.NodeMemoryPressure:
+			p.memory = now
+		case v1.NodeDiskPressure:
+			p.disk = now
+		case v1.NodePIDPressure:
+			p.pid = now
+		}
+	}
+	return p
+}
+
 func below(available, total uint64, share float64) bool {
 	return total > 0 && float64(available) < share*float64(total)
 }

@@ -170,6 +170,9 @@ func (n *Node) report(ctx context.Context) error {
 	if unread == nil {
 		n.reading = reading
 		n.pressures = n.pressures.after(reading, n.o.Thresholds, now)
+		if n.o.Pressure != nil {
+			n.pressures = n.pressures.decided(n.o.Pressure(), now)
+		}
 	} else if n.reading.CPUs == 0 {
 		return unread // never read: there is nothing true to say yet
 	}
@@ -189,6 +192,9 @@ func (n *Node) report(ctx context.Context) error {
 	}
 	if !n.seen {
 		n.adopt(node, now)
+		if n.o.Pressure != nil {
+			n.pressures = n.pressures.decided(n.o.Pressure(), now)
+		}
 		f.pressures = n.pressures
 	}
 	if err := n.mendLabels(ctx, node); err != nil {

@@ -49,6 +49,10 @@ type Options struct {
 	Disk string
 	// Read reads the machine; [ReadMachine] of Disk if nil.
 	Read func() (Reading, error)
+	// Pressure, if set, says which of MemoryPressure, DiskPressure and PIDPressure are true
+	// in place of the thresholds, which then count for what is allocatable, and for process
+	// IDs. It must be quick.
+	Pressure func() []v1.NodeConditionType
 	// Ready says why the node is not ready, nil if it is. Ready if nil.
 	Ready func() error
 

@@ -4,10 +4,25 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // IsZero reports whether no resize is pending or in progress.
 func (r ResizeConditions) IsZero() bool { return r.Pending == nil && r.InProgress == nil }
+
+// SameButProbed reports whether two values differ in nothing but the time at which they were
+// last set, which is not worth remembering across a restart.
+func (r ResizeConditions) SameButProbed(other ResizeConditions) bool {
+	return sameButProbed(r.Pending, other.Pending) && sameButProbed(r.InProgress, other.InProgress)
+}
+
+func sameButProbed(a, b *v1.PodCondition) bool {
+	if a == nil || b == nil {
+		return a == b
+	}
+	return a.Reason == b.Reason && a.Message == b.Message && a.ObservedGeneration == b.ObservedGeneration &&
+		a.LastTransitionTime.Equal(&b.LastTransitionTime)
+}
 
 // SetPending says that a resize waits. Any reason but Infeasible becomes Deferred; message
 // and generation are replaced, and the transition time moves only with the reason. It
@@ -104,7 +119,9 @@ func ResizeStatusOf(r ResizeConditions) v1.PodResizeStatus {
 	return ""
 }
 
-// resizeCondition returns a new condition; old is left as it is, since others may hold it (Z7).
+// resizeCondition returns a new condition; old is left as it is, since others may hold it
+// (Z7). Its times are exact, so that resizes can be ordered by them; like all others they are
+// cut to whole seconds in a status (N1).
 func resizeCondition(t v1.PodConditionType, old *v1.PodCondition, reason, message string, generation int64, now time.Time) *v1.PodCondition {
 	c := &v1.PodCondition{
 		Type:               t,
@@ -112,8 +129,8 @@ func resizeCondition(t v1.PodConditionType, old *v1.PodCondition, reason, messag
 		Reason:             reason,
 		Message:            message,
 		ObservedGeneration: generation,
-		LastProbeTime:      wholeSeconds(now),
-		LastTransitionTime: wholeSeconds(now),
+		LastProbeTime:      metav1.NewTime(now),
+		LastTransitionTime: metav1.NewTime(now),
 	}
 	if old != nil && old.Reason == reason {
 		c.LastTransitionTime = old.LastTransitionTime

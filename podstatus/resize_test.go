@@ -34,7 +34,7 @@ func TestZ1_PendingChangesWithReasonOrGeneration(t *testing.T) {
 		{"deferred again", "", "", 3, true, `PodResizePending=True (Deferred) gen=3`, 5},
 	} {
 		at := noon.Add(time.Duration(i) * time.Minute)
-		next, changed := r.SetPending(step.reason, step.message, step.generation, at.Add(time.Millisecond))
+		next, changed := r.SetPending(step.reason, step.message, step.generation, at)
 		check(t, step.story, describe(*next.Pending), step.want)
 		if changed != step.changed {
 			t.Errorf("%s: changed: got %t, want %t", step.story, changed, step.changed)
@@ -42,6 +42,44 @@ func TestZ1_PendingChangesWithReasonOrGeneration(t *testing.T) {
 		checkTime(t, step.story+": transition", next.Pending.LastTransitionTime, noon.Add(time.Duration(step.since)*time.Minute))
 		checkTime(t, step.story+": probe", next.Pending.LastProbeTime, at)
 		r = next
+	}
+}
+
+// Two deferrals within a second have an order, which only the status does not show.
+func TestZ8_TimesAreExactUntilTheyAreInAStatus(t *testing.T) {
+	first, _ := podstatus.ResizeConditions{}.SetPending(v1.PodReasonDeferred, "", 1, noon.Add(time.Millisecond))
+	second, _ := podstatus.ResizeConditions{}.SetPending(v1.PodReasonDeferred, "", 1, noon.Add(2*time.Millisecond))
+	third, _, _ := podstatus.ResizeConditions{}.SetInProgress("", "", 1, noon.Add(3*time.Millisecond))
+	if !first.Pending.LastTransitionTime.Before(&second.Pending.LastTransitionTime) || !second.Pending.LastTransitionTime.Before(&third.InProgress.LastTransitionTime) {
+		t.Errorf("the order is lost: %v, %v, %v", first.Pending.LastTransitionTime, second.Pending.LastTransitionTime, third.InProgress.LastTransitionTime)
+	}
+	if got := second.List()[0].LastTransitionTime; !got.Equal(&second.Pending.LastTransitionTime) {
+		t.Errorf("List hands out %v", got)
+	}
+	status := podstatus.Next(&v1.Pod{}, &v1.PodStatus{}, &v1.PodStatus{Conditions: second.List()}, noon)
+	checkTime(t, "in a status", status.Conditions[0].LastTransitionTime, noon)
+	checkTime(t, "probe time in a status", status.Conditions[0].LastProbeTime, noon)
+}
+
+func TestResize_SameButProbed(t *testing.T) {
+	set := func(reason, message string, generation int64, at time.Duration) podstatus.ResizeConditions {
+		r, _ := podstatus.ResizeConditions{}.SetPending(reason, message, generation, noon)
+		r, _ = r.SetPending(reason, message, generation, noon.Add(at))
+		return r
+	}
+	one := set(v1.PodReasonDeferred, "no room", 1, 0)
+	if !one.SameButProbed(set(v1.PodReasonDeferred, "no room", 1, time.Hour)) {
+		t.Error("a later probe is a difference")
+	}
+	cleared, _ := one.ClearPending()
+	progress, _, _ := one.SetInProgress("", "", 1, noon)
+	for name, other := range map[string]podstatus.ResizeConditions{
+		"reason": set(v1.PodReasonInfeasible, "no room", 1, 0), "message": set(v1.PodReasonDeferred, "room", 1, 0),
+		"generation": set(v1.PodReasonDeferred, "no room", 2, 0), "none": cleared, "both": progress,
+	} {
+		if one.SameButProbed(other) || other.SameButProbed(one) {
+			t.Errorf("%s: the difference is not seen", name)
+		}
 	}
 }
 

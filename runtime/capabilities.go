@@ -32,6 +32,14 @@ type VolumeRemover interface {
 	RemoveVolumes(ctx context.Context, uid types.UID) error
 }
 
+// LogRemover is implemented by a runtime that can remove the logs of a pod that has ended
+// before the rest of it. Without it they stay until RemovePod.
+type LogRemover interface {
+	// RemoveLogs deletes what containers of the pod that have exited have written. Records
+	// stay. It is no error for an unknown pod or if it was done before.
+	RemoveLogs(ctx context.Context, uid types.UID) error
+}
+
 // Resizer is implemented by a runtime that can change the limits of a running container.
 // Without it, such a resize is infeasible.
 type Resizer interface {

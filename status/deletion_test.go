@@ -313,3 +313,26 @@ func TestMirrorPodIsNeverDeleted(t *testing.T) {
 		}
 	})
 }
+
+// Resources wait for the deletion of a finished pod: it goes before changes of others.
+func TestObservedDeletionIsAWithdrawal(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 10, 1 })
+		finished := w.create("finished", restartNever)
+		w.run()
+		w.set(finished, ended(finished, 0))
+		must(w.manager.TerminatePod(finished))
+		time.Sleep(time.Second)
+		for i := range 50 {
+			other := w.create(fmt.Sprint("other-", i))
+			w.set(other, running(other, false))
+		}
+		begin := time.Now()
+		w.api.write(finished, deleting)
+		time.Sleep(time.Second)
+		synctest.Wait()
+		if w.api.pod(finished) != nil {
+			t.Errorf("the pod is still there %v after its deletion was observed", time.Since(begin))
+		}
+	})
+}

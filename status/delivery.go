@@ -203,6 +203,9 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 	o.lastErr, o.hold, o.nextTry = err, why, now.Add(wait)
 	if e.pending() && why.counts() {
 		c.unsent[uid] = e
+		if why == holdWithheld {
+			c.progressed()
+		}
 	} else if !why.counts() {
 		c.clearUnsent(uid)
 	}

@@ -287,3 +287,29 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 		must(durable.Close())
 	})
 }
+
+// The limiter of the REST client, five requests a second and first come first served, would
+// keep neither the order nor the budget of the manager.
+func TestClientIgnoresTheLimiterOfTheRESTClient(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		front := &front{api: newFakeAPI()}
+		clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1"}, &http.Client{Transport: front})
+		must(err)
+		w := newWorld(t, func(o *Options) { o.Client = NewClient(clientset.CoreV1().RESTClient(), "node") })
+		w.api = front.api
+		w.api.watch = w.deliver
+		var all []*v1.Pod
+		for i := range 60 {
+			all = append(all, w.create(fmt.Sprint("pod-", i)))
+		}
+		w.run()
+		begin := time.Now()
+		for _, pod := range all {
+			w.set(pod, running(pod, true))
+		}
+		must(w.manager.Flush(t.Context()))
+		if took := time.Since(begin); took > time.Second {
+			t.Errorf("60 changes took %v of virtual time with a server that answers at once", took)
+		}
+	})
+}

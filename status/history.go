@@ -51,6 +51,11 @@ func (c *cache) takeIn(uid types.UID, e *entry, seen base, now time.Time) (news,
 		e.base = seen
 		delete(c.behinds, uid)
 		return true, false
+	case seen.revision == e.base.revision && seen.revision != 0 && !seen.says(c.owns, c.target(uid), e.base.status):
+		// The server has given a version out again, and to something else.
+		e.base = seen
+		delete(c.behinds, uid)
+		return true, false
 	case seen.revision >= e.base.revision: // an echo of our own write
 		delete(c.behinds, uid)
 		return false, false

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -128,7 +129,11 @@ func (m *machine) inspect(pod *v1.Pod) {
 // that it says need be what the node has said at one time: others write too.
 func (m *machine) inspectVersion(s *subject, pod *v1.Pod) {
 	newest := uint64(0)
-	for _, v := range m.versions[s.pod.UID] {
+	said := m.versions[s.pod.UID]
+	if cached := m.manager.cache.load(s.pod.UID); cached != nil { // the call that stored it may not have returned
+		said = append(slices.Clip(said), version{cached.version, cached.status})
+	}
+	for _, v := range said {
 		said := v.status
 		if podstatus.IsTerminal(said.Phase) && !podstatus.IsTerminal(pod.Status.Phase) { // withheld
 			said.Phase, said.Reason, said.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
@@ -170,7 +175,8 @@ func (m *machine) checkStep() {
 // another matter, so only the number of the report counts.
 func (m *machine) checkFlushed() {
 	for _, s := range m.subjects {
-		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished {
+		withheld := s.ended && s.running // waits for the node itself, and Flush not for it
+		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished || withheld {
 			continue
 		}
 		api := m.api.pod(s.pod)
@@ -222,7 +228,7 @@ func (m *machine) checkDelivered(after time.Duration) {
 		if d := difference(&api.Status, &cached.status); d != "" {
 			m.violated("nothing lost: %s after all faults ended, %s of %s (pending %+v)", after, d, s.pod.Name, m.manager.Pending())
 		}
-		if number, _ := reportNumber(&api.Status); number != s.reported && !podstatus.IsTerminal(api.Status.Phase) {
+		if number, _ := reportNumber(&api.Status); number != s.reported && !podstatus.IsTerminal(api.Status.Phase) && !s.finished {
 			m.violated("nothing lost: the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
 		}
 	}

@@ -58,7 +58,10 @@ func New(options Options) (*Manager, error) {
 		owns:    podstatus.Owning(options.OwnedConditions...),
 	}
 	m.cache.owns = m.owns
-	m.metrics = newMetrics(options.Registerer, m.cache)
+	m.metrics = newMetrics()
+	if err := m.metrics.register(options.Registerer, m.cache, m.resizes.gauges()); err != nil {
+		return nil, fmt.Errorf("status: register metrics: %w", err)
+	}
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
 		slow:    options.SlowRequest,
@@ -80,6 +83,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
+	defer func() {
+		for _, leave := range m.metrics.leave {
+			leave()
+		}
+	}()
 	if m.opts.Client == nil {
 		<-ctx.Done()
 		return nil

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -29,9 +30,11 @@ type metrics struct {
 	limit         prometheus.Gauge
 	inFlight      prometheus.Gauge
 	queued        [background + 1]prometheus.Observer // by urgency
+	queuedVec     *prometheus.HistogramVec
+	leave         []func() // ends the part in gauges that managers share
 }
 
-func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
+func newMetrics() *metrics {
 	counter := func(name, help string) prometheus.Counter {
 		return prometheus.NewCounter(prometheus.CounterOpts{Name: "statusd_" + name, Help: help})
 	}
@@ -68,18 +71,51 @@ func newMetrics(registerer prometheus.Registerer, c *cache) *metrics {
 	for u := range m.queued {
 		m.queued[u] = queued.WithLabelValues(urgency(u).String())
 	}
-	if registerer != nil {
-		registerer.MustRegister(m.limit, m.inFlight, queued)
-		registerer.MustRegister(m.syncDuration, m.requests, m.retries, m.refused, m.reconciles, m.ended,
-			m.changes, m.coalesced, m.noops, m.fights, m.throttled, m.journalErrors, m.overruled, m.refusedFields,
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_pod_status_pending",
-				Help: "Pods with a change that the API server has not taken."},
-				func() float64 { return float64(c.countUnsent()) }),
-			prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: "statusd_oldest_pending_seconds",
-				Help: "Age of the oldest change that the API server has not taken."},
-				func() float64 { return c.oldestUnsent(time.Now()).Seconds() }))
-	}
+	m.queuedVec = queued
 	return m
+}
+
+// register puts the metrics into a registry. Managers that share one share the metrics too:
+// what a registry has already is used.
+func (m *metrics) register(registerer prometheus.Registerer, c *cache, gauges []*sharedGauge) error {
+	if registerer == nil {
+		return nil
+	}
+	var problems []error
+	shared := func(collector prometheus.Collector) prometheus.Collector {
+		err := registerer.Register(collector)
+		if existing := (prometheus.AlreadyRegisteredError{}); errors.As(err, &existing) {
+			return existing.ExistingCollector
+		}
+		problems = append(problems, err)
+		return collector
+	}
+	use(shared, &m.syncDuration)
+	for _, vector := range []**prometheus.CounterVec{&m.requests, &m.retries, &m.refused, &m.reconciles, &m.ended, &m.refusedFields} {
+		use(shared, vector)
+	}
+	for _, counter := range []*prometheus.Counter{&m.changes, &m.coalesced, &m.noops, &m.fights, &m.throttled, &m.journalErrors, &m.overruled} {
+		use(shared, counter)
+	}
+	use(shared, &m.limit)
+	use(shared, &m.inFlight)
+	use(shared, &m.queuedVec)
+	for u := range m.queued {
+		m.queued[u] = m.queuedVec.WithLabelValues(urgency(u).String())
+	}
+	for _, gauge := range append(gauges, c.gauges()...) {
+		read := gauge.read
+		use(shared, &gauge)
+		m.leave = append(m.leave, gauge.join(read))
+	}
+	return errors.Join(problems...)
+}
+
+// use replaces a metric by the one that is shared under its name.
+func use[T prometheus.Collector](shared func(prometheus.Collector) prometheus.Collector, metric *T) {
+	if existing, ok := shared(*metric).(T); ok {
+		*metric = existing
+	}
 }
 
 // accepted counts changes that the API server has taken with one request.

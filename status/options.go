@@ -74,7 +74,8 @@ type Options struct {
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 
-	// Registerer takes the metrics, if set.
+	// Registerer takes the metrics, if set. Several managers may share one, and then share the
+	// metrics; to keep them apart, wrap it with prometheus.WrapRegistererWith.
 	Registerer prometheus.Registerer
 }
 

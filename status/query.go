@@ -22,6 +22,36 @@ func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	return *s.status.DeepCopy(), true
 }
 
+// PodStatus is what this node says of a pod.
+type PodStatus struct {
+	UID       types.UID
+	Namespace string
+	Name      string
+	Version   uint64
+	// Finished says that the pod was terminated with [Manager.TerminatePod].
+	Finished bool
+	Status   v1.PodStatus
+}
+
+// Statuses returns copies of what this node says of all its pods, by name.
+func (m *Manager) Statuses() []PodStatus {
+	m.cache.mu.Lock()
+	list := make([]PodStatus, 0, len(m.cache.entries))
+	snapshots := make([]*snapshot, 0, len(m.cache.entries))
+	for uid, e := range m.cache.entries {
+		list = append(list, PodStatus{UID: uid, Namespace: e.namespace, Name: e.name, Version: e.version, Finished: e.finished})
+		snapshots = append(snapshots, e.snapshot)
+	}
+	m.cache.mu.Unlock()
+	for i, s := range snapshots { // a stored status is never changed
+		list[i].Status = *s.status.DeepCopy()
+	}
+	slices.SortFunc(list, func(a, b PodStatus) int {
+		return cmp.Or(compareNames(a.Namespace, a.Name, b.Namespace, b.Name), strings.Compare(string(a.UID), string(b.UID)))
+	})
+	return list
+}
+
 // Pending is a pod for which something is still to be done in the API.
 type Pending struct {
 	UID       types.UID
@@ -84,19 +114,27 @@ func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
 }
 
 // Flush waits until the API server has taken everything that was stored before the call.
-// Pods that the API does not have, and static pods without a mirror, are not waited for.
-// If the context ends first, the error says which pods are left, see [*FlushError].
+// Pods that the API does not have, and static pods without a mirror, are not waited for. Nor
+// is the terminal phase of a pod whose containers could still run: whether they could is
+// asked once more, and if so, Flush is content that the API server has the rest of the
+// status. On the way out of a node agent, with its workers stopped, nothing would end that
+// wait; the journal keeps the end. If the context ends first, the error says which pods are
+// left, see [*FlushError].
 func (m *Manager) Flush(ctx context.Context) error {
-	wanted := make(map[types.UID]uint64)
+	wanted := make(map[types.UID]goal)
+	now := time.Now()
 	m.cache.mu.Lock()
 	for uid, e := range m.cache.unsent {
-		wanted[uid] = e.version
+		wanted[uid] = goal{version: e.version, looks: e.looks()}
+		if e.held() == holdWithheld {
+			m.engine.changed(note{uid: uid, urgency: withdrawal, at: now, expedite: true})
+		}
 	}
 	m.cache.mu.Unlock()
 	// One pod after the other, so that each delivery costs one look and not one at all pods.
-	for uid, version := range wanted {
+	for uid, want := range wanted {
 		for {
-			delivered, progress := m.cache.delivered(uid, version)
+			delivered, progress := m.cache.delivered(uid, want)
 			if delivered {
 				break
 			}
@@ -110,23 +148,38 @@ func (m *Manager) Flush(ctx context.Context) error {
 	return nil
 }
 
+// goal is what Flush waits for: that the API server has a version; or that the pod was
+// looked at once more and its terminal phase is still withheld.
+type goal struct {
+	version uint64
+	looks   int
+}
+
+// looks counts how often the pod was looked at while its terminal phase is withheld.
+func (e *entry) looks() int {
+	if e.held() != holdWithheld {
+		return 0
+	}
+	return e.owed.attempts
+}
+
 // delivered tells whether the API server has taken a version, or is not owed it any more,
 // and returns a channel that is closed when that may have changed.
-func (c *cache) delivered(uid types.UID, version uint64) (bool, <-chan struct{}) {
+func (c *cache) delivered(uid types.UID, want goal) (bool, <-chan struct{}) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.unsent[uid]
-	return !ok || e.accepted >= version, c.progress
+	return !ok || e.accepted >= want.version || e.looks() > want.looks, c.progress
 }
 
 // undelivered is the error that names those of the wanted versions that have not been
 // taken, nil if all have been.
-func (c *cache) undelivered(wanted map[types.UID]uint64, err error) error {
+func (c *cache) undelivered(wanted map[types.UID]goal, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var left []Pending
-	for uid, version := range wanted {
-		if e, ok := c.unsent[uid]; ok && e.accepted < version {
+	for uid, want := range wanted {
+		if e, ok := c.unsent[uid]; ok && e.accepted < want.version {
 			left = append(left, e.describe(uid))
 		}
 	}

@@ -2,6 +2,7 @@ package status
 
 import (
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -144,13 +145,16 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 				{Manager: "creator", Time: &metav1.Time{Time: now.Add(time.Hour)}},
 			}
 		}
+		var gaveIn atomic.Bool
 		var controller sync.WaitGroup
+		w.api.mu.Lock()
 		w.api.watch = func(p *v1.Pod) {
 			w.deliver(p)
-			if p.Status.Message != "mine" {
+			if p.Status.Message != "mine" && !gaveIn.Load() {
 				controller.Go(func() { w.api.write(pod, insists) })
 			}
 		}
+		w.api.mu.Unlock()
 		w.set(pod, running(pod, true))
 		time.Sleep(time.Hour)
 		synctest.Wait()
@@ -172,8 +176,8 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			t.Error("a new change waits for the end of the fight")
 		}
 		// The controller gives in: the fight ends.
+		gaveIn.Store(true)
 		controller.Wait()
-		w.api.watch = w.deliver
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		if got := w.api.pod(pod).Status.Message; got != "" {

@@ -101,3 +101,23 @@ func TestNextWaitsAndEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// What waits for a slow receiver is bounded by the number of pods, also if a pod ends again
+// and again.
+func TestEndsOfAPodDoNotPileUp(t *testing.T) {
+	pod := newPod("web")
+	m := standalone(t, pod)
+	s := m.Subscribe()
+	defer s.Close()
+	for range 1000 {
+		must(m.TerminatePod(pod))
+	}
+	if got := len(s.events); got > 2 {
+		t.Errorf("%d events wait for one pod", got)
+	}
+	for i := range s.events {
+		if e := s.events[i]; e.kind == Removed && e.snapshot.version != 1000 {
+			t.Errorf("the event is of version %d, want the newest", e.snapshot.version)
+		}
+	}
+}

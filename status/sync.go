@@ -116,6 +116,12 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 		return false
 	}
 	p.base = baseOf(pod)
+	p.base.status = pod.Status.DeepCopy() // and not the whole pod with it
+	// What was read is the newest there is, also for later turns if this one's write fails.
+	if t.m.cache.keepBase(p, p.base) {
+		t.m.historyChanged(p.base.revision)
+	}
+	p.began = p.base
 	return true
 }
 
@@ -160,7 +166,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 // if the server has decided that it says something else.
 func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	api := p.base.status
-	if p.static && podstatus.IsTerminal(api.Phase) && !podstatus.IsTerminal(p.status.Phase) {
+	if p.static && podstatus.IsTerminal(api.Phase) && api.Phase != p.status.Phase && !(couldRun && podstatus.IsTerminal(p.status.Phase)) {
 		// The mirror shows the end of an earlier life of the static pod.
 		earlier := *api
 		earlier.Phase, earlier.Reason, earlier.Message = "", "", ""
@@ -230,12 +236,14 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
+	// A write that was taken need not have brought the end along: it is a difference to what
+	// the server may have lost in a restore.
 	switch {
-	case a.changes == 0 || m.opts.Journal == nil:
-	case p.final():
-		t.writes = append(t.writes, func() { m.forgetFinal(p) })
-	default:
+	case m.opts.Journal == nil || a.changes == 0 && !t.wrote:
+	case !p.final():
 		t.writes = append(t.writes, func() { m.forgetEnds(p) })
+	case podstatus.IsTerminal(api.status.Phase):
+		t.writes = append(t.writes, func() { m.forgetFinal(p) })
 	}
 	if deletable {
 		t.deletePod(ctx, p)

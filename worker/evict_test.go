@@ -1,10 +1,12 @@
 package worker_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -89,5 +91,61 @@ func TestAHeldPodGoesOn(t *testing.T) {
 			t.Errorf("the container is %s, attempt %d; want that it runs again", c.State, c.Attempt)
 		}
 		n.wantPhase(pod, "resumed", v1.PodRunning)
+	})
+}
+
+// A critical pod that does not fit makes another one leave, and starts once it has ended.
+func TestACriticalPodPreempts(t *testing.T) {
+	story(t, func(n *node) {
+		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second}}))
+		victim, other := cpus(newPod("victim"), "600m", ""), cpus(newPod("other"), "100m", "")
+		n.update(victim)
+		n.update(other)
+		critical := static(cpus(newPod("critical"), "800m", ""), "1")
+		n.update(critical)
+		n.sleep(4 * time.Second)
+		n.wantStarts("while the victim ends", "main/0", "main/0")
+		n.sleep(time.Second)
+		n.wantPhase(critical, "when it has ended", v1.PodRunning)
+		got := n.get(victim)
+		if target := podstatus.FindCondition(got.Conditions, v1.DisruptionTarget); got.Phase != v1.PodFailed || got.Reason != "Preempting" || target == nil {
+			t.Errorf("the victim is %s %q %q, condition %v; want it preempted", got.Phase, got.Reason, got.Message, target)
+		}
+		n.wantPhase(other, "one that need not go", v1.PodRunning)
+		if want := "Preempting: Preempted in order to admit critical pod"; !n.events.has(want) {
+			t.Errorf("got events %q, want %q", n.events.all, want)
+		}
+
+		late := static(cpus(newPod("late"), "500m", ""), "2")
+		n.update(late)
+		n.wantPhase(late, "beside critical pods only", v1.PodFailed)
+		n.wantPhase(other, "which would not be enough", v1.PodRunning)
+		plain := cpus(newPod("plain"), "800m", "")
+		n.update(plain)
+		n.wantPhase(plain, "one that is not critical", v1.PodFailed)
+	}, func(o *worker.Options) {
+		node := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}}}
+		o.Admit = func(pod *v1.Pod, active []*v1.Pod) *worker.Rejection { return worker.Fit(node, pod, active) }
+	})
+}
+
+func TestReclaimDeletesWhatDeadPodsHave(t *testing.T) {
+	story(t, func(n *node) {
+		n.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behaviour {
+			if pod.Name == "job" {
+				return runtimefake.Behaviour{Lives: time.Second}
+			}
+			return runtimefake.Behaviour{}
+		})
+		n.update(withPolicy(newPod("job"), v1.RestartPolicyNever))
+		n.update(newPod("web"))
+		n.sleep(time.Second)
+		if err := n.workers.Reclaim(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+		calls := n.rt.Calls()
+		if !slices.Contains(calls, "RemoveLogs job-uid") || slices.Contains(calls, "RemoveLogs web-uid") || slices.Contains(calls, "RemoveVolumes web-uid") {
+			t.Errorf("got calls %q, want the logs of the job removed and nothing of web", calls)
+		}
 	})
 }

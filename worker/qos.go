@@ -5,6 +5,9 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
+// QOSClass is the quality of service that the pod's resources stand for.
+func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qosClass(pod) }
+
 // qosClass is the quality of service that the pod's resources stand for. The API server
 // decides it once; only a static pod comes without.
 func qosClass(pod *v1.Pod) v1.PodQOSClass {

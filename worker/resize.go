@@ -142,10 +142,10 @@ func (w *Workers) decideResize(r pending) {
 	r.p.poke()
 }
 
-// wakeResizes has those look again that wait for room. It needs mu.
-func (w *Workers) wakeResizes() {
+// wakeRoom has those look again that wait for room. It needs mu.
+func (w *Workers) wakeRoom() {
 	for _, p := range w.pods {
-		if p.mail.resizing {
+		if p.mail.resizing || p.mail.wantsRoom {
 			p.poke()
 		}
 	}

@@ -23,15 +23,22 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			}
 			return time.Time{} // the end of the other one wakes us
 		}
-		if r := p.w.admit(p, s.pod); r != nil {
+		r, wait := p.w.admit(p, s.pod)
+		switch {
+		case r != nil:
 			p.reject(s.pod, r)
 			return now
+		case wait:
+			return now.Add(p.w.opts.Resync) // unless the end of one of them wakes us before
 		}
 		p.admitted = true
 		p.useAllocation(mail, s)
 	}
 	p.record(s.pod)
 	resized := p.resize(ctx, mail, s, now)
+	if u, ok := p.w.opts.Runtime.(runtime.PodUpdater); ok && s.known {
+		u.UpdatePod(s.pod)
+	}
 	reported := p.report(s, now, false)
 	if podstatus.IsTerminal(reported.Phase) {
 		return now // to end what is left of it
@@ -156,9 +163,20 @@ func (p *worker) startPod(ctx context.Context, pod *v1.Pod) bool {
 	err := p.w.opts.Runtime.StartPod(ctx, pod)
 	if err != nil && ctx.Err() == nil {
 		p.log.Error("cannot make a place for the pod", "err", err)
-		p.event(pod, "", v1.EventTypeWarning, eventFailedSandbox, "Failed to create pod sandbox: "+err.Error())
+		p.explainNoPlace(pod, err)
 	}
 	return err == nil
+}
+
+// explainNoPlace says which volumes the pod waits for, or what else keeps it waiting.
+func (p *worker) explainNoPlace(pod *v1.Pod, err error) {
+	volumes := runtime.MountErrors(err)
+	for _, volume := range volumes {
+		p.event(pod, "", v1.EventTypeWarning, runtime.EventFailedMount, volume.Error())
+	}
+	if len(volumes) == 0 {
+		p.event(pod, "", v1.EventTypeWarning, eventFailedSandbox, "Failed to create pod sandbox: "+err.Error())
+	}
 }
 
 // start starts one container, and its postStart hook.
@@ -206,13 +224,13 @@ func (p *worker) checkImage(s *sight, c *v1.Container) error {
 // failedStart notes why a container did not start. One that the runtime lists backs off
 // like any that has ended; one that left nothing behind is tried again after a pause.
 func (p *worker) failedStart(pod *v1.Pod, todo start, id string, err error, now time.Time) {
-	name, reason := todo.container.Name, runtime.WaitingRunError
+	name, reason, message := todo.container.Name, runtime.WaitingRunError, err.Error()
 	if failed, ok := errors.AsType[*runtime.StartError](err); ok {
-		reason = failed.Reason
+		reason, message = failed.Reason, failed.Error()
 	}
 	p.log.Error("cannot start a container", "container", name, "attempt", todo.attempt, "err", err)
-	p.event(pod, name, v1.EventTypeWarning, eventFailed, "Error: "+err.Error())
-	p.waiting[name] = v1.ContainerStateWaiting{Reason: reason, Message: err.Error()}
+	p.event(pod, name, v1.EventTypeWarning, eventFailed, "Error: "+message)
+	p.waiting[name] = v1.ContainerStateWaiting{Reason: reason, Message: message}
 	if id == "" {
 		p.retries[name] = now.Add(startRetry)
 		return

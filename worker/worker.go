@@ -51,6 +51,7 @@ type mail struct {
 	admitted  bool
 	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
 	resizing  bool                  // it asks for others
+	wantsRoom bool                  // it waits for pods that leave
 	stage     stage
 	evicted   *Eviction
 	evictedAt time.Time
@@ -194,21 +195,29 @@ func (p *worker) enter(s stage) {
 	}
 	p.mail.releaseWaiting()
 	w.wakeNamesakes(p.name)
-	w.wakeResizes() // there is room now
+	w.wakeRoom() // there is room now
 }
 
 // admit decides once whether the pod may run. One that an earlier process has started
 // was admitted then.
-func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
+//
+// A critical pod that has to wait for others to leave is neither admitted nor rejected.
+func (w *Workers) admit(p *worker, pod *v1.Pod) (r *Rejection, wait bool) {
 	w.admitting.Lock()
 	defer w.admitting.Unlock()
 	active, left := w.active(p)
 	if left == nil {
 		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
-			return r
+			return r, false
 		}
 		if r := w.opts.Admit(pod, active); r != nil {
-			return r
+			if w.preempt(pod, active, r) {
+				w.mu.Lock()
+				defer w.mu.Unlock()
+				p.mail.wantsRoom = true
+				return nil, true
+			}
+			return r, false
 		}
 	}
 	promised := w.promised(p.uid, left)
@@ -218,8 +227,8 @@ func (w *Workers) admit(p *worker, pod *v1.Pod) *Rejection {
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.mail.admitted, p.mail.promised = true, promised
-	return nil
+	p.mail.admitted, p.mail.promised, p.mail.wantsRoom = true, promised, false
+	return nil, false
 }
 
 // active are the other pods that take room on the node, with the resources that they were

@@ -168,7 +168,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 func (w *Workers) SourcesReady() {
 	w.mu.Lock()
 	w.ready = true
-	w.wakeResizes()
+	w.wakeRoom()
 	w.mu.Unlock()
 	signal(w.tidy)
 }

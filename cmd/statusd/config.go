@@ -1,47 +1,64 @@
 package main
 
 import (
-	"context"
 	"errors"
 	"fmt"
-	"io"
+	"io/fs"
 	"os"
+
+	"github.com/spf13/cobra"
 
 	"github.com/statusd/statusd/agent"
 )
 
-func config(args []string, out io.Writer) error {
-	switch {
-	case len(args) == 1 && args[0] == "default":
-		return agent.WriteDefault(out)
-	case len(args) >= 1 && len(args) <= 2 && args[0] == "check":
-		return checkConfig(args[1:], out)
+func newConfig() *cobra.Command {
+	cmd := &cobra.Command{
+		Use: "config", Short: "Print or check a config",
+		Args: usage(cobra.NoArgs),
+		RunE: func(*cobra.Command, []string) error {
+			return fmt.Errorf("want config default, or config check [FILE]: %w", errUsage)
+		},
 	}
-	return fmt.Errorf("want config default, or config check [FILE]: %w", errUsage)
+	cmd.AddCommand(&cobra.Command{
+		Use: "default", Short: "Print every setting with its default and what it is for", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return agent.WriteDefault(cmd.OutOrStdout()) },
+	}, newConfigCheck())
+	return cmd
+}
+
+func newConfigCheck() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "check [FILE]",
+		Short: "Say what is wrong with a config file, the flags over it, and its manifests",
+		Args:  usage(cobra.MaximumNArgs(1)),
+	}
+	settings := addSettings(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			settings.file = args[0]
+		}
+		return checkConfig(cmd, settings)
+	}
+	return cmd
 }
 
 // checkConfig says everything that is wrong, not only the first thing. Without a file the
 // defaults are checked, which means the manifests where they are by default.
-func checkConfig(file []string, out io.Writer) error {
-	config := agent.Default()
-	if len(file) == 1 {
-		var err error
-		if config, err = agent.LoadFile(file[0]); err != nil {
-			return err
-		}
-	}
-	if err := config.Validate(); err != nil {
+func checkConfig(cmd *cobra.Command, settings *settings) error {
+	config, err := settings.config()
+	if err != nil {
 		return err
 	}
-	if config.Kubeconfig != "" {
-		if _, err := os.Stat(config.Kubeconfig); err != nil {
-			return fmt.Errorf("config: kubeconfig: %w", err)
-		}
-	}
-	pods, problems := agent.CheckManifests(context.Background(), config)
+	ctx, stop := interruptible(cmd)
+	defer stop()
+	pods, problems := agent.Check(ctx, config)
 	if len(problems) > 0 {
-		return fmt.Errorf("manifests: %d static pods can be read, and there are problems:\n%w", pods, errors.Join(problems...))
+		return fmt.Errorf("%d static pods can be read, and there are problems:\n%w", pods, errors.Join(problems...))
 	}
-	_, err := fmt.Fprintf(out, "ok: the config is valid, and %s defines %d static pods\n", config.Manifests, pods)
+	out := cmd.OutOrStdout()
+	if _, err := os.Stat(config.Manifests); config.Manifests != "" && errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(out, "note: %s does not exist yet; static pods start when it does\n", config.Manifests)
+	}
+	_, err = fmt.Fprintf(out, "ok: the config is valid, and %s defines %d static pods\n", config.Manifests, pods)
 	return err
 }

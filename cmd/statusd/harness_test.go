@@ -62,6 +62,7 @@ func newDaemon(t *testing.T, node string) *daemon {
 	dir := t.TempDir()
 	d := &daemon{t: t, config: agent.Default(), log: filepath.Join(dir, "statusd.log")}
 	d.config.NodeName = node
+	d.config.AllowPodsWithoutIsolation = true
 	d.config.StateDir = filepath.Join(dir, "state")
 	d.config.Manifests = filepath.Join(dir, "manifests")
 	d.config.HealthzBindAddress = freeAddress(t)

@@ -1,9 +1,12 @@
 // Command statusd is a node of Kubernetes: it takes pods from the API server and from
-// manifests, runs them as processes of this machine, and keeps their status true.
+// manifests, runs them as processes of this machine, and reports their status.
 //
-//	statusd run [FLAGS]              until SIGTERM or SIGINT
+//	statusd run [FLAGS]              until SIGTERM or SIGINT; SIGHUP reloads the config
 //	statusd config default           every setting with its default and what it is for
 //	statusd config check [FILE]      what is wrong with a config and its manifests
+//	statusd drain                    end the pods of a running statusd, as before a shutdown
+//	statusd end                      end the containers that a stopped statusd has left
+//	statusd reset                    end them and delete all state
 //	statusd version
 package main
 
@@ -13,18 +16,10 @@ import (
 	"io"
 	"os"
 
-	"github.com/spf13/pflag"
+	"github.com/spf13/cobra"
 
 	"github.com/statusd/statusd/runtime/process"
 )
-
-const usage = `statusd keeps Kubernetes told the truth about the pods of this node.
-
-  statusd run [FLAGS]          run as a node, until SIGTERM or SIGINT; --help lists the flags
-  statusd config default       print every setting with its default and what it is for
-  statusd config check [FILE]  say what is wrong with a config file and its manifests
-  statusd version              print the version
-`
 
 // errUsage is an error after which the usage helps.
 var errUsage = errors.New("statusd --help says how it is used")
@@ -48,27 +43,51 @@ func exitCode(err error) int {
 
 // command runs a sub-command. What it is asked for goes to out, and how it goes to the log.
 func command(args []string, out io.Writer) error {
-	name := "help"
-	if len(args) > 0 {
-		name, args = args[0], args[1:]
+	root := newRoot()
+	root.SetOut(out)
+	root.SetArgs(args)
+	return root.Execute()
+}
+
+func newRoot() *cobra.Command {
+	root := &cobra.Command{
+		Use:     "statusd",
+		Short:   "statusd is a node of Kubernetes that runs pods as processes and reports their status",
+		Example: "  statusd config default > statusd.yaml\n  statusd config check statusd.yaml\n  statusd run --config statusd.yaml",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if v, err := cmd.Flags().GetBool("version"); err == nil && v {
+				return printVersion(cmd)
+			}
+			return cmd.Help()
+		},
+		SilenceErrors: true, // main prints them, once
+		SilenceUsage:  true,
 	}
-	var err error
-	switch name {
-	case "run":
-		err = run(args)
-	case "config":
-		err = config(args, out)
-	case "version", "--version":
-		_, err = fmt.Fprintln(out, "statusd", version())
-	case "help", "--help", "-h":
-		_, err = io.WriteString(out, usage)
-	case "example-server": // for examples/pods, and no part of the command's promises
-		err = exampleServer(args)
-	default:
-		return fmt.Errorf("unknown command %q: %w", name, errUsage)
+	root.Flags().Bool("version", false, "print the version")
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", err, errUsage) })
+	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newVersion(), newExampleServer())
+	return root
+}
+
+// usage makes an error of the arguments one after which the usage helps.
+func usage(check cobra.PositionalArgs) cobra.PositionalArgs {
+	return func(cmd *cobra.Command, args []string) error {
+		if err := check(cmd, args); err != nil {
+			return fmt.Errorf("%w: %w", err, errUsage)
+		}
+		return nil
 	}
-	if errors.Is(err, pflag.ErrHelp) {
-		return nil // pflag has printed it
+}
+
+func newVersion() *cobra.Command {
+	return &cobra.Command{
+		Use: "version", Short: "Print the version", Args: usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
+}
+
+func printVersion(cmd *cobra.Command) error {
+	_, err := fmt.Fprintln(cmd.OutOrStdout(), "statusd", version())
 	return err
 }

@@ -23,8 +23,9 @@ var layers = []struct {
 }{
 	{"rules", []string{"podstatus"}},
 	{"library", []string{"status", "journal", "pods"}},
+	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
-	{"node", []string{"source", "worker", "probe", "node", "shutdown"}},
+	{"node", []string{"source", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
 	{"product", []string{"history", "explain", "api", "web"}},
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},

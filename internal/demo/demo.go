@@ -54,7 +54,9 @@ func (d *demo) joined(ctx context.Context) (err error) {
 	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
 		return err
 	}
-	config.Manifests = manifests
+	if config.Manifests, err = filepath.Abs(manifests); err != nil {
+		return err
+	}
 	daemon, err := d.startStatusd(config)
 	if err != nil {
 		return err
@@ -79,7 +81,9 @@ func (d *demo) standalone(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Manifests = manifests
+	if config.Manifests, err = filepath.Abs(manifests); err != nil {
+		return err
+	}
 	daemon, err := d.startStatusd(config)
 	if err != nil {
 		return err
@@ -112,6 +116,7 @@ func (d *demo) stopControlPlane(ctx context.Context, server *controlplane.Proces
 // config is that of a statusd with its state under this name.
 func (d *demo) config(name string) (agent.Config, error) {
 	c := agent.Default()
+	c.AllowPodsWithoutIsolation = true // the pods of the demo are those of any cluster
 	c.NodeName = nodeName
 	state, err := filepath.Abs(filepath.Join(d.state, name))
 	if err != nil {

@@ -30,7 +30,7 @@ type usage struct {
 }
 
 // consumer is a process. Proportional memory counts a page that n processes share as a
-// n-th: the shims share the program with statusd.
+// n-th: the shims share their program.
 type consumer struct {
 	pid                    int
 	cpu                    time.Duration

@@ -8,7 +8,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/volume"
 )
 
 // Image is the only image: the machine itself.
@@ -17,15 +19,24 @@ const Image = "host"
 // Check implements [runtime.Runtime]. The tables of check_test.go class every field of
 // a pod's spec; a field that the API adds fails that test until somebody has decided.
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
-	c := &checker{root: r.root}
+	c := &checker{root: r.root, views: r.views, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
+	if !r.options.AllowPodsWithoutIsolation && !podstatus.IsStatic(pod) {
+		c.checkIsolation(field.NewPath("spec"), &pod.Spec)
+	}
 	c.checkPod(field.NewPath("spec"), &pod.Spec)
 	return c.found
 }
 
 // checker collects what is not supported.
 type checker struct {
-	root  bool // we may become any user
-	found []runtime.Unsupported
+	root     bool   // we may become any user
+	views    bool   // containers can have views of their own
+	objects  bool   // there is an API server to read config maps and secrets from
+	noLimits string // why limits cannot be enforced; empty if they can
+	volumes  map[string]*v1.VolumeSource
+	// podSecurity is what holds for containers that say nothing else.
+	podSecurity *v1.PodSecurityContext
+	found       []runtime.Unsupported
 }
 
 // reject names a field if it asks for what we cannot do.
@@ -40,14 +51,32 @@ const (
 	noHostname   = "a process has the host name of the machine"
 	noDNS        = "a process uses the resolver of the machine; use dnsPolicy Default or ClusterFirst, which both mean that here"
 	noDevices    = "devices are not allocated to processes"
+	noObjects    = "there is no API server to read config maps and secrets from"
 )
+
+// checkIsolation rejects a pod that expects to be isolated from the machine: policies and
+// people take a pod for isolated that does not ask for the machine's namespaces. A static
+// pod is not asked: its manifest was written by someone who may run programs here anyway.
+func (c *checker) checkIsolation(path *field.Path, spec *v1.PodSpec) {
+	var missing []string
+	for name, asked := range map[string]bool{"hostNetwork": spec.HostNetwork, "hostPID": spec.HostPID, "hostIPC": spec.HostIPC} {
+		if !asked {
+			missing = append(missing, name)
+		}
+	}
+	if len(missing) == 0 {
+		return
+	}
+	slices.Sort(missing)
+	c.reject(true, path.Child(missing[0]), fmt.Sprintf("a pod is a process of the machine here, in its network, PID and IPC namespaces, and this pod does not ask for that: "+
+		"%s must be true, or the configuration of this node must allow pods without isolation", strings.Join(missing, ", ")))
+}
 
 func (c *checker) checkPod(path *field.Path, spec *v1.PodSpec) {
 	c.reject(len(spec.EphemeralContainers) > 0, path.Child("ephemeralContainers"), "ephemeral containers are not supported")
 	c.reject(spec.DNSPolicy == v1.DNSNone || spec.DNSPolicy == v1.DNSClusterFirstWithHostNet, path.Child("dnsPolicy"), noDNS)
 	c.reject(spec.DNSConfig != nil, path.Child("dnsConfig"), noDNS)
-	c.reject(spec.Hostname != "", path.Child("hostname"), noHostname)
-	c.reject(spec.Subdomain != "", path.Child("subdomain"), noHostname)
+	c.reject(spec.Hostname != "" && !c.views, path.Child("hostname"), noHostname)
 	c.reject(isTrue(spec.SetHostnameAsFQDN), path.Child("setHostnameAsFQDN"), noHostname)
 	c.reject(spec.HostnameOverride != nil, path.Child("hostnameOverride"), noHostname)
 	c.reject(len(spec.HostAliases) > 0, path.Child("hostAliases"), "a process uses /etc/hosts of the machine")
@@ -58,9 +87,12 @@ func (c *checker) checkPod(path *field.Path, spec *v1.PodSpec) {
 	if spec.Resources != nil {
 		c.checkResources(path.Child("resources"), spec.Resources)
 	}
+	c.podSecurity = spec.SecurityContext
 	c.checkPodSecurity(path.Child("securityContext"), spec.SecurityContext)
-	for i, volume := range spec.Volumes {
-		c.checkVolume(path.Child("volumes").Index(i), &volume)
+	c.volumes = map[string]*v1.VolumeSource{}
+	for i := range spec.Volumes {
+		c.volumes[spec.Volumes[i].Name] = &spec.Volumes[i].VolumeSource
+		c.checkVolume(path.Child("volumes").Index(i), &spec.Volumes[i])
 	}
 	for i := range spec.InitContainers {
 		c.checkContainer(path.Child("initContainers").Index(i), &spec.InitContainers[i])
@@ -74,7 +106,9 @@ func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
 	c.reject(container.Image != Image, path.Child("image"),
 		fmt.Sprintf("image %q cannot be run: containers are processes of this machine, so the image must be %q", container.Image, Image))
 	c.reject(len(container.Command) == 0, path.Child("command"), fmt.Sprintf("image %q has no entry point: say what to run", Image))
-	c.reject(len(container.EnvFrom) > 0, path.Child("envFrom"), "config maps and secrets are not supported")
+	c.reject(len(container.EnvFrom) > 0 && !c.objects, path.Child("envFrom"), noObjects)
+	c.reject(!isDefaultPath(container.TerminationMessagePath), path.Child("terminationMessagePath"),
+		"nothing can be mounted there; leave it out, and write the message to $"+runtime.TerminationLogVariable)
 	c.reject(len(container.VolumeDevices) > 0, path.Child("volumeDevices"), noDevices)
 	c.reject(container.Stdin, path.Child("stdin"), "the input of a process is empty")
 	c.reject(container.StdinOnce, path.Child("stdinOnce"), "the input of a process is empty")
@@ -89,7 +123,7 @@ func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
 	c.checkResources(path.Child("resources"), &container.Resources)
 	c.checkMounts(path.Child("volumeMounts"), container.VolumeMounts)
 	c.checkLifecycle(path.Child("lifecycle"), container.Lifecycle)
-	c.checkSecurity(path.Child("securityContext"), container.SecurityContext)
+	c.checkSecurity(path.Child("securityContext"), c.podSecurity, container.SecurityContext)
 }
 
 // checkPort lets ports through that say what the process does anyway.
@@ -107,36 +141,62 @@ func (c *checker) checkVariable(path *field.Path, variable v1.EnvVar) {
 		return
 	}
 	path = path.Child("valueFrom")
-	c.reject(from.ConfigMapKeyRef != nil, path.Child("configMapKeyRef"), "config maps are not supported")
-	c.reject(from.SecretKeyRef != nil, path.Child("secretKeyRef"), "secrets are not supported")
+	c.reject(from.ConfigMapKeyRef != nil && !c.objects, path.Child("configMapKeyRef"), noObjects)
+	c.reject(from.SecretKeyRef != nil && !c.objects, path.Child("secretKeyRef"), noObjects)
 	c.reject(from.FileKeyRef != nil, path.Child("fileKeyRef"), "environment files are not supported")
 	if from.FieldRef != nil {
-		_, err := fieldSource{pod: &v1.Pod{}}.field(from.FieldRef.FieldPath)
+		_, err := volume.Fields{Pod: &v1.Pod{}}.Field(from.FieldRef.FieldPath)
 		c.reject(err != nil, path.Child("fieldRef", "fieldPath"), "this field is not known to the runtime")
 	}
 	if ref := from.ResourceFieldRef; ref != nil {
-		c.reject(!strings.HasPrefix(ref.Resource, "requests."), path.Child("resourceFieldRef", "resource"),
-			"limits are not enforced, so there are none to tell; requests are supported")
+		c.checkResourceRef(path.Child("resourceFieldRef", "resource"), ref)
 	}
 }
 
-// checkResources lets requests through, which are the scheduler's, and nothing that
-// would have to be enforced.
+func (c *checker) checkResourceRef(path *field.Path, ref *v1.ResourceFieldSelector) {
+	kind, name, _ := strings.Cut(ref.Resource, ".")
+	c.reject((kind != "requests" && kind != "limits") || !isKnownResource(name), path, "this resource is not known to the runtime")
+}
+
+func isKnownResource(name string) bool {
+	switch v1.ResourceName(name) {
+	case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage:
+		return true
+	}
+	return false
+}
+
+// isDefaultPath reports whether a termination message goes where every pod's does that says
+// nothing about it.
+func isDefaultPath(path string) bool { return path == "" || path == v1.TerminationMessagePathDefault }
+
+// checkResources lets requests through, which are the scheduler's, and limits that can be
+// enforced.
 func (c *checker) checkResources(path *field.Path, resources *v1.ResourceRequirements) {
-	c.reject(len(resources.Limits) > 0, path.Child("limits"), "limits are not enforced on processes; use requests, which count for scheduling")
+	c.reject(len(resources.Limits) > 0 && c.noLimits != "", path.Child("limits"), c.noLimits)
 	c.reject(len(resources.Claims) > 0, path.Child("claims"), noDevices)
+	for _, name := range sortedNames(resources.Limits) {
+		switch v1.ResourceName(name) {
+		case v1.ResourceCPU, v1.ResourceMemory:
+		case v1.ResourceEphemeralStorage:
+			c.reject(true, path.Child("limits").Key(name), "the disk that a process uses is not limited; use requests, which count for scheduling")
+		default:
+			c.reject(true, path.Child("limits").Key(name), noDevices)
+		}
+	}
+	for _, name := range sortedNames(resources.Requests) {
+		_, limited := resources.Limits[v1.ResourceName(name)]
+		c.reject(!isKnownResource(name) && !limited, path.Child("requests").Key(name), noDevices)
+	}
+}
+
+func sortedNames(list v1.ResourceList) []string {
 	var names []string
-	for name := range resources.Requests {
+	for name := range list {
 		names = append(names, string(name))
 	}
 	slices.Sort(names)
-	for _, name := range names {
-		switch v1.ResourceName(name) {
-		case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage:
-		default:
-			c.reject(true, path.Child("requests").Key(name), noDevices)
-		}
-	}
+	return names
 }
 
 // checkLifecycle leaves the handlers, which the caller runs, and looks at the signal.

@@ -1,7 +1,11 @@
 package process
 
 import (
+	"io/fs"
+	"os"
+	"path/filepath"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -12,21 +16,30 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 )
 
-// class says who honours a field of the API.
+// class says who honors a field of the API.
 type class struct {
 	name string
+	// test shows that it is honored: a test of this module, or a part of the conformance suite.
+	test string
 	// ask makes a pod ask for what is rejected, and path is the field that must be named.
 	ask  func(*v1.Pod)
 	path string
 }
 
-var (
-	supported = class{name: "supported"}  // by this runtime
-	others    = class{name: "others'"}    // by the scheduler, the worker, the prober, the API server
-	parent    = class{name: "a parent's"} // its own fields are classed below
-)
+var parent = class{name: "a parent's"} // its own fields are classed below
+
+// supported is for what this runtime honors.
+func supported(test string) class { return class{name: "supported", test: test} }
+
+// others is for what other parts of statusd honor.
+func others(test string) class { return class{name: "others'", test: test} }
+
+// elsewhere is for what the cluster does before a pod reaches a node, or what has no meaning
+// where nothing is pulled.
+func elsewhere(who string) class { return class{name: "elsewhere: " + who} }
 
 func rejected(path string, ask func(*v1.Pod)) class {
 	return class{name: "rejected", path: path, ask: ask}
@@ -75,8 +88,8 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 		"DNSPolicy":         rejected("spec.dnsPolicy", func(p *v1.Pod) { p.Spec.DNSPolicy = v1.DNSNone }),
 		"DNSConfig":         rejected("spec.dnsConfig", func(p *v1.Pod) { p.Spec.DNSConfig = &v1.PodDNSConfig{} }),
-		"Hostname":          rejected("spec.hostname", func(p *v1.Pod) { p.Spec.Hostname = "a" }),
-		"Subdomain":         rejected("spec.subdomain", func(p *v1.Pod) { p.Spec.Subdomain = "a" }),
+		"Hostname":          supported("TestAContainerHasTheHostNameOfItsPod"),
+		"Subdomain":         elsewhere("the DNS of the cluster, by the endpoints of a service"),
 		"SetHostnameAsFQDN": rejected("spec.setHostnameAsFQDN", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = ptr(true) }),
 		"HostnameOverride":  rejected("spec.hostnameOverride", func(p *v1.Pod) { p.Spec.HostnameOverride = ptr("a") }),
 		"HostAliases":       rejected("spec.hostAliases", func(p *v1.Pod) { p.Spec.HostAliases = []v1.HostAlias{{}} }),
@@ -84,64 +97,61 @@ var classes = map[reflect.Type]map[string]class{
 		"OS":                rejected("spec.os.name", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }),
 		"HostUsers":         rejected("spec.hostUsers", func(p *v1.Pod) { p.Spec.HostUsers = ptr(false) }),
 		"ResourceClaims":    rejected("spec.resourceClaims", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{}} }),
-		// Every process shares the machine's network, processes and IPC; false is what
-		// a pod has that says nothing, so only the documentation can tell.
-		"HostNetwork": supported, "HostPID": supported, "HostIPC": supported, "ShareProcessNamespace": supported,
-		"RestartPolicy": others, "TerminationGracePeriodSeconds": others, "ActiveDeadlineSeconds": others,
-		"NodeSelector": others, "NodeName": others, "Affinity": others, "SchedulerName": others, "Tolerations": others,
-		"PriorityClassName": others, "Priority": others, "PreemptionPolicy": others, "Overhead": others,
-		"TopologySpreadConstraints": others, "SchedulingGates": others, "SchedulingGroup": others, "ReadinessGates": others,
-		// The API server turns these into a volume, which is rejected, or there is none.
-		"ServiceAccountName": others, "DeprecatedServiceAccount": others, "AutomountServiceAccountToken": others,
-		"ImagePullSecrets":   others, // nothing is pulled
-		"EnableServiceLinks": others, // true by default; documented: there are no services here
+		"HostNetwork":       supported("TestAPodThatExpectsIsolationIsRejected"), "HostPID": supported("TestAPodThatExpectsIsolationIsRejected"), "HostIPC": supported("TestAPodThatExpectsIsolationIsRejected"), "ShareProcessNamespace": supported("TestContainersSeeEachOther"),
+		"RestartPolicy": others("TestRestartPolicies"), "TerminationGracePeriodSeconds": others("TestADeletedPodEndsWithinItsGrace"), "ActiveDeadlineSeconds": others("TestActiveDeadline"),
+		"NodeSelector": others("TestFit"), "NodeName": others("TestPodsOfThisNodeOnARealServer"), "Affinity": others("TestFit"), "SchedulerName": elsewhere("the scheduler"), "Tolerations": others("TestFit"),
+		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestResizesAreGrantedInTheOrderOfTheKubelet"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
+		"TopologySpreadConstraints": elsewhere("the scheduler"), "SchedulingGates": elsewhere("the scheduler"), "SchedulingGroup": elsewhere("the scheduler"), "ReadinessGates": others("TestReadinessGatesSeeTheConditionsOfOthers"),
+		// The API server turns the last one into a volume.
+		"ServiceAccountName": supported("TestTokensAreRenewedInTime"), "DeprecatedServiceAccount": elsewhere("the API server, which copies it to serviceAccountName"), "AutomountServiceAccountToken": others("TestARestrictedPodRunsAndItsSecretFollows"),
+		"ImagePullSecrets":   elsewhere("nothing is pulled"),
+		"EnableServiceLinks": elsewhere("documented: only the API server is named"), //
 	},
 	reflect.TypeFor[v1.Container](): {
 		"Resources": parent, "Ports": parent, "Env": parent, "VolumeMounts": parent, "Lifecycle": parent, "SecurityContext": parent,
-		"Name": supported, "Args": supported, "TerminationMessagePath": supported, "TerminationMessagePolicy": supported,
+		"Name": supported("TestConformance/RunningContainerIsListed"), "Args": supported("TestConformance/Expansion"), "TerminationMessagePolicy": supported("TestConformance/TerminationMessageFromLogs"),
+		"TerminationMessagePath": rejected("spec.containers[0].terminationMessagePath", func(p *v1.Pod) {
+			container0(p).TerminationMessagePath = "/x/term"
+		}),
 		"Image":         rejected("spec.containers[0].image", func(p *v1.Pod) { container0(p).Image = "nginx" }),
 		"Command":       rejected("spec.containers[0].command", func(p *v1.Pod) { container0(p).Command = nil }),
 		"WorkingDir":    rejected("spec.containers[0].workingDir", func(p *v1.Pod) { container0(p).WorkingDir = "here" }),
-		"EnvFrom":       rejected("spec.containers[0].envFrom", func(p *v1.Pod) { container0(p).EnvFrom = []v1.EnvFromSource{{}} }),
+		"EnvFrom":       supported("TestEnvironmentFromObjects"),
 		"VolumeDevices": rejected("spec.containers[0].volumeDevices", func(p *v1.Pod) { container0(p).VolumeDevices = []v1.VolumeDevice{{}} }),
 		"Stdin":         rejected("spec.containers[0].stdin", func(p *v1.Pod) { container0(p).Stdin = true }),
 		"StdinOnce":     rejected("spec.containers[0].stdinOnce", func(p *v1.Pod) { container0(p).StdinOnce = true }),
 		"TTY":           rejected("spec.containers[0].tty", func(p *v1.Pod) { container0(p).TTY = true }),
-		"ResizePolicy":  others, "RestartPolicy": others, "RestartPolicyRules": others,
-		"LivenessProbe": others, "ReadinessProbe": others, "StartupProbe": others,
-		"ImagePullPolicy": others, // nothing is pulled
+		"ResizePolicy":  others("TestAResizeRestartsAContainerThatAsksForIt"), "RestartPolicy": others("TestASidecarIsStartedFirstAndKeptRunning"), "RestartPolicyRules": others("TestARuleCanRestartAllContainers"),
+		"LivenessProbe": others("TestUnhealthyContainersAreStoppedAndStartedAgain"), "ReadinessProbe": others("TestReadyOnlyAsTheProbesFound"), "StartupProbe": others("TestStartedIsToldBeforeReady"),
+		"ImagePullPolicy": elsewhere("nothing is pulled"),
 	},
 	reflect.TypeFor[v1.PodSecurityContext](): {
-		"RunAsUser": supported, "RunAsGroup": supported, "RunAsNonRoot": supported, "FSGroup": supported,
-		"SupplementalGroups": supported, "SupplementalGroupsPolicy": supported,
-		"FSGroupChangePolicy": supported, // emptyDir volumes are always new
-		"SELinuxChangePolicy": others,    // says nothing without seLinuxOptions
+		"RunAsUser": supported("TestAContainerRunsAsItsUser"), "RunAsGroup": supported("TestAContainerRunsAsItsUser"), "RunAsNonRoot": supported("TestRootIsRefusedWithTheKubeletsWords"), "FSGroup": supported("TestOwnersOfAVolume"),
+		"SupplementalGroups": supported("TestUserOfAContainer"), "SupplementalGroupsPolicy": supported("TestUserOfAContainer"),
+		"FSGroupChangePolicy": supported("TestOwnersOfAVolume"),                 // emptyDir volumes are always new
+		"SELinuxChangePolicy": elsewhere("says nothing without seLinuxOptions"), // says nothing without seLinuxOptions
 		"SELinuxOptions":      rejected("spec.securityContext.seLinuxOptions", func(p *v1.Pod) { podSecurity(p).SELinuxOptions = &v1.SELinuxOptions{} }),
 		"WindowsOptions": rejected("spec.securityContext.windowsOptions", func(p *v1.Pod) {
 			podSecurity(p).WindowsOptions = &v1.WindowsSecurityContextOptions{}
 		}),
 		"Sysctls": rejected("spec.securityContext.sysctls", func(p *v1.Pod) { podSecurity(p).Sysctls = []v1.Sysctl{{}} }),
 		"SeccompProfile": rejected("spec.securityContext.seccompProfile", func(p *v1.Pod) {
-			podSecurity(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}
+			podSecurity(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost}
 		}),
 		"AppArmorProfile": rejected("spec.securityContext.appArmorProfile", func(p *v1.Pod) {
 			podSecurity(p).AppArmorProfile = &v1.AppArmorProfile{Type: v1.AppArmorProfileTypeRuntimeDefault}
 		}),
 	},
 	reflect.TypeFor[v1.SecurityContext](): {
-		"RunAsUser": supported, "RunAsGroup": supported, "RunAsNonRoot": supported, "Privileged": supported,
+		"RunAsUser": supported("TestAContainerRunsAsItsUser"), "RunAsGroup": supported("TestUserOfAContainer"), "RunAsNonRoot": supported("TestRootIsRefusedWithTheKubeletsWords"), "Privileged": supported("TestWithoutRootNoOtherUserIsOffered"),
 		"Capabilities":   parent,
 		"SELinuxOptions": rejected("spec.containers[0].securityContext.seLinuxOptions", func(p *v1.Pod) { security(p).SELinuxOptions = &v1.SELinuxOptions{} }),
 		"WindowsOptions": rejected("spec.containers[0].securityContext.windowsOptions", func(p *v1.Pod) {
 			security(p).WindowsOptions = &v1.WindowsSecurityContextOptions{}
 		}),
-		"ReadOnlyRootFilesystem": rejected("spec.containers[0].securityContext.readOnlyRootFilesystem", func(p *v1.Pod) {
-			security(p).ReadOnlyRootFilesystem = ptr(true)
-		}),
-		"AllowPrivilegeEscalation": rejected("spec.containers[0].securityContext.allowPrivilegeEscalation", func(p *v1.Pod) {
-			security(p).AllowPrivilegeEscalation = ptr(false)
-		}),
-		"ProcMount": rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
+		"ReadOnlyRootFilesystem":   supported("TestAReadOnlyRootKeepsAllButVolumes"),
+		"AllowPrivilegeEscalation": supported("TestAConfinedContainerHasNothingToGain"),
+		"ProcMount":                rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
 		"SeccompProfile": rejected("spec.containers[0].securityContext.seccompProfile", func(p *v1.Pod) {
 			security(p).SeccompProfile = &v1.SeccompProfile{Type: v1.SeccompProfileTypeLocalhost}
 		}),
@@ -150,26 +160,24 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.Capabilities](): {
-		"Add": rejected("spec.containers[0].securityContext.capabilities.add", func(p *v1.Pod) {
-			security(p).Capabilities = &v1.Capabilities{Add: []v1.Capability{"NET_ADMIN"}}
+		"Add": rejected("spec.containers[0].securityContext.capabilities.add[0]", func(p *v1.Pod) {
+			security(p).Capabilities = &v1.Capabilities{Add: []v1.Capability{"NONE_SUCH"}}
 		}),
-		"Drop": rejected("spec.containers[0].securityContext.capabilities.drop", func(p *v1.Pod) {
-			security(p).Capabilities = &v1.Capabilities{Drop: []v1.Capability{"ALL"}}
+		"Drop": rejected("spec.containers[0].securityContext.capabilities.drop[0]", func(p *v1.Pod) {
+			security(p).Capabilities = &v1.Capabilities{Drop: []v1.Capability{"NONE_SUCH"}}
 		}),
 	},
 	reflect.TypeFor[v1.VolumeMount](): {
-		"Name": supported, "MountPath": supported, "SubPath": supported,
-		"ReadOnly": rejected("spec.containers[0].volumeMounts[0].readOnly", func(p *v1.Pod) { addMount(p, v1.VolumeMount{ReadOnly: true}) }),
-		"RecursiveReadOnly": rejected("spec.containers[0].volumeMounts[0].recursiveReadOnly", func(p *v1.Pod) {
-			addMount(p, v1.VolumeMount{RecursiveReadOnly: ptr(v1.RecursiveReadOnlyIfPossible)})
-		}),
+		"Name": supported("TestConformance/EmptyDirIsShared"), "MountPath": supported("TestConformance/EmptyDirIsShared"), "SubPath": supported("TestConformance/SubPath"),
+		"ReadOnly":          supported("TestVolumesAreAtTheirMountPaths"),
+		"RecursiveReadOnly": supported("TestVolumesAreAtTheirMountPaths"),
 		"MountPropagation": rejected("spec.containers[0].volumeMounts[0].mountPropagation", func(p *v1.Pod) {
 			addMount(p, v1.VolumeMount{MountPropagation: ptr(v1.MountPropagationBidirectional)})
 		}),
-		"SubPathExpr": rejected("spec.containers[0].volumeMounts[0].subPathExpr", func(p *v1.Pod) { addMount(p, v1.VolumeMount{SubPathExpr: "$(A)"}) }),
+		"SubPathExpr": supported("TestASubPathIsAsOpenAsItsVolume"),
 	},
 	reflect.TypeFor[v1.EnvVar](): {
-		"Value": supported, "ValueFrom": parent,
+		"Value": supported("TestConformance/Environment"), "ValueFrom": parent,
 		"Name": rejected("spec.containers[0].env[0].name", func(p *v1.Pod) {
 			container0(p).Env = []v1.EnvVar{{Name: "STATUSD_CONTAINER_ID", Value: "mine"}}
 		}),
@@ -179,20 +187,15 @@ var classes = map[reflect.Type]map[string]class{
 			addVariable(p, v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "status.phase"}})
 		}),
 		"ResourceFieldRef": rejected("spec.containers[0].env[0].valueFrom.resourceFieldRef.resource", func(p *v1.Pod) {
-			addVariable(p, v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.cpu"}})
+			addVariable(p, v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{Resource: "limits.example.com/gpu"}})
 		}),
-		"ConfigMapKeyRef": rejected("spec.containers[0].env[0].valueFrom.configMapKeyRef", func(p *v1.Pod) {
-			addVariable(p, v1.EnvVarSource{ConfigMapKeyRef: &v1.ConfigMapKeySelector{}})
-		}),
-		"SecretKeyRef": rejected("spec.containers[0].env[0].valueFrom.secretKeyRef", func(p *v1.Pod) {
-			addVariable(p, v1.EnvVarSource{SecretKeyRef: &v1.SecretKeySelector{}})
-		}),
+		"ConfigMapKeyRef": supported("TestEnvironmentFromObjects"), "SecretKeyRef": supported("TestEnvironmentFromObjects"),
 		"FileKeyRef": rejected("spec.containers[0].env[0].valueFrom.fileKeyRef", func(p *v1.Pod) {
 			addVariable(p, v1.EnvVarSource{FileKeyRef: &v1.FileKeySelector{}})
 		}),
 	},
 	reflect.TypeFor[v1.ContainerPort](): {
-		"Name": others, "ContainerPort": others, "Protocol": others,
+		"Name": others("TestPortsByNumberAndName"), "ContainerPort": others("TestFit"), "Protocol": others("TestFit"),
 		"HostPort": rejected("spec.containers[0].ports[0].hostPort", func(p *v1.Pod) {
 			container0(p).Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
 		}),
@@ -201,20 +204,22 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.ResourceRequirements](): {
-		"Limits": rejected("spec.containers[0].resources.limits", func(p *v1.Pod) { container0(p).Resources.Limits = someResources() }),
+		"Limits": rejected("spec.containers[0].resources.limits[ephemeral-storage]", func(p *v1.Pod) {
+			container0(p).Resources.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse("1Gi")}
+		}),
 		"Requests": rejected("spec.containers[0].resources.requests[example.com/gpu]", func(p *v1.Pod) {
 			container0(p).Resources.Requests = v1.ResourceList{"example.com/gpu": resource.MustParse("1")}
 		}),
 		"Claims": rejected("spec.containers[0].resources.claims", func(p *v1.Pod) { container0(p).Resources.Claims = []v1.ResourceClaim{{}} }),
 	},
 	reflect.TypeFor[v1.Lifecycle](): {
-		"PostStart": others, "PreStop": others,
+		"PostStart": others("TestPostStart"), "PreStop": others("TestPreStopRunsWithinTheGrace"),
 		"StopSignal": rejected("spec.containers[0].lifecycle.stopSignal", func(p *v1.Pod) {
 			container0(p).Lifecycle = &v1.Lifecycle{StopSignal: ptr(v1.Signal("SIGNONE"))}
 		}),
 	},
-	reflect.TypeFor[v1.Volume]():               {"Name": supported, "VolumeSource": parent},
-	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported, "Type": supported},
+	reflect.TypeFor[v1.Volume]():               {"Name": supported("TestConformance/EmptyDirIsShared"), "VolumeSource": parent},
+	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported("TestHostPathTypes"), "Type": supported("TestHostPathTypes")},
 	reflect.TypeFor[v1.EmptyDirVolumeSource](): {
 		"Medium": rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory }),
 		"SizeLimit": rejected("spec.volumes[0].emptyDir.sizeLimit", func(p *v1.Pod) {
@@ -228,7 +233,7 @@ func plainPod() *v1.Pod {
 	return &v1.Pod{
 		ObjectMeta: metav1.ObjectMeta{Name: "plain", Namespace: "default", UID: "plain-uid"},
 		Spec: v1.PodSpec{
-			RestartPolicy: v1.RestartPolicyAlways, DNSPolicy: v1.DNSClusterFirst, HostNetwork: true,
+			RestartPolicy: v1.RestartPolicyAlways, DNSPolicy: v1.DNSClusterFirst, HostNetwork: true, HostPID: true, HostIPC: true,
 			ServiceAccountName: "default", EnableServiceLinks: ptr(true), OS: &v1.PodOS{Name: v1.Linux}, HostUsers: ptr(true),
 			Volumes: []v1.Volume{
 				{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}},
@@ -255,9 +260,16 @@ func plainPod() *v1.Pod {
 	}
 }
 
-func check(pod *v1.Pod) []string {
+// ableRuntime can do all that the runtime can do anywhere.
+func ableRuntime() *Runtime {
+	return &Runtime{root: true, views: true, options: Options{Objects: newFakeObjects()}, groups: &groups{hierarchy: &cgroup.Hierarchy{}}}
+}
+
+func check(pod *v1.Pod) []string { return checkWith(ableRuntime(), pod) }
+
+func checkWith(r *Runtime, pod *v1.Pod) []string {
 	var fields []string
-	for _, u := range (&Runtime{root: true}).Check(pod) {
+	for _, u := range r.Check(pod) {
 		fields = append(fields, u.Field)
 	}
 	return fields
@@ -278,6 +290,48 @@ func TestEveryFieldOfThePodIsClassed(t *testing.T) {
 	}
 }
 
+// A claim that a field is honored names the test that shows it.
+func TestEveryClaimHasATest(t *testing.T) {
+	tests := testsOfTheModule(t)
+	for structure, fields := range classes {
+		for name, class := range fields {
+			if (class.name == "supported" || class.name == "others'") && !tests[class.test] {
+				t.Errorf("%s.%s is said to be shown by %q, which is no test of this module", structure, name, class.test)
+			}
+		}
+	}
+}
+
+// testsOfTheModule finds the names of all tests, and of the parts of the conformance suite.
+func testsOfTheModule(t *testing.T) map[string]bool {
+	t.Helper()
+	tests := map[string]bool{}
+	add := func(text []byte, pattern, prefix string) {
+		for _, match := range regexp.MustCompile(pattern).FindAllSubmatch(text, -1) {
+			tests[prefix+string(match[1])] = true
+		}
+	}
+	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
+			return err
+		}
+		suite := strings.HasSuffix(path, "runtimetest/suite.go")
+		if !suite && !strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		text, err := os.ReadFile(path)
+		add(text, `(?m)^func (Test\w+)\(`, "")
+		if suite {
+			add(text, `\{"(\w+)", test`, "TestConformance/")
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tests
+}
+
 func TestEveryRejectedFieldIsNamed(t *testing.T) {
 	for structure, fields := range classes {
 		for name, class := range fields {
@@ -294,7 +348,7 @@ func TestEveryRejectedFieldIsNamed(t *testing.T) {
 }
 
 func TestWhatTheRuntimeCanDoIsNotRejected(t *testing.T) {
-	if got := (&Runtime{root: true}).Check(plainPod()); len(got) > 0 {
+	if got := ableRuntime().Check(plainPod()); len(got) > 0 {
 		t.Errorf("Check rejects %s", runtime.Describe(got))
 	}
 }
@@ -308,7 +362,8 @@ func TestEveryOtherKindOfVolumeIsRejectedByName(t *testing.T) {
 		reflect.ValueOf(&pod.Spec.Volumes[0].VolumeSource).Elem().Field(i).Set(reflect.New(kind.Type.Elem()))
 		name, _, _ := strings.Cut(kind.Tag.Get("json"), ",")
 		want := []string{"spec.volumes[0]." + name}
-		if name == "emptyDir" || name == "hostPath" {
+		switch name {
+		case "emptyDir", "hostPath", "configMap", "secret", "downwardAPI", "projected":
 			want = nil
 		}
 		if got := check(pod); !slices.Equal(got, want) {
@@ -317,10 +372,30 @@ func TestEveryOtherKindOfVolumeIsRejectedByName(t *testing.T) {
 	}
 }
 
+// Where nothing can be mounted, what needs it is rejected.
+func TestWithoutViewsNothingIsReadOnly(t *testing.T) {
+	pod := plainPod()
+	pod.Spec.Hostname = "web-0"
+	security(pod).ReadOnlyRootFilesystem = ptr(true)
+	addMount(pod, v1.VolumeMount{ReadOnly: true, RecursiveReadOnly: ptr(v1.RecursiveReadOnlyIfPossible)})
+	if got := check(pod); len(got) > 0 {
+		t.Errorf("where it can be done: got %q", got)
+	}
+	unable := ableRuntime()
+	unable.views = false
+	want := []string{
+		"spec.hostname", "spec.containers[0].volumeMounts[0].readOnly", "spec.containers[0].volumeMounts[0].recursiveReadOnly",
+		"spec.containers[0].securityContext.readOnlyRootFilesystem",
+	}
+	if got := checkWith(unable, pod); !slices.Equal(got, want) {
+		t.Errorf("where it cannot: got %q, want %q", got, want)
+	}
+}
+
 func TestInitContainersAreCheckedToo(t *testing.T) {
 	pod := plainPod()
 	pod.Spec.InitContainers[0].Image = "busybox"
-	got := (&Runtime{root: true}).Check(pod)
+	got := ableRuntime().Check(pod)
 	want := `spec.initContainers[0].image: image "busybox" cannot be run: containers are processes of this machine, so the image must be "host"`
 	if runtime.Describe(got) != want {
 		t.Errorf("got %s, want %s", runtime.Describe(got), want)

@@ -111,7 +111,7 @@ func (h *host) trapping() string {
 	return fmt.Sprintf(`trap 'exit 4' TERM; echo $$ > %s; while :; do sleep 0.05; done`, h.pipe)
 }
 
-// awaitEnd waits until a process that is a child of the test or of nobody has ended.
+// awaitEnd waits until a process has ended.
 func awaitEnd(t *testing.T, id proc.ID) {
 	t.Helper()
 	fd, err := id.Open()
@@ -233,7 +233,7 @@ func TestAStartThatCannotBeRecordedIsKnown(t *testing.T) {
 	if err := h.StartPod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	c, err := h.prepare(h.pods["pod"], pod, &pod.Spec.Containers[0], 0)
+	c, err := h.prepare(t.Context(), h.pods["pod"], pod, &pod.Spec.Containers[0], 0)
 	if err == nil {
 		err = os.MkdirAll(filepath.Join(c.dir.Started(), "in the way"), 0o700)
 	}

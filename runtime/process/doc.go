@@ -1,20 +1,36 @@
 // Package process is the runtime that needs nothing but a Linux machine: a container is
 // a process group on it, and its image is always "host".
 //
-// Each container has a shim as its parent, a small process that is this very program
-// started with a hidden first argument. Shims outlive statusd:
+// Each container has a shim as its parent, a small process: the program statusd-shim if it
+// is installed next to this one, and else this very program started with a hidden first
+// argument. Shims outlive statusd:
 //
 //	statusd ──► shim ──► command ──► its descendants
 //	   ▲         │
-//	   └─records─┘  and a pidfd, on which the kernel tells the end of the shim
+//	   ├─records─┤  durable; what the next statusd starts from
+//	   ├─socket──┤  requests to stop, and what could not be recorded
+//	   └─pidfd───┘  on which the kernel reports the end of the shim
 //
 // A shim starts the command in a session of its own, logs what it writes, stops it when
 // asked to, kills whatever it leaves behind, records its exit durably, and ends. The
-// runtime waits for the ends of all shims at once, without polling, and reads the
-// records. After a crash of statusd the next one finds the records, checks that each
-// shim is still the process that it was (number, start time and boot of the machine),
-// and waits for it as if it had started it. If a shim itself was killed, what is left
-// of the container is killed, and its exit is ContainerStatusUnknown.
+// runtime waits for all shims at once, without polling, and reads the records. After a
+// crash of statusd the next one finds the records, checks that each shim is still the
+// process that it was (number, start time and boot of the machine), connects to it, and
+// waits for it as if it had started it. If a shim itself was killed, what is left of the
+// container is killed, and its exit is ContainerStatusUnknown.
+//
+// # Disks that fail
+//
+// A stop needs no disk: it goes over the socket, and if there is none by signals. A start
+// or an exit that cannot be recorded is reported over the socket; the shim stays until the
+// exit is recorded, so that the next statusd hears of it as well. A container that has
+// ended is never Running because a disk is full or read-only.
+//
+// Nothing in the state directory keeps [New] from succeeding. Records name their format
+// and have a checksum. A pod or container whose records are damaged is ended and removed,
+// one of a newer release is left alone, and a strange file is skipped. What is left of
+// removed pods is deleted while Run runs, again and again if it cannot be deleted;
+// what is mounted in it is unmounted, never deleted. [Runtime.Problems] lists all that.
 //
 // # What a container gets
 //
@@ -23,22 +39,35 @@
 // nothing is inherited from statusd's environment. The container sees, in this order,
 // later ones overriding earlier ones:
 //
-//	PATH, HOME, HOSTNAME       sane defaults
+//	PATH, HOME, HOSTNAME       sane defaults; the name of the pod, or of the machine if
+//	                           the pod asks for its network
+//	KUBERNETES_SERVICE_HOST…   where the API server is, if there is one
 //	STATUSD_TERMINATION_LOG    the file for the termination message
 //	STATUSD_VOLUME_<NAME>      the directory of a volume that it mounts
 //	STATUSD_MOUNT_<PATH>       what would be at a mount path, subPath included
-//	env of the spec            values, fieldRef, resourceFieldRef of requests
+//	envFrom of the spec        keys of config maps and secrets
+//	env of the spec            values and all kinds of references but files
 //	STATUSD_CONTAINER_ID       its own ID; every process of the container has it
+//
+// If the runtime may make mount namespaces, volumes are also at their mount paths, for the
+// container alone, where the machine has such a path or it is below /run.
 //
 // NAME and PATH are in upper case, with _ for all that is no letter or digit:
 // STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
 // args and env.
 //
-// Volumes are emptyDir (a directory that lives as long as the pod) and hostPath (the
-// path itself, checked against its type). The network is that of the machine: pods have
-// its addresses, share its ports, and use its resolver, so that hostNetwork, dnsPolicy
-// Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling;
-// limits are rejected, because nothing would enforce them.
+// Volumes are emptyDir (a directory that lives as long as the pod), hostPath (the path
+// itself, checked against its type), and configMap, secret, downwardAPI and projected
+// (directories whose files follow their objects; see package volume). The network is that
+// of the machine: pods have its addresses, share its ports, and use its resolver, so that
+// hostNetwork, dnsPolicy Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
+// Limits of cpu and memory are those of a control group for each container; where none can
+// be made, they are rejected.
+//
+// allowPrivilegeEscalation, capabilities and seccompProfile RuntimeDefault are applied to
+// the thread that starts the command; see internal/confine. There is no isolation beyond
+// that: a pod has to ask for the namespaces of the machine, unless
+// Options.AllowPodsWithoutIsolation is set.
 //
 // The stop signal goes to the command alone, as in other runtimes; when the command
 // ends, or the grace does, SIGKILL goes to all of its descendants. A command that has
@@ -57,14 +86,15 @@
 // # State directory
 //
 //	lock                          held by the runtime that uses the directory
-//	removing/                     what is being removed; emptied by New
+//	removing/                     what is being removed; emptied by Run
 //	pods/<uid>/pod.json           the pod as it was started; written last
-//	pods/<uid>/volumes/<name>/    emptyDir volumes
+//	pods/<uid>/volumes/<name>/    emptyDir volumes, and those with contents
 //	pods/<uid>/containers/<id>/   one attempt of one container:
 //	    spec.json                 what the shim runs, by the runtime, durable
 //	    shim.json                 who the shim is, by the runtime
 //	    started.json              who the command is and since when, by the shim
-//	    stop.json                 the shortest grace asked for, by the runtime
+//	    control.sock              on which the shim takes requests and reports
+//	    stop.json                 the shortest grace asked for, if the socket was of no use
 //	    exit.json                 how it ended, by the shim, durable
 //	    termination-log           by the container
 //	    logs/log, log.1, …        output, in the format of CRI, rotated by the shim
@@ -76,7 +106,8 @@
 //
 // # Goroutines
 //
-// New starts none. Run is one, which sleeps in the kernel, and starts one for each shim
-// that was killed, and waits for them before it returns. Watch starts one that ends with
+// New starts none. Run is one, which sleeps in the kernel, and starts one that deletes what
+// is left of removed pods, one for each shim that was killed and one for each pod that has
+// volumes with contents, and waits for them before it returns. Watch starts one that ends with
 // its context. All methods may be called from any goroutine; Close comes last.
 package process

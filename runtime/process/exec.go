@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
-	goruntime "runtime"
 	"syscall"
 	"time"
 
@@ -40,19 +39,31 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 }
 
 func (c *container) exec(ctx context.Context, command []string) (runtime.ExecResult, error) {
+	var result runtime.ExecResult
+	var err error
+	shim.OnOwnThread(func() { result, err = c.execFromThread(ctx, command) })
+	return result, err
+}
+
+// execFromThread needs a thread of its own, which waits for the command: the kernel ties the
+// command to it, so that it does not outlive us.
+func (c *container) execFromThread(ctx context.Context, command []string) (runtime.ExecResult, error) {
+	attributes, release, err := shim.EnterContainer(c.spec)
+	if err != nil {
+		return runtime.ExecResult{}, err
+	}
+	defer release()
 	path, err := shim.LookPath(command[0], c.spec.Dir, c.spec.Env)
 	if err != nil {
 		return runtime.ExecResult{}, err
 	}
-	// The command shall not outlive us, and the kernel ties it to this very thread.
-	goruntime.LockOSThread()
-	defer goruntime.UnlockOSThread()
+	attributes.Setpgid, attributes.Pdeathsig = true, syscall.SIGKILL
 	output := &head{}
 	cmd := exec.CommandContext(ctx, path)
 	cmd.Args, cmd.Env, cmd.Dir = command, c.spec.Env, c.spec.Dir
 	cmd.Stdout, cmd.Stderr = output, output
 	cmd.WaitDelay = outputTimeout
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL, Credential: shim.Credential(c.spec.User)}
+	cmd.SysProcAttr = attributes
 	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL) }
 	err = cmd.Run()
 	result := runtime.ExecResult{ExitCode: exitCode(cmd), Output: output.bytes}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -10,13 +11,9 @@ import (
 )
 
 var (
-	_ runtime.HostNetwork   = (*Runtime)(nil)
 	_ runtime.VolumeRemover = (*Runtime)(nil)
+	_ runtime.LogRemover    = (*Runtime)(nil)
 )
-
-// SharesHostNetwork implements [runtime.HostNetwork]: a process listens on the ports of
-// the machine.
-func (r *Runtime) SharesHostNetwork() bool { return true }
 
 // RemoveVolumes implements [runtime.VolumeRemover]. What hostPath volumes name is not the
 // pod's and stays.
@@ -34,8 +31,37 @@ func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
 		}
 	}
 	r.mu.Unlock()
+	r.keeper.remove(uid) // it would write them again
 	if err := r.removeDir(p.dir.volumes()); err != nil {
 		return fmt.Errorf("process: remove the volumes of pod %s: %w", uid, err)
 	}
 	return nil
+}
+
+// RemoveLogs implements [runtime.LogRemover].
+func (r *Runtime) RemoveLogs(_ context.Context, uid types.UID) error {
+	var problems []error
+	for _, c := range r.exited(uid) {
+		if err := r.removeDir(c.dir.Logs()); err != nil {
+			problems = append(problems, fmt.Errorf("process: remove the logs of %s: %w", c.spec.ID, err))
+		}
+	}
+	return errors.Join(problems...)
+}
+
+// exited are the containers of a pod that have ended.
+func (r *Runtime) exited(uid types.UID) []*container {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return nil
+	}
+	var found []*container
+	for _, c := range p.containers {
+		if c.view.State == runtime.Exited {
+			found = append(found, c)
+		}
+	}
+	return found
 }

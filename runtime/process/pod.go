@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -24,7 +25,7 @@ import (
 
 // StartPod implements [runtime.Runtime]: it makes the pod's directory and volumes. The
 // record is written last, so that a pod is there as a whole or not at all.
-func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
+func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 	if err := checkUID(manifest.UID); err != nil {
 		return err
 	}
@@ -32,19 +33,25 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	known := r.pods[manifest.UID]
 	r.mu.Unlock()
 	if known != nil {
-		return r.remake(known)
+		return r.remake(ctx, known)
 	}
 	now := time.Now()
 	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now, boot: r.boot}
 	if err := r.mayMake(p); err != nil {
 		return fmt.Errorf("process: start pod %s: %w", manifest.UID, err)
 	}
-	if err := p.make(); err != nil {
+	var contents *kept
+	err := p.make(func() (err error) {
+		contents, err = r.fill(ctx, p)
+		return err
+	})
+	if err != nil {
 		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), r.cleaner.delete(string(p.dir)))
 	}
 	r.mu.Lock()
 	r.pods[manifest.UID] = p
 	r.mu.Unlock()
+	r.keeper.add(manifest.UID, contents)
 	r.Notify(manifest.UID)
 	return nil
 }
@@ -55,12 +62,15 @@ func (r *Runtime) mayMake(p *pod) error {
 	if r.cleaner.has(string(p.dir)) {
 		return errors.New("what is left of an earlier pod with this UID is still being deleted")
 	}
+	if _, err := os.Lstat(p.dir.record()); err == nil {
+		return fmt.Errorf("its directory %s has a record that could not be read", p.dir)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.unreadable[p.manifest.UID]; err != nil {
 		return fmt.Errorf("its directory %s cannot be used: %w", p.dir, err)
 	}
-	return nil
+	return r.makeDirs() // New may have found a disk that took no writes
 }
 
 // checkUID refuses what could name another directory than one of our own.
@@ -71,13 +81,17 @@ func checkUID(uid types.UID) error {
 	return nil
 }
 
-func (p *pod) make() error {
+// make makes the pod on disk; fill is what writes the contents of its volumes.
+func (p *pod) make(fill func() error) error {
 	for _, dir := range []string{string(p.dir), p.dir.volumes(), p.dir.containers()} {
 		if err := makeDir(dir, traversable); err != nil {
 			return err
 		}
 	}
 	if err := p.makeVolumes(); err != nil {
+		return err
+	}
+	if err := fill(); err != nil {
 		return err
 	}
 	if err := record.WriteDurably(p.dir.record(), p.asRecord()); err != nil {
@@ -87,14 +101,14 @@ func (p *pod) make() error {
 }
 
 // remake makes what a restart of the machine took away, if there was one.
-func (r *Runtime) remake(p *pod) error {
+func (r *Runtime) remake(ctx context.Context, p *pod) error {
 	r.mu.Lock()
 	rec := p.asRecord()
 	r.mu.Unlock()
 	if rec.Boot == r.boot {
 		return nil
 	}
-	if err := p.makeVolumes(); err != nil {
+	if err := errors.Join(p.makeVolumes(), r.refill(ctx, p)); err != nil {
 		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
 	}
 	rec.Boot = r.boot
@@ -126,8 +140,9 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	delete(r.pods, uid)
 	r.mu.Unlock()
-	for _, c := range p.containers {
-		r.letGo(c)
+	r.keeper.remove(uid)
+	if err := r.groups.removePod(uid); err != nil {
+		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
 	}
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()
@@ -135,12 +150,15 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 		r.mu.Unlock()
 		return fmt.Errorf("process: remove pod %s: %w", uid, err)
 	}
+	for _, c := range p.containers {
+		r.letGo(c)
+	}
 	r.Notify(uid)
 	return nil
 }
 
 // letGo lets the shim end that still tries to record the exit of a container which is to
-// be forgotten, and removes the container's control groups.
+// be forgotten.
 func (r *Runtime) letGo(c *container) {
 	if _, err := r.exits.send(c, control.Request{Forget: true}); err != nil {
 		// It gives up by itself when it finds the directory gone.
@@ -149,10 +167,16 @@ func (r *Runtime) letGo(c *container) {
 	r.removeCgroups(c)
 }
 
-// removeCgroups removes what is left of the control groups of an exited container.
+// removeCgroups removes what is left of the control groups of an exited container, and those
+// of its pod if it was the last one in them.
 func (r *Runtime) removeCgroups(c *container) {
+	r.grouping.Lock()
+	defer r.grouping.Unlock()
 	if err := cgroup.Remove(c.spec.Cgroup); err != nil {
 		r.options.Logger.Warn("removing control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+	for _, dir := range c.spec.Cgroup {
+		_ = os.Remove(filepath.Dir(dir)) // fails while another container is in it
 	}
 }
 

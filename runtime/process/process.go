@@ -10,12 +10,14 @@ import (
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/volume"
 )
 
 // Scheme starts the IDs of this runtime's containers.
@@ -40,6 +42,25 @@ type Options struct {
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
 	LogMaxBytes int64
 	LogMaxFiles int
+	// Objects reads config maps, secrets and tokens for volumes and env. Without one, pods
+	// that need any are rejected.
+	Objects volume.Objects
+	// APIServer is where containers reach the API server, as KUBERNETES_SERVICE_HOST and
+	// KUBERNETES_SERVICE_PORT: "host:port". Containers are not told if it is empty.
+	APIServer string
+	// Allocatable returns what the node has for pods, which a container without a limit
+	// gets as its limit from the downward API; nil stands for nothing.
+	Allocatable func() v1.ResourceList
+	// AllowPodsWithoutIsolation lets pods run that do not ask for the namespaces of the
+	// machine, and so expect to be isolated from it. They are not: each is a process of
+	// the machine, whatever its spec and the policies of the cluster say.
+	AllowPodsWithoutIsolation bool
+	// CgroupParent is the control group under which pods get groups of their own, relative
+	// to the root of the hierarchy: "/statusd". Without one, or where it cannot be made,
+	// pods with limits are rejected.
+	CgroupParent string
+	// Event takes events of pods that no caller hears of; may be nil.
+	Event func(pod *v1.Pod, container, eventType, reason, message string)
 	// Logger takes what no caller hears of; nothing is logged if nil.
 	Logger *slog.Logger
 }
@@ -66,6 +87,9 @@ func (o Options) withDefaults() (Options, error) {
 	if o.LogMaxFiles == 0 {
 		o.LogMaxFiles = 5
 	}
+	if o.Event == nil {
+		o.Event = func(*v1.Pod, string, string, string, string) {}
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
@@ -78,11 +102,17 @@ type Runtime struct {
 
 	options Options
 	root    bool   // may become any user
+	views   bool   // containers can have views of their own
 	boot    string // of the machine
 	lock    *dirLock
 	exits   *exits
 	cleaner *cleaner
-	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+	keeper  *keeper // of volumes with contents
+	groups  *groups // control groups
+	// grouping is held while groups are made or removed, so that a pod's groups do not
+	// vanish under a container that is about to get into them.
+	grouping sync.Mutex
+	sweeps   sync.WaitGroup // clean-ups after shims that were killed
 
 	problems problems
 
@@ -93,7 +123,7 @@ type Runtime struct {
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New takes the directory over from whoever used it last, and with it the containers
+// New takes the directory over from the runtime that used it last, and with it the containers
 // that still run. It starts nothing: exits are noticed while Run runs. Close releases
 // the directory.
 func New(options Options) (*Runtime, error) {
@@ -101,13 +131,24 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, root: os.Geteuid() == 0, cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{}}
+	r := &Runtime{
+		options: options, root: os.Geteuid() == 0,
+		cleaner: newCleaner(), keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger),
+		pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{},
+	}
 	r.findShim()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
-	if err := r.makeDirs(); err != nil {
+	if err := r.makeDirs(); takesNoWrites(err) {
+		r.report("state directory cannot be made now", options.Dir, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("process: state directory: %w", err)
+	}
+	if err := tryViews(options.Dir); err != nil {
+		options.Logger.Info("volumes are handed over by variables only, nothing can be mounted", "err", err)
+	} else {
+		r.views = true
 	}
 	if r.lock, err = lockDir(options.Dir); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
@@ -123,6 +164,7 @@ func New(options Options) (*Runtime, error) {
 // Close lets go of the directory and leaves the containers running. Call it after Run
 // has returned; nothing else may be called afterwards.
 func (r *Runtime) Close() error {
+	r.groups.close()
 	return errors.Join(r.exits.close(), r.lock.release())
 }
 
@@ -136,6 +178,8 @@ func (r *Runtime) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // when waiting fails
 	r.sweeps.Go(func() { r.cleanUp(ctx) })
+	r.keepAdopted()
+	defer r.keeper.run(ctx)()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)
@@ -166,7 +210,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 // sweepTimeout bounds the wait for processes that even SIGKILL does not end.
 const sweepTimeout = 10 * time.Second
 
-// unknownExitMessage is what the pod's status says of a container whose end nobody saw.
+// unknownExitMessage is what the pod's status says of a container whose end was not seen.
 const unknownExitMessage = "The shim of the container ended before it could record how the container ended"
 
 // shimEnded takes over from a shim that is no more.

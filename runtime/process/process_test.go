@@ -21,6 +21,12 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == removeArgument {
 		os.Exit(removeMain(os.Args[2]))
 	}
+	if len(os.Args) > 1 && os.Args[1] == killArgument {
+		os.Exit(killMain(os.Args[2]))
+	}
+	if len(os.Args) > 1 && os.Args[1] == stepsArgument {
+		os.Exit(stepsMain(os.Args[2]))
+	}
 	goleak.VerifyTestMain(m)
 }
 

@@ -2,8 +2,8 @@ package process
 
 import (
 	"cmp"
+	"context"
 	"fmt"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -13,9 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
-	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
 // defaultPath is the PATH of a container that does not set its own.
@@ -23,13 +21,17 @@ const defaultPath = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bi
 
 // resolve turns a container's spec into what a shim runs. ID, attempt and time are left
 // to the caller.
-func (r *Runtime) resolve(p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container) (record.Spec, error) {
+func (r *Runtime) resolve(ctx context.Context, p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container) (record.Spec, error) {
 	user, err := resolveUser(manifest.Spec.SecurityContext, target.SecurityContext)
 	if err != nil {
 		pod := fmt.Sprintf("%s_%s(%s)", manifest.Name, manifest.Namespace, manifest.UID)
 		return record.Spec{}, fmt.Errorf("%w (pod: %q, container: %s)", err, pod, target.Name)
 	}
-	env, err := r.environment(p, dir, manifest, target, user)
+	env, err := r.environment(ctx, p, dir, manifest, target, user)
+	if err != nil {
+		return record.Spec{}, err
+	}
+	view, err := r.view(dir, manifest, target, env)
 	if err != nil {
 		return record.Spec{}, err
 	}
@@ -38,6 +40,8 @@ func (r *Runtime) resolve(p *pod, dir containerDir, manifest *v1.Pod, target *v1
 		Env:             env.list(),
 		Dir:             cmp.Or(target.WorkingDir, "/"),
 		User:            user,
+		View:            view,
+		Confinement:     confinement(manifest.Spec.SecurityContext, target.SecurityContext, user, view),
 		StopSignal:      int(stopSignal(target)),
 		LogMaxBytes:     r.options.LogMaxBytes,
 		LogMaxFiles:     r.options.LogMaxFiles,
@@ -91,33 +95,4 @@ func countSignal(from int, offset string) (syscall.Signal, bool) {
 	}
 	n, err := strconv.Atoi(offset) // "+3", "-2"
 	return syscall.Signal(from + n), err == nil && firstRealTime <= from+n && from+n <= lastRealTime
-}
-
-// environment is what the container sees, in the order in which values may refer to
-// earlier ones: what every program expects, what this runtime hands over, what the
-// container defines, and last the mark by which its processes are found.
-func (r *Runtime) environment(p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container, user *record.User) (*variables, error) {
-	env := &variables{}
-	env.set("PATH", defaultPath)
-	env.set("HOME", home(user))
-	if host, err := os.Hostname(); err == nil {
-		env.set("HOSTNAME", host)
-	}
-	env.set(runtime.TerminationLogVariable, dir.TerminationLog())
-	if err := p.handOverMounts(env, manifest, target); err != nil {
-		return nil, err
-	}
-	source := fieldSource{pod: manifest, container: target, nodeIPs: r.options.Addresses()}
-	for _, v := range target.Env {
-		value := expand(v.Value, env.lookup)
-		if v.ValueFrom != nil {
-			var err error
-			if value, err = source.value(v.ValueFrom); err != nil {
-				return nil, fmt.Errorf("env %s: %w", v.Name, err)
-			}
-		}
-		env.set(v.Name, value)
-	}
-	env.set(shim.MarkerVariable, Scheme+filepath.Base(string(dir.Dir)))
-	return env, nil
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/runtime"
@@ -56,46 +55,6 @@ func TestExpandUndoesDoubling(t *testing.T) {
 	})
 }
 
-func TestFieldsAndResources(t *testing.T) {
-	pod := plainPod()
-	pod.Labels = map[string]string{"app": "web"}
-	pod.Spec.NodeName = "node-1"
-	pod.Spec.InitContainers[0].Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1500m")}
-	source := fieldSource{pod: pod, container: container0(pod), nodeIPs: []string{"192.0.2.1", "2001:db8::1"}}
-	for path, want := range map[string]string{
-		"metadata.name": "plain", "metadata.namespace": "default", "metadata.uid": "plain-uid",
-		"metadata.labels['app']": "web", "metadata.labels['none']": "", "metadata.annotations['none']": "",
-		"spec.nodeName": "node-1", "spec.serviceAccountName": "default",
-		"status.hostIP": "192.0.2.1", "status.podIP": "192.0.2.1",
-		"status.hostIPs": "192.0.2.1,2001:db8::1", "status.podIPs": "192.0.2.1,2001:db8::1",
-	} {
-		got, err := source.value(&v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: path}})
-		if err != nil || got != want {
-			t.Errorf("%s: got %q, %v; want %q", path, got, err, want)
-		}
-	}
-	for _, c := range []struct{ container, resource, divisor, want string }{
-		{"", "requests.memory", "", "1073741824"},
-		{"", "requests.memory", "1Mi", "1024"},
-		{"init", "requests.cpu", "", "2"}, // rounded up
-		{"init", "requests.cpu", "1m", "1500"},
-		{"", "requests.cpu", "", "0"},
-	} {
-		ref := &v1.ResourceFieldSelector{ContainerName: c.container, Resource: c.resource}
-		if c.divisor != "" {
-			ref.Divisor = resource.MustParse(c.divisor)
-		}
-		got, err := source.value(&v1.EnvVarSource{ResourceFieldRef: ref})
-		if err != nil || got != c.want {
-			t.Errorf("%+v: got %q, %v", c, got, err)
-		}
-	}
-	_, err := source.value(&v1.EnvVarSource{ResourceFieldRef: &v1.ResourceFieldSelector{ContainerName: "nobody", Resource: "requests.cpu"}})
-	if err == nil {
-		t.Error("a container that does not exist: got no error")
-	}
-}
-
 func TestStopSignals(t *testing.T) {
 	for name, want := range map[v1.Signal]syscall.Signal{
 		v1.SIGTERM: syscall.SIGTERM, v1.SIGKILL: syscall.SIGKILL, v1.SIGWINCH: syscall.SIGWINCH,
@@ -127,15 +86,15 @@ func TestUserOfAContainer(t *testing.T) {
 		wantErr   error
 	}{
 		{"nothing asked", nil, nil, nil, nil},
-		{"a user that the machine does not know", &pod{RunAsUser: ptr(int64(77777))}, nil, &record.User{UID: 77777}, nil},
+		{"a user that the machine does not know", &pod{RunAsUser: ptr(int64(77777))}, nil, &record.User{UID: 77777, GID: 77777}, nil},
 		{"the container overrides the pod", &pod{RunAsUser: ptr(int64(77777))}, &container{RunAsUser: ptr(int64(88888)), RunAsGroup: ptr(int64(9))},
 			&record.User{UID: 88888, GID: 9}, nil},
 		{"groups of the pod", &pod{RunAsUser: ptr(int64(77777)), FSGroup: ptr(int64(5)), SupplementalGroups: []int64{7, 5, 6}}, nil,
-			&record.User{UID: 77777, Groups: []uint32{5, 6, 7}}, nil},
+			&record.User{UID: 77777, GID: 77777, Groups: []uint32{5, 6, 7}}, nil},
 		{"groups only", &pod{SupplementalGroups: []int64{7}, SupplementalGroupsPolicy: &strict}, nil, &record.User{Groups: []uint32{7}}, nil},
 		{"root refused", &pod{RunAsNonRoot: ptr(true)}, nil, nil, errRunsAsRoot},
 		{"root refused in the container", nil, &container{RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(0))}, nil, errRunsAsRoot},
-		{"root refused, and it is not root", &pod{RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(77777))}, nil, &record.User{UID: 77777}, nil},
+		{"root refused, and it is not root", &pod{RunAsNonRoot: ptr(true), RunAsUser: ptr(int64(77777))}, nil, &record.User{UID: 77777, GID: 77777}, nil},
 		{"root allowed by the container", &pod{RunAsNonRoot: ptr(true)}, &container{RunAsNonRoot: ptr(false)}, nil, nil},
 	} {
 		got, err := resolveUser(c.pod, c.container)

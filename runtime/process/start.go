@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -36,7 +37,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	if err != nil {
 		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
 	}
-	c, err := r.prepare(p, manifest, spec, attempt)
+	c, err := r.prepare(ctx, p, manifest, spec, attempt)
 	if err != nil {
 		return "", fmt.Errorf("process: start container %s: %w", spec.Name, err)
 	}
@@ -47,7 +48,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	return c.spec.ID, nil
 }
 
-// mayStart makes sure that there is a place for the container and nobody in it.
+// mayStart makes sure that there is a place for the container and that nothing runs in it.
 func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -70,19 +71,22 @@ func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, er
 }
 
 // prepare makes the container's directory with all that a shim needs to know.
-func (r *Runtime) prepare(p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
+func (r *Runtime) prepare(ctx context.Context, p *pod, manifest *v1.Pod, target *v1.Container, attempt int) (*container, error) {
 	id, err := newID()
 	if err != nil {
 		return nil, err
 	}
 	dir := p.dir.container(id)
-	spec, err := r.resolve(p, dir, manifest, target)
+	spec, err := r.resolve(ctx, p, dir, manifest, target)
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
 	spec.ID, spec.Attempt, spec.CreatedAt, spec.Boot = id, attempt, time.Now(), r.boot
+	if spec.Cgroup, err = r.enterGroups(manifest, target, id); err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
+	}
 	if err := writeContainer(dir, spec); err != nil {
-		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)))
+		return nil, errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, r.cleaner.delete(string(dir.Dir)), cgroup.Remove(spec.Cgroup))
 	}
 	return newContainer(manifest.UID, dir, spec), nil
 }
@@ -106,7 +110,7 @@ func writeContainer(dir containerDir, spec record.Spec) error {
 	if err := makeDir(dir.Logs(), private); err != nil {
 		return err
 	}
-	// Whoever the container runs as writes to this file.
+	// The container writes to this file, as any user.
 	if err := os.WriteFile(dir.TerminationLog(), nil, 0o600); err != nil {
 		return err
 	}
@@ -193,7 +197,16 @@ func (r *Runtime) spawn(dir containerDir, theirs int) (pid, pidfd int, err error
 		return 0, -1, err
 	}
 	pid = process.Pid
+	r.groups.leaveService(pid, r.options.Logger)
+	resetOOMScore(pid)
 	return pid, pidfd, process.Release() // Run reaps it, through the pidfd
+}
+
+// resetOOMScore makes a shim, and so its container, as likely to be killed for memory as any other
+// process: statusd itself may be protected, as by OOMScoreAdjust= of its unit. What cannot be
+// written is not set.
+func resetOOMScore(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
 // listedID is the ID of a container if it is listed, and else empty.
@@ -206,7 +219,7 @@ func (r *Runtime) listedID(c *container) string {
 	return c.spec.ID
 }
 
-// prune forgets the attempts of a container that nobody needs any more.
+// prune forgets the attempts of a container that are not needed any more.
 func (r *Runtime) prune(p *pod, name string) {
 	r.mu.Lock()
 	var attempts []*container
@@ -220,9 +233,9 @@ func (r *Runtime) prune(p *pod, name string) {
 	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return slices.Contains(old, c) })
 	r.mu.Unlock()
 	for _, c := range old {
-		r.letGo(c)
 		if err := r.removeDir(string(c.dir.Dir)); err != nil {
 			r.options.Logger.Error("removing an old attempt failed", "uid", c.uid, "id", c.spec.ID, "err", err)
 		}
+		r.letGo(c)
 	}
 }

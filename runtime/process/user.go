@@ -72,11 +72,12 @@ func first[T any](pointers ...*T) *T {
 }
 
 // lookupUser returns the main group of a user of this machine and the groups that the
-// user belongs to. A user that the machine does not know has main group 0 and no others.
+// user belongs to. A user that the machine does not know has a main group of its own number
+// and no others: group 0 would open to it what belongs to root's group on this machine.
 func lookupUser(uid uint32) (main uint32, groups []uint32, err error) {
 	user, err := osuser.LookupId(strconv.FormatUint(uint64(uid), 10))
 	if _, unknown := errors.AsType[osuser.UnknownUserIdError](err); unknown {
-		return 0, nil, nil
+		return uid, nil, nil
 	}
 	if err != nil {
 		return 0, nil, fmt.Errorf("look up user %d: %w", uid, err)

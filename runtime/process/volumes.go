@@ -6,10 +6,13 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/statusd/statusd/runtime"
+	contents "github.com/statusd/statusd/volume"
 )
 
 // makeVolumes makes the directories of emptyDir volumes and sees to it that hostPath
@@ -18,15 +21,18 @@ func (p *pod) makeVolumes() error {
 	for _, volume := range p.manifest.Spec.Volumes {
 		var err error
 		switch {
+		case len(validation.IsDNS1123Label(volume.Name)) > 0:
+			err = errors.New("the name cannot be that of a directory") // the API server knows better
 		case volume.EmptyDir != nil:
 			err = p.makeEmptyDir(volume.Name)
 		case volume.HostPath != nil:
 			err = checkHostPath(volume.HostPath)
+		case contents.HasContents(&volume.VolumeSource): // the keeper fills it
 		default:
 			err = errors.New("this kind of volume is not supported")
 		}
 		if err != nil {
-			return fmt.Errorf("volume %s: %w", volume.Name, err)
+			return &runtime.MountError{Volume: volume.Name, Err: err}
 		}
 	}
 	return nil
@@ -110,15 +116,78 @@ func (p *pod) handOverMounts(env *variables, manifest *v1.Pod, target *v1.Contai
 			return err
 		}
 		env.set(runtime.VolumeVariable(mount.Name), path)
-		if mount.SubPath != "" {
-			if err := makeSubPath(path, mount.SubPath); err != nil {
-				return fmt.Errorf("volume %s: subPath %s: %w", mount.Name, mount.SubPath, err)
-			}
-			path = filepath.Join(path, mount.SubPath)
+		if mount.SubPathExpr != "" {
+			continue // it may refer to what the container defines
 		}
-		env.set(runtime.MountVariable(mount.MountPath), path)
+		if err := p.handOver(env, manifest, mount, path, mount.SubPath); err != nil {
+			return err
+		}
 	}
 	return nil
+}
+
+// handOverExpanded does the rest of that when all other variables are known.
+func (p *pod) handOverExpanded(env *variables, manifest *v1.Pod, target *v1.Container) error {
+	for _, mount := range target.VolumeMounts {
+		if mount.SubPathExpr == "" {
+			continue
+		}
+		subPath, err := expandPath(mount.SubPathExpr, env)
+		if err != nil {
+			return fmt.Errorf("failed to expand subPath for volumeMount %q: %w", mount.Name, err)
+		}
+		path, err := p.volumePath(manifest, mount.Name)
+		if err != nil {
+			return err
+		}
+		if err := p.handOver(env, manifest, mount, path, subPath); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// expandPath expands a path, in which all that is referred to must exist.
+func expandPath(text string, env *variables) (string, error) {
+	missing := ""
+	path := expand(text, func(name string) (string, bool) {
+		value, known := env.lookup(name)
+		if !known {
+			missing = name
+		}
+		return value, known
+	})
+	if missing != "" {
+		return "", fmt.Errorf("missing value for %q", missing)
+	}
+	if !filepath.IsLocal(path) {
+		return "", fmt.Errorf("%q is not a path inside the volume", path)
+	}
+	return path, nil
+}
+
+func (p *pod) handOver(env *variables, manifest *v1.Pod, mount v1.VolumeMount, path, subPath string) error {
+	if subPath != "" {
+		if err := p.subPath(manifest, mount.Name, path, subPath); err != nil {
+			return fmt.Errorf("volume %s: subPath %s: %w", mount.Name, subPath, err)
+		}
+		path = filepath.Join(path, subPath)
+	}
+	env.set(runtime.MountVariable(mount.MountPath), path)
+	return nil
+}
+
+// subPath makes sure that a sub-path exists. In a volume with contents nothing is made:
+// what is not there was misspelled.
+func (p *pod) subPath(manifest *v1.Pod, name, path, subPath string) error {
+	for i := range manifest.Spec.Volumes {
+		source := &manifest.Spec.Volumes[i].VolumeSource
+		if manifest.Spec.Volumes[i].Name == name && contents.HasContents(source) {
+			_, err := os.Stat(filepath.Join(path, subPath))
+			return err
+		}
+	}
+	return makeSubPath(path, subPath)
 }
 
 func (p *pod) volumePath(manifest *v1.Pod, name string) (string, error) {
@@ -127,15 +196,16 @@ func (p *pod) volumePath(manifest *v1.Pod, name string) (string, error) {
 		case volume.Name != name:
 		case volume.HostPath != nil:
 			return volume.HostPath.Path, nil
-		case volume.EmptyDir != nil:
+		case volume.EmptyDir != nil, contents.HasContents(&volume.VolumeSource):
 			return p.dir.volume(name), nil
 		}
 	}
 	return "", fmt.Errorf("there is no volume %q in the pod", name)
 }
 
-// makeSubPath makes the directory of a sub-path if nothing is there. It never leaves
-// the volume, whatever links a container has put into it.
+// makeSubPath makes the directory of a sub-path if nothing is there, with the mode of the
+// volume: who may write to one may write to the other. It never leaves the volume, whatever
+// links a container has put into it.
 func makeSubPath(volume, subPath string) error {
 	root, err := os.OpenRoot(volume)
 	if err != nil {
@@ -145,5 +215,33 @@ func makeSubPath(volume, subPath string) error {
 	if _, err := root.Stat(subPath); !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
-	return root.MkdirAll(subPath, 0o777)
+	info, err := root.Stat(".")
+	if err != nil {
+		return err
+	}
+	path := ""
+	for _, element := range strings.Split(filepath.Clean(subPath), "/") {
+		path = filepath.Join(path, element)
+		err := root.Mkdir(path, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if err := openUp(root, path, info.Mode()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// openUp gives a new directory a mode that the umask has no say in.
+func openUp(root *os.Root, path string, mode fs.FileMode) error {
+	dir, err := root.OpenRoot(path)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	return dir.Chmod(".", mode&(fs.ModePerm|fs.ModeSetgid))
 }

@@ -12,6 +12,7 @@ import (
 
 var (
 	_ runtime.VolumeRemover = (*Runtime)(nil)
+	_ runtime.LogRemover    = (*Runtime)(nil)
 	_ runtime.Resizer       = (*Runtime)(nil)
 	_ runtime.Meter         = (*Runtime)(nil)
 )
@@ -25,6 +26,23 @@ func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
 	}
 	if p, known := r.pods[uid]; known {
 		return p.mustHaveEnded()
+	}
+	return nil
+}
+
+// RemoveLogs forgets the logs of containers that have exited.
+func (r *Runtime) RemoveLogs(_ context.Context, uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err := r.called("RemoveLogs", string(uid)); err != nil {
+		return err
+	}
+	if p, known := r.pods[uid]; known {
+		for _, c := range p.containers {
+			if c.State == runtime.Exited {
+				c.logs = ""
+			}
+		}
 	}
 	return nil
 }

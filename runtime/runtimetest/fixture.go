@@ -59,7 +59,7 @@ func (f *fixture) signalDir(t *testing.T) string {
 	return dir
 }
 
-// makePipe makes a named pipe and opens it for both directions, so that nobody ever
+// makePipe makes a named pipe and opens it for both directions, so that no process ever
 // waits for the other side to open it.
 func makePipe(t *testing.T, dir, name string) *os.File {
 	path := filepath.Join(dir, name)
@@ -150,6 +150,8 @@ func (f *fixture) newPod(name string, scripts ...string) *v1.Pod {
 		Spec: v1.PodSpec{
 			RestartPolicy: v1.RestartPolicyNever,
 			NodeName:      "conformance",
+			// A runtime without isolation may insist on it.
+			HostNetwork: true, HostPID: true, HostIPC: true,
 			Volumes: []v1.Volume{{Name: "signal", VolumeSource: v1.VolumeSource{
 				HostPath: &v1.HostPathVolumeSource{Path: filepath.Join(f.dir, "signal")},
 			}}},

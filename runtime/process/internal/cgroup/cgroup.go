@@ -146,10 +146,21 @@ func members(dir string) ([]int, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Version 1 lists a process of which any thread is in the group, such as a statusd
+	// that is about to execute something there. It belongs if its first thread does.
+	leaders, err := os.ReadFile(filepath.Join(dir, "tasks"))
+	if err == nil {
+		leaders = append([]byte("\n"), leaders...)
+	}
 	var pids []int
 	for field := range strings.FieldsSeq(string(data)) {
+		if err == nil && !bytes.Contains(leaders, []byte("\n"+field+"\n")) {
+			continue
+		}
 		pid, err := strconv.Atoi(field)
-		if err != nil || pid <= 0 { // 0 is a process of another namespace
+		// 0 is a process of another namespace; and nothing kills itself, should one of
+		// its threads still be in the group.
+		if err != nil || pid <= 0 || pid == os.Getpid() {
 			continue
 		}
 		if !isZombie(pid) {
@@ -169,13 +180,33 @@ func isZombie(pid int) bool {
 	return len(rest) > 0 && (rest[0] == 'Z' || rest[0] == 'X')
 }
 
+// removals is how often a group that is busy is tried: a thread or a process that has
+// ended stays in it until the kernel has done with it.
+const removals = 20
+
 // Remove removes groups that hold nothing any more. Those that do not exist are fine.
 func Remove(dirs []string) error {
 	var errs []error
 	for _, dir := range dirs {
-		if err := unix.Rmdir(dir); err != nil && !errors.Is(err, unix.ENOENT) {
+		err := unix.Rmdir(dir)
+		for tries := 1; errors.Is(err, unix.EBUSY) && tries < removals && isEmpty(dir); tries++ {
+			time.Sleep(pause)
+			err = unix.Rmdir(dir)
+		}
+		if err != nil && !errors.Is(err, unix.ENOENT) {
 			errs = append(errs, fmt.Errorf("remove control group %s: %w", dir, err))
 		}
 	}
 	return errors.Join(errs...)
+}
+
+// isEmpty reports whether a group has no groups and no processes inside. Those that count
+// no longer may be there.
+func isEmpty(dir string) bool {
+	pids, err := members(dir)
+	entries, listErr := os.ReadDir(dir)
+	if err != nil || listErr != nil {
+		return false
+	}
+	return len(pids) == 0 && !slices.ContainsFunc(entries, fs.DirEntry.IsDir)
 }

@@ -140,7 +140,8 @@ func (s *shim) run() error {
 	defer os.Remove(s.dir.Control()) // one that stays does no harm
 	log, err := logfile.NewWriter(s.dir.Logs(), s.spec.LogMaxBytes, s.spec.LogMaxFiles)
 	if err != nil {
-		return fmt.Errorf("open log: %w", err)
+		s.finish(startFailed(fmt.Errorf("open log: %w", err)))
+		return nil
 	}
 	s.log = log
 	output, err := s.start()
@@ -186,8 +187,10 @@ func (s *shim) start() (*output, error) {
 	return out, nil
 }
 
-// wait returns when the command has ended, after having stopped it if asked to.
+// wait returns when the command has ended, after having stopped it if asked to. A signal
+// that came before the shim listened for signals is lost, but stop.json was written first.
 func (s *shim) wait() syscall.WaitStatus {
+	s.readStop()
 	for {
 		var graceOver <-chan time.Time
 		if s.kill != nil {

@@ -13,19 +13,23 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
+	"github.com/statusd/statusd/runtime/process/internal/confine"
+	"github.com/statusd/statusd/runtime/process/internal/namespace"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
 // startMain starts the container's command as the leader of a session of its own and
 // returns its process number.
 func startMain(spec record.Spec, stdout, stderr *os.File) (pid int, err error) {
-	onOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	withoutOOMProtection(func() {
+		OnOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	})
 	return pid, err
 }
 
-// onOwnThread calls do on a thread that ends afterwards, so that do may change what a
+// OnOwnThread calls do on a thread that ends afterwards, so that do may change what a
 // process inherits from the thread that starts it.
-func onOwnThread(do func()) {
+func OnOwnThread(do func()) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -36,7 +40,7 @@ func onOwnThread(do func()) {
 		}
 		// The first thread of a process cannot end before the process. While this
 		// goroutine keeps it, another goroutine gets another thread.
-		onOwnThread(do)
+		OnOwnThread(do)
 		goruntime.UnlockOSThread()
 	}()
 	<-done
@@ -44,27 +48,21 @@ func onOwnThread(do func()) {
 
 // startFromThread needs a thread of its own.
 func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
-	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env)
-	if err != nil {
-		return 0, err
-	}
 	stdin, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, err
 	}
 	defer stdin.Close()
-	attributes := &syscall.SysProcAttr{Setsid: true, Credential: Credential(spec.User)}
-	if unified := cgroup.Unified(spec.Cgroup); unified != "" {
-		dir, err := os.Open(unified)
-		if err != nil {
-			return 0, err
-		}
-		defer dir.Close()
-		attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
-	}
-	if err := cgroup.JoinThread(spec.Cgroup); err != nil {
+	attributes, release, err := EnterContainer(spec)
+	if err != nil {
 		return 0, err
 	}
+	defer release()
+	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env) // as the container sees it
+	if err != nil {
+		return 0, err
+	}
+	attributes.Setsid = true
 	process, err := os.StartProcess(path, spec.Command, &os.ProcAttr{
 		Dir: spec.Dir, Env: spec.Env, Files: []*os.File{stdin, stdout, stderr}, Sys: attributes,
 	})
@@ -75,6 +73,35 @@ func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
 	// this one.
 	pid := process.Pid
 	return pid, process.Release()
+}
+
+// EnterContainer gives the calling thread what a process of the container has and says how
+// to start one from it. It needs a thread of its own, see OnOwnThread. The caller calls
+// release when the process was started.
+func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release func(), err error) {
+	attributes, release = &syscall.SysProcAttr{Credential: Credential(spec.User)}, func() {}
+	if unified := cgroup.Unified(spec.Cgroup); unified != "" {
+		dir, err := os.Open(unified)
+		if err != nil {
+			return nil, nil, err
+		}
+		attributes.UseCgroupFD, attributes.CgroupFD = true, int(dir.Fd())
+		release = func() { dir.Close() }
+	}
+	if err := cgroup.JoinThread(spec.Cgroup); err != nil {
+		release()
+		return nil, nil, err
+	}
+	if err := namespace.Enter(spec.View); err != nil {
+		release()
+		return nil, nil, err
+	}
+	// A process gets into a group of version 2 by clone3.
+	if err := confine.Thread(spec.Confinement, attributes.UseCgroupFD); err != nil {
+		release()
+		return nil, nil, err
+	}
+	return attributes, release, nil
 }
 
 // Credential is how the kernel wants a user; nil stands for statusd's own.

@@ -1,7 +1,9 @@
 package shim
 
 import (
+	"os"
 	"os/exec"
+	"os/signal"
 	"strings"
 	"syscall"
 	"testing"
@@ -29,7 +31,7 @@ func TestAStopOnlyBringsTheKillNearer(t *testing.T) {
 		return s.deadline
 	}
 	if s.readStop(); s.kill != nil {
-		t.Error("nobody asked to stop, and the kill is set")
+		t.Error("no stop was asked for, and the kill is set")
 	}
 	first := request(time.Hour)
 	if err := main.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {
@@ -42,4 +44,23 @@ func TestAStopOnlyBringsTheKillNearer(t *testing.T) {
 		t.Errorf("the kill stayed at %s, want it nearer than %s", nearer, first)
 	}
 	s.kill.Stop()
+}
+
+// A statusd that ends while the shim starts is followed by one that finds no socket yet. Its
+// signal may come before the shim listens for signals, and is then lost.
+func TestAStopThatWasAskedForBeforeTheShimListenedIsSeen(t *testing.T) {
+	main, err := os.StartProcess("/bin/sleep", []string{"sleep", "100000"}, &os.ProcAttr{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := &shim{dir: record.Dir(t.TempDir()), signals: listen(), server: newServer(), main: main.Pid}
+	defer signal.Reset()
+	if err := record.Write(s.dir.Stop(), record.Stop{}); err != nil {
+		t.Fatal(err)
+	}
+	overdue := time.AfterFunc(30*time.Second, func() { syscall.Kill(main.Pid, syscall.SIGTERM) })
+	defer overdue.Stop()
+	if status := s.wait(); status.Signal() != syscall.SIGKILL {
+		t.Errorf("the command ended by %s, want it killed because of stop.json", status.Signal())
+	}
 }

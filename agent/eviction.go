@@ -1,0 +1,123 @@
+package agent
+
+import (
+	"context"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/worker"
+)
+
+func (e *EvictionConfig) config() eviction.Config {
+	return eviction.Config{Hard: e.Hard, Soft: e.Soft, SoftGracePeriod: e.SoftGracePeriod, MinimumReclaim: e.MinimumReclaim}
+}
+
+func (e *EvictionConfig) validate(wrong func(path, format string, args ...any)) {
+	if _, err := e.config().Thresholds(); err != nil {
+		for _, problem := range split(err) {
+			wrong("eviction", "%v", problem)
+		}
+	}
+	if e.MaxPodGracePeriod < 0 {
+		wrong("eviction.maxPodGracePeriod", "%v: want 0 or more", e.MaxPodGracePeriod)
+	}
+	if e.PressureTransitionPeriod < 0 {
+		wrong("eviction.pressureTransitionPeriod", "%v: want 0 or more", e.PressureTransitionPeriod)
+	}
+}
+
+// split takes joined errors apart.
+func split(err error) []error {
+	if joined, ok := err.(interface{ Unwrap() []error }); ok {
+		return joined.Unwrap()
+	}
+	return []error{err}
+}
+
+// wireEviction makes what ends pods under pressure.
+func (a *Agent) wireEviction() error {
+	thresholds, err := a.config.Eviction.config().Thresholds()
+	if err != nil {
+		return err
+	}
+	a.evictions, err = eviction.New(eviction.Options{
+		Thresholds:  thresholds,
+		MaxPodGrace: a.config.Eviction.MaxPodGracePeriod,
+		Transition:  a.config.Eviction.PressureTransitionPeriod,
+		Interval:    a.machine.interval,
+		Read:        a.observe,
+		Pods:        a.activePods,
+		Requests:    worker.Requests,
+		QOSClass:    worker.QOSClass,
+		Usage: func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) {
+			return a.runtime.PodUsage(ctx, pod.UID)
+		},
+		Reclaim:  a.workers.Reclaim,
+		Evict:    a.evict,
+		Recorder: a.events,
+		Logger:   a.log,
+	})
+	return err
+}
+
+// observe reads what the signals are about.
+func (a *Agent) observe() (eviction.Observations, error) {
+	r, err := a.machine.look()
+	if err != nil {
+		return nil, err
+	}
+	return eviction.Observations{
+		eviction.MemoryAvailable:  {Available: r.MemoryAvailable, Capacity: r.MemoryTotal},
+		eviction.NodeFSAvailable:  {Available: r.DiskAvailable, Capacity: r.DiskTotal},
+		eviction.NodeFSInodesFree: {Available: r.InodesFree, Capacity: r.Inodes},
+		eviction.PIDAvailable:     {Available: r.PIDs - min(r.PIDs, r.PIDsUsed), Capacity: r.PIDs},
+	}, nil
+}
+
+// evict ends a pod for the good of the machine. It returns nil for one that ends already.
+func (a *Agent) evict(pod *v1.Pod, message string, grace time.Duration) <-chan struct{} {
+	if !a.workers.Evict(pod.UID, worker.Eviction{
+		Grace: grace, Reason: eviction.Reason, Message: message,
+		Condition: &v1.PodCondition{
+			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reasonTerminated, Message: message,
+		},
+	}) {
+		return nil
+	}
+	return a.workers.Stopped(pod.UID)
+}
+
+// thresholds are what the node keeps free: the hard ones.
+func (a *Agent) thresholds() node.Thresholds {
+	kept := node.Thresholds{PIDsAvailable: node.DefaultThresholds().PIDsAvailable, Clear: a.config.Eviction.PressureTransitionPeriod}
+	reading := a.machine.latest()
+	hard, err := eviction.Config{Hard: a.config.Eviction.Hard}.Thresholds()
+	if err != nil {
+		return node.DefaultThresholds() // a config that is not valid gets no further
+	}
+	for _, t := range hard {
+		switch t.Signal {
+		case eviction.MemoryAvailable:
+			kept.MemoryAvailable = t.Below.Of(reading.MemoryTotal)
+		case eviction.NodeFSAvailable:
+			kept.DiskAvailable = shareOf(t.Below, reading.DiskTotal)
+		case eviction.NodeFSInodesFree:
+			kept.InodesFree = shareOf(t.Below, reading.Inodes)
+		case eviction.PIDAvailable:
+			kept.PIDsAvailable = shareOf(t.Below, reading.PIDs)
+		}
+	}
+	return kept
+}
+
+// shareOf is an amount as a share of a capacity, below 1.
+func shareOf(a eviction.Amount, capacity uint64) float64 {
+	if a.Number == 0 || capacity == 0 {
+		return a.Share
+	}
+	return min(float64(a.Number)/float64(capacity), 0.99)
+}

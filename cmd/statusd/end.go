@@ -1,0 +1,116 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statusd/statusd/agent"
+)
+
+// interruptible is a context that ends with SIGINT or SIGTERM.
+func interruptible(cmd *cobra.Command) (context.Context, context.CancelFunc) {
+	ctx := cmd.Context()
+	if ctx == nil {
+		ctx = context.Background()
+	}
+	return signal.NotifyContext(ctx, syscall.SIGINT, syscall.SIGTERM)
+}
+
+func newDrain() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "drain",
+		Short: "End the pods of a running statusd, as before a shutdown of the machine",
+		Long: "End the pods of the running statusd, ordinary ones before critical ones, within shutdownGracePeriod.\n" +
+			"The node is not ready and takes no pods until statusd drain --undo, or until statusd is restarted.",
+		Args: usage(cobra.NoArgs),
+	}
+	settings := addSettings(cmd)
+	undo := cmd.Flags().Bool("undo", false, "Take pods again, and let static pods run again.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, err := settings.config()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(cmd)
+		defer stop()
+		do := agent.Drain
+		if *undo {
+			do = agent.Undrain
+		}
+		said, err := do(ctx, config)
+		if errors.Is(err, agent.ErrNotRunning) {
+			return fmt.Errorf("%w; statusd end ends what a stopped one has left", err)
+		}
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
+		return err
+	}
+	return cmd
+}
+
+func newEnd() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "end",
+		Short: "End all containers that a stopped statusd has left running",
+		Long: "End all containers that statusd has left running, and see that no process of theirs is left.\n" +
+			"statusd itself must be stopped. Its state stays, and the next statusd reports how they have ended.",
+		Args: usage(cobra.NoArgs),
+	}
+	settings := addSettings(cmd)
+	grace := cmd.Flags().Duration("grace", 10*time.Second, "Time between SIGTERM and SIGKILL.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, err := settings.config()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(cmd)
+		defer stop()
+		ended, err := agent.End(ctx, config, *grace)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "ended %d containers; no process of theirs is left\n", ended)
+		return err
+	}
+	return cmd
+}
+
+func newReset() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "reset",
+		Short: "End all containers and delete everything that statusd keeps",
+		Long: "End all containers that statusd has left running, see that no process of theirs is left, and delete\n" +
+			"what statusd keeps in its state directory: the journal, containers with logs and volumes, certificates.\n" +
+			"statusd itself must be stopped. Statuses that were not delivered are lost.",
+		Args: usage(cobra.NoArgs),
+	}
+	settings := addSettings(cmd)
+	grace := cmd.Flags().Duration("grace", 10*time.Second, "Time between SIGTERM and SIGKILL.")
+	yes := cmd.Flags().Bool("yes", false, "Really do it.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		config, err := settings.config()
+		if err != nil {
+			return err
+		}
+		if !*yes {
+			return fmt.Errorf("reset deletes everything that statusd keeps in %s; add --yes to do it: %w", config.StateDir, errUsage)
+		}
+		ctx, stop := interruptible(cmd)
+		defer stop()
+		ended, err := agent.Reset(ctx, config, *grace)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintf(cmd.OutOrStdout(), "ended %d containers and deleted the state in %s\n", ended, config.StateDir)
+		return err
+	}
+	return cmd
+}

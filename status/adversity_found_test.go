@@ -1,0 +1,149 @@
+package status
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Programs of TestInvariantsHoldWhateverHappens that have found something, in short.
+
+// A pod that was read because the server contradicted the base is the base of later turns too,
+// also if this turn's write then fails: the watch may be far behind.
+func TestWhatWasReadIsNotForgottenWhenTheWriteFails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever)
+		w.run()
+		w.api.watch = nil
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		w.api.forgetLog()
+		conflicts := 4 // two turns, each with one before and one after the look
+		w.api.setScript(func(_ context.Context, s sent) error {
+			if s.verb == "PATCH" && conflicts > 0 {
+				conflicts--
+				return apierrors.NewConflict(podResource, "web", errors.New("the object has been modified"))
+			}
+			return nil
+		})
+		w.set(pod, ended(pod, 0))
+		time.Sleep(10 * time.Second)
+		synctest.Wait()
+		if got := w.api.pod(pod).Status; got.PodIP != "" || got.Phase != v1.PodSucceeded {
+			t.Errorf("the API says %s with the address %q", got.Phase, got.PodIP)
+		}
+		taken := 0
+		for _, s := range w.api.sent() {
+			if s.verb == "PATCH" && s.err == nil {
+				taken++
+			}
+		}
+		if taken != 1 {
+			t.Errorf("%d patches were taken, want one that says all", taken)
+		}
+	})
+}
+
+// A patch is a difference. After a restore it may be taken without bringing the end along.
+func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		memory := journal.NewMemory()
+		w := newWorld(t, withJournal(memory))
+		pod := w.create("job", restartNever)
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		backup := w.api.backup()
+		w.set(pod, ended(pod, 1))
+		synctest.Wait()
+		w.api.watch = nil
+		w.api.restore(backup)
+		// No more than the first request, which is one of the old world, gets through.
+		through := 0
+		w.api.setScript(func(context.Context, sent) error {
+			if through++; through > 1 {
+				return errRefused
+			}
+			return nil
+		})
+		again := ended(pod, 1)
+		again.Message = "said once more"
+		w.set(pod, again)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if _, kept := memory.Finals()[pod.UID]; !kept && !podstatus.IsTerminal(w.api.pod(pod).Status.Phase) {
+			t.Error("the end is neither in the journal nor in the API")
+		}
+		w.api.setScript(nil)
+		time.Sleep(restoredWithin)
+		synctest.Wait()
+		if got := w.api.pod(pod).Status.Phase; got != v1.PodFailed {
+			t.Errorf("the API says %s of a pod that has failed", got)
+		}
+		if left := len(memory.Finals()); left > 0 {
+			t.Error("the journal still has the end, although the API shows it")
+		}
+	})
+}
+
+// A pod that has two reasons to wait in turn waits no less for it.
+func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.running.Store(true)
+		w := newWorld(t, func(o *Options) { o.Safety = g })
+		pod := w.create("web", restartNever)
+		w.run()
+		w.api.setMutate(func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil })
+		n := 0
+		w.api.setScript(func(context.Context, sent) error {
+			if n++; n%2 == 0 {
+				return apierrors.NewServiceUnavailable("not now")
+			}
+			return nil
+		})
+		evicted := running(pod, true)
+		evicted.Phase, evicted.Reason = v1.PodFailed, "Evicted"
+		w.set(pod, evicted)
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if got := w.api.count("PATCH"); got > 130 {
+			t.Errorf("%d patches in 10 minutes, want no more than one each 5 s", got)
+		}
+	})
+}
+
+// After a restore the server gives versions out again. What then has the version of an own
+// write need not be its echo.
+func TestAVersionThatIsGivenOutAgainIsNoEcho(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		backup := w.api.backup()
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		written := w.api.pod(pod).ResourceVersion
+		watch := w.api.watch
+		w.api.watch = nil
+		w.api.restore(backup)
+		w.api.watch = watch
+		touched := w.api.write(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"touched": ""} })
+		if touched.ResourceVersion != written {
+			t.Fatalf("the version is %s, want %s once more", touched.ResourceVersion, written)
+		}
+		synctest.Wait()
+		w.wantReady(pod, false)
+	})
+}

@@ -1,0 +1,132 @@
+package status
+
+import (
+	"context"
+	"net/http"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Each change that shares a request with a later one is counted once, also for pods that come
+// after others have gone.
+func TestCoalescedChangesAreCountedOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.run()
+		for i := range 20 {
+			pod := w.create("web", func(p *v1.Pod) { p.UID = types.UID(rune('a' + i)) })
+			for k := range 5 {
+				w.set(pod, running(pod, k%2 == 0))
+				synctest.Wait()
+			}
+			w.manager.RemovePodStatus(pod.UID)
+			w.table.Remove(pod)
+			w.api.remove("ns", "web")
+		}
+		static, _ := w.createStatic("etcd")
+		w.set(static, running(static, true))
+		synctest.Wait()
+		w.api.remove("ns", "etcd")
+		w.api.put(mirrorOf(static, "mirror-2"))
+		synctest.Wait()
+		if got := w.counter("statusd_pod_status_coalesced_changes_total"); got != 0 {
+			t.Errorf("%v changes counted as coalesced, each had a request of its own", got)
+		}
+		pod := w.create("burst")
+		w.api.latency = time.Second
+		for k := range 4 { // the first is under way when the others come
+			w.set(pod, running(pod, k%2 == 0))
+			time.Sleep(time.Millisecond)
+		}
+		time.Sleep(5 * time.Second)
+		if got := w.counter("statusd_pod_status_coalesced_changes_total"); got != 2 {
+			t.Errorf("%v changes counted as coalesced, want 2", got)
+		}
+	})
+}
+
+// Looks at a pod that waits are no changes that needed no request.
+func TestNoopsAreChangesThatNeededNoRequest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.running.Store(true)
+		w := newWorld(t, func(o *Options) { o.Safety = g })
+		pod, same := w.create("web", restartNever), w.create("same")
+		w.run()
+		w.set(pod, ended(pod, 1))
+		time.Sleep(10 * time.Minute)
+		if got := w.counter("statusd_pod_status_noop_writes_total"); got != 0 {
+			t.Errorf("%v counted while a phase is withheld", got)
+		}
+		w.set(same, running(same, true))
+		synctest.Wait()
+		w.manager.RemovePodStatus(same.UID)
+		w.set(same, running(same, true))
+		synctest.Wait()
+		if got := w.counter("statusd_pod_status_noop_writes_total"); got != 1 {
+			t.Errorf("%v counted, want the change that the API knew already", got)
+		}
+	})
+}
+
+// Several virtual nodes in a process, or a manager that is made again, share a registry.
+func TestManagersShareARegistry(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		registry := prometheus.NewRegistry()
+		shares := func(o *Options) { o.Registerer = registry }
+		first := newWorld(t, shares)
+		second := newWorld(t, shares)
+		first.registry, second.registry = registry, registry
+		a, b := first.create("a"), second.create("b")
+		first.run()
+		second.run()
+		first.set(a, running(a, true))
+		second.set(b, running(b, true))
+		synctest.Wait()
+		if got := first.counter("statusd_pod_status_changes_total"); got != 2 {
+			t.Errorf("%v changes counted, want those of both", got)
+		}
+		for _, w := range []*world{first, second} {
+			w.api.setScript(func(context.Context, sent) error { return errRefused })
+		}
+		first.set(a, running(a, false))
+		second.set(b, running(b, false))
+		synctest.Wait()
+		if got := first.counter("statusd_pod_status_pending"); got != 2 {
+			t.Errorf("%v pending, want those of both", got)
+		}
+		first.stop()
+		if got := first.counter("statusd_pod_status_pending"); got != 1 {
+			t.Errorf("%v pending after one has ended, want that of the other", got)
+		}
+		if err := registry.Register(prometheus.NewGauge(prometheus.GaugeOpts{Name: "statusd_pod_status_changes_total", Help: "another"})); err == nil {
+			t.Error("another metric of the same name was registered")
+		}
+	})
+}
+
+// A registry in which a name means something else is an error, and no panic.
+func TestRegistryThatRefusesIsAnError(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(prometheus.NewGauge(prometheus.GaugeOpts{Name: "statusd_pod_status_changes_total", Help: "another"}))
+	w := newWorld(t)
+	options := w.manager.opts
+	options.Registerer = registry
+	if _, err := New(options); err == nil {
+		t.Error("New took it")
+	}
+}
+
+// What the server or a webhook says of itself must not make metrics without number.
+func TestReasonsInMetricsAreBounded(t *testing.T) {
+	for reason, want := range map[string]string{"Conflict": "Conflict", "I felt like it": "other", "": "unreachable"} {
+		if got := reasonOf(deniedByWebhook(http.StatusTeapot, v1Reason(reason))); got != want {
+			t.Errorf("%q: got %q, want %q", reason, got, want)
+		}
+	}
+}

@@ -1,0 +1,73 @@
+package volume
+
+import (
+	"io/fs"
+	"os"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// owner is to whom the files of a volume belong. On a machine whose other users can reach
+// the directory of the volume it is the directory itself that keeps them out: the files have
+// the modes that the pod asks for.
+type owner struct {
+	uid, gid  int // of the directory; -1 leaves it as it is
+	dirMode   fs.FileMode
+	fileUID   int // of files that only their owner can read; -1 leaves it
+	groupRead bool
+}
+
+// ownerOf lets in the pod's group, or the one user that all containers run as, or, if
+// containers run as different users and share no group, everyone.
+func ownerOf(pod *v1.Pod, root bool) owner {
+	if !root {
+		return owner{uid: -1, gid: -1, dirMode: 0o700, fileUID: -1}
+	}
+	fileUID := -1
+	uid, shared := sharedUser(pod)
+	if shared {
+		fileUID = uid
+	}
+	if context := pod.Spec.SecurityContext; context != nil && context.FSGroup != nil {
+		return owner{uid: 0, gid: int(*context.FSGroup), dirMode: 0o750 | fs.ModeSetgid, fileUID: fileUID, groupRead: true}
+	}
+	if shared {
+		return owner{uid: uid, gid: -1, dirMode: 0o500, fileUID: fileUID}
+	}
+	return owner{uid: -1, gid: -1, dirMode: 0o755, fileUID: -1}
+}
+
+// sharedUser is the user that all containers of the pod run as, if there is one. A
+// container that names none runs as our own user.
+func sharedUser(pod *v1.Pod) (uid int, shared bool) {
+	first := true
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			own := userOf(pod, &list[i])
+			if !first && own != uid {
+				return 0, false
+			}
+			uid, first = own, false
+		}
+	}
+	return uid, !first
+}
+
+func userOf(pod *v1.Pod, container *v1.Container) int {
+	if context := container.SecurityContext; context != nil && context.RunAsUser != nil {
+		return int(*context.RunAsUser)
+	}
+	if context := pod.Spec.SecurityContext; context != nil && context.RunAsUser != nil {
+		return int(*context.RunAsUser)
+	}
+	return os.Geteuid()
+}
+
+// isPrivate reports whether a token of the pod can be kept from all but its user or group.
+func isPrivate(pod *v1.Pod) bool {
+	if context := pod.Spec.SecurityContext; context != nil && context.FSGroup != nil {
+		return true
+	}
+	_, shared := sharedUser(pod)
+	return shared
+}

@@ -1,0 +1,52 @@
+package worker_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/runtimefake"
+)
+
+// Each volume that cannot be set up has an event with the kubelet's words, and the pod waits.
+func TestAPodWaitsForItsVolumes(t *testing.T) {
+	story(t, func(n *node) {
+		n.rt.Fail("StartPod", fmt.Errorf("start pod: %w", errors.Join(
+			&runtime.MountError{Volume: "settings", Err: errors.New(`configmap "settings" not found`)},
+			&runtime.MountError{Volume: "keys", Err: errors.New(`secret "keys" not found`)},
+		)))
+		pod := newPod("web")
+		n.update(pod)
+		n.wantState(pod, "main", "at first", "Waiting ContainerCreating")
+		n.sleep(10 * time.Second)
+		n.wantState(pod, "main", "after 10s", "Running")
+		for _, want := range []string{
+			`FailedMount: MountVolume.SetUp failed for volume "settings" : configmap "settings" not found`,
+			`FailedMount: MountVolume.SetUp failed for volume "keys" : secret "keys" not found`,
+		} {
+			if !n.events.has(want) {
+				t.Errorf("events: got %q, want %q", n.events.all, want)
+			}
+		}
+	})
+}
+
+// People and programs match on the message of a container that waits: it has no words of ours.
+func TestAStartThatFailsSaysWhyAndNothingElse(t *testing.T) {
+	story(t, func(n *node) {
+		missing := &runtime.StartError{Reason: runtime.WaitingConfigError, Err: errors.New(`configmap "x" not found`)}
+		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StartError: fmt.Errorf("fake: start container main: %w", missing)}}))
+		pod := newPod("web")
+		n.update(pod)
+		status, _ := n.status.GetPodStatus(pod.UID)
+		waiting := status.ContainerStatuses[0].State.Waiting
+		if waiting == nil || waiting.Reason != "CreateContainerConfigError" || waiting.Message != `configmap "x" not found` {
+			t.Errorf("got %+v, want CreateContainerConfigError with the bare reason", waiting)
+		}
+		if !n.events.has(`main Failed: Error: configmap "x" not found`) {
+			t.Errorf("events: got %q", n.events.all)
+		}
+	})
+}
