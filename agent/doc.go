@@ -23,7 +23,7 @@
 // # Stopping
 //
 // When the context of [Agent.Run] ends, first the sources stop, then the workers, the
-// probes, the Node (after a last report), the status manager (after it has delivered what
+// probes, the Node, the status manager (after it has delivered what
 // it can), the runtime. Containers are not stopped: their shims run on, and the next agent
 // on the same state directory adopts them. All of that takes at most ShutdownTimeout.
 //

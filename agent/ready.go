@@ -22,7 +22,12 @@ func writableState(dir string) error {
 	if err := unix.Statfs(dir, &fs); err != nil {
 		return fmt.Errorf("state directory %s: %w", dir, err)
 	}
-	if fs.Flags&unix.ST_RDONLY != 0 {
+	return writable(dir, fs.Flags)
+}
+
+// writable looks at the flags of the file system of a directory.
+func writable(dir string, flags int64) error {
+	if flags&unix.ST_RDONLY != 0 {
 		return fmt.Errorf("state directory %s is on a read-only file system", dir)
 	}
 	return nil

@@ -3,6 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/collectors"
@@ -190,6 +191,15 @@ func (a *Agent) nodeProblem() error {
 	return nil
 }
 
+// leaseAge is how old the lease of the Node is, in seconds.
+func (a *Agent) leaseAge() float64 {
+	renewed := a.node.LeaseRenewed()
+	if renewed.IsZero() {
+		return -1
+	}
+	return time.Since(renewed).Seconds()
+}
+
 // registerMetrics adds those of the process and of the parts that have none themselves.
 func (a *Agent) registerMetrics() {
 	gauge := func(name, help string, value func() float64) prometheus.Collector {
@@ -207,6 +217,12 @@ func (a *Agent) registerMetrics() {
 			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
 		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
+	if a.client != nil {
+		a.metrics.MustRegister(
+			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),
+			gauge("statusd_mirror_pods_pending", "Static pods whose mirror pod is not as it should be yet.",
+				func() float64 { return float64(len(a.mirrors.Pending())) }))
+	}
 	if a.manifests != nil {
 		a.metrics.MustRegister(gauge("statusd_manifest_problems", "Things wrong with the manifests now.",
 			func() float64 { return float64(len(a.manifests.Problems())) }))

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -21,6 +22,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a node of 1000 MiB with what its pods use.
 type machine struct {
+	mu      sync.Mutex // guards all below
 	pods    []subject
 	memory  uint64 // MiB that other things use
 	dead    uint64 // MiB of disk that dead pods have left
@@ -31,6 +33,8 @@ type machine struct {
 }
 
 func (m *machine) read() (Observations, error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	memory, disk := m.memory, m.dead
 	for _, s := range m.pods {
 		if s.usage != nil {
@@ -45,20 +49,40 @@ func (m *machine) read() (Observations, error) {
 }
 
 func (m *machine) Event(pod *v1.Pod, _, _, reason, _ string) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.events = append(m.events, pod.Name+" "+reason)
 }
 
 func (m *machine) evict(pod *v1.Pod, _ string, grace time.Duration) <-chan struct{} {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	m.evicted = append(m.evicted, fmt.Sprintf("%s %s", pod.Name, grace))
 	ended := make(chan struct{})
 	if m.stuck {
 		return ended
 	}
 	time.AfterFunc(grace, func() {
+		m.mu.Lock()
+		defer m.mu.Unlock()
 		m.pods = slices.DeleteFunc(m.pods, func(s subject) bool { return s.pod == pod })
 		close(ended)
 	})
 	return ended
+}
+
+// set changes the machine while the manager runs.
+func (m *machine) set(change func()) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	change()
+}
+
+// list is what was evicted so far.
+func (m *machine) list() []string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return slices.Clone(m.evicted)
 }
 
 // run runs a manager on the machine for a while.
@@ -72,6 +96,8 @@ func (m *machine) run(t *testing.T, config Config, change func(*Options), life f
 		options := Options{
 			Thresholds: thresholds, MaxPodGrace: 20 * time.Second, Read: m.read,
 			Pods: func() []*v1.Pod {
+				m.mu.Lock()
+				defer m.mu.Unlock()
 				var all []*v1.Pod
 				for _, s := range m.pods {
 					all = append(all, s.pod)
@@ -80,6 +106,8 @@ func (m *machine) run(t *testing.T, config Config, change func(*Options), life f
 			},
 			Requests: func(pod *v1.Pod) v1.ResourceList { return pod.Spec.Containers[0].Resources.Requests },
 			Usage: func(_ context.Context, pod *v1.Pod) (runtime.Usage, error) {
+				m.mu.Lock()
+				defer m.mu.Unlock()
 				for _, s := range m.pods {
 					if s.pod == pod && s.usage != nil {
 						return *s.usage, nil
@@ -118,16 +146,16 @@ func TestOnePodAtATimeUntilThereIsEnough(t *testing.T) {
 	m := &machine{memory: 300, pods: []subject{pod("a", 0, 50, 0), pod("b", 0, 400, 0), pod("c", 0, 100, 0), pod("d", 0, 350, 100)}}
 	m.run(t, hundred, nil, func(*Manager) {
 		wait(time.Minute)
-		if want := []string{"b 1s"}; !slices.Equal(m.evicted, want) {
-			t.Errorf("evicted %q, want %q and no more", m.evicted, want)
+		if want := []string{"b 1s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("evicted %q, want %q and no more", m.list(), want)
 		}
 		if want := []string{"b Evicted"}; !slices.Equal(m.events, want) {
 			t.Errorf("events %q, want %q", m.events, want)
 		}
-		m.memory = 600
+		m.set(func() { m.memory = 600 })
 		wait(time.Minute)
-		if want := []string{"b 1s", "d 1s"}; !slices.Equal(m.evicted, want) {
-			t.Errorf("evicted %q, want %q", m.evicted, want)
+		if want := []string{"b 1s", "d 1s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("evicted %q, want %q", m.list(), want)
 		}
 	})
 }
@@ -140,20 +168,20 @@ func TestASoftThresholdHasItsGraceAndThatOfThePod(t *testing.T) {
 	soft := Config{Soft: map[string]string{"memory.available": "400Mi"}, SoftGracePeriod: map[string]string{"memory.available": "1m"}}
 	m.run(t, soft, nil, func(manager *Manager) {
 		wait(59 * time.Second)
-		if len(m.evicted) > 0 {
-			t.Errorf("within the grace: evicted %q", m.evicted)
+		if len(m.list()) > 0 {
+			t.Errorf("within the grace: evicted %q", m.list())
 		}
 		if got := manager.Conditions(); !slices.Equal(got, []v1.NodeConditionType{v1.NodeMemoryPressure}) {
 			t.Errorf("conditions %v, want MemoryPressure all along", got)
 		}
 		wait(time.Second)
-		if want := []string{"slow 20s"}; !slices.Equal(m.evicted, want) {
-			t.Errorf("after the grace: evicted %q, want %q", m.evicted, want)
+		if want := []string{"slow 20s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("after the grace: evicted %q, want %q", m.list(), want)
 		}
-		m.memory = 700 // the quick one has to go as well
+		m.set(func() { m.memory = 700 }) // the quick one has to go as well
 		wait(5 * time.Minute)
-		if want := []string{"slow 20s", "quick 5s"}; !slices.Equal(m.evicted, want) {
-			t.Errorf("in the end: evicted %q, want %q", m.evicted, want)
+		if want := []string{"slow 20s", "quick 5s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("in the end: evicted %q, want %q", m.list(), want)
 		}
 	})
 }
@@ -164,19 +192,18 @@ func TestDeadPodsAreReclaimedFirst(t *testing.T) {
 	m.run(t, hundred, func(o *Options) {
 		o.Reclaim = func(context.Context) error {
 			reclaims++
-			m.dead = 0
+			m.set(func() { m.dead = 0 })
 			return errors.New("one file was busy")
 		}
 	}, func(manager *Manager) {
 		wait(time.Minute)
-		if len(m.evicted) > 0 || reclaims != 1 {
-			t.Errorf("evicted %q after %d reclaims, want none after one", m.evicted, reclaims)
+		if len(m.list()) > 0 || reclaims != 1 {
+			t.Errorf("evicted %q after %d reclaims, want none after one", m.list(), reclaims)
 		}
-		m.dead = 700
-		m.pods[0].usage.MemoryBytes = 0
+		m.set(func() { m.dead, m.pods[0].usage.MemoryBytes = 700, 0 })
 		wait(time.Minute)
-		if len(m.evicted) > 0 {
-			t.Errorf("evicted %q, want dead pods reclaimed again", m.evicted)
+		if len(m.list()) > 0 {
+			t.Errorf("evicted %q, want dead pods reclaimed again", m.list())
 		}
 	})
 }
@@ -187,8 +214,8 @@ func TestCriticalPodsStay(t *testing.T) {
 	m := &machine{memory: 450, pods: []subject{static, pod("system", systemCritical, 40, 0), pod("plain", 5, 10, 500)}}
 	m.run(t, hundred, nil, func(*Manager) {
 		wait(time.Hour)
-		if want := []string{"plain 1s"}; !slices.Equal(m.evicted, want) {
-			t.Errorf("evicted %q, want %q", m.evicted, want)
+		if want := []string{"plain 1s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("evicted %q, want %q", m.list(), want)
 		}
 	})
 }
@@ -197,12 +224,12 @@ func TestAPodThatDoesNotEndIsNotWaitedForWithoutEnd(t *testing.T) {
 	m := &machine{memory: 300, stuck: true, pods: []subject{pod("a", 0, 300, 0), pod("b", 0, 400, 0)}}
 	m.run(t, hundred, nil, func(*Manager) {
 		wait(29 * time.Second)
-		if want := []string{"b 1s"}; !slices.Equal(m.evicted, want) {
-			t.Errorf("evicted %q, want %q and a wait", m.evicted, want)
+		if want := []string{"b 1s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("evicted %q, want %q and a wait", m.list(), want)
 		}
 		wait(2 * time.Second)
-		if len(m.evicted) < 2 {
-			t.Errorf("evicted %q, want another try after 30 s", m.evicted)
+		if len(m.list()) < 2 {
+			t.Errorf("evicted %q, want another try after 30 s", m.list())
 		}
 	})
 }
@@ -211,8 +238,8 @@ func TestAMachineThatCannotBeReadEvictsNothing(t *testing.T) {
 	m := &machine{memory: 1000, broken: errors.New("no /proc"), pods: []subject{pod("a", 0, 300, 0)}}
 	m.run(t, hundred, nil, func(manager *Manager) {
 		wait(time.Minute)
-		if len(m.evicted) > 0 || len(manager.Conditions()) > 0 {
-			t.Errorf("evicted %q, conditions %v", m.evicted, manager.Conditions())
+		if len(m.list()) > 0 || len(manager.Conditions()) > 0 {
+			t.Errorf("evicted %q, conditions %v", m.list(), manager.Conditions())
 		}
 	})
 }
@@ -231,13 +258,13 @@ func TestAVolumeOverItsLimit(t *testing.T) {
 		}
 	}, func(*Manager) {
 		wait(time.Minute)
-		if len(m.evicted) > 0 {
-			t.Errorf("at its limit: evicted %q", m.evicted)
+		if len(m.list()) > 0 {
+			t.Errorf("at its limit: evicted %q", m.list())
 		}
-		limited.usage.VolumeBytes["data"]++
+		m.set(func() { limited.usage.VolumeBytes = map[string]uint64{"data": 5*mib + 1} })
 		wait(time.Minute)
-		if want := `Usage of EmptyDir volume "data" exceeds the limit "5Mi". `; len(m.evicted) != 1 || message != want {
-			t.Errorf("evicted %q with %q, want %q", m.evicted, message, want)
+		if want := `Usage of EmptyDir volume "data" exceeds the limit "5Mi". `; len(m.list()) != 1 || message != want {
+			t.Errorf("evicted %q with %q, want %q", m.list(), message, want)
 		}
 	})
 }

@@ -14,7 +14,7 @@ type preparation struct {
 }
 
 // prepare repairs the files, opens the store and makes the commit that marks the journal
-// as open. Only the leader may call it, or nobody else who knows d.
+// as open. Only the leader may call it, and Open, while d is known to no other goroutine.
 func (d *Durable) prepare() error {
 	err := d.tryPrepare()
 	d.statsMu.Lock()

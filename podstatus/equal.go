@@ -21,6 +21,7 @@ func (o Ownership) Equal(a, b *v1.PodStatus) bool {
 		asIs.sameTime(orZero(a.StartTime), orZero(b.StartTime)) &&
 		sameStoredAddresses(a, b) &&
 		sameScalars(a, b) &&
+		sameUnwritten(a, b) &&
 		o.sameConditions(a.Conditions, b.Conditions) &&
 		asIs.sameStatuses(a.ContainerStatuses, b.ContainerStatuses) &&
 		asIs.sameStatuses(a.InitContainerStatuses, b.InitContainerStatuses) &&
@@ -47,6 +48,7 @@ func (o Ownership) Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
 	return (samePhase(cached, incoming) || phaseIsFinal(cached, incoming)) &&
 		sameAddresses(cached.PodIP, cached.PodIPs, incoming.PodIP, incoming.PodIPs) &&
 		sameAddresses(cached.HostIP, cached.HostIPs, incoming.HostIP, incoming.HostIPs) &&
+		sameUnwritten(cached, incoming) &&
 		o.sameAsRaw(pod, cached, incoming)
 }
 
@@ -115,7 +117,7 @@ func (o Ownership) sameConditionSets(a, b []v1.PodCondition) bool {
 
 // sameCondition ignores the times and the observed generation (E2).
 func sameCondition(a, b *v1.PodCondition) bool {
-	return a.Status == b.Status && sameText(a.Reason, b.Reason) && sameText(a.Message, b.Message)
+	return a.Status == b.Status && sameText(a.Reason, b.Reason) && sameText(a.Message, b.Message) && sameUnwritten(a, b)
 }
 
 // countTypes counts the owned and shared types in the list.

@@ -83,7 +83,8 @@ func (r reading) sameStatus(a, b *v1.ContainerStatus) bool {
 		sameRequirements(a.Resources, b.Resources) &&
 		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, sameMount) &&
 		sameUser(a.User, b.User) &&
-		slices.EqualFunc(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus, sameResourceStatus)
+		slices.EqualFunc(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus, sameResourceStatus) &&
+		sameUnwritten(a, b)
 }
 
 func (r reading) sameState(a, b *v1.ContainerState) bool {

@@ -35,6 +35,7 @@ func (o Ownership) Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, 
 	merged.ResourceClaimStatuses = api.ResourceClaimStatuses
 	merged.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
 	merged.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
+	keepUnwritten(&merged, api)
 	merged.QOSClass = cmp.Or(cached.QOSClass, api.QOSClass)
 	merged.ObservedGeneration = cmp.Or(cached.ObservedGeneration, api.ObservedGeneration)
 	if withheld || phaseIsFinal(api, cached) {

@@ -78,6 +78,7 @@ func (p *patchWriter) status(base, desired *v1.PodStatus) {
 	p.strings("resize", string(base.Resize), string(desired.Resize))
 	p.resourceList("allocatedResources", base.AllocatedResources, desired.AllocatedResources)
 	p.requirements("resources", base.Resources, desired.Resources)
+	writeUnwritten(p, base, desired)
 }
 
 func (p *patchWriter) strings(key, base, desired string) {

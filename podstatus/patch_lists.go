@@ -48,6 +48,7 @@ func (p *patchWriter) condition(base []v1.PodCondition, desired *v1.PodCondition
 	p.ints("observedGeneration", old.ObservedGeneration, desired.ObservedGeneration)
 	p.strings("reason", old.Reason, desired.Reason)
 	p.strings("status", string(old.Status), string(desired.Status))
+	writeUnwritten(p, old, desired)
 	changed := len(p.buf) > fields
 	p.key("type")
 	p.string(string(desired.Type))

@@ -38,7 +38,7 @@ func (p *patchWriter) resourceList(key string, base, desired v1.ResourceList) {
 // requirements writes the difference of two pod-level resource requirements. Present but
 // empty ones are not the same as none.
 func (p *patchWriter) requirements(key string, base, desired *v1.ResourceRequirements) {
-	if sameRequirements(base, desired) {
+	if sameRequirements(base, desired) && (base == nil || sameUnwritten(base, desired)) {
 		return
 	}
 	p.key(key)
@@ -57,5 +57,6 @@ func (p *patchWriter) requirements(key string, base, desired *v1.ResourceRequire
 		p.key("claims")
 		listOrNull(p, desired.Claims)
 	}
+	writeUnwritten(p, base, desired)
 	p.close('}')
 }

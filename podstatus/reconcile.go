@@ -23,5 +23,6 @@ func (o Ownership) NeedsReconcile(pod *v1.Pod, api, cached *v1.PodStatus) bool {
 		!samePhase(cached, api) ||
 		!asStored.sameTime(orZero(cached.StartTime), orZero(api.StartTime)) ||
 		!sameStoredAddresses(cached, api) ||
+		!reconcilesUnwritten(api, cached) ||
 		!o.sameAsRaw(pod, cached, api)
 }

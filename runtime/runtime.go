@@ -76,7 +76,7 @@ var (
 // Pod is what a runtime knows of a pod.
 type Pod struct {
 	// Manifest is the pod as it was handed to StartPod. It is enough to end the pod
-	// properly when nobody else remembers it.
+	// properly when no source knows it any more.
 	Manifest *v1.Pod
 	// IPs are the addresses under which the pod is reached, the first being the
 	// primary one.
@@ -152,7 +152,7 @@ const (
 	ReasonStartError = "StartError"
 	// ReasonOOMKilled is a container that the kernel killed for its memory.
 	ReasonOOMKilled = "OOMKilled"
-	// ReasonUnknown is a container whose end nobody saw. Its exit code is 137.
+	// ReasonUnknown is a container whose end was not seen. Its exit code is 137.
 	ReasonUnknown = "ContainerStatusUnknown"
 )
 

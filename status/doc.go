@@ -25,8 +25,8 @@
 //
 // A report is checked, completed and stored in the cache as a new version; a note for the
 // pod goes to the inbox. One goroutine, the owner, takes the notes into the queue and
-// gives pods their turns: by deadline (the time of the change plus the slack of its
-// class), one at a time for a pod, within the budget. A turn takes the newest version,
+// gives pods their turns: the most urgent class first with a share for the others, one at a
+// time for a pod, as many at once as pay, within the budget. A turn takes the newest version,
 // merges it with the base (the newest copy of the API's pod that we know) and sends what
 // differs. A turn that fails is repeated on a schedule of the pod's own.
 //

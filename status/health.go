@@ -78,7 +78,7 @@ func (h *health) note(out outcome, began, now time.Time) (recovered bool) {
 		if !h.paused(now) {
 			h.pausedAt = now
 		}
-		h.pausedUntil = later(h.pausedUntil, now.Add(min(out.pause, longestPause)))
+		h.pausedUntil = later(h.pausedUntil, now.Add(out.pause))
 	}
 	if out.failure.ofServer() {
 		h.failing = true

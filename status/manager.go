@@ -59,7 +59,7 @@ func New(options Options) (*Manager, error) {
 	}
 	m.cache.owns = m.owns
 	m.metrics = newMetrics()
-	if err := m.metrics.register(options.Registerer, m); err != nil {
+	if err := m.metrics.register(options.Registerer, m.cache, m.resizes.gauges()); err != nil {
 		return nil, fmt.Errorf("status: register metrics: %w", err)
 	}
 	m.engine = newEngine(engineConfig{
@@ -83,7 +83,11 @@ func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
 		return ErrRunning
 	}
-	defer m.metrics.gauges.remove(m)
+	defer func() {
+		for _, leave := range m.metrics.leave {
+			leave()
+		}
+	}()
 	if m.opts.Client == nil {
 		<-ctx.Done()
 		return nil

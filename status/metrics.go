@@ -3,12 +3,9 @@ package status
 import (
 	"errors"
 	"strconv"
-	"strings"
-	"sync"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -34,7 +31,7 @@ type metrics struct {
 	inFlight      prometheus.Gauge
 	queued        [background + 1]prometheus.Observer // by urgency
 	queuedVec     *prometheus.HistogramVec
-	gauges        *gauges
+	leave         []func() // ends the part in gauges that managers share
 }
 
 func newMetrics() *metrics {
@@ -80,7 +77,7 @@ func newMetrics() *metrics {
 
 // register puts the metrics into a registry. Managers that share one share the metrics too:
 // what a registry has already is used.
-func (m *metrics) register(registerer prometheus.Registerer, manager *Manager) error {
+func (m *metrics) register(registerer prometheus.Registerer, c *cache, gauges []*sharedGauge) error {
 	if registerer == nil {
 		return nil
 	}
@@ -106,9 +103,11 @@ func (m *metrics) register(registerer prometheus.Registerer, manager *Manager) e
 	for u := range m.queued {
 		m.queued[u] = m.queuedVec.WithLabelValues(urgency(u).String())
 	}
-	m.gauges = newGauges()
-	use(shared, &m.gauges)
-	m.gauges.add(manager)
+	for _, gauge := range append(gauges, c.gauges()...) {
+		read := gauge.read
+		use(shared, &gauge)
+		m.leave = append(m.leave, gauge.join(read))
+	}
 	return errors.Join(problems...)
 }
 
@@ -117,78 +116,6 @@ func use[T prometheus.Collector](shared func(prometheus.Collector) prometheus.Co
 	if existing, ok := shared(*metric).(T); ok {
 		*metric = existing
 	}
-}
-
-// gauges are what is counted when it is asked for, over all managers that share a registry and
-// run: what the API server has not taken, and the kubelet's metrics of resizes.
-type gauges struct {
-	pending, oldest, pendingResizes, runningResizes *prometheus.Desc
-	// mu guards of.
-	mu sync.Mutex
-	of map[*Manager]bool
-}
-
-func newGauges() *gauges {
-	describe := func(name, help string, labels ...string) *prometheus.Desc {
-		return prometheus.NewDesc("statusd_"+name, help, labels, nil)
-	}
-	return &gauges{
-		pending:        describe("pod_status_pending", "Pods with a change that the API server has not taken."),
-		oldest:         describe("oldest_pending_seconds", "Age of the oldest change that the API server has not taken."),
-		pendingResizes: describe("pod_pending_resizes", "Pods with a resize that waits, by reason.", "reason"),
-		runningResizes: describe("pod_in_progress_resizes", "Pods with a resize that is being carried out."),
-		of:             make(map[*Manager]bool),
-	}
-}
-
-func (g *gauges) add(m *Manager) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.of[m] = true
-}
-
-func (g *gauges) remove(m *Manager) {
-	if g == nil {
-		return
-	}
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	delete(g.of, m)
-}
-
-// Describe implements [prometheus.Collector].
-func (g *gauges) Describe(descriptions chan<- *prometheus.Desc) {
-	descriptions <- g.pending
-	descriptions <- g.oldest
-	descriptions <- g.pendingResizes
-	descriptions <- g.runningResizes
-}
-
-// Collect implements [prometheus.Collector].
-func (g *gauges) Collect(values chan<- prometheus.Metric) {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	var pending, deferred, infeasible, running int
-	var oldest time.Duration
-	for m := range g.of {
-		pending += m.cache.countUnsent()
-		oldest = max(oldest, m.cache.oldestUnsent(time.Now()))
-		deferred += m.resizes.count(isPending(v1.PodReasonDeferred))
-		infeasible += m.resizes.count(isPending(v1.PodReasonInfeasible))
-		running += m.resizes.count(func(c podstatus.ResizeConditions) bool { return c.InProgress != nil })
-	}
-	gauge := func(of *prometheus.Desc, value float64, labels ...string) {
-		values <- prometheus.MustNewConstMetric(of, prometheus.GaugeValue, value, labels...)
-	}
-	gauge(g.pending, float64(pending))
-	gauge(g.oldest, oldest.Seconds())
-	gauge(g.pendingResizes, float64(deferred), strings.ToLower(v1.PodReasonDeferred))
-	gauge(g.pendingResizes, float64(infeasible), strings.ToLower(v1.PodReasonInfeasible))
-	gauge(g.runningResizes, float64(running))
-}
-
-func isPending(reason string) func(podstatus.ResizeConditions) bool {
-	return func(c podstatus.ResizeConditions) bool { return c.Pending != nil && c.Pending.Reason == reason }
 }
 
 // accepted counts changes that the API server has taken with one request.

@@ -269,3 +269,28 @@ func TestInFlightIsBoundedWhenEveryRequestIsSlow(t *testing.T) {
 		w.wantNothingPending()
 	})
 }
+
+func TestPausesAreBounded(t *testing.T) {
+	for asked, want := range map[int]time.Duration{0: time.Second, 1: time.Second, 5: 5 * time.Second, 30: 30 * time.Second, 86400: 30 * time.Second} {
+		if got := pauseAsked(apierrors.NewTooManyRequests("busy", asked)); got != want {
+			t.Errorf("a server that asks for %d s gets %v, want %v", asked, got, want)
+		}
+	}
+	if got := pauseAsked(errRefused); got != 0 {
+		t.Errorf("a server that cannot be reached gets a pause of %v", got)
+	}
+}
+
+func TestTheFirstLookIsNotPutOffForADay(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.set(pod, running(pod, true))
+		w.api.setScript(func(context.Context, sent) error { return apierrors.NewTooManyRequests("maintenance", 86400) })
+		w.run()
+		w.api.setScript(nil)
+		time.Sleep(longestPause)
+		synctest.Wait()
+		w.wantNothingPending()
+	})
+}

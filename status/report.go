@@ -26,8 +26,8 @@ import (
 func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
 	old := m.cache.load(pod.UID)
 	forced := pod.DeletionTimestamp != nil // U3
-	if old != nil && !forced && m.owns.Unchanged(pod, &old.status, &status) {
-		return false, m.refusePhase(pod, phaseError(&old.status, &status))
+	if old != nil && !forced && m.owns.Unchanged(pod, &old.status, &status) && phaseError(&old.status, &status) == nil {
+		return false, nil
 	}
 	return m.set(pod, status, forced)
 }

@@ -4,9 +4,11 @@ import (
 	"hash/maphash"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -82,7 +84,7 @@ func (r *resizes) retain(keep func(types.UID) bool) {
 }
 
 // count counts the pods whose conditions are as asked for.
-func (r *resizes) count(is func(podstatus.ResizeConditions) bool) int {
+func (r *resizes) count(is func(podstatus.ResizeConditions) bool) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
@@ -91,7 +93,31 @@ func (r *resizes) count(is func(podstatus.ResizeConditions) bool) int {
 			n++
 		}
 	}
-	return n
+	return float64(n)
+}
+
+// gauges are the kubelet's metrics of resizes, counted when they are asked for, so that
+// they cannot differ from the conditions.
+func (r *resizes) gauges() []*sharedGauge {
+	gauge := func(name, help, reason string, is func(podstatus.ResizeConditions) bool) *sharedGauge {
+		var labels prometheus.Labels
+		if reason != "" {
+			labels = prometheus.Labels{"reason": strings.ToLower(reason)}
+		}
+		return newSharedGauge(name, help, labels, func() float64 { return r.count(is) })
+	}
+	pending := func(reason string) *sharedGauge {
+		return gauge("pod_pending_resizes", "Pods with a resize that waits, by reason.", reason, func(c podstatus.ResizeConditions) bool {
+			return c.Pending != nil && c.Pending.Reason == reason
+		})
+	}
+	return []*sharedGauge{
+		pending(v1.PodReasonDeferred),
+		pending(v1.PodReasonInfeasible),
+		gauge("pod_in_progress_resizes", "Pods with a resize that is being carried out.", "", func(c podstatus.ResizeConditions) bool {
+			return c.InProgress != nil
+		}),
+	}
 }
 
 // changeResize replaces the resize conditions of a pod, in the journal first. A journal

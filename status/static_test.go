@@ -155,3 +155,21 @@ func TestFinishedIsStickyButForStaticPods(t *testing.T) {
 		}
 	})
 }
+
+// The mirror shows how an earlier life of the static pod ended; this one ends otherwise.
+func TestMirrorShowsTheEndOfTheNewestLife(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static, mirror := w.createStatic("job")
+		w.run()
+		w.set(static, ended(static, 1))
+		w.wantLog("it fails", "PATCH ns/job")
+		w.manager.RemoveOrphanedStatuses(nil)
+		w.set(static, ended(static, 0))
+		w.wantLog("in its next life it succeeds", "PATCH ns/job")
+		if got := w.api.pod(mirror).Status.Phase; got != v1.PodSucceeded {
+			t.Errorf("the mirror says %s", got)
+		}
+		w.wantNothingPending()
+	})
+}

@@ -166,7 +166,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 // if the server has decided that it says something else.
 func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	api := p.base.status
-	if p.static && podstatus.IsTerminal(api.Phase) && !podstatus.IsTerminal(p.status.Phase) {
+	if p.static && podstatus.IsTerminal(api.Phase) && api.Phase != p.status.Phase && !(couldRun && podstatus.IsTerminal(p.status.Phase)) {
 		// The mirror shows the end of an earlier life of the static pod.
 		earlier := *api
 		earlier.Phase, earlier.Reason, earlier.Message = "", "", ""

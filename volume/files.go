@@ -32,7 +32,7 @@ func (f Files) check() error {
 			return fmt.Errorf("invalid path: %q", name)
 		}
 		if strings.HasPrefix(name, "..") {
-			return fmt.Errorf("invalid path: %q must not start with ..", name)
+			return fmt.Errorf("invalid path: %q starts with two dots", name)
 		}
 		for parent := path.Dir(name); parent != "."; parent = path.Dir(parent) {
 			if _, both := f[parent]; both {

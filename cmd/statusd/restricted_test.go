@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
 )
@@ -100,6 +101,8 @@ func TestARestrictedPodRunsAndItsSecretFollows(t *testing.T) {
 		"account=$STATUSD_MOUNT_VAR_RUN_SECRETS_KUBERNETES_IO_SERVICEACCOUNT",
 		"test -s $account/token -a -s $account/ca.crt",
 		`test "$(cat $account/namespace)" = ` + namespace,
+		// Where things can be mounted, clients find it where they expect it.
+		`test $(id -u) != 10001 || test "$(cat /var/run/secrets/kubernetes.io/serviceaccount/token)" = "$(cat $account/token)"`,
 		`test -n "$KUBERNETES_SERVICE_HOST" -a -n "$KUBERNETES_SERVICE_PORT"`,
 		`test "$SETTING_greeting" = hello -a "$(cat $STATUSD_MOUNT_ETC_SETTINGS/greeting)" = hello`,
 		`test "$(cat $STATUSD_MOUNT_ETC_KEYS/password)" = one`,
@@ -170,4 +173,45 @@ func hasEvent(t *testing.T, server *controlplanetest.Server, namespace, reason, 
 		}
 	}
 	return false
+}
+
+// The example is what it says, but for the namespace and the node of this test.
+func TestTheRestrictedExampleIsReady(t *testing.T) {
+	server := shared.Server(t)
+	namespace := server.Namespace(t)
+	restricted(t, server, namespace)
+	d := newDaemon(t, "example").join(server)
+	openTheWay(t, filepath.Dir(d.config.StateDir))
+	d.start()
+	history := follow(t, server.Admin(), namespace)
+	text, err := os.ReadFile("../../examples/restricted.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	documents := strings.Split(string(text), "\n---\n")
+	decode := func(i int, object any) {
+		t.Helper()
+		if err := yaml.UnmarshalStrict([]byte(documents[i]), object); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var settings v1.ConfigMap
+	var keys v1.Secret
+	var pod v1.Pod
+	decode(1, &settings)
+	decode(2, &keys)
+	decode(3, &pod)
+	settings.Namespace, keys.Namespace, pod.Namespace, pod.Spec.NodeName = namespace, namespace, namespace, "example"
+	if os.Geteuid() != 0 {
+		pod.Spec.SecurityContext.RunAsUser = nil
+	}
+	if _, err := server.Admin().CoreV1().ConfigMaps(namespace).Create(t.Context(), &settings, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := server.Admin().CoreV1().Secrets(namespace).Create(t.Context(), &keys, metav1.CreateOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	server.CreatePod(t, &pod)
+	history.await("ordinary", "that it is ready", isReady)
+	d.stop()
 }

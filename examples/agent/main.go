@@ -1,6 +1,6 @@
-// Command agent is a node agent in forty lines: it watches the pods bound to its node, says
+// Command agent is a node agent in about eighty lines: it watches the pods bound to its node, says
 // of each that it runs and is ready, and ends each that is deleted. What it runs them with
-// is left out; keeping the API server told is done by package status.
+// is left out; package status does the reporting.
 //
 //	go run ./examples/agent -kubeconfig FILE -node NAME
 package main
@@ -10,6 +10,7 @@ import (
 	"flag"
 	"log"
 	"os/signal"
+	"slices"
 	"syscall"
 
 	v1 "k8s.io/api/core/v1"
@@ -41,10 +42,26 @@ func main() {
 }
 
 func run(ctx context.Context, config *rest.Config, node string) error {
+	a, err := newAgent(config, node)
+	if err != nil {
+		return err
+	}
+	return a.run(ctx)
+}
+
+// agent is the node: its pods, and what reports them.
+type agent struct {
+	node    string
+	client  kubernetes.Interface
+	table   *pods.Table
+	manager *status.Manager
+}
+
+func newAgent(config *rest.Config, node string) (*agent, error) {
 	config.QPS = -1 // the manager has its own limit
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	table := pods.New()
 	manager, err := status.New(status.Options{
@@ -52,48 +69,76 @@ func run(ctx context.Context, config *rest.Config, node string) error {
 		Pods:   table,
 		QPS:    50,
 	})
-	if err != nil {
-		return err
-	}
-	report := func(object any) {
-		pod := object.(*v1.Pod)
-		table.Set(pod)
-		manager.ObservePod(pod)
-		var err error
-		if pod.DeletionTimestamp != nil {
-			err = manager.TerminatePod(pod)
-		} else {
-			_, err = manager.SetPodStatus(pod, running(pod))
-		}
-		if err != nil {
-			log.Print(err)
-		}
-	}
-	factory := informers.NewSharedInformerFactoryWithOptions(client, 0, informers.WithTweakListOptions(
-		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + node }))
+	return &agent{node: node, client: client, table: table, manager: manager}, err
+}
+
+func (a *agent) run(ctx context.Context) error {
+	factory := informers.NewSharedInformerFactoryWithOptions(a.client, 0, informers.WithTweakListOptions(
+		func(o *metav1.ListOptions) { o.FieldSelector = "spec.nodeName=" + a.node }))
 	defer factory.Shutdown()
-	handler := cache.ResourceEventHandlerFuncs{AddFunc: report, UpdateFunc: func(_, object any) { report(object) }}
+	handler := cache.ResourceEventHandlerFuncs{AddFunc: a.report, UpdateFunc: func(_, object any) { a.report(object) }, DeleteFunc: a.forget}
 	if _, err := factory.Core().V1().Pods().Informer().AddEventHandler(handler); err != nil {
 		return err
 	}
 	factory.Start(ctx.Done())
-	return manager.Run(ctx)
+	return a.manager.Run(ctx)
 }
 
-// running is the status of a pod whose containers all run and are ready.
+// report says how a pod is: that it runs, or that it has ended if it was deleted.
+func (a *agent) report(object any) {
+	pod := object.(*v1.Pod)
+	a.table.Set(pod)
+	a.manager.ObservePod(pod)
+	var err error
+	if pod.DeletionTimestamp != nil {
+		err = a.manager.TerminatePod(pod)
+	} else {
+		_, err = a.manager.SetPodStatus(pod, running(pod))
+	}
+	if err != nil {
+		log.Print(err)
+	}
+}
+
+// forget is for a pod that is gone, also for one whose deletion the watch has missed.
+func (a *agent) forget(object any) {
+	if missed, ok := object.(cache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	if pod, ok := object.(*v1.Pod); ok {
+		a.table.Remove(pod)
+		a.manager.RemovePodStatus(pod.UID)
+	}
+}
+
+// running is the status of a pod whose containers all run and are ready. It has every condition
+// that a node owns: one that is left out would be removed.
 func running(pod *v1.Pod) v1.PodStatus {
 	s := v1.PodStatus{Phase: v1.PodRunning}
-	for _, c := range pod.Spec.Containers {
-		started := true
-		s.ContainerStatuses = append(s.ContainerStatuses, v1.ContainerStatus{
-			Name: c.Name, Image: c.Image, Ready: true, Started: &started,
-			State: v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: pod.CreationTimestamp}},
-		})
+	for _, c := range pod.Spec.InitContainers {
+		s.InitContainerStatuses = append(s.InitContainerStatuses, containerStatus(pod, &c, podstatus.IsSidecar(&c)))
 	}
+	for _, c := range pod.Spec.Containers {
+		s.ContainerStatuses = append(s.ContainerStatuses, containerStatus(pod, &c, true))
+	}
+	all := slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)
 	s.Conditions = []v1.PodCondition{
-		podstatus.Initialized(pod, &pod.Status, s.ContainerStatuses, s.Phase),
-		podstatus.Ready(pod, pod.Status.Conditions, s.ContainerStatuses, s.Phase),
-		podstatus.ContainersReady(pod, s.ContainerStatuses, s.Phase),
+		podstatus.ReadyToStartContainers(pod, false),
+		podstatus.Initialized(pod, &pod.Status, all, s.Phase),
+		podstatus.Ready(pod, pod.Status.Conditions, all, s.Phase),
+		podstatus.ContainersReady(pod, all, s.Phase),
+		{Type: v1.PodScheduled, Status: v1.ConditionTrue, ObservedGeneration: pod.Generation},
 	}
 	return s
+}
+
+// containerStatus is that of a container that runs, or of an init container that has completed.
+func containerStatus(pod *v1.Pod, c *v1.Container, runs bool) v1.ContainerStatus {
+	status := v1.ContainerStatus{Name: c.Name, Image: c.Image, Ready: true, Started: &runs}
+	if runs {
+		status.State.Running = &v1.ContainerStateRunning{StartedAt: pod.CreationTimestamp}
+	} else {
+		status.State.Terminated = &v1.ContainerStateTerminated{Reason: "Completed", StartedAt: pod.CreationTimestamp, FinishedAt: pod.CreationTimestamp}
+	}
+	return status
 }

@@ -26,7 +26,11 @@ func TestAgentMakesAPodReadyAndLetsItGo(t *testing.T) {
 	agent, stop := context.WithCancel(ctx)
 	done := make(chan error, 1)
 	config := server.NodeConfig(t, "example")
-	go func() { done <- run(agent, config, "example") }()
+	a, err := newAgent(config, "example")
+	if err != nil {
+		t.Fatal(err)
+	}
+	go func() { done <- a.run(agent) }()
 
 	pods := server.Admin().CoreV1().Pods(ns)
 	events, err := pods.Watch(ctx, metav1.ListOptions{})
@@ -37,7 +41,8 @@ func TestAgentMakesAPodReadyAndLetsItGo(t *testing.T) {
 	server.CreatePod(t, controlplanetest.Pod(ns, "web", "example"))
 	await(ctx, t, events, "Ready", func(e watch.Event) bool {
 		ready := podstatus.FindCondition(e.Object.(*v1.Pod).Status.Conditions, v1.PodReady)
-		return ready != nil && ready.Status == v1.ConditionTrue
+		scheduled := podstatus.FindCondition(e.Object.(*v1.Pod).Status.Conditions, v1.PodScheduled)
+		return ready != nil && ready.Status == v1.ConditionTrue && scheduled != nil && scheduled.Status == v1.ConditionTrue
 	})
 	grace := int64(300)
 	if err := pods.Delete(ctx, "web", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
@@ -46,6 +51,24 @@ func TestAgentMakesAPodReadyAndLetsItGo(t *testing.T) {
 	await(ctx, t, events, "deleted", func(e watch.Event) bool { return e.Type == watch.Deleted })
 	if _, err := pods.Get(ctx, "web", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
 		t.Errorf("the pod is still there: %v", err)
+	}
+
+	// One that is deleted by force goes without a word of the agent, which forgets it all the same.
+	server.CreatePod(t, controlplanetest.Pod(ns, "forced", "example"))
+	await(ctx, t, events, "Ready", func(e watch.Event) bool { return e.Object.(*v1.Pod).Status.Phase == v1.PodRunning })
+	now := int64(0)
+	if err := pods.Delete(ctx, "forced", metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
+		t.Fatal(err)
+	}
+	await(ctx, t, events, "deleted", func(e watch.Event) bool { return e.Type == watch.Deleted })
+	look := time.NewTicker(10 * time.Millisecond)
+	defer look.Stop()
+	for len(a.table.All()) > 0 || len(a.manager.Pending()) > 0 {
+		select {
+		case <-look.C:
+		case <-ctx.Done():
+			t.Fatalf("the agent still knows %d pods", len(a.table.All()))
+		}
 	}
 	stop()
 	if err := <-done; err != nil {

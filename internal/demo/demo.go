@@ -54,7 +54,9 @@ func (d *demo) joined(ctx context.Context) (err error) {
 	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
 		return err
 	}
-	config.Manifests = manifests
+	if config.Manifests, err = filepath.Abs(manifests); err != nil {
+		return err
+	}
 	daemon, err := d.startStatusd(config)
 	if err != nil {
 		return err
@@ -79,7 +81,9 @@ func (d *demo) standalone(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	config.Manifests = manifests
+	if config.Manifests, err = filepath.Abs(manifests); err != nil {
+		return err
+	}
 	daemon, err := d.startStatusd(config)
 	if err != nil {
 		return err

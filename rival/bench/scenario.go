@@ -64,17 +64,25 @@ func scenarios() []scenario {
 	return slices.Concat(
 		callScenarios(),
 		patchScenarios(),
-		growthScenarios(),
+		atMost(3, growthScenarios()),
 		fullPassScenarios(),
-		allocationScenarios(),
-		memoryScenarios(),
+		atMost(3, allocationScenarios()),
+		atMost(3, memoryScenarios()),
 		burstScenarios(),
-		urgentScenarios(),
+		atMost(3, urgentScenarios()),
 		withdrawalScenarios(),
 		flappingScenarios(),
-		churnScenarios(),
+		atMost(3, churnScenarios()),
 		lifeScenarios(),
 	)
+}
+
+// atMost says how many rounds are enough.
+func atMost(rounds int, all []scenario) []scenario {
+	for i := range all {
+		all[i].rounds = rounds
+	}
+	return all
 }
 
 // run measures a scenario in so many rounds, says on w how it goes, and returns the medians.

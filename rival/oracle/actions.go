@@ -40,6 +40,7 @@ func (r *run) probe(p *nodePod, c *container, step Step) {
 		c.started = new(value)
 	}
 	r.noteRefusal(p)
+	p.staleGate = p.staleGate || step.Op == "ready" && r.hasStaleGate(p)
 	for _, s := range r.sides {
 		if step.Op == "ready" {
 			s.ready(p.uid(), id, value)
@@ -47,6 +48,28 @@ func (r *run) probe(p *nodePod, c *container, step Step) {
 			s.started(p.uid(), id, value)
 		}
 	}
+}
+
+// hasStaleGate says that the kubelet's cache has another condition of the readiness gate than
+// the newest copy of its API's pod.
+func (r *run) hasStaleGate(p *nodePod) bool {
+	cached, ok := r.sides[theKubelet].cached(p.uid())
+	if !ok || len(p.spec.Spec.ReadinessGates) == 0 {
+		return false
+	}
+	var newest []v1.PodCondition
+	for _, pod := range r.delivered[theKubelet] {
+		if pod.Name == p.name && (p.static || pod.UID == p.uid()) {
+			newest = pod.Status.Conditions
+		}
+	}
+	status := func(list []v1.PodCondition) v1.ConditionStatus {
+		if c := podstatus.FindCondition(list, gateType); c != nil {
+			return c.Status
+		}
+		return ""
+	}
+	return status(cached.Conditions) != status(newest)
 }
 
 // doReport is what the pod's worker tells the manager.
@@ -99,12 +122,18 @@ func (r *run) report(p *nodePod, step Step) {
 	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
 	p.outlived = p.outlived || r.sides[theStatusd].server().hasDeleted(p.uid()) && !r.sides[theKubelet].server().hasDeleted(p.uid())
 	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
-	if old := r.before(p, theStatusd).Phase; podstatus.IsTerminal(old) && old != status.Phase {
-		p.revived = true
+	p.anotherLife = p.anotherLife || p.static && (p.terminated || !p.hasCached(r.sides[theStatusd])) && podstatus.CheckTransitions(p.spec, r.before(p, theKubelet), &status) != nil
+	for i := range r.sides { // statusd may have deleted the pod, and forgotten its end, before the kubelet
+		if old := r.before(p, i).Phase; podstatus.IsTerminal(old) && old != status.Phase {
+			p.revived = true
+		}
 	}
 	for i, s := range r.sides {
 		changed := s.report(r.held(p, i), *status.DeepCopy())
 		p.answer(i, "report changed=%v", changed)
+		if changed && i == theStatusd {
+			p.expected.stored(status.Phase)
+		}
 		p.hadCached = p.hadCached || changed && i == theKubelet
 	}
 }
@@ -146,6 +175,7 @@ func (r *run) noteRefusal(p *nodePod) {
 func (r *run) terminate(p *nodePod) {
 	r.noteRefusal(p)
 	p.terminated = true
+	p.expected.end(p.static)
 	if p.static && !p.hasCached(r.sides[theStatusd]) && podstatus.IsTerminal(r.before(p, theStatusd).Phase) {
 		p.revived = true // the manifest has no phase
 	}
@@ -245,7 +275,10 @@ func (r *run) doAPI(p *nodePod, step Step) {
 				p.spec = p.spec.DeepCopy()
 				p.spec.Generation++
 			}
-			p.killed = p.killed || step.arg(0) == "failed"
+			if step.arg(0) == "failed" {
+				p.killed = true
+				p.expected.end(false)
+			}
 			r.change(p, edit)
 		}
 	}

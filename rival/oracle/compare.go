@@ -49,10 +49,13 @@ func (r *run) view(p *nodePod, i int) *View {
 	return v
 }
 
-// compare looks at each pod from both sides. A pod about which the sides have parted in a
-// wanted way is not looked at again.
+// compare looks at each pod from both sides. Of a pod about which the sides have parted in a
+// wanted way only statusd's side is looked at.
 func (r *run) compare() {
 	for _, p := range r.pods {
+		if r.difference = r.lie(p); r.difference != "" {
+			return
+		}
 		if p.parted != "" {
 			continue
 		}

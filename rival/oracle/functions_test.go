@@ -193,7 +193,8 @@ func TestFunctions_Sources(t *testing.T) {
 			rapid.SampledFrom([]string{kubetypes.ConfigSourceAnnotationKey, kubetypes.ConfigMirrorAnnotationKey, kubetypes.ConfigHashAnnotationKey}),
 			rapid.SampledFrom([]string{"", kubetypes.FileSource, kubetypes.HTTPSource, kubetypes.ApiserverSource, "hash"}),
 			0, 3).Draw(t, "annotations")
-		wantSame(t, "static", kubetypes.IsStaticPod(pod), podstatus.IsStatic(pod))
+		// The kubelet's sources correct the annotation of pods of the API, mirrors included.
+		wantSame(t, "static", kubetypes.IsStaticPod(pod) && !kubetypes.IsMirrorPod(pod), podstatus.IsStatic(pod))
 		wantSame(t, "mirror", kubetypes.IsMirrorPod(pod), podstatus.IsMirror(pod))
 	})
 }

@@ -54,6 +54,9 @@ type nodePod struct {
 	// more for this pod.
 	parted string
 
+	// expected is what statusd must say of it.
+	expected expectation
+
 	facts
 }
 
@@ -73,6 +76,12 @@ type facts struct {
 	// stillReady: the kubelet, and not statusd, still took the terminated pod for ready when
 	// there was a report (K7).
 	stillReady bool
+	// anotherLife: a report about a static pod that was terminated or removed let a container run again,
+	// which the kubelet refuses (M0d).
+	anotherLife bool
+	// staleGate: there was a probe result while the kubelet's cache had another condition of
+	// the readiness gate than its API (H6).
+	staleGate bool
 	// halved: when there was a report, the kubelet compared it with a text that had been to the
 	// API and back with half a rune in it (N3).
 	halved bool

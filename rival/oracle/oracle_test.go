@@ -19,6 +19,7 @@ var (
 	programsFlag = flag.Uint64("programs", 200, "how many random programs TestOracle runs")
 	seedFlag     = flag.Uint64("seed", 1, "the seed of TestOracle's programs; 0 takes one from the clock")
 	programFlag  = flag.Int64("program", -1, "run only the program of this number, and print its trace")
+	failuresFlag = flag.Int64("failures", 1, "how many programs with an unwanted difference end TestOracle")
 	durationFlag = flag.Duration("duration", 0, "stop TestOracle after this time, whatever -programs says; 0: no limit")
 )
 
@@ -94,7 +95,7 @@ type campaign struct {
 	seed   uint64
 	began  time.Time
 	next   atomic.Uint64
-	failed atomic.Bool
+	failed atomic.Int64
 
 	mu     sync.Mutex
 	wanted map[string]int
@@ -105,7 +106,7 @@ type campaign struct {
 func (c *campaign) work(t *testing.T) {
 	for {
 		number := c.next.Add(1) - 1
-		if number >= *programsFlag || c.failed.Load() {
+		if number >= *programsFlag || c.failed.Load() >= *failuresFlag {
 			return
 		}
 		if *durationFlag > 0 && time.Since(c.began) > *durationFlag {
@@ -114,10 +115,9 @@ func (c *campaign) work(t *testing.T) {
 		program := Generate(c.seed, number)
 		outcome := inBubble(t, program)
 		c.count(outcome)
-		if outcome.Difference != "" && c.failed.CompareAndSwap(false, true) {
+		if outcome.Difference != "" && c.failed.Add(1) <= *failuresFlag {
 			t.Errorf("seed %d, program %d; run it alone with: make oracle SEED=%d PROGRAM=%d", c.seed, number, c.seed, number)
 			explain(t, program)
-			return
 		}
 	}
 }

@@ -243,6 +243,7 @@ func (r *run) removeOrphans(named []string) {
 			}
 			if !keep[p.uid()] {
 				p.removed = true
+				p.expected.forget(p.static)
 				p.leftResize = p.leftResize || !p.hasCached(s) && len(s.resizeConditions(p.uid())) > 0
 			}
 		}

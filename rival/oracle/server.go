@@ -32,22 +32,24 @@ type Server struct {
 	down    bool
 	lose    bool // the answer of the next patch is lost
 	deleted []types.UID
-	// others are the transition times that somebody else than the node gave to a condition.
-	others map[otherTime]bool
-	log    []string
+	// held are the conditions that pods have had, by all their writers.
+	held map[heldCondition]bool
+	log  []string
 }
 
-// otherTime is a transition time that did not come from the node.
-type otherTime struct {
-	pod  string
-	kind v1.PodConditionType
-	unix int64
+// heldCondition is a condition that a pod has had, with its transition time.
+type heldCondition struct {
+	pod    string
+	kind   v1.PodConditionType
+	status v1.ConditionStatus
+	unix   int64
+	byNode bool
 }
 
 func newServer() *Server {
 	return &Server{
-		pods:   make(map[string]*v1.Pod),
-		others: make(map[otherTime]bool),
+		pods: make(map[string]*v1.Pod),
+		held: make(map[heldCondition]bool),
 	}
 }
 
@@ -126,8 +128,7 @@ func (s *Server) change(name string, edit func(*v1.Pod)) {
 	if pod, ok := s.pods[name]; ok {
 		pod = pod.DeepCopy()
 		edit(pod)
-		s.noteOthers(pod)
-		s.store(pod)
+		s.store(pod, false)
 	}
 }
 
@@ -135,21 +136,22 @@ func (s *Server) change(name string, edit func(*v1.Pod)) {
 func (s *Server) create(pod *v1.Pod) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.noteOthers(pod)
-	s.store(pod.DeepCopy())
+	s.store(pod.DeepCopy(), false)
 }
 
-func (s *Server) noteOthers(pod *v1.Pod) {
-	for _, c := range pod.Status.Conditions {
-		s.others[otherTime{pod.Name, c.Type, c.LastTransitionTime.Unix()}] = true
-	}
-}
-
-// timeOfOthers reports whether somebody else than the node gave a condition this time.
-func (s *Server) timeOfOthers(pod string, c *v1.PodCondition) bool {
+// wouldStepBack reports whether a condition with the earlier of two times would have set the
+// API's back: another writer gave it the later of the two, or the API had it with another
+// status in between, so that the transition is younger.
+func (s *Server) wouldStepBack(pod string, earlier, later *v1.PodCondition) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.others[otherTime{pod, c.Type, c.LastTransitionTime.Unix()}]
+	for h := range s.held {
+		if h.pod == pod && h.kind == later.Type && h.unix > earlier.LastTransitionTime.Unix() &&
+			(h.unix == later.LastTransitionTime.Unix() && !h.byNode || h.status != later.Status && h.unix <= later.LastTransitionTime.Unix()) {
+			return true
+		}
+	}
+	return false
 }
 
 // remove takes a pod away, as a deletion by somebody else.
@@ -222,10 +224,13 @@ func (s *Server) find(name string) (*v1.Pod, error) {
 
 func errDown() error { return apierrors.NewServiceUnavailable("the oracle has the API down") }
 
-func (s *Server) store(pod *v1.Pod) {
+func (s *Server) store(pod *v1.Pod, byNode bool) {
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
 	s.pods[pod.Name] = pod
+	for _, c := range pod.Status.Conditions {
+		s.held[heldCondition{pod.Name, c.Type, c.Status, c.LastTransitionTime.Unix(), byNode}] = true
+	}
 }
 
 // statusOnly is the part of a pod that a patch of the status subresource can reach.
@@ -257,7 +262,7 @@ func (s *Server) patch(pod *v1.Pod, patch []byte) (*v1.Pod, error) {
 	}
 	next := pod.DeepCopy()
 	next.Status = *status
-	s.store(next)
+	s.store(next, true)
 	return next, nil
 }
 

@@ -36,6 +36,12 @@ var Wanted = []Rule{
 		Forgive: forgiveWiped,
 	},
 	{
+		Name:    "M0d another life",
+		Why:     "a report about a static pod that was terminated or removed begins another life of it; the kubelet refuses to let its containers run again",
+		Parts:   true,
+		Forgive: forgiveAnotherLife,
+	},
+	{
 		Name:    "M0 no manifest",
 		Why:     "without its manifest a static pod has no mirror to write to; the kubelet goes on as long as it remembers which mirror it was",
 		Parts:   true,
@@ -58,7 +64,7 @@ var Wanted = []Rule{
 	},
 	{
 		Name:    "#119514 transition time",
-		Why:     "the transition time that somebody else gave a condition is never set back; the kubelet writes its older one",
+		Why:     "a transition time in the API is never set back; the kubelet writes its older one over that of another writer",
 		Forgive: forgiveSetBack,
 	},
 	{
@@ -94,9 +100,13 @@ var Wanted = []Rule{
 		Forgive: forgiveFinalPhase,
 	},
 	{
+		Name:    "H6 gates",
+		Why:     "readiness gates are decided by the newest conditions of the API's pod; the kubelet goes by those that were stored with the last report",
+		Forgive: forgiveGates,
+	},
+	{
 		Name:    "X9 static pods run",
 		Why:     "whether containers could run is asked about the static pod; the kubelet asks about its mirror, of which the pod workers know nothing, and publishes a terminal phase too early",
-		Parts:   true,
 		Forgive: forgiveStaticRuns,
 	},
 	{

@@ -186,3 +186,30 @@ func killMain(dirs string) int {
 	}
 	return 0
 }
+
+// Protection that a service manager gave to statusd is not for containers.
+func TestAContainerIsNotProtectedFromTheOOMKiller(t *testing.T) {
+	const file = "/proc/self/oom_score_adj"
+	before, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	protected, unprotected := "-500\n", "0\n"
+	if os.WriteFile(file, []byte(protected), 0) != nil { // only root may
+		protected, unprotected = string(before), string(before)
+	}
+	defer func() {
+		if err := os.WriteFile(file, before, 0); err != nil {
+			t.Error(err)
+		}
+	}()
+	h := newHost(t)
+	h.open(t)
+	id := h.start(t, scriptPod("pod", h.trapping()))
+	main := h.hearPID(t)
+	for pid, want := range map[int]string{main.PID: unprotected, h.shimOf(t, "pod", id).PID: protected} {
+		if got, err := os.ReadFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid)); err != nil || string(got) != want {
+			t.Errorf("process %d: got %q, %v; want %q", pid, got, err, want)
+		}
+	}
+}

@@ -19,7 +19,7 @@ const Image = "host"
 // Check implements [runtime.Runtime]. The tables of check_test.go class every field of
 // a pod's spec; a field that the API adds fails that test until somebody has decided.
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
-	c := &checker{root: r.root, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
+	c := &checker{root: r.root, views: r.views, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
 	if !r.options.AllowPodsWithoutIsolation && !podstatus.IsStatic(pod) {
 		c.checkIsolation(field.NewPath("spec"), &pod.Spec)
 	}
@@ -30,6 +30,7 @@ func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
 // checker collects what is not supported.
 type checker struct {
 	root     bool   // we may become any user
+	views    bool   // containers can have views of their own
 	objects  bool   // there is an API server to read config maps and secrets from
 	noLimits string // why limits cannot be enforced; empty if they can
 	volumes  map[string]*v1.VolumeSource
@@ -75,8 +76,7 @@ func (c *checker) checkPod(path *field.Path, spec *v1.PodSpec) {
 	c.reject(len(spec.EphemeralContainers) > 0, path.Child("ephemeralContainers"), "ephemeral containers are not supported")
 	c.reject(spec.DNSPolicy == v1.DNSNone || spec.DNSPolicy == v1.DNSClusterFirstWithHostNet, path.Child("dnsPolicy"), noDNS)
 	c.reject(spec.DNSConfig != nil, path.Child("dnsConfig"), noDNS)
-	c.reject(spec.Hostname != "", path.Child("hostname"), noHostname)
-	c.reject(spec.Subdomain != "", path.Child("subdomain"), noHostname)
+	c.reject(spec.Hostname != "" && !c.views, path.Child("hostname"), noHostname)
 	c.reject(isTrue(spec.SetHostnameAsFQDN), path.Child("setHostnameAsFQDN"), noHostname)
 	c.reject(spec.HostnameOverride != nil, path.Child("hostnameOverride"), noHostname)
 	c.reject(len(spec.HostAliases) > 0, path.Child("hostAliases"), "a process uses /etc/hosts of the machine")

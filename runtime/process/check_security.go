@@ -49,7 +49,7 @@ func (c *checker) checkSecurity(path *field.Path, pod *v1.PodSecurityContext, se
 	c.reject(!c.root && isTrue(security.Privileged), path.Child("privileged"), needsRoot)
 	c.reject(security.SELinuxOptions != nil, path.Child("seLinuxOptions"), noSELinux)
 	c.reject(security.WindowsOptions != nil, path.Child("windowsOptions"), noWindows)
-	c.reject(isTrue(security.ReadOnlyRootFilesystem), path.Child("readOnlyRootFilesystem"), noRootMount)
+	c.reject(isTrue(security.ReadOnlyRootFilesystem) && !c.views, path.Child("readOnlyRootFilesystem"), noRootMount)
 	c.reject(security.ProcMount != nil && *security.ProcMount != v1.DefaultProcMount, path.Child("procMount"), noRootMount)
 	c.checkProfiles(path, security.SeccompProfile, security.AppArmorProfile)
 }

@@ -88,8 +88,8 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 		"DNSPolicy":         rejected("spec.dnsPolicy", func(p *v1.Pod) { p.Spec.DNSPolicy = v1.DNSNone }),
 		"DNSConfig":         rejected("spec.dnsConfig", func(p *v1.Pod) { p.Spec.DNSConfig = &v1.PodDNSConfig{} }),
-		"Hostname":          rejected("spec.hostname", func(p *v1.Pod) { p.Spec.Hostname = "a" }),
-		"Subdomain":         rejected("spec.subdomain", func(p *v1.Pod) { p.Spec.Subdomain = "a" }),
+		"Hostname":          supported("TestAContainerHasTheHostNameOfItsPod"),
+		"Subdomain":         elsewhere("the DNS of the cluster, by the endpoints of a service"),
 		"SetHostnameAsFQDN": rejected("spec.setHostnameAsFQDN", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = ptr(true) }),
 		"HostnameOverride":  rejected("spec.hostnameOverride", func(p *v1.Pod) { p.Spec.HostnameOverride = ptr("a") }),
 		"HostAliases":       rejected("spec.hostAliases", func(p *v1.Pod) { p.Spec.HostAliases = []v1.HostAlias{{}} }),
@@ -149,9 +149,7 @@ var classes = map[reflect.Type]map[string]class{
 		"WindowsOptions": rejected("spec.containers[0].securityContext.windowsOptions", func(p *v1.Pod) {
 			security(p).WindowsOptions = &v1.WindowsSecurityContextOptions{}
 		}),
-		"ReadOnlyRootFilesystem": rejected("spec.containers[0].securityContext.readOnlyRootFilesystem", func(p *v1.Pod) {
-			security(p).ReadOnlyRootFilesystem = ptr(true)
-		}),
+		"ReadOnlyRootFilesystem":   supported("TestAReadOnlyRootKeepsAllButVolumes"),
 		"AllowPrivilegeEscalation": supported("TestAConfinedContainerHasNothingToGain"),
 		"ProcMount":                rejected("spec.containers[0].securityContext.procMount", func(p *v1.Pod) { security(p).ProcMount = ptr(v1.UnmaskedProcMount) }),
 		"SeccompProfile": rejected("spec.containers[0].securityContext.seccompProfile", func(p *v1.Pod) {
@@ -171,10 +169,8 @@ var classes = map[reflect.Type]map[string]class{
 	},
 	reflect.TypeFor[v1.VolumeMount](): {
 		"Name": supported("TestConformance/EmptyDirIsShared"), "MountPath": supported("TestConformance/EmptyDirIsShared"), "SubPath": supported("TestConformance/SubPath"),
-		"ReadOnly": rejected("spec.containers[0].volumeMounts[0].readOnly", func(p *v1.Pod) { addMount(p, v1.VolumeMount{ReadOnly: true}) }),
-		"RecursiveReadOnly": rejected("spec.containers[0].volumeMounts[0].recursiveReadOnly", func(p *v1.Pod) {
-			addMount(p, v1.VolumeMount{RecursiveReadOnly: ptr(v1.RecursiveReadOnlyIfPossible)})
-		}),
+		"ReadOnly":          supported("TestVolumesAreAtTheirMountPaths"),
+		"RecursiveReadOnly": supported("TestVolumesAreAtTheirMountPaths"),
 		"MountPropagation": rejected("spec.containers[0].volumeMounts[0].mountPropagation", func(p *v1.Pod) {
 			addMount(p, v1.VolumeMount{MountPropagation: ptr(v1.MountPropagationBidirectional)})
 		}),
@@ -266,7 +262,7 @@ func plainPod() *v1.Pod {
 
 // ableRuntime can do all that the runtime can do anywhere.
 func ableRuntime() *Runtime {
-	return &Runtime{root: true, options: Options{Objects: newFakeObjects()}, groups: &groups{hierarchy: &cgroup.Hierarchy{}}}
+	return &Runtime{root: true, views: true, options: Options{Objects: newFakeObjects()}, groups: &groups{hierarchy: &cgroup.Hierarchy{}}}
 }
 
 func check(pod *v1.Pod) []string { return checkWith(ableRuntime(), pod) }
@@ -373,6 +369,26 @@ func TestEveryOtherKindOfVolumeIsRejectedByName(t *testing.T) {
 		if got := check(pod); !slices.Equal(got, want) {
 			t.Errorf("volume of kind %s: Check names %q, want %q", kind.Name, got, want)
 		}
+	}
+}
+
+// Where nothing can be mounted, what needs it is rejected.
+func TestWithoutViewsNothingIsReadOnly(t *testing.T) {
+	pod := plainPod()
+	pod.Spec.Hostname = "web-0"
+	security(pod).ReadOnlyRootFilesystem = ptr(true)
+	addMount(pod, v1.VolumeMount{ReadOnly: true, RecursiveReadOnly: ptr(v1.RecursiveReadOnlyIfPossible)})
+	if got := check(pod); len(got) > 0 {
+		t.Errorf("where it can be done: got %q", got)
+	}
+	unable := ableRuntime()
+	unable.views = false
+	want := []string{
+		"spec.hostname", "spec.containers[0].volumeMounts[0].readOnly", "spec.containers[0].volumeMounts[0].recursiveReadOnly",
+		"spec.containers[0].securityContext.readOnlyRootFilesystem",
+	}
+	if got := checkWith(unable, pod); !slices.Equal(got, want) {
+		t.Errorf("where it cannot: got %q, want %q", got, want)
 	}
 }
 

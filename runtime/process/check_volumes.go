@@ -73,7 +73,7 @@ func (c *checker) checkDownward(path *field.Path, items []v1.DownwardAPIVolumeFi
 	}
 }
 
-const notReadOnly = "a process can write wherever its user can; only volumes of config maps, secrets, the downward API and projections are read-only"
+const notReadOnly = "nothing can be mounted here, and a process can write wherever its user can; only volumes of config maps, secrets, the downward API and projections are read-only"
 
 // checkMounts rejects what a directory that is merely named cannot do, and mounts whose
 // variables would have the same name.
@@ -84,12 +84,12 @@ func (c *checker) checkMounts(path *field.Path, mounts []v1.VolumeMount) {
 		source := c.volumes[mount.Name]
 		// Volumes with contents are read-only in any case: what is written there is undone.
 		written := source == nil || !volume.HasContents(source)
-		c.reject(mount.ReadOnly && written, path.Child("readOnly"), notReadOnly)
-		if mode := mount.RecursiveReadOnly; mode != nil && *mode != v1.RecursiveReadOnlyDisabled {
+		c.reject(mount.ReadOnly && written && !c.views, path.Child("readOnly"), notReadOnly)
+		if mode := mount.RecursiveReadOnly; mode != nil && *mode != v1.RecursiveReadOnlyDisabled && !c.views {
 			c.reject(written || *mode == v1.RecursiveReadOnlyEnabled, path.Child("recursiveReadOnly"), notReadOnly)
 		}
 		c.reject(mount.MountPropagation != nil && *mount.MountPropagation != v1.MountPropagationNone,
-			path.Child("mountPropagation"), "nothing is mounted")
+			path.Child("mountPropagation"), "what is mounted for a container is seen by it alone")
 
 		c.checkTaken(seen, path.Child("name"), runtime.VolumeVariable(mount.Name), mount.Name)
 		c.checkTaken(seen, path.Child("mountPath"), runtime.MountVariable(mount.MountPath), mount.MountPath)

@@ -9,11 +9,17 @@ import (
 
 // confinement is what a container is kept from, nil being nothing. It is for containers that
 // Check has let through.
-func confinement(pod *v1.PodSecurityContext, container *v1.SecurityContext) *record.Confinement {
+//
+// Who chooses what is at /etc must not gain by it from programs of the machine that trust
+// what they read there, such as su: a container with mounts that is not root can gain nothing.
+func confinement(pod *v1.PodSecurityContext, container *v1.SecurityContext, user *record.User, view *record.View) *record.Confinement {
 	c := record.Confinement{Seccomp: isConfined(pod, container)}
 	if container != nil {
 		c.NoNewPrivileges = container.AllowPrivilegeEscalation != nil && !*container.AllowPrivilegeEscalation
 		c.Capabilities = capabilities(container.Capabilities)
+	}
+	if view != nil && user != nil && user.UID != 0 {
+		c.NoNewPrivileges = true
 	}
 	if c == (record.Confinement{}) {
 		return nil

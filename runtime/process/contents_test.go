@@ -86,6 +86,13 @@ func (f *fakeObjects) Follow(pod types.UID, references []volume.Reference, chang
 	}
 }
 
+// requested is how many tokens were.
+func (f *fakeObjects) requested() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.tokens
+}
+
 // change changes something and tells all pods, as a watch does.
 func (f *fakeObjects) change(do func()) {
 	f.mu.Lock()
@@ -298,11 +305,11 @@ func TestAFailedRefreshIsTriedAgain(t *testing.T) {
 		if got, err := os.ReadFile(filepath.Join(p.dir.volume("settings"), "greeting")); string(got) != "two" {
 			t.Errorf("got %q, %v", got, err)
 		}
-		before := objects.tokens
+		before := objects.requested()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if objects.tokens != before+1 {
-			t.Errorf("%d tokens were requested within an hour, want one", objects.tokens-before)
+		if got := objects.requested() - before; got != 1 {
+			t.Errorf("%d tokens were requested within an hour, want one", got)
 		}
 		stop()
 	})

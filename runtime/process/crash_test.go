@@ -200,7 +200,7 @@ func TestAShimIgnoresSignals(t *testing.T) {
 	}
 }
 
-// A record whose number now belongs to somebody else: that somebody must live.
+// A record whose number now belongs to another process: that process must live.
 func TestAReusedProcessNumberIsNeitherAdoptedNorKilled(t *testing.T) {
 	h := newHost(t)
 	h.open(t)
@@ -260,7 +260,7 @@ func TestRecordsOfAnEarlierBootAreOfTheDead(t *testing.T) {
 }
 
 // An agent that dies between starting a shim and remembering it must not leave a
-// container that nobody knows of.
+// container that is not listed.
 func TestAShimThatIsNotToldToGoLeavesNothing(t *testing.T) {
 	dir := podDir(t.TempDir()).container("0001")
 	if err := os.MkdirAll(dir.Logs(), 0o700); err != nil {

@@ -111,7 +111,7 @@ func (h *host) trapping() string {
 	return fmt.Sprintf(`trap 'exit 4' TERM; echo $$ > %s; while :; do sleep 0.05; done`, h.pipe)
 }
 
-// awaitEnd waits until a process that is a child of the test or of nobody has ended.
+// awaitEnd waits until a process has ended.
 func awaitEnd(t *testing.T, id proc.ID) {
 	t.Helper()
 	fd, err := id.Open()

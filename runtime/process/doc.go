@@ -49,15 +49,18 @@
 //	env of the spec            values and all kinds of references but files
 //	STATUSD_CONTAINER_ID       its own ID; every process of the container has it
 //
+// If the runtime may make mount namespaces, volumes are also at their mount paths, for the
+// container alone, where the machine has such a path or it is below /run.
+//
 // NAME and PATH are in upper case, with _ for all that is no letter or digit:
 // STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
 // args and env.
 //
 // Volumes are emptyDir (a directory that lives as long as the pod), hostPath (the path
 // itself, checked against its type), and configMap, secret, downwardAPI and projected
-// (directories whose files follow their objects; see package volume). The network is that of the machine: pods have
-// its addresses, share its ports, and use its resolver, so that hostNetwork, dnsPolicy
-// Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
+// (directories whose files follow their objects; see package volume). The network is that
+// of the machine: pods have its addresses, share its ports, and use its resolver, so that
+// hostNetwork, dnsPolicy Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
 // Limits of cpu and memory are those of a control group for each container; where none can
 // be made, they are rejected.
 //

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -49,13 +50,13 @@ func (r *Runtime) environment(ctx context.Context, p *pod, dir containerDir, man
 	return env, nil
 }
 
-// hostName is what a pod is called on the network: by its own name, or as the machine if
-// it asks for the machine's network.
+// hostName is what a pod is called on the network: as it asks for, by its own name, or as the
+// machine if it asks for the machine's network.
 func hostName(pod *v1.Pod) (string, error) {
 	if pod.Spec.HostNetwork {
 		return os.Hostname()
 	}
-	return pod.Name, nil
+	return cmp.Or(pod.Spec.Hostname, pod.Name), nil
 }
 
 // nameAPIServer sets what clients inside a cluster look for. It is the address that

@@ -39,23 +39,24 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 }
 
 func (c *container) exec(ctx context.Context, command []string) (runtime.ExecResult, error) {
-	path, err := shim.LookPath(command[0], c.spec.Dir, c.spec.Env)
-	if err != nil {
-		return runtime.ExecResult{}, err
-	}
 	var result runtime.ExecResult
-	shim.OnOwnThread(func() { result, err = c.execFromThread(ctx, path, command) })
+	var err error
+	shim.OnOwnThread(func() { result, err = c.execFromThread(ctx, command) })
 	return result, err
 }
 
 // execFromThread needs a thread of its own, which waits for the command: the kernel ties the
 // command to it, so that it does not outlive us.
-func (c *container) execFromThread(ctx context.Context, path string, command []string) (runtime.ExecResult, error) {
+func (c *container) execFromThread(ctx context.Context, command []string) (runtime.ExecResult, error) {
 	attributes, release, err := shim.EnterContainer(c.spec)
 	if err != nil {
 		return runtime.ExecResult{}, err
 	}
 	defer release()
+	path, err := shim.LookPath(command[0], c.spec.Dir, c.spec.Env)
+	if err != nil {
+		return runtime.ExecResult{}, err
+	}
 	attributes.Setpgid, attributes.Pdeathsig = true, syscall.SIGKILL
 	output := &head{}
 	cmd := exec.CommandContext(ctx, path)

@@ -20,6 +20,7 @@ import (
 type groups struct {
 	hierarchy *cgroup.Hierarchy
 	why       string // there is no hierarchy
+	parent    string
 }
 
 // openGroups finds out whether limits can be enforced. That they cannot is no error: pods
@@ -31,10 +32,21 @@ func openGroups(parent string, log *slog.Logger) *groups {
 	hierarchy, err := cgroup.Open(parent)
 	if err != nil {
 		log.Info("limits cannot be enforced, pods that have any are rejected", "cgroupParent", parent, "err", err)
-		return &groups{why: fmt.Sprintf("limits cannot be enforced, because control group %s cannot be used: %v; "+
+		return &groups{parent: parent, why: fmt.Sprintf("limits cannot be enforced, because control group %s cannot be used: %v; "+
 			"name one in cgroupParent that statusd may write to, or use requests, which count for scheduling", parent, err)}
 	}
-	return &groups{hierarchy: hierarchy}
+	return &groups{hierarchy: hierarchy, parent: parent}
+}
+
+// leaveService takes a shim out of the group of the service that statusd may be. That it cannot is
+// no reason not to run a container.
+func (g *groups) leaveService(pid int, log *slog.Logger) {
+	if g == nil {
+		return
+	}
+	if err := cgroup.LeaveService(g.parent, pid); err != nil {
+		log.Debug("shim stays in the control group of statusd", "pid", pid, "err", err)
+	}
 }
 
 // problem is why limits cannot be enforced, empty if they can.
@@ -50,6 +62,9 @@ func (g *groups) problem() string {
 
 // close removes the parent group if nothing is in it.
 func (g *groups) close() {
+	if g != nil {
+		cgroup.RemoveShims(g.parent)
+	}
 	if g.usable() {
 		_ = cgroup.Remove(g.hierarchy.Dirs(""))
 	}

@@ -49,7 +49,7 @@ func newHost(t *testing.T) *host {
 	if err := syscall.Mkfifo(h.pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}
-	// A pipe that somebody else has opened for writing too never ends for a reader.
+	// A pipe that another process has opened for writing too never ends for a reader.
 	up, err := os.OpenFile(h.pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err == nil {
 		err = errors.Join(up.SetReadDeadline(time.Now().Add(time.Minute)), os.Chmod(h.pipe, 0o666))
@@ -201,7 +201,7 @@ func kill(t *testing.T, id proc.ID, signal syscall.Signal) {
 }
 
 // expectEnded waits for the end of a process that must be dead already; what may take
-// its time is that somebody reaps it.
+// its time is that it is reaped.
 func expectEnded(t *testing.T, what string, id proc.ID) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id.PID))

@@ -62,12 +62,15 @@ func (r *Runtime) mayMake(p *pod) error {
 	if r.cleaner.has(string(p.dir)) {
 		return errors.New("what is left of an earlier pod with this UID is still being deleted")
 	}
+	if _, err := os.Lstat(p.dir.record()); err == nil {
+		return fmt.Errorf("its directory %s has a record that could not be read", p.dir)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if err := r.unreadable[p.manifest.UID]; err != nil {
 		return fmt.Errorf("its directory %s cannot be used: %w", p.dir, err)
 	}
-	return nil
+	return r.makeDirs() // New may have found a disk that took no writes
 }
 
 // checkUID refuses what could name another directory than one of our own.

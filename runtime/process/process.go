@@ -102,6 +102,7 @@ type Runtime struct {
 
 	options Options
 	root    bool   // may become any user
+	views   bool   // containers can have views of their own
 	boot    string // of the machine
 	lock    *dirLock
 	exits   *exits
@@ -122,7 +123,7 @@ type Runtime struct {
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-// New takes the directory over from whoever used it last, and with it the containers
+// New takes the directory over from the runtime that used it last, and with it the containers
 // that still run. It starts nothing: exits are noticed while Run runs. Close releases
 // the directory.
 func New(options Options) (*Runtime, error) {
@@ -139,8 +140,15 @@ func New(options Options) (*Runtime, error) {
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
-	if err := r.makeDirs(); err != nil {
+	if err := r.makeDirs(); takesNoWrites(err) {
+		r.report("state directory cannot be made now", options.Dir, err)
+	} else if err != nil {
 		return nil, fmt.Errorf("process: state directory: %w", err)
+	}
+	if err := tryViews(options.Dir); err != nil {
+		options.Logger.Info("volumes are handed over by variables only, nothing can be mounted", "err", err)
+	} else {
+		r.views = true
 	}
 	if r.lock, err = lockDir(options.Dir); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
@@ -202,7 +210,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 // sweepTimeout bounds the wait for processes that even SIGKILL does not end.
 const sweepTimeout = 10 * time.Second
 
-// unknownExitMessage is what the pod's status says of a container whose end nobody saw.
+// unknownExitMessage is what the pod's status says of a container whose end was not seen.
 const unknownExitMessage = "The shim of the container ended before it could record how the container ended"
 
 // shimEnded takes over from a shim that is no more.

@@ -133,7 +133,9 @@ func syncBoth(a, b string) error { return errors.Join(record.SyncDir(a), record.
 // not go into other file systems: what is mounted inside is unmounted, and if that is not
 // possible nothing is deleted.
 func removeAll(dir string) error {
-	if err := unmountBelow(dir); err != nil {
+	if err := unmountBelow(dir); errors.Is(err, fs.ErrNotExist) {
+		return nil // another goroutine was faster
+	} else if err != nil {
 		return err
 	}
 	err := os.RemoveAll(dir)

@@ -18,7 +18,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// removeArgument makes the test binary remove a directory, as whoever runs it.
+// removeArgument makes the test binary remove a directory, as the user that runs it.
 const removeArgument = "process-test-remove"
 
 func removeMain(dir string) int {
@@ -166,7 +166,57 @@ func TestReadOnlyDirectoriesAreRemovedByAnOrdinaryUser(t *testing.T) {
 	}
 }
 
-// What is mounted inside a volume belongs to somebody else.
+// A directory that cannot be moved aside is deleted where it is.
+func TestAPodIsRemovedWhereItIsIfItCannotBeMoved(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	h.start(t, scriptPod("pod", "exit 0"))
+	h.awaitExit(t, "pod")
+	h.close()
+	if err := errors.Join(os.Remove(filepath.Join(h.dir, "removing")), os.WriteFile(filepath.Join(h.dir, "removing"), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	h.open(t)
+	stuck := errors.New("operation not permitted")
+	h.removeWith(func(string) error { return stuck })
+	if err := h.RemovePod(t.Context(), "pod"); err != nil {
+		t.Error(err)
+	}
+	if err := h.StartPod(t.Context(), scriptPod("pod", "exit 0")); err == nil {
+		t.Error("a pod was started in a directory that is being deleted")
+	}
+	h.close()
+	h.open(t) // which finds it without a record
+	h.cleanOnce(t.Context())
+	if entries, err := os.ReadDir(filepath.Join(h.dir, "pods")); err != nil || len(entries) != 0 {
+		t.Errorf("left: %v, %v", entries, err)
+	}
+	if problems := h.Problems(); len(problems) != 1 || problems[0].Path != filepath.Join(h.dir, "removing") {
+		t.Errorf("problems: %+v, want the file that is no directory", problems)
+	}
+}
+
+// A record that New did not see is not written over.
+func TestAPodIsNotStartedOverARecord(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	dir := podDir(filepath.Join(h.dir, "pods", "pod"))
+	if err := errors.Join(os.MkdirAll(string(dir), 0o700), os.WriteFile(dir.record(), nil, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.StartPod(t.Context(), scriptPod("pod", "exit 0")); err == nil {
+		t.Error("got no error")
+	}
+}
+
+// The cleaner and a caller may come at the same time.
+func TestWhatIsGoneNeedsNoRemoval(t *testing.T) {
+	if err := removeAll(filepath.Join(t.TempDir(), "gone")); err != nil {
+		t.Error(err)
+	}
+}
+
+// What is mounted inside a volume is not the pod's.
 func TestWhatIsMountedInAVolumeIsNotDeleted(t *testing.T) {
 	if !mayMount(t) {
 		return

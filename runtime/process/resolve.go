@@ -31,12 +31,17 @@ func (r *Runtime) resolve(ctx context.Context, p *pod, dir containerDir, manifes
 	if err != nil {
 		return record.Spec{}, err
 	}
+	view, err := r.view(dir, manifest, target, env)
+	if err != nil {
+		return record.Spec{}, err
+	}
 	spec := record.Spec{
 		Name:            target.Name,
 		Env:             env.list(),
 		Dir:             cmp.Or(target.WorkingDir, "/"),
 		User:            user,
-		Confinement:     confinement(manifest.Spec.SecurityContext, target.SecurityContext),
+		View:            view,
+		Confinement:     confinement(manifest.Spec.SecurityContext, target.SecurityContext, user, view),
 		StopSignal:      int(stopSignal(target)),
 		LogMaxBytes:     r.options.LogMaxBytes,
 		LogMaxFiles:     r.options.LogMaxFiles,

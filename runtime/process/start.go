@@ -48,7 +48,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	return c.spec.ID, nil
 }
 
-// mayStart makes sure that there is a place for the container and nobody in it.
+// mayStart makes sure that there is a place for the container and that nothing runs in it.
 func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -110,7 +110,7 @@ func writeContainer(dir containerDir, spec record.Spec) error {
 	if err := makeDir(dir.Logs(), private); err != nil {
 		return err
 	}
-	// Whoever the container runs as writes to this file.
+	// The container writes to this file, as any user.
 	if err := os.WriteFile(dir.TerminationLog(), nil, 0o600); err != nil {
 		return err
 	}
@@ -197,7 +197,16 @@ func (r *Runtime) spawn(dir containerDir, theirs int) (pid, pidfd int, err error
 		return 0, -1, err
 	}
 	pid = process.Pid
+	r.groups.leaveService(pid, r.options.Logger)
+	resetOOMScore(pid)
 	return pid, pidfd, process.Release() // Run reaps it, through the pidfd
+}
+
+// resetOOMScore makes a shim, and so its container, as likely to be killed for memory as any other
+// process: statusd itself may be protected, as by OOMScoreAdjust= of its unit. What cannot be
+// written is not set.
+func resetOOMScore(pid int) {
+	_ = os.WriteFile(fmt.Sprintf("/proc/%d/oom_score_adj", pid), []byte("0"), 0)
 }
 
 // listedID is the ID of a container if it is listed, and else empty.
@@ -210,7 +219,7 @@ func (r *Runtime) listedID(c *container) string {
 	return c.spec.ID
 }
 
-// prune forgets the attempts of a container that nobody needs any more.
+// prune forgets the attempts of a container that are not needed any more.
 func (r *Runtime) prune(p *pod, name string) {
 	r.mu.Lock()
 	var attempts []*container

@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"strings"
 	"syscall"
 	"testing"
@@ -16,6 +17,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
@@ -181,5 +184,47 @@ func TestVeryLongLinesAreLogged(t *testing.T) {
 	text, err := io.ReadAll(logs)
 	if x, y := strings.Count(string(text), "x"), strings.Count(string(text), "y"); err != nil || x != 10000000 || y != 10000000 {
 		t.Errorf("got %d x and %d y, %v; want 10000000 of each", x, y, err)
+	}
+}
+
+// A shim that is killed anywhere between its start and the end of its container leaves
+// nothing that runs, and a container that has ended or never was.
+func TestAShimKilledAtAnyTimeLeavesNothingBehind(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	pod := scriptPod("pod", "setsid sleep 100000 & sleep 100000")
+	if err := h.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	for attempt := range 30 {
+		c, err := h.prepare(t.Context(), h.pods["pod"], pod, &pod.Spec.Containers[0], attempt)
+		if err != nil {
+			t.Fatal(err)
+		}
+		killed := make(chan error)
+		go func() { // as soon as it is there, or a little later
+			var shim proc.ID
+			for record.Read(c.dir.Shim(), &shim) != nil {
+				goruntime.Gosched()
+			}
+			for range attempt * attempt * 10 {
+				_ = record.Read(c.dir.Shim(), &shim)
+			}
+			killed <- shim.Signal(syscall.SIGKILL)
+		}()
+		err = h.launch(t.Context(), h.pods["pod"], c)
+		if killErr := <-killed; killErr != nil {
+			t.Fatal(killErr)
+		}
+		if err == nil || h.listedID(c) != "" {
+			h.awaitAllExited(t, "pod")
+			if state, reason := c.view.State, c.view.Reason; state != runtime.Exited || reason != runtime.ReasonUnknown {
+				t.Errorf("attempt %d: got %s, %s, %v; want ContainerStatusUnknown", attempt, state, reason, err)
+			}
+		}
+		if left, err := (proc.Members{Variable: c.marker()}).PIDs(); err != nil || len(left) > 0 {
+			t.Errorf("attempt %d: %v still run, %v", attempt, left, err)
+		}
+		h.prune(h.pods["pod"], "main")
 	}
 }

@@ -37,7 +37,7 @@ func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duratio
 }
 
 // stopBySignal is for a shim that cannot be reached over its socket: one of an earlier
-// release, or one whose socket somebody has deleted. Such a shim reads the grace from a
+// release, or one whose socket was deleted. Such a shim reads the grace from a
 // file. If that cannot be written, the command is signalled directly.
 func (r *Runtime) stopBySignal(c *container, grace time.Duration) error {
 	c.stopping.Lock()

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/validation"
 
 	"github.com/statusd/statusd/runtime"
 	contents "github.com/statusd/statusd/volume"
@@ -20,6 +21,8 @@ func (p *pod) makeVolumes() error {
 	for _, volume := range p.manifest.Spec.Volumes {
 		var err error
 		switch {
+		case len(validation.IsDNS1123Label(volume.Name)) > 0:
+			err = errors.New("the name cannot be that of a directory") // the API server knows better
 		case volume.EmptyDir != nil:
 			err = p.makeEmptyDir(volume.Name)
 		case volume.HostPath != nil:

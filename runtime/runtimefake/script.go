@@ -22,7 +22,7 @@ type Behaviour struct {
 	StartError error
 	Listed     bool
 
-	// Lives is how long the container runs by itself; 0 is for ever. ExitCode and
+	// Lives is how long the container runs by itself; 0 is forever. ExitCode and
 	// Message are how it then ends.
 	Lives    time.Duration
 	ExitCode int32
@@ -123,7 +123,7 @@ func (r *Runtime) Reboot() {
 	}
 }
 
-// Vanish forgets a pod as if somebody had wiped the runtime's disk.
+// Vanish forgets a pod as if the runtime's disk had been wiped.
 func (r *Runtime) Vanish(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -59,7 +59,7 @@ func (f *fixture) signalDir(t *testing.T) string {
 	return dir
 }
 
-// makePipe makes a named pipe and opens it for both directions, so that nobody ever
+// makePipe makes a named pipe and opens it for both directions, so that no process ever
 // waits for the other side to open it.
 func makePipe(t *testing.T, dir, name string) *os.File {
 	path := filepath.Join(dir, name)

@@ -54,7 +54,7 @@ func NewWriter(dir string, maxBytes int64, maxFiles int) (*Writer, error) {
 	return w, w.open()
 }
 
-// open needs mu, or nobody else who knows w.
+// open needs mu, unless w is known to no other goroutine.
 func (w *Writer) open() error {
 	file, err := os.OpenFile(w.path(0), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
 	if err != nil {

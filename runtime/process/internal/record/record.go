@@ -32,6 +32,7 @@ type Spec struct {
 	Dir     string   `json:"dir"`
 	User    *User    `json:"user,omitempty"`
 
+	View        *View        `json:"view,omitempty"`
 	Confinement *Confinement `json:"confinement,omitempty"`
 	// Cgroup are the directories of the control groups that hold the container: one
 	// with cgroup v2, one for each controller with v1. The runtime makes them before
@@ -46,6 +47,24 @@ type Spec struct {
 	// MessageFromLogs takes the end of the log as termination message of a container
 	// that failed without writing one.
 	MessageFromLogs bool `json:"messageFromLogs,omitempty"`
+}
+
+// View is how the machine looks to a container, where it differs from how it is.
+type View struct {
+	Mounts       []Mount `json:"mounts,omitempty"`
+	ReadOnlyRoot bool    `json:"readOnlyRoot,omitempty"`
+	Hostname     string  `json:"hostname,omitempty"`
+}
+
+// Mount is a file or directory of the machine that is seen at another place, or at its own
+// place in another way.
+type Mount struct {
+	Source   string `json:"source"`
+	Target   string `json:"target"`
+	ReadOnly bool   `json:"readOnly,omitempty"`
+	// Inside is the target of another mount that holds this one's. What is missing of the
+	// target is made in it.
+	Inside string `json:"inside,omitempty"`
 }
 
 // Confinement is what a container is kept from.

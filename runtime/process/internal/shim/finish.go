@@ -15,9 +15,9 @@ const (
 	lastRetry  = time.Minute
 )
 
-// finish records the exit. While it cannot, it reports the exit to whoever connects: a
-// container that has ended must not look as if it ran because a disk is full. It gives
-// up when the directory is gone or the runtime says that nobody needs the record.
+// finish records the exit. While it cannot, it reports the exit to each runtime that
+// connects: a container that has ended must not look as if it ran because a disk is full.
+// It gives up when the directory is gone or the runtime needs the record no longer.
 func (s *shim) finish(exit record.Exit) {
 	for pause := firstRetry; ; pause = min(2*pause, lastRetry) {
 		err := record.WriteDurably(s.dir.Exit(), exit)

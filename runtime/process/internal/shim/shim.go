@@ -140,7 +140,8 @@ func (s *shim) run() error {
 	defer os.Remove(s.dir.Control()) // one that stays does no harm
 	log, err := logfile.NewWriter(s.dir.Logs(), s.spec.LogMaxBytes, s.spec.LogMaxFiles)
 	if err != nil {
-		return fmt.Errorf("open log: %w", err)
+		s.finish(startFailed(fmt.Errorf("open log: %w", err)))
+		return nil
 	}
 	s.log = log
 	output, err := s.start()

@@ -14,13 +14,16 @@ import (
 
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/confine"
+	"github.com/statusd/statusd/runtime/process/internal/namespace"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
 // startMain starts the container's command as the leader of a session of its own and
 // returns its process number.
 func startMain(spec record.Spec, stdout, stderr *os.File) (pid int, err error) {
-	OnOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	withoutOOMProtection(func() {
+		OnOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+	})
 	return pid, err
 }
 
@@ -45,10 +48,6 @@ func OnOwnThread(do func()) {
 
 // startFromThread needs a thread of its own.
 func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
-	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env)
-	if err != nil {
-		return 0, err
-	}
 	stdin, err := os.Open(os.DevNull)
 	if err != nil {
 		return 0, err
@@ -59,6 +58,10 @@ func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
 		return 0, err
 	}
 	defer release()
+	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env) // as the container sees it
+	if err != nil {
+		return 0, err
+	}
 	attributes.Setsid = true
 	process, err := os.StartProcess(path, spec.Command, &os.ProcAttr{
 		Dir: spec.Dir, Env: spec.Env, Files: []*os.File{stdin, stdout, stderr}, Sys: attributes,
@@ -86,6 +89,10 @@ func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release 
 		release = func() { dir.Close() }
 	}
 	if err := cgroup.JoinThread(spec.Cgroup); err != nil {
+		release()
+		return nil, nil, err
+	}
+	if err := namespace.Enter(spec.View); err != nil {
 		release()
 		return nil, nil, err
 	}

@@ -31,7 +31,7 @@ func TestAStopOnlyBringsTheKillNearer(t *testing.T) {
 		return s.deadline
 	}
 	if s.readStop(); s.kill != nil {
-		t.Error("nobody asked to stop, and the kill is set")
+		t.Error("no stop was asked for, and the kill is set")
 	}
 	first := request(time.Hour)
 	if err := main.Wait(); err == nil || !strings.Contains(err.Error(), "terminated") {

@@ -1,0 +1,60 @@
+package oracle
+
+import (
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// expectation is what statusd must say of a pod whatever the kubelet says, also of a pod about
+// which the two have parted: the phase of the newest report that was stored, until the pod
+// ends. Without it a wanted difference could hide a pod that is never heard of again.
+type expectation struct {
+	// reported is the phase of the newest report that statusd stored, "" if it is not known
+	// what statusd must say.
+	reported v1.PodPhase
+	// over: the pod has ended, or may have, so that a report need not count (X7).
+	over bool
+	// again: the next report begins another life of the pod.
+	again bool
+}
+
+// stored notes a report that statusd took.
+func (e *expectation) stored(phase v1.PodPhase) {
+	if e.again {
+		*e = expectation{}
+	}
+	if e.over {
+		return
+	}
+	e.reported = phase
+	e.over = podstatus.IsTerminal(phase)
+}
+
+// end notes that the pod has ended by other means than a report, after which it may begin
+// another life, or not.
+func (e *expectation) end(again bool) { *e = expectation{over: true, again: again} }
+
+// forget notes that the status was removed. A static pod may begin another life; a pod of
+// the API goes on from what the API says.
+func (e *expectation) forget(static bool) { *e = expectation{over: e.over && !static} }
+
+// lie returns what statusd says although it must not, "" if it does not.
+func (r *run) lie(p *nodePod) string {
+	d := r.view(p, theStatusd)
+	if p.expected.reported == "" || d.Cached == nil {
+		return ""
+	}
+	if d.Cached.Phase != p.expected.reported {
+		return fmt.Sprintf("pod %s (uid %s): statusd says %s, the newest report said %s, and nothing has ended the pod before",
+			p.name, p.uid(), d.Cached.Phase, p.expected.reported)
+	}
+	mirrored := !p.static || d.API != nil && d.API.UID == p.mirrorUID() && !p.forgotten
+	withheld := p.mayRun && podstatus.IsTerminal(d.Cached.Phase)
+	if d.API != nil && mirrored && !withheld && d.API.Status.Phase != d.Cached.Phase {
+		return fmt.Sprintf("pod %s (uid %s): statusd says %s, and its API %s", p.name, p.uid(), d.Cached.Phase, d.API.Status.Phase)
+	}
+	return ""
+}

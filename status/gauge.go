@@ -1,0 +1,72 @@
+package status
+
+import (
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// sharedGauge is a gauge over all managers that share a registry and run: each has a part in
+// it, and the whole is the sum of them, or the largest.
+type sharedGauge struct {
+	description *prometheus.Desc
+	read        func() float64 // the part of the manager that made it
+	largest     bool
+	// mu guards parts.
+	mu    sync.Mutex
+	parts map[*part]bool
+}
+
+type part struct{ read func() float64 }
+
+func newSharedGauge(name, help string, labels prometheus.Labels, read func() float64) *sharedGauge {
+	return &sharedGauge{
+		description: prometheus.NewDesc("statusd_"+name, help, nil, labels),
+		read:        read,
+		parts:       make(map[*part]bool),
+	}
+}
+
+// join adds the part of a manager until leave is called.
+func (g *sharedGauge) join(read func() float64) (leave func()) {
+	p := &part{read}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.parts[p] = true
+	return func() {
+		g.mu.Lock()
+		defer g.mu.Unlock()
+		delete(g.parts, p)
+	}
+}
+
+// Describe is for the registry.
+func (g *sharedGauge) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- g.description }
+
+// Collect is for the registry.
+func (g *sharedGauge) Collect(values chan<- prometheus.Metric) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	whole := 0.0
+	for p := range g.parts {
+		if g.largest {
+			whole = max(whole, p.read())
+		} else {
+			whole += p.read()
+		}
+	}
+	values <- prometheus.MustNewConstMetric(g.description, prometheus.GaugeValue, whole)
+}
+
+// gauges tell of what the API server has not taken.
+func (c *cache) gauges() []*sharedGauge {
+	oldest := newSharedGauge("oldest_pending_seconds", "Age of the oldest change that the API server has not taken.", nil,
+		func() float64 { return c.oldestUnsent(time.Now()).Seconds() })
+	oldest.largest = true
+	return []*sharedGauge{
+		newSharedGauge("pod_status_pending", "Pods with a change that the API server has not taken.", nil,
+			func() float64 { return float64(c.countUnsent()) }),
+		oldest,
+	}
+}
