@@ -253,8 +253,9 @@ func (m *machine) create(choices [3]int) {
 		s.pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	}
 	m.edit(func() { m.truth[s.pod.UID] = s })
-	s.pod = m.api.put(s.pod)
-	m.table.Set(s.pod)
+	pod := m.api.put(s.pod)
+	m.edit(func() { s.pod = pod })
+	m.table.Set(pod)
 	m.subjects = append(m.subjects, s)
 }
 
@@ -341,7 +342,7 @@ func (m *machine) secondWriter(choices [3]int) {
 	if s == nil {
 		return
 	}
-	s.contested = true
+	m.edit(func() { s.contested = true })
 	m.api.write(s.pod, func(pod *v1.Pod) {
 		ready := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady)
 		switch choices[1] % 5 {
