@@ -29,7 +29,7 @@ var (
 	ErrNoJournal = errors.New("status: there is no journal to store this in; set Options.Journal")
 )
 
-// Manager keeps the API server told of the pods of a node. See the package comment for
+// Manager publishes the status of a node's pods to the API server. See the package comment for
 // how it is used. All methods may be called from any goroutine.
 type Manager struct {
 	opts    Options
