@@ -173,3 +173,26 @@ func TestMirrorShowsTheEndOfTheNewestLife(t *testing.T) {
 		w.wantNothingPending()
 	})
 }
+
+// Somebody else has changed the mirror, which changes nothing of the manifest that the node runs.
+func TestTheEndOfAStaticPodSpeaksForItsManifest(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		static := newPod("job", staticPod)
+		static.Generation = 1
+		w.table.Set(static)
+		changed := mirrorOf(static, "job-mirror")
+		changed.Generation = 2
+		mirror := w.api.put(changed)
+		w.run()
+		status := ended(static, 0)
+		status.Conditions = running(static, true).Conditions // as before the end
+		w.set(static, status)
+		w.wantLog("its end", "PATCH ns/job")
+		for _, c := range w.api.pod(mirror).Status.Conditions {
+			if c.Type == v1.PodReady && (c.Status != v1.ConditionFalse || c.ObservedGeneration != 1) {
+				t.Errorf("Ready is %s for generation %d, want False for 1", c.Status, c.ObservedGeneration)
+			}
+		}
+	})
+}

@@ -133,6 +133,9 @@ func (r *run) report(p *nodePod, step Step) {
 		p.answer(i, "report changed=%v", changed)
 		if changed && i == theStatusd {
 			p.expected.stored(status.Phase)
+			if !podstatus.IsTerminal(status.Phase) {
+				p.beforeEnd = status.Phase
+			}
 		}
 		p.hadCached = p.hadCached || changed && i == theKubelet
 	}

@@ -10,7 +10,7 @@ import (
 
 // expectation is what statusd must say of a pod whatever the kubelet says, also of a pod about
 // which the two have parted: the phase of the newest report that was stored, until the pod
-// ends. Without it a wanted difference could hide a pod that is never heard of again.
+// ends, and in the API the readiness that is in the cache. Without it a wanted difference could hide a pod that is never heard of again.
 type expectation struct {
 	// reported is the phase of the newest report that statusd stored, "" if it is not known
 	// what statusd must say.
@@ -56,5 +56,24 @@ func (r *run) lie(p *nodePod) string {
 	if d.API != nil && mirrored && !withheld && d.API.Status.Phase != d.Cached.Phase {
 		return fmt.Sprintf("pod %s (uid %s): statusd says %s, and its API %s", p.name, p.uid(), d.Cached.Phase, d.API.Status.Phase)
 	}
+	if d.API != nil && mirrored {
+		for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+			cached, sent := newestStatus(d.Cached.Conditions, t), newestStatus(d.API.Status.Conditions, t)
+			ended := podstatus.IsTerminal(d.API.Status.Phase) && sent == v1.ConditionFalse // X6
+			if cached != sent && !ended {
+				return fmt.Sprintf("pod %s (uid %s): statusd says that %s is %q, and its API %q", p.name, p.uid(), t, cached, sent)
+			}
+		}
+	}
 	return ""
+}
+
+// newestStatus is the status of the last condition of a type (E7), "" if there is none.
+func newestStatus(list []v1.PodCondition, t v1.PodConditionType) (status v1.ConditionStatus) {
+	for i := range list {
+		if list[i].Type == t {
+			status = list[i].Status
+		}
+	}
+	return status
 }

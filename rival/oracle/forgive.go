@@ -85,6 +85,8 @@ func (c *Case) takeStored() bool {
 		}
 	}
 	k.ResourceClaimStatuses = d.ResourceClaimStatuses
+	k.ExtendedResourceClaimStatus = d.ExtendedResourceClaimStatus
+	k.NodeAllocatableResourceClaimStatuses = d.NodeAllocatableResourceClaimStatuses
 	sortConditions(before.Conditions)
 	sortConditions(k.Conditions)
 	sortConditions(d.Conditions)

@@ -39,7 +39,7 @@ func forgiveGone(c *Case) bool {
 // forgiveDeletedFirst: one side had deleted the pod when somebody else did, and the other had
 // not: the kubelet because no tick came in between, statusd because the watch had not shown the
 // deletion yet, which the kubelet saw when it read. Or there was one more report after statusd's
-// deletion, which for the kubelet went with the pod.
+// deletion, which for the kubelet went with the pod, or was one about a pod that it still had.
 func forgiveDeletedFirst(c *Case) bool {
 	if c.Pod.outlived && c.Statusd.Deleted && c.Kubelet.Deleted {
 		c.Kubelet.Cached, c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Cached, c.Statusd.Resize, c.Statusd.Calls
@@ -48,7 +48,8 @@ func forgiveDeletedFirst(c *Case) bool {
 	if !c.Pod.vanished || c.Statusd.Deleted == c.Kubelet.Deleted || c.Statusd.API != nil || c.Kubelet.API != nil {
 		return false
 	}
-	if c.Kubelet.Deleted && c.Kubelet.Cached == nil { // it forgets what it has deleted
+	// Either side forgets what it has deleted.
+	if c.Kubelet.Deleted && c.Kubelet.Cached == nil || c.Pod.outlived && c.Statusd.Deleted {
 		c.Kubelet.Cached, c.Kubelet.Resize, c.Kubelet.Calls = c.Statusd.Cached, c.Statusd.Resize, c.Statusd.Calls
 	}
 	c.Kubelet.Deleted = c.Statusd.Deleted

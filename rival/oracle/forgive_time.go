@@ -59,6 +59,25 @@ func forgiveChurn(c *Case) bool {
 	})
 }
 
+// forgiveMirrorGeneration: only the generation of a readiness condition differs that the end of
+// a static pod made False. Statusd's is that of the manifest, the kubelet's one that the mirror
+// has had since somebody else changed it.
+func forgiveMirrorGeneration(c *Case) bool {
+	mirror := c.sides[theKubelet].server().current(c.Pod.name)
+	if !c.Pod.static || mirror == nil || c.Kubelet.API == nil || c.Statusd.API == nil {
+		return false
+	}
+	manifest := c.Pod.spec.Generation
+	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, func(k, d *v1.PodCondition) bool {
+		ended := isReadiness(k.Type) && k.Status == v1.ConditionFalse && isTerminalReason(k.Reason) && k.Status == d.Status && k.Reason == d.Reason
+		if !ended || d.ObservedGeneration != manifest || k.ObservedGeneration <= manifest || k.ObservedGeneration > mirror.Generation {
+			return false
+		}
+		k.ObservedGeneration = d.ObservedGeneration
+		return true
+	})
+}
+
 func isReadiness(t v1.PodConditionType) bool { return t == v1.PodReady || t == v1.ContainersReady }
 
 func saysReady(status *v1.PodStatus) bool {
@@ -68,12 +87,19 @@ func saysReady(status *v1.PodStatus) bool {
 }
 
 // forgiveVersionReset: the statuses in the API are equal as the kubelet compares them, and
-// differ in times or generations of conditions.
+// differ in times or generations of conditions. Or the end of the pod is withheld, and the
+// phase before it is the one that statusd has sent and the kubelet had not by then.
 func forgiveVersionReset(c *Case) bool {
 	if !c.Pod.removed || c.Kubelet.API == nil || c.Statusd.API == nil {
 		return false
 	}
-	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, takeUncompared)
+	k, d := &c.Kubelet.API.Status, &c.Statusd.API.Status
+	did := conditionPairs(k.Conditions, d.Conditions, takeUncompared)
+	withheld := c.Pod.mayRun && c.Kubelet.Cached != nil && podstatus.IsTerminal(c.Kubelet.Cached.Phase) && !podstatus.IsTerminal(k.Phase)
+	if withheld && k.Phase != d.Phase && d.Phase == c.Pod.beforeEnd {
+		k.Phase, did = d.Phase, true
+	}
+	return did
 }
 
 // forgiveGates: a probe result made the pod ready, or not, by a readiness gate that the

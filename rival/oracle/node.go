@@ -36,6 +36,8 @@ type nodePod struct {
 	last      v1.PodStatus
 	ended     v1.PodPhase
 	disrupted bool
+	// beforeEnd is the phase of the newest report that statusd stored and that was not terminal.
+	beforeEnd v1.PodPhase
 	// hadCached: the kubelet had a status of the pod when it was last looked at.
 	hadCached bool
 	// removed: the pod's status was removed as an orphan's. The kubelet remembers which

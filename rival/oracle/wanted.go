@@ -73,6 +73,11 @@ var Wanted = []Rule{
 		Forgive: forgiveDisruptionTime,
 	},
 	{
+		Name:    "X6 mirror generation",
+		Why:     "a static pod that ended while its status says ready is unready by the generation of its manifest, as all its conditions are; the kubelet gives these two the mirror's",
+		Forgive: forgiveMirrorGeneration,
+	},
+	{
 		Name:    "X6 churn",
 		Why:     "a pod that ended while its status says ready is written once; the kubelet gives both conditions a new transition time with each write, and writes at each tick",
 		Forgive: forgiveChurn,
