@@ -12,6 +12,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/podstatus"
@@ -84,8 +85,10 @@ func (l life) pod() *v1.Pod {
 
 // watcher sits in the runtime's script and checks each start as it happens.
 type watcher struct {
+	uid      types.UID  // of the pod
+	spec     v1.PodSpec // of the pod, which never changes
+	pod      *v1.Pod    // only the test's goroutine reads it
 	mu       sync.Mutex
-	pod      *v1.Pod
 	rt       *runtimefake.Runtime
 	life     life
 	attempts map[string]int
@@ -105,7 +108,7 @@ func (w *watcher) problem(format string, args ...any) {
 
 // start is the script of the runtime.
 func (w *watcher) start(pod *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
-	if pod.UID != w.pod.UID {
+	if pod.UID != w.uid {
 		return w.startOther(pod)
 	}
 	w.mu.Lock()
@@ -145,7 +148,7 @@ func (w *watcher) uninitialized(name string) string {
 	if w.life.policy == v1.RestartPolicyNever || !strings.HasPrefix(name, "main") {
 		return ""
 	}
-	for _, c := range w.pod.Spec.InitContainers {
+	for _, c := range w.spec.InitContainers {
 		if boot, ran := w.boots[c.Name]; !ran || boot != w.boot {
 			return c.Name
 		}
@@ -241,7 +244,8 @@ func TestWhateverHappensAPodKeepsItsPromises(t *testing.T) {
 // tell lives the life and returns what went wrong.
 func (l life) tell(t *testing.T) []string {
 	m := newMachine()
-	w := &watcher{pod: l.pod(), rt: m.rt, life: l, attempts: map[string]int{}, boots: map[string]int{}}
+	pod := l.pod()
+	w := &watcher{uid: pod.UID, spec: pod.Spec, pod: pod, rt: m.rt, life: l, attempts: map[string]int{}, boots: map[string]int{}}
 	m.rt.Script(w.start)
 	n := m.run(t, quiet, threeFit)
 	n.workers.SourcesReady()
