@@ -273,7 +273,10 @@ func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 			found = append(found, candidate{pod: left.pod, idle: true})
 		}
 	}
-	for _, other := range w.pods {
+	for uid, other := range w.pods {
+		if left := w.inherited[uid]; left.over && !left.alive {
+			continue // admitted by its first turn, which is about to end it
+		}
 		if other != p && other.mail.admitted && other.mail.stage < stopped {
 			found = append(found, candidate{pod: other.mail.pod, promised: other.mail.promised})
 		}
