@@ -43,7 +43,11 @@ func namespaces() error {
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
 		return fmt.Errorf("make mounts private: %w", err)
 	}
-	return unix.Exec("/proc/self/exe", os.Args, append(os.Environ(), "STATUSD_FAULTS_INSIDE=1"))
+	self, err := os.Executable()
+	if err != nil {
+		return err
+	}
+	return unix.Exec(self, os.Args, append(os.Environ(), "STATUSD_FAULTS_INSIDE=1"))
 }
 
 // machine is what the faults happen to: a disk, a boot ID, an address, and processes.
