@@ -22,7 +22,7 @@ controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on
 
 .PHONY: test
 test: controlplane ## Run all tests under the race detector
-	$(GO) test -race ./...
+	$(GO) test -race -timeout 20m ./...
 	cd controlplane && $(GO) test -race ./accounts ./datadir ./pki
 
 .PHONY: lint

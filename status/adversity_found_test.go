@@ -23,7 +23,7 @@ func TestWhatWasReadIsNotForgottenWhenTheWriteFails(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.watch = nil
+		w.api.setWatch(nil)
 		w.set(pod, running(pod, true))
 		synctest.Wait()
 		w.api.forgetLog()
@@ -65,7 +65,7 @@ func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
 		backup := w.api.backup()
 		w.set(pod, ended(pod, 1))
 		synctest.Wait()
-		w.api.watch = nil
+		w.api.setWatch(nil)
 		w.api.restore(backup)
 		// No more than the first request, which is one of the old world, gets through.
 		through := 0
@@ -136,14 +136,29 @@ func TestAVersionThatIsGivenOutAgainIsNoEcho(t *testing.T) {
 		synctest.Wait()
 		written := w.api.pod(pod).ResourceVersion
 		watch := w.api.watch
-		w.api.watch = nil
+		w.api.setWatch(nil)
 		w.api.restore(backup)
-		w.api.watch = watch
+		w.api.setWatch(watch)
 		touched := w.api.write(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"touched": ""} })
 		if touched.ResourceVersion != written {
 			t.Fatalf("the version is %s, want %s once more", touched.ResourceVersion, written)
 		}
 		synctest.Wait()
 		w.wantReady(pod, false)
+	})
+}
+
+// Nothing is sent before the first look, so that this look must not wait for long.
+func TestAStartDuringAnOutageIsHeardSoonAfterIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		outage := w.outage(10 * time.Minute)
+		w.run()
+		w.set(pod, running(pod, true))
+		<-outage
+		time.Sleep(healedWithin)
+		synctest.Wait()
+		w.wantReady(pod, true)
 	})
 }

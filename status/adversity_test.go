@@ -91,10 +91,10 @@ func TestARestoredBackupIsPutRight(t *testing.T) {
 						time.Sleep(time.Second)
 					}
 					if !seen {
-						w.api.watch = nil // the watch has not begun again yet
+						w.api.setWatch(nil) // the watch has not begun again yet
 					}
 					w.api.restore(backup)
-					w.api.watch = w.deliver
+					w.api.setWatch(w.deliver)
 					time.Sleep(restoredWithin)
 					synctest.Wait()
 					if seen {
@@ -390,7 +390,7 @@ func TestAPodThatWasRecreatedOnAnotherNodeIsGone(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		w.api.watch = nil
+		w.api.setWatch(nil)
 		w.api.remove("ns", "web")
 		w.api.put(newPod("web", func(p *v1.Pod) { p.UID, p.Spec.NodeName = "another", "elsewhere" }))
 		w.set(pod, running(pod, false))

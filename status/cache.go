@@ -37,6 +37,8 @@ type cache struct {
 	// newest is the highest revision that was seen of any pod, and newestAt when.
 	newest   revision
 	newestAt time.Time
+	// epoch counts the histories of the server that were found to have ended.
+	epoch int
 	// retired is the highest version that was ever removed. A pod starts above it, so
 	// that versions also grow across removal and re-adding, for one number in all.
 	retired uint64

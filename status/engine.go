@@ -224,9 +224,8 @@ func (o *owner) setTimer(throttled, now time.Time) {
 	at := throttled
 	allowed := o.limit.allowed()
 	if at.IsZero() && o.hasSlot(allowed) {
-		at = o.queue.next(now)
+		at = earlier(o.queue.next(now), o.probeAt(now))
 	}
-	at = earlier(at, o.probeAt(now))
 	if f := o.oldest(); f != nil && !o.hasSlot(allowed) && o.maySlow(allowed) {
 		at = earlier(at, f.since.Add(o.slow))
 	}

@@ -236,6 +236,13 @@ func (f *fakeAPI) setMutate(mutate func(*v1.Pod)) {
 	f.mutate = mutate
 }
 
+// setWatch has a function told of each stored pod from now on; nil ends that.
+func (f *fakeAPI) setWatch(watch func(*v1.Pod)) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.watch = watch
+}
+
 func (f *fakeAPI) setScript(script func(context.Context, sent) error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -80,7 +80,7 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 	}
 	if newest := max(p.began.revision, watched); newest > answer.revision && answer.revision != 0 && watched != b.undone {
 		b, known = behind{undone: watched}, true
-		undone = !p.look
+		undone = !p.look && p.epoch == c.epoch // else all pods are being read already
 	}
 	if known {
 		b.look = false
@@ -108,6 +108,7 @@ func (c *cache) distrust(reached revision) []types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.newest = reached
+	c.epoch++
 	var uids []types.UID
 	for uid, e := range c.entries {
 		if !e.base.known() {

@@ -44,8 +44,10 @@ type limit struct {
 const (
 	// limitFloor is the least that is in flight, whatever the server says.
 	limitFloor = 4
-	// limitFirst is where the search begins.
+	// limitFirst is where the search begins, unless the way to the server is long.
 	limitFirst = 32
+	limitRate  = 400
+	farthest   = 0.3
 	// limitQueue is how many requests may wait in the server, unless it needs longer than
 	// limitDelay, in seconds, to serve them; then it is fewer, but not below leastQueue, since
 	// a server that stops for a moment must find work when it goes on.
@@ -133,6 +135,9 @@ func (l *limit) measureBase(now time.Time, seconds float64, among int) {
 			l.dip, weight = l.dip-1, 1.0/2 // these few must do
 		}
 		l.base += (seconds - l.base) * weight
+		if l.climbing {
+			l.set(max(l.current, l.start()))
+		}
 	}
 	if l.dip == 0 {
 		l.base = min(l.base, l.latency)
@@ -176,7 +181,16 @@ func (l *limit) pass(now time.Time) {
 		return
 	}
 	l.used, l.climbing = now, true
-	l.set(l.first + (l.current-l.first)*math.Exp2(-float64(idle)/float64(forgetAfter)))
+	l.set(l.start() + (l.current-l.start())*math.Exp2(-float64(idle)/float64(forgetAfter)))
+}
+
+// start is where the search begins: over a long way as many as keep a server busy that serves
+// limitRate requests a second. A base that is longer than any way is that of a slow server.
+func (l *limit) start() float64 {
+	if l.base > farthest {
+		return l.first
+	}
+	return max(l.first, min(limitRate*l.base, l.ceiling))
 }
 
 func (l *limit) set(n float64) { l.current = min(max(n, l.floor), l.ceiling) }

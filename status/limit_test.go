@@ -361,7 +361,7 @@ func TestLimitStaysWithinItsBounds(t *testing.T) {
 
 func TestLimitShrinksOncePerRoundTripWhenTheServerRefuses(t *testing.T) {
 	l := newLimit(200, epoch)
-	l.sample(epoch, 200*time.Millisecond, 1, false)
+	l.sample(epoch, 50*time.Millisecond, 1, false)
 	for range 30 { // all that was in flight
 		l.overload(after(time.Second))
 	}

@@ -41,7 +41,7 @@ func sentAfter(w *world, reported map[string]time.Time) []time.Duration {
 		}
 	}
 	if len(waits) != len(reported) {
-		w.Errorf("%d of %d changes were sent", len(waits), len(reported))
+		w.Fatalf("%d of %d changes were sent", len(waits), len(reported))
 	}
 	slices.Sort(waits)
 	return waits

@@ -158,7 +158,7 @@ func (m *machine) reclaim(choices [3]int) {
 // reportAgain is what a worker does that has just found its pod.
 func (m *machine) reportAgain(s *subject) {
 	if pod := m.api.pod(s.pod); pod != nil && !s.static && pod.UID == s.pod.UID {
-		s.pod = pod
+		m.edit(func() { s.pod = pod })
 	}
 	switch {
 	case s.finished:

@@ -127,7 +127,7 @@ func (m *machine) heal() {
 	// A server that has changed what was written is not asked to think it over, until there is news.
 	for _, s := range m.subjects {
 		if s.mutated && alive(s) && s.reported > 0 {
-			s.mutated = false
+			m.edit(func() { s.mutated = false })
 			m.report(s, running(s.pod, !s.ready))
 		}
 	}

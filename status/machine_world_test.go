@@ -30,6 +30,7 @@ type subject struct {
 	kept     bool      // the journal has acknowledged the end
 	finished bool
 	deleting bool // a user has asked for it
+	lost     bool // gone from the API, and the node has forgotten it
 	// unreclaimed: something of the finished pod is still on the node.
 	unreclaimed bool
 	// mutated: a webhook may have had a hand in what the API says; contested: it, a second
@@ -213,7 +214,7 @@ func (m *machine) relist() {
 func (m *machine) pick(choice int, fits func(*subject) bool) *subject {
 	var candidates []*subject
 	for _, s := range m.subjects {
-		if fits(s) {
+		if !s.lost && fits(s) {
 			candidates = append(candidates, s)
 		}
 	}
@@ -252,8 +253,9 @@ func (m *machine) create(choices [3]int) {
 		s.pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	}
 	m.edit(func() { m.truth[s.pod.UID] = s })
-	s.pod = m.api.put(s.pod)
-	m.table.Set(s.pod)
+	pod := m.api.put(s.pod)
+	m.edit(func() { s.pod = pod })
+	m.table.Set(pod)
 	m.subjects = append(m.subjects, s)
 }
 
@@ -340,7 +342,7 @@ func (m *machine) secondWriter(choices [3]int) {
 	if s == nil {
 		return
 	}
-	s.contested = true
+	m.edit(func() { s.contested = true })
 	m.api.write(s.pod, func(pod *v1.Pod) {
 		ready := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady)
 		switch choices[1] % 5 {
@@ -421,6 +423,7 @@ func (m *machine) restore([3]int) {
 	for _, s := range m.subjects {
 		m.edit(func() { s.kept, s.contested = false, true })
 		if m.owns(s) && !had[s] {
+			s.lost = false
 			m.reportAgain(s)
 		}
 	}
@@ -461,6 +464,8 @@ func (m *machine) removeOrphans([3]int) {
 	for _, s := range m.subjects {
 		if s.static || m.owns(s) {
 			keep[s.pod.UID] = true
+		} else {
+			s.lost = true
 		}
 	}
 	m.manager.RemoveOrphanedStatuses(keep)
@@ -480,7 +485,7 @@ func (m *machine) restart(choices [3]int) {
 				m.edit(func() { s.ended, s.finished, s.running = false, false, true })
 			}
 		}
-		if s.static || m.owns(s) {
+		if s.lost = !s.static && !m.owns(s); !s.lost {
 			m.reportAgain(s)
 		}
 	}

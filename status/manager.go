@@ -29,7 +29,7 @@ var (
 	ErrNoJournal = errors.New("status: there is no journal to store this in; set Options.Journal")
 )
 
-// Manager keeps the API server told of the pods of a node. See the package comment for
+// Manager publishes the status of a node's pods to the API server. See the package comment for
 // how it is used. All methods may be called from any goroutine.
 type Manager struct {
 	opts    Options
@@ -119,7 +119,8 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			}
 			return true
 		}
-		wait := max(retryBackoff.wait(attempt, m.cache.jitter()), pauseAsked(err))
+		// All pods wait for this one request, so that it is no more than the probe of an outage.
+		wait := max(min(retryBackoff.wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():

@@ -294,3 +294,21 @@ func TestTheFirstLookIsNotPutOffForADay(t *testing.T) {
 		w.wantNothingPending()
 	})
 }
+
+// A probe that is due and has no token waits for the token, and not in a loop.
+func TestAProbeWaitsForATokenWithoutSpinning(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 0.1, 1 })
+		pods := []*v1.Pod{w.create("a"), w.create("b")}
+		w.run()
+		w.api.setScript(func(context.Context, sent) error { return apierrors.NewTooManyRequests("busy", 3600) })
+		for _, pod := range pods {
+			w.set(pod, running(pod, true))
+		}
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if got := w.api.count("PATCH"); got < 5 || got > 7 {
+			t.Errorf("%d requests in a minute of pause with a token each 10 s, want about 6", got)
+		}
+	})
+}

@@ -24,7 +24,9 @@ type plan struct {
 	base, began base
 	watched     *v1.Pod // the watch's copy of the API's pod, if there is one
 	// look says that the base is in doubt and the pod is to be read.
-	look     bool
+	look bool
+	// epoch is the server's history at the beginning of the turn.
+	epoch    int
 	fight    fight
 	decision decision
 	// leftOut are the fields that the API server refuses and that are not tried before
@@ -71,6 +73,7 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 		base:     e.base,
 		began:    e.base,
 		look:     m.cache.behinds[uid].look || e.held() == holdGone,
+		epoch:    m.cache.epoch,
 		watched:  watched,
 		fight:    m.cache.fights[uid],
 		decision: m.cache.decisions[uid],

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"strconv"
 	"testing"
 	"testing/synctest"
@@ -133,6 +134,49 @@ func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 		}
 		if got := w.api.count("PATCH"); got > 0 {
 			t.Errorf("%d writes, want none: the API says what it should", got)
+		}
+	})
+}
+
+// Many writes that are in flight when the server is found to have been restored have all pods
+// read once, not once for each of them.
+func TestRestoreHasEachPodReadOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		var all []*v1.Pod
+		for i := range 20 {
+			all = append(all, w.create(fmt.Sprint("pod-", i)))
+		}
+		w.run()
+		var b backup
+		for i := range 4 {
+			for _, pod := range all {
+				w.set(pod, running(pod, i%2 == 0))
+			}
+			synctest.Wait()
+			if i == 1 {
+				b = w.api.backup()
+			}
+		}
+		w.api.watch = nil
+		w.api.restore(b)
+		w.api.forgetLog()
+		w.api.mu.Lock()
+		w.api.latency = 10 * time.Second
+		w.api.mu.Unlock()
+		for _, pod := range all[:10] { // each answer comes when the reads after the one before are over
+			w.set(pod, running(pod, true))
+			time.Sleep(time.Second)
+		}
+		w.api.mu.Lock()
+		w.api.latency = 10 * time.Millisecond
+		w.api.mu.Unlock()
+		time.Sleep(time.Minute)
+		for _, pod := range all {
+			w.wantAgreement(pod)
+		}
+		if got := w.api.count("GET"); got > 25 {
+			t.Errorf("%d reads of 20 pods", got)
 		}
 	})
 }

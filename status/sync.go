@@ -236,14 +236,15 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
-	// A write that was taken need not have brought the end along: it is a difference to what
-	// the server may have lost in a restore.
 	switch {
 	case m.opts.Journal == nil || a.changes == 0 && !t.wrote:
-	case !p.final():
-		t.writes = append(t.writes, func() { m.forgetEnds(p) })
-	case podstatus.IsTerminal(api.status.Phase):
+	case p.final() && !p.static && !podstatus.IsTerminal(api.status.Phase):
+		// A write that was taken need not have brought the end along: it is a difference to
+		// what the server may have lost in a restore.
+	case p.final():
 		t.writes = append(t.writes, func() { m.forgetFinal(p) })
+	case a.changes > 0:
+		t.writes = append(t.writes, func() { m.forgetEnds(p) })
 	}
 	if deletable {
 		t.deletePod(ctx, p)

@@ -32,11 +32,13 @@ func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) 
 // has ended before and of which the runtime has nothing has been described already.
 func (p *worker) finish(pod *v1.Pod, s *sight, now time.Time) {
 	p.w.opts.Prober.RemovePod(p.uid)
+	if !p.orphan && (s.known || !podstatus.IsTerminal(s.old.Phase)) {
+		p.report(s, now, true)
+	}
+	// Only now: a terminal phase that was reported earlier, as of an evicted pod, would be sent
+	// with containers that still run.
 	p.enter(stopped)
 	if !p.orphan {
-		if s.known || !podstatus.IsTerminal(s.old.Phase) {
-			p.report(s, now, true)
-		}
 		if err := p.w.opts.Status.TerminatePod(pod); err != nil {
 			p.log.Error("cannot report the end of the pod", "err", err)
 		}

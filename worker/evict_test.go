@@ -67,6 +67,45 @@ func TestAnEvictedPodEndsAndIsFailed(t *testing.T) {
 	}
 }
 
+// whileStopped notes what the manager holds of a pod when its status is replaced although the
+// pod is said to have no running container.
+type whileStopped struct {
+	worker.Status
+	n   *node
+	old []v1.PodStatus
+}
+
+func (w *whileStopped) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (bool, error) {
+	if old, ok := w.GetPodStatus(pod.UID); ok && !w.n.workers.CouldHaveRunningContainers(pod) {
+		w.old = append(w.old, old)
+	}
+	return w.Status.SetPodStatus(pod, status)
+}
+
+// Failed is withheld from the API while a container could run. Once none could, the status
+// must not name one that does.
+func TestTheEndOfAnEvictedPodIsNotPublishedWithRunningContainers(t *testing.T) {
+	var seen *whileStopped
+	story(t, func(n *node) {
+		seen.n = n
+		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": stubborn}))
+		pod := newPod("web")
+		n.update(pod)
+		n.sleep(time.Minute)
+		n.workers.Evict(pod.UID, shutdown)
+		n.sleep(time.Minute)
+		for _, old := range seen.old {
+			if old.ContainerStatuses[0].State.Running != nil {
+				t.Errorf("the pod could not have running containers, and the manager held %s with %+v", old.Phase, old.ContainerStatuses[0].State)
+			}
+		}
+		n.wantState(pod, "main", "in the end", "Terminated 137:Error")
+	}, func(o *worker.Options) {
+		seen = &whileStopped{Status: o.Status}
+		o.Status = seen
+	})
+}
+
 // A pod that is held is stopped, keeps its phase, and goes on when it may, or in the next process.
 func TestAHeldPodGoesOn(t *testing.T) {
 	story(t, func(n *node) {

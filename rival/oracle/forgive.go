@@ -93,7 +93,7 @@ func (c *Case) takeStored() bool {
 
 // takeUncompared gives k the times and the generation of d if the two are equal otherwise.
 func takeUncompared(k, d *v1.PodCondition) bool {
-	if *k == *d || k.Status != d.Status || k.Reason != d.Reason || k.Message != d.Message || !podstatus.IsOwned(k.Type) {
+	if *k == *d || k.Status != d.Status || k.Reason != d.Reason || k.Message != d.Message || !podstatus.IsOwned(k.Type) && !podstatus.IsShared(k.Type) {
 		return false
 	}
 	*k = *d

@@ -87,7 +87,9 @@ func forgiveFinalPhase(c *Case) bool {
 		return false
 	}
 	if c.Pod.static && !c.Pod.killed && !c.Pod.expected.over {
-		return false // in another life of a static pod the end of an earlier one does not count
+		// In another life of a static pod the end of an earlier one does not count. That the life
+		// began may have been news to statusd only.
+		return c.takeAnswers()
 	}
 	if c.Statusd.Deleted && !c.Kubelet.Deleted && c.Kubelet.API != nil && !podstatus.IsTerminal(c.Kubelet.API.Status.Phase) {
 		*c.Kubelet = *c.Statusd
@@ -140,13 +142,14 @@ func takeDisruption(k, d *v1.PodStatus) {
 
 // forgiveStaticRuns: a static pod that could run had ended in the kubelet's API, and not in
 // statusd's. Only the phase and the conditions that go with it differ for as long as it could
-// run; once it has stopped, only their times do, also in a cache that was stored on top of them.
+// run, or if its status was removed before it had stopped; once it has stopped, only their times
+// do, also in a cache that was stored on top of them.
 func forgiveStaticRuns(c *Case) bool {
 	if !c.Pod.early || c.Kubelet.API == nil || c.Statusd.API == nil {
 		return false
 	}
 	k, d := &c.Kubelet.API.Status, &c.Statusd.API.Status
-	did := c.Pod.mayRun && takeEnd(k, d)
+	did := (c.Pod.mayRun || c.Statusd.Cached == nil) && takeEnd(k, d)
 	if !sameDisruption(k, d) { // what explains the end is sent with the end, and not after it
 		takeDisruption(k, d)
 		did = true

@@ -129,10 +129,10 @@ var oddities = map[string]func(*nodePod, *v1.PodStatus){
 		}
 	},
 	"stray": func(_ *nodePod, s *v1.PodStatus) {
-		s.ContainerStatuses = append(s.ContainerStatuses, v1.ContainerStatus{Name: "a-stray", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}})
+		s.ContainerStatuses = withStray(s.ContainerStatuses)
 	},
 	"stray-init": func(_ *nodePod, s *v1.PodStatus) {
-		s.InitContainerStatuses = append(s.InitContainerStatuses, v1.ContainerStatus{Name: "a-stray", State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}})
+		s.InitContainerStatuses = withStray(s.InitContainerStatuses)
 	},
 	"stateless": func(_ *nodePod, s *v1.PodStatus) {
 		if len(s.ContainerStatuses) > 0 {
@@ -222,4 +222,14 @@ func stamped(c v1.PodCondition) v1.PodCondition {
 	at := now()
 	c.LastTransitionTime = at.Rfc3339Copy()
 	return c
+}
+
+// withStray adds the status of a container that the spec does not have, once: a report that
+// names a container twice is refused by statusd (U6).
+func withStray(list []v1.ContainerStatus) []v1.ContainerStatus {
+	const name = "a-stray"
+	if slices.ContainsFunc(list, func(s v1.ContainerStatus) bool { return s.Name == name }) {
+		return list
+	}
+	return append(list, v1.ContainerStatus{Name: name, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}}})
 }

@@ -163,13 +163,13 @@ func TestAnExitThatWasSeenStays(t *testing.T) {
 	seen := h.awaitExit(t, "pod")
 	kill(t, shim, syscall.SIGKILL)
 	awaitEnd(t, shim)
-	h.close() // after its end was noticed
+	h.close()
 	if got := h.pods["pod"].containers[0].view; got != seen || got.ExitCode != 4 {
 		t.Errorf("got %+v, want %+v", got, seen)
 	}
 	free()
 	h.open(t)
-	if c := h.only(t, "pod"); c.State != runtime.Exited || c.Reason != runtime.ReasonUnknown {
+	if c := h.awaitExit(t, "pod"); c.Reason != runtime.ReasonUnknown {
 		t.Errorf("under the next statusd: got %+v, want ContainerStatusUnknown", c)
 	}
 }

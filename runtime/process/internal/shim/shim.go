@@ -190,7 +190,10 @@ func (s *shim) start() (*output, error) {
 // wait returns when the command has ended, after having stopped it if asked to. A signal
 // that came before the shim listened for signals is lost, but stop.json was written first.
 func (s *shim) wait() syscall.WaitStatus {
-	s.readStop()
+	var early record.Stop
+	if err := record.Read(s.dir.Stop(), &early); err == nil {
+		s.stop(early.Grace)
+	}
 	for {
 		var graceOver <-chan time.Time
 		if s.kill != nil {
