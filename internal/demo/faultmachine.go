@@ -88,7 +88,7 @@ func newMachine(dir string) (*machine, error) {
 func (m *machine) close() error {
 	groups, err := filepath.Glob("/sys/fs/cgroup/*" + m.cgroup)
 	for _, group := range append(groups, "/sys/fs/cgroup"+m.cgroup) {
-		_ = os.Remove(group) // an empty one; leaveNothing has complained of others
+		_ = os.Remove(group) // an empty one; leaveNothing reports others
 	}
 	return errors.Join(err, unix.Unmount(bootIDFile, unix.MNT_DETACH), unix.Unmount(m.state, unix.MNT_DETACH))
 }

@@ -30,7 +30,7 @@ const (
 	lookAgain = 100 * time.Millisecond
 )
 
-// faultOptions is what a run of faults can be told.
+// faultOptions are the settings of a run of faults.
 type faultOptions struct {
 	faults, pods int
 	seed         uint64
@@ -39,7 +39,7 @@ type faultOptions struct {
 // faultRun is a node on which faults happen.
 type faultRun struct {
 	*crowd
-	quiet   *demo // restarts statusd without a word
+	quiet   *demo // restarts statusd without output
 	seed    uint64
 	random  *rand.Rand // of the fault that is on
 	machine *machine
@@ -213,7 +213,7 @@ func (r *faultRun) kill() {
 	<-r.daemon.exited
 }
 
-// restart starts statusd with the clock that it has had, and waits until it says that it lives.
+// restart starts statusd with the clock that it has had, and waits until it answers.
 func (r *faultRun) restart(ctx context.Context) error {
 	daemon, err := r.quiet.startStatusd(r.daemon.config)
 	if err != nil {
@@ -237,7 +237,7 @@ func (r *faultRun) restart(ctx context.Context) error {
 			r.reportEnd()
 			return nil
 		case <-ctx.Done():
-			r.report.started(fmt.Errorf("statusd does not say that it lives after %s", within))
+			r.report.started(fmt.Errorf("statusd does not answer on /livez after %s", within))
 			return nil
 		case <-time.After(lookAgain):
 		}

@@ -19,7 +19,7 @@ type truth struct {
 	names           []string        // of the pods that there must be
 	living          map[string]int  // the number of processes, by container ID
 	done            map[string]bool // jobs that came to their end
-	damaged         map[string]bool // pods of which nobody may know how they ended
+	damaged         map[string]bool // pods whose records were damaged: their end may be unknown
 	address, bootID string
 }
 
