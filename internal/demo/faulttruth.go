@@ -173,7 +173,7 @@ func (r *faultRun) leftovers(ctx context.Context) ([]string, error) {
 	}
 	for _, pattern := range []string{
 		filepath.Join(r.machine.state, "runtime", "pods", "*"), filepath.Join(r.machine.state, "runtime", "removing", "*"),
-		"/sys/fs/cgroup" + r.machine.cgroup + "/*/", "/sys/fs/cgroup/*" + r.machine.cgroup + "/*/",
+		"/sys/fs/cgroup" + r.machine.cgroup + "/*/cgroup.procs", "/sys/fs/cgroup/*" + r.machine.cgroup + "/*/cgroup.procs",
 	} {
 		files, globErr := filepath.Glob(pattern)
 		left, err = append(left, files...), errors.Join(err, globErr)
