@@ -98,6 +98,13 @@ footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; abo
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
+FAULTS ?= 200
+PODS   ?= 30
+
+.PHONY: faults
+faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
+	@bin/demo faults --faults $(FAULTS) --pods $(PODS) --seed $(SEED)
+
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
 	@packaging/deb/build

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,6 +66,29 @@ func TestPodsShowNoSecrets(t *testing.T) {
 	code, body := get(t, a, "/pods")
 	if code != http.StatusOK || strings.Contains(body, secret) || !strings.Contains(body, `"app":"web"`) || !strings.Contains(body, `"kubernetes.io/config.source":"api"`) {
 		t.Errorf("got %d %s, want the pod without what its container is given", code, body)
+	}
+}
+
+// An operator can see what the disk does not take or give.
+func TestMetricsShowTroublesWithTheDisk(t *testing.T) {
+	c := testConfig(t, "littered")
+	pods := filepath.Join(c.StateDir, runtimeDirectory, "pods")
+	if err := os.MkdirAll(pods, 0o711); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(pods, "stray"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := run(t, c)
+	awaitReady(t, a, "sleeper-littered")
+	_, metrics := get(t, a, "/metrics")
+	for _, want := range []string{"\nstatusd_runtime_problems 1\n", "\nstatusd_journal_writable 1\n"} {
+		if !strings.Contains(metrics, want) {
+			t.Errorf("no %q in the metrics", want)
+		}
+	}
+	if _, ready := get(t, a, "/readyz?verbose"); !strings.Contains(ready, "[+]journal ok") {
+		t.Errorf("readyz says %q of a journal that can be written", ready)
 	}
 }
 

@@ -8,6 +8,8 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -104,12 +106,30 @@ func (a *Agent) listen() error {
 	if a.config.HealthzBindAddress == "" {
 		return nil
 	}
-	listener, err := net.Listen("tcp", a.config.HealthzBindAddress)
+	listener, err := listenPatiently(a.config.HealthzBindAddress)
 	if err != nil {
 		return fmt.Errorf("agent: endpoints: %w; choose another --healthz-bind-address, or port 0 for a free one", err)
 	}
 	a.listener = listener
 	return nil
+}
+
+// A statusd that is killed while it starts a process leaves its listener to that process, until that
+// runs its program: moments, but the next statusd may come within them.
+const (
+	listenPatience = 2 * time.Second
+	listenPoll     = 20 * time.Millisecond
+)
+
+func listenPatiently(address string) (net.Listener, error) {
+	deadline := time.Now().Add(listenPatience)
+	for {
+		listener, err := net.Listen("tcp", address)
+		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
+			return listener, err
+		}
+		time.Sleep(listenPoll)
+	}
 }
 
 func (a *Agent) openState() error {

@@ -157,6 +157,7 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
 // endpoints are what the agent serves, if it serves anything.
 func (a *Agent) endpoints() *endpoints {
 	e := &endpoints{listener: a.listener, alive: a.alive, pods: a.pods, metrics: a.metrics}
+	e.ready = append(e.ready, check{"journal", a.journal.Writable})
 	if a.manifests != nil {
 		e.ready = append(e.ready, check{"manifests", func() error {
 			if !a.manifests.HasSynced() {
@@ -213,6 +214,14 @@ func (a *Agent) registerMetrics() {
 		}, func() float64 { return 1 }),
 		gauge("statusd_pods", "Pods of this node.", func() float64 { return float64(len(a.table.All())) }),
 		gauge("statusd_journal_bytes", "Size of the journal.", func() float64 { return float64(a.journal.Stats().Bytes) }),
+		gauge("statusd_journal_writable", "1, or 0 while the disk has taken no write since the journal was opened.", func() float64 {
+			if a.journal.Writable() != nil {
+				return 0
+			}
+			return 1
+		}),
+		gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
+			func() float64 { return float64(len(a.runtime.Problems())) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
 		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),

@@ -76,8 +76,12 @@ func (d *daemon) start(cmd *exec.Cmd) error {
 
 // failure is what to say when statusd has ended by itself.
 func (d *daemon) failure() error {
+	return fmt.Errorf("statusd ended by itself (%v); the end of %s:\n%s", d.err, d.logFile, d.logTail())
+}
+
+func (d *daemon) logTail() string {
 	log, _ := os.ReadFile(d.logFile)
-	return fmt.Errorf("statusd ended by itself (%v); the end of %s:\n%s", d.err, d.logFile, controlplane.Tail(string(log), 10))
+	return controlplane.Tail(string(log), 10)
 }
 
 // stopStatusd stops statusd, and then the containers, which it leaves running.

@@ -4,7 +4,8 @@
 //	demo               with a control plane
 //	demo --standalone  static pods only
 //	demo footprint     what statusd needs when 100 pods are idle
-//	demo scale         200 pods started, run and deleted, and nothing left
+//	demo scale         500 pods started, run and deleted, and nothing left
+//	demo faults        200 faults of the machine under 30 pods, and true statuses after each
 //
 // statusd runs as its own process, as an operator would run it. On Ctrl-C the demo stops
 // it, ends the containers, which would run on otherwise, and stops the control plane. The

@@ -42,6 +42,10 @@ func command(ctx context.Context, args []string) error {
 	standalone := flags.Bool("standalone", false, "without a control plane")
 	state := flags.String("state", "state", "where everything is kept")
 	statusd := flags.String("statusd", "bin/statusd", "the statusd to run")
+	faults := faultOptions{}
+	flags.IntVar(&faults.faults, "faults", 200, "for faults: how many")
+	flags.IntVar(&faults.pods, "pods", 30, "for faults: on a node with how many pods")
+	flags.Uint64Var(&faults.seed, "seed", 1, "for faults: which ones")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -55,7 +59,12 @@ func command(ctx context.Context, args []string) error {
 		return d.footprint(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
+	case mode == "faults":
+		if err := namespaces(); err != nil {
+			return err
+		}
+		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, footprint or scale", mode)
+		return fmt.Errorf("unknown mode %q: want none, footprint, scale or faults", mode)
 	}
 }

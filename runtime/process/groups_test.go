@@ -137,3 +137,25 @@ func TestLimitsOfAPodAreTheSumOfItsRequests(t *testing.T) {
 		t.Errorf("with resources of its own: got %+v, want %+v", got, want)
 	}
 }
+
+// The control groups of a pod that is given up, because its record is damaged, are removed.
+func TestNoGroupIsLeftOfADamagedPod(t *testing.T) {
+	h := newHost(t)
+	if !grouped(t, h) {
+		return // TestAContainerOverItsMemoryIsOOMKilled has seen the rejection
+	}
+	pod := scriptPod("pod", `echo up > `+h.pipe+`; exec sleep 1000000`)
+	h.start(t, pod)
+	h.hear(t)
+	dirs := h.groups.hierarchy.Dirs("pod")
+	h.close()
+	if err := os.WriteFile(h.podDir("pod").record(), []byte("{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	h.open(t)
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+}

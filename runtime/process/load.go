@@ -145,6 +145,9 @@ func (r *Runtime) discard(dir podDir) error {
 			return err
 		}
 	}
+	if err := r.groups.removePod(types.UID(filepath.Base(string(dir)))); err != nil {
+		r.options.Logger.Warn("removing control groups failed", "dir", string(dir), "err", err)
+	}
 	return r.discardDir(string(dir))
 }
 

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -24,7 +25,7 @@ func lockDir(dir string) (*dirLock, error) {
 		file, err := open()
 		if err == nil && file != nil {
 			l.files = append(l.files, file)
-			err = unix.Flock(int(file.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+			err = flockPatiently(int(file.Fd()))
 		}
 		if errors.Is(err, unix.EWOULDBLOCK) {
 			err = fmt.Errorf("%s is in use by another process; stop the other statusd, or give this one a directory of its own", dir)
@@ -34,6 +35,24 @@ func lockDir(dir string) (*dirLock, error) {
 		}
 	}
 	return l, nil
+}
+
+// A statusd that is killed while it starts a process leaves its locks to that process, until that runs
+// its program: moments, but the next statusd may come within them.
+const (
+	lockPatience = 2 * time.Second
+	lockPoll     = 20 * time.Millisecond
+)
+
+func flockPatiently(fd int) error {
+	deadline := time.Now().Add(lockPatience)
+	for {
+		err := unix.Flock(fd, unix.LOCK_EX|unix.LOCK_NB)
+		if !errors.Is(err, unix.EWOULDBLOCK) || time.Now().After(deadline) {
+			return err
+		}
+		time.Sleep(lockPoll)
+	}
 }
 
 // openLock returns nil if there is no file and none can be made.

@@ -237,6 +237,7 @@ func (r *Runtime) sweep(c *container) {
 	started := c.started
 	r.mu.Unlock()
 	members := proc.Members{Variable: c.marker()}
+	_, members.Arguments = r.options.shimCommand(string(c.dir.Dir))
 	exit := record.Exit{ExitCode: runtime.ExitCodeUnknown, Reason: runtime.ReasonUnknown, Message: unknownExitMessage}
 	if started != nil {
 		members.Leader, exit.StartedAt = started.Main, started.At

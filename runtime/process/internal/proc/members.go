@@ -13,6 +13,9 @@ import (
 type Members struct {
 	// Variable is NAME=value in the environment that the process was started with.
 	Variable string
+	// Arguments are those of a process that is killed while it starts a member: until the member
+	// runs its own program, it has these and no Variable.
+	Arguments []string
 	// Leader is the leader of the container's session, if it is known. While it exists
 	// all of its session belongs; afterwards the number of a session proves nothing.
 	Leader ID
@@ -42,7 +45,8 @@ func (m Members) find(all []stat) []stat {
 	}
 	for _, s := range all {
 		inSession := leaderExists && s.session == m.Leader.PID
-		if inSession || (m.Variable != "" && hasVariable(s.pid, m.Variable)) {
+		// The arguments come first: a member that runs its program in between has the variable then.
+		if inSession || (len(m.Arguments) > 0 && hasArguments(s.pid, m.Arguments)) || (m.Variable != "" && hasVariable(s.pid, m.Variable)) {
 			add(s)
 		}
 	}

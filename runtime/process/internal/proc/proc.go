@@ -169,3 +169,9 @@ func hasVariable(pid int, variable string) bool {
 	}
 	return false
 }
+
+// hasArguments reports whether exactly these are the arguments of a process, its name included.
+func hasArguments(pid int, arguments []string) bool {
+	line, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && string(line) == strings.Join(arguments, "\x00")+"\x00"
+}

@@ -121,6 +121,31 @@ func TestKillFindsProcessesByTheirVariable(t *testing.T) {
 	}
 }
 
+// A process that was started by one that was killed meanwhile has the arguments of that one until it
+// runs its own program.
+func TestKillFindsProcessesByTheirArguments(t *testing.T) {
+	arguments := []string{"a shim", "123456.25"}
+	start := func(arguments ...string) *exec.Cmd {
+		cmd := &exec.Cmd{Path: "/bin/sleep", Args: arguments}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		return cmd
+	}
+	member, stranger := start(arguments...), start("a shim", "123456.25", "1")
+	if err := (Members{Arguments: arguments}).Kill(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := member.Wait(); err == nil {
+		t.Error("the member ended by itself")
+	}
+	if hasArguments(stranger.Process.Pid, arguments) || stranger.Process.Signal(syscall.Signal(0)) != nil {
+		t.Error("a process with more arguments was killed")
+	}
+	stranger.Process.Kill()
+	stranger.Wait()
+}
+
 func TestBootIDIsThere(t *testing.T) {
 	if boot, err := BootID(); err != nil || len(boot) != 36 {
 		t.Errorf("got %q, %v; want a UUID", boot, err)
