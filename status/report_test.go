@@ -401,3 +401,16 @@ func TestZ5_BackfillKeepsTransitionTimes(t *testing.T) {
 		t.Errorf("backfilled %v, want the transition time %v", got, since)
 	}
 }
+
+// Reporters repeat themselves: a report that changes nothing costs a comparison and no memory.
+func TestAReportThatChangesNothingAllocatesNothing(t *testing.T) {
+	pod := newPod("web")
+	m := standalone(t, pod)
+	report := running(pod, true)
+	if _, err := m.SetPodStatus(pod, report); err != nil {
+		t.Fatal(err)
+	}
+	if allocs := testing.AllocsPerRun(50, func() { m.SetPodStatus(pod, report) }); allocs != 0 {
+		t.Errorf("%v allocations, want none", allocs)
+	}
+}
