@@ -26,7 +26,7 @@ func setClock(pid int, offset time.Duration) error {
 		return err
 	}
 	proc := filepath.Join("/proc", fmt.Sprint(pid))
-	begin, end, err := vdso(filepath.Join(proc, "maps"))
+	begin, end, err := awaitVDSO(filepath.Join(proc, "maps"))
 	if err != nil {
 		return err
 	}
@@ -64,6 +64,20 @@ func clockCode(offset time.Duration) ([]byte, error) {
 	return append(code, 0x48, 0x01, 0x0e, 0xc3), nil
 }
 
+var errNoVDSO = errors.New("no vDSO")
+
+// awaitVDSO is vdso for a process that has just been started: the kernel maps its functions a
+// moment after the program counts as executed.
+func awaitVDSO(maps string) (begin, end uint64, err error) {
+	for range 100 {
+		if begin, end, err = vdso(maps); !errors.Is(err, errNoVDSO) {
+			break
+		}
+		time.Sleep(time.Millisecond)
+	}
+	return begin, end, err
+}
+
 // vdso finds where the kernel's functions are in a process.
 func vdso(maps string) (begin, end uint64, err error) {
 	text, err := os.ReadFile(maps)
@@ -76,7 +90,7 @@ func vdso(maps string) (begin, end uint64, err error) {
 			return begin, end, err
 		}
 	}
-	return 0, 0, fmt.Errorf("%s: no vDSO", maps)
+	return 0, 0, fmt.Errorf("%s: %w", maps, errNoVDSO)
 }
 
 func clockFunction(image []byte) (uint64, error) {
