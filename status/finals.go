@@ -43,7 +43,7 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	lock.Lock()
 	defer lock.Unlock()
 	newest := m.cache.load(uid)
-	if newest == nil || newest.static || !newest.final() || m.cache.hasAccepted(uid, newest) {
+	if newest == nil || newest.static || !newest.final() || m.cache.showsEnd(uid, newest) {
 		return nil
 	}
 	err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{

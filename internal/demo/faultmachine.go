@@ -12,6 +12,7 @@ import (
 	goruntime "runtime"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -154,7 +155,15 @@ func (m *machine) freeze() error {
 	if err := unix.Mount(m.state, m.state, "", unix.MS_BIND, ""); err != nil {
 		return err
 	}
-	return unix.Mount("", m.state, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, "")
+	// It is busy while a file is open for writing that was opened since the mount.
+	var err error
+	for range 200 {
+		if err = unix.Mount("", m.state, "", unix.MS_REMOUNT|unix.MS_BIND|unix.MS_RDONLY, ""); !errors.Is(err, unix.EBUSY) {
+			break
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	return err
 }
 
 func (m *machine) thaw() error {
