@@ -64,6 +64,9 @@ type snapshot struct {
 	finished  bool
 	// vanished: a container that was reported running is no longer reported at all.
 	vanished bool
+	// forgotten says that the journal needs no copy of it any more. It is the one field that
+	// changes; the lock of finals guards it.
+	forgotten bool
 }
 
 // final tells whether the pod has ended in this status, so that it must not be lost.

@@ -4,8 +4,6 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/statusd/statusd/podstatus"
 )
 
 // delivery is how far the API server has heard of a pod. It is part of an entry and
@@ -212,15 +210,6 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 		c.clearUnsent(uid)
 	}
 	return wait
-}
-
-// showsEnd reports whether the API server has taken this status of a pod and shows its end. A
-// write that was taken after a restore need not have brought the end along.
-func (c *cache) showsEnd(uid types.UID, s *snapshot) bool {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[uid]
-	return ok && e.snapshot == s && !e.pending() && e.base.known() && podstatus.IsTerminal(e.base.status.Phase)
 }
 
 // attempts returns how many tries for a pod have failed in a row.

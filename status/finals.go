@@ -43,7 +43,7 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	lock.Lock()
 	defer lock.Unlock()
 	newest := m.cache.load(uid)
-	if newest == nil || newest.static || !newest.final() || m.cache.showsEnd(uid, newest) {
+	if newest == nil || newest.static || !newest.final() || newest.forgotten {
 		return nil
 	}
 	err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
@@ -110,6 +110,7 @@ func (m *Manager) forgetFinal(p *plan) {
 	if m.cache.load(p.uid) != p.snapshot {
 		return
 	}
+	p.forgotten = true // its report may not have come to keepFinal yet
 	m.finals.unsaved.Delete(p.uid)
 	m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid))
 	m.journaled("forget terminations", p.uid, m.opts.Journal.DeleteTerminations(p.uid))
