@@ -22,7 +22,8 @@ var layers = []struct {
 	packages []string
 }{
 	{"rules", []string{"podstatus"}},
-	{"library", []string{"status", "journal", "pods"}},
+	{"table", []string{"pods"}},
+	{"library", []string{"status", "journal"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"node", []string{"source", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
