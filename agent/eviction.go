@@ -8,6 +8,7 @@ import (
 
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/worker"
 )
@@ -52,7 +53,7 @@ func (a *Agent) wireEviction() error {
 		Read:        a.observe,
 		Pods:        a.activePods,
 		Requests:    worker.Requests,
-		QOSClass:    worker.QOSClass,
+		QOSClass:    podstatus.QOSClass,
 		Usage: func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) {
 			return a.runtime.PodUsage(ctx, pod.UID)
 		},
