@@ -45,6 +45,10 @@ func (a *Agent) wireEviction() error {
 	if err != nil {
 		return err
 	}
+	var usage func(context.Context, *v1.Pod) (runtime.Usage, error)
+	if meter, ok := a.runtime.(runtime.Meter); ok {
+		usage = func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) { return meter.PodUsage(ctx, pod.UID) }
+	}
 	a.evictions, err = eviction.New(eviction.Options{
 		Thresholds:  thresholds,
 		MaxPodGrace: a.config.Eviction.MaxPodGracePeriod,
@@ -54,13 +58,11 @@ func (a *Agent) wireEviction() error {
 		Pods:        a.activePods,
 		Requests:    worker.Requests,
 		QOSClass:    podstatus.QOSClass,
-		Usage: func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) {
-			return a.runtime.PodUsage(ctx, pod.UID)
-		},
-		Reclaim:  a.workers.Reclaim,
-		Evict:    a.evict,
-		Recorder: a.events,
-		Logger:   a.log,
+		Usage:       usage,
+		Reclaim:     a.workers.Reclaim,
+		Evict:       a.evict,
+		Recorder:    a.events,
+		Logger:      a.log,
 	})
 	return err
 }

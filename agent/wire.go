@@ -223,12 +223,14 @@ func (a *Agent) registerMetrics() {
 			}
 			return 1
 		}),
-		gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
-			func() float64 { return float64(len(a.runtime.Problems())) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
 		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
+	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
+		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
+			func() float64 { return float64(len(reporter.Problems())) }))
+	}
 	if a.client != nil {
 		a.metrics.MustRegister(
 			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),

@@ -42,6 +42,8 @@ var forbidden = []struct {
 		"the rules are pure functions: no clock, context, I/O, logger, metrics or goroutine; time comes in as an argument"},
 	{"manifest", []string{"context", "io", "os", "net", "net/http", "sync", "sync/atomic", "time", "log", "log/slog", "github.com/prometheus/client_golang", "k8s.io/client-go", "k8s.io/klog"},
 		"a manifest is decoded by pure functions: the caller reads the file and knows the time"},
+	{"agent", []string{module + "/runtime/process"},
+		"any runtime makes a node: which one it is, the program decides (cmd/statusd)"},
 	{"", []string{"k8s.io/kubernetes"},
 		"the root module must stay importable: k8s.io/kubernetes belongs in the nested modules controlplane, rival and kubelet"},
 }
