@@ -97,6 +97,7 @@ func (a *Agent) wirePods() (err error) {
 		Recorder: a.events,
 		Admit:    a.admit,
 		HostIPs:  a.addresses,
+		Version:  a.options.Version,
 		Logger:   a.log,
 	})
 	safety.workers = a.workers

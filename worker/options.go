@@ -34,6 +34,10 @@ type Options struct {
 	// statuses carry none. It is called for each status and must be quick.
 	HostIPs func() []string
 
+	// Version is that of the program. Servers of httpGet hooks see it as User-Agent
+	// statusd-lifecycle/VERSION.
+	Version string
+
 	// HTTP runs the httpGet hooks of containers. By default, certificates are not
 	// verified and redirects are followed to the same host only, as the kubelet does it.
 	HTTP *http.Client

@@ -68,6 +68,7 @@ type hookKey struct {
 type hookEnd struct {
 	hookKey
 	container string
+	fellBack  string // see hookCall
 	err       error
 }
 
