@@ -22,7 +22,7 @@ var layers = []struct {
 	packages []string
 }{
 	{"rules", []string{"podstatus"}},
-	{"library", []string{"status", "journal", "pods"}},
+	{"library", []string{"status", "statustest", "journal", "pods"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"node", []string{"source", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
