@@ -13,6 +13,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/uuid"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Put stores a pod as it is, as its creator or any other writer does, and returns it with its resource
@@ -26,7 +28,7 @@ func (s *Server) Put(pod *v1.Pod) *v1.Pod {
 		pod.UID, pod.CreationTimestamp = uuid.NewUUID(), metav1.Now().Rfc3339Copy()
 	}
 	if pod.Status.QOSClass == "" {
-		pod.Status.QOSClass = v1.PodQOSBestEffort // the server computes it when a pod is created
+		pod.Status.QOSClass = podstatus.QOSClass(pod) // the server computes it when a pod is created
 	}
 	return s.store(pod)
 }
