@@ -8,6 +8,7 @@ import (
 
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/worker"
 )
@@ -44,6 +45,10 @@ func (a *Agent) wireEviction() error {
 	if err != nil {
 		return err
 	}
+	var usage func(context.Context, *v1.Pod) (runtime.Usage, error)
+	if meter, ok := a.runtime.(runtime.Meter); ok {
+		usage = func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) { return meter.PodUsage(ctx, pod.UID) }
+	}
 	a.evictions, err = eviction.New(eviction.Options{
 		Thresholds:  thresholds,
 		MaxPodGrace: a.config.Eviction.MaxPodGracePeriod,
@@ -52,14 +57,12 @@ func (a *Agent) wireEviction() error {
 		Read:        a.observe,
 		Pods:        a.activePods,
 		Requests:    worker.Requests,
-		QOSClass:    worker.QOSClass,
-		Usage: func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) {
-			return a.runtime.PodUsage(ctx, pod.UID)
-		},
-		Reclaim:  a.workers.Reclaim,
-		Evict:    a.evict,
-		Recorder: a.events,
-		Logger:   a.log,
+		QOSClass:    podstatus.QOSClass,
+		Usage:       usage,
+		Reclaim:     a.workers.Reclaim,
+		Evict:       a.evict,
+		Recorder:    a.events,
+		Logger:      a.log,
 	})
 	return err
 }

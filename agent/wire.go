@@ -11,8 +11,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/source"
@@ -109,7 +111,7 @@ func (a *Agent) wireNode() (err error) {
 	if a.node, err = node.New(options); err != nil {
 		return err
 	}
-	a.mirrors, err = source.NewMirrors(source.MirrorsOptions{
+	a.mirrors, err = mirror.New(mirror.Options{
 		Client:   a.client,
 		NodeName: a.nodeName,
 		NodeUID:  a.node.UID,
@@ -141,7 +143,7 @@ func (a *Agent) wireSources() (err error) {
 
 // admit decides whether a pod fits on this node.
 func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
-	if a.shutdown.Err() != nil && !source.IsStatic(pod) {
+	if a.shutdown.Err() != nil && !podstatus.IsStatic(pod) {
 		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
 	}
 	if message := a.evictions.Admit(pod); message != "" {
@@ -220,12 +222,14 @@ func (a *Agent) registerMetrics() {
 			}
 			return 1
 		}),
-		gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
-			func() float64 { return float64(len(a.runtime.Problems())) }),
 		prometheus.NewCounterFunc(prometheus.CounterOpts{
 			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
 		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
+	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
+		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
+			func() float64 { return float64(len(reporter.Problems())) }))
+	}
 	if a.client != nil {
 		a.metrics.MustRegister(
 			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 
 	"github.com/go-logr/logr"
@@ -15,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // APIOptions configure an [API] source. All fields but Logger are required.
@@ -165,4 +168,19 @@ func asPod(obj any) (*v1.Pod, error) {
 		return fromAPI(pod), nil
 	}
 	return nil, fmt.Errorf("source: the api sent a %T among the pods", obj)
+}
+
+// fromAPI returns a pod of the API with its true source. Every user may set the source
+// annotation; a pod that claims to be static would not be written to, nor deleted from the
+// API. A mirror keeps the annotation, which it has from its static pod. The pod that is
+// passed in is not changed.
+func fromAPI(pod *v1.Pod) *v1.Pod {
+	claimed, ok := pod.Annotations[podstatus.SourceAnnotation]
+	if !ok || Origin(claimed) == FromAPI || podstatus.IsMirror(pod) {
+		return pod
+	}
+	corrected := *pod
+	corrected.Annotations = maps.Clone(pod.Annotations)
+	corrected.Annotations[podstatus.SourceAnnotation] = string(FromAPI)
+	return &corrected
 }

@@ -106,3 +106,27 @@ func TestAnHTTPHookUsesTheAddressOfThePod(t *testing.T) {
 		t.Errorf("got %v, %v; want https://10.0.0.1:8080/bye", request, err)
 	}
 }
+func TestHooksFollowRedirectsToTheirOwnHostOnly(t *testing.T) {
+	visits := map[string]int{}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		visits[r.URL.Path]++
+		switch r.URL.Path {
+		case "/near":
+			http.Redirect(w, r, "/end", http.StatusFound)
+		case "/far":
+			http.Redirect(w, r, "http://localhost.invalid/end", http.StatusFound)
+		}
+	}))
+	defer server.Close()
+	client := newHookClient()
+	for _, path := range []string{"/near", "/far"} {
+		response, err := client.Get(server.URL + path)
+		if err != nil {
+			t.Fatalf("%s: %v", path, err)
+		}
+		response.Body.Close()
+	}
+	if visits["/end"] != 1 {
+		t.Errorf("visits: got %v, want the end once, by the near redirect", visits)
+	}
+}

@@ -83,7 +83,7 @@ func victims(pod *v1.Pod, active []*v1.Pod, short *Shortage) []*v1.Pod {
 	byClass := map[v1.PodQOSClass][]*v1.Pod{}
 	for _, other := range active {
 		if mayPreempt(pod, other) && share(other) > 0 {
-			class := qosClass(other)
+			class := podstatus.QOSClass(other)
 			byClass[class] = append(byClass[class], other)
 		}
 	}

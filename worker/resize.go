@@ -67,7 +67,7 @@ func comparePending(a, b pending) int {
 	return cmp.Or(
 		compareBool(raises(b.held, b.desired), raises(a.held, a.desired)),
 		cmp.Compare(priorityOf(b.desired), priorityOf(a.desired)),
-		compareBool(qosClass(a.desired) == v1.PodQOSGuaranteed, qosClass(b.desired) == v1.PodQOSGuaranteed),
+		compareBool(podstatus.QOSClass(a.desired) == v1.PodQOSGuaranteed, podstatus.QOSClass(b.desired) == v1.PodQOSGuaranteed),
 		compareSince(a.since, b.since),
 		cmp.Compare(a.p.order, b.p.order),
 	)

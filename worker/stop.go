@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -38,7 +39,7 @@ func (p *worker) proceed(ctx context.Context, s *sight, now time.Time) (next tim
 		switch todo.kind {
 		case runHook:
 			stop.hook = hookRuns
-			spec := specNamed(s.pod, name)
+			spec := podstatus.FindContainer(s.pod, name)
 			p.runHook(ctx, hookKey{id: id}, &hookCall{container: spec, handler: spec.Lifecycle.PreStop})
 		case cancelHook:
 			stop.hook = hookOver

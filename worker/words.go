@@ -2,18 +2,10 @@ package worker
 
 // Reasons that people and programs match on, as the kubelet writes them.
 const (
-	reasonContainerCreating = "ContainerCreating"
-	reasonPodInitializing   = "PodInitializing"
-	reasonCrashLoopBackOff  = "CrashLoopBackOff"
-	reasonPostStartHook     = "PostStartHookError"
-	reasonRestartingAll     = "RestartingAllContainers"
-	reasonDeadlineExceeded  = "DeadlineExceeded"
+	reasonCrashLoopBackOff = "CrashLoopBackOff"
+	reasonPostStartHook    = "PostStartHookError"
 
-	messageDeadlineExceeded = "Pod was active on the node longer than the specified deadline"
-	messageVanished         = "The container could not be located when the pod was deleted.  The container used to be Running"
-	messageRestartingAll    = "The container is removed because RestartAllContainers in place"
-	messageEphemeral        = "ephemeral containers are not supported on this node"
-	messageInferred         = "Unable to get init container status from container runtime and pod has been initialized, treat it as exited normally"
+	messageEphemeral = "ephemeral containers are not supported on this node"
 )
 
 // Reasons of events.

@@ -1,16 +1,13 @@
-package worker
+package podstatus
 
 import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QOSClass is the quality of service that the pod's resources stand for.
-func QOSClass(pod *v1.Pod) v1.PodQOSClass { return qosClass(pod) }
-
-// qosClass is the quality of service that the pod's resources stand for. The API server
-// decides it once; only a static pod comes without.
-func qosClass(pod *v1.Pod) v1.PodQOSClass {
+// QOSClass returns the quality of service class of the pod. The API server decides it once
+// from the resources of the spec; only a static pod comes without.
+func QOSClass(pod *v1.Pod) v1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass
 	}

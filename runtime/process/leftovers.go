@@ -1,4 +1,4 @@
-package agent
+package process
 
 import (
 	"context"
@@ -20,14 +20,15 @@ import (
 // leftoverTime is how long a process that was killed may take to be gone.
 const leftoverTime = 10 * time.Second
 
-// endLeftovers kills what still runs of the containers of a state directory and returns when it is
-// gone. Shims name the directory in their arguments, and containers in their environment.
-func endLeftovers(ctx context.Context, stateDir string) error {
-	stateDir, err := filepath.Abs(stateDir)
+// EndLeftovers kills what still runs of the containers of a runtime's directory, even if nothing on
+// disk knows of it any more, and returns when it is gone. Shims name the directory in their
+// arguments, and containers in their environment. No runtime may use the directory meanwhile.
+func EndLeftovers(ctx context.Context, dir string) error {
+	dir, err := filepath.Abs(dir)
 	if err != nil {
-		return fmt.Errorf("agent: end processes: %w", err)
+		return fmt.Errorf("process: end processes: %w", err)
 	}
-	mark := filepath.Join(stateDir, runtimeDirectory, "pods") + string(filepath.Separator)
+	mark := filepath.Join(dir, "pods") + string(filepath.Separator)
 	ctx, cancel := context.WithTimeout(ctx, leftoverTime)
 	defer cancel()
 	for {
@@ -37,12 +38,12 @@ func endLeftovers(ctx context.Context, stateDir string) error {
 		}
 		for _, pid := range left {
 			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
-				return fmt.Errorf("agent: end process %d: %w", pid, err)
+				return fmt.Errorf("process: end process %d: %w", pid, err)
 			}
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("agent: processes %v of containers do not end: %w", left, ctx.Err())
+			return fmt.Errorf("process: processes %v of containers do not end: %w", left, ctx.Err())
 		case <-time.After(20 * time.Millisecond):
 		}
 	}
@@ -52,7 +53,7 @@ func endLeftovers(ctx context.Context, stateDir string) error {
 func leftovers(mark string) ([]int, error) {
 	entries, err := os.ReadDir("/proc")
 	if err != nil {
-		return nil, fmt.Errorf("agent: list processes: %w", err)
+		return nil, fmt.Errorf("process: list processes: %w", err)
 	}
 	var found []int
 	for _, entry := range entries {
@@ -93,8 +94,4 @@ func isContainerOf(environment []string, mark string) bool {
 		name, value, _ := strings.Cut(variable, "=")
 		return strings.HasPrefix(name, runtime.VariablePrefix) && strings.HasPrefix(value, mark)
 	})
-}
-
-func isNotEmpty(err error) bool {
-	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)
 }
