@@ -19,6 +19,7 @@ import (
 	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
@@ -61,7 +62,7 @@ type Agent struct {
 	evictions *eviction.Manager
 	node      *node.Node        // nil: standalone
 	api       *source.API       // nil: standalone
-	mirrors   *source.Mirrors   // nil: standalone
+	mirrors   *mirror.Mirrors   // nil: standalone
 	manifests *source.Manifests // nil: none configured
 	shutdown  *shutdown.Manager
 

@@ -114,7 +114,7 @@ const (
 type Failure struct {
 	// Reason and Message become those of the status.
 	Reason, Message string
-	// Condition, if set, is added to the status, as a DisruptionTarget is.
+	// Condition, if set, is the DisruptionTarget of the pod.
 	Condition *v1.PodCondition
 }
 
@@ -148,7 +148,7 @@ func (o Ownership) Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now
 	if facts.Probe != nil {
 		facts.Probe(&status)
 	}
-	status.Conditions = o.conditions(&g, &status, now)
+	status.Conditions = o.conditions(&g, &status)
 	return o.Next(pod, &previous, &status, now)
 }
 
@@ -185,7 +185,7 @@ func (g *generation) addresses(status *v1.PodStatus) {
 
 // decidePhase sets the phase that the containers add up to, and keeps what explains it.
 func (g *generation) decidePhase(status *v1.PodStatus) {
-	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
+	all := initAndRegular(status)
 	for i := range all {
 		// A container that the node has stopped is between two runs, not ended.
 		if exit := LastExit(&all[i]); exit != nil && g.facts.Restarting[exit.ContainerID] && !g.facts.Ended {
@@ -235,41 +235,83 @@ func (g *generation) hasInitialized() bool {
 	})
 }
 
-// conditions returns the conditions of a status in one order: those of others, since
-// readiness gates look at them, then what facts brings, then those of the table.
-func (o Ownership) conditions(g *generation, status *v1.PodStatus, now time.Time) []v1.PodCondition {
+// conditions returns the conditions of a status in one order: first those of others, since
+// readiness gates look at them, then those of the kubelet's table. What facts brings counts
+// before what would be generated.
+func (o Ownership) conditions(g *generation, status *v1.PodStatus) []v1.PodCondition {
+	given := g.facts.Conditions
 	var all []v1.PodCondition
 	for _, c := range g.pod.Status.Conditions {
-		if o.IsForeign(c.Type) {
+		if o.IsForeign(c.Type) && FindCondition(given, c.Type) == nil {
 			all = append(all, c)
 		}
 	}
-	all = append(all, g.facts.Conditions...)
+	for _, c := range given {
+		if traitsOf(c.Type) == 0 {
+			all = append(all, c)
+		}
+	}
+	for i := range kubeletTypes {
+		c := lastOfType(given, kubeletTypes[i].kind)
+		if c == nil && kubeletTypes[i].generate != nil {
+			c = kubeletTypes[i].generate(g, status, all)
+		}
+		if c != nil {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
+// disruptionTarget is the condition of the failure, or the one that was there before.
+func (g *generation) disruptionTarget(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
 	if f := g.facts.Failure; f != nil && f.Condition != nil && !IsTerminal(g.old.Phase) {
 		c := *f.Condition
 		c.ObservedGeneration = g.pod.Generation
-		c.LastTransitionTime = TransitionTime(g.old, &c, now)
-		all = setCondition(all, &c)
+		return &c
 	}
-	for _, before := range [][]v1.PodCondition{g.old.Conditions, g.pod.Status.Conditions} {
-		target := FindCondition(before, v1.DisruptionTarget)
-		if target != nil && FindCondition(all, v1.DisruptionTarget) == nil {
-			all = append(all, *target)
-		}
+	if c := FindCondition(g.old.Conditions, v1.DisruptionTarget); c != nil {
+		return c
 	}
-	containers := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
-	// A pod that has ended has no place to start containers in, whatever the runtime keeps of it.
-	all = append(all,
-		ReadyToStartContainers(g.pod, g.facts.Ended || !g.facts.Sandbox),
-		Initialized(g.pod, g.old, containers, status.Phase),
-		Ready(g.pod, all, containers, status.Phase),
-		ContainersReady(g.pod, containers, status.Phase),
-		generated(g.pod, v1.PodScheduled, v1.ConditionTrue),
-	)
-	if CouldRestartAll(g.pod) {
-		all = append(all, AllContainersRestarting(g.pod, g.old, g.held(), status.Phase))
+	return FindCondition(g.pod.Status.Conditions, v1.DisruptionTarget)
+}
+
+// readyToStartContainers is false for a pod that has ended, whatever the runtime keeps of it.
+func (g *generation) readyToStartContainers(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := ReadyToStartContainers(g.pod, g.facts.Ended || !g.facts.Sandbox)
+	return &c
+}
+
+func (g *generation) initialized(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := Initialized(g.pod, g.old, initAndRegular(status), status.Phase)
+	return &c
+}
+
+func (g *generation) ready(status *v1.PodStatus, earlier []v1.PodCondition) *v1.PodCondition {
+	c := Ready(g.pod, earlier, initAndRegular(status), status.Phase)
+	return &c
+}
+
+func (g *generation) containersReady(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := ContainersReady(g.pod, initAndRegular(status), status.Phase)
+	return &c
+}
+
+func (g *generation) scheduled(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := generated(g.pod, v1.PodScheduled, v1.ConditionTrue)
+	return &c
+}
+
+func (g *generation) allContainersRestarting(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	if !CouldRestartAll(g.pod) {
+		return nil
 	}
-	return all
+	c := AllContainersRestarting(g.pod, g.old, g.held(), status.Phase)
+	return &c
+}
+
+func initAndRegular(status *v1.PodStatus) []v1.ContainerStatus {
+	return slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 }
 
 // held are the newest attempts, as the runtime has them.

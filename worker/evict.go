@@ -15,7 +15,7 @@ type Eviction struct {
 	Grace time.Duration
 	// Reason and Message are those of the pod's status, which becomes Failed.
 	Reason, Message string
-	// Condition, if set, is added to the status, as a DisruptionTarget is.
+	// Condition, if set, is the DisruptionTarget of the pod.
 	Condition *v1.PodCondition
 	// Hold only stops the containers: the pod keeps its phase, and goes on after [Workers.Resume]
 	// or with the next process. It is for static pods, which nothing would create again.

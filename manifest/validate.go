@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"fmt"
@@ -12,6 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // validate checks a decoded and defaulted pod of a manifest. It covers what a node needs
@@ -46,7 +48,7 @@ func validateMeta(pod *v1.Pod, node string, path *field.Path) field.ErrorList {
 			errs = append(errs, field.Forbidden(path.Child(name), "a static pod cannot have it: its identity comes from the manifest, its end from removing the manifest"))
 		}
 	}
-	for _, key := range []string{SourceAnnotation, HashAnnotation, SeenAnnotation, MirrorAnnotation} {
+	for _, key := range []string{podstatus.SourceAnnotation, podstatus.HashAnnotation, podstatus.SeenAnnotation, v1.MirrorPodAnnotationKey} {
 		if _, ok := meta.Annotations[key]; ok {
 			errs = append(errs, field.Forbidden(path.Child("annotations").Key(key), "is set by statusd"))
 		}

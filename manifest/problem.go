@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"cmp"
@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Problem is one thing wrong with a manifest, said so that a person can mend it.
+// A Problem is one error in a manifest, with its place and what would be right.
 type Problem struct {
 	// File is the path of the manifest or of the directory.
 	File string
@@ -32,6 +32,7 @@ func (p Problem) Error() string {
 	return b.String()
 }
 
-func byPlace(a, b Problem) int {
-	return cmp.Or(cmp.Compare(a.File, b.File), cmp.Compare(a.Line, b.Line), cmp.Compare(a.Field, b.Field), cmp.Compare(a.Reason, b.Reason))
+// Compare orders problems by file, line and field, for [slices.SortFunc].
+func (p Problem) Compare(q Problem) int {
+	return cmp.Or(cmp.Compare(p.File, q.File), cmp.Compare(p.Line, q.Line), cmp.Compare(p.Field, q.Field), cmp.Compare(p.Reason, q.Reason))
 }

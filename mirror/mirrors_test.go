@@ -1,4 +1,4 @@
-package source
+package mirror
 
 import (
 	"context"
@@ -18,6 +18,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/source"
 )
 
 // mirrorStory is Mirrors on a fake API that keeps pods, gives them UIDs, and says what it was asked.
@@ -48,7 +51,7 @@ func newMirrorStory(t *testing.T, existing ...runtime.Object) *mirrorStory {
 			pod := a.GetObject().(*v1.Pod)
 			s.uids++
 			pod.UID = types.UID(fmt.Sprintf("mirror-%d", s.uids))
-			s.asked = append(s.asked, fmt.Sprintf("create %s of %s", pod.Name, pod.Annotations[MirrorAnnotation]))
+			s.asked = append(s.asked, fmt.Sprintf("create %s of %s", pod.Name, pod.Annotations[v1.MirrorPodAnnotationKey]))
 		case k8stesting.DeleteAction:
 			o := a.GetDeleteOptions()
 			s.asked = append(s.asked, fmt.Sprintf("delete %s uid=%s grace=%d", a.GetName(), *o.Preconditions.UID, *o.GracePeriodSeconds))
@@ -58,7 +61,7 @@ func newMirrorStory(t *testing.T, existing ...runtime.Object) *mirrorStory {
 		}
 		return s.down != nil, nil, s.down
 	})
-	m, err := NewMirrors(MirrorsOptions{
+	m, err := New(Options{
 		Client: s.client, NodeName: "n",
 		NodeUID: func() types.UID { s.mu.Lock(); defer s.mu.Unlock(); return s.nodeUID },
 		InUse:   func(uid types.UID) bool { s.mu.Lock(); defer s.mu.Unlock(); return s.inUse[uid] },
@@ -90,8 +93,8 @@ func (s *mirrorStory) change(f func()) {
 	f()
 }
 
-func (s *mirrorStory) observe(origin Origin, op Op, pods ...*v1.Pod) {
-	s.mirrors.Observe(Change{Origin: origin, Op: op, Pods: pods})
+func (s *mirrorStory) observe(origin source.Origin, op source.Op, pods ...*v1.Pod) {
+	s.mirrors.Observe(source.Change{Origin: origin, Op: op, Pods: pods})
 }
 
 func (s *mirrorStory) expect(when string, want ...string) {
@@ -106,14 +109,17 @@ func (s *mirrorStory) expect(when string, want ...string) {
 }
 
 func staticPod(name, hash string) *v1.Pod {
-	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: name}}
-	identify(pod, types.UID(hash), "n")
-	pod.Name = name
-	return pod
+	return &v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{
+			Namespace: "default", Name: name, UID: types.UID(hash),
+			Annotations: map[string]string{podstatus.SourceAnnotation: podstatus.SourceFile, podstatus.HashAnnotation: hash},
+		},
+		Spec: v1.PodSpec{NodeName: "n"},
+	}
 }
 
 func mirrorPod(name, uid, hash string) *v1.Pod {
-	pod := mirrorFor(staticPod(name, hash), "n", "node-uid")
+	pod := podFor(staticPod(name, hash), "n", "node-uid")
 	pod.UID = types.UID(uid)
 	return pod
 }
@@ -123,9 +129,9 @@ func TestMirrorLivesAsLongAsItsStaticPod(t *testing.T) {
 		s := newMirrorStory(t)
 		defer s.run()()
 		web := staticPod("web", "h1")
-		s.observe(FromFile, Set, web)
+		s.observe(source.FromFile, source.Set, web)
 		s.expect("before the API has spoken")
-		s.observe(FromAPI, Set)
+		s.observe(source.FromAPI, source.Set)
 		s.expect("both have spoken", "create web of h1")
 
 		created, err := s.client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{})
@@ -136,15 +142,15 @@ func TestMirrorLivesAsLongAsItsStaticPod(t *testing.T) {
 		if len(owner) != 1 || owner[0].UID != "node-uid" || owner[0].Kind != "Node" || owner[0].Name != "n" || !*owner[0].Controller || owner[0].BlockOwnerDeletion != nil {
 			t.Errorf("got owners %+v, want the node as controller, which NodeRestriction demands", owner)
 		}
-		s.observe(FromAPI, Update, created)
+		s.observe(source.FromAPI, source.Update, created)
 		s.expect("the watch brings what we know")
 
 		if err := s.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), "default", "web"); err != nil {
 			t.Fatal(err)
 		}
-		s.observe(FromAPI, Remove, created)
+		s.observe(source.FromAPI, source.Remove, created)
 		s.expect("someone deleted it by force", "create web of h1")
-		s.observe(FromFile, Remove, web)
+		s.observe(source.FromFile, source.Remove, web)
 		s.expect("the manifest is removed", "delete web uid=mirror-2 grace=0")
 		if p := s.mirrors.Pending(); len(p) != 0 {
 			t.Errorf("pending: %v, want nothing", p)
@@ -157,12 +163,12 @@ func TestStaleMirrorIsReplaced(t *testing.T) {
 		old := mirrorPod("web", "mirror-0", "h0")
 		s := newMirrorStory(t, old)
 		defer s.run()()
-		s.observe(FromAPI, Set, old)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set, old)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
 		s.expect("the manifest changed while statusd was away", "delete web uid=mirror-0 grace=0", "create web of h1")
-		s.observe(FromAPI, Update, old)
+		s.observe(source.FromAPI, source.Update, old)
 		s.expect("late news of what we deleted")
-		s.observe(FromAPI, Remove, old)
+		s.observe(source.FromAPI, source.Remove, old)
 		s.expect("later news of it")
 	})
 }
@@ -172,14 +178,14 @@ func TestMirrorBeingDeletedIsReplaced(t *testing.T) {
 		ending := mirrorPod("web", "mirror-0", "h1")
 		s := newMirrorStory(t, ending)
 		defer s.run()()
-		s.observe(FromFile, Set, staticPod("web", "h1"))
-		s.observe(FromAPI, Set, ending)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set, ending)
 		s.expect("all is well")
 		now := metav1.Now()
 		deleted := ending.DeepCopy()
 		deleted.DeletionTimestamp = &now
 		s.change(func() { s.inUse["h1"] = true }) // its static pod runs on, and must not keep the old mirror
-		s.observe(FromAPI, Update, deleted)
+		s.observe(source.FromAPI, source.Update, deleted)
 		s.expect("kubectl delete", "delete web uid=mirror-0 grace=0", "create web of h1")
 	})
 }
@@ -189,10 +195,10 @@ func TestOrphanedMirrorGoesOnceTheManifestsHaveSpoken(t *testing.T) {
 		orphan, other := mirrorPod("web", "mirror-0", "h0"), &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "app", UID: "app"}}
 		s := newMirrorStory(t, orphan, other)
 		defer s.run()()
-		s.observe(FromAPI, Set, orphan, other)
+		s.observe(source.FromAPI, source.Set, orphan, other)
 		time.Sleep(time.Hour)
 		s.expect("the manifests have not spoken: the static pod may still come")
-		s.observe(FromFile, Set)
+		s.observe(source.FromFile, source.Set)
 		s.expect("there is no static pod", "delete web uid=mirror-0 grace=0")
 		if n := len(s.mirrors.pairs); n != 0 {
 			t.Errorf("%d pairs are remembered, want none: memory would grow with every static pod there ever was", n)
@@ -205,11 +211,11 @@ func TestMirrorStaysWhileItsStaticPodEnds(t *testing.T) {
 		web, mirror := staticPod("web", "h1"), mirrorPod("web", "mirror-0", "h1")
 		s := newMirrorStory(t, mirror)
 		defer s.run()()
-		s.observe(FromAPI, Set, mirror)
-		s.observe(FromFile, Set, web)
+		s.observe(source.FromAPI, source.Set, mirror)
+		s.observe(source.FromFile, source.Set, web)
 		s.change(func() { s.inUse["h1"] = true })
-		s.observe(FromFile, Remove, web)
-		s.observe(FromFile, Update, staticPod("web", "h2"))
+		s.observe(source.FromFile, source.Remove, web)
+		s.observe(source.FromFile, source.Update, staticPod("web", "h2"))
 		time.Sleep(20 * time.Second)
 		s.expect("the old pod's last statuses need the mirror")
 		s.change(func() { s.inUse["h1"] = false })
@@ -223,8 +229,8 @@ func TestMirrorsConvergeAfterAnOutage(t *testing.T) {
 		s := newMirrorStory(t)
 		defer s.run()()
 		s.change(func() { s.nodeUID = "" })
-		s.observe(FromAPI, Set)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
 		time.Sleep(10 * time.Second)
 		s.expect("the node is not registered, and no mirror can have an owner")
 		if err := s.mirrors.Pending()["default/web"]; !errors.Is(err, errNotRegistered) {
@@ -257,8 +263,8 @@ func TestMirrorThatTheServerDoesNotFindIsDeletedNevertheless(t *testing.T) {
 		s := newMirrorStory(t, stale, orphan)
 		s.blind = true
 		defer s.run()()
-		s.observe(FromAPI, Set, stale, orphan)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set, stale, orphan)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
 		s.expect("the server has just started", "delete db uid=mirror-9 grace=0", "delete web uid=mirror-8 grace=0")
 		for _, name := range []string{"default/web", "default/db"} {
 			if err := s.mirrors.Pending()[name]; err == nil || !strings.Contains(err.Error(), "although it is there") {
@@ -272,7 +278,7 @@ func TestMirrorThatTheServerDoesNotFindIsDeletedNevertheless(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(list.Items) != 1 || list.Items[0].Name != "web" || list.Items[0].Annotations[MirrorAnnotation] != "h1" {
+		if len(list.Items) != 1 || list.Items[0].Name != "web" || list.Items[0].Annotations[v1.MirrorPodAnnotationKey] != "h1" {
 			t.Errorf("a second after the server has found its pods again it has %v, want the new mirror of web", list.Items)
 		}
 		if p := s.mirrors.Pending(); len(p) != 0 {
@@ -286,8 +292,8 @@ func TestMirrorThatSomeoneElseDeletedNeedsNoSecondTry(t *testing.T) {
 		gone := mirrorPod("web", "mirror-0", "h0") // the watch is late
 		s := newMirrorStory(t)
 		defer s.run()()
-		s.observe(FromAPI, Set, gone)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set, gone)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
 		s.expect("nothing to delete", "delete web uid=mirror-0 grace=0", "create web of h1")
 	})
 }
@@ -303,14 +309,14 @@ func TestMirrorThatEndedBeforeItsAnswerCameIsMadeAgain(t *testing.T) {
 			}
 			deleted = true
 			mirror := mirrorPod("web", "mirror-0", "h1")
-			s.observe(FromAPI, Update, mirror)
-			s.observe(FromAPI, Remove, mirror)
+			s.observe(source.FromAPI, source.Update, mirror)
+			s.observe(source.FromAPI, source.Remove, mirror)
 			return true, mirror, nil
 		})
 		defer s.run()()
-		s.observe(FromAPI, Set)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
-		time.Sleep(mirrorWaitRetry)
+		s.observe(source.FromAPI, source.Set)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
+		time.Sleep(waitRetry)
 		s.expect("its end was noticed", "create web of h1")
 		if _, err := s.client.CoreV1().Pods("default").Get(t.Context(), "web", metav1.GetOptions{}); err != nil {
 			t.Errorf("the mirror is missing: %v", err)
@@ -323,8 +329,8 @@ func TestForeignPodInTheWayIsReportedNotTouched(t *testing.T) {
 		foreign := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "web", UID: "foreign"}, Spec: v1.PodSpec{NodeName: "n"}}
 		s := newMirrorStory(t, foreign)
 		defer s.run()()
-		s.observe(FromAPI, Set, foreign)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set, foreign)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
 		s.expect("the name is taken", "create web of h1")
 		if err := s.mirrors.Pending()["default/web"]; err == nil || !strings.Contains(err.Error(), "in the way") {
 			t.Errorf("got %v, want an error that says what is in the way", err)
@@ -337,8 +343,8 @@ func TestMirrorMadeBeforeARestartIsFound(t *testing.T) {
 		made := mirrorPod("web", "mirror-0", "h1") // created, but the answer was lost and the watch is late
 		s := newMirrorStory(t, made)
 		defer s.run()()
-		s.observe(FromAPI, Set)
-		s.observe(FromFile, Set, staticPod("web", "h1"))
+		s.observe(source.FromAPI, source.Set)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h1"))
 		s.expect("it is adopted", "create web of h1")
 		if p := s.mirrors.Pending(); len(p) != 0 {
 			t.Errorf("pending: %v, want nothing", p)
@@ -347,7 +353,21 @@ func TestMirrorMadeBeforeARestartIsFound(t *testing.T) {
 		if err := s.client.Tracker().Add(stale); err != nil {
 			t.Fatal(err)
 		}
-		s.observe(FromFile, Update, staticPod("db", "h9"))
+		s.observe(source.FromFile, source.Update, staticPod("db", "h9"))
 		s.expect("a stale one is replaced", "create db of h9", "delete db uid=mirror-9 grace=0", "create db of h9")
 	})
+}
+
+func TestNewRefusesWhatCannotWork(t *testing.T) {
+	uid := func() types.UID { return "node-uid" }
+	client := fake.NewClientset()
+	for name, o := range map[string]Options{
+		"without client":         {NodeName: "n", NodeUID: uid},
+		"without node":           {Client: client, NodeUID: uid},
+		"without the node's UID": {Client: client, NodeName: "n"},
+	} {
+		if _, err := New(o); err == nil {
+			t.Errorf("%s: no error", name)
+		}
+	}
 }

@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"fmt"
@@ -9,6 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/util/sets"
 	"k8s.io/apimachinery/pkg/util/validation"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
@@ -24,7 +26,7 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	for i := range spec.InitContainers {
 		c, at := &spec.InitContainers[i], path.Child("initContainers").Index(i)
 		errs = append(errs, validateContainer(c, volumes, names, at)...)
-		if !isSidecar(c) {
+		if !podstatus.IsSidecar(c) {
 			errs = append(errs, validateRunsToCompletion(c, at)...)
 		}
 	}
@@ -32,10 +34,6 @@ func validateContainers(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 		errs = append(errs, validateContainer(&spec.Containers[i], volumes, names, path.Child("containers").Index(i))...)
 	}
 	return errs
-}
-
-func isSidecar(c *v1.Container) bool {
-	return c.RestartPolicy != nil && *c.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
 func validateContainer(c *v1.Container, volumes, names sets.Set[string], path *field.Path) field.ErrorList {

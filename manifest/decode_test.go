@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"fmt"
@@ -13,7 +13,11 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 	"pgregory.net/rapid"
 	"sigs.k8s.io/yaml"
+
+	"github.com/statusd/statusd/podstatus"
 )
+
+func key(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 func TestBadManifests(t *testing.T) {
 	checked := map[string]bool{}
@@ -28,7 +32,7 @@ func TestBadManifests(t *testing.T) {
 		pods, problems := Decode(name, data, "node-1")
 		var b strings.Builder
 		for _, pod := range pods {
-			fmt.Fprintf(&b, "runs: %s\n", key(pod))
+			fmt.Fprintf(&b, "runs: %s\n", key(pod.Pod))
 		}
 		if len(problems) == 0 {
 			t.Errorf("%s is accepted, but it is in testdata/bad", name)
@@ -44,7 +48,7 @@ func TestBadManifests(t *testing.T) {
 	}
 	for _, e := range entries {
 		if !checked[e.Name()] {
-			t.Errorf("testdata/bad/%s has no entry in testdata/bad.txt: nobody would notice if it became good", e.Name())
+			t.Errorf("testdata/bad/%s has no entry in testdata/bad.txt, so no test would notice if it became valid", e.Name())
 		}
 	}
 }
@@ -66,7 +70,7 @@ func decodeOne(t *testing.T, file, text, node string) *v1.Pod {
 	if len(pods) != 1 || len(problems) != 0 {
 		t.Fatalf("got %d pods and problems %v, want one pod of\n%s", len(pods), problems, text)
 	}
-	return pods[0]
+	return pods[0].Pod
 }
 
 func TestStaticPodHasTheKubeletsIdentity(t *testing.T) {
@@ -74,14 +78,14 @@ func TestStaticPodHasTheKubeletsIdentity(t *testing.T) {
 	if pod.Name != "web-node-1" || pod.Namespace != "default" || pod.Spec.NodeName != "Node-1" {
 		t.Errorf("got %s on node %q, want default/web-node-1 on Node-1", key(pod), pod.Spec.NodeName)
 	}
-	if len(pod.UID) != 32 || pod.Annotations[HashAnnotation] != string(pod.UID) {
-		t.Errorf("got UID %q and hash %q, want 32 digits, twice the same", pod.UID, pod.Annotations[HashAnnotation])
+	if len(pod.UID) != 32 || pod.Annotations[podstatus.HashAnnotation] != string(pod.UID) {
+		t.Errorf("got UID %q and hash %q, want 32 digits, twice the same", pod.UID, pod.Annotations[podstatus.HashAnnotation])
 	}
-	if got := pod.Annotations[SourceAnnotation]; got != "file" {
+	if got := pod.Annotations[podstatus.SourceAnnotation]; got != "file" {
 		t.Errorf("got source %q, want file", got)
 	}
-	if !IsStatic(pod) || IsMirror(pod) {
-		t.Errorf("static %v, mirror %v: want a static pod that is no mirror", IsStatic(pod), IsMirror(pod))
+	if !podstatus.IsStatic(pod) || podstatus.IsMirror(pod) {
+		t.Errorf("static %v, mirror %v: want a static pod that is no mirror", podstatus.IsStatic(pod), podstatus.IsMirror(pod))
 	}
 	want := v1.Toleration{Operator: "Exists", Effect: "NoExecute"}
 	if len(pod.Spec.Tolerations) != 1 || pod.Spec.Tolerations[0] != want {
@@ -164,7 +168,7 @@ func TestSeveralDocumentsOfAFile(t *testing.T) {
 	}
 	var names []string
 	for _, p := range pods {
-		names = append(names, key(p))
+		names = append(names, key(p.Pod))
 	}
 	if want := []string{"default/web-n", "data/db-n"}; !slices.Equal(names, want) {
 		t.Errorf("got %v, want %v", names, want)

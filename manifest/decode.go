@@ -1,4 +1,4 @@
-package source
+package manifest
 
 import (
 	"encoding/json"
@@ -14,29 +14,21 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
+// A Definition is a static pod and where it is defined.
+type Definition struct {
+	Pod  *v1.Pod
+	File string
+	Line int // of the pod's name, counted from 1
+}
+
 // Decode reads the static pods that a manifest defines for a node: YAML or JSON, one or
-// several documents. A document with problems yields no pod; the other documents do. file
-// is the manifest's path: it appears in the problems and is part of the pods' identity.
-// Decode touches neither disk nor clock and so can check a manifest before it is
-// installed; the annotation config.seen is added by [Manifests].
-func Decode(file string, data []byte, node string) ([]*v1.Pod, []Problem) {
-	definitions, problems := decode(file, data, node)
-	pods := make([]*v1.Pod, len(definitions))
-	for i, d := range definitions {
-		pods[i] = d.pod
-	}
-	return pods, problems
-}
-
-// A definition is a static pod and where it is defined.
-type definition struct {
-	pod  *v1.Pod
-	file string
-	line int
-}
-
-func decode(file string, data []byte, node string) ([]definition, []Problem) {
-	var definitions []definition
+// several documents. A document with problems yields no pod; the other documents do. The
+// problems are in the order of their lines. file is the manifest's path: it appears in the
+// problems and is part of the pods' identity. Decode reads neither disk nor clock, so it can
+// check a manifest before it is installed; for that reason the pods have no
+// [podstatus.SeenAnnotation].
+func Decode(file string, data []byte, node string) ([]Definition, []Problem) {
+	var definitions []Definition
 	var problems []Problem
 	documents := split(data)
 	if len(documents) == 0 {
@@ -45,14 +37,14 @@ func decode(file string, data []byte, node string) ([]definition, []Problem) {
 	for _, d := range documents {
 		pod, wrong := d.decode(file, node)
 		if len(wrong) == 0 {
-			definitions = append(definitions, definition{pod, file, d.lineOf("metadata.name")})
+			definitions = append(definitions, Definition{pod, file, d.lineOf("metadata.name")})
 		}
 		for _, p := range wrong {
 			p.File = file
 			problems = append(problems, p)
 		}
 	}
-	slices.SortFunc(problems, byPlace)
+	slices.SortFunc(problems, Problem.Compare)
 	return definitions, problems
 }
 
