@@ -79,7 +79,7 @@ func (a *Agent) wirePods() (err error) {
 		Exec:   a.runtime.Exec,
 		Status: a.manager,
 		Unhealthy: func(f probe.Failure) {
-			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind))
+			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
 		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder: a.events,
