@@ -223,9 +223,6 @@ func (a *Agent) registerMetrics() {
 			}
 			return 1
 		}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
-		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
 	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
 		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
