@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -26,8 +27,8 @@ type Options struct {
 
 	// Admit decides whether a pod may run beside those that are active; nil means that
 	// it may. It is asked once in a pod's life, one pod at a time, after the runtime's own
-	// Check; it must be quick. [Fit] is the usual answer.
-	Admit func(pod *v1.Pod, active []*v1.Pod) *Rejection
+	// Check; it must be quick. [fit.Check] is the usual answer.
+	Admit func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection
 
 	// HostIPs returns the addresses of the node, the primary one first; nil means that
 	// statuses carry none. It is called for each status and must be quick.
@@ -69,7 +70,7 @@ type Keeper interface {
 	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)
 	Resizes
 	RemoveOrphanedStatuses(known map[types.UID]bool)
-	RemovePodStatus(uid types.UID)
+	Forget(uid types.UID)
 }
 
 // Resizes remembers how the resizes of pods stand.
@@ -127,7 +128,7 @@ func (o *Options) setDefaults() {
 		o.Recorder = noEvents{}
 	}
 	if o.Admit == nil {
-		o.Admit = func(*v1.Pod, []*v1.Pod) *Rejection { return nil }
+		o.Admit = func(*v1.Pod, []*v1.Pod) *fit.Rejection { return nil }
 	}
 	if o.HostIPs == nil {
 		o.HostIPs = func() []string { return nil }
