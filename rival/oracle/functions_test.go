@@ -17,6 +17,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/rival/podclient"
 )
 
 // Where upstream exports a rule, it is compared with ours as a function: the same pods and
@@ -260,7 +261,7 @@ func TestFunctions_Patch(t *testing.T) {
 		pod := p.spec.DeepCopy()
 		pod.Status = base
 		api.create(pod)
-		_, theirs, unchanged, err := statusutil.PatchPodStatus(context.Background(), clientset{api: api}, namespace, pod.Name, pod.UID, base, desired)
+		_, theirs, unchanged, err := statusutil.PatchPodStatus(context.Background(), podclient.Clientset(statusdClient{api}), namespace, pod.Name, pod.UID, base, desired)
 		if err != nil {
 			t.Fatalf("the kubelet's patch: %v", err)
 		}

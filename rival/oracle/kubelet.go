@@ -8,15 +8,14 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	kubepod "k8s.io/kubernetes/pkg/kubelet/pod"
 	kubestatus "k8s.io/kubernetes/pkg/kubelet/status"
 	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
+
+	"github.com/statusd/statusd/rival/podclient"
 )
 
 // kubelet is the kubelet's status manager, unchanged, on top of the kubelet's pod manager.
@@ -28,7 +27,7 @@ type kubelet struct {
 
 func newKubelet(s safety) *kubelet {
 	k := &kubelet{api: newServer(), pods: &stoppablePods{Manager: kubepod.NewBasicPodManager()}}
-	k.manager = kubestatus.NewManager(clientset{api: k.api}, k.pods, s, noLatency{})
+	k.manager = kubestatus.NewManager(podclient.Clientset(statusdClient{k.api}), k.pods, s, noLatency{})
 	return k
 }
 
@@ -123,36 +122,3 @@ type noLatency struct{}
 
 func (noLatency) RecordStatusUpdated(*v1.Pod)     {}
 func (noLatency) DeletePodStartupState(types.UID) {}
-
-// clientset is a Kubernetes client of which only three requests about pods work. Any other
-// use is a nil pointer, so that it cannot go unnoticed.
-type clientset struct {
-	kubernetes.Interface
-	api *Server
-}
-
-func (c clientset) CoreV1() corev1.CoreV1Interface { return coreClient{api: c.api} }
-
-type coreClient struct {
-	corev1.CoreV1Interface
-	api *Server
-}
-
-func (c coreClient) Pods(string) corev1.PodInterface { return podClient{api: c.api} }
-
-type podClient struct {
-	corev1.PodInterface
-	api *Server
-}
-
-func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1.Pod, error) {
-	return c.api.Get(name)
-}
-
-func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
-	return c.api.PatchStatus(name, patch)
-}
-
-func (c podClient) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {
-	return c.api.Delete(name, *options.Preconditions.UID)
-}
