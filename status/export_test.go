@@ -10,3 +10,6 @@ func NewFakeServer(pod *v1.Pod) Client {
 	f.put(pod)
 	return f
 }
+
+// ClientOf returns the client that the manager uses.
+func ClientOf(m *Manager) Client { return m.opts.Client }
