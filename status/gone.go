@@ -104,11 +104,26 @@ func (t *turn) denied(ctx context.Context, p *plan, err error) {
 // That must be proven.
 func (t *turn) gone(p *plan, err error) {
 	t.m.opts.Logger.Info("pod is not in the API", "pod", p.podName(), "uid", p.target)
+	if t.m.unobserved(p) {
+		t.writes = append(t.writes, func() { t.m.forget(p.uid) })
+		return
+	}
 	t.wait = t.m.cache.failed(p.uid, err, holdGone, goneBackoff, time.Now())
 	t.again, t.urgency = p.version > p.accepted, background
 	if p.final() {
 		t.writes = append(t.writes, func() { t.m.forgetFinal(p) })
 	}
+}
+
+// unobserved reports whether a manager with a table of its own does not have the pod there. If the
+// API does not have it either, it was deleted before its last report, and no event will come
+// that ends its life here.
+func (m *Manager) unobserved(p *plan) bool {
+	if m.table == nil || p.static {
+		return false
+	}
+	_, observed := m.table.ByUID(p.uid)
+	return !observed
 }
 
 // deleted ends the life of a pod whose DELETE was answered: it is forgotten if it is gone.

@@ -26,7 +26,7 @@ func TestCoalescedChangesAreCountedOnce(t *testing.T) {
 				w.set(pod, running(pod, k%2 == 0))
 				synctest.Wait()
 			}
-			w.manager.RemovePodStatus(pod.UID)
+			w.manager.Forget(pod.UID)
 			w.table.Remove(pod)
 			w.api.Remove("ns", "web")
 		}
@@ -67,7 +67,7 @@ func TestNoopsAreChangesThatNeededNoRequest(t *testing.T) {
 		}
 		w.set(same, running(same, true))
 		synctest.Wait()
-		w.manager.RemovePodStatus(same.UID)
+		w.manager.Forget(same.UID)
 		w.set(same, running(same, true))
 		synctest.Wait()
 		if got := w.counter("statusd_pod_status_noop_writes_total"); got != 1 {

@@ -33,7 +33,7 @@ func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		w.wantLog("settled", "PATCH ns/web")
-		w.api.OnStore(w.table.Set) // the table learns of it, the manager is not told
+		w.api.OnStore(func(pod *v1.Pod) { w.table.Set(pod) }) // the table learns of it, the manager is not told
 		drift(w, pod)
 		w.wantLog("nobody was told")
 		time.Sleep(11 * time.Second)

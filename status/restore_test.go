@@ -55,7 +55,7 @@ func TestRestoreFromABackupHeals(t *testing.T) {
 	for name, watch := range map[string]func(*world){
 		"the watch lists again": func(*world) {},
 		"only the table hears of it": func(w *world) {
-			w.api.OnStore(w.table.Set)
+			w.api.OnStore(func(pod *v1.Pod) { w.table.Set(pod) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -65,7 +65,7 @@ type Keeper interface {
 	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)
 	Resizes
 	RemoveOrphanedStatuses(known map[types.UID]bool)
-	RemovePodStatus(uid types.UID)
+	Forget(uid types.UID)
 }
 
 // Resizes remembers how the resizes of pods stand.

@@ -23,7 +23,8 @@ var layers = []struct {
 }{
 	{"rules", []string{"podstatus"}},
 	{"test kit", []string{"statustest"}}, // imports no status, whose tests use it
-	{"library", []string{"status", "journal", "pods", "manifest"}},
+	{"table", []string{"pods"}},
+	{"library", []string{"status", "journal", "manifest"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
