@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
@@ -96,6 +97,7 @@ func (a *Agent) wirePods() (err error) {
 		Recorder: a.events,
 		Admit:    a.admit,
 		HostIPs:  a.addresses,
+		Version:  a.options.Version,
 		Logger:   a.log,
 	})
 	safety.workers = a.workers
@@ -142,18 +144,18 @@ func (a *Agent) wireSources() (err error) {
 }
 
 // admit decides whether a pod fits on this node.
-func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
+func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 	if a.shutdown.Err() != nil && !podstatus.IsStatic(pod) {
-		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
+		return &fit.Rejection{Reason: reasonRefused, Message: messageRefused}
 	}
 	if message := a.evictions.Admit(pod); message != "" {
-		return &worker.Rejection{Reason: eviction.Reason, Message: message}
+		return &fit.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	here, err := a.here()
 	if err != nil {
-		return &worker.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
+		return &fit.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
 	}
-	return worker.Fitting{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Fit(here, pod, active)
+	return fit.Rules{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Check(here, pod, active)
 }
 
 // endpoints are what the agent serves, if it serves anything.

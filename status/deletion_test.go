@@ -184,7 +184,7 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 		}
 		w.wantLog("three failures and a success", "PATCH ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web")
 		for i := 1; i < len(deletes); i++ {
-			if got, want := deletes[i].Sub(deletes[i-1]), retryBackoff.wait(i, 0); got != want {
+			if got, want := deletes[i].Sub(deletes[i-1]), retryBackoff.Wait(i, 0); got != want {
 				t.Errorf("try %d came %s after the one before it, want %s", i+1, got, want)
 			}
 		}

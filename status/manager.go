@@ -126,7 +126,7 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 			return true
 		}
 		// All pods wait for this one request, so that it is no more than the probe of an outage.
-		wait := max(min(retryBackoff.wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
+		wait := max(min(retryBackoff.Wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():

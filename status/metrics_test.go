@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -110,6 +111,57 @@ func TestManagersShareARegistry(t *testing.T) {
 			t.Error("another metric of the same name was registered")
 		}
 	})
+}
+
+// Virtual nodes that share a registry are kept apart by a label.
+func TestMetricsLabelsKeepManagersApart(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for i, node := range []string{"a", "b", "b"} {
+		m, err := New(Options{Registerer: registry, MetricsLabels: prometheus.Labels{"node": node}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := newPod("web")
+		m.ObservePod(pod)
+		for k := range i + 1 {
+			if _, err := m.SetPodStatus(pod, running(pod, k%2 == 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			node := ""
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "node" {
+					node = label.GetValue()
+				}
+			}
+			if node == "" {
+				t.Errorf("%s has no label node", family.GetName())
+			}
+			if family.GetName() == "statusd_pod_status_changes_total" {
+				got[node] = metric.GetCounter().GetValue()
+			}
+		}
+	}
+	if want := map[string]float64{"a": 1, "b": 5}; !maps.Equal(got, want) {
+		t.Errorf("changes by node are %v, want %v", got, want)
+	}
+}
+
+// A label that a metric has by itself, or that cannot be one, is an error, and no panic.
+func TestBadMetricsLabelsAreAnError(t *testing.T) {
+	for _, label := range []string{"verb", "reason", "", "a-\xff"} {
+		if _, err := New(Options{Registerer: prometheus.NewRegistry(), MetricsLabels: prometheus.Labels{label: "x"}}); err == nil {
+			t.Errorf("New took the label %q", label)
+		}
+	}
 }
 
 // A registry in which a name means something else is an error, and no panic.

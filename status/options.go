@@ -74,12 +74,20 @@ type Options struct {
 	// report names one, the rest of the report is stored and the condition is not sent.
 	OwnedConditions []v1.PodConditionType
 
+	// FieldManager is the name under which the API server records the manager's writes, and by
+	// which [Manager.Fights] tells them from those of others. Default "statusd". The client of
+	// NewClient writes under it; a Client of the caller's own has to do the same.
+	FieldManager string
+
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 
-	// Registerer takes the metrics, if set. Several managers may share one, and then share the
-	// metrics; to keep them apart, wrap it with prometheus.WrapRegistererWith.
+	// Registerer takes the metrics, if set. Several managers may share one; they then share the
+	// metrics too, unless their MetricsLabels differ.
 	Registerer prometheus.Registerer
+
+	// MetricsLabels are added to each metric, such as {"node": name}.
+	MetricsLabels prometheus.Labels
 }
 
 // Pods is what the manager needs to know of the pods of this node. The manager may call
@@ -186,10 +194,17 @@ func (o *Options) Validate() error {
 
 func (o *Options) setDefaults() {
 	setDefault(&o.Workers, 200)
+	setDefault(&o.FieldManager, DefaultFieldManager)
 	setDefault(&o.Burst, max(1, int(2*o.QPS)))
 	setDefault(&o.RequestTimeout, 30*time.Second)
 	setDefault(&o.SlowRequest, 2*time.Second)
 	setDefault(&o.ResyncPeriod, 10*time.Second)
+	if client, ok := o.Client.(*restClient); ok {
+		o.Client = client.writingAs(o.FieldManager)
+	}
+	if len(o.MetricsLabels) > 0 && o.Registerer != nil {
+		o.Registerer = prometheus.WrapRegistererWith(o.MetricsLabels, o.Registerer)
+	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}

@@ -129,6 +129,23 @@ func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 	})
 }
 
+// The name under which this manager writes is an option, and not the name of another writer.
+func TestTheOtherWriterIsNotThisManager(t *testing.T) {
+	now := metav1.Now()
+	pod := newPod("web", func(p *v1.Pod) {
+		p.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "other", Time: &metav1.Time{Time: now.Add(-time.Hour)}, Subresource: "status"},
+			{Manager: "vk", Time: &now, Subresource: "status"},
+		}
+	})
+	if got := rivalOf(pod, "vk"); got != "other" {
+		t.Errorf("the other writer is %q, want other", got)
+	}
+	if got := rivalOf(pod, DefaultFieldManager); got != "vk" {
+		t.Errorf("for a manager of another name the other writer is %q, want vk", got)
+	}
+}
+
 // The convergence guard: somebody wants it otherwise, and goes on wanting.
 func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -139,7 +156,7 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			now := metav1.Now()
 			p.Status.Message = "mine"
 			p.ManagedFields = []metav1.ManagedFieldsEntry{
-				{Manager: FieldManager, Time: &now, Subresource: "status"},
+				{Manager: DefaultFieldManager, Time: &now, Subresource: "status"},
 				{Manager: "insisting-controller", Time: &now, Subresource: "status"},
 				{Manager: "creator", Time: &metav1.Time{Time: now.Add(time.Hour)}},
 			}

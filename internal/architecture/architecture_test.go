@@ -24,7 +24,7 @@ var layers = []struct {
 	{"rules", []string{"podstatus"}},
 	{"test kit", []string{"statustest"}}, // imports no status, whose tests use it
 	{"table", []string{"pods"}},
-	{"library", []string{"status", "journal", "manifest"}},
+	{"library", []string{"status", "journal", "manifest", "fit"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
