@@ -172,7 +172,7 @@ func TestADeletionForgetsThePodOfItsUIDOnly(t *testing.T) {
 				w.manager.ObservePod(static)
 				mirror := w.api.Put(mirrorOf(static, "mirror"))
 				w.run()
-				w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
+				w.api.SetFault(statustest.Always(statustest.ErrRefused))
 				w.set(pod, ended(pod, 1))
 				w.set(static, running(static, true))
 				deletes(w.manager.EventHandler(), old, pod, mirror)
@@ -202,7 +202,7 @@ func TestAMissedDeletionForgetsThePod(t *testing.T) {
 		w := newEmbedder(t, withJournal(memory))
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
+		w.api.SetFault(statustest.Always(statustest.ErrRefused))
 		w.set(pod, ended(pod, 1))
 		synctest.Wait()
 		w.api.OnRemove(nil)
@@ -330,7 +330,7 @@ func TestAForgottenPodIsNotTriedAgain(t *testing.T) {
 		turns := w.countTurns()
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.DeniedByWebhook(400, "BadRequest") })
+		w.api.SetFault(statustest.Always(statustest.DeniedByWebhook(400, "BadRequest")))
 		if _, err := w.manager.SetPodStatus(pod, ended(pod, 1)); !errors.Is(err, errDiskFull) {
 			t.Fatalf("got %v, want %v", err, errDiskFull)
 		}
