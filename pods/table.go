@@ -40,32 +40,37 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 }
 
 // Set adds the pod or replaces the pod of the same UID. A pod of another UID under the
-// same name loses the name to the newcomer but stays reachable by its UID until it is
-// removed, as a pod that still terminates must.
-func (t *Table) Set(pod *v1.Pod) {
+// same name loses the name to the newcomer and is returned, nil if there is none. It stays
+// reachable by its UID until it is removed, as a pod that still terminates must.
+func (t *Table) Set(pod *v1.Pod) (displaced *v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.set(pod)
+	return t.set(pod)
 }
 
-func (t *Table) set(pod *v1.Pod) {
-	if podstatus.IsMirror(pod) {
-		t.mirrorsByUID[pod.UID] = pod
-		t.mirrorByName[nameOf(pod)] = pod
-		return
+func (t *Table) set(pod *v1.Pod) (displaced *v1.Pod) {
+	byUID, byName := t.indexes(pod)
+	if before := byName[nameOf(pod)]; before != nil && before.UID != pod.UID {
+		displaced = before
 	}
-	t.podsByUID[pod.UID] = pod
-	t.podsByName[nameOf(pod)] = pod
+	byUID[pod.UID] = pod
+	byName[nameOf(pod)] = pod
+	return displaced
+}
+
+// indexes returns the maps that a pod belongs to. It is called with the lock held.
+func (t *Table) indexes(pod *v1.Pod) (byUID map[types.UID]*v1.Pod, byName map[types.NamespacedName]*v1.Pod) {
+	if podstatus.IsMirror(pod) {
+		return t.mirrorsByUID, t.mirrorByName
+	}
+	return t.podsByUID, t.podsByName
 }
 
 // Remove forgets the pod of this UID. Another pod that has taken its name keeps it.
 func (t *Table) Remove(pod *v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	byUID, byName := t.podsByUID, t.podsByName
-	if podstatus.IsMirror(pod) {
-		byUID, byName = t.mirrorsByUID, t.mirrorByName
-	}
+	byUID, byName := t.indexes(pod)
 	delete(byUID, pod.UID)
 	if named := byName[nameOf(pod)]; named != nil && named.UID == pod.UID {
 		delete(byName, nameOf(pod))

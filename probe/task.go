@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // Reasons of events, as the kubelet has them.
@@ -18,7 +20,7 @@ const (
 // be learned from it. A probe that takes longer than its period is followed at once by the next.
 func (p *Prober) perform(ctx context.Context, t *task) {
 	first := t.schedule.first(t.run.startedAt, time.Now())
-	if !sleep(ctx, max(first, t.spread)) {
+	if !backoff.Sleep(ctx, max(first, t.spread)) {
 		return
 	}
 	ticker := time.NewTicker(t.period)
@@ -40,21 +42,6 @@ func (p *Prober) perform(ctx context.Context, t *task) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// sleep reports whether it was not interrupted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

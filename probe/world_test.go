@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -302,7 +303,7 @@ func (f *fakeHandler) find(ctx context.Context, timeout time.Duration, word stri
 	}
 	switch word {
 	case "hang":
-		sleep(ctx, timeout)
+		backoff.Sleep(ctx, timeout)
 		return failed("timed out")
 	case "failure":
 		return failed("not well")

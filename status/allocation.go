@@ -10,10 +10,15 @@ import (
 )
 
 // SetPodAllocation stores the resources of the pod's spec as those set aside for it. They
-// are on disk when it returns; if they could not be written, what was stored before holds.
+// are on disk when it returns; if they could not be written, what was stored before holds. A
+// manager with a table of its own refuses it with [ErrUnknownPod] for a pod that was neither
+// observed nor reported.
 func (m *Manager) SetPodAllocation(pod *v1.Pod) error {
 	if m.opts.Journal == nil {
 		return fmt.Errorf("allocation of pod %s/%s: %w", pod.Namespace, pod.Name, ErrNoJournal)
+	}
+	if !m.knows(pod.UID) {
+		return fmt.Errorf("allocation of pod %s/%s: %w", pod.Namespace, pod.Name, ErrUnknownPod)
 	}
 	return m.journaled("store allocation", pod.UID, m.opts.Journal.SetPodAllocation(pod.UID, podstatus.AllocationOf(pod)))
 }
@@ -42,6 +47,9 @@ func (m *Manager) GetContainerResourceAllocation(uid types.UID, container string
 func (m *Manager) SetPodResizeStatus(uid types.UID, status podstatus.ResizeStatus) error {
 	if m.opts.Journal == nil {
 		return fmt.Errorf("resize status of pod %s: %w", uid, ErrNoJournal)
+	}
+	if !m.knows(uid) {
+		return fmt.Errorf("resize status of pod %s: %w", uid, ErrUnknownPod)
 	}
 	return m.journaled("store resize status", uid, m.opts.Journal.SetPodResizeStatus(uid, status))
 }

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/statusd/statusd/internal/podapi"
 )
 
 // Client is what the manager asks of the API server. Errors are those of
@@ -65,7 +67,7 @@ type restClient struct {
 func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	var list v1.PodList
 	// Resource version 0 lets the server answer from its cache.
-	options := &metav1.ListOptions{FieldSelector: "spec.nodeName=" + c.nodeName, ResourceVersion: "0"}
+	options := &metav1.ListOptions{FieldSelector: podapi.OnNode(c.nodeName), ResourceVersion: "0"}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
@@ -77,7 +79,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 // ResourceVersion lists no pods: no pod has this name. The server tells its version all the same.
 func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
-	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, "-")}
+	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
@@ -121,7 +123,7 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	var list v1.PodList
 	// No resource version: the server must answer with what is stored.
-	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, name)}
+	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, name)}
 	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {

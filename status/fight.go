@@ -32,7 +32,7 @@ func (f fight) wait(p *plan, now time.Time, jitter float64) time.Duration {
 	if f.version != p.version || f.rounds < fightRounds {
 		return 0
 	}
-	return f.last.Add(fightBackoff.wait(f.rounds-fightRounds+1, jitter)).Sub(now)
+	return f.last.Add(fightBackoff.Wait(f.rounds-fightRounds+1, jitter)).Sub(now)
 }
 
 // noteWrite counts a write, and says so when a fight begins or goes on.

@@ -13,13 +13,16 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Options say what a [Manager] works with. Pods is required; everything else has a default.
+// Options say what a [Manager] works with. The zero value works: it keeps statuses and sends
+// nothing.
 type Options struct {
 	// Client reaches the API server. Without one the manager is standalone: the cache,
 	// the journal and the subscribers work, and nothing is sent.
 	Client Client
 
-	// Pods is the table of the pods known on this node.
+	// Pods is a table of the pods known on this node that the caller keeps, such as a
+	// [github.com/statusd/statusd/pods.Table]. By default the manager keeps one itself, from [Manager.ObservePod] and
+	// [Manager.ObserveDelete], and then a pod that is deleted from the API is forgotten.
 	Pods Pods
 
 	// Safety says whether a pod could still have running containers. While it could, a
@@ -157,9 +160,6 @@ type Terminations interface {
 // Validate reports everything that is wrong with the options.
 func (o *Options) Validate() error {
 	var problems []error
-	if o.Pods == nil {
-		problems = append(problems, errors.New("Pods is not set: the manager must know the pods of its node; pods.New() makes a table"))
-	}
 	if client, ok := o.Client.(interface{ validate() error }); ok {
 		if err := client.validate(); err != nil {
 			problems = append(problems, err)

@@ -119,10 +119,15 @@ func (m *Manager) TerminatePod(pod *v1.Pod) error {
 
 // ObserveTermination keeps how a container ended, so that [Manager.TerminatePod] can say
 // so even if this process does not live to report it. It is kept until the API server has a
-// status that no longer names the container. Without a journal it does nothing.
+// status that no longer names the container. Without a journal it does nothing. A manager with a
+// table of its own refuses it for a pod that was neither observed nor reported, with
+// [ErrUnknownPod]: such a pod may be gone, and then nothing would remove what is kept of it.
 func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.ContainerStateTerminated) error {
 	if m.opts.Journal == nil {
 		return nil
+	}
+	if !m.knows(uid) {
+		return fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
 	}
 	m.ends.recorded(uid, containerID)
 	return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
@@ -136,15 +141,10 @@ func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
 	})
 }
 
-// RemovePodStatus forgets one pod, and what the journal has of it. It is for a pod that
-// begins another life under the same UID, as a static pod does whose manifest comes back:
-// RemoveOrphanedStatuses would need to know all other pods, which nothing does before all
-// sources have spoken. It is also for the event that a pod was deleted from the API.
-func (m *Manager) RemovePodStatus(uid types.UID) { m.forget(uid) }
-
 func (m *Manager) retain(keep func(types.UID) bool) {
 	for _, uid := range m.cache.unknown(keep) {
 		m.cache.remove(uid)
+		m.finals.unsaved.Delete(uid)
 		m.ends.forget(uid)
 		if m.opts.StartupLatency != nil {
 			m.opts.StartupLatency.PodDeleted(uid)

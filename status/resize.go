@@ -127,6 +127,9 @@ func (m *Manager) changeResize(uid types.UID, change func(podstatus.ResizeCondit
 	defer m.resizes.lock(uid).Unlock()
 	before, kept := m.resizes.get(uid)
 	after := change(before)
+	if !m.knows(uid) {
+		return
+	}
 	if m.opts.Journal != nil && (!kept || !after.SameButProbed(before)) {
 		kept = m.journaled("keep resize conditions", uid, m.opts.Journal.SetResizeConditions(uid, after)) == nil
 	}

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -55,9 +56,10 @@ func planPicture(pod *v1.Pod, words string) *picture {
 		}
 		pic.containers = append(pic.containers, c)
 	}
-	s := sight{pod: pod, known: true, found: runtime.Pod{Containers: pic.containers}, old: &v1.PodStatus{}}
-	*pic.status = s.draft(nil, false)
-	noProbes{}.UpdatePodStatus(pod, pic.status)
+	*pic.status = podstatus.Generate(pod, podstatus.Facts{
+		Attempts: attempts(pic.containers), Sandbox: true,
+		Probe: func(status *v1.PodStatus) { noProbes{}.UpdatePodStatus(pod, status) },
+	}, v1.PodStatus{}, noon)
 	for i := range pic.status.InitContainerStatuses {
 		if c := &pic.status.InitContainerStatuses[i]; states[c.Name] == "starting" {
 			c.Started = new(false)
