@@ -2,6 +2,7 @@ package status
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"maps"
 	"net/netip"
@@ -33,6 +34,9 @@ func (f *fakeAPI) patch(namespace, name string, uid types.UID, patch []byte) (*v
 		return nil, invalid(name, field.Invalid(field.NewPath("metadata", "uid"), uid, "field is immutable"))
 	}
 	patched := apply(old, patch)
+	if patched.ResourceVersion != old.ResourceVersion {
+		return nil, apierrors.NewConflict(podResource, name, errors.New("the object has been modified"))
+	}
 	fillAddresses(&patched.Status)
 	keepOld(&patched.Status, &old.Status)
 	f.mu.Lock()

@@ -78,6 +78,27 @@ func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 	})
 }
 
+// Invariant 2, terminal is final: also if the watch has not shown it yet.
+func TestATerminalPhaseThatTheWatchHasNotShownIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		watch := w.api.watch
+		w.api.watch = nil
+		w.api.write(pod, func(pod *v1.Pod) { pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "NodeLost" })
+		w.api.watch = watch
+		w.set(pod, running(pod, true))
+		w.wantLog("the phase is written over no other than the base's", "PATCH ns/web", "GET ns/web", "PATCH ns/web")
+		got := w.api.pod(pod).Status
+		if got.Phase != v1.PodFailed || got.Reason != "NodeLost" {
+			t.Errorf("the API has phase %s with reason %q, want Failed with NodeLost", got.Phase, got.Reason)
+		}
+		w.wantReady(pod, false)
+		w.wantNothingPending()
+	})
+}
+
 // Invariant 4, own fields only.
 func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

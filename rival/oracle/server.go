@@ -24,7 +24,8 @@ const namespace = "default"
 var podResource = schema.GroupResource{Resource: "pods"}
 
 // Server is the part of an API server that a status manager can see: pods by name, status
-// patches with a UID precondition, deletions with a UID precondition, resource versions.
+// patches with a UID precondition and with one on the resource version, deletions with a UID
+// precondition.
 type Server struct {
 	mu      sync.Mutex
 	pods    map[string]*v1.Pod // by name; replaced, never changed
@@ -237,7 +238,8 @@ func (s *Server) store(pod *v1.Pod, byNode bool) {
 // statusOnly is the part of a pod that a patch of the status subresource can reach.
 type statusOnly struct {
 	Metadata struct {
-		UID types.UID `json:"uid"`
+		UID             types.UID `json:"uid"`
+		ResourceVersion string    `json:"resourceVersion"`
 	} `json:"metadata"`
 	Status v1.PodStatus `json:"status"`
 }
@@ -250,6 +252,9 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	}
 	if asked.Metadata.UID != pod.UID {
 		return nil, apierrors.NewConflict(podResource, pod.Name, errors.New("the UID in the patch is not that of the pod"))
+	}
+	if version := asked.Metadata.ResourceVersion; version != "" && version != pod.ResourceVersion {
+		return nil, apierrors.NewConflict(podResource, pod.Name, errors.New("the pod has another resource version by now"))
 	}
 	status, err := patchedStatus(&pod.Status, patch)
 	if err != nil {
