@@ -27,12 +27,14 @@ var podResource = schema.GroupResource{Resource: "pods"}
 // patches with a UID precondition and with one on the resource version, deletions with a UID
 // precondition.
 type Server struct {
-	mu      sync.Mutex
-	pods    map[string]*v1.Pod // by name; replaced, never changed
-	version int
-	down    bool
-	lose    bool // the answer of the next patch is lost
-	deleted []types.UID
+	mu   sync.Mutex
+	pods map[string]*v1.Pod // by name; replaced, never changed
+	// statuses are those of the pods as JSON.
+	statuses map[string][]byte
+	version  int
+	down     bool
+	lose     bool // the answer of the next patch is lost
+	deleted  []types.UID
 	// held are the conditions that pods have had, by all their writers.
 	held map[heldCondition]bool
 	log  []string
@@ -49,8 +51,9 @@ type heldCondition struct {
 
 func newServer() *Server {
 	return &Server{
-		pods: make(map[string]*v1.Pod),
-		held: make(map[heldCondition]bool),
+		pods:     make(map[string]*v1.Pod),
+		statuses: make(map[string][]byte),
+		held:     make(map[heldCondition]bool),
 	}
 }
 
@@ -229,7 +232,7 @@ func errDown() error { return apierrors.NewServiceUnavailable("the oracle has th
 func (s *Server) store(pod *v1.Pod, byNode bool) {
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
-	s.pods[pod.Name] = pod
+	s.pods[pod.Name], s.statuses[pod.Name] = pod, mustMarshal(&pod.Status)
 	for _, c := range pod.Status.Conditions {
 		s.held[heldCondition{pod.Name, c.Type, c.Status, c.LastTransitionTime.Unix(), byNode}] = true
 	}
@@ -256,7 +259,7 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	if version := asked.Metadata.ResourceVersion; version != "" && version != pod.ResourceVersion {
 		return nil, apierrors.NewConflict(podResource, pod.Name, errors.New("the pod has another resource version by now"))
 	}
-	status, err := patchedStatus(&pod.Status, patch)
+	status, err := patchedStatus(s.statuses[pod.Name], patch)
 	if err != nil {
 		return nil, err
 	}
@@ -266,7 +269,7 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	if amend != nil {
 		amend(pod, status)
 	}
-	if bytes.Equal(mustMarshal(status), mustMarshal(&pod.Status)) {
+	if bytes.Equal(mustMarshal(status), s.statuses[pod.Name]) {
 		return pod, nil
 	}
 	next := pod.DeepCopy()
@@ -275,9 +278,9 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	return next, nil
 }
 
-// patchedStatus applies a strategic merge patch to a status by the schema of v1.Pod.
-func patchedStatus(status *v1.PodStatus, patch []byte) (*v1.PodStatus, error) {
-	before := mustMarshal(map[string]any{"status": status})
+// patchedStatus applies a strategic merge patch to a status, as JSON, by the schema of v1.Pod.
+func patchedStatus(status, patch []byte) (*v1.PodStatus, error) {
+	before := slices.Concat([]byte(`{"status":`), status, []byte("}"))
 	after, err := strategicpatch.StrategicMergePatch(before, patch, v1.Pod{})
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

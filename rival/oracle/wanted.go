@@ -27,11 +27,6 @@ var Wanted = []Rule{
 		Forgive: forgiveOrder,
 	},
 	{
-		Name:    "N3 runes",
-		Why:     "a termination message is cut between two runes, and text is made valid before it is stored; the kubelet cuts runes in half, and differs from the API for ever",
-		Forgive: forgiveRunes,
-	},
-	{
 		Name:    "#119514 transition time",
 		Why:     "a transition time in the API is never set back; the kubelet writes its older one over that of another writer",
 		Forgive: forgiveSetBack,
