@@ -60,7 +60,7 @@ func (r *run) compare() {
 			p.facts = facts{}
 			continue
 		}
-		r.forgive(&Case{run: r, Pod: p, Kubelet: k, Statusd: d})
+		r.explain(&Case{run: r, Pod: p, Kubelet: k, Statusd: d})
 		if !equality.Semantic.DeepEqual(k, d) {
 			r.difference = fmt.Sprintf("pod %s (uid %s): kubelet (-) and statusd (+) differ:\n%s\nof which no wanted difference explains:\n%s",
 				p.name, p.uid(), diffViews(r.view(p, theKubelet), r.view(p, theStatusd)), diffViews(k, d))
@@ -70,11 +70,11 @@ func (r *run) compare() {
 	}
 }
 
-// forgive takes out of both views what differs as wanted.
-func (r *run) forgive(c *Case) {
+// explain takes out of both views what differs as wanted.
+func (r *run) explain(c *Case) {
 	for i := range Wanted {
 		rule := &Wanted[i]
-		if !rule.Forgive(c) {
+		if !rule.Explain(c) {
 			continue
 		}
 		r.wanted[rule.Name]++
