@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -56,7 +57,7 @@ func (a *Agent) wireEviction() error {
 		Interval:    a.machine.interval,
 		Read:        a.observe,
 		Pods:        a.activePods,
-		Requests:    worker.Requests,
+		Requests:    fit.Requests,
 		QOSClass:    podstatus.QOSClass,
 		Usage:       usage,
 		Reclaim:     a.workers.Reclaim,

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -66,7 +67,7 @@ func (p *worker) useAllocation(mail *letter, s *sight) {
 
 // reject ends a pod that may not run before anything of it was started. It is stopped
 // before it is reported, because otherwise Safety withholds the Failed phase.
-func (p *worker) reject(pod *v1.Pod, r *Rejection) {
+func (p *worker) reject(pod *v1.Pod, r *fit.Rejection) {
 	p.enter(stopped)
 	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
 	p.log.Info("pod rejected", "reason", r.Reason, "message", r.Message)
@@ -197,10 +198,10 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 	delete(p.retries, name)
 	p.backOffs[name] = todo.backOff
 	p.actuated[id] = *todo.container.Resources.DeepCopy()
-	p.event(s.pod, name, v1.EventTypeNormal, eventStarted, "Container started")
-	if l := todo.container.Lifecycle; l != nil && l.PostStart != nil {
-		p.posting = id
-		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: todo.container, handler: l.PostStart})
+	if p.runs(ctx, id) {
+		p.began(ctx, s.pod, todo.container, id)
+	} else {
+		p.created[id] = true
 	}
 }
 

@@ -17,20 +17,10 @@ const (
 	eventKilling       = "Killing"
 	eventBackOff       = "BackOff"
 	eventPostStart     = "FailedPostStartHook"
+	eventHTTPFallback  = "LifecycleHTTPFallback"
 	eventPreStop       = "FailedPreStopHook"
 )
 
-// Reasons of a [Rejection].
-const (
-	// ReasonUnsupported: the pod asks for what the runtime cannot do; the message names
-	// the fields.
-	ReasonUnsupported = "PodFeatureUnsupported"
-	// ReasonNodeAffinity: the node does not have the labels that the pod asks for.
-	ReasonNodeAffinity = "NodeAffinity"
-	// ReasonTaint: the node has a taint that the pod does not tolerate.
-	ReasonTaint = "TaintToleration"
-	// ReasonNodePorts: another pod has a host port that the pod asks for.
-	ReasonNodePorts = "NodePorts"
-	// ReasonOutOf is followed by the name of the resource that the node has too little of.
-	ReasonOutOf = "OutOf"
-)
+// ReasonUnsupported is the reason of a rejection: the pod asks for what the runtime cannot
+// do; the message names the fields.
+const ReasonUnsupported = "PodFeatureUnsupported"

@@ -1,4 +1,4 @@
-package worker
+package fit_test
 
 import (
 	"slices"
@@ -8,6 +8,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/fit"
 )
 
 // holder is a pod that has so many milli-CPU.
@@ -42,7 +44,7 @@ func TestVictims(t *testing.T) {
 		{"a static pod has no priority over critical ones", static, []*v1.Pod{system}, 200, ""},
 		{"one that holds nothing stays", critical, []*v1.Pod{holder("a", best, 0), holder("b", burst, 300)}, 200, "b"},
 	} {
-		got := victims(c.pod, c.active, &Shortage{Resource: v1.ResourceCPU, Requested: c.need, Used: 1000, Capacity: 1000})
+		got := fit.Victims(c.pod, c.active, &fit.Shortage{Resource: v1.ResourceCPU, Requested: c.need, Used: 1000, Capacity: 1000})
 		var names []string
 		for _, pod := range got {
 			names = append(names, pod.Name)
@@ -54,7 +56,7 @@ func TestVictims(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.story, names, c.want)
 		}
 	}
-	if got := victims(critical, []*v1.Pod{holder("a", best, 0)}, &Shortage{Resource: v1.ResourcePods, Requested: 1, Used: 5, Capacity: 5}); len(got) != 1 {
+	if got := fit.Victims(critical, []*v1.Pod{holder("a", best, 0)}, &fit.Shortage{Resource: v1.ResourcePods, Requested: 1, Used: 5, Capacity: 5}); len(got) != 1 {
 		t.Errorf("for lack of pods: got %v, want one to leave", got)
 	}
 }

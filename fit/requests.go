@@ -1,4 +1,4 @@
-package worker
+package fit
 
 import (
 	v1 "k8s.io/api/core/v1"
@@ -6,7 +6,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Requests is what a pod needs of a node: the larger of what its regular containers and
+// Requests returns what a pod needs of a node: the larger of what its regular containers and
 // sidecars need together, and what any init container needs beside the sidecars that
 // run by then. What the pod itself requests replaces that, and its overhead is added.
 func Requests(pod *v1.Pod) v1.ResourceList {

@@ -1,4 +1,4 @@
-package worker
+package fit_test
 
 import (
 	"testing"
@@ -6,6 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/fit"
 )
 
 func resources(cpu, memory string) v1.ResourceList {
@@ -23,7 +25,7 @@ func asking(name, cpu, memory string) v1.Container {
 	return v1.Container{Name: name, Resources: v1.ResourceRequirements{Requests: resources(cpu, memory)}}
 }
 
-func TestFit(t *testing.T) {
+func TestCheck(t *testing.T) {
 	node := &v1.Node{
 		ObjectMeta: metav1.ObjectMeta{Name: "edge-1", Labels: map[string]string{"zone": "a", "cores": "8"}},
 		Spec: v1.NodeSpec{Taints: []v1.Taint{
@@ -80,8 +82,8 @@ func TestFit(t *testing.T) {
 		{"tolerates the value", v1.PodSpec{Tolerations: []v1.Toleration{{Key: "gpu", Value: "yes", Effect: v1.TaintEffectNoExecute}}}, nil, "", ""},
 	} {
 		t.Run(c.story, func(t *testing.T) {
-			got := Rejection{}
-			if r := Fit(node, &v1.Pod{Spec: c.spec}, c.active); r != nil {
+			got := fit.Rejection{}
+			if r := fit.Check(node, &v1.Pod{Spec: c.spec}, c.active); r != nil {
 				got = *r
 			}
 			if got.Reason != c.reason || got.Message != c.message {
@@ -94,7 +96,7 @@ func TestFit(t *testing.T) {
 func TestAStaticPodIgnoresTaints(t *testing.T) {
 	node := &v1.Node{Spec: v1.NodeSpec{Taints: []v1.Taint{{Key: "gpu", Effect: v1.TaintEffectNoExecute}}}}
 	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Annotations: map[string]string{"kubernetes.io/config.source": "file"}}}
-	if r := Fit(node, pod, nil); r != nil {
+	if r := fit.Check(node, pod, nil); r != nil {
 		t.Errorf("got %+v, want it to fit", r)
 	}
 }
@@ -125,7 +127,7 @@ func TestRequests(t *testing.T) {
 		}, "3100m"},
 	} {
 		want := resource.MustParse(c.cpu)
-		if got := Requests(&v1.Pod{Spec: c.spec})[v1.ResourceCPU]; got.Cmp(want) != 0 {
+		if got := fit.Requests(&v1.Pod{Spec: c.spec})[v1.ResourceCPU]; got.Cmp(want) != 0 {
 			t.Errorf("%s: got %s, want %s", c.story, got.String(), c.cpu)
 		}
 	}
@@ -152,12 +154,12 @@ func TestPortsOfContainersAreThoseOfTheMachineWhereTheyAreShared(t *testing.T) {
 		{"hostPort against containerPort", serving(80, 80, ""), serving(80, 0, ""), true, false},
 		{"an init container gives its ports back", initOnly, serving(80, 0, ""), true, true},
 	} {
-		got := Fitting{SharedPorts: c.shared}.Fit(&v1.Node{}, c.pod, []*v1.Pod{c.other})
+		got := fit.Rules{SharedPorts: c.shared}.Check(&v1.Node{}, c.pod, []*v1.Pod{c.other})
 		if (got == nil) != c.fits {
 			t.Errorf("%s: got %+v, want it to fit: %v", c.story, got, c.fits)
 		}
-		if got != nil && got.Reason != ReasonNodePorts {
-			t.Errorf("%s: got reason %s, want %s", c.story, got.Reason, ReasonNodePorts)
+		if got != nil && got.Reason != fit.ReasonNodePorts {
+			t.Errorf("%s: got reason %s, want %s", c.story, got.Reason, fit.ReasonNodePorts)
 		}
 	}
 }

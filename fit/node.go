@@ -1,4 +1,4 @@
-package worker
+package fit
 
 import (
 	"slices"
