@@ -91,13 +91,14 @@ func (a *Agent) wirePods() (err error) {
 		return err
 	}
 	a.workers, err = worker.New(worker.Options{
-		Runtime:  a.runtime,
-		Status:   reporter{a.manager, a.roster},
-		Prober:   a.prober,
-		Recorder: a.events,
-		Admit:    a.admit,
-		HostIPs:  a.addresses,
-		Logger:   a.log,
+		Runtime:     a.runtime,
+		Status:      a.manager,
+		Prober:      a.prober,
+		Recorder:    a.events,
+		Admit:       a.admit,
+		HostIPs:     a.addresses,
+		OnForgotten: a.roster.release,
+		Logger:      a.log,
 	})
 	safety.workers = a.workers
 	a.roster.manager, a.roster.workers = a.manager, a.workers
