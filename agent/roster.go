@@ -146,3 +146,9 @@ func (r *roster) release(uid types.UID) {
 		delete(r.leaving, uid)
 	}
 }
+
+// reporter is the status manager as the workers see it.
+type reporter struct {
+	*status.Manager
+	*status.Resizes
+}

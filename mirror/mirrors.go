@@ -11,18 +11,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/source"
 )
 
 const (
 	requestTimeout = 10 * time.Second
-	firstRetry     = 500 * time.Millisecond
-	lastRetry      = time.Minute
 	// waitRetry is how soon to look again while the node is not registered, or while
 	// the static pod of an unwanted mirror still ends.
 	waitRetry = time.Second
 )
+
+// retrySchedule spaces the tries of a pair whose request failed.
+var retrySchedule = backoff.Schedule{First: 500 * time.Millisecond, Limit: time.Minute}
 
 var errNotRegistered = errors.New("mirror: create pod: the node is not registered yet")
 
@@ -188,7 +190,7 @@ func (m *Mirrors) Run(ctx context.Context) error {
 func (m *Mirrors) next(now time.Time) (name string, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	wait = lastRetry
+	wait = retrySchedule.Limit
 	if !m.spoken[source.FromAPI] || !m.spoken[source.FromFile] {
 		return "", wait
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,8 +11,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podapi"
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/status"
 )
 
 // reconcile takes one step for a pair and notes when to look again.
@@ -44,7 +43,7 @@ func (m *Mirrors) reconcile(ctx context.Context, name string) {
 		return
 	}
 	p.attempt++
-	p.due = time.Now().Add(retryAfter(p.attempt))
+	p.due = time.Now().Add(retrySchedule.Random(p.attempt))
 	m.log.Warn("mirror pod not up to date, retrying", "pod", name, "attempt", p.attempt, "err", err)
 }
 
@@ -123,7 +122,7 @@ func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 	switch {
 	case apierrors.IsNotFound(err):
 		list := m.client.CoreV1().Pods(mirror.Namespace).List
-		if err := status.ConfirmGone(ctx, m.node, mirror.Name, mirror.UID, list); err != nil {
+		if err := podapi.ConfirmGone(ctx, m.node, mirror.Name, mirror.UID, list); err != nil {
 			return fmt.Errorf("mirror: delete: %w", err)
 		}
 	case err != nil && !apierrors.IsConflict(err): // in a conflict the name is another pod's by now
@@ -148,13 +147,4 @@ func podFor(static *v1.Pod, node string, nodeUID types.UID) *v1.Pod {
 		Controller: &controller,
 	}}
 	return mirror
-}
-
-// retryAfter doubles with each failure, with a fifth of jitter.
-func retryAfter(attempt int) time.Duration {
-	d := lastRetry
-	if attempt < 10 {
-		d = min(d, firstRetry<<(attempt-1))
-	}
-	return d + time.Duration(rand.Int64N(int64(d/5)))
 }

@@ -11,12 +11,12 @@ import (
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/statusd/statusd/internal/podapi"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -64,7 +64,7 @@ func NewAPI(o APIOptions) (*API, error) {
 		known: &known{origin: FromAPI, handle: o.Handle},
 	}
 	pods := o.Client.CoreV1().Pods(metav1.NamespaceAll)
-	selector := fields.OneTermEqualSelector("spec.nodeName", o.NodeName).String()
+	selector := podapi.OnNode(o.NodeName)
 	a.watch = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector

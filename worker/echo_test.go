@@ -20,7 +20,6 @@ import (
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
-	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/worker"
 )
 
@@ -57,7 +56,7 @@ func (r tracedRuntime) Pod(ctx context.Context, uid types.UID) (runtime.Pod, err
 }
 
 type tracedStatus struct {
-	*status.Manager
+	reporter
 	*trace
 }
 
@@ -73,12 +72,12 @@ func (s tracedStatus) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (bool, erro
 
 func (s tracedStatus) GetPodResizeConditions(uid types.UID) []v1.PodCondition {
 	s.add("status.GetPodResizeConditions")
-	return s.Manager.GetPodResizeConditions(uid)
+	return s.reporter.GetPodResizeConditions(uid)
 }
 
 func (s tracedStatus) ClearPodResizePendingCondition(uid types.UID) {
 	s.add("status.ClearPodResizePendingCondition")
-	s.Manager.ClearPodResizePendingCondition(uid)
+	s.reporter.ClearPodResizePendingCondition(uid)
 }
 
 func (s tracedStatus) SetContainerReadiness(uid types.UID, id string, ready bool) error {
@@ -122,11 +121,11 @@ func traced(t *testing.T, tell func(n *node, tr *trace, healthy *atomic.Bool)) {
 		var workers *worker.Workers
 		var prober *probe.Prober
 		n := m.run(t, func(o *worker.Options) {
-			manager := tracedStatus{o.Status.(*status.Manager), tr}
+			manager := tracedStatus{o.Status.(reporter), tr}
 			var err error
 			prober, err = probe.New(probe.Options{
 				Exec: m.rt.Exec, Status: manager,
-				Unhealthy: func(f probe.Failure) { workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind)) },
+				Unhealthy: func(f probe.Failure) { workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind) },
 				Sync: func(uid types.UID) {
 					tr.add("worker.Sync")
 					workers.Sync(uid)
@@ -265,7 +264,7 @@ func TestAResizeIsSeenThroughAnEcho(t *testing.T) {
 			n.workers.Update(again)
 		})
 		n.update(resized)
-		allocated, _ := n.status.GetPodAllocation(pod.UID)
+		allocated, _ := n.status.Resizes().GetPodAllocation(pod.UID)
 		cpu := allocated.Containers["main"].Requests[v1.ResourceCPU]
 		if cpu.Cmp(resource.MustParse("2")) != 0 {
 			t.Errorf("allocated %s, want 2: the resize was overlooked", cpu.String())

@@ -34,6 +34,10 @@ type Options struct {
 	// statuses carry none. It is called for each status and must be quick.
 	HostIPs func() []string
 
+	// Version is that of the program. Servers of httpGet hooks see it as User-Agent
+	// statusd-lifecycle/VERSION.
+	Version string
+
 	// HTTP runs the httpGet hooks of containers. By default, certificates are not
 	// verified and redirects are followed to the same host only, as the kubelet does it.
 	HTTP *http.Client
@@ -71,7 +75,7 @@ type Keeper interface {
 	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)
 	Resizes
 	RemoveOrphanedStatuses(known map[types.UID]bool)
-	RemovePodStatus(uid types.UID)
+	Forget(uid types.UID)
 }
 
 // Resizes remembers how the resizes of pods stand.
@@ -98,15 +102,6 @@ type Prober interface {
 	// RemovePod ends all probes of the pod: none of its containers runs.
 	RemovePod(uid types.UID)
 }
-
-// Probe is a kind of probe whose failure stops a container.
-type Probe string
-
-// The kinds of probes.
-const (
-	Liveness Probe = "liveness"
-	Startup  Probe = "startup"
-)
 
 // Recorder takes the events of pods. It must not block.
 type Recorder interface {

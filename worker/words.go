@@ -17,6 +17,7 @@ const (
 	eventKilling       = "Killing"
 	eventBackOff       = "BackOff"
 	eventPostStart     = "FailedPostStartHook"
+	eventHTTPFallback  = "LifecycleHTTPFallback"
 	eventPreStop       = "FailedPreStopHook"
 )
 

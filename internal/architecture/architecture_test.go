@@ -22,7 +22,9 @@ var layers = []struct {
 	packages []string
 }{
 	{"rules", []string{"podstatus"}},
-	{"library", []string{"status", "journal", "pods", "manifest", "fit"}},
+	{"test kit", []string{"statustest"}}, // imports no status, whose tests use it
+	{"table", []string{"pods"}},
+	{"library", []string{"status", "journal", "manifest", "fit"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
