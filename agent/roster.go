@@ -152,6 +152,7 @@ func (r *roster) release(worked map[types.UID]bool) {
 // reporter is the status manager as the workers see it.
 type reporter struct {
 	*status.Manager
+	*status.Resizes
 	roster *roster
 }
 

@@ -24,7 +24,7 @@ func newTestRoster(t *testing.T) *roster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workers, err := worker.New(worker.Options{Runtime: runtimefake.New(), Status: reporter{manager, r}})
+	workers, err := worker.New(worker.Options{Runtime: runtimefake.New(), Status: reporter{manager, manager.Resizes(), r}})
 	if err != nil {
 		t.Fatal(err)
 	}

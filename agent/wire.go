@@ -92,7 +92,7 @@ func (a *Agent) wirePods() (err error) {
 	}
 	a.workers, err = worker.New(worker.Options{
 		Runtime:  a.runtime,
-		Status:   reporter{a.manager, a.roster},
+		Status:   reporter{a.manager, a.manager.Resizes(), a.roster},
 		Prober:   a.prober,
 		Recorder: a.events,
 		Admit:    a.admit,

@@ -189,9 +189,6 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod, merged *v1.PodStatus, couldRun bool) {
 	t.wrote = true
 	t.m.noteWrite(p)
-	if t.m.opts.StartupLatency != nil {
-		t.m.opts.StartupLatency.StatusUpdated(answer)
-	}
 	api := baseOf(answer).slim(t.m.owns, p.target, merged, &p.status)
 	t.altered = api.status != merged && api.status != &p.status
 	if t.altered && t.overruled(p, patch, api, merged) {

@@ -2,49 +2,39 @@ package oracle
 
 import (
 	"context"
-	"runtime"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/klog/v2"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	kubepod "k8s.io/kubernetes/pkg/kubelet/pod"
 	kubestatus "k8s.io/kubernetes/pkg/kubelet/status"
-	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
-
-	"github.com/statusd/statusd/rival/podclient"
 )
 
-// kubelet is the kubelet's status manager, unchanged, on top of the kubelet's pod manager.
+// kubelet is the kubelet's status manager, unchanged, on top of the kubelet's pod manager, with
+// corrections between the two, see Corrections.
 type kubelet struct {
 	api     *Server
-	pods    *stoppablePods
+	pods    *correctedPods
 	manager kubestatus.Manager
+	workers safety
+	tally   tally
 }
 
 func newKubelet(s safety) *kubelet {
-	k := &kubelet{api: newServer(), pods: &stoppablePods{Manager: kubepod.NewBasicPodManager()}}
-	k.manager = kubestatus.NewManager(podclient.Clientset(statusdClient{k.api}), k.pods, s, noLatency{})
-	return k
-}
-
-// stoppablePods ends the goroutine of the kubelet's manager. That goroutine loops for ever
-// and takes no context, which a synctest bubble waits for in vain. Each of its passes begins
-// with this question, before any lock is taken, so here it can be made to leave in order:
-// runtime.Goexit runs its deferred calls and nothing of the manager is left half done.
-type stoppablePods struct {
-	kubepod.Manager
-	stopped atomic.Bool
-}
-
-func (p *stoppablePods) GetUIDTranslations() (map[kubetypes.ResolvedPodUID]kubetypes.MirrorPodUID, map[kubetypes.MirrorPodUID]kubetypes.ResolvedPodUID) {
-	if p.stopped.Load() {
-		runtime.Goexit()
+	k := &kubelet{api: newServer(), pods: &correctedPods{Manager: kubepod.NewBasicPodManager()}, workers: s}
+	k.manager = kubestatus.NewManager(clientset{kubelet: k}, k.pods, safety(k.couldRun), noLatency{})
+	k.pods.hasStatus = func(uid types.UID) bool {
+		_, ok := k.manager.GetPodStatus(uid)
+		return ok
 	}
-	return p.Manager.GetUIDTranslations()
+	return k
 }
 
 func (k *kubelet) server() *Server { return k.api }
@@ -107,8 +97,6 @@ func (k *kubelet) clearResizeInProgress(uid types.UID) (int64, bool) {
 	return k.manager.ClearPodResizeInProgressCondition(uid)
 }
 
-func (k *kubelet) backfillResize(pods []*v1.Pod) { k.manager.BackfillPodResizeConditions(pods) }
-
 func (k *kubelet) resizeConditions(uid types.UID) []v1.PodCondition {
 	var list []v1.PodCondition
 	for _, c := range k.manager.GetPodResizeConditions(uid) {
@@ -122,3 +110,41 @@ type noLatency struct{}
 
 func (noLatency) RecordStatusUpdated(*v1.Pod)     {}
 func (noLatency) DeletePodStartupState(types.UID) {}
+
+// clientset is a Kubernetes client of which only three requests about pods work. Any other
+// use is a nil pointer, so that it cannot go unnoticed.
+type clientset struct {
+	kubernetes.Interface
+	kubelet *kubelet
+}
+
+func (c clientset) CoreV1() corev1.CoreV1Interface { return coreClient{kubelet: c.kubelet} }
+
+type coreClient struct {
+	corev1.CoreV1Interface
+	kubelet *kubelet
+}
+
+func (c coreClient) Pods(string) corev1.PodInterface { return podClient{kubelet: c.kubelet} }
+
+type podClient struct {
+	corev1.PodInterface
+	kubelet *kubelet
+}
+
+func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1.Pod, error) {
+	pod, err := c.kubelet.api.Get(name)
+	if err == nil && c.kubelet.pods.isUnknownMirror(pod) {
+		c.kubelet.tally.count(correctS11)
+		return nil, apierrors.NewNotFound(podResource, name)
+	}
+	return pod, err
+}
+
+func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
+	return c.kubelet.api.PatchStatus(name, patch, c.kubelet.keepEnd)
+}
+
+func (c podClient) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {
+	return c.kubelet.api.Delete(name, *options.Preconditions.UID)
+}
