@@ -39,7 +39,7 @@ func TestOptionsAreChecked(t *testing.T) {
 	if err == nil {
 		t.Fatal("bad options were taken")
 	}
-	for _, word := range []string{"Pods", "Workers", "QPS"} {
+	for _, word := range []string{"Workers", "QPS"} {
 		if !containsWord(err.Error(), word) {
 			t.Errorf("the error %q does not name %s", err, word)
 		}
