@@ -80,7 +80,7 @@ func (a *Agent) wirePods() (err error) {
 		Exec:   a.runtime.Exec,
 		Status: a.manager,
 		Unhealthy: func(f probe.Failure) {
-			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind))
+			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
 		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder: a.events,
@@ -224,9 +224,6 @@ func (a *Agent) registerMetrics() {
 			}
 			return 1
 		}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
-		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
 	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
 		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",

@@ -115,7 +115,12 @@ func (g *generation) started(spec *v1.Container, a *Attempt, old *v1.ContainerSt
 	case AttemptExited:
 		status.State.Terminated = a.Terminated()
 	default:
+		// There is no container yet, only an attempt, and its image is known after a pull.
+		status.ContainerID, status.ImageID = "", a.ImageID
 		status.State.Waiting = g.defaultWaiting()
+		if a.Reason != "" {
+			status.State.Waiting = &v1.ContainerStateWaiting{Reason: a.Reason, Message: a.Message}
+		}
 	}
 	if g.facts.Probe == nil {
 		g.setProbed(spec, a, &status)

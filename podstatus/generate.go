@@ -72,7 +72,7 @@ type Attempt struct {
 	State  AttemptState
 
 	// Image is what the container was started from, by default what the spec says. ImageID
-	// is by default the same.
+	// is by default the same, once the container was started.
 	Image, ImageID string
 
 	// Ready and Started are what probes found. By default, a running container is started
@@ -82,13 +82,15 @@ type Attempt struct {
 
 	StartedAt time.Time
 
-	// FinishedAt and the fields below are those of a container that has exited. Reason is
-	// by default Completed or Error, as the exit code says.
+	// FinishedAt, ExitCode and Signal are those of a container that has exited.
 	FinishedAt time.Time
 	ExitCode   int32
 	Signal     int32
-	Reason     string
-	Message    string
+	// Reason and Message are why the container has exited, or, for one that is only created,
+	// why it waits. The reason of an exit is by default Completed or Error, as the exit code
+	// says, and that of a wait PodInitializing or ContainerCreating.
+	Reason  string
+	Message string
 
 	// EarlierSandbox reports that the container ran in a sandbox that is gone, as after a
 	// restart of the machine: it counts for restarts and last states, but does not prove

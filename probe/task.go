@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/runtime"
 )
 
 // Reasons of events, as the kubelet has them.
@@ -73,7 +74,7 @@ func (p *Prober) record(t *task, found answer) {
 		return
 	}
 	manifest := p.manifestOf(t)
-	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, t.kind.title()+message+found.message)
+	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, title(t.kind)+message+found.message)
 	p.opts.Logger.Debug("probe did not succeed", "pod", manifest.Namespace+"/"+manifest.Name, "uid", manifest.UID,
 		"container", t.run.container.Name, "probe", t.kind, "result", found.result, "message", found.message)
 }
@@ -100,14 +101,14 @@ func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) 
 	p.mu.Unlock()
 
 	p.tell(uid, t.run.containerID, before, after)
-	if decided == failure && t.kind != Readiness {
+	if decided == failure && t.kind != runtime.ReadinessProbe {
 		p.opts.Unhealthy(Failure{
 			Pod: uid, Container: t.run.container.Name, ContainerID: t.run.containerID,
 			Kind: t.kind, Message: message, Grace: t.spec.TerminationGracePeriodSeconds,
 		})
 		return false
 	}
-	if t.kind == Startup {
+	if t.kind == runtime.StartupProbe {
 		p.started(t)
 		return false
 	}
@@ -144,4 +145,15 @@ func (p *Prober) tell(uid types.UID, containerID string, before, after results) 
 	if changed {
 		p.opts.Sync(uid)
 	}
+}
+
+// title is the kind as the kubelet's events spell it.
+func title(kind runtime.ProbeKind) string {
+	switch kind {
+	case runtime.StartupProbe:
+		return "Startup"
+	case runtime.ReadinessProbe:
+		return "Readiness"
+	}
+	return "Liveness"
 }

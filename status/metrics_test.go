@@ -11,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 // Each change that shares a request with a later one is counted once, also for pods that come
@@ -27,19 +29,19 @@ func TestCoalescedChangesAreCountedOnce(t *testing.T) {
 			}
 			w.manager.Forget(pod.UID)
 			w.table.Remove(pod)
-			w.api.remove("ns", "web")
+			w.api.Remove("ns", "web")
 		}
 		static, _ := w.createStatic("etcd")
 		w.set(static, running(static, true))
 		synctest.Wait()
-		w.api.remove("ns", "etcd")
-		w.api.put(mirrorOf(static, "mirror-2"))
+		w.api.Remove("ns", "etcd")
+		w.api.Put(mirrorOf(static, "mirror-2"))
 		synctest.Wait()
 		if got := w.counter("statusd_pod_status_coalesced_changes_total"); got != 0 {
 			t.Errorf("%v changes counted as coalesced, each had a request of its own", got)
 		}
 		pod := w.create("burst")
-		w.api.latency = time.Second
+		w.api.SetLatency(time.Second)
 		for k := range 4 { // the first is under way when the others come
 			w.set(pod, running(pod, k%2 == 0))
 			time.Sleep(time.Millisecond)
@@ -93,7 +95,7 @@ func TestManagersShareARegistry(t *testing.T) {
 			t.Errorf("%v changes counted, want those of both", got)
 		}
 		for _, w := range []*world{first, second} {
-			w.api.setScript(func(context.Context, sent) error { return errRefused })
+			w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
 		}
 		first.set(a, running(a, false))
 		second.set(b, running(b, false))
@@ -177,7 +179,7 @@ func TestRegistryThatRefusesIsAnError(t *testing.T) {
 // What the server or a webhook says of itself must not make metrics without number.
 func TestReasonsInMetricsAreBounded(t *testing.T) {
 	for reason, want := range map[string]string{"Conflict": "Conflict", "I felt like it": "other", "": "unreachable"} {
-		if got := reasonOf(deniedByWebhook(http.StatusTeapot, v1Reason(reason))); got != want {
+		if got := reasonOf(statustest.DeniedByWebhook(http.StatusTeapot, v1Reason(reason))); got != want {
 			t.Errorf("%q: got %q, want %q", reason, got, want)
 		}
 	}

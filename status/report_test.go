@@ -215,7 +215,7 @@ func TestV4_VersionsGrowAcrossRemoval(t *testing.T) {
 			t.Fatal("the orphan is still there")
 		}
 		synctest.Wait()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		status := running(pod, true)
 		status.Message = "again"
 		w.set(pod, status)

@@ -98,15 +98,6 @@ type Prober interface {
 	RemovePod(uid types.UID)
 }
 
-// Probe is a kind of probe whose failure stops a container.
-type Probe string
-
-// The kinds of probes.
-const (
-	Liveness Probe = "liveness"
-	Startup  Probe = "startup"
-)
-
 // Recorder takes the events of pods. It must not block.
 type Recorder interface {
 	// Event is about a container of the pod, or about the whole pod if container is empty.

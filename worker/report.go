@@ -69,7 +69,7 @@ func attempts(containers []runtime.Container) []podstatus.Attempt {
 func attempt(c *runtime.Container) podstatus.Attempt {
 	return podstatus.Attempt{
 		Container: c.Name, ID: c.ID, Number: c.Attempt, State: attemptStates[c.State],
-		Image: c.Image, EarlierSandbox: c.EarlierPlace,
+		Image: c.Image, ImageID: c.ImageID, EarlierSandbox: c.EarlierPlace,
 		StartedAt: c.StartedAt, FinishedAt: c.FinishedAt,
 		ExitCode: c.ExitCode, Signal: c.Signal, Reason: c.Reason, Message: c.Message,
 	}

@@ -198,10 +198,10 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 	delete(p.retries, name)
 	p.backOffs[name] = todo.backOff
 	p.actuated[id] = *todo.container.Resources.DeepCopy()
-	p.event(s.pod, name, v1.EventTypeNormal, eventStarted, "Container started")
-	if l := todo.container.Lifecycle; l != nil && l.PostStart != nil {
-		p.posting = id
-		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: todo.container, handler: l.PostStart})
+	if p.runs(ctx, id) {
+		p.began(ctx, s.pod, todo.container, id)
+	} else {
+		p.created[id] = true
 	}
 }
 

@@ -33,6 +33,7 @@ type memory struct {
 	actuated map[string]v1.ResourceRequirements  // by container ID: what it runs with
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
+	created  map[string]bool                     // container IDs that did not run yet
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
 	evicted       *Eviction // why the node ends it
@@ -53,6 +54,7 @@ func newMemory() memory {
 		stops:    map[string]stopping{},
 		actuated: map[string]v1.ResourceRequirements{},
 		cancels:  map[hookKey]context.CancelFunc{},
+		created:  map[string]bool{},
 	}
 }
 
@@ -83,6 +85,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	p.observeEnds(s.found.Containers)
 	p.evicted = mail.evicted
 	if p.stage == syncing && !mustEnd(&mail, s) {
+		p.noteBegins(ctx, mail.pod, s.found.Containers)
 		if mail.evicted != nil {
 			return p.hold(ctx, &mail, s, now), false
 		}

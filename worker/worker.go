@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // stage is where a pod is in its life here. It only moves forward.
@@ -44,9 +45,9 @@ type worker struct {
 // mail is what others tell a worker, and what it tells others.
 type mail struct {
 	pod       *v1.Pod
-	gone      bool             // it does not belong here any more
-	again     *v1.Pod          // it came back after it was gone
-	unhealthy map[string]Probe // by container ID
+	gone      bool                         // it does not belong here any more
+	again     *v1.Pod                      // it came back after it was gone
+	unhealthy map[string]runtime.ProbeKind // by container ID
 	ended     []hookEnd
 	admitted  bool
 	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
@@ -79,7 +80,7 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 		name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		order:  order,
 		static: podstatus.IsStatic(pod),
-		mail:   mail{pod: pod, unhealthy: map[string]Probe{}},
+		mail:   mail{pod: pod, unhealthy: map[string]runtime.ProbeKind{}},
 		wake:   make(chan struct{}, 1),
 		memory: newMemory(),
 		log:    w.opts.Logger.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID),
@@ -132,7 +133,7 @@ type letter struct {
 	desired   *v1.Pod // as its source has it
 	promised  *podstatus.Allocation
 	gone      bool
-	unhealthy map[string]Probe
+	unhealthy map[string]runtime.ProbeKind
 	ended     []hookEnd
 	blocked   types.UID // the pod to wait for
 	evicted   *Eviction

@@ -22,6 +22,7 @@ var layers = []struct {
 	packages []string
 }{
 	{"rules", []string{"podstatus"}},
+	{"test kit", []string{"statustest"}}, // imports no status, whose tests use it
 	{"table", []string{"pods"}},
 	{"library", []string{"status", "journal", "manifest", "fit"}},
 	{"volumes", []string{"volume"}},

@@ -112,7 +112,7 @@ func (c statusdClient) Get(_ context.Context, _, name string) (*v1.Pod, error) {
 }
 
 func (c statusdClient) PatchStatus(_ context.Context, _, name string, patch []byte) (*v1.Pod, error) {
-	return c.api.PatchStatus(name, patch)
+	return c.api.PatchStatus(name, patch, nil)
 }
 
 func (c statusdClient) Delete(_ context.Context, _, name string, uid types.UID) error {

@@ -1,4 +1,4 @@
-package status_test
+package statustest_test
 
 import (
 	"encoding/json"
@@ -16,11 +16,11 @@ import (
 
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/statustest"
 )
 
-// TestRealServer_TheFakeAnswersAsItDoes holds the fake API, on which most tests of the
-// manager stand, against the real one: the same patches of one pod, in this order.
-func TestRealServer_TheFakeAnswersAsItDoes(t *testing.T) {
+// The same patches of one pod, in this order, get the same answers of both servers.
+func TestRealServer_AnswersPatchesAlike(t *testing.T) {
 	server := shared.Server(t)
 	config := server.NodeConfig(t, "fidelity")
 	client, err := kubernetes.NewForConfig(config)
@@ -32,7 +32,9 @@ func TestRealServer_TheFakeAnswersAsItDoes(t *testing.T) {
 	spec.Spec.RestartPolicy = v1.RestartPolicyNever
 	pod := server.CreatePod(t, spec)
 	real := status.NewClient(client.CoreV1().RESTClient(), "fidelity")
-	fake := status.NewFakeServer(pod)
+	fake := statustest.New()
+	fake.SetNode("fidelity")
+	fake.Put(pod)
 	for _, step := range []string{
 		`{"phase":"Running","podIP":"10.0.0.1"}`,
 		`{"phase":"Running"}`, // says nothing new
