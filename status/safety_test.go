@@ -30,7 +30,7 @@ func TestSafetyIsAskedForATerminalPhaseOnly(t *testing.T) {
 			if got := safety.times.Load(); got != times {
 				t.Errorf("%s: Safety was asked %d times, want %d", story, got, times)
 			}
-			if api := w.api.pod(pod); api.Status.Phase != phase || isReady(&api.Status) != ready {
+			if api := w.api.Pod(pod); api.Status.Phase != phase || isReady(&api.Status) != ready {
 				t.Errorf("%s: the API says %s, ready %t; want %s, %t", story, api.Status.Phase, isReady(&api.Status), phase, ready)
 			}
 		}
