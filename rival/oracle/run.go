@@ -254,7 +254,11 @@ func (r *run) recover() {
 // sides get the time before to send what they have: the kubelet waits for a tick in cases
 // where statusd does not, and what is removed before that is not comparable.
 func (r *run) removeOrphans(named []string) {
-	r.recover()
+	if r.down {
+		r.recover()
+	} else {
+		r.catchUp()
+	}
 	for i, s := range r.sides {
 		keep := make(map[types.UID]bool) // the values do not matter
 		for uid := range r.delivered[i] {
@@ -344,13 +348,24 @@ func (r *run) watch() {
 	}
 }
 
+// versions is how often the pods of each API have been written or deleted.
+func (r *run) versions() (n [2]int) {
+	for i, s := range r.sides {
+		n[i] = s.server().changes()
+	}
+	return n
+}
+
 // settle gives both sides the time to finish, and compares.
 func (r *run) settle() {
+	wasDown := r.down
 	r.setDown(false)
-	for range 3 {
+	for quiet, tick := false, 0; !quiet || wasDown && tick < 3; tick++ {
+		before := r.versions()
 		r.watch()
 		synctest.Wait()
 		time.Sleep(11 * time.Second)
+		quiet = r.versions() == before || tick == 5 // the kubelet writes some pods at each tick (X6)
 	}
 	// A write that keeps coming back changed is put off by statusd for up to five minutes
 	// (its guard against fights); all that may differ by then is when it is written.
