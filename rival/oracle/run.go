@@ -42,20 +42,32 @@ func Run(program Program) Outcome {
 		r.do(step)
 		synctest.Wait()
 		if losing > r.losing() {
-			time.Sleep(11 * time.Second) // the kubelet tries again at a tick, statusd after a backoff
+			r.sleep(11 * time.Second) // the kubelet tries again at a tick, statusd after a backoff
 		}
 		r.traceRequests()
 		r.observe()
 		if r.difference != "" {
 			break
 		}
-		time.Sleep(time.Second)
+		r.sleep(time.Second)
 	}
 	for _, s := range r.sides {
 		s.stop()
 	}
 	time.Sleep(11 * time.Second) // the kubelet's goroutine leaves at its next tick
 	return Outcome{Difference: r.difference, Wanted: r.wanted, Corrected: r.kubelet().tally.all(), Pods: len(r.pods), Trace: r.trace}
+}
+
+// kubeletTick is the period of the kubelet's full pass.
+const kubeletTick = 10 * time.Second
+
+// sleep lets time pass. Before a tick the watch shows what is new: what the kubelet reads then
+// is what statusd is shown.
+func (r *run) sleep(d time.Duration) {
+	if now := time.Since(r.began); now/kubeletTick != (now+d)/kubeletTick {
+		r.watch()
+	}
+	time.Sleep(d)
 }
 
 // run is the state of a program that is being run.
@@ -67,6 +79,7 @@ type run struct {
 	// delivered is what the watch of each side has shown, by UID.
 	delivered  [2]map[types.UID]*v1.Pod
 	down       bool
+	began      time.Time
 	wanted     map[string]int
 	difference string
 	trace      []string
@@ -80,7 +93,7 @@ const (
 var sideNames = [2]string{"kubelet", "statusd"}
 
 func newRun() *run {
-	r := &run{byName: make(map[string]*nodePod), wanted: make(map[string]int)}
+	r := &run{byName: make(map[string]*nodePod), wanted: make(map[string]int), began: time.Now()}
 	workers := safety(r.mayRun)
 	r.sides = [2]side{newKubelet(workers), newStatusd(workers)}
 	for i := range r.delivered {
@@ -196,7 +209,7 @@ func (r *run) do(step Step) {
 			r.watch()
 			// What the watch shows is put right at once by statusd, and at the next tick by
 			// the kubelet.
-			time.Sleep(11 * time.Second)
+			r.sleep(11 * time.Second)
 			r.watch()
 		}
 	}
@@ -215,7 +228,7 @@ func (r *run) doPodless(step Step) {
 		r.settle()
 	case "sleep":
 		seconds, _ := strconv.Atoi(step.arg(0))
-		time.Sleep(time.Duration(seconds) * time.Second)
+		r.sleep(time.Duration(seconds) * time.Second)
 	case "watch":
 		r.watch()
 	case "down":
@@ -244,7 +257,7 @@ func (r *run) setDown(down bool) {
 func (r *run) recover() {
 	r.setDown(false)
 	r.watch()
-	time.Sleep(33 * time.Second)
+	r.sleep(33 * time.Second)
 	r.watch()
 	synctest.Wait()
 	r.observe()
@@ -282,7 +295,7 @@ func (r *run) removeOrphans(named []string) {
 	}
 	// The kubelet forgets at a tick which versions it has sent (V4).
 	r.kubelet().tally.count(correctV4)
-	time.Sleep(11 * time.Second)
+	r.sleep(11 * time.Second)
 }
 
 // catchUp gives both sides the time to do what they are about to: the kubelet does at a tick
@@ -292,7 +305,7 @@ func (r *run) catchUp() {
 		return
 	}
 	r.watch()
-	time.Sleep(11 * time.Second)
+	r.sleep(11 * time.Second)
 	r.watch()
 	synctest.Wait()
 	r.observe()
@@ -364,7 +377,7 @@ func (r *run) settle() {
 		before := r.versions()
 		r.watch()
 		synctest.Wait()
-		time.Sleep(11 * time.Second)
+		r.sleep(11 * time.Second)
 		quiet = r.versions() == before || tick == 5 // the kubelet writes some pods at each tick (X6)
 	}
 	// A write that keeps coming back changed is put off by statusd for up to five minutes
@@ -373,7 +386,7 @@ func (r *run) settle() {
 		for range 30 {
 			r.watch()
 			synctest.Wait()
-			time.Sleep(11 * time.Second)
+			r.sleep(11 * time.Second)
 		}
 	}
 	r.watch()
