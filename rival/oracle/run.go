@@ -198,6 +198,9 @@ func (r *run) do(step Step) {
 	if p == nil {
 		return
 	}
+	if r.isAhead(p) {
+		r.catchUp()
+	}
 	switch step.Op {
 	case "run", "exit", "wait", "ready", "started":
 		r.doContainer(p, step)
@@ -296,6 +299,18 @@ func (r *run) removeOrphans(named []string) {
 	// The kubelet forgets at a tick which versions it has sent (V4).
 	r.kubelet().tally.count(correctV4)
 	r.sleep(11 * time.Second)
+}
+
+// isAhead reports whether one side is further than the other with the end of a pod: has deleted
+// it, has seen it go, or has no status of it any more.
+func (r *run) isAhead(p *nodePod) bool {
+	type end struct{ deleted, known, kept bool }
+	var ends [2]end
+	for i, s := range r.sides {
+		_, known := s.known(p.uid())
+		ends[i] = end{s.server().hasDeleted(p.uid()), known, p.hasCached(s)}
+	}
+	return ends[0] != ends[1]
 }
 
 // catchUp gives both sides the time to do what they are about to: the kubelet does at a tick
