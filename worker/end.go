@@ -32,6 +32,9 @@ func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) 
 // has ended before and of which the runtime has nothing has been described already.
 func (p *worker) finish(pod *v1.Pod, s *sight, now time.Time) {
 	p.w.opts.Prober.RemovePod(p.uid)
+	// A resize of a pod that has ended waits for nothing.
+	p.w.opts.Status.ClearPodResizePendingCondition(p.uid)
+	p.w.opts.Status.ClearPodResizeInProgressCondition(p.uid)
 	if !p.orphan && (s.known || !podstatus.IsTerminal(s.old.Phase)) {
 		p.report(s, now, true)
 	}

@@ -200,3 +200,16 @@ func TestAResizeAskedForWhileTheProcessWasDown(t *testing.T) {
 		after.stop()
 	})
 }
+
+func TestAPodThatHasEndedWaitsForNoResize(t *testing.T) {
+	story(t, func(n *node) {
+		pod := cpus(newPod("web"), "100m", "")
+		n.update(pod)
+		resized := cpus(pod, "1000", "")
+		n.update(resized)
+		n.wantResize(pod, "resized", "allocated 100m; Infeasible: Node didn't have enough capacity: cpu, requested: 1000000, capacity: 1000")
+		n.delete(resized, 30)
+		n.wantState(pod, "main", "in the end", "Terminated 143:Error")
+		n.wantResize(pod, "in the end", "allocated 100m")
+	}, smallNode)
+}
