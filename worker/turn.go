@@ -168,3 +168,11 @@ func (p *worker) event(pod *v1.Pod, container, eventType, reason, message string
 		p.w.opts.Recorder.Event(pod, container, eventType, reason, message)
 	}
 }
+
+// earliest is the earlier of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
+}

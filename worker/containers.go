@@ -2,7 +2,6 @@ package worker
 
 import (
 	"slices"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -63,12 +62,4 @@ func sidecarIndex(pod *v1.Pod, name string) int {
 	return slices.IndexFunc(pod.Spec.InitContainers, func(c v1.Container) bool {
 		return c.Name == name && podstatus.IsSidecar(&c)
 	})
-}
-
-// earliest is the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

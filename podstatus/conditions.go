@@ -2,8 +2,10 @@ package podstatus
 
 import (
 	"slices"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // Ownership is the table that says which condition types are the node's. The zero value is
@@ -116,4 +118,86 @@ func FindCondition(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodC
 func isTrue(conditions []v1.PodCondition, t v1.PodConditionType) bool {
 	c := FindCondition(conditions, t)
 	return c != nil && c.Status == v1.ConditionTrue
+}
+
+// TransitionTime returns when the condition took its status: the time in old if old has the
+// condition with the same status and a time, otherwise now (C4), in whole seconds (N1). Old
+// may be nil.
+func TransitionTime(old *v1.PodStatus, c *v1.PodCondition, now time.Time) metav1.Time {
+	if old != nil {
+		if before := FindCondition(old.Conditions, c.Type); before != nil && before.Status == c.Status && !before.LastTransitionTime.IsZero() {
+			return wholeSeconds(before.LastTransitionTime.Time)
+		}
+	}
+	return wholeSeconds(now)
+}
+
+// wholeSeconds is the precision in which the API keeps times.
+func wholeSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
+
+// publishedTime is the transition time with which a condition is written over the API's of
+// the same type. The node's own time counts unless it is earlier than the API's: readers
+// would see time run backwards (#119514). Then the transition is now if the status changes
+// by this write, and the API's time stays if it does not. But an API's time that lies in the
+// future, as after a clock was corrected, never stays: it would not be reached for long.
+func publishedTime(api, own *v1.PodCondition, now time.Time) metav1.Time {
+	future := api.LastTransitionTime.After(now)
+	switch {
+	case !own.LastTransitionTime.Before(&api.LastTransitionTime):
+		return own.LastTransitionTime
+	case own.Status == api.Status && !future:
+		return api.LastTransitionTime
+	case own.Status == api.Status && !own.LastTransitionTime.IsZero(), own.LastTransitionTime.After(now):
+		return own.LastTransitionTime
+	}
+	return wholeSeconds(now)
+}
+
+// Reasons of the conditions that the node generates. People and programs match on them.
+const (
+	// ReasonUnknownContainerStatuses: no container was reported at all.
+	ReasonUnknownContainerStatuses = "UnknownContainerStatuses"
+	// ReasonPodCompleted: the pod has succeeded, so its containers serve no more.
+	ReasonPodCompleted = "PodCompleted"
+	// ReasonPodFailed: the pod has failed, whatever its containers still say.
+	ReasonPodFailed = "PodFailed"
+	// ReasonContainersNotReady: a container is unready or unknown; the message lists which.
+	ReasonContainersNotReady = "ContainersNotReady"
+	// ReasonContainersNotInitialized: an init container is incomplete or unknown; the message lists which.
+	ReasonContainersNotInitialized = "ContainersNotInitialized"
+	// ReasonReadinessGatesNotReady: all containers are ready, but a readiness gate is not.
+	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
+	// ReasonRestartAllContainersStarted: a container's exit restarts the whole pod.
+	ReasonRestartAllContainersStarted = "RestartAllContainersStarted"
+	// ReasonContainerStatusUnknown: how the container ended was not seen.
+	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
+)
+
+// Reasons of container states and of the status itself.
+const (
+	// ReasonContainerCreating: the container was not started yet.
+	ReasonContainerCreating = "ContainerCreating"
+	// ReasonPodInitializing: the container was not started yet, in a pod with init containers.
+	ReasonPodInitializing = "PodInitializing"
+	// ReasonCompleted: the container exited with 0.
+	ReasonCompleted = "Completed"
+	// ReasonError: the container exited with another code.
+	ReasonError = "Error"
+	// ReasonRestartingAllContainers: the container was stopped because another one asked for a
+	// restart of the whole pod; it runs again whatever its own policy says.
+	ReasonRestartingAllContainers = "RestartingAllContainers"
+	// ReasonDeadlineExceeded: the pod was active for longer than its spec allows.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
+)
+
+// generated returns a condition that speaks about the pod's current generation (C15).
+func generated(pod *v1.Pod, t v1.PodConditionType, status v1.ConditionStatus) v1.PodCondition {
+	return v1.PodCondition{Type: t, Status: status, ObservedGeneration: pod.Generation}
+}
+
+// generatedFalse returns such a condition that is False for a reason.
+func generatedFalse(pod *v1.Pod, t v1.PodConditionType, reason, message string) v1.PodCondition {
+	c := generated(pod, t, v1.ConditionFalse)
+	c.Reason, c.Message = reason, message
+	return c
 }
