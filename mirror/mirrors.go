@@ -12,6 +12,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/source"
 )
@@ -115,14 +116,7 @@ func (m *Mirrors) Observe(c source.Change) {
 		}
 	}
 	m.mu.Unlock()
-	m.signal()
-}
-
-func (m *Mirrors) signal() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(m.wake)
 }
 
 func (m *Mirrors) observeStatic(pod *v1.Pod, op source.Op) {

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -112,10 +113,7 @@ func (p *Prober) begin(known *pod, r *run, spread func(period time.Duration) tim
 	} else {
 		add(runtime.StartupProbe, r.container.StartupProbe)
 	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(p.wake)
 }
 
 // stopDangerous ends the probes whose failure would stop a container.

@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // fsNotifier watches a directory through the kernel, and its parent while the directory
@@ -49,10 +51,7 @@ func (n *fsNotifier) forward() {
 				return
 			}
 		}
-		select {
-		case n.changed <- struct{}{}:
-		default:
-		}
+		wake.Up(n.changed)
 	}
 }
 

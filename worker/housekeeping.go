@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -77,7 +78,7 @@ func (w *Workers) forget(p *worker) {
 	again := p.mail.again
 	w.mu.Unlock()
 	if again == nil {
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	// Only this status: before all sources have spoken the statuses of other pods, which
