@@ -73,6 +73,13 @@ type Options struct {
 	// report names one, the rest of the report is stored and the condition is not sent.
 	OwnedConditions []v1.PodConditionType
 
+	// CompleteReports fills in what a report of [Manager.SetPodStatus] leaves out with
+	// [podstatus.Complete]: the containers and conditions that it does not mention, the phase, the
+	// addresses. For reporters that know only a part of a status, such as the phase of a job. By
+	// default a report is taken as whole, as the kubelet's is: an owned condition that it does not
+	// have is removed from the API, PodScheduled included.
+	CompleteReports bool
+
 	// FieldManager is the name under which the API server records the manager's writes, and by
 	// which [Manager.Fights] tells them from those of others. Default "statusd". The client of
 	// NewClient writes under it; a Client of the caller's own has to do the same.
