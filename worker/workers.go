@@ -163,7 +163,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 	p, known := w.pods[pod.UID]
 	if !known {
 		w.forgotten = append(w.forgotten, pod.UID)
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	p.mail.again = nil
