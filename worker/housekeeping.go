@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -87,7 +88,7 @@ func (w *Workers) forget(p *worker) {
 	}
 	w.mu.Unlock()
 	if again == nil {
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	// Only this status: before all sources have spoken the statuses of other pods, which
