@@ -77,7 +77,7 @@ func (a *Agent) wirePods() (err error) {
 		return err
 	}
 	a.prober, err = probe.New(probe.Options{
-		Exec:   a.runtime.Exec,
+		Exec:   newExecer(a.runtime).run,
 		Status: a.manager,
 		Unhealthy: func(f probe.Failure) {
 			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind))
