@@ -73,8 +73,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNotRunning is returned for an Exec in a container that does not run.
 	ErrNotRunning = errors.New("not running")
-	// ErrRunning is returned for what is not possible while a container runs.
-	ErrRunning = errors.New("still running")
+	// ErrContainerRunning is returned for what is not possible while a container runs.
+	ErrContainerRunning = errors.New("still running")
 )
 
 // Pod is what a runtime knows of a pod.
