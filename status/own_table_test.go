@@ -16,6 +16,7 @@ import (
 	toolscache "k8s.io/client-go/tools/cache"
 
 	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/statustest"
 )
 
 // newEmbedder makes a world whose manager keeps its own table and is fed by an informer's handler.
@@ -24,8 +25,8 @@ func newEmbedder(t *testing.T, change ...func(*Options)) *world {
 	w := newWorld(t, append(change, func(o *Options) { o.Pods = nil })...)
 	w.table = w.manager.table
 	handler := w.manager.EventHandler()
-	w.api.watch = func(pod *v1.Pod) { handler.OnAdd(pod, false) }
-	w.api.removed = func(pod *v1.Pod) { handler.OnDelete(pod) }
+	w.api.OnStore(func(pod *v1.Pod) { handler.OnAdd(pod, false) })
+	w.api.OnRemove(func(pod *v1.Pod) { handler.OnDelete(pod) })
 	return w
 }
 
@@ -71,7 +72,7 @@ func TestEmbedderForgetsTenThousandPods(t *testing.T) {
 			ways[i%len(ways)](w, w.create(fmt.Sprint("pod-", i), restartNever))
 		}
 		time.Sleep(time.Second)
-		if left := w.api.all(); len(left) > 0 {
+		if left := w.api.Pods(); len(left) > 0 {
 			t.Fatalf("%d pods are left in the API, the first is %s", len(left), left[0].Name)
 		}
 		w.wantNothingLeft(memory)
@@ -86,26 +87,26 @@ func TestEmbedderForgetsTenThousandPods(t *testing.T) {
 // collected has Succeeded, with all that is kept of a pod, and is deleted by another client.
 func collected(w *world, pod *v1.Pod) {
 	must(w.manager.SetPodAllocation(pod))
-	w.manager.SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
+	w.manager.Resizes().SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
 	w.set(pod, running(pod, true))
 	must(w.manager.ObserveTermination(pod.UID, "process://"+string(pod.UID), v1.ContainerStateTerminated{}))
 	w.set(pod, ended(pod, 0))
 	synctest.Wait()
-	w.api.remove(pod.Namespace, pod.Name)
+	w.api.Remove(pod.Namespace, pod.Name)
 }
 
 // forcedAndReportedLate is force-deleted; that its container has ended is noticed later.
 func forcedAndReportedLate(w *world, pod *v1.Pod) {
 	w.set(pod, running(pod, true))
 	synctest.Wait()
-	w.api.remove(pod.Namespace, pod.Name)
+	w.api.Remove(pod.Namespace, pod.Name)
 	if err := w.manager.ObserveTermination(pod.UID, "process://late", v1.ContainerStateTerminated{}); !errors.Is(err, ErrUnknownPod) {
 		w.Errorf("ObserveTermination of a pod that is gone: got %v, want %v", err, ErrUnknownPod)
 	}
 	if err := w.manager.SetPodAllocation(pod); !errors.Is(err, ErrUnknownPod) {
 		w.Errorf("SetPodAllocation of a pod that is gone: got %v, want %v", err, ErrUnknownPod)
 	}
-	w.manager.SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
+	w.manager.Resizes().SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
 	w.set(pod, ended(pod, 137))
 	must(w.manager.TerminatePod(pod))
 	synctest.Wait()
@@ -116,10 +117,9 @@ func forcedAndReportedLate(w *world, pod *v1.Pod) {
 func embedderReplaced(w *world, pod *v1.Pod) {
 	w.set(pod, running(pod, true))
 	synctest.Wait()
-	told := w.api.removed
-	w.api.removed = nil
-	w.api.remove(pod.Namespace, pod.Name)
-	w.api.removed = told
+	w.api.OnRemove(nil)
+	w.api.Remove(pod.Namespace, pod.Name)
+	w.api.OnRemove(func(pod *v1.Pod) { w.manager.EventHandler().OnDelete(pod) })
 	next := w.create(pod.Name, restartNever, func(p *v1.Pod) { p.UID = pod.UID + "-next" })
 	w.set(pod, ended(pod, 1))
 	must(w.manager.TerminatePod(pod))
@@ -131,15 +131,15 @@ func embedderStatic(w *world, pod *v1.Pod) {
 	static := newPod(pod.Name+"-static", staticPod)
 	w.manager.ObservePod(static)
 	w.set(static, running(static, true))
-	mirror := w.api.put(mirrorOf(static, static.UID+"-mirror"))
+	mirror := w.api.Put(mirrorOf(static, static.UID+"-mirror"))
 	synctest.Wait()
-	if got := w.api.pod(mirror); got.Status.Phase != v1.PodRunning {
+	if got := w.api.Pod(mirror); got.Status.Phase != v1.PodRunning {
 		w.Errorf("the mirror is %s, want Running", got.Status.Phase)
 	}
 	w.set(static, ended(static, 0))
 	must(w.manager.TerminatePod(static))
 	synctest.Wait()
-	w.api.remove(mirror.Namespace, mirror.Name)
+	w.api.Remove(mirror.Namespace, mirror.Name)
 	w.manager.ObserveDelete(static)
 	finished(w, pod)
 }
@@ -170,9 +170,9 @@ func TestADeletionForgetsThePodOfItsUIDOnly(t *testing.T) {
 				pod := w.create("web", restartNever)
 				static := newPod("etcd", staticPod)
 				w.manager.ObservePod(static)
-				mirror := w.api.put(mirrorOf(static, "mirror"))
+				mirror := w.api.Put(mirrorOf(static, "mirror"))
 				w.run()
-				w.api.setScript(func(context.Context, sent) error { return errRefused })
+				w.api.SetFault(statustest.Always(statustest.ErrRefused))
 				w.set(pod, ended(pod, 1))
 				w.set(static, running(static, true))
 				deletes(w.manager.EventHandler(), old, pod, mirror)
@@ -185,9 +185,9 @@ func TestADeletionForgetsThePodOfItsUIDOnly(t *testing.T) {
 				if _, kept := memory.Finals()[pod.UID]; !kept {
 					t.Error("the journal's copy of the end is gone")
 				}
-				w.api.setScript(nil)
+				w.api.SetFault(nil)
 				time.Sleep(time.Minute)
-				if got := w.api.pod(pod).Status.Phase; got != v1.PodFailed {
+				if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 					t.Errorf("the API says %s, want Failed", got)
 				}
 			})
@@ -202,11 +202,11 @@ func TestAMissedDeletionForgetsThePod(t *testing.T) {
 		w := newEmbedder(t, withJournal(memory))
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return errRefused })
+		w.api.SetFault(statustest.Always(statustest.ErrRefused))
 		w.set(pod, ended(pod, 1))
 		synctest.Wait()
-		w.api.removed = nil
-		w.api.remove("ns", "web")
+		w.api.OnRemove(nil)
+		w.api.Remove("ns", "web")
 		w.manager.EventHandler().OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/web", Obj: pod})
 		synctest.Wait()
 		w.wantNothingLeft(memory)
@@ -229,15 +229,15 @@ func TestTheFirstListBringsNoPodBack(t *testing.T) {
 func TestAReportBeforeTheWatchIsDelivered(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEmbedder(t)
-		w.api.watch = nil
-		pod := w.api.put(newPod("web", restartNever))
+		w.api.OnStore(nil)
+		pod := w.api.Put(newPod("web", restartNever))
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		if got := w.api.pod(pod).Status.Phase; got != v1.PodRunning {
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
 			t.Errorf("the API says %s, want Running", got)
 		}
-		w.manager.EventHandler().OnAdd(w.api.pod(pod), true)
+		w.manager.EventHandler().OnAdd(w.api.Pod(pod), true)
 		if _, ok := w.manager.GetPodStatus(pod.UID); !ok {
 			t.Error("the pod is forgotten")
 		}
@@ -246,7 +246,7 @@ func TestAReportBeforeTheWatchIsDelivered(t *testing.T) {
 
 // What a request in flight brings back is nothing that could be stored.
 func TestForgetWhileAWriteIsInFlight(t *testing.T) {
-	for name, answer := range map[string]error{"accepted": nil, "refused": errRefused, "not found": notFromTheServer("patch", "web")} {
+	for name, answer := range map[string]error{"accepted": nil, "refused": statustest.ErrRefused, "not found": statustest.NotFromServer(statustest.Request{Verb: "PATCH", Name: "ns/web"})} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				memory := journal.NewMemory()
@@ -254,8 +254,8 @@ func TestForgetWhileAWriteIsInFlight(t *testing.T) {
 				pod := w.create("web", restartNever)
 				w.run()
 				release := make(chan struct{})
-				w.api.setScript(func(_ context.Context, s sent) error {
-					if s.verb != "PATCH" {
+				w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+					if s.Verb != "PATCH" {
 						return nil
 					}
 					<-release
@@ -265,7 +265,7 @@ func TestForgetWhileAWriteIsInFlight(t *testing.T) {
 				synctest.Wait()
 				w.manager.ObserveDelete(pod)
 				close(release)
-				w.api.setWatch(nil) // the watch has ended the pod's life already
+				w.api.OnStore(nil) // the watch has ended the pod's life already
 				synctest.Wait()
 				w.wantNothingLeft(memory)
 				w.wantNothingPending()
@@ -298,8 +298,8 @@ func TestForgetRacesWithReports(t *testing.T) {
 			})
 		}
 		all.Wait()
-		w.api.setWatch(nil)
-		w.api.remove("ns", "web")
+		w.api.OnStore(nil)
+		w.api.Remove("ns", "web")
 		w.manager.ObserveDelete(pod)
 		time.Sleep(time.Minute)
 		w.wantNothingLeft(memory)
@@ -330,7 +330,7 @@ func TestAForgottenPodIsNotTriedAgain(t *testing.T) {
 		turns := w.countTurns()
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return deniedByWebhook(400, "BadRequest") })
+		w.api.SetFault(statustest.Always(statustest.DeniedByWebhook(400, "BadRequest")))
 		if _, err := w.manager.SetPodStatus(pod, ended(pod, 1)); !errors.Is(err, errDiskFull) {
 			t.Fatalf("got %v, want %v", err, errDiskFull)
 		}

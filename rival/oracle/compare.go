@@ -49,50 +49,35 @@ func (r *run) view(p *nodePod, i int) *View {
 	return v
 }
 
-// compare looks at each pod from both sides. Of a pod about which the sides have parted in a
-// wanted way only statusd's side is looked at.
+// compare looks at each pod from both sides, and at statusd's side alone.
 func (r *run) compare() {
 	for _, p := range r.pods {
 		if r.difference = r.lie(p); r.difference != "" {
 			return
-		}
-		if p.parted != "" {
-			continue
 		}
 		k, d := r.view(p, theKubelet), r.view(p, theStatusd)
 		if equality.Semantic.DeepEqual(k, d) {
 			p.facts = facts{}
 			continue
 		}
-		before := diffViews(k, d)
-		r.forgive(&Case{run: r, Pod: p, Kubelet: k, Statusd: d})
+		r.explain(&Case{run: r, Pod: p, Kubelet: k, Statusd: d})
 		if !equality.Semantic.DeepEqual(k, d) {
 			r.difference = fmt.Sprintf("pod %s (uid %s): kubelet (-) and statusd (+) differ:\n%s\nof which no wanted difference explains:\n%s",
-				p.name, p.uid(), before, diffViews(k, d))
+				p.name, p.uid(), diffViews(r.view(p, theKubelet), r.view(p, theStatusd)), diffViews(k, d))
 			return
 		}
 		p.calls = [2][]string{}
 	}
 }
 
-// forgive takes out of both views what differs as wanted.
-func (r *run) forgive(c *Case) {
+// explain takes out of both views what differs as wanted.
+func (r *run) explain(c *Case) {
 	for i := range Wanted {
 		rule := &Wanted[i]
-		if !rule.Forgive(c) {
+		if !rule.Explain(c) {
 			continue
 		}
 		r.wanted[rule.Name]++
-		if rule.Parts {
-			c.part(rule.Name)
-		}
-	}
-}
-
-// part says that the pod's two histories cannot be compared from here on.
-func (c *Case) part(rule string) {
-	if c.Pod.parted == "" {
-		c.Pod.parted = rule
 	}
 }
 
