@@ -109,7 +109,7 @@ func mustEnd(mail *letter, s *sight) bool {
 
 // look asks the runtime and the status manager for all that a status is made from.
 func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
-	found, err := p.w.opts.Runtime.Pod(ctx, p.uid)
+	found, err := p.w.listPod(ctx, p.uid)
 	known := err == nil
 	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 		return nil, err
