@@ -69,7 +69,7 @@ func reopen(t *testing.T, j journal.Journal) journal.Journal {
 		t.Fatal(err)
 	}
 	again := openAt(t, j.(located).path)
-	if got := again.Recovery(); got.Outcome != journal.Clean || got.MayHaveLost {
+	if got := again.Recovery(); got.Outcome != journal.OutcomeClean || got.MayHaveLost {
 		t.Errorf("a journal that was closed opens as %q, want clean", got)
 	}
 	return again

@@ -105,6 +105,8 @@ var (
 	ErrClosed = errors.New("journal is closed")
 	// ErrNewerFormat: a newer statusd wrote the journal.
 	ErrNewerFormat = errors.New("newer format")
+	// ErrOldFormat: the files are those of a format that cannot be read any more.
+	ErrOldFormat = errors.New("old format")
 	// ErrOtherNode: the journal belongs to a node of another name.
 	ErrOtherNode = errors.New("journal of another node")
 	// ErrInUse: another process has the journal open.

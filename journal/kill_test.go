@@ -129,7 +129,7 @@ func TestKill9_EveryAcknowledgedWriteIsThereAndNothingIsHalfThere(t *testing.T) 
 // abandon lets go of the journal as a killed process does.
 func abandon(t *testing.T, d *Durable) {
 	t.Helper()
-	if err := d.store.close(); err != nil {
+	if err := d.log.close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.lock.release(); err != nil {

@@ -61,12 +61,10 @@ func openLock(path string) (f *os.File, writable bool, err error) {
 	return f, false, err
 }
 
-// sign writes the process ID, for the message that the next one gets.
+// sign writes the process ID, for the message that the next one gets. It always has the
+// same width, so that the file need not be truncated, which some filesystems sync.
 func (l *lock) sign() error {
-	if err := l.file.Truncate(0); err != nil {
-		return err
-	}
-	_, err := l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	_, err := l.file.WriteAt(fmt.Appendf(nil, "%-19d\n", os.Getpid()), 0)
 	return err
 }
 

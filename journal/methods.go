@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -207,6 +208,9 @@ func checkKeys(keys ...string) error {
 	for _, key := range keys {
 		if key == "" {
 			return fmt.Errorf("journal: %w: a pod UID, container name or container ID is empty", ErrInvalid)
+		}
+		if strings.Contains(key, "\x00") { // so that no sector of the log can be all zeros
+			return fmt.Errorf("journal: %w: the key %.40q has a zero byte", ErrInvalid, key)
 		}
 		if len(key) > maxKey {
 			return fmt.Errorf("journal: %w: the key %.40q... has %d bytes, the limit is %d", ErrInvalid, key, len(key), maxKey)
