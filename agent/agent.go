@@ -5,9 +5,9 @@ import (
 	"crypto/sha256"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
 	"net"
-	"os"
 	"sync"
 	"time"
 
@@ -19,39 +19,17 @@ import (
 	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/probe"
-	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/volume/apiobjects"
 	"github.com/statusd/statusd/worker"
 )
-
-// Options are what a program decides about its agent, as opposed to its operator, who has
-// the [Config]. All fields have defaults.
-type Options struct {
-	// Version is that of the program; "dev" if empty.
-	Version string
-	// Logger is one to standard error, as the config wants it, if nil.
-	Logger *slog.Logger
-	// Supervisor is told how the agent is. Nobody if zero.
-	Supervisor Supervisor
-	// ShimCommand starts the shims of containers; this very program if empty. See
-	// runtime/process.
-	ShimCommand []string
-	// Host announces shutdowns of the machine, as logind does; nobody if nil.
-	Host shutdown.Host
-
-	// Reload is called when the credentials have changed: end Run with the cause [ErrReload] and make
-	// another agent. If nil, changes are only logged.
-	Reload func()
-
-	// read reads the machine in tests, often.
-	read func() (node.Reading, error)
-}
 
 // Agent is a whole statusd. See the package comment.
 type Agent struct {
@@ -64,7 +42,7 @@ type Agent struct {
 	// What is open, in this order. Nil: not (yet).
 	listener net.Listener
 	journal  *journal.Durable
-	runtime  *process.Runtime
+	runtime  runtime.Runtime
 	closing  sync.Once
 
 	machine     *machine
@@ -84,7 +62,7 @@ type Agent struct {
 	evictions *eviction.Manager
 	node      *node.Node        // nil: standalone
 	api       *source.API       // nil: standalone
-	mirrors   *source.Mirrors   // nil: standalone
+	mirrors   *mirror.Mirrors   // nil: standalone
 	manifests *source.Manifests // nil: none configured
 	shutdown  *shutdown.Manager
 
@@ -96,27 +74,16 @@ type Agent struct {
 // runtime, the kubeconfig. Whatever can be found wrong before anything runs is an error
 // here. It starts nothing: call [Agent.Run], or [Agent.Close] if you change your mind.
 func New(config Config, options Options) (*Agent, error) {
-	if err := config.Validate(); err != nil {
+	if err := errors.Join(config.validate(options.RESTConfig != nil), options.Validate()); err != nil {
 		return nil, err
 	}
 	name, err := config.nodeName()
 	if err != nil {
 		return nil, err
 	}
-	if options.Version == "" {
-		options.Version = "dev"
-	}
-	if options.Logger == nil {
-		options.Logger = config.Log.Logger(os.Stderr)
-	}
+	options.setDefaults(config)
 	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
-	a.machine = &machine{
-		read:     func() (node.Reading, error) { return node.ReadMachine(config.StateDir) },
-		interval: machineInterval, log: a.log, changed: a.addressesChanged,
-	}
-	if options.read != nil {
-		a.machine.read, a.machine.interval = options.read, 10*time.Millisecond
-	}
+	a.machine = &machine{read: options.Machine, interval: options.machineInterval, log: a.log, changed: a.addressesChanged}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -164,7 +131,8 @@ func (a *Agent) parts(whole context.Context) []part {
 	}
 	add(a.listener != nil, part{name: "endpoints", run: a.endpoints().run})
 	add(joined, part{name: "objects of pods", run: a.objects.Run})
-	add(true, part{name: "runtime", run: a.runtime.Run})
+	runner, runs := a.runtime.(runtime.Runner)
+	add(runs, part{name: "runtime", run: func(ctx context.Context) error { return runner.Run(ctx) }})
 	add(true, manager)
 	add(true, part{name: "events", run: a.events.run})
 	add(joined, part{name: "node", run: a.node.Run})
@@ -174,9 +142,10 @@ func (a *Agent) parts(whole context.Context) []part {
 	add(true, part{name: "evictions", run: a.evictions.Run})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
-	add(joined, part{name: "identity", run: a.checkIdentity})
-	add(joined, part{name: "credentials", run: a.followCredentials})
-	add(joined && a.config.BootstrapKubeconfig != "", part{name: "certificate", run: func(ctx context.Context) error {
+	byFile := joined && a.options.RESTConfig == nil // else the program has chosen whom it acts as
+	add(byFile, part{name: "identity", run: a.checkIdentity})
+	add(byFile, part{name: "credentials", run: a.followCredentials})
+	add(byFile && a.config.BootstrapKubeconfig != "", part{name: "certificate", run: func(ctx context.Context) error {
 		return bootstrap.Renew(ctx, a.config.bootstrapOptions(a.nodeName, a.options))
 	}})
 	add(true, part{name: "static pods", run: a.followManifests})
@@ -225,8 +194,8 @@ func (a *Agent) alive() {
 func (a *Agent) Close() error {
 	var problems []error
 	a.closing.Do(func() {
-		if a.runtime != nil {
-			problems = append(problems, a.runtime.Close())
+		if closer, ok := a.runtime.(io.Closer); ok && a.options.Runtime == nil { // made by NewRuntime
+			problems = append(problems, closer.Close())
 		}
 		if a.journal != nil {
 			problems = append(problems, a.journal.Close())

@@ -17,6 +17,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process"
 )
 
 const manifest = `apiVersion: v1
@@ -47,17 +49,40 @@ func testConfig(t *testing.T, node string) Config {
 	t.Cleanup(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
-		if _, err := EndContainers(ctx, c, 0); err != nil {
+		rt, err := process.New(process.Options{Dir: c.RuntimeDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := EndContainers(ctx, rt, 0); err != nil {
+			t.Error(err)
+		}
+		if err := rt.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	return c
 }
 
+// withProcesses completes options for an agent that runs pods as processes.
+func withProcesses(c Config, options Options) Options {
+	options.NewRuntime = func(node NodeServices) (runtime.Runtime, error) {
+		rt, err := process.New(process.Options{
+			Dir: node.Dir, Version: node.Version, Addresses: node.Addresses, Allocatable: node.Allocatable,
+			Objects: node.Objects, APIServer: node.APIServer, Event: node.Event, Logger: node.Logger,
+			AllowPodsWithoutIsolation: c.AllowPodsWithoutIsolation, CgroupParent: c.CgroupParent,
+		})
+		if err != nil {
+			return nil, err
+		}
+		return rt, nil
+	}
+	return options
+}
+
 // run runs an agent until the test ends or stop is called.
 func run(t *testing.T, c Config, change ...func(*Agent)) (a *Agent, stop func()) {
 	t.Helper()
-	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -265,10 +290,10 @@ func TestWhatNewFindsWrong(t *testing.T) {
 			good := testConfig(t, "early")
 			bad := good
 			c.spoil(&bad)
-			if _, err := New(bad, Options{Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), c.want) {
+			if _, err := New(bad, withProcesses(bad, Options{Logger: slog.New(slog.DiscardHandler)})); err == nil || !strings.Contains(err.Error(), c.want) {
 				t.Errorf("got %v, want %q", err, c.want)
 			}
-			a, err := New(good, Options{Logger: slog.New(slog.DiscardHandler)})
+			a, err := New(good, withProcesses(good, Options{Logger: slog.New(slog.DiscardHandler)}))
 			if err != nil {
 				t.Fatalf("after the failure: %v", err)
 			}
@@ -281,12 +306,12 @@ func TestWhatNewFindsWrong(t *testing.T) {
 
 func TestSecondAgentOnTheSameStateIsRefused(t *testing.T) {
 	c := testConfig(t, "once")
-	a, err := New(c, Options{Logger: slog.New(slog.DiscardHandler)})
+	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.DiscardHandler)}))
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer a.Close()
-	if _, err := New(c, Options{Logger: slog.New(slog.DiscardHandler)}); err == nil || !strings.Contains(err.Error(), "in use by another process; stop the other statusd") {
+	if _, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.DiscardHandler)})); err == nil || !strings.Contains(err.Error(), "in use by another process; stop the other statusd") {
 		t.Errorf("got %v, want that the directory is in use and what to do", err)
 	}
 }

@@ -5,13 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"os"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/bootstrap"
-	"github.com/statusd/statusd/runtime/process"
+	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/source"
 )
 
@@ -45,28 +44,24 @@ func (c *Config) firstKubeconfig() string {
 }
 
 // Check is [CheckConfig] and, if the config is good, [CheckManifests].
-func Check(ctx context.Context, config Config) (pods int, problems []error) {
+func Check(ctx context.Context, config Config, rt runtime.Runtime) (pods int, problems []error) {
 	if err := CheckConfig(config); err != nil {
 		return 0, []error{err}
 	}
-	return CheckManifests(ctx, config)
+	return CheckManifests(ctx, config, rt)
 }
 
-// CheckManifests reads the manifests as an agent of this config would, and says how many
-// static pods they define and everything that is wrong with them: what cannot be read,
-// with file, line and field, and what the runtime cannot do, with pod and field.
-func CheckManifests(ctx context.Context, config Config) (pods int, problems []error) {
+// CheckManifests reads the manifests as an agent of this config and runtime would, and returns how
+// many static pods they define and everything that is wrong with them: what cannot be read,
+// with file, line and field, and what the runtime cannot do, with pod and field. Of the runtime
+// only its Check is called.
+func CheckManifests(ctx context.Context, config Config, rt runtime.Runtime) (pods int, problems []error) {
 	if config.Manifests == "" {
 		return 0, nil
 	}
 	found, problems := readManifests(ctx, config)
-	runtime, cleanup, err := scratchRuntime(config)
-	if err != nil {
-		return len(found), append(problems, err)
-	}
-	defer cleanup()
 	for _, pod := range found {
-		for _, u := range runtime.Check(pod) {
+		for _, u := range rt.Check(pod) {
 			problems = append(problems, fmt.Errorf("pod %s/%s would be rejected: %s", pod.Namespace, pod.Name, u))
 		}
 	}
@@ -100,18 +95,4 @@ func readManifests(ctx context.Context, config Config) (found []*v1.Pod, problem
 		problems = append(problems, problem)
 	}
 	return found, problems
-}
-
-// scratchRuntime is a runtime that runs nothing: what it can do depends on the machine and
-// the user, so only a real one knows.
-func scratchRuntime(config Config) (*process.Runtime, func(), error) {
-	dir, err := os.MkdirTemp("", "statusd-check-")
-	if err != nil {
-		return nil, nil, fmt.Errorf("agent: check manifests: %w", err)
-	}
-	runtime, err := process.New(process.Options{Dir: dir, CgroupParent: config.CgroupParent})
-	if err != nil {
-		return nil, nil, errors.Join(fmt.Errorf("agent: check manifests: %w", err), os.RemoveAll(dir))
-	}
-	return runtime, func() { runtime.Close(); os.RemoveAll(dir) }, nil
 }

@@ -8,7 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // joinedFile in the state directory marks the state of a node of a cluster.
@@ -60,7 +60,7 @@ func (a *Agent) isJoinedState(marker string) (bool, error) {
 		return false, fmt.Errorf("agent: runtime: %w", err)
 	}
 	for _, pod := range found {
-		if pod.Manifest != nil && !source.IsStatic(pod.Manifest) {
+		if pod.Manifest != nil && !podstatus.IsStatic(pod.Manifest) {
 			return true, nil
 		}
 	}

@@ -17,7 +17,7 @@ func TestStandaloneRefusesAJoinedState(t *testing.T) {
 	}
 	marker := filepath.Join(c.StateDir, joinedFile)
 	markJoined(marker)
-	options := Options{Logger: slog.New(slog.DiscardHandler)}
+	options := withProcesses(c, Options{Logger: slog.New(slog.DiscardHandler)})
 	if _, err := New(c, options); err == nil || !strings.Contains(err.Error(), "--leave-cluster") {
 		t.Errorf("got %v, want that it is refused and how to leave the cluster", err)
 	}

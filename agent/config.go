@@ -119,6 +119,36 @@ func Default() Config {
 	}
 }
 
+// Embedded is the configuration of a program that brings a runtime of its own: no manifests, no
+// endpoints, no taint, and a state directory of the user and the node, so that it needs no rights
+// of root. An empty name is that of the host. Set Kubeconfig, or [Options.RESTConfig], so that pods
+// come from somewhere.
+func Embedded(nodeName string) Config {
+	c := Default()
+	c.NodeName = nodeName
+	c.StateDir = userStateDir(nodeName)
+	c.Manifests, c.HealthzBindAddress, c.CgroupParent = "", "", ""
+	c.Node.Taints = []string{}
+	return c
+}
+
+// userStateDir is where programs of a user keep their state, by the XDG Base Directory
+// Specification. It is empty, which [Config.Validate] reports, if there is no home directory.
+func userStateDir(nodeName string) string {
+	base := os.Getenv("XDG_STATE_HOME")
+	if !filepath.IsAbs(base) {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		base = filepath.Join(home, ".local", "state")
+	}
+	return filepath.Join(base, "statusd", nodeName)
+}
+
+// RuntimeDir is where a runtime keeps its state, below the state directory.
+func (c *Config) RuntimeDir() string { return filepath.Join(c.StateDir, runtimeDirectory) }
+
 // LoadFile reads a config file over the defaults.
 func LoadFile(path string) (Config, error) {
 	data, err := os.ReadFile(path)

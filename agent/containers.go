@@ -4,31 +4,26 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process"
 )
 
-// EndContainers ends the containers that an agent of this config has left running, as the
-// shutdown of a machine would: SIGTERM, and SIGKILL after the grace. How each has ended is
-// recorded for the next agent. It must not be called while an agent runs. It returns how
-// many there were.
-func EndContainers(ctx context.Context, config Config, grace time.Duration) (ended int, err error) {
-	rt, err := process.New(process.Options{Dir: filepath.Join(config.StateDir, runtimeDirectory)})
-	if err != nil {
-		return 0, fmt.Errorf("agent: end containers: %w", err)
-	}
-	defer func() { err = errors.Join(err, rt.Close()) }()
+// EndContainers ends the containers that an agent has left running in this runtime, as the
+// shutdown of a machine would: SIGTERM, and SIGKILL after the grace. A runtime that remembers
+// reports their ends to the next agent. It must not be called while an agent uses the runtime. It
+// returns how many containers there were.
+func EndContainers(ctx context.Context, rt runtime.Runtime, grace time.Duration) (ended int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
-	running := make(chan error, 1)
-	go func() { running <- rt.Run(ctx) }()
-	defer func() {
-		cancel()
-		err = errors.Join(err, <-running)
-	}()
-
+	defer cancel()
+	if runner, ok := rt.(runtime.Runner); ok {
+		running := make(chan error, 1)
+		go func() { running <- runner.Run(ctx) }()
+		defer func() {
+			cancel()
+			err = errors.Join(err, <-running)
+		}()
+	}
 	changes := rt.Watch(ctx)
 	asked := map[string]bool{}
 	for {

@@ -42,7 +42,7 @@ func TestANodeJoinsWithABootstrapToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	reloads := make(chan struct{}, 8)
-	a, err := New(c, Options{Logger: log, Reload: func() { reloads <- struct{}{} }})
+	a, err := New(c, withProcesses(c, Options{Logger: log, Reload: func() { reloads <- struct{}{} }}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +73,7 @@ func TestChangedCredentialsAskForAReload(t *testing.T) {
 	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	copyFile(t, own, c.Kubeconfig)
 	reloads := make(chan struct{}, 8)
-	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Reload: func() { reloads <- struct{}{} }})
+	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Reload: func() { reloads <- struct{}{} }}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +113,7 @@ func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
 	if c.Kubeconfig, err = server.Process.NodeKubeconfig("somebody-else"); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -1,5 +1,13 @@
-// Package agent is the whole of statusd as a value: New, Run, and nothing global, so that
-// a test can have two of them in one process.
+// Package agent is a whole node as a value: New, Run, and nothing global, so that a test can have
+// two of them in one process. What runs the pods is a [runtime.Runtime] that the program brings:
+//
+//	config := agent.Embedded("my-node")
+//	config.Kubeconfig = "node.kubeconfig"
+//	node, err := agent.New(config, agent.Options{Runtime: yours})
+//	…
+//	err = node.Run(ctx)
+//
+// Package runtime/function makes a runtime of a function; cmd/statusd brings runtime/process.
 //
 //	manifests ──► source ─┐            ┌─► table of pods ◄── read by all
 //	API server ─► source ─┴─► roster ──┼─► workers ──► runtime ──► containers
@@ -24,8 +32,8 @@
 //
 // When the context of [Agent.Run] ends, first the sources stop, then the workers, the
 // probes, the Node, the status manager (after it has delivered what
-// it can), the runtime. Containers are not stopped: their shims run on, and the next agent
-// on the same state directory adopts them. All of that takes at most ShutdownTimeout.
+// it can), the runtime. Containers are not stopped: the next agent
+// adopts those that its runtime still lists. All of that takes at most ShutdownTimeout.
 //
 // # Concurrency
 //

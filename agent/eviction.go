@@ -7,7 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/node"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/worker"
 )
@@ -44,6 +46,10 @@ func (a *Agent) wireEviction() error {
 	if err != nil {
 		return err
 	}
+	var usage func(context.Context, *v1.Pod) (runtime.Usage, error)
+	if meter, ok := a.runtime.(runtime.Meter); ok {
+		usage = func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) { return meter.PodUsage(ctx, pod.UID) }
+	}
 	a.evictions, err = eviction.New(eviction.Options{
 		Thresholds:  thresholds,
 		MaxPodGrace: a.config.Eviction.MaxPodGracePeriod,
@@ -51,15 +57,13 @@ func (a *Agent) wireEviction() error {
 		Interval:    a.machine.interval,
 		Read:        a.observe,
 		Pods:        a.activePods,
-		Requests:    worker.Requests,
-		QOSClass:    worker.QOSClass,
-		Usage: func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error) {
-			return a.runtime.PodUsage(ctx, pod.UID)
-		},
-		Reclaim:  a.workers.Reclaim,
-		Evict:    a.evict,
-		Recorder: a.events,
-		Logger:   a.log,
+		Requests:    fit.Requests,
+		QOSClass:    podstatus.QOSClass,
+		Usage:       usage,
+		Reclaim:     a.workers.Reclaim,
+		Evict:       a.evict,
+		Recorder:    a.events,
+		Logger:      a.log,
 	})
 	return err
 }

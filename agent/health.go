@@ -17,7 +17,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // maxConnections bounds what the endpoints take of the process's file descriptors: every local
@@ -117,7 +117,7 @@ func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 		DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
 		Labels:                     meta.Labels, OwnerReferences: meta.OwnerReferences,
 	}
-	for _, key := range []string{source.SourceAnnotation, source.HashAnnotation, source.SeenAnnotation, v1.MirrorPodAnnotationKey} {
+	for _, key := range []string{podstatus.SourceAnnotation, podstatus.HashAnnotation, podstatus.SeenAnnotation, v1.MirrorPodAnnotationKey} {
 		if value, ok := meta.Annotations[key]; ok {
 			metav1.SetMetaDataAnnotation(&shown, key, value)
 		}

@@ -14,7 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/source"
+	"github.com/statusd/statusd/podstatus"
 )
 
 func TestReadyzNamesItsChecks(t *testing.T) {
@@ -54,7 +54,7 @@ func TestPodsShowNoSecrets(t *testing.T) {
 			Namespace: "default", Name: "web", UID: "web", Labels: map[string]string{"app": "web"},
 			Annotations: map[string]string{
 				v1.LastAppliedConfigAnnotation: `{"spec":{"containers":[{"env":[{"name":"PASSWORD","value":"` + secret + `"}]}]}}`,
-				"example.com/note":             secret, source.SourceAnnotation: "api",
+				"example.com/note":             secret, podstatus.SourceAnnotation: "api",
 			},
 			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: secret}},
 		},

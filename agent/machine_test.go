@@ -101,7 +101,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.Manifests, "probed.yaml"), []byte(probed), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), read: machine.read})
+	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Machine: machine.read, machineInterval: 10 * time.Millisecond}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,13 +12,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
+	serializers "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
-	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/volume/apiobjects"
 )
 
@@ -66,26 +65,38 @@ func readableManifests(directory string) error {
 
 // connect makes the client of the API server. It asks nothing.
 func (a *Agent) connect() error {
-	if a.config.Kubeconfig == "" {
-		return nil
-	}
-	a.credentials = digest(a.config.Kubeconfig)
-	config, err := loadKubeconfig(a.config.Kubeconfig)
-	if err != nil {
-		return fmt.Errorf("agent: %w", err)
+	config, err := a.restConfig()
+	if config == nil || err != nil {
+		return err
 	}
 	config.QPS = -1 // the status manager has its own limit, and the rest is little
 	config.UserAgent = "statusd/" + a.options.Version
-	config.ContentType = runtime.ContentTypeProtobuf
-	config.AcceptContentTypes = runtime.ContentTypeProtobuf + "," + runtime.ContentTypeJSON
+	config.ContentType = serializers.ContentTypeProtobuf
+	config.AcceptContentTypes = serializers.ContentTypeProtobuf + "," + serializers.ContentTypeJSON
 	client, err := kubernetes.NewForConfig(config)
 	if err != nil {
-		return fmt.Errorf("agent: kubeconfig %s: %w", a.config.Kubeconfig, err)
+		return fmt.Errorf("agent: client of the API server: %w", err)
 	}
 	a.client = client
 	a.objects = apiobjects.New(client, a.log)
 	a.apiServer = serverAddress(config)
 	return nil
+}
+
+// restConfig is that of the program or else that of the kubeconfig, nil if there is neither.
+func (a *Agent) restConfig() (*rest.Config, error) {
+	if a.options.RESTConfig != nil {
+		return rest.CopyConfig(a.options.RESTConfig), nil
+	}
+	if a.config.Kubeconfig == "" {
+		return nil, nil
+	}
+	a.credentials = digest(a.config.Kubeconfig)
+	config, err := loadKubeconfig(a.config.Kubeconfig)
+	if err != nil {
+		return nil, fmt.Errorf("agent: %w", err)
+	}
+	return config, nil
 }
 
 // serverAddress is the host and port of the API server, empty if it is not reached by them
@@ -133,36 +144,39 @@ func listenPatiently(address string) (net.Listener, error) {
 }
 
 func (a *Agent) openState() error {
-	options := process.Options{
-		Dir:         filepath.Join(a.config.StateDir, runtimeDirectory),
-		Addresses:   a.addresses,
-		Version:     a.options.Version,
-		ShimCommand: a.options.ShimCommand,
-		LogMaxBytes: a.config.ContainerLogs.MaxBytes,
-		LogMaxFiles: a.config.ContainerLogs.MaxFiles,
-		Logger:      a.log,
+	if err := a.openRuntime(); err != nil {
+		return fmt.Errorf("agent: runtime: %w", err)
+	}
+	opened, err := journal.Open(filepath.Join(a.config.StateDir, journalFile), journal.Options{NodeName: a.nodeName, Logger: a.log})
+	if err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
+	a.journal = opened
+	return a.claimState()
+}
 
-		AllowPodsWithoutIsolation: a.config.AllowPodsWithoutIsolation,
-		CgroupParent:              a.config.CgroupParent,
-		APIServer:                 a.apiServer,
-		Allocatable:               a.allocatable,
+// openRuntime takes the runtime that the program has, or has it made.
+func (a *Agent) openRuntime() (err error) {
+	if a.options.Runtime != nil {
+		a.runtime = a.options.Runtime
+		return nil
+	}
+	services := NodeServices{
+		Dir:         a.config.RuntimeDir(),
+		Version:     a.options.Version,
+		Addresses:   a.addresses,
+		Allocatable: a.allocatable,
+		APIServer:   a.apiServer,
+		Logger:      a.log,
 		Event: func(pod *v1.Pod, container, eventType, reason, message string) {
 			a.events.Event(pod, container, eventType, reason, message) // made after the runtime
 		},
 	}
 	if a.objects != nil {
-		options.Objects = a.objects
+		services.Objects = a.objects
 	}
-	runtime, err := process.New(options)
-	if err != nil {
-		return fmt.Errorf("agent: runtime: %w", err)
-	}
-	a.runtime = runtime
-	a.journal, err = journal.Open(filepath.Join(a.config.StateDir, journalFile), journal.Options{NodeName: a.nodeName, Logger: a.log})
-	if err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
-	return a.claimState()
+	a.runtime, err = a.options.NewRuntime(services)
+	return err
 }
 
 // nodeOptions are those that the config decides about.

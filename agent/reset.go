@@ -1,33 +1,19 @@
 package agent
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
-	"time"
+
+	"golang.org/x/sys/unix"
 )
 
-// End ends the containers that an agent of this config has left running, and then every process
-// that was started by one and still runs, even if nothing on disk knows of it any more. No agent
-// may use the state meanwhile. It returns how many containers there were.
-func End(ctx context.Context, config Config, grace time.Duration) (ended int, err error) {
-	if _, err := os.Stat(config.StateDir); err == nil {
-		if ended, err = EndContainers(ctx, config, grace); err != nil {
-			return ended, err
-		}
-	}
-	return ended, endLeftovers(ctx, config.StateDir)
-}
-
-// Reset is [End], and then deletes all that agents keep in the state directory. What else is in
-// there stays.
-func Reset(ctx context.Context, config Config, grace time.Duration) (ended int, err error) {
-	if ended, err = End(ctx, config, grace); err != nil {
-		return ended, err
-	}
+// DeleteState deletes all that agents keep in the state directory, the runtime's directory
+// included. What else is in there stays. No agent may use the state, and nothing may run that the
+// runtime has started: see [EndContainers].
+func DeleteState(config Config) error {
 	var problems []error
 	for _, name := range stateFiles {
 		found, err := filepath.Glob(filepath.Join(config.StateDir, name))
@@ -37,12 +23,12 @@ func Reset(ctx context.Context, config Config, grace time.Duration) (ended int, 
 		}
 	}
 	if err := errors.Join(problems...); err != nil {
-		return ended, fmt.Errorf("agent: reset: %w", err)
+		return fmt.Errorf("agent: delete state: %w", err)
 	}
 	if err := os.Remove(config.StateDir); err != nil && !errors.Is(err, fs.ErrNotExist) && !isNotEmpty(err) {
-		return ended, fmt.Errorf("agent: reset: %w", err)
+		return fmt.Errorf("agent: delete state: %w", err)
 	}
-	return ended, nil
+	return nil
 }
 
 // stateFiles are patterns of what lies in the state directory.
@@ -61,4 +47,8 @@ func removeAll(path string) error {
 		return nil
 	})
 	return os.RemoveAll(path)
+}
+
+func isNotEmpty(err error) bool {
+	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)
 }

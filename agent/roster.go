@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/source"
@@ -20,7 +21,7 @@ type roster struct {
 	table   *pods.Table
 	manager *status.Manager
 	workers *worker.Workers
-	mirrors *source.Mirrors // nil: standalone
+	mirrors *mirror.Mirrors // nil: standalone
 	// updated is called after a pod was handed to the workers.
 	updated func(*v1.Pod)
 	// apiSpoke is closed when the API has said which pods it has for this node.
@@ -81,11 +82,11 @@ func (r *roster) update(pod *v1.Pod, origin source.Origin) {
 // otherwise. An end is not remembered: what a manifest wants runs again once the runtime has
 // forgotten it. Nor are the conditions of others, which change without the manifest.
 func (r *roster) remembered(pod *v1.Pod) *v1.Pod {
-	if !source.IsStatic(pod) {
+	if !podstatus.IsStatic(pod) {
 		return pod
 	}
 	mirror, ok := r.table.MirrorOf(pod)
-	if !ok || !source.IsMirrorOf(mirror, pod) || podstatus.IsTerminal(mirror.Status.Phase) {
+	if !ok || !podstatus.IsMirrorOf(mirror, pod) || podstatus.IsTerminal(mirror.Status.Phase) {
 		return pod
 	}
 	known := *pod
@@ -97,7 +98,7 @@ func (r *roster) remembered(pod *v1.Pod) *v1.Pod {
 }
 
 func (r *roster) remove(pod *v1.Pod) {
-	if source.IsStatic(pod) {
+	if podstatus.IsStatic(pod) {
 		r.mu.Lock()
 		r.leaving[pod.UID] = pod
 		r.mu.Unlock()
@@ -151,6 +152,7 @@ func (r *roster) release(worked map[types.UID]bool) {
 // reporter is the status manager as the workers see it.
 type reporter struct {
 	*status.Manager
+	*status.Resizes
 	roster *roster
 }
 

@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime/runtimefake"
 	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
@@ -23,7 +24,7 @@ func newTestRoster(t *testing.T) *roster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workers, err := worker.New(worker.Options{Runtime: runtimefake.New(), Status: reporter{manager, r}})
+	workers, err := worker.New(worker.Options{Runtime: runtimefake.New(), Status: reporter{manager, manager.Resizes(), r}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -34,7 +35,7 @@ func newTestRoster(t *testing.T) *roster {
 func static(uid types.UID) *v1.Pod {
 	return &v1.Pod{ObjectMeta: metav1.ObjectMeta{
 		Name: "web-n", Namespace: "default", UID: uid,
-		Annotations: map[string]string{source.SourceAnnotation: string(source.FromFile), source.HashAnnotation: string(uid)},
+		Annotations: map[string]string{podstatus.SourceAnnotation: string(source.FromFile), podstatus.HashAnnotation: string(uid)},
 	}}
 }
 
@@ -69,7 +70,7 @@ func TestEditedStaticPodLeavesTheMirrorToTheOldOneUntilThatIsDone(t *testing.T) 
 	r.say(source.Set, static("a"))
 	mirror := static("a")
 	mirror.UID, mirror.ResourceVersion = "mirror", "1"
-	mirror.Annotations[source.MirrorAnnotation] = "a"
+	mirror.Annotations[v1.MirrorPodAnnotationKey] = "a"
 	r.handle(source.Change{Origin: source.FromAPI, Op: source.Set, Pods: []*v1.Pod{mirror}})
 	r.say(source.Remove, static("a"))
 	r.say(source.Update, static("b"))
@@ -140,7 +141,7 @@ func TestStaticPodRemembersWhatItsMirrorSays(t *testing.T) {
 			r := newTestRoster(t)
 			mirror := static(c.shadows)
 			mirror.UID, mirror.Status = "mirror", c.status
-			mirror.Annotations[source.MirrorAnnotation] = string(c.shadows)
+			mirror.Annotations[v1.MirrorPodAnnotationKey] = string(c.shadows)
 			r.handle(source.Change{Origin: source.FromAPI, Op: source.Set, Pods: []*v1.Pod{mirror}})
 			pod := static("a")
 			got := r.remembered(pod)

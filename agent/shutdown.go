@@ -8,7 +8,6 @@ import (
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/shutdown"
-	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/worker"
 )
 
@@ -41,7 +40,7 @@ func (a *Agent) wireShutdown() {
 	}
 	a.shutdown = shutdown.New(options)
 	a.roster.updated = func(pod *v1.Pod) {
-		if a.shutdown.Err() != nil && source.IsStatic(pod) {
+		if a.shutdown.Err() != nil && podstatus.IsStatic(pod) {
 			a.workers.Evict(pod.UID, worker.Eviction{Hold: true})
 		}
 	}
@@ -70,7 +69,7 @@ func (a *Agent) endForShutdown(pod *v1.Pod, grace time.Duration) <-chan struct{}
 		Condition: &v1.PodCondition{
 			Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: reasonTerminated, Message: messageShutdown,
 		},
-		Hold: source.IsStatic(pod),
+		Hold: podstatus.IsStatic(pod),
 	})
 	return a.workers.Stopped(pod.UID)
 }

@@ -108,7 +108,7 @@ func TestShutdownOfTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := &fakeHost{announce: make(chan bool), released: make(chan struct{}, 8)}
-	a, err := New(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Host: host})
+	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Host: host}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,10 @@ import (
 
 // Validate says everything that is wrong with the values, each with the path of its field.
 // It looks at no file: see [Check] for that.
-func (c *Config) Validate() error {
+func (c *Config) Validate() error { return c.validate(false) }
+
+// validate is Validate; joined means that the program itself knows how to reach the API server.
+func (c *Config) validate(joined bool) error {
 	var problems []error
 	wrong := func(field, format string, args ...any) {
 		problems = append(problems, fmt.Errorf("config: %s: %s", field, fmt.Sprintf(format, args...)))
@@ -36,7 +39,10 @@ func (c *Config) Validate() error {
 	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
 		wrong("bootstrapKubeconfig", "needs kubeconfig, the file to write")
 	}
-	if c.Kubeconfig == "" && c.Manifests == "" {
+	if joined && c.Kubeconfig != "" {
+		wrong("kubeconfig", "is set, and so is Options.RESTConfig; want one")
+	}
+	if !joined && c.Kubeconfig == "" && c.Manifests == "" {
 		wrong("manifests", "is empty, and so is kubeconfig: there is nowhere for pods to come from")
 	}
 	if c.ManifestsRescan <= 0 {

@@ -11,8 +11,11 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/source"
@@ -77,7 +80,7 @@ func (a *Agent) wirePods() (err error) {
 		Exec:   a.runtime.Exec,
 		Status: a.manager,
 		Unhealthy: func(f probe.Failure) {
-			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind))
+			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
 		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder: a.events,
@@ -89,11 +92,12 @@ func (a *Agent) wirePods() (err error) {
 	}
 	a.workers, err = worker.New(worker.Options{
 		Runtime:  a.runtime,
-		Status:   reporter{a.manager, a.roster},
+		Status:   reporter{a.manager, a.manager.Resizes(), a.roster},
 		Prober:   a.prober,
 		Recorder: a.events,
 		Admit:    a.admit,
 		HostIPs:  a.addresses,
+		Version:  a.options.Version,
 		Logger:   a.log,
 	})
 	safety.workers = a.workers
@@ -109,7 +113,7 @@ func (a *Agent) wireNode() (err error) {
 	if a.node, err = node.New(options); err != nil {
 		return err
 	}
-	a.mirrors, err = source.NewMirrors(source.MirrorsOptions{
+	a.mirrors, err = mirror.New(mirror.Options{
 		Client:   a.client,
 		NodeName: a.nodeName,
 		NodeUID:  a.node.UID,
@@ -140,18 +144,18 @@ func (a *Agent) wireSources() (err error) {
 }
 
 // admit decides whether a pod fits on this node.
-func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *worker.Rejection {
-	if a.shutdown.Err() != nil && !source.IsStatic(pod) {
-		return &worker.Rejection{Reason: reasonRefused, Message: messageRefused}
+func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
+	if a.shutdown.Err() != nil && !podstatus.IsStatic(pod) {
+		return &fit.Rejection{Reason: reasonRefused, Message: messageRefused}
 	}
 	if message := a.evictions.Admit(pod); message != "" {
-		return &worker.Rejection{Reason: eviction.Reason, Message: message}
+		return &fit.Rejection{Reason: eviction.Reason, Message: message}
 	}
 	here, err := a.here()
 	if err != nil {
-		return &worker.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
+		return &fit.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
 	}
-	return worker.Fitting{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Fit(here, pod, active)
+	return fit.Rules{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Check(here, pod, active)
 }
 
 // endpoints are what the agent serves, if it serves anything.
@@ -220,12 +224,11 @@ func (a *Agent) registerMetrics() {
 			}
 			return 1
 		}),
-		gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
-			func() float64 { return float64(len(a.runtime.Problems())) }),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
-		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
+	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
+		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
+			func() float64 { return float64(len(reporter.Problems())) }))
+	}
 	if a.client != nil {
 		a.metrics.MustRegister(
 			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),

@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // keepLease renews the lease until ctx ends. It begins when the Node exists, which owns
@@ -30,7 +32,7 @@ func (n *Node) keepLease(ctx context.Context) {
 		wait := interval + time.Duration(rand.Int64N(int64(interval/25+1))) // not all nodes at once
 		if err != nil {
 			attempt++
-			wait = min(retryAfter(attempt), interval)
+			wait = min(retrySchedule.Random(attempt), interval)
 			lease = nil // look before the next try: someone may have changed or deleted it
 			n.log.Warn("lease not renewed, retrying", "attempt", attempt, "err", err)
 		} else {
@@ -40,7 +42,7 @@ func (n *Node) keepLease(ctx context.Context) {
 			n.renewed = time.Now()
 			n.mu.Unlock()
 		}
-		if !sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return
 		}
 	}

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"math/rand/v2"
 	"sync"
 	"time"
 
@@ -13,13 +12,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/instant"
 )
 
-const (
-	requestTimeout = 10 * time.Second
-	firstRetry     = 200 * time.Millisecond
-	lastRetry      = 10 * time.Second
-)
+const requestTimeout = 10 * time.Second
+
+// retrySchedule spaces the tries of a request that failed.
+var retrySchedule = backoff.Schedule{First: 200 * time.Millisecond, Limit: 10 * time.Second}
 
 var (
 	errShuttingDown = errors.New("node is shutting down")
@@ -80,36 +81,15 @@ func (n *Node) Run(ctx context.Context) error {
 		wait := n.o.Interval
 		if err := n.Report(ctx); err != nil && ctx.Err() == nil {
 			attempt++
-			wait = min(retryAfter(attempt), n.o.Interval)
+			wait = min(retrySchedule.Random(attempt), n.o.Interval)
 			n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
 		} else {
 			attempt = 0
 		}
-		if !sleep(ctx, wait) {
+		if !backoff.Sleep(ctx, wait) {
 			return nil
 		}
 	}
-}
-
-// sleep waits and says whether ctx still lasts.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
-// retryAfter doubles with each failure, with a fifth of jitter.
-func retryAfter(attempt int) time.Duration {
-	d := lastRetry
-	if attempt < 8 {
-		d = min(d, firstRetry<<(attempt-1))
-	}
-	return d + time.Duration(rand.Int64N(int64(d/5)))
 }
 
 // UID is that of the Node object, empty as long as the node is not registered.
@@ -146,7 +126,7 @@ func (n *Node) Shutdown(ctx context.Context) error {
 		if err == nil || apierrors.IsNotFound(err) { // a Node that is gone needs no last word
 			return nil
 		}
-		if !sleep(ctx, retryAfter(attempt)) {
+		if !backoff.Sleep(ctx, retrySchedule.Random(attempt)) {
 			return fmt.Errorf("node: last status of %s not accepted: %w", n.o.Name, err)
 		}
 	}
@@ -271,21 +251,14 @@ func (n *Node) adopt(node *v1.Node, now time.Time) {
 	n.seen = true
 	before := remembered(node.Status.Conditions, now)
 	n.pressures = pressures{
-		memory: latest(n.pressures.memory, before.memory),
-		disk:   latest(n.pressures.disk, before.disk),
-		pid:    latest(n.pressures.pid, before.pid),
+		memory: instant.Later(n.pressures.memory, before.memory),
+		disk:   instant.Later(n.pressures.disk, before.disk),
+		pid:    instant.Later(n.pressures.pid, before.pid),
 	}
 	n.log.Info("node adopted", "uid", node.UID)
 	if missing := missingTaints(n.o.Taints, node.Spec.Taints); len(missing) > 0 {
 		n.log.Warn("configured taints are not on the node and only an administrator can add them now", "taints", fmt.Sprint(missing))
 	}
-}
-
-func latest(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
 }
 
 // mendLabels puts our labels back, and nothing else.

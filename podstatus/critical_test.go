@@ -14,7 +14,7 @@ func TestIsCritical(t *testing.T) {
 		}
 		return pod
 	}
-	stored := with(0, sourceAnnotation, "file")
+	stored := with(0, SourceAnnotation, "file")
 	stored.ResourceVersion = "1"
 	for _, c := range []struct {
 		story string
@@ -25,7 +25,7 @@ func TestIsCritical(t *testing.T) {
 		{"ordinary", with(1_000_000_000, "", ""), false},
 		{"just below the system", with(systemCritical-1, "", ""), false},
 		{"of the system", with(systemCritical, "", ""), true},
-		{"static", with(0, sourceAnnotation, "file"), true},
+		{"static", with(0, SourceAnnotation, "file"), true},
 		{"of the API with the annotation of a static one", stored, false},
 		{"mirror", with(0, v1.MirrorPodAnnotationKey, "hash"), true},
 	} {

@@ -31,7 +31,7 @@ func notInitialized(pod *v1.Pod, statuses []v1.ContainerStatus) (unknown, incomp
 		switch {
 		case status == nil:
 			unknown = append(unknown, spec.Name)
-		case IsSidecar(spec) && !isStarted(status), !IsSidecar(spec) && !status.Ready:
+		case IsSidecar(spec) && !IsStarted(status), !IsSidecar(spec) && !status.Ready:
 			incomplete = append(incomplete, spec.Name)
 		}
 	}
@@ -53,5 +53,3 @@ func anyRegularStarted(pod *v1.Pod, statuses []v1.ContainerStatus) bool {
 func wasInitialized(old *v1.PodStatus) bool {
 	return old != nil && isTrue(old.Conditions, v1.PodInitialized)
 }
-
-func isStarted(status *v1.ContainerStatus) bool { return status.Started != nil && *status.Started }

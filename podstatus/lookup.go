@@ -25,6 +25,27 @@ func (l statusLists) named(name string) *v1.ContainerStatus {
 	return statusNamed(l.regular, name)
 }
 
+// FindContainer returns a pointer to the init or regular container of the name in the spec
+// of the pod, or nil.
+func FindContainer(pod *v1.Pod, name string) *v1.Container {
+	if c := specNamed(pod.Spec.InitContainers, name); c != nil {
+		return c
+	}
+	return specNamed(pod.Spec.Containers, name)
+}
+
+// FindContainerStatus returns a pointer to the status of the init or regular container of
+// the name, or nil. It points into status: a caller that does not own it must not write.
+func FindContainerStatus(status *v1.PodStatus, name string) *v1.ContainerStatus {
+	return listsOf(status).named(name)
+}
+
+// IsStarted reports whether the container is known to have started: Started nil and Started
+// false are different values, and neither is a yes (H3). Status may be nil.
+func IsStarted(status *v1.ContainerStatus) bool {
+	return status != nil && status.Started != nil && *status.Started
+}
+
 // statusNamed returns a pointer into statuses, or nil.
 func statusNamed(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	for i := range statuses {

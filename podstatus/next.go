@@ -9,9 +9,10 @@ import (
 
 // Next returns the status to store when incoming is reported over old (U7): transition
 // times against old (C3, C4), the start time that was there first (U8), an observed
-// generation that never decreases (G3), and a phase that stays if it was terminal, all of
-// it normalised. A caller that reports for a generation of the pod (U2) sets incoming's
-// observed generation first. The result shares nothing with incoming.
+// generation that never decreases (G3), of two conditions of one type the last (E7), and a
+// phase that stays if it was terminal, all of it normalised. A caller that reports for a
+// generation of the pod (U2) sets incoming's observed generation first. The result shares
+// nothing with incoming.
 func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
 	return Ownership{}.Next(pod, old, incoming, now)
 }
@@ -20,6 +21,7 @@ func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus 
 func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
 	var next v1.PodStatus
 	incoming.DeepCopyInto(&next)
+	next.Conditions = lastOfEachType(next.Conditions)
 	for i := range next.Conditions {
 		if c := &next.Conditions[i]; o.HasTransitionTime(c.Type) {
 			c.LastTransitionTime = TransitionTime(old, c, now)
@@ -32,6 +34,19 @@ func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time)
 	}
 	normalize(pod, &next)
 	return next
+}
+
+// lastOfEachType drops, in place, the conditions after which there is another of their type. If
+// both were kept, a probe result would change the first, and the last would be sent.
+func lastOfEachType(list []v1.PodCondition) []v1.PodCondition {
+	kept := list[:0]
+	for i := range list {
+		if lastOfType(list[i+1:], list[i].Type) == nil {
+			kept = append(kept, list[i])
+		}
+	}
+	clear(list[len(kept):])
+	return kept
 }
 
 // nextStartTime is old's if it has one, else incoming's, else now (U8). It is a copy: a

@@ -1,6 +1,7 @@
 package podstatus_test
 
 import (
+	"slices"
 	"testing"
 	"time"
 
@@ -29,6 +30,21 @@ func TestC3_C4_NextKeepsTransitionTimesOfSevenTypes(t *testing.T) {
 	checkTime(t, "Initialized is new", got.Conditions[2].LastTransitionTime, noon)
 	checkTime(t, "PodResizePending is not among the seven", got.Conditions[3].LastTransitionTime, ours.Time)
 	checkTime(t, "x.io/gate is foreign", got.Conditions[4].LastTransitionTime, ours.Time)
+}
+
+// If both were stored, a probe result would change the first, and the last would be sent.
+func TestE7_NextKeepsTheLastOfTwoConditionsWithOneType(t *testing.T) {
+	old := &v1.PodStatus{Conditions: parseConditions("Ready=True")}
+	incoming := &v1.PodStatus{Conditions: parseConditions("Ready=True Initialized=True Ready=False x.io/gate=True x.io/gate=False")}
+	next := podstatus.Next(&v1.Pod{}, old, incoming, noon)
+	var got []string
+	for _, c := range next.Conditions {
+		got = append(got, string(c.Type)+"="+string(c.Status))
+	}
+	if want := []string{"Initialized=True", "Ready=False", "x.io/gate=False"}; !slices.Equal(got, want) {
+		t.Errorf("the conditions are %v, want %v", got, want)
+	}
+	checkTime(t, "Ready turns False", next.Conditions[1].LastTransitionTime, noon)
 }
 
 func TestU8_TheFirstStartTimeStays(t *testing.T) {

@@ -36,21 +36,34 @@ const (
 	timed                     // the node keeps its transition time
 )
 
-// traitsOf is the kubelet's table.
+// conditionType is a row of the kubelet's table.
+type conditionType struct {
+	kind   v1.PodConditionType
+	traits traits
+	// generate makes the condition for a status whose earlier conditions are given, nil if
+	// the status needs none. Without it the condition is only there if it is reported.
+	generate func(g *generation, status *v1.PodStatus, earlier []v1.PodCondition) *v1.PodCondition
+}
+
+// kubeletTypes is the kubelet's table, in the order in which statuses list the conditions. A
+// new type that nodes own is a row here and its generator.
+var kubeletTypes = [...]conditionType{
+	{v1.PodResizePending, owned, nil}, // the times of these two are those of the resize
+	{v1.PodResizeInProgress, owned, nil},
+	{v1.DisruptionTarget, shared | timed, (*generation).disruptionTarget},
+	{v1.PodReadyToStartContainers, owned | timed, (*generation).readyToStartContainers},
+	{v1.PodInitialized, owned | timed, (*generation).initialized},
+	{v1.PodReady, owned | timed, (*generation).ready},
+	{v1.ContainersReady, owned | timed, (*generation).containersReady},
+	{v1.PodScheduled, owned | timed, (*generation).scheduled},
+	{v1.AllContainersRestarting, owned | timed, (*generation).allContainersRestarting},
+}
+
 func traitsOf(t v1.PodConditionType) traits {
-	switch t {
-	case v1.PodScheduled,
-		v1.PodReady,
-		v1.PodInitialized,
-		v1.ContainersReady,
-		v1.PodReadyToStartContainers,
-		v1.AllContainersRestarting:
-		return owned | timed
-	case v1.PodResizeInProgress,
-		v1.PodResizePending: // their times are those of the resize
-		return owned
-	case v1.DisruptionTarget:
-		return shared | timed
+	for i := range kubeletTypes {
+		if kubeletTypes[i].kind == t {
+			return kubeletTypes[i].traits
+		}
 	}
 	return 0
 }

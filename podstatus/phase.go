@@ -68,11 +68,11 @@ func (t *tally) countInit(pod *v1.Pod, statuses []v1.ContainerStatus) {
 }
 
 func (t *tally) countInitContainer(pod *v1.Pod, spec *v1.Container, status *v1.ContainerStatus) {
-	exit := lastExit(status)
+	exit := LastExit(status)
 	switch {
 	case exit == nil:
 		t.initPending++
-	case exit.ExitCode != 0 && !runsAgain(pod, spec, exit):
+	case exit.ExitCode != 0 && !RunsAgain(pod, spec, exit):
 		t.initFailed++
 	}
 }
@@ -83,10 +83,10 @@ func (t *tally) countSidecar(status *v1.ContainerStatus) {
 		t.unknown++
 	case status.State.Running != nil:
 		t.running++
-		if !isStarted(status) {
+		if !IsStarted(status) {
 			t.sidecarsPending++
 		}
-	case lastExit(status) != nil:
+	case LastExit(status) != nil:
 	case status.State.Waiting != nil:
 		t.waiting++
 		t.sidecarsPending++
@@ -100,7 +100,7 @@ func (t *tally) countRegular(pod *v1.Pod, statuses []v1.ContainerStatus) {
 	for i := range pod.Spec.Containers {
 		spec := &pod.Spec.Containers[i]
 		status := statusNamed(statuses, spec.Name)
-		exit := lastExit(status)
+		exit := LastExit(status)
 		switch {
 		case exit != nil:
 			t.countStopped(pod, spec, status, exit)
@@ -118,7 +118,7 @@ func (t *tally) countRegular(pod *v1.Pod, statuses []v1.ContainerStatus) {
 
 func (t *tally) countStopped(pod *v1.Pod, spec *v1.Container, status *v1.ContainerStatus, exit *v1.ContainerStateTerminated) {
 	t.stopped++
-	if !runsAgain(pod, spec, exit) {
+	if !RunsAgain(pod, spec, exit) {
 		t.ended++
 	}
 	// A container that waits after an exit was meant to run again, so that its last exit is
@@ -128,9 +128,10 @@ func (t *tally) countStopped(pod *v1.Pod, spec *v1.Container, status *v1.Contain
 	}
 }
 
-// lastExit returns how a container that does not run ended last: now, or before it began to
-// wait. It is nil for a container that runs, never ran, or is unknown.
-func lastExit(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
+// LastExit returns how a container that does not run ended last: now, or before it began to
+// wait. It is nil for a container that runs, never ran, or is unknown: a status without a
+// state says nothing, whatever its last termination is. Status may be nil.
+func LastExit(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	switch {
 	case status == nil, status.State.Running != nil:
 		return nil
@@ -142,7 +143,8 @@ func lastExit(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	return nil
 }
 
-// runsAgain reports whether the container is started once more after this exit.
-func runsAgain(pod *v1.Pod, spec *v1.Container, exit *v1.ContainerStateTerminated) bool {
-	return exit.Reason == reasonRestartingAll || ShouldRestart(pod, spec, exit.ExitCode)
+// RunsAgain reports whether the container is started once more after this exit: its restart
+// policy and rules say so, or it was stopped for a restart of the whole pod.
+func RunsAgain(pod *v1.Pod, spec *v1.Container, exit *v1.ContainerStateTerminated) bool {
+	return exit.Reason == ReasonRestartingAllContainers || ShouldRestart(pod, spec, exit.ExitCode)
 }

@@ -18,8 +18,25 @@ const (
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
 	// ReasonRestartAllContainersStarted: a container's exit restarts the whole pod.
 	ReasonRestartAllContainersStarted = "RestartAllContainersStarted"
-	// ReasonContainerStatusUnknown: nobody saw how the container ended.
+	// ReasonContainerStatusUnknown: how the container ended was not seen.
 	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
+)
+
+// Reasons of container states and of the status itself.
+const (
+	// ReasonContainerCreating: the container was not started yet.
+	ReasonContainerCreating = "ContainerCreating"
+	// ReasonPodInitializing: the container was not started yet, in a pod with init containers.
+	ReasonPodInitializing = "PodInitializing"
+	// ReasonCompleted: the container exited with 0.
+	ReasonCompleted = "Completed"
+	// ReasonError: the container exited with another code.
+	ReasonError = "Error"
+	// ReasonRestartingAllContainers: the container was stopped because another one asked for a
+	// restart of the whole pod; it runs again whatever its own policy says.
+	ReasonRestartingAllContainers = "RestartingAllContainers"
+	// ReasonDeadlineExceeded: the pod was active for longer than its spec allows.
+	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
 // generated returns a condition that speaks about the pod's current generation (C15).

@@ -6,10 +6,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// reasonRestartingAll marks a container that was stopped because another one asked for a
-// restart of the whole pod: it will run again whatever its own policy says.
-const reasonRestartingAll = "RestartingAllContainers"
-
 // ShouldRestart reports whether a container that exited with this code runs again. The
 // container's rules come first, then its own policy, then the pod's (T5). Rules without a
 // policy of the container's own are not in force.

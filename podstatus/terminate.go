@@ -130,7 +130,7 @@ func HasInitialized(pod *v1.Pod, status *v1.PodStatus) bool {
 	case spec == nil:
 		return false
 	case IsSidecar(spec):
-		return last.State.Running != nil && isStarted(last)
+		return last.State.Running != nil && IsStarted(last)
 	}
 	return exitedWithZero(&last.State) || exitedWithZero(&last.LastTerminationState)
 }

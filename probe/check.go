@@ -5,12 +5,11 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"strconv"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/statusd/statusd/internal/httpget"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -51,11 +50,7 @@ type checker struct {
 }
 
 func newChecker(exec func(context.Context, string, []string) (runtime.ExecResult, error), version string) *checker {
-	userAgent := "statusd-probe"
-	if version != "" {
-		userAgent += "/" + version
-	}
-	return &checker{exec: exec, transport: newTransport(), userAgent: userAgent}
+	return &checker{exec: exec, transport: newTransport(), userAgent: httpget.UserAgent("probe", version)}
 }
 
 func (c *checker) check(ctx context.Context, q question) answer {
@@ -89,34 +84,4 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 		_ = tcp.SetLinger(1)
 	}
 	return conn, nil
-}
-
-// address is where a port of the container is reached: at the host if the probe names one,
-// else at the pod's address.
-func (q question) address(host string, port intstr.IntOrString) (string, error) {
-	number, err := portNumber(port, q.container)
-	if err != nil {
-		return "", err
-	}
-	if host == "" {
-		host = q.podIP
-	}
-	return net.JoinHostPort(host, strconv.Itoa(number)), nil
-}
-
-// portNumber looks a named port up among the container's. A name that is none of them may
-// still be a number in quotes.
-func portNumber(port intstr.IntOrString, container *v1.Container) (int, error) {
-	number := port.IntValue() // 0 for a name
-	if port.Type == intstr.String {
-		for _, p := range container.Ports {
-			if p.Name == port.StrVal {
-				number = int(p.ContainerPort)
-			}
-		}
-	}
-	if number < 1 || number > 65535 {
-		return 0, fmt.Errorf("port %q is neither a port number nor the name of a port of container %s", port.String(), container.Name)
-	}
-	return number, nil
 }

@@ -6,6 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/runtime"
 )
 
 // Reasons of events, as the kubelet has them.
@@ -18,7 +21,7 @@ const (
 // be learned from it. A probe that takes longer than its period is followed at once by the next.
 func (p *Prober) perform(ctx context.Context, t *task) {
 	first := t.schedule.first(t.run.startedAt, time.Now())
-	if !sleep(ctx, max(first, t.spread)) {
+	if !backoff.Sleep(ctx, max(first, t.spread)) {
 		return
 	}
 	ticker := time.NewTicker(t.period)
@@ -40,21 +43,6 @@ func (p *Prober) perform(ctx context.Context, t *task) {
 		case <-ctx.Done():
 			return
 		}
-	}
-}
-
-// sleep reports whether it was not interrupted.
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 
@@ -86,7 +74,7 @@ func (p *Prober) record(t *task, found answer) {
 		return
 	}
 	manifest := p.manifestOf(t)
-	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, t.kind.title()+message+found.message)
+	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, title(t.kind)+message+found.message)
 	p.opts.Logger.Debug("probe did not succeed", "pod", manifest.Namespace+"/"+manifest.Name, "uid", manifest.UID,
 		"container", t.run.container.Name, "probe", t.kind, "result", found.result, "message", found.message)
 }
@@ -113,14 +101,14 @@ func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) 
 	p.mu.Unlock()
 
 	p.tell(uid, t.run.containerID, before, after)
-	if decided == failure && t.kind != Readiness {
+	if decided == failure && t.kind != runtime.ReadinessProbe {
 		p.opts.Unhealthy(Failure{
 			Pod: uid, Container: t.run.container.Name, ContainerID: t.run.containerID,
 			Kind: t.kind, Message: message, Grace: t.spec.TerminationGracePeriodSeconds,
 		})
 		return false
 	}
-	if t.kind == Startup {
+	if t.kind == runtime.StartupProbe {
 		p.started(t)
 		return false
 	}
@@ -157,4 +145,15 @@ func (p *Prober) tell(uid types.UID, containerID string, before, after results) 
 	if changed {
 		p.opts.Sync(uid)
 	}
+}
+
+// title is the kind as the kubelet's events spell it.
+func title(kind runtime.ProbeKind) string {
+	switch kind {
+	case runtime.StartupProbe:
+		return "Startup"
+	case runtime.ReadinessProbe:
+		return "Readiness"
+	}
+	return "Liveness"
 }

@@ -4,11 +4,13 @@ import (
 	"context"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/httpget"
 )
 
 // checkTCP succeeds if the port accepts a connection.
 func checkTCP(ctx context.Context, q question, action *v1.TCPSocketAction) answer {
-	address, err := q.address(action.Host, action.Port)
+	address, err := httpget.Address(action.Host, action.Port, q.container, q.podIP)
 	if err != nil {
 		return undone(err)
 	}

@@ -2,6 +2,7 @@ package runtime
 
 import (
 	"context"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -9,6 +10,31 @@ import (
 
 // What some runtimes can do beside what each one must. A caller finds out by a type
 // assertion; a runtime that does not implement one of these loses what its comment says.
+
+// Runner is implemented by a runtime that has work of its own: to notice the ends of
+// containers, to clean up. The agent runs it before anything is started, and ends it last.
+type Runner interface {
+	// Run blocks until ctx ends. It may be called once.
+	Run(ctx context.Context) error
+}
+
+// ProblemReporter is implemented by a runtime that can name what it cannot deal with by
+// itself. The agent counts the problems in the metric statusd_runtime_problems.
+type ProblemReporter interface {
+	// Problems lists them, in order of their paths.
+	Problems() []Problem
+}
+
+// Problem is something that a runtime cannot deal with by itself. It keeps no pod from
+// running.
+type Problem struct {
+	// Path is the file or directory, or what else it is about.
+	Path string
+	// Err says what is wrong with it.
+	Err error
+	// Since is when this process first saw it.
+	Since time.Time
+}
 
 // HostNetwork is implemented by a runtime whose containers may listen on ports of the
 // machine itself, whatever the pod says. Without it, only hostPort is one.

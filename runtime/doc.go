@@ -36,6 +36,11 @@
 // A runtime that cannot mount hands directories over by environment variables instead:
 // see [VolumeVariable], [MountVariable] and [TerminationLogVariable].
 //
+// What a runtime can do beyond that it offers by further interfaces, each of which says what is
+// lost without it: [Runner], [Meter], [Resizer], [PodUpdater], [HostNetwork], [VolumeRemover],
+// [LogRemover], [ProblemReporter]. Package runtime/function is the shortest runtime: containers
+// are calls of a Go function.
+//
 // A new runtime runs the suite of runtime/runtimetest over itself. Tests of callers use
 // runtime/runtimefake.
 package runtime

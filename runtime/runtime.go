@@ -29,6 +29,9 @@ type Runtime interface {
 	// its ID, which no other start ever had. Attempts of a container count from 0 and
 	// only grow. While an earlier attempt still runs it is an error.
 	//
+	// It may return while the container is [Created] and starts by itself, as after a long
+	// pull.
+	//
 	// A [*StartError] says why a container did not start. The ID is not empty when the
 	// attempt is listed all the same, exited with reason [ReasonStartError].
 	StartContainer(ctx context.Context, pod *v1.Pod, container *v1.Container, attempt int) (id string, err error)
@@ -106,6 +109,9 @@ type Container struct {
 	// Image is what the container was started from, in the words of the spec at that
 	// time. Empty is not known, which counts as that of the spec.
 	Image string
+	// ImageID identifies that image whatever its name comes to mean later, as a digest
+	// does. Empty is not known, which counts as Image once the container runs.
+	ImageID string
 	// EarlierPlace reports that the container ran in an earlier place of its pod, one
 	// that ended when the machine restarted. It has exited, counts for restarts and
 	// last states, and says nothing about what is set up now: init containers have to
@@ -116,15 +122,17 @@ type Container struct {
 	CreatedAt time.Time
 	// StartedAt is zero unless the container runs or has run.
 	StartedAt time.Time
-	// FinishedAt and the fields below are set for an exited container only.
+	// FinishedAt, ExitCode and Signal are set for an exited container only.
 	FinishedAt time.Time
 	// ExitCode is 128 plus the signal for a container that a signal ended.
 	ExitCode int32
 	// Signal is the signal that ended the container, or 0.
 	Signal int32
-	// Reason is one of the Reason constants, or a runtime's own.
+	// Reason is why an exited container has ended: one of the Reason constants, or a
+	// runtime's own. Of a created container it is why it does not run yet: one of the
+	// Waiting constants, or a runtime's own; empty is nothing in particular.
 	Reason string
-	// Message is what the container or the runtime says about the end, at most
+	// Message is what the container or the runtime says about the end or the wait, at most
 	// [MaxMessageBytes] long.
 	Message string
 }
@@ -133,7 +141,9 @@ type Container struct {
 type State string
 
 const (
-	// Created is a container whose command was not started yet.
+	// Created is a container whose command was not started yet: its image is pulled, its
+	// job waits in a queue. StartContainer may return then, and the container begins to run
+	// by itself, or exits with [ReasonStartError].
 	Created State = "Created"
 	// Running is a container whose command was started and has not ended.
 	Running State = "Running"
@@ -183,7 +193,8 @@ type LogOptions struct {
 	Timestamps bool
 }
 
-// Waiting reasons of a container that did not start, as the API shows them.
+// Waiting reasons of a container that did not start, as the API shows them. A runtime gives
+// them in a [StartError], or as the Reason of a container that is [Created].
 const (
 	// WaitingConfigError: the spec cannot be turned into something to run.
 	WaitingConfigError = "CreateContainerConfigError"
@@ -191,6 +202,14 @@ const (
 	WaitingCreateError = "CreateContainerError"
 	// WaitingRunError: the container was prepared, and its command did not start.
 	WaitingRunError = "RunContainerError"
+	// WaitingImagePull: an attempt to pull the image has failed.
+	WaitingImagePull = "ErrImagePull"
+	// WaitingImagePullBackOff: it has, and the next attempt is not due yet.
+	WaitingImagePullBackOff = "ImagePullBackOff"
+	// WaitingImageNeverPull: the image is not there, and imagePullPolicy is Never.
+	WaitingImageNeverPull = "ErrImageNeverPull"
+	// WaitingInvalidImageName: the image cannot be pulled by such a name.
+	WaitingInvalidImageName = "InvalidImageName"
 )
 
 // StartError says why a container did not start.

@@ -5,16 +5,19 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"maps"
 	"sync"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/statusd/statusd/internal/podapi"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // APIOptions configure an [API] source. All fields but Logger are required.
@@ -61,7 +64,7 @@ func NewAPI(o APIOptions) (*API, error) {
 		known: &known{origin: FromAPI, handle: o.Handle},
 	}
 	pods := o.Client.CoreV1().Pods(metav1.NamespaceAll)
-	selector := fields.OneTermEqualSelector("spec.nodeName", o.NodeName).String()
+	selector := podapi.OnNode(o.NodeName)
 	a.watch = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
@@ -165,4 +168,19 @@ func asPod(obj any) (*v1.Pod, error) {
 		return fromAPI(pod), nil
 	}
 	return nil, fmt.Errorf("source: the api sent a %T among the pods", obj)
+}
+
+// fromAPI returns a pod of the API with its true source. Every user may set the source
+// annotation; a pod that claims to be static would not be written to, nor deleted from the
+// API. A mirror keeps the annotation, which it has from its static pod. The pod that is
+// passed in is not changed.
+func fromAPI(pod *v1.Pod) *v1.Pod {
+	claimed, ok := pod.Annotations[podstatus.SourceAnnotation]
+	if !ok || Origin(claimed) == FromAPI || podstatus.IsMirror(pod) {
+		return pod
+	}
+	corrected := *pod
+	corrected.Annotations = maps.Clone(pod.Annotations)
+	corrected.Annotations[podstatus.SourceAnnotation] = string(FromAPI)
+	return &corrected
 }

@@ -19,6 +19,8 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes/fake"
 	k8stesting "k8s.io/client-go/testing"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // fakeAPI answers list and watch of pods as the test scripts it.
@@ -153,7 +155,7 @@ func TestAPodOfTheAPIIsNotStaticWhateverItSays(t *testing.T) {
 			return pod
 		}
 		f := newFakeAPI()
-		f.pods = []v1.Pod{*claims(apiPod("listed", "1", "1"), map[string]string{SourceAnnotation: "file", "app": "web"})}
+		f.pods = []v1.Pod{*claims(apiPod("listed", "1", "1"), map[string]string{podstatus.SourceAnnotation: "file", "app": "web"})}
 		got := map[string]*v1.Pod{}
 		a, err := NewAPI(APIOptions{Client: f.client, NodeName: "n", Logger: slog.New(slog.DiscardHandler), Handle: func(c Change) {
 			for _, pod := range c.Pods {
@@ -167,8 +169,8 @@ func TestAPodOfTheAPIIsNotStaticWhateverItSays(t *testing.T) {
 		defer cancel()
 		go a.Run(ctx)
 		synctest.Wait()
-		watched := claims(apiPod("watched", "2", "101"), map[string]string{SourceAnnotation: "http"})
-		mirror := claims(apiPod("mirror", "3", "102"), map[string]string{SourceAnnotation: "file", MirrorAnnotation: "hash"})
+		watched := claims(apiPod("watched", "2", "101"), map[string]string{podstatus.SourceAnnotation: "http"})
+		mirror := claims(apiPod("mirror", "3", "102"), map[string]string{podstatus.SourceAnnotation: "file", v1.MirrorPodAnnotationKey: "hash"})
 		f.stream().Add(watched)
 		f.stream().Add(mirror)
 		f.stream().Add(apiPod("plain", "4", "103"))
@@ -178,14 +180,14 @@ func TestAPodOfTheAPIIsNotStaticWhateverItSays(t *testing.T) {
 			if pod == nil {
 				t.Fatalf("pod %s did not arrive", name)
 			}
-			if source := pod.Annotations[SourceAnnotation]; source != want || IsStatic(pod) {
-				t.Errorf("%s: source %q, static %t, want %q and not static", name, source, IsStatic(pod), want)
+			if source := pod.Annotations[podstatus.SourceAnnotation]; source != want || podstatus.IsStatic(pod) {
+				t.Errorf("%s: source %q, static %t, want %q and not static", name, source, podstatus.IsStatic(pod), want)
 			}
 		}
 		if got["listed"].Annotations["app"] != "web" {
 			t.Error("another annotation is lost")
 		}
-		if watched.Annotations[SourceAnnotation] != "http" {
+		if watched.Annotations[podstatus.SourceAnnotation] != "http" {
 			t.Error("the pod that the watch delivered was written to, and others may hold it")
 		}
 	})

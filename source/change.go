@@ -4,17 +4,18 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
-// Origin names where a pod comes from, in the words of the annotation
-// kubernetes.io/config.source.
+// Origin is where a pod comes from: a value of [podstatus.SourceAnnotation].
 type Origin string
 
 const (
 	// FromAPI marks pods that the API server has bound to this node, mirror pods included.
-	FromAPI Origin = "api"
+	FromAPI Origin = podstatus.SourceAPI
 	// FromFile marks static pods, defined by a manifest on this node.
-	FromFile Origin = "file"
+	FromFile Origin = podstatus.SourceFile
 )
 
 // Op says what a change means.

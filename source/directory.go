@@ -15,6 +15,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/manifest"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // maxManifest bounds what is read of one file: a pod is a few kilobytes.
@@ -24,16 +27,16 @@ const maxManifest = 10 << 20
 type directory struct {
 	path  string
 	node  string
-	files map[string]*manifest // by file name
+	files map[string]*manifestFile // by file name
 	// missing is whether the directory did not exist when it was last read.
 	missing bool
 }
 
-// A manifest is one file: what it last said, and which pods run because of it.
-type manifest struct {
+// A manifestFile is one file: its problems now, and the pods that run because of it.
+type manifestFile struct {
 	content  [sha256.Size]byte
-	problems []Problem
-	pods     []definition
+	problems []manifest.Problem
+	pods     []manifest.Definition
 }
 
 // isManifest says whether a name in the directory is meant to be read. What editors and
@@ -50,7 +53,7 @@ func isManifest(name string) bool {
 // read looks at the directory once and returns the static pods of this node and all that
 // is wrong. A directory that does not exist holds no pods. An error means that it could
 // not be read, so that nothing is known about its pods.
-func (d *directory) read(now time.Time) ([]*v1.Pod, []Problem, error) {
+func (d *directory) read(now time.Time) ([]*v1.Pod, []manifest.Problem, error) {
 	entries, err := os.ReadDir(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		clear(d.files)
@@ -67,7 +70,7 @@ func (d *directory) read(now time.Time) ([]*v1.Pod, []Problem, error) {
 			present[name] = true
 		}
 	}
-	maps.DeleteFunc(d.files, func(name string, _ *manifest) bool { return !present[name] })
+	maps.DeleteFunc(d.files, func(name string, _ *manifestFile) bool { return !present[name] })
 	pods, problems := d.merge()
 	return pods, problems, nil
 }
@@ -86,17 +89,17 @@ func (d *directory) readFile(name string, now time.Time) (present bool) {
 	}
 	m := d.files[name]
 	if m == nil {
-		m = &manifest{}
+		m = &manifestFile{}
 		d.files[name] = m
 	}
 	if err != nil {
 		m.content = [sha256.Size]byte{}
-		m.problems = []Problem{{File: path, Reason: err.Error()}}
+		m.problems = []manifest.Problem{{File: path, Reason: err.Error()}}
 		return true
 	}
 	content := sha256.Sum256(data)
 	if content != m.content {
-		pods, problems := decode(path, data, d.node)
+		pods, problems := manifest.Decode(path, data, d.node)
 		m.content, m.problems = content, problems
 		m.accept(pods, now)
 	}
@@ -105,14 +108,14 @@ func (d *directory) readFile(name string, now time.Time) (present bool) {
 
 // accept takes what the file says now. While some of it is bad, the pods that ran before
 // and are not redefined run on: they may be what the bad part was meant to define.
-func (m *manifest) accept(pods []definition, now time.Time) {
+func (m *manifestFile) accept(pods []manifest.Definition, now time.Time) {
 	before := m.pods
 	m.pods = nil
 	for _, p := range pods {
-		if i := slices.IndexFunc(before, func(b definition) bool { return b.pod.UID == p.pod.UID }); i >= 0 {
-			p.pod = before[i].pod // the same content, seen when it was first seen
+		if i := slices.IndexFunc(before, func(b manifest.Definition) bool { return b.Pod.UID == p.Pod.UID }); i >= 0 {
+			p.Pod = before[i].Pod // the same content, seen when it was first seen
 		} else {
-			metav1.SetMetaDataAnnotation(&p.pod.ObjectMeta, SeenAnnotation, now.Format(time.RFC3339Nano))
+			metav1.SetMetaDataAnnotation(&p.Pod.ObjectMeta, podstatus.SeenAnnotation, now.Format(time.RFC3339Nano))
 		}
 		m.pods = append(m.pods, p)
 	}
@@ -120,7 +123,7 @@ func (m *manifest) accept(pods []definition, now time.Time) {
 		return
 	}
 	for _, b := range before {
-		if !slices.ContainsFunc(m.pods, func(p definition) bool { return key(p.pod) == key(b.pod) }) {
+		if !slices.ContainsFunc(m.pods, func(p manifest.Definition) bool { return key(p.Pod) == key(b.Pod) }) {
 			m.pods = append(m.pods, b)
 		}
 	}
@@ -128,24 +131,24 @@ func (m *manifest) accept(pods []definition, now time.Time) {
 
 // merge puts the files together. Of two definitions of one pod the first counts, by file
 // name and then by line.
-func (d *directory) merge() ([]*v1.Pod, []Problem) {
+func (d *directory) merge() ([]*v1.Pod, []manifest.Problem) {
 	var pods []*v1.Pod
-	var problems []Problem
-	taken := map[string]definition{}
+	var problems []manifest.Problem
+	taken := map[string]manifest.Definition{}
 	for _, name := range slices.Sorted(maps.Keys(d.files)) {
 		m := d.files[name]
 		problems = append(problems, m.problems...)
 		for _, p := range m.pods {
-			if first, ok := taken[key(p.pod)]; ok {
-				problems = append(problems, Problem{File: p.file, Line: p.line, Field: "metadata.name",
-					Reason: fmt.Sprintf("pod %s is already defined by %s:%d; this definition is not used", key(p.pod), first.file, first.line)})
+			if first, ok := taken[key(p.Pod)]; ok {
+				problems = append(problems, manifest.Problem{File: p.File, Line: p.Line, Field: "metadata.name",
+					Reason: fmt.Sprintf("pod %s is already defined by %s:%d; this definition is not used", key(p.Pod), first.File, first.Line)})
 				continue
 			}
-			taken[key(p.pod)] = p
-			pods = append(pods, p.pod)
+			taken[key(p.Pod)] = p
+			pods = append(pods, p.Pod)
 		}
 	}
-	slices.SortFunc(problems, byPlace)
+	slices.SortFunc(problems, manifest.Problem.Compare)
 	return pods, problems
 }
 

@@ -12,6 +12,8 @@ import (
 	"github.com/cockroachdb/datadriven"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // A line "pod NAME image=IMAGE" in a story stands for a whole manifest.
@@ -96,7 +98,7 @@ func TestSeenIsWhenTheContentWasSeenFirst(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	d := directory{path: dir, node: "n", files: map[string]*manifest{}}
+	d := directory{path: dir, node: "n", files: map[string]*manifestFile{}}
 	read := func(at time.Time) *v1.Pod {
 		pods, problems, err := d.read(at)
 		if len(pods) != 1 || len(problems) > 0 || err != nil {
@@ -106,16 +108,16 @@ func TestSeenIsWhenTheContentWasSeenFirst(t *testing.T) {
 	}
 	first := time.Date(2026, 1, 2, 3, 4, 5, 6, time.UTC)
 	write("pod web")
-	if got, want := read(first).Annotations[SeenAnnotation], first.Format(time.RFC3339Nano); got != want {
+	if got, want := read(first).Annotations[podstatus.SeenAnnotation], first.Format(time.RFC3339Nano); got != want {
 		t.Errorf("got seen %s, want %s", got, want)
 	}
 	write("pod web\n# a comment")
-	if got, want := read(first.Add(time.Hour)).Annotations[SeenAnnotation], first.Format(time.RFC3339Nano); got != want {
+	if got, want := read(first.Add(time.Hour)).Annotations[podstatus.SeenAnnotation], first.Format(time.RFC3339Nano); got != want {
 		t.Errorf("after a comment: got seen %s, want still %s", got, want)
 	}
 	write("pod web image=v2")
 	later := first.Add(2 * time.Hour)
-	if got, want := read(later).Annotations[SeenAnnotation], later.Format(time.RFC3339Nano); got != want {
+	if got, want := read(later).Annotations[podstatus.SeenAnnotation], later.Format(time.RFC3339Nano); got != want {
 		t.Errorf("after an edit: got seen %s, want %s", got, want)
 	}
 }
@@ -129,7 +131,7 @@ func TestUnreadableFilesAreReported(t *testing.T) {
 	if err := os.Truncate(large, maxManifest+1); err != nil {
 		t.Fatal(err)
 	}
-	d := directory{path: dir, node: "n", files: map[string]*manifest{}}
+	d := directory{path: dir, node: "n", files: map[string]*manifestFile{}}
 	_, problems, err := d.read(time.Now())
 	if err != nil || len(problems) != 1 || !strings.Contains(problems[0].Reason, "larger than 10 MiB") {
 		t.Errorf("got problems %v, error %v, want one that says the file is too large", problems, err)

@@ -4,10 +4,8 @@
 // The loop of each source is the same:
 //
 //	API server  ──list, watch──►  API        ──┐
-//	                                           ├──► handle(Change) ──► the agent
-//	directory   ──read, notify─►  Manifests  ──┘         │
-//	                                                     ▼
-//	API server  ◄──create, delete──────────────────  Mirrors
+//	                                           ├──► handle(Change)
+//	directory   ──read, notify─►  Manifests  ──┘
 //
 // A source first says everything it knows in one change, [Set], exactly once. After that
 // it says only what differs: [Update] for pods that are new or changed, [Remove] for pods
@@ -18,16 +16,15 @@
 //
 // # Static pods
 //
-// A pod of a manifest gets the identity that the kubelet gives: its name ends in the
-// node's name, its UID is made from the content, the file and the node, so an edit makes
-// another pod: Remove of the old UID, then Update with the new one. Removing a file
-// removes its pods. A file that becomes bad while it is still there does not: the pods of
+// Package manifest decodes the files. The UID of a static pod is made from its content, so
+// an edit makes another pod: Remove of the old UID, then Update with the new one. Removing
+// a file removes its pods. A file that becomes bad while it is still there does not: the pods of
 // its last good reading run on until the file is good again or gone, so that a slip of
 // the editor stops nothing. The last good reading is kept in memory only: a file that is
 // bad when statusd starts defines no pods, as with the kubelet. [Manifests.Problems] names
 // what is wrong, with file, line and field.
 //
-// [Mirrors] keeps a shadow of each static pod in the API.
+// Package mirror writes a mirror pod of each static pod to the API.
 //
 // # Concurrency
 //

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/manifest"
 )
 
 const (
@@ -46,7 +48,7 @@ type Manifests struct {
 	notify    func(directory string) (notifier, error)
 
 	mu       sync.Mutex // guards problems
-	problems []Problem
+	problems []manifest.Problem
 }
 
 // notifier tells that a directory may have changed.
@@ -81,7 +83,7 @@ func NewManifests(o ManifestsOptions) (*Manifests, error) {
 	return &Manifests{
 		log:       o.Logger.With("node", o.NodeName),
 		rescan:    o.Rescan,
-		directory: directory{path: path, node: o.NodeName, files: map[string]*manifest{}},
+		directory: directory{path: path, node: o.NodeName, files: map[string]*manifestFile{}},
 		known:     &known{origin: FromFile, handle: o.Handle},
 		notify:    newNotifier,
 	}, nil
@@ -135,7 +137,7 @@ func (m *Manifests) read() {
 	}
 	if err != nil {
 		// Nothing is known, so nothing is said: what runs runs on.
-		m.setProblems([]Problem{{File: m.directory.path, Reason: reasonOf(errors.Unwrap(err)).Error()}})
+		m.setProblems([]manifest.Problem{{File: m.directory.path, Reason: reasonOf(errors.Unwrap(err)).Error()}})
 		return
 	}
 	m.setProblems(problems)
@@ -143,7 +145,7 @@ func (m *Manifests) read() {
 }
 
 // setProblems keeps what is wrong now, and logs what was not wrong before.
-func (m *Manifests) setProblems(problems []Problem) {
+func (m *Manifests) setProblems(problems []manifest.Problem) {
 	m.mu.Lock()
 	before := m.problems
 	m.problems = problems
@@ -159,7 +161,7 @@ func (m *Manifests) setProblems(problems []Problem) {
 }
 
 // Problems is what is wrong with the directory now, in order of file and line.
-func (m *Manifests) Problems() []Problem {
+func (m *Manifests) Problems() []manifest.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.problems)

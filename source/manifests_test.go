@@ -182,7 +182,6 @@ func TestConstructorsRefuseWhatCannotWork(t *testing.T) {
 		"manifests without handler":        second(NewManifests(ManifestsOptions{Directory: "d", NodeName: "n"})),
 		"manifests with a negative period": second(NewManifests(ManifestsOptions{Directory: "d", NodeName: "n", Handle: handle, Rescan: -1})),
 		"api without client":               second(NewAPI(APIOptions{NodeName: "n", Handle: handle})),
-		"mirrors without client":           second(NewMirrors(MirrorsOptions{NodeName: "n"})),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)

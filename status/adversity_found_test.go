@@ -12,6 +12,7 @@ import (
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 // Programs of TestInvariantsHoldWhateverHappens that have found something, in short.
@@ -23,13 +24,13 @@ func TestWhatWasReadIsNotForgottenWhenTheWriteFails(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.setWatch(nil)
+		w.api.OnStore(nil)
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		conflicts := 4 // two turns, each with one before and one after the look
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "PATCH" && conflicts > 0 {
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "PATCH" && conflicts > 0 {
 				conflicts--
 				return apierrors.NewConflict(podResource, "web", errors.New("the object has been modified"))
 			}
@@ -38,12 +39,12 @@ func TestWhatWasReadIsNotForgottenWhenTheWriteFails(t *testing.T) {
 		w.set(pod, ended(pod, 0))
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status; got.PodIP != "" || got.Phase != v1.PodSucceeded {
+		if got := w.api.Pod(pod).Status; got.PodIP != "" || got.Phase != v1.PodSucceeded {
 			t.Errorf("the API says %s with the address %q", got.Phase, got.PodIP)
 		}
 		taken := 0
-		for _, s := range w.api.sent() {
-			if s.verb == "PATCH" && s.err == nil {
+		for _, s := range w.api.Requests() {
+			if s.Verb == "PATCH" && s.Err == nil {
 				taken++
 			}
 		}
@@ -62,16 +63,16 @@ func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		backup := w.api.backup()
+		backup := w.api.Backup()
 		w.set(pod, ended(pod, 1))
 		synctest.Wait()
-		w.api.setWatch(nil)
-		w.api.restore(backup)
+		w.api.OnStore(nil)
+		w.api.Restore(backup)
 		// No more than the first request, which is one of the old world, gets through.
 		through := 0
-		w.api.setScript(func(context.Context, sent) error {
+		w.api.SetFault(func(context.Context, statustest.Request) error {
 			if through++; through > 1 {
-				return errRefused
+				return statustest.ErrRefused
 			}
 			return nil
 		})
@@ -80,13 +81,13 @@ func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
 		w.set(pod, again)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if _, kept := memory.Finals()[pod.UID]; !kept && !podstatus.IsTerminal(w.api.pod(pod).Status.Phase) {
+		if _, kept := memory.Finals()[pod.UID]; !kept && !podstatus.IsTerminal(w.api.Pod(pod).Status.Phase) {
 			t.Error("the end is neither in the journal nor in the API")
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(restoredWithin)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status.Phase; got != v1.PodFailed {
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s of a pod that has failed", got)
 		}
 		if left := len(memory.Finals()); left > 0 {
@@ -103,9 +104,9 @@ func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Safety = g })
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.setMutate(func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil })
+		w.api.SetWebhook(func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil })
 		n := 0
-		w.api.setScript(func(context.Context, sent) error {
+		w.api.SetFault(func(context.Context, statustest.Request) error {
 			if n++; n%2 == 0 {
 				return apierrors.NewServiceUnavailable("not now")
 			}
@@ -116,7 +117,7 @@ func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
 		w.set(pod, evicted)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got > 130 {
+		if got := w.api.Count("PATCH"); got > 130 {
 			t.Errorf("%d patches in 10 minutes, want no more than one each 5 s", got)
 		}
 	})
@@ -131,15 +132,14 @@ func TestAVersionThatIsGivenOutAgainIsNoEcho(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		backup := w.api.backup()
+		backup := w.api.Backup()
 		w.set(pod, running(pod, false))
 		synctest.Wait()
-		written := w.api.pod(pod).ResourceVersion
-		watch := w.api.watch
-		w.api.setWatch(nil)
-		w.api.restore(backup)
-		w.api.setWatch(watch)
-		touched := w.api.write(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"touched": ""} })
+		written := w.api.Pod(pod).ResourceVersion
+		w.api.OnStore(nil)
+		w.api.Restore(backup)
+		w.api.OnStore(w.deliver)
+		touched := w.api.Change(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"touched": ""} })
 		if touched.ResourceVersion != written {
 			t.Fatalf("the version is %s, want %s once more", touched.ResourceVersion, written)
 		}

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/statustest"
 )
 
 // What bad times may cost. A kubelet looks at every pod each 10 s, so that is what a pod
@@ -34,17 +35,17 @@ const (
 func TestADeletionThatFailsIsRetriedLessAndLess(t *testing.T) {
 	for name, answer := range map[string]error{
 		"error":       apierrors.NewInternalError(errors.New("boom")),
-		"denied":      deniedByWebhook(403, metav1.StatusReasonForbidden),
-		"conflict":    deniedByWebhook(409, metav1.StatusReasonConflict),
-		"unreachable": errRefused,
+		"denied":      statustest.DeniedByWebhook(403, metav1.StatusReasonForbidden),
+		"conflict":    statustest.DeniedByWebhook(409, metav1.StatusReasonConflict),
+		"unreachable": statustest.ErrRefused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				pod, other := w.create("web", restartNever, deleting), w.create("other")
 				w.run()
-				w.api.setScript(func(_ context.Context, s sent) error {
-					if s.verb == "DELETE" {
+				w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+					if s.Verb == "DELETE" {
 						return answer
 					}
 					return nil
@@ -58,13 +59,13 @@ func TestADeletionThatFailsIsRetriedLessAndLess(t *testing.T) {
 				synctest.Wait()
 				// 250 ms, doubled up to 30 s: about 28. Successes of others may look like the end of an
 				// outage, and be worth a try. A kubelet makes one each 10 s.
-				if got := w.api.count("DELETE"); got < 5 || got > 60 {
+				if got := w.api.Count("DELETE"); got < 5 || got > 60 {
 					t.Errorf("%d deletes in 10 minutes, want about 28", got)
 				}
-				w.api.setScript(nil)
+				w.api.SetFault(nil)
 				time.Sleep(31 * time.Second)
 				synctest.Wait()
-				if w.api.pod(pod) != nil {
+				if w.api.Pod(pod) != nil {
 					t.Error("the pod is still there after the webhook gave in")
 				}
 			})
@@ -83,18 +84,18 @@ func TestARestoredBackupIsPutRight(t *testing.T) {
 					w.run()
 					w.set(pod, running(pod, !ready))
 					synctest.Wait()
-					backup := w.api.backup()
+					backup := w.api.Backup()
 					w.set(pod, running(pod, ready))
 					time.Sleep(time.Minute) // all is quiet
 					for range 20 {
-						w.api.write(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"now": time.Now().String()} })
+						w.api.Change(pod, func(p *v1.Pod) { p.Annotations = map[string]string{"now": time.Now().String()} })
 						time.Sleep(time.Second)
 					}
 					if !seen {
-						w.api.setWatch(nil) // the watch has not begun again yet
+						w.api.OnStore(nil) // the watch has not begun again yet
 					}
-					w.api.restore(backup)
-					w.api.setWatch(w.deliver)
+					w.api.Restore(backup)
+					w.api.OnStore(w.deliver)
 					time.Sleep(restoredWithin)
 					synctest.Wait()
 					if seen {
@@ -119,7 +120,7 @@ func TestARestoredBackupIsPutRight(t *testing.T) {
 
 func (w *world) wantReady(pod *v1.Pod, want bool) {
 	w.Helper()
-	if got := w.api.pod(pod); got == nil || isReady(&got.Status) != want {
+	if got := w.api.Pod(pod); got == nil || isReady(&got.Status) != want {
 		w.Errorf("ready in the API: %v, want %v", got != nil && isReady(&got.Status), want)
 	}
 }
@@ -135,7 +136,7 @@ func TestAnAnnotationDoesNotMakeAPodOfTheAPIStatic(t *testing.T) {
 		w.set(pod, running(pod, true))
 		w.wantLog("a pod as any other", "PATCH ns/web")
 		w.wantReady(pod, true)
-		w.api.write(pod, deleting)
+		w.api.Change(pod, deleting)
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(time.Second)
@@ -164,7 +165,7 @@ func TestAStaticPodThatHasEndedMayRunAfterARestart(t *testing.T) {
 
 				second := newWorld(t, withJournal(memory), standalone)
 				second.table.Set(static)
-				second.api.restore(first.api.backup())
+				second.api.Restore(first.api.Backup())
 				second.run()
 				second.set(static, running(static, true))
 				time.Sleep(healedWithin)
@@ -172,7 +173,7 @@ func TestAStaticPodThatHasEndedMayRunAfterARestart(t *testing.T) {
 				if got, _ := second.manager.GetPodStatus(static.UID); got.Phase != v1.PodRunning {
 					t.Errorf("the node says %s/%s of a static pod that runs", got.Phase, got.Reason)
 				}
-				if got := second.api.pod(mirror); joined && (got.Status.Phase != v1.PodRunning || got.Status.Reason != "" || !isReady(&got.Status)) {
+				if got := second.api.Pod(mirror); joined && (got.Status.Phase != v1.PodRunning || got.Status.Reason != "" || !isReady(&got.Status)) {
 					t.Errorf("the mirror says %s/%s, ready %v", got.Status.Phase, got.Status.Reason, isReady(&got.Status))
 				}
 			})
@@ -200,7 +201,7 @@ func TestANotFoundThatIsNotTheServersLosesNothing(t *testing.T) {
 				w.run()
 				w.set(web, running(web, true))
 				synctest.Wait()
-				w.api.setScript(loadBalancerWithoutBackend)
+				w.api.SetFault(statustest.LoadBalancerWithoutBackend)
 				for _, job := range jobs {
 					w.set(job, ended(job, 3))
 				}
@@ -221,12 +222,12 @@ func TestANotFoundThatIsNotTheServersLosesNothing(t *testing.T) {
 				if restarted {
 					w = w.restart(withJournal(memory))
 				} else {
-					w.api.setScript(nil)
+					w.api.SetFault(nil)
 				}
 				time.Sleep(healedWithin)
 				synctest.Wait()
 				for _, job := range jobs {
-					if got := w.api.pod(job).Status; got.Phase != v1.PodFailed || got.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
+					if got := w.api.Pod(job).Status; got.Phase != v1.PodFailed || got.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
 						t.Errorf("%s is %s in the API", job.Name, got.Phase)
 					}
 				}
@@ -243,7 +244,7 @@ func TestANotFoundThatIsNotTheServersLosesNothing(t *testing.T) {
 func (w *world) restart(change ...func(*Options)) *world {
 	w.stop()
 	next := newWorld(w.T, change...)
-	next.api.restore(w.api.backup())
+	next.api.Restore(w.api.Backup())
 	next.run()
 	return next
 }
@@ -273,14 +274,14 @@ func TestAStatusThatTheServerCompletesCostsOneRequest(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				synctest.Wait()
-				if got := w.api.count("PATCH"); got != 5 {
+				if got := w.api.Count("PATCH"); got != 5 {
 					t.Errorf("%d patches for five changes", got)
 				}
 				if fights := w.manager.Fights(); len(fights) > 0 {
 					t.Errorf("fights: %+v", fights)
 				}
 				time.Sleep(time.Hour)
-				if got := w.api.log(); len(got) != 5 {
+				if got := w.api.Log(); len(got) != 5 {
 					t.Errorf("requests in an hour without a change: %v", got[5:])
 				}
 			})
@@ -316,15 +317,15 @@ func TestAWithdrawalAfterAnOutageArrivesSoon(t *testing.T) {
 				time.Sleep(time.Minute)
 				synctest.Wait()
 				slowest := time.Duration(0)
-				for _, s := range w.api.sent() {
-					if s.err == nil && s.verb == "PATCH" && s.at.After(begin) {
-						slowest = max(slowest, s.at.Sub(begin))
+				for _, s := range w.api.Requests() {
+					if s.Err == nil && s.Verb == "PATCH" && s.At.After(begin) {
+						slowest = max(slowest, s.At.Sub(begin))
 					}
 				}
 				if slowest > healedWithin {
 					t.Errorf("the last pod was heard %s after the outage, want %s at most", slowest, healedWithin)
 				}
-				if got := w.api.count("PATCH"); got < pods {
+				if got := w.api.Count("PATCH"); got < pods {
 					t.Errorf("%d patches", got)
 				}
 				for _, pod := range all {
@@ -340,7 +341,7 @@ func TestAWithdrawalAfterAnOutageArrivesSoon(t *testing.T) {
 func (w *world) outage(least time.Duration) <-chan struct{} {
 	begin, over := time.Now(), make(chan struct{})
 	var once sync.Once
-	w.api.setScript(func(context.Context, sent) error {
+	w.api.SetFault(func(context.Context, statustest.Request) error {
 		select {
 		case <-over:
 			return nil
@@ -349,7 +350,7 @@ func (w *world) outage(least time.Duration) <-chan struct{} {
 		if time.Since(begin) >= least {
 			once.Do(func() { close(over) })
 		}
-		return errRefused
+		return statustest.ErrRefused
 	})
 	return over
 }
@@ -357,8 +358,8 @@ func (w *world) outage(least time.Duration) <-chan struct{} {
 // A server in maintenance asks to be left alone for a day. Nothing holds it to that.
 func TestRetryAfterIsNotADaysSilence(t *testing.T) {
 	for name, answer := range map[string]error{
-		"429": throttled(86400),
-		"503": unavailable("patch", "web", 86400),
+		"429": statustest.Throttled(86400),
+		"503": statustest.Unavailable(statustest.Request{Verb: "PATCH", Name: "ns/web"}, 86400),
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -367,10 +368,10 @@ func TestRetryAfterIsNotADaysSilence(t *testing.T) {
 				w.run()
 				w.set(other, running(other, true))
 				synctest.Wait()
-				w.api.setScript(func(context.Context, sent) error { return answer })
+				w.api.SetFault(func(context.Context, statustest.Request) error { return answer })
 				w.set(pod, running(pod, true))
 				time.Sleep(time.Second)
-				w.api.setScript(nil)
+				w.api.SetFault(nil)
 				w.set(other, running(other, false))
 				time.Sleep(time.Minute)
 				synctest.Wait()
@@ -385,18 +386,18 @@ func TestRetryAfterIsNotADaysSilence(t *testing.T) {
 func TestAPodThatWasRecreatedOnAnotherNodeIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.api.node = "node"
+		w.api.SetNode("node")
 		pod := w.create("web")
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		w.api.setWatch(nil)
-		w.api.remove("ns", "web")
-		w.api.put(newPod("web", func(p *v1.Pod) { p.UID, p.Spec.NodeName = "another", "elsewhere" }))
+		w.api.OnStore(nil)
+		w.api.Remove("ns", "web")
+		w.api.Put(newPod("web", func(p *v1.Pod) { p.UID, p.Spec.NodeName = "another", "elsewhere" }))
 		w.set(pod, running(pod, false))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got > 20 {
+		if got := w.api.Count("PATCH"); got > 20 {
 			t.Errorf("%d patches in an hour to a pod of another node", got)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -412,28 +413,28 @@ func TestAServerThatHasJustStartedMakesNoPodGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
 		w := newWorld(t, withJournal(memory), func(o *Options) { o.AlwaysRead = true })
-		w.api.node = "node"
+		w.api.SetNode("node")
 		job, done := w.create("job", restartNever), w.create("done", restartNever, deleting)
 		w.run()
 		w.set(done, ended(done, 0))
 		synctest.Wait()
-		w.api.setScript(serverThatHasJustStarted)
+		w.api.SetFault(statustest.ServerJustStarted)
 		w.set(job, ended(job, 3))
 		must(w.manager.TerminatePod(done))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if _, ok := memory.Finals()[job.UID]; !ok && w.api.pod(job).Status.Phase != v1.PodFailed {
+		if _, ok := memory.Finals()[job.UID]; !ok && w.api.Pod(job).Status.Phase != v1.PodFailed {
 			t.Error("the end of the pod is neither in the journal nor in the API")
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(healedWithin)
 		synctest.Wait()
-		if got := w.api.pod(job).Status.Phase; got != v1.PodFailed {
+		if got := w.api.Pod(job).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s of a pod that has failed", got)
 		}
 		time.Sleep(31*time.Second - healedWithin) // the longest back-off: no endpoint waits for a delete
 		synctest.Wait()
-		if w.api.pod(done) != nil {
+		if w.api.Pod(done) != nil {
 			t.Error("the finished pod is still there")
 		}
 	})
@@ -459,7 +460,7 @@ func TestARefusedFieldDoesNotHoldUpTheRest(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				synctest.Wait()
 				w.wantReady(pod, false)
-				if got := w.api.count("PATCH"); got > 60 {
+				if got := w.api.Count("PATCH"); got > 60 {
 					t.Errorf("%d patches in 10 minutes", got)
 				}
 				if fights := w.manager.Fights(); slices.ContainsFunc(fights, func(f Fight) bool { return f.Name == "web" }) {

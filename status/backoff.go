@@ -4,13 +4,12 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
-// backoff is a schedule of waits: the first, doubled with each attempt up to the limit,
-// each shortened at random by up to a fifth so that pods that failed together do not
-// come back together. Attempts count from 1 again once the obstacle is another one, or gone.
-//
-// All waiting in this package is one of these schedules, and each has its bound:
+// All waiting in this package is one of these schedules, and each has its bound. Attempts
+// count from 1 again once the obstacle is another one, or gone.
 //
 //	a pod waits at most  because                                      what ends the wait early
 //	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s (one is tried each 5 s);
@@ -20,20 +19,16 @@ import (
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
 //	30 s (all pods)      the server asked to be left alone            a probe that succeeds, one each 5 s
-type backoff struct {
-	first, limit time.Duration
-}
-
 var (
 	// retryBackoff spaces the tries of a pod whose request failed.
-	retryBackoff = backoff{first: 250 * time.Millisecond, limit: 30 * time.Second}
+	retryBackoff = backoff.Schedule{First: 250 * time.Millisecond, Limit: 30 * time.Second}
 	// holdBackoff spaces the looks at a pod that waits for something on this node:
 	// containers to stop, resources to be reclaimed.
-	holdBackoff = backoff{first: time.Second, limit: 10 * time.Second}
+	holdBackoff = backoff.Schedule{First: time.Second, Limit: 10 * time.Second}
 	// goneBackoff spaces the looks for a pod that the API server does not have.
-	goneBackoff = backoff{first: 30 * time.Second, limit: 10 * time.Minute}
+	goneBackoff = backoff.Schedule{First: 30 * time.Second, Limit: 10 * time.Minute}
 	// fightBackoff spaces the writes to a pod that somebody else keeps changing back.
-	fightBackoff = backoff{first: 10 * time.Second, limit: 5 * time.Minute}
+	fightBackoff = backoff.Schedule{First: 10 * time.Second, Limit: 5 * time.Minute}
 )
 
 const (
@@ -47,16 +42,6 @@ const (
 	// once it is back.
 	recoverySpread = 2 * time.Second
 )
-
-// wait returns the pause after the given attempt, which counts from 1. The jitter, from 0
-// to 1, says how much of the fifth is taken off.
-func (b backoff) wait(attempt int, jitter float64) time.Duration {
-	d := b.limit
-	if doublings := attempt - 1; doublings < 32 && b.first<<doublings < b.limit {
-		d = b.first << doublings
-	}
-	return d - time.Duration(jitter*float64(d/5))
-}
 
 // pauseAsked returns how long the API server asks to be left alone, zero if it does not.
 func pauseAsked(err error) time.Duration {

@@ -139,8 +139,9 @@ func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 	c.markUnsent(uid, e, now)
 }
 
-// remove forgets a pod. It reports whether the pod was there.
-func (c *cache) remove(uid types.UID) bool {
+// remove forgets a pod. It reports whether something was left to be done for it in the API, so
+// that it may be queued.
+func (c *cache) remove(uid types.UID) (queued bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
@@ -155,7 +156,7 @@ func (c *cache) remove(uid types.UID) bool {
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)
-	return true
+	return e.owed != nil
 }
 
 // unknown returns the cached pods that keep does not name.

@@ -11,6 +11,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
+
+	"github.com/statusd/statusd/internal/podapi"
 )
 
 // Client is what the manager asks of the API server. Errors are those of
@@ -36,14 +38,26 @@ type VersionReader interface {
 	ResourceVersion(ctx context.Context) (string, error)
 }
 
-// FieldManager is the name under which the API server records the manager's writes.
-const FieldManager = "statusd"
+// DefaultFieldManager is the name under which the API server records the manager's writes if
+// [Options.FieldManager] is not set.
+const DefaultFieldManager = "statusd"
 
 // NewClient returns a Client for the pods of a node on top of a client-go REST client,
-// such as clientset.CoreV1().RESTClient(). The rate limiter of that is not used, since it
-// would keep neither the order nor the budget of the manager's, see [Options.QPS].
+// such as clientset.CoreV1().RESTClient().
+//
+// The rate limiter of the REST client, 5 requests per second unless its config says otherwise, is
+// not used: it is first come first served, so a pod that loses readiness would wait behind all pods
+// that start. The manager has a limit of its own, see [Options.QPS]. Other users of the
+// same clientset stay limited.
 func NewClient(core rest.Interface, nodeName string) Client {
-	return &restClient{core: core, nodeName: nodeName}
+	return &restClient{core: core, nodeName: nodeName, fieldManager: DefaultFieldManager}
+}
+
+// writingAs returns the client with another name for its writes.
+func (c *restClient) writingAs(fieldManager string) Client {
+	renamed := *c
+	renamed.fieldManager = fieldManager
+	return &renamed
 }
 
 // unlimited takes the place of the rate limiter of the REST client.
@@ -58,14 +72,15 @@ func (c *restClient) validate() error {
 }
 
 type restClient struct {
-	core     rest.Interface
-	nodeName string
+	core         rest.Interface
+	nodeName     string
+	fieldManager string
 }
 
 func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	var list v1.PodList
 	// Resource version 0 lets the server answer from its cache.
-	options := &metav1.ListOptions{FieldSelector: "spec.nodeName=" + c.nodeName, ResourceVersion: "0"}
+	options := &metav1.ListOptions{FieldSelector: podapi.OnNode(c.nodeName), ResourceVersion: "0"}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
@@ -77,7 +92,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 // ResourceVersion lists no pods: no pod has this name. The server tells its version all the same.
 func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
-	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, "-")}
+	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {
@@ -99,7 +114,7 @@ func (c *restClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, 
 func (c *restClient) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
 	pod := &v1.Pod{}
 	err := c.core.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
-		SubResource("status").VersionedParams(&metav1.PatchOptions{FieldManager: FieldManager}, scheme.ParameterCodec).
+		SubResource("status").VersionedParams(&metav1.PatchOptions{FieldManager: c.fieldManager}, scheme.ParameterCodec).
 		Body(patch).Throttle(unlimited).MaxRetries(0).Do(ctx).Into(pod)
 	if err != nil {
 		return nil, fmt.Errorf("patch pod status: %w", err)
@@ -121,7 +136,7 @@ func (c *restClient) Delete(ctx context.Context, namespace, name string, uid typ
 func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	var list v1.PodList
 	// No resource version: the server must answer with what is stored.
-	options := &metav1.ListOptions{FieldSelector: onNode(c.nodeName, name)}
+	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, name)}
 	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
 	if err != nil {

@@ -5,11 +5,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -41,14 +41,52 @@ func TestFindPodListsWhatIsStored(t *testing.T) {
 			if err != nil || (found != nil) != (len(stored) > 0) {
 				t.Errorf("got %v, %v; stored are %d", found, err, len(stored))
 			}
-			list := func(ctx context.Context, options metav1.ListOptions) (*v1.PodList, error) {
-				return clientset.CoreV1().Pods("ns").List(ctx, options)
-			}
-			for uid, there := range map[types.UID]bool{"a": len(stored) > 0, "b": false} {
-				if err := status.ConfirmGone(t.Context(), "n", "web", uid, list); (err != nil) != there {
-					t.Errorf("ConfirmGone(%s): %v", uid, err)
-				}
-			}
 		})
+	}
+}
+
+// limiter notices that a request waits for it.
+type limiter struct{ t *testing.T }
+
+func (l limiter) TryAccept() bool { l.t.Error("a request asked the rate limiter"); return true }
+func (l limiter) Accept()         { l.t.Error("a request waited for the rate limiter") }
+func (l limiter) Wait(context.Context) error {
+	l.t.Error("a request waited for the rate limiter")
+	return nil
+}
+func (l limiter) Stop()        {}
+func (l limiter) QPS() float32 { return 5 }
+
+// No request of the client can be throttled by the clientset, whatever that was made with, and
+// each write carries the name that the options say.
+func TestClientIsNotThrottledAndWritesUnderItsName(t *testing.T) {
+	var managers []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodPatch {
+			managers = append(managers, r.URL.Query().Get("fieldManager"))
+		}
+		w.Header().Set("Content-Type", "application/json")
+		w.Write([]byte(`{"kind":"PodList","apiVersion":"v1"}`))
+	}))
+	defer server.Close()
+	clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server.URL, RateLimiter: limiter{t}}, server.Client())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"", "vk"} {
+		manager, err := status.New(status.Options{Client: status.NewClient(clientset.CoreV1().RESTClient(), "n"), FieldManager: name})
+		if err != nil {
+			t.Fatal(err)
+		}
+		client := status.ClientOf(manager)
+		client.List(t.Context())
+		client.Get(t.Context(), "ns", "web")
+		client.PatchStatus(t.Context(), "ns", "web", []byte("{}"))
+		client.Delete(t.Context(), "ns", "web", "uid")
+		client.(status.Finder).FindPod(t.Context(), "ns", "web")
+		client.(status.VersionReader).ResourceVersion(t.Context())
+	}
+	if want := []string{"statusd", "vk"}; !slices.Equal(managers, want) {
+		t.Errorf("the field managers of the writes are %q, want %q", managers, want)
 	}
 }

@@ -32,16 +32,16 @@ func TestDeclaredConditionsAreDeliveredAndRemoved(t *testing.T) {
 		time.Sleep(time.Minute)
 		w.set(pod, withCondition(running(pod, true), ownType, v1.ConditionTrue))
 		w.wantLog("a change of it", "PATCH ns/web")
-		got := podstatus.FindCondition(w.api.pod(pod).Status.Conditions, ownType)
+		got := podstatus.FindCondition(w.api.Pod(pod).Status.Conditions, ownType)
 		if got == nil || got.Status != v1.ConditionTrue || got.LastTransitionTime.Sub(began) != time.Minute {
 			t.Errorf("the API has %+v, want it to be True since a minute after the first report", got)
 		}
 
-		w.api.write(pod, func(p *v1.Pod) { podstatus.FindCondition(p.Status.Conditions, ownType).Status = v1.ConditionFalse })
+		w.api.Change(pod, func(p *v1.Pod) { podstatus.FindCondition(p.Status.Conditions, ownType).Status = v1.ConditionFalse })
 		w.wantLog("another writer changes it", "PATCH ns/web")
 		w.set(pod, running(pod, true))
 		w.wantLog("it is reported no more", "PATCH ns/web")
-		if got := podstatus.FindCondition(w.api.pod(pod).Status.Conditions, ownType); got != nil {
+		if got := podstatus.FindCondition(w.api.Pod(pod).Status.Conditions, ownType); got != nil {
 			t.Errorf("the API still has %+v", got)
 		}
 		w.wantNothingPending()
@@ -67,7 +67,7 @@ func TestReportedConditionsOfOthersAreWarnedOfOncePerType(t *testing.T) {
 			t.Errorf("%d warnings, want one that names the type and the option: %s", got, &log)
 		}
 		synctest.Wait()
-		api := w.api.pod(pod).Status.Conditions
+		api := w.api.Pod(pod).Status.Conditions
 		if podstatus.FindCondition(api, ownType) != nil || podstatus.FindCondition(api, v1.PodReady) == nil {
 			t.Errorf("the API has %+v, want all but the foreign type", api)
 		}
@@ -103,7 +103,7 @@ func TestReadinessGateThatWasClosedMeanwhileHoldsThePodBack(t *testing.T) {
 			w.table.Set(static)
 			mirror := mirrorOf(static, "mirror")
 			gated(mirror)
-			return static, w.api.put(mirror)
+			return static, w.api.Put(mirror)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -113,12 +113,12 @@ func TestReadinessGateThatWasClosedMeanwhileHoldsThePodBack(t *testing.T) {
 				w.run()
 				report := running(pod, false)
 				w.set(pod, withCondition(report, gate, v1.ConditionTrue))
-				w.api.write(api, closeGate)
+				w.api.Change(api, closeGate)
 				synctest.Wait()
 				id := report.ContainerStatuses[0].ContainerID
 				must(w.manager.SetContainerReadiness(pod.UID, id, true))
 				synctest.Wait()
-				got := w.api.pod(api).Status
+				got := w.api.Pod(api).Status
 				if isReady(&got) || !got.ContainerStatuses[0].Ready {
 					t.Errorf("Ready %t, container ready %t: the gate is closed, want only the container ready", isReady(&got), got.ContainerStatuses[0].Ready)
 				}

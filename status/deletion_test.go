@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 // gate is a Safety and a Reclaim that a test opens.
@@ -33,7 +34,7 @@ func TestFinishedPodIsDeletedAtOnce(t *testing.T) {
 		w.wantLog("ended, not finished: not deleted", "PATCH ns/web")
 		must(w.manager.TerminatePod(pod))
 		w.wantLog("finished", "DELETE ns/web")
-		if w.api.pod(pod) != nil {
+		if w.api.Pod(pod) != nil {
 			t.Error("the pod is still in the API")
 		}
 		if _, ok := w.manager.GetPodStatus(pod.UID); ok {
@@ -50,9 +51,9 @@ func TestFinishedPodIsDeletedWhenItsDeletionIsObserved(t *testing.T) {
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
 		w.wantLog("finished, nobody wants it deleted", "PATCH ns/web")
-		doomed := w.api.pod(pod)
+		doomed := w.api.Pod(pod)
 		deleting(doomed)
-		w.api.put(doomed)
+		w.api.Put(doomed)
 		w.wantLog("the deletion is observed", "DELETE ns/web")
 	})
 }
@@ -69,10 +70,10 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.pod(pod); got == nil || podstatus.IsTerminal(got.Status.Phase) {
+		if got := w.api.Pod(pod); got == nil || podstatus.IsTerminal(got.Status.Phase) {
 			t.Fatalf("the API says %+v while containers could run", got)
 		}
-		if got := w.api.count("PATCH"); got != 1 {
+		if got := w.api.Count("PATCH"); got != 1 {
 			t.Errorf("%d patches in a minute of waiting, want the one with the rest of the status", got)
 		}
 		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason == "" {
@@ -81,8 +82,8 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 		g.running.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if w.api.pod(pod) != nil {
-			t.Errorf("the pod is still in the API after its containers stopped: %v", w.api.log())
+		if w.api.Pod(pod) != nil {
+			t.Errorf("the pod is still in the API after its containers stopped: %v", w.api.Log())
 		}
 	})
 }
@@ -95,7 +96,7 @@ func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.
 		w := newWorld(t, func(o *Options) { o.Safety = g })
 		pod := w.create("web", restartNever, deleting)
 		w.run()
-		w.api.latency = time.Second
+		w.api.SetLatency(time.Second)
 		begin := time.Now()
 		w.set(pod, ended(pod, 0))
 		time.Sleep(time.Second / 2)
@@ -103,8 +104,8 @@ func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(3 * time.Second)
 		var got []string
-		for _, s := range w.api.sent() {
-			got = append(got, fmt.Sprintf("%s at %s", s.verb, s.at.Sub(begin)))
+		for _, s := range w.api.Requests() {
+			got = append(got, fmt.Sprintf("%s at %s", s.Verb, s.At.Sub(begin)))
 		}
 		if want := []string{"PATCH at 0s", "PATCH at 1s", "DELETE at 2s"}; !slices.Equal(got, want) {
 			t.Errorf("requests, each of which takes a second:\n got %v\nwant %v", got, want)
@@ -121,7 +122,7 @@ func TestWithoutSafetyAReportedRunningContainerWithholdsTheEnd(t *testing.T) {
 		evicted.Phase, evicted.Reason = v1.PodFailed, "Evicted"
 		w.set(pod, evicted)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status.Phase; got != v1.PodPending {
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodPending {
 			t.Errorf("the API says %s while a container runs, want the phase withheld", got)
 		}
 		stopped := ended(pod, 137)
@@ -129,7 +130,7 @@ func TestWithoutSafetyAReportedRunningContainerWithholdsTheEnd(t *testing.T) {
 		w.set(pod, stopped)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status; got.Phase != v1.PodFailed || got.Reason != "Evicted" || isReady(&got) {
+		if got := w.api.Pod(pod).Status; got.Phase != v1.PodFailed || got.Reason != "Evicted" || isReady(&got) {
 			t.Errorf("the API says %s/%s, ready %v; want Failed/Evicted, not ready", got.Phase, got.Reason, isReady(&got))
 		}
 	})
@@ -146,13 +147,13 @@ func TestDeletionWaitsForReclaim(t *testing.T) {
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.count("DELETE"); got != 0 {
+		if got := w.api.Count("DELETE"); got != 0 {
 			t.Errorf("%d deletes before the resources were reclaimed", got)
 		}
 		g.unreclaimed.Store(false)
 		time.Sleep(10 * time.Second)
 		synctest.Wait()
-		if w.api.pod(pod) != nil {
+		if w.api.Pod(pod) != nil {
 			t.Error("the pod is still in the API after its resources were reclaimed")
 		}
 	})
@@ -165,8 +166,8 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 		pod := w.create("web", restartNever, deleting)
 		w.run()
 		failures := 3
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "DELETE" && failures > 0 {
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "DELETE" && failures > 0 {
 				failures--
 				return apierrors.NewInternalError(errors.New("boom"))
 			}
@@ -176,14 +177,14 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(5 * time.Second)
 		var deletes []time.Time
-		for _, s := range w.api.sent() {
-			if s.verb == "DELETE" {
-				deletes = append(deletes, s.at)
+		for _, s := range w.api.Requests() {
+			if s.Verb == "DELETE" {
+				deletes = append(deletes, s.At)
 			}
 		}
 		w.wantLog("three failures and a success", "PATCH ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web", "DELETE ns/web")
 		for i := 1; i < len(deletes); i++ {
-			if got, want := deletes[i].Sub(deletes[i-1]), retryBackoff.wait(i, 0); got != want {
+			if got, want := deletes[i].Sub(deletes[i-1]), retryBackoff.Wait(i, 0); got != want {
 				t.Errorf("try %d came %s after the one before it, want %s", i+1, got, want)
 			}
 		}
@@ -196,8 +197,8 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 func TestDeletionThatKeepsFailingBacksOff(t *testing.T) {
 	for name, answer := range map[string]error{
 		"internal error":     apierrors.NewInternalError(errors.New("boom")),
-		"denied":             deniedByWebhook(403, "Forbidden"),
-		"connection refused": errRefused,
+		"denied":             statustest.DeniedByWebhook(403, "Forbidden"),
+		"connection refused": statustest.ErrRefused,
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
@@ -205,8 +206,8 @@ func TestDeletionThatKeepsFailingBacksOff(t *testing.T) {
 				w.manager.cache.jitter = func() float64 { return 0 }
 				pod := w.create("web", restartNever, deleting)
 				w.run()
-				w.api.setScript(func(_ context.Context, s sent) error {
-					if s.verb == "DELETE" {
+				w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+					if s.Verb == "DELETE" {
 						return answer
 					}
 					return nil
@@ -216,7 +217,7 @@ func TestDeletionThatKeepsFailingBacksOff(t *testing.T) {
 				time.Sleep(10 * time.Minute)
 				synctest.Wait()
 				// 250 ms, doubled up to 30 s, then every 30 s.
-				if got := w.api.count("DELETE"); got < 24 || got > 28 {
+				if got := w.api.Count("DELETE"); got < 24 || got > 28 {
 					t.Errorf("%d deletes in ten minutes, want about 26", got)
 				}
 				if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Attempts < 24 || pending[0].Err == nil {
@@ -224,13 +225,13 @@ func TestDeletionThatKeepsFailingBacksOff(t *testing.T) {
 				}
 				// The report of a pod in deletion is stored also if it says nothing new. It must not
 				// begin the schedule again.
-				w.api.forgetLog()
+				w.api.ForgetRequests()
 				for range 60 {
 					w.set(pod, ended(pod, 0))
 					time.Sleep(time.Second)
 				}
 				synctest.Wait()
-				if got := w.api.count("DELETE"); got > 3 {
+				if got := w.api.Count("DELETE"); got > 3 {
 					t.Errorf("%d deletes in a minute of reports that say nothing new, want 2", got)
 				}
 			})
@@ -268,10 +269,10 @@ func (g *countingGate) ResourcesReclaimed(pod *v1.Pod, status *v1.PodStatus) boo
 
 func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {
 	for name, happens := range map[string]func(*world, *v1.Pod){
-		"gone": func(w *world, pod *v1.Pod) { w.api.remove(pod.Namespace, pod.Name) },
+		"gone": func(w *world, pod *v1.Pod) { w.api.Remove(pod.Namespace, pod.Name) },
 		"someone else's": func(w *world, pod *v1.Pod) {
-			w.api.remove(pod.Namespace, pod.Name)
-			w.api.put(newPod(pod.Name, func(p *v1.Pod) { p.UID = "another" }))
+			w.api.Remove(pod.Namespace, pod.Name)
+			w.api.Put(newPod(pod.Name, func(p *v1.Pod) { p.UID = "another" }))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -281,7 +282,7 @@ func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {
 				w.run()
 				w.set(pod, ended(pod, 0))
 				w.wantLog("ended", "PATCH ns/web")
-				w.api.watch = nil // what happens is not seen
+				w.api.OnStore(nil) // what happens is not seen
 				happens(w, pod)
 				must(w.manager.TerminatePod(pod))
 				time.Sleep(time.Minute)
@@ -289,7 +290,7 @@ func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {
 				if _, ok := w.manager.GetPodStatus(pod.UID); ok {
 					t.Error("the pod is still in the cache")
 				}
-				if other, err := w.api.find("ns", "web"); err == nil && other.UID != "another" {
+				if other := w.api.Pod(pod); other != nil && other.UID != "another" {
 					t.Errorf("the API has %s", other.UID)
 				}
 			})
@@ -303,12 +304,12 @@ func TestMirrorPodIsNeverDeleted(t *testing.T) {
 		static, mirror := w.createStatic("etcd")
 		w.run()
 		deleting(mirror)
-		w.api.put(mirror)
+		w.api.Put(mirror)
 		w.set(static, ended(static, 0))
 		must(w.manager.TerminatePod(static))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.count("DELETE"); got != 0 {
+		if got := w.api.Count("DELETE"); got != 0 {
 			t.Errorf("%d deletes of a mirror pod, want none", got)
 		}
 	})
@@ -328,10 +329,10 @@ func TestObservedDeletionIsAWithdrawal(t *testing.T) {
 			w.set(other, running(other, false))
 		}
 		begin := time.Now()
-		w.api.write(finished, deleting)
+		w.api.Change(finished, deleting)
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if w.api.pod(finished) != nil {
+		if w.api.Pod(finished) != nil {
 			t.Errorf("the pod is still there %v after its deletion was observed", time.Since(begin))
 		}
 	})

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // delivery is how far the API server has heard of a pod. It is part of an entry and
@@ -187,7 +189,7 @@ func (c *cache) settle(uid types.UID, version uint64, at base) {
 }
 
 // failed records a try without success and returns how long to wait for the next one.
-func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now time.Time) time.Duration {
+func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff.Schedule, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
@@ -199,7 +201,7 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff, now
 		o.attempts = 0 // a new obstacle starts its own schedule
 	}
 	o.attempts++
-	wait := schedule.wait(o.attempts, c.jitter())
+	wait := schedule.Wait(o.attempts, c.jitter())
 	o.lastErr, o.hold, o.nextTry = err, why, now.Add(wait)
 	if e.pending() && why.counts() {
 		c.unsent[uid] = e

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/instant"
 )
 
 // engine gives pods their turns: the most urgent first, at most one at a time for a pod,
@@ -224,10 +226,10 @@ func (o *owner) setTimer(throttled, now time.Time) {
 	at := throttled
 	allowed := o.limit.allowed()
 	if at.IsZero() && o.hasSlot(allowed) {
-		at = earlier(o.queue.next(now), o.probeAt(now))
+		at = instant.Earlier(o.queue.next(now), o.probeAt(now))
 	}
 	if f := o.oldest(); f != nil && !o.hasSlot(allowed) && o.maySlow(allowed) {
-		at = earlier(at, f.since.Add(o.slow))
+		at = instant.Earlier(at, f.since.Add(o.slow))
 	}
 	if at.IsZero() {
 		o.timer.Stop()

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 func TestOneRequestAChange(t *testing.T) {
@@ -24,7 +26,7 @@ func TestOneRequestAChange(t *testing.T) {
 		w.wantLog("the pod becomes ready", "PATCH ns/web")
 		w.set(pod, running(pod, true))
 		w.wantLog("nothing changes")
-		if got := w.api.pod(pod).Status; !isReady(&got) || got.Phase != v1.PodRunning {
+		if got := w.api.Pod(pod).Status; !isReady(&got) || got.Phase != v1.PodRunning {
 			t.Errorf("the API says %+v", got)
 		}
 		w.wantNothingPending()
@@ -50,19 +52,19 @@ func TestNothingIsSentBeforeTheFirstLook(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		down := errors.New("connection refused")
-		w.api.setScript(func(_ context.Context, s sent) error { return down })
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error { return down })
 		w.set(pod, running(pod, true))
 		w.run()
 		time.Sleep(time.Minute)
-		for _, s := range w.api.sent() {
-			if s.verb != "LIST" {
+		for _, s := range w.api.Requests() {
+			if s.Verb != "LIST" {
 				t.Errorf("%s was sent before the API's pods were looked at", s)
 			}
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got != 1 {
+		if got := w.api.Count("PATCH"); got != 1 {
 			t.Errorf("%d patches after the API came back, want 1", got)
 		}
 	})
@@ -72,11 +74,11 @@ func TestNothingIsSentBeforeTheFirstLook(t *testing.T) {
 func TestChangeWhileInFlight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.api.latency = 100 * time.Millisecond
+		w.api.SetLatency(100 * time.Millisecond)
 		pod := w.create("web")
 		w.run()
 		time.Sleep(time.Second)
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		w.set(pod, running(pod, false))
 		time.Sleep(50 * time.Millisecond)
 		for i := range 5 { // five changes while the first is in flight
@@ -86,14 +88,14 @@ func TestChangeWhileInFlight(t *testing.T) {
 		}
 		time.Sleep(time.Second)
 		w.wantLog("five changes during a request", "PATCH ns/web", "PATCH ns/web")
-		if got := w.api.pod(pod).Status.Message; got != "step 4" {
+		if got := w.api.Pod(pod).Status.Message; got != "step 4" {
 			t.Errorf("the API says %q, want the newest change", got)
 		}
 		if got := w.counter("statusd_pod_status_coalesced_changes_total"); got != 4 {
 			t.Errorf("%v changes coalesced, want 4", got)
 		}
-		if len(w.api.overlap) > 0 {
-			t.Errorf("two requests of one pod at once: %v", w.api.overlap)
+		if len(w.api.Overlaps()) > 0 {
+			t.Errorf("two requests of one pod at once: %v", w.api.Overlaps())
 		}
 	})
 }
@@ -101,23 +103,23 @@ func TestChangeWhileInFlight(t *testing.T) {
 func TestWithdrawalOvertakesABurst(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Workers = 2 })
-		w.api.latency = 10 * time.Millisecond
+		w.api.SetLatency(10 * time.Millisecond)
 		serving := w.create("serving")
 		w.set(serving, running(serving, true))
 		w.run()
 		time.Sleep(time.Second)
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		for i := range 100 {
 			pod := w.create(fmt.Sprint("starting-", i))
 			w.set(pod, running(pod, false))
 		}
 		time.Sleep(50 * time.Millisecond)
 		synctest.Wait()
-		before := len(w.api.log())
+		before := len(w.api.Log())
 		must(w.manager.SetContainerReadiness(serving.UID, "process://serving-uid", false))
 		time.Sleep(20 * time.Millisecond)
 		synctest.Wait()
-		log := w.api.log()
+		log := w.api.Log()
 		for i, line := range log[before:] {
 			if line == "PATCH ns/serving" {
 				if i > 2 {
@@ -137,7 +139,7 @@ func TestBudgetIsTakenBeforeTheChoice(t *testing.T) {
 		w.set(serving, running(serving, true))
 		w.run()
 		time.Sleep(time.Second)
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		for i := range 20 {
 			pod := w.create(fmt.Sprint("starting-", i))
 			w.set(pod, running(pod, false))
@@ -146,12 +148,12 @@ func TestBudgetIsTakenBeforeTheChoice(t *testing.T) {
 		must(w.manager.SetContainerReadiness(serving.UID, "process://serving-uid", false))
 		time.Sleep(101 * time.Millisecond)
 		synctest.Wait()
-		if log := w.api.log(); len(log) != 2 || log[1] != "PATCH ns/serving" {
+		if log := w.api.Log(); len(log) != 2 || log[1] != "PATCH ns/serving" {
 			t.Errorf("requests are %v, want one starting pod and then the withdrawal with the next token", log)
 		}
 		time.Sleep(2 * time.Second)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got != 21 {
+		if got := w.api.Count("PATCH"); got != 21 {
 			t.Errorf("%d patches in 2 s at 10 a second, want all 21", got)
 		}
 		if got := w.counter("statusd_pod_status_throttled_seconds_total"); got < 1.9 || got > 2.1 {
@@ -170,14 +172,14 @@ func TestFailingAndHangingPodsDelayNobody(t *testing.T) {
 		}
 		failing, healthy := w.create("failing"), w.create("healthy")
 		w.run()
-		w.api.setScript(func(_ context.Context, s sent) error {
-			switch s.name {
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			switch s.Name {
 			case "ns/failing":
 				return apierrors.NewInternalError(errors.New("boom"))
 			case "ns/healthy", "":
 				return nil
 			default:
-				return errHang
+				return statustest.ErrHang
 			}
 		})
 		for _, pod := range hanging {
@@ -188,14 +190,14 @@ func TestFailingAndHangingPodsDelayNobody(t *testing.T) {
 		w.set(healthy, running(healthy, false))
 		time.Sleep(21 * time.Second) // 10 rounds of 4 slow requests at 2 s each
 		synctest.Wait()
-		if got := w.api.pod(healthy).Status.Phase; got != v1.PodRunning {
+		if got := w.api.Pod(healthy).Status.Phase; got != v1.PodRunning {
 			t.Errorf("the healthy pod is %s in the API, want Running although 40 others hang", got)
 		}
 		pending := w.manager.Pending()
 		if len(pending) != 41 {
 			t.Errorf("%d pods pending, want the 40 that hang and the one that fails", len(pending))
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(2 * time.Minute)
 		synctest.Wait()
 		w.wantNothingPending()
@@ -207,8 +209,8 @@ func TestBackoffIsThePodsOwn(t *testing.T) {
 		w := newWorld(t)
 		pod, other := w.create("failing"), w.create("other")
 		w.run()
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.name == "ns/failing" {
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Name == "ns/failing" {
 				return apierrors.NewInternalError(errors.New("boom"))
 			}
 			return nil
@@ -222,8 +224,8 @@ func TestBackoffIsThePodsOwn(t *testing.T) {
 		}
 		synctest.Wait()
 		tries := 0
-		for _, s := range w.api.sent() {
-			if s.name == "ns/failing" {
+		for _, s := range w.api.Requests() {
+			if s.Name == "ns/failing" {
 				tries++
 			}
 		}
@@ -234,7 +236,7 @@ func TestBackoffIsThePodsOwn(t *testing.T) {
 		if len(pending) != 1 || pending[0].Attempts != tries || pending[0].Err == nil || !pending[0].NextTry.After(time.Now()) {
 			t.Errorf("pending is %+v, want the failing pod with %d attempts, its error and its next try", pending, tries)
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(30 * time.Second)
 		w.wantNothingPending()
 	})
@@ -246,10 +248,10 @@ func TestRetryAfterSlowsTheWholeEngineBackgroundFirst(t *testing.T) {
 		a, b, c := w.create("a"), w.create("b"), w.create("c")
 		w.set(c, running(c, true))
 		w.run()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		begin := time.Now()
 		throttle := true
-		w.api.setScript(func(_ context.Context, s sent) error {
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
 			if throttle {
 				throttle = false
 				return apierrors.NewTooManyRequests("busy", 5)
@@ -263,8 +265,8 @@ func TestRetryAfterSlowsTheWholeEngineBackgroundFirst(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		at := map[string]time.Duration{}
-		for _, s := range w.api.sent() {
-			at[s.name] = s.at.Sub(begin).Round(time.Second)
+		for _, s := range w.api.Requests() {
+			at[s.Name] = s.At.Sub(begin).Round(time.Second)
 		}
 		want := map[string]time.Duration{"ns/a": 5 * time.Second, "ns/b": 5 * time.Second, "ns/c": 10 * time.Second}
 		for name, d := range want {
@@ -277,9 +279,9 @@ func TestRetryAfterSlowsTheWholeEngineBackgroundFirst(t *testing.T) {
 
 // drift has a second writer change a pod's status in the API.
 func drift(w *world, pod *v1.Pod) {
-	changed := w.api.pod(pod)
+	changed := w.api.Pod(pod)
 	changed.Status.Reason = "Drifted"
-	w.api.put(changed)
+	w.api.Put(changed)
 }
 
 // #139020: another pod's signal must not cause a look for a pod that is gone.
@@ -288,7 +290,7 @@ func TestNotFoundIsRemembered(t *testing.T) {
 		w := newWorld(t)
 		gone, other := w.create("gone"), w.create("other")
 		w.run()
-		w.api.remove("ns", "gone")
+		w.api.Remove("ns", "gone")
 		w.set(gone, running(gone, true))
 		w.wantLog("the pod is gone: look once", "PATCH ns/gone", "GET ns/gone")
 		w.set(gone, running(gone, false))
@@ -303,9 +305,9 @@ func TestNotFoundIsRemembered(t *testing.T) {
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
-		for _, s := range w.api.sent() {
-			if s.name == "ns/gone" {
-				t.Errorf("%s %v after it was found gone", s, s.at)
+		for _, s := range w.api.Requests() {
+			if s.Name == "ns/gone" {
+				t.Errorf("%s %v after it was found gone", s, s.At)
 			}
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
@@ -317,8 +319,8 @@ func TestNotFoundIsRemembered(t *testing.T) {
 			t.Errorf("pending is %+v, want the gone pod with a reason", pending)
 		}
 		// It was there after all: the observation ends the wait.
-		w.api.forgetLog()
-		w.api.put(gone)
+		w.api.ForgetRequests()
+		w.api.Put(gone)
 		w.wantLog("the pod is seen again", "PATCH ns/gone")
 		w.wantNothingPending()
 	})
@@ -330,9 +332,9 @@ func TestForbiddenLookAfterNotFoundMeansGone(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("gone")
 		w.run()
-		w.api.remove("ns", "gone")
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "GET" {
+		w.api.Remove("ns", "gone")
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "GET" {
 				return apierrors.NewForbidden(podResource, "gone", errors.New("no relationship found between node and this object"))
 			}
 			return nil
@@ -352,16 +354,16 @@ func TestRecreatedPodOfTheSameNameIsNotTouched(t *testing.T) {
 		w := newWorld(t)
 		old := w.create("web")
 		w.run()
-		w.api.watch = nil // the news has not reached this node
+		w.api.OnStore(nil) // the news has not reached this node
 		fresh := newPod("web", func(p *v1.Pod) { p.UID = "another-uid" })
-		w.api.put(fresh)
+		w.api.Put(fresh)
 		w.set(old, ended(old, 1))
 		w.wantLog("the conflict is looked into once", "PATCH ns/web", "GET ns/web")
 		must(w.manager.TerminatePod(old))
 		w.wantLog("news is looked into once", "GET ns/web")
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		got := w.api.pod(fresh)
+		got := w.api.Pod(fresh)
 		if got == nil || got.UID != "another-uid" || got.Status.Phase != v1.PodPending {
 			t.Errorf("the new pod was touched: %+v", got)
 		}
@@ -377,8 +379,8 @@ func TestConflictWithoutANewPodIsRetried(t *testing.T) {
 		pod := w.create("web")
 		w.run()
 		conflicts := 2
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "PATCH" && conflicts > 0 {
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "PATCH" && conflicts > 0 {
 				conflicts--
 				return apierrors.NewConflict(podResource, "web", errors.New("the object has been modified"))
 			}
@@ -401,16 +403,16 @@ func TestOutageConvergesWithoutANewEvent(t *testing.T) {
 			all = append(all, w.create(fmt.Sprint("pod-", i)))
 		}
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return errors.New("connection refused") })
 		for _, pod := range all {
 			w.set(pod, running(pod, true))
 		}
 		time.Sleep(10 * time.Minute)
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(healedWithin)
 		synctest.Wait()
 		for _, pod := range all {
-			if status := w.api.pod(pod).Status; !isReady(&status) {
+			if status := w.api.Pod(pod).Status; !isReady(&status) {
 				t.Errorf("%s is not Ready in the API after the outage", pod.Name)
 			}
 		}
@@ -423,14 +425,14 @@ func TestRequestTimeout(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.RequestTimeout = 5 * time.Second })
 		pod := w.create("web")
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return errHang })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrHang })
 		w.set(pod, running(pod, true))
 		time.Sleep(5100 * time.Millisecond)
 		pending := w.manager.Pending()
 		if len(pending) != 1 || !errors.Is(pending[0].Err, context.DeadlineExceeded) {
 			t.Errorf("pending is %+v, want a timeout", pending)
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(time.Second)
 		w.wantNothingPending()
 	})
@@ -441,7 +443,7 @@ func TestFlushDoesNotWaitForWhatIsReportedLater(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		w.api.latency = time.Second
+		w.api.SetLatency(time.Second)
 		w.set(pod, running(pod, false))
 		begin := time.Now()
 		time.AfterFunc(time.Second/2, func() { w.set(pod, running(pod, true)) })
@@ -457,7 +459,7 @@ func TestFlushDoesNotWaitForWhatIsReportedLater(t *testing.T) {
 func TestFlush(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
-		w.api.latency = time.Second
+		w.api.SetLatency(time.Second)
 		a, b := w.create("a"), w.create("b")
 		w.run()
 		time.Sleep(2 * time.Second)
@@ -469,7 +471,7 @@ func TestFlush(t *testing.T) {
 		if got := time.Since(begin); got != time.Second {
 			t.Errorf("Flush took %v, want the second that the request takes", got)
 		}
-		w.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return errors.New("connection refused") })
 		w.set(a, running(a, false))
 		w.set(b, running(b, true))
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
@@ -489,7 +491,7 @@ func TestShutdownWithWorkQueuedAndInFlight(t *testing.T) {
 			w.create(fmt.Sprint("pod-", i))
 		}
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return errHang })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrHang })
 		for i := range 10 {
 			pod, _ := w.table.ByUID(types.UID(fmt.Sprintf("pod-%d-uid", i)))
 			w.set(pod, running(pod, true))
@@ -499,8 +501,8 @@ func TestShutdownWithWorkQueuedAndInFlight(t *testing.T) {
 		if got := len(w.manager.Pending()); got != 10 {
 			t.Errorf("%d pods are pending after the stop, want all 10", got)
 		}
-		if err := w.manager.Run(t.Context()); !errors.Is(err, ErrRunning) {
-			t.Errorf("a second Run returned %v, want ErrRunning", err)
+		if err := w.manager.Run(t.Context()); !errors.Is(err, errRunTwice) {
+			t.Errorf("a second Run returned %v, want errRunTwice", err)
 		}
 	})
 }

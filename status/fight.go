@@ -32,7 +32,7 @@ func (f fight) wait(p *plan, now time.Time, jitter float64) time.Duration {
 	if f.version != p.version || f.rounds < fightRounds {
 		return 0
 	}
-	return f.last.Add(fightBackoff.wait(f.rounds-fightRounds+1, jitter)).Sub(now)
+	return f.last.Add(fightBackoff.Wait(f.rounds-fightRounds+1, jitter)).Sub(now)
 }
 
 // noteWrite counts a write, and says so when a fight begins or goes on.
@@ -50,7 +50,7 @@ func (m *Manager) noteWrite(p *plan) {
 	f.rounds++
 	f.last = now
 	if p.watched != nil {
-		f.rival = rivalOf(p.watched)
+		f.rival = rivalOf(p.watched, m.opts.FieldManager)
 	}
 	m.cache.setFight(p.uid, f)
 	if f.rounds >= fightRounds {
@@ -75,13 +75,13 @@ func (c *cache) endFight(uid types.UID) {
 }
 
 // rivalOf names who last wrote to a pod besides us.
-func rivalOf(pod *v1.Pod) string {
+func rivalOf(pod *v1.Pod, ourName string) string {
 	var name string
 	var when time.Time
 	for i := range pod.ManagedFields {
 		f := &pod.ManagedFields[i]
 		// A status is written through its subresource only; others have written the spec.
-		if f.Manager == FieldManager || f.Subresource != "status" || f.Time == nil || f.Time.Time.Before(when) {
+		if f.Manager == ourName || f.Subresource != "status" || f.Time == nil || f.Time.Time.Before(when) {
 			continue
 		}
 		name, when = f.Manager, f.Time.Time

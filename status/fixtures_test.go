@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
@@ -72,4 +73,12 @@ func withConditions(pod *v1.Pod, status v1.PodStatus) v1.PodStatus {
 		podstatus.Ready(pod, nil, status.ContainerStatuses, status.Phase),
 	}
 	return status
+}
+
+var podResource = schema.GroupResource{Resource: "pods"}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }

@@ -2,15 +2,14 @@ package status
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/fields"
-	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // Whether a pod is gone from the API is decided here, for every kind of request. It is worth
@@ -39,7 +38,7 @@ type Finder interface {
 }
 
 // lagBackoff spaces the tries of a request that a server which has just started answers wrongly.
-var lagBackoff = backoff{first: 250 * time.Millisecond, limit: 10 * time.Second}
+var lagBackoff = backoff.Schedule{First: 250 * time.Millisecond, Limit: 10 * time.Second}
 
 // fromServer tells whether an error is the answer of a Kubernetes server, and not of
 // something before it.
@@ -104,11 +103,26 @@ func (t *turn) denied(ctx context.Context, p *plan, err error) {
 // That must be proven.
 func (t *turn) gone(p *plan, err error) {
 	t.m.opts.Logger.Info("pod is not in the API", "pod", p.podName(), "uid", p.target)
+	if t.m.unobserved(p) {
+		t.writes = append(t.writes, func() { t.m.forget(p.uid) })
+		return
+	}
 	t.wait = t.m.cache.failed(p.uid, err, holdGone, goneBackoff, time.Now())
 	t.again, t.urgency = p.version > p.accepted, background
 	if p.final() {
 		t.writes = append(t.writes, func() { t.m.forgetFinal(p) })
 	}
+}
+
+// unobserved reports whether a manager with a table of its own does not have the pod there. If the
+// API does not have it either, it was deleted before its last report, and no event will come
+// that ends its life here.
+func (m *Manager) unobserved(p *plan) bool {
+	if m.table == nil || p.static {
+		return false
+	}
+	_, observed := m.table.ByUID(p.uid)
+	return !observed
 }
 
 // deleted ends the life of a pod whose DELETE was answered: it is forgotten if it is gone.
@@ -132,29 +146,4 @@ func (t *turn) deleted(ctx context.Context, p *plan, err error) {
 	}
 	t.m.opts.Logger.Info("deleted finished pod", "pod", p.podName(), "uid", p.uid)
 	t.writes = append(t.writes, func() { t.m.forget(p.uid) })
-}
-
-// ConfirmGone looks whether a pod is as gone as the answer "not found" to its deletion says,
-// and returns an error if it is still there. The API server's NodeRestriction answers a
-// node's delete out of a cache of its own, and finds no pod until that is filled: for a while
-// after each start of the server. To get the pod would be no proof either, because the Node
-// authorizer has such a cache too; a list of the node's pods is read from what is stored.
-// The function list must list the pods of the pod's namespace.
-func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
-	list func(context.Context, metav1.ListOptions) (*v1.PodList, error)) error {
-	found, err := list(ctx, metav1.ListOptions{FieldSelector: onNode(nodeName, name)})
-	if err != nil {
-		return fmt.Errorf("look whether it is gone: %w", err)
-	}
-	for i := range found.Items {
-		if found.Items[i].UID == uid {
-			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
-		}
-	}
-	return nil
-}
-
-// onNode selects the pods of a node by their name.
-func onNode(nodeName, name string) string {
-	return fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()
 }

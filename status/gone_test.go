@@ -2,14 +2,10 @@ package status
 
 import (
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -23,30 +19,31 @@ import (
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/statustest"
 )
 
 // An answer that lies about a pod must cost neither its status nor the journal's copy of its end.
 func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
-	for name, script := range map[string]func(context.Context, sent) error{
-		"load balancer without a backend": loadBalancerWithoutBackend,
-		"server that has just started":    serverThatHasJustStarted,
-		"everything is not found, but listed": func(_ context.Context, s sent) error {
-			if s.verb == "LIST" {
+	for name, script := range map[string]func(context.Context, statustest.Request) error{
+		"load balancer without a backend": statustest.LoadBalancerWithoutBackend,
+		"server that has just started":    statustest.ServerJustStarted,
+		"everything is not found, but listed": func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "LIST" {
 				return nil
 			}
-			return apierrors.NewNotFound(podResource, s.podName())
+			return apierrors.NewNotFound(podResource, s.PodName())
 		},
-		"not found, and no list": func(_ context.Context, s sent) error {
-			if s.verb == "LIST" {
-				return errRefused
+		"not found, and no list": func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "LIST" {
+				return statustest.ErrRefused
 			}
-			return apierrors.NewNotFound(podResource, s.podName())
+			return apierrors.NewNotFound(podResource, s.PodName())
 		},
-		"webhook that answers 409": func(_ context.Context, s sent) error {
-			if s.verb == "LIST" || s.verb == "GET" {
+		"webhook that answers 409": func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "LIST" || s.Verb == "GET" {
 				return nil
 			}
-			return deniedByWebhook(http.StatusConflict, metav1.StatusReasonConflict)
+			return statustest.DeniedByWebhook(http.StatusConflict, metav1.StatusReasonConflict)
 		},
 	} {
 		for _, restarted := range []bool{false, true} {
@@ -54,15 +51,15 @@ func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
 					memory := journal.NewMemory()
 					w := newWorld(t, withJournal(memory))
-					w.api.node = "node"
+					w.api.SetNode("node")
 					pod := w.create("job", restartNever, deleting)
 					w.run()
-					w.api.setScript(script)
+					w.api.SetFault(script)
 					w.set(pod, ended(pod, 3))
 					must(w.manager.TerminatePod(pod))
 					time.Sleep(10 * time.Minute)
 					synctest.Wait()
-					if delivered := w.api.pod(pod).Status.Phase == v1.PodFailed; !delivered && len(memory.Finals()) != 1 {
+					if delivered := w.api.Pod(pod).Status.Phase == v1.PodFailed; !delivered && len(memory.Finals()) != 1 {
 						t.Errorf("the end is neither in the API nor in the journal")
 					}
 					if len(w.manager.Pending()) != 1 {
@@ -72,15 +69,15 @@ func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
 						w.stop()
 						before := w.api
 						w = newWorld(t, withJournal(memory))
-						w.api.restore(before.backup())
-						w.table.Set(w.api.pod(pod))
+						w.api.Restore(before.Backup())
+						w.table.Set(w.api.Pod(pod))
 						w.run()
 					}
-					w.api.setScript(nil)
+					w.api.SetFault(nil)
 					time.Sleep(time.Minute)
 					synctest.Wait()
 					// After a restart, its worker would say again that the pod has finished.
-					if got := w.api.pod(pod); got != nil && !(restarted && got.Status.Phase == v1.PodFailed) {
+					if got := w.api.Pod(pod); got != nil && !(restarted && got.Status.Phase == v1.PodFailed) {
 						t.Errorf("a minute after the lies ended the pod is still there: %s, deleting %v", got.Status.Phase, got.DeletionTimestamp)
 					}
 				})
@@ -95,12 +92,12 @@ func TestAnswerThatIsNotTheServersIsNotLookedInto(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		before := w.api.lists
-		w.api.setScript(loadBalancerWithoutBackend)
+		before := w.api.Lists()
+		w.api.SetFault(statustest.LoadBalancerWithoutBackend)
 		w.set(pod, running(pod, true))
 		w.wantLog("tried again later", "PATCH ns/web")
-		if w.api.lists != before {
-			t.Errorf("%d lists", w.api.lists-before)
+		if w.api.Lists() != before {
+			t.Errorf("%d lists", w.api.Lists()-before)
 		}
 	})
 }
@@ -110,15 +107,15 @@ func TestPodRecreatedOnAnotherNodeIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
 		w := newWorld(t, withJournal(memory))
-		w.api.node = "node"
+		w.api.SetNode("node")
 		finished, ends := w.create("db-0", restartNever, deleting), w.create("db-1", restartNever)
 		w.run()
 		w.set(finished, ended(finished, 0))
 		synctest.Wait()
-		w.api.watch = nil
+		w.api.OnStore(nil)
 		for _, pod := range []*v1.Pod{finished, ends} {
-			w.api.remove("ns", pod.Name)
-			w.api.put(newPod(pod.Name, func(p *v1.Pod) { p.UID, p.Spec.NodeName = "fresh", "another" }))
+			w.api.Remove("ns", pod.Name)
+			w.api.Put(newPod(pod.Name, func(p *v1.Pod) { p.UID, p.Spec.NodeName = "fresh", "another" }))
 		}
 		must(w.manager.TerminatePod(finished))
 		w.set(ends, ended(ends, 1))
@@ -146,17 +143,17 @@ func TestDenialCostsFewLists(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		before := w.api.lists
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "PATCH" {
-				return deniedByWebhook(http.StatusForbidden, metav1.StatusReasonForbidden)
+		before := w.api.Lists()
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "PATCH" {
+				return statustest.DeniedByWebhook(http.StatusForbidden, metav1.StatusReasonForbidden)
 			}
 			return nil
 		})
 		w.set(pod, running(pod, true))
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		if got := w.api.lists - before; got < 1 || got > 3 {
+		if got := w.api.Lists() - before; got < 1 || got > 3 {
 			t.Errorf("%d lists in ten minutes of denials", got)
 		}
 		if pending := w.manager.Pending(); len(pending) != 1 || !apierrors.IsForbidden(pending[0].Err) {
@@ -167,7 +164,7 @@ func TestDenialCostsFewLists(t *testing.T) {
 
 // front is the way to the API server: a load balancer that has a backend, or not.
 type front struct {
-	api  *fakeAPI
+	api  *statustest.Server
 	down atomic.Bool
 }
 
@@ -176,53 +173,11 @@ func (f *front) RoundTrip(r *http.Request) (*http.Response, error) {
 	if f.down.Load() {
 		http.Error(recorder, "default backend - 404", http.StatusNotFound)
 	} else {
-		f.serve(recorder, r)
+		f.api.ServeHTTP(recorder, r)
 	}
 	response := recorder.Result()
 	response.Request = r
 	return response, nil
-}
-
-// serve is the part of the API that the client uses.
-func (f *front) serve(w http.ResponseWriter, r *http.Request) {
-	path := strings.Split(strings.TrimPrefix(r.URL.Path, "/api/v1/"), "/") // namespaces/NS/pods/NAME/status, or pods
-	var answer any
-	var err error
-	switch {
-	case path[len(path)-1] == "pods":
-		var list v1.PodList
-		list.APIVersion, list.Kind = "v1", "PodList"
-		list.Items, err = f.api.List(r.Context())
-		if _, name, ok := strings.Cut(r.URL.Query().Get("fieldSelector"), "metadata.name="); ok {
-			name, _, _ = strings.Cut(name, ",")
-			items := list.Items
-			list.Items = nil
-			for _, pod := range items {
-				if pod.Name == name {
-					list.Items = append(list.Items, pod)
-				}
-			}
-		}
-		answer = &list
-	case r.Method == http.MethodGet:
-		answer, err = f.api.Get(r.Context(), path[1], path[3])
-	case r.Method == http.MethodPatch:
-		body, _ := io.ReadAll(r.Body)
-		answer, err = f.api.PatchStatus(r.Context(), path[1], path[3], body)
-	default:
-		err = errors.New("not needed")
-	}
-	w.Header().Set("Content-Type", "application/json")
-	if pod, ok := answer.(*v1.Pod); ok && err == nil {
-		pod.APIVersion, pod.Kind = "v1", "Pod"
-	}
-	if status, ok := err.(apierrors.APIStatus); ok {
-		s := status.Status()
-		s.APIVersion, s.Kind = "v1", "Status"
-		w.WriteHeader(int(s.Code))
-		answer = s
-	}
-	must(json.NewEncoder(w).Encode(answer))
 }
 
 // The server is away, and what stands before it answers 404 for ten minutes. Fifty pods end
@@ -231,7 +186,7 @@ func (f *front) serve(w http.ResponseWriter, r *http.Request) {
 func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		dir := t.TempDir()
-		front := &front{api: newFakeAPI()}
+		front := &front{api: statustest.New()}
 		clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1", QPS: -1}, &http.Client{Transport: front})
 		must(err)
 		client := NewClient(clientset.CoreV1().RESTClient(), "node")
@@ -241,8 +196,8 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 			w := newWorld(t, func(o *Options) { o.Client, o.Journal = client, durable })
 			w.api, w.table = front.api, pods.New()
 			w.manager.opts.Pods = w.table
-			w.api.watch = w.deliver
-			for _, pod := range w.api.all() {
+			w.api.OnStore(w.deliver)
+			for _, pod := range w.api.Pods() {
 				w.table.Set(pod)
 			}
 			return w, durable
@@ -274,7 +229,7 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		for i, pod := range all {
-			got := w.api.pod(pod).Status.ContainerStatuses[0].State.Terminated
+			got := w.api.Pod(pod).Status.ContainerStatuses[0].State.Terminated
 			if got == nil || got.ExitCode != int32(i) {
 				t.Errorf("the end of %s is %+v", pod.Name, got)
 			}
@@ -292,12 +247,12 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 // keep neither the order nor the budget of the manager.
 func TestClientIgnoresTheLimiterOfTheRESTClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		front := &front{api: newFakeAPI()}
+		front := &front{api: statustest.New()}
 		clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1"}, &http.Client{Transport: front})
 		must(err)
 		w := newWorld(t, func(o *Options) { o.Client = NewClient(clientset.CoreV1().RESTClient(), "node") })
 		w.api = front.api
-		w.api.watch = w.deliver
+		w.api.OnStore(w.deliver)
 		var all []*v1.Pod
 		for i := range 60 {
 			all = append(all, w.create(fmt.Sprint("pod-", i)))

@@ -7,6 +7,8 @@ import (
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/internal/instant"
 )
 
 // failure says whose fault it is that a request failed.
@@ -78,7 +80,7 @@ func (h *health) note(out outcome, began, now time.Time) (recovered bool) {
 		if !h.paused(now) {
 			h.pausedAt = now
 		}
-		h.pausedUntil = later(h.pausedUntil, now.Add(out.pause))
+		h.pausedUntil = instant.Later(h.pausedUntil, now.Add(out.pause))
 	}
 	if out.failure.ofServer() {
 		h.failing = true
@@ -112,7 +114,7 @@ func (h *health) opens(now time.Time) time.Time {
 	if !h.paused(now) {
 		return now
 	}
-	return earlier(h.pausedUntil, h.probeAt())
+	return instant.Earlier(h.pausedUntil, h.probeAt())
 }
 
 // probeAt is when a pod should be tried in a pause, so that its end is noticed.

@@ -5,6 +5,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // Resource versions order the copies of a pod for as long as the server's history is one. A
@@ -25,7 +27,7 @@ import (
 // behindBackoff is how long the watch's copy of a pod may be older than the base before the
 // pod is read, and how long until it is read again if that changed nothing: a watch lags by
 // milliseconds, and one that hangs for longer costs few reads.
-var behindBackoff = backoff{first: 15 * time.Second, limit: 10 * time.Minute}
+var behindBackoff = backoff.Schedule{First: 15 * time.Second, Limit: 10 * time.Minute}
 
 // behind is a pod whose base is newer than the watch's copy.
 type behind struct {
@@ -60,10 +62,10 @@ func (c *cache) takeIn(uid types.UID, e *entry, seen base, now time.Time) (news,
 		delete(c.behinds, uid)
 		return false, false
 	case b.watch != seen.revision || b.base != e.base.revision:
-		b = behind{watch: seen.revision, base: e.base.revision, lookAt: now.Add(behindBackoff.wait(1, 0))}
+		b = behind{watch: seen.revision, base: e.base.revision, lookAt: now.Add(behindBackoff.Wait(1, 0))}
 	case !now.Before(b.lookAt):
 		b.looks++
-		b.look, b.lookAt = true, now.Add(behindBackoff.wait(b.looks+1, 0))
+		b.look, b.lookAt = true, now.Add(behindBackoff.Wait(b.looks+1, 0))
 	}
 	c.behinds[uid] = b
 	return false, b.look

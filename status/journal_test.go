@@ -13,6 +13,7 @@ import (
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 var (
@@ -38,15 +39,15 @@ func TestFinalStatusesSurviveARestart(t *testing.T) {
 		first := newWorld(t, withJournal(memory))
 		pod := first.create("job", restartNever)
 		first.run()
-		first.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		first.api.SetFault(func(context.Context, statustest.Request) error { return errors.New("connection refused") })
 		first.set(pod, ended(pod, 3))
 		synctest.Wait()
 		version := first.manager.cache.load(pod.UID).version
 		first.stop() // the process ends; the status never left the node
 
 		second := newWorld(t, withJournal(memory))
-		second.api.pods, second.api.version = first.api.pods, first.api.version
-		second.table.Set(second.api.pod(pod))
+		second.api.Restore(first.api.Backup())
+		second.table.Set(second.api.Pod(pod))
 		if status, ok := second.manager.GetPodStatus(pod.UID); !ok || status.Phase != v1.PodFailed {
 			t.Fatalf("after the restart the cache says %s, %v; want Failed", status.Phase, ok)
 		}
@@ -59,7 +60,7 @@ func TestFinalStatusesSurviveARestart(t *testing.T) {
 		}
 		second.run()
 		synctest.Wait()
-		got := second.api.pod(pod).Status
+		got := second.api.Pod(pod).Status
 		if got.Phase != v1.PodFailed || got.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
 			t.Errorf("the API says %+v, want Failed with exit code 3", got)
 		}
@@ -75,19 +76,19 @@ func TestFinishedFlagSurvivesARestart(t *testing.T) {
 		first := newWorld(t, withJournal(memory))
 		pod := first.create("job", restartNever, deleting)
 		first.run()
-		first.api.setScript(func(context.Context, sent) error { return errors.New("connection refused") })
+		first.api.SetFault(func(context.Context, statustest.Request) error { return errors.New("connection refused") })
 		first.set(pod, ended(pod, 0))
 		must(first.manager.TerminatePod(pod))
 		first.stop()
 
 		second := newWorld(t, withJournal(memory))
-		second.api.pods, second.api.version = first.api.pods, first.api.version
-		second.table.Set(second.api.pod(pod))
-		second.api.setScript(nil)
+		second.api.Restore(first.api.Backup())
+		second.table.Set(second.api.Pod(pod))
+		second.api.SetFault(nil)
 		second.run()
 		time.Sleep(time.Second)
 		synctest.Wait()
-		if second.api.pod(pod) != nil {
+		if second.api.Pod(pod) != nil {
 			t.Error("the finished pod was not deleted after the restart")
 		}
 	})
@@ -178,11 +179,11 @@ func TestResizeConditionsSurviveARestartWithTheirTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
 		first := newWorld(t, withJournal(memory))
-		first.manager.SetPodResizePendingCondition("uid", "Deferred", "no room", 3)
-		want := first.manager.GetPodResizeConditions("uid")
+		first.manager.Resizes().SetPodResizePendingCondition("uid", "Deferred", "no room", 3)
+		want := first.manager.Resizes().GetPodResizeConditions("uid")
 		time.Sleep(time.Hour)
 		second := newWorld(t, withJournal(memory))
-		got := second.manager.GetPodResizeConditions("uid")
+		got := second.manager.Resizes().GetPodResizeConditions("uid")
 		if len(got) != 1 || !got[0].LastTransitionTime.Equal(&want[0].LastTransitionTime) || got[0].ObservedGeneration != 3 {
 			t.Errorf("after the restart: %+v, want %+v", got, want)
 		}

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/journal"
+	"github.com/statusd/statusd/statustest"
 )
 
 // A node lives for years, its pods for minutes. Nothing may be left of a pod that is gone,
@@ -21,7 +22,7 @@ func TestNothingIsLeftOfTenThousandPods(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
 		w := newWorld(t, withJournal(memory))
-		w.api.removed = w.table.Remove
+		w.api.OnRemove(w.table.Remove)
 		var turns atomic.Int64
 		turn := w.manager.engine.turn
 		w.manager.engine.turn = func(ctx context.Context, uid types.UID) outcome {
@@ -41,7 +42,7 @@ func TestNothingIsLeftOfTenThousandPods(t *testing.T) {
 		time.Sleep(time.Hour)
 		w.manager.RemoveOrphanedStatuses(w.existing())
 		synctest.Wait()
-		if left := w.api.all(); len(left) > 0 {
+		if left := w.api.Pods(); len(left) > 0 {
 			t.Fatalf("%d pods are left in the API, the first is %s", len(left), left[0].Name)
 		}
 		for _, kept := range []any{w.manager.cache, &w.manager.engine.inbox, w.manager.resizes, w.table} {
@@ -80,7 +81,7 @@ func wantEmptyMaps(t *testing.T, kept any) {
 
 func finished(w *world, pod *v1.Pod) {
 	w.set(pod, running(pod, true))
-	w.api.write(pod, deleting)
+	w.api.Change(pod, deleting)
 	w.set(pod, ended(pod, 0))
 	must(w.manager.TerminatePod(pod))
 	synctest.Wait()
@@ -89,7 +90,7 @@ func finished(w *world, pod *v1.Pod) {
 func forced(w *world, pod *v1.Pod) {
 	w.set(pod, running(pod, true))
 	synctest.Wait()
-	w.api.remove(pod.Namespace, pod.Name)
+	w.api.Remove(pod.Namespace, pod.Name)
 	w.set(pod, running(pod, false))
 }
 
@@ -97,7 +98,7 @@ func forced(w *world, pod *v1.Pod) {
 func replaced(w *world, pod *v1.Pod) {
 	w.set(pod, running(pod, true))
 	synctest.Wait()
-	w.api.remove(pod.Namespace, pod.Name)
+	w.api.Remove(pod.Namespace, pod.Name)
 	next := w.create(pod.Name, restartNever, func(p *v1.Pod) { p.UID = pod.UID + "-next" })
 	w.set(pod, ended(pod, 1))
 	must(w.manager.TerminatePod(pod))
@@ -106,26 +107,26 @@ func replaced(w *world, pod *v1.Pod) {
 
 // contested is a pod that a webhook changes with each write.
 func contested(w *world, pod *v1.Pod) {
-	w.api.setMutate(func(p *v1.Pod) { p.Status.Message = "mine" })
+	w.api.SetWebhook(func(p *v1.Pod) { p.Status.Message = "mine" })
 	w.set(pod, running(pod, true))
 	time.Sleep(time.Second)
-	w.api.setMutate(nil)
-	w.api.remove(pod.Namespace, pod.Name)
+	w.api.SetWebhook(nil)
+	w.api.Remove(pod.Namespace, pod.Name)
 }
 
 // observedOnly was never reported.
 func observedOnly(w *world, pod *v1.Pod) {
 	w.manager.ObservePod(pod)
-	w.api.remove(pod.Namespace, pod.Name)
+	w.api.Remove(pod.Namespace, pod.Name)
 }
 
 // failing goes while its requests fail.
 func failing(w *world, pod *v1.Pod) {
-	w.api.setScript(func(context.Context, sent) error { return errRefused })
+	w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
 	w.set(pod, ended(pod, 1))
 	time.Sleep(time.Second)
-	w.api.remove(pod.Namespace, pod.Name)
-	w.api.setScript(nil)
+	w.api.Remove(pod.Namespace, pod.Name)
+	w.api.SetFault(nil)
 }
 
 // mirrored is a static pod beside an ordinary one.
@@ -137,6 +138,6 @@ func mirrored(w *world, pod *v1.Pod) {
 	must(w.manager.TerminatePod(static))
 	synctest.Wait()
 	w.table.Remove(static)
-	w.api.remove(mirror.Namespace, mirror.Name)
+	w.api.Remove(mirror.Namespace, mirror.Name)
 	finished(w, pod)
 }

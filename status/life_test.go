@@ -15,6 +15,7 @@ import (
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 func v1Reason(reason string) metav1.StatusReason { return metav1.StatusReason(reason) }
@@ -51,7 +52,7 @@ func TestFinalOfAStaticPodDoesNotPinIt(t *testing.T) {
 		w.set(static, running(static, true))
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.pod(mirror).Status.Phase; got != v1.PodRunning {
+		if got := w.api.Pod(mirror).Status.Phase; got != v1.PodRunning {
 			t.Errorf("the mirror says %s", got)
 		}
 	})
@@ -127,7 +128,7 @@ func TestFirstReportIsComparedWithTheAPIsStatus(t *testing.T) {
 			t.Fatal(err)
 		}
 		synctest.Wait()
-		for _, c := range w.api.pod(pod).Status.Conditions {
+		for _, c := range w.api.Pod(pod).Status.Conditions {
 			if c.LastTransitionTime.IsZero() {
 				t.Errorf("%s has no transition time", c.Type)
 			}
@@ -149,7 +150,7 @@ func TestContainersThatAreNoLongerReportedCouldRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		evicted, rejected, seen := w.create("evicted", restartNever), w.create("rejected", restartNever), w.create("seen", restartNever)
-		w.api.write(seen, func(p *v1.Pod) { p.Status = running(p, true) })
+		w.api.Change(seen, func(p *v1.Pod) { p.Status = running(p, true) })
 		w.run()
 		w.set(evicted, running(evicted, true))
 		synctest.Wait()
@@ -158,11 +159,11 @@ func TestContainersThatAreNoLongerReportedCouldRun(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		for _, pod := range []*v1.Pod{evicted, seen} {
-			if got := w.api.pod(pod).Status.Phase; got != v1.PodRunning {
+			if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
 				t.Errorf("%s: the API says %s while the container could run", pod.Name, got)
 			}
 		}
-		if got := w.api.pod(rejected).Status.Phase; got != v1.PodFailed {
+		if got := w.api.Pod(rejected).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s of a pod that never ran", got)
 		}
 		must(w.manager.TerminatePod(evicted))
@@ -170,7 +171,7 @@ func TestContainersThatAreNoLongerReportedCouldRun(t *testing.T) {
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
 		for _, pod := range []*v1.Pod{evicted, seen} {
-			if got := w.api.pod(pod).Status.Phase; got != v1.PodFailed {
+			if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 				t.Errorf("%s: the API says %s after the end", pod.Name, got)
 			}
 		}
@@ -197,7 +198,7 @@ func TestFlushAsksOnceMoreAboutAWithheldPhase(t *testing.T) {
 		if err := w.manager.Flush(ctx); err != nil {
 			t.Errorf("Flush: %v", err)
 		}
-		if got := w.api.pod(pod).Status.Phase; got != v1.PodFailed {
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s after Flush", got)
 		}
 	})
@@ -231,7 +232,7 @@ func TestEndThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 		w := newWorld(t, withJournal(sick))
 		pod := w.create("job", restartNever)
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return errRefused })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
 		sick.fails.Store(true)
 		if _, err := w.manager.SetPodStatus(pod, ended(pod, 1)); !errors.Is(err, errDiskFull) {
 			t.Errorf("SetPodStatus: %v", err)
@@ -243,7 +244,7 @@ func TestEndThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 		if len(memory.Finals()) != 1 {
 			t.Error("the end is not in the journal, although the disk has room again")
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		if len(memory.Finals()) != 0 {
@@ -280,12 +281,12 @@ func TestAlwaysReadCostsNoReadForADeletion(t *testing.T) {
 		w.run()
 		w.set(pod, ended(pod, 0))
 		synctest.Wait()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		must(w.manager.TerminatePod(pod))
 		synctest.Wait()
-		gets := w.api.count("GET")
-		if gets > 1 || w.api.count("DELETE") != 1 {
-			t.Errorf("requests %v", w.api.log())
+		gets := w.api.Count("GET")
+		if gets > 1 || w.api.Count("DELETE") != 1 {
+			t.Errorf("requests %v", w.api.Log())
 		}
 	})
 }

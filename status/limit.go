@@ -45,15 +45,12 @@ const (
 	// limitFloor is the least that is in flight, whatever the server says.
 	limitFloor = 4
 	// limitFirst is where the search begins, unless the way to the server is long.
-	limitFirst = 32
+	limitFirst = 16
 	limitRate  = 400
 	farthest   = 0.3
-	// limitQueue is how many requests may wait in the server, unless it needs longer than
-	// limitDelay, in seconds, to serve them; then it is fewer, but not below leastQueue, since
-	// a server that stops for a moment must find work when it goes on.
-	limitQueue = 20
-	leastQueue = 8
-	limitDelay = 0.25
+	// limitQueue is how many requests may wait in the server: a server that stops for a
+	// moment must find work when it goes on, and each more makes every request slower.
+	limitQueue = 10
 	// limitNoise is how much slower requests may become for no reason.
 	limitNoise = 1.1
 	// quietFlights is how many requests in flight still leave a server idle.
@@ -115,7 +112,7 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 		grow = 1
 	case !l.climbing:
 		// One round trip has as many samples as there are requests in flight.
-		grow = (max(leastQueue, min(limitQueue, limitDelay*l.current/l.latency)) - waiting) / l.current
+		grow = (limitQueue - waiting) / l.current
 	}
 	if now.Sub(l.refused) < cautious {
 		grow = min(grow, 0.9*l.tooMany-l.current)

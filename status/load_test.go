@@ -11,6 +11,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 // busyServer serves requests with so many processors, each of which takes between half and
@@ -19,7 +21,7 @@ func busyServer(w *world, cores int, service time.Duration) {
 	var mu sync.Mutex
 	random := rand.New(rand.NewPCG(1, 2))
 	seats := make(chan struct{}, cores)
-	w.api.setScript(func(context.Context, sent) error {
+	w.api.SetFault(func(context.Context, statustest.Request) error {
 		mu.Lock()
 		takes := time.Duration((0.5 + random.Float64()) * float64(service))
 		mu.Unlock()
@@ -34,10 +36,10 @@ func busyServer(w *world, cores int, service time.Duration) {
 func sentAfter(w *world, reported map[string]time.Time) []time.Duration {
 	var waits []time.Duration
 	seen := map[string]bool{}
-	for _, s := range w.api.sent() {
-		if at, ok := reported[s.name]; ok && s.verb == "PATCH" && !seen[s.name] && !s.at.Before(at) {
-			seen[s.name] = true
-			waits = append(waits, s.at.Sub(at))
+	for _, s := range w.api.Requests() {
+		if at, ok := reported[s.Name]; ok && s.Verb == "PATCH" && !seen[s.Name] && !s.At.Before(at) {
+			seen[s.Name] = true
+			waits = append(waits, s.At.Sub(at))
 		}
 	}
 	if len(waits) != len(reported) {
@@ -120,7 +122,7 @@ func TestWithdrawalsHaveAReserveOfTheBudget(t *testing.T) {
 			w.set(pod, running(pod, false))
 		}
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got != 18 {
+		if got := w.api.Count("PATCH"); got != 18 {
 			t.Errorf("%d starts were sent at once, want 18 of 20 tokens", got)
 		}
 		reported := map[string]time.Time{}
@@ -173,10 +175,10 @@ func TestChangesUnderLoadGoOutTogether(t *testing.T) {
 		time.Sleep(time.Minute)
 		synctest.Wait()
 		w.wantNothingPending()
-		if got := w.api.count("PATCH"); got > 440 {
+		if got := w.api.Count("PATCH"); got > 440 {
 			t.Errorf("%d patches for 400 pods that started and became ready at once, want little more than one each", got)
 		}
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		w.set(pods[0], running(pods[0], false))
 		w.wantLog("an idle engine", "PATCH ns/pod-0")
 	})

@@ -11,9 +11,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 // record is what the test has seen of the API, by the UID there.
@@ -69,9 +71,7 @@ func (m *machine) violated(format string, args ...any) {
 func (m *machine) violations() string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.api.mu.Lock()
-	overlap := m.api.overlap
-	m.api.mu.Unlock()
+	overlap := m.api.Overlaps()
 	if len(overlap) > 0 {
 		m.violated("two requests for one pod at once: %v", overlap)
 	}
@@ -79,15 +79,15 @@ func (m *machine) violations() string {
 }
 
 // checkRequest checks that a request may be made.
-func (m *machine) checkRequest(s sent) {
-	subject := m.truth[s.uid]
+func (m *machine) checkRequest(s statustest.Request) {
+	subject := m.truth[s.UID]
 	switch {
-	case s.verb == "DELETE" && (subject == nil || subject.static || !subject.finished || !subject.deleting || subject.running):
-		m.violated("a delete was sent for %s (%s), which is not a finished pod in deletion", s.name, s.uid)
-	case s.verb == "DELETE" && subject.unreclaimed:
-		m.violated("a delete was sent for %s, whose resources are not reclaimed", s.name)
-	case s.verb == "PATCH" && (subject == nil || subject.pod.Namespace+"/"+subject.pod.Name != s.name):
-		m.violated("right pod: a patch was sent to %s for %s", s.name, s.uid)
+	case s.Verb == "DELETE" && (subject == nil || subject.static || !subject.finished || !subject.deleting || subject.running):
+		m.violated("a delete was sent for %s (%s), which is not a finished pod in deletion", s.Name, s.UID)
+	case s.Verb == "DELETE" && subject.unreclaimed:
+		m.violated("a delete was sent for %s, whose resources are not reclaimed", s.Name)
+	case s.Verb == "PATCH" && (subject == nil || subject.pod.Namespace+"/"+subject.pod.Name != s.Name):
+		m.violated("right pod: a patch was sent to %s for %s", s.Name, s.UID)
 	}
 }
 
@@ -162,7 +162,7 @@ func (m *machine) checkStep() {
 	finals := m.journal.Finals()
 	for _, s := range m.subjects {
 		cached, ok := m.manager.GetPodStatus(s.pod.UID)
-		if _, kept := finals[s.pod.UID]; s.kept && !kept && !s.static && m.owns(s) && !podstatus.IsTerminal(m.api.pod(s.pod).Status.Phase) {
+		if _, kept := finals[s.pod.UID]; s.kept && !kept && !s.static && m.owns(s) && !podstatus.IsTerminal(m.api.Pod(s.pod).Status.Phase) {
 			m.violated("durable: the end of %s is neither in the journal nor in the API", s.pod.Name)
 		}
 		if ok && s.reported > 0 && !s.ended && len(cached.ContainerStatuses) > 0 && cached.ContainerStatuses[0].Ready != s.ready {
@@ -179,7 +179,7 @@ func (m *machine) checkFlushed() {
 		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished || withheld {
 			continue
 		}
-		api := m.api.pod(s.pod)
+		api := m.api.Pod(s.pod)
 		if number, ok := reportNumber(&api.Status); ok && number < s.reported && !podstatus.IsTerminal(api.Status.Phase) && m.saved == nil {
 			m.violated("flush: done, but the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
 		}
@@ -200,7 +200,7 @@ func (m *machine) checkWithdrawals() {
 	fought := m.fought()
 	for _, s := range m.subjects {
 		cached, ok := m.manager.GetPodStatus(s.pod.UID)
-		if ok && !isReady(&cached) && m.owns(s) && isReady(&m.api.pod(s.pod).Status) && !fought[s.pod.UID] {
+		if ok && !isReady(&cached) && m.owns(s) && isReady(&m.api.Pod(s.pod).Status) && !fought[s.pod.UID] {
 			m.violated("late: %s is ready in the API, %s after all faults ended: %+v", s.pod.Name, healedWithin, m.manager.Pending())
 		}
 	}
@@ -213,7 +213,7 @@ func (m *machine) checkDelivered(after time.Duration) {
 		if !m.owns(s) || fought[s.pod.UID] {
 			continue
 		}
-		api := m.api.pod(s.pod)
+		api := m.api.Pod(s.pod)
 		if s.finished && api.DeletionTimestamp != nil {
 			m.violated("nothing lost: %s has finished, is in deletion, and is still there after %s: %+v", s.pod.Name, after, m.manager.Pending())
 			continue
@@ -243,7 +243,7 @@ func (m *machine) checkRemains() {
 		}
 	}
 	for _, p := range m.manager.Pending() {
-		if pod, err := m.api.find(p.Namespace, p.Name); err == nil && pod.UID == p.UID && !partlyRefused(m.manager.cache.load(p.UID)) {
+		if pod := m.api.Pod(&v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: p.Namespace, Name: p.Name}}); pod != nil && pod.UID == p.UID && !partlyRefused(m.manager.cache.load(p.UID)) {
 			m.violated("still pending an hour after all faults ended: %+v", p)
 		}
 	}
@@ -326,6 +326,6 @@ func asSent(status *v1.PodStatus) *v1.PodStatus {
 	must(err)
 	sent := &v1.PodStatus{}
 	must(json.Unmarshal(text, sent))
-	fillAddresses(sent)
+	statustest.SetDefaults(sent)
 	return sent
 }

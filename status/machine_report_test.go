@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 func (m *machine) reportRunning(choices [3]int) {
@@ -142,7 +143,7 @@ func (m *machine) wholeEnd(choices [3]int) {
 		return
 	}
 	m.edit(func() { s.deleting, s.ended, s.running = true, true, false })
-	m.api.write(s.pod, deleting)
+	m.api.Change(s.pod, deleting)
 	m.report(s, ended(s.pod, int32(choices[2]%4)))
 	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
 	must(m.manager.TerminatePod(m.known(s)))
@@ -157,7 +158,7 @@ func (m *machine) reclaim(choices [3]int) {
 
 // reportAgain is what a worker does that has just found its pod.
 func (m *machine) reportAgain(s *subject) {
-	if pod := m.api.pod(s.pod); pod != nil && !s.static && pod.UID == s.pod.UID {
+	if pod := m.api.Pod(s.pod); pod != nil && !s.static && pod.UID == s.pod.UID {
 		m.edit(func() { s.pod = pod })
 	}
 	switch {
@@ -198,35 +199,37 @@ func (m *machine) flush([3]int) {
 // than after an outage: the server refuses the one pod, flaps, or asks for time.
 var faults = slices.Concat(outages, troubles)
 
-var outages = []func(s sent, seq int) error{
-	func(sent, int) error { return apierrors.NewInternalError(errors.New("boom")) },
-	func(sent, int) error { return errHang },
-	func(sent, int) error { return errRefused },
-	func(s sent, _ int) error { return loadBalancerWithoutBackend(context.Background(), s) },
-	func(s sent, _ int) error { return serverThatHasJustStarted(context.Background(), s) },
-	onDelete(deniedByWebhook(409, metav1.StatusReasonConflict)),
-	onDelete(deniedByWebhook(403, metav1.StatusReasonForbidden)),
+var outages = []func(s statustest.Request, seq int) error{
+	func(statustest.Request, int) error { return apierrors.NewInternalError(errors.New("boom")) },
+	func(statustest.Request, int) error { return statustest.ErrHang },
+	func(statustest.Request, int) error { return statustest.ErrRefused },
+	func(s statustest.Request, _ int) error {
+		return statustest.LoadBalancerWithoutBackend(context.Background(), s)
+	},
+	func(s statustest.Request, _ int) error { return statustest.ServerJustStarted(context.Background(), s) },
+	onDelete(statustest.DeniedByWebhook(409, metav1.StatusReasonConflict)),
+	onDelete(statustest.DeniedByWebhook(403, metav1.StatusReasonForbidden)),
 	onDelete(apierrors.NewInternalError(errors.New("failed calling webhook"))),
 }
 
-var troubles = []func(s sent, seq int) error{
-	half(func(sent) error { return apierrors.NewServiceUnavailable("not now") }),
-	half(func(sent) error { return throttled(2) }),
-	half(func(s sent) error { return notFromTheServer(s.verb, s.podName()) }),
-	half(func(s sent) error {
-		if s.verb != "PATCH" {
+var troubles = []func(s statustest.Request, seq int) error{
+	half(func(statustest.Request) error { return apierrors.NewServiceUnavailable("not now") }),
+	half(func(statustest.Request) error { return statustest.Throttled(2) }),
+	half(func(s statustest.Request) error { return statustest.NotFromServer(s) }),
+	half(func(s statustest.Request) error {
+		if s.Verb != "PATCH" {
 			return nil
 		}
-		return apierrors.NewConflict(podResource, s.podName(), errors.New("the object has been modified"))
+		return apierrors.NewConflict(podResource, s.PodName(), errors.New("the object has been modified"))
 	}),
-	func(s sent, _ int) error {
-		return apierrors.NewForbidden(podResource, s.podName(), errors.New("RBAC: clusterrole not found"))
+	func(s statustest.Request, _ int) error {
+		return apierrors.NewForbidden(podResource, s.PodName(), errors.New("RBAC: clusterrole not found"))
 	},
-	func(s sent, _ int) error { return unavailable(s.verb, s.podName(), 86400) },
+	func(s statustest.Request, _ int) error { return statustest.Unavailable(s, 86400) },
 }
 
-func half(fault func(sent) error) func(sent, int) error {
-	return func(s sent, seq int) error {
+func half(fault func(statustest.Request) error) func(statustest.Request, int) error {
+	return func(s statustest.Request, seq int) error {
 		if seq%2 == 0 {
 			return fault(s)
 		}
@@ -234,9 +237,9 @@ func half(fault func(sent) error) func(sent, int) error {
 	}
 }
 
-func onDelete(err error) func(sent, int) error {
-	return func(s sent, _ int) error {
-		if s.verb == "DELETE" {
+func onDelete(err error) func(statustest.Request, int) error {
+	return func(s statustest.Request, _ int) error {
+		if s.Verb == "DELETE" {
 			return err
 		}
 		return nil

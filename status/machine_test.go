@@ -108,7 +108,7 @@ func (m *machine) heal() {
 			s.unreclaimed = false
 		}
 	})
-	m.api.setMutate(nil)
+	m.api.SetWebhook(nil)
 	m.catchUp()
 	time.Sleep(healedWithin)
 	synctest.Wait()

@@ -15,6 +15,7 @@ import (
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 // subject is a pod as the test knows it: what is true of it.
@@ -55,7 +56,7 @@ type watchEvent struct {
 }
 
 type machine struct {
-	api      *fakeAPI
+	api      *statustest.Server
 	journal  *journal.Memory
 	table    *pods.Table
 	manager  *Manager
@@ -76,22 +77,22 @@ type machine struct {
 	truth map[types.UID]*subject // by the UID in the API
 	held  []watchEvent           // watch events not delivered yet
 	lag   bool
-	fault func(sent, int) error
+	fault func(statustest.Request, int) error
 	seq   int // of requests
 }
 
 // saved is a backup of the server, with the record of that moment.
 type saved struct {
-	backup
+	statustest.Backup
 	record
 }
 
 func newMachine() *machine {
-	m := &machine{api: newFakeAPI(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{}}
-	m.api.node = "node"
-	m.api.script = m.misbehave
-	m.api.watch = func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) }
-	m.api.removed = func(pod *v1.Pod) { m.watched(watchEvent{pod: pod, gone: true}) }
+	m := &machine{api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{}}
+	m.api.SetNode("node")
+	m.api.SetFault(m.misbehave)
+	m.api.OnStore(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) })
+	m.api.OnRemove(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod, gone: true}) })
 	m.start()
 	return m
 }
@@ -118,12 +119,12 @@ func (m *machine) ResourcesReclaimed(pod *v1.Pod, _ *v1.PodStatus) bool {
 
 func (m *machine) start() {
 	m.table = pods.New()
-	for _, pod := range m.api.all() {
+	for _, pod := range m.api.Pods() {
 		if pod.Spec.NodeName == "node" {
 			m.table.Set(pod)
 		}
 	}
-	manager, err := New(Options{Client: versionedAPI{m.api}, Pods: m.table, Journal: m.journal, Safety: m, Reclaim: m,
+	manager, err := New(Options{Client: m.api.Client(), Pods: m.table, Journal: m.journal, Safety: m, Reclaim: m,
 		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: 5 * time.Second})
 	must(err)
 	manager.cache.jitter = m.roll
@@ -143,7 +144,7 @@ func (m *machine) roll() float64 {
 }
 
 // misbehave is the script of the API: what the current fault makes of a request.
-func (m *machine) misbehave(_ context.Context, s sent) error {
+func (m *machine) misbehave(_ context.Context, s statustest.Request) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.checkRequest(s)
@@ -193,7 +194,7 @@ func (m *machine) catchUp() {
 // relist is a watch that begins again: what it knows otherwise than the API has it is news.
 func (m *machine) relist() {
 	there := map[types.UID]bool{}
-	for _, pod := range m.api.all() {
+	for _, pod := range m.api.Pods() {
 		there[pod.UID] = true
 		known, ok := m.table.ByUID(pod.UID)
 		if podstatus.IsMirror(pod) {
@@ -233,7 +234,7 @@ func (m *machine) edit(change func()) {
 
 // owns tells whether the API's pod of that name is this one, or its mirror.
 func (m *machine) owns(s *subject) bool {
-	pod := m.api.pod(s.pod)
+	pod := m.api.Pod(s.pod)
 	return pod != nil && pod.UID == s.target()
 }
 
@@ -253,7 +254,7 @@ func (m *machine) create(choices [3]int) {
 		s.pod.Annotations = map[string]string{"kubernetes.io/config.source": "file"}
 	}
 	m.edit(func() { m.truth[s.pod.UID] = s })
-	pod := m.api.put(s.pod)
+	pod := m.api.Put(s.pod)
 	m.edit(func() { s.pod = pod })
 	m.table.Set(pod)
 	m.subjects = append(m.subjects, s)
@@ -280,7 +281,7 @@ func (m *machine) putMirror(s *subject) {
 		s.mirror = mirror.UID
 		m.truth[mirror.UID] = s
 	})
-	m.api.put(mirror)
+	m.api.Put(mirror)
 }
 
 // recreateMirror removes the mirror of a static pod, puts a new one in its place, or both.
@@ -291,7 +292,7 @@ func (m *machine) recreateMirror(choices [3]int) {
 	}
 	had := m.owns(s)
 	if had {
-		m.api.remove(s.pod.Namespace, s.pod.Name)
+		m.api.Remove(s.pod.Namespace, s.pod.Name)
 	}
 	if !had || choices[1]%2 == 0 {
 		m.putMirror(s)
@@ -301,7 +302,7 @@ func (m *machine) recreateMirror(choices [3]int) {
 // freeName is the name of a pod that has left the API.
 func (m *machine) freeName() string {
 	for _, s := range m.subjects {
-		if m.api.pod(s.pod) == nil && !s.static {
+		if m.api.Pod(s.pod) == nil && !s.static {
 			return s.pod.Name
 		}
 	}
@@ -314,12 +315,12 @@ func (m *machine) deleteByUser(choices [3]int) {
 		return
 	}
 	m.edit(func() { s.deleting = true })
-	m.api.write(s.pod, deleting)
+	m.api.Change(s.pod, deleting)
 }
 
 func (m *machine) forceDelete(choices [3]int) {
 	if s := m.pick(choices[0], m.owns); s != nil {
-		m.api.remove(s.pod.Namespace, s.pod.Name)
+		m.api.Remove(s.pod.Namespace, s.pod.Name)
 	}
 }
 
@@ -331,8 +332,8 @@ func (m *machine) recreateElsewhere(choices [3]int) {
 		return
 	}
 	m.names++
-	m.api.remove(s.pod.Namespace, s.pod.Name)
-	m.api.put(newPod(s.pod.Name, func(p *v1.Pod) {
+	m.api.Remove(s.pod.Namespace, s.pod.Name)
+	m.api.Put(newPod(s.pod.Name, func(p *v1.Pod) {
 		p.UID, p.Spec.NodeName = types.UID(fmt.Sprint("elsewhere-", m.names)), "elsewhere"
 	}))
 }
@@ -343,7 +344,7 @@ func (m *machine) secondWriter(choices [3]int) {
 		return
 	}
 	m.edit(func() { s.contested = true })
-	m.api.write(s.pod, func(pod *v1.Pod) {
+	m.api.Change(s.pod, func(pod *v1.Pod) {
 		ready := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady)
 		switch choices[1] % 5 {
 		case 0: // the owner of a readiness gate
@@ -381,10 +382,10 @@ func (m *machine) webhook(choices [3]int) {
 	}
 	hook := hooks[choices[0]%len(hooks)]
 	if hook == nil {
-		m.api.setMutate(nil)
+		m.api.SetWebhook(nil)
 		return
 	}
-	m.api.setMutate(func(p *v1.Pod) {
+	m.api.SetWebhook(func(p *v1.Pod) {
 		m.edit(func() {
 			if s := m.truth[p.UID]; s != nil {
 				s.mutated, s.contested = true, true
@@ -395,7 +396,7 @@ func (m *machine) webhook(choices [3]int) {
 }
 
 func (m *machine) backUp([3]int) {
-	m.edit(func() { m.saved = &saved{backup: m.api.backup(), record: m.record.clone()} })
+	m.edit(func() { m.saved = &saved{Backup: m.api.Backup(), record: m.record.clone()} })
 }
 
 // restore puts the server back to where it was. The watch begins again with a list. Pods
@@ -414,7 +415,7 @@ func (m *machine) restore([3]int) {
 		had[s] = m.owns(s)
 	}
 	m.restoreMirrors()
-	for _, pod := range m.api.restore(m.saved.backup) {
+	for _, pod := range m.api.Restore(m.saved.Backup) {
 		m.watched(watchEvent{pod: pod, gone: true})
 	}
 	if !m.lag {
@@ -432,19 +433,19 @@ func (m *machine) restore([3]int) {
 // restoreMirrors notes which mirrors the API has after a restore.
 func (m *machine) restoreMirrors() {
 	for _, s := range m.subjects {
-		if pod := m.saved.pods[s.pod.Namespace+"/"+s.pod.Name]; s.static && pod != nil {
-			m.edit(func() { s.mirror = pod.UID })
+		if uid := m.saved.UID(s.pod.Namespace, s.pod.Name); s.static && uid != "" {
+			m.edit(func() { s.mirror = uid })
 		}
 	}
 }
 
 // wait lets up to a minute pass. No pod may cost many requests in it.
 func (m *machine) wait(choices [3]int) {
-	m.api.forgetLog()
+	m.api.ForgetRequests()
 	time.Sleep(time.Duration(choices[0]) * time.Millisecond)
 	synctest.Wait()
 	counts := map[string]int{}
-	for _, s := range m.api.sent() {
+	for _, s := range m.api.Requests() {
 		counts[s.String()]++
 	}
 	for request, n := range counts {

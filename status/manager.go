@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -23,18 +24,19 @@ var (
 	// ErrUnknownContainer: the pod's status lists no container of this ID, for example
 	// because the container has been replaced by another one.
 	ErrUnknownContainer = errors.New("the pod has no container of this ID")
-	// ErrRunning: Run was called before.
-	ErrRunning = errors.New("status: Run may be called only once")
 	// ErrNoJournal: the manager was made without a journal.
 	ErrNoJournal = errors.New("status: there is no journal to store this in; set Options.Journal")
 )
+
+var errRunTwice = errors.New("status: Run was called before; a manager runs once, status.New makes another one")
 
 // Manager publishes the status of a node's pods to the API server. See the package comment for
 // how it is used. All methods may be called from any goroutine.
 type Manager struct {
 	opts    Options
+	table   *pods.Table // the manager's own; nil: Options.Pods was set
 	cache   *cache
-	resizes *resizes
+	resizes *Resizes
 	finals  finals
 	ends    terminations
 	engine  *engine
@@ -52,11 +54,15 @@ func New(options Options) (*Manager, error) {
 	}
 	options.setDefaults()
 	m := &Manager{
-		opts:    options,
-		cache:   newCache(options.Client == nil, newFeed()),
-		resizes: newResizes(options.Journal),
-		owns:    podstatus.Owning(options.OwnedConditions...),
+		opts:  options,
+		cache: newCache(options.Client == nil, newFeed()),
+		owns:  podstatus.Owning(options.OwnedConditions...),
 	}
+	if options.Pods == nil {
+		m.table = pods.New()
+		m.opts.Pods = m.table
+	}
+	m.resizes = newResizes(m)
 	m.cache.owns = m.owns
 	m.metrics = newMetrics()
 	if err := m.metrics.register(options.Registerer, m.cache, m.resizes.gauges()); err != nil {
@@ -81,7 +87,7 @@ func New(options Options) (*Manager, error) {
 // [Manager.Flush]. Nothing is sent before the API's pods have been looked at successfully.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
-		return ErrRunning
+		return errRunTwice
 	}
 	defer func() {
 		for _, leave := range m.metrics.leave {
@@ -107,20 +113,20 @@ func (m *Manager) Run(ctx context.Context) error {
 // firstLook lists the node's pods, and goes on trying until that works or the context ends.
 func (m *Manager) firstLook(ctx context.Context) bool {
 	for attempt := 1; ; attempt++ {
-		pods, err := func() ([]v1.Pod, error) {
+		listed, err := func() ([]v1.Pod, error) {
 			ctx, cancel := context.WithTimeout(ctx, m.opts.RequestTimeout)
 			defer cancel()
 			return m.opts.Client.List(ctx)
 		}()
 		m.metrics.requests.WithLabelValues("list", reasonOf(err)).Inc()
 		if err == nil {
-			for i := range pods {
-				m.ObservePod(&pods[i])
+			for i := range listed {
+				m.observe(&listed[i])
 			}
 			return true
 		}
 		// All pods wait for this one request, so that it is no more than the probe of an outage.
-		wait := max(min(retryBackoff.wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
+		wait := max(min(retryBackoff.Wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
 		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():
@@ -130,20 +136,18 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 	}
 }
 
-// forget drops everything about a pod. It reports whether the pod was there.
-func (m *Manager) forget(uid types.UID) bool {
+// forget drops everything about a pod. It reports whether the pod may be queued.
+func (m *Manager) forget(uid types.UID) (queued bool) {
 	// Under the lock of its final status, so that no report puts that back in between.
 	lock := m.finals.lock(uid)
 	lock.Lock()
 	defer lock.Unlock()
-	known := m.cache.remove(uid)
+	queued = m.cache.remove(uid)
+	m.finals.unsaved.Delete(uid)
 	m.ends.forget(uid)
 	m.resizes.remove(uid)
 	if m.opts.Journal != nil {
 		m.journaled("remove pod", uid, m.opts.Journal.RemovePod(uid))
 	}
-	if m.opts.StartupLatency != nil {
-		m.opts.StartupLatency.PodDeleted(uid)
-	}
-	return known
+	return queued
 }

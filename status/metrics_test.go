@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"testing"
 	"testing/synctest"
@@ -10,6 +11,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 // Each change that shares a request with a later one is counted once, also for pods that come
@@ -24,21 +27,21 @@ func TestCoalescedChangesAreCountedOnce(t *testing.T) {
 				w.set(pod, running(pod, k%2 == 0))
 				synctest.Wait()
 			}
-			w.manager.RemovePodStatus(pod.UID)
+			w.manager.Forget(pod.UID)
 			w.table.Remove(pod)
-			w.api.remove("ns", "web")
+			w.api.Remove("ns", "web")
 		}
 		static, _ := w.createStatic("etcd")
 		w.set(static, running(static, true))
 		synctest.Wait()
-		w.api.remove("ns", "etcd")
-		w.api.put(mirrorOf(static, "mirror-2"))
+		w.api.Remove("ns", "etcd")
+		w.api.Put(mirrorOf(static, "mirror-2"))
 		synctest.Wait()
 		if got := w.counter("statusd_pod_status_coalesced_changes_total"); got != 0 {
 			t.Errorf("%v changes counted as coalesced, each had a request of its own", got)
 		}
 		pod := w.create("burst")
-		w.api.latency = time.Second
+		w.api.SetLatency(time.Second)
 		for k := range 4 { // the first is under way when the others come
 			w.set(pod, running(pod, k%2 == 0))
 			time.Sleep(time.Millisecond)
@@ -65,7 +68,7 @@ func TestNoopsAreChangesThatNeededNoRequest(t *testing.T) {
 		}
 		w.set(same, running(same, true))
 		synctest.Wait()
-		w.manager.RemovePodStatus(same.UID)
+		w.manager.Forget(same.UID)
 		w.set(same, running(same, true))
 		synctest.Wait()
 		if got := w.counter("statusd_pod_status_noop_writes_total"); got != 1 {
@@ -92,7 +95,7 @@ func TestManagersShareARegistry(t *testing.T) {
 			t.Errorf("%v changes counted, want those of both", got)
 		}
 		for _, w := range []*world{first, second} {
-			w.api.setScript(func(context.Context, sent) error { return errRefused })
+			w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
 		}
 		first.set(a, running(a, false))
 		second.set(b, running(b, false))
@@ -110,6 +113,57 @@ func TestManagersShareARegistry(t *testing.T) {
 	})
 }
 
+// Virtual nodes that share a registry are kept apart by a label.
+func TestMetricsLabelsKeepManagersApart(t *testing.T) {
+	registry := prometheus.NewRegistry()
+	for i, node := range []string{"a", "b", "b"} {
+		m, err := New(Options{Registerer: registry, MetricsLabels: prometheus.Labels{"node": node}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pod := newPod("web")
+		m.ObservePod(pod)
+		for k := range i + 1 {
+			if _, err := m.SetPodStatus(pod, running(pod, k%2 == 0)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	families, err := registry.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := map[string]float64{}
+	for _, family := range families {
+		for _, metric := range family.GetMetric() {
+			node := ""
+			for _, label := range metric.GetLabel() {
+				if label.GetName() == "node" {
+					node = label.GetValue()
+				}
+			}
+			if node == "" {
+				t.Errorf("%s has no label node", family.GetName())
+			}
+			if family.GetName() == "statusd_pod_status_changes_total" {
+				got[node] = metric.GetCounter().GetValue()
+			}
+		}
+	}
+	if want := map[string]float64{"a": 1, "b": 5}; !maps.Equal(got, want) {
+		t.Errorf("changes by node are %v, want %v", got, want)
+	}
+}
+
+// A label that a metric has by itself, or that cannot be one, is an error, and no panic.
+func TestBadMetricsLabelsAreAnError(t *testing.T) {
+	for _, label := range []string{"verb", "reason", "", "a-\xff"} {
+		if _, err := New(Options{Registerer: prometheus.NewRegistry(), MetricsLabels: prometheus.Labels{label: "x"}}); err == nil {
+			t.Errorf("New took the label %q", label)
+		}
+	}
+}
+
 // A registry in which a name means something else is an error, and no panic.
 func TestRegistryThatRefusesIsAnError(t *testing.T) {
 	registry := prometheus.NewRegistry()
@@ -125,7 +179,7 @@ func TestRegistryThatRefusesIsAnError(t *testing.T) {
 // What the server or a webhook says of itself must not make metrics without number.
 func TestReasonsInMetricsAreBounded(t *testing.T) {
 	for reason, want := range map[string]string{"Conflict": "Conflict", "I felt like it": "other", "": "unreachable"} {
-		if got := reasonOf(deniedByWebhook(http.StatusTeapot, v1Reason(reason))); got != want {
+		if got := reasonOf(statustest.DeniedByWebhook(http.StatusTeapot, v1Reason(reason))); got != want {
 			t.Errorf("%q: got %q, want %q", reason, got, want)
 		}
 	}

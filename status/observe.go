@@ -9,11 +9,9 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// ObservePod tells the manager what the watch has delivered: the API's newest copy of a
-// pod, a mirror pod included. If it differs from what this node says, that is put right at
-// once. The table of pods must know the pod before. Nothing of the pod is changed, but it may
-// be kept for a while as the base of writes: as with any object of a watch, do not change it.
-func (m *Manager) ObservePod(pod *v1.Pod) {
+// observe compares the API's copy of a pod with what this node says, and asks for a turn if
+// they differ.
+func (m *Manager) observe(pod *v1.Pod) {
 	uid := m.opts.Pods.TranslateUID(pod.UID)
 	now := time.Now()
 	if u, ok := m.cache.observe(uid, pod, m.specOf(uid, pod), now); ok {

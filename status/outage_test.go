@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 // lose reports that a pod is not ready any more.
@@ -25,9 +27,9 @@ func lose(w *world, pod *v1.Pod) {
 func patchedAt(w *world, pod *v1.Pod, begin time.Time) time.Duration {
 	w.Helper()
 	at := time.Duration(-1)
-	for _, s := range w.api.sent() {
-		if s.verb == "PATCH" && s.name == pod.Namespace+"/"+pod.Name && s.err == nil {
-			at = s.at.Sub(begin)
+	for _, s := range w.api.Requests() {
+		if s.Verb == "PATCH" && s.Name == pod.Namespace+"/"+pod.Name && s.Err == nil {
+			at = s.At.Sub(begin)
 		}
 	}
 	if at < 0 {
@@ -47,21 +49,23 @@ func readyPods(w *world, n int) []*v1.Pod {
 	w.run()
 	time.Sleep(time.Minute)
 	synctest.Wait()
-	w.api.forgetLog()
+	w.api.ForgetRequests()
 	return list
 }
 
-func down(context.Context, sent) error { return errRefused }
+func down(context.Context, statustest.Request) error { return statustest.ErrRefused }
 
 // A proxy's maintenance page may ask for a day.
 func TestRetryAfterIsCapped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		pods := readyPods(w, 2)
-		w.api.setScript(func(context.Context, sent) error { return apierrors.NewTooManyRequests("maintenance", 86400) })
+		w.api.SetFault(func(context.Context, statustest.Request) error {
+			return apierrors.NewTooManyRequests("maintenance", 86400)
+		})
 		lose(w, pods[0])
 		synctest.Wait()
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		begin := time.Now()
 		lose(w, pods[1])
 		time.Sleep(time.Minute)
@@ -80,7 +84,7 @@ func TestAPauseIsProbedByOneRequestAtATime(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		pods := readyPods(w, 50)
-		w.api.setScript(func(context.Context, sent) error { return apierrors.NewTooManyRequests("busy", 3600) })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return apierrors.NewTooManyRequests("busy", 3600) })
 		for _, pod := range pods[:1] {
 			lose(w, pod)
 		}
@@ -88,10 +92,10 @@ func TestAPauseIsProbedByOneRequestAtATime(t *testing.T) {
 		for _, pod := range pods[1:] {
 			lose(w, pod)
 		}
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got != 12 {
+		if got := w.api.Count("PATCH"); got != 12 {
 			t.Errorf("%d requests in a minute of pause, want one each 5 s", got)
 		}
 	})
@@ -118,7 +122,7 @@ func TestHeldBackgroundWorkThatBecomesAWithdrawalGoesAtOnce(t *testing.T) {
 		w := newWorld(t)
 		pods := readyPods(w, 2)
 		throttle := true
-		w.api.setScript(func(context.Context, sent) error {
+		w.api.SetFault(func(context.Context, statustest.Request) error {
 			if throttle {
 				throttle = false
 				return apierrors.NewTooManyRequests("busy", 5)
@@ -141,23 +145,23 @@ func TestHeldBackgroundWorkThatBecomesAWithdrawalGoesAtOnce(t *testing.T) {
 }
 
 func TestTheFirstSuccessAfterAnOutageReleasesAll(t *testing.T) {
-	for name, script := range map[string]func(context.Context, sent) error{
+	for name, script := range map[string]func(context.Context, statustest.Request) error{
 		"unreachable": down,
-		"500":         func(context.Context, sent) error { return apierrors.NewInternalError(errors.New("etcd")) },
-		"503":         func(context.Context, sent) error { return apierrors.NewServiceUnavailable("starting") },
-		"timeout":     func(context.Context, sent) error { return errHang },
+		"500":         func(context.Context, statustest.Request) error { return apierrors.NewInternalError(errors.New("etcd")) },
+		"503":         func(context.Context, statustest.Request) error { return apierrors.NewServiceUnavailable("starting") },
+		"timeout":     func(context.Context, statustest.Request) error { return statustest.ErrHang },
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				w := newWorld(t)
 				pods := readyPods(w, 101)
-				w.api.setScript(script)
+				w.api.SetFault(script)
 				for _, pod := range pods[1:] {
 					lose(w, pod)
 				}
 				time.Sleep(10 * time.Minute)
-				w.api.setScript(nil)
-				w.api.forgetLog()
+				w.api.SetFault(nil)
+				w.api.ForgetRequests()
 				begin := time.Now()
 				lose(w, pods[0]) // succeeds at once
 				time.Sleep(time.Minute)
@@ -190,16 +194,16 @@ func TestAWithdrawalAfterAnOutageGoesAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		pod := readyPods(w, 1)[0]
-		w.api.setScript(down)
+		w.api.SetFault(down)
 		status := running(pod, true)
 		status.Message = "a change that nothing waits for"
 		w.set(pod, status)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		tries := w.api.sent()
-		time.Sleep(time.Until(tries[len(tries)-1].at.Add(2 * time.Second))) // between two tries
-		w.api.setScript(nil)
-		w.api.forgetLog()
+		tries := w.api.Requests()
+		time.Sleep(time.Until(tries[len(tries)-1].At.Add(2 * time.Second))) // between two tries
+		w.api.SetFault(nil)
+		w.api.ForgetRequests()
 		begin := time.Now()
 		lose(w, pod)
 		time.Sleep(time.Minute)
@@ -215,7 +219,7 @@ func TestWithdrawalsDuringAnOutageAreTriedOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		pods := readyPods(w, 100)
-		w.api.setScript(down)
+		w.api.SetFault(down)
 		flip := func(ready bool) {
 			for _, pod := range pods {
 				must(w.manager.SetContainerReadiness(pod.UID, "process://"+string(pod.UID), ready))
@@ -224,14 +228,14 @@ func TestWithdrawalsDuringAnOutageAreTriedOnceASecond(t *testing.T) {
 		flip(false)
 		time.Sleep(10 * time.Minute)
 		synctest.Wait()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		for i := range 60 { // a minute in which each pod flaps
 			flip(i%2 == 0)
 			time.Sleep(time.Second)
 		}
 		synctest.Wait()
 		// 100 pods with 24 to 30 s between their own tries, and one more each second.
-		if got := w.api.count("PATCH"); got > 250+60 {
+		if got := w.api.Count("PATCH"); got > 250+60 {
 			t.Errorf("%d requests in a minute of outage, want at most 310", got)
 		}
 	})
@@ -243,7 +247,7 @@ func TestInFlightIsBoundedWhenEveryRequestIsSlow(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Workers = 48 })
 		pods := readyPods(w, 1000)
 		var inFlight, most atomic.Int64
-		w.api.setScript(func(ctx context.Context, s sent) error {
+		w.api.SetFault(func(ctx context.Context, s statustest.Request) error {
 			if n := inFlight.Add(1); n > most.Load() {
 				most.Store(n)
 			}
@@ -263,7 +267,7 @@ func TestInFlightIsBoundedWhenEveryRequestIsSlow(t *testing.T) {
 		if got := most.Load(); got > 2*48 {
 			t.Errorf("%d requests in flight with 48 workers, want at most 96", got)
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		w.wantNothingPending()
@@ -276,7 +280,7 @@ func TestPausesAreBounded(t *testing.T) {
 			t.Errorf("a server that asks for %d s gets %v, want %v", asked, got, want)
 		}
 	}
-	if got := pauseAsked(errRefused); got != 0 {
+	if got := pauseAsked(statustest.ErrRefused); got != 0 {
 		t.Errorf("a server that cannot be reached gets a pause of %v", got)
 	}
 }
@@ -286,9 +290,11 @@ func TestTheFirstLookIsNotPutOffForADay(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.set(pod, running(pod, true))
-		w.api.setScript(func(context.Context, sent) error { return apierrors.NewTooManyRequests("maintenance", 86400) })
+		w.api.SetFault(func(context.Context, statustest.Request) error {
+			return apierrors.NewTooManyRequests("maintenance", 86400)
+		})
 		w.run()
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(longestPause)
 		synctest.Wait()
 		w.wantNothingPending()
@@ -301,13 +307,13 @@ func TestAProbeWaitsForATokenWithoutSpinning(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 0.1, 1 })
 		pods := []*v1.Pod{w.create("a"), w.create("b")}
 		w.run()
-		w.api.setScript(func(context.Context, sent) error { return apierrors.NewTooManyRequests("busy", 3600) })
+		w.api.SetFault(func(context.Context, statustest.Request) error { return apierrors.NewTooManyRequests("busy", 3600) })
 		for _, pod := range pods {
 			w.set(pod, running(pod, true))
 		}
 		time.Sleep(time.Minute)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got < 5 || got > 7 {
+		if got := w.api.Count("PATCH"); got < 5 || got > 7 {
 			t.Errorf("%d requests in a minute of pause with a token each 10 s, want about 6", got)
 		}
 	})

@@ -12,16 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// GetPodStatus returns a copy of what this node says of a pod. The UID of a mirror pod
-// stands for its static pod.
-func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
-	s := m.cache.load(m.opts.Pods.TranslateUID(uid))
-	if s == nil {
-		return v1.PodStatus{}, false
-	}
-	return *s.status.DeepCopy(), true
-}
-
 // PodStatus is what this node says of a pod.
 type PodStatus struct {
 	UID       types.UID

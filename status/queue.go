@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/instant"
 )
 
 // queue decides which pod is served next. It is a plain value without clock, lock or
@@ -120,7 +122,7 @@ func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 // within a second of its last try.
 func (q *queue) hurry(uid types.UID, at time.Time) {
 	j := q.jobs[uid]
-	if at = later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && at.Before(j.notBefore) {
+	if at = instant.Later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && at.Before(j.notBefore) {
 		q.shorten(j, at)
 	}
 }
@@ -137,7 +139,7 @@ func (q *queue) shorten(j *job, at time.Time) {
 func (q *queue) release(now time.Time, over time.Duration) {
 	var freed []*job
 	for _, j := range q.waiting.jobs {
-		if j.server && (j.released.IsZero() || now.Sub(j.released) >= retryBackoff.limit) {
+		if j.server && (j.released.IsZero() || now.Sub(j.released) >= retryBackoff.Limit) {
 			freed = append(freed, j)
 		}
 	}
@@ -277,7 +279,7 @@ func (q *queue) next(now time.Time) time.Time {
 		at = q.backgroundFrom
 	}
 	if q.waiting.Len() > 0 {
-		at = earlier(at, q.waiting.jobs[0].notBefore)
+		at = instant.Earlier(at, q.waiting.jobs[0].notBefore)
 	}
 	return at
 }
@@ -330,19 +332,4 @@ func (h *jobHeap) Pop() any {
 	h.jobs = h.jobs[:last]
 	j.index, j.heap = -1, nil
 	return j
-}
-
-func later(a, b time.Time) time.Time {
-	if a.After(b) {
-		return a
-	}
-	return b
-}
-
-// earlier returns the earlier of two times, of which zero is none.
-func earlier(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

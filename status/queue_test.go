@@ -523,16 +523,3 @@ func TestBudgetCharge(t *testing.T) {
 		t.Errorf("after two requests for one token the next is at %v, want not before %v", got, want)
 	}
 }
-
-func TestBackoffGrowsToItsLimit(t *testing.T) {
-	b := backoff{first: time.Second, limit: time.Minute}
-	for attempt := 1; attempt < 100; attempt++ {
-		full := time.Minute
-		if attempt <= 6 {
-			full = time.Second << (attempt - 1)
-		}
-		if least, most := b.wait(attempt, 1), b.wait(attempt, 0); most != full || least != full*4/5 {
-			t.Fatalf("attempt %d waits between %v and %v, want between %v and %v", attempt, least, most, full*4/5, full)
-		}
-	}
-}

@@ -144,7 +144,7 @@ func (n *node) create(namespace, name string, edits ...func(*v1.Pod)) *v1.Pod {
 func (n *node) awaitTable(pod *v1.Pod) {
 	n.Helper()
 	n.await(pod.Namespace, pod.Name, "known on the node", func(*v1.Pod) bool {
-		_, ok := n.table.ByName(pod.Namespace, pod.Name)
+		_, ok := n.table.ByUID(pod.UID)
 		if !ok {
 			_, ok = n.table.MirrorOf(pod)
 		}

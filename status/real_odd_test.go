@@ -141,7 +141,7 @@ func TestRealServer_OddStatuses(t *testing.T) {
 			if !slices.Equal(refused, odd.refused) {
 				t.Errorf("refused are %v, want %v", refused, odd.refused)
 			}
-			n.manager.RemovePodStatus(pod.UID)
+			n.manager.Forget(pod.UID)
 		})
 	}
 	if fights := n.manager.Fights(); len(fights) > 0 {

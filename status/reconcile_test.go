@@ -20,7 +20,7 @@ func TestDriftIsRepairedWhenItIsObserved(t *testing.T) {
 		w.wantLog("settled", "PATCH ns/web")
 		drift(w, pod)
 		w.wantLog("repaired at once, not at the next pass", "PATCH ns/web")
-		if got := w.api.pod(pod).Status.Reason; got != "" {
+		if got := w.api.Pod(pod).Status.Reason; got != "" {
 			t.Errorf("the API still says %q", got)
 		}
 	})
@@ -33,7 +33,7 @@ func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		w.wantLog("settled", "PATCH ns/web")
-		w.api.watch = w.table.Set // the table learns of it, the manager is not told
+		w.api.OnStore(func(pod *v1.Pod) { w.table.Set(pod) }) // the table learns of it, the manager is not told
 		drift(w, pod)
 		w.wantLog("nobody was told")
 		time.Sleep(11 * time.Second)
@@ -56,21 +56,20 @@ func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 		}
 		w.set(pod, status)
 		w.wantLog("settled", "PATCH ns/web")
-		watch := w.api.watch
-		w.api.watch = nil
-		changed := w.api.pod(pod)
+		w.api.OnStore(nil)
+		changed := w.api.Pod(pod)
 		for i := range changed.Status.Conditions {
 			changed.Status.Conditions[i].ObservedGeneration = 0
 		}
-		w.api.put(changed)
-		w.api.watch = watch
+		w.api.Put(changed)
+		w.api.OnStore(w.deliver)
 		status = *status.DeepCopy()
 		for i := range status.Conditions {
 			status.Conditions[i].Status = v1.ConditionFalse
 		}
 		w.set(pod, status)
 		w.wantLog("the second write completes the first", "PATCH ns/web", "PATCH ns/web")
-		for _, c := range w.api.pod(pod).Status.Conditions {
+		for _, c := range w.api.Pod(pod).Status.Conditions {
 			if c.ObservedGeneration != 7 || c.Status != v1.ConditionFalse {
 				t.Errorf("the API has %+v, want False as of generation 7", c)
 			}
@@ -97,7 +96,7 @@ func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 		synctest.Wait()
 		check := func(story string) {
 			t.Helper()
-			got := w.api.pod(pod).Status
+			got := w.api.Pod(pod).Status
 			found := false
 			for _, c := range got.Conditions {
 				if c.Type == foreign.Type {
@@ -120,7 +119,7 @@ func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 			}
 		}
 		check("after a write")
-		if got := w.api.count("PATCH"); got != 1 {
+		if got := w.api.Count("PATCH"); got != 1 {
 			t.Errorf("%d patches for one change", got)
 		}
 		w.set(pod, ended(pod, 1))
@@ -128,6 +127,23 @@ func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 		synctest.Wait()
 		check("after the end")
 	})
+}
+
+// The name under which this manager writes is an option, and not the name of another writer.
+func TestTheOtherWriterIsNotThisManager(t *testing.T) {
+	now := metav1.Now()
+	pod := newPod("web", func(p *v1.Pod) {
+		p.ManagedFields = []metav1.ManagedFieldsEntry{
+			{Manager: "other", Time: &metav1.Time{Time: now.Add(-time.Hour)}, Subresource: "status"},
+			{Manager: "vk", Time: &now, Subresource: "status"},
+		}
+	})
+	if got := rivalOf(pod, "vk"); got != "other" {
+		t.Errorf("the other writer is %q, want other", got)
+	}
+	if got := rivalOf(pod, DefaultFieldManager); got != "vk" {
+		t.Errorf("for a manager of another name the other writer is %q, want vk", got)
+	}
 }
 
 // The convergence guard: somebody wants it otherwise, and goes on wanting.
@@ -140,25 +156,23 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			now := metav1.Now()
 			p.Status.Message = "mine"
 			p.ManagedFields = []metav1.ManagedFieldsEntry{
-				{Manager: FieldManager, Time: &now, Subresource: "status"},
+				{Manager: DefaultFieldManager, Time: &now, Subresource: "status"},
 				{Manager: "insisting-controller", Time: &now, Subresource: "status"},
 				{Manager: "creator", Time: &metav1.Time{Time: now.Add(time.Hour)}},
 			}
 		}
 		var gaveIn atomic.Bool
 		var controller sync.WaitGroup
-		w.api.mu.Lock()
-		w.api.watch = func(p *v1.Pod) {
+		w.api.OnStore(func(p *v1.Pod) {
 			w.deliver(p)
 			if p.Status.Message != "mine" && !gaveIn.Load() {
-				controller.Go(func() { w.api.write(pod, insists) })
+				controller.Go(func() { w.api.Change(pod, insists) })
 			}
-		}
-		w.api.mu.Unlock()
+		})
 		w.set(pod, running(pod, true))
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got < 5 || got > 25 {
+		if got := w.api.Count("PATCH"); got < 5 || got > 25 {
 			t.Errorf("%d patches in an hour of fighting, want a few, further and further apart", got)
 		}
 		if got := w.counter("statusd_pod_status_convergence_fights_total"); got == 0 {
@@ -169,10 +183,10 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			t.Errorf("fights are %+v, want one with the insisting controller", fights)
 		}
 		// A change of our own goes out at once all the same.
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		w.set(pod, running(pod, false))
 		synctest.Wait()
-		if log := w.api.log(); len(log) == 0 {
+		if log := w.api.Log(); len(log) == 0 {
 			t.Error("a new change waits for the end of the fight")
 		}
 		// The controller gives in: the fight ends.
@@ -180,7 +194,7 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 		controller.Wait()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status.Message; got != "" {
+		if got := w.api.Pod(pod).Status.Message; got != "" {
 			t.Errorf("the API says %q after the controller gave in", got)
 		}
 		w.wantNothingPending()
@@ -196,14 +210,14 @@ func TestRestartWithUnchangedPodsCostsOneListAndNoReads(t *testing.T) {
 		synctest.Wait()
 		w.stop()
 		second := newWorld(t)
-		second.api.restore(w.api.backup())
-		again := second.api.pod(pod)
+		second.api.Restore(w.api.Backup())
+		again := second.api.Pod(pod)
 		second.table.Set(again)
 		second.run()
 		second.set(again, running(again, true))
 		second.wantLog("the API says so already")
-		if second.api.lists != 1 {
-			t.Errorf("%d lists, want one", second.api.lists)
+		if second.api.Lists() != 1 {
+			t.Errorf("%d lists, want one", second.api.Lists())
 		}
 		second.wantNothingPending()
 	})

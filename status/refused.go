@@ -10,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // One field that the API server refuses must not keep the rest of a status from it. A 422
@@ -17,7 +19,7 @@ import (
 // schedule, or when the node says something else of them.
 
 // refusedBackoff spaces the tries of fields that the API server refuses.
-var refusedBackoff = backoff{first: time.Minute, limit: 10 * time.Minute}
+var refusedBackoff = backoff.Schedule{First: time.Minute, Limit: 10 * time.Minute}
 
 // refusal is what the API server refuses of a pod.
 type refusal struct {

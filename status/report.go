@@ -13,25 +13,6 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// SetPodStatus stores what a reporter has seen of a pod, and has it sent if it differs
-// from what was stored before. Nothing of what is passed in is kept or changed. It
-// reports whether there was a difference.
-//
-// A status that no pod can have is refused with an [*InvalidStatusError] that names the
-// field, and one in which a container that had ended for good is alive again with a
-// [*podstatus.TransitionError]; nothing is stored then. A pod that has Succeeded or Failed
-// stays so: of a status with another phase everything else is stored, and the error is a
-// [*PhaseError]. If a final status could not be written to the journal, it is stored and
-// sent all the same, and the journal's error is returned.
-func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
-	old := m.cache.load(pod.UID)
-	forced := pod.DeletionTimestamp != nil // U3
-	if old != nil && !forced && m.owns.Unchanged(pod, &old.status, &status) && phaseError(&old.status, &status) == nil {
-		return false, nil
-	}
-	return m.set(pod, status, forced)
-}
-
 // set is the way of a status that may have changed. It is apart from SetPodStatus so that
 // the common case, nothing changed, allocates nothing.
 func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, error) {
@@ -67,17 +48,6 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 	})
 }
 
-// SetContainerReadiness records a readiness result for a container, with the conditions
-// that follow from it.
-func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready bool) error {
-	return m.flip(uid, containerID, ready, m.withContainerReady)
-}
-
-// SetContainerStartup records whether a container has started.
-func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started bool) error {
-	return m.flip(uid, containerID, started, podstatus.WithContainerStarted)
-}
-
 func (m *Manager) flip(uid types.UID, containerID string, value bool,
 	with func(*v1.Pod, *v1.PodStatus, string, bool, time.Time) (v1.PodStatus, podstatus.Flip)) error {
 	pod, ok := m.opts.Pods.ByUID(uid)
@@ -97,58 +67,27 @@ func (m *Manager) flip(uid types.UID, containerID string, value bool,
 	return err
 }
 
-// TerminatePod says that the pod has ended and that nothing of it will change any more:
-// once the API server knows, the pod may be deleted there. Containers whose end nobody
-// has seen are reported as such; a pod that is not static becomes Failed unless it has
-// a terminal phase already.
-func (m *Manager) TerminatePod(pod *v1.Pod) error {
-	var observed func(string) (v1.ContainerStateTerminated, bool)
-	if m.opts.Journal != nil {
-		observed = m.opts.Journal.Termination
-	}
-	_, err := m.store(pod, storing{forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
-		status := old
-		if !cached {
-			status = &pod.Status // K1: not the mirror's
-		}
-		ended := podstatus.Terminate(pod, status, observed)
-		return m.owns.Next(pod, old, &ended, time.Now()), nil
-	})
-	return err
-}
-
 // ObserveTermination keeps how a container ended, so that [Manager.TerminatePod] can say
 // so even if this process does not live to report it. It is kept until the API server has a
-// status that no longer names the container. Without a journal it does nothing.
+// status that no longer names the container. Without a journal it does nothing. A manager with a
+// table of its own refuses it for a pod that was neither observed nor reported, with
+// [ErrUnknownPod]: such a pod may be gone, and then nothing would remove what is kept of it.
 func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.ContainerStateTerminated) error {
 	if m.opts.Journal == nil {
 		return nil
+	}
+	if !m.knows(uid) {
+		return fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
 	}
 	m.ends.recorded(uid, containerID)
 	return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
 }
 
-// RemoveOrphanedStatuses forgets the pods that are not in the map; the values do not matter.
-func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
-	m.retain(func(uid types.UID) bool {
-		_, ok := pods[uid]
-		return ok
-	})
-}
-
-// RemovePodStatus forgets one pod, and what the journal has of it. It is for a pod that
-// begins another life under the same UID, as a static pod does whose manifest comes back:
-// RemoveOrphanedStatuses would need to know all other pods, which nothing does before all
-// sources have spoken. It is also for the event that a pod was deleted from the API.
-func (m *Manager) RemovePodStatus(uid types.UID) { m.forget(uid) }
-
 func (m *Manager) retain(keep func(types.UID) bool) {
 	for _, uid := range m.cache.unknown(keep) {
 		m.cache.remove(uid)
+		m.finals.unsaved.Delete(uid)
 		m.ends.forget(uid)
-		if m.opts.StartupLatency != nil {
-			m.opts.StartupLatency.PodDeleted(uid)
-		}
 	}
 	m.resizes.retain(keep)
 	if m.opts.Journal != nil {

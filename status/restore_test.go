@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -11,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 // restored is a node with a ready pod whose server has been restored from a backup in which
@@ -21,16 +21,16 @@ func restored(t *testing.T, before func(*world)) (*world, *v1.Pod) {
 	w.run()
 	w.set(pod, running(pod, false))
 	synctest.Wait()
-	b := w.api.backup()
+	b := w.api.Backup()
 	for i := range 5 { // the versions of the backup will be far behind
 		w.set(pod, running(pod, i%2 == 0))
 		synctest.Wait()
 	}
 	w.wantNothingPending()
 	before(w)
-	w.api.restore(b)
+	w.api.Restore(b)
 	synctest.Wait()
-	w.api.forgetLog()
+	w.api.ForgetRequests()
 	return w, pod
 }
 
@@ -39,7 +39,7 @@ func (w *world) wantAgreement(pod *v1.Pod) {
 	w.Helper()
 	synctest.Wait()
 	status, _ := w.manager.GetPodStatus(pod.UID)
-	api := w.api.pod(pod)
+	api := w.api.Pod(pod)
 	if api == nil {
 		w.Errorf("the API has no pod %s", pod.Name)
 		return
@@ -55,7 +55,7 @@ func TestRestoreFromABackupHeals(t *testing.T) {
 	for name, watch := range map[string]func(*world){
 		"the watch lists again": func(*world) {},
 		"only the table hears of it": func(w *world) {
-			w.api.watch = w.table.Set
+			w.api.OnStore(func(pod *v1.Pod) { w.table.Set(pod) })
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -84,10 +84,10 @@ func TestRestoreSwallowsNoWithdrawal(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		b := w.api.backup() // ready
+		b := w.api.Backup() // ready
 		w.set(pod, running(pod, false))
 		synctest.Wait()
-		w.api.restore(b)
+		w.api.Restore(b)
 		// The node's newest word is "not ready", as it was before the restore.
 		w.set(pod, running(pod, true))
 		w.set(pod, running(pod, false))
@@ -100,13 +100,13 @@ func TestRestoreSwallowsNoWithdrawal(t *testing.T) {
 // had brought before the restore is not.
 func TestWritesAfterARestoreAreDifferencesToTheirAnswers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, pod := restored(t, func(w *world) { w.api.watch = nil }) // the watch hangs
+		w, pod := restored(t, func(w *world) { w.api.OnStore(nil) }) // the watch hangs
 		for i := range 6 {
 			w.set(pod, running(pod, i%2 != 0))
 			time.Sleep(time.Second)
 			w.wantAgreement(pod)
 		}
-		if got := w.api.count("PATCH"); got > 8 {
+		if got := w.api.Count("PATCH"); got > 8 {
 			t.Errorf("%d writes for six changes, want one for each and two to find out", got)
 		}
 		if fights := w.manager.Fights(); len(fights) > 0 {
@@ -123,16 +123,16 @@ func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, false))
 		synctest.Wait()
-		w.api.watch = nil
+		w.api.OnStore(nil)
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if got := w.api.count("GET"); got < 1 || got > 12 {
+		if got := w.api.Count("GET"); got < 1 || got > 12 {
 			t.Errorf("%d looks in an hour, want a few, further and further apart", got)
 		}
-		if got := w.api.count("PATCH"); got > 0 {
+		if got := w.api.Count("PATCH"); got > 0 {
 			t.Errorf("%d writes, want none: the API says what it should", got)
 		}
 	})
@@ -148,92 +148,74 @@ func TestRestoreHasEachPodReadOnce(t *testing.T) {
 			all = append(all, w.create(fmt.Sprint("pod-", i)))
 		}
 		w.run()
-		var b backup
+		var b statustest.Backup
 		for i := range 4 {
 			for _, pod := range all {
 				w.set(pod, running(pod, i%2 == 0))
 			}
 			synctest.Wait()
 			if i == 1 {
-				b = w.api.backup()
+				b = w.api.Backup()
 			}
 		}
-		w.api.watch = nil
-		w.api.restore(b)
-		w.api.forgetLog()
-		w.api.mu.Lock()
-		w.api.latency = 10 * time.Second
-		w.api.mu.Unlock()
+		w.api.OnStore(nil)
+		w.api.Restore(b)
+		w.api.ForgetRequests()
+		w.api.SetLatency(10 * time.Second)
 		for _, pod := range all[:10] { // each answer comes when the reads after the one before are over
 			w.set(pod, running(pod, true))
 			time.Sleep(time.Second)
 		}
-		w.api.mu.Lock()
-		w.api.latency = 10 * time.Millisecond
-		w.api.mu.Unlock()
+		w.api.SetLatency(10 * time.Millisecond)
 		time.Sleep(time.Minute)
 		for _, pod := range all {
 			w.wantAgreement(pod)
 		}
-		if got := w.api.count("GET"); got > 25 {
+		if got := w.api.Count("GET"); got > 25 {
 			t.Errorf("%d reads of 20 pods", got)
 		}
 	})
-}
-
-// versionedAPI also tells the version that it has reached.
-type versionedAPI struct{ *fakeAPI }
-
-func (f versionedAPI) ResourceVersion(ctx context.Context) (string, error) {
-	end, err := f.begin(ctx, sent{verb: "VERSION"})
-	if err != nil {
-		return "", err
-	}
-	defer end(nil)
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return strconv.Itoa(f.version), nil
 }
 
 // A watch that goes on from a version which the restored server has not reached is silent, and
 // the node may have nothing to report.
 func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := versionedAPI{newFakeAPI()}
+		api := statustest.New().Client()
 		w := newWorld(t, func(o *Options) { o.Client = api })
-		w.api = api.fakeAPI
-		w.api.watch = w.deliver
+		w.api = api.Server
+		w.api.OnStore(w.deliver)
 		var all []*v1.Pod
 		for _, name := range []string{"a", "b", "c"} {
 			all = append(all, w.create(name))
 		}
 		w.run()
-		var b backup
+		var b statustest.Backup
 		for i := range 5 {
 			for _, pod := range all {
 				w.set(pod, running(pod, i%2 == 0))
 			}
 			synctest.Wait()
 			if i == 1 {
-				b = w.api.backup()
+				b = w.api.Backup()
 			}
 		}
-		w.api.watch = nil
-		w.api.restore(b)
-		w.api.forgetLog()
+		w.api.OnStore(nil)
+		w.api.Restore(b)
+		w.api.ForgetRequests()
 		time.Sleep(40 * time.Second)
 		for _, pod := range all {
 			w.wantAgreement(pod)
 		}
-		if reads, writes := w.api.count("GET"), w.api.count("PATCH"); reads != 3 || writes != 3 {
+		if reads, writes := w.api.Count("GET"), w.api.Count("PATCH"); reads != 3 || writes != 3 {
 			t.Errorf("%d reads and %d writes, want one of each for a pod", reads, writes)
 		}
 		w.wantNothingPending()
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if log := w.api.log(); len(log) != w.api.count("VERSION") || len(log) > 240 {
-			t.Errorf("%d requests in an hour of peace, %d of them for the version", len(log), w.api.count("VERSION"))
+		if log := w.api.Log(); len(log) != w.api.Count("VERSION") || len(log) > 240 {
+			t.Errorf("%d requests in an hour of peace, %d of them for the version", len(log), w.api.Count("VERSION"))
 		}
 	})
 }
@@ -241,17 +223,17 @@ func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
 // While versions are seen to grow, nothing is asked.
 func TestVersionIsNotAskedForWhileItIsSeen(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		api := versionedAPI{newFakeAPI()}
+		api := statustest.New().Client()
 		w := newWorld(t, func(o *Options) { o.Client = api })
-		w.api = api.fakeAPI
-		w.api.watch = w.deliver
+		w.api = api.Server
+		w.api.OnStore(w.deliver)
 		pod := w.create("web")
 		w.run()
 		for i := range 60 {
 			w.set(pod, running(pod, i%2 == 0))
 			time.Sleep(5 * time.Second)
 		}
-		if got := w.api.count("VERSION"); got > 0 {
+		if got := w.api.Count("VERSION"); got > 0 {
 			t.Errorf("asked %d times for the version", got)
 		}
 	})
@@ -259,12 +241,12 @@ func TestVersionIsNotAskedForWhileItIsSeen(t *testing.T) {
 
 // interruptedAPI lets something happen between a write and the arrival of its answer.
 type interruptedAPI struct {
-	*fakeAPI
+	*statustest.Server
 	between func()
 }
 
 func (f *interruptedAPI) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
-	answer, err := f.fakeAPI.PatchStatus(ctx, namespace, name, patch)
+	answer, err := f.Server.PatchStatus(ctx, namespace, name, patch)
 	if between := f.between; between != nil {
 		f.between = nil
 		between()
@@ -275,10 +257,10 @@ func (f *interruptedAPI) PatchStatus(ctx context.Context, namespace, name string
 // Another writer's change that is seen while a write is in flight is looked at afterwards.
 func TestChangeObservedDuringAWriteIsRepairedAfterIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		interrupted := &interruptedAPI{fakeAPI: newFakeAPI()}
+		interrupted := &interruptedAPI{Server: statustest.New()}
 		w := newWorld(t, func(o *Options) { o.Client, o.ResyncPeriod = interrupted, 24*time.Hour })
-		w.api = interrupted.fakeAPI
-		w.api.watch = w.deliver
+		w.api = interrupted.Server
+		w.api.OnStore(w.deliver)
 		pod := w.create("web")
 		w.run()
 		interrupted.between = func() { drift(w, pod) }

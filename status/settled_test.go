@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 // What the API server makes of a status is its decision, and no fight: a field that it does
@@ -38,7 +40,7 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 				w := newWorld(t)
 				pod := w.create("web")
 				w.run()
-				w.api.setMutate(c.mutate)
+				w.api.SetWebhook(c.mutate)
 				for i := range 5 {
 					status := running(pod, i%2 == 0)
 					status.Message = fmt.Sprint("change ", i)
@@ -46,11 +48,11 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 					time.Sleep(time.Minute)
 				}
 				synctest.Wait()
-				if got := len(w.api.log()); got > c.requests {
+				if got := len(w.api.Log()); got > c.requests {
 					t.Errorf("%d requests for five changes, want %d", got, c.requests)
 				}
-				w.api.forgetLog()
-				w.api.write(pod, func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }) // not about the status
+				w.api.ForgetRequests()
+				w.api.Change(pod, func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }) // not about the status
 				time.Sleep(time.Hour)
 				w.wantLog("settled")
 				w.wantNothingPending()
@@ -58,7 +60,7 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 					t.Errorf("fights: %+v", fights)
 				}
 				// It ends when the server gives in, or another writer comes.
-				w.api.setMutate(nil)
+				w.api.SetWebhook(nil)
 				drift(w, pod)
 				time.Sleep(time.Minute)
 				w.wantAgreement(pod)
@@ -75,18 +77,18 @@ func TestDecisionDoesNotHoldAWithheldPhase(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Safety = g })
 		pod := w.create("web", restartNever)
 		w.run()
-		w.api.setMutate(func(p *v1.Pod) { p.Status.HostIP, p.Status.HostIPs = "", nil })
+		w.api.SetWebhook(func(p *v1.Pod) { p.Status.HostIP, p.Status.HostIPs = "", nil })
 		status := ended(pod, 1)
 		status.HostIP = "10.1.0.1"
 		w.set(pod, status)
 		time.Sleep(time.Minute)
-		if got := w.api.count("PATCH"); got > 2 {
+		if got := w.api.Count("PATCH"); got > 2 {
 			t.Errorf("%d writes in a minute of waiting, want 2", got)
 		}
 		g.running.Store(false)
 		time.Sleep(11 * time.Second)
 		synctest.Wait()
-		if got := w.api.pod(pod).Status.Phase; got != v1.PodFailed {
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s", got)
 		}
 	})
@@ -120,10 +122,10 @@ func TestRefusedFieldsAreNamedAndTheRestIsSent(t *testing.T) {
 		}
 		time.Sleep(30 * time.Minute)
 		synctest.Wait()
-		if got := w.api.count("PATCH"); got < 3 || got > 8 {
+		if got := w.api.Count("PATCH"); got < 3 || got > 8 {
 			t.Errorf("%d tries in half an hour, want a few", got)
 		}
-		w.api.forgetLog()
+		w.api.ForgetRequests()
 		w.set(pod, running(pod, true)) // the reporter no longer says it
 		w.wantLog("at once, and in full", "PATCH ns/web")
 		w.wantNothingPending()
@@ -163,9 +165,9 @@ func TestRefusedConditionIsLeftOutAlone(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "PATCH" && slices.Contains([]byte(s.body), '!') {
-				return invalid("web", field.Invalid(field.NewPath("status", "conditions").Index(1).Child("reason"), "!", "no exclamations"))
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "PATCH" && slices.Contains([]byte(s.Body), '!') {
+				return statustest.Invalid(s, field.Invalid(field.NewPath("status", "conditions").Index(1).Child("reason"), "!", "no exclamations"))
 			}
 			return nil
 		})
@@ -187,9 +189,9 @@ func TestRefusalWithoutAFieldIsRetried(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		w.api.setScript(func(_ context.Context, s sent) error {
-			if s.verb == "PATCH" {
-				return invalid("web", field.Invalid(field.NewPath("status", "phase"), "Running", "not today"))
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "PATCH" {
+				return statustest.Invalid(s, field.Invalid(field.NewPath("status", "phase"), "Running", "not today"))
 			}
 			return nil
 		})
@@ -198,7 +200,7 @@ func TestRefusalWithoutAFieldIsRetried(t *testing.T) {
 		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Err == nil || pending[0].Accepted != 0 {
 			t.Errorf("pending is %+v", pending)
 		}
-		w.api.setScript(nil)
+		w.api.SetFault(nil)
 		time.Sleep(time.Minute)
 		w.wantAgreement(pod)
 	})

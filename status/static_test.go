@@ -27,7 +27,7 @@ func mirrorOf(static *v1.Pod, uid types.UID) *v1.Pod {
 func (w *world) createStatic(name string) (static, mirror *v1.Pod) {
 	static = newPod(name, staticPod)
 	w.table.Set(static)
-	mirror = w.api.put(mirrorOf(static, types.UID(name+"-mirror")))
+	mirror = w.api.Put(mirrorOf(static, types.UID(name+"-mirror")))
 	return static, mirror
 }
 
@@ -38,7 +38,7 @@ func TestStaticPodIsWrittenToItsMirror(t *testing.T) {
 		w.run()
 		w.set(static, running(static, true))
 		w.wantLog("written once", "PATCH ns/etcd")
-		if got := w.api.pod(mirror); got.UID != mirror.UID || got.Status.Phase != v1.PodRunning {
+		if got := w.api.Pod(mirror); got.UID != mirror.UID || got.Status.Phase != v1.PodRunning {
 			t.Errorf("the mirror is %s %s", got.UID, got.Status.Phase)
 		}
 		byMirror, ok := w.manager.GetPodStatus(mirror.UID)
@@ -58,9 +58,9 @@ func TestAPodOfTheAPIThatClaimsToBeStaticIsReportedAndDeleted(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		w.wantLog("written as any pod of the API", "PATCH ns/web")
-		doomed := w.api.pod(pod)
+		doomed := w.api.Pod(pod)
 		deleting(doomed)
-		w.api.put(doomed)
+		w.api.Put(doomed)
 		must(w.manager.TerminatePod(doomed))
 		w.wantLog("finished", "PATCH ns/web", "DELETE ns/web")
 	})
@@ -80,7 +80,7 @@ func TestStaticPodWaitsForItsMirror(t *testing.T) {
 		if err := w.manager.Flush(ctx); err != nil {
 			t.Errorf("Flush waits for a static pod without a mirror: %v", err)
 		}
-		w.api.put(mirrorOf(static, "mirror-1"))
+		w.api.Put(mirrorOf(static, "mirror-1"))
 		w.wantLog("the mirror appears", "PATCH ns/etcd")
 		w.wantNothingPending()
 	})
@@ -95,20 +95,19 @@ func TestMirrorChangesItsUID(t *testing.T) {
 		w.run()
 		w.set(static, running(static, true))
 		w.wantLog("first mirror", "PATCH ns/etcd")
-		watch := w.api.watch
-		w.api.watch = nil
-		second := w.api.put(mirrorOf(static, "etcd-mirror-2")) // not yet known here
+		w.api.OnStore(nil)
+		second := w.api.Put(mirrorOf(static, "etcd-mirror-2")) // not yet known here
 		w.set(static, running(static, false))
 		w.wantLog("the write to the old UID is refused and looked into", "PATCH ns/etcd", "GET ns/etcd")
 		if status, ok := w.manager.GetPodStatus(static.UID); !ok || status.Phase != v1.PodRunning {
 			t.Fatal("the static pod's status was thrown away")
 		}
 		time.Sleep(time.Minute)
-		w.api.watch = watch
-		w.api.forgetLog()
-		watch(second.DeepCopy())
+		w.api.OnStore(w.deliver)
+		w.api.ForgetRequests()
+		w.deliver(second.DeepCopy())
 		w.wantLog("the new mirror is observed", "PATCH ns/etcd")
-		got := w.api.pod(second)
+		got := w.api.Pod(second)
 		if got.UID != "etcd-mirror-2" || got.Status.Phase != v1.PodRunning || isReady(&got.Status) {
 			t.Errorf("the new mirror says %s, ready %v", got.Status.Phase, isReady(&got.Status))
 		}
@@ -124,11 +123,11 @@ func TestMirrorGoesAndComesBack(t *testing.T) {
 		w.set(static, running(static, true))
 		w.wantLog("first mirror", "PATCH ns/etcd")
 		w.table.Remove(mirror)
-		w.api.remove(mirror.Namespace, mirror.Name)
+		w.api.Remove(mirror.Namespace, mirror.Name)
 		w.set(static, running(static, false))
 		time.Sleep(time.Minute)
 		w.wantLog("no mirror")
-		w.api.put(mirrorOf(static, "etcd-mirror-2"))
+		w.api.Put(mirrorOf(static, "etcd-mirror-2"))
 		w.wantLog("a new mirror", "PATCH ns/etcd")
 		w.wantNothingPending()
 	})
@@ -167,7 +166,7 @@ func TestMirrorShowsTheEndOfTheNewestLife(t *testing.T) {
 		w.manager.RemoveOrphanedStatuses(nil)
 		w.set(static, ended(static, 0))
 		w.wantLog("in its next life it succeeds", "PATCH ns/job")
-		if got := w.api.pod(mirror).Status.Phase; got != v1.PodSucceeded {
+		if got := w.api.Pod(mirror).Status.Phase; got != v1.PodSucceeded {
 			t.Errorf("the mirror says %s", got)
 		}
 		w.wantNothingPending()
@@ -183,13 +182,13 @@ func TestTheEndOfAStaticPodSpeaksForItsManifest(t *testing.T) {
 		w.table.Set(static)
 		changed := mirrorOf(static, "job-mirror")
 		changed.Generation = 2
-		mirror := w.api.put(changed)
+		mirror := w.api.Put(changed)
 		w.run()
 		status := ended(static, 0)
 		status.Conditions = running(static, true).Conditions // as before the end
 		w.set(static, status)
 		w.wantLog("its end", "PATCH ns/job")
-		for _, c := range w.api.pod(mirror).Status.Conditions {
+		for _, c := range w.api.Pod(mirror).Status.Conditions {
 			if c.Type == v1.PodReady && (c.Status != v1.ConditionFalse || c.ObservedGeneration != 1) {
 				t.Errorf("Ready is %s for generation %d, want False for 1", c.Status, c.ObservedGeneration)
 			}

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -34,12 +35,30 @@ type Event struct {
 // ErrClosed: the subscription was closed.
 var ErrClosed = errors.New("status: subscription closed")
 
-// Subscribe returns a subscription to the changes of the cache from now on.
-func (m *Manager) Subscribe() *Subscription { return m.cache.feed.subscribe() }
+// Subscribe returns a subscription that begins with what the cache holds, an Added event for each
+// pod that has not finished, by name. What changes after that follows, without a gap and without an
+// event that is part of the beginning already.
+func (m *Manager) Subscribe() *Subscription { return m.cache.subscribe() }
+
+// subscribe begins a subscription between two changes.
+func (c *cache) subscribe() *Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var known []queuedEvent
+	for uid, e := range c.entries {
+		if !e.finished { // else it was announced as removed
+			known = append(known, queuedEvent{kind: Added, uid: uid, snapshot: e.snapshot})
+		}
+	}
+	slices.SortFunc(known, func(a, b queuedEvent) int {
+		return cmp.Or(compareNames(a.snapshot.namespace, a.snapshot.name, b.snapshot.namespace, b.snapshot.name), cmp.Compare(a.uid, b.uid))
+	})
+	return c.feed.subscribe(known)
+}
 
 // Subscription hands out the changes of the cache. The events of one pod come in order.
-// A receiver that is slow delays nobody: of the updates of a pod that pile up it gets the
-// newest, so that what waits for it is bounded by the number of pods.
+// A receiver that is slow delays no other: of the updates of a pod that pile up it gets the
+// newest, so that what waits for it is bounded by the number of pods. One goroutine receives.
 type Subscription struct {
 	feed   *feed
 	wake   chan struct{} // capacity 1: one wake-up stands for any number of events
@@ -154,12 +173,17 @@ func (f *feed) publish(e queuedEvent) {
 	}
 }
 
-func (f *feed) subscribe() *Subscription {
+// subscribe begins a subscription with events for what is known already.
+func (f *feed) subscribe(known []queuedEvent) *Subscription {
 	s := &Subscription{
 		feed:   f,
 		wake:   make(chan struct{}, 1),
 		closed: make(chan struct{}),
-		last:   make(map[types.UID]uint64),
+		events: known,
+		last:   make(map[types.UID]uint64, len(known)),
+	}
+	for i := range known {
+		s.last[known[i].uid] = uint64(i)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

@@ -4,6 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 
@@ -119,5 +123,87 @@ func TestEndsOfAPodDoNotPileUp(t *testing.T) {
 		if e := s.events[i]; e.kind == Removed && e.snapshot.version != 1000 {
 			t.Errorf("the event is of version %d, want the newest", e.snapshot.version)
 		}
+	}
+}
+
+func TestASubscriptionBeginsWithWhatIsKnown(t *testing.T) {
+	a, b, gone := newPod("a"), newPod("b"), newPod("gone", restartNever)
+	m := standalone(t, a, b, gone)
+	for _, pod := range []*v1.Pod{b, a, gone} {
+		if _, err := m.SetPodStatus(pod, running(pod, false)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	must(m.TerminatePod(gone))
+	s := m.Subscribe()
+	defer s.Close()
+	if _, err := m.SetPodStatus(b, running(b, true)); err != nil {
+		t.Fatal(err)
+	}
+	m.Forget(a.UID)
+	var got []string
+	for len(s.events) > 0 {
+		e := next(t, s)
+		got = append(got, fmt.Sprint(e.Type, " ", e.Name, " ", isReady(&e.Status)))
+	}
+	if want := []string{"added a false", "added b true", "removed a false"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+}
+
+// A subscription that begins in a storm misses nothing and repeats nothing: what its events say in
+// the end is what the cache says.
+func TestASubscriptionThatBeginsInAStormIsComplete(t *testing.T) {
+	var all []*v1.Pod
+	for i := range 20 {
+		all = append(all, newPod(fmt.Sprint("pod-", i), restartNever))
+	}
+	m := standalone(t, all...)
+	var storm sync.WaitGroup
+	for i := range 4 {
+		storm.Go(func() {
+			for k := range 400 {
+				pod := all[(i*7+k)%len(all)]
+				status := running(pod, k%2 == 0)
+				status.Message = fmt.Sprint(i, k)
+				m.SetPodStatus(pod, status) // which may find the pod finished
+				switch {
+				case k%41 == 40:
+					m.TerminatePod(pod)
+				case k%53 == 52:
+					m.Forget(pod.UID)
+				}
+			}
+		})
+	}
+	var subscriptions []*Subscription
+	for range 50 {
+		subscriptions = append(subscriptions, m.Subscribe())
+		runtime.Gosched()
+	}
+	storm.Wait()
+	for i, s := range subscriptions {
+		versions, last := map[string]uint64{}, map[string]uint64{}
+		for len(s.events) > 0 {
+			e := next(t, s)
+			// The removal of a pod shows the last version once more.
+			if e.Version < last[e.Name] || e.Version == last[e.Name] && e.Type != Removed {
+				t.Errorf("subscription %d: %s %s: version %d after %d", i, e.Name, e.Type, e.Version, last[e.Name])
+			}
+			last[e.Name], versions[e.Name] = e.Version, e.Version
+			if e.Type == Removed {
+				delete(versions, e.Name)
+			}
+		}
+		want := map[string]uint64{}
+		for _, s := range m.Statuses() {
+			if !s.Finished {
+				want[s.Name] = s.Version
+			}
+		}
+		if !maps.Equal(versions, want) {
+			t.Errorf("subscription %d has %v, the cache %v", i, versions, want)
+		}
+		s.Close()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -188,9 +189,6 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod, merged *v1.PodStatus, couldRun bool) {
 	t.wrote = true
 	t.m.noteWrite(p)
-	if t.m.opts.StartupLatency != nil {
-		t.m.opts.StartupLatency.StatusUpdated(answer)
-	}
 	api := baseOf(answer).slim(t.m.owns, p.target, merged, &p.status)
 	t.altered = api.status != merged && api.status != &p.status
 	if t.altered && t.overruled(p, patch, api, merged) {
@@ -291,7 +289,7 @@ func (t *turn) hold(p *plan, why hold, u urgency) {
 // retry tries the pod again on its own schedule, and no earlier than the server asked for.
 func (t *turn) retry(p *plan, err error) { t.retryOn(retryBackoff, p, err) }
 
-func (t *turn) retryOn(schedule backoff, p *plan, err error) {
+func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 	m := t.m
 	t.wait = m.cache.failed(p.uid, err, holdNone, schedule, time.Now())
 	t.pause = pauseAsked(err)

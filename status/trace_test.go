@@ -16,6 +16,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/statustest"
 )
 
 // TestTraces reads testdata/*.txt: calls in, requests out. Each file is one life of a
@@ -70,7 +72,7 @@ func (tr *trace) run(t *testing.T, d *datadriven.TestData) string {
 	case "mirror":
 		var uid string
 		d.ScanArgs(t, "uid", &uid)
-		tr.api.put(mirrorOf(tr.pod(t, d.CmdArgs[0].Key), types.UID(uid)))
+		tr.api.Put(mirrorOf(tr.pod(t, d.CmdArgs[0].Key), types.UID(uid)))
 	case "running", "unready", "succeeded", "failed":
 		for _, arg := range d.CmdArgs {
 			if _, err := tr.manager.SetPodStatus(tr.current(t, arg.Key), tr.status(t, d.Cmd, arg.Key)); err != nil {
@@ -90,12 +92,12 @@ func (tr *trace) run(t *testing.T, d *datadriven.TestData) string {
 		}
 	case "delete":
 		for _, arg := range d.CmdArgs {
-			pod := tr.api.pod(tr.pod(t, arg.Key))
+			pod := tr.api.Pod(tr.pod(t, arg.Key))
 			deleting(pod)
-			tr.api.put(pod)
+			tr.api.Put(pod)
 		}
 	case "force-delete":
-		tr.api.remove("ns", d.CmdArgs[0].Key)
+		tr.api.Remove("ns", d.CmdArgs[0].Key)
 	case "drift":
 		drift(tr.world, tr.pod(t, d.CmdArgs[0].Key))
 	case "api":
@@ -179,24 +181,24 @@ func (tr *trace) answer(t *testing.T, how string) {
 	if !ok {
 		t.Fatalf("the API server cannot be %s", how)
 	}
-	tr.api.setScript(func(context.Context, sent) error { return err })
+	tr.api.SetFault(func(context.Context, statustest.Request) error { return err })
 }
 
 // requests lists what was sent since the last call.
 func (tr *trace) requests() string {
 	synctest.Wait()
 	var b strings.Builder
-	for _, s := range tr.api.sent() {
-		if s.verb == "LIST" {
+	for _, s := range tr.api.Requests() {
+		if s.Verb == "LIST" {
 			continue
 		}
-		fmt.Fprintf(&b, "+%s %s %s%s", s.at.Sub(tr.now).Round(100*time.Millisecond), s.verb, s.name, patchWords(s.body))
-		if s.err != nil {
-			fmt.Fprintf(&b, " -> %s", reasonOf(s.err))
+		fmt.Fprintf(&b, "+%s %s %s%s", s.At.Sub(tr.now).Round(100*time.Millisecond), s.Verb, s.Name, patchWords(s.Body))
+		if s.Err != nil {
+			fmt.Fprintf(&b, " -> %s", reasonOf(s.Err))
 		}
 		b.WriteByte('\n')
 	}
-	tr.api.forgetLog()
+	tr.api.ForgetRequests()
 	tr.now = time.Now()
 	if b.Len() == 0 {
 		return "nothing\n"

@@ -12,12 +12,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/statustest"
 )
 
 // world is a manager with its fake API and its table of pods, inside a synctest bubble.
 type world struct {
 	*testing.T
-	api      *fakeAPI
+	api      *statustest.Server
 	table    *pods.Table
 	manager  *Manager
 	registry *prometheus.Registry
@@ -28,7 +29,7 @@ type world struct {
 // called yet.
 func newWorld(t *testing.T, change ...func(*Options)) *world {
 	t.Helper()
-	w := &world{T: t, api: newFakeAPI(), table: pods.New(), registry: prometheus.NewRegistry()}
+	w := &world{T: t, api: statustest.New(), table: pods.New(), registry: prometheus.NewRegistry()}
 	options := Options{Client: w.api, Pods: w.table, Registerer: w.registry}
 	for _, c := range change {
 		c(&options)
@@ -38,7 +39,7 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 		t.Fatal(err)
 	}
 	w.manager = manager
-	w.api.watch = w.deliver
+	w.api.OnStore(w.deliver)
 	return w
 }
 
@@ -64,15 +65,15 @@ func (w *world) run() {
 	}
 	w.Cleanup(w.stop)
 	synctest.Wait()
-	w.api.forgetLog()
+	w.api.ForgetRequests()
 }
 
 // create puts a pod into the API and the table.
 func (w *world) create(name string, edits ...func(*v1.Pod)) *v1.Pod {
 	w.Helper()
 	pod := newPod(name, edits...)
-	w.api.put(pod)
-	pod, _ = w.api.find(pod.Namespace, pod.Name)
+	w.api.Put(pod)
+	pod = w.api.Pod(pod)
 	w.table.Set(pod)
 	return pod
 }
@@ -88,10 +89,10 @@ func (w *world) set(pod *v1.Pod, status v1.PodStatus) {
 func (w *world) wantLog(story string, want ...string) {
 	w.Helper()
 	synctest.Wait()
-	if got := w.api.log(); !slices.Equal(got, want) {
+	if got := w.api.Log(); !slices.Equal(got, want) {
 		w.Errorf("%s:\n got requests %s\nwant requests %s", story, list(got), list(want))
 	}
-	w.api.forgetLog()
+	w.api.ForgetRequests()
 }
 
 func list(lines []string) string {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/instant"
 )
 
 // Options say what the contents of a pod's volumes are made of, and where they go.
@@ -83,7 +85,7 @@ func (c *Contents) Refresh(ctx context.Context, now time.Time) (next time.Time, 
 			continue
 		}
 		files, due, err := c.files(ctx, pod, volume, now)
-		next = earliest(next, due)
+		next = instant.Earlier(next, due)
 		if files != nil { // also beside an error: a token that could not be renewed keeps its file
 			_, writeErr := write(c.dir(volume.Name), files, ownerOf(pod, c.root))
 			err = errors.Join(err, writeErr)
@@ -93,13 +95,6 @@ func (c *Contents) Refresh(ctx context.Context, now time.Time) (next time.Time, 
 		}
 	}
 	return next, errors.Join(problems...)
-}
-
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || (!b.IsZero() && b.Before(a)) {
-		return b
-	}
-	return a
 }
 
 // files are those of one volume. If anything is missing there are none, save for a token
@@ -116,7 +111,7 @@ func (c *Contents) files(ctx context.Context, pod *v1.Pod, volume *v1.Volume, no
 			problems = append(problems, err)
 		}
 		maps.Copy(all, some)
-		due = earliest(due, renewAt)
+		due = instant.Earlier(due, renewAt)
 	}
 	if len(problems) > 0 {
 		return nil, due, aggregate(problems)

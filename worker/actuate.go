@@ -41,7 +41,7 @@ func (p *worker) actuate(ctx context.Context, mail *letter, s *sight, now time.T
 	resizing := hasCondition(p.w.opts.Status.GetPodResizeConditions(p.uid), v1.PodResizeInProgress)
 	settled := true
 	for _, c := range allAlive(s.found.Containers) {
-		spec := specNamed(s.pod, c.Name)
+		spec := podstatus.FindContainer(s.pod, c.Name)
 		if spec == nil {
 			continue
 		}

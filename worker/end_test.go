@@ -3,6 +3,7 @@ package worker_test
 import (
 	"context"
 	"errors"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -221,6 +223,10 @@ func TestAFailingPreStopHookDoesNotKeepAContainer(t *testing.T) {
 	})
 }
 
+type roundTrip func(*http.Request) (*http.Response, error)
+
+func (f roundTrip) RoundTrip(r *http.Request) (*http.Response, error) { return f(r) }
+
 func TestPostStart(t *testing.T) {
 	hooked := v1.Container{Name: "main", Lifecycle: &v1.Lifecycle{PostStart: execHandler("warm-up")}}
 	t.Run("is over before the container counts as running and the next one starts", func(t *testing.T) {
@@ -279,6 +285,24 @@ func TestPostStart(t *testing.T) {
 			n.wantState(pod, "main", "after 7s", "Running")
 		})
 	})
+	t.Run("tells by an event that it went without TLS", func(t *testing.T) {
+		plain := roundTrip(func(r *http.Request) (*http.Response, error) {
+			if r.URL.Scheme == "https" {
+				return nil, http.ErrSchemeMismatch
+			}
+			return &http.Response{StatusCode: http.StatusOK, Body: http.NoBody}, nil
+		})
+		story(t, func(n *node) {
+			pod := newPod("web", v1.Container{Name: "main", Lifecycle: &v1.Lifecycle{PostStart: &v1.LifecycleHandler{
+				HTTPGet: &v1.HTTPGetAction{Host: "web.example", Port: intstr.FromInt32(443), Scheme: v1.URISchemeHTTPS},
+			}}})
+			n.update(pod)
+			n.wantState(pod, "main", "after the hook", "Running")
+			if !n.events.has("main LifecycleHTTPFallback: request to HTTPS lifecycle hook web.example:443 got HTTP response, retry with HTTP succeeded") {
+				t.Errorf("events: got %q, want one about the fallback", n.events.all)
+			}
+		}, func(o *worker.Options) { o.HTTP = &http.Client{Transport: plain} })
+	})
 }
 
 func TestActiveDeadline(t *testing.T) {
@@ -310,17 +334,17 @@ func TestUnhealthyContainersAreStoppedAndStartedAgain(t *testing.T) {
 	}
 	for _, c := range []struct {
 		story  string
-		probe  worker.Probe
+		probe  runtime.ProbeKind
 		policy v1.RestartPolicy
 		exit   *runtimefake.Exit // when it obeys; nil: it does not
 		want   time.Duration
 		starts int
 		event  string
 	}{
-		{"liveness with a grace of its own", worker.Liveness, v1.RestartPolicyAlways, nil, 4 * time.Second, 2, "main Killing: Container main failed liveness probe, will be restarted"},
-		{"startup with the pod's grace", worker.Startup, v1.RestartPolicyAlways, nil, 30 * time.Second, 2, "main Killing: Container main failed startup probe, will be restarted"},
-		{"an exit code of 0 does not count as success", worker.Liveness, v1.RestartPolicyOnFailure, &runtimefake.Exit{}, 0, 2, "main Killing: Container main failed liveness probe, will be restarted"},
-		{"never is never", worker.Liveness, v1.RestartPolicyNever, nil, 4 * time.Second, 1, "main Killing: Container main failed liveness probe"},
+		{"liveness with a grace of its own", runtime.LivenessProbe, v1.RestartPolicyAlways, nil, 4 * time.Second, 2, "main Killing: Container main failed liveness probe, will be restarted"},
+		{"startup with the pod's grace", runtime.StartupProbe, v1.RestartPolicyAlways, nil, 30 * time.Second, 2, "main Killing: Container main failed startup probe, will be restarted"},
+		{"an exit code of 0 does not count as success", runtime.LivenessProbe, v1.RestartPolicyOnFailure, &runtimefake.Exit{}, 0, 2, "main Killing: Container main failed liveness probe, will be restarted"},
+		{"never is never", runtime.LivenessProbe, v1.RestartPolicyNever, nil, 4 * time.Second, 1, "main Killing: Container main failed liveness probe"},
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {

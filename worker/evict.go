@@ -5,10 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/statusd/statusd/podstatus"
 )
 
 // An Eviction ends a pod because of the node and not because of the pod: under pressure, or when
@@ -18,7 +15,7 @@ type Eviction struct {
 	Grace time.Duration
 	// Reason and Message are those of the pod's status, which becomes Failed.
 	Reason, Message string
-	// Condition, if set, is added to the status, as a DisruptionTarget is.
+	// Condition, if set, is the DisruptionTarget of the pod.
 	Condition *v1.PodCondition
 	// Hold only stops the containers: the pod keeps its phase, and goes on after [Workers.Resume]
 	// or with the next process. It is for static pods, which nothing would create again.
@@ -94,30 +91,4 @@ func (p *worker) hold(ctx context.Context, mail *letter, s *sight, now time.Time
 // evictionGrace is how long an evicted pod may take.
 func evictionGrace(mail *letter) time.Duration {
 	return max(minimumGrace, min(mail.evicted.Grace, podGrace(mail.pod)))
-}
-
-// fail makes the phase that of an evicted pod: Failed, unless it has succeeded.
-func (e *Eviction) fail(status *v1.PodStatus) {
-	if status.Phase != v1.PodSucceeded {
-		status.Phase = v1.PodFailed
-	}
-	status.Reason, status.Message = e.Reason, e.Message
-}
-
-// addCondition adds the condition in place of one of its type.
-func (e *Eviction) addCondition(status *v1.PodStatus, pod *v1.Pod) {
-	if e.Condition == nil {
-		return
-	}
-	condition := *e.Condition
-	condition.LastTransitionTime = metav1.Now()
-	condition.ObservedGeneration = pod.Generation
-	if old := podstatus.FindCondition(status.Conditions, condition.Type); old != nil {
-		if old.Status == condition.Status {
-			condition.LastTransitionTime = old.LastTransitionTime
-		}
-		*old = condition
-		return
-	}
-	status.Conditions = append(status.Conditions, condition)
 }

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
@@ -167,7 +168,7 @@ func TestACriticalPodPreempts(t *testing.T) {
 		n.wantPhase(plain, "one that is not critical", v1.PodFailed)
 	}, func(o *worker.Options) {
 		node := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}}}
-		o.Admit = func(pod *v1.Pod, active []*v1.Pod) *worker.Rejection { return worker.Fit(node, pod, active) }
+		o.Admit = func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection { return fit.Check(node, pod, active) }
 	})
 }
 

@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -96,6 +97,6 @@ func mustWait(pod *v1.Pod, name string, containers []runtime.Container) bool {
 }
 
 func hasPreStop(pod *v1.Pod, name string) bool {
-	c := specNamed(pod, name)
+	c := podstatus.FindContainer(pod, name)
 	return c != nil && c.Lifecycle != nil && c.Lifecycle.PreStop != nil
 }

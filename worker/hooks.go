@@ -2,23 +2,20 @@ package worker
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
-	"net/url"
-	"strconv"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/httpget"
 )
 
-// maxHookBody bounds what is read of the answer to an httpGet hook; nobody looks at it.
+// maxHookBody bounds what is read of the answer to an httpGet hook.
 const maxHookBody = 10 * 1024
 
 // hookCall is one run of a hook of a running container.
@@ -27,6 +24,10 @@ type hookCall struct {
 	id        string
 	container *v1.Container
 	handler   *v1.LifecycleHandler
+
+	// fellBack is the host that answered an HTTPS request with plain HTTP and took the
+	// retry without TLS; empty if there was none.
+	fellBack string
 }
 
 // run runs the hook until it is done or ctx ends.
@@ -56,101 +57,64 @@ func (w *Workers) execHook(ctx context.Context, call *hookCall) error {
 }
 
 func sleepHook(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
+	if !backoff.Sleep(ctx, d) {
 		return ctx.Err()
 	}
+	return nil
 }
 
-// httpHook asks once, and any answer is good, as with the kubelet.
+// httpHook sends one request, and any answer is good, as with the kubelet. Also as with the
+// kubelet, a server that answers HTTPS with plain HTTP is asked again without TLS, and without
+// the credentials that were meant for TLS.
 func (w *Workers) httpHook(ctx context.Context, call *hookCall) error {
 	request, err := w.hookRequest(ctx, call)
 	if err != nil {
-		return err
+		return fmt.Errorf("httpGet hook: %w", err)
 	}
-	response, err := w.opts.HTTP.Do(request)
+	err = w.get(request)
+	if errors.Is(err, http.ErrSchemeMismatch) {
+		request = request.Clone(ctx)
+		request.URL.Scheme = "http"
+		request.Header.Del("Authorization")
+		if retryErr := w.get(request); retryErr == nil {
+			call.fellBack = request.URL.Host
+			return nil
+		}
+	}
 	if err != nil {
 		return fmt.Errorf("httpGet hook: %w", err)
 	}
+	return nil
+}
+
+func (w *Workers) get(request *http.Request) error {
+	response, err := w.opts.HTTP.Do(request)
+	if err != nil {
+		return err
+	}
 	defer response.Body.Close()
-	// Read to the end so that the connection can be closed in peace; the answer is not used.
+	// The answer is not used. It is read so that the server can write it.
 	_, _ = io.Copy(io.Discard, io.LimitReader(response.Body, maxHookBody))
 	return nil
 }
 
 func (w *Workers) hookRequest(ctx context.Context, call *hookCall) (*http.Request, error) {
-	get := call.handler.HTTPGet
-	host := get.Host
-	if host == "" {
+	action := call.handler.HTTPGet
+	podIP := ""
+	if action.Host == "" {
 		pod, err := w.opts.Runtime.Pod(ctx, call.pod)
 		if err != nil {
-			return nil, fmt.Errorf("httpGet hook: address of the pod: %w", err)
+			return nil, fmt.Errorf("address of the pod: %w", err)
 		}
 		if len(pod.IPs) == 0 {
-			return nil, errors.New("httpGet hook: the pod has no address; set host")
+			return nil, errors.New("the pod has no address; set host")
 		}
-		host = pod.IPs[0]
+		podIP = pod.IPs[0]
 	}
-	port, err := portNumber(get.Port, call.container)
-	if err != nil {
-		return nil, fmt.Errorf("httpGet hook: %w", err)
-	}
-	scheme := strings.ToLower(string(get.Scheme))
-	if scheme == "" {
-		scheme = "http"
-	}
-	path, err := url.Parse(get.Path)
-	if err != nil { // an odd path is still a path
-		path = &url.URL{Path: get.Path}
-	}
-	path.Scheme, path.Host = scheme, net.JoinHostPort(host, strconv.Itoa(port))
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, path.String(), nil)
-	if err != nil {
-		return nil, fmt.Errorf("httpGet hook: %w", err)
-	}
-	for _, header := range get.HTTPHeaders {
-		request.Header.Add(header.Name, header.Value)
-		if http.CanonicalHeaderKey(header.Name) == "Host" {
-			request.Host = header.Value
-		}
-	}
-	return request, nil
+	return httpget.NewRequest(ctx, action, call.container, podIP, httpget.UserAgent("lifecycle", w.opts.Version))
 }
 
-func portNumber(port intstr.IntOrString, container *v1.Container) (int, error) {
-	if port.Type == intstr.Int {
-		return port.IntValue(), nil
-	}
-	for _, p := range container.Ports {
-		if p.Name == port.StrVal {
-			return int(p.ContainerPort), nil
-		}
-	}
-	number, err := strconv.Atoi(port.StrVal)
-	if err != nil {
-		return 0, fmt.Errorf("port %q is neither a number nor the name of a port of container %s", port.StrVal, container.Name)
-	}
-	return number, nil
-}
-
-// newHookClient makes the client for httpGet hooks. Each hook has a connection of its
-// own, so that none is left when the hook is over.
+// newHookClient makes the client for httpGet hooks.
 func newHookClient() *http.Client {
-	return &http.Client{
-		Transport: &http.Transport{
-			DisableKeepAlives: true,
-			// A hook talks to a container of this node under an address, not a name.
-			TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
-		},
-		CheckRedirect: func(next *http.Request, via []*http.Request) error {
-			if next.URL.Hostname() != via[0].URL.Hostname() || len(via) > 10 {
-				return http.ErrUseLastResponse
-			}
-			return nil
-		},
-	}
+	return &http.Client{Transport: httpget.NewTransport(nil), CheckRedirect: httpget.StayOnHost}
 }

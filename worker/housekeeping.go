@@ -82,7 +82,7 @@ func (w *Workers) forget(p *worker) {
 	}
 	// Only this status: before all sources have spoken the statuses of other pods, which
 	// have no worker yet, may hold ends that the API has not heard of.
-	w.opts.Status.RemovePodStatus(p.uid)
+	w.opts.Status.Forget(p.uid)
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.add(again)

@@ -22,8 +22,8 @@ type leftover struct {
 }
 
 func newLeftover(found *runtime.Pod) leftover {
-	s := sight{pod: found.Manifest, known: true, found: *found, old: &v1.PodStatus{}}
-	status := s.draft(nil, false)
+	facts := podstatus.Facts{Attempts: attempts(found.Containers), Sandbox: true}
+	status := podstatus.Generate(found.Manifest, facts, v1.PodStatus{}, time.Time{})
 	return leftover{
 		pod:   found.Manifest,
 		alive: len(allAlive(found.Containers)) > 0,

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
@@ -67,7 +68,7 @@ func TestARejectedPodIsKnownToBeStoppedWhenItIsReported(t *testing.T) {
 			t.Errorf("the end was reported %d times, want once", reported)
 		}
 	}, func(o *worker.Options) {
-		o.Admit = func(*v1.Pod, []*v1.Pod) *worker.Rejection { return &worker.Rejection{Reason: "NoRoom"} }
+		o.Admit = func(*v1.Pod, []*v1.Pod) *fit.Rejection { return &fit.Rejection{Reason: "NoRoom"} }
 		o.Status = watchful{Status: o.Status, ends: func(pod *v1.Pod) {
 			reported++
 			if n.workers.CouldHaveRunningContainers(pod) {
@@ -101,7 +102,7 @@ func TestAPodThatDoesNotFitIsRejectedUntilThereIsRoom(t *testing.T) {
 		n.update(third)
 		n.wantPhase(third, "once the first has ended", v1.PodRunning)
 	}, func(o *worker.Options) {
-		o.Admit = func(pod *v1.Pod, active []*v1.Pod) *worker.Rejection { return worker.Fit(small, pod, active) }
+		o.Admit = func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection { return fit.Check(small, pod, active) }
 	})
 }
 
@@ -210,7 +211,7 @@ func TestContainersAreAdoptedAfterARestart(t *testing.T) {
 		starts := len(before.starts())
 
 		after := m.run(t, func(o *worker.Options) {
-			o.Admit = func(*v1.Pod, []*v1.Pod) *worker.Rejection { return &worker.Rejection{Reason: "Full"} }
+			o.Admit = func(*v1.Pod, []*v1.Pod) *fit.Rejection { return &fit.Rejection{Reason: "Full"} }
 		})
 		for _, pod := range []*v1.Pod{web, crash, job} {
 			after.update(pod)

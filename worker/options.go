@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -26,12 +27,16 @@ type Options struct {
 
 	// Admit decides whether a pod may run beside those that are active; nil means that
 	// it may. It is asked once in a pod's life, one pod at a time, after the runtime's own
-	// Check; it must be quick. [Fit] is the usual answer.
-	Admit func(pod *v1.Pod, active []*v1.Pod) *Rejection
+	// Check; it must be quick. [fit.Check] is the usual answer.
+	Admit func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection
 
 	// HostIPs returns the addresses of the node, the primary one first; nil means that
 	// statuses carry none. It is called for each status and must be quick.
 	HostIPs func() []string
+
+	// Version is that of the program. Servers of httpGet hooks see it as User-Agent
+	// statusd-lifecycle/VERSION.
+	Version string
 
 	// HTTP runs the httpGet hooks of containers. By default, certificates are not
 	// verified and redirects are followed to the same host only, as the kubelet does it.
@@ -65,7 +70,7 @@ type Keeper interface {
 	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)
 	Resizes
 	RemoveOrphanedStatuses(known map[types.UID]bool)
-	RemovePodStatus(uid types.UID)
+	Forget(uid types.UID)
 }
 
 // Resizes remembers how the resizes of pods stand.
@@ -92,15 +97,6 @@ type Prober interface {
 	// RemovePod ends all probes of the pod: none of its containers runs.
 	RemovePod(uid types.UID)
 }
-
-// Probe is a kind of probe whose failure stops a container.
-type Probe string
-
-// The kinds of probes.
-const (
-	Liveness Probe = "liveness"
-	Startup  Probe = "startup"
-)
 
 // Recorder takes the events of pods. It must not block.
 type Recorder interface {
@@ -132,7 +128,7 @@ func (o *Options) setDefaults() {
 		o.Recorder = noEvents{}
 	}
 	if o.Admit == nil {
-		o.Admit = func(*v1.Pod, []*v1.Pod) *Rejection { return nil }
+		o.Admit = func(*v1.Pod, []*v1.Pod) *fit.Rejection { return nil }
 	}
 	if o.HostIPs == nil {
 		o.HostIPs = func() []string { return nil }

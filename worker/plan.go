@@ -22,7 +22,7 @@ type picture struct {
 	// status is what would be reported now, with what the probes say filled in.
 	status *v1.PodStatus
 	// unhealthy are the running containers, by ID, that a probe has given up.
-	unhealthy map[string]Probe
+	unhealthy map[string]runtime.ProbeKind
 	// reborn are the containers, by ID, that were stopped for being unhealthy and run
 	// again whatever their exit code is.
 	reborn map[string]bool
@@ -89,7 +89,7 @@ type start struct {
 type condemn struct {
 	container *v1.Container
 	id        string
-	probe     Probe // empty if the definition has changed
+	probe     runtime.ProbeKind // empty if the definition has changed
 }
 
 // makePlan decides what to do for a pod that should run: init containers one after the
@@ -122,7 +122,7 @@ func (p *plan) initialize(pic *picture) bool {
 		c := &pic.pod.Spec.InitContainers[i]
 		if podstatus.IsSidecar(c) {
 			p.keep(pic, c)
-			if !initialized && !isStarted(statusNamed(pic.status.InitContainerStatuses, c.Name)) {
+			if !initialized && !podstatus.IsStarted(pic.statusOf(c.Name)) {
 				return false
 			}
 			continue
@@ -140,11 +140,11 @@ func (p *plan) complete(pic *picture, index int) bool {
 	if alive(attemptsOf(pic.containers, c.Name).newest()) {
 		return false
 	}
-	exit := lastExit(statusNamed(pic.status.InitContainerStatuses, c.Name))
+	exit := podstatus.LastExit(pic.statusOf(c.Name))
 	if pic.beginsAgain() && !pic.ranHere(index) {
 		exit = nil
 	}
-	if exit != nil && exit.ExitCode == 0 && exit.Reason != reasonRestartingAll {
+	if exit != nil && exit.ExitCode == 0 && exit.Reason != podstatus.ReasonRestartingAllContainers {
 		return true
 	}
 	p.restart(pic, c, exit)
@@ -162,18 +162,18 @@ func (p *plan) keep(pic *picture, c *v1.Container) bool {
 		}
 		return true
 	}
-	return p.restart(pic, c, lastExit(pic.statusOf(c.Name)))
+	return p.restart(pic, c, podstatus.LastExit(pic.statusOf(c.Name)))
 }
 
 // restart plans the next start of a container that does not run, now or when its back-off
 // is over, and reports whether there is one.
 func (p *plan) restart(pic *picture, c *v1.Container, exit *v1.ContainerStateTerminated) bool {
-	if exit != nil && !runsAgain(pic, c, exit) {
+	if exit != nil && !pic.reborn[exit.ContainerID] && !podstatus.RunsAgain(pic.pod, c, exit) {
 		return false
 	}
 	s := start{container: c, attempt: pic.nextAttempt(c.Name), backOff: pic.backOffs[c.Name]}
 	due := pic.retries[c.Name]
-	if exit != nil && exit.Reason != reasonRestartingAll {
+	if exit != nil && exit.Reason != podstatus.ReasonRestartingAllContainers {
 		ended := pic.endOf(exit)
 		if back := s.backOff.due(ended, pic.now); back.After(pic.now) {
 			due = back
@@ -187,12 +187,6 @@ func (p *plan) restart(pic *picture, c *v1.Container, exit *v1.ContainerStateTer
 	}
 	p.starts = append(p.starts, s)
 	return true
-}
-
-// runsAgain reports whether the container is started once more after this exit.
-func runsAgain(pic *picture, c *v1.Container, exit *v1.ContainerStateTerminated) bool {
-	return exit.Reason == reasonRestartingAll || pic.reborn[exit.ContainerID] ||
-		podstatus.ShouldRestart(pic.pod, c, exit.ExitCode)
 }
 
 // survives reports whether a container that is stopped runs again. It does not choose its
@@ -227,8 +221,5 @@ func (pic *picture) nextAttempt(name string) int {
 }
 
 func (pic *picture) statusOf(name string) *v1.ContainerStatus {
-	if s := statusNamed(pic.status.InitContainerStatuses, name); s != nil {
-		return s
-	}
-	return statusNamed(pic.status.ContainerStatuses, name)
+	return podstatus.FindContainerStatus(pic.status, name)
 }

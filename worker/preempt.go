@@ -1,7 +1,6 @@
 package worker
 
 import (
-	"cmp"
 	"math"
 	"slices"
 	"time"
@@ -9,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -25,7 +25,7 @@ const (
 
 // preempt makes room for a critical pod that was rejected for lack of a resource. It
 // reports whether the pod has to wait for others to end.
-func (w *Workers) preempt(pod *v1.Pod, active []*v1.Pod, r *Rejection) (wait bool) {
+func (w *Workers) preempt(pod *v1.Pod, active []*v1.Pod, r *fit.Rejection) (wait bool) {
 	if r.Shortage == nil || !podstatus.IsCritical(pod) {
 		return false
 	}
@@ -40,7 +40,7 @@ func (w *Workers) preempt(pod *v1.Pod, active []*v1.Pod, r *Rejection) (wait boo
 			return false
 		}
 	}
-	chosen := victims(pod, staying, r.Shortage)
+	chosen := fit.Victims(pod, staying, r.Shortage)
 	if chosen == nil {
 		w.opts.Logger.Error("no pods can make room for a critical pod", "message", r.Message, "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID)
 		return false
@@ -67,65 +67,4 @@ func (w *Workers) leaving() map[types.UID]bool {
 		}
 	}
 	return found
-}
-
-// victims are the pods that have to leave so that a pod fits, nil if that cannot be. Those
-// that have asked for nothing go first and guaranteed ones last; beyond that as few as
-// possible, and the smallest that are enough.
-func victims(pod *v1.Pod, active []*v1.Pod, short *Shortage) []*v1.Pod {
-	need := short.Requested - (short.Capacity - short.Used)
-	share := func(p *v1.Pod) int64 {
-		if short.Resource == v1.ResourcePods {
-			return 1
-		}
-		return amount(short.Resource, Requests(p)[short.Resource])
-	}
-	byClass := map[v1.PodQOSClass][]*v1.Pod{}
-	for _, other := range active {
-		if mayPreempt(pod, other) && share(other) > 0 {
-			class := qosClass(other)
-			byClass[class] = append(byClass[class], other)
-		}
-	}
-	total := func(pods []*v1.Pod) (sum int64) {
-		for _, p := range pods {
-			sum += share(p)
-		}
-		return sum
-	}
-	low, middle, high := byClass[v1.PodQOSBestEffort], byClass[v1.PodQOSBurstable], byClass[v1.PodQOSGuaranteed]
-	if total(low)+total(middle)+total(high) < need {
-		return nil
-	}
-	// From the top: what cannot be had below has to come from here.
-	fromHigh := fewest(high, need-total(low)-total(middle), share)
-	fromMiddle := fewest(middle, need-total(low)-total(fromHigh), share)
-	fromLow := fewest(low, need-total(fromMiddle)-total(fromHigh), share)
-	return slices.Concat(fromLow, fromMiddle, fromHigh)
-}
-
-// fewest picks pods that have at least so much together: the smallest that is enough alone,
-// or else the largest and then on.
-func fewest(pods []*v1.Pod, need int64, share func(*v1.Pod) int64) []*v1.Pod {
-	left := slices.Clone(pods)
-	slices.SortStableFunc(left, func(a, b *v1.Pod) int { return cmp.Compare(share(a), share(b)) })
-	var picked []*v1.Pod
-	for need > 0 && len(left) > 0 {
-		i := slices.IndexFunc(left, func(p *v1.Pod) bool { return share(p) >= need })
-		if i < 0 {
-			i = len(left) - 1
-		}
-		picked = append(picked, left[i])
-		need -= share(left[i])
-		left = slices.Delete(left, i, i+1)
-	}
-	return picked
-}
-
-// mayPreempt reports whether a pod has to leave for a critical one.
-func mayPreempt(critical, other *v1.Pod) bool {
-	if !podstatus.IsCritical(other) {
-		return true
-	}
-	return critical.Spec.Priority != nil && other.Spec.Priority != nil && *critical.Spec.Priority > *other.Spec.Priority
 }

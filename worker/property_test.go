@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"pgregory.net/rapid"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
@@ -285,7 +286,7 @@ func (l life) tell(t *testing.T) []string {
 // threeFit makes a node on which three of the other pods fit.
 func threeFit(o *worker.Options) {
 	small := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{v1.ResourceCPU: resource.MustParse("1900m")}}}
-	o.Admit = func(pod *v1.Pod, active []*v1.Pod) *worker.Rejection { return worker.Fit(small, pod, active) }
+	o.Admit = func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection { return fit.Check(small, pod, active) }
 }
 
 // checkProgress checks that no clock holds a container back that is to run again.
@@ -320,7 +321,7 @@ func (l life) happens(t *testing.T, n *node, w *watcher, s step, gone *bool) *no
 		}
 	case "unhealthy":
 		if len(alive) > 0 {
-			n.workers.ContainerUnhealthy(w.pod.UID, alive[s.pick%len(alive)].ID, worker.Liveness)
+			n.workers.ContainerUnhealthy(w.pod.UID, alive[s.pick%len(alive)].ID, runtime.LivenessProbe)
 		}
 	case "vanish":
 		if len(alive) == 0 { // nothing that runs may vanish: it would run on unseen

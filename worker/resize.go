@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/status"
@@ -67,7 +68,7 @@ func comparePending(a, b pending) int {
 	return cmp.Or(
 		compareBool(raises(b.held, b.desired), raises(a.held, a.desired)),
 		cmp.Compare(priorityOf(b.desired), priorityOf(a.desired)),
-		compareBool(qosClass(a.desired) == v1.PodQOSGuaranteed, qosClass(b.desired) == v1.PodQOSGuaranteed),
+		compareBool(podstatus.QOSClass(a.desired) == v1.PodQOSGuaranteed, podstatus.QOSClass(b.desired) == v1.PodQOSGuaranteed),
 		compareSince(a.since, b.since),
 		cmp.Compare(a.p.order, b.p.order),
 	)
@@ -94,8 +95,8 @@ func compareSince(a, b time.Time) int {
 
 // raises reports whether a resize asks for more of anything.
 func raises(held, desired *v1.Pod) bool {
-	before := Requests(held)
-	for name, wanted := range Requests(desired) {
+	before := fit.Requests(held)
+	for name, wanted := range fit.Requests(desired) {
 		if have := before[name]; wanted.Cmp(have) > 0 {
 			return true
 		}
@@ -153,22 +154,22 @@ func (w *Workers) wakeRoom() {
 
 // refuseResize says why a resize cannot be granted now, or nil if it can: Infeasible if the
 // node could never take the pod, else Deferred.
-func (w *Workers) refuseResize(r pending) *Rejection {
+func (w *Workers) refuseResize(r pending) *fit.Rejection {
 	_, can := w.opts.Runtime.(runtime.Resizer)
 	if !can && changesLimits(r.held, r.desired) || !equality.Semantic.DeepEqual(podLimits(r.held), podLimits(r.desired)) {
-		return &Rejection{Reason: v1.PodReasonInfeasible, Message: messageNoLimits}
+		return &fit.Rejection{Reason: v1.PodReasonInfeasible, Message: messageNoLimits}
 	}
 	if found := unsupported(w.opts.Runtime.Check(withoutEphemeral(r.desired))); found != nil && unsupported(w.opts.Runtime.Check(withoutEphemeral(r.held))) == nil {
-		return &Rejection{Reason: v1.PodReasonInfeasible, Message: found.Message}
+		return &fit.Rejection{Reason: v1.PodReasonInfeasible, Message: found.Message}
 	}
 	if alone := w.opts.Admit(r.desired, nil); alone != nil && alone.Shortage != nil {
 		short := alone.Shortage
-		return &Rejection{Reason: v1.PodReasonInfeasible, Message: fmt.Sprintf(
+		return &fit.Rejection{Reason: v1.PodReasonInfeasible, Message: fmt.Sprintf(
 			"Node didn't have enough capacity: %s, requested: %d, capacity: %d", short.Resource, short.Requested, short.Capacity)}
 	}
 	others, _ := w.active(r.p)
 	if beside := w.opts.Admit(r.desired, others); beside != nil {
-		return &Rejection{Reason: v1.PodReasonDeferred, Message: beside.Message}
+		return &fit.Rejection{Reason: v1.PodReasonDeferred, Message: beside.Message}
 	}
 	return nil
 }

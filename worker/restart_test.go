@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
 	"github.com/statusd/statusd/worker"
@@ -18,7 +19,7 @@ func smallNode(o *worker.Options) {
 	small := &v1.Node{Status: v1.NodeStatus{Allocatable: v1.ResourceList{
 		v1.ResourceCPU: resource.MustParse("1"), v1.ResourceMemory: resource.MustParse("1Gi"), v1.ResourcePods: resource.MustParse("2"),
 	}}}
-	o.Admit = func(pod *v1.Pod, active []*v1.Pod) *worker.Rejection { return worker.Fit(small, pod, active) }
+	o.Admit = func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection { return fit.Check(small, pod, active) }
 }
 
 // big asks for more than half of a small node, and for a port.

@@ -3,11 +3,13 @@ package worker
 import (
 	"context"
 	"errors"
+	"fmt"
 	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -38,7 +40,7 @@ func (p *worker) proceed(ctx context.Context, s *sight, now time.Time) (next tim
 		switch todo.kind {
 		case runHook:
 			stop.hook = hookRuns
-			spec := specNamed(s.pod, name)
+			spec := podstatus.FindContainer(s.pod, name)
 			p.runHook(ctx, hookKey{id: id}, &hookCall{container: spec, handler: spec.Lifecycle.PreStop})
 		case cancelHook:
 			stop.hook = hookOver
@@ -79,7 +81,7 @@ func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
 		}
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
-		p.mail.ended = append(p.mail.ended, hookEnd{hookKey: key, container: call.container.Name, err: err})
+		p.mail.ended = append(p.mail.ended, hookEnd{hookKey: key, container: call.container.Name, fellBack: call.fellBack, err: err})
 		p.poke()
 	})
 }
@@ -89,6 +91,10 @@ func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
 func (p *worker) settle(pod *v1.Pod, ended []hookEnd, now time.Time) {
 	for _, hook := range ended {
 		delete(p.cancels, hook.hookKey)
+		if hook.fellBack != "" {
+			p.event(pod, hook.container, v1.EventTypeWarning, eventHTTPFallback,
+				fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", hook.fellBack))
+		}
 		switch {
 		case !hook.post:
 			p.settlePreStop(pod, hook)
@@ -150,5 +156,5 @@ func (p *worker) tidy(containers []runtime.Container) {
 	maps.DeleteFunc(p.ends, func(id string, _ time.Time) bool { return !listed[id] })
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ Probe) bool { return !running[id] })
+	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ runtime.ProbeKind) bool { return !running[id] })
 }

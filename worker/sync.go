@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -52,7 +53,7 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	if start.IsZero() {
 		start = &metav1.Time{Time: now}
 	}
-	return earliest(earliest(next, resized), deadline(s.pod, start))
+	return earliest(earliest(next, resized), podstatus.Deadline(s.pod, start))
 }
 
 // useAllocation has the rest of the turn see the pod with what is allocated to it by now.
@@ -66,12 +67,12 @@ func (p *worker) useAllocation(mail *letter, s *sight) {
 
 // reject ends a pod that may not run before anything of it was started. It is stopped
 // before it is reported, because otherwise Safety withholds the Failed phase.
-func (p *worker) reject(pod *v1.Pod, r *Rejection) {
+func (p *worker) reject(pod *v1.Pod, r *fit.Rejection) {
 	p.enter(stopped)
 	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
 	p.log.Info("pod rejected", "reason", r.Reason, "message", r.Message)
 	_, err := p.w.opts.Status.SetPodStatus(pod, v1.PodStatus{
-		QOSClass: qosClass(pod),
+		QOSClass: podstatus.QOSClass(pod),
 		Phase:    v1.PodFailed,
 		Reason:   r.Reason,
 		Message:  "Pod was rejected: " + r.Message,
@@ -197,10 +198,10 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 	delete(p.retries, name)
 	p.backOffs[name] = todo.backOff
 	p.actuated[id] = *todo.container.Resources.DeepCopy()
-	p.event(s.pod, name, v1.EventTypeNormal, eventStarted, "Container started")
-	if l := todo.container.Lifecycle; l != nil && l.PostStart != nil {
-		p.posting = id
-		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: todo.container, handler: l.PostStart})
+	if p.runs(ctx, id) {
+		p.began(ctx, s.pod, todo.container, id)
+	} else {
+		p.created[id] = true
 	}
 }
 
@@ -210,11 +211,11 @@ func (p *worker) checkImage(s *sight, c *v1.Container) error {
 	if s.found.Manifest == nil {
 		return nil
 	}
-	if before := specNamed(s.found.Manifest, c.Name); before == nil || before.Image == c.Image {
+	if before := podstatus.FindContainer(s.found.Manifest, c.Name); before == nil || before.Image == c.Image {
 		return nil
 	}
 	edited := s.found.Manifest.DeepCopy()
-	specNamed(edited, c.Name).Image = c.Image
+	podstatus.FindContainer(edited, c.Name).Image = c.Image
 	if found := p.w.opts.Runtime.Check(edited); len(found) > 0 {
 		return &runtime.StartError{Reason: runtime.WaitingConfigError, Err: errors.New(runtime.Describe(found))}
 	}

@@ -33,6 +33,7 @@ type memory struct {
 	actuated map[string]v1.ResourceRequirements  // by container ID: what it runs with
 	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
 	posting  string                              // the container ID whose postStart hook runs
+	created  map[string]bool                     // container IDs that did not run yet
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
 	evicted       *Eviction // why the node ends it
@@ -53,6 +54,7 @@ func newMemory() memory {
 		stops:    map[string]stopping{},
 		actuated: map[string]v1.ResourceRequirements{},
 		cancels:  map[hookKey]context.CancelFunc{},
+		created:  map[string]bool{},
 	}
 }
 
@@ -83,6 +85,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	p.observeEnds(s.found.Containers)
 	p.evicted = mail.evicted
 	if p.stage == syncing && !mustEnd(&mail, s) {
+		p.noteBegins(ctx, mail.pod, s.found.Containers)
 		if mail.evicted != nil {
 			return p.hold(ctx, &mail, s, now), false
 		}
@@ -115,10 +118,7 @@ func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
 	if !reported {
 		old = pod.Status
 	}
-	return &sight{
-		pod: pod, known: known, found: found, old: &old,
-		waiting: p.waiting, reborn: p.reborn, actuated: p.actuated,
-	}, nil
+	return &sight{pod: pod, known: known, found: found, old: &old}, nil
 }
 
 // noteEnds remembers when ends were first seen, for back-offs that no step of the wall
@@ -139,41 +139,13 @@ func (p *worker) observeEnds(containers []runtime.Container) {
 		if alive(c) || p.observed[c.ID] || p.orphan {
 			continue
 		}
-		if err := p.w.opts.Status.ObserveTermination(p.uid, c.ID, *terminated(c)); err != nil {
+		end := attempt(c)
+		if err := p.w.opts.Status.ObserveTermination(p.uid, c.ID, *end.Terminated()); err != nil {
 			p.log.Error("cannot record the end of a container", "container", c.Name, "err", err)
 			continue // again in the next turn
 		}
 		p.observed[c.ID] = true
 	}
-}
-
-// report says what was seen and returns it. Over says that nothing of the pod will be
-// started again.
-func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
-	shown := *s
-	shown.found.Containers = p.shown(s.found.Containers)
-	shown.restartingAll = isRestartingAll(s.old)
-	status := shown.draft(p.w.opts.HostIPs(), over)
-	if end := deadline(s.pod, s.old.StartTime); p.stage == syncing && !podstatus.IsTerminal(status.Phase) && !end.IsZero() && !now.Before(end) {
-		pastDeadline(&status)
-		p.event(s.pod, "", v1.EventTypeNormal, reasonDeadlineExceeded, messageDeadlineExceeded)
-	}
-	evicted := p.evicted != nil && !p.evicted.Hold && !podstatus.IsTerminal(s.old.Phase)
-	if evicted {
-		p.evicted.fail(&status)
-	}
-	p.w.opts.Prober.UpdatePodStatus(s.pod, &status)
-	shown.complete(&status, p.w.opts.Status.GetPodResizeConditions(p.uid), over)
-	if evicted {
-		p.evicted.addCondition(&status, s.pod)
-	}
-	if p.orphan {
-		return status
-	}
-	if _, err := p.w.opts.Status.SetPodStatus(s.pod, status); err != nil {
-		p.log.Error("status not taken as it is", "err", err)
-	}
-	return status
 }
 
 // present are the containers since the last restart of the whole pod.

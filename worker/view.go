@@ -10,11 +10,11 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// attempts are the starts of one container that the runtime remembers, the newest first.
-type attempts []runtime.Container
+// history are the starts of one container that the runtime remembers, the newest first.
+type history []runtime.Container
 
 // attemptsOf picks the attempts of one container. A runtime lists them together and in order.
-func attemptsOf(all []runtime.Container, name string) attempts {
+func attemptsOf(all []runtime.Container, name string) history {
 	first := slices.IndexFunc(all, func(c runtime.Container) bool { return c.Name == name })
 	if first < 0 {
 		return nil
@@ -23,15 +23,15 @@ func attemptsOf(all []runtime.Container, name string) attempts {
 	for end < len(all) && all[end].Name == name {
 		end++
 	}
-	return attempts(all[first:end:end])
+	return history(all[first:end:end])
 }
 
 // newest is the last start, or nil.
-func (a attempts) newest() *runtime.Container {
-	if len(a) == 0 {
+func (h history) newest() *runtime.Container {
+	if len(h) == 0 {
 		return nil
 	}
-	return &a[0]
+	return &h[0]
 }
 
 // alive reports whether something of the container could run.
@@ -40,28 +40,6 @@ func alive(c *runtime.Container) bool { return c != nil && c.State != runtime.Ex
 // allAlive lists the containers of which something could run.
 func allAlive(all []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(slices.Clone(all), func(c runtime.Container) bool { return !alive(&c) })
-}
-
-// statusNamed returns a pointer into statuses, or nil.
-func statusNamed(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {
-	for i := range statuses {
-		if statuses[i].Name == name {
-			return &statuses[i]
-		}
-	}
-	return nil
-}
-
-// specNamed returns the container of the spec, init or regular, or nil.
-func specNamed(pod *v1.Pod, name string) *v1.Container {
-	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
-		for i := range list {
-			if list[i].Name == name {
-				return &list[i]
-			}
-		}
-	}
-	return nil
 }
 
 // isRegular reports whether the container is one of the pod's regular ones.
@@ -85,21 +63,6 @@ func sidecarIndex(pod *v1.Pod, name string) int {
 	return slices.IndexFunc(pod.Spec.InitContainers, func(c v1.Container) bool {
 		return c.Name == name && podstatus.IsSidecar(&c)
 	})
-}
-
-// lastExit is how a container that does not run ended last, or nil.
-func lastExit(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
-	switch {
-	case status == nil, status.State.Running != nil:
-		return nil
-	case status.State.Terminated != nil:
-		return status.State.Terminated
-	}
-	return status.LastTerminationState.Terminated
-}
-
-func isStarted(status *v1.ContainerStatus) bool {
-	return status != nil && status.Started != nil && *status.Started
 }
 
 // earliest is the earlier of two times, of which zero means never.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // stage is where a pod is in its life here. It only moves forward.
@@ -44,9 +45,9 @@ type worker struct {
 // mail is what others tell a worker, and what it tells others.
 type mail struct {
 	pod       *v1.Pod
-	gone      bool             // it does not belong here any more
-	again     *v1.Pod          // it came back after it was gone
-	unhealthy map[string]Probe // by container ID
+	gone      bool                         // it does not belong here any more
+	again     *v1.Pod                      // it came back after it was gone
+	unhealthy map[string]runtime.ProbeKind // by container ID
 	ended     []hookEnd
 	admitted  bool
 	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
@@ -68,6 +69,7 @@ type hookKey struct {
 type hookEnd struct {
 	hookKey
 	container string
+	fellBack  string // see hookCall
 	err       error
 }
 
@@ -78,7 +80,7 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 		name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		order:  order,
 		static: podstatus.IsStatic(pod),
-		mail:   mail{pod: pod, unhealthy: map[string]Probe{}},
+		mail:   mail{pod: pod, unhealthy: map[string]runtime.ProbeKind{}},
 		wake:   make(chan struct{}, 1),
 		memory: newMemory(),
 		log:    w.opts.Logger.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID),
@@ -131,7 +133,7 @@ type letter struct {
 	desired   *v1.Pod // as its source has it
 	promised  *podstatus.Allocation
 	gone      bool
-	unhealthy map[string]Probe
+	unhealthy map[string]runtime.ProbeKind
 	ended     []hookEnd
 	blocked   types.UID // the pod to wait for
 	evicted   *Eviction
@@ -196,90 +198,4 @@ func (p *worker) enter(s stage) {
 	p.mail.releaseWaiting()
 	w.wakeNamesakes(p.name)
 	w.wakeRoom() // there is room now
-}
-
-// admit decides once whether the pod may run. One that an earlier process has started
-// was admitted then.
-//
-// A critical pod that has to wait for others to leave is neither admitted nor rejected.
-func (w *Workers) admit(p *worker, pod *v1.Pod) (r *Rejection, wait bool) {
-	w.admitting.Lock()
-	defer w.admitting.Unlock()
-	active, left := w.active(p)
-	if left == nil {
-		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
-			return r, false
-		}
-		if r := w.opts.Admit(pod, active); r != nil {
-			if w.preempt(pod, active, r) {
-				w.mu.Lock()
-				defer w.mu.Unlock()
-				p.mail.wantsRoom = true
-				return nil, true
-			}
-			return r, false
-		}
-	}
-	promised := w.promised(p.uid, left)
-	if promised == nil {
-		own := podstatus.AllocationOf(pod)
-		promised = &own
-	}
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	p.mail.admitted, p.mail.promised, p.mail.wantsRoom = true, promised, false
-	return nil, false
-}
-
-// active are the other pods that take room on the node, with the resources that they were
-// promised, and the pod itself as an earlier process has left it, if one has.
-func (w *Workers) active(p *worker) (others []*v1.Pod, left *v1.Pod) {
-	found, left := w.candidates(p)
-	for _, c := range found {
-		if c.idle {
-			if status, known := w.opts.Status.GetPodStatus(c.pod.UID); known && podstatus.IsTerminal(status.Phase) {
-				continue
-			}
-		}
-		if c.promised == nil {
-			c.promised = w.promised(c.pod.UID, c.pod)
-		}
-		others = append(others, withAllocation(c.pod, c.promised))
-	}
-	return others, left
-}
-
-// candidate is a pod that may take room.
-type candidate struct {
-	pod      *v1.Pod
-	promised *podstatus.Allocation // nil: the journal knows
-	idle     bool                  // nothing of it runs: its status decides
-}
-
-// candidates are the other pods that may take room, and the pod itself as an earlier
-// process has left it. Status manager and journal are not asked under the lock.
-func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for uid, left := range w.inherited {
-		other := w.pods[uid]
-		if uid == p.uid || other != nil && (other.mail.admitted || other.mail.stage >= stopped) {
-			continue // itself, or one that is looked at below
-		}
-		switch {
-		case left.alive:
-			found = append(found, candidate{pod: left.pod})
-		case other != nil && left.mayRunAgain(other.mail):
-			found = append(found, candidate{pod: left.pod, idle: true})
-		}
-	}
-	for uid, other := range w.pods {
-		if left := w.inherited[uid]; left.over && !left.alive {
-			continue // admitted by its first turn, which is about to end it
-		}
-		if other != p && other.mail.admitted && other.mail.stage < stopped {
-			found = append(found, candidate{pod: other.mail.pod, promised: other.mail.promised})
-		}
-	}
-	return found, w.inherited[p.uid].pod
 }

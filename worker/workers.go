@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 const (
@@ -195,7 +196,7 @@ func (w *Workers) Sync(uid types.UID) {
 // ContainerUnhealthy says that a probe has given a container up: it is stopped, and
 // started again if its restart policy wants it. A container that has been replaced
 // meanwhile is not harmed.
-func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe Probe) {
+func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe runtime.ProbeKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, known := w.pods[uid]; known {

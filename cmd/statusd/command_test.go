@@ -63,7 +63,7 @@ func TestConfigCheckRefusesWhatRunRefuses(t *testing.T) {
 		config, err := parseRun([]string{"--config", file})
 		if err == nil {
 			var a *agent.Agent
-			if a, err = agent.New(config, agent.Options{Logger: slog.New(slog.DiscardHandler)}); err == nil {
+			if a, err = agent.New(config, agent.Options{NewRuntime: newRuntime(config), Logger: slog.New(slog.DiscardHandler)}); err == nil {
 				err = a.Close()
 			}
 		}

@@ -51,7 +51,7 @@ func checkConfig(cmd *cobra.Command, settings *settings) error {
 	}
 	ctx, stop := interruptible(cmd)
 	defer stop()
-	pods, problems := agent.Check(ctx, config)
+	pods, problems := check(ctx, config)
 	if len(problems) > 0 {
 		return fmt.Errorf("%d static pods can be read, and there are problems:\n%w", pods, errors.Join(problems...))
 	}

@@ -73,7 +73,7 @@ func newEnd() *cobra.Command {
 		}
 		ctx, stop := interruptible(cmd)
 		defer stop()
-		ended, err := agent.End(ctx, config, *grace)
+		ended, err := end(ctx, config, *grace)
 		if err != nil {
 			return err
 		}
@@ -105,7 +105,7 @@ func newReset() *cobra.Command {
 		}
 		ctx, stop := interruptible(cmd)
 		defer stop()
-		ended, err := agent.Reset(ctx, config, *grace)
+		ended, err := reset(ctx, config, *grace)
 		if err != nil {
 			return err
 		}

@@ -178,7 +178,7 @@ func (d *daemon) clearUp() {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	if _, err := agent.EndContainers(ctx, d.config, 0); err != nil {
+	if _, err := endContainers(ctx, d.config, 0); err != nil {
 		d.t.Error(err)
 	}
 }

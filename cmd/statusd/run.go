@@ -56,12 +56,15 @@ func runOnce(ctx context.Context, config agent.Config, supervisor agent.Supervis
 	log := config.Log.Logger(os.Stderr)
 	klog.SetSlogLogger(log)          // what client-go says, in the same form
 	wanted := make(chan struct{}, 1) // one wish to reload is as good as several
-	options := agent.Options{Version: version(), Logger: log, Supervisor: supervisor, Host: &shutdown.Logind{}, Reload: func() {
-		select {
-		case wanted <- struct{}{}:
-		default:
-		}
-	}}
+	options := agent.Options{
+		NewRuntime: newRuntime(config), Version: version(), Logger: log, Supervisor: supervisor, Host: &shutdown.Logind{},
+		Reload: func() {
+			select {
+			case wanted <- struct{}{}:
+			default:
+			}
+		},
+	}
 	if err := agent.Bootstrap(ctx, config, options); err != nil {
 		if ctx.Err() != nil {
 			return nil, nil // stopped while it waited

@@ -107,7 +107,7 @@ func (a *agent) forget(object any) {
 	}
 	if pod, ok := object.(*v1.Pod); ok {
 		a.table.Remove(pod)
-		a.manager.RemovePodStatus(pod.UID)
+		a.manager.Forget(pod.UID)
 	}
 }
 

@@ -22,10 +22,13 @@ var layers = []struct {
 	packages []string
 }{
 	{"rules", []string{"podstatus"}},
-	{"library", []string{"status", "journal", "pods"}},
+	{"test kit", []string{"statustest"}}, // imports no status, whose tests use it
+	{"table", []string{"pods"}},
+	{"library", []string{"status", "journal", "manifest", "fit"}},
 	{"volumes", []string{"volume"}},
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
-	{"node", []string{"source", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
+	{"sources", []string{"source"}},  // the changes of pods that mirror observes
+	{"node", []string{"mirror", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
 	{"product", []string{"history", "explain", "api", "web"}},
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},
@@ -39,6 +42,10 @@ var forbidden = []struct {
 }{
 	{"podstatus", []string{"context", "io", "os", "net", "net/http", "sync", "sync/atomic", "log", "log/slog", "github.com/prometheus/client_golang", "k8s.io/client-go", "k8s.io/klog"},
 		"the rules are pure functions: no clock, context, I/O, logger, metrics or goroutine; time comes in as an argument"},
+	{"manifest", []string{"context", "io", "os", "net", "net/http", "sync", "sync/atomic", "time", "log", "log/slog", "github.com/prometheus/client_golang", "k8s.io/client-go", "k8s.io/klog"},
+		"a manifest is decoded by pure functions: the caller reads the file and knows the time"},
+	{"agent", []string{module + "/runtime/process"},
+		"any runtime makes a node: which one it is, the program decides (cmd/statusd)"},
 	{"", []string{"k8s.io/kubernetes"},
 		"the root module must stay importable: k8s.io/kubernetes belongs in the nested modules controlplane, rival and kubelet"},
 }

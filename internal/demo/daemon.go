@@ -14,6 +14,7 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/internal/controlplane"
+	"github.com/statusd/statusd/runtime/process"
 )
 
 // daemon is a statusd that runs as a child of this process.
@@ -101,7 +102,17 @@ func (d *demo) stopStatusd(ctx context.Context, daemon *daemon) error {
 	}
 	ending, cancelEnding := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancelEnding()
-	ended, err := agent.EndContainers(ending, daemon.config, 2*time.Second)
+	ended, err := endContainers(ending, &daemon.config)
 	d.say("ended %d containers", ended)
 	return errors.Join(problem, err)
+}
+
+// endContainers ends what statusd has left running.
+func endContainers(ctx context.Context, config *agent.Config) (ended int, err error) {
+	rt, err := process.New(process.Options{Dir: config.RuntimeDir()})
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	return agent.EndContainers(ctx, rt, 2*time.Second)
 }

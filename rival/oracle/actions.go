@@ -39,15 +39,17 @@ func (r *run) probe(p *nodePod, c *container, step Step) {
 	} else {
 		c.started = new(value)
 	}
-	r.noteRefusal(p)
+	lenient := wouldRefuse(p, r.before(p, theKubelet))
 	p.staleGate = p.staleGate || step.Op == "ready" && r.hasStaleGate(p)
-	for _, s := range r.sides {
+	pass := func(s side) {
 		if step.Op == "ready" {
 			s.ready(p.uid(), id, value)
 		} else {
 			s.started(p.uid(), id, value)
 		}
 	}
+	r.kubelet().leniently(lenient, func() { pass(r.kubelet()) })
+	pass(r.sides[theStatusd])
 }
 
 // hasStaleGate says that the kubelet's cache has another condition of the readiness gate than
@@ -81,22 +83,11 @@ func (r *run) doReport(p *nodePod, step Step) {
 		p.mayRun = false
 		time.Sleep(11 * time.Second)
 	case "report":
-		r.afterRemoval(p, func() { r.report(p, step) })
+		r.report(p, step)
 	case "terminate":
-		r.afterRemoval(p, func() { r.terminate(p) })
+		r.terminate(p)
 	case "resize":
 		r.resize(p, step)
-	}
-}
-
-// afterRemoval reports on a pod, and waits for a tick if its status was removed before: the
-// kubelet may not send what is stored then any earlier (V4), so that what comes next would
-// find the two APIs in different states.
-func (r *run) afterRemoval(p *nodePod, report func()) {
-	wait := p.removed && !p.hasCached(r.sides[theKubelet])
-	report()
-	if wait {
-		time.Sleep(11 * time.Second)
 	}
 }
 
@@ -115,30 +106,17 @@ func (r *run) report(p *nodePod, step Step) {
 		conditions = pod.Status.Conditions
 	}
 	status := p.report(step, conditions, r.sides[theKubelet].resizeConditions(p.uid()))
-	r.noteRefusal(p)
-	p.reportedSince = p.unseenStart
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
-	p.stillReady = p.stillReady || p.terminated && saysReady(r.before(p, theKubelet)) && !saysReady(r.before(p, theStatusd))
 	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
-	p.outlived = p.outlived || r.sides[theStatusd].server().hasDeleted(p.uid()) && !r.sides[theKubelet].server().hasDeleted(p.uid())
-	p.duplicated = p.duplicated || hasDuplicate(status.Conditions)
-	p.anotherLife = p.anotherLife || p.static && (p.terminated || !p.hasCached(r.sides[theStatusd])) && podstatus.CheckTransitions(p.spec, r.before(p, theKubelet), &status) != nil
-	for i := range r.sides { // statusd may have deleted the pod, and forgotten its end, before the kubelet
-		if old := r.before(p, i).Phase; podstatus.IsTerminal(old) && old != status.Phase {
-			p.revived = true
-		}
+	p.answer(theKubelet, "report changed=%v", r.reportToKubelet(p, *status.DeepCopy()))
+	d := r.sides[theStatusd]
+	changed := d.report(r.held(p, theStatusd), *status.DeepCopy())
+	p.answer(theStatusd, "report changed=%v", changed)
+	if changed {
+		p.expected.stored(status.Phase)
+		p.finished = p.finished && !p.static
 	}
-	for i, s := range r.sides {
-		changed := s.report(r.held(p, i), *status.DeepCopy())
-		p.answer(i, "report changed=%v", changed)
-		if changed && i == theStatusd {
-			p.expected.stored(status.Phase)
-			if !podstatus.IsTerminal(status.Phase) {
-				p.beforeEnd = status.Phase
-			}
-		}
-		p.hadCached = p.hadCached || changed && i == theKubelet
-	}
+	p.hadCached = p.hadCached || p.hasCached(r.kubelet())
 }
 
 // before is the status that a report is compared with (U5).
@@ -163,32 +141,14 @@ func (p *nodePod) answer(side int, format string, args ...any) {
 	p.calls[side] = append(p.calls[side], fmt.Sprintf(format, args...))
 }
 
-// noteRefusal notes that the kubelet will refuse what comes next because the init statuses
-// that it has do not line up with the spec (T7).
-func (r *run) noteRefusal(p *nodePod) {
-	if p.refused || p.spec.Spec.RestartPolicy == v1.RestartPolicyAlways || podstatus.CouldRestartAll(p.spec) {
-		return
-	}
-	if podstatus.InitMismatch(p.spec, r.before(p, theKubelet)) != nil {
-		p.refused = true
-		p.frozen, _ = r.sides[theKubelet].cached(p.uid())
-	}
-}
-
 func (r *run) terminate(p *nodePod) {
-	r.noteRefusal(p)
-	p.terminated = true
+	p.terminated, p.finished = true, true
 	p.expected.end(p.static)
-	if p.static && !p.hasCached(r.sides[theStatusd]) && podstatus.IsTerminal(r.before(p, theStatusd).Phase) {
-		p.revived = true // the manifest has no phase
-	}
-	p.unseenStart = p.unseenStart || r.missesStart(p)
 	if !p.static && p.ended == "" {
 		p.ended = v1.PodFailed
 	}
-	for i, s := range r.sides {
-		s.terminate(r.held(p, i))
-	}
+	r.terminateOnKubelet(p)
+	r.sides[theStatusd].terminate(r.held(p, theStatusd))
 	p.hadCached = true
 }
 
@@ -232,7 +192,6 @@ func (r *run) resize(p *nodePod, step Step) {
 			generation, cleared := s.clearResizeInProgress(p.uid())
 			p.answer(i, "resize done %d %v", generation, cleared)
 		case "backfill":
-			p.backfilled = true
 			if pod, ok := s.known(p.uid()); ok {
 				s.backfillResize([]*v1.Pod{pod})
 			}
@@ -244,16 +203,21 @@ func (r *run) resize(p *nodePod, step Step) {
 // watch from showing it at once.
 func (r *run) doAPI(p *nodePod, step Step) {
 	switch step.Op {
+	case "vanish", "recreate", "forget", "mirror":
+		r.catchUp()
+	}
+	switch step.Op {
 	case "vanish":
-		p.vanished = true
 		r.onServers(func(s *Server) { s.remove(p.name) })
 	case "recreate":
 		if !p.static {
-			p.vanished = true
 			r.addPod(p.step, len(r.pods)+1)
 		}
 	case "forget": // the manifest is gone
 		p.forgotten = p.static
+		if p.static {
+			r.kubelet().tally.count(correctM0)
+		}
 		for _, s := range r.sides {
 			if pod, ok := s.known(p.uid()); ok && p.static {
 				s.removePod(pod)
@@ -279,7 +243,6 @@ func (r *run) doAPI(p *nodePod, step Step) {
 				p.spec.Generation++
 			}
 			if step.arg(0) == "failed" {
-				p.killed = true
 				p.expected.end(false)
 			}
 			r.change(p, edit)

@@ -49,15 +49,11 @@ func (r *run) view(p *nodePod, i int) *View {
 	return v
 }
 
-// compare looks at each pod from both sides. Of a pod about which the sides have parted in a
-// wanted way only statusd's side is looked at.
+// compare looks at each pod from both sides, and at statusd's side alone.
 func (r *run) compare() {
 	for _, p := range r.pods {
 		if r.difference = r.lie(p); r.difference != "" {
 			return
-		}
-		if p.parted != "" {
-			continue
 		}
 		k, d := r.view(p, theKubelet), r.view(p, theStatusd)
 		if equality.Semantic.DeepEqual(k, d) {
@@ -83,16 +79,6 @@ func (r *run) forgive(c *Case) {
 			continue
 		}
 		r.wanted[rule.Name]++
-		if rule.Parts {
-			c.part(rule.Name)
-		}
-	}
-}
-
-// part says that the pod's two histories cannot be compared from here on.
-func (c *Case) part(rule string) {
-	if c.Pod.parted == "" {
-		c.Pod.parted = rule
 	}
 }
 

@@ -8,9 +8,9 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// expectation is what statusd must say of a pod whatever the kubelet says, also of a pod about
-// which the two have parted: the phase of the newest report that was stored, until the pod
-// ends, and in the API the readiness that is in the cache. Without it a wanted difference could hide a pod that is never heard of again.
+// expectation is what statusd must say of a pod whatever the kubelet says: the phase of the
+// newest report that was stored, until the pod ends, and in the API the readiness that is in the
+// cache. Without it a correction could hide a pod that is never heard of again.
 type expectation struct {
 	// reported is the phase of the newest report that statusd stored, "" if it is not known
 	// what statusd must say.

@@ -101,3 +101,13 @@ func takeUncompared(k, d *v1.PodCondition) bool {
 	*k = *d
 	return true
 }
+
+func isTerminalReason(reason string) bool {
+	return reason == podstatus.ReasonPodFailed || reason == podstatus.ReasonPodCompleted
+}
+
+// ended says that the pod has ended in the cache, or in the API, where the phase may be
+// withheld, or that it was deleted for that.
+func (v *View) ended() bool {
+	return v.Deleted || v.Cached != nil && podstatus.IsTerminal(v.Cached.Phase) || v.API != nil && podstatus.IsTerminal(v.API.Status.Phase)
+}

@@ -6,8 +6,6 @@ import (
 	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/equality"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -78,42 +76,16 @@ func hasReplacedRune(status *v1.PodStatus) bool {
 	return slices.ContainsFunc(all, func(s v1.ContainerStatus) bool { return replaced(&s.State) || replaced(&s.LastTerminationState) })
 }
 
-// forgiveDuplicate: a report had two conditions of one type. While the kubelet holds them it
-// cannot make a patch, and its API has not heard of the pod since; in its cache only the first
-// of them has a time. When they are gone again, a status in between was sent by statusd only:
-// it has left a later time, and if the phase is withheld now, another phase.
-func forgiveDuplicate(c *Case) bool {
-	if !c.Pod.duplicated {
-		return false
-	}
-	unsent := c.Kubelet.Cached == nil || hasDuplicate(c.Kubelet.Cached.Conditions)
-	if c.Pod.removed || unsent && !equality.Semantic.DeepEqual(c.Kubelet.API, c.Statusd.API) {
-		*c.Kubelet = *c.Statusd
-		c.part("E7 duplicates")
-		return true
-	}
-	did := false
-	if k, d := c.Kubelet.API, c.Statusd.API; k != nil && d != nil {
-		did = conditionPairs(k.Status.Conditions, d.Status.Conditions, func(k, d *v1.PodCondition) bool {
-			later := sameButTime(k, d) && k.LastTransitionTime.Before(&d.LastTransitionTime)
-			if later {
-				k.LastTransitionTime = d.LastTransitionTime
-			}
-			return later
-		})
-		if c.Kubelet.ended() && k.Status.Phase != d.Status.Phase && !podstatus.IsTerminal(k.Status.Phase) && !podstatus.IsTerminal(d.Status.Phase) {
-			k.Status.Phase, k.Status.Reason, k.Status.Message, did = d.Status.Phase, d.Status.Reason, d.Status.Message, true
+// lastOfEachType returns the list without the conditions after which there is another of their
+// type.
+func lastOfEachType(list []v1.PodCondition) []v1.PodCondition {
+	var last []v1.PodCondition
+	for i, c := range list {
+		if podstatus.FindCondition(list[i+1:], c.Type) == nil {
+			last = append(last, c)
 		}
 	}
-	if k, d := c.Kubelet.Cached, c.Statusd.Cached; k != nil && d != nil && len(k.Conditions) == len(d.Conditions) {
-		for i := range k.Conditions {
-			theirs, ours := &k.Conditions[i], &d.Conditions[i]
-			if podstatus.FindCondition(k.Conditions, theirs.Type) != theirs && sameButTime(theirs, ours) {
-				theirs.LastTransitionTime, did = ours.LastTransitionTime, true
-			}
-		}
-	}
-	return did
+	return last
 }
 
 // hasDuplicate says that two conditions are of one type.
@@ -121,24 +93,4 @@ func hasDuplicate(list []v1.PodCondition) bool {
 	types := typesOf(list)
 	slices.Sort(types)
 	return len(slices.Compact(types)) < len(list)
-}
-
-// forgiveFrozen: the kubelet's cache is as it was when it began to refuse, but for the time
-// that sending a DisruptionTarget leaves there (X8), or was removed.
-func forgiveFrozen(c *Case) bool {
-	if !c.Pod.refused || !c.Pod.removed && !equality.Semantic.DeepEqual(withoutDisruptionTime(c.Kubelet.Cached), withoutDisruptionTime(c.Pod.frozen)) {
-		return false
-	}
-	*c.Kubelet = *c.Statusd
-	return true
-}
-
-func withoutDisruptionTime(status *v1.PodStatus) *v1.PodStatus {
-	status = status.DeepCopy()
-	if status != nil {
-		if c := podstatus.FindCondition(status.Conditions, v1.DisruptionTarget); c != nil {
-			c.LastTransitionTime = metav1.Time{}
-		}
-	}
-	return status
 }

@@ -86,22 +86,6 @@ func saysReady(status *v1.PodStatus) bool {
 	})
 }
 
-// forgiveVersionReset: the statuses in the API are equal as the kubelet compares them, and
-// differ in times or generations of conditions. Or the end of the pod is withheld, and the
-// phase before it is the one that statusd has sent and the kubelet had not by then.
-func forgiveVersionReset(c *Case) bool {
-	if !c.Pod.removed || c.Kubelet.API == nil || c.Statusd.API == nil {
-		return false
-	}
-	k, d := &c.Kubelet.API.Status, &c.Statusd.API.Status
-	did := conditionPairs(k.Conditions, d.Conditions, takeUncompared)
-	withheld := c.Pod.mayRun && c.Kubelet.Cached != nil && podstatus.IsTerminal(c.Kubelet.Cached.Phase) && !podstatus.IsTerminal(k.Phase)
-	if withheld && k.Phase != d.Phase && d.Phase == c.Pod.beforeEnd {
-		k.Phase, did = d.Phase, true
-	}
-	return did
-}
-
 // forgiveGates: a probe result made the pod ready, or not, by a readiness gate that the
 // kubelet had not stored a change of. Only Ready differs, because of the gate, or since when.
 func forgiveGates(c *Case) bool {

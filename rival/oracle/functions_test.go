@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 	podutil "k8s.io/kubernetes/pkg/api/v1/pod"
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
@@ -256,11 +257,11 @@ func TestFunctions_Patch(t *testing.T) {
 			}
 			*status = podstatus.Normalize(p.spec, status)
 		}
-		api := newServer()
+		k := newKubelet(func(types.UID) bool { return false })
 		pod := p.spec.DeepCopy()
 		pod.Status = base
-		api.create(pod)
-		_, theirs, unchanged, err := statusutil.PatchPodStatus(context.Background(), clientset{api: api}, namespace, pod.Name, pod.UID, base, desired)
+		k.api.create(pod)
+		_, theirs, unchanged, err := statusutil.PatchPodStatus(context.Background(), clientset{kubelet: k}, namespace, pod.Name, pod.UID, base, desired)
 		if err != nil {
 			t.Fatalf("the kubelet's patch: %v", err)
 		}

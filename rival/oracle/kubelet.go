@@ -2,12 +2,11 @@ package oracle
 
 import (
 	"context"
-	"runtime"
 	"strings"
-	"sync/atomic"
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -16,36 +15,26 @@ import (
 	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 	kubepod "k8s.io/kubernetes/pkg/kubelet/pod"
 	kubestatus "k8s.io/kubernetes/pkg/kubelet/status"
-	kubetypes "k8s.io/kubernetes/pkg/kubelet/types"
 )
 
-// kubelet is the kubelet's status manager, unchanged, on top of the kubelet's pod manager.
+// kubelet is the kubelet's status manager, unchanged, on top of the kubelet's pod manager, with
+// corrections between the two, see Corrections.
 type kubelet struct {
 	api     *Server
-	pods    *stoppablePods
+	pods    *correctedPods
 	manager kubestatus.Manager
+	workers safety
+	tally   tally
 }
 
 func newKubelet(s safety) *kubelet {
-	k := &kubelet{api: newServer(), pods: &stoppablePods{Manager: kubepod.NewBasicPodManager()}}
-	k.manager = kubestatus.NewManager(clientset{api: k.api}, k.pods, s, noLatency{})
-	return k
-}
-
-// stoppablePods ends the goroutine of the kubelet's manager. That goroutine loops for ever
-// and takes no context, which a synctest bubble waits for in vain. Each of its passes begins
-// with this question, before any lock is taken, so here it can be made to leave in order:
-// runtime.Goexit runs its deferred calls and nothing of the manager is left half done.
-type stoppablePods struct {
-	kubepod.Manager
-	stopped atomic.Bool
-}
-
-func (p *stoppablePods) GetUIDTranslations() (map[kubetypes.ResolvedPodUID]kubetypes.MirrorPodUID, map[kubetypes.MirrorPodUID]kubetypes.ResolvedPodUID) {
-	if p.stopped.Load() {
-		runtime.Goexit()
+	k := &kubelet{api: newServer(), pods: &correctedPods{Manager: kubepod.NewBasicPodManager()}, workers: s}
+	k.manager = kubestatus.NewManager(clientset{kubelet: k}, k.pods, safety(k.couldRun), noLatency{})
+	k.pods.hasStatus = func(uid types.UID) bool {
+		_, ok := k.manager.GetPodStatus(uid)
+		return ok
 	}
-	return p.Manager.GetUIDTranslations()
+	return k
 }
 
 func (k *kubelet) server() *Server { return k.api }
@@ -108,8 +97,6 @@ func (k *kubelet) clearResizeInProgress(uid types.UID) (int64, bool) {
 	return k.manager.ClearPodResizeInProgressCondition(uid)
 }
 
-func (k *kubelet) backfillResize(pods []*v1.Pod) { k.manager.BackfillPodResizeConditions(pods) }
-
 func (k *kubelet) resizeConditions(uid types.UID) []v1.PodCondition {
 	var list []v1.PodCondition
 	for _, c := range k.manager.GetPodResizeConditions(uid) {
@@ -128,31 +115,36 @@ func (noLatency) DeletePodStartupState(types.UID) {}
 // use is a nil pointer, so that it cannot go unnoticed.
 type clientset struct {
 	kubernetes.Interface
-	api *Server
+	kubelet *kubelet
 }
 
-func (c clientset) CoreV1() corev1.CoreV1Interface { return coreClient{api: c.api} }
+func (c clientset) CoreV1() corev1.CoreV1Interface { return coreClient{kubelet: c.kubelet} }
 
 type coreClient struct {
 	corev1.CoreV1Interface
-	api *Server
+	kubelet *kubelet
 }
 
-func (c coreClient) Pods(string) corev1.PodInterface { return podClient{api: c.api} }
+func (c coreClient) Pods(string) corev1.PodInterface { return podClient{kubelet: c.kubelet} }
 
 type podClient struct {
 	corev1.PodInterface
-	api *Server
+	kubelet *kubelet
 }
 
 func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1.Pod, error) {
-	return c.api.Get(name)
+	pod, err := c.kubelet.api.Get(name)
+	if err == nil && c.kubelet.pods.isUnknownMirror(pod) {
+		c.kubelet.tally.count(correctS11)
+		return nil, apierrors.NewNotFound(podResource, name)
+	}
+	return pod, err
 }
 
 func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
-	return c.api.PatchStatus(name, patch)
+	return c.kubelet.api.PatchStatus(name, patch, c.kubelet.keepEnd)
 }
 
 func (c podClient) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {
-	return c.api.Delete(name, *options.Preconditions.UID)
+	return c.kubelet.api.Delete(name, *options.Preconditions.UID)
 }

@@ -36,25 +36,15 @@ type nodePod struct {
 	last      v1.PodStatus
 	ended     v1.PodPhase
 	disrupted bool
-	// beforeEnd is the phase of the newest report that statusd stored and that was not terminal.
-	beforeEnd v1.PodPhase
 	// hadCached: the kubelet had a status of the pod when it was last looked at.
 	hadCached bool
-	// removed: the pod's status was removed as an orphan's. The kubelet remembers which
-	// version of the pod the API has for as long as its mirror is there (V4).
-	removed bool
-	// terminated: the pod was terminated (K7). ReadyAtEnd: a report said both that the pod
-	// has ended and that it is ready (X6). Either may show only when the containers stop.
+	// terminated: the pod was terminated. Finished: nothing was stored since, or the pod is not
+	// static.
 	terminated bool
+	finished   bool
+	// readyAtEnd: the pod had ended, in a report or in the API, while its status said that it is
+	// ready (X6). It may show only when the containers stop.
 	readyAtEnd bool
-	// refused: the kubelet refuses reports because init statuses do not line up with the
-	// spec (T7). Frozen is its cached status since then, nil if it has none. A refused
-	// termination may show only when the pod is deleted.
-	refused bool
-	frozen  *v1.PodStatus
-	// parted names the wanted difference after which the two sides cannot be compared any
-	// more for this pod.
-	parted string
 
 	// expected is what statusd must say of it.
 	expected expectation
@@ -67,42 +57,12 @@ type nodePod struct {
 type facts struct {
 	// calls are what the calls answered, of the kubelet and of statusd.
 	calls [2][]string
-	// killed: somebody else gave the pod a terminal phase (X7).
-	killed bool
-	// revived: a report took the pod out of a terminal phase (X7).
-	revived bool
-	// unseenStart: the pod was terminated while only the cache knew that it had initialised (K3).
-	unseenStart bool
-	// reportedSince: something was reported after that.
-	reportedSince bool
-	// stillReady: the kubelet, and not statusd, still took the terminated pod for ready when
-	// there was a report (K7).
-	stillReady bool
-	// anotherLife: a report about a static pod that was terminated or removed let a container run again,
-	// which the kubelet refuses (M0d).
-	anotherLife bool
 	// staleGate: there was a probe result while the kubelet's cache had another condition of
 	// the readiness gate than its API (H6).
 	staleGate bool
 	// halved: when there was a report, the kubelet compared it with a text that had been to the
 	// API and back with half a rune in it (N3).
 	halved bool
-	// duplicated: a report had two conditions of one type (E7).
-	duplicated bool
-	// wiped: the kubelet forgot the status because another pod has the name (S11).
-	wiped bool
-	// doneWith: statusd forgot the status of a terminated pod that is gone from the API (D5).
-	doneWith bool
-	// early: the kubelet told the API of the end of a static pod that could run (X9).
-	early bool
-	// vanished: the pod was taken out of the API by somebody else (D2).
-	vanished bool
-	// outlived: there was a report after statusd had deleted the pod and before the kubelet did (D2).
-	outlived bool
-	// leftResize: the pod was removed with resize conditions and without a status (O3).
-	leftResize bool
-	// backfilled: resize conditions were read back from the API (Z5).
-	backfilled bool
 }
 
 func (p *nodePod) uid() types.UID { return p.spec.UID }

@@ -78,7 +78,7 @@ func TestOracle(t *testing.T) {
 		return
 	}
 	fmt.Printf("oracle: seed %d, %d programs\n", seed, *programsFlag)
-	c := campaign{seed: seed, wanted: make(map[string]int), began: time.Now()}
+	c := campaign{seed: seed, wanted: make(map[string]int), corrected: make(map[string]int), began: time.Now()}
 	t.Run("programs", func(t *testing.T) {
 		for worker := range runtime.GOMAXPROCS(0) {
 			t.Run(fmt.Sprint(worker), func(t *testing.T) {
@@ -97,9 +97,11 @@ type campaign struct {
 	next   atomic.Uint64
 	failed atomic.Int64
 
-	mu     sync.Mutex
-	wanted map[string]int
-	done   int
+	mu        sync.Mutex
+	wanted    map[string]int
+	corrected map[string]int
+	pods      int
+	done      int
 }
 
 // work takes programs until there are no more, time is up, or one fails.
@@ -128,17 +130,25 @@ func (c *campaign) count(outcome Outcome) {
 	for rule, n := range outcome.Wanted {
 		c.wanted[rule] += n
 	}
+	for correction, n := range outcome.Corrected {
+		c.corrected[correction] += n
+	}
+	c.pods += outcome.Pods
 	c.done++
 	if c.done%1000 == 0 {
 		fmt.Printf("oracle: %d programs, %.0f s\n", c.done, time.Since(c.began).Seconds())
 	}
 }
 
-// summary prints how often each wanted difference was met.
+// summary prints how often each correction was made and each wanted difference met.
 func (c *campaign) summary() {
-	fmt.Printf("oracle: %d programs of seed %d in %.0f s; wanted differences met:\n", c.done, c.seed, time.Since(c.began).Seconds())
+	fmt.Printf("oracle: %d programs of seed %d with %d pods in %.0f s; wanted differences met:\n", c.done, c.seed, c.pods, time.Since(c.began).Seconds())
 	for _, rule := range Wanted {
 		fmt.Printf("  %6d  %s\n", c.wanted[rule.Name], rule.Name)
+	}
+	fmt.Println("corrections of the kubelet's side:")
+	for _, correction := range Corrections {
+		fmt.Printf("  %6d  %s\n", c.corrected[correction.Name], correction.Name)
 	}
 }
 
@@ -156,17 +166,22 @@ func TestGeneratedProgramsCanBeKept(t *testing.T) {
 	}
 }
 
-// TestReadmeListsTheWantedDifferences keeps the table in rival/README.md true.
-func TestReadmeListsTheWantedDifferences(t *testing.T) {
+// TestReadmeListsTheDifferences keeps the tables in rival/README.md true.
+func TestReadmeListsTheDifferences(t *testing.T) {
 	readme, err := os.ReadFile("../README.md")
 	if err != nil {
 		t.Fatal(err)
 	}
-	var table strings.Builder
-	for _, rule := range Wanted {
-		fmt.Fprintf(&table, "| %s | %s |\n", rule.Name, rule.Why)
+	var corrections, wanted strings.Builder
+	for _, c := range Corrections {
+		fmt.Fprintf(&corrections, "| %s | %s |\n", c.Name, c.Why)
 	}
-	if !strings.Contains(string(readme), "|---|---|\n"+table.String()) {
-		t.Errorf("the table of wanted differences in rival/README.md is not that of wanted.go, which would be\n%s", &table)
+	for _, rule := range Wanted {
+		fmt.Fprintf(&wanted, "| %s | %s |\n", rule.Name, rule.Why)
+	}
+	for what, table := range map[string]string{"corrections.go": corrections.String(), "wanted.go": wanted.String()} {
+		if !strings.Contains(string(readme), "|---|---|\n"+table+"\n") {
+			t.Errorf("a table in rival/README.md is not that of %s, which would be\n%s", what, table)
+		}
 	}
 }

@@ -20,6 +20,9 @@ type Outcome struct {
 	Difference string
 	// Wanted counts the wanted differences by rule, one a pod and rule.
 	Wanted map[string]int
+	// Corrected counts the corrections by name, and Pods the pods.
+	Corrected map[string]int
+	Pods      int
 	// Trace is the program with the requests that each step led to.
 	Trace []string
 }
@@ -52,7 +55,7 @@ func Run(program Program) Outcome {
 		s.stop()
 	}
 	time.Sleep(11 * time.Second) // the kubelet's goroutine leaves at its next tick
-	return Outcome{Difference: r.difference, Wanted: r.wanted, Trace: r.trace}
+	return Outcome{Difference: r.difference, Wanted: r.wanted, Corrected: r.kubelet().tally.all(), Pods: len(r.pods), Trace: r.trace}
 }
 
 // run is the state of a program that is being run.
@@ -97,30 +100,53 @@ func (r *run) losing() int {
 	return n
 }
 
-// observe notes what one side has done that the other does not do.
+// observe finds a status that one side has forgotten and the other keeps as wanted, and has it
+// forgotten there too.
 func (r *run) observe() {
 	for _, p := range r.pods {
-		k, d := r.sides[theKubelet], r.sides[theStatusd]
-		kept, ours := p.hasCached(k), p.hasCached(d)
-		another := p.static || r.byName[p.name] != p // mirror, or pod of the name
-		if another && p.hadCached && !kept && ours {
-			p.wiped = true
+		kept, ours := p.hasCached(r.kubelet()), p.hasCached(r.sides[theStatusd])
+		switch {
+		case !kept && ours && p.hadCached && r.byName[p.name] != p:
+			r.kubelet().tally.count(correctS11)
+			r.forget(theStatusd, p)
+		case kept && !ours && p.terminated && r.isGone(p):
+			r.kubelet().tally.count(correctD5)
+			r.forget(theKubelet, p)
 		}
+		cached, kept := r.kubelet().cached(p.uid())
 		p.hadCached = kept
-		if kept && !ours && p.terminated && k.server().current(p.name) == nil && d.server().current(p.name) == nil {
-			p.doneWith = true
-		}
-		if p.static && p.mayRun && r.hasEnded(theKubelet, p) && !r.hasEnded(theStatusd, p) {
-			p.early = true
-		}
+		p.readyAtEnd = p.readyAtEnd || kept && saysReady(cached) && (podstatus.IsTerminal(cached.Phase) || r.hasEnded(theKubelet, p))
 	}
 }
 
-// hasEnded says whether the pod's object in the API of a side has a terminal phase.
-func (r *run) hasEnded(i int, p *nodePod) bool {
-	pod := r.sides[i].server().current(p.name)
-	return pod != nil && podstatus.IsTerminal(pod.Status.Phase)
+// hasEnded reports whether the pod has a terminal phase in the API of a side.
+func (r *run) hasEnded(side int, p *nodePod) bool {
+	pod := r.sides[side].server().current(p.name)
+	return pod != nil && (p.static || pod.UID == p.uid()) && podstatus.IsTerminal(pod.Status.Phase)
 }
+
+// isGone reports whether neither API has the pod.
+func (r *run) isGone(p *nodePod) bool {
+	for _, s := range r.sides {
+		if pod := s.server().current(p.name); pod != nil && (p.static || pod.UID == p.uid()) {
+			return false
+		}
+	}
+	return true
+}
+
+// forget removes the status of a pod from one side.
+func (r *run) forget(side int, p *nodePod) {
+	keep := make(map[types.UID]bool)
+	for _, other := range r.pods {
+		if other != p {
+			keep[other.uid()] = true
+		}
+	}
+	r.sides[side].removeOrphans(keep)
+}
+
+func (r *run) kubelet() *kubelet { return r.sides[theKubelet].(*kubelet) }
 
 // mayRun is what the pod workers say; they know no mirror pods.
 func (r *run) mayRun(uid types.UID) bool {
@@ -242,13 +268,30 @@ func (r *run) removeOrphans(named []string) {
 				delete(keep, p.uid())
 			}
 			if !keep[p.uid()] {
-				p.removed = true
 				p.expected.forget(p.static)
-				p.leftResize = p.leftResize || !p.hasCached(s) && len(s.resizeConditions(p.uid())) > 0
 			}
 		}
 		s.removeOrphans(keep)
+		if k, ok := s.(*kubelet); ok {
+			k.clearRemoved(r.pods, keep)
+		}
 	}
+	// The kubelet forgets at a tick which versions it has sent (V4).
+	r.kubelet().tally.count(correctV4)
+	time.Sleep(11 * time.Second)
+}
+
+// catchUp gives both sides the time to do what they are about to: the kubelet does at a tick
+// what statusd does at once.
+func (r *run) catchUp() {
+	if r.down {
+		return
+	}
+	r.watch()
+	time.Sleep(11 * time.Second)
+	r.watch()
+	synctest.Wait()
+	r.observe()
 }
 
 // createPod creates a pod in both APIs, or puts a manifest on the node and its mirror into

@@ -79,13 +79,14 @@ func (s *Server) List() ([]v1.Pod, error) {
 	return list, nil
 }
 
-// PatchStatus answers as PATCH with a strategic merge patch on a pod's status does.
-func (s *Server) PatchStatus(name string, patch []byte) (*v1.Pod, error) {
+// PatchStatus answers as PATCH with a strategic merge patch on a pod's status does. The function
+// amend, if it is not nil, may change what the patch makes of the status of the pod.
+func (s *Server) PatchStatus(name string, patch []byte, amend func(pod *v1.Pod, next *v1.PodStatus)) (*v1.Pod, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	pod, err := s.find(name)
 	if err == nil {
-		pod, err = s.patch(pod, patch)
+		pod, err = s.patch(pod, patch, amend)
 	}
 	if err == nil && s.lose {
 		s.lose = false
@@ -242,7 +243,7 @@ type statusOnly struct {
 }
 
 // patch applies a patch to the status and stores the result, unless nothing changed.
-func (s *Server) patch(pod *v1.Pod, patch []byte) (*v1.Pod, error) {
+func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodStatus)) (*v1.Pod, error) {
 	var asked statusOnly
 	if err := json.Unmarshal(patch, &asked); err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())
@@ -256,6 +257,9 @@ func (s *Server) patch(pod *v1.Pod, patch []byte) (*v1.Pod, error) {
 	}
 	if err := prepareStatus(status, &pod.Status); err != nil {
 		return nil, err
+	}
+	if amend != nil {
+		amend(pod, status)
 	}
 	if bytes.Equal(mustMarshal(status), mustMarshal(&pod.Status)) {
 		return pod, nil

@@ -121,7 +121,11 @@ type Runtime struct {
 	unreadable map[types.UID]error // why New could not take these over
 }
 
-var _ runtime.Runtime = (*Runtime)(nil)
+var (
+	_ runtime.Runtime         = (*Runtime)(nil)
+	_ runtime.Runner          = (*Runtime)(nil)
+	_ runtime.ProblemReporter = (*Runtime)(nil)
+)
 
 // New takes the directory over from the runtime that used it last, and with it the containers
 // that still run. It starts nothing: exits are noticed while Run runs. Close releases

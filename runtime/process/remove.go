@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -24,22 +25,12 @@ const (
 	lastCleanUp  = 5 * time.Minute
 )
 
-// Problem is something in the state directory that the runtime cannot deal with by
-// itself. It keeps no pod from running.
-type Problem struct {
-	// Path is the file or directory.
-	Path string
-	// Err says what is wrong with it.
-	Err error
-	// Since is when it was first seen by this process.
-	Since time.Time
-}
-
-// Problems lists what the runtime could not remove or read, in order of the paths.
-func (r *Runtime) Problems() []Problem {
+// Problems implements [runtime.ProblemReporter]: what the runtime could not remove or read in
+// its directory, in order of the paths.
+func (r *Runtime) Problems() []runtime.Problem {
 	r.problems.mu.Lock()
 	defer r.problems.mu.Unlock()
-	var all []Problem
+	var all []runtime.Problem
 	for _, path := range slices.Sorted(maps.Keys(r.problems.byPath)) {
 		all = append(all, r.problems.byPath[path])
 	}
@@ -49,7 +40,7 @@ func (r *Runtime) Problems() []Problem {
 // problems is the list that Problems returns.
 type problems struct {
 	mu     sync.Mutex // guards byPath
-	byPath map[string]Problem
+	byPath map[string]runtime.Problem
 }
 
 // set reports whether the problem is new, so that it is logged once.
@@ -62,9 +53,9 @@ func (p *problems) set(path string, err error) bool {
 		since = old.Since
 	}
 	if p.byPath == nil {
-		p.byPath = map[string]Problem{}
+		p.byPath = map[string]runtime.Problem{}
 	}
-	p.byPath[path] = Problem{Path: path, Err: err, Since: since}
+	p.byPath[path] = runtime.Problem{Path: path, Err: err, Since: since}
 	return !known || old.Err.Error() != err.Error()
 }
 

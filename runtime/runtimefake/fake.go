@@ -107,7 +107,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 		return "", fmt.Errorf("runtimefake: pod %s: %w", manifest.UID, runtime.ErrNotFound)
 	}
 	for _, c := range p.containers {
-		if c.Name == spec.Name && (c.State == runtime.Running || c.Attempt >= attempt) {
+		if c.Name == spec.Name && (c.State != runtime.Exited || c.Attempt >= attempt) {
 			return "", fmt.Errorf("runtimefake: container %s: attempt %d is %s, cannot start attempt %d: %w",
 				spec.Name, c.Attempt, c.State, attempt, runtime.ErrRunning)
 		}
@@ -118,23 +118,44 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	r.started++
 	c := &container{uid: manifest.UID, resources: *spec.Resources.DeepCopy(), behaviour: behaviour, Container: runtime.Container{
 		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
-		State: runtime.Running, CreatedAt: r.now(), StartedAt: r.now(), Image: spec.Image,
+		State: runtime.Created, CreatedAt: r.now(), Image: spec.Image, ImageID: behaviour.ImageID,
 	}}
 	p.containers = append(p.containers, c)
 	if behaviour.StartError != nil {
-		c.StartedAt = time.Time{}
 		r.end(c, Exit{Code: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError, Message: behaviour.StartError.Error()})
 		return c.ID, behaviour.StartError
 	}
-	if behaviour.Lives > 0 {
-		time.AfterFunc(behaviour.Lives, func() {
+	w := behaviour.Waiting
+	if w == nil {
+		r.begin(c)
+		return c.ID, nil
+	}
+	c.Reason, c.Message = w.Reason, w.Message
+	if w.For > 0 {
+		time.AfterFunc(w.For, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.end(c, behaviour.exit())
+			r.begin(c)
 		})
 	}
 	r.Notify(manifest.UID)
 	return c.ID, nil
+}
+
+// begin needs mu. It does nothing to a container that does not wait.
+func (r *Runtime) begin(c *container) {
+	if c.State != runtime.Created {
+		return
+	}
+	c.State, c.StartedAt, c.Reason, c.Message = runtime.Running, r.now(), "", ""
+	if lives := c.behaviour.Lives; lives > 0 {
+		time.AfterFunc(lives, func() {
+			r.mu.Lock()
+			defer r.mu.Unlock()
+			r.end(c, c.behaviour.exit())
+		})
+	}
+	r.Notify(c.uid)
 }
 
 // StopContainer ends the container as its behaviour says, or kills it.

@@ -22,6 +22,11 @@ type Behaviour struct {
 	StartError error
 	Listed     bool
 
+	// ImageID is that of the container.
+	ImageID string
+	// Waiting, if set, keeps the container from running: it is created only.
+	Waiting *Waiting
+
 	// Lives is how long the container runs by itself; 0 is forever. ExitCode and
 	// Message are how it then ends.
 	Lives    time.Duration
@@ -33,6 +38,13 @@ type Behaviour struct {
 	// time, by SIGTERM if zero.
 	StopsAfter time.Duration
 	StopExit   *Exit
+}
+
+// Waiting is why a container does not run yet.
+type Waiting struct {
+	// For is how long; 0 is until Begin.
+	For             time.Duration
+	Reason, Message string
 }
 
 // Exit is how a container ends.
@@ -85,6 +97,29 @@ func (r *Runtime) RejectWith(script func(pod *v1.Pod) []runtime.Unsupported) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.scripts.reject = script
+}
+
+// Begin lets a container run that waits.
+func (r *Runtime) Begin(id string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil {
+		panic(err) // a mistake of the test
+	}
+	r.begin(c)
+}
+
+// SetWaiting changes why a container waits.
+func (r *Runtime) SetWaiting(id, reason, message string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil || c.State != runtime.Created {
+		panic(fmt.Sprintf("container %s does not wait (%v)", id, err)) // a mistake of the test
+	}
+	c.Reason, c.Message = reason, message
+	r.Notify(c.uid)
 }
 
 // Exit ends a running container now.

@@ -3,6 +3,7 @@ package runtimetest
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -232,4 +233,56 @@ func testRemoveNeedsAnEnd(t *testing.T, f *fixture) {
 	if _, err := f.rt.Pod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrNotFound) {
 		t.Errorf("after the removal and a restart: got %v, want ErrNotFound", err)
 	}
+}
+
+// testImage: what a container was started from is listed, and the same image has the same ID.
+func testImage(t *testing.T, f *fixture) {
+	pod := f.newPod("image", "exit 0")
+	first := f.run(t, pod)
+	id, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	second := f.awaitExit(t, pod, id)
+	for _, c := range []runtime.Container{first, second} {
+		if c.Image != "" && c.Image != pod.Spec.Containers[0].Image || c.ImageID != first.ImageID {
+			t.Errorf("got image %q with ID %q, want %q with ID %q", c.Image, c.ImageID, pod.Spec.Containers[0].Image, first.ImageID)
+		}
+	}
+}
+
+// testMissingImage: a container whose image cannot be had does not start, and says why.
+func testMissingImage(t *testing.T, f *fixture) {
+	if f.config.MissingImage == "" {
+		return // a runtime without images
+	}
+	pod := f.newPod("missing", "exit 0")
+	pod.Spec.Containers[0].Image = f.config.MissingImage
+	changes := f.rt.Watch(t.Context())
+	f.startPod(t, pod)
+	id, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+	if err != nil {
+		if failed, ok := errors.AsType[*runtime.StartError](err); !ok || !isPullReason(failed.Reason) {
+			t.Errorf("got %v, want a StartError with a reason of the image", err)
+		}
+		return
+	}
+	for {
+		c := f.container(t, pod, id)
+		if c.State == runtime.Created && isPullReason(c.Reason) {
+			break
+		}
+		if c.State != runtime.Created {
+			t.Fatalf("got %+v, want it waiting for its image", c)
+		}
+		<-changes
+	}
+	f.stop(t, id, 0)
+	f.awaitExit(t, pod, id)
+}
+
+func isPullReason(reason string) bool {
+	return slices.Contains([]string{
+		runtime.WaitingImagePull, runtime.WaitingImagePullBackOff, runtime.WaitingImageNeverPull, runtime.WaitingInvalidImageName,
+	}, reason)
 }

@@ -25,6 +25,8 @@ type Config struct {
 	Open func(t *testing.T, dir string) (rt runtime.Runtime, close func())
 	// Image is an image with /bin/sh.
 	Image string
+	// MissingImage is an image that cannot be pulled. Empty if there is no such thing.
+	MissingImage string
 }
 
 // Run runs the suite.
@@ -43,6 +45,8 @@ func Run(t *testing.T, config Config) {
 		{"CommandNotFound", testCommandNotFound},
 		{"CommandNotExecutable", testCommandNotExecutable},
 		{"WorkingDirMissing", testWorkingDirMissing},
+		{"Image", testImage},
+		{"MissingImage", testMissingImage},
 		{"ManyAtOnce", testManyAtOnce},
 		{"ListsBelongToTheCaller", testListsBelongToTheCaller},
 

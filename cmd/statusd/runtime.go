@@ -1,0 +1,82 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process"
+)
+
+// newRuntime makes the runtime of this command, which runs pods as processes of the machine.
+func newRuntime(config agent.Config) func(agent.NodeServices) (runtime.Runtime, error) {
+	return func(node agent.NodeServices) (runtime.Runtime, error) {
+		rt, err := process.New(process.Options{
+			Dir:         node.Dir,
+			Version:     node.Version,
+			Addresses:   node.Addresses,
+			Allocatable: node.Allocatable,
+			Objects:     node.Objects,
+			APIServer:   node.APIServer,
+			Event:       node.Event,
+			Logger:      node.Logger,
+
+			LogMaxBytes:               config.ContainerLogs.MaxBytes,
+			LogMaxFiles:               config.ContainerLogs.MaxFiles,
+			AllowPodsWithoutIsolation: config.AllowPodsWithoutIsolation,
+			CgroupParent:              config.CgroupParent,
+		})
+		if err != nil {
+			return nil, err // not a nil pointer in an interface
+		}
+		return rt, nil
+	}
+}
+
+// check is [agent.Check] with a runtime that runs nothing: what it can do depends on the machine
+// and the user, so only a real one knows. The state of a statusd that runs is not touched.
+func check(ctx context.Context, config agent.Config) (pods int, problems []error) {
+	dir, err := os.MkdirTemp("", "statusd-check-")
+	if err != nil {
+		return 0, []error{fmt.Errorf("check manifests: %w", err)}
+	}
+	defer os.RemoveAll(dir)
+	rt, err := process.New(process.Options{Dir: dir, CgroupParent: config.CgroupParent})
+	if err != nil {
+		return 0, []error{fmt.Errorf("check manifests: %w", err)}
+	}
+	defer rt.Close()
+	return agent.Check(ctx, config, rt)
+}
+
+// end ends the containers that a statusd of this config has left running, and then every process
+// that was started by one and still runs. It returns how many containers there were.
+func end(ctx context.Context, config agent.Config, grace time.Duration) (ended int, err error) {
+	if _, err := os.Stat(config.StateDir); err == nil {
+		if ended, err = endContainers(ctx, config, grace); err != nil {
+			return ended, err
+		}
+	}
+	return ended, process.EndLeftovers(ctx, config.RuntimeDir())
+}
+
+func endContainers(ctx context.Context, config agent.Config, grace time.Duration) (ended int, err error) {
+	rt, err := process.New(process.Options{Dir: config.RuntimeDir()})
+	if err != nil {
+		return 0, fmt.Errorf("end containers: %w", err)
+	}
+	defer func() { err = errors.Join(err, rt.Close()) }()
+	return agent.EndContainers(ctx, rt, grace)
+}
+
+// reset ends everything and deletes the state.
+func reset(ctx context.Context, config agent.Config, grace time.Duration) (ended int, err error) {
+	if ended, err = end(ctx, config, grace); err != nil {
+		return ended, err
+	}
+	return ended, agent.DeleteState(config)
+}

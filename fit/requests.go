@@ -1,0 +1,53 @@
+package fit
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Requests returns what a pod needs of a node: the larger of what its regular containers and
+// sidecars need together, and what any init container needs beside the sidecars that
+// run by then. What the pod itself requests replaces that, and its overhead is added.
+func Requests(pod *v1.Pod) v1.ResourceList {
+	sidecars, most := v1.ResourceList{}, v1.ResourceList{}
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		if podstatus.IsSidecar(c) {
+			add(sidecars, c.Resources.Requests)
+			raise(most, sidecars)
+			continue
+		}
+		during := sidecars.DeepCopy()
+		add(during, c.Resources.Requests)
+		raise(most, during)
+	}
+	total := sidecars.DeepCopy()
+	for i := range pod.Spec.Containers {
+		add(total, pod.Spec.Containers[i].Resources.Requests)
+	}
+	raise(total, most)
+	if pod.Spec.Resources != nil {
+		for name, q := range pod.Spec.Resources.Requests {
+			total[name] = q.DeepCopy()
+		}
+	}
+	add(total, pod.Spec.Overhead)
+	return total
+}
+
+func add(sum, more v1.ResourceList) {
+	for name, q := range more {
+		have := sum[name]
+		have.Add(q)
+		sum[name] = have
+	}
+}
+
+func raise(most, candidate v1.ResourceList) {
+	for name, q := range candidate {
+		if have, ok := most[name]; !ok || q.Cmp(have) > 0 {
+			most[name] = q.DeepCopy()
+		}
+	}
+}

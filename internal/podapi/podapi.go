@@ -1,0 +1,45 @@
+// Package podapi holds what the packages that write pods to the API share: how a node selects
+// its pods, and how it makes sure that a pod is gone.
+package podapi
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// OnNode returns the field selector of all pods of a node. The Node authorizer refuses lists
+// and watches of pods without it.
+func OnNode(nodeName string) string {
+	return fields.OneTermEqualSelector("spec.nodeName", nodeName).String()
+}
+
+// Named returns the field selector of the pods of a node that have this name.
+func Named(nodeName, name string) string {
+	return fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()
+}
+
+// ConfirmGone returns an error unless the pod is gone, as the answer "not found" to its
+// deletion suggests. NodeRestriction answers a node's delete from a cache of its own and
+// finds no pod until that cache is filled, for a while after each start of the API server.
+// A get would prove nothing either, because the Node authorizer has such a cache too. A list
+// of the node's pods is read from what is stored. The function list must list the pods of
+// the pod's namespace.
+func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
+	list func(context.Context, metav1.ListOptions) (*v1.PodList, error)) error {
+	found, err := list(ctx, metav1.ListOptions{FieldSelector: Named(nodeName, name)})
+	if err != nil {
+		return fmt.Errorf("confirm that the pod is gone: %w", err)
+	}
+	for i := range found.Items {
+		if found.Items[i].UID == uid {
+			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
+		}
+	}
+	return nil
+}

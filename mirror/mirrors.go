@@ -1,0 +1,224 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/source"
+)
+
+const (
+	requestTimeout = 10 * time.Second
+	// waitRetry is how soon to look again while the node is not registered, or while
+	// the static pod of an unwanted mirror still ends.
+	waitRetry = time.Second
+)
+
+// retrySchedule spaces the tries of a pair whose request failed.
+var retrySchedule = backoff.Schedule{First: 500 * time.Millisecond, Limit: time.Minute}
+
+var errNotRegistered = errors.New("mirror: create pod: the node is not registered yet")
+
+// Options configure [Mirrors]. Client, NodeName and NodeUID are required.
+type Options struct {
+	// Client needs get, list, create and delete of pods, as the Node authorizer grants them.
+	Client   kubernetes.Interface
+	NodeName string
+	// NodeUID is the UID of the Node object, which owns the mirrors; empty as long as the
+	// node is not registered.
+	NodeUID func() types.UID
+	// InUse says whether a static pod that is no longer wanted still runs or ends. Its
+	// mirror stays until then, so that the last statuses have a place to go. Nil means no.
+	InUse func(static types.UID) bool
+	// Logger is slog.Default() if nil.
+	Logger *slog.Logger
+}
+
+// Mirrors keeps a mirror pod in the API for each static pod: it creates the missing,
+// replaces the stale, and deletes those whose static pod is gone, also when that happened
+// while statusd was not running. It is told what is through [Mirrors.Observe], and does
+// nothing before both sources have spoken. Errors are retried for ever, each pod on its own.
+type Mirrors struct {
+	client  kubernetes.Interface
+	node    string
+	nodeUID func() types.UID
+	inUse   func(types.UID) bool
+	log     *slog.Logger
+	wake    chan struct{} // one pending signal is enough
+
+	mu     sync.Mutex // guards what follows
+	spoken map[source.Origin]bool
+	pairs  map[string]*pair // by namespace/name
+}
+
+// A pair is a static pod and its mirror, as far as each is known.
+type pair struct {
+	static *v1.Pod
+	mirror *v1.Pod
+	gone   types.UID // the mirror that ended last: late news of it is no news
+
+	due     time.Time // of the next look; zero: nothing to do until something changes
+	attempt int
+	err     error
+}
+
+// New makes a keeper of mirror pods. It starts nothing: see [Mirrors.Run].
+func New(o Options) (*Mirrors, error) {
+	switch {
+	case o.Client == nil:
+		return nil, errors.New("mirror: no client")
+	case o.NodeName == "":
+		return nil, errors.New("mirror: no node name")
+	case o.NodeUID == nil:
+		return nil, errors.New("mirror: no way to learn the node's UID")
+	}
+	if o.InUse == nil {
+		o.InUse = func(types.UID) bool { return false }
+	}
+	if o.Logger == nil {
+		o.Logger = slog.Default()
+	}
+	return &Mirrors{
+		client:  o.Client,
+		node:    o.NodeName,
+		nodeUID: o.NodeUID,
+		inUse:   o.InUse,
+		log:     o.Logger.With("node", o.NodeName),
+		wake:    make(chan struct{}, 1),
+		spoken:  map[source.Origin]bool{},
+		pairs:   map[string]*pair{},
+	}, nil
+}
+
+// Observe takes in a change of either source: static pods from files, mirror pods from
+// the API; other pods are ignored. It never blocks and may be called from any goroutine.
+func (m *Mirrors) Observe(c source.Change) {
+	m.mu.Lock()
+	if c.Op == source.Set {
+		m.spoken[c.Origin] = true
+	}
+	for _, pod := range c.Pods {
+		switch {
+		case c.Origin == source.FromFile:
+			m.observeStatic(pod, c.Op)
+		case podstatus.IsMirror(pod):
+			m.observeMirror(pod, c.Op)
+		}
+	}
+	m.mu.Unlock()
+	m.signal()
+}
+
+func (m *Mirrors) signal() {
+	select {
+	case m.wake <- struct{}{}:
+	default:
+	}
+}
+
+func (m *Mirrors) observeStatic(pod *v1.Pod, op source.Op) {
+	p := m.pair(pod)
+	switch {
+	case op != source.Remove:
+		p.static = pod
+	case p.static != nil && p.static.UID == pod.UID:
+		p.static = nil
+	default:
+		return
+	}
+	p.due, p.attempt = time.Now(), 0
+}
+
+func (m *Mirrors) observeMirror(pod *v1.Pod, op source.Op) {
+	p := m.pair(pod)
+	switch {
+	case pod.UID == p.gone:
+		return
+	case op != source.Remove:
+		p.mirror = pod
+	case p.mirror != nil && p.mirror.UID == pod.UID:
+		p.mirror, p.gone = nil, pod.UID
+	default:
+		return
+	}
+	// A pair that failed keeps its backoff: the event may be the echo of the failure.
+	if p.attempt == 0 {
+		p.due = time.Now()
+	}
+}
+
+func (m *Mirrors) pair(pod *v1.Pod) *pair {
+	p := m.pairs[key(pod)]
+	if p == nil {
+		p = &pair{}
+		m.pairs[key(pod)] = p
+	}
+	return p
+}
+
+// Run keeps the mirrors until ctx ends, then returns nil and leaves them as they are. It
+// may be called once.
+func (m *Mirrors) Run(ctx context.Context) error {
+	for {
+		name, wait := m.next(time.Now())
+		if name != "" {
+			m.reconcile(ctx, name)
+			if ctx.Err() != nil {
+				return nil
+			}
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-m.wake:
+		case <-time.After(wait):
+		}
+	}
+}
+
+// next is the pair that has been due longest, or how long to wait for one.
+func (m *Mirrors) next(now time.Time) (name string, wait time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	wait = retrySchedule.Limit
+	if !m.spoken[source.FromAPI] || !m.spoken[source.FromFile] {
+		return "", wait
+	}
+	var first time.Time
+	for n, p := range m.pairs {
+		switch {
+		case p.due.IsZero():
+		case p.due.After(now):
+			wait = min(wait, p.due.Sub(now))
+		case name == "" || p.due.Before(first) || p.due.Equal(first) && n < name:
+			name, first = n, p.due
+		}
+	}
+	return name, wait
+}
+
+// Pending is what keeps mirrors from being right, by pod (namespace/name). It is empty
+// when all is well.
+func (m *Mirrors) Pending() map[string]error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	pending := map[string]error{}
+	for name, p := range m.pairs {
+		if p.err != nil {
+			pending[name] = p.err
+		}
+	}
+	return pending
+}
+
+func key(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }

@@ -1,0 +1,150 @@
+package mirror
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/podapi"
+	"github.com/statusd/statusd/podstatus"
+)
+
+// reconcile takes one step for a pair and notes when to look again.
+func (m *Mirrors) reconcile(ctx context.Context, name string) {
+	m.mu.Lock()
+	p := m.pairs[name]
+	static, mirror := p.static, p.mirror
+	p.due = time.Time{} // an Observe in the meantime sets it again
+	m.mu.Unlock()
+
+	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
+	defer cancel()
+	result, err := m.step(ctx, static, mirror)
+
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err == nil {
+		result(p)
+		p.attempt, p.err = 0, nil
+		if p.static == nil && p.mirror == nil && p.due.IsZero() {
+			delete(m.pairs, name)
+		}
+		return
+	}
+	p.err = err
+	if errors.Is(err, errNotRegistered) {
+		p.due = time.Now().Add(waitRetry) // waiting is no failure
+		return
+	}
+	p.attempt++
+	p.due = time.Now().Add(retrySchedule.Random(p.attempt))
+	m.log.Warn("mirror pod not up to date, retrying", "pod", name, "attempt", p.attempt, "err", err)
+}
+
+// step does the next thing that brings a mirror in line with its static pod, and returns
+// how that changes the pair.
+func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair), error) {
+	switch {
+	case mirror != nil && !podstatus.IsMirrorOf(mirror, static):
+		if shadowed := types.UID(mirror.Annotations[v1.MirrorPodAnnotationKey]); (static == nil || static.UID != shadowed) && m.inUse(shadowed) {
+			return func(p *pair) { p.due = time.Now().Add(waitRetry) }, nil
+		}
+		if err := m.delete(ctx, mirror); err != nil {
+			return nil, err
+		}
+		return func(p *pair) {
+			p.gone = mirror.UID
+			if p.mirror != nil && p.mirror.UID == mirror.UID {
+				p.mirror = nil
+			}
+			p.due = time.Now() // for what comes next
+		}, nil
+	case mirror == nil && static != nil:
+		created, err := m.create(ctx, static)
+		if err != nil {
+			return nil, err
+		}
+		return func(p *pair) {
+			switch {
+			case p.mirror != nil: // the watch was faster
+			case created.UID == p.gone: // and so was its end; with a pause, lest we go in circles
+				p.due = time.Now().Add(waitRetry)
+				return
+			default:
+				p.mirror = created
+			}
+			if !podstatus.IsMirrorOf(p.mirror, static) {
+				p.due = time.Now() // another was in the way: replace it
+			}
+		}, nil
+	}
+	return func(*pair) {}, nil
+}
+
+// create makes the mirror, or finds the one that is already there.
+func (m *Mirrors) create(ctx context.Context, static *v1.Pod) (*v1.Pod, error) {
+	uid := m.nodeUID()
+	if uid == "" {
+		return nil, errNotRegistered
+	}
+	pods := m.client.CoreV1().Pods(static.Namespace)
+	created, err := pods.Create(ctx, podFor(static, m.node, uid), metav1.CreateOptions{})
+	if err == nil {
+		m.log.Info("mirror pod created", "pod", key(static), "uid", created.UID)
+		return created, nil
+	}
+	if !apierrors.IsAlreadyExists(err) {
+		return nil, fmt.Errorf("mirror: create pod: %w", err)
+	}
+	found, err := pods.Get(ctx, static.Name, metav1.GetOptions{})
+	if err != nil {
+		return nil, fmt.Errorf("mirror: look at the pod that has the mirror's name: %w", err)
+	}
+	if !podstatus.IsMirror(found) || found.Spec.NodeName != m.node {
+		return nil, fmt.Errorf("mirror: create pod: a pod %s that is not a mirror of this node is in the way; delete it or rename the static pod", key(static))
+	}
+	return found, nil
+}
+
+// delete removes exactly this mirror, at once: nothing runs behind it.
+func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
+	now := int64(0)
+	err := m.client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, metav1.DeleteOptions{
+		GracePeriodSeconds: &now,
+		Preconditions:      metav1.NewUIDPreconditions(string(mirror.UID)),
+	})
+	switch {
+	case apierrors.IsNotFound(err):
+		list := m.client.CoreV1().Pods(mirror.Namespace).List
+		if err := podapi.ConfirmGone(ctx, m.node, mirror.Name, mirror.UID, list); err != nil {
+			return fmt.Errorf("mirror: delete: %w", err)
+		}
+	case err != nil && !apierrors.IsConflict(err): // in a conflict the name is another pod's by now
+		return fmt.Errorf("mirror: delete: %w", err)
+	}
+	m.log.Info("mirror pod deleted", "pod", key(mirror), "uid", mirror.UID)
+	return nil
+}
+
+// mirrorFor is the mirror pod to create for a static pod: the same pod, marked, owned by
+// the node. NodeRestriction admits exactly this shape.
+func podFor(static *v1.Pod, node string, nodeUID types.UID) *v1.Pod {
+	mirror := static.DeepCopy()
+	mirror.UID = ""
+	metav1.SetMetaDataAnnotation(&mirror.ObjectMeta, v1.MirrorPodAnnotationKey, static.Annotations[podstatus.HashAnnotation])
+	controller := true
+	mirror.OwnerReferences = []metav1.OwnerReference{{
+		APIVersion: "v1",
+		Kind:       "Node",
+		Name:       node,
+		UID:        nodeUID,
+		Controller: &controller,
+	}}
+	return mirror
+}

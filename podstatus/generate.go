@@ -1,0 +1,333 @@
+package podstatus
+
+import (
+	"slices"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Facts are what a node knows of a pod beyond its spec and what was reported before. The
+// zero value is a pod of which nothing was started. No field is required: what is left out
+// gets the value that the kubelet reports while it does not know more.
+type Facts struct {
+	// Attempts are the starts of containers that the node has a record of, in any order. A
+	// container of the spec without one waits, or is lost if it was reported as running.
+	Attempts []Attempt
+
+	// Sandbox reports that the pod has a place to start containers in, with its network.
+	Sandbox bool
+
+	// IPs are the addresses of the pod, the primary one first. A pod in the network of the
+	// host has those of HostIPs.
+	IPs []string
+
+	// HostIPs are the addresses of the node, the primary one first.
+	HostIPs []string
+
+	// StartTime is when the node accepted the pod. By default it is the time of the first
+	// status.
+	StartTime time.Time
+
+	// Ended reports that nothing of the pod runs and nothing of it will be started again,
+	// whatever its restart policy is.
+	Ended bool
+
+	// Failure is why the node ends the pod, nil if it does not.
+	Failure *Failure
+
+	// EnforceDeadline fails a pod that was active for longer than its spec allows.
+	EnforceDeadline bool
+
+	// Waiting explains, by container name, why a container that should run does not.
+	Waiting map[string]v1.ContainerStateWaiting
+
+	// Restarting holds the IDs of containers that are started again whatever their exit code
+	// is: the node has stopped them.
+	Restarting map[string]bool
+
+	// Resources are what running containers have, by container ID. By default it is what the
+	// spec asks for.
+	Resources map[string]v1.ResourceRequirements
+
+	// Conditions are further conditions of the node: those of a resize, and types of its own.
+	Conditions []v1.PodCondition
+
+	// Probe, if set, decides Ready and Started of the container statuses. It is called once,
+	// when everything but the conditions is decided. A container that was reported under its
+	// ID before comes with the values of then, any other with none. Attempt.Ready and
+	// Attempt.Started are not used.
+	Probe func(*v1.PodStatus)
+}
+
+// Attempt is one start of a container.
+type Attempt struct {
+	// Container is the name of the container in the spec: init, regular or ephemeral.
+	Container string
+	// ID is unique for each start: "containerd://9f86d081884c7d65".
+	ID string
+	// Number counts the starts of the container, from 0. It becomes the restart count.
+	Number int
+	State  AttemptState
+
+	// Image is what the container was started from, by default what the spec says. ImageID
+	// is by default the same, once the container was started.
+	Image, ImageID string
+
+	// Ready and Started are what probes found. By default, a running container is started
+	// unless it has a startup probe, and ready unless it has a readiness probe; with one it
+	// stays what was reported for its ID.
+	Ready, Started *bool
+
+	StartedAt time.Time
+
+	// FinishedAt, ExitCode and Signal are those of a container that has exited.
+	FinishedAt time.Time
+	ExitCode   int32
+	Signal     int32
+	// Reason and Message are why the container has exited, or, for one that is only created,
+	// why it waits. The reason of an exit is by default Completed or Error, as the exit code
+	// says, and that of a wait PodInitializing or ContainerCreating.
+	Reason  string
+	Message string
+
+	// EarlierSandbox reports that the container ran in a sandbox that is gone, as after a
+	// restart of the machine: it counts for restarts and last states, but does not prove
+	// that the pod is initialized.
+	EarlierSandbox bool
+}
+
+// AttemptState is where a start of a container is in its life.
+type AttemptState int
+
+const (
+	// AttemptCreated: the container exists, and its command was not started yet.
+	AttemptCreated AttemptState = iota
+	// AttemptRunning: the command runs.
+	AttemptRunning
+	// AttemptExited: the container has ended.
+	AttemptExited
+)
+
+// Failure is why a node ends a pod: an eviction, a preemption, a shutdown.
+type Failure struct {
+	// Reason and Message become those of the status.
+	Reason, Message string
+	// Condition, if set, is the DisruptionTarget of the pod.
+	Condition *v1.PodCondition
+}
+
+// Generate returns the status of a pod for what a node knows of it: container statuses for
+// all containers of the spec, phase, conditions, addresses, QoS class, start time, observed
+// generation. It is a status that the API server accepts, also if facts says little.
+//
+// Previous is what was reported before, or what the API holds; it may be the zero value.
+// From it come what facts cannot say: restart counts and last terminations of containers
+// that the runtime has forgotten, a phase that is final, transition times. Conditions that
+// readiness gates name are looked up in pod.Status. The result shares nothing with the
+// arguments, and can be reported as it is.
+func Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now time.Time) v1.PodStatus {
+	return Ownership{}.Generate(pod, facts, previous, now)
+}
+
+// Generate is the function [Generate] by this table.
+func (o Ownership) Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now time.Time) v1.PodStatus {
+	g := generation{pod: pod, facts: &facts, old: &previous}
+	status := v1.PodStatus{
+		QOSClass:                   QOSClass(pod),
+		StartTime:                  g.startTime(),
+		ObservedGeneration:         pod.Generation,
+		InitContainerStatuses:      g.containerStatuses(pod.Spec.InitContainers, previous.InitContainerStatuses),
+		ContainerStatuses:          g.containerStatuses(pod.Spec.Containers, previous.ContainerStatuses),
+		EphemeralContainerStatuses: g.ephemeralStatuses(pod.Spec.EphemeralContainers, previous.EphemeralContainerStatuses),
+	}
+	g.addresses(&status)
+	g.decidePhase(&status)
+	g.fail(&status, now)
+	if facts.Probe != nil {
+		facts.Probe(&status)
+	}
+	status.Conditions = o.conditions(&g, &status)
+	return o.Next(pod, &previous, &status, now)
+}
+
+// generation is what one status is made from.
+type generation struct {
+	pod   *v1.Pod
+	facts *Facts
+	old   *v1.PodStatus
+}
+
+func (g *generation) startTime() *metav1.Time {
+	switch {
+	case !g.old.StartTime.IsZero():
+		return g.old.StartTime
+	case !g.facts.StartTime.IsZero():
+		return &metav1.Time{Time: g.facts.StartTime}
+	}
+	return nil
+}
+
+func (g *generation) addresses(status *v1.PodStatus) {
+	for _, ip := range g.facts.HostIPs {
+		status.HostIPs = append(status.HostIPs, v1.HostIP{IP: ip})
+	}
+	ips := g.facts.IPs
+	if len(ips) == 0 && g.pod.Spec.HostNetwork {
+		ips = g.facts.HostIPs
+	}
+	for _, ip := range ips {
+		status.PodIPs = append(status.PodIPs, v1.PodIP{IP: ip})
+	}
+	// Next derives the primary addresses from the lists.
+}
+
+// decidePhase sets the phase that the containers add up to, and keeps what explains it.
+func (g *generation) decidePhase(status *v1.PodStatus) {
+	all := initAndRegular(status)
+	for i := range all {
+		// A container that the node has stopped is between two runs, not ended.
+		if exit := LastExit(&all[i]); exit != nil && g.facts.Restarting[exit.ContainerID] && !g.facts.Ended {
+			all[i].State = v1.ContainerState{Running: &v1.ContainerStateRunning{}}
+		}
+	}
+	status.Phase = Phase(g.pod, all, g.facts.Ended, g.hasInitialized())
+	switch { // an ended pod stays ended, whether the API or this node said so
+	case IsTerminal(g.pod.Status.Phase):
+		status.Phase = g.pod.Status.Phase
+	case IsTerminal(g.old.Phase):
+		status.Phase = g.old.Phase
+	}
+	if status.Phase == g.old.Phase {
+		status.Reason, status.Message = g.old.Reason, g.old.Message
+	}
+}
+
+// fail applies what the node itself decides about the phase.
+func (g *generation) fail(status *v1.PodStatus, now time.Time) {
+	end := Deadline(g.pod, g.old.StartTime)
+	if g.facts.EnforceDeadline && !IsTerminal(status.Phase) && !end.IsZero() && !now.Before(end) {
+		status.Phase, status.Reason, status.Message = v1.PodFailed, ReasonDeadlineExceeded, messageDeadlineExceeded
+	}
+	if failure := g.facts.Failure; failure != nil && !IsTerminal(g.old.Phase) {
+		if status.Phase != v1.PodSucceeded {
+			status.Phase = v1.PodFailed
+		}
+		status.Reason, status.Message = failure.Reason, failure.Message
+	}
+}
+
+// Deadline returns when a pod that started at start has been active for as long as its spec
+// allows; zero means never.
+func Deadline(pod *v1.Pod, start *metav1.Time) time.Time {
+	if pod.Spec.ActiveDeadlineSeconds == nil || start.IsZero() {
+		return time.Time{}
+	}
+	return start.Add(time.Duration(*pod.Spec.ActiveDeadlineSeconds) * time.Second)
+}
+
+// hasInitialized reports whether a regular container was started in the present sandbox:
+// proof that the initialization of the pod was over once.
+func (g *generation) hasInitialized() bool {
+	return slices.ContainsFunc(g.facts.Attempts, func(a Attempt) bool {
+		return !a.EarlierSandbox && specNamed(g.pod.Spec.Containers, a.Container) != nil
+	})
+}
+
+// conditions returns the conditions of a status in one order: first those of others, since
+// readiness gates look at them, then those of the kubelet's table. What facts brings counts
+// before what would be generated.
+func (o Ownership) conditions(g *generation, status *v1.PodStatus) []v1.PodCondition {
+	given := g.facts.Conditions
+	var all []v1.PodCondition
+	for _, c := range g.pod.Status.Conditions {
+		if o.IsForeign(c.Type) && FindCondition(given, c.Type) == nil {
+			all = append(all, c)
+		}
+	}
+	for _, c := range given {
+		if traitsOf(c.Type) == 0 {
+			all = append(all, c)
+		}
+	}
+	for i := range kubeletTypes {
+		c := lastOfType(given, kubeletTypes[i].kind)
+		if c == nil && kubeletTypes[i].generate != nil {
+			c = kubeletTypes[i].generate(g, status, all)
+		}
+		if c != nil {
+			all = append(all, *c)
+		}
+	}
+	return all
+}
+
+// disruptionTarget is the condition of the failure, or the one that was there before.
+func (g *generation) disruptionTarget(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	if f := g.facts.Failure; f != nil && f.Condition != nil && !IsTerminal(g.old.Phase) {
+		c := *f.Condition
+		c.ObservedGeneration = g.pod.Generation
+		return &c
+	}
+	if c := FindCondition(g.old.Conditions, v1.DisruptionTarget); c != nil {
+		return c
+	}
+	return FindCondition(g.pod.Status.Conditions, v1.DisruptionTarget)
+}
+
+// readyToStartContainers is false for a pod that has ended, whatever the runtime keeps of it.
+func (g *generation) readyToStartContainers(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := ReadyToStartContainers(g.pod, g.facts.Ended || !g.facts.Sandbox)
+	return &c
+}
+
+func (g *generation) initialized(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := Initialized(g.pod, g.old, initAndRegular(status), status.Phase)
+	return &c
+}
+
+func (g *generation) ready(status *v1.PodStatus, earlier []v1.PodCondition) *v1.PodCondition {
+	c := Ready(g.pod, earlier, initAndRegular(status), status.Phase)
+	return &c
+}
+
+func (g *generation) containersReady(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := ContainersReady(g.pod, initAndRegular(status), status.Phase)
+	return &c
+}
+
+func (g *generation) scheduled(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	c := generated(g.pod, v1.PodScheduled, v1.ConditionTrue)
+	return &c
+}
+
+func (g *generation) allContainersRestarting(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
+	if !CouldRestartAll(g.pod) {
+		return nil
+	}
+	c := AllContainersRestarting(g.pod, g.old, g.held(), status.Phase)
+	return &c
+}
+
+func initAndRegular(status *v1.PodStatus) []v1.ContainerStatus {
+	return slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
+}
+
+// held are the newest attempts, as the runtime has them.
+func (g *generation) held() []v1.ContainerStatus {
+	var held []v1.ContainerStatus
+	for i := range g.facts.Attempts {
+		name := g.facts.Attempts[i].Container
+		if statusNamed(held, name) != nil {
+			continue
+		}
+		newest, _ := g.attemptsOf(name)
+		status := v1.ContainerStatus{Name: name, ContainerID: newest.ID}
+		if newest.State == AttemptExited {
+			status.State.Terminated = newest.Terminated()
+		}
+		held = append(held, status)
+	}
+	return held
+}

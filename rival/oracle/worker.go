@@ -1,0 +1,133 @@
+package oracle
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// This file is the kubelet's side of the calls of a pod worker, with the corrections that
+// depend on what the call is about.
+
+// reportTo passes a report to the kubelet's manager.
+func (r *run) reportToKubelet(p *nodePod, status v1.PodStatus) (changed bool) {
+	k := r.kubelet()
+	if hasDuplicate(status.Conditions) {
+		k.tally.count(correctE7)
+		status.Conditions = lastOfEachType(status.Conditions)
+	}
+	old := r.before(p, theKubelet)
+	earlier := r.beginLife(p, old, &status)
+	if earlier != nil {
+		old = earlier
+	}
+	if podstatus.IsTerminal(old.Phase) && status.Phase != old.Phase {
+		k.tally.count(correctX7)
+		status.Phase, status.Reason, status.Message = old.Phase, old.Reason, old.Message
+	}
+	pod := r.held(p, theKubelet)
+	lenient := wouldRefuse(p, old) && podstatus.CheckTransitions(p.spec, old, &status) == nil
+	if lenient {
+		pod = alwaysRestarting(pod)
+	}
+	k.pods.earlier.Store(earlier)
+	defer k.pods.earlier.Store(nil)
+	k.leniently(lenient, func() { changed = k.report(pod, status) })
+	return changed
+}
+
+// wouldRefuse reports whether the kubelet refuses whatever is reported over a status, because
+// its init statuses do not line up with the spec (T7).
+func wouldRefuse(p *nodePod, old *v1.PodStatus) bool {
+	return p.spec.Spec.RestartPolicy != v1.RestartPolicyAlways && !podstatus.CouldRestartAll(p.spec) && podstatus.InitMismatch(p.spec, old) != nil
+}
+
+// beginLife prepares the kubelet for a report with which a static pod begins another life, and
+// returns what is left of the life before: not its end. It returns nil if none begins (M0d).
+func (r *run) beginLife(p *nodePod, old, next *v1.PodStatus) *v1.PodStatus {
+	k := r.kubelet()
+	kept := p.hasCached(k)
+	if !p.static || kept && !p.finished || !podstatus.IsTerminal(old.Phase) {
+		return nil
+	}
+	if old.Phase == next.Phase && podstatus.CheckTransitions(p.spec, old, next) == nil {
+		return nil // nothing depends on it
+	}
+	k.tally.count(correctM0d)
+	if kept {
+		// As the kubelet itself does before it runs such a pod again. It must also forget the
+		// version that it has sent, which takes a tick.
+		resized := p.spec.DeepCopy()
+		resized.Status.Conditions = k.resizeConditions(p.uid())
+		r.forget(theKubelet, p)
+		time.Sleep(11 * time.Second)
+		k.restoreResize(resized)
+	}
+	earlier := old.DeepCopy()
+	earlier.Phase, earlier.Reason, earlier.Message = "", "", ""
+	earlier.ContainerStatuses, earlier.InitContainerStatuses, earlier.EphemeralContainerStatuses = nil, nil, nil
+	return earlier
+}
+
+// terminateOnKubelet passes the end of a pod to the kubelet's manager.
+func (r *run) terminateOnKubelet(p *nodePod) {
+	k := r.kubelet()
+	old := r.before(p, theKubelet)
+	lenient := wouldRefuse(p, old)
+	if lenient {
+		k.tally.count(correctT7)
+	}
+	adapt := func(pod *v1.Pod) *v1.Pod {
+		if lenient {
+			return alwaysRestarting(pod)
+		}
+		return pod
+	}
+	pod := r.held(p, theKubelet).DeepCopy()
+	cached, kept := k.cached(p.uid())
+	switch {
+	case kept:
+		if unready, ok := unreadyAtEnd(p, pod, cached); ok {
+			k.tally.count(correctK7)
+			unchanged := pod.DeepCopy()
+			unchanged.Generation = cached.ObservedGeneration
+			k.report(adapt(unchanged), *unready)
+		}
+		if r.missesStart(p) {
+			k.tally.count(correctK3)
+			pod.Status.ContainerStatuses = []v1.ContainerStatus{{State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}}}
+		}
+	case p.static && podstatus.IsTerminal(old.Phase): // the manifest has no phase
+		k.tally.count(correctX7)
+		pod.Status.Phase, pod.Status.Reason, pod.Status.Message = old.Phase, old.Reason, old.Message
+	default:
+		if unready, ok := unreadyAtEnd(p, pod, &pod.Status); ok {
+			k.tally.count(correctK7)
+			pod.Status = *unready
+		}
+	}
+	k.terminate(adapt(pod))
+}
+
+// unreadyAtEnd returns the status of a pod that is about to end with readiness False, if the
+// status says that it is ready (K7).
+func unreadyAtEnd(p *nodePod, pod *v1.Pod, status *v1.PodStatus) (*v1.PodStatus, bool) {
+	phase := status.Phase
+	if !p.static && !podstatus.IsTerminal(phase) {
+		phase = v1.PodFailed
+	}
+	if !podstatus.IsTerminal(phase) || !saysReady(status) {
+		return nil, false
+	}
+	status = status.DeepCopy()
+	for _, t := range []v1.PodConditionType{v1.PodReady, v1.ContainersReady} {
+		c := stamped(podstatus.TerminalCondition(pod, t, phase))
+		if seen := podstatus.FindCondition(status.Conditions, t); seen != nil && seen.Status == c.Status {
+			c.LastTransitionTime = seen.LastTransitionTime
+		}
+		status.Conditions = withCondition(status.Conditions, c)
+	}
+	return status, true
+}

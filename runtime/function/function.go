@@ -1,0 +1,302 @@
+package function
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"sync"
+	"syscall"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// Call is one attempt of one container.
+type Call struct {
+	// Pod and Container must not be changed.
+	Pod       *v1.Pod
+	Container *v1.Container
+	// Attempt counts the starts of this container, from 0.
+	Attempt int
+	// Log takes what the container writes, which kubectl logs would show. The end of it is kept.
+	Log io.Writer
+}
+
+// Options of a runtime. Only Run is required.
+type Options struct {
+	// Run runs a container and returns when it has ended, at the latest soon after ctx
+	// has. An error is the container's failure; [ExitError] chooses the exit code.
+	Run func(ctx context.Context, call Call) error
+	// Name is the part before "://" of container IDs and of the runtime's version;
+	// "function" if empty.
+	Name string
+	// IPs returns the addresses of a pod. Without it pods have none.
+	IPs func(pod *v1.Pod) []string
+	// Honors names fields beyond those that every function can honor, as Check names them,
+	// but without indices: "spec.volumes", "spec.containers.volumeMounts".
+	Honors []string
+}
+
+// Validate reports everything that is wrong with the options.
+func (o *Options) Validate() error {
+	if o.Run == nil {
+		return errors.New("function: options: Run is nil: nothing would run the containers")
+	}
+	return nil
+}
+
+// ExitError is an error of a function that has an exit code.
+type ExitError struct {
+	Code    int32
+	Message string
+}
+
+func (e *ExitError) Error() string {
+	return cmp.Or(e.Message, fmt.Sprintf("exit code %d", e.Code))
+}
+
+// Runtime runs containers as calls of a function. See the package comment.
+type Runtime struct {
+	runtime.Changes
+
+	options Options
+	prefix  string // of container IDs, which no other process of this program has
+	honored map[string]bool
+	calls   sync.WaitGroup
+
+	mu      sync.Mutex // guards all below
+	closed  bool
+	started int
+	pods    map[types.UID]*pod
+}
+
+var _ runtime.Runtime = (*Runtime)(nil)
+
+type pod struct {
+	runtime.Pod
+	containers []*container // in order of their starts
+}
+
+type container struct {
+	runtime.Container
+	log     *log
+	cancel  context.CancelFunc
+	stopped bool
+}
+
+// New makes a runtime. It starts nothing.
+func New(options Options) (*Runtime, error) {
+	if err := options.Validate(); err != nil {
+		return nil, err
+	}
+	if options.Name == "" {
+		options.Name = "function"
+	}
+	r := &Runtime{options: options, prefix: options.Name + "://" + rand.Text() + "-", honored: map[string]bool{}, pods: map[types.UID]*pod{}}
+	for _, field := range slices.Concat(honored, options.Honors) {
+		r.honored[field] = true
+	}
+	return r, nil
+}
+
+// Close ends the contexts of all calls and waits until they have returned. Call it after the
+// agent has returned from Run.
+func (r *Runtime) Close() error {
+	r.mu.Lock()
+	r.closed = true
+	for _, p := range r.pods {
+		for _, c := range p.containers {
+			c.cancel()
+		}
+	}
+	r.mu.Unlock()
+	r.calls.Wait()
+	return nil
+}
+
+// Version implements [runtime.Runtime].
+func (r *Runtime) Version() string { return r.options.Name + "://v0" }
+
+// StartPod implements [runtime.Runtime].
+func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if _, known := r.pods[manifest.UID]; known {
+		return nil
+	}
+	p := &pod{Pod: runtime.Pod{Manifest: manifest.DeepCopy(), CreatedAt: time.Now()}}
+	if r.options.IPs != nil {
+		p.IPs = r.options.IPs(p.Manifest)
+	}
+	r.pods[manifest.UID] = p
+	r.Notify(manifest.UID)
+	return nil
+}
+
+// StartContainer implements [runtime.Runtime].
+func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.Container, attempt int) (string, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[manifest.UID]
+	if !known {
+		return "", fmt.Errorf("function: pod %s: %w", manifest.UID, runtime.ErrNotFound)
+	}
+	for _, c := range p.containers {
+		if c.Name == spec.Name && (c.State == runtime.Running || c.Attempt >= attempt) {
+			return "", fmt.Errorf("function: container %s: attempt %d is %s, cannot start attempt %d: %w", spec.Name, c.Attempt, c.State, attempt, runtime.ErrRunning)
+		}
+	}
+	if r.closed {
+		return "", errors.New("function: the runtime is closed")
+	}
+	p.forgetOld(spec.Name)
+	r.started++
+	now := time.Now()
+	c := &container{log: &log{}, Container: runtime.Container{
+		ID: fmt.Sprint(r.prefix, r.started), Name: spec.Name, Attempt: attempt, Image: spec.Image,
+		State: runtime.Running, CreatedAt: now, StartedAt: now,
+	}}
+	var ctx context.Context
+	ctx, c.cancel = context.WithCancel(context.Background())
+	p.containers = append(p.containers, c)
+	call := Call{Pod: manifest.DeepCopy(), Container: spec.DeepCopy(), Attempt: attempt, Log: c.log}
+	r.calls.Go(func() {
+		defer c.cancel()
+		r.ended(manifest.UID, c, r.options.Run(ctx, call))
+	})
+	r.Notify(manifest.UID)
+	return c.ID, nil
+}
+
+// forgetOld keeps the newest attempt of a container, which will be the second newest.
+func (p *pod) forgetOld(name string) {
+	newest := -1
+	for _, c := range p.containers {
+		if c.Name == name {
+			newest = max(newest, c.Attempt)
+		}
+	}
+	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return c.Name == name && c.Attempt < newest })
+}
+
+// ended records how a call has returned.
+func (r *Runtime) ended(uid types.UID, c *container, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c.State, c.FinishedAt, c.Reason = runtime.Exited, time.Now(), runtime.ReasonCompleted
+	if err != nil {
+		c.ExitCode, c.Reason, c.Message = 1, runtime.ReasonError, err.Error()
+	}
+	if exit, ok := errors.AsType[*ExitError](err); ok {
+		c.ExitCode, c.Message = exit.Code, exit.Message
+		if exit.Code == 0 {
+			c.Reason = runtime.ReasonCompleted
+		}
+	} else if c.stopped && errors.Is(err, context.Canceled) {
+		c.ExitCode, c.Signal, c.Message = 128+int32(syscall.SIGTERM), int32(syscall.SIGTERM), ""
+	}
+	c.Message = c.Message[:min(len(c.Message), runtime.MaxMessageBytes)]
+	r.Notify(uid)
+}
+
+// StopContainer implements [runtime.Runtime]. The grace is the function's to keep: it cannot be
+// killed.
+func (r *Runtime) StopContainer(_ context.Context, id string, _ time.Duration) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil || c.State == runtime.Exited {
+		return err
+	}
+	c.stopped = true
+	c.cancel()
+	return nil
+}
+
+// RemovePod implements [runtime.Runtime].
+func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return nil
+	}
+	for _, c := range p.containers {
+		if c.State != runtime.Exited {
+			return fmt.Errorf("function: pod %s: container %s: %w", uid, c.Name, runtime.ErrRunning)
+		}
+	}
+	delete(r.pods, uid)
+	r.Notify(uid)
+	return nil
+}
+
+// Pod implements [runtime.Runtime].
+func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return runtime.Pod{}, fmt.Errorf("function: pod %s: %w", uid, runtime.ErrNotFound)
+	}
+	return p.snapshot(), nil
+}
+
+// Pods implements [runtime.Runtime].
+func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []runtime.Pod
+	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
+		all = append(all, r.pods[uid].snapshot())
+	}
+	return all, nil
+}
+
+func (p *pod) snapshot() runtime.Pod {
+	s := p.Pod
+	s.Manifest, s.IPs = p.Manifest.DeepCopy(), slices.Clone(p.IPs)
+	for _, c := range p.containers {
+		s.Containers = append(s.Containers, c.Container)
+	}
+	slices.SortStableFunc(s.Containers, func(a, b runtime.Container) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Attempt, a.Attempt))
+	})
+	return s
+}
+
+// Exec implements [runtime.Runtime]: there is nothing that a command could run in.
+func (r *Runtime) Exec(context.Context, string, []string) (runtime.ExecResult, error) {
+	return runtime.ExecResult{}, fmt.Errorf("function: exec: %w", errors.ErrUnsupported)
+}
+
+// Logs implements [runtime.Runtime].
+func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil {
+		return nil, err
+	}
+	return c.log.read(options), nil
+}
+
+// find needs r.mu.
+func (r *Runtime) find(id string) (*container, error) {
+	for _, p := range r.pods {
+		for _, c := range p.containers {
+			if c.ID == id {
+				return c, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("function: container %s: %w", id, runtime.ErrNotFound)
+}

@@ -1,0 +1,97 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/shim"
+)
+
+// leftoverTime is how long a process that was killed may take to be gone.
+const leftoverTime = 10 * time.Second
+
+// EndLeftovers kills what still runs of the containers of a runtime's directory, even if nothing on
+// disk knows of it any more, and returns when it is gone. Shims name the directory in their
+// arguments, and containers in their environment. No runtime may use the directory meanwhile.
+func EndLeftovers(ctx context.Context, dir string) error {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return fmt.Errorf("process: end processes: %w", err)
+	}
+	mark := filepath.Join(dir, "pods") + string(filepath.Separator)
+	ctx, cancel := context.WithTimeout(ctx, leftoverTime)
+	defer cancel()
+	for {
+		left, err := leftovers(mark)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		for _, pid := range left {
+			if err := unix.Kill(pid, unix.SIGKILL); err != nil && !errors.Is(err, unix.ESRCH) {
+				return fmt.Errorf("process: end process %d: %w", pid, err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("process: processes %v of containers do not end: %w", left, ctx.Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
+
+// leftovers are the processes that have the mark in their arguments or environment.
+func leftovers(mark string) ([]int, error) {
+	entries, err := os.ReadDir("/proc")
+	if err != nil {
+		return nil, fmt.Errorf("process: list processes: %w", err)
+	}
+	var found []int
+	for _, entry := range entries {
+		pid, err := strconv.Atoi(entry.Name())
+		if err != nil || pid == os.Getpid() {
+			continue
+		}
+		if isShimOf(processFile(entry.Name(), "cmdline"), mark) || isContainerOf(processFile(entry.Name(), "environ"), mark) {
+			found = append(found, pid)
+		}
+	}
+	return found, nil
+}
+
+// processFile is a list of strings that the kernel keeps of a process; of one that has ended, or of
+// another user, there is none.
+func processFile(pid, name string) []string {
+	text, err := os.ReadFile(filepath.Join("/proc", pid, name))
+	if err != nil {
+		return nil
+	}
+	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
+}
+
+// isShimOf reports whether these are the arguments of a shim in the marked directory. Other
+// programs may name it too, such as one that shows a log.
+func isShimOf(args []string, mark string) bool {
+	if len(args) < 2 || !strings.HasPrefix(args[len(args)-1], mark) {
+		return false
+	}
+	return filepath.Base(args[0]) == shim.Program || args[1] == "process-shim"
+}
+
+// isContainerOf reports whether the environment is that of a container in the marked directory, by
+// the variables that statusd gives it.
+func isContainerOf(environment []string, mark string) bool {
+	return slices.ContainsFunc(environment, func(variable string) bool {
+		name, value, _ := strings.Cut(variable, "=")
+		return strings.HasPrefix(name, runtime.VariablePrefix) && strings.HasPrefix(value, mark)
+	})
+}

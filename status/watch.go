@@ -1,0 +1,119 @@
+package status
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+	toolscache "k8s.io/client-go/tools/cache"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// ObservePod takes what a watch of the node's pods has delivered, added or updated: the API's
+// newest copy of a pod, mirror pods included. If its status differs from what this node says,
+// that is put right at once. It must be called in the order of the watch.
+//
+// With a table of its own, the manager keeps the pod there until [Manager.ObserveDelete]; a
+// static pod, which no watch delivers, is made known in the same way. With Options.Pods the
+// caller puts the pod into its table first.
+//
+// Nothing of the pod is changed, but it is kept as the base of writes: as with any object of a
+// watch, the caller must not change it.
+func (m *Manager) ObservePod(pod *v1.Pod) {
+	m.track(pod)
+	if !podstatus.IsStatic(pod) {
+		m.observe(pod)
+	}
+}
+
+// ObserveDelete takes the deletion of a pod from a watch of the node's pods. The pod of this
+// UID does not exist any more, so the manager forgets it, see [Manager.Forget]; a pod
+// that has taken its name is not touched. The deletion of a mirror pod leaves the status of its
+// static pod, which waits for the next mirror.
+//
+// A static pod is deleted by the caller, once its last status needs no mirror any more. With
+// Options.Pods the caller removes the pod from its table first.
+func (m *Manager) ObserveDelete(pod *v1.Pod) {
+	if m.table != nil {
+		m.table.Remove(pod)
+	}
+	m.Forget(pod.UID)
+}
+
+// EventHandler returns a handler for an informer of the node's pods, which makes the calls of
+// ObservePod and ObserveDelete in their order, also for deletions that the watch has missed. An
+// informer of more pods than the node's needs a filter:
+//
+//	informer.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: onThisNode, Handler: manager.EventHandler()})
+//
+// It is meant for a manager with a table of its own: with Options.Pods, nothing makes sure that the
+// caller's table is changed before the handler is called.
+func (m *Manager) EventHandler() toolscache.ResourceEventHandler { return eventHandler{m} }
+
+type eventHandler struct{ m *Manager }
+
+func (h eventHandler) OnAdd(object any, _ bool) {
+	if pod, ok := object.(*v1.Pod); ok {
+		h.m.ObservePod(pod)
+	}
+}
+
+// OnUpdate is also called for a pod that was deleted and created again while the watch was
+// interrupted: the informer knows pods by their names.
+func (h eventHandler) OnUpdate(before, after any) {
+	old, hadOld := before.(*v1.Pod)
+	pod, ok := after.(*v1.Pod)
+	if ok && hadOld && old.UID != pod.UID {
+		h.m.ObserveDelete(old)
+	}
+	h.OnAdd(after, false)
+}
+
+// OnDelete is also called for a pod whose deletion the watch has missed, with the newest copy
+// that the informer has.
+func (h eventHandler) OnDelete(object any) {
+	if missed, ok := object.(toolscache.DeletedFinalStateUnknown); ok {
+		object = missed.Obj
+	}
+	if pod, ok := object.(*v1.Pod); ok {
+		h.m.ObserveDelete(pod)
+	}
+}
+
+// track keeps a pod in the manager's own table, if it has one. The API has one pod of a name, so
+// a pod of the API that loses its name to another one is gone.
+func (m *Manager) track(pod *v1.Pod) {
+	if m.table == nil {
+		return
+	}
+	if displaced := m.table.Set(pod); displaced != nil && !podstatus.IsStatic(displaced) && !podstatus.IsStatic(pod) {
+		m.ObserveDelete(displaced)
+	}
+}
+
+// knows reports whether a pod was observed or reported. With a table of its own the manager
+// keeps nothing of any other pod, since nothing would remove it.
+func (m *Manager) knows(uid types.UID) bool {
+	if m.table == nil {
+		return true
+	}
+	_, observed := m.table.ByUID(uid)
+	return observed || m.cache.load(uid) != nil
+}
+
+// Forget drops everything about one pod: its status with what was not sent of it, its resize
+// conditions, and what the journal has of it (the allocation, the end that the API server has not
+// accepted, how its containers ended). Call it for a pod that does not exist any more, or for one
+// that begins another life under the same UID, as a static pod does whose manifest comes back.
+// The journal forgets durably: a restart does not bring the pod back.
+//
+// A request that is in flight for the pod is not canceled; its answer is ignored. A report that
+// comes after Forget makes the pod known again. If the API server then turns out not to have it, a
+// manager with a table of its own forgets it once more.
+func (m *Manager) Forget(uid types.UID) {
+	if queued := m.forget(uid); queued && m.opts.Client != nil {
+		// A turn that finds nothing takes the pod out of the queue, where it may wait for long.
+		m.engine.changed(note{uid: uid, urgency: background, at: time.Now(), expedite: true})
+	}
+}

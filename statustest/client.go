@@ -1,0 +1,154 @@
+package statustest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+var podResource = schema.GroupResource{Resource: "pods"}
+
+// List returns the pods of the node.
+func (s *Server) List(ctx context.Context) ([]v1.Pod, error) {
+	end, err := s.begin(ctx, Request{Verb: "LIST"})
+	if err != nil {
+		return nil, err
+	}
+	var list []v1.Pod
+	node := s.user()
+	for _, pod := range s.Pods() {
+		if node == "" || node == pod.Spec.NodeName {
+			list = append(list, *pod)
+		}
+	}
+	if err := end(nil); err != nil {
+		return nil, err
+	}
+	return list, nil
+}
+
+// Get returns a pod.
+func (s *Server) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	end, err := s.begin(ctx, Request{Verb: "GET", Name: namespace + "/" + name})
+	if err != nil {
+		return nil, err
+	}
+	pod, err := s.find(namespace, name)
+	if node := s.user(); node != "" && (err != nil || pod.Spec.NodeName != node) {
+		pod, err = nil, DeniedByNodeAuthorizer(node, "get", namespace, name)
+	}
+	return answer(pod, end(err))
+}
+
+// PatchStatus applies a strategic merge patch to the status of a pod. Its metadata must have the
+// pod's UID.
+func (s *Server) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	var precondition struct {
+		Metadata struct {
+			UID             types.UID
+			ResourceVersion string
+		}
+	}
+	if err := json.Unmarshal(patch, &precondition); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("the patch is not JSON: %v: %s", err, patch))
+	}
+	end, err := s.begin(ctx, Request{Verb: "PATCH", Name: namespace + "/" + name, UID: precondition.Metadata.UID, Body: string(patch)})
+	if err != nil {
+		return nil, err
+	}
+	pod, err := s.patch(namespace, name, precondition.Metadata.UID, precondition.Metadata.ResourceVersion, patch)
+	return answer(pod, end(err))
+}
+
+// Delete removes a pod at once, as a node does with one that has ended. The UID is a precondition.
+func (s *Server) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
+	end, err := s.begin(ctx, Request{Verb: "DELETE", Name: namespace + "/" + name, UID: uid})
+	if err != nil {
+		return err
+	}
+	pod, err := s.find(namespace, name)
+	switch node := s.user(); {
+	case err != nil:
+	case node != "" && pod.Spec.NodeName != node:
+		err = BoundElsewhere(node, "delete pods", name)
+	case pod.UID != uid:
+		err = differentUID(name)
+	default:
+		s.DeleteGracefully(namespace, name, 0)
+	}
+	return end(err)
+}
+
+func differentUID(name string) error {
+	return apierrors.NewConflict(podResource, name, errors.New("precondition failed: UID"))
+}
+
+func answer(pod *v1.Pod, err error) (*v1.Pod, error) {
+	if err != nil {
+		return nil, err
+	}
+	return pod, nil
+}
+
+func (s *Server) user() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.node
+}
+
+func (s *Server) find(namespace, name string) (*v1.Pod, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	pod, ok := s.pods[namespace+"/"+name]
+	if !ok {
+		return nil, apierrors.NewNotFound(podResource, name)
+	}
+	return pod.DeepCopy(), nil
+}
+
+// Client is a client of a [Server] that can do what the one for a real server can: it also finds
+// single pods in what is stored, and returns the newest resource version.
+type Client struct{ *Server }
+
+// Client returns a client with all methods that a status manager makes use of.
+func (s *Server) Client() Client { return Client{s} }
+
+// FindPod returns the stored pod of this name if it is one of the node, nil otherwise.
+func (c Client) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	pods, err := c.List(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for i := range pods {
+		if pods[i].Namespace == namespace && pods[i].Name == name {
+			return &pods[i], nil
+		}
+	}
+	return nil, nil
+}
+
+// ResourceVersion returns the newest resource version. It is recorded as VERSION.
+func (c Client) ResourceVersion(ctx context.Context) (string, error) {
+	end, err := c.begin(ctx, Request{Verb: "VERSION"})
+	if err != nil {
+		return "", err
+	}
+	if err := end(nil); err != nil {
+		return "", err
+	}
+	return strconv.Itoa(c.Version()), nil
+}
+
+// Version returns the newest resource version.
+func (s *Server) Version() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version
+}
