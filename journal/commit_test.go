@@ -87,7 +87,7 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 			})
 		}
 		synctest.Wait() // one leads and is in its commit, fifteen wait
-		if got := len(d.GetResizeStatus()); got != 0 {
+		if got := len(d.AllResizeStatuses()); got != 0 {
 			t.Errorf("readers see %d writes before any is on the disk", got)
 		}
 		close(release)
@@ -95,7 +95,7 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 		if s.commits != 2 {
 			t.Errorf("16 writers made %d commits, want 2: the first one's, and one for all that waited", s.commits)
 		}
-		if got := len(d.GetResizeStatus()); got != 16 {
+		if got := len(d.AllResizeStatuses()); got != 16 {
 			t.Errorf("readers see %d of 16 acknowledged writes", got)
 		}
 		mustClose(t, d)
@@ -123,7 +123,7 @@ func TestClose_ServesWhoWaits(t *testing.T) {
 		close(release)
 		group.Wait()
 		d = mustOpen(t, path, Options{})
-		if got := len(d.GetResizeStatus()); got != 3 {
+		if got := len(d.AllResizeStatuses()); got != 3 {
 			t.Errorf("the closed journal holds %d of 3 acknowledged writes", got)
 		}
 		mustClose(t, d)
@@ -305,7 +305,7 @@ func TestFailedCopy_DoesNotFailTheWrite(t *testing.T) {
 
 func wantPods(t *testing.T, story string, d *Durable, pods ...types.UID) {
 	t.Helper()
-	got := d.GetResizeStatus()
+	got := d.AllResizeStatuses()
 	for _, uid := range pods {
 		if got[uid] == "" {
 			t.Errorf("%s: pod %s is missing from %v", story, uid, got)

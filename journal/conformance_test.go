@@ -9,13 +9,6 @@ import (
 	"github.com/statusd/statusd/journal/journaltest"
 )
 
-func TestNoopConforms(t *testing.T) {
-	journaltest.Run(t, journaltest.Subject{
-		New:     func(*testing.T) journal.Journal { return journal.NewNoop() },
-		Forgets: true,
-	})
-}
-
 func TestMemoryConforms(t *testing.T) {
 	journaltest.Run(t, journaltest.Subject{
 		New: func(*testing.T) journal.Journal { return journal.NewMemory() },

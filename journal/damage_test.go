@@ -268,11 +268,11 @@ func TestDamagedFilesOpenAndTakeWrites(t *testing.T) {
 		if err := d.SetPodResizeStatus("after", v1.PodResizeStatusDeferred); err != nil {
 			t.Errorf("%v: a write after opening: %v", d.Recovery(), err)
 		}
-		wanted := len(d.GetPodResourceAllocation())
+		wanted := len(d.AllAllocations())
 		mustClose(t, d)
 		d = mustOpen(t, path, Options{})
-		if got := d.Recovery(); got.Outcome != OutcomeClean || len(got.Damage) != 0 || len(d.GetPodResourceAllocation()) != wanted {
-			t.Errorf("after the repair the journal opens as %v with %d pods, want clean with %d", got, len(d.GetPodResourceAllocation()), wanted)
+		if got := d.Recovery(); got.Outcome != OutcomeClean || len(got.Damage) != 0 || len(d.AllAllocations()) != wanted {
+			t.Errorf("after the repair the journal opens as %v with %d pods, want clean with %d", got, len(d.AllAllocations()), wanted)
 		}
 		mustClose(t, d)
 	}

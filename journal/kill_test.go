@@ -196,7 +196,7 @@ func note(t *testing.T, line string, done *[killWriters]int) {
 func checkWriter(t *testing.T, d *Durable, round, writer, acknowledged int) int {
 	t.Helper()
 	got := map[types.UID]int{}
-	for uid, a := range d.GetPodResourceAllocation() {
+	for uid, a := range d.AllAllocations() {
 		if !strings.HasPrefix(string(uid), fmt.Sprintf("writer-%d-", writer)) {
 			continue
 		}

@@ -309,7 +309,7 @@ func fullDiskChild(args []string) error {
 	if err := errors.Join(wantRefusal(err, ErrWrite, path), wantRefusal(err, ErrNoSpace, path)); err != nil {
 		return err
 	}
-	if got := len(d.GetResizeStatus()); got != stored+1 {
+	if got := len(d.AllResizeStatuses()); got != stored+1 {
 		return fmt.Errorf("memory has %d statuses after %d acknowledged writes and one from before", got, stored)
 	}
 	if err := d.RemovePod("pod-00000"); err != nil {
@@ -328,7 +328,7 @@ func fullDiskChild(args []string) error {
 	if err != nil {
 		return err
 	}
-	if got := len(again.GetResizeStatus()); got != stored+1 || again.Recovery().Outcome != OutcomeClean {
+	if got := len(again.AllResizeStatuses()); got != stored+1 || again.Recovery().Outcome != OutcomeClean {
 		return fmt.Errorf("after reopening: %d statuses, want %d; %v", got, stored+1, again.Recovery())
 	}
 	return again.Close()
