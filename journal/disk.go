@@ -31,8 +31,13 @@ type osDisk struct{}
 
 func (osDisk) readFile(path string) ([]byte, error) { return os.ReadFile(path) }
 
+// create also locks the file, for isLocked.
 func (osDisk) create(path string) (file, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err == nil {
+		_ = tryLock(f) // a filesystem without locks has refused the journal's lock before
+	}
+	return f, err
 }
 
 func (osDisk) link(path, name string) error { return os.Link(path, name) }

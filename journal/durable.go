@@ -117,6 +117,9 @@ func open(path string, options Options, env environment) (*Durable, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	if isLocked(path) {
+		return nil, openError(path, errors.Join(ErrInUse, lock.release()))
+	}
 	d := &Durable{path: path, options: options, logger: logger, env: env, lock: lock,
 		queue: newQueue()}
 	d.submit = d.write

@@ -69,7 +69,9 @@ func scriptState(writer, n int) map[types.UID]int {
 // writersChild writes until it is killed, and says so after each acknowledged write.
 func writersChild(args []string) error {
 	fmt.Println(opening)
-	d, err := Open(args[0], Options{NodeName: "node-1", CopyEvery: 10})
+	// The small reserve lets the log be extended and compacted every few commits.
+	d, err := open(args[0], Options{NodeName: "node-1", CopyEvery: 10},
+		environment{disk: osDisk{}, formats: currentFormats(), now: time.Now, reserve: 4096})
 	if err != nil {
 		return err
 	}

@@ -25,7 +25,7 @@ func takeLock(path string, patience time.Duration) (*lock, error) {
 	}
 	deadline := time.Now().Add(patience)
 	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = tryLock(f)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
 			break
 		}
@@ -66,6 +66,21 @@ func openLock(path string) (f *os.File, writable bool, err error) {
 func (l *lock) sign() error {
 	_, err := l.file.WriteAt(fmt.Appendf(nil, "%-19d\n", os.Getpid()), 0)
 	return err
+}
+
+func tryLock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// isLocked reports whether a process appends to the log. It finds the process also if the
+// lock file was deleted and made again.
+func isLocked(log string) bool {
+	f, err := os.Open(log)
+	if err != nil {
+		return false // reading it reports why
+	}
+	defer f.Close()
+	return errors.Is(tryLock(f), syscall.EWOULDBLOCK)
 }
 
 func holder(path string) string {

@@ -191,6 +191,20 @@ func TestOpen_InUseByASecondProcess(t *testing.T) {
 	wantIntact(t, path)
 }
 
+func TestOpen_InUseAlsoIfTheLockFileWasDeleted(t *testing.T) {
+	path := onePod(t)
+	d := mustOpen(t, path, Options{})
+	if err := os.Remove(path + lockSuffix); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, ErrInUse)
+	if err := deferred(d, "later"); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, d)
+	wantIntact(t, path)
+}
+
 // unprivilegedChild gives up root, which may write anywhere, before it tries.
 func unprivilegedChild(args []string) error {
 	path, sentinel := args[0], map[string]error{"read-only": ErrReadOnly, "permission": ErrPermission}[args[1]]
