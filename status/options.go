@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,6 +72,13 @@ type Options struct {
 	// when they are reported no more. Conditions of any other type belong to others; if a
 	// report names one, the rest of the report is stored and the condition is not sent.
 	OwnedConditions []v1.PodConditionType
+
+	// CompleteReports fills in what a report of [Manager.SetPodStatus] leaves out with
+	// [podstatus.Complete]: the containers and conditions that it does not mention, the phase, the
+	// addresses. For reporters that know only a part of a status, such as the phase of a job. By
+	// default a report is taken as whole, as the kubelet's is: an owned condition that it does not
+	// have is removed from the API, PodScheduled included.
+	CompleteReports bool
 
 	// FieldManager is the name under which the API server records the manager's writes, and by
 	// which [Manager.Fights] tells them from those of others. Default "statusd". The client of
@@ -189,12 +197,12 @@ func (o *Options) typedNils() []error {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.Workers, 200)
-	setDefault(&o.FieldManager, DefaultFieldManager)
-	setDefault(&o.Burst, max(1, int(2*o.QPS)))
-	setDefault(&o.RequestTimeout, 30*time.Second)
-	setDefault(&o.SlowRequest, 2*time.Second)
-	setDefault(&o.ResyncPeriod, 10*time.Second)
+	o.Workers = cmp.Or(o.Workers, 200)
+	o.FieldManager = cmp.Or(o.FieldManager, DefaultFieldManager)
+	o.Burst = cmp.Or(o.Burst, max(1, int(2*o.QPS)))
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
+	o.SlowRequest = cmp.Or(o.SlowRequest, 2*time.Second)
+	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, 10*time.Second)
 	if client, ok := o.Client.(*restClient); ok {
 		o.Client = client.writingAs(o.FieldManager)
 	}
@@ -203,12 +211,5 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }

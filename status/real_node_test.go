@@ -145,10 +145,7 @@ func (n *node) awaitTable(pod *v1.Pod) {
 	n.Helper()
 	n.await(pod.Namespace, pod.Name, "known on the node", func(*v1.Pod) bool {
 		_, ok := n.table.ByUID(pod.UID)
-		if !ok {
-			_, ok = n.table.MirrorOf(pod)
-		}
-		return ok
+		return ok || n.table.TranslateUID(pod.UID) != pod.UID // a mirror
 	})
 }
 

@@ -21,9 +21,23 @@ func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, erro
 	}
 	status.ObservedGeneration = pod.Generation // U2
 	m.warnOfForeign(pod, status.Conditions)
-	return m.store(pod, storing{forced: forced}, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
+	how := storing{forced: forced, reported: &status}
+	return m.store(pod, how, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
+		if m.opts.CompleteReports {
+			return m.complete(pod, old, &status)
+		}
 		return m.owns.Next(pod, old, &status, time.Now()), orNil(phaseError(old, &status))
 	})
+}
+
+// complete fills in what a report leaves out. A report without a phase leaves that to the
+// containers, and to the end that the pod had.
+func (m *Manager) complete(pod *v1.Pod, old, reported *v1.PodStatus) (v1.PodStatus, error) {
+	next := m.owns.Complete(pod, *reported, *old, time.Now())
+	if reported.Phase == "" {
+		return next, nil
+	}
+	return next, orNil(phaseError(old, reported))
 }
 
 // UpdatePodStatus changes the stored status of a pod as one step: no other report comes
@@ -124,6 +138,8 @@ func orNil(err *PhaseError) error {
 type storing struct {
 	forced bool // also if nothing differs
 	finish bool // the pod has ended for good
+	// reported is what the reporter has said, which may be less than what is stored.
+	reported *v1.PodStatus
 }
 
 // store computes the next status of a pod from the one before it and puts it in the
@@ -154,7 +170,11 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if before != nil && !how.forced && m.owns.Equal(old, &next.status) {
 			return false, m.refusePhase(pod, refused)
 		}
-		next.vanished = vanished(pod, before, old, &next.status)
+		reported := &next.status
+		if how.reported != nil {
+			reported = how.reported
+		}
+		next.vanished = vanished(pod, before, old, reported)
 		now := time.Now()
 		ok, awaited := m.cache.swap(pod.UID, before, next, pod, now)
 		if !ok {

@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -9,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // EventType says what happened to a pod in the cache.
@@ -39,22 +40,6 @@ var ErrClosed = errors.New("status: subscription closed")
 // pod that has not finished, by name. What changes after that follows, without a gap and without an
 // event that is part of the beginning already.
 func (m *Manager) Subscribe() *Subscription { return m.cache.subscribe() }
-
-// subscribe begins a subscription between two changes.
-func (c *cache) subscribe() *Subscription {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var known []queuedEvent
-	for uid, e := range c.entries {
-		if !e.finished { // else it was announced as removed
-			known = append(known, queuedEvent{kind: Added, uid: uid, snapshot: e.snapshot})
-		}
-	}
-	slices.SortFunc(known, func(a, b queuedEvent) int {
-		return cmp.Or(compareNames(a.snapshot.namespace, a.snapshot.name, b.snapshot.namespace, b.snapshot.name), cmp.Compare(a.uid, b.uid))
-	})
-	return c.feed.subscribe(known)
-}
 
 // Subscription hands out the changes of the cache. The events of one pod come in order.
 // A receiver that is slow delays no other: of the updates of a pod that pile up it gets the
@@ -131,10 +116,7 @@ func (s *Subscription) push(e queuedEvent) {
 		s.events = append(s.events, e)
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(s.wake)
 }
 
 // feed passes changes on to the subscriptions. The cache calls it under its lock, which

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -45,6 +46,7 @@ type worker struct {
 // mail is what others tell a worker, and what it tells others.
 type mail struct {
 	pod       *v1.Pod
+	revision  int                          // grows with each update that a worker acts on
 	gone      bool                         // it does not belong here any more
 	again     *v1.Pod                      // it came back after it was gone
 	unhealthy map[string]runtime.ProbeKind // by container ID
@@ -57,20 +59,6 @@ type mail struct {
 	evicted   *Eviction
 	evictedAt time.Time
 	waiting   []chan struct{} // closed once nothing of the pod runs
-}
-
-// hookKey names a hook of a container: postStart, or else preStop.
-type hookKey struct {
-	id   string
-	post bool
-}
-
-// hookEnd is the result of a hook.
-type hookEnd struct {
-	hookKey
-	container string
-	fellBack  string // see hookCall
-	err       error
 }
 
 func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
@@ -88,7 +76,7 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 }
 
 // poke has the worker take a turn.
-func (p *worker) poke() { signal(p.wake) }
+func (p *worker) poke() { wake.Up(p.wake) }
 
 // live gives the pod a turn whenever something has happened or is due, until it is over
 // or ctx ends. Hooks that run end with it; containers do not.
@@ -131,6 +119,7 @@ func (p *worker) pause(next time.Time) time.Duration {
 type letter struct {
 	pod       *v1.Pod // with the resources that it was promised
 	desired   *v1.Pod // as its source has it
+	revision  int
 	promised  *podstatus.Allocation
 	gone      bool
 	unhealthy map[string]runtime.ProbeKind
@@ -152,6 +141,7 @@ func (p *worker) copyMail() letter {
 	defer w.mu.Unlock()
 	l := letter{
 		desired:   p.mail.pod,
+		revision:  p.mail.revision,
 		promised:  p.mail.promised,
 		gone:      p.mail.gone,
 		unhealthy: maps.Clone(p.mail.unhealthy),

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -45,7 +46,8 @@ type Workers struct {
 	// inherited are the pods that an earlier process left in the runtime, until their
 	// workers are done with them.
 	inherited map[types.UID]leftover
-	fresh     []*worker // those that have no goroutine yet
+	fresh     []*worker   // those that have no goroutine yet
+	forgotten []types.UID // those that OnForgotten was not called for yet
 	added     int
 	listed    bool // inherited is known
 	manifests bool // all manifests were read
@@ -115,9 +117,10 @@ func (w *Workers) takeFresh() []*worker {
 	return fresh
 }
 
-// Update says how a pod of this node should be: it is new, or its spec, its deletion or
-// its API status has changed. The pod must not be changed by the caller afterwards.
-// Mirror pods are ignored.
+// Update says how a pod of this node should be: it is new, or its spec, its metadata, its
+// deletion or its API status has changed. The pod must not be changed by the caller
+// afterwards. Mirror pods are ignored, and an update in which only the status differs that
+// this node reports wakes no worker.
 //
 // A static pod whose manifest was edited is another pod: Remove the old UID, then Update
 // with the new one, which is not started before all of the old one has ended.
@@ -136,8 +139,13 @@ func (w *Workers) Update(pod *v1.Pod) {
 	case p.mail.gone:
 		p.mail.again = pod // once the worker has ended the pod's first life
 	default:
+		before := p.mail.pod
 		p.mail.pod = pod
-		p.poke()
+		ended := p.mail.stage == syncing && podstatus.IsTerminal(pod.Status.Phase) // by another writer
+		if ended || needsTurn(before, pod) {
+			p.mail.revision++
+			p.poke()
+		}
 	}
 }
 
@@ -154,12 +162,15 @@ func (w *Workers) Remove(pod *v1.Pod) {
 	defer w.mu.Unlock()
 	p, known := w.pods[pod.UID]
 	if !known {
+		w.forgotten = append(w.forgotten, pod.UID)
+		wake.Up(w.tidy)
 		return
 	}
 	p.mail.again = nil
 	if !p.mail.gone {
 		p.mail.gone = true
 		p.mail.pod = pod
+		p.mail.revision++
 		p.poke()
 	}
 }
@@ -171,7 +182,7 @@ func (w *Workers) SourcesReady() {
 	w.ready = true
 	w.wakeRoom()
 	w.mu.Unlock()
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // ManifestsReady says that the manifests of static pods were read once: from now on a
@@ -181,7 +192,7 @@ func (w *Workers) ManifestsReady() {
 	w.mu.Lock()
 	w.manifests = true
 	w.mu.Unlock()
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // Sync has a pod looked at, because something that it depends on has changed.
@@ -224,7 +235,7 @@ func (w *Workers) add(pod *v1.Pod) *worker {
 	p := newWorker(w, pod, w.added)
 	w.pods[pod.UID] = p
 	w.fresh = append(w.fresh, p)
-	signal(w.wake)
+	wake.Up(w.wake)
 	return p
 }
 
@@ -235,12 +246,4 @@ func (w *Workers) known() map[types.UID]bool {
 		known[uid] = true
 	}
 	return known
-}
-
-// signal leaves a mark in a channel of capacity 1.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

@@ -1,0 +1,78 @@
+package oracle
+
+import (
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// explainSetBack: statusd's time is later, and the kubelet's would be a step back for readers
+// of the API: another writer gave the condition a later time, or another status in between. It
+// is in the cache too if the status was stored again on top of the API's. The times of resize
+// conditions are the reporter's, and may be older than before as well.
+func explainSetBack(c *Case) bool {
+	server := c.sides[theStatusd].server()
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if !sameButTime(k, d) || d.LastTransitionTime.Before(&k.LastTransitionTime) {
+				return false
+			}
+			if podstatus.HasTransitionTime(k.Type) && !server.wouldStepBack(c.Pod.name, k, d) {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}
+
+// explainDisruptionTime: only the time of DisruptionTarget differs, which both sides set
+// when they send it, at their next look at a pod whose containers have stopped.
+func explainDisruptionTime(c *Case) bool {
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if k.Type != v1.DisruptionTarget || !sameButTime(k, d) {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}
+
+// explainChurn: the pod had ended while its status said that it is ready. Only the times of the
+// two readiness conditions differ: both sides set them when they send the end, statusd up to a
+// back-off after the kubelet's tick, and the kubelet again with each write.
+func explainChurn(c *Case) bool {
+	if !c.Pod.readyAtEnd {
+		return false
+	}
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
+			if !isReadiness(k.Type) || !sameButTime(k, d) || d.LastTransitionTime.Sub(k.LastTransitionTime.Time) > kubeletTick {
+				return false
+			}
+			k.LastTransitionTime = d.LastTransitionTime
+			return true
+		})
+	})
+}
+
+// explainMirrorGeneration: only the generation of a readiness condition differs that the end of
+// a static pod made False. Statusd's is that of the manifest, the kubelet's one that the mirror
+// has had since somebody else changed it.
+func explainMirrorGeneration(c *Case) bool {
+	mirror := c.sides[theKubelet].server().current(c.Pod.name)
+	if !c.Pod.static || mirror == nil || c.Kubelet.API == nil || c.Statusd.API == nil {
+		return false
+	}
+	manifest := c.Pod.spec.Generation
+	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, func(k, d *v1.PodCondition) bool {
+		ended := isReadiness(k.Type) && k.Status == v1.ConditionFalse && isTerminalReason(k.Reason) && k.Status == d.Status && k.Reason == d.Reason
+		if !ended || d.ObservedGeneration != manifest || k.ObservedGeneration <= manifest || k.ObservedGeneration > mirror.Generation {
+			return false
+		}
+		k.ObservedGeneration = d.ObservedGeneration
+		return true
+	})
+}
