@@ -1,4 +1,6 @@
-package journal
+// Package kubeletstate imports the allocations that a kubelet left on a node, for nodes that
+// change from a kubelet to statusd: Import reads a checkpoint file into a journal.
+package kubeletstate
 
 import (
 	"bytes"
@@ -12,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -30,43 +33,43 @@ const (
 // Checkpoint is what a kubelet's checkpoint file holds.
 type Checkpoint struct {
 	Generation Generation
-	// Verified says that the file's checksum was right. That of Generation127 covers the
+	// Verified reports whether the file's checksum was checked and right. That of Generation127 covers the
 	// memory layout of Go values, private caches included, and differs between two
 	// writings of the same data; the kubelet itself stumbled over it. It is not looked at,
 	// and the fields are checked strictly instead.
 	Verified       bool
 	Allocations    map[types.UID]podstatus.Allocation
-	ResizeStatuses map[types.UID]ResizeStatus
+	ResizeStatuses map[types.UID]journal.ResizeStatus
 }
 
-// ImportKubelet adds the allocations and resize statuses of a kubelet's checkpoint file to
+// Import adds the allocations and resize statuses of a kubelet's checkpoint file to
 // a journal. Pods that the journal knows already stay as they are. A file that is damaged
-// or no checkpoint changes nothing and gives an error that wraps ErrDamaged.
-func ImportKubelet(into Allocations, path string) (Checkpoint, error) {
+// or no checkpoint changes nothing and gives an error that wraps [journal.ErrDamaged].
+func Import(into journal.Allocations, path string) (Checkpoint, error) {
 	f, err := os.Open(path)
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("journal: import: %w", err)
+		return Checkpoint{}, fmt.Errorf("kubeletstate: import: %w", err)
 	}
 	defer f.Close()
-	checkpoint, err := ReadKubeletCheckpoint(f)
+	checkpoint, err := Read(f)
 	if err != nil {
-		return Checkpoint{}, fmt.Errorf("journal: import %s: %w; nothing was imported: delete the file or repair it on the kubelet's side", path, err)
+		return Checkpoint{}, fmt.Errorf("kubeletstate: import %s: %w; nothing was imported: delete the file or repair it on the kubelet's side", path, err)
 	}
 	allocations := maps.Clone(checkpoint.Allocations)
-	maps.Copy(allocations, into.GetPodResourceAllocation())
-	if err := into.SetPodResourceAllocation(allocations); err != nil {
+	maps.Copy(allocations, into.AllAllocations())
+	if err := into.ReplaceAllocations(allocations); err != nil {
 		return Checkpoint{}, err
 	}
 	statuses := maps.Clone(checkpoint.ResizeStatuses)
-	maps.Copy(statuses, into.GetResizeStatus())
-	if err := into.SetResizeStatus(statuses); err != nil {
+	maps.Copy(statuses, into.AllResizeStatuses())
+	if err := into.ReplaceResizeStatuses(statuses); err != nil {
 		return Checkpoint{}, err
 	}
 	return checkpoint, nil
 }
 
-// ReadKubeletCheckpoint reads a checkpoint file of any generation.
-func ReadKubeletCheckpoint(r io.Reader) (Checkpoint, error) {
+// Read reads a checkpoint file of any generation.
+func Read(r io.Reader) (Checkpoint, error) {
 	content, err := io.ReadAll(r)
 	if err != nil {
 		return Checkpoint{}, err
@@ -84,25 +87,25 @@ func ReadKubeletCheckpoint(r io.Reader) (Checkpoint, error) {
 	if outer.Data == nil {
 		return readPlainEntries(content)
 	}
-	if got := kubeletChecksum(*outer.Data); got != *outer.Checksum {
+	if got := checksum(*outer.Data); got != *outer.Checksum {
 		return Checkpoint{}, damaged("the data has checksum %d and the file says %d", got, *outer.Checksum)
 	}
 	return readTextEntries([]byte(*outer.Data))
 }
 
-// kubeletChecksum is rule A2: the kubelet hashes a dump of the value, and the dump of a
+// checksum: the kubelet hashes a dump of the value, and the dump of a
 // string is its type and the text.
-func kubeletChecksum(data string) uint64 {
+func checksum(data string) uint64 {
 	h := fnv.New32a()
 	io.WriteString(h, "(string)")
 	io.WriteString(h, data)
 	return uint64(h.Sum32())
 }
 
-// entries are the fields of all generations; unknown ones are for later kubelets (A4).
+// entries are the fields of all generations; unknown ones are for later kubelets.
 type entries struct {
 	Allocations    map[types.UID]map[string]containerEntry `json:"allocationEntries"`
-	ResizeStatuses map[types.UID]ResizeStatus              `json:"resizeStatusEntries"`
+	ResizeStatuses map[types.UID]journal.ResizeStatus      `json:"resizeStatusEntries"`
 	Pods           map[types.UID]podEntry                  `json:"entries"`
 }
 
@@ -114,7 +117,7 @@ type podEntry struct {
 func readPlainEntries(content []byte) (Checkpoint, error) {
 	var plain struct {
 		Allocations    map[types.UID]map[string]v1.ResourceList `json:"allocationEntries"`
-		ResizeStatuses map[types.UID]ResizeStatus               `json:"resizeStatusEntries"`
+		ResizeStatuses map[types.UID]journal.ResizeStatus       `json:"resizeStatusEntries"`
 		Checksum       uint64                                   `json:"checksum"`
 	}
 	strict := json.NewDecoder(bytes.NewReader(content))
@@ -154,9 +157,9 @@ func readTextEntries(data []byte) (Checkpoint, error) {
 	return c, nil
 }
 
-func newCheckpoint(g Generation, statuses map[types.UID]ResizeStatus) Checkpoint {
+func newCheckpoint(g Generation, statuses map[types.UID]journal.ResizeStatus) Checkpoint {
 	if statuses == nil {
-		statuses = map[types.UID]ResizeStatus{}
+		statuses = map[types.UID]journal.ResizeStatus{}
 	}
 	return Checkpoint{Generation: g, Allocations: map[types.UID]podstatus.Allocation{}, ResizeStatuses: statuses}
 }
@@ -176,4 +179,8 @@ func (c *containerEntry) UnmarshalJSON(data []byte) error {
 		}
 	}
 	return json.Unmarshal(data, &c.Requests)
+}
+
+func damaged(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", journal.ErrDamaged, fmt.Sprintf(format, args...))
 }

@@ -1,4 +1,4 @@
-package journal_test
+package kubeletstate_test
 
 import (
 	"errors"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/journal/journaltest"
+	"github.com/statusd/statusd/journal/kubeletstate"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -32,7 +33,7 @@ func withLimits() v1.ResourceRequirements {
 
 type checkpointFile struct {
 	file       string
-	generation journal.Generation
+	generation kubeletstate.Generation
 	verified   bool
 	pods       map[types.UID]podstatus.Allocation
 	statuses   map[types.UID]journal.ResizeStatus
@@ -45,15 +46,15 @@ func one(container string, r v1.ResourceRequirements) podstatus.Allocation {
 func checkpointFiles() []checkpointFile {
 	podLevel := withLimits()
 	return []checkpointFile{
-		{"1.27-pod_status_manager_state", journal.Generation127, false,
+		{"1.27-pod_status_manager_state", kubeletstate.Generation127, false,
 			map[types.UID]podstatus.Allocation{"pod-a": one("app", requests())},
 			map[types.UID]journal.ResizeStatus{"pod-a": v1.PodResizeStatusDeferred}},
-		{"1.32-allocated_pods_state-requests", journal.Generation132, true,
+		{"1.32-allocated_pods_state-requests", kubeletstate.Generation132, true,
 			map[types.UID]podstatus.Allocation{"pod-a": one("app", requests())},
 			map[types.UID]journal.ResizeStatus{"pod-a": v1.PodResizeStatusInProgress}},
-		{"1.32-allocated_pods_state", journal.Generation132, true,
+		{"1.32-allocated_pods_state", kubeletstate.Generation132, true,
 			map[types.UID]podstatus.Allocation{"pod-a": one("app", withLimits())}, nil},
-		{"1.33-allocated_pods_state", journal.Generation133, true,
+		{"1.33-allocated_pods_state", kubeletstate.Generation133, true,
 			map[types.UID]podstatus.Allocation{
 				"pod-a": one("app", withLimits()),
 				"pod-b": {Containers: map[string]v1.ResourceRequirements{"app": requests()}, PodLevel: &podLevel},
@@ -61,11 +62,11 @@ func checkpointFiles() []checkpointFile {
 	}
 }
 
-func TestImportKubelet_EachGeneration(t *testing.T) {
+func TestImport_EachGeneration(t *testing.T) {
 	for _, f := range checkpointFiles() {
 		t.Run(f.file, func(t *testing.T) {
 			j := journal.NewMemory()
-			got, err := journal.ImportKubelet(j, filepath.Join("testdata", f.file))
+			got, err := kubeletstate.Import(j, filepath.Join("testdata", f.file))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -80,12 +81,12 @@ func TestImportKubelet_EachGeneration(t *testing.T) {
 	}
 }
 
-func TestImportKubelet_KeepsWhatTheJournalKnows(t *testing.T) {
+func TestImport_KeepsWhatTheJournalKnows(t *testing.T) {
 	j := journal.NewMemory()
 	if err := j.SetPodAllocation("pod-a", journaltest.Allocation(1)); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := journal.ImportKubelet(j, "testdata/1.33-allocated_pods_state"); err != nil {
+	if _, err := kubeletstate.Import(j, "testdata/1.33-allocated_pods_state"); err != nil {
 		t.Fatal(err)
 	}
 	if got, _ := j.GetPodAllocation("pod-a"); !journaltest.Equal(got, journaltest.Allocation(1)) {
@@ -98,7 +99,7 @@ func TestImportKubelet_KeepsWhatTheJournalKnows(t *testing.T) {
 
 // Every cut of every file, and every flipped byte of the files with a checksum that can be
 // checked, is refused or still means the same.
-func TestImportKubelet_DamageChangesNothing(t *testing.T) {
+func TestImport_DamageChangesNothing(t *testing.T) {
 	for _, f := range checkpointFiles() {
 		t.Run(f.file, func(t *testing.T) {
 			content, err := os.ReadFile(filepath.Join("testdata", f.file))
@@ -115,7 +116,7 @@ func TestImportKubelet_DamageChangesNothing(t *testing.T) {
 			for i := range content {
 				flipped := append([]byte{}, content...)
 				flipped[i] ^= 0x01
-				got, err := journal.ReadKubeletCheckpoint(strings.NewReader(string(flipped)))
+				got, err := kubeletstate.Read(strings.NewReader(string(flipped)))
 				if err == nil && !journaltest.Equal(got.Allocations, f.pods) {
 					t.Errorf("byte %d flipped: read without an error as %+v", i, got)
 				}
@@ -124,7 +125,7 @@ func TestImportKubelet_DamageChangesNothing(t *testing.T) {
 	}
 }
 
-func TestImportKubelet_RefusesWhatIsNoCheckpoint(t *testing.T) {
+func TestImport_RefusesWhatIsNoCheckpoint(t *testing.T) {
 	for _, text := range []string{
 		``, `null`, `[]`, `{}`, `{"checksum":1,"policyName":"static"}`, `{"data":"{}"}`,
 		`{"data":"{}","checksum":1}`, `{"allocationEntries":{"a":{"c":{"cpu":"much"}}},"checksum":1}`,
@@ -148,7 +149,7 @@ func refuse(t *testing.T, story string, content []byte) {
 		t.Fatal(err)
 	}
 	j := journal.NewMemory()
-	if _, err := journal.ImportKubelet(j, path); !errors.Is(err, journal.ErrDamaged) {
+	if _, err := kubeletstate.Import(j, path); !errors.Is(err, journal.ErrDamaged) {
 		t.Errorf("%s: got %v, want ErrDamaged", story, err)
 	}
 	if got := journaltest.Read(j); !journaltest.Equal(got, journaltest.State{}) {
