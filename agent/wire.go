@@ -91,14 +91,15 @@ func (a *Agent) wirePods() (err error) {
 		return err
 	}
 	a.workers, err = worker.New(worker.Options{
-		Runtime:  a.runtime,
-		Status:   reporter{a.manager, a.manager.Resizes(), a.roster},
-		Prober:   a.prober,
-		Recorder: a.events,
-		Admit:    a.admit,
-		HostIPs:  a.addresses,
-		Version:  a.options.Version,
-		Logger:   a.log,
+		Runtime:     a.runtime,
+		Status:      reporter{a.manager, a.manager.Resizes()},
+		Prober:      a.prober,
+		Recorder:    a.events,
+		Admit:       a.admit,
+		HostIPs:     a.addresses,
+		OnForgotten: a.roster.release,
+		Version:     a.options.Version,
+		Logger:      a.log,
 	})
 	safety.workers = a.workers
 	a.roster.manager, a.roster.workers = a.manager, a.workers

@@ -25,8 +25,8 @@ type Options struct {
 	// probe: once, since a run is not probed on after that. It must not block.
 	Unhealthy func(Failure)
 
-	// Sync, if set, has the worker of a pod look at it again, after what was found for one
-	// of its containers was told to Status. It must not block.
+	// Sync, if set, has the worker of a pod look at it again: one of its containers has
+	// started, or Status did not know the container that a result is for. It must not block.
 	Sync func(uid types.UID)
 
 	// Recorder takes an event for each probe that failed, if set.

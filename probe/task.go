@@ -128,21 +128,21 @@ func (p *Prober) started(t *task) {
 // tell passes on what has changed for a run. Of the two, started comes first, and a
 // container that has started never becomes one that has not.
 func (p *Prober) tell(uid types.UID, containerID string, before, after results) {
-	changed := false
+	sync := before.started() != after.started() // what waits for a sidecar can start now
 	set := func(was, is bool, to func(types.UID, string, bool) error) {
 		if was == is {
 			return
 		}
-		changed = true
 		if err := to(uid, containerID, is); err != nil {
 			// The worker has not reported this container yet, or no longer does: its next
 			// status, which is asked for below, has the value too.
+			sync = true
 			p.opts.Logger.Debug("probe result not stored", "uid", uid, "container", containerID, "err", err)
 		}
 	}
 	set(before.started(), after.started(), p.opts.Status.SetContainerStartup)
 	set(before.ready(), after.ready(), p.opts.Status.SetContainerReadiness)
-	if changed {
+	if sync {
 		p.opts.Sync(uid)
 	}
 }

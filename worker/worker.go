@@ -45,6 +45,7 @@ type worker struct {
 // mail is what others tell a worker, and what it tells others.
 type mail struct {
 	pod       *v1.Pod
+	revision  int                          // grows with each update that a worker acts on
 	gone      bool                         // it does not belong here any more
 	again     *v1.Pod                      // it came back after it was gone
 	unhealthy map[string]runtime.ProbeKind // by container ID
@@ -131,6 +132,7 @@ func (p *worker) pause(next time.Time) time.Duration {
 type letter struct {
 	pod       *v1.Pod // with the resources that it was promised
 	desired   *v1.Pod // as its source has it
+	revision  int
 	promised  *podstatus.Allocation
 	gone      bool
 	unhealthy map[string]runtime.ProbeKind
@@ -152,6 +154,7 @@ func (p *worker) copyMail() letter {
 	defer w.mu.Unlock()
 	l := letter{
 		desired:   p.mail.pod,
+		revision:  p.mail.revision,
 		promised:  p.mail.promised,
 		gone:      p.mail.gone,
 		unhealthy: maps.Clone(p.mail.unhealthy),
