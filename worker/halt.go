@@ -22,6 +22,8 @@ type stopping struct {
 	ordered bool      // a sidecar waits for its turn
 	hook    hookState
 	asked   time.Time // the end that the runtime was asked for; zero if it was not
+
+	unposted bool // its postStart hook has failed, so that it never counted as running
 }
 
 type hookState int

@@ -45,6 +45,7 @@ func (p *worker) proceed(ctx context.Context, s *sight, now time.Time) (next tim
 		case cancelHook:
 			stop.hook = hookOver
 			p.cancels[hookKey{id: id}]()
+			p.event(s.pod, name, v1.EventTypeWarning, eventPreStop, "PreStopHook failed")
 		case stopNow:
 			err := p.w.opts.Runtime.StopContainer(ctx, id, todo.grace)
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
@@ -104,6 +105,9 @@ func (p *worker) settle(pod *v1.Pod, ended []hookEnd, now time.Time) {
 			p.waiting[hook.container] = v1.ContainerStateWaiting{Reason: reasonPostStartHook, Message: hook.err.Error()}
 			p.event(pod, hook.container, v1.EventTypeWarning, eventPostStart, "PostStartHook failed")
 			p.stop(pod, hook.container, hook.id, now.Add(podGrace(pod)), false, "FailedPostStartHook")
+			stop := p.stops[hook.id]
+			stop.unposted = true
+			p.stops[hook.id] = stop
 		default:
 			p.posting = ""
 		}
