@@ -45,6 +45,7 @@ bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run 
 	cd rival && $(GO) run ./bench $(BENCHFLAGS)
 
 SEED     ?= 1
+RUNS     ?= 3
 PROGRAMS ?= 20000
 PROGRAM  ?= -1
 
@@ -66,6 +67,14 @@ oracle-short: ## The same for at most 2 minutes, and the other tests of the riva
 .PHONY: oracle-mutants
 oracle-mutants: ## Break a rule of statusd, one at a time, and see a random program find it: SEED; about 8 minutes
 	cd rival && $(GO) run ./oracle/mutants -seed $(SEED)
+
+.PHONY: lives
+lives: build controlplane ## Pods' lives on a node of the kubelet and on one of statusd, for docs/kubelet-comparison.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
+	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+	cd rival && $(GO) build -o ../bin/lives ./lives
+	cd rival/lives && ../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
+	cd rival/lives && ../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
+	cd rival/lives && ../../bin/lives compare
 
 .PHONY: mutants
 mutants: ## Take the guard of each invariant out, one at a time, and see a test fail; about 3 minutes
@@ -89,6 +98,10 @@ run: demo ## Start a control plane and statusd with example pods; the first time
 .PHONY: run-standalone
 run-standalone: demo ## Start statusd with example pods and without a control plane
 	@bin/demo --standalone
+
+.PHONY: kubectl
+kubectl: ## Build bin/kubectl, for machines that have none; the first time takes some minutes
+	rival/kubernetes.sh kubectl bin/kubectl
 
 .PHONY: footprint
 footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; about 2 minutes

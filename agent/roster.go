@@ -137,26 +137,18 @@ func (r *roster) isLeaving(uid types.UID) bool {
 	return leaving
 }
 
-// release forgets the pods that leave and that no worker has any more.
-func (r *roster) release(worked map[types.UID]bool) {
+// release forgets a pod that was leaving and that no worker has any more.
+func (r *roster) release(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, pod := range r.leaving {
-		if !worked[uid] {
-			r.table.Remove(pod)
-			delete(r.leaving, uid)
-		}
+	if pod, leaving := r.leaving[uid]; leaving {
+		r.table.Remove(pod)
+		delete(r.leaving, uid)
 	}
 }
 
 // reporter is the status manager as the workers see it.
 type reporter struct {
 	*status.Manager
-	roster *roster
-}
-
-// RemoveOrphanedStatuses is how the workers say which pods they still have.
-func (r reporter) RemoveOrphanedStatuses(worked map[types.UID]bool) {
-	r.roster.release(worked)
-	r.Manager.RemoveOrphanedStatuses(worked)
+	*status.Resizes
 }

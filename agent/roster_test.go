@@ -24,7 +24,7 @@ func newTestRoster(t *testing.T) *roster {
 	if err != nil {
 		t.Fatal(err)
 	}
-	workers, err := worker.New(worker.Options{Runtime: runtimefake.New(), Status: reporter{manager, r}})
+	workers, err := worker.New(worker.Options{Runtime: runtimefake.New(), Status: reporter{manager, manager.Resizes()}, OnForgotten: r.release})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -55,11 +55,11 @@ func TestStaticPodStaysKnownUntilItsWorkerIsDone(t *testing.T) {
 	if !r.knows("a") || !r.isLeaving("a") {
 		t.Errorf("known %t, leaving %t while its worker ends it, want both: its last statuses go to its mirror", r.knows("a"), r.isLeaving("a"))
 	}
-	r.release(map[types.UID]bool{"a": true})
+	r.release("b")
 	if !r.isLeaving("a") {
 		t.Error("not leaving any more though a worker still has it")
 	}
-	r.release(map[types.UID]bool{})
+	r.release("a")
 	if r.knows("a") || r.isLeaving("a") {
 		t.Errorf("known %t, leaving %t after its worker was done, want neither", r.knows("a"), r.isLeaving("a"))
 	}
@@ -88,7 +88,7 @@ func TestEditedStaticPodLeavesTheMirrorToTheOldOneUntilThatIsDone(t *testing.T) 
 	if !r.isLeaving("a") {
 		t.Error("the old one is not leaving: its mirror would go while it still runs")
 	}
-	r.release(map[types.UID]bool{"b": true})
+	r.release("a")
 	if got := owners(); !slices.Equal(got, []types.UID{"b"}) {
 		t.Errorf("pods that write to the mirror once the old one is done: %v, want the new one only", got)
 	}
@@ -99,7 +99,7 @@ func TestStaticPodThatComesBackIsNotLeaving(t *testing.T) {
 	r.say(source.Set, static("a"))
 	r.say(source.Remove, static("a"))
 	r.say(source.Update, static("a"))
-	r.release(map[types.UID]bool{})
+	r.release("a")
 	if r.isLeaving("a") || !r.knows("a") {
 		t.Errorf("leaving %t, known %t after it came back, want a pod that stays", r.isLeaving("a"), r.knows("a"))
 	}

@@ -80,7 +80,7 @@ func (a *Agent) wirePods() (err error) {
 		Exec:   a.runtime.Exec,
 		Status: a.manager,
 		Unhealthy: func(f probe.Failure) {
-			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, worker.Probe(f.Kind))
+			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
 		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder: a.events,
@@ -91,14 +91,15 @@ func (a *Agent) wirePods() (err error) {
 		return err
 	}
 	a.workers, err = worker.New(worker.Options{
-		Runtime:  a.runtime,
-		Status:   reporter{a.manager, a.roster},
-		Prober:   a.prober,
-		Recorder: a.events,
-		Admit:    a.admit,
-		HostIPs:  a.addresses,
-		Version:  a.options.Version,
-		Logger:   a.log,
+		Runtime:     a.runtime,
+		Status:      reporter{a.manager, a.manager.Resizes()},
+		Prober:      a.prober,
+		Recorder:    a.events,
+		Admit:       a.admit,
+		HostIPs:     a.addresses,
+		OnForgotten: a.roster.release,
+		Version:     a.options.Version,
+		Logger:      a.log,
 	})
 	safety.workers = a.workers
 	a.roster.manager, a.roster.workers = a.manager, a.workers
@@ -224,9 +225,6 @@ func (a *Agent) registerMetrics() {
 			}
 			return 1
 		}),
-		prometheus.NewCounterFunc(prometheus.CounterOpts{
-			Name: "statusd_journal_failed_writes_total", Help: "Writes that the journal did not acknowledge.",
-		}, func() float64 { return float64(a.journal.Stats().FailedWrites) }),
 	)
 	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
 		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",

@@ -23,16 +23,12 @@ type Table struct {
 
 // New returns an empty table.
 func New() *Table {
-	t := &Table{}
-	t.reset(0)
-	return t
-}
-
-func (t *Table) reset(size int) {
-	t.podsByUID = make(map[types.UID]*v1.Pod, size)
-	t.podsByName = make(map[types.NamespacedName]*v1.Pod, size)
-	t.mirrorsByUID = make(map[types.UID]*v1.Pod)
-	t.mirrorByName = make(map[types.NamespacedName]*v1.Pod)
+	return &Table{
+		podsByUID:    make(map[types.UID]*v1.Pod),
+		podsByName:   make(map[types.NamespacedName]*v1.Pod),
+		mirrorsByUID: make(map[types.UID]*v1.Pod),
+		mirrorByName: make(map[types.NamespacedName]*v1.Pod),
+	}
 }
 
 func nameOf(pod *v1.Pod) types.NamespacedName {
@@ -45,10 +41,6 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 func (t *Table) Set(pod *v1.Pod) (displaced *v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	return t.set(pod)
-}
-
-func (t *Table) set(pod *v1.Pod) (displaced *v1.Pod) {
 	byUID, byName := t.indexes(pod)
 	if before := byName[nameOf(pod)]; before != nil && before.UID != pod.UID {
 		displaced = before
@@ -77,16 +69,6 @@ func (t *Table) Remove(pod *v1.Pod) {
 	}
 }
 
-// Replace makes the given pods the whole content of the table, at once for every reader.
-func (t *Table) Replace(all []*v1.Pod) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.reset(len(all))
-	for _, pod := range all {
-		t.set(pod)
-	}
-}
-
 // ByUID returns the pod of this UID; mirror pods are not found this way.
 func (t *Table) ByUID(uid types.UID) (*v1.Pod, bool) {
 	t.mu.RLock()
@@ -95,16 +77,10 @@ func (t *Table) ByUID(uid types.UID) (*v1.Pod, bool) {
 	return pod, ok
 }
 
-// ByName returns the pod of this name; mirror pods are not found this way.
-func (t *Table) ByName(namespace, name string) (*v1.Pod, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	pod, ok := t.podsByName[types.NamespacedName{Namespace: namespace, Name: name}]
-	return pod, ok
-}
-
 // MirrorOf returns the mirror of a static pod, if the API has one. A mirror that stands for
-// another static pod of the same name, see [Table.PodOf], is not the pod's.
+// another static pod of the same name is not the pod's: of two that have its name, as while an
+// edited one takes the place of one that still terminates, it stands for the one whose UID is the
+// hash that the mirror carries, otherwise for the one that has the name.
 func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -118,18 +94,8 @@ func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
 	return mirror, true
 }
 
-// PodOf returns the static pod that a mirror stands for: of two that have its name, as
-// while an edited one takes the place of one that still terminates, the one whose UID is
-// the hash that the mirror carries, otherwise the one that has the name.
-func (t *Table) PodOf(mirror *v1.Pod) (*v1.Pod, bool) {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	pod := t.behind(mirror)
-	return pod, pod != nil
-}
-
-// behind answers MirrorOf, PodOf and TranslateUID alike, so that a mirror is never written
-// to on behalf of two pods. It is called with the lock held.
+// behind returns the static pod that a mirror stands for. MirrorOf and TranslateUID both ask it, so
+// that a mirror is never written to on behalf of two pods. It is called with the lock held.
 func (t *Table) behind(mirror *v1.Pod) *v1.Pod {
 	hash := types.UID(mirror.Annotations[v1.MirrorPodAnnotationKey])
 	for _, pod := range [...]*v1.Pod{t.podsByUID[hash], t.podsByName[nameOf(mirror)]} {

@@ -29,15 +29,12 @@ func mirror(name string, uid types.UID) *v1.Pod {
 	return pod(name, uid, "kubernetes.io/config.source", "kubernetes.io/config.mirror")
 }
 
-func TestPodsAreFoundByUIDAndName(t *testing.T) {
+func TestPodsAreFoundByUID(t *testing.T) {
 	table := New()
 	web := pod("web", "1")
 	table.Set(web)
 	if got, ok := table.ByUID("1"); !ok || got != web {
 		t.Errorf("ByUID: %v, %v", got, ok)
-	}
-	if got, ok := table.ByName("ns", "web"); !ok || got != web {
-		t.Errorf("ByName: %v, %v", got, ok)
 	}
 	newer := pod("web", "1")
 	table.Set(newer)
@@ -48,8 +45,8 @@ func TestPodsAreFoundByUIDAndName(t *testing.T) {
 	if _, ok := table.ByUID("1"); ok {
 		t.Error("the removed pod is found by UID")
 	}
-	if _, ok := table.ByName("ns", "web"); ok {
-		t.Error("the removed pod is found by name")
+	if len(table.podsByName) > 0 {
+		t.Error("the name of the removed pod is kept")
 	}
 }
 
@@ -69,9 +66,6 @@ func TestStaticAndMirrorAreTranslatedBothWays(t *testing.T) {
 	}
 	if got, ok := table.MirrorOf(etcd); !ok || got != shadow {
 		t.Errorf("MirrorOf: %v, %v", got, ok)
-	}
-	if got, ok := table.PodOf(shadow); !ok || got != etcd {
-		t.Errorf("PodOf: %v, %v", got, ok)
 	}
 	if _, ok := table.ByUID("mirror"); ok {
 		t.Error("a mirror is found as a pod")
@@ -110,9 +104,6 @@ func TestAMirrorIsThatOfOneStaticPodOnly(t *testing.T) {
 		if got, ok := table.MirrorOf(other); ok {
 			t.Errorf("%s: %s has the mirror %s too, so that two pods write to it", when, other.UID, got.UID)
 		}
-		if got, ok := table.PodOf(shadow); !ok || got != want {
-			t.Errorf("%s: the mirror stands for %v, %v, want %s", when, got, ok, want.UID)
-		}
 		if got := table.TranslateUID("mirror"); got != want.UID {
 			t.Errorf("%s: the mirror translates to %s, want %s", when, got, want.UID)
 		}
@@ -144,34 +135,30 @@ func TestAPodOfTheAPIHasNoMirror(t *testing.T) {
 	if got := table.TranslateUID("mirror"); got != "mirror" {
 		t.Errorf("the mirror translates to %s, a pod of the API: its status would go to the mirror", got)
 	}
-	if got, ok := table.PodOf(mirror("web", "mirror")); ok {
-		t.Errorf("the mirror stands for %s, a pod of the API", got.UID)
-	}
 }
 
 func TestAPodThatTerminatesStaysWhenAnotherTakesItsName(t *testing.T) {
 	table := New()
 	old, fresh := pod("web", "old"), pod("web", "new")
-	table.Set(old)
-	table.Set(fresh)
-	if _, ok := table.ByUID("old"); !ok {
-		t.Error("the old pod is gone although nobody removed it")
+	if got := table.Set(old); got != nil {
+		t.Errorf("the first pod of the name displaces %s", got.UID)
 	}
-	if got, _ := table.ByName("ns", "web"); got != fresh {
-		t.Error("the name does not lead to the newcomer")
+	if got := table.Set(fresh); got != old {
+		t.Errorf("the newcomer displaces %v, want the old pod", got)
+	}
+	if _, ok := table.ByUID("old"); !ok {
+		t.Error("the old pod is gone although it was not removed")
 	}
 	table.Remove(old)
-	if got, ok := table.ByName("ns", "web"); !ok || got != fresh {
+	if got := table.Set(pod("web", "third")); got != fresh {
 		t.Error("the removal of the old pod took the name from the new one")
 	}
 }
 
-func TestReplaceAndLists(t *testing.T) {
+func TestLists(t *testing.T) {
 	table := New()
-	table.Set(pod("gone", "0"))
-	table.Replace([]*v1.Pod{pod("b", "2"), pod("a", "1"), mirror("m", "3")})
-	if _, ok := table.ByUID("0"); ok {
-		t.Error("a pod survived the replacement")
+	for _, p := range []*v1.Pod{pod("b", "2"), pod("a", "1"), mirror("m", "3")} {
+		table.Set(p)
 	}
 	var names []string
 	for _, p := range table.All() {

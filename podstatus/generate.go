@@ -180,7 +180,8 @@ func (g *generation) addresses(status *v1.PodStatus) {
 	for _, ip := range ips {
 		status.PodIPs = append(status.PodIPs, v1.PodIP{IP: ip})
 	}
-	// Next derives the primary addresses from the lists.
+	pairAddresses(&status.PodIP, &status.PodIPs)
+	pairAddresses(&status.HostIP, &status.HostIPs)
 }
 
 // decidePhase sets the phase that the containers add up to, and keeps what explains it.

@@ -159,6 +159,18 @@ func TestGenerateAddresses(t *testing.T) {
 	}
 }
 
+// TestGenerateShowsTheProberAWholeStatus: probes are sent to the address of the pod.
+func TestGenerateShowsTheProberAWholeStatus(t *testing.T) {
+	var shown v1.PodStatus
+	podstatus.Generate(parsePod(t, "app=a"), podstatus.Facts{
+		Attempts: []podstatus.Attempt{running("a", "1", 0)}, IPs: []string{"10.0.0.7"},
+		Probe: func(status *v1.PodStatus) { shown = *status.DeepCopy() },
+	}, v1.PodStatus{}, noon)
+	if shown.PodIP != "10.0.0.7" || shown.Phase != v1.PodRunning || shown.ContainerStatuses[0].Started != nil {
+		t.Errorf("got address %q, phase %s, started %v; want 10.0.0.7, Running, none", shown.PodIP, shown.Phase, shown.ContainerStatuses[0].Started)
+	}
+}
+
 func TestGenerateMounts(t *testing.T) {
 	pod := parsePod(t, "app=a")
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "conf", MountPath: "/conf", ReadOnly: true}}

@@ -14,7 +14,7 @@ var errNoUID = errors.New("the pod's UID is empty, so that the patch could hit a
 // Patch returns the strategic merge patch for the status subresource that turns base into
 // desired, or nil if there is nothing to send (P2). It carries the UID, and so fails on a
 // pod of the same name that is another pod (P1), and no resource version: the last writer
-// of a field wins (P3).
+// of a field wins (P3). See [Ownership.PatchAt] for a patch with one.
 //
 // Its shape is that of a two-way strategic merge (P4): conditions merge by type and
 // addresses by IP, container statuses are replaced whole, a field that goes away is null.
@@ -28,6 +28,13 @@ func Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
 
 // Patch is [Patch] by this table.
 func (o Ownership) Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
+	return o.PatchAt(uid, "", base, desired)
+}
+
+// PatchAt is [Ownership.Patch] for a write that must not go over a change which base does not
+// show: unless the version is empty, the API server answers 409 if the pod has another resource
+// version by then.
+func (o Ownership) PatchAt(uid types.UID, version string, base, desired *v1.PodStatus) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("pod status patch: %w", errNoUID)
 	}
@@ -37,6 +44,10 @@ func (o Ownership) Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, er
 	p.open('{')
 	p.key("uid")
 	p.string(string(uid))
+	if version != "" {
+		p.key("resourceVersion")
+		p.string(version)
+	}
 	p.close('}')
 	p.key("status")
 	p.open('{')

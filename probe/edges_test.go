@@ -10,6 +10,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime"
 )
 
 // hook calls a function when an event is recorded or a start is told, which is in the
@@ -30,7 +32,7 @@ func TestAResultIsDroppedWhenTheRunEndsInTheLastMoment(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var w *world
 		w = newWorld(t, func(o *Options) { o.Recorder = hook{on: func() { w.exit("web") }} })
-		w.answer("web", Liveness, "failure")
+		w.answer("web", runtime.LivenessProbe, "failure")
 		w.add("web", withHandlers(v1.Container{LivenessProbe: every(1)}))
 		w.run("web", "web-1")
 		w.wait(0)

@@ -25,8 +25,8 @@ type Options struct {
 	// probe: once, since a run is not probed on after that. It must not block.
 	Unhealthy func(Failure)
 
-	// Sync, if set, has the worker of a pod look at it again, after what was found for one
-	// of its containers was told to Status. It must not block.
+	// Sync, if set, has the worker of a pod look at it again: one of its containers has
+	// started, or Status did not know the container that a result is for. It must not block.
 	Sync func(uid types.UID)
 
 	// Recorder takes an event for each probe that failed, if set.
@@ -62,34 +62,13 @@ type Failure struct {
 	Pod         types.UID
 	Container   string
 	ContainerID string
-	// Kind is [Liveness] or [Startup].
-	Kind Kind
+	// Kind is [runtime.LivenessProbe] or [runtime.StartupProbe].
+	Kind runtime.ProbeKind
 	// Message is what the last probe said.
 	Message string
 	// Grace is how long the container may take to stop, in seconds, if the probe says so;
 	// nil leaves it to the pod.
 	Grace *int64
-}
-
-// Kind is what a probe is asked for.
-type Kind string
-
-// The kinds of probes.
-const (
-	Startup   Kind = "startup"
-	Readiness Kind = "readiness"
-	Liveness  Kind = "liveness"
-)
-
-// title is the kind as the events of the kubelet spell it.
-func (k Kind) title() string {
-	switch k {
-	case Startup:
-		return "Startup"
-	case Readiness:
-		return "Readiness"
-	}
-	return "Liveness"
 }
 
 // Validate reports everything that is wrong with the options.

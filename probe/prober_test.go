@@ -160,7 +160,7 @@ func TestAResultThatCannotBeStoredIsInTheNextStatus(t *testing.T) {
 func TestRunWaitsForProbesUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)
-		w.answer("web", Liveness, "failure after 30s")
+		w.answer("web", runtime.LivenessProbe, "failure after 30s")
 		w.add("web", withHandlers(v1.Container{LivenessProbe: every(1)}))
 		w.run("web", "web-1")
 		w.wait(time.Second)
@@ -191,7 +191,7 @@ func TestReadyOnlyAsTheProbesFound(t *testing.T) {
 
 type step struct {
 	do     string
-	kind   Kind
+	kind   runtime.ProbeKind
 	answer string
 	wait   time.Duration
 }
@@ -199,7 +199,7 @@ type step struct {
 func drawStep(r *rapid.T) step {
 	return step{
 		do:     rapid.SampledFrom([]string{"answer", "run", "exit", "restart", "nothing"}).Draw(r, "do"),
-		kind:   rapid.SampledFrom([]Kind{Startup, Readiness, Liveness}).Draw(r, "kind"),
+		kind:   rapid.SampledFrom([]runtime.ProbeKind{runtime.StartupProbe, runtime.ReadinessProbe, runtime.LivenessProbe}).Draw(r, "kind"),
 		answer: rapid.SampledFrom([]string{"success", "failure", "error"}).Draw(r, "answer"),
 		wait:   time.Duration(rapid.IntRange(0, 4).Draw(r, "seconds")) * time.Second,
 	}
@@ -225,8 +225,8 @@ func runProgram(t *testing.T, program []step) string {
 		w.wait(s.wait)
 		got := w.status("web")
 		running := got.State.Running != nil
-		started := running && w.decided(got.ContainerID, Startup, limits) == success
-		ready := started && w.decided(got.ContainerID, Readiness, limits) == success
+		started := running && w.decided(got.ContainerID, runtime.StartupProbe, limits) == success
+		ready := started && w.decided(got.ContainerID, runtime.ReadinessProbe, limits) == success
 		if *got.Started != started || got.Ready != ready {
 			return fmt.Sprintf("container %s, running=%v, after step %d: got %s, want started=%v ready=%v\nprobed: %+v",
 				got.ContainerID, running, i, describe(got), started, ready, w.asked)
@@ -237,7 +237,7 @@ func runProgram(t *testing.T, program []step) string {
 
 // decided goes through everything that was ever found for a container. A series does not
 // go on beyond a restart of the agent, a result that was decided stays.
-func (w *world) decided(id string, kind Kind, limits schedule) result {
+func (w *world) decided(id string, kind runtime.ProbeKind, limits schedule) result {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	verdict := unknown

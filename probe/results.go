@@ -4,6 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // results are what is known of one run of a container. They are all that Started and
@@ -29,11 +30,11 @@ func firstResults(spec *v1.Container, reported *v1.ContainerStatus) results {
 }
 
 // with is the results after a probe of a kind has been decided.
-func (r results) with(kind Kind, decided result) results {
+func (r results) with(kind runtime.ProbeKind, decided result) results {
 	switch kind {
-	case Startup:
+	case runtime.StartupProbe:
 		r.startup = decided
-	case Readiness:
+	case runtime.ReadinessProbe:
 		r.readiness = decided
 	}
 	return r

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
+
+	"github.com/statusd/statusd/runtime"
 )
 
 var (
@@ -31,17 +33,17 @@ func TestQ9ToQ11_StartedAndReadyOfARunningContainer(t *testing.T) {
 		{story: "no probes, whatever was reported", reported: unstarted, started: true, ready: true},
 		{story: "readiness not probed yet", readiness: anyProbe, started: true},
 		{story: "startup not probed yet", startup: anyProbe},
-		{story: "startup passed, no readiness probe", startup: anyProbe, found: decide(Startup, success), started: true, ready: true},
-		{story: "startup failed", startup: anyProbe, found: decide(Startup, failure)},
-		{story: "startup passed, readiness not probed yet", startup: anyProbe, readiness: anyProbe, found: decide(Startup, success), started: true},
-		{story: "readiness passed", readiness: anyProbe, found: decide(Readiness, success), started: true, ready: true},
-		{story: "readiness failed", readiness: anyProbe, found: decide(Readiness, failure), started: true},
-		{story: "#136047: ready, not started", startup: anyProbe, readiness: anyProbe, found: decide(Readiness, success)},
+		{story: "startup passed, no readiness probe", startup: anyProbe, found: decide(runtime.StartupProbe, success), started: true, ready: true},
+		{story: "startup failed", startup: anyProbe, found: decide(runtime.StartupProbe, failure)},
+		{story: "startup passed, readiness not probed yet", startup: anyProbe, readiness: anyProbe, found: decide(runtime.StartupProbe, success), started: true},
+		{story: "readiness passed", readiness: anyProbe, found: decide(runtime.ReadinessProbe, success), started: true, ready: true},
+		{story: "readiness failed", readiness: anyProbe, found: decide(runtime.ReadinessProbe, failure), started: true},
+		{story: "#136047: ready, not started", startup: anyProbe, readiness: anyProbe, found: decide(runtime.ReadinessProbe, success)},
 		{story: "#100277: reported before", startup: anyProbe, readiness: anyProbe, reported: reported, started: true, ready: true},
-		{story: "reported before, failed since", readiness: anyProbe, reported: reported, found: decide(Readiness, failure), started: true},
+		{story: "reported before, failed since", readiness: anyProbe, reported: reported, found: decide(runtime.ReadinessProbe, failure), started: true},
 		{story: "reported ready but not started", startup: anyProbe, readiness: anyProbe, reported: v1.ContainerStatus{Ready: true, Started: &no}},
-		{story: "reported ready but not started, started since", startup: anyProbe, readiness: anyProbe, reported: v1.ContainerStatus{Ready: true, Started: &no}, found: decide(Startup, success), started: true},
-		{story: "liveness says nothing about it", found: decide(Liveness, failure), started: true, ready: true},
+		{story: "reported ready but not started, started since", startup: anyProbe, readiness: anyProbe, reported: v1.ContainerStatus{Ready: true, Started: &no}, found: decide(runtime.StartupProbe, success), started: true},
+		{story: "liveness says nothing about it", found: decide(runtime.LivenessProbe, failure), started: true, ready: true},
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			r := firstResults(&v1.Container{StartupProbe: c.startup, ReadinessProbe: c.readiness}, &c.reported)
@@ -55,7 +57,7 @@ func TestQ9ToQ11_StartedAndReadyOfARunningContainer(t *testing.T) {
 	}
 }
 
-func decide(kind Kind, decided result) func(results) results {
+func decide(kind runtime.ProbeKind, decided result) func(results) results {
 	return func(r results) results { return r.with(kind, decided) }
 }
 
@@ -123,7 +125,7 @@ func TestReadyImpliesStarted(t *testing.T) {
 		spec := &v1.Container{StartupProbe: probe.Draw(t, "startup probe"), ReadinessProbe: probe.Draw(t, "readiness probe")}
 		r := firstResults(spec, &v1.ContainerStatus{Started: flag.Draw(t, "started"), Ready: rapid.Bool().Draw(t, "ready")})
 		for range rapid.IntRange(0, 10).Draw(t, "decisions") {
-			kind := rapid.SampledFrom([]Kind{Startup, Readiness, Liveness}).Draw(t, "kind")
+			kind := rapid.SampledFrom([]runtime.ProbeKind{runtime.StartupProbe, runtime.ReadinessProbe, runtime.LivenessProbe}).Draw(t, "kind")
 			r = r.with(kind, rapid.SampledFrom([]result{unknown, success, failure}).Draw(t, "decided"))
 		}
 		if r.ready() && !r.started() {

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // pod is a pod that is probed.
@@ -32,7 +33,7 @@ type run struct {
 type task struct {
 	pod  *pod
 	run  *run
-	kind Kind
+	kind runtime.ProbeKind
 	spec *v1.Probe
 	schedule
 	// spread is how long the first probe waits for the sake of other pods.
@@ -96,8 +97,8 @@ func running(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {
 // begin hands the probes of a run to Run that are to be carried out now: startup until the
 // container has started, the others from then on (Q6). The caller holds the lock.
 func (p *Prober) begin(known *pod, r *run, spread func(period time.Duration) time.Duration) {
-	add := func(kind Kind, spec *v1.Probe) {
-		if spec == nil || known.ending && kind != Readiness {
+	add := func(kind runtime.ProbeKind, spec *v1.Probe) {
+		if spec == nil || known.ending && kind != runtime.ReadinessProbe {
 			return
 		}
 		t := &task{pod: known, run: r, kind: kind, spec: spec, schedule: scheduleOf(spec)}
@@ -106,10 +107,10 @@ func (p *Prober) begin(known *pod, r *run, spread func(period time.Duration) tim
 		p.due = append(p.due, t)
 	}
 	if r.results.started() {
-		add(Readiness, r.container.ReadinessProbe)
-		add(Liveness, r.container.LivenessProbe)
+		add(runtime.ReadinessProbe, r.container.ReadinessProbe)
+		add(runtime.LivenessProbe, r.container.LivenessProbe)
 	} else {
-		add(Startup, r.container.StartupProbe)
+		add(runtime.StartupProbe, r.container.StartupProbe)
 	}
 	select {
 	case p.wake <- struct{}{}:
@@ -122,7 +123,7 @@ func (known *pod) stopDangerous() {
 	known.ending = true
 	for _, r := range known.runs {
 		for _, t := range r.tasks {
-			if t.kind != Readiness {
+			if t.kind != runtime.ReadinessProbe {
 				t.end()
 			}
 		}

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/runtime"
 )
 
 // Reasons of events, as the kubelet has them.
@@ -73,7 +74,7 @@ func (p *Prober) record(t *task, found answer) {
 		return
 	}
 	manifest := p.manifestOf(t)
-	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, t.kind.title()+message+found.message)
+	p.opts.Recorder.Event(manifest, t.run.container.Name, v1.EventTypeWarning, reason, title(t.kind)+message+found.message)
 	p.opts.Logger.Debug("probe did not succeed", "pod", manifest.Namespace+"/"+manifest.Name, "uid", manifest.UID,
 		"container", t.run.container.Name, "probe", t.kind, "result", found.result, "message", found.message)
 }
@@ -100,14 +101,14 @@ func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) 
 	p.mu.Unlock()
 
 	p.tell(uid, t.run.containerID, before, after)
-	if decided == failure && t.kind != Readiness {
+	if decided == failure && t.kind != runtime.ReadinessProbe {
 		p.opts.Unhealthy(Failure{
 			Pod: uid, Container: t.run.container.Name, ContainerID: t.run.containerID,
 			Kind: t.kind, Message: message, Grace: t.spec.TerminationGracePeriodSeconds,
 		})
 		return false
 	}
-	if t.kind == Startup {
+	if t.kind == runtime.StartupProbe {
 		p.started(t)
 		return false
 	}
@@ -127,21 +128,32 @@ func (p *Prober) started(t *task) {
 // tell passes on what has changed for a run. Of the two, started comes first, and a
 // container that has started never becomes one that has not.
 func (p *Prober) tell(uid types.UID, containerID string, before, after results) {
-	changed := false
+	sync := before.started() != after.started() // what waits for a sidecar can start now
 	set := func(was, is bool, to func(types.UID, string, bool) error) {
 		if was == is {
 			return
 		}
-		changed = true
 		if err := to(uid, containerID, is); err != nil {
 			// The worker has not reported this container yet, or no longer does: its next
 			// status, which is asked for below, has the value too.
+			sync = true
 			p.opts.Logger.Debug("probe result not stored", "uid", uid, "container", containerID, "err", err)
 		}
 	}
 	set(before.started(), after.started(), p.opts.Status.SetContainerStartup)
 	set(before.ready(), after.ready(), p.opts.Status.SetContainerReadiness)
-	if changed {
+	if sync {
 		p.opts.Sync(uid)
 	}
+}
+
+// title is the kind as the kubelet's events spell it.
+func title(kind runtime.ProbeKind) string {
+	switch kind {
+	case runtime.StartupProbe:
+		return "Startup"
+	case runtime.ReadinessProbe:
+		return "Readiness"
+	}
+	return "Liveness"
 }

@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/yaml"
+
+	"github.com/statusd/statusd/runtime"
 )
 
 // TestTraces reads testdata/traces/*.txt: each file is one life of a prober in virtual time. Run
@@ -55,7 +57,7 @@ func (w *world) command(t *testing.T, d *datadriven.TestData) string {
 	case "exit":
 		w.exit(arg(0))
 	case "answer":
-		w.answer(arg(0), Kind(arg(1)), strings.Join(d.CmdArgs[1].Vals, " "))
+		w.answer(arg(0), runtime.ProbeKind(arg(1)), strings.Join(d.CmdArgs[1].Vals, " "))
 	case "ending":
 		w.prober.StopLivenessAndStartup(types.UID(arg(0)))
 	case "remove":
@@ -83,7 +85,7 @@ func probes(t *testing.T, d *datadriven.TestData) v1.Container {
 }
 
 func withHandlers(c v1.Container) v1.Container {
-	for kind, p := range map[Kind]*v1.Probe{Startup: c.StartupProbe, Readiness: c.ReadinessProbe, Liveness: c.LivenessProbe} {
+	for kind, p := range map[runtime.ProbeKind]*v1.Probe{runtime.StartupProbe: c.StartupProbe, runtime.ReadinessProbe: c.ReadinessProbe, runtime.LivenessProbe: c.LivenessProbe} {
 		if p != nil {
 			p.Exec = &v1.ExecAction{Command: []string{string(kind)}}
 		}

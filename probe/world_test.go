@@ -48,14 +48,14 @@ type fakePod struct {
 // note is a line of the diary.
 type note struct {
 	pod  string
-	kind Kind
+	kind runtime.ProbeKind
 	line string
 }
 
 // asked is one probe that was answered; one without ID is a restart of the agent.
 type asked struct {
 	id     string
-	kind   Kind
+	kind   runtime.ProbeKind
 	result result
 }
 
@@ -197,13 +197,13 @@ func (w *world) wait(d time.Duration) {
 	synctest.Wait()
 }
 
-func (w *world) answer(name string, kind Kind, answer string) {
+func (w *world) answer(name string, kind runtime.ProbeKind, answer string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.answers[name+"/"+string(kind)] = answer
 }
 
-func (w *world) note(pod string, kind Kind, format string, args ...any) {
+func (w *world) note(pod string, kind runtime.ProbeKind, format string, args ...any) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.told = append(w.told, note{pod, kind, pod + ": " + fmt.Sprintf(format, args...)})
@@ -214,7 +214,7 @@ func (w *world) note(pod string, kind Kind, format string, args ...any) {
 func (w *world) diary() []string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	order := []Kind{Startup, Readiness, Liveness}
+	order := []runtime.ProbeKind{runtime.StartupProbe, runtime.ReadinessProbe, runtime.LivenessProbe}
 	slices.SortStableFunc(w.told, func(a, b note) int {
 		return cmp.Or(cmp.Compare(a.pod, b.pod), cmp.Compare(slices.Index(order, a.kind), slices.Index(order, b.kind)))
 	})
@@ -245,12 +245,12 @@ func (s *fakeStatus) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 }
 
 func (s *fakeStatus) SetContainerStartup(uid types.UID, id string, started bool) error {
-	(*world)(s).note(string(uid), Startup, "%s started=%v", id, started)
+	(*world)(s).note(string(uid), runtime.StartupProbe, "%s started=%v", id, started)
 	return s.set(uid, id, func(c *v1.ContainerStatus) { c.Started = &started })
 }
 
 func (s *fakeStatus) SetContainerReadiness(uid types.UID, id string, ready bool) error {
-	(*world)(s).note(string(uid), Readiness, "%s ready=%v", id, ready)
+	(*world)(s).note(string(uid), runtime.ReadinessProbe, "%s ready=%v", id, ready)
 	return s.set(uid, id, func(c *v1.ContainerStatus) { c.Ready = ready })
 }
 
@@ -271,14 +271,14 @@ type fakeRecorder world
 
 func (r *fakeRecorder) Event(pod *v1.Pod, container, eventType, reason, message string) {
 	kind, _, _ := strings.Cut(message, " ")
-	(*world)(r).note(pod.Name, Kind(strings.ToLower(kind)), "event %s/%s %s", eventType, reason, message)
+	(*world)(r).note(pod.Name, runtime.ProbeKind(strings.ToLower(kind)), "event %s/%s %s", eventType, reason, message)
 }
 
 // fakeHandler answers probes as the world says. A probe's first word of command is its kind.
 type fakeHandler struct{ w *world }
 
 func (f *fakeHandler) check(ctx context.Context, q question) answer {
-	name, kind := f.w.podOf(q.containerID), Kind(q.handler.Exec.Command[0])
+	name, kind := f.w.podOf(q.containerID), runtime.ProbeKind(q.handler.Exec.Command[0])
 	f.w.mu.Lock()
 	word := f.w.answers[name+"/"+string(kind)]
 	f.w.mu.Unlock()

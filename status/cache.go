@@ -1,7 +1,9 @@
 package status
 
 import (
+	"cmp"
 	"math/rand/v2"
+	"slices"
 	"sync"
 	"time"
 
@@ -170,6 +172,22 @@ func (c *cache) unknown(keep func(types.UID) bool) []types.UID {
 		}
 	}
 	return uids
+}
+
+// subscribe begins a subscription between two changes.
+func (c *cache) subscribe() *Subscription {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var known []queuedEvent
+	for uid, e := range c.entries {
+		if !e.finished { // else it was announced as removed
+			known = append(known, queuedEvent{kind: Added, uid: uid, snapshot: e.snapshot})
+		}
+	}
+	slices.SortFunc(known, func(a, b queuedEvent) int {
+		return cmp.Or(compareNames(a.snapshot.namespace, a.snapshot.name, b.snapshot.namespace, b.snapshot.name), cmp.Compare(a.uid, b.uid))
+	})
+	return c.feed.subscribe(known)
 }
 
 func (c *cache) markUnsent(uid types.UID, e *entry, now time.Time) {

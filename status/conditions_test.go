@@ -178,3 +178,66 @@ func TestAddressesThatTheServerCompletesCostOneRequest(t *testing.T) {
 		})
 	}
 }
+
+// A bridge to a batch system knows the phase of a job and little else. What it does not mention is
+// filled in, and what others have written stays.
+func TestHalfAReportIsCompleted(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.CompleteReports = true })
+		pod := w.create("job", restartNever, func(p *v1.Pod) {
+			p.Status.Conditions = []v1.PodCondition{
+				{Type: v1.PodScheduled, Status: v1.ConditionTrue},
+				{Type: "example.com/gate", Status: v1.ConditionTrue},
+			}
+		})
+		w.run()
+		w.set(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.7"})
+		synctest.Wait()
+		got := w.api.Pod(pod).Status
+		if got.Phase != v1.PodRunning || len(got.ContainerStatuses) != 1 || len(got.PodIPs) != 1 || got.StartTime == nil || got.QOSClass == "" {
+			t.Errorf("the API has %s with %d containers, IPs %v, started %v, class %q: the report was not completed",
+				got.Phase, len(got.ContainerStatuses), got.PodIPs, got.StartTime, got.QOSClass)
+		}
+		for _, want := range []v1.PodConditionType{v1.PodScheduled, v1.PodInitialized, v1.PodReady, v1.ContainersReady, "example.com/gate"} {
+			if podstatus.FindCondition(got.Conditions, want) == nil {
+				t.Errorf("the API's pod has no condition %s", want)
+			}
+		}
+		patches := w.api.Count("PATCH")
+		w.set(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.7"})
+		synctest.Wait()
+		if again := w.api.Count("PATCH"); again != patches {
+			t.Errorf("the same report again made %d requests", again-patches)
+		}
+		w.set(pod, v1.PodStatus{Phase: v1.PodSucceeded})
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status; got.Phase != v1.PodSucceeded || isReady(&got) {
+			t.Errorf("the API has %s, ready %t; want Succeeded, not ready", got.Phase, isReady(&got))
+		}
+		if _, err := w.manager.SetPodStatus(pod, v1.PodStatus{Message: "done"}); err != nil {
+			t.Errorf("a report without a phase, after the end: %v", err)
+		}
+	})
+}
+
+// What is filled in is no proof: a container that was running and that a report of the end does not
+// mention could still run.
+func TestACompletedReportDoesNotProveThatContainersEnded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t, func(o *Options) { o.CompleteReports = true })
+		pod := w.create("web", restartNever)
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		w.set(pod, v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted"})
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
+			t.Errorf("the API has %s while the container could run", got)
+		}
+		must(w.manager.TerminatePod(pod))
+		time.Sleep(time.Minute)
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
+			t.Errorf("the API has %s after the end, want Failed", got)
+		}
+	})
+}

@@ -3,6 +3,8 @@ package status
 import (
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/backoff"
@@ -249,5 +251,78 @@ func (c *cache) dropBase(uid types.UID) {
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
 		e.base = base{}
+	}
+}
+
+// plan reads what a turn works with, or says why there is none to take. The pod is nil if the table
+// does not have it, watched is the watch's copy of the target.
+func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now time.Time) (*plan, hold, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	if !ok {
+		return nil, holdNone, false
+	}
+	if pod == nil && e.static {
+		return nil, holdNoMirror, true
+	}
+	c.retarget(uid, e, target, now)
+	if e.owed != nil {
+		e.owed.unbuiltSince = time.Time{}
+	}
+	p := &plan{
+		snapshot: e.snapshot,
+		uid:      uid,
+		pod:      pod,
+		target:   target,
+		accepted: e.accepted,
+		base:     e.base,
+		began:    e.base,
+		look:     c.behinds[uid].look || e.held() == holdGone,
+		epoch:    c.epoch,
+		watched:  watched,
+		fight:    c.fights[uid],
+		decision: c.decisions[uid],
+	}
+	if e.held() == holdRefused && now.Before(e.owed.nextTry) {
+		p.leftOut, p.tryRefusedAt = e.owed.refusal.standing(&e.status), e.owed.nextTry
+	}
+	if pod == nil {
+		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
+	} else if seen := baseOf(watched); watched.ResourceVersion != "" && seen.revision != c.behinds[uid].undone {
+		p.base = newer(seen, p.base)
+	}
+	return p, holdNone, true
+}
+
+func (c *cache) setFight(uid types.UID, f fight) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.entries[uid]; ok {
+		c.fights[uid] = f
+	}
+}
+
+func (c *cache) endFight(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.fights, uid)
+}
+
+// setDecision records what the server has made of a version.
+func (c *cache) setDecision(uid types.UID, d decision) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if _, ok := c.entries[uid]; ok {
+		c.decisions[uid] = d
+	}
+}
+
+// setRefusal records what the server refuses of a pod.
+func (c *cache) setRefusal(uid types.UID, r refusal) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok {
+		e.debt().refusal = r
 	}
 }

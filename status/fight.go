@@ -60,20 +60,6 @@ func (m *Manager) noteWrite(p *plan) {
 	}
 }
 
-func (c *cache) setFight(uid types.UID, f fight) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.entries[uid]; ok {
-		c.fights[uid] = f
-	}
-}
-
-func (c *cache) endFight(uid types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.fights, uid)
-}
-
 // rivalOf names who last wrote to a pod besides us.
 func rivalOf(pod *v1.Pod, ourName string) string {
 	var name string
@@ -104,15 +90,7 @@ type Fight struct {
 
 // Fights returns the pods whose status another writer keeps changing back, by name.
 func (m *Manager) Fights() []Fight {
-	m.cache.mu.Lock()
-	defer m.cache.mu.Unlock()
-	var fights []Fight
-	for uid, f := range m.cache.fights {
-		if e := m.cache.entries[uid]; f.rounds >= fightRounds && f.version == e.version {
-			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
-				Rounds: f.rounds, Writer: f.rival, Last: f.last})
-		}
-	}
+	fights := m.cache.fighting()
 	slices.SortFunc(fights, func(a, b Fight) int { return compareNames(a.Namespace, a.Name, b.Namespace, b.Name) })
 	return fights
 }

@@ -59,8 +59,8 @@ func (g *sharedGauge) Collect(values chan<- prometheus.Metric) {
 	values <- prometheus.MustNewConstMetric(g.description, prometheus.GaugeValue, whole)
 }
 
-// gauges tell of what the API server has not taken.
-func (c *cache) gauges() []*sharedGauge {
+// pendingGauges count what the API server has not taken.
+func pendingGauges(c *cache) []*sharedGauge {
 	oldest := newSharedGauge("oldest_pending_seconds", "Age of the oldest change that the API server has not taken.", nil,
 		func() float64 { return c.oldestUnsent(time.Now()).Seconds() })
 	oldest.largest = true

@@ -104,6 +104,13 @@ func (c *cache) reached(r revision, now time.Time) {
 	}
 }
 
+// newestRevision returns the newest version that was seen of any pod, and when.
+func (c *cache) newestRevision() (revision, time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.newest, c.newestAt
+}
+
 // distrust has all pods read: the server's history is another one, and has reached this
 // version. It returns the pods.
 func (c *cache) distrust(reached revision) []types.UID {
@@ -154,9 +161,7 @@ func (m *Manager) followHistory(ctx context.Context, server VersionReader) {
 }
 
 func (m *Manager) checkHistory(ctx context.Context, server VersionReader) {
-	m.cache.mu.Lock()
-	before, at := m.cache.newest, m.cache.newestAt
-	m.cache.mu.Unlock()
+	before, at := m.cache.newestRevision()
 	if before == 0 || time.Since(at) < historyPeriod {
 		return
 	}

@@ -179,11 +179,11 @@ func TestResizeConditionsSurviveARestartWithTheirTimes(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
 		first := newWorld(t, withJournal(memory))
-		first.manager.SetPodResizePendingCondition("uid", "Deferred", "no room", 3)
-		want := first.manager.GetPodResizeConditions("uid")
+		first.manager.Resizes().SetPodResizePendingCondition("uid", "Deferred", "no room", 3)
+		want := first.manager.Resizes().GetPodResizeConditions("uid")
 		time.Sleep(time.Hour)
 		second := newWorld(t, withJournal(memory))
-		got := second.manager.GetPodResizeConditions("uid")
+		got := second.manager.Resizes().GetPodResizeConditions("uid")
 		if len(got) != 1 || !got[0].LastTransitionTime.Equal(&want[0].LastTransitionTime) || got[0].ObservedGeneration != 3 {
 			t.Errorf("after the restart: %+v, want %+v", got, want)
 		}

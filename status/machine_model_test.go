@@ -176,7 +176,7 @@ func (m *machine) checkStep() {
 func (m *machine) checkFlushed() {
 	for _, s := range m.subjects {
 		withheld := s.ended && s.running // waits for the node itself, and Flush not for it
-		if !m.owns(s) || !m.manager.cache.holds(s.pod.UID) || s.finished || withheld {
+		if !m.owns(s) || m.manager.cache.load(s.pod.UID) == nil || s.finished || withheld {
 			continue
 		}
 		api := m.api.Pod(s.pod)

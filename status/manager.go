@@ -24,11 +24,11 @@ var (
 	// ErrUnknownContainer: the pod's status lists no container of this ID, for example
 	// because the container has been replaced by another one.
 	ErrUnknownContainer = errors.New("the pod has no container of this ID")
-	// ErrRunning: Run was called before.
-	ErrRunning = errors.New("status: Run may be called only once")
 	// ErrNoJournal: the manager was made without a journal.
 	ErrNoJournal = errors.New("status: there is no journal to store this in; set Options.Journal")
 )
+
+var errRunTwice = errors.New("status: Run was called before; a manager runs once, status.New makes another one")
 
 // Manager publishes the status of a node's pods to the API server. See the package comment for
 // how it is used. All methods may be called from any goroutine.
@@ -36,7 +36,7 @@ type Manager struct {
 	opts    Options
 	table   *pods.Table // the manager's own; nil: Options.Pods was set
 	cache   *cache
-	resizes *resizes
+	resizes *Resizes
 	finals  finals
 	ends    terminations
 	engine  *engine
@@ -54,15 +54,15 @@ func New(options Options) (*Manager, error) {
 	}
 	options.setDefaults()
 	m := &Manager{
-		opts:    options,
-		cache:   newCache(options.Client == nil, newFeed()),
-		resizes: newResizes(options.Journal),
-		owns:    podstatus.Owning(options.OwnedConditions...),
+		opts:  options,
+		cache: newCache(options.Client == nil, newFeed()),
+		owns:  podstatus.Owning(options.OwnedConditions...),
 	}
 	if options.Pods == nil {
 		m.table = pods.New()
 		m.opts.Pods = m.table
 	}
+	m.resizes = newResizes(m)
 	m.cache.owns = m.owns
 	m.metrics = newMetrics()
 	if err := m.metrics.register(options.Registerer, m.cache, m.resizes.gauges()); err != nil {
@@ -87,7 +87,7 @@ func New(options Options) (*Manager, error) {
 // [Manager.Flush]. Nothing is sent before the API's pods have been looked at successfully.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
-		return ErrRunning
+		return errRunTwice
 	}
 	defer func() {
 		for _, leave := range m.metrics.leave {
@@ -148,9 +148,6 @@ func (m *Manager) forget(uid types.UID) (queued bool) {
 	m.resizes.remove(uid)
 	if m.opts.Journal != nil {
 		m.journaled("remove pod", uid, m.opts.Journal.RemovePod(uid))
-	}
-	if m.opts.StartupLatency != nil {
-		m.opts.StartupLatency.PodDeleted(uid)
 	}
 	return queued
 }

@@ -103,7 +103,7 @@ func (m *metrics) register(registerer prometheus.Registerer, c *cache, gauges []
 	for u := range m.queued {
 		m.queued[u] = m.queuedVec.WithLabelValues(urgency(u).String())
 	}
-	for _, gauge := range append(gauges, c.gauges()...) {
+	for _, gauge := range append(gauges, pendingGauges(c)...) {
 		read := gauge.read
 		use(shared, &gauge)
 		m.leave = append(m.leave, gauge.join(read))
@@ -132,20 +132,4 @@ func (m *metrics) accepted(a acceptance, wrote bool) {
 
 func (m *metrics) terminated(c podstatus.TerminatedContainer) {
 	m.ended.WithLabelValues(string(c.Kind), strconv.Itoa(int(c.ExitCode)), c.Reason).Inc()
-}
-
-func (c *cache) countUnsent() int {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	return len(c.unsent)
-}
-
-func (c *cache) oldestUnsent(now time.Time) time.Duration {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var oldest time.Duration
-	for _, e := range c.unsent {
-		oldest = max(oldest, now.Sub(e.owed.since))
-	}
-	return oldest
 }

@@ -9,29 +9,6 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// observe compares the API's copy of a pod with what this node says, and asks for a turn if
-// they differ.
-func (m *Manager) observe(pod *v1.Pod) {
-	uid := m.opts.Pods.TranslateUID(pod.UID)
-	now := time.Now()
-	if u, ok := m.cache.observe(uid, pod, m.specOf(uid, pod), now); ok {
-		m.metrics.reconciles.WithLabelValues("observed").Inc()
-		m.engine.changed(note{uid: uid, urgency: u, at: now, expedite: true})
-	}
-}
-
-// specOf is the pod that this node runs behind the API's pod.
-func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
-	if uid == pod.UID {
-		return pod
-	}
-	static, ok := m.opts.Pods.ByUID(uid)
-	if !ok {
-		return pod
-	}
-	return static
-}
-
 // observe notes a copy of the API's pod and tells whether there is something to do about it,
 // and how urgent that is: resources wait for a deletion.
 func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgency, bool) {
@@ -62,39 +39,23 @@ func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 		!e.pending() && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
-// fullPass compares every cached pod with the API's and returns those that need a turn. It
-// is the safety net under ObservePod and the only scan of all pods.
-func (m *Manager) fullPass() []note {
-	var notes []note
-	now := time.Now()
-	for _, uid := range m.cache.unknown(func(types.UID) bool { return false }) {
-		if m.due(uid, now) {
-			notes = append(notes, note{uid: uid, urgency: background, at: now})
-		}
-	}
-	if len(notes) > 0 {
-		m.metrics.reconciles.WithLabelValues("pass").Add(float64(len(notes)))
-	}
-	return notes
+// decided tells whether the server has decided to answer the newest version with what this
+// copy of the API's pod says.
+func (c *cache) decided(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
+	d, ok := c.decisions[uid]
+	return ok && d.holds(e.version) && !c.owns.NeedsReconcile(spec, api.status, d.status)
 }
 
-// due tells whether the full pass has found something to do for a pod.
-func (m *Manager) due(uid types.UID, now time.Time) bool {
-	pod, known := m.opts.Pods.ByUID(uid)
-	api := pod
-	if known && podstatus.IsStatic(pod) {
-		api, known = m.opts.Pods.MirrorOf(pod)
-	}
-	m.cache.mu.Lock()
-	defer m.cache.mu.Unlock()
-	e, ok := m.cache.entries[uid]
+// due reports whether the full pass has found something to do for a pod, whose newest copy in the
+// API is known.
+func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
 	if !ok {
 		return false
 	}
-	if !known { // R1: nothing to compare with
-		return false
-	}
-	m.cache.retarget(uid, e, api.UID, now)
+	c.retarget(uid, e, api.UID, now)
 	if e.pending() {
 		return e.held().counts()
 	}
@@ -103,7 +64,7 @@ func (m *Manager) due(uid types.UID, now time.Time) bool {
 	}
 	look := false
 	if api.ResourceVersion != "" || !e.base.known() {
-		_, look = m.cache.takeIn(uid, e, baseOf(api), now)
+		_, look = c.takeIn(uid, e, baseOf(api), now)
 	}
-	return look || m.cache.needs(uid, e, e.base, pod)
+	return look || c.needs(uid, e, e.base, pod)
 }

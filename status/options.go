@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"reflect"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -65,14 +66,18 @@ type Options struct {
 	// AlwaysRead reads each pod from the API server before it is written, as the kubelet does.
 	AlwaysRead bool
 
-	// StartupLatency, if set, is told what a tracker of pod start-up times wants to know.
-	StartupLatency StartupLatency
-
 	// OwnedConditions are condition types of this agent's own, besides those that the kubelet
 	// owns: they are sent, their transition times are kept, and they are removed from the API
 	// when they are reported no more. Conditions of any other type belong to others; if a
 	// report names one, the rest of the report is stored and the condition is not sent.
 	OwnedConditions []v1.PodConditionType
+
+	// CompleteReports fills in what a report of [Manager.SetPodStatus] leaves out with
+	// [podstatus.Complete]: the containers and conditions that it does not mention, the phase, the
+	// addresses. For reporters that know only a part of a status, such as the phase of a job. By
+	// default a report is taken as whole, as the kubelet's is: an owned condition that it does not
+	// have is removed from the API, PodScheduled included.
+	CompleteReports bool
 
 	// FieldManager is the name under which the API server records the manager's writes, and by
 	// which [Manager.Fights] tells them from those of others. Default "statusd". The client of
@@ -115,60 +120,42 @@ type Reclaim interface {
 	ResourcesReclaimed(*v1.Pod, *v1.PodStatus) bool
 }
 
-// StartupLatency follows how long pods take to start.
-type StartupLatency interface {
-	// StatusUpdated is called with the API server's answer to a status that was written.
-	StatusUpdated(*v1.Pod)
-	// PodDeleted is called when the manager forgets a pod.
-	PodDeleted(types.UID)
-}
-
-// Journal is the durable memory of the manager. Each write is durable when it returns.
+// Journal is the durable memory of the manager. Each write is durable when it returns. The
+// implementations are in package journal.
 type Journal interface {
-	Allocations
-	Resizes
-	Finals
-	Terminations
+	// The resources set aside for pods, and how their resize stands.
+	GetPodAllocation(types.UID) (podstatus.Allocation, bool)
+	GetContainerResourceAllocation(pod types.UID, container string) (v1.ResourceRequirements, bool)
+	SetPodAllocation(types.UID, podstatus.Allocation) error
+	GetPodResizeStatus(types.UID) (podstatus.ResizeStatus, bool)
+	SetPodResizeStatus(types.UID, podstatus.ResizeStatus) error
+
+	// The resize conditions of pods with their transition times.
+	AllResizeConditions() map[types.UID]podstatus.ResizeConditions
+	SetResizeConditions(types.UID, podstatus.ResizeConditions) error
+
+	// The statuses that end a pod, until the API server has them.
+	Finals() map[types.UID]podstatus.Final
+	SetFinal(types.UID, podstatus.Final) error
+	DeleteFinal(types.UID) error
+
+	// How containers ended, by container ID, until the API server has it. RetainTerminations
+	// forgets those of a pod whose IDs the function does not name.
+	Termination(containerID string) (v1.ContainerStateTerminated, bool)
+	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
+	RetainTerminations(types.UID, func(containerID string) bool) error
+	DeleteTerminations(types.UID) error
+
 	// RemovePod forgets everything about a pod.
 	RemovePod(types.UID) error
 	// RetainPods forgets the pods that the function does not name.
 	RetainPods(func(types.UID) bool) (removed int, err error)
 }
 
-// Allocations remembers the resources set aside for pods, and how their resize stands.
-type Allocations interface {
-	GetContainerResourceAllocation(pod types.UID, container string) (v1.ResourceRequirements, bool)
-	SetPodAllocation(types.UID, podstatus.Allocation) error
-	GetPodResizeStatus(types.UID) (podstatus.ResizeStatus, bool)
-	SetPodResizeStatus(types.UID, podstatus.ResizeStatus) error
-}
-
-// Resizes remembers the resize conditions of pods with their transition times.
-type Resizes interface {
-	AllResizeConditions() map[types.UID]podstatus.ResizeConditions
-	SetResizeConditions(types.UID, podstatus.ResizeConditions) error
-}
-
-// Finals remembers the statuses that end a pod until the API server has them.
-type Finals interface {
-	Finals() map[types.UID]podstatus.Final
-	SetFinal(types.UID, podstatus.Final) error
-	DeleteFinal(types.UID) error
-}
-
-// Terminations remembers how containers ended, by container ID, until the API server has it.
-type Terminations interface {
-	Termination(containerID string) (v1.ContainerStateTerminated, bool)
-	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
-	// RetainTerminations forgets those of a pod whose IDs the function does not name.
-	RetainTerminations(types.UID, func(containerID string) bool) error
-	DeleteTerminations(types.UID) error
-}
-
 // Validate reports everything that is wrong with the options.
 func (o *Options) Validate() error {
-	var problems []error
-	if client, ok := o.Client.(interface{ validate() error }); ok {
+	problems := o.typedNils()
+	if client, ok := o.Client.(*restClient); ok && client != nil {
 		if err := client.validate(); err != nil {
 			problems = append(problems, err)
 		}
@@ -190,6 +177,22 @@ func (o *Options) Validate() error {
 		}
 	}
 	return errors.Join(problems...)
+}
+
+// typedNils finds the options that hold a nil pointer: they are not nil to Go, and would be used.
+func (o *Options) typedNils() []error {
+	var problems []error
+	options := reflect.ValueOf(o).Elem()
+	for i := range options.NumField() {
+		field := options.Field(i)
+		if field.Kind() != reflect.Interface || field.IsNil() {
+			continue
+		}
+		if value := field.Elem(); value.Kind() == reflect.Pointer && value.IsNil() {
+			problems = append(problems, fmt.Errorf("%s is a nil %s: leave the option unset instead", options.Type().Field(i).Name, value.Type()))
+		}
+	}
+	return problems
 }
 
 func (o *Options) setDefaults() {

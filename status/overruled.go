@@ -6,7 +6,6 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/types"
 )
 
 // decision is what the API server has made of a version: it has stored something else than
@@ -63,22 +62,11 @@ func keysOf(patch []byte) map[string]bool {
 	return keys
 }
 
-// decided tells whether the server has decided to answer the newest version with what this
-// copy of the API's pod says.
-func (c *cache) decided(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
-	d, ok := c.decisions[uid]
-	return ok && d.holds(e.version) && !c.owns.NeedsReconcile(spec, api.status, d.status)
-}
-
 func (d decision) holds(version uint64) bool { return d.status != nil && d.version == version }
 
 // noteDecision records what the server has made of the version.
 func (m *Manager) noteDecision(p *plan, answer base, couldRun bool) {
 	m.metrics.overruled.Inc()
 	m.opts.Logger.Info("the API server has stored something else than was sent, and decides so", "pod", p.podName(), "uid", p.target, "version", p.version)
-	m.cache.mu.Lock()
-	defer m.cache.mu.Unlock()
-	if _, ok := m.cache.entries[p.uid]; ok {
-		m.cache.decisions[p.uid] = decision{version: p.version, couldRun: couldRun, status: answer.status}
-	}
+	m.cache.setDecision(p.uid, decision{version: p.version, couldRun: couldRun, status: answer.status})
 }

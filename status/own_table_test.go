@@ -87,7 +87,7 @@ func TestEmbedderForgetsTenThousandPods(t *testing.T) {
 // collected has Succeeded, with all that is kept of a pod, and is deleted by another client.
 func collected(w *world, pod *v1.Pod) {
 	must(w.manager.SetPodAllocation(pod))
-	w.manager.SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
+	w.manager.Resizes().SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
 	w.set(pod, running(pod, true))
 	must(w.manager.ObserveTermination(pod.UID, "process://"+string(pod.UID), v1.ContainerStateTerminated{}))
 	w.set(pod, ended(pod, 0))
@@ -106,7 +106,7 @@ func forcedAndReportedLate(w *world, pod *v1.Pod) {
 	if err := w.manager.SetPodAllocation(pod); !errors.Is(err, ErrUnknownPod) {
 		w.Errorf("SetPodAllocation of a pod that is gone: got %v, want %v", err, ErrUnknownPod)
 	}
-	w.manager.SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
+	w.manager.Resizes().SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
 	w.set(pod, ended(pod, 137))
 	must(w.manager.TerminatePod(pod))
 	synctest.Wait()

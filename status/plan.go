@@ -4,7 +4,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
@@ -38,56 +37,16 @@ type plan struct {
 // newPlan prepares a turn, or says why there is none to take.
 func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 	pod, known := m.opts.Pods.ByUID(uid)
-	var watched *v1.Pod
-	target := uid
-	if known {
-		watched = pod
-		if podstatus.IsStatic(pod) {
-			mirror, ok := m.opts.Pods.MirrorOf(pod)
-			if !ok {
-				return nil, holdNoMirror, m.cache.holds(uid)
-			}
-			watched, target = mirror, mirror.UID
-		}
-	}
-
-	m.cache.mu.Lock()
-	defer m.cache.mu.Unlock()
-	e, ok := m.cache.entries[uid]
-	if !ok {
-		return nil, holdNone, false
-	}
-	if !known && e.static {
-		return nil, holdNoMirror, true
-	}
-	m.cache.retarget(uid, e, target, now)
-	if e.owed != nil {
-		e.owed.unbuiltSince = time.Time{}
-	}
-	p := &plan{
-		snapshot: e.snapshot,
-		uid:      uid,
-		pod:      pod,
-		target:   target,
-		accepted: e.accepted,
-		base:     e.base,
-		began:    e.base,
-		look:     m.cache.behinds[uid].look || e.held() == holdGone,
-		epoch:    m.cache.epoch,
-		watched:  watched,
-		fight:    m.cache.fights[uid],
-		decision: m.cache.decisions[uid],
-	}
-	if e.held() == holdRefused && now.Before(e.owed.nextTry) {
-		p.leftOut, p.tryRefusedAt = e.owed.refusal.standing(&e.status), e.owed.nextTry
-	}
 	if !known {
-		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
-	} else if seen := baseOf(watched); watched.ResourceVersion != "" && seen.revision != m.cache.behinds[uid].undone {
-		p.base = newer(seen, p.base)
+		return m.cache.plan(uid, nil, nil, uid, now)
 	}
-	return p, holdNone, true
+	watched, target := pod, uid
+	if podstatus.IsStatic(pod) {
+		mirror, ok := m.opts.Pods.MirrorOf(pod)
+		if !ok {
+			return nil, holdNoMirror, m.cache.load(uid) != nil
+		}
+		watched, target = mirror, mirror.UID
+	}
+	return m.cache.plan(uid, pod, watched, target, now)
 }
-
-// holds tells whether the cache has the pod.
-func (c *cache) holds(uid types.UID) bool { return c.load(uid) != nil }

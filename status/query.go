@@ -12,16 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// GetPodStatus returns a copy of what this node says of a pod. The UID of a mirror pod
-// stands for its static pod.
-func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
-	s := m.cache.load(m.opts.Pods.TranslateUID(uid))
-	if s == nil {
-		return v1.PodStatus{}, false
-	}
-	return *s.status.DeepCopy(), true
-}
-
 // PodStatus is what this node says of a pod.
 type PodStatus struct {
 	UID       types.UID
@@ -35,16 +25,10 @@ type PodStatus struct {
 
 // Statuses returns copies of what this node says of all its pods, by name.
 func (m *Manager) Statuses() []PodStatus {
-	m.cache.mu.Lock()
-	list := make([]PodStatus, 0, len(m.cache.entries))
-	snapshots := make([]*snapshot, 0, len(m.cache.entries))
-	for uid, e := range m.cache.entries {
-		list = append(list, PodStatus{UID: uid, Namespace: e.namespace, Name: e.name, Version: e.version, Finished: e.finished})
-		snapshots = append(snapshots, e.snapshot)
-	}
-	m.cache.mu.Unlock()
-	for i, s := range snapshots { // a stored status is never changed
-		list[i].Status = *s.status.DeepCopy()
+	snapshots := m.cache.snapshots()
+	list := make([]PodStatus, 0, len(snapshots))
+	for uid, s := range snapshots {
+		list = append(list, PodStatus{UID: uid, Namespace: s.namespace, Name: s.name, Version: s.version, Finished: s.finished, Status: *s.status.DeepCopy()})
 	}
 	slices.SortFunc(list, func(a, b PodStatus) int {
 		return cmp.Or(compareNames(a.Namespace, a.Name, b.Namespace, b.Name), strings.Compare(string(a.UID), string(b.UID)))
@@ -78,17 +62,7 @@ type Pending struct {
 // Pending returns the pods for which something is still to be done in the API, those that
 // wait the longest first.
 func (m *Manager) Pending() []Pending {
-	m.cache.mu.Lock()
-	defer m.cache.mu.Unlock()
-	var list []Pending
-	if m.cache.standalone {
-		return nil
-	}
-	for uid, e := range m.cache.entries {
-		if e.pending() || e.owed != nil && e.owed.attempts > 0 {
-			list = append(list, e.describe(uid))
-		}
-	}
+	list := m.cache.pending()
 	slices.SortFunc(list, func(a, b Pending) int {
 		if c := a.Since.Compare(b.Since); c != 0 {
 			return c
@@ -96,6 +70,62 @@ func (m *Manager) Pending() []Pending {
 		return compareNames(a.Namespace, a.Name, b.Namespace, b.Name)
 	})
 	return list
+}
+
+// snapshots returns the newest of each pod. They are never changed.
+func (c *cache) snapshots() map[types.UID]*snapshot {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := make(map[types.UID]*snapshot, len(c.entries))
+	for uid, e := range c.entries {
+		all[uid] = e.snapshot
+	}
+	return all
+}
+
+func (c *cache) pending() []Pending {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.standalone {
+		return nil
+	}
+	var list []Pending
+	for uid, e := range c.entries {
+		if e.pending() || e.owed != nil && e.owed.attempts > 0 {
+			list = append(list, e.describe(uid))
+		}
+	}
+	return list
+}
+
+// fighting returns the pods whose newest version another writer keeps changing back.
+func (c *cache) fighting() []Fight {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var fights []Fight
+	for uid, f := range c.fights {
+		if e := c.entries[uid]; f.rounds >= fightRounds && f.version == e.version {
+			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
+				Rounds: f.rounds, Writer: f.rival, Last: f.last})
+		}
+	}
+	return fights
+}
+
+func (c *cache) countUnsent() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return len(c.unsent)
+}
+
+func (c *cache) oldestUnsent(now time.Time) time.Duration {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var oldest time.Duration
+	for _, e := range c.unsent {
+		oldest = max(oldest, now.Sub(e.owed.since))
+	}
+	return oldest
 }
 
 func (e *entry) describe(uid types.UID) Pending {
@@ -121,16 +151,13 @@ func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
 // wait; the journal keeps the end. If the context ends first, the error says which pods are
 // left, see [*FlushError].
 func (m *Manager) Flush(ctx context.Context) error {
-	wanted := make(map[types.UID]goal)
+	wanted := m.cache.goals()
 	now := time.Now()
-	m.cache.mu.Lock()
-	for uid, e := range m.cache.unsent {
-		wanted[uid] = goal{version: e.version, looks: e.looks()}
-		if e.held() == holdWithheld {
+	for uid, want := range wanted {
+		if want.withheld {
 			m.engine.changed(note{uid: uid, urgency: withdrawal, at: now, expedite: true})
 		}
 	}
-	m.cache.mu.Unlock()
 	// One pod after the other, so that each delivery costs one look and not one at all pods.
 	for uid, want := range wanted {
 		for {
@@ -151,8 +178,20 @@ func (m *Manager) Flush(ctx context.Context) error {
 // goal is what Flush waits for: that the API server has a version; or that the pod was
 // looked at once more and its terminal phase is still withheld.
 type goal struct {
-	version uint64
-	looks   int
+	version  uint64
+	withheld bool
+	looks    int
+}
+
+// goals returns what Flush waits for.
+func (c *cache) goals() map[types.UID]goal {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	wanted := make(map[types.UID]goal, len(c.unsent))
+	for uid, e := range c.unsent {
+		wanted[uid] = goal{version: e.version, withheld: e.held() == holdWithheld, looks: e.looks()}
+	}
+	return wanted
 }
 
 // looks counts how often the pod was looked at while its terminal phase is withheld.

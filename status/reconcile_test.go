@@ -77,6 +77,26 @@ func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 	})
 }
 
+// Invariant 2, terminal is final: also if the watch has not shown it yet.
+func TestATerminalPhaseThatTheWatchHasNotShownIsNotLeft(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.api.OnStore(nil)
+		w.api.Change(pod, func(pod *v1.Pod) { pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "NodeLost" })
+		w.api.OnStore(w.deliver)
+		w.set(pod, running(pod, true))
+		w.wantLog("the phase is written over no other than the base's", "PATCH ns/web", "GET ns/web", "PATCH ns/web")
+		got := w.api.Pod(pod).Status
+		if got.Phase != v1.PodFailed || got.Reason != "NodeLost" {
+			t.Errorf("the API has phase %s with reason %q, want Failed with NodeLost", got.Phase, got.Reason)
+		}
+		w.wantReady(pod, false)
+		w.wantNothingPending()
+	})
+}
+
 // Invariant 4, own fields only.
 func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -138,19 +138,11 @@ func (t *turn) tryRefusedLater(p *plan) {
 	var wait time.Duration
 	if t.refused != nil {
 		wait = t.m.cache.failed(p.uid, t.refused.err, holdRefused, refusedBackoff, time.Now())
-		t.m.cache.noteRefusal(p, *t.refused)
+		t.m.cache.setRefusal(p.uid, *t.refused)
 	} else {
 		wait = max(time.Until(p.tryRefusedAt), time.Second)
 	}
 	if !t.again {
 		t.again, t.wait, t.urgency = true, wait, background
-	}
-}
-
-func (c *cache) noteRefusal(p *plan, r refusal) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if e, ok := c.entries[p.uid]; ok {
-		e.debt().refusal = r
 	}
 }

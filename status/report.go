@@ -13,25 +13,6 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// SetPodStatus stores what a reporter has seen of a pod, and has it sent if it differs
-// from what was stored before. Nothing of what is passed in is kept or changed. It
-// reports whether there was a difference.
-//
-// A status that no pod can have is refused with an [*InvalidStatusError] that names the
-// field, and one in which a container that had ended for good is alive again with a
-// [*podstatus.TransitionError]; nothing is stored then. A pod that has Succeeded or Failed
-// stays so: of a status with another phase everything else is stored, and the error is a
-// [*PhaseError]. If a final status could not be written to the journal, it is stored and
-// sent all the same, and the journal's error is returned.
-func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
-	old := m.cache.load(pod.UID)
-	forced := pod.DeletionTimestamp != nil // U3
-	if old != nil && !forced && m.owns.Unchanged(pod, &old.status, &status) && phaseError(&old.status, &status) == nil {
-		return false, nil
-	}
-	return m.set(pod, status, forced)
-}
-
 // set is the way of a status that may have changed. It is apart from SetPodStatus so that
 // the common case, nothing changed, allocates nothing.
 func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, error) {
@@ -40,9 +21,23 @@ func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, erro
 	}
 	status.ObservedGeneration = pod.Generation // U2
 	m.warnOfForeign(pod, status.Conditions)
-	return m.store(pod, storing{forced: forced}, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
+	how := storing{forced: forced, reported: &status}
+	return m.store(pod, how, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
+		if m.opts.CompleteReports {
+			return m.complete(pod, old, &status)
+		}
 		return m.owns.Next(pod, old, &status, time.Now()), orNil(phaseError(old, &status))
 	})
+}
+
+// complete fills in what a report leaves out. A report without a phase leaves that to the
+// containers, and to the end that the pod had.
+func (m *Manager) complete(pod *v1.Pod, old, reported *v1.PodStatus) (v1.PodStatus, error) {
+	next := m.owns.Complete(pod, *reported, *old, time.Now())
+	if reported.Phase == "" {
+		return next, nil
+	}
+	return next, orNil(phaseError(old, reported))
 }
 
 // UpdatePodStatus changes the stored status of a pod as one step: no other report comes
@@ -67,17 +62,6 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 	})
 }
 
-// SetContainerReadiness records a readiness result for a container, with the conditions
-// that follow from it.
-func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready bool) error {
-	return m.flip(uid, containerID, ready, m.withContainerReady)
-}
-
-// SetContainerStartup records whether a container has started.
-func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started bool) error {
-	return m.flip(uid, containerID, started, podstatus.WithContainerStarted)
-}
-
 func (m *Manager) flip(uid types.UID, containerID string, value bool,
 	with func(*v1.Pod, *v1.PodStatus, string, bool, time.Time) (v1.PodStatus, podstatus.Flip)) error {
 	pod, ok := m.opts.Pods.ByUID(uid)
@@ -93,26 +77,6 @@ func (m *Manager) flip(uid types.UID, containerID string, value bool,
 			return v1.PodStatus{}, fmt.Errorf("container %s: %w", containerID, ErrUnknownContainer)
 		}
 		return next, nil
-	})
-	return err
-}
-
-// TerminatePod says that the pod has ended and that nothing of it will change any more:
-// once the API server knows, the pod may be deleted there. Containers whose end nobody
-// has seen are reported as such; a pod that is not static becomes Failed unless it has
-// a terminal phase already.
-func (m *Manager) TerminatePod(pod *v1.Pod) error {
-	var observed func(string) (v1.ContainerStateTerminated, bool)
-	if m.opts.Journal != nil {
-		observed = m.opts.Journal.Termination
-	}
-	_, err := m.store(pod, storing{forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
-		status := old
-		if !cached {
-			status = &pod.Status // K1: not the mirror's
-		}
-		ended := podstatus.Terminate(pod, status, observed)
-		return m.owns.Next(pod, old, &ended, time.Now()), nil
 	})
 	return err
 }
@@ -133,22 +97,11 @@ func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.C
 	return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
 }
 
-// RemoveOrphanedStatuses forgets the pods that are not in the map; the values do not matter.
-func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
-	m.retain(func(uid types.UID) bool {
-		_, ok := pods[uid]
-		return ok
-	})
-}
-
 func (m *Manager) retain(keep func(types.UID) bool) {
 	for _, uid := range m.cache.unknown(keep) {
 		m.cache.remove(uid)
 		m.finals.unsaved.Delete(uid)
 		m.ends.forget(uid)
-		if m.opts.StartupLatency != nil {
-			m.opts.StartupLatency.PodDeleted(uid)
-		}
 	}
 	m.resizes.retain(keep)
 	if m.opts.Journal != nil {
@@ -185,6 +138,8 @@ func orNil(err *PhaseError) error {
 type storing struct {
 	forced bool // also if nothing differs
 	finish bool // the pod has ended for good
+	// reported is what the reporter has said, which may be less than what is stored.
+	reported *v1.PodStatus
 }
 
 // store computes the next status of a pod from the one before it and puts it in the
@@ -215,7 +170,11 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if before != nil && !how.forced && m.owns.Equal(old, &next.status) {
 			return false, m.refusePhase(pod, refused)
 		}
-		next.vanished = vanished(pod, before, old, &next.status)
+		reported := &next.status
+		if how.reported != nil {
+			reported = how.reported
+		}
+		next.vanished = vanished(pod, before, old, reported)
 		now := time.Now()
 		ok, awaited := m.cache.swap(pod.UID, before, next, pod, now)
 		if !ok {

@@ -4,15 +4,18 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"strings"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
 )
@@ -21,7 +24,9 @@ import (
 func standalone(t *testing.T, known ...*v1.Pod) *Manager {
 	t.Helper()
 	table := pods.New()
-	table.Replace(known)
+	for _, pod := range known {
+		table.Set(pod)
+	}
 	m, err := New(Options{Pods: table})
 	if err != nil {
 		t.Fatal(err)
@@ -228,7 +233,7 @@ func TestOrphansAreRemovedTheOthersStay(t *testing.T) {
 		if _, err := m.SetPodStatus(p, running(p, true)); err != nil {
 			t.Fatal(err)
 		}
-		m.SetPodResizePendingCondition(p.UID, "Deferred", "later", 1)
+		m.Resizes().SetPodResizePendingCondition(p.UID, "Deferred", "later", 1)
 	}
 	m.RemoveOrphanedStatuses(map[types.UID]bool{a.UID: false}) // O1: the value does not matter
 	if _, ok := m.GetPodStatus(a.UID); !ok {
@@ -237,7 +242,7 @@ func TestOrphansAreRemovedTheOthersStay(t *testing.T) {
 	if _, ok := m.GetPodStatus(b.UID); ok {
 		t.Error("b is still there although it was not named")
 	}
-	if got := m.GetPodResizeConditions(b.UID); len(got) != 0 {
+	if got := m.Resizes().GetPodResizeConditions(b.UID); len(got) != 0 {
 		t.Errorf("b still has resize conditions: %v", got)
 	}
 }
@@ -357,34 +362,34 @@ func TestStandaloneOwesNobodyAnything(t *testing.T) {
 func TestResizeConditions(t *testing.T) {
 	pod := newPod("web")
 	m := standalone(t, pod)
-	if !m.SetPodResizePendingCondition(pod.UID, "Deferred", "no room", 2) {
+	if !m.Resizes().SetPodResizePendingCondition(pod.UID, "Deferred", "no room", 2) {
 		t.Error("a new pending condition is not reported as a change")
 	}
-	if m.SetPodResizePendingCondition(pod.UID, "Deferred", "still no room", 2) {
+	if m.Resizes().SetPodResizePendingCondition(pod.UID, "Deferred", "still no room", 2) {
 		t.Error("a new message alone is reported as a change (Z1)")
 	}
 	if got := m.GetPodResizeStatus(pod.UID); got != "Deferred" {
 		t.Errorf("resize status is %q, want Deferred", got)
 	}
-	m.ClearPodResizePendingCondition(pod.UID)
-	if generation, changed := m.SetPodResizeInProgressCondition(pod.UID, "", "", 2); generation != 2 || !changed {
+	m.Resizes().ClearPodResizePendingCondition(pod.UID)
+	if generation, changed := m.Resizes().SetPodResizeInProgressCondition(pod.UID, "", "", 2); generation != 2 || !changed {
 		t.Errorf("in progress: generation %d, changed %v", generation, changed)
 	}
-	if generation, changed := m.SetPodResizeInProgressCondition(pod.UID, "", "", 3); generation != 2 || changed {
+	if generation, changed := m.Resizes().SetPodResizeInProgressCondition(pod.UID, "", "", 3); generation != 2 || changed {
 		t.Errorf("in progress again: generation %d, changed %v; want the first one kept (Z2)", generation, changed)
 	}
-	conditions := m.GetPodResizeConditions(pod.UID)
+	conditions := m.Resizes().GetPodResizeConditions(pod.UID)
 	if len(conditions) != 1 || conditions[0].Type != v1.PodResizeInProgress {
 		t.Fatalf("conditions are %v", conditions)
 	}
 	conditions[0].Message = "scribbled" // Z7
-	if m.GetPodResizeConditions(pod.UID)[0].Message == "scribbled" {
+	if m.Resizes().GetPodResizeConditions(pod.UID)[0].Message == "scribbled" {
 		t.Error("the conditions were changed through what was handed out")
 	}
-	if generation, cleared := m.ClearPodResizeInProgressCondition(pod.UID); generation != 2 || !cleared {
+	if generation, cleared := m.Resizes().ClearPodResizeInProgressCondition(pod.UID); generation != 2 || !cleared {
 		t.Errorf("cleared generation %d, %v", generation, cleared)
 	}
-	if _, cleared := m.ClearPodResizeInProgressCondition(pod.UID); cleared {
+	if _, cleared := m.Resizes().ClearPodResizeInProgressCondition(pod.UID); cleared {
 		t.Error("cleared what was not there")
 	}
 }
@@ -395,8 +400,8 @@ func TestZ5_BackfillKeepsTransitionTimes(t *testing.T) {
 		p.Status.Conditions = []v1.PodCondition{{Type: v1.PodResizePending, Status: v1.ConditionTrue, Reason: "Deferred", LastTransitionTime: since}}
 	})
 	m := standalone(t, pod)
-	m.BackfillPodResizeConditions([]*v1.Pod{pod})
-	got := m.GetPodResizeConditions(pod.UID)
+	m.Resizes().BackfillPodResizeConditions([]*v1.Pod{pod})
+	got := m.Resizes().GetPodResizeConditions(pod.UID)
 	if len(got) != 1 || !got[0].LastTransitionTime.Equal(&since) {
 		t.Errorf("backfilled %v, want the transition time %v", got, since)
 	}
@@ -412,5 +417,23 @@ func TestAReportThatChangesNothingAllocatesNothing(t *testing.T) {
 	}
 	if allocs := testing.AllocsPerRun(50, func() { m.SetPodStatus(pod, report) }); allocs != 0 {
 		t.Errorf("%v allocations, want none", allocs)
+	}
+}
+
+// An option that holds a nil pointer is not nil to Go, and would be used.
+func TestOptionsThatHoldANilPointerAreRefused(t *testing.T) {
+	for name, options := range map[string]Options{
+		"Journal":    {Journal: (*journal.Durable)(nil)},
+		"Client":     {Client: (*restClient)(nil)},
+		"Pods":       {Pods: (*pods.Table)(nil)},
+		"Safety":     {Safety: (*gate)(nil)},
+		"Registerer": {Registerer: (*prometheus.Registry)(nil)},
+	} {
+		if _, err := New(options); err == nil || !strings.Contains(err.Error(), name+" is a nil *") {
+			t.Errorf("%s: got %v, want an error that names the option", name, err)
+		}
+	}
+	if _, err := New(Options{}); err != nil {
+		t.Errorf("the zero options: %v", err)
 	}
 }

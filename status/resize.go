@@ -15,9 +15,13 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// resizes holds the resize conditions of the pods. They are not part of the cached status
-// by themselves: the reporter that generates a pod's status includes them (Z6).
-type resizes struct {
+// Resizes is what a node that resizes pods in place keeps besides their status: the resources set
+// aside for each pod, and its resize conditions. The conditions are not part of the cached status by
+// themselves: the reporter that generates a pod's status includes them (Z6). The methods have the
+// names of the kubelet's status manager; the four that are used without resizing pods are methods
+// of the [Manager].
+type Resizes struct {
+	m *Manager
 	// writing, one for a share of the pods each, keep the changes of a pod in order, in memory
 	// and on disk. They are held while the journal is written, so that memory never says what
 	// the disk does not; readers do not need them.
@@ -32,28 +36,28 @@ type resizes struct {
 
 var resizesSeed = maphash.MakeSeed()
 
-func newResizes(journal Journal) *resizes {
-	r := &resizes{pods: make(map[types.UID]podstatus.ResizeConditions), unkept: make(map[types.UID]bool)}
-	if journal != nil {
-		maps.Copy(r.pods, journal.AllResizeConditions())
+func newResizes(m *Manager) *Resizes {
+	r := &Resizes{m: m, pods: make(map[types.UID]podstatus.ResizeConditions), unkept: make(map[types.UID]bool)}
+	if m.opts.Journal != nil {
+		maps.Copy(r.pods, m.opts.Journal.AllResizeConditions())
 	}
 	return r
 }
 
 // lock keeps others from changing the conditions of the pod until the returned mutex is unlocked.
-func (r *resizes) lock(uid types.UID) *sync.Mutex {
+func (r *Resizes) lock(uid types.UID) *sync.Mutex {
 	lock := &r.writing[maphash.String(resizesSeed, string(uid))%uint64(len(r.writing))]
 	lock.Lock()
 	return lock
 }
 
-func (r *resizes) get(uid types.UID) (conditions podstatus.ResizeConditions, kept bool) {
+func (r *Resizes) get(uid types.UID) (conditions podstatus.ResizeConditions, kept bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pods[uid], !r.unkept[uid]
 }
 
-func (r *resizes) put(uid types.UID, conditions podstatus.ResizeConditions, kept bool) {
+func (r *Resizes) put(uid types.UID, conditions podstatus.ResizeConditions, kept bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	delete(r.unkept, uid)
@@ -67,12 +71,12 @@ func (r *resizes) put(uid types.UID, conditions podstatus.ResizeConditions, kept
 	r.pods[uid] = conditions
 }
 
-func (r *resizes) remove(uid types.UID) {
+func (r *Resizes) remove(uid types.UID) {
 	defer r.lock(uid).Unlock()
 	r.put(uid, podstatus.ResizeConditions{}, true)
 }
 
-func (r *resizes) retain(keep func(types.UID) bool) {
+func (r *Resizes) retain(keep func(types.UID) bool) {
 	r.mu.Lock()
 	known := slices.AppendSeq(slices.Collect(maps.Keys(r.pods)), maps.Keys(r.unkept))
 	r.mu.Unlock()
@@ -84,7 +88,7 @@ func (r *resizes) retain(keep func(types.UID) bool) {
 }
 
 // count counts the pods whose conditions are as asked for.
-func (r *resizes) count(is func(podstatus.ResizeConditions) bool) float64 {
+func (r *Resizes) count(is func(podstatus.ResizeConditions) bool) float64 {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	n := 0
@@ -98,7 +102,7 @@ func (r *resizes) count(is func(podstatus.ResizeConditions) bool) float64 {
 
 // gauges are the kubelet's metrics of resizes, counted when they are asked for, so that
 // they cannot differ from the conditions.
-func (r *resizes) gauges() []*sharedGauge {
+func (r *Resizes) gauges() []*sharedGauge {
 	gauge := func(name, help, reason string, is func(podstatus.ResizeConditions) bool) *sharedGauge {
 		var labels prometheus.Labels
 		if reason != "" {
@@ -120,26 +124,38 @@ func (r *resizes) gauges() []*sharedGauge {
 	}
 }
 
-// changeResize replaces the resize conditions of a pod, in the journal first. A journal
+// change replaces the resize conditions of a pod, in the journal first. A journal
 // that cannot be written is reported, and the conditions change all the same: a resize
 // must not depend on a disk.
-func (m *Manager) changeResize(uid types.UID, change func(podstatus.ResizeConditions) podstatus.ResizeConditions) {
-	defer m.resizes.lock(uid).Unlock()
-	before, kept := m.resizes.get(uid)
+func (r *Resizes) change(uid types.UID, change func(podstatus.ResizeConditions) podstatus.ResizeConditions) {
+	defer r.lock(uid).Unlock()
+	before, kept := r.get(uid)
 	after := change(before)
-	if !m.knows(uid) {
+	if !r.m.knows(uid) {
 		return
 	}
-	if m.opts.Journal != nil && (!kept || !after.SameButProbed(before)) {
-		kept = m.journaled("keep resize conditions", uid, m.opts.Journal.SetResizeConditions(uid, after)) == nil
+	journal := r.m.opts.Journal
+	if journal != nil && (!kept || !after.SameButProbed(before)) {
+		kept = r.m.journaled("keep resize conditions", uid, journal.SetResizeConditions(uid, after)) == nil
 	}
-	m.resizes.put(uid, after, kept)
+	r.put(uid, after, kept)
+}
+
+// Resizes returns what the manager keeps of the resizes of pods.
+func (m *Manager) Resizes() *Resizes { return m.resizes }
+
+// GetPodAllocation returns the resources set aside for a pod with [Manager.SetPodAllocation].
+func (r *Resizes) GetPodAllocation(uid types.UID) (podstatus.Allocation, bool) {
+	if r.m.opts.Journal == nil {
+		return podstatus.Allocation{}, false
+	}
+	return r.m.opts.Journal.GetPodAllocation(r.m.opts.Pods.TranslateUID(uid))
 }
 
 // SetPodResizePendingCondition says that a resize of the pod waits: Deferred, or
 // Infeasible. It reports whether the reason or the generation is new.
-func (m *Manager) SetPodResizePendingCondition(uid types.UID, reason, message string, observedGeneration int64) (changed bool) {
-	m.changeResize(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
+func (r *Resizes) SetPodResizePendingCondition(uid types.UID, reason, message string, observedGeneration int64) (changed bool) {
+	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, changed = c.SetPending(reason, message, observedGeneration, time.Now())
 		return c
 	})
@@ -149,8 +165,8 @@ func (m *Manager) SetPodResizePendingCondition(uid types.UID, reason, message st
 // SetPodResizeInProgressCondition says that a resize of the pod is being carried out. An
 // existing condition keeps its generation; it returns the one that holds, and whether
 // anything but times changed.
-func (m *Manager) SetPodResizeInProgressCondition(uid types.UID, reason, message string, observedGeneration int64) (generation int64, changed bool) {
-	m.changeResize(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
+func (r *Resizes) SetPodResizeInProgressCondition(uid types.UID, reason, message string, observedGeneration int64) (generation int64, changed bool) {
+	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, generation, changed = c.SetInProgress(reason, message, observedGeneration, time.Now())
 		return c
 	})
@@ -158,8 +174,8 @@ func (m *Manager) SetPodResizeInProgressCondition(uid types.UID, reason, message
 }
 
 // ClearPodResizePendingCondition says that no resize of the pod waits any more.
-func (m *Manager) ClearPodResizePendingCondition(uid types.UID) {
-	m.changeResize(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
+func (r *Resizes) ClearPodResizePendingCondition(uid types.UID) {
+	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, _ = c.ClearPending()
 		return c
 	})
@@ -167,8 +183,8 @@ func (m *Manager) ClearPodResizePendingCondition(uid types.UID) {
 
 // ClearPodResizeInProgressCondition says that the resize is done. It returns the
 // generation that was being worked on, and whether there was one.
-func (m *Manager) ClearPodResizeInProgressCondition(uid types.UID) (generation int64, cleared bool) {
-	m.changeResize(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
+func (r *Resizes) ClearPodResizeInProgressCondition(uid types.UID) (generation int64, cleared bool) {
+	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, generation, cleared = c.ClearInProgress()
 		return c
 	})
@@ -177,17 +193,17 @@ func (m *Manager) ClearPodResizeInProgressCondition(uid types.UID) (generation i
 
 // GetPodResizeConditions returns the resize conditions of a pod, the pending one first, to
 // be included in its status.
-func (m *Manager) GetPodResizeConditions(uid types.UID) []v1.PodCondition {
-	conditions, _ := m.resizes.get(uid)
+func (r *Resizes) GetPodResizeConditions(uid types.UID) []v1.PodCondition {
+	conditions, _ := r.get(uid)
 	return conditions.List()
 }
 
 // BackfillPodResizeConditions takes over the resize conditions that pods of the API carry,
 // for pods about which nothing is known here. Call it once at start.
-func (m *Manager) BackfillPodResizeConditions(pods []*v1.Pod) {
+func (r *Resizes) BackfillPodResizeConditions(pods []*v1.Pod) {
 	for _, pod := range pods {
 		found := podstatus.ResizeConditionsOf(pod.Status.Conditions)
-		m.changeResize(pod.UID, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
+		r.change(pod.UID, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 			if c.IsZero() {
 				return found
 			}

@@ -36,22 +36,24 @@ func TestResizeConditionsAreReadWhileTheDiskIsSlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		slow := &slowResizes{Journal: journal.NewMemory()}
 		w := newWorld(t, withJournal(slow))
-		w.manager.SetPodResizePendingCondition("other", v1.PodReasonDeferred, "no room", 1)
+		w.manager.Resizes().SetPodResizePendingCondition("other", v1.PodReasonDeferred, "no room", 1)
 		slow.hold = make(chan struct{})
 		done := make(chan bool)
-		go func() { done <- w.manager.SetPodResizePendingCondition("uid", v1.PodReasonDeferred, "no room", 1) }()
+		go func() {
+			done <- w.manager.Resizes().SetPodResizePendingCondition("uid", v1.PodReasonDeferred, "no room", 1)
+		}()
 		synctest.Wait()
-		if got := w.manager.GetPodResizeConditions("other"); len(got) != 1 {
+		if got := w.manager.Resizes().GetPodResizeConditions("other"); len(got) != 1 {
 			t.Errorf("another pod has %+v, want its condition", got)
 		}
-		if got := w.manager.GetPodResizeConditions("uid"); len(got) != 0 {
+		if got := w.manager.Resizes().GetPodResizeConditions("uid"); len(got) != 0 {
 			t.Errorf("the pod has %+v before the journal does", got)
 		}
 		if got := w.counter("statusd_pod_pending_resizes"); got != 1 {
 			t.Errorf("%v pending resizes are counted, want 1", got)
 		}
 		close(slow.hold)
-		if changed := <-done; !changed || len(w.manager.GetPodResizeConditions("uid")) != 1 {
+		if changed := <-done; !changed || len(w.manager.Resizes().GetPodResizeConditions("uid")) != 1 {
 			t.Error("the condition is not set after the disk was done")
 		}
 	})
@@ -62,22 +64,22 @@ func TestResizeConditionThatIsSetAgainIsNotWrittenAgain(t *testing.T) {
 		slow := &slowResizes{Journal: journal.NewMemory()}
 		w := newWorld(t, withJournal(slow))
 		for range 100 {
-			w.manager.SetPodResizePendingCondition("uid", v1.PodReasonDeferred, "no room", 1)
-			w.manager.ClearPodResizeInProgressCondition("uid")
+			w.manager.Resizes().SetPodResizePendingCondition("uid", v1.PodReasonDeferred, "no room", 1)
+			w.manager.Resizes().ClearPodResizeInProgressCondition("uid")
 			time.Sleep(time.Second)
 		}
 		if slow.writes != 1 {
 			t.Errorf("%d writes to the journal, want 1", slow.writes)
 		}
-		got := w.manager.GetPodResizeConditions("uid")[0]
+		got := w.manager.Resizes().GetPodResizeConditions("uid")[0]
 		if age := time.Since(got.LastProbeTime.Time); age != time.Second {
 			t.Errorf("the last probe is %v ago, want 1s", age)
 		}
 
 		slow.err = errors.New("no space left on device")
-		w.manager.SetPodResizePendingCondition("uid", v1.PodReasonInfeasible, "too big", 1)
+		w.manager.Resizes().SetPodResizePendingCondition("uid", v1.PodReasonInfeasible, "too big", 1)
 		slow.err = nil
-		w.manager.SetPodResizePendingCondition("uid", v1.PodReasonInfeasible, "too big", 1)
+		w.manager.Resizes().SetPodResizePendingCondition("uid", v1.PodReasonInfeasible, "too big", 1)
 		if kept := slow.AllResizeConditions()["uid"]; kept.Pending == nil || kept.Pending.Reason != v1.PodReasonInfeasible {
 			t.Errorf("the journal has %+v: what it did not take is not written again", kept.Pending)
 		}
@@ -112,16 +114,16 @@ func TestResizesAreCounted(t *testing.T) {
 			}
 		}
 		wants("none", 0, 0, 0)
-		m.SetPodResizePendingCondition("a", v1.PodReasonDeferred, "", 1)
-		m.SetPodResizePendingCondition("b", v1.PodReasonDeferred, "", 1)
-		m.SetPodResizeInProgressCondition("b", "", "", 1)
+		m.Resizes().SetPodResizePendingCondition("a", v1.PodReasonDeferred, "", 1)
+		m.Resizes().SetPodResizePendingCondition("b", v1.PodReasonDeferred, "", 1)
+		m.Resizes().SetPodResizeInProgressCondition("b", "", "", 1)
 		wants("two deferred, one in progress", 2, 0, 1)
-		m.SetPodResizePendingCondition("a", v1.PodReasonInfeasible, "", 1)
+		m.Resizes().SetPodResizePendingCondition("a", v1.PodReasonInfeasible, "", 1)
 		wants("one became infeasible", 1, 1, 1)
-		m.ClearPodResizePendingCondition("b")
+		m.Resizes().ClearPodResizePendingCondition("b")
 		m.RemoveOrphanedStatuses(map[types.UID]bool{"b": true})
 		wants("one removed", 0, 0, 1)
-		m.ClearPodResizeInProgressCondition("b")
+		m.Resizes().ClearPodResizeInProgressCondition("b")
 		wants("all done", 0, 0, 0)
 	})
 }

@@ -2,13 +2,18 @@ package status
 
 import (
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
-// couldRun asks whether a container of the pod could still be running. In the absence of
-// somebody who knows, that is so if a container was last reported running: a status without
-// container statuses, as of an eviction, does not say that they have stopped.
+// couldRun reports whether the terminal phase of a pod must be withheld because a container could
+// still be running. For any other phase it makes no difference, and Safety is not asked. Without
+// Safety a container could run that was last reported running: a status without container
+// statuses, as of an eviction, does not say that they have stopped.
 func (m *Manager) couldRun(p *plan) bool {
 	switch {
+	case !podstatus.IsTerminal(p.status.Phase):
+		return false
 	case m.opts.Safety != nil:
 		return m.opts.Safety.CouldHaveRunningContainers(p.pod)
 	case p.finished:

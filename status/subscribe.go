@@ -1,7 +1,6 @@
 package status
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -39,22 +38,6 @@ var ErrClosed = errors.New("status: subscription closed")
 // pod that has not finished, by name. What changes after that follows, without a gap and without an
 // event that is part of the beginning already.
 func (m *Manager) Subscribe() *Subscription { return m.cache.subscribe() }
-
-// subscribe begins a subscription between two changes.
-func (c *cache) subscribe() *Subscription {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	var known []queuedEvent
-	for uid, e := range c.entries {
-		if !e.finished { // else it was announced as removed
-			known = append(known, queuedEvent{kind: Added, uid: uid, snapshot: e.snapshot})
-		}
-	}
-	slices.SortFunc(known, func(a, b queuedEvent) int {
-		return cmp.Or(compareNames(a.snapshot.namespace, a.snapshot.name, b.snapshot.namespace, b.snapshot.name), cmp.Compare(a.uid, b.uid))
-	})
-	return c.feed.subscribe(known)
-}
 
 // Subscription hands out the changes of the cache. The events of one pod come in order.
 // A receiver that is slow delays no other: of the updates of a pod that pile up it gets the

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"strings"
 	"time"
 
@@ -177,7 +178,7 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	for _, field := range t.leftOut {
 		leaveOut(&merged, p.base.status, field)
 	}
-	patch, err := t.m.owns.Patch(p.target, p.base.status, &merged)
+	patch, err := t.m.owns.PatchAt(p.target, p.guard(&merged), p.base.status, &merged)
 	if patch != nil && p.decision.holds(p.version) && p.decision.couldRun == couldRun &&
 		!t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
 		patch = nil
@@ -185,13 +186,21 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	return &merged, patch, err
 }
 
+// guard is the resource version that the API's pod must still have for a write to be taken, ""
+// if any will do. A phase is not written over one that the base does not show: it may be
+// terminal, and then nothing could bring it back. Anything else that is written over is put
+// right when the watch shows it, and a static pod has no phase that is final.
+func (p *plan) guard(merged *v1.PodStatus) string {
+	if p.static || p.base.revision == 0 || merged.Phase == p.base.status.Phase {
+		return ""
+	}
+	return strconv.FormatUint(uint64(p.base.revision), 10)
+}
+
 // taken handles the answer to a write that the API server has taken.
 func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod, merged *v1.PodStatus, couldRun bool) {
 	t.wrote = true
 	t.m.noteWrite(p)
-	if t.m.opts.StartupLatency != nil {
-		t.m.opts.StartupLatency.StatusUpdated(answer)
-	}
 	api := baseOf(answer).slim(t.m.owns, p.target, merged, &p.status)
 	t.altered = api.status != merged && api.status != &p.status
 	if t.altered && t.overruled(p, patch, api, merged) {

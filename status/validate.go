@@ -54,26 +54,25 @@ func checkStatus(status *v1.PodStatus) error {
 	return nil
 }
 
-func checkContainers(field string, statuses []v1.ContainerStatus) error {
+func checkContainers(list string, statuses []v1.ContainerStatus) error {
 	for i := range statuses {
-		s, at := &statuses[i], fmt.Sprintf("%s[%d]", field, i)
-		if s.Name == "" {
-			return &InvalidStatusError{at + ".name", "is empty"}
+		s := &statuses[i]
+		field, problem := "", ""
+		switch {
+		case s.Name == "":
+			field, problem = "name", "is empty"
+		case names(statuses[:i], s.Name):
+			field, problem = "name", fmt.Sprintf("%q is the name of another status of the list", s.Name)
+		case states(&s.State) > 1:
+			field, problem = "state", "says more than one of waiting, running and terminated"
+		case states(&s.LastTerminationState) > 1:
+			field, problem = "lastState", "says more than one of waiting, running and terminated"
+		case s.RestartCount < 0:
+			field, problem = "restartCount", "is negative"
+		default:
+			continue
 		}
-		for k := range i {
-			if statuses[k].Name == s.Name {
-				return &InvalidStatusError{at + ".name", fmt.Sprintf("%q is the name of another status of the list", s.Name)}
-			}
-		}
-		if states(&s.State) > 1 {
-			return &InvalidStatusError{at + ".state", "says more than one of waiting, running and terminated"}
-		}
-		if states(&s.LastTerminationState) > 1 {
-			return &InvalidStatusError{at + ".lastState", "says more than one of waiting, running and terminated"}
-		}
-		if s.RestartCount < 0 {
-			return &InvalidStatusError{at + ".restartCount", "is negative"}
-		}
+		return &InvalidStatusError{fmt.Sprintf("%s[%d].%s", list, i, field), problem}
 	}
 	return nil
 }

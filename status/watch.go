@@ -92,6 +92,56 @@ func (m *Manager) track(pod *v1.Pod) {
 	}
 }
 
+// observe compares the API's copy of a pod with what this node says, and asks for a turn if
+// they differ.
+func (m *Manager) observe(pod *v1.Pod) {
+	uid := m.opts.Pods.TranslateUID(pod.UID)
+	now := time.Now()
+	if u, ok := m.cache.observe(uid, pod, m.specOf(uid, pod), now); ok {
+		m.metrics.reconciles.WithLabelValues("observed").Inc()
+		m.engine.changed(note{uid: uid, urgency: u, at: now, expedite: true})
+	}
+}
+
+// specOf is the pod that this node runs behind the API's pod.
+func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
+	if uid == pod.UID {
+		return pod
+	}
+	static, ok := m.opts.Pods.ByUID(uid)
+	if !ok {
+		return pod
+	}
+	return static
+}
+
+// fullPass compares every cached pod with the API's and returns those that need a turn. It
+// is the safety net under ObservePod and the only scan of all pods.
+func (m *Manager) fullPass() []note {
+	var notes []note
+	now := time.Now()
+	for _, uid := range m.cache.unknown(func(types.UID) bool { return false }) {
+		if m.due(uid, now) {
+			notes = append(notes, note{uid: uid, urgency: background, at: now})
+		}
+	}
+	if len(notes) > 0 {
+		m.metrics.reconciles.WithLabelValues("pass").Add(float64(len(notes)))
+	}
+	return notes
+}
+
+// due reports whether the full pass has found something to do for a pod.
+func (m *Manager) due(uid types.UID, now time.Time) bool {
+	pod, known := m.opts.Pods.ByUID(uid)
+	api := pod
+	if known && podstatus.IsStatic(pod) {
+		api, known = m.opts.Pods.MirrorOf(pod)
+	}
+	// R1: without the API's pod there is nothing to compare with.
+	return known && m.cache.due(uid, pod, api, now)
+}
+
 // knows reports whether a pod was observed or reported. With a table of its own the manager
 // keeps nothing of any other pod, since nothing would remove it.
 func (m *Manager) knows(uid types.UID) bool {

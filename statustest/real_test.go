@@ -69,6 +69,7 @@ func TestRealServer_AnswersPatchesAlike(t *testing.T) {
 		compare(t, step, pod, real, fake, patch(pod.UID))
 	}
 	compare(t, "another UID", pod, real, fake, []byte(`{"metadata":{"uid":"other"},"status":{"phase":"Failed"}}`))
+	compare(t, "another resource version", pod, real, fake, fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":"1"},"status":{"phase":"Failed"}}`, pod.UID))
 	elsewhere := server.CreatePod(t, controlplanetest.Pod(ns, "elsewhere", "other-node"))
 	_, err = real.PatchStatus(t.Context(), ns, elsewhere.Name, fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Failed"}}`, elsewhere.UID))
 	if !apierrors.IsForbidden(err) {

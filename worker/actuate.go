@@ -30,7 +30,7 @@ func (p *worker) asksForMore(mail *letter) bool {
 	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if p.mail.pod == mail.desired { // else it was changed meanwhile, and the next turn looks again
+	if p.mail.revision == mail.revision { // else it was changed meanwhile, and the next turn looks again
 		p.mail.resizing = wants
 	}
 	return wants

@@ -334,17 +334,17 @@ func TestUnhealthyContainersAreStoppedAndStartedAgain(t *testing.T) {
 	}
 	for _, c := range []struct {
 		story  string
-		probe  worker.Probe
+		probe  runtime.ProbeKind
 		policy v1.RestartPolicy
 		exit   *runtimefake.Exit // when it obeys; nil: it does not
 		want   time.Duration
 		starts int
 		event  string
 	}{
-		{"liveness with a grace of its own", worker.Liveness, v1.RestartPolicyAlways, nil, 4 * time.Second, 2, "main Killing: Container main failed liveness probe, will be restarted"},
-		{"startup with the pod's grace", worker.Startup, v1.RestartPolicyAlways, nil, 30 * time.Second, 2, "main Killing: Container main failed startup probe, will be restarted"},
-		{"an exit code of 0 does not count as success", worker.Liveness, v1.RestartPolicyOnFailure, &runtimefake.Exit{}, 0, 2, "main Killing: Container main failed liveness probe, will be restarted"},
-		{"never is never", worker.Liveness, v1.RestartPolicyNever, nil, 4 * time.Second, 1, "main Killing: Container main failed liveness probe"},
+		{"liveness with a grace of its own", runtime.LivenessProbe, v1.RestartPolicyAlways, nil, 4 * time.Second, 2, "main Killing: Container main failed liveness probe, will be restarted"},
+		{"startup with the pod's grace", runtime.StartupProbe, v1.RestartPolicyAlways, nil, 30 * time.Second, 2, "main Killing: Container main failed startup probe, will be restarted"},
+		{"an exit code of 0 does not count as success", runtime.LivenessProbe, v1.RestartPolicyOnFailure, &runtimefake.Exit{}, 0, 2, "main Killing: Container main failed liveness probe, will be restarted"},
+		{"never is never", runtime.LivenessProbe, v1.RestartPolicyNever, nil, 4 * time.Second, 1, "main Killing: Container main failed liveness probe"},
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {

@@ -4,6 +4,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/runtime"
 )
 
 const (
@@ -27,12 +29,12 @@ func podGrace(pod *v1.Pod) time.Duration {
 
 // probeGrace is how long a container may take to end that a probe has given up; without a
 // probe, that of the pod.
-func probeGrace(pod *v1.Pod, container *v1.Container, probe Probe) time.Duration {
+func probeGrace(pod *v1.Pod, container *v1.Container, probe runtime.ProbeKind) time.Duration {
 	var spec *v1.Probe
 	switch probe {
-	case Liveness:
+	case runtime.LivenessProbe:
 		spec = container.LivenessProbe
-	case Startup:
+	case runtime.StartupProbe:
 		spec = container.StartupProbe
 	}
 	if pod.DeletionGracePeriodSeconds == nil && spec != nil && spec.TerminationGracePeriodSeconds != nil {

@@ -49,6 +49,12 @@ type node struct {
 	stop    func()
 }
 
+// reporter is the manager with what it keeps of resizes.
+type reporter struct {
+	*status.Manager
+	*status.Resizes
+}
+
 // run starts a process on the machine; it ends with the test, or by stop. Sources have
 // not spoken. It must be called in a bubble.
 func (m *machine) run(t testing.TB, change ...func(*worker.Options)) *node {
@@ -60,7 +66,7 @@ func (m *machine) run(t testing.TB, change ...func(*worker.Options)) *node {
 	}
 	n.status = manager
 	options := worker.Options{
-		Runtime: m.rt, Status: manager, Recorder: n.events,
+		Runtime: m.rt, Status: reporter{manager, manager.Resizes()}, Recorder: n.events,
 		HostIPs: func() []string { return []string{"192.0.2.1"} },
 		Logger:  slog.New(slog.NewTextHandler(testLog{t}, &slog.HandlerOptions{Level: slog.LevelDebug})),
 	}

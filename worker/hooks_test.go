@@ -18,13 +18,19 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
+// reporter is the manager with what it keeps of resizes.
+type reporter struct {
+	*status.Manager
+	*status.Resizes
+}
+
 func hookWorkers(t *testing.T) *Workers {
 	t.Helper()
 	manager, err := status.New(status.Options{Pods: pods.New(), Journal: journal.NewMemory()})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := New(Options{Runtime: runtimefake.New(), Status: manager, Version: "v1.2.3"})
+	w, err := New(Options{Runtime: runtimefake.New(), Status: reporter{manager, manager.Resizes()}, Version: "v1.2.3"})
 	if err != nil {
 		t.Fatal(err)
 	}

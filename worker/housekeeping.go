@@ -56,13 +56,20 @@ func (w *Workers) adoptOrphans(ctx context.Context) {
 	}
 }
 
-// forgetStatuses removes the statuses of pods that have no worker any more.
+// forgetStatuses removes the statuses of pods that have no worker any more, and says which
+// pods these are.
 func (w *Workers) forgetStatuses() {
 	w.changing.Lock()
 	defer w.changing.Unlock()
 	w.mu.Lock()
-	known := w.known()
+	known, forgotten := w.known(), w.forgotten
+	w.forgotten = nil
 	w.mu.Unlock()
+	for _, uid := range forgotten {
+		if !known[uid] {
+			w.opts.OnForgotten(uid)
+		}
+	}
 	w.opts.Status.RemoveOrphanedStatuses(known)
 }
 
@@ -75,6 +82,9 @@ func (w *Workers) forget(p *worker) {
 	delete(w.pods, p.uid)
 	delete(w.inherited, p.uid)
 	again := p.mail.again
+	if again == nil {
+		w.forgotten = append(w.forgotten, p.uid)
+	}
 	w.mu.Unlock()
 	if again == nil {
 		signal(w.tidy)

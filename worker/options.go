@@ -42,6 +42,11 @@ type Options struct {
 	// verified and redirects are followed to the same host only, as the kubelet does it.
 	HTTP *http.Client
 
+	// OnForgotten, if set, is called when nothing of a removed pod is left here: its containers
+	// have ended, its last status was reported, and its status is about to be removed. It is
+	// called once all sources have spoken, must be quick, and must not call the Workers.
+	OnForgotten func(uid types.UID)
+
 	// Resync is how often a pod is looked at though nothing seems to have happened.
 	// Default 1 min.
 	Resync time.Duration
@@ -98,15 +103,6 @@ type Prober interface {
 	RemovePod(uid types.UID)
 }
 
-// Probe is a kind of probe whose failure stops a container.
-type Probe string
-
-// The kinds of probes.
-const (
-	Liveness Probe = "liveness"
-	Startup  Probe = "startup"
-)
-
 // Recorder takes the events of pods. It must not block.
 type Recorder interface {
 	// Event is about a container of the pod, or about the whole pod if container is empty.
@@ -141,6 +137,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.HostIPs == nil {
 		o.HostIPs = func() []string { return nil }
+	}
+	if o.OnForgotten == nil {
+		o.OnForgotten = func(types.UID) {}
 	}
 	if o.HTTP == nil {
 		o.HTTP = newHookClient()

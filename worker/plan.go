@@ -22,7 +22,7 @@ type picture struct {
 	// status is what would be reported now, with what the probes say filled in.
 	status *v1.PodStatus
 	// unhealthy are the running containers, by ID, that a probe has given up.
-	unhealthy map[string]Probe
+	unhealthy map[string]runtime.ProbeKind
 	// reborn are the containers, by ID, that were stopped for being unhealthy and run
 	// again whatever their exit code is.
 	reborn map[string]bool
@@ -89,7 +89,7 @@ type start struct {
 type condemn struct {
 	container *v1.Container
 	id        string
-	probe     Probe // empty if the definition has changed
+	probe     runtime.ProbeKind // empty if the definition has changed
 }
 
 // makePlan decides what to do for a pod that should run: init containers one after the

@@ -41,7 +41,7 @@ func planPod(words string, policy v1.RestartPolicy) *v1.Pod {
 func planPicture(pod *v1.Pod, words string) *picture {
 	pic := &picture{
 		pod: pod, status: &v1.PodStatus{}, now: noon,
-		unhealthy: map[string]Probe{}, reborn: map[string]bool{}, backOffs: map[string]backOff{},
+		unhealthy: map[string]runtime.ProbeKind{}, reborn: map[string]bool{}, backOffs: map[string]backOff{},
 		retries: map[string]time.Time{}, epochs: map[string]int{},
 	}
 	states := map[string]string{}
@@ -175,8 +175,8 @@ func TestPlanMemory(t *testing.T) {
 		}, "start a/1"},
 		{"a start failed", "", v1.RestartPolicyAlways, func(p *picture) { p.retries["a"] = noon.Add(4 * time.Second) }, "wake 4s"},
 		{"a start failed long ago", "", v1.RestartPolicyAlways, func(p *picture) { p.retries["a"] = noon }, "start a/0"},
-		{"unhealthy", "a=run", v1.RestartPolicyNever, func(p *picture) { p.unhealthy["id-a"] = Liveness }, "stop a"},
-		{"unhealthy before", "a=run", v1.RestartPolicyNever, func(p *picture) { p.unhealthy["another"] = Liveness }, ""},
+		{"unhealthy", "a=run", v1.RestartPolicyNever, func(p *picture) { p.unhealthy["id-a"] = runtime.LivenessProbe }, "stop a"},
+		{"unhealthy before", "a=run", v1.RestartPolicyNever, func(p *picture) { p.unhealthy["another"] = runtime.LivenessProbe }, ""},
 		{"stopped for a probe", "a=0", v1.RestartPolicyOnFailure, func(p *picture) { p.reborn["id-a"] = true }, "start a/1"},
 		{"begun anew", "", v1.RestartPolicyAlways, func(p *picture) { p.epochs["a"] = 3 }, "start a/3"},
 		{"lost by the runtime", "", v1.RestartPolicyAlways, func(p *picture) { p.status.ContainerStatuses[0].RestartCount = 5 }, "start a/5"},

@@ -321,7 +321,7 @@ func (l life) happens(t *testing.T, n *node, w *watcher, s step, gone *bool) *no
 		}
 	case "unhealthy":
 		if len(alive) > 0 {
-			n.workers.ContainerUnhealthy(w.pod.UID, alive[s.pick%len(alive)].ID, worker.Liveness)
+			n.workers.ContainerUnhealthy(w.pod.UID, alive[s.pick%len(alive)].ID, runtime.LivenessProbe)
 		}
 	case "vanish":
 		if len(alive) == 0 { // nothing that runs may vanish: it would run on unseen

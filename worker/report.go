@@ -2,6 +2,7 @@ package worker
 
 import (
 	"maps"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -30,10 +31,36 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 	if p.orphan {
 		return status
 	}
-	if _, err := p.w.opts.Status.SetPodStatus(s.pod, status); err != nil {
-		p.log.Error("status not taken as it is", "err", err)
+	for {
+		if _, err := p.w.opts.Status.SetPodStatus(s.pod, status); err != nil {
+			p.log.Error("status not taken as it is", "err", err)
+		}
+		// A probe result that was stored since the status was made would be overwritten, and
+		// no other turn would notice.
+		if !p.probedAgain(s, &status, now, over) {
+			return status
+		}
 	}
-	return status
+}
+
+// probedAgain makes the status again if the prober has other results by now than those that
+// it was made with, and reports whether it has.
+func (p *worker) probedAgain(s *sight, status *v1.PodStatus, now time.Time, over bool) bool {
+	probed := *status
+	probed.InitContainerStatuses = slices.Clone(status.InitContainerStatuses)
+	probed.ContainerStatuses = slices.Clone(status.ContainerStatuses)
+	p.w.opts.Prober.UpdatePodStatus(s.pod, &probed)
+	if sameProbed(status.InitContainerStatuses, probed.InitContainerStatuses) && sameProbed(status.ContainerStatuses, probed.ContainerStatuses) {
+		return false
+	}
+	*status = podstatus.Generate(s.pod, p.facts(s, over), *s.old, now)
+	return true
+}
+
+func sameProbed(a, b []v1.ContainerStatus) bool {
+	return slices.EqualFunc(a, b, func(a, b v1.ContainerStatus) bool {
+		return a.Ready == b.Ready && podstatus.IsStarted(&a) == podstatus.IsStarted(&b)
+	})
 }
 
 // facts are what the worker, the runtime and the prober know of the pod.

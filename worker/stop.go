@@ -156,5 +156,5 @@ func (p *worker) tidy(containers []runtime.Container) {
 	maps.DeleteFunc(p.ends, func(id string, _ time.Time) bool { return !listed[id] })
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ Probe) bool { return !running[id] })
+	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ runtime.ProbeKind) bool { return !running[id] })
 }

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 // stage is where a pod is in its life here. It only moves forward.
@@ -44,9 +45,10 @@ type worker struct {
 // mail is what others tell a worker, and what it tells others.
 type mail struct {
 	pod       *v1.Pod
-	gone      bool             // it does not belong here any more
-	again     *v1.Pod          // it came back after it was gone
-	unhealthy map[string]Probe // by container ID
+	revision  int                          // grows with each update that a worker acts on
+	gone      bool                         // it does not belong here any more
+	again     *v1.Pod                      // it came back after it was gone
+	unhealthy map[string]runtime.ProbeKind // by container ID
 	ended     []hookEnd
 	admitted  bool
 	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
@@ -79,7 +81,7 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 		name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		order:  order,
 		static: podstatus.IsStatic(pod),
-		mail:   mail{pod: pod, unhealthy: map[string]Probe{}},
+		mail:   mail{pod: pod, unhealthy: map[string]runtime.ProbeKind{}},
 		wake:   make(chan struct{}, 1),
 		memory: newMemory(),
 		log:    w.opts.Logger.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID),
@@ -130,9 +132,10 @@ func (p *worker) pause(next time.Time) time.Duration {
 type letter struct {
 	pod       *v1.Pod // with the resources that it was promised
 	desired   *v1.Pod // as its source has it
+	revision  int
 	promised  *podstatus.Allocation
 	gone      bool
-	unhealthy map[string]Probe
+	unhealthy map[string]runtime.ProbeKind
 	ended     []hookEnd
 	blocked   types.UID // the pod to wait for
 	evicted   *Eviction
@@ -151,6 +154,7 @@ func (p *worker) copyMail() letter {
 	defer w.mu.Unlock()
 	l := letter{
 		desired:   p.mail.pod,
+		revision:  p.mail.revision,
 		promised:  p.mail.promised,
 		gone:      p.mail.gone,
 		unhealthy: maps.Clone(p.mail.unhealthy),

@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 )
 
 const (
@@ -44,7 +45,8 @@ type Workers struct {
 	// inherited are the pods that an earlier process left in the runtime, until their
 	// workers are done with them.
 	inherited map[types.UID]leftover
-	fresh     []*worker // those that have no goroutine yet
+	fresh     []*worker   // those that have no goroutine yet
+	forgotten []types.UID // those that OnForgotten was not called for yet
 	added     int
 	listed    bool // inherited is known
 	manifests bool // all manifests were read
@@ -114,9 +116,10 @@ func (w *Workers) takeFresh() []*worker {
 	return fresh
 }
 
-// Update says how a pod of this node should be: it is new, or its spec, its deletion or
-// its API status has changed. The pod must not be changed by the caller afterwards.
-// Mirror pods are ignored.
+// Update says how a pod of this node should be: it is new, or its spec, its metadata, its
+// deletion or its API status has changed. The pod must not be changed by the caller
+// afterwards. Mirror pods are ignored, and an update in which only the status differs that
+// this node reports wakes no worker.
 //
 // A static pod whose manifest was edited is another pod: Remove the old UID, then Update
 // with the new one, which is not started before all of the old one has ended.
@@ -135,8 +138,13 @@ func (w *Workers) Update(pod *v1.Pod) {
 	case p.mail.gone:
 		p.mail.again = pod // once the worker has ended the pod's first life
 	default:
+		before := p.mail.pod
 		p.mail.pod = pod
-		p.poke()
+		ended := p.mail.stage == syncing && podstatus.IsTerminal(pod.Status.Phase) // by another writer
+		if ended || needsTurn(before, pod) {
+			p.mail.revision++
+			p.poke()
+		}
 	}
 }
 
@@ -153,12 +161,15 @@ func (w *Workers) Remove(pod *v1.Pod) {
 	defer w.mu.Unlock()
 	p, known := w.pods[pod.UID]
 	if !known {
+		w.forgotten = append(w.forgotten, pod.UID)
+		signal(w.tidy)
 		return
 	}
 	p.mail.again = nil
 	if !p.mail.gone {
 		p.mail.gone = true
 		p.mail.pod = pod
+		p.mail.revision++
 		p.poke()
 	}
 }
@@ -195,7 +206,7 @@ func (w *Workers) Sync(uid types.UID) {
 // ContainerUnhealthy says that a probe has given a container up: it is stopped, and
 // started again if its restart policy wants it. A container that has been replaced
 // meanwhile is not harmed.
-func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe Probe) {
+func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe runtime.ProbeKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, known := w.pods[uid]; known {

@@ -94,6 +94,9 @@ func (d *demo) standalone(ctx context.Context) (err error) {
 }
 
 func (d *demo) startControlPlane(ctx context.Context) (*controlplane.Process, kubernetes.Interface, error) {
+	if err := d.openState(); err != nil {
+		return nil, nil, err
+	}
 	d.say("starting the control plane (a real kube-apiserver with etcd, on loopback)")
 	server, err := controlplane.Start(ctx, controlplane.Options{DataDir: filepath.Join(d.state, "controlplane"), Log: d.out})
 	if err != nil {
@@ -104,6 +107,16 @@ func (d *demo) startControlPlane(ctx context.Context) (*controlplane.Process, ku
 		return nil, nil, errors.Join(err, server.Kill())
 	}
 	return server, admin, nil
+}
+
+// openState makes the directory that everything is kept in. Containers of other users pass through
+// it to their volumes; the control plane, which makes what is missing above its own directory,
+// would make it for this user alone.
+func (d *demo) openState() error {
+	if err := os.MkdirAll(d.state, 0o711); err != nil {
+		return err
+	}
+	return os.Chmod(d.state, 0o711)
 }
 
 func (d *demo) stopControlPlane(ctx context.Context, server *controlplane.Process) error {

@@ -180,3 +180,29 @@ func TestStatusWordsAreThoseOfKubectl(t *testing.T) {
 		}
 	}
 }
+
+// Pods with another user than statusd's have their volumes below the state directory.
+func TestOtherUsersCanPassThroughTheState(t *testing.T) {
+	for _, c := range []struct {
+		story  string
+		before func(dir string) error
+	}{
+		{"a new directory", func(string) error { return nil }},
+		{"one that the control plane has made", func(dir string) error { return os.Mkdir(dir, 0o700) }},
+	} {
+		dir := filepath.Join(t.TempDir(), "state")
+		if err := c.before(dir); err != nil {
+			t.Fatal(err)
+		}
+		if err := (&demo{state: dir}).openState(); err != nil {
+			t.Fatal(err)
+		}
+		info, err := os.Stat(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Mode().Perm()&0o001 == 0 {
+			t.Errorf("%s: its mode is %v, which lets no other user pass", c.story, info.Mode())
+		}
+	}
+}

@@ -16,19 +16,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/statusd/statusd/internal/mutants/mutant"
 )
 
 //go:embed mutants.txt
 var list string
-
-// mutant is a change that must make a test fail.
-type mutant struct {
-	invariant string
-	why       string
-	file      string
-	from, to  string
-	tests     string // -run pattern
-}
 
 func main() {
 	only := flag.String("only", "", "the invariant to look at")
@@ -40,7 +33,7 @@ func main() {
 }
 
 func run(only string) error {
-	mutants, err := parse(list)
+	mutants, err := parse()
 	if err != nil {
 		return err
 	}
@@ -49,51 +42,13 @@ func run(only string) error {
 		return err
 	}
 	defer os.RemoveAll(tree)
-	survivors := 0
-	for _, m := range mutants {
-		if only != "" && m.invariant != only {
-			continue
-		}
-		killer, err := m.try(tree)
-		if err != nil {
-			return fmt.Errorf("invariant %s, %s: %w", m.invariant, m.why, err)
-		}
-		if killer == "" {
-			survivors++
-			killer = "SURVIVED " + m.tests
-		}
-		fmt.Printf("%-3s %-58s %s\n", m.invariant, m.why, killer)
-	}
-	if survivors > 0 {
-		return fmt.Errorf("%d mutants survived", survivors)
-	}
-	return nil
+	return mutant.TryAll(mutants, only, func(m mutant.Mutant) (string, bool, error) { return try(m, tree) })
 }
 
-// parse reads blocks of lines "key: value", separated by empty lines.
-func parse(text string) ([]mutant, error) {
-	var mutants []mutant
-	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		fields := map[string]string{}
-		for line := range strings.SplitSeq(block, "\n") {
-			if strings.HasPrefix(line, "#") {
-				continue
-			}
-			key, value, ok := strings.Cut(line, ": ")
-			if !ok {
-				return nil, fmt.Errorf("mutants.txt: %q is not \"key: value\"", line)
-			}
-			fields[key] = value
-		}
-		if len(fields) == 0 {
-			continue
-		}
-		m := mutant{invariant: fields["invariant"], why: fields["without"], file: fields["file"],
-			from: fields["from"], to: fields["to"], tests: fields["tests"]}
-		if m.invariant == "" || m.why == "" || m.file == "" || m.from == "" || m.tests == "" {
-			return nil, fmt.Errorf("mutants.txt: a block lacks a field:\n%s", block)
-		}
-		mutants = append(mutants, m)
+func parse() ([]mutant.Mutant, error) {
+	mutants, err := mutant.Parse(list, "invariant", "tests")
+	if err != nil {
+		return nil, fmt.Errorf("mutants.txt: %w", err)
 	}
 	return mutants, nil
 }
@@ -116,34 +71,35 @@ func copyTree() (string, error) {
 	return dir, nil
 }
 
-// try applies the mutant, runs its tests, takes it back, and returns the test that failed.
-func (m mutant) try(tree string) (killer string, err error) {
-	path := filepath.Join(tree, m.file)
+// try applies the mutant, runs its tests and takes it back. It returns the test that failed.
+func try(m mutant.Mutant, tree string) (killer string, killed bool, err error) {
+	path := filepath.Join(tree, m.File)
 	original, err := os.ReadFile(path)
 	if err != nil {
-		return "", err
+		return "", false, err
 	}
-	if bytes.Count(original, []byte(m.from)) != 1 {
-		return "", fmt.Errorf("%q stands %d times in %s, want once: mutants.txt is out of date", m.from, bytes.Count(original, []byte(m.from)), m.file)
+	mutated, err := m.Apply(tree)
+	if err != nil {
+		return "", false, err
 	}
-	if err := os.WriteFile(path, bytes.Replace(original, []byte(m.from), []byte(m.to), 1), 0o644); err != nil {
-		return "", err
+	if err := os.WriteFile(path, mutated, 0o644); err != nil {
+		return "", false, err
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o644)) }()
-	cmd := exec.Command("go", "test", "-timeout", "5m", "-run", m.tests, "./"+filepath.Dir(m.file))
+	cmd := exec.Command("go", "test", "-timeout", "5m", "-run", m.Tests, "./"+filepath.Dir(m.File))
 	cmd.Dir = tree
 	out, testErr := cmd.CombinedOutput()
 	if testErr == nil {
-		return "", nil
+		return m.Tests, false, nil
 	}
 	if bytes.Contains(out, []byte("[build failed]")) {
-		return "", fmt.Errorf("the mutant does not compile:\n%s", out)
+		return "", false, fmt.Errorf("the mutant does not compile:\n%s", out)
 	}
 	for line := range strings.Lines(string(out)) {
 		if name, ok := strings.CutPrefix(line, "--- FAIL: "); ok {
 			name, _, _ = strings.Cut(name, " ")
-			return name, nil
+			return name, true, nil
 		}
 	}
-	return "crash of the test binary", nil
+	return "crash of the test binary", true, nil
 }

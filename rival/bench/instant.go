@@ -6,10 +6,9 @@ import (
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/kubernetes"
-	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
+
+	"github.com/statusd/statusd/rival/podclient"
 )
 
 // instantAPI is an API server that answers at once, so that what is measured is the
@@ -83,36 +82,6 @@ func (a *instantAPI) PatchStatus(_ context.Context, _, name string, _ []byte) (*
 
 func (a *instantAPI) Delete(context.Context, string, string, types.UID) error { return nil }
 
-// clientset makes it a client of the kubelet's manager, which uses no other methods.
-func (a *instantAPI) clientset() kubernetes.Interface { return instantClientset{api: a} }
-
-type instantClientset struct {
-	kubernetes.Interface
-	api *instantAPI
-}
-
-func (c instantClientset) CoreV1() corev1.CoreV1Interface { return instantCore{api: c.api} }
-
-type instantCore struct {
-	corev1.CoreV1Interface
-	api *instantAPI
-}
-
-func (c instantCore) Pods(string) corev1.PodInterface { return instantPods{api: c.api} }
-
-type instantPods struct {
-	corev1.PodInterface
-	api *instantAPI
-}
-
-func (p instantPods) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1.Pod, error) {
-	return p.api.pod(name), nil
-}
-
-func (p instantPods) Patch(_ context.Context, name string, _ types.PatchType, _ []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
-	return p.api.patch(name), nil
-}
-
 // newInstant makes the manager of a side, which knows all the pods, on an API that answers at once.
 func newInstant(s side, pods []*v1.Pod) (manager, *instantAPI) {
 	api := newInstantAPI(pods)
@@ -125,7 +94,7 @@ func newInstant(s side, pods []*v1.Pod) (manager, *instantAPI) {
 		}
 		m = o
 	} else {
-		t := newTheirs(api.clientset())
+		t := newTheirs(podclient.Clientset(api))
 		api.wants = func(uid types.UID) *v1.PodStatus {
 			status, _ := t.get(uid)
 			return status.DeepCopy()

@@ -12,6 +12,7 @@ import (
 	utilpod "k8s.io/kubernetes/pkg/util/pod"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/rival/podclient"
 )
 
 func patchScenarios() []scenario {
@@ -38,10 +39,10 @@ func measurePatch(ctx context.Context, _ *lab, s side) ([]float64, error) {
 		return timed(func() { podstatus.Patch(pod.UID, &before, &after) }), nil
 	}
 
-	// The kubelet's function builds the patch and sends it, here to nobody.
-	nobody := newInstantAPI([]*v1.Pod{pod})
-	nobody.wants = func(types.UID) *v1.PodStatus { return &after }
-	client := nobody.clientset()
+	// The kubelet's function builds the patch and sends it, here to an API that answers at once.
+	instant := newInstantAPI([]*v1.Pod{pod})
+	instant.wants = func(types.UID) *v1.PodStatus { return &after }
+	client := podclient.Clientset(instant)
 	patch := func() (bool, error) {
 		_, _, unchanged, err := utilpod.PatchPodStatus(ctx, client, pod.Namespace, pod.Name, pod.UID, before, after)
 		return unchanged, err

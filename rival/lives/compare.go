@@ -21,7 +21,7 @@ func compare(doc string) error {
 	if err != nil {
 		return err
 	}
-	text, table := string(data), tableHead
+	text, table, happened := string(data), tableHead, eventsHead
 	for _, l := range lives {
 		name := l.pod.Name
 		kubelet, err := readRecording(filepath.Join("recordings", "kubelet", name+".txt"))
@@ -37,12 +37,32 @@ func compare(doc string) error {
 			return fmt.Errorf("%s: %w", doc, err)
 		}
 		table += tableRow(name, pairs)
+		row, err := compareEvents(name)
+		if err != nil {
+			return err
+		}
+		happened += row
 	}
 	fmt.Print(table)
 	if text, err = replaceBlock(text, "table", table); err != nil {
 		return fmt.Errorf("%s: %w", doc, err)
 	}
+	if text, err = replaceBlock(text, "events", happened); err != nil {
+		return fmt.Errorf("%s: %w", doc, err)
+	}
 	return os.WriteFile(doc, []byte(text), 0o644)
+}
+
+func compareEvents(name string) (string, error) {
+	kubelet, err := readEvents(filepath.Join("recordings", "kubelet", name+".events"))
+	if err != nil {
+		return "", err
+	}
+	statusd, err := readEvents(filepath.Join("recordings", "statusd", name+".events"))
+	if err != nil {
+		return "", err
+	}
+	return eventsRow(name, kubelet, statusd), nil
 }
 
 const tableHead = `| pod | the same | same row, other details | kubelet only | statusd only |

@@ -11,7 +11,7 @@ import (
 )
 
 var errUsage = errors.New(`usage:
-  lives record  -kubeconfig FILE -node NAME -manifests DIR -out DIR [-runs N] [POD...]
+  lives record  -agent kubelet|statusd [-runs N] [-out DIR] [POD...]
   lives compare [-doc FILE]
 
 Run it in rival/lives. record takes the names of pods in pods/, all by default`)
@@ -33,10 +33,8 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "record":
 		var o recordOptions
-		flags.StringVar(&o.kubeconfig, "kubeconfig", "", "an administrator's kubeconfig")
-		flags.StringVar(&o.node, "node", "local", "the node that the pods are bound to")
-		flags.StringVar(&o.manifests, "manifests", "", "the directory of the node's static pods")
-		flags.StringVar(&o.out, "out", "", "where the recordings go")
+		flags.StringVar(&o.agent, "agent", "", "what looks after the node: kubelet or statusd")
+		flags.StringVar(&o.out, "out", "recordings", "where the recordings go, into a directory for each agent")
 		flags.IntVar(&o.runs, "runs", 3, "how often to record each pod; the most typical recording is kept")
 		_ = flags.Parse(args[1:]) // ends the program itself
 		return record(ctx, o, flags.Args())

@@ -10,10 +10,10 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/statusd/statusd/rival/lives/machine"
 )
 
 const (
@@ -25,51 +25,72 @@ const (
 )
 
 type recordOptions struct {
-	kubeconfig, node, manifests, out string
-	runs                             int
+	agent, out string
+	runs       int
 }
 
-// record lets the pods live on the node, one after the other, and writes down each life.
+// record lets the pods live on a node of the agent, one after the other, and writes down each life.
 func record(ctx context.Context, o recordOptions, names []string) error {
 	lives, err := readLives(names)
 	if err != nil {
 		return err
 	}
-	config, err := clientcmd.BuildConfigFromFlags("", o.kubeconfig)
-	if err != nil {
-		return fmt.Errorf("kubeconfig: %w", err)
+	if err := machine.Enter(o.agent); err != nil {
+		return err
 	}
-	client, err := kubernetes.NewForConfig(config)
+	m, err := machine.New(ctx, o.agent)
+	if err != nil {
+		return err
+	}
+	client, err := kubernetes.NewForConfig(m.Admin())
 	if err != nil {
 		return fmt.Errorf("client: %w", err)
 	}
 	space := &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: namespace}}
-	if _, err := client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil && !apierrors.IsAlreadyExists(err) {
+	if _, err := client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create namespace: %w", err)
 	}
-	if err := os.MkdirAll(o.out, 0o755); err != nil {
+	out := filepath.Join(o.out, o.agent)
+	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
 	}
+	var failed []error
 	for _, l := range lives {
-		if err := recordRuns(ctx, client, o, l); err != nil {
-			return fmt.Errorf("pod %s: %w", l.pod.Name, err)
+		if err := recordRuns(ctx, stage{client: client, node: m, life: l}, out, o.runs); err != nil {
+			failed = append(failed, fmt.Errorf("pod %s: %w", l.pod.Name, err))
+		}
+		if ctx.Err() != nil {
+			break
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
-// recordRuns records a life several times and keeps the typical recording.
-func recordRuns(ctx context.Context, client kubernetes.Interface, o recordOptions, l life) error {
-	var runs []recording
-	for range o.runs {
-		r, err := recordLife(ctx, client, o, l)
+// recordRuns records a life several times and keeps the typical recording, and all kinds of events.
+func recordRuns(ctx context.Context, s stage, out string, times int) error {
+	var (
+		runs  []recording
+		kinds []string
+		name  = s.life.pod.Name
+	)
+	for range times {
+		r, err := recordLife(ctx, s)
 		if err != nil {
 			return err
 		}
-		fmt.Printf("%s: %d states\n%s\n", l.pod.Name, len(r), r)
+		fmt.Printf("%s: %d states\n%s\n", name, len(r), r)
 		runs = append(runs, r)
+		more, err := takeEvents(ctx, s.client, s.name())
+		if err != nil {
+			return err
+		}
+		kinds = append(kinds, more...)
 	}
-	return os.WriteFile(filepath.Join(o.out, l.pod.Name+".txt"), []byte(typical(runs).String()), 0o644)
+	slices.Sort(kinds)
+	return errors.Join(
+		os.WriteFile(filepath.Join(out, name+".txt"), []byte(typical(runs).String()), 0o644),
+		writeEvents(filepath.Join(out, name+".events"), slices.Compact(kinds)),
+	)
 }
 
 // typical is the life that was lived most often, of several such the one with the most
@@ -93,57 +114,39 @@ func typical(runs []recording) recording {
 	return best
 }
 
-func recordLife(ctx context.Context, client kubernetes.Interface, o recordOptions, l life) (recording, error) {
-	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("not gone after %v", longest))
+func recordLife(ctx context.Context, s stage) (recording, error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, longest, fmt.Errorf("not over after %v", longest))
 	defer cancel()
-	s := stageFor(client, o, l)
-	events, watchError, err := watchRows(ctx, client, s.name)
+	if err := s.quiet(ctx); err != nil {
+		return nil, err
+	}
+	events, watchError, err := watchRows(ctx, s.client, s.name())
 	if err != nil {
 		return nil, err
 	}
 	if err := s.begin(ctx); err != nil {
 		return nil, err
 	}
-	r, err := follow(ctx, events, l.lasts, s.end)
+	played := make(chan error, 1)
+	go func() { played <- play(ctx, s.life.steps, s.do) }()
+	r, err := follow(ctx, events, s.life.lasts, s.end)
 	if err != nil {
 		return nil, err
 	}
 	if len(r) == 0 || !r[len(r)-1].state.equal(gone) {
 		return nil, errors.Join(fmt.Errorf("the watch ended before the pod was gone, after:\n%s", r), context.Cause(ctx), watchError())
 	}
-	return r, nil
-}
-
-// stage is how a life begins and is ended.
-type stage struct {
-	name  string // of the pod in the API
-	begin func(context.Context) error
-	end   func(context.Context) error
-}
-
-func stageFor(client kubernetes.Interface, o recordOptions, l life) stage {
-	if l.static {
-		file := filepath.Join(o.manifests, l.pod.Name+".yaml")
-		return stage{
-			name:  l.pod.Name + "-" + o.node,
-			begin: func(context.Context) error { return writeManifest(file, l.pod) },
-			end:   func(context.Context) error { return os.Remove(file) },
-		}
+	if err := <-played; err != nil {
+		return nil, err
 	}
-	pods := client.CoreV1().Pods(namespace)
-	l.pod.Spec.NodeName = o.node
-	return stage{
-		name: l.pod.Name,
-		begin: func(ctx context.Context) error {
-			_, err := pods.Create(ctx, l.pod, metav1.CreateOptions{})
-			return err
-		},
-		end: func(ctx context.Context) error { return pods.Delete(ctx, l.pod.Name, metav1.DeleteOptions{}) },
+	if err := s.clear(ctx); err != nil {
+		return nil, err
 	}
+	return r, s.quiet(ctx)
 }
 
-// follow records until the pod is gone or the watch is over. It calls end once: after the
-// time that the life lasts, or when the pod has ended.
+// follow records until the pod is gone for good or the watch is over. It calls end once: after the
+// time that the life lasts, or when the pod has ended. A pod that is gone before may come again.
 func follow(ctx context.Context, events <-chan event, lasts time.Duration, end func(context.Context) error) (recording, error) {
 	var (
 		r     recording
@@ -161,6 +164,9 @@ func follow(ctx context.Context, events <-chan event, lasts time.Duration, end f
 			if err := end(ctx); err != nil {
 				return r, err
 			}
+			if len(r) > 0 && r[len(r)-1].state.equal(gone) {
+				return r, nil // by itself
+			}
 		case e, open := <-events:
 			if !open {
 				return r, nil
@@ -169,7 +175,7 @@ func follow(ctx context.Context, events <-chan event, lasts time.Duration, end f
 			if len(r) == 0 || !r[len(r)-1].state.equal(s) {
 				r = append(r, moment{after: time.Since(start), state: s})
 			}
-			if s.equal(gone) {
+			if s.equal(gone) && ended {
 				return r, nil
 			}
 			if over(e.pod) && due == nil && !ended {

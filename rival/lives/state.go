@@ -2,6 +2,7 @@ package main
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -129,10 +130,35 @@ func container(c *v1.ContainerStatus) string {
 	if c.RestartCount > 0 {
 		words = append(words, fmt.Sprintf("restarts %d", c.RestartCount))
 	}
+	if text := resources(c); text != "" {
+		words = append(words, text)
+	}
 	if c.LastTerminationState != (v1.ContainerState{}) {
 		words = append(words, "before: "+containerState(c.LastTerminationState))
 	}
 	return strings.Join(words, ", ")
+}
+
+// resources are what the container has, if it is more than nothing: requests and limits, and what it was promised.
+func resources(c *v1.ContainerStatus) string {
+	var words []string
+	if c.Resources != nil {
+		words = append(words, amounts("requests", c.Resources.Requests), amounts("limits", c.Resources.Limits))
+	}
+	words = append(words, amounts("allocated", c.AllocatedResources))
+	return strings.Join(slices.DeleteFunc(words, func(s string) bool { return s == "" }), ", ")
+}
+
+func amounts(title string, list v1.ResourceList) string {
+	text := ""
+	for _, name := range slices.Sorted(maps.Keys(list)) {
+		quantity := list[name]
+		text += fmt.Sprintf(" %s %s", name, quantity.String())
+	}
+	if text == "" {
+		return ""
+	}
+	return title + text
 }
 
 func containerState(s v1.ContainerState) string {

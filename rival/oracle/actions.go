@@ -107,7 +107,6 @@ func (r *run) report(p *nodePod, step Step) {
 	}
 	status := p.report(step, conditions, r.sides[theKubelet].resizeConditions(p.uid()))
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
-	p.halved = p.halved || hasReplacedRune(r.before(p, theKubelet))
 	p.answer(theKubelet, "report changed=%v", r.reportToKubelet(p, *status.DeepCopy()))
 	d := r.sides[theStatusd]
 	changed := d.report(r.held(p, theStatusd), *status.DeepCopy())

@@ -60,22 +60,21 @@ func (r *run) compare() {
 			p.facts = facts{}
 			continue
 		}
-		before := diffViews(k, d)
-		r.forgive(&Case{run: r, Pod: p, Kubelet: k, Statusd: d})
+		r.explain(&Case{run: r, Pod: p, Kubelet: k, Statusd: d})
 		if !equality.Semantic.DeepEqual(k, d) {
 			r.difference = fmt.Sprintf("pod %s (uid %s): kubelet (-) and statusd (+) differ:\n%s\nof which no wanted difference explains:\n%s",
-				p.name, p.uid(), before, diffViews(k, d))
+				p.name, p.uid(), diffViews(r.view(p, theKubelet), r.view(p, theStatusd)), diffViews(k, d))
 			return
 		}
 		p.calls = [2][]string{}
 	}
 }
 
-// forgive takes out of both views what differs as wanted.
-func (r *run) forgive(c *Case) {
+// explain takes out of both views what differs as wanted.
+func (r *run) explain(c *Case) {
 	for i := range Wanted {
 		rule := &Wanted[i]
-		if !rule.Forgive(c) {
+		if !rule.Explain(c) {
 			continue
 		}
 		r.wanted[rule.Name]++

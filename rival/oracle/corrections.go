@@ -17,6 +17,7 @@ type Correction struct {
 // The corrections. Each is made only where its cause is met, and counted.
 var (
 	correctT7  = Correction{"T7 init mismatch", "init statuses that do not line up with the spec do no harm; the kubelet refuses every report from then on, the termination included, so it is told that the pod always restarts"}
+	correctN3  = Correction{"N3 runes", "a termination message is cut between two runes, and text is made valid before it is stored; the kubelet cuts runes in half and differs from the API for ever, so it is given messages that need no such cut"}
 	correctE7  = Correction{"E7 duplicates", "of two conditions of one type the last is sent; the kubelet cannot make a patch of them, and the pod is never heard of again, so it is given the last only"}
 	correctX7  = Correction{"X7 final phase", "a terminal phase is never left, in the cache or in the API; the kubelet's manager leaves that to its callers, so a report keeps to the phase as they do, and a write does not change it"}
 	correctK3  = Correction{"K3 unseen start", "whether a pod has initialized is read from the cache too; the kubelet looks at the pod object alone and leaves containers running in a failed pod, so it is shown a pod that has started"}
@@ -33,7 +34,7 @@ var (
 
 // Corrections is the list of them.
 var Corrections = []Correction{
-	correctT7, correctE7, correctX7, correctK3, correctK7, correctX9, correctS11, correctM0, correctM0d, correctV4, correctD5, correctZ5, correctO3,
+	correctT7, correctN3, correctE7, correctX7, correctK3, correctK7, correctX9, correctS11, correctM0, correctM0d, correctV4, correctD5, correctZ5, correctO3,
 }
 
 // tally counts the corrections of a run. Some are made in the kubelet's goroutine.

@@ -9,10 +9,12 @@
 // A [Program] is a list of [Step] values, one line of text each. A step changes the node
 // (a container exits), calls both managers (a report, a probe result), changes both APIs
 // (a second writer, a deletion, an outage), or lets time pass. Each manager has a [Server]
-// of its own that applies patches as the API server does. After a settle step the pods in
-// both APIs, both caches and the deletions are compared. A difference that the list in
-// wanted.go names and whose check recognises it is counted; any other ends the run, is
-// shrunk to the shortest program that shows it, and is printed as a trace.
+// of its own that applies patches as the API server does. The kubelet's side is spared the
+// mistakes that statusd does not share, see [Corrections], so that the whole life of a pod can
+// be compared. After a settle step the pods in both APIs, both caches and the deletions are
+// compared. A difference that the list in wanted.go names and whose check recognizes it is
+// counted; any other ends the run, is shrunk to the shortest program that shows it, and is
+// printed as a trace.
 //
 // # Time
 //

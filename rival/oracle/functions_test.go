@@ -281,7 +281,7 @@ func applied(t *rapid.T, base *v1.PodStatus, patch []byte) *v1.PodStatus {
 	status := base.DeepCopy()
 	if patch != nil {
 		var err error
-		if status, err = patchedStatus(base, patch); err != nil {
+		if status, err = patchedStatus(mustMarshal(base), patch); err != nil {
 			t.Fatalf("patch %s: %v", patch, err)
 		}
 	}

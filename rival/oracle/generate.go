@@ -187,7 +187,7 @@ func (l *life) incident() {
 	switch l.IntN(7) {
 	case 0: // a container ends and comes back
 		c := l.anyContainer()
-		l.add("exit", c, pick(l.generator, "0", "1", "42", "43"), "message="+pick(l.generator, "short", "short", "long", "rune", "snow", "stray"))
+		l.add("exit", c, pick(l.generator, "0", "1", "42", "43"), "message="+l.message())
 		l.report()
 		if l.chance(50) {
 			l.add("wait", c)
@@ -229,6 +229,14 @@ func (l *life) incident() {
 	l.maybeSettle(30)
 }
 
+// message is the kind of a termination message, seldom a long one: those cost the most time.
+func (l *life) message() string {
+	if l.chance(20) {
+		return pick(l.generator, "long", "rune", "snow", "stray")
+	}
+	return pick(l.generator, "short", "")
+}
+
 func (l *life) probe() {
 	words := []string{l.anyContainer(), pick(l.generator, "true", "false")}
 	if l.chance(8) {
@@ -253,7 +261,7 @@ func (l *life) end() {
 	}
 	if l.chance(70) {
 		for _, c := range slices.Concat(l.regular, l.sidecar) {
-			l.add("exit", c, pick(l.generator, "0", "0", "1", "137"), "message="+pick(l.generator, "short", "long", "rune", ""))
+			l.add("exit", c, pick(l.generator, "0", "0", "1", "137"), "message="+l.message())
 		}
 	}
 	if l.chance(60) {

@@ -60,9 +60,6 @@ type facts struct {
 	// staleGate: there was a probe result while the kubelet's cache had another condition of
 	// the readiness gate than its API (H6).
 	staleGate bool
-	// halved: when there was a report, the kubelet compared it with a text that had been to the
-	// API and back with half a rune in it (N3).
-	halved bool
 }
 
 func (p *nodePod) uid() types.UID { return p.spec.UID }

@@ -29,8 +29,8 @@ func inBubble(t *testing.T, program Program) (outcome Outcome) {
 	return outcome
 }
 
-// explain fails the test with the shortest program that shows the difference, as a trace.
-func explain(t *testing.T, program Program) {
+// failWithShortest fails the test with the shortest program that shows the difference, as a trace.
+func failWithShortest(t *testing.T, program Program) {
 	t.Helper()
 	short := Shrink(program, func(p Program) bool { return inBubble(t, p).Difference != "" })
 	outcome := inBubble(t, short)
@@ -56,7 +56,7 @@ func TestKept(t *testing.T) {
 				t.Fatal(err)
 			}
 			if inBubble(t, program).Difference != "" {
-				explain(t, program)
+				failWithShortest(t, program)
 			}
 		})
 	}
@@ -73,7 +73,7 @@ func TestOracle(t *testing.T) {
 		outcome := inBubble(t, program)
 		t.Logf("seed %d, program %d:\n\n%s", seed, *programFlag, strings.Join(outcome.Trace, "\n"))
 		if outcome.Difference != "" {
-			explain(t, program)
+			failWithShortest(t, program)
 		}
 		return
 	}
@@ -119,7 +119,7 @@ func (c *campaign) work(t *testing.T) {
 		c.count(outcome)
 		if outcome.Difference != "" && c.failed.Add(1) <= *failuresFlag {
 			t.Errorf("seed %d, program %d; run it alone with: make oracle SEED=%d PROGRAM=%d", c.seed, number, c.seed, number)
-			explain(t, program)
+			failWithShortest(t, program)
 		}
 	}
 }

@@ -24,14 +24,17 @@ const namespace = "default"
 var podResource = schema.GroupResource{Resource: "pods"}
 
 // Server is the part of an API server that a status manager can see: pods by name, status
-// patches with a UID precondition, deletions with a UID precondition, resource versions.
+// patches with a UID precondition and with one on the resource version, deletions with a UID
+// precondition.
 type Server struct {
-	mu      sync.Mutex
-	pods    map[string]*v1.Pod // by name; replaced, never changed
-	version int
-	down    bool
-	lose    bool // the answer of the next patch is lost
-	deleted []types.UID
+	mu   sync.Mutex
+	pods map[string]*v1.Pod // by name; replaced, never changed
+	// statuses are those of the pods as JSON.
+	statuses map[string][]byte
+	version  int
+	down     bool
+	lose     bool // the answer of the next patch is lost
+	deleted  []types.UID
 	// held are the conditions that pods have had, by all their writers.
 	held map[heldCondition]bool
 	log  []string
@@ -48,8 +51,9 @@ type heldCondition struct {
 
 func newServer() *Server {
 	return &Server{
-		pods: make(map[string]*v1.Pod),
-		held: make(map[heldCondition]bool),
+		pods:     make(map[string]*v1.Pod),
+		statuses: make(map[string][]byte),
+		held:     make(map[heldCondition]bool),
 	}
 }
 
@@ -228,7 +232,7 @@ func errDown() error { return apierrors.NewServiceUnavailable("the oracle has th
 func (s *Server) store(pod *v1.Pod, byNode bool) {
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
-	s.pods[pod.Name] = pod
+	s.pods[pod.Name], s.statuses[pod.Name] = pod, mustMarshal(&pod.Status)
 	for _, c := range pod.Status.Conditions {
 		s.held[heldCondition{pod.Name, c.Type, c.Status, c.LastTransitionTime.Unix(), byNode}] = true
 	}
@@ -237,7 +241,8 @@ func (s *Server) store(pod *v1.Pod, byNode bool) {
 // statusOnly is the part of a pod that a patch of the status subresource can reach.
 type statusOnly struct {
 	Metadata struct {
-		UID types.UID `json:"uid"`
+		UID             types.UID `json:"uid"`
+		ResourceVersion string    `json:"resourceVersion"`
 	} `json:"metadata"`
 	Status v1.PodStatus `json:"status"`
 }
@@ -251,7 +256,10 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	if asked.Metadata.UID != pod.UID {
 		return nil, apierrors.NewConflict(podResource, pod.Name, errors.New("the UID in the patch is not that of the pod"))
 	}
-	status, err := patchedStatus(&pod.Status, patch)
+	if version := asked.Metadata.ResourceVersion; version != "" && version != pod.ResourceVersion {
+		return nil, apierrors.NewConflict(podResource, pod.Name, errors.New("the pod has another resource version by now"))
+	}
+	status, err := patchedStatus(s.statuses[pod.Name], patch)
 	if err != nil {
 		return nil, err
 	}
@@ -261,7 +269,7 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	if amend != nil {
 		amend(pod, status)
 	}
-	if bytes.Equal(mustMarshal(status), mustMarshal(&pod.Status)) {
+	if bytes.Equal(mustMarshal(status), s.statuses[pod.Name]) {
 		return pod, nil
 	}
 	next := pod.DeepCopy()
@@ -270,9 +278,9 @@ func (s *Server) patch(pod *v1.Pod, patch []byte, amend func(*v1.Pod, *v1.PodSta
 	return next, nil
 }
 
-// patchedStatus applies a strategic merge patch to a status by the schema of v1.Pod.
-func patchedStatus(status *v1.PodStatus, patch []byte) (*v1.PodStatus, error) {
-	before := mustMarshal(map[string]any{"status": status})
+// patchedStatus applies a strategic merge patch to a status, as JSON, by the schema of v1.Pod.
+func patchedStatus(status, patch []byte) (*v1.PodStatus, error) {
+	before := slices.Concat([]byte(`{"status":`), status, []byte("}"))
 	after, err := strategicpatch.StrategicMergePatch(before, patch, v1.Pod{})
 	if err != nil {
 		return nil, apierrors.NewBadRequest(err.Error())

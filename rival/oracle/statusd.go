@@ -83,23 +83,23 @@ func (d *statusd) cached(uid types.UID) (*v1.PodStatus, bool) {
 }
 
 func (d *statusd) resizePending(uid types.UID, reason, message string, generation int64) bool {
-	return d.manager.SetPodResizePendingCondition(uid, reason, message, generation)
+	return d.manager.Resizes().SetPodResizePendingCondition(uid, reason, message, generation)
 }
 
 func (d *statusd) resizeInProgress(uid types.UID, reason, message string, generation int64) (int64, bool) {
-	return d.manager.SetPodResizeInProgressCondition(uid, reason, message, generation)
+	return d.manager.Resizes().SetPodResizeInProgressCondition(uid, reason, message, generation)
 }
 
-func (d *statusd) clearResizePending(uid types.UID) { d.manager.ClearPodResizePendingCondition(uid) }
+func (d *statusd) clearResizePending(uid types.UID) { d.manager.Resizes().ClearPodResizePendingCondition(uid) }
 
 func (d *statusd) clearResizeInProgress(uid types.UID) (int64, bool) {
-	return d.manager.ClearPodResizeInProgressCondition(uid)
+	return d.manager.Resizes().ClearPodResizeInProgressCondition(uid)
 }
 
-func (d *statusd) backfillResize(pods []*v1.Pod) { d.manager.BackfillPodResizeConditions(pods) }
+func (d *statusd) backfillResize(pods []*v1.Pod) { d.manager.Resizes().BackfillPodResizeConditions(pods) }
 
 func (d *statusd) resizeConditions(uid types.UID) []v1.PodCondition {
-	return d.manager.GetPodResizeConditions(uid)
+	return d.manager.Resizes().GetPodResizeConditions(uid)
 }
 
 // statusdClient is the manager's way to its API.

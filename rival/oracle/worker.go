@@ -2,8 +2,10 @@ package oracle
 
 import (
 	"time"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
+	kubecontainer "k8s.io/kubernetes/pkg/kubelet/container"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -11,9 +13,12 @@ import (
 // This file is the kubelet's side of the calls of a pod worker, with the corrections that
 // depend on what the call is about.
 
-// reportTo passes a report to the kubelet's manager.
+// reportToKubelet passes a report to the kubelet's manager.
 func (r *run) reportToKubelet(p *nodePod, status v1.PodStatus) (changed bool) {
 	k := r.kubelet()
+	if cutMessages(p, &status) {
+		k.tally.count(correctN3)
+	}
 	if hasDuplicate(status.Conditions) {
 		k.tally.count(correctE7)
 		status.Conditions = lastOfEachType(status.Conditions)
@@ -130,4 +135,30 @@ func unreadyAtEnd(p *nodePod, pod *v1.Pod, status *v1.PodStatus) (*v1.PodStatus,
 		status.Conditions = withCondition(status.Conditions, c)
 	}
 	return status, true
+}
+
+// cutMessages makes the termination messages valid and cuts them between two runes (N3). It
+// reports whether the kubelet would have done otherwise.
+func cutMessages(p *nodePod, status *v1.PodStatus) (did bool) {
+	limit := kubecontainer.MaxPodTerminationMessageLogLength / len(p.containers)
+	cut := func(state *v1.ContainerState) {
+		if state.Terminated == nil {
+			return
+		}
+		text := string([]rune(state.Terminated.Message)) // each stray byte becomes U+FFFD
+		end := min(limit, len(text))
+		for end < len(text) && end > 0 && !utf8.RuneStart(text[end]) {
+			end--
+		}
+		theirs := state.Terminated.Message
+		did = did || theirs[:min(limit, len(theirs))] != text[:end]
+		state.Terminated.Message = text[:end]
+	}
+	for _, list := range [][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses} {
+		for i := range list {
+			cut(&list[i].State)
+			cut(&list[i].LastTerminationState)
+		}
+	}
+	return did
 }

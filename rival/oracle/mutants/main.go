@@ -11,7 +11,6 @@
 package main
 
 import (
-	"bytes"
 	_ "embed"
 	"encoding/json"
 	"errors"
@@ -22,6 +21,8 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+
+	"github.com/statusd/statusd/internal/mutants/mutant"
 )
 
 //go:embed mutants.txt
@@ -39,7 +40,7 @@ func main() {
 }
 
 func run(only string, seed, programs uint64) error {
-	mutants, err := parse(list)
+	mutants, err := parse()
 	if err != nil {
 		return err
 	}
@@ -48,80 +49,21 @@ func run(only string, seed, programs uint64) error {
 		return err
 	}
 	defer os.RemoveAll(l.dir)
-	tried, survivors := 0, 0
-	for _, m := range mutants {
-		if only != "" && m.rule != only {
-			continue
-		}
+	return mutant.TryAll(mutants, only, func(m mutant.Mutant) (string, bool, error) {
 		f, err := l.try(m)
-		if err != nil {
-			return fmt.Errorf("%s, %s: %w", m.rule, m.without, err)
-		}
-		tried++
 		if f == nil {
-			survivors++
-			fmt.Printf("%-11s %-4s without %s: SURVIVED %d programs of seed %d\n\n", m.kind, m.rule, m.without, programs, seed)
-			continue
+			return fmt.Sprintf("%d programs of seed %d", programs, seed), false, err
 		}
-		fmt.Printf("%-11s %-4s without %s: seed %s, program %s\n%s\n", m.kind, m.rule, m.without, f.seed, f.program, f.shortest)
-	}
-	switch {
-	case tried == 0:
-		return fmt.Errorf("no mutant of rule %q in mutants.txt", only)
-	case survivors > 0:
-		return fmt.Errorf("%d of %d mutants survived", survivors, tried)
-	}
-	fmt.Printf("%d mutants, all found\n", tried)
-	return nil
+		return fmt.Sprintf("seed %s, program %s\n%s", f.seed, f.program, f.shortest), true, nil
+	})
 }
 
-// mutant is a change to statusd that the oracle must notice.
-type mutant struct {
-	kind     string // of rule: merge, equality, ...
-	rule     string
-	without  string
-	file     string // under the root of the repository
-	from, to string
-}
-
-// parse reads blocks of lines "key: value", separated by empty lines.
-func parse(text string) ([]mutant, error) {
-	var mutants []mutant
-	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {
-		fields := make(map[string]string)
-		for line := range strings.SplitSeq(block, "\n") {
-			if strings.HasPrefix(line, "#") {
-				continue
-			}
-			key, value, ok := strings.Cut(line, ":")
-			if !ok {
-				return nil, fmt.Errorf("mutants.txt: %q is not \"key: value\"", line)
-			}
-			fields[key] = strings.TrimSpace(value)
-		}
-		if len(fields) == 0 {
-			continue
-		}
-		m := mutant{kind: fields["kind"], rule: fields["rule"], without: fields["without"],
-			file: fields["file"], from: fields["from"], to: fields["to"]}
-		if m.kind == "" || m.rule == "" || m.without == "" || m.file == "" || m.from == "" || m.from == m.to {
-			return nil, fmt.Errorf("mutants.txt: a block lacks a field, or changes nothing:\n%s", block)
-		}
-		mutants = append(mutants, m)
+func parse() ([]mutant.Mutant, error) {
+	mutants, err := mutant.Parse(list, "kind", "rule")
+	if err != nil {
+		return nil, fmt.Errorf("mutants.txt: %w", err)
 	}
 	return mutants, nil
-}
-
-// apply returns the file's text with the mutant in it.
-func (m mutant) apply(path string) ([]byte, error) {
-	original, err := os.ReadFile(path)
-	if err != nil {
-		return nil, err
-	}
-	if n := bytes.Count(original, []byte(m.from)); n != 1 {
-		return nil, fmt.Errorf("%q stands %d times in %s, want once: mutants.txt is out of date", m.from, n, m.file)
-	}
-	return bytes.Replace(original, []byte(m.from), []byte(m.to), 1), nil
 }
 
 // lab is where mutants are compiled and tried.
@@ -148,7 +90,7 @@ type finding struct{ seed, program, shortest string }
 
 // try compiles the oracle with the mutant in place of statusd's code and lets it run. It
 // returns nil if no program found it.
-func (l *lab) try(m mutant) (*finding, error) {
+func (l *lab) try(m mutant.Mutant) (*finding, error) {
 	test, err := l.compile(m)
 	if err != nil {
 		return nil, err
@@ -169,9 +111,9 @@ func (l *lab) try(m mutant) (*finding, error) {
 }
 
 // compile returns the path of the oracle's test binary with the mutant in it.
-func (l *lab) compile(m mutant) (string, error) {
-	path := filepath.Join(l.root, m.file)
-	source, err := m.apply(path)
+func (l *lab) compile(m mutant.Mutant) (string, error) {
+	path := filepath.Join(l.root, m.File)
+	source, err := m.Apply(l.root)
 	if err != nil {
 		return "", err
 	}

@@ -1,18 +1,16 @@
 package oracle
 
 import (
-	"slices"
-
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
 )
 
-// forgiveSetBack: statusd's time is later, and the kubelet's would be a step back for readers
+// explainSetBack: statusd's time is later, and the kubelet's would be a step back for readers
 // of the API: another writer gave the condition a later time, or another status in between. It
 // is in the cache too if the status was stored again on top of the API's. The times of resize
 // conditions are the reporter's, and may be older than before as well.
-func forgiveSetBack(c *Case) bool {
+func explainSetBack(c *Case) bool {
 	server := c.sides[theStatusd].server()
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
@@ -28,9 +26,9 @@ func forgiveSetBack(c *Case) bool {
 	})
 }
 
-// forgiveDisruptionTime: only the time of DisruptionTarget differs, which both sides set
+// explainDisruptionTime: only the time of DisruptionTarget differs, which both sides set
 // when they send it, at their next look at a pod whose containers have stopped.
-func forgiveDisruptionTime(c *Case) bool {
+func explainDisruptionTime(c *Case) bool {
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
 			if k.Type != v1.DisruptionTarget || !sameButTime(k, d) {
@@ -42,9 +40,9 @@ func forgiveDisruptionTime(c *Case) bool {
 	})
 }
 
-// forgiveChurn: a report said both that the pod has ended and that it is ready. Only the
+// explainChurn: a report said both that the pod has ended and that it is ready. Only the
 // times of the two readiness conditions differ, the kubelet's being the later ones.
-func forgiveChurn(c *Case) bool {
+func explainChurn(c *Case) bool {
 	if !c.Pod.readyAtEnd {
 		return false
 	}
@@ -59,10 +57,10 @@ func forgiveChurn(c *Case) bool {
 	})
 }
 
-// forgiveMirrorGeneration: only the generation of a readiness condition differs that the end of
+// explainMirrorGeneration: only the generation of a readiness condition differs that the end of
 // a static pod made False. Statusd's is that of the manifest, the kubelet's one that the mirror
 // has had since somebody else changed it.
-func forgiveMirrorGeneration(c *Case) bool {
+func explainMirrorGeneration(c *Case) bool {
 	mirror := c.sides[theKubelet].server().current(c.Pod.name)
 	if !c.Pod.static || mirror == nil || c.Kubelet.API == nil || c.Statusd.API == nil {
 		return false
@@ -76,33 +74,4 @@ func forgiveMirrorGeneration(c *Case) bool {
 		k.ObservedGeneration = d.ObservedGeneration
 		return true
 	})
-}
-
-func isReadiness(t v1.PodConditionType) bool { return t == v1.PodReady || t == v1.ContainersReady }
-
-func saysReady(status *v1.PodStatus) bool {
-	return slices.ContainsFunc(status.Conditions, func(c v1.PodCondition) bool {
-		return isReadiness(c.Type) && c.Status == v1.ConditionTrue
-	})
-}
-
-// forgiveGates: a probe result made the pod ready, or not, by a readiness gate that the
-// kubelet had not stored a change of. Only Ready differs, because of the gate, or since when.
-func forgiveGates(c *Case) bool {
-	if !c.Pod.staleGate {
-		return false
-	}
-	did := c.takeAnswers()
-	return c.statusPairs(func(k, d *v1.PodStatus) bool {
-		theirs, ours := podstatus.FindCondition(k.Conditions, v1.PodReady), podstatus.FindCondition(d.Conditions, v1.PodReady)
-		if theirs == nil || ours == nil || *theirs == *ours {
-			return false
-		}
-		gated := theirs.Reason == podstatus.ReasonReadinessGatesNotReady || ours.Reason == podstatus.ReasonReadinessGatesNotReady
-		if !gated && !sameButTime(theirs, ours) {
-			return false
-		}
-		*theirs = *ours
-		return true
-	}) || did
 }

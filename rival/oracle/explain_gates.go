@@ -2,7 +2,6 @@ package oracle
 
 import (
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -10,50 +9,25 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// statusPairs calls f for the statuses that both sides have: those in the API, and those
-// in the cache. It reports whether f did for any.
-func (c *Case) statusPairs(f func(k, d *v1.PodStatus) bool) bool {
-	did := false
-	if c.Kubelet.API != nil && c.Statusd.API != nil {
-		did = f(&c.Kubelet.API.Status, &c.Statusd.API.Status)
-	}
-	if c.Kubelet.Cached != nil && c.Statusd.Cached != nil {
-		did = f(c.Kubelet.Cached, c.Statusd.Cached) || did
-	}
-	return did
-}
-
-// conditionPairs calls f for the conditions of a type that both lists have once.
-func conditionPairs(k, d []v1.PodCondition, f func(k, d *v1.PodCondition) bool) bool {
-	did := false
-	for i := range k {
-		if other := podstatus.FindCondition(d, k[i].Type); other != nil && podstatus.FindCondition(k, k[i].Type) == &k[i] {
-			did = f(&k[i], other) || did
-		}
-	}
-	return did
-}
-
-// sameButTime says that two conditions differ in their transition time and in nothing else.
-func sameButTime(k, d *v1.PodCondition) bool {
-	if k.LastTransitionTime.Equal(&d.LastTransitionTime) {
+// explainGates: a probe result made the pod ready, or not, by a readiness gate that the
+// kubelet had not stored a change of. Only Ready differs, because of the gate, or since when.
+func explainGates(c *Case) bool {
+	if !c.Pod.staleGate {
 		return false
 	}
-	other := *d
-	other.LastTransitionTime = k.LastTransitionTime
-	return equality.Semantic.DeepEqual(k, &other)
-}
-
-func typesOf(list []v1.PodCondition) []v1.PodConditionType {
-	var types []v1.PodConditionType
-	for i := range list {
-		types = append(types, list[i].Type)
-	}
-	return types
-}
-
-func sortConditions(list []v1.PodCondition) {
-	slices.SortStableFunc(list, func(a, b v1.PodCondition) int { return strings.Compare(string(a.Type), string(b.Type)) })
+	did := c.takeAnswers()
+	return c.statusPairs(func(k, d *v1.PodStatus) bool {
+		theirs, ours := podstatus.FindCondition(k.Conditions, v1.PodReady), podstatus.FindCondition(d.Conditions, v1.PodReady)
+		if theirs == nil || ours == nil || *theirs == *ours {
+			return false
+		}
+		gated := theirs.Reason == podstatus.ReasonReadinessGatesNotReady || ours.Reason == podstatus.ReasonReadinessGatesNotReady
+		if !gated && !sameButTime(theirs, ours) {
+			return false
+		}
+		*theirs = *ours
+		return true
+	}) || did
 }
 
 // takeAnswers gives the kubelet's calls the answers of statusd's, and its statuses what was
@@ -100,14 +74,4 @@ func takeUncompared(k, d *v1.PodCondition) bool {
 	}
 	*k = *d
 	return true
-}
-
-func isTerminalReason(reason string) bool {
-	return reason == podstatus.ReasonPodFailed || reason == podstatus.ReasonPodCompleted
-}
-
-// ended says that the pod has ended in the cache, or in the API, where the phase may be
-// withheld, or that it was deleted for that.
-func (v *View) ended() bool {
-	return v.Deleted || v.Cached != nil && podstatus.IsTerminal(v.Cached.Phase) || v.API != nil && podstatus.IsTerminal(v.API.Status.Phase)
 }

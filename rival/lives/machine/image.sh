@@ -10,7 +10,7 @@ trap 'rm -rf "$work"' EXIT
 
 mkdir -p "$work/root/bin" "$work/root/tmp" "$work/archive"
 cp "$(command -v busybox)" "$work/root/bin/busybox"
-for applet in sh sleep test rm wc echo; do
+for applet in sh sleep test rm wc echo cat dd; do
 	ln -s busybox "$work/root/bin/$applet"
 done
 tar -C "$work/root" -cf "$work/archive/layer.tar" .

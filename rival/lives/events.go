@@ -1,0 +1,65 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
+)
+
+// takeEvents lists the kinds of events of a pod, in order, once each, and deletes them.
+func takeEvents(ctx context.Context, client kubernetes.Interface, pod string) ([]string, error) {
+	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
+	if err != nil {
+		return nil, err
+	}
+	var kinds []string
+	for _, e := range list.Items {
+		kinds = append(kinds, e.Type+" "+e.Reason)
+	}
+	slices.Sort(kinds)
+	return slices.Compact(kinds), client.CoreV1().Events(namespace).DeleteCollection(ctx, metav1.DeleteOptions{}, metav1.ListOptions{})
+}
+
+func writeEvents(file string, kinds []string) error {
+	return os.WriteFile(file, []byte(strings.Join(append(kinds, ""), "\n")), 0o644)
+}
+
+func readEvents(file string) ([]string, error) {
+	data, err := os.ReadFile(file)
+	return strings.FieldsFunc(string(data), func(r rune) bool { return r == '\n' }), err
+}
+
+const eventsHead = `| pod | both | kubelet only | statusd only |
+|---|---|---|---|
+`
+
+// eventsRow says which kinds of events both agents have made of a life. The normal ones go without their type.
+func eventsRow(name string, kubelet, statusd []string) string {
+	var both, left, right []string
+	for _, kind := range kubelet {
+		if slices.Contains(statusd, kind) {
+			both = append(both, kind)
+		} else {
+			left = append(left, kind)
+		}
+	}
+	for _, kind := range statusd {
+		if !slices.Contains(kubelet, kind) {
+			right = append(right, kind)
+		}
+	}
+	return fmt.Sprintf("| %s | %s | %s | %s |\n", name, kindList(both), kindList(left), kindList(right))
+}
+
+func kindList(kinds []string) string {
+	var words []string
+	for _, kind := range kinds {
+		words = append(words, strings.TrimPrefix(strings.TrimPrefix(kind, "Normal "), "Warning "))
+	}
+	return strings.Join(words, ", ")
+}
