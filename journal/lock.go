@@ -18,14 +18,14 @@ const lockPoll = 20 * time.Millisecond
 // journal's files are replaced while it is held. The kernel drops it with the process.
 type lock struct{ file *os.File }
 
-func takeLock(path string, patience time.Duration) (*lock, error) {
+func takeLock(path string, timeout time.Duration) (*lock, error) {
 	f, writable, err := openLock(path)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = tryLock(f)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
 			break
 		}
@@ -61,13 +61,26 @@ func openLock(path string) (f *os.File, writable bool, err error) {
 	return f, false, err
 }
 
-// sign writes the process ID, for the message that the next one gets.
+// sign writes the process ID, for the message that the next one gets. It always has the
+// same width, so that the file need not be truncated, which some filesystems sync.
 func (l *lock) sign() error {
-	if err := l.file.Truncate(0); err != nil {
-		return err
-	}
-	_, err := l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	_, err := l.file.WriteAt(fmt.Appendf(nil, "%-19d\n", os.Getpid()), 0)
 	return err
+}
+
+func tryLock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// isLocked reports whether a process appends to the log. It finds the process also if the
+// lock file was deleted and made again.
+func isLocked(log string) bool {
+	f, err := os.Open(log)
+	if err != nil {
+		return false // reading it reports why
+	}
+	defer f.Close()
+	return errors.Is(tryLock(f), syscall.EWOULDBLOCK)
 }
 
 func holder(path string) string {
