@@ -109,6 +109,7 @@ func (p *worker) proceed(ctx context.Context, s *observation, now time.Time) (ne
 		case cancelHook:
 			stop.hook = hookOver
 			p.cancels[hookKey{id: id}]()
+			p.event(s.pod, name, v1.EventTypeWarning, eventPreStop, "PreStopHook failed")
 		case stopNow:
 			err := p.w.opts.Runtime.StopContainer(ctx, id, todo.grace)
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
@@ -172,6 +173,8 @@ type stopping struct {
 	ordered bool      // a sidecar waits for its turn
 	hook    hookState
 	asked   time.Time // the end that the runtime was asked for; zero if it was not
+
+	postStartFailed bool // its postStart hook has failed, so that it never counted as running
 }
 
 type hookState int

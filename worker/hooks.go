@@ -170,6 +170,9 @@ func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 			p.waiting[hook.container] = v1.ContainerStateWaiting{Reason: reasonPostStartHook, Message: hook.err.Error()}
 			p.event(pod, hook.container, v1.EventTypeWarning, eventPostStart, "PostStartHook failed")
 			p.stop(pod, hook.container, hook.id, now.Add(podGrace(pod)), false, "FailedPostStartHook")
+			stop := p.stops[hook.id]
+			stop.postStartFailed = true
+			p.stops[hook.id] = stop
 		default:
 			p.runningPostStart = ""
 		}

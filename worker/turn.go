@@ -156,10 +156,10 @@ func (p *worker) present(containers []runtime.Container) []runtime.Container {
 }
 
 // shown are the containers as the API shows them: one whose postStart hook still runs is
-// not yet there.
+// not yet there, and one whose hook has failed is not until it has ended.
 func (p *worker) shown(containers []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(p.present(containers), func(c runtime.Container) bool {
-		return c.ID == p.runningPostStart && alive(&c)
+		return (c.ID == p.runningPostStart || p.stops[c.ID].postStartFailed) && alive(&c)
 	})
 }
 
