@@ -120,9 +120,9 @@ func missingTaints(want, have []v1.Taint) []v1.Taint {
 	})
 }
 
-// saysAlready tells whether the API's status holds everything that we want to say.
+// isUpToDate reports whether the API's status holds everything that this node reports.
 // Heartbeats and what others wrote do not count.
-func saysAlready(api, want v1.NodeStatus) bool {
+func isUpToDate(api, want v1.NodeStatus) bool {
 	for _, c := range want.Conditions {
 		old := find(api.Conditions, c.Type)
 		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {
