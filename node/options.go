@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -63,13 +64,13 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.MaxPods, 110)
-	setDefault(&o.RuntimeVersion, "statusd://unknown")
-	setDefault(&o.Thresholds, DefaultThresholds())
-	setDefault(&o.Disk, "/")
-	setDefault(&o.Interval, 10*time.Second)
-	setDefault(&o.Report, 5*time.Minute)
-	setDefault(&o.Lease, 40*time.Second)
+	o.MaxPods = cmp.Or(o.MaxPods, 110)
+	o.RuntimeVersion = cmp.Or(o.RuntimeVersion, "statusd://unknown")
+	o.Thresholds = cmp.Or(o.Thresholds, DefaultThresholds())
+	o.Disk = cmp.Or(o.Disk, "/")
+	o.Interval = cmp.Or(o.Interval, 10*time.Second)
+	o.Report = cmp.Or(o.Report, 5*time.Minute)
+	o.Lease = cmp.Or(o.Lease, 40*time.Second)
 	if o.Read == nil {
 		disk := o.Disk
 		o.Read = func() (Reading, error) { return ReadMachine(disk) }
@@ -79,13 +80,6 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }
 

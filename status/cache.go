@@ -194,8 +194,8 @@ func (c *cache) markUnsent(uid types.UID, e *entry, now time.Time) {
 	if c.standalone {
 		return
 	}
-	setDefault(&e.debt().since, now)
-	setDefault(&e.debt().unbuiltSince, now)
+	debt := e.debt()
+	debt.since, debt.unbuiltSince = cmp.Or(debt.since, now), cmp.Or(debt.unbuiltSince, now)
 	if e.held().counts() {
 		c.unsent[uid] = e
 	}

@@ -7,6 +7,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -95,7 +96,7 @@ func (w *Workers) forget(p *worker) {
 	}
 	w.mu.Unlock()
 	if again == nil {
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	// Only this status: before all sources have spoken the statuses of other pods, which

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -171,7 +172,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 	p, known := w.pods[pod.UID]
 	if !known {
 		w.forgotten = append(w.forgotten, pod.UID)
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	p.mail.again = nil
@@ -190,7 +191,7 @@ func (w *Workers) SourcesReady() {
 	w.ready = true
 	w.wakeRoom()
 	w.mu.Unlock()
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // ManifestsReady says that the manifests of static pods were read once: from now on a
@@ -200,7 +201,7 @@ func (w *Workers) ManifestsReady() {
 	w.mu.Lock()
 	w.manifests = true
 	w.mu.Unlock()
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // Sync has a pod looked at, because something that it depends on has changed.
@@ -219,7 +220,7 @@ func (w *Workers) syncAll() {
 	for _, p := range w.pods {
 		p.poke()
 	}
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // ContainerUnhealthy says that a probe has given a container up: it is stopped, and
@@ -253,7 +254,7 @@ func (w *Workers) add(pod *v1.Pod) *worker {
 	p := newWorker(w, pod, w.added)
 	w.pods[pod.UID] = p
 	w.fresh = append(w.fresh, p)
-	signal(w.wake)
+	wake.Up(w.wake)
 	return p
 }
 
@@ -264,12 +265,4 @@ func (w *Workers) known() map[types.UID]bool {
 		known[uid] = true
 	}
 	return known
-}
-
-// signal leaves a mark in a channel of capacity 1.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }
