@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kubernetesVersion is the release whose behaviour and API this code follows. The node's
+// kubernetesVersion is the release whose behavior and API this code follows. The node's
 // version must parse as one, since version skew is judged by it.
 const kubernetesVersion = "v1.36.3"
 
