@@ -33,11 +33,11 @@ func (n *node) ended(pod *v1.Pod, name string, since time.Time) time.Duration {
 
 func TestADeletedPodEndsWithinItsGrace(t *testing.T) {
 	for _, c := range []struct {
-		story     string
+		story    string
 		behavior runtimefake.Behavior
-		graces    []int64 // asked for, 5 s apart
-		want      time.Duration
-		exit      int32
+		graces   []int64 // asked for, 5 s apart
+		want     time.Duration
+		exit     int32
 	}{
 		{"that obeys", runtimefake.Behavior{StopsAfter: 2 * time.Second}, []int64{30}, 2 * time.Second, 143},
 		{"that does not obey is killed", stubborn, []int64{30}, 30 * time.Second, 137},

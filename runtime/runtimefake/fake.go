@@ -43,7 +43,7 @@ type container struct {
 	runtime.Container
 	uid       types.UID
 	resources v1.ResourceRequirements
-	behavior Behavior
+	behavior  Behavior
 	stop      *time.Timer // set once a stop was asked for
 	deadline  time.Time   // when stop fires
 	logs      string
