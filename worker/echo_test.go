@@ -354,8 +354,8 @@ func TestOnForgottenIsCalledOncePerPod(t *testing.T) {
 			t.Errorf("forgotten: %v, want each once", forgotten)
 		}
 	}, func(o *worker.Options) {
-		o.Runtime.(*runtimefake.Runtime).Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behaviour {
-			return runtimefake.Behaviour{StopsAfter: 5 * time.Second}
+		o.Runtime.(*runtimefake.Runtime).Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behavior {
+			return runtimefake.Behavior{StopsAfter: 5 * time.Second}
 		})
 		o.OnForgotten = func(uid types.UID) {
 			mu.Lock()
