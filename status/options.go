@@ -27,7 +27,7 @@ type Options struct {
 	// [Manager.ObserveDelete], and then a pod that is deleted from the API is forgotten.
 	Pods Pods
 
-	// Safety says whether a pod could still have running containers. While it could, a
+	// Safety decides whether a pod could still have running containers. While it could, a
 	// terminal phase is kept from the API. By default that follows from the reports: a
 	// container could run that was last reported running, also if a later status does not
 	// mention it, as that of an eviction; until it is reported otherwise, or the pod was
@@ -108,7 +108,7 @@ type Pods interface {
 	TranslateUID(types.UID) types.UID
 }
 
-// Safety is the first condition for telling the API that a pod has ended.
+// Safety is the condition for publishing a terminal phase.
 type Safety interface {
 	// CouldHaveRunningContainers may be called from any goroutine, and must not call back.
 	CouldHaveRunningContainers(*v1.Pod) bool
@@ -174,7 +174,7 @@ func (o *Options) Validate() error {
 	atLeast("ResyncPeriod", o.ResyncPeriod.Seconds(), 0)
 	for _, t := range o.OwnedConditions {
 		if t == "" || podstatus.IsShared(t) {
-			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no one else writes", t))
+			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no other component writes", t))
 		}
 	}
 	return errors.Join(problems...)

@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// EventType says what happened to a pod in the cache.
+// EventType is what happened to a pod in the cache.
 type EventType string
 
 // The types of events.
@@ -108,7 +108,7 @@ func (s *Subscription) push(e queuedEvent) {
 	s.mu.Lock()
 	number, ok := s.last[e.uid]
 	switch {
-	case ok && e.kind == s.events[number-s.first].kind, // of two of a kind the newer says it all
+	case ok && e.kind == s.events[number-s.first].kind, // of two of a kind the newer one is enough
 		ok && e.kind == Updated && s.events[number-s.first].kind == Added:
 		s.events[number-s.first].snapshot = e.snapshot
 	default:

@@ -45,7 +45,7 @@ func (l leftover) mayRunAgain(m mail) bool {
 // inherit asks the runtime what an earlier process has left, until it answers.
 func (w *Workers) inherit(ctx context.Context) error {
 	for {
-		found, err := w.opts.Runtime.Pods(ctx)
+		found, err := w.listPods(ctx)
 		if err == nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()

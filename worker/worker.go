@@ -61,20 +61,6 @@ type mail struct {
 	waiting   []chan struct{} // closed once nothing of the pod runs
 }
 
-// hookKey names a hook of a container: postStart, or else preStop.
-type hookKey struct {
-	id   string
-	post bool
-}
-
-// hookEnd is the result of a hook.
-type hookEnd struct {
-	hookKey
-	container string
-	fellBack  string // see hookCall
-	err       error
-}
-
 func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 	return &worker{
 		w:      w,

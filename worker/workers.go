@@ -46,6 +46,9 @@ type Workers struct {
 	// inherited are the pods that an earlier process left in the runtime, until their
 	// workers are done with them.
 	inherited map[types.UID]leftover
+	// removed are the pods that workers were done with, and when. A runtime may list them for
+	// a while after it has removed them.
+	removed   map[types.UID]time.Time
 	fresh     []*worker   // those that have no goroutine yet
 	forgotten []types.UID // those that OnForgotten was not called for yet
 	added     int
@@ -66,7 +69,7 @@ func New(options Options) (*Workers, error) {
 	options.setDefaults()
 	return &Workers{
 		opts: options,
-		pods: map[types.UID]*worker{},
+		pods: map[types.UID]*worker{}, removed: map[types.UID]time.Time{},
 		wake: make(chan struct{}, 1),
 		tidy: make(chan struct{}, 1),
 	}, nil
@@ -92,6 +95,7 @@ func (w *Workers) Run(ctx context.Context) error {
 		return nil
 	}
 	group.Go(func() { w.keepHouse(ctx) })
+	var again <-chan time.Time // when to watch again after a watch that ended
 	for {
 		for _, p := range w.takeFresh() {
 			group.Go(func() { p.live(ctx) })
@@ -101,10 +105,15 @@ func (w *Workers) Run(ctx context.Context) error {
 			return nil
 		case <-w.wake:
 		case uid, open := <-changes:
-			if !open {
-				return nil // only the end of ctx closes it
+			if open {
+				w.changed(uid)
+			} else if ctx.Err() == nil {
+				w.opts.Logger.Error("watch of the runtime ended, watching again", "after", lookRetry)
+				changes, again = nil, time.After(lookRetry)
 			}
-			w.changed(uid)
+		case <-again:
+			changes, again = w.opts.Runtime.Watch(ctx), nil
+			w.syncAll() // what happened meanwhile
 		}
 	}
 }
@@ -202,6 +211,16 @@ func (w *Workers) Sync(uid types.UID) {
 	if p, known := w.pods[uid]; known {
 		p.poke()
 	}
+}
+
+// syncAll has every pod looked at, and those that have no worker.
+func (w *Workers) syncAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		p.poke()
+	}
+	wake.Up(w.tidy)
 }
 
 // ContainerUnhealthy says that a probe has given a container up: it is stopped, and
