@@ -194,8 +194,8 @@ func (c *cache) markUnsent(uid types.UID, e *entry, now time.Time) {
 	if c.standalone {
 		return
 	}
-	setDefault(&e.ensureBacklog().since, now)
-	setDefault(&e.ensureBacklog().unbuiltSince, now)
+	backlog := e.ensureBacklog()
+	backlog.since, backlog.unbuiltSince = cmp.Or(backlog.since, now), cmp.Or(backlog.unbuiltSince, now)
 	if e.waitsFor().deliverable() {
 		c.unsent[uid] = e
 	}

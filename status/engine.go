@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/instant"
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // engine gives pods their turns: the most urgent first, at most one at a time for a pod,
@@ -281,10 +282,7 @@ func (b *inbox) add(n turnRequest) {
 		b.requests = append(b.requests, n)
 	}
 	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(b.wake)
 }
 
 func (b *inbox) drain() []turnRequest {

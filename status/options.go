@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -196,12 +197,12 @@ func (o *Options) typedNils() []error {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.Workers, 200)
-	setDefault(&o.FieldManager, DefaultFieldManager)
-	setDefault(&o.Burst, max(1, int(2*o.QPS)))
-	setDefault(&o.RequestTimeout, 30*time.Second)
-	setDefault(&o.SlowRequest, 2*time.Second)
-	setDefault(&o.ResyncPeriod, 10*time.Second)
+	o.Workers = cmp.Or(o.Workers, 200)
+	o.FieldManager = cmp.Or(o.FieldManager, DefaultFieldManager)
+	o.Burst = cmp.Or(o.Burst, max(1, int(2*o.QPS)))
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
+	o.SlowRequest = cmp.Or(o.SlowRequest, 2*time.Second)
+	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, 10*time.Second)
 	if client, ok := o.Client.(*restClient); ok {
 		o.Client = client.writingAs(o.FieldManager)
 	}
@@ -210,12 +211,5 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }

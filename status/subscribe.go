@@ -8,6 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // EventType is what happened to a pod in the cache.
@@ -114,10 +116,7 @@ func (s *Subscription) push(e queuedEvent) {
 		s.events = append(s.events, e)
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(s.wake)
 }
 
 // feed passes changes on to the subscriptions. The cache calls it under its lock, which
