@@ -67,3 +67,134 @@ func nextStartTime(old, incoming *v1.PodStatus, now time.Time) *metav1.Time {
 func phaseIsFinal(before, after *v1.PodStatus) bool {
 	return IsTerminal(before.Phase) && before.Phase != after.Phase
 }
+
+// Flip is what came of a probe result.
+type Flip int
+
+const (
+	// Flipped: the container's field changed, and the returned status says so.
+	Flipped Flip = iota
+	// NotFlipped: the status said so already.
+	NotFlipped
+	// UnknownContainer: no regular or init container has this ID, for instance because it
+	// was replaced by a new one (H4).
+	UnknownContainer
+)
+
+func (f Flip) String() string {
+	switch f {
+	case Flipped:
+		return "flipped"
+	case NotFlipped:
+		return "not flipped"
+	case UnknownContainer:
+		return "unknown container"
+	}
+	return "invalid flip"
+}
+
+// WithContainerReady returns cached with one container's readiness set, and Ready and
+// ContainersReady derived again (H1, H2). The two conditions carry the pod's generation; the
+// status keeps its own (H5). Their transition times are final, so the result can be stored
+// as it is. Cached is not written: the result has its own copy of the lists that change and
+// shares the rest. Unless the answer is [Flipped] the result is cached itself.
+//
+// Readiness gates are decided by the newest conditions that the caller has: those of a pod
+// of the API are in pod, since the cached ones may be older (E3, H6).
+func WithContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
+	gates := cached.Conditions
+	if pod.ResourceVersion != "" {
+		gates = pod.Status.Conditions
+	}
+	return Ownership{}.WithContainerReady(pod, gates, cached, containerID, ready, now)
+}
+
+// WithContainerReady is the function of that name by this table. Gates are the conditions of
+// the pod in the API, the mirror pod's for a static pod, as new as the caller has them; the
+// conditions that the node owns are those of cached.
+func (o Ownership) WithContainerReady(pod *v1.Pod, gates []v1.PodCondition, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
+	where := locate(cached, containerID)
+	if where.index < 0 {
+		return *cached, UnknownContainer
+	}
+	if where.of(cached).Ready == ready {
+		return *cached, NotFlipped
+	}
+	next := *cached
+	where.own(&next).Ready = ready
+	next.Conditions = o.withReadiness(pod, gates, cached, &next, now)
+	return next, Flipped
+}
+
+// WithContainerStarted is the same for a container's startup. A container that never said
+// anything differs from one that said no, and no condition depends on it (H3); pod and now
+// are taken so that both kinds of probe result are applied alike.
+func WithContainerStarted(_ *v1.Pod, cached *v1.PodStatus, containerID string, started bool, _ time.Time) (v1.PodStatus, Flip) {
+	where := locate(cached, containerID)
+	if where.index < 0 {
+		return *cached, UnknownContainer
+	}
+	if said := where.of(cached).Started; said != nil && *said == started {
+		return *cached, NotFlipped
+	}
+	next := *cached
+	where.own(&next).Started = &started
+	return next, Flipped
+}
+
+// withReadiness returns next's conditions with Ready and ContainersReady regenerated in
+// place, or appended where missing.
+func (o Ownership) withReadiness(pod *v1.Pod, gates []v1.PodCondition, cached, next *v1.PodStatus, now time.Time) []v1.PodCondition {
+	containers := containersReady(pod, listsOf(next), next.Phase)
+	ready := readyGiven(pod, &containers, func(t v1.PodConditionType) *v1.PodCondition {
+		if o.IsForeign(t) {
+			return FindCondition(gates, t)
+		}
+		return FindCondition(next.Conditions, t)
+	})
+	containers.LastTransitionTime = TransitionTime(cached, &containers, now)
+	ready.LastTransitionTime = TransitionTime(cached, &ready, now)
+	return withConditions(next.Conditions, &ready, &containers)
+}
+
+// place is where a container's status stands in a pod status.
+type place struct {
+	init  bool
+	index int // negative if nowhere
+}
+
+// locate finds a container by its full ID. Containers that have no ID yet are never meant.
+func locate(status *v1.PodStatus, containerID string) place {
+	if containerID == "" {
+		return place{index: -1}
+	}
+	for i := range status.ContainerStatuses {
+		if status.ContainerStatuses[i].ContainerID == containerID {
+			return place{index: i}
+		}
+	}
+	for i := range status.InitContainerStatuses {
+		if status.InitContainerStatuses[i].ContainerID == containerID {
+			return place{init: true, index: i}
+		}
+	}
+	return place{index: -1}
+}
+
+// of returns the status at this place, for reading.
+func (p place) of(status *v1.PodStatus) *v1.ContainerStatus {
+	if p.init {
+		return &status.InitContainerStatuses[p.index]
+	}
+	return &status.ContainerStatuses[p.index]
+}
+
+// own gives status a list of its own and returns the element at this place, for writing.
+func (p place) own(status *v1.PodStatus) *v1.ContainerStatus {
+	if p.init {
+		status.InitContainerStatuses = exactCopy(status.InitContainerStatuses)
+	} else {
+		status.ContainerStatuses = exactCopy(status.ContainerStatuses)
+	}
+	return p.of(status)
+}

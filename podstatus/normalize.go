@@ -2,9 +2,11 @@ package podstatus
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -111,6 +113,108 @@ func sortStatuses(list []v1.ContainerStatus, order statusOrder) {
 func strictlyOrdered(list []v1.ContainerStatus, order statusOrder) bool {
 	for i := 1; i < len(list); i++ {
 		if order(&list[i-1], &list[i]) >= 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// maxMessageBytes is what all termination messages of a pod may take together.
+const maxMessageBytes = 12288
+
+// messageLimit is the share of one container in the pod's budget for termination
+// messages (N2). It counts the containers of the spec, not those that have a status.
+func messageLimit(pod *v1.Pod) int {
+	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers) + len(pod.Spec.EphemeralContainers)
+	return maxMessageBytes / max(containers, 1)
+}
+
+// cutText shortens a valid text to at most limit bytes without splitting a rune (N3): half
+// a rune comes back from the API as U+FFFD, and the two texts would differ for ever.
+func cutText(s string, limit int) string {
+	if len(s) <= limit {
+		return s
+	}
+	for limit > 0 && !utf8.RuneStart(s[limit]) {
+		limit--
+	}
+	return s[:limit]
+}
+
+// validText replaces each byte that is not part of a rune by U+FFFD, as encoding to JSON does.
+func validText(s string) string {
+	if utf8.ValidString(s) {
+		return s
+	}
+	return string([]rune(s))
+}
+
+// sameText says whether raw would be normalised to clean, without building that text.
+func sameText(clean, raw string) bool {
+	return sameCutText(clean, raw, math.MaxInt)
+}
+
+// sameCutText is sameText for a message that normalising also cuts to limit bytes.
+func sameCutText(clean, raw string, limit int) bool {
+	if len(raw) <= limit && clean == raw {
+		return true
+	}
+	if utf8.ValidString(raw) {
+		return clean == cutText(raw, limit)
+	}
+	n := 0
+	for _, r := range raw { // yields U+FFFD for each stray byte, as validText does
+		width := utf8.RuneLen(r)
+		if n+width > limit {
+			break
+		}
+		if got, size := utf8.DecodeRuneInString(clean[n:]); got != r || size != width {
+			return false
+		}
+		n += width
+	}
+	return n == len(clean)
+}
+
+// A pod status names the pod's and the host's addresses twice: the main one alone, and all of
+// them with the main one first. The API server makes the pod's pair agree when it stores a
+// status, and refuses a host's pair that does not. A status that says less than both is
+// completed in the same way before it is stored here (N6): otherwise the API's copy would
+// differ from it forever.
+
+// pairAddresses makes the main address and the list agree: one that is missing follows from
+// the other, and if they contradict each other, the main address counts.
+func pairAddresses[T v1.PodIP | v1.HostIP](main *string, all *[]T) {
+	switch {
+	case *main == "" && len(*all) > 0:
+		*main = v1.PodIP((*all)[0]).IP
+	case *main != "" && !leads(*main, *all):
+		*all = []T{T(v1.PodIP{IP: *main})}
+	}
+}
+
+// leads reports whether the list begins with the address.
+func leads[T v1.PodIP | v1.HostIP](main string, all []T) bool {
+	return len(all) > 0 && v1.PodIP(all[0]).IP == main
+}
+
+// sameAddresses compares a pair that agrees with one as a reporter built it, as if
+// pairAddresses had been applied to that.
+func sameAddresses[T v1.PodIP | v1.HostIP](main string, all []T, rawMain string, rawAll []T) bool {
+	if rawMain == "" && len(rawAll) > 0 {
+		rawMain = v1.PodIP(rawAll[0]).IP
+	}
+	if main != rawMain {
+		return false
+	}
+	if rawMain != "" && !leads(rawMain, rawAll) {
+		return len(all) == 1 && leads(rawMain, all)
+	}
+	if len(all) != len(rawAll) {
+		return false
+	}
+	for i := range all {
+		if v1.PodIP(all[i]).IP != v1.PodIP(rawAll[i]).IP {
 			return false
 		}
 	}

@@ -1,14 +1,11 @@
 package worker
 
 import (
-	"errors"
-
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/status"
 )
 
 // A pod is promised its resources when it is admitted. A resize asks for others; until it
@@ -51,8 +48,7 @@ func (p *worker) record(pod *v1.Pod) {
 	if p.recorded != nil && equality.Semantic.DeepEqual(*p.recorded, wanted) {
 		return
 	}
-	err := p.w.opts.Status.SetPodAllocation(pod)
-	if err != nil && !errors.Is(err, status.ErrNoJournal) {
+	if err := p.w.opts.Status.SetPodAllocation(pod); err != nil {
 		p.log.Error("cannot record the resources of the pod", "err", err)
 		return // again in the next turn
 	}

@@ -2,6 +2,8 @@ package worker
 
 import (
 	"context"
+	"errors"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -73,4 +75,181 @@ func (p *worker) remove(ctx context.Context, now time.Time) (next time.Time, ove
 	}
 	p.w.forget(p)
 	return time.Time{}, true
+}
+
+// stopAll has every container of the pod end by a time, sidecars after those they serve.
+func (p *worker) stopAll(pod *v1.Pod, containers []runtime.Container, by time.Time) {
+	for _, c := range allAlive(containers) {
+		p.stop(pod, c.Name, c.ID, by, true, "Stopping container "+c.Name)
+	}
+}
+
+// stop has a container end by a time. A stop that is under way can only be hastened.
+func (p *worker) stop(pod *v1.Pod, name, id string, by time.Time, ordered bool, message string) {
+	s, begun := p.stops[id]
+	if !begun {
+		p.event(pod, name, v1.EventTypeNormal, eventKilling, message)
+	}
+	s.by = earliest(s.by, by)
+	s.ordered = s.ordered || ordered
+	p.stops[id] = s
+}
+
+// proceed takes the next steps of the stops that are under way.
+func (p *worker) proceed(ctx context.Context, s *sight, now time.Time) (next time.Time) {
+	steps, next := halt(s.pod, allAlive(s.found.Containers), p.stops, now)
+	for _, todo := range steps {
+		id, name := todo.container.ID, todo.container.Name
+		stop := p.stops[id]
+		switch todo.kind {
+		case runHook:
+			stop.hook = hookRuns
+			spec := podstatus.FindContainer(s.pod, name)
+			p.runHook(ctx, hookKey{id: id}, &hookCall{container: spec, handler: spec.Lifecycle.PreStop})
+		case cancelHook:
+			stop.hook = hookOver
+			p.cancels[hookKey{id: id}]()
+			p.event(s.pod, name, v1.EventTypeWarning, eventPreStop, "PreStopHook failed")
+		case stopNow:
+			err := p.w.opts.Runtime.StopContainer(ctx, id, todo.grace)
+			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
+				p.failedStop(ctx, s.pod, name, err)
+				next = earliest(next, now.Add(lookRetry))
+				break
+			}
+			stop.asked = now.Add(todo.grace)
+		}
+		p.stops[id] = stop
+	}
+	return next
+}
+
+func (p *worker) failedStop(ctx context.Context, pod *v1.Pod, name string, err error) {
+	if ctx.Err() != nil {
+		return
+	}
+	p.log.Error("cannot stop a container", "container", name, "err", err)
+	p.event(pod, name, v1.EventTypeWarning, eventFailedKill, "error killing pod: "+err.Error())
+}
+
+// tidy forgets what is not needed any more about containers that have ended, and ends
+// their hooks.
+func (p *worker) tidy(containers []runtime.Container) {
+	listed, running := map[string]bool{}, map[string]bool{}
+	for i := range containers {
+		listed[containers[i].ID] = true
+		running[containers[i].ID] = alive(&containers[i])
+	}
+	for id := range p.stops {
+		if !running[id] {
+			delete(p.stops, id)
+		}
+	}
+	for key, cancel := range p.cancels {
+		if !running[key.id] {
+			cancel()
+		}
+	}
+	unlisted := func(id string, _ bool) bool { return !listed[id] }
+	maps.DeleteFunc(p.observed, unlisted)
+	maps.DeleteFunc(p.reborn, unlisted)
+	maps.DeleteFunc(p.actuated, func(id string, _ v1.ResourceRequirements) bool { return !listed[id] })
+	maps.DeleteFunc(p.ends, func(id string, _ time.Time) bool { return !listed[id] })
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ runtime.ProbeKind) bool { return !running[id] })
+}
+
+// A container that is to end goes through three steps, all within one grace:
+//
+//	preStop hook ──► its turn (sidecars wait for those they serve) ──► StopContainer
+//
+// halt decides which step is due. It is a function of data, so that the order of ends
+// can be tested without a runtime.
+
+// stopping is how far the stop of one container has come.
+type stopping struct {
+	by      time.Time // the end of its grace
+	ordered bool      // a sidecar waits for its turn
+	hook    hookState
+	asked   time.Time // the end that the runtime was asked for; zero if it was not
+
+	unposted bool // its postStart hook has failed, so that it never counted as running
+}
+
+type hookState int
+
+const (
+	hookDue hookState = iota // not run yet, if the container has one
+	hookRuns
+	hookOver
+)
+
+// step is what to do for a container that is to end.
+type step struct {
+	kind      stepKind
+	container runtime.Container
+	grace     time.Duration // for a stop
+}
+
+type stepKind string
+
+const (
+	runHook    stepKind = "hook"
+	cancelHook stepKind = "cancel"
+	stopNow    stepKind = "stop"
+)
+
+// halt returns the steps that are due, and when to look again at the latest. Containers
+// are those that could run; those without an entry in stops are left alone.
+func halt(pod *v1.Pod, containers []runtime.Container, stops map[string]stopping, now time.Time) (steps []step, wake time.Time) {
+	for _, c := range containers {
+		s, wanted := stops[c.ID]
+		if !wanted {
+			continue
+		}
+		inTime := now.Before(s.by)
+		if inTime && s.asked.IsZero() {
+			switch {
+			case s.hook == hookDue && hasPreStop(pod, c.Name):
+				steps = append(steps, step{kind: runHook, container: c})
+				wake = earliest(wake, s.by)
+				continue
+			case s.hook == hookRuns, s.ordered && mustWait(pod, c.Name, containers):
+				wake = earliest(wake, s.by)
+				continue
+			}
+		}
+		if s.hook == hookRuns {
+			steps = append(steps, step{kind: cancelHook, container: c})
+		}
+		end := s.by
+		if least := now.Add(minimumStop); end.Before(least) {
+			end = least
+		}
+		if s.asked.IsZero() || end.Before(s.asked) {
+			steps = append(steps, step{kind: stopNow, container: c, grace: end.Sub(now)})
+		}
+	}
+	return steps, wake
+}
+
+// mustWait reports whether a sidecar still serves a container that could run: a regular
+// one, or a sidecar that was started after it.
+func mustWait(pod *v1.Pod, name string, containers []runtime.Container) bool {
+	own := sidecarIndex(pod, name)
+	if own < 0 {
+		return false
+	}
+	for i := range containers {
+		if isRegular(pod, containers[i].Name) || sidecarIndex(pod, containers[i].Name) > own {
+			return true
+		}
+	}
+	return false
+}
+
+func hasPreStop(pod *v1.Pod, name string) bool {
+	c := podstatus.FindContainer(pod, name)
+	return c != nil && c.Lifecycle != nil && c.Lifecycle.PreStop != nil
 }

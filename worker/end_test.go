@@ -186,6 +186,9 @@ func TestPreStopRunsWithinTheGrace(t *testing.T) {
 				if got := n.ended(pod, "main", since); got != c.want {
 					t.Errorf("ended after %s, want %s", got, c.want)
 				}
+				if got, want := n.events.has("main FailedPreStopHook: PreStopHook failed"), c.takes > time.Duration(c.grace)*time.Second; got != want {
+					t.Errorf("an event says that the hook failed: %t, want %t", got, want)
+				}
 			})
 		})
 	}
@@ -253,6 +256,21 @@ func TestPostStart(t *testing.T) {
 			if !n.events.has("main FailedPostStartHook: PostStartHook failed") {
 				t.Errorf("events: got %q, want one about the hook", n.events.all)
 			}
+		})
+	})
+	t.Run("that has failed leaves no container that counts as running", func(t *testing.T) {
+		story(t, func(n *node) {
+			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 9 * time.Second}}))
+			n.rt.ExecWith(func(context.Context, runtime.Container, []string) (runtime.ExecResult, error) {
+				return runtime.ExecResult{ExitCode: 7}, nil
+			})
+			pod := newPod("web", hooked)
+			pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			n.update(pod)
+			n.wantState(pod, "main", "while it is stopped", "Waiting PostStartHookError")
+			n.wantPhase(pod, "while it is stopped", v1.PodPending)
+			n.sleep(10 * time.Second)
+			n.wantState(pod, "main", "in the end", "Terminated 143:Error")
 		})
 	})
 	t.Run("does not hold up the end of the pod", func(t *testing.T) {

@@ -30,6 +30,20 @@ type hookCall struct {
 	fellBack string
 }
 
+// hookKey names a hook of a container: postStart, or else preStop.
+type hookKey struct {
+	id   string
+	post bool
+}
+
+// hookEnd is the result of a hook.
+type hookEnd struct {
+	hookKey
+	container string
+	fellBack  string // see hookCall
+	err       error
+}
+
 // run runs the hook until it is done or ctx ends.
 func (w *Workers) run(ctx context.Context, call *hookCall) error {
 	switch h := call.handler; {
@@ -117,4 +131,71 @@ func (w *Workers) hookRequest(ctx context.Context, call *hookCall) (*http.Reques
 // newHookClient makes the client for httpGet hooks.
 func newHookClient() *http.Client {
 	return &http.Client{Transport: httpget.NewTransport(nil), CheckRedirect: httpget.StayOnHost}
+}
+
+// runHook runs a hook beside the worker, which hears of its end by mail.
+func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
+	call.pod, call.id = p.uid, key.id
+	live := ctx
+	ctx, cancel := context.WithCancel(ctx)
+	p.cancels[key] = cancel
+	p.hooks.Go(func() {
+		defer cancel()
+		err := p.w.run(ctx, call)
+		if err != nil && live.Err() != nil {
+			return // cut off by the end of this process, which says nothing about the container
+		}
+		p.w.mu.Lock()
+		defer p.w.mu.Unlock()
+		p.mail.ended = append(p.mail.ended, hookEnd{hookKey: key, container: call.container.Name, fellBack: call.fellBack, err: err})
+		p.poke()
+	})
+}
+
+// settle takes note of the hooks that have ended. A container whose postStart hook has
+// failed is stopped.
+func (p *worker) settle(pod *v1.Pod, ended []hookEnd, now time.Time) {
+	for _, hook := range ended {
+		delete(p.cancels, hook.hookKey)
+		if hook.fellBack != "" {
+			p.event(pod, hook.container, v1.EventTypeWarning, eventHTTPFallback,
+				fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", hook.fellBack))
+		}
+		switch {
+		case !hook.post:
+			p.settlePreStop(pod, hook)
+		case p.posting != hook.id: // abandoned
+		case hook.err != nil:
+			p.posting = ""
+			p.waiting[hook.container] = v1.ContainerStateWaiting{Reason: reasonPostStartHook, Message: hook.err.Error()}
+			p.event(pod, hook.container, v1.EventTypeWarning, eventPostStart, "PostStartHook failed")
+			p.stop(pod, hook.container, hook.id, now.Add(podGrace(pod)), false, "FailedPostStartHook")
+			stop := p.stops[hook.id]
+			stop.unposted = true
+			p.stops[hook.id] = stop
+		default:
+			p.posting = ""
+		}
+	}
+}
+
+func (p *worker) settlePreStop(pod *v1.Pod, hook hookEnd) {
+	stop, begun := p.stops[hook.id]
+	if !begun || stop.hook == hookOver {
+		return // the container has ended, or the hook has taken too long
+	}
+	if hook.err != nil {
+		p.log.Error("preStop hook failed", "container", hook.container, "err", hook.err)
+		p.event(pod, hook.container, v1.EventTypeWarning, eventPreStop, "PreStopHook failed")
+	}
+	stop.hook = hookOver
+	p.stops[hook.id] = stop
+}
+
+// abandonPostStart ends a postStart hook that a pod that ends has no use for.
+func (p *worker) abandonPostStart() {
+	if cancel, runs := p.cancels[hookKey{id: p.posting, post: true}]; runs {
+		cancel()
+	}
+	p.posting = ""
 }

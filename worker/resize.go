@@ -3,7 +3,6 @@ package worker
 import (
 	"cmp"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -14,7 +13,6 @@ import (
 	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/status"
 )
 
 // A resize is decided on like an admission, one at a time, and carried out by the worker
@@ -125,7 +123,7 @@ func (w *Workers) decideResize(r pending) {
 		return
 	}
 	// First in the journal: a promise that a crash undoes would be none.
-	if err := w.opts.Status.SetPodAllocation(r.desired); err != nil && !errors.Is(err, status.ErrNoJournal) {
+	if err := w.opts.Status.SetPodAllocation(r.desired); err != nil {
 		r.p.log.Error("cannot record the resources of the pod, the resize waits", "err", err)
 		return
 	}

@@ -109,7 +109,7 @@ func mustEnd(mail *letter, s *sight) bool {
 
 // look asks the runtime and the status manager for all that a status is made from.
 func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
-	found, err := p.w.opts.Runtime.Pod(ctx, p.uid)
+	found, err := p.w.listPod(ctx, p.uid)
 	known := err == nil
 	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 		return nil, err
@@ -156,10 +156,10 @@ func (p *worker) present(containers []runtime.Container) []runtime.Container {
 }
 
 // shown are the containers as the API shows them: one whose postStart hook still runs is
-// not yet there.
+// not yet there, and one whose hook has failed is not until it has ended.
 func (p *worker) shown(containers []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(p.present(containers), func(c runtime.Container) bool {
-		return c.ID == p.posting && alive(&c)
+		return (c.ID == p.posting || p.stops[c.ID].unposted) && alive(&c)
 	})
 }
 
@@ -167,4 +167,12 @@ func (p *worker) event(pod *v1.Pod, container, eventType, reason, message string
 	if !p.orphan {
 		p.w.opts.Recorder.Event(pod, container, eventType, reason, message)
 	}
+}
+
+// earliest is the earlier of two times, of which zero means never.
+func earliest(a, b time.Time) time.Time {
+	if a.IsZero() || !b.IsZero() && b.Before(a) {
+		return b
+	}
+	return a
 }

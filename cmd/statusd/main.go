@@ -7,6 +7,7 @@
 //	statusd drain                    end the pods of a running statusd, as before a shutdown
 //	statusd end                      end the containers that a stopped statusd has left
 //	statusd reset                    end them and delete all state
+//	statusd explain POD              why a pod is in its state, and what would change it
 //	statusd version
 package main
 
@@ -66,7 +67,7 @@ func newRoot() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", err, errUsage) })
-	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newVersion(), newExampleServer())
+	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newExplain(), newVersion(), newExampleServer())
 	return root
 }
 

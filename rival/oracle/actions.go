@@ -81,7 +81,7 @@ func (r *run) doReport(p *nodePod, step Step) {
 		// A phase that was withheld follows at the kubelet's next tick, and at the end of a
 		// backoff of statusd's.
 		p.mayRun = false
-		time.Sleep(11 * time.Second)
+		r.sleep(11 * time.Second)
 	case "report":
 		r.report(p, step)
 	case "terminate":

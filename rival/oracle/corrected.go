@@ -98,14 +98,15 @@ func (k *kubelet) keepEnd(pod *v1.Pod, next *v1.PodStatus) {
 	k.tally.count(correctX7)
 	next.Phase, next.Reason, next.Message = old.Phase, old.Reason, old.Message
 	cached, kept := k.cached(types.UID(k.pods.TranslatePodUID(pod.UID)))
-	if !saysReady(next) && !(kept && saysReady(cached)) { // X6 is not at work
+	ready := saysReady(next)
+	if !ready && !(kept && saysReady(cached)) { // X6 is not at work
 		return
 	}
 	for _, t := range []v1.PodConditionType{v1.ContainersReady, v1.PodReady} {
 		c := podstatus.TerminalCondition(pod, t, old.Phase)
 		c.LastTransitionTime = now().Rfc3339Copy()
 		for _, known := range []*v1.PodStatus{old, next} { // False since then
-			if seen := podstatus.FindCondition(known.Conditions, t); seen != nil && seen.Status == v1.ConditionFalse && (known == old || saysReady(next)) {
+			if seen := podstatus.FindCondition(known.Conditions, t); seen != nil && seen.Status == v1.ConditionFalse && (known == old || ready) {
 				c.LastTransitionTime = seen.LastTransitionTime
 			}
 		}

@@ -40,15 +40,16 @@ func explainDisruptionTime(c *Case) bool {
 	})
 }
 
-// explainChurn: a report said both that the pod has ended and that it is ready. Only the
-// times of the two readiness conditions differ, the kubelet's being the later ones.
+// explainChurn: the pod had ended while its status said that it is ready. Only the times of the
+// two readiness conditions differ: both sides set them when they send the end, statusd up to a
+// back-off after the kubelet's tick, and the kubelet again with each write.
 func explainChurn(c *Case) bool {
 	if !c.Pod.readyAtEnd {
 		return false
 	}
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
-			if !isReadiness(k.Type) || !sameButTime(k, d) || k.LastTransitionTime.Before(&d.LastTransitionTime) {
+			if !isReadiness(k.Type) || !sameButTime(k, d) || d.LastTransitionTime.Sub(k.LastTransitionTime.Time) > kubeletTick {
 				return false
 			}
 			k.LastTransitionTime = d.LastTransitionTime

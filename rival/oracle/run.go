@@ -42,20 +42,32 @@ func Run(program Program) Outcome {
 		r.do(step)
 		synctest.Wait()
 		if losing > r.losing() {
-			time.Sleep(11 * time.Second) // the kubelet tries again at a tick, statusd after a backoff
+			r.sleep(11 * time.Second) // the kubelet tries again at a tick, statusd after a backoff
 		}
 		r.traceRequests()
 		r.observe()
 		if r.difference != "" {
 			break
 		}
-		time.Sleep(time.Second)
+		r.sleep(time.Second)
 	}
 	for _, s := range r.sides {
 		s.stop()
 	}
 	time.Sleep(11 * time.Second) // the kubelet's goroutine leaves at its next tick
 	return Outcome{Difference: r.difference, Wanted: r.wanted, Corrected: r.kubelet().tally.all(), Pods: len(r.pods), Trace: r.trace}
+}
+
+// kubeletTick is the period of the kubelet's full pass.
+const kubeletTick = 10 * time.Second
+
+// sleep lets time pass. Before a tick the watch shows what is new: what the kubelet reads then
+// is what statusd is shown.
+func (r *run) sleep(d time.Duration) {
+	if now := time.Since(r.began); now/kubeletTick != (now+d)/kubeletTick {
+		r.watch()
+	}
+	time.Sleep(d)
 }
 
 // run is the state of a program that is being run.
@@ -67,6 +79,7 @@ type run struct {
 	// delivered is what the watch of each side has shown, by UID.
 	delivered  [2]map[types.UID]*v1.Pod
 	down       bool
+	began      time.Time
 	wanted     map[string]int
 	difference string
 	trace      []string
@@ -80,7 +93,7 @@ const (
 var sideNames = [2]string{"kubelet", "statusd"}
 
 func newRun() *run {
-	r := &run{byName: make(map[string]*nodePod), wanted: make(map[string]int)}
+	r := &run{byName: make(map[string]*nodePod), wanted: make(map[string]int), began: time.Now()}
 	workers := safety(r.mayRun)
 	r.sides = [2]side{newKubelet(workers), newStatusd(workers)}
 	for i := range r.delivered {
@@ -185,6 +198,9 @@ func (r *run) do(step Step) {
 	if p == nil {
 		return
 	}
+	if r.isAhead(p) {
+		r.catchUp()
+	}
 	switch step.Op {
 	case "run", "exit", "wait", "ready", "started":
 		r.doContainer(p, step)
@@ -196,7 +212,7 @@ func (r *run) do(step Step) {
 			r.watch()
 			// What the watch shows is put right at once by statusd, and at the next tick by
 			// the kubelet.
-			time.Sleep(11 * time.Second)
+			r.sleep(11 * time.Second)
 			r.watch()
 		}
 	}
@@ -215,7 +231,7 @@ func (r *run) doPodless(step Step) {
 		r.settle()
 	case "sleep":
 		seconds, _ := strconv.Atoi(step.arg(0))
-		time.Sleep(time.Duration(seconds) * time.Second)
+		r.sleep(time.Duration(seconds) * time.Second)
 	case "watch":
 		r.watch()
 	case "down":
@@ -244,7 +260,7 @@ func (r *run) setDown(down bool) {
 func (r *run) recover() {
 	r.setDown(false)
 	r.watch()
-	time.Sleep(33 * time.Second)
+	r.sleep(33 * time.Second)
 	r.watch()
 	synctest.Wait()
 	r.observe()
@@ -254,7 +270,11 @@ func (r *run) recover() {
 // sides get the time before to send what they have: the kubelet waits for a tick in cases
 // where statusd does not, and what is removed before that is not comparable.
 func (r *run) removeOrphans(named []string) {
-	r.recover()
+	if r.down {
+		r.recover()
+	} else {
+		r.catchUp()
+	}
 	for i, s := range r.sides {
 		keep := make(map[types.UID]bool) // the values do not matter
 		for uid := range r.delivered[i] {
@@ -278,7 +298,19 @@ func (r *run) removeOrphans(named []string) {
 	}
 	// The kubelet forgets at a tick which versions it has sent (V4).
 	r.kubelet().tally.count(correctV4)
-	time.Sleep(11 * time.Second)
+	r.sleep(11 * time.Second)
+}
+
+// isAhead reports whether one side is further than the other with the end of a pod: has deleted
+// it, has seen it go, or has no status of it any more.
+func (r *run) isAhead(p *nodePod) bool {
+	type end struct{ deleted, known, kept bool }
+	var ends [2]end
+	for i, s := range r.sides {
+		_, known := s.known(p.uid())
+		ends[i] = end{s.server().hasDeleted(p.uid()), known, p.hasCached(s)}
+	}
+	return ends[0] != ends[1]
 }
 
 // catchUp gives both sides the time to do what they are about to: the kubelet does at a tick
@@ -288,7 +320,7 @@ func (r *run) catchUp() {
 		return
 	}
 	r.watch()
-	time.Sleep(11 * time.Second)
+	r.sleep(11 * time.Second)
 	r.watch()
 	synctest.Wait()
 	r.observe()
@@ -344,13 +376,24 @@ func (r *run) watch() {
 	}
 }
 
+// versions is how often the pods of each API have been written or deleted.
+func (r *run) versions() (n [2]int) {
+	for i, s := range r.sides {
+		n[i] = s.server().changes()
+	}
+	return n
+}
+
 // settle gives both sides the time to finish, and compares.
 func (r *run) settle() {
+	wasDown := r.down
 	r.setDown(false)
-	for range 3 {
+	for quiet, tick := false, 0; !quiet || wasDown && tick < 3; tick++ {
+		before := r.versions()
 		r.watch()
 		synctest.Wait()
-		time.Sleep(11 * time.Second)
+		r.sleep(11 * time.Second)
+		quiet = r.versions() == before || tick == 5 // the kubelet writes some pods at each tick (X6)
 	}
 	// A write that keeps coming back changed is put off by statusd for up to five minutes
 	// (its guard against fights); all that may differ by then is when it is written.
@@ -358,7 +401,7 @@ func (r *run) settle() {
 		for range 30 {
 			r.watch()
 			synctest.Wait()
-			time.Sleep(11 * time.Second)
+			r.sleep(11 * time.Second)
 		}
 	}
 	r.watch()

@@ -119,6 +119,13 @@ func (s *Server) Delete(name string, uid types.UID) error {
 	return err
 }
 
+// changes counts what the node has written and deleted, and what others have written.
+func (s *Server) changes() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.version + len(s.deleted)
+}
+
 // hasDeleted says whether the node has deleted the pod.
 func (s *Server) hasDeleted(uid types.UID) bool {
 	s.mu.Lock()

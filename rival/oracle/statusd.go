@@ -90,13 +90,17 @@ func (d *statusd) resizeInProgress(uid types.UID, reason, message string, genera
 	return d.manager.Resizes().SetPodResizeInProgressCondition(uid, reason, message, generation)
 }
 
-func (d *statusd) clearResizePending(uid types.UID) { d.manager.Resizes().ClearPodResizePendingCondition(uid) }
+func (d *statusd) clearResizePending(uid types.UID) {
+	d.manager.Resizes().ClearPodResizePendingCondition(uid)
+}
 
 func (d *statusd) clearResizeInProgress(uid types.UID) (int64, bool) {
 	return d.manager.Resizes().ClearPodResizeInProgressCondition(uid)
 }
 
-func (d *statusd) backfillResize(pods []*v1.Pod) { d.manager.Resizes().BackfillPodResizeConditions(pods) }
+func (d *statusd) backfillResize(pods []*v1.Pod) {
+	d.manager.Resizes().BackfillPodResizeConditions(pods)
+}
 
 func (d *statusd) resizeConditions(uid types.UID) []v1.PodCondition {
 	return d.manager.Resizes().GetPodResizeConditions(uid)

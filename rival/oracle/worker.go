@@ -67,7 +67,7 @@ func (r *run) beginLife(p *nodePod, old, next *v1.PodStatus) *v1.PodStatus {
 		resized := p.spec.DeepCopy()
 		resized.Status.Conditions = k.resizeConditions(p.uid())
 		r.forget(theKubelet, p)
-		time.Sleep(11 * time.Second)
+		r.sleep(11 * time.Second)
 		k.restoreResize(resized)
 	}
 	earlier := old.DeepCopy()

@@ -1,0 +1,196 @@
+package explain
+
+import (
+	"fmt"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// unreadyContainers explains each container that is not ready.
+func unreadyContainers(f Facts, list []container) []Cause {
+	var causes []Cause
+	for _, c := range list {
+		if c.status != nil && c.status.Ready {
+			continue
+		}
+		cause := Cause{Code: CodeContainersNotReady, Container: c.spec.Name, Text: "container " + quote(c.spec.Name) + " is not ready"}
+		if c.sidecar {
+			cause.Text = "sidecar container " + quote(c.spec.Name) + " is not ready"
+		}
+		cause.Causes = []Cause{whyUnready(f, c)}
+		causes = append(causes, cause)
+	}
+	return causes
+}
+
+// initCause explains which init container is not done, nil if all are.
+func initCause(f Facts, inits []container) *Cause {
+	for _, c := range inits {
+		if initDone(c) {
+			continue
+		}
+		what := "init container "
+		if c.sidecar {
+			what = "sidecar container "
+		}
+		cause := Cause{Code: CodeInitContainers, Container: c.spec.Name, Text: what + quote(c.spec.Name) + " is not done"}
+		if c.sidecar {
+			cause.Text = what + quote(c.spec.Name) + " has not started"
+		}
+		cause.Causes = []Cause{whyInit(f, c)}
+		return &cause
+	}
+	return nil
+}
+
+func initDone(c container) bool {
+	switch {
+	case c.status == nil:
+		return false
+	case c.sidecar:
+		return c.status.Started != nil && *c.status.Started
+	default:
+		return c.status.State.Terminated != nil && c.status.State.Terminated.ExitCode == 0
+	}
+}
+
+func whyInit(f Facts, c container) Cause {
+	if c.status != nil && c.status.State.Running != nil && !c.sidecar {
+		return Cause{Code: CodeInitRunning, Container: c.spec.Name, Since: known(c.status.State.Running.StartedAt.Time),
+			Text: "it has been running" + since(f.Now, c.status.State.Running.StartedAt.Time),
+			Next: &Next{Wait: "the next container starts when it ends with exit code 0", Do: "read its log if it takes too long"}}
+	}
+	return whyUnready(f, c)
+}
+
+// whyUnready explains a container that is not ready.
+func whyUnready(f Facts, c container) Cause {
+	var cause Cause
+	switch {
+	case c.status == nil:
+		cause = Cause{Code: CodeNotReported, Text: "the node has reported nothing about it",
+			Next: wait("the node reports it with its next change")}
+	case c.status.State.Waiting != nil:
+		cause = whyWaiting(f, c)
+	case c.status.State.Terminated != nil:
+		cause = whyEnded(f, c)
+	case c.status.State.Running != nil:
+		cause = whyNotServing(f, c)
+	default: // no state at all counts as waiting
+		cause = Cause{Code: CodeNotReported, Text: "the node has not reported a state of it",
+			Next: wait("the node reports it with its next change")}
+	}
+	cause.Container = c.spec.Name
+	return cause
+}
+
+// whyNotServing explains a container that runs and is not ready.
+func whyNotServing(f Facts, c container) Cause {
+	started := c.status.State.Running.StartedAt.Time
+	if c.Hook == "postStart" {
+		return Cause{Code: CodePostStartRunning, Since: known(c.HookSince), Text: "its postStart hook has been running" + since(f.Now, c.HookSince),
+			Next: wait("the container counts as started when the hook ends")}
+	}
+	if c.spec.StartupProbe != nil && (c.status.Started == nil || !*c.status.Started) {
+		return probing(f, c, CodeStartupProbe, "startup", c.Startup, c.spec.StartupProbe, started)
+	}
+	if c.spec.ReadinessProbe == nil {
+		return Cause{Code: CodeReadinessNotReported, Since: known(started), Text: "it has been running" + since(f.Now, started) + " and has no readiness probe, but was not reported as ready",
+			Next: wait("the node reports it with its next change")}
+	}
+	code := CodeReadinessProbeFailing
+	if c.Readiness == nil || c.Readiness.Failures == 0 {
+		code = CodeReadinessProbePending
+	}
+	return probing(f, c, code, "readiness", c.Readiness, c.spec.ReadinessProbe, started)
+}
+
+// probing explains a container by its probes.
+func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Probe, started time.Time) Cause {
+	cause := Cause{Code: code}
+	period := seconds(spec.PeriodSeconds, 10)
+	threshold := max(spec.SuccessThreshold, 1)
+	target := target(c.spec, spec)
+	switch {
+	case p != nil && p.Failures > 0:
+		cause.Since = known(p.Since)
+		cause.Text = fmt.Sprintf("its %s probe%s has failed %s%s", kind, target, times(p.Failures), since(f.Now, p.Since))
+		if p.Answer != "" {
+			cause.Text += ", last answer " + quote(shorten(p.Answer))
+		}
+		if code == CodeReadinessProbePending {
+			cause.Code = CodeReadinessProbeFailing
+		}
+	case p == nil && f.warning(c.spec.Name, "Unhealthy") != nil:
+		w := f.warning(c.spec.Name, "Unhealthy")
+		cause.Since = known(w.Last)
+		cause.Text = "its " + kind + " probe" + target + " fails: " + shorten(w.Message)
+		if code == CodeReadinessProbePending {
+			cause.Code = CodeReadinessProbeFailing
+		}
+	default:
+		cause.Since = known(started)
+		cause.Text = "its " + kind + " probe" + target + " has not succeeded yet"
+		first := started.Add(seconds(spec.InitialDelaySeconds, 0))
+		if p != nil && !p.NotBefore.IsZero() {
+			first = p.NotBefore
+		}
+		if first.After(f.Now) {
+			cause.Text += ": the first probe is due " + in(f.Now, first)
+		}
+	}
+	succeeds := "the probe succeeds"
+	if threshold > 1 {
+		succeeds = fmt.Sprintf("the probe succeeds %d times in a row", threshold)
+	}
+	effect := "the container becomes ready"
+	if kind == "startup" {
+		effect = "the container counts as started"
+	}
+	cause.Next = &Next{Wait: fmt.Sprintf("%s when %s; it is probed every %s", effect, succeeds, period), Do: adviceForProbe(cause, kind)}
+	if kind == "startup" && p != nil && p.Failures > 0 {
+		left := int(max(spec.FailureThreshold, 1)) - p.Failures
+		cause.Next.Wait += fmt.Sprintf("; after %s more it is killed", counted(max(left, 1), "failure", "failures"))
+	}
+	return cause
+}
+
+// whyEnded explains a container that has ended and is not ready for that reason.
+func whyEnded(f Facts, c container) Cause {
+	t := c.status.State.Terminated
+	cause := Cause{Code: CodeExited, Since: known(t.FinishedAt.Time), Text: "it ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(t)}
+	if podstatus.ShouldRestart(f.Pod, c.spec, t.ExitCode) || c.sidecar {
+		cause.Causes = []Cause{{Code: CodeWillRestart, Container: c.spec.Name, Text: "it will be started again",
+			Next: startsAgain(f, c)}}
+	} else {
+		cause.Causes = []Cause{{Code: CodeWillNotRestart, Container: c.spec.Name, Text: "its restart policy does not start it again",
+			Next: &Next{Wait: "the pod ends when its other containers have ended"}}}
+	}
+	cause.Causes[0].Next.Do = adviceForEnd(t).Do
+	return cause
+}
+
+func startsAgain(f Facts, c container) *Next {
+	if c.NextStart.After(f.Now) {
+		return waitUntil("it starts again", c.NextStart)
+	}
+	return wait("it starts again at once")
+}
+
+// killed reports why the node has ended the last run of a container, nil if it has not.
+func killed(f Facts, c container) *Cause {
+	p := c.Liveness
+	if p == nil || p.Failures == 0 {
+		return nil
+	}
+	cause := Cause{Code: CodeLivenessKilled, Container: c.spec.Name, Since: known(p.Since),
+		Text: fmt.Sprintf("its liveness probe%s had failed %s", target(c.spec, c.spec.LivenessProbe), times(p.Failures))}
+	if p.Answer != "" {
+		cause.Text += ", last answer " + quote(shorten(p.Answer))
+	}
+	cause.Next = do(adviceForProbe(cause, "liveness"))
+	return &cause
+}

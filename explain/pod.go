@@ -1,0 +1,248 @@
+package explain
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Pod explains the state of a pod. It has an explanation for every state: what it does not
+// know it says by naming what was reported.
+func Pod(f Facts) Explanation {
+	e := Explanation{Namespace: f.Pod.Namespace, Name: f.Pod.Name, now: f.Now}
+	switch phase := f.status().Phase; {
+	case f.Pod.DeletionTimestamp != nil:
+		terminating(&e, f)
+	case phase == v1.PodFailed:
+		failed(&e, f)
+	case phase == v1.PodSucceeded:
+		succeeded(&e, f)
+	case f.Pod.Spec.NodeName == "":
+		unscheduled(&e, f)
+	case phase == v1.PodRunning:
+		running(&e, f)
+	case phase == v1.PodUnknown:
+		lost(&e, f)
+	default: // Pending, or nothing was reported yet
+		starting(&e, f)
+	}
+	e.Notes = append(e.Notes, notes(f)...)
+	e.Delivery = delivery(f)
+	return e
+}
+
+// unscheduled: no node has the pod yet.
+func unscheduled(e *Explanation, f Facts) {
+	e.State, e.Since = StateUnscheduled, known(f.Pod.CreationTimestamp.Time)
+	c := f.condition(v1.PodScheduled)
+	switch {
+	case len(f.Pod.Spec.SchedulingGates) > 0:
+		gates := make([]string, len(f.Pod.Spec.SchedulingGates))
+		for i, gate := range f.Pod.Spec.SchedulingGates {
+			gates[i] = gate.Name
+		}
+		e.Causes = []Cause{{Code: CodeSchedulingGated, Since: e.Since,
+			Text: fmt.Sprintf("%s %s %s not been removed", plural(len(gates), "the scheduling gate", "the scheduling gates"), quoteAll(gates), plural(len(gates), "has", "have")),
+			Next: &Next{Wait: "the scheduler takes up the pod when all gates are removed", Do: "find the controller that owns the gates, or remove them"}}}
+	case c != nil && c.Status == v1.ConditionFalse:
+		e.Since = known(c.LastTransitionTime.Time)
+		e.Causes = []Cause{{Code: CodeUnschedulable, Since: e.Since,
+			Text: "the scheduler finds no node for it" + detail(c.Message),
+			Next: &Next{Do: "free or add capacity, or relax what the pod asks for", Wait: "the scheduler tries again when the cluster changes"}}}
+	default:
+		e.Causes = []Cause{{Code: CodeNotScheduledYet, Since: e.Since, Text: "the scheduler has not looked at it yet",
+			Next: &Next{Do: "check that the scheduler " + quote(schedulerOf(f.Pod)) + " runs", Wait: "the scheduler assigns a node"}}}
+	}
+}
+
+func schedulerOf(pod *v1.Pod) string {
+	if pod.Spec.SchedulerName == "" {
+		return v1.DefaultSchedulerName
+	}
+	return pod.Spec.SchedulerName
+}
+
+// starting: a node has the pod, and not all of its containers have started.
+func starting(e *Explanation, f Facts) {
+	e.State, e.Since = StateStarting, known(f.Pod.CreationTimestamp.Time)
+	if c := f.condition(v1.PodScheduled); c != nil && c.Status == v1.ConditionTrue {
+		e.Since = known(c.LastTransitionTime.Time)
+	}
+	status := f.status()
+	if len(status.ContainerStatuses)+len(status.InitContainerStatuses) == 0 && status.StartTime == nil {
+		e.Causes = []Cause{notSeen(f)}
+		return
+	}
+	if c := sandbox(f); c != nil {
+		e.Causes = []Cause{*c}
+		return
+	}
+	inits, regular := f.containers()
+	if c := initCause(f, inits); c != nil {
+		e.State, e.Causes = StateInitializing, []Cause{*c}
+		return
+	}
+	e.Causes = unreadyContainers(f, regular)
+	if len(e.Causes) == 0 {
+		e.Causes = []Cause{{Code: CodeStatusBehind, Text: "all containers have started, and the phase has not followed yet",
+			Next: wait("the node reports the pod as Running with its next change")}}
+	}
+}
+
+func notSeen(f Facts) Cause {
+	if !f.Node.Unreachable.IsZero() {
+		return nodeUnreachable(f)
+	}
+	return Cause{Code: CodeNotSeenByNode, Text: "node " + quote(f.Pod.Spec.NodeName) + " has not reported anything about it",
+		Next: &Next{Wait: "the node takes up the pod", Do: "check that the node is Ready"}}
+}
+
+// sandbox explains why no container can start yet.
+func sandbox(f Facts) *Cause {
+	c := f.condition(v1.PodReadyToStartContainers)
+	if c == nil || c.Status != v1.ConditionFalse {
+		return nil
+	}
+	cause := Cause{Code: CodeSandboxNotReady, Since: known(c.LastTransitionTime.Time), Text: "its volumes and network are being prepared" + detail(c.Message),
+		Next: wait("the node starts the containers when both are there")}
+	if w := f.warning("", "FailedMount", "FailedAttachVolume", "FailedMapVolume"); w != nil {
+		cause.Text = "its volumes cannot be prepared"
+		cause.Causes, cause.Next = []Cause{{Code: CodeVolumesNotReady, Since: known(w.Last), Text: said(w), Next: adviceForMissing(w.Message)}}, nil
+	} else if w := f.warning("", "FailedCreatePodSandBox"); w != nil {
+		cause.Text = "its sandbox cannot be created"
+		cause.Causes, cause.Next = []Cause{{Code: CodeCreateFailed, Since: known(w.Last), Text: said(w),
+			Next: &Next{Do: "check the node's runtime and network plug-in", Wait: "the node tries again"}}}, nil
+	}
+	return &cause
+}
+
+// running: the pod runs, and serves or not.
+func running(e *Explanation, f Facts) {
+	c := f.condition(v1.PodReady)
+	if c != nil && c.Status == v1.ConditionTrue {
+		e.State, e.Since = StateReady, known(c.LastTransitionTime.Time)
+		e.Next = wait("nothing is waited for")
+		return
+	}
+	e.State = StateNotReady
+	if c != nil {
+		e.Since = known(c.LastTransitionTime.Time)
+	}
+	if f.Node.ShuttingDown {
+		e.Causes = append(e.Causes, Cause{Code: CodeNodeShutdown, Text: "the node is shutting down",
+			Next: wait("the pod is ended with the node")})
+	}
+	inits, regular := f.containers()
+	if initializing := initCause(f, inits); initializing != nil && !podstatus.HasInitialized(f.Pod, f.status()) {
+		e.Causes = append(e.Causes, *initializing)
+	} else {
+		e.Causes = append(e.Causes, unreadyContainers(f, append(sidecars(inits), regular...))...)
+	}
+	e.Causes = append(e.Causes, gates(f)...)
+	if len(e.Causes) == 0 {
+		e.Causes = []Cause{withdrawnByOther(f, c)}
+	}
+}
+
+// withdrawnByOther explains a pod whose containers and gates are all fine.
+func withdrawnByOther(f Facts, c *v1.PodCondition) Cause {
+	if c == nil || c.Status == v1.ConditionUnknown {
+		return Cause{Code: CodeStatusBehind, Text: "all containers are ready, and the Ready condition has not been evaluated yet",
+			Next: wait("the node reports it with its next change")}
+	}
+	text := "all containers and readiness gates are ready, but its Ready condition is False"
+	if c.Reason != "" {
+		text += " with reason " + c.Reason
+	}
+	return Cause{Code: CodeReadySetByOther, Since: known(c.LastTransitionTime.Time), Text: text + detail(c.Message),
+		Next: &Next{Wait: "the node writes its own findings again", Do: "look for a controller that writes pod status, such as node-lifecycle after a lost lease"}}
+}
+
+// gates explains the readiness gates that are not True.
+func gates(f Facts) []Cause {
+	var causes []Cause
+	for _, gate := range f.Pod.Spec.ReadinessGates {
+		c := f.condition(gate.ConditionType)
+		if c == nil { // the API's pod may know more than the node
+			c = podstatus.FindCondition(f.Pod.Status.Conditions, gate.ConditionType)
+		}
+		name := quote(string(gate.ConditionType))
+		switch {
+		case c == nil:
+			causes = append(causes, Cause{Code: CodeReadinessGateMissing, Text: "readiness gate " + name + " was never set",
+				Next: do("check the controller that is to set the condition " + name)})
+		case c.Status != v1.ConditionTrue:
+			text := "readiness gate " + name + " is " + string(c.Status)
+			if c.Reason != "" {
+				text += " (" + c.Reason + ")"
+			}
+			causes = append(causes, Cause{Code: CodeReadinessGateFalse, Since: known(c.LastTransitionTime.Time),
+				Text: text + detail(c.Message), Next: wait("its controller sets it to True")})
+		}
+	}
+	return causes
+}
+
+// lost: the control plane has given the node up.
+func lost(e *Explanation, f Facts) {
+	e.State = StateUnknown
+	cause := nodeUnreachable(f)
+	if f.status().Reason != "" {
+		cause.Text += " (" + f.status().Reason + ")" + detail(f.status().Message)
+	}
+	e.Causes = []Cause{cause}
+}
+
+func nodeUnreachable(f Facts) Cause {
+	return Cause{Code: CodeNodeUnreachable, Since: known(f.Node.Unreachable), Text: "node " + quote(f.Pod.Spec.NodeName) + " has not been heard of",
+		Next: do("check the machine and its network")}
+}
+
+// notes are what is worth knowing beside the state.
+func notes(f Facts) []Cause {
+	var list []Cause
+	if c := f.condition(v1.PodResizePending); c != nil && c.Status == v1.ConditionTrue {
+		code, next := CodeResizeDeferred, wait("the node tries again when another pod frees resources")
+		if c.Reason == v1.PodReasonInfeasible {
+			code, next = CodeResizeInfeasible, do("ask for less, or move the pod to a larger node")
+		}
+		list = append(list, Cause{Code: code, Since: known(c.LastTransitionTime.Time), Text: "its resize is " + strings.ToLower(c.Reason) + detail(c.Message), Next: next})
+	}
+	if c := f.condition(v1.PodResizeInProgress); c != nil && c.Status == v1.ConditionTrue {
+		list = append(list, Cause{Code: CodeResizeInProgress, Since: known(c.LastTransitionTime.Time), Text: "its resize is being applied" + detail(c.Message),
+			Next: wait("the runtime applies the new resources")})
+	}
+	if c := f.condition(v1.DisruptionTarget); c != nil && c.Status == v1.ConditionTrue && !podstatus.IsTerminal(f.status().Phase) {
+		list = append(list, Cause{Code: CodeDisruption, Since: known(c.LastTransitionTime.Time), Text: "it is about to be ended (" + c.Reason + ")" + detail(c.Message),
+			Next: wait("the pod is ended")})
+	}
+	for _, s := range append(f.status().InitContainerStatuses, f.status().ContainerStatuses...) {
+		if last := s.LastTerminationState.Terminated; s.RestartCount > 0 && last != nil && s.State.Running != nil {
+			list = append(list, Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
+				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(last)), Next: adviceForEnd(last)})
+		}
+	}
+	return list
+}
+
+func sidecars(inits []container) []container {
+	var list []container
+	for _, c := range inits {
+		if c.sidecar {
+			list = append(list, c)
+		}
+	}
+	return list
+}
+
+// latest returns the later of two times.
+func latest(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
