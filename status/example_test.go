@@ -49,7 +49,7 @@ func Example() {
 
 	// Whenever something happens to a pod, say what you know. The rest is completed.
 	job := podstatus.Attempt{Container: "main", ID: "batch://4711", State: podstatus.AttemptRunning, StartedAt: time.Now()}
-	facts := podstatus.Facts{Attempts: []podstatus.Attempt{job}}
+	facts := podstatus.Facts{Attempts: []podstatus.Attempt{job}, Sandbox: true}
 	manager.SetPodStatus(pod, podstatus.Generate(pod, facts, pod.Status, time.Now()))
 	manager.Flush(ctx) // wait until the API server has it
 	// :README
