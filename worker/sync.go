@@ -118,9 +118,10 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 	}
 	// A place that another process has made may be from before a restart of the machine.
 	if (!s.known || !p.placed) && !p.startPod(ctx, s.pod) {
-		return now.Add(startRetry)
+		p.unplaced++
+		return now.Add(placeRetries.Wait(p.unplaced, 0))
 	}
-	p.placed = true
+	p.placed, p.unplaced = true, 0
 	for _, start := range todo.starts {
 		p.start(ctx, s, start, now)
 		if p.posting != "" {

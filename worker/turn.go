@@ -19,6 +19,7 @@ type memory struct {
 	stage    stage
 	admitted bool
 	placed   bool                  // this process has made its place
+	unplaced int                   // how often it could not
 	waitsFor types.UID             // the pod whose end it waits for before it may start
 	recorded *podstatus.Allocation // what the journal has of the pod's resources
 

@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -24,6 +25,10 @@ const (
 	// housekeepingPeriod is how often orphans are looked for though nothing has happened.
 	housekeepingPeriod = 30 * time.Second
 )
+
+// placeRetries are the pauses after tries to make the place of a pod. The first ones are short: often
+// the API server only needs a moment to see that the pod is on this node, and to give it its volumes.
+var placeRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: startRetry}
 
 // ErrRunning is returned by a second call of Run.
 var ErrRunning = errors.New("worker: Run may be called only once")
