@@ -51,7 +51,9 @@ func TestTenThousandPodsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	delivering, end := context.WithCancel(t.Context())
+	defer end()
 	reporting, stop := context.WithCancel(t.Context())
+	defer stop() // before the server is closed, which waits for the watch
 	done := make(chan error, 2)
 	go func() { done <- n.manager.Run(delivering) }()
 	go func() {
