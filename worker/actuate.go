@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -19,7 +20,7 @@ func (p *worker) resize(ctx context.Context, in *input, s *observation, now time
 		p.useAllocation(in, s)
 		next = now.Add(p.w.opts.Resync)
 	}
-	return earliest(next, p.actuate(ctx, in, s, now))
+	return instant.Earlier(next, p.actuate(ctx, in, s, now))
 }
 
 // asksForMore notes whether the pod asks for a resize.

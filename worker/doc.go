@@ -1,4 +1,4 @@
-// Package worker keeps each pod of a node as it should be: one state machine a pod, from
+// Package worker keeps each pod of a node as it should be: one state machine per pod, from
 // its first start until nothing of it is left.
 //
 // # Use

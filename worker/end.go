@@ -8,6 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -15,7 +16,7 @@ import (
 // end is the turn of a pod that must not run any more: stop what runs, within the grace
 // that is left, and then report how it ended.
 func (p *worker) end(ctx context.Context, pod *v1.Pod, s *observation, now time.Time) (next time.Time) {
-	p.endBy = earliest(p.endBy, now.Add(podGrace(pod)))
+	p.endBy = instant.Earlier(p.endBy, now.Add(podGrace(pod)))
 	p.abandonPostStart()
 	if len(allAlive(s.found.Containers)) == 0 {
 		p.finish(pod, s, now)
@@ -93,7 +94,7 @@ func (p *worker) stop(pod *v1.Pod, name, id string, by time.Time, ordered bool, 
 	if !begun {
 		p.event(pod, name, v1.EventTypeNormal, eventKilling, message)
 	}
-	s.by = earliest(s.by, by)
+	s.by = instant.Earlier(s.by, by)
 	s.ordered = s.ordered || ordered
 	p.stops[id] = s
 }
@@ -117,7 +118,7 @@ func (p *worker) proceed(ctx context.Context, s *observation, now time.Time) (ne
 			err := p.w.opts.Runtime.StopContainer(ctx, id, todo.grace)
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				p.failedStop(ctx, s.pod, name, err)
-				next = earliest(next, now.Add(lookRetry))
+				next = instant.Earlier(next, now.Add(lookRetry))
 				break
 			}
 			stop.asked = now.Add(todo.grace)
@@ -216,10 +217,10 @@ func nextSteps(pod *v1.Pod, containers []runtime.Container, stops map[string]sto
 			switch {
 			case s.hook == hookDue && hasPreStop(pod, c.Name):
 				steps = append(steps, step{kind: runHook, container: c})
-				wake = earliest(wake, s.by)
+				wake = instant.Earlier(wake, s.by)
 				continue
 			case s.hook == hookRuns, s.ordered && mustWait(pod, c.Name, containers):
-				wake = earliest(wake, s.by)
+				wake = instant.Earlier(wake, s.by)
 				continue
 			}
 		}

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -184,7 +185,7 @@ func (p *plan) restart(given *planInput, c *v1.Container, exit *v1.ContainerStat
 		s.backOff = s.backOff.next(ended, given.now)
 	}
 	if due.After(given.now) {
-		p.wake = earliest(p.wake, due)
+		p.wake = instant.Earlier(p.wake, due)
 		return true
 	}
 	p.starts = append(p.starts, s)

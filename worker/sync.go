@@ -10,6 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -53,7 +54,7 @@ func (p *worker) sync(ctx context.Context, in *input, s *observation, now time.T
 	if start.IsZero() {
 		start = &metav1.Time{Time: now}
 	}
-	return earliest(earliest(next, resized), podstatus.Deadline(s.pod, start))
+	return instant.Earlier(instant.Earlier(next, resized), podstatus.Deadline(s.pod, start))
 }
 
 // useAllocation has the rest of the turn see the pod with what is allocated to it by now.
@@ -109,7 +110,7 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 		}
 		p.stop(s.pod, c.container.Name, c.id, now.Add(probeGrace(s.pod, c.container, c.probe)), false, killMessage(s.pod, &c))
 	}
-	next = earliest(todo.wake, p.proceed(ctx, s, now))
+	next = instant.Earlier(todo.wake, p.proceed(ctx, s, now))
 	if p.explain(s.pod, todo.waits) {
 		next = now
 	}

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -96,7 +97,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		p.enter(terminating)
 	}
 	if in.evicted != nil {
-		p.endBy = earliest(p.endBy, in.evictedAt.Add(evictionGrace(&in)))
+		p.endBy = instant.Earlier(p.endBy, in.evictedAt.Add(evictionGrace(&in)))
 	}
 	return p.end(ctx, in.pod, s, now), false
 }
@@ -168,12 +169,4 @@ func (p *worker) event(pod *v1.Pod, container, eventType, reason, message string
 	if !p.orphan {
 		p.w.opts.Recorder.Event(pod, container, eventType, reason, message)
 	}
-}
-
-// earliest is the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }
