@@ -9,6 +9,7 @@ import (
 	"log/slog"
 	"net"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -44,6 +45,7 @@ type Agent struct {
 	journal  *journal.Durable
 	runtime  runtime.Runtime
 	closing  sync.Once
+	ran      atomic.Bool
 
 	machine     *machine
 	client      kubernetes.Interface // nil: standalone
@@ -106,10 +108,15 @@ func (a *Agent) Address() string {
 // process: systemd is told that it reloads and not that it stops.
 var ErrReload = errors.New("reload")
 
+var errRunTwice = errors.New("agent: Run may be called only once")
+
 // Run does the work of the agent until ctx ends, then stops in order and within
 // ShutdownTimeout, closes what is open, and returns. Containers run on. It returns an error
 // if something did not go as it should. It may be called once.
 func (a *Agent) Run(ctx context.Context) error {
+	if a.ran.Swap(true) {
+		return errRunTwice
+	}
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
 	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))

@@ -265,6 +265,19 @@ func TestStaticPodsRunWithoutAnswerOfTheAPI(t *testing.T) {
 	}
 	a, _ := run(t, c)
 	awaitReady(t, a, "sleeper-alone")
+
+	// What is not in the API is shown, with what it waits for.
+	var owed backlog
+	code, body := get(t, a, "/debug/pending")
+	if err := json.Unmarshal([]byte(body), &owed); err != nil || code != http.StatusOK {
+		t.Fatalf("got %d %s (%v)", code, body, err)
+	}
+	if len(owed.Pending) != 1 || owed.Pending[0].Name != "sleeper-alone" || owed.Pending[0].Version <= owed.Pending[0].Accepted || owed.Pending[0].Since.IsZero() {
+		t.Errorf("got %s, want the pod whose status is not in the API", body)
+	}
+	if owed.Fights == nil || owed.Journal.Outcome != "new" {
+		t.Errorf("got %s, want no fights and a new journal", body)
+	}
 }
 
 // Whatever can be found wrong early is found by New, in words that say what to do, and

@@ -39,6 +39,8 @@ type endpoints struct {
 	ready   []check
 	pods    func() []v1.Pod
 	metrics *prometheus.Registry
+	// pending is what /debug/pending shows.
+	pending func() any
 }
 
 func (e *endpoints) handler() http.Handler {
@@ -47,6 +49,7 @@ func (e *endpoints) handler() http.Handler {
 	mux.HandleFunc("GET /healthz", e.livez) // the older name of the same question
 	mux.HandleFunc("GET /readyz", e.readyz)
 	mux.HandleFunc("GET /pods", e.servePods)
+	mux.HandleFunc("GET /debug/pending", func(w http.ResponseWriter, _ *http.Request) { serveJSON(w, e.pending()) })
 	mux.Handle("GET /metrics", promhttp.HandlerFor(e.metrics, promhttp.HandlerOpts{}))
 	return mux
 }
@@ -89,9 +92,13 @@ func (e *endpoints) readyz(w http.ResponseWriter, request *http.Request) {
 // servePods lists the pods of this node with the statuses that it reports, as a v1.PodList.
 func (e *endpoints) servePods(w http.ResponseWriter, _ *http.Request) {
 	list := v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: e.pods()}
+	serveJSON(w, list)
+}
+
+func serveJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	// The one error there can be is that the reader has gone away.
-	_ = json.NewEncoder(w).Encode(list)
+	_ = json.NewEncoder(w).Encode(value)
 }
 
 // pods are those of this node, each with the status that it reports. Of metadata and spec only the

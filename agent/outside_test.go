@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -59,6 +60,9 @@ func await(t *testing.T, server *controlplanetest.Server, namespace, name, what 
 		t.Fatal(err)
 	}
 	defer w.Stop()
+	if _, err := server.Admin().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{}); apierrors.IsNotFound(err) && wanted(nil) {
+		return
+	}
 	var last *v1.Pod
 	for event := range w.ResultChan() {
 		last, _ = event.Object.(*v1.Pod)

@@ -38,7 +38,7 @@ func settings(c *Config) []setting {
 		{"manifestsRescan", "", &c.ManifestsRescan,
 			"How often the manifests are read though nothing seems to have happened, for file systems\nthat do not notify."},
 		{"healthzBindAddress", "healthz-bind-address", &c.HealthzBindAddress,
-			"Where /livez, /readyz, /metrics and /pods are served, without authentication: keep it on\na loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
+			"Where /livez, /readyz, /metrics, /pods and /debug/pending are served, without authentication: keep it on\na loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
 		{"shutdownTimeout", "shutdown-timeout", &c.ShutdownTimeout,
 			"How long statusd may take to stop. Half of it at most is spent on delivering the last\nstatuses. Containers run on."},
 		{"leaveCluster", "leave-cluster", &c.LeaveCluster,

@@ -80,21 +80,12 @@ func (a *Agent) resumePods() {
 	}
 }
 
-// reportNode tells the cluster whether this node is ready, until it has heard it or ctx ends.
+// reportNode reports whether this node is ready, until the API server has taken it or ctx ends.
 func (a *Agent) reportNode(ctx context.Context) {
 	if a.node == nil {
 		return
 	}
-	for wait := 200 * time.Millisecond; ; wait = min(2*wait, 5*time.Second) {
-		err := a.node.Report(ctx)
-		if err == nil || ctx.Err() != nil {
-			return
-		}
-		a.log.Warn("node not up to date, retrying", "err", err)
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(wait):
-		}
+	if err := a.node.Announce(ctx); err != nil {
+		a.log.Warn("node not reported", "err", err)
 	}
 }

@@ -90,36 +90,31 @@ func (c *Config) validate(joined bool) error {
 
 func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
 	for _, key := range slices.Sorted(maps.Keys(n.Labels)) {
-		path := "node.labels[" + key + "]"
-		if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {
-			wrong(path, "%s", strings.Join(reasons, "; "))
-		}
-		if reasons := validation.IsValidLabelValue(n.Labels[key]); len(reasons) > 0 {
-			wrong(path, "%q: %s", n.Labels[key], strings.Join(reasons, "; "))
-		}
-		if !node.MayLabel(key) {
-			wrong(path, "the API server lets no node give it to itself; have an administrator set it, or use a prefix of your own or node.kubernetes.io/")
+		if err := node.CheckLabel(key, n.Labels[key]); err != nil {
+			wrong("node.labels["+key+"]", "%v", err)
 		}
 	}
 	for i, text := range n.Taints {
-		if _, err := parseTaint(text); err != nil {
+		if err := node.CheckTaint(parseTaint(text)); err != nil {
 			wrong(fmt.Sprintf("node.taints[%d]", i), "%v", err)
 		}
 	}
 	for i, address := range n.Addresses {
-		if net.ParseIP(address) == nil {
-			wrong(fmt.Sprintf("node.addresses[%d]", i), "%q is not an IP address", address)
+		if err := node.CheckAddress(address); err != nil {
+			wrong(fmt.Sprintf("node.addresses[%d]", i), "%v", err)
 		}
 	}
 	if n.MaxPods < 1 {
 		wrong("node.maxPods", "%d: want at least 1", n.MaxPods)
 	}
 	for _, name := range slices.Sorted(maps.Keys(n.Reserved)) {
-		if !node.MayReserve(v1.ResourceName(name)) {
-			wrong("node.reserved["+name+"]", "no such resource; want cpu, memory, ephemeral-storage or pods")
+		field := "node.reserved[" + name + "]"
+		q, err := resource.ParseQuantity(n.Reserved[name])
+		if err != nil {
+			wrong(field, "%q: want a quantity, such as 500m or 1Gi", n.Reserved[name])
 		}
-		if q, err := resource.ParseQuantity(n.Reserved[name]); err != nil || q.Sign() < 0 {
-			wrong("node.reserved["+name+"]", "%q: want a quantity of at least 0, such as 500m or 1Gi", n.Reserved[name])
+		if err := node.CheckReserved(v1.ResourceName(name), q); err != nil {
+			wrong(field, "%v", err)
 		}
 	}
 }
@@ -135,24 +130,18 @@ func validateAddress(address string) error {
 	return nil
 }
 
-// parseTaint reads KEY[=VALUE]:EFFECT.
-func parseTaint(text string) (v1.Taint, error) {
+// parseTaint reads KEY[=VALUE]:EFFECT. Whether that is a taint, node.CheckTaint reports.
+func parseTaint(text string) v1.Taint {
 	left, effect, _ := strings.Cut(text, ":")
 	key, value, _ := strings.Cut(left, "=")
-	effects := []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
-	if len(validation.IsQualifiedName(key)) > 0 || len(validation.IsValidLabelValue(value)) > 0 || !slices.Contains(effects, v1.TaintEffect(effect)) {
-		return v1.Taint{}, fmt.Errorf("%q: want KEY[=VALUE]:EFFECT with effect NoSchedule, PreferNoSchedule or NoExecute", text)
-	}
-	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}, nil
+	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}
 }
 
 // taints and reserved are those of a valid config.
 func (n *NodeConfig) taints() []v1.Taint {
 	var taints []v1.Taint
 	for _, text := range n.Taints {
-		if taint, err := parseTaint(text); err == nil {
-			taints = append(taints, taint)
-		}
+		taints = append(taints, parseTaint(text))
 	}
 	return taints
 }

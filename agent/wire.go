@@ -77,7 +77,7 @@ func (a *Agent) wirePods() (err error) {
 		return err
 	}
 	a.prober, err = probe.New(probe.Options{
-		Exec:   a.runtime.Exec,
+		Exec:   newExecer(a.runtime).run,
 		Status: a.manager,
 		Unhealthy: func(f probe.Failure) {
 			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
@@ -161,7 +161,7 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 
 // endpoints are what the agent serves, if it serves anything.
 func (a *Agent) endpoints() *endpoints {
-	e := &endpoints{listener: a.listener, alive: a.alive, pods: a.pods, metrics: a.metrics}
+	e := &endpoints{listener: a.listener, alive: a.alive, pods: a.pods, pending: func() any { return a.pending() }, metrics: a.metrics}
 	e.ready = append(e.ready, check{"journal", a.journal.Writable})
 	if a.manifests != nil {
 		e.ready = append(e.ready, check{"manifests", func() error {

@@ -23,7 +23,7 @@ type Options struct {
 	// Bootstrap is a kubeconfig that may request certificates, usually with a bootstrap token.
 	// [Obtain] needs it; [Renew] uses it if the certificate has expired.
 	Bootstrap string
-	// Logger is slog.Default() if nil.
+	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
 
@@ -32,7 +32,7 @@ func (o *Options) setDefaults() error {
 		return errors.New("bootstrap: node name, directory and kubeconfig are required")
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	directory, err := filepath.Abs(o.Directory) // it stands in the kubeconfig
 	if err != nil {

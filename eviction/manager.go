@@ -25,8 +25,7 @@ const (
 	limitsPeriod = time.Minute
 )
 
-// ErrRunning is returned by a second call of Run.
-var ErrRunning = errors.New("eviction: Run may be called only once")
+var errRunTwice = errors.New("eviction: Run may be called only once")
 
 // Manager evicts pods under pressure. See the package comment for how it is used.
 type Manager struct {
@@ -92,7 +91,7 @@ func (m *Manager) Run(ctx context.Context) error {
 	m.running = true
 	m.mu.Unlock()
 	if second {
-		return ErrRunning
+		return errRunTwice
 	}
 	timer := time.NewTimer(0)
 	defer timer.Stop()

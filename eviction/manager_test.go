@@ -319,8 +319,8 @@ func TestOptionsSayWhatIsMissing(t *testing.T) {
 func TestRunMayBeCalledOnce(t *testing.T) {
 	(&machine{}).run(t, hundred, nil, func(m *Manager) {
 		synctest.Wait()
-		if err := m.Run(t.Context()); !errors.Is(err, ErrRunning) {
-			t.Errorf("second Run: got %v, want %v", err, ErrRunning)
+		if err := m.Run(t.Context()); !errors.Is(err, errRunTwice) {
+			t.Errorf("second Run: got %v, want %v", err, errRunTwice)
 		}
 	})
 }

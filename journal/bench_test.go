@@ -31,7 +31,7 @@ func stored(b *testing.B, n int) *journal.Durable {
 	for i := range n {
 		all[journaltest.UID(i)] = journaltest.Allocation(i)
 	}
-	if err := j.SetPodResourceAllocation(all); err != nil {
+	if err := j.ReplaceAllocations(all); err != nil {
 		b.Fatal(err)
 	}
 	return j

@@ -2,8 +2,8 @@ package journal
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
+	"slices"
 	"sync"
 )
 
@@ -111,13 +111,8 @@ func (d *Durable) publish(changes []change) {
 // persist writes the records that the changes touched, as they are in d.next. Records that
 // did not change cost nothing, and if none did there is no commit.
 func (d *Durable) persist(changes []change) error {
-	if d.fault != nil {
-		return d.fault
-	}
-	if d.todo != nil {
-		if err := d.prepare(); err != nil {
-			return notReady(err)
-		}
+	if err := d.ready(); err != nil {
+		return err
 	}
 	touched := make(map[recordKey]bool, len(changes))
 	var writes []write
@@ -134,10 +129,10 @@ func (d *Durable) persist(changes []change) error {
 			writes = append(writes, write{c.recordKey, record})
 		}
 	}
-	if len(writes) == 0 && len(d.suspect) == 0 {
+	if len(writes) == 0 {
 		return nil
 	}
-	return d.commit(d.onDisk.root, writes)
+	return d.commit(d.onDisk.header, writes)
 }
 
 func (d *Durable) record(k recordKey) ([]byte, error) {
@@ -148,85 +143,80 @@ func (d *Durable) record(k recordKey) ([]byte, error) {
 	return encode(k, value)
 }
 
-// commit writes the records under a root record that describes the result. A commit that
-// failed may yet be on the disk, in whole: its number is not used again, and the next one
-// writes its records once more, as they should be.
-func (d *Durable) commit(r root, writes []write) error {
-	writes = d.withSuspects(writes)
-	d.sequence++
-	r.Sequence, r.Committed = d.sequence, d.env.now()
-	sum := d.describe(&r, writes)
-	if err := d.store.commit(append(writes, write{rootRecord, r.seal()})); err != nil {
-		for _, w := range writes {
-			d.suspect[w.recordKey] = true
-		}
-		if errors.Is(err, errFault) {
-			d.retire(err)
-		}
+// commit appends an entry to the log. If that fails, the entry may yet be on the disk, in
+// whole or in part. So the log is not used again: the next commit begins with a new file,
+// which takes the entry back, and its number is not used again.
+func (d *Durable) commit(h header, writes []write) error {
+	h.Whole, h.Committed = false, d.env.now()
+	data, err := d.fit(entry{h, writes})
+	if err != nil {
 		return err
 	}
-	clear(d.suspect)
-	d.onDisk.apply(r, writes)
-	d.sum = sum
+	d.sequence++
+	if err := d.log.append(data); err != nil {
+		_ = d.closeLog() // it is not used again
+		return err
+	}
+	h.Sequence = d.sequence
+	d.onDisk.apply(entry{h, writes})
 	d.sinceCopy++
 	d.count(func(s *Stats) {
 		s.Commits++
-		s.Sequence, s.Records = r.Sequence, r.Records
+		s.Sequence, s.Records = h.Sequence, len(d.onDisk.records)
 	})
 	return nil
 }
 
-// describe makes the root describe the records as they are after the writes, at a cost that
-// does not depend on how many there are.
-func (d *Durable) describe(r *root, writes []write) digest {
-	sum, count := d.sum, len(d.onDisk.records)
-	for _, w := range writes {
-		if old, ok := d.onDisk.records[w.recordKey]; ok {
-			sum.toggle(recordDigest(w.recordKey, old))
-			count--
-		}
-		if w.record != nil {
-			sum.toggle(recordDigest(w.recordKey, w.record))
-			count++
-		}
+// fit encodes an entry and makes room for it.
+func (d *Durable) fit(e entry) ([]byte, error) {
+	onlyDeletes := !slices.ContainsFunc(e.writes, func(w write) bool { return w.record != nil })
+	e.header.Sequence = d.sequence + 1
+	data, err := e.encode()
+	if err != nil || d.log.fits(int64(len(data)), onlyDeletes) {
+		return data, err
 	}
-	r.Records, r.Digest = count, sum.String()
-	return sum
-}
-
-func (d *Durable) withSuspects(writes []write) []write {
-	if len(d.suspect) == 0 {
-		return writes
-	}
-	written := map[recordKey]bool{}
-	for _, w := range writes {
-		written[w.recordKey] = true
-	}
-	for k := range d.suspect {
-		if !written[k] {
-			writes = append(writes, write{k, d.onDisk.records[k]})
+	if d.log.outgrown() {
+		if err := d.compact(); err != nil {
+			d.logger.Warn("journal compaction failed, trying again later", "node", d.options.NodeName, "file", d.path, "err", err)
+			if d.log == nil {
+				return nil, err
+			}
 		}
 	}
-	return writes
+	if !d.log.fits(int64(len(data)), onlyDeletes) {
+		if err := d.log.extend(d.env.reserve + int64(len(data))); err != nil {
+			if !takesNoWrites(err) {
+				_ = d.closeLog() // a sync failed
+			}
+			return nil, err
+		}
+	}
+	e.header.Sequence = d.sequence + 1 // compaction takes a number
+	return e.encode()
 }
 
-// retire ends writing after a fault of the store, and saves what memory knows, so that the
-// next opening has a copy with everything that was acknowledged.
-func (d *Durable) retire(fault error) {
-	d.fault = fault
-	err := d.renewCopy()
-	d.logger.Error("journal store failed, reads go on and writes are refused until the restart",
-		"node", d.options.NodeName, "file", d.path, "saved", err == nil, "err", errors.Join(fault, err))
+// compact writes the state to a new log, and to the copy, so that damage of the snapshot
+// that the log begins with loses nothing.
+func (d *Durable) compact() error {
+	if err := d.rewrite(func() error { return nil }); err != nil {
+		return err
+	}
+	d.copyOrWarn()
+	return nil
 }
 
+// copyIfDue renews the copy after a number of commits.
 func (d *Durable) copyIfDue() {
 	every := d.options.CopyEvery
 	if every == 0 {
 		every = max(minCopyEvery, len(d.onDisk.records))
 	}
-	if d.sinceCopy < every {
-		return
+	if d.sinceCopy >= every {
+		d.copyOrWarn()
 	}
+}
+
+func (d *Durable) copyOrWarn() {
 	if err := d.renewCopy(); err != nil {
 		d.logger.Warn("journal copy failed, trying again later", "node", d.options.NodeName, "file", d.path, "err", err)
 	}

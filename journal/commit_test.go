@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"syscall"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -15,33 +16,48 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// scriptedStore stands between the journal and bbolt.
-type scriptedStore struct {
-	store
+// scriptedDisk stands between the journal and the disk. An append is a commit; what else is
+// written passes.
+type scriptedDisk struct {
+	osDisk
 	commits int
 	before  func() error // instead of the commit, if it gives an error
 	after   func() error // a commit that happened and yet reports an error
 }
 
-func (s *scriptedStore) commit(writes []write) error {
-	s.commits++
-	if s.before != nil {
-		if err := s.before(); err != nil {
-			return err
-		}
-	}
-	if err := s.store.commit(writes); err != nil {
-		return err
-	}
-	if s.after != nil {
-		return s.after()
-	}
-	return nil
+func (s *scriptedDisk) create(path string) (file, error) {
+	f, err := s.osDisk.create(path)
+	return &scriptedFile{file: f, script: s}, err
 }
 
-func script(d *Durable) *scriptedStore {
-	s := &scriptedStore{store: d.store}
-	d.store = s
+type scriptedFile struct {
+	file
+	script   *scriptedDisk
+	appended bool
+}
+
+func (f *scriptedFile) WriteAt(p []byte, at int64) (int, error) {
+	if f.appended = !isZero(p); f.appended {
+		f.script.commits++
+		if f.script.before != nil {
+			if err := f.script.before(); err != nil {
+				return 0, err
+			}
+		}
+	}
+	return f.file.WriteAt(p, at)
+}
+
+func (f *scriptedFile) Sync() error {
+	if err := f.file.Sync(); err != nil || !f.appended || f.script.after == nil {
+		return err
+	}
+	return f.script.after()
+}
+
+func script(d *Durable) *scriptedDisk {
+	s := &scriptedDisk{}
+	d.env.disk, d.log.file = s, &scriptedFile{file: d.log.file, script: s}
 	return s
 }
 
@@ -71,7 +87,7 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 			})
 		}
 		synctest.Wait() // one leads and is in its commit, fifteen wait
-		if got := len(d.GetResizeStatus()); got != 0 {
+		if got := len(d.AllResizeStatuses()); got != 0 {
 			t.Errorf("readers see %d writes before any is on the disk", got)
 		}
 		close(release)
@@ -79,7 +95,7 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 		if s.commits != 2 {
 			t.Errorf("16 writers made %d commits, want 2: the first one's, and one for all that waited", s.commits)
 		}
-		if got := len(d.GetResizeStatus()); got != 16 {
+		if got := len(d.AllResizeStatuses()); got != 16 {
 			t.Errorf("readers see %d of 16 acknowledged writes", got)
 		}
 		mustClose(t, d)
@@ -107,7 +123,7 @@ func TestClose_ServesWhoWaits(t *testing.T) {
 		close(release)
 		group.Wait()
 		d = mustOpen(t, path, Options{})
-		if got := len(d.GetResizeStatus()); got != 3 {
+		if got := len(d.AllResizeStatuses()); got != 3 {
 			t.Errorf("the closed journal holds %d of 3 acknowledged writes", got)
 		}
 		mustClose(t, d)
@@ -174,8 +190,7 @@ func TestFailedCommit_LeavesNothingForTheNextOneToBuildOn(t *testing.T) {
 	}
 }
 
-// The sync of the meta page fails after it was written: the commit is on the disk, or it
-// is not. Memory says that it is not, and the disk must come to say the same.
+// The sync of a commit fails after it was written: the commit is on the disk, or it is not. Memory says that it is not, and the disk must come to say the same.
 func TestFailedCommitThatHappened_IsTakenBackByTheNextOne(t *testing.T) {
 	for _, next := range []struct {
 		name string
@@ -204,44 +219,64 @@ func TestFailedCommitThatHappened_IsTakenBackByTheNextOne(t *testing.T) {
 				t.Fatal(err)
 			}
 			mustClose(t, d)
-			if err := os.Remove(path + copySuffix); err != nil { // the database has to know
+			if err := os.Remove(path + copySuffix); err != nil { // the log has to know
 				t.Fatal(err)
 			}
 			d = mustOpen(t, path, Options{})
 			defer mustClose(t, d)
 			wantPods(t, "after reopening", d, next.want...)
-			if r := d.Recovery(); r.Outcome != Clean || len(r.Damage) > 0 {
-				t.Errorf("the database opens as %v, want clean", r)
+			if r := d.Recovery(); r.Outcome != OutcomeClean || len(r.Damage) > 0 {
+				t.Errorf("the log opens as %v, want clean", r)
 			}
 		})
 	}
 }
 
-// A store that panics, as bbolt does on a page that went bad under it, ends writing. What
-// was acknowledged is saved by way of the copy.
-func TestStoreFault_RefusesWritesAndSavesMemory(t *testing.T) {
+// After a failed sync the kernel may have dropped what it could not write, and a second
+// sync would report success.
+func TestFailedSync_TheFileIsNotUsedAgain(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
 	d := mustOpen(t, path, Options{})
 	if err := deferred(d, "before"); err != nil {
 		t.Fatal(err)
 	}
+	suspect := mustStat(t, path)
+	held, err := os.Open(path) // or its number could be used for the next file
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer held.Close()
 	s := script(d)
-	s.before = func() error { return guarded(func() error { panic("page 7 already freed") }) }
-	if err := deferred(d, "failed"); !errors.Is(err, ErrWrite) || !errors.Is(err, ErrDamaged) {
-		t.Errorf("got %v, want ErrWrite and ErrDamaged", err)
+	s.after = func() error { return syscall.EIO }
+	for range 3 {
+		if err := deferred(d, "failed"); !errors.Is(err, ErrWrite) || !errors.Is(err, syscall.EIO) {
+			t.Errorf("got %v, want ErrWrite and EIO", err)
+		}
 	}
-	s.before = nil
-	if err := deferred(d, "later"); !errors.Is(err, ErrDamaged) {
-		t.Errorf("a write after the fault: got %v, want ErrDamaged", err)
+	s.after = nil
+	if err := deferred(d, "later"); err != nil {
+		t.Fatal(err)
 	}
-	wantPods(t, "after the fault", d, "before")
-	if err := d.Close(); err == nil {
-		t.Error("closing a journal whose store failed gives no error")
+	if os.SameFile(suspect, mustStat(t, path)) {
+		t.Error("a commit went to the file whose sync had failed")
 	}
-	mustWrite(t, path, []byte("the page went bad"))
+	wantPods(t, "after the failure", d, "before", "later")
+	abandon(t, d)
 	d = mustOpen(t, path, Options{})
 	defer mustClose(t, d)
-	wantPods(t, "after the restart", d, "before")
+	wantPods(t, "after the restart", d, "before", "later")
+	if r := d.Recovery(); r.Outcome != OutcomeUnclean || len(r.Damage) > 0 {
+		t.Errorf("got %v, want unclean", r)
+	}
+}
+
+func mustStat(t *testing.T, path string) fs.FileInfo {
+	t.Helper()
+	info, err := os.Stat(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return info
 }
 
 func TestFailedCopy_DoesNotFailTheWrite(t *testing.T) {
@@ -270,7 +305,7 @@ func TestFailedCopy_DoesNotFailTheWrite(t *testing.T) {
 
 func wantPods(t *testing.T, story string, d *Durable, pods ...types.UID) {
 	t.Helper()
-	got := d.GetResizeStatus()
+	got := d.AllResizeStatuses()
 	for _, uid := range pods {
 		if got[uid] == "" {
 			t.Errorf("%s: pod %s is missing from %v", story, uid, got)
@@ -284,7 +319,7 @@ func wantPods(t *testing.T, story string, d *Durable, pods ...types.UID) {
 // twoSteps is a later statusd: each of its two upgrades renames all pods.
 func twoSteps() environment {
 	renamed := func(img image) (image, error) {
-		next := image{root: img.root, records: map[recordKey][]byte{}}
+		next := image{header: img.header, records: map[recordKey][]byte{}}
 		for k, record := range img.records {
 			value, err := decode(k, record)
 			if err != nil {
@@ -297,8 +332,8 @@ func twoSteps() environment {
 		}
 		return next, nil
 	}
-	return environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3,
-		upgrades: map[int]func(image) (image, error){1: renamed, 2: renamed}}}
+	return environment{disk: osDisk{}, now: time.Now, formats: formats{current: 4,
+		upgrades: map[int]func(image) (image, error){2: renamed, 3: renamed}}}
 }
 
 func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
@@ -308,8 +343,8 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPods(t, "after two upgrades", d, "upgraded-upgraded-kept")
-	if r := d.Recovery(); r.Outcome != Clean || r.UpgradedFrom != 1 || len(r.MovedAside) != 0 {
-		t.Errorf("got %+v, want clean and upgraded from 1", r)
+	if r := d.Recovery(); r.Outcome != OutcomeClean || r.UpgradedFrom != 2 || len(r.MovedAside) != 0 {
+		t.Errorf("got %+v, want clean and upgraded from 2", r)
 	}
 	mustClose(t, d)
 	if d, err = open(path, Options{NodeName: "node-1"}, twoSteps()); err != nil {
@@ -331,8 +366,8 @@ func TestOldFormat_CopyOfADamagedJournalIsUpgraded(t *testing.T) {
 	}
 	defer mustClose(t, d)
 	wantPods(t, "after restoring and two upgrades", d, "upgraded-upgraded-kept")
-	if r := d.Recovery(); r.Outcome != Restored || r.UpgradedFrom != 1 || len(r.MovedAside) != 1 {
-		t.Errorf("got %+v, want restored, upgraded from 1, and the damaged file kept", r)
+	if r := d.Recovery(); r.Outcome != OutcomeRestored || r.UpgradedFrom != 2 || len(r.MovedAside) != 1 {
+		t.Errorf("got %+v, want restored, upgraded from 2, and the damaged file kept", r)
 	}
 }
 
@@ -340,9 +375,9 @@ func TestOldFormat_FailedUpgradeChangesNothing(t *testing.T) {
 	path := onePod(t)
 	before := mustRead(t, path)
 	for _, steps := range []map[int]func(image) (image, error){
-		nil, {1: func(image) (image, error) { return image{}, errDisk }},
+		nil, {2: func(image) (image, error) { return image{}, errDisk }},
 	} {
-		env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 2, upgrades: steps}}
+		env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3, upgrades: steps}}
 		if _, err := open(path, Options{NodeName: "node-1"}, env); err == nil {
 			t.Error("a journal that cannot be upgraded opens")
 		}

@@ -2,6 +2,8 @@ package journal
 
 import (
 	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
 	"fmt"
 	"maps"
 	"os"
@@ -22,12 +24,23 @@ import (
 // specimen is a journal of 20 pods as a power failure would leave it: the files, and every
 // state that was ever acknowledged.
 type specimen struct {
-	database, backup []byte
-	digests          []string // of each commit, oldest first
-	tables           *tables  // the newest state
+	log, backup []byte
+	states      [][sha256.Size]byte // after each commit, oldest first
+	tables      *tables             // the newest state
 }
 
-func (s specimen) newest() string { return s.digests[len(s.digests)-1] }
+func (s specimen) newest() [sha256.Size]byte { return s.states[len(s.states)-1] }
+
+// state is the digest of the records of an image.
+func state(img image) [sha256.Size]byte {
+	e := img.snapshot()
+	e.header = header{}
+	data, err := e.encode()
+	if err != nil {
+		panic(err)
+	}
+	return sha256.Sum256(data)
+}
 
 const specimenPods = 20
 
@@ -42,7 +55,7 @@ func makeSpecimen(t testing.TB, closed bool) specimen {
 		if err != nil {
 			t.Fatal(err)
 		}
-		s.digests = append(s.digests, d.onDisk.root.Digest)
+		s.states = append(s.states, state(d.onDisk))
 	}
 	note(nil)
 	for n := range specimenPods {
@@ -54,31 +67,35 @@ func makeSpecimen(t testing.TB, closed bool) specimen {
 			note(d.SetFinal(uid, podstatus.Final{Name: fmt.Sprint("pod-", n), Status: v1.PodStatus{Phase: v1.PodFailed}}))
 		}
 	}
+	note(d.RemovePod("uid-03"))
 	s.tables = d.next.clone()
 	if closed {
 		mustClose(t, d)
 	}
-	s.database, s.backup = mustRead(t, path), mustRead(t, path+copySuffix)
+	s.log, s.backup = mustRead(t, path), mustRead(t, path+copySuffix)
 	if !closed {
 		mustClose(t, d)
 	}
+	// Most of the reserve is left out, so that the damage hits what counts.
+	s.log = s.log[:len(bytes.TrimRight(s.log, "\x00"))+3*sectorSize]
 	return s
 }
 
 // judge returns what is wrong with opening such files: a state that was never acknowledged,
-// or an older one without a word about it.
-func (s specimen) judge(db, spare candidate) (decision, string) {
-	d, err := weigh(db, spare, currentFormats(), "node-1")
+// or an older one that is not reported as such.
+func (s specimen) judge(log, backup logContents) (decision, string) {
+	file := found{exists: true}
+	d, err := weigh(log, backup, file, file, currentFormats(), "node-1")
 	if err != nil {
 		return d, "refused: " + err.Error()
 	}
-	got := d.image.sum().String() // of what is there, not of what the root says
+	got := state(d.image) // of what is there, not of what the header says
 	switch {
 	case got == s.newest():
 		return d, ""
-	case d.recovery.Outcome == Emptied:
+	case d.recovery.Outcome == OutcomeEmptied:
 		return d, "emptied although one of the files is whole: " + d.recovery.String()
-	case !slices.Contains(s.digests, got):
+	case !slices.Contains(s.states, got):
 		return d, "a state that never was: " + d.recovery.String()
 	case !d.recovery.MayHaveLost:
 		return d, "an older state without a word: " + d.recovery.String()
@@ -117,77 +134,123 @@ func damageEach(t *testing.T, story string, whole []byte, judge func(damaged []b
 func TestEachByteFlippedAndEachCut_NeverASilentlyWrongState(t *testing.T) {
 	for _, closed := range []bool{false, true} {
 		s := makeSpecimen(t, closed)
-		t.Logf("closed %t: database %d bytes, copy %d bytes, %d commits", closed, len(s.database), len(s.backup), len(s.digests))
-		database, err := checkDatabase(found{data: s.database, exists: true}, currentFormat)
-		if err != nil || !database.usable {
-			t.Fatalf("the whole database is not usable: %v, %v", err, database.damage)
+		t.Logf("closed %t: log %d bytes, copy %d bytes, %d commits", closed, len(s.log), len(s.backup), len(s.states))
+		log, backup := readLog(s.log), readLog(s.backup)
+		if log.damage != nil || backup.damage != nil {
+			t.Fatalf("the whole files are damaged: %v, %v", log.damage, backup.damage)
 		}
-		backup, err := checkCopy(found{data: s.backup, exists: true}, currentFormat)
-		if err != nil || !backup.usable {
-			t.Fatalf("the whole copy is not usable: %v, %v", err, backup.damage)
-		}
-		damageEach(t, fmt.Sprintf("database, closed %t", closed), s.database, func(damaged []byte) string {
-			return s.judgeDatabase(damaged, backup, closed)
+		damageEach(t, fmt.Sprintf("log, closed %t", closed), s.log, func(damaged []byte) string {
+			return s.judgeLog(damaged, backup, closed)
 		})
 		damageEach(t, fmt.Sprintf("copy, closed %t", closed), s.backup, func(damaged []byte) string {
-			return s.judgeBackup(database, damaged)
+			return s.judgeBackup(log, damaged)
 		})
 	}
 }
 
-// judgeDatabase: after a clean close the copy holds everything, so that no damage of the
-// database loses anything.
-func (s specimen) judgeDatabase(damaged []byte, backup candidate, closed bool) string {
-	db, err := checkDatabase(found{data: damaged, exists: true}, currentFormat)
-	if err != nil {
-		return err.Error()
-	}
-	d, wrong := s.judge(db, backup)
-	if wrong == "" && closed && (d.image.sum().String() != s.newest() || d.recovery.MayHaveLost) {
+// judgeLog: after a clean close the copy holds everything, so that no damage of the log
+// loses anything. While the journal was in use, damage of what the copy holds as well loses
+// nothing.
+func (s specimen) judgeLog(damaged []byte, backup logContents, closed bool) string {
+	d, wrong := s.judge(readLog(damaged), backup)
+	lost := state(d.image) != s.newest() || d.recovery.MayHaveLost
+	switch {
+	case wrong != "":
+		return wrong
+	case lost && closed:
 		return "a closed journal lost something: " + d.recovery.String()
+	case d.image.header.Sequence < backup.newest():
+		return "older than the copy: " + d.recovery.String()
 	}
-	return wrong
+	return ""
 }
 
-// judgeBackup: the database is whole, so that damage of the copy means nothing.
-func (s specimen) judgeBackup(database candidate, damaged []byte) string {
-	spare, err := checkCopy(found{data: damaged, exists: true}, currentFormat)
-	if err != nil {
-		return err.Error()
-	}
-	d, wrong := s.judge(database, spare)
-	if wrong == "" && (d.image.sum().String() != s.newest() || d.recovery.MayHaveLost || d.rebuild) {
+// judgeBackup: the log is whole, so that damage of the copy means nothing.
+func (s specimen) judgeBackup(log logContents, damaged []byte) string {
+	d, wrong := s.judge(log, readLog(damaged))
+	if wrong == "" && (state(d.image) != s.newest() || d.recovery.MayHaveLost || d.logAside) {
 		return "damage of the copy changed more than the copy: " + d.recovery.String()
 	}
 	return wrong
 }
 
-// Damage of many places at once. The meta pages are left alone, so that the pages below
-// them are read and not refused at the door.
+// A journal so small that every value of every byte can be tried, with and without a copy.
+// Without one, the commits before the damaged place hold.
+func TestEachValueOfEachByte(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	d := mustOpen(t, path, Options{})
+	states := [][sha256.Size]byte{state(d.onDisk)}
+	for _, uid := range []types.UID{"a", "b"} {
+		if err := deferred(d, uid); err != nil {
+			t.Fatal(err)
+		}
+		states = append(states, state(d.onDisk))
+	}
+	log, backup := mustRead(t, path), readLog(mustRead(t, path+copySuffix))
+	mustClose(t, d)
+	s := specimen{log: log[:len(bytes.TrimRight(log, "\x00"))+minReserve], states: states}
+	whole := readLog(s.log)
+	for i := range s.log {
+		data := bytes.Clone(s.log)
+		for value := range 256 {
+			if data[i] = byte(value); data[i] == s.log[i] {
+				continue
+			}
+			damaged := readLog(data)
+			if _, wrong := s.judge(damaged, backup); wrong != "" {
+				t.Errorf("byte %d = %d: %s", i, value, wrong)
+			}
+			alone := choose(damaged, logContents{})
+			before := readLog(s.log[:i]).entries
+			if len(before) > 0 && (len(damaged.entries) < len(whole.entries)-1 ||
+				alone.image.header.Sequence < before[len(before)-1].header.Sequence) {
+				t.Errorf("byte %d = %d: a commit before the damage is lost: %v", i, value, alone.recovery)
+			}
+		}
+	}
+}
+
+// Damage of many places at once.
 func TestDamageInManyPlaces_NeverASilentlyWrongState(t *testing.T) {
 	s := makeSpecimen(t, false)
-	backup, err := checkCopy(found{data: s.backup, exists: true}, currentFormat)
-	if err != nil || !backup.usable {
-		t.Fatalf("the whole copy is not usable: %v, %v", err, backup.damage)
-	}
+	backup := readLog(s.backup)
 	rapid.Check(t, func(t *rapid.T) {
-		damaged := bytes.Clone(s.database)
+		damaged := bytes.Clone(s.log[:len(s.log)-2*sectorSize])
 		for range rapid.IntRange(1, 20).Draw(t, "places") {
-			page := rapid.IntRange(firstDataPage, len(damaged)/pageSize-1).Draw(t, "page")
-			// Headers and elements are at the beginning, and they are what leads astray.
-			offset := rapid.OneOf(rapid.IntRange(0, 120), rapid.IntRange(0, pageSize-8)).Draw(t, "offset")
-			number := rapid.Uint64().Draw(t, "number")
-			native.PutUint64(damaged[page*pageSize+offset:], number)
+			at := rapid.IntRange(0, len(damaged)-8).Draw(t, "at")
+			binary.BigEndian.PutUint64(damaged[at:], rapid.Uint64Min(1).Draw(t, "number"))
 		}
-		if wrong := s.judgeDatabase(damaged, backup, false); wrong != "" {
+		if wrong := s.judgeLog(damaged, backup, false); wrong != "" {
 			t.Error(wrong)
 		}
 	})
 }
 
+// Parts of the file that change places, appear twice or are missing: each is whole.
+func TestMisplacedCommits_NeverASilentlyWrongState(t *testing.T) {
+	s := makeSpecimen(t, false)
+	backup := readLog(s.backup)
+	var cuts []int // where entries begin
+	for at := 0; readFrame(s.log[at:]) > 0; at += readFrame(s.log[at:]) {
+		cuts = append(cuts, at)
+	}
+	part := func(i int) []byte { return s.log[cuts[i]:cuts[i+1]] }
+	for i := range len(cuts) - 2 {
+		for story, log := range map[string][]byte{
+			"missing": slices.Concat(s.log[:cuts[i]], s.log[cuts[i+1]:]),
+			"twice":   slices.Concat(s.log[:cuts[i+1]], part(i), s.log[cuts[i+1]:]),
+			"swapped": slices.Concat(s.log[:cuts[i]], part(i+1), part(i), s.log[cuts[i+2]:]),
+		} {
+			if wrong := s.judgeLog(log, backup, false); wrong != "" {
+				t.Errorf("commit %d %s: %s", i, story, wrong)
+			}
+		}
+	}
+}
+
 // The decision above is made of bytes. Here a sample of the damaged files, with every
-// outcome and every page header among them, goes through Open and bbolt, is written to,
-// and is opened again.
+// outcome among them, goes through Open, is written to, and is opened
+// again.
 func TestDamagedFilesOpenAndTakeWrites(t *testing.T) {
 	s := makeSpecimen(t, false)
 	outcomes := map[Outcome]int{}
@@ -197,7 +260,7 @@ func TestDamagedFilesOpenAndTakeWrites(t *testing.T) {
 		mustWrite(t, path+copySuffix, s.backup)
 		d := mustOpen(t, path, Options{})
 		outcomes[d.Recovery().Outcome]++
-		if kept := d.Recovery().MovedAside; d.Recovery().Outcome == Restored {
+		if kept := d.Recovery().MovedAside; len(d.Recovery().Damage) > 0 {
 			if len(kept) != 1 || !bytes.Equal(mustRead(t, kept[0]), damaged) {
 				t.Errorf("the damaged file was not kept as it was: %v", d.Recovery())
 			}
@@ -205,15 +268,15 @@ func TestDamagedFilesOpenAndTakeWrites(t *testing.T) {
 		if err := d.SetPodResizeStatus("after", v1.PodResizeStatusDeferred); err != nil {
 			t.Errorf("%v: a write after opening: %v", d.Recovery(), err)
 		}
-		wanted := len(d.GetPodResourceAllocation())
+		wanted := len(d.AllAllocations())
 		mustClose(t, d)
 		d = mustOpen(t, path, Options{})
-		if got := d.Recovery(); got.Outcome != Clean || len(got.Damage) != 0 || len(d.GetPodResourceAllocation()) != wanted {
-			t.Errorf("after the repair the journal opens as %v with %d pods, want clean with %d", got, len(d.GetPodResourceAllocation()), wanted)
+		if got := d.Recovery(); got.Outcome != OutcomeClean || len(got.Damage) != 0 || len(d.AllAllocations()) != wanted {
+			t.Errorf("after the repair the journal opens as %v with %d pods, want clean with %d", got, len(d.AllAllocations()), wanted)
 		}
 		mustClose(t, d)
 	}
-	for _, o := range []Outcome{Unclean, RolledBack, Restored} {
+	for _, o := range []Outcome{OutcomeUnclean, OutcomeRolledBack, OutcomeRestored} {
 		if outcomes[o] == 0 {
 			t.Errorf("no damaged file ended as %q: %v", o, outcomes)
 		}
@@ -222,29 +285,22 @@ func TestDamagedFilesOpenAndTakeWrites(t *testing.T) {
 }
 
 func (s specimen) sample() (files [][]byte) {
-	flip := func(i int) {
-		damaged := bytes.Clone(s.database)
-		damaged[i] ^= 0xff
-		files = append(files, damaged)
-	}
-	for page := 0; page < len(s.database); page += pageSize {
-		flip(page + 2)               // id
-		flip(page + 8)               // flags
-		flip(page + pageHeader + 50) // txid of a meta page, an element of others
-		flip(page + pageSize - 200)  // data, or nothing
-		files = append(files, s.database[:page+100])
+	for at := 0; at < len(s.log); at += 293 {
+		damaged := bytes.Clone(s.log)
+		damaged[at] ^= 0xff
+		files = append(files, damaged, s.log[:at])
 	}
 	return files
 }
 
 func TestBothFilesDamaged_StartsEmptyAndSaysSo(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "journal.db")
-	mustWrite(t, path, []byte("not a database"))
+	mustWrite(t, path, []byte("not a log"))
 	mustWrite(t, path+copySuffix, []byte("not a copy"))
 	d := mustOpen(t, path, Options{})
 	defer mustClose(t, d)
 	got := d.Recovery()
-	if got.Outcome != Emptied || !got.MayHaveLost || len(got.MovedAside) != 2 || len(got.Damage) != 2 {
+	if got.Outcome != OutcomeEmptied || !got.MayHaveLost || len(got.MovedAside) != 2 || len(got.Damage) != 2 {
 		t.Errorf("got %+v, want emptied with both files moved aside", got)
 	}
 	for _, kept := range got.MovedAside {
@@ -254,13 +310,13 @@ func TestBothFilesDamaged_StartsEmptyAndSaysSo(t *testing.T) {
 	}
 }
 
-func TestMissingDatabase_CopyTakesOver(t *testing.T) {
+func TestMissingLog_CopyTakesOver(t *testing.T) {
 	s := makeSpecimen(t, true)
 	path := filepath.Join(t.TempDir(), "journal.db")
 	mustWrite(t, path+copySuffix, s.backup)
 	d := mustOpen(t, path, Options{})
 	defer mustClose(t, d)
-	if got := d.Recovery(); got.Outcome != Restored || got.MayHaveLost {
+	if got := d.Recovery(); got.Outcome != OutcomeRestored || got.MayHaveLost {
 		t.Errorf("got %v, want restored with nothing lost", got)
 	}
 	if !maps.EqualFunc(d.next.terminations, s.tables.terminations, func(a, b termination) bool { return a.state.ExitCode == b.state.ExitCode }) {

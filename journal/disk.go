@@ -4,24 +4,25 @@ import (
 	"errors"
 	"io"
 	"os"
-	"path/filepath"
 )
 
-// disk is what the journal needs of a filesystem besides what bbolt does by itself. Tests
-// put a disk under it that forgets what was not synced.
+// disk is what the journal needs of a filesystem. Tests put a disk under it that forgets
+// what was not synced, or that fails.
 type disk interface {
 	readFile(path string) ([]byte, error)
-	// create makes or empties the file; open is for syncing an existing one.
+	// create makes or empties the file.
 	create(path string) (file, error)
-	open(path string) (file, error)
+	// link gives the file a second name.
+	link(path, name string) error
 	rename(from, to string) error
 	remove(path string) error
-	// syncDir makes the names in the directory last.
+	// syncDir makes the names in the directory durable.
 	syncDir(dir string) error
 }
 
 type file interface {
 	io.Writer
+	io.WriterAt
 	Sync() error
 	Close() error
 }
@@ -30,11 +31,16 @@ type osDisk struct{}
 
 func (osDisk) readFile(path string) ([]byte, error) { return os.ReadFile(path) }
 
+// create also locks the file, for isLocked.
 func (osDisk) create(path string) (file, error) {
-	return os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(path, os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err == nil {
+		_ = tryLock(f) // a filesystem without locks has refused the journal's lock before
+	}
+	return f, err
 }
 
-func (osDisk) open(path string) (file, error) { return os.OpenFile(path, os.O_RDWR, 0) }
+func (osDisk) link(path, name string) error { return os.Link(path, name) }
 
 func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
@@ -46,38 +52,4 @@ func (osDisk) syncDir(dir string) error {
 		return err
 	}
 	return errors.Join(d.Sync(), d.Close())
-}
-
-// install gives a finished temporary file its name so that, whenever the power fails, the
-// name leads to the old content or to the new one: content first, then the name, then the
-// directory that holds the name.
-func install(d disk, temporary, path string) error {
-	f, err := d.open(temporary)
-	if err != nil {
-		return err
-	}
-	if err := errors.Join(f.Sync(), f.Close()); err != nil {
-		return err
-	}
-	if err := d.rename(temporary, path); err != nil {
-		return err
-	}
-	return d.syncDir(filepath.Dir(path))
-}
-
-// replaceFile writes data to path, through a temporary file.
-func replaceFile(d disk, path string, data []byte) error {
-	temporary := path + temporarySuffix
-	f, err := d.create(temporary)
-	if err != nil {
-		return err
-	}
-	_, err = f.Write(data)
-	if err = errors.Join(err, f.Close()); err == nil {
-		err = install(d, temporary, path)
-	}
-	if err != nil {
-		_ = d.remove(temporary) // the next try overwrites it if this fails as well
-	}
-	return err
 }

@@ -1,27 +1,41 @@
 // Package journal is the durable memory of a node: allocations, the state of resizes, final
-// statuses that the API server has not accepted yet, and the terminations seen meanwhile.
+// statuses that the API server has not accepted yet, and the terminations of containers.
 //
-// # The loop
+// [Open] opens a journal on disk, a [Durable]; [NewMemory] returns one that lasts as long as
+// the process. Both are a [Journal]. A manager without a journal gets none at all (nil).
+//
+// # Reads and writes
 //
 // A read is served from memory and never touches the disk. A write goes to the disk first
 // (synced), then becomes visible to readers, and is acknowledged last: a caller whose write
 // returned nil finds it again after a crash or a power loss. There is no goroutine: among
-// the callers that wait at a moment one becomes the leader and commits for all of them, so
-// that concurrent writers share the price of one sync.
+// the callers that wait, one becomes the leader and commits for all of them, so that
+// concurrent writers share the price of one sync.
 //
-// # Who may call what
+// Every method may be called from any goroutine. Writes block for one or two commits; reads
+// do not wait for writes. A write that fails changed nothing in memory, returns an error
+// that wraps ErrWrite, and may be tried again. Close waits for the writes under way; after
+// it reads still answer from memory and writes return ErrClosed.
 //
-// Every method of every Journal may be called from any goroutine. Writes block for one or
-// two commits; reads do not wait for writes. A write that fails changed nothing in memory,
-// returns an error that wraps ErrWrite, and may be tried again. Close waits for the writes
-// under way; after it reads still answer from memory and writes return ErrClosed.
+// Values are copied on the way in and on the way out. Times are kept to the second, as the
+// API keeps them.
 //
-// Nothing is aliased: values are copied on the way in and on the way out. Times are kept to
-// the second, as the API keeps them.
+// # Errors
+//
+// Open fails with [ErrInvalid] (no node name), [ErrInUse], [ErrOtherNode], [ErrNewerFormat],
+// [ErrOldFormat], [ErrReadOnly] (the directory is not writable), [ErrPermission], or
+// [io/fs.ErrNotExist] (no such directory). A full or read-only disk does not fail it: see
+// [Durable.Writable]. Damaged files do not fail it either: see [Durable.Recovery].
+// [ErrDamaged] at opening means that the checksums are right and a record still cannot be
+// decoded.
+//
+// A write fails with [ErrInvalid], [ErrClosed], or [ErrWrite], which wraps the cause:
+// [ErrNoSpace], [ErrReadOnly], [ErrPermission], or an error of the disk.
 //
 // # Files
 //
-// Next to journal.db (a bbolt file) live journal.db.good, a verified copy of the whole
-// state that takes over when journal.db is damaged, and journal.db.lock. docs/journal.md
-// describes the format, what is guaranteed, and what to do for each error.
+// journal.db is an append-only log: a snapshot of the state, then the commits. Beside it
+// are journal.db.good, a verified copy of the state for the case that the log is damaged,
+// and journal.db.lock. docs/journal.md describes the format, what is guaranteed, and what
+// to do for each error; docs/journal-design.md the reasons.
 package journal

@@ -44,6 +44,7 @@ type environment struct {
 	disk    disk
 	formats formats
 	now     func() time.Time
+	reserve int64 // of a log; 0 is reserveStep
 }
 
 // Durable is a journal on disk.
@@ -60,16 +61,13 @@ type Durable struct {
 
 	queue *queue
 
-	// The rest belongs to whoever leads (see queue).
-	store     store
-	next      *tables            // published, and what the commit under way adds
-	onDisk    image              // what the last successful commit left
-	sum       digest             // of onDisk.records
-	sequence  uint64             // of the last attempt, successful or not
-	suspect   map[recordKey]bool // touched by failed attempts: disk and onDisk may differ
-	sinceCopy int                // commits
-	fault     error              // set for good once the store cannot be used
-	todo      *preparation       // nil once writes can be taken
+	// The rest belongs to the leader (see queue).
+	log       *logFile // nil until a file can be trusted with the next commit
+	todo      *preparation
+	next      *tables // published, and what the commit under way adds
+	onDisk    image   // what the last successful commit left
+	sequence  uint64  // of the last attempt, successful or not
+	sinceCopy int     // commits
 
 	statsMu sync.Mutex // guards stats and refused
 	stats   Stats
@@ -108,6 +106,9 @@ func open(path string, options Options, env environment) (*Durable, error) {
 	if options.LockTimeout == 0 {
 		options.LockTimeout = time.Second
 	}
+	if env.reserve == 0 {
+		env.reserve = reserveStep
+	}
 	logger := options.Logger
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
@@ -116,8 +117,11 @@ func open(path string, options Options, env environment) (*Durable, error) {
 	if err != nil {
 		return nil, openError(path, err)
 	}
+	if isLocked(path) {
+		return nil, openError(path, errors.Join(ErrInUse, lock.release()))
+	}
 	d := &Durable{path: path, options: options, logger: logger, env: env, lock: lock,
-		queue: newQueue(), suspect: map[recordKey]bool{}}
+		queue: newQueue()}
 	d.submit = d.write
 	if err := d.start(); err != nil {
 		return nil, openError(path, errors.Join(err, lock.release()))
@@ -137,9 +141,9 @@ func (d *Durable) start() error {
 	}
 	d.recovery = decision.recovery
 	d.adopt(decision.image)
-	d.todo = &preparation{decision: decision}
+	d.todo = &preparation{logAside: decision.logAside, copyAside: decision.copyAside}
 	if err := d.prepare(); err != nil && !takesNoWrites(err) {
-		return errors.Join(err, d.closeStore())
+		return err
 	}
 	d.published = d.next.clone()
 	d.report()
@@ -147,7 +151,7 @@ func (d *Durable) start() error {
 }
 
 func (d *Durable) inspect() (decision, error) {
-	database, err := d.find(d.path)
+	log, err := d.find(d.path)
 	if err != nil {
 		return decision{}, err
 	}
@@ -155,7 +159,7 @@ func (d *Durable) inspect() (decision, error) {
 	if err != nil {
 		return decision{}, err
 	}
-	return decide(database, backup, d.env.formats, d.options.NodeName)
+	return decide(log, backup, d.env.formats, d.options.NodeName)
 }
 
 // find reads a file. A disk that cannot read it back makes it a damaged one.
@@ -174,19 +178,18 @@ func (d *Durable) find(path string) (found, error) {
 
 // adopt makes the image the state that the next commit builds on.
 func (d *Durable) adopt(img image) {
-	d.onDisk = image{root: img.root, records: make(map[recordKey][]byte, len(img.records))}
+	d.onDisk = image{header: img.header, records: make(map[recordKey][]byte, len(img.records))}
 	for k, record := range img.records {
-		d.onDisk.records[k] = bytes.Clone(record) // lets go of the file it is a part of
+		d.onDisk.records[k] = bytes.Clone(record) // the file it is a part of can be freed
 	}
-	d.sum = d.onDisk.sum()
-	d.onDisk.root.Format = d.env.formats.current
-	d.onDisk.root.Node = d.options.NodeName
-	if d.onDisk.root.ID == "" {
-		d.onDisk.root.ID = string(uuid.NewUUID())
+	h := &d.onDisk.header
+	h.Format, h.Node = d.env.formats.current, d.options.NodeName
+	h.Opened, h.Clean = d.env.now(), false
+	if h.ID == "" {
+		h.ID = string(uuid.NewUUID())
 	}
-	d.onDisk.describe()
 	// Above all that was ever seen, so that an older file can never look newer.
-	d.sequence = max(img.root.Sequence, d.recovery.Seen)
+	d.sequence = max(img.header.Sequence, d.recovery.Seen)
 }
 
 func (d *Durable) report() {
@@ -238,20 +241,20 @@ func (d *Durable) Close() error {
 		d.serve(batch)
 	}
 	err := d.end()
-	if err = errors.Join(err, d.closeStore(), d.lock.release()); err != nil {
+	if err = errors.Join(err, d.closeLog(), d.lock.release()); err != nil {
 		return fmt.Errorf("journal: close %s: %w", d.path, err)
 	}
 	return nil
 }
 
 func (d *Durable) end() error {
-	if d.fault != nil {
-		return d.fault
-	}
 	if d.todo != nil {
 		return nil // no write was taken, and what was found is still there
 	}
-	closed := d.onDisk.root
+	if err := d.ready(); err != nil {
+		return err
+	}
+	closed := d.onDisk.header
 	closed.Clean, closed.Closed = true, d.env.now()
 	if err := d.commit(closed, nil); err != nil {
 		return err
@@ -259,9 +262,22 @@ func (d *Durable) end() error {
 	return d.renewCopy()
 }
 
+func (d *Durable) closeLog() error {
+	if d.log == nil {
+		return nil
+	}
+	err := d.log.close()
+	d.log = nil
+	return err
+}
+
+// renewCopy writes the state to the copy, which holds a snapshot alone.
 func (d *Durable) renewCopy() error {
 	d.sinceCopy = 0
-	err := replaceFile(d.env.disk, d.path+copySuffix, encodeCopy(d.onDisk))
+	l, _, err := createLog(d.env.disk, d.path+copySuffix, d.onDisk, minReserve, func() error { return nil })
+	if err == nil {
+		err = l.close()
+	}
 	d.count(func(s *Stats) {
 		if err != nil {
 			s.FailedCopies++

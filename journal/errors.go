@@ -6,7 +6,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 	"syscall"
 )
 
@@ -38,12 +37,12 @@ func diagnose(path string, err error) (advice string, sentinel error) {
 	switch {
 	case errors.Is(err, ErrNewerFormat):
 		return "run the statusd that wrote it or a newer one, or move " + path + "* away to start empty", ErrNewerFormat
+	case errors.Is(err, ErrOldFormat):
+		return "run the statusd that wrote it until its pods have ended, or move " + path + "* away to start empty", ErrOldFormat
 	case errors.Is(err, ErrOtherNode):
 		return "correct the node name, or move " + path + "* away to start empty", ErrOtherNode
 	case errors.Is(err, ErrInUse):
 		return "stop the other process, or give this one another journal", ErrInUse
-	case errors.Is(err, errFault):
-		return "restart the process: the state in memory was copied, and opening repairs the journal from that copy", ErrDamaged
 	case errors.Is(err, ErrDamaged):
 		return "move " + path + "* away to start empty, and report the message", ErrDamaged
 	case outOfSpace(err):
@@ -61,14 +60,8 @@ func diagnose(path string, err error) (advice string, sentinel error) {
 	return "", nil
 }
 
-// outOfSpace also looks at the text, since bbolt does not wrap the error of growing a file.
 func outOfSpace(err error) bool {
-	for _, errno := range []syscall.Errno{syscall.ENOSPC, syscall.EDQUOT, syscall.EFBIG} {
-		if errors.Is(err, errno) || strings.Contains(err.Error(), errno.Error()) {
-			return true
-		}
-	}
-	return false
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EFBIG)
 }
 
 // existing returns the file that a permission is missing for, if the error is about a file

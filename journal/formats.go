@@ -2,8 +2,9 @@ package journal
 
 import "fmt"
 
-// currentFormat is the format that this code writes. Version 1 is the first.
-const currentFormat = 1
+// currentFormat is the format that this code writes. Format 1 was a bbolt file; it was
+// never released, and cannot be read.
+const currentFormat = 2
 
 // formats knows how to bring the records of older formats up to the current one.
 type formats struct {
@@ -19,17 +20,16 @@ func currentFormats() formats {
 // upgrade returns the image in the current format. The caller writes it to a new file, so
 // that the old one stays whole until the new one is complete.
 func (f formats) upgrade(img image) (image, error) {
-	for img.root.Format < f.current {
-		step, ok := f.upgrades[img.root.Format]
+	for img.header.Format < f.current {
+		step, ok := f.upgrades[img.header.Format]
 		if !ok {
-			return image{}, fmt.Errorf("no upgrade from format %d", img.root.Format)
+			return image{}, fmt.Errorf("no upgrade from format %d", img.header.Format)
 		}
 		next, err := step(img)
 		if err != nil {
-			return image{}, fmt.Errorf("upgrade from format %d: %w", img.root.Format, err)
+			return image{}, fmt.Errorf("upgrade from format %d: %w", img.header.Format, err)
 		}
-		next.root.Format = img.root.Format + 1
-		next.describe()
+		next.header.Format = img.header.Format + 1
 		img = next
 	}
 	return img, nil

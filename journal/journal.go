@@ -9,45 +9,50 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// ResizeStatus is the API's type under a name of ours. The API deprecates it in favour of
-// conditions, and agents that embed the manager still ask for it.
+// ResizeStatus is the API's type. The API deprecates it in favor of conditions, and agents
+// that embed the manager still use it.
 //
-//lint:ignore SA1019 this is the one place that names it
+//lint:ignore SA1019 the deprecated type is meant
 type ResizeStatus = v1.PodResizeStatus
 
-// Allocations are the resources that a node has set aside for its pods.
+// Allocations are the resources that a node has allocated to its pods.
 type Allocations interface {
-	// GetContainerResourceAllocation returns what is set aside for one container.
+	// GetContainerResourceAllocation returns what is allocated to one container, and
+	// whether there is an allocation.
 	GetContainerResourceAllocation(podUID types.UID, container string) (v1.ResourceRequirements, bool)
-	// GetPodAllocation returns what is set aside for one pod.
+	// GetPodAllocation returns what is allocated to one pod, and whether there is an
+	// allocation.
 	GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool)
-	// GetPodResourceAllocation returns a snapshot of all allocations.
-	GetPodResourceAllocation() map[types.UID]podstatus.Allocation
-	// GetPodResizeStatus returns the resize status of a pod; false if it has none.
+	// AllAllocations returns the allocations of all pods.
+	AllAllocations() map[types.UID]podstatus.Allocation
+	// GetPodResizeStatus returns the resize status of a pod, and whether it has one.
 	GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool)
-	// GetResizeStatus returns a snapshot of all resize statuses.
-	GetResizeStatus() map[types.UID]ResizeStatus
+	// AllResizeStatuses returns the resize statuses of all pods.
+	AllResizeStatuses() map[types.UID]ResizeStatus
 
-	// SetContainerResourceAllocation sets one container's share and leaves the others.
+	// SetContainerResourceAllocation sets the allocation of one container and leaves the
+	// others.
 	SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error
-	// SetPodAllocation replaces all of one pod in one commit.
+	// SetPodAllocation replaces the allocation of one pod.
 	SetPodAllocation(podUID types.UID, allocation podstatus.Allocation) error
-	// SetPodResourceAllocation replaces the allocations of all pods in one commit.
-	SetPodResourceAllocation(allocations map[types.UID]podstatus.Allocation) error
+	// ReplaceAllocations replaces the allocations of all pods in one commit.
+	ReplaceAllocations(allocations map[types.UID]podstatus.Allocation) error
 	// SetPodResizeStatus sets the resize status of a pod; the empty one deletes it.
 	SetPodResizeStatus(podUID types.UID, status ResizeStatus) error
-	// SetResizeStatus replaces the resize statuses of all pods in one commit.
-	SetResizeStatus(statuses map[types.UID]ResizeStatus) error
-	// Delete forgets one container, or with an empty name the whole pod. With the last
-	// container the pod's allocation and resize status go as well.
+	// ReplaceResizeStatuses replaces the resize statuses of all pods in one commit.
+	ReplaceResizeStatuses(statuses map[types.UID]ResizeStatus) error
+	// Delete deletes the allocation of one container or, with an empty name, of the whole
+	// pod. With the last container the pod's resize status is deleted as well.
 	Delete(podUID types.UID, container string) error
-	// ClearState forgets all allocations and resize statuses, and nothing else.
-	ClearState() error
+	// ClearAllocations deletes all allocations and resize statuses, and nothing else.
+	ClearAllocations() error
 }
 
 // Resizes are the resize conditions of pods, with their transition times.
 type Resizes interface {
+	// ResizeConditions returns the conditions of a pod, and whether it has any.
 	ResizeConditions(podUID types.UID) (podstatus.ResizeConditions, bool)
+	// AllResizeConditions returns the conditions of all pods.
 	AllResizeConditions() map[types.UID]podstatus.ResizeConditions
 	// SetResizeConditions replaces both conditions of a pod; the zero value deletes them.
 	SetResizeConditions(podUID types.UID, conditions podstatus.ResizeConditions) error
@@ -55,21 +60,25 @@ type Resizes interface {
 
 // Finals are the final statuses that the API server has not accepted yet.
 type Finals interface {
+	// Finals returns the final statuses of all pods.
 	Finals() map[types.UID]podstatus.Final
+	// SetFinal sets the final status of a pod.
 	SetFinal(podUID types.UID, final podstatus.Final) error
+	// DeleteFinal deletes the final status of a pod.
 	DeleteFinal(podUID types.UID) error
 }
 
-// Terminations are the ends of containers that were observed, by container ID.
+// Terminations are the observed terminations of containers, by container ID.
 type Terminations interface {
+	// Termination returns how a container terminated, and whether that was recorded.
 	Termination(containerID string) (v1.ContainerStateTerminated, bool)
-	// RecordTermination remembers how a container of the pod ended. A container belongs
+	// RecordTermination records how a container of the pod terminated. A container belongs
 	// to the pod that recorded it last.
 	RecordTermination(podUID types.UID, containerID string, state v1.ContainerStateTerminated) error
-	// RetainTerminations forgets the terminations of a pod whose container IDs the function
-	// does not name. If there is none, nothing is written.
+	// RetainTerminations deletes the terminations of a pod for whose container IDs keep
+	// returns false. If there is none, nothing is written.
 	RetainTerminations(podUID types.UID, keep func(containerID string) bool) error
-	// DeleteTerminations forgets all terminations of a pod.
+	// DeleteTerminations deletes all terminations of a pod.
 	DeleteTerminations(podUID types.UID) error
 }
 
@@ -79,32 +88,34 @@ type Journal interface {
 	Resizes
 	Finals
 	Terminations
-	// RemovePod forgets everything about a pod in one commit.
+	// RemovePod deletes everything about a pod in one commit.
 	RemovePod(podUID types.UID) error
-	// RetainPods forgets, in one commit, every pod for which keep says false, and returns
-	// how many those were. keep runs in the caller's goroutine, once a pod.
+	// RetainPods deletes, in one commit, every pod for which keep returns false, and
+	// returns how many there were. keep runs in the caller's goroutine, once for each pod.
 	RetainPods(keep func(podUID types.UID) bool) (removed int, err error)
 	// Close ends writing. The second Close does nothing.
 	Close() error
 }
 
 var (
-	_ Journal = Noop{}
 	_ Journal = (*Memory)(nil)
 	_ Journal = (*Durable)(nil)
 )
 
-// What a caller can decide on. Each error that wraps one of them is one line that says what
-// is wrong, where, and what to do.
+// The errors that callers can distinguish with errors.Is. Each error that wraps one of them
+// is one line: what is wrong, where, and what to do.
 var (
 	// ErrInvalid: the arguments cannot be stored, e.g. an empty UID.
 	ErrInvalid = errors.New("invalid argument")
-	// ErrWrite: the write was not acknowledged and memory is as before.
+	// ErrWrite: the write was not acknowledged and memory is as before. The cause is
+	// wrapped too.
 	ErrWrite = errors.New("write failed")
 	// ErrClosed: the journal was closed.
 	ErrClosed = errors.New("journal is closed")
 	// ErrNewerFormat: a newer statusd wrote the journal.
 	ErrNewerFormat = errors.New("newer format")
+	// ErrOldFormat: the files have format 1, a bbolt file, which cannot be read any more.
+	ErrOldFormat = errors.New("old format")
 	// ErrOtherNode: the journal belongs to a node of another name.
 	ErrOtherNode = errors.New("journal of another node")
 	// ErrInUse: another process has the journal open.
@@ -113,7 +124,7 @@ var (
 	ErrReadOnly = errors.New("read-only")
 	// ErrNoSpace: the disk, the quota or the file size limit is used up.
 	ErrNoSpace = errors.New("no space left")
-	// ErrPermission: a file of the journal belongs to somebody else.
+	// ErrPermission: a file of the journal is not readable and writable for this user.
 	ErrPermission = errors.New("permission denied")
 	// ErrDamaged: what was read is not what was written.
 	ErrDamaged = errors.New("damaged")

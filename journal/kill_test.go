@@ -69,7 +69,9 @@ func scriptState(writer, n int) map[types.UID]int {
 // writersChild writes until it is killed, and says so after each acknowledged write.
 func writersChild(args []string) error {
 	fmt.Println(opening)
-	d, err := Open(args[0], Options{NodeName: "node-1", CopyEvery: 10})
+	// The small reserve lets the log be extended and compacted every few commits.
+	d, err := open(args[0], Options{NodeName: "node-1", CopyEvery: 10},
+		environment{disk: osDisk{}, formats: currentFormats(), now: time.Now, reserve: 4096})
 	if err != nil {
 		return err
 	}
@@ -129,7 +131,7 @@ func TestKill9_EveryAcknowledgedWriteIsThereAndNothingIsHalfThere(t *testing.T) 
 // abandon lets go of the journal as a killed process does.
 func abandon(t *testing.T, d *Durable) {
 	t.Helper()
-	if err := d.store.close(); err != nil {
+	if err := d.log.close(); err != nil {
 		t.Fatal(err)
 	}
 	if err := d.lock.release(); err != nil {
@@ -196,7 +198,7 @@ func note(t *testing.T, line string, done *[killWriters]int) {
 func checkWriter(t *testing.T, d *Durable, round, writer, acknowledged int) int {
 	t.Helper()
 	got := map[types.UID]int{}
-	for uid, a := range d.GetPodResourceAllocation() {
+	for uid, a := range d.AllAllocations() {
 		if !strings.HasPrefix(string(uid), fmt.Sprintf("writer-%d-", writer)) {
 			continue
 		}

@@ -25,7 +25,7 @@ func takeLock(path string, patience time.Duration) (*lock, error) {
 	}
 	deadline := time.Now().Add(patience)
 	for {
-		err = syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+		err = tryLock(f)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
 			break
 		}
@@ -61,13 +61,26 @@ func openLock(path string) (f *os.File, writable bool, err error) {
 	return f, false, err
 }
 
-// sign writes the process ID, for the message that the next one gets.
+// sign writes the process ID, for the message that the next one gets. It always has the
+// same width, so that the file need not be truncated, which some filesystems sync.
 func (l *lock) sign() error {
-	if err := l.file.Truncate(0); err != nil {
-		return err
-	}
-	_, err := l.file.WriteAt(fmt.Appendf(nil, "%d\n", os.Getpid()), 0)
+	_, err := l.file.WriteAt(fmt.Appendf(nil, "%-19d\n", os.Getpid()), 0)
 	return err
+}
+
+func tryLock(f *os.File) error {
+	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// isLocked reports whether a process appends to the log. It finds the process also if the
+// lock file was deleted and made again.
+func isLocked(log string) bool {
+	f, err := os.Open(log)
+	if err != nil {
+		return false // reading it reports why
+	}
+	defer f.Close()
+	return errors.Is(tryLock(f), syscall.EWOULDBLOCK)
 }
 
 func holder(path string) string {

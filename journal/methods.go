@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 	"sync"
 
 	v1 "k8s.io/api/core/v1"
@@ -23,6 +24,8 @@ type methods struct {
 	submit func(write func(*edit)) error
 }
 
+// GetContainerResourceAllocation returns what is allocated to one container, and
+// whether there is an allocation.
 func (m *methods) GetContainerResourceAllocation(podUID types.UID, container string) (v1.ResourceRequirements, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -30,6 +33,8 @@ func (m *methods) GetContainerResourceAllocation(podUID types.UID, container str
 	return *resources.DeepCopy(), ok
 }
 
+// GetPodAllocation returns what is allocated to one pod, and whether there is an
+// allocation.
 func (m *methods) GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -37,12 +42,14 @@ func (m *methods) GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool
 	return copyAllocation(allocation), ok
 }
 
-func (m *methods) GetPodResourceAllocation() map[types.UID]podstatus.Allocation {
+// AllAllocations returns the allocations of all pods.
+func (m *methods) AllAllocations() map[types.UID]podstatus.Allocation {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return copyTable(m.published.allocations, copyAllocation)
 }
 
+// GetPodResizeStatus returns the resize status of a pod, and whether it has one.
 func (m *methods) GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -50,12 +57,14 @@ func (m *methods) GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool) {
 	return status, ok
 }
 
-func (m *methods) GetResizeStatus() map[types.UID]ResizeStatus {
+// AllResizeStatuses returns the resize statuses of all pods.
+func (m *methods) AllResizeStatuses() map[types.UID]ResizeStatus {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return maps.Clone(m.published.resizeStatuses)
 }
 
+// ResizeConditions returns the conditions of a pod, and whether it has any.
 func (m *methods) ResizeConditions(podUID types.UID) (podstatus.ResizeConditions, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -63,18 +72,21 @@ func (m *methods) ResizeConditions(podUID types.UID) (podstatus.ResizeConditions
 	return copyConditions(conditions), ok
 }
 
+// AllResizeConditions returns the conditions of all pods.
 func (m *methods) AllResizeConditions() map[types.UID]podstatus.ResizeConditions {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return copyTable(m.published.resizeConditions, copyConditions)
 }
 
+// Finals returns the final statuses of all pods.
 func (m *methods) Finals() map[types.UID]podstatus.Final {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
 	return copyTable(m.published.finals, copyFinal)
 }
 
+// Termination returns how a container terminated, and whether that was recorded.
 func (m *methods) Termination(containerID string) (v1.ContainerStateTerminated, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -82,6 +94,8 @@ func (m *methods) Termination(containerID string) (v1.ContainerStateTerminated, 
 	return *ended.state.DeepCopy(), ok
 }
 
+// SetContainerResourceAllocation sets the allocation of one container and leaves the
+// others.
 func (m *methods) SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error {
 	if err := checkKeys(string(podUID), container); err != nil {
 		return err
@@ -90,6 +104,7 @@ func (m *methods) SetContainerResourceAllocation(podUID types.UID, container str
 	return m.submit(func(e *edit) { e.setContainer(podUID, container, resources) })
 }
 
+// SetPodAllocation replaces the allocation of one pod.
 func (m *methods) SetPodAllocation(podUID types.UID, allocation podstatus.Allocation) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
@@ -98,7 +113,8 @@ func (m *methods) SetPodAllocation(podUID types.UID, allocation podstatus.Alloca
 	return m.submit(func(e *edit) { e.set(allocations, string(podUID), allocation) })
 }
 
-func (m *methods) SetPodResourceAllocation(all map[types.UID]podstatus.Allocation) error {
+// ReplaceAllocations replaces the allocations of all pods in one commit.
+func (m *methods) ReplaceAllocations(all map[types.UID]podstatus.Allocation) error {
 	if err := checkPods(all); err != nil {
 		return err
 	}
@@ -106,6 +122,7 @@ func (m *methods) SetPodResourceAllocation(all map[types.UID]podstatus.Allocatio
 	return m.submit(func(e *edit) { e.setAllAllocations(all) })
 }
 
+// SetPodResizeStatus sets the resize status of a pod; the empty one deletes it.
 func (m *methods) SetPodResizeStatus(podUID types.UID, status ResizeStatus) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
@@ -113,7 +130,8 @@ func (m *methods) SetPodResizeStatus(podUID types.UID, status ResizeStatus) erro
 	return m.submit(func(e *edit) { e.setResizeStatus(podUID, status) })
 }
 
-func (m *methods) SetResizeStatus(all map[types.UID]ResizeStatus) error {
+// ReplaceResizeStatuses replaces the resize statuses of all pods in one commit.
+func (m *methods) ReplaceResizeStatuses(all map[types.UID]ResizeStatus) error {
 	if err := checkPods(all); err != nil {
 		return err
 	}
@@ -121,6 +139,8 @@ func (m *methods) SetResizeStatus(all map[types.UID]ResizeStatus) error {
 	return m.submit(func(e *edit) { e.setAllResizeStatuses(all) })
 }
 
+// Delete deletes the allocation of one container or, with an empty name, of the whole
+// pod. With the last container the pod's resize status is deleted as well.
 func (m *methods) Delete(podUID types.UID, container string) error {
 	if container == "" {
 		return m.submit(func(e *edit) { e.deleteAllocation(podUID) })
@@ -128,13 +148,15 @@ func (m *methods) Delete(podUID types.UID, container string) error {
 	return m.submit(func(e *edit) { e.deleteContainer(podUID, container) })
 }
 
-func (m *methods) ClearState() error {
+// ClearAllocations deletes all allocations and resize statuses, and nothing else.
+func (m *methods) ClearAllocations() error {
 	return m.submit(func(e *edit) {
 		e.setAllAllocations(nil)
 		e.setAllResizeStatuses(nil)
 	})
 }
 
+// SetResizeConditions replaces both conditions of a pod; the zero value deletes them.
 func (m *methods) SetResizeConditions(podUID types.UID, conditions podstatus.ResizeConditions) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
@@ -143,6 +165,7 @@ func (m *methods) SetResizeConditions(podUID types.UID, conditions podstatus.Res
 	return m.submit(func(e *edit) { e.setConditions(podUID, conditions) })
 }
 
+// SetFinal sets the final status of a pod.
 func (m *methods) SetFinal(podUID types.UID, final podstatus.Final) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
@@ -151,10 +174,13 @@ func (m *methods) SetFinal(podUID types.UID, final podstatus.Final) error {
 	return m.submit(func(e *edit) { e.set(finals, string(podUID), final) })
 }
 
+// DeleteFinal deletes the final status of a pod.
 func (m *methods) DeleteFinal(podUID types.UID) error {
 	return m.submit(func(e *edit) { e.drop(finals, string(podUID)) })
 }
 
+// RecordTermination records how a container of the pod terminated. A container belongs
+// to the pod that recorded it last.
 func (m *methods) RecordTermination(podUID types.UID, containerID string, state v1.ContainerStateTerminated) error {
 	if err := checkKeys(string(podUID), containerID); err != nil {
 		return err
@@ -163,6 +189,8 @@ func (m *methods) RecordTermination(podUID types.UID, containerID string, state 
 	return m.submit(func(e *edit) { e.set(terminations, containerID, ended) })
 }
 
+// RetainTerminations deletes the terminations of a pod for whose container IDs keep
+// returns false. If there is none, nothing is written.
 func (m *methods) RetainTerminations(podUID types.UID, keep func(containerID string) bool) error {
 	m.mu.RLock()
 	ids := slices.Collect(maps.Keys(m.published.containers[podUID]))
@@ -174,14 +202,18 @@ func (m *methods) RetainTerminations(podUID types.UID, keep func(containerID str
 	return m.submit(func(e *edit) { e.dropTerminations(podUID, ids) })
 }
 
+// DeleteTerminations deletes all terminations of a pod.
 func (m *methods) DeleteTerminations(podUID types.UID) error {
 	return m.submit(func(e *edit) { e.deleteTerminations(podUID) })
 }
 
+// RemovePod deletes everything about a pod in one commit.
 func (m *methods) RemovePod(podUID types.UID) error {
 	return m.submit(func(e *edit) { e.removePod(podUID) })
 }
 
+// RetainPods deletes, in one commit, every pod for which keep returns false, and
+// returns how many there were. keep runs in the caller's goroutine, once for each pod.
 func (m *methods) RetainPods(keep func(podUID types.UID) bool) (removed int, err error) {
 	m.mu.RLock()
 	pods := m.published.pods()
@@ -207,6 +239,9 @@ func checkKeys(keys ...string) error {
 	for _, key := range keys {
 		if key == "" {
 			return fmt.Errorf("journal: %w: a pod UID, container name or container ID is empty", ErrInvalid)
+		}
+		if strings.Contains(key, "\x00") { // so that no sector of the log can be all zeros
+			return fmt.Errorf("journal: %w: the key %.40q has a zero byte", ErrInvalid, key)
 		}
 		if len(key) > maxKey {
 			return fmt.Errorf("journal: %w: the key %.40q... has %d bytes, the limit is %d", ErrInvalid, key, len(key), maxKey)

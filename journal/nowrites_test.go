@@ -39,11 +39,11 @@ func (s stubbornDisk) create(path string) (file, error) {
 	return s.osDisk.create(path)
 }
 
-func (s stubbornDisk) open(path string) (file, error) {
+func (s stubbornDisk) link(path, name string) error {
 	if err := s.pass(path); err != nil {
-		return nil, err
+		return err
 	}
-	return s.osDisk.open(path)
+	return s.osDisk.link(path, name)
 }
 
 func (s stubbornDisk) rename(from, to string) error {
@@ -90,7 +90,7 @@ func writable(d *Durable, path string) error {
 	if _, there := again.GetPodResizeStatus("refused"); there || kept != v1.PodResizeStatusDeferred || later != v1.PodResizeStatusInfeasible {
 		return fmt.Errorf("after reopening: kept %q, later %q, refused %v; %v", kept, later, there, again.Recovery())
 	}
-	if r := again.Recovery(); r.Outcome != Clean || r.MayHaveLost || len(r.Damage) > 0 {
+	if r := again.Recovery(); r.Outcome != OutcomeClean || r.MayHaveLost || len(r.Damage) > 0 {
 		return fmt.Errorf("after reopening: %v, want it clean", r)
 	}
 	return nil
@@ -112,10 +112,10 @@ func TestOpen_ADiskThatTakesNoWrites(t *testing.T) {
 		}
 	}
 	for story, damage := range map[string]func(t *testing.T, path string){
-		"nothing is damaged":      func(*testing.T, string) {},
-		"the database is damaged": func(t *testing.T, path string) { flip(t, path) },
-		"the copy is damaged":     func(t *testing.T, path string) { flip(t, path+copySuffix) },
-		"the database is missing": func(t *testing.T, path string) {
+		"nothing is damaged":  func(*testing.T, string) {},
+		"the log is damaged":  func(t *testing.T, path string) { flip(t, path) },
+		"the copy is damaged": func(t *testing.T, path string) { flip(t, path+copySuffix) },
+		"the log is missing": func(t *testing.T, path string) {
 			if err := os.Remove(path); err != nil {
 				t.Fatal(err)
 			}

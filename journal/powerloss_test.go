@@ -4,265 +4,214 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
-	"maps"
 	"math/rand/v2"
-	"os"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
-var errPowerLost = errors.New("the power is gone")
-
-// forgetfulDisk is a real directory that remembers what of it would survive a power loss:
-// of a file what it held when it was last synced, of the directory the names it had when it
-// was last synced. After a number of steps the power fails and nothing works any more.
-type forgetfulDisk struct {
-	osDisk
-	dir   string
-	steps int // left until the power fails; negative: never
-
-	content map[string][]byte // by name now: what a sync has made last
-	names   map[string][]byte // by name then: what the directory would show after the loss
-	pending []func()          // changes of names since the directory was synced
-	// database is the name that bbolt writes to by itself. Each of its commits is synced
-	// when it returns, so that its content lasts as it is.
-	database string
-	trace    []string
+// sessions are what a journal goes through, with a reserve that lets it extend the log and
+// compact it.
+var sessions = map[string]struct {
+	writes, bytes int
+	reserve       int64
+}{
+	"small commits": {10, 10, 1500}, "large commits": {9, 1500, 3000},
 }
 
-func newForgetfulDisk(dir string, steps int) *forgetfulDisk {
-	return &forgetfulDisk{dir: dir, steps: steps, content: map[string][]byte{}, names: map[string][]byte{},
-		database: filepath.Join(dir, "journal.db")}
-}
-
-func (d *forgetfulDisk) step(what, path string) error {
-	if d.steps == 0 {
-		return errPowerLost
-	}
-	d.steps--
-	d.trace = append(d.trace, what+" "+filepath.Base(path))
-	return nil
-}
-
-func (d *forgetfulDisk) create(path string) (file, error) {
-	if err := d.step("create", path); err != nil {
-		return nil, err
-	}
-	f, err := d.osDisk.create(path)
-	d.content[path] = nil
-	d.pending = append(d.pending, func() { d.names[path] = d.content[path] })
-	return &forgetfulFile{f, d, path}, err
-}
-
-func (d *forgetfulDisk) open(path string) (file, error) {
-	f, err := d.osDisk.open(path)
-	if _, known := d.content[path]; !known { // bbolt made it
-		d.content[path] = nil
-	}
-	return &forgetfulFile{f, d, path}, err
-}
-
-func (d *forgetfulDisk) rename(from, to string) error {
-	if err := d.step("rename", to); err != nil {
-		return err
-	}
-	content := d.content[from]
-	delete(d.content, from)
-	d.content[to] = content
-	d.pending = append(d.pending, func() {
-		delete(d.names, from)
-		d.names[to] = content
-	})
-	return d.osDisk.rename(from, to)
-}
-
-func (d *forgetfulDisk) remove(path string) error {
-	if err := d.step("remove", path); err != nil {
-		return err
-	}
-	delete(d.content, path)
-	d.pending = append(d.pending, func() { delete(d.names, path) })
-	return d.osDisk.remove(path)
-}
-
-func (d *forgetfulDisk) syncDir(dir string) error {
-	if err := d.step("sync directory", dir); err != nil {
-		return err
-	}
-	for _, change := range d.pending {
-		change()
-	}
-	d.pending = nil
-	return nil
-}
-
-type forgetfulFile struct {
-	file
-	disk *forgetfulDisk
-	path string
-}
-
-func (f *forgetfulFile) Write(p []byte) (int, error) {
-	if err := f.disk.step("write", f.path); err != nil {
-		return 0, err
-	}
-	return f.file.Write(p)
-}
-
-func (f *forgetfulFile) Sync() error {
-	if err := f.disk.step("sync", f.path); err != nil {
-		return err
-	}
-	content, err := os.ReadFile(f.path)
-	f.disk.content[f.path] = content
-	return err
-}
-
-// survivors puts into an empty directory what the power loss left. Changes of names that
-// were not synced may or may not have reached the disk, in the order they were made:
-// lucky of them did.
-func (d *forgetfulDisk) survivors(t *testing.T, lucky int) string {
-	t.Helper()
-	for _, change := range d.pending[:lucky] {
-		change()
-	}
-	dir := t.TempDir()
-	for path, content := range d.names {
-		if path == d.database && content != nil {
-			if now, err := os.ReadFile(path); err == nil {
-				content = now
-			}
-		}
-		mustWrite(t, filepath.Join(dir, filepath.Base(path)), content)
-	}
-	return filepath.Join(dir, "journal.db")
-}
-
-// begin copies a journal into the disk's directory, as if it had always been there.
-func (d *forgetfulDisk) begin(t *testing.T, files map[string][]byte) {
-	t.Helper()
-	for name, content := range files {
-		path := filepath.Join(d.dir, name)
-		mustWrite(t, path, content)
-		d.content[path], d.names[path] = content, content
-	}
-}
-
-// session opens the journal, writes, and closes it, until the power fails. It returns the
-// writes that were acknowledged and whether Open and Close were.
-func session(d *forgetfulDisk) (acknowledged []types.UID, opened, closed bool) {
-	env := environment{disk: d, formats: currentFormats(), now: time.Now}
-	j, err := open(d.database, Options{NodeName: "node-1", CopyEvery: 3}, env)
+// live opens the journal, writes, and closes it. It returns for each pod the values that
+// may be found: of a write that failed the old and the new one, for a crash that follows at
+// once may find it; the next write that succeeds takes it back.
+func live(path string, d *simDisk, writes, size int, reserve int64) (want map[types.UID][]string, opened, closed bool) {
+	want = map[types.UID][]string{}
+	j, err := open(path, Options{NodeName: "node-1", CopyEvery: 3}, environment{disk: d, formats: currentFormats(), now: time.Now, reserve: reserve})
 	if err != nil {
-		return nil, false, false
+		return want, false, false
 	}
-	for n := range 7 {
-		uid := types.UID(fmt.Sprint("pod-", n))
-		if err := j.SetPodResizeStatus(uid, v1.PodResizeStatusDeferred); err == nil {
-			acknowledged = append(acknowledged, uid)
+	for n := range writes {
+		uid := types.UID(fmt.Sprint("pod-", n%4))
+		value := fmt.Sprint(n, strings.Repeat("x", size))
+		err := j.SetFinal(uid, podstatus.Final{Name: value, Status: v1.PodStatus{Phase: v1.PodFailed}})
+		before := ""
+		if len(want[uid]) > 0 {
+			before = want[uid][0]
+		}
+		if err == nil {
+			for pod, values := range want {
+				want[pod] = values[:1]
+			}
+			want[uid] = []string{value}
+		} else {
+			want[uid] = append([]string{before}, value)
 		}
 	}
-	return acknowledged, true, j.Close() == nil
+	closed = j.Close() == nil
+	if closed {
+		for pod, values := range want {
+			want[pod] = values[:1]
+		}
+	}
+	abandonLock(j)
+	return want, true, closed
+}
+
+// abandonLock lets the next opening in, also if Close failed.
+func abandonLock(j *Durable) { _ = j.lock.release() }
+
+// histories are what is on the disk before.
+func histories(t *testing.T, path string) map[string]map[string][]byte {
+	t.Helper()
+	closed := onePod(t)
+	log, backup := mustRead(t, closed), mustRead(t, closed+copySuffix)
+	d := mustOpen(t, closed, Options{CopyEvery: 2})
+	for _, uid := range []types.UID{"one", "two", "tail"} {
+		if err := deferred(d, uid); err != nil {
+			t.Fatal(err)
+		}
+	}
+	inUse, inUseBackup := mustRead(t, closed), mustRead(t, closed+copySuffix)
+	mustClose(t, d)
+	inUse[30] ^= 1 // its snapshot, which the copy has too
+	return map[string]map[string][]byte{
+		"a new journal":         {},
+		"a closed journal":      {path: log, path + copySuffix: backup},
+		"a damaged log":         {path: bytes.Repeat([]byte{7}, len(log)), path + copySuffix: backup},
+		"a damaged copy":        {path: log, path + copySuffix: []byte("not a copy")},
+		"a log without a start": {path: inUse, path + copySuffix: inUseBackup},
+	}
 }
 
 func TestPowerLoss_AtEachStep(t *testing.T) {
-	whole := map[string][]byte{}
-	path := onePod(t)
-	for _, name := range []string{"journal.db", "journal.db.good"} {
-		whole[name] = mustRead(t, filepath.Join(filepath.Dir(path), name))
-	}
-	damaged := maps.Clone(whole)
-	damaged["journal.db"] = bytes.Repeat([]byte{7}, len(whole["journal.db"]))
-	for _, story := range []struct {
-		name  string
-		files map[string][]byte
-	}{{"a new journal", nil}, {"a journal from before", whole}, {"a damaged journal", damaged}} {
-		t.Run(story.name, func(t *testing.T) {
-			for steps := 0; ; steps++ {
-				ended := powerLossAfter(t, steps, story.files)
-				if ended {
-					return
+	path := filepath.Join(t.TempDir(), "journal.db")
+	random := rand.New(rand.NewPCG(1, 2))
+	for before, files := range histories(t, path) {
+		for name, session := range sessions {
+			t.Run(before+", "+name, func(t *testing.T) {
+				cases := 0
+				for steps, ended := 0, false; !ended; steps++ {
+					d := newSimDisk(files)
+					d.steps, d.fails = steps, errPowerLost
+					want, _, closed := live(path, d, session.writes, session.bytes, session.reserve)
+					ended = closed
+					for lucky := range len(d.pending) + 1 {
+						for i, keep := range d.keeps(random) {
+							story := fmt.Sprintf("power lost after %d steps, %d names and sectors %d reached the disk: %s",
+								steps, lucky, i, strings.Join(d.trace, ", "))
+							check(t, story, path, d.survivors(lucky, keep), files, want)
+							cases++
+						}
+					}
 				}
-			}
-		})
+				t.Log(cases, "crashes")
+			})
+		}
 	}
 }
 
-// powerLossAfter says whether the session came to its end before the power failed.
-func powerLossAfter(t *testing.T, steps int, before map[string][]byte) (ended bool) {
+// check opens what a crash left.
+func check(t *testing.T, story, path string, d *simDisk, before map[string][]byte, want map[types.UID][]string) {
 	t.Helper()
-	for lucky := 0; ; lucky++ {
-		d := newForgetfulDisk(t.TempDir(), steps)
-		d.begin(t, before)
-		acknowledged, opened, closed := session(d)
-		if lucky > len(d.pending) {
-			return closed
+	j, err := open(path, Options{NodeName: "node-1"}, environment{disk: d, formats: currentFormats(), now: time.Now})
+	if err != nil {
+		t.Fatalf("%s: %v", story, err)
+	}
+	defer mustClose(t, j)
+	got := j.Finals()
+	for uid, values := range want {
+		found := false
+		for _, value := range values {
+			found = found || got[uid].Name == value
 		}
-		story := fmt.Sprintf("power lost after %d steps, %d names reached the disk: %s", steps, lucky, strings.Join(d.trace, ", "))
-		j := mustOpen(t, d.survivors(t, lucky), Options{})
-		got := j.GetResizeStatus()
-		for _, uid := range acknowledged {
-			if got[uid] == "" {
-				t.Errorf("%s: the acknowledged write of %s is gone; %v", story, uid, j.Recovery())
-			}
+		if !found {
+			t.Errorf("%s: %s is %.10q, want one of %.10q; %v", story, uid, got[uid].Name, values, j.Recovery())
 		}
-		if before != nil && got["kept"] == "" {
-			t.Errorf("%s: what was there before is gone; %v", story, j.Recovery())
+	}
+	for _, uid := range []types.UID{"kept", "tail"} {
+		if had := uid == "kept" && len(before) > 0 || uid == "tail" && hasTail(before, path); had && j.AllResizeStatuses()[uid] == "" {
+			t.Errorf("%s: what was there before is gone: %s; %v", story, uid, j.Recovery())
 		}
-		if r := j.Recovery(); r.MayHaveLost {
-			t.Errorf("%s: opened %t, closed %t: nothing is lost and opening says %v", story, opened, closed, r)
-		}
-		mustClose(t, j)
+	}
+	if r := j.Recovery(); r.MayHaveLost {
+		t.Errorf("%s: nothing is lost and opening says %v", story, r)
 	}
 }
 
-// A commit of bbolt writes pages, syncs, writes one meta page, syncs. Whatever part of the
-// pages is on the disk when the power fails before the meta page is: the commit before
-// holds, to the byte.
+func hasTail(before map[string][]byte, path string) bool {
+	return bytes.Contains(before[path], []byte("tail"))
+}
+
+// One call fails, whichever it is, and the journal goes on. What was acknowledged is there
+// after a power loss, although a failed sync has dropped what it should have written.
+func TestOneFailedCall_LosesNothing(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	random := rand.New(rand.NewPCG(3, 4))
+	for before, files := range histories(t, path) {
+		for name, session := range sessions {
+			for _, cause := range []error{syscall.EIO, syscall.ENOSPC} {
+				t.Run(fmt.Sprintf("%s, %s, %v", before, name, cause), func(t *testing.T) {
+					for steps := 0; ; steps++ {
+						d := newSimDisk(files)
+						d.steps, d.fails, d.once = steps, cause, true
+						want, opened, _ := live(path, d, session.writes, session.bytes, session.reserve)
+						if d.steps >= 0 {
+							return // the session needs fewer calls
+						}
+						if !opened && errors.Is(cause, syscall.ENOSPC) {
+							t.Errorf("a full disk keeps the journal closed: %s", d.trace)
+						}
+						for _, keep := range d.keeps(random) {
+							story := fmt.Sprintf("call %d failed: %s", steps, strings.Join(d.trace, ", "))
+							check(t, story, path, d.survivors(0, keep), files, want)
+							check(t, story, path, d.survivors(len(d.pending), keep), files, want)
+						}
+					}
+				})
+			}
+		}
+	}
+}
+
+// A commit is one write and one sync. Whatever part of its sectors is on the disk when the
+// power fails: the state is that before or after it, and nothing is reported as lost.
 func TestPowerLoss_WithinACommit(t *testing.T) {
-	const sector = 512
 	random := rand.New(rand.NewPCG(1, 2))
 	path := filepath.Join(t.TempDir(), "journal.db")
 	j := mustOpen(t, path, Options{})
 	defer mustClose(t, j)
-	before, digest := mustRead(t, path), j.onDisk.root.Digest
 	for n := range 60 {
 		uid := types.UID(fmt.Sprint("pod-", n%20))
-		write := func() error { return j.SetPodResizeStatus(uid, ResizeStatus(fmt.Sprint("status-", n))) }
+		before, was, at := mustRead(t, path), state(j.onDisk), j.log.end
+		final := podstatus.Final{Name: strings.Repeat("x", random.IntN(3000)), Version: uint64(n)}
+		write := func() error { return j.SetFinal(uid, final) }
 		if n%5 == 4 {
 			write = func() error { return j.RemovePod(uid) }
 		}
 		if err := write(); err != nil {
 			t.Fatal(err)
 		}
-		after := mustRead(t, path)
-		for range 8 {
-			torn := append(bytes.Clone(before), after[len(before):]...)
-			for at := firstDataPage * pageSize; at < len(before); at += sector {
-				if random.IntN(2) == 0 {
-					copy(torn[at:at+sector], after[at:at+sector])
+		after, is := mustRead(t, path), state(j.onDisk)
+		first, last := int(at)/sectorSize, (int(j.log.end)-1)/sectorSize
+		for mask := range 1 << min(last-first+1, 8) {
+			torn := bytes.Clone(before)
+			for sector := first; sector <= last; sector++ {
+				if mask>>((sector-first)%8)&1 == 1 {
+					copy(torn[sector*sectorSize:], after[sector*sectorSize:(sector+1)*sectorSize])
 				}
 			}
-			wantCommit(t, fmt.Sprintf("commit %d torn before its meta page", n), torn, digest)
+			d := choose(readLog(torn), logContents{})
+			if got := state(d.image); (got != was && got != is) || d.recovery.MayHaveLost || len(d.recovery.Damage) > 0 {
+				t.Fatalf("commit %d, sectors %b of %d: %v", n, mask, last-first+1, d.recovery)
+			}
+			if bytes.Equal(torn, after) && state(d.image) != is {
+				t.Fatalf("commit %d is whole and is not there: %v", n, d.recovery)
+			}
 		}
-		digest = j.onDisk.root.Digest
-		wantCommit(t, fmt.Sprintf("commit %d whole", n), after, digest)
-		before = after
-	}
-}
-
-func wantCommit(t *testing.T, story string, data []byte, digest string) {
-	t.Helper()
-	c, err := checkDatabase(found{data: data, exists: true}, currentFormat)
-	if err != nil || c.damage != nil || c.metaDamage != nil {
-		t.Fatalf("%s: %v, %v, %v", story, err, c.damage, c.metaDamage)
-	}
-	if c.image.root.Digest != digest {
-		t.Fatalf("%s: it opens as commit %d, which is not the last one that was acknowledged", story, c.image.root.Sequence)
 	}
 }

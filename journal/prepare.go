@@ -3,18 +3,30 @@ package journal
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"syscall"
 )
 
 // preparation is what has to be done to the files before the first write is taken. A disk
 // that takes no writes leaves some of it for later; each step is done once.
 type preparation struct {
-	decision
-	opened bool // the store
+	logAside, copyAside bool // keep the damaged file under another name
+	rewritten           bool // the log
 }
 
-// prepare repairs the files, opens the store and makes the commit that marks the journal
-// as open. Only the leader may call it, and Open, while d is known to no other goroutine.
+// ready makes sure that there is a log to append to. Only the leader may call it.
+func (d *Durable) ready() error {
+	if d.todo == nil && d.log != nil {
+		return nil
+	}
+	if err := d.prepare(); err != nil {
+		return fmt.Errorf("the log cannot be written again: %w", err)
+	}
+	return nil
+}
+
+// prepare writes a new log with the state that memory has, and keeps the note that Writable
+// reports. Only the leader may call it, and Open, while no other goroutine knows d.
 func (d *Durable) prepare() error {
 	err := d.tryPrepare()
 	d.statsMu.Lock()
@@ -31,33 +43,52 @@ func (d *Durable) prepare() error {
 	return err
 }
 
-func (d *Durable) tryPrepare() (err error) {
-	if err := d.repair(d.todo); err != nil {
-		return err
+// tryPrepare renews the copy before the first write is taken, so that a copy which is
+// marked as closed holds everything.
+func (d *Durable) tryPrepare() error {
+	todo := d.todo
+	if todo == nil {
+		return d.compact()
 	}
-	if !d.todo.opened {
-		if d.store, err = openBolt(d.path); err != nil {
+	if todo.copyAside {
+		if err := d.keepAside(d.path + copySuffix); err != nil {
 			return err
 		}
-		d.todo.opened = true
+		todo.copyAside = false
 	}
-	if err := d.begin(); err != nil {
+	if !todo.rewritten {
+		if err := d.rewrite(d.keepDamagedLog); err != nil {
+			return err
+		}
+		todo.rewritten = true
+	}
+	if err := d.renewCopy(); err != nil {
 		return err
 	}
 	d.todo = nil
 	return nil
 }
 
-// closeStore closes what was opened.
-func (d *Durable) closeStore() error {
-	if d.todo != nil && !d.todo.opened {
-		return nil
+// rewrite replaces the log by one that holds the state that memory has. If it fails, the
+// log that was in use stays in use, unless its name may refer to the new file.
+func (d *Durable) rewrite(before func() error) error {
+	img := image{header: d.onDisk.header, records: d.onDisk.records}
+	img.header.Sequence, img.header.Committed = d.sequence+1, d.env.now()
+	log, replaced, err := createLog(d.env.disk, d.path, img, d.env.reserve, before)
+	if replaced {
+		d.sequence++
+		_ = d.closeLog() // what it holds is in the new one
 	}
-	return d.store.close()
+	if err != nil {
+		return err
+	}
+	d.log, d.onDisk.header = log, img.header
+	d.count(func(s *Stats) { s.Sequence, s.Records = img.header.Sequence, len(img.records) })
+	return nil
 }
 
-// Writable returns nil, or why all writes are refused: the disk has taken none since the
-// journal was opened. Each write tries again.
+// Writable returns nil, or why all writes are refused: the disk did not take the log that
+// writes need. Each write tries again.
 func (d *Durable) Writable() error {
 	d.statsMu.Lock()
 	defer d.statsMu.Unlock()
@@ -67,42 +98,30 @@ func (d *Durable) Writable() error {
 	return writeError(d.path, d.refused)
 }
 
-// repair moves damaged files aside and writes the database again where the decision says
-// so.
-func (d *Durable) repair(todo *preparation) error {
-	if todo.copyAside {
-		if err := d.moveAside(d.path + copySuffix); err != nil {
-			return err
-		}
-		todo.copyAside = false
-	}
-	if !todo.rebuild {
+func (d *Durable) keepDamagedLog() error {
+	if !d.todo.logAside {
 		return nil
 	}
-	temporary := d.path + temporarySuffix
-	if err := buildBolt(temporary, d.onDisk); err != nil {
-		_ = d.env.disk.remove(temporary) // building begins by removing it as well
-		return err
+	err := d.keepAside(d.path)
+	if err == nil {
+		d.todo.logAside = false
 	}
-	if todo.databaseAside {
-		if err := d.moveAside(d.path); err != nil {
-			return err
-		}
-		todo.databaseAside = false
-	}
-	if err := install(d.env.disk, temporary, d.path); err != nil {
-		return err
-	}
-	todo.rebuild = false
-	return nil
+	return err
 }
 
-func (d *Durable) moveAside(path string) error {
+// keepAside gives a damaged file a second name, before a new file takes its first: there
+// is no moment without a file.
+func (d *Durable) keepAside(path string) error {
 	kept := path + asideSuffix + d.env.now().UTC().Format("20060102T150405.000Z")
-	if err := d.env.disk.rename(path, kept); err != nil {
+	err := d.env.disk.link(path, kept)
+	for errors.Is(err, fs.ErrExist) { // the clock was set back
+		kept += "-again"
+		err = d.env.disk.link(path, kept)
+	}
+	if err != nil {
 		return err
 	}
-	d.logger.Error("journal file is damaged, moved it aside", "file", path, "kept", kept, "node", d.options.NodeName,
+	d.logger.Error("journal file is damaged, kept it under another name", "file", path, "kept", kept, "node", d.options.NodeName,
 		"recovery", d.recovery.String())
 	d.recoveryMu.Lock()
 	defer d.recoveryMu.Unlock()
@@ -110,20 +129,5 @@ func (d *Durable) moveAside(path string) error {
 	return nil
 }
 
-// begin marks the journal as open and renews the copy, before any write is taken.
-func (d *Durable) begin() error {
-	opened := d.onDisk.root
-	opened.Opened, opened.Clean = d.env.now(), false
-	if err := d.commit(opened, nil); err != nil {
-		return err
-	}
-	return d.renewCopy()
-}
-
 // takesNoWrites reports whether an error is that of a full or read-only disk.
 func takesNoWrites(err error) bool { return outOfSpace(err) || errors.Is(err, syscall.EROFS) }
-
-// notReady is the error of a write that came before the files could be prepared.
-func notReady(err error) error {
-	return fmt.Errorf("the disk has taken no write since the journal was opened: %w", err)
-}

@@ -1,8 +1,7 @@
 package journal
 
 import (
-	"bytes"
-	"errors"
+	"encoding/binary"
 	"fmt"
 	"strings"
 	"time"
@@ -12,33 +11,37 @@ import (
 type Outcome string
 
 const (
-	// New: there was no journal.
-	New Outcome = "new"
-	// Clean: it had been closed.
-	Clean Outcome = "clean"
-	// Unclean: the process had been killed or the power had failed. Nothing is lost.
-	Unclean Outcome = "unclean"
-	// RolledBack: the newest of the two meta pages was damaged and the commit before it
-	// holds. The last commit is lost if it had been acknowledged.
-	RolledBack Outcome = "rolled back"
-	// Restored: the verified copy took over.
-	Restored Outcome = "restored from copy"
-	// Emptied: neither the file nor the copy could be used.
-	Emptied Outcome = "emptied"
+	// OutcomeNew: there was no journal.
+	OutcomeNew Outcome = "new"
+	// OutcomeClean: it had been closed.
+	OutcomeClean Outcome = "clean"
+	// OutcomeUnclean: the process had been killed or the power had failed. Nothing is lost.
+	OutcomeUnclean Outcome = "unclean"
+	// OutcomeRolledBack: the log is damaged, and the commits before the damage hold. Those
+	// from there on are lost.
+	OutcomeRolledBack Outcome = "rolled back"
+	// OutcomeRestored: the verified copy was used, with the commits of the log that follow
+	// it.
+	OutcomeRestored Outcome = "restored from copy"
+	// OutcomeEmptied: neither the log nor the copy could be used.
+	OutcomeEmptied Outcome = "emptied"
 )
 
-// Recovery tells what Open found and did.
+// Recovery is what Open found and did.
 type Recovery struct {
 	Outcome Outcome
 	// Sequence and AsOf are number and time of the newest commit that the journal holds.
 	Sequence uint64
 	AsOf     time.Time
-	// MayHaveLost says that acknowledged writes after Sequence can be missing.
+	// MayHaveLost reports whether acknowledged writes after Sequence can be missing.
 	MayHaveLost bool
-	// Seen is the newest commit of which the damaged file still shows a trace; commits
-	// after Sequence up to it are lost for sure.
+	// Seen is the newest commit that was found in a damaged log; commits after Sequence up
+	// to it are lost.
 	Seen uint64
-	// Damage has a line for each damaged file or page.
+	// Unfinished reports whether the log ended with a commit that a crash had interrupted.
+	// It was not acknowledged, and it was dropped.
+	Unfinished bool
+	// Damage has a line for each damaged file.
 	Damage []string
 	// MovedAside are the names under which damaged files were kept.
 	MovedAside []string
@@ -57,6 +60,9 @@ func (r Recovery) String() string {
 	if r.Seen > r.Sequence {
 		text += fmt.Sprintf(" (up to commit %d)", r.Seen)
 	}
+	if r.Unfinished {
+		text += ", an unfinished commit was dropped"
+	}
 	if len(r.Damage) > 0 {
 		text += "; " + strings.Join(r.Damage, "; ")
 	}
@@ -73,172 +79,172 @@ type found struct {
 	exists bool
 }
 
-// candidate is a file after checking.
-type candidate struct {
-	exists bool
-	image  image
-	usable bool
-	damage error
-	// metaDamage: see boltContents.
-	metaDamage error
-	// seen is the newest root record anywhere in the file.
-	seen uint64
+// contents reads the file's entries.
+func (f found) contents() logContents {
+	if !f.exists || f.damage != nil {
+		return logContents{damage: f.damage}
+	}
+	return readLog(f.data)
 }
 
-// decision is which state the journal opens with, and what to do with the files before.
+// decision is which state the journal opens with, and which files are kept under another
+// name before new ones replace them.
 type decision struct {
-	image    image
-	recovery Recovery
-	// rebuild says that the database has to be written anew from the image.
-	rebuild bool
-	// What to keep under another name. A database of an old format that is whole is not
-	// kept: the new file takes its place in one step.
-	databaseAside, copyAside bool
+	image               image
+	recovery            Recovery
+	logAside, copyAside bool
 }
 
-// decide chooses between the database and its copy. It is a function of what was read, so
-// that every damage can be tried without a disk. An error means that nothing may be
-// touched: the journal is newer, or another node's.
-func decide(database, backup found, f formats, node string) (decision, error) {
-	if !database.exists && !backup.exists {
-		return decision{rebuild: true, recovery: Recovery{Outcome: New}}, nil
+// decide chooses the state from the log and its copy. It is a function of what was read,
+// so that every damage can be tried without a disk. An error means that nothing may be
+// touched: the journal has another format, or belongs to another node.
+func decide(log, backup found, f formats, node string) (decision, error) {
+	if !log.exists && !backup.exists {
+		return decision{recovery: Recovery{Outcome: OutcomeNew}}, nil
 	}
-	db, err := checkDatabase(database, f.current)
-	if err != nil {
-		return decision{}, err
-	}
-	spare, err := checkCopy(backup, f.current)
-	if err != nil { // even if the database could be used: opening would overwrite the copy
-		return decision{}, err
-	}
-	return weigh(db, spare, f, node)
+	return weigh(log.contents(), backup.contents(), log, backup, f, node)
 }
 
-// weigh is decide after the files were checked.
-func weigh(db, spare candidate, f formats, node string) (d decision, err error) {
-	d = choose(db, spare)
-	d.databaseAside = d.rebuild && db.exists
-	d.copyAside = spare.damage != nil
-	d.recovery.Damage = damages(db, spare)
-	if d.recovery.Outcome == Emptied {
+// weigh is decide after the files were read.
+func weigh(log, spare logContents, logFile, spareFile found, f formats, node string) (decision, error) {
+	if err := checkFormats(log, spare, logFile, spareFile, f); err != nil {
+		return decision{}, err
+	}
+	d := choose(log, spare)
+	d.logAside = log.damage != nil || (logFile.exists && d.recovery.Outcome == OutcomeRestored)
+	d.copyAside = spareFile.exists && (spare.damage != nil || d.copyAside)
+	d.recovery.Damage = append(d.recovery.Damage, damages(log, spare)...)
+	if d.recovery.Outcome == OutcomeEmptied {
 		return d, nil
 	}
-	if d.image.root.Node != node {
-		return decision{}, fmt.Errorf("%w: it belongs to node %q, this is node %q", ErrOtherNode, d.image.root.Node, node)
+	if d.image.header.Node != node {
+		return decision{}, fmt.Errorf("%w: it belongs to node %q, this is node %q", ErrOtherNode, d.image.header.Node, node)
 	}
-	d.recovery.Sequence, d.recovery.AsOf = d.image.root.Sequence, d.image.root.Committed
-	if d.image.root.Format < f.current {
-		d.recovery.UpgradedFrom, d.rebuild = d.image.root.Format, true
-		d.image, err = f.upgrade(d.image)
+	d.recovery.Sequence, d.recovery.AsOf = d.image.header.Sequence, d.image.header.Committed
+	if d.image.header.Format < f.current {
+		d.recovery.UpgradedFrom = d.image.header.Format
+		var err error
+		if d.image, err = f.upgrade(d.image); err != nil {
+			return decision{}, err
+		}
 	}
-	return d, err
+	return d, nil
 }
 
-func choose(db, spare candidate) decision {
-	newer := spare.usable && spare.image.root.ID == db.image.root.ID &&
-		spare.image.root.Sequence > db.image.root.Sequence
-	switch {
-	case db.usable && !newer:
-		return keepDatabase(db)
-	case spare.usable:
-		// The copy of a closed journal holds everything: it is written last, and opening
-		// renews it before any write is taken. If the database merely lost its newest
-		// meta page, then that was the one commit which the copy has more.
-		complete := spare.image.root.Clean || (db.usable && db.metaDamage != nil)
-		return decision{image: spare.image, rebuild: true, recovery: Recovery{
-			Outcome: Restored, MayHaveLost: !complete, Seen: db.seen}}
-	default:
-		return decision{rebuild: true, recovery: Recovery{Outcome: Emptied, MayHaveLost: true, Seen: db.seen}}
+// choose takes the snapshot, that of the log or the copy, from which the newest commit can
+// be reached.
+func choose(log, spare logContents) decision {
+	own, hasOwn := log.snapshot()
+	saved, hasSaved := spare.snapshot()
+	foreign := hasOwn && hasSaved && own.header.ID != saved.header.ID
+	if !hasOwn && !hasSaved {
+		return decision{recovery: Recovery{Outcome: OutcomeEmptied, MayHaveLost: true, Seen: log.newest()}}
 	}
-}
-
-func keepDatabase(db candidate) decision {
-	d := decision{image: db.image, recovery: Recovery{Outcome: Unclean}}
-	switch {
-	case db.image.root.Clean:
-		d.recovery.Outcome = Clean
-	case db.metaDamage != nil && db.seen > db.image.root.Sequence:
-		// A commit writes its pages, syncs, and writes the meta page last. Pages of a
-		// newer commit and no meta page for it: either that commit never ended, or its
-		// meta page was damaged later. Nobody can tell, so say it.
-		d.recovery.Outcome, d.recovery.MayHaveLost, d.recovery.Seen = RolledBack, true, db.seen
+	var d decision
+	if hasOwn {
+		d.image = replay(own, log.entries)
+		d.recovery.Outcome = OutcomeUnclean
 	}
+	if hasSaved && !foreign {
+		restored := replay(saved, log.entries)
+		if !hasOwn || restored.header.Sequence > d.image.header.Sequence {
+			d.image, d.recovery.Outcome = restored, OutcomeRestored
+		}
+	}
+	if foreign {
+		d.copyAside = true
+		d.recovery.Damage = append(d.recovery.Damage, "copy: it belongs to another journal")
+	}
+	d.settle(log)
 	return d
 }
 
-// checkDatabase returns an error only for a newer format.
-func checkDatabase(file found, current int) (candidate, error) {
-	if !file.exists {
-		return candidate{}, nil
+// settle finds out whether commits after the chosen state are missing. The log knows its
+// end unless it is cut, damaged there, or older than the copy; and none follow the commit
+// that closed the journal.
+func (d *decision) settle(log logContents) {
+	at, newest := d.image.header.Sequence, log.newest()
+	endKnown := false
+	if log.ends {
+		last := log.entries[len(log.entries)-1].header
+		endKnown = last.ID == d.image.header.ID && last.Sequence == at
 	}
-	c := candidate{exists: true, damage: file.damage}
-	if c.damage == nil {
-		var contents boltContents
-		contents, c.damage = readBolt(file.data)
-		c.metaDamage = contents.metaDamage
-		if c.damage == nil {
-			c.image, c.damage = newImage(contents.records, current)
-		}
+	d.recovery.MayHaveLost = newest > at || !(endKnown || d.image.header.Clean)
+	d.recovery.Unfinished = log.unfinished
+	if d.recovery.MayHaveLost {
+		d.recovery.Seen = newest
 	}
-	return c.settle(file.data)
+	if d.recovery.Outcome != OutcomeUnclean {
+		return
+	}
+	switch {
+	case d.recovery.MayHaveLost:
+		d.recovery.Outcome = OutcomeRolledBack
+	case d.image.header.Clean:
+		d.recovery.Outcome = OutcomeClean
+	}
 }
 
-// checkCopy returns an error only for a newer format.
-func checkCopy(file found, current int) (candidate, error) {
-	if !file.exists {
-		return candidate{}, nil
+// newest is the highest number of a commit in the file.
+func (c logContents) newest() (sequence uint64) {
+	for _, e := range c.entries {
+		sequence = max(sequence, e.header.Sequence)
 	}
-	c := candidate{exists: true, damage: file.damage}
-	if c.damage == nil {
-		var records map[recordKey][]byte
-		records, c.damage = decodeCopy(file.data)
-		if c.damage == nil {
-			c.image, c.damage = newImage(records, current)
-		}
-	}
-	return c.settle(nil)
+	return sequence
 }
 
-func (c candidate) settle(data []byte) (candidate, error) {
-	if errors.Is(c.damage, ErrNewerFormat) {
-		return candidate{}, fmt.Errorf("%w: it has format %d", ErrNewerFormat, c.image.root.Format)
+// replay applies to a snapshot the commits of the log that follow it without a gap.
+func replay(snapshot entry, commits []entry) image {
+	img := image{records: make(map[recordKey][]byte, len(snapshot.writes))}
+	img.apply(snapshot)
+	for _, e := range commits {
+		if !e.header.Whole && e.header.ID == img.header.ID && e.header.Sequence == img.header.Sequence+1 {
+			img.apply(e)
+		}
 	}
-	c.usable = c.damage == nil
-	if !c.usable {
-		c.image = image{}
-	}
-	if !c.usable || c.metaDamage != nil {
-		c.seen = newestRoot(data)
-	}
-	return c, nil
+	return img
 }
 
-// newestRoot looks for root records anywhere in the data, whatever the pages say. Their
-// checksum covers their name, so that nothing else can pass for one.
-func newestRoot(data []byte) (sequence uint64) {
-	for {
-		i := bytes.Index(data, []byte(envelopeMagic))
-		if i < 0 {
-			return sequence
-		}
-		data = data[i:]
-		if bytes.HasPrefix(data[min(envelopeHeader, len(data)):], []byte(rootPayloadStart)) {
-			if r, err := unsealRoot(data); err == nil {
-				sequence = max(sequence, r.Sequence)
+// checkFormats refuses files that this code cannot read, also if the other one could be
+// used: opening overwrites both.
+func checkFormats(log, spare logContents, logFile, spareFile found, f formats) error {
+	for _, file := range []struct {
+		contents logContents
+		found    found
+	}{{log, logFile}, {spare, spareFile}} {
+		for _, e := range file.contents.entries {
+			if e.header.Format > f.current {
+				return fmt.Errorf("%w: it has format %d", ErrNewerFormat, e.header.Format)
 			}
 		}
-		data = data[1:]
+		if len(file.contents.entries) == 0 && isFormat1(file.found.data) {
+			return fmt.Errorf("%w: it has format 1, which was a bbolt file", ErrOldFormat)
+		}
 	}
+	return nil
 }
 
-func damages(db, spare candidate) (lines []string) {
-	for _, part := range []struct {
-		what string
-		err  error
-	}{{"database", db.damage}, {"database", db.metaDamage}, {"copy", spare.damage}} {
-		if part.err != nil {
-			lines = append(lines, part.what+": "+part.err.Error())
+// isFormat1 recognizes the files of format 1: a bbolt file by one of its two meta pages,
+// which are in the byte order of the machine, and the copy by its beginning.
+func isFormat1(data []byte) bool {
+	const pageSize, magicAt, magic = 4096, 16, 0xED0CDAED
+	for _, at := range []int{magicAt, pageSize + magicAt} {
+		if len(data) < at+4 {
+			break
 		}
+		if binary.LittleEndian.Uint32(data[at:]) == magic || binary.BigEndian.Uint32(data[at:]) == magic {
+			return true
+		}
+	}
+	return strings.HasPrefix(string(data[:min(8, len(data))]), "SDJCOPY1")
+}
+
+func damages(log, spare logContents) (lines []string) {
+	if log.damage != nil {
+		lines = append(lines, "log: "+log.damage.Error())
+	}
+	if spare.damage != nil {
+		lines = append(lines, "copy: "+spare.damage.Error())
 	}
 	return lines
 }

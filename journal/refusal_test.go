@@ -2,6 +2,8 @@ package journal
 
 import (
 	"bufio"
+	"bytes"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"io"
@@ -78,8 +80,8 @@ func wantIntact(t *testing.T, path string) {
 func TestOpen_NewerFormat(t *testing.T) {
 	path := onePod(t)
 	older := mustRead(t, path)
-	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 2,
-		upgrades: map[int]func(image) (image, error){1: func(img image) (image, error) { return img, nil }}}}
+	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3,
+		upgrades: map[int]func(image) (image, error){2: func(img image) (image, error) { return img, nil }}}}
 	d, err := open(path, Options{NodeName: "node-1"}, env)
 	if err != nil {
 		t.Fatal(err)
@@ -123,6 +125,28 @@ func TestOpen_MissingDirectory(t *testing.T) {
 	refused(t, filepath.Join(t.TempDir(), "missing", "journal.db"), os.ErrNotExist)
 }
 
+// A journal of the format before is neither read nor replaced.
+func TestOpen_OldFormat(t *testing.T) {
+	bolt := make([]byte, 4*4096)
+	binary.LittleEndian.PutUint32(bolt[16:], 0xED0CDAED)
+	firstPageLost := make([]byte, 4*4096)
+	binary.BigEndian.PutUint32(firstPageLost[4096+16:], 0xED0CDAED)
+	for story, file := range map[string]struct {
+		suffix string
+		data   []byte
+	}{
+		"bbolt": {"", bolt}, "bbolt of another byte order, first page lost": {"", firstPageLost},
+		"its copy": {copySuffix, []byte("SDJCOPY1 and so on")},
+	} {
+		path := filepath.Join(t.TempDir(), "journal.db")
+		mustWrite(t, path+file.suffix, file.data)
+		refused(t, path, ErrOldFormat)
+		if !bytes.Equal(mustRead(t, path+file.suffix), file.data) {
+			t.Errorf("%s: a refused journal was changed", story)
+		}
+	}
+}
+
 // holderChild has the journal open until its input ends.
 func holderChild(args []string) error {
 	d, err := Open(args[0], Options{NodeName: "node-1"})
@@ -164,6 +188,20 @@ func TestOpen_InUseByASecondProcess(t *testing.T) {
 	if err := cmd.Wait(); err != nil {
 		t.Fatalf("the holder: %v", err)
 	}
+	wantIntact(t, path)
+}
+
+func TestOpen_InUseAlsoIfTheLockFileWasDeleted(t *testing.T) {
+	path := onePod(t)
+	d := mustOpen(t, path, Options{})
+	if err := os.Remove(path + lockSuffix); err != nil {
+		t.Fatal(err)
+	}
+	refused(t, path, ErrInUse)
+	if err := deferred(d, "later"); err != nil {
+		t.Error(err)
+	}
+	mustClose(t, d)
 	wantIntact(t, path)
 }
 
@@ -236,7 +274,7 @@ func TestOpen_UnreadableSectorMakesTheCopyTakeOver(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if r := d.Recovery(); r.Outcome != Restored || r.MayHaveLost {
+	if r := d.Recovery(); r.Outcome != OutcomeRestored || r.MayHaveLost {
 		t.Errorf("got %v, want restored with nothing lost", r)
 	}
 	mustClose(t, d)
@@ -285,7 +323,7 @@ func fullDiskChild(args []string) error {
 	if err := errors.Join(wantRefusal(err, ErrWrite, path), wantRefusal(err, ErrNoSpace, path)); err != nil {
 		return err
 	}
-	if got := len(d.GetResizeStatus()); got != stored+1 {
+	if got := len(d.AllResizeStatuses()); got != stored+1 {
 		return fmt.Errorf("memory has %d statuses after %d acknowledged writes and one from before", got, stored)
 	}
 	if err := d.RemovePod("pod-00000"); err != nil {
@@ -304,7 +342,7 @@ func fullDiskChild(args []string) error {
 	if err != nil {
 		return err
 	}
-	if got := len(again.GetResizeStatus()); got != stored+1 || again.Recovery().Outcome != Clean {
+	if got := len(again.AllResizeStatuses()); got != stored+1 || again.Recovery().Outcome != OutcomeClean {
 		return fmt.Errorf("after reopening: %d statuses, want %d; %v", got, stored+1, again.Recovery())
 	}
 	return again.Close()

@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// kind names a table, in memory and as a bucket on disk.
+// kind names a table, in memory and on disk.
 type kind string
 
 const (
@@ -19,10 +19,6 @@ const (
 	finals           kind = "finals"
 	terminations     kind = "terminations"
 )
-
-func kinds() []kind {
-	return []kind{allocations, resizeStatuses, resizeConditions, finals, terminations}
-}
 
 // recordKey names one record: a pod UID or container ID within its kind.
 type recordKey struct {

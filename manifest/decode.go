@@ -69,7 +69,7 @@ func (d *document) decode(file, node string) (*v1.Pod, []Problem) {
 	return pod, problems
 }
 
-// strictPod decodes the document as a Pod and takes nothing that a Pod does not have.
+// strictPod decodes the document as a Pod. Fields that a Pod does not have are problems.
 func (d *document) strictPod() (*v1.Pod, []Problem) {
 	data, err := yaml.YAMLToJSON(d.text)
 	if err != nil {
@@ -99,8 +99,9 @@ func (d *document) strictPod() (*v1.Pod, []Problem) {
 	return pod, problems
 }
 
-// misfits finds the values that do not fit their fields. The decoder tells at most one,
-// and where only for some types, so each value is tried alone in an otherwise empty pod.
+// misfits returns a problem for each value of the wrong type. The decoder reports one of them
+// at most, and its field only for some types, so each value is decoded alone in an otherwise
+// empty pod.
 func (d *document) misfits(data []byte, whole error) []Problem {
 	var content any
 	if err := json.Unmarshal(data, &content); err != nil {
@@ -149,7 +150,7 @@ func decodePod(content any) error {
 	return kjson.UnmarshalCaseSensitivePreserveInts(data, &v1.Pod{})
 }
 
-// misfit words a decoder's error for a person who knows manifests, not Go.
+// misfit describes a decoder's error in the terms of manifests, not of Go.
 func misfit(err error) string {
 	e, ok := err.(*json.UnmarshalTypeError)
 	if !ok {
@@ -171,8 +172,8 @@ func misfit(err error) string {
 	return fmt.Sprintf("is of the wrong type: got %s, want %s", e.Value, want)
 }
 
-// forgetServerFields drops what only an API server writes and what a manifest that was
-// saved from a cluster or made by a dry run therefore may carry.
+// forgetServerFields drops the fields that only an API server writes. A manifest that was
+// saved from a cluster or made by a dry run may carry them.
 func forgetServerFields(pod *v1.Pod) {
 	pod.TypeMeta = metav1.TypeMeta{}
 	pod.ResourceVersion, pod.Generation = "", 0

@@ -6,8 +6,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// setDefaults fills in what the API server would fill in, so that a static pod behaves as
-// the same manifest sent to the API, and equals its mirror.
+// setDefaults fills in the API server's defaults, so that a static pod behaves as the same
+// manifest sent to the API, and equals its mirror.
 func setDefaults(pod *v1.Pod) {
 	spec := &pod.Spec
 	setDefault(&spec.RestartPolicy, v1.RestartPolicyAlways)

@@ -43,7 +43,7 @@ func isSeparator(line []byte) bool {
 	return ok && (len(bytes.TrimSpace(rest)) == 0 || rest[0] == ' ' || rest[0] == '\t')
 }
 
-// hasContent says whether there is more than separators and comments.
+// hasContent reports whether there is more than separators and comments.
 func hasContent(text []byte) bool {
 	for line := range bytes.Lines(text) {
 		if isSeparator(line) {
@@ -112,11 +112,11 @@ func join(path, key string) string {
 	return path + "." + key
 }
 
-// lineOf is where a field stands, or where the nearest field around it stands.
+// lineOf returns the line of a field, or of the nearest field around it.
 func (d *document) lineOf(path string) int { return d.fileLine(find(d.root, d.root, path)) }
 
 // find follows a path like spec.containers[0].image or metadata.labels[a.b/c] down from
-// node. nearest is what to answer when the path leads no further.
+// node. It returns nearest if the path leads no further.
 func find(node, nearest *yaml.Node, path string) *yaml.Node {
 	if node.Kind == yaml.AliasNode {
 		node = node.Alias

@@ -14,8 +14,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// contentUID is the UID of a static pod. It is computed before defaults are filled in, so
-// that a statusd which knows more defaults does not restart every static pod of the node.
+// contentUID returns the UID of a static pod. It is computed before defaults are filled in,
+// so that a later version with more defaults does not restart every static pod of the node.
 func contentUID(pod *v1.Pod, node, file string) (types.UID, error) {
 	content, err := json.Marshal(pod)
 	if err != nil {
@@ -26,11 +26,11 @@ func contentUID(pod *v1.Pod, node, file string) (types.UID, error) {
 	return types.UID(hex.EncodeToString(h.Sum(nil)[:16])), nil
 }
 
-// staticName is the name of a static pod, unique in the cluster although every node may
-// have the same manifests.
+// staticName returns the name of a static pod, unique in the cluster although every node
+// may have the same manifests.
 func staticName(name, node string) string { return name + "-" + strings.ToLower(node) }
 
-// identify makes a decoded and defaulted pod of a manifest the static pod of this node.
+// identify turns a decoded and defaulted pod into the static pod of this node.
 func identify(pod *v1.Pod, uid types.UID, node string) {
 	pod.UID = uid
 	pod.Name = staticName(pod.Name, node)
@@ -44,7 +44,8 @@ func identify(pod *v1.Pod, uid types.UID, node string) {
 	pod.Status = v1.PodStatus{Phase: v1.PodPending}
 }
 
-// tolerateEverything keeps taints of the node from evicting what its owner put there.
+// tolerateEverything adds the toleration that keeps taints of the node from evicting a
+// static pod.
 func tolerateEverything(pod *v1.Pod) {
 	always := v1.Toleration{Operator: v1.TolerationOpExists, Effect: v1.TaintEffectNoExecute}
 	for _, t := range pod.Spec.Tolerations {

@@ -7,9 +7,9 @@ import (
 	"k8s.io/apimachinery/pkg/util/validation/field"
 )
 
-// validateReferences refuses a static pod that needs other objects of the API. The node
-// must be able to run it alone, and the API server takes no mirror pod that refers to
-// them: a node could otherwise read any secret by writing a manifest.
+// validateReferences rejects a static pod that refers to other objects of the API. The node
+// must be able to run the pod alone, and the API server admits no mirror pod with such
+// references: otherwise a node could read any secret by writing a manifest.
 func validateReferences(spec *v1.PodSpec, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	forbid := func(at *field.Path, what string) {
@@ -71,7 +71,7 @@ type reference struct {
 	what string
 }
 
-// volumeReferences lists which objects of the API a volume needs.
+// volumeReferences returns the objects of the API that a volume refers to.
 func volumeReferences(v v1.VolumeSource, path *field.Path) []reference {
 	var refs []reference
 	add := func(needed bool, what string, at ...string) {
@@ -117,7 +117,7 @@ func volumeReferences(v v1.VolumeSource, path *field.Path) []reference {
 	return refs
 }
 
-// countSources says how many kinds of volume are asked for at once.
+// countSources returns how many sources of a volume are set.
 func countSources(v v1.VolumeSource) int {
 	value, n := reflect.ValueOf(v), 0
 	for i := range value.NumField() {

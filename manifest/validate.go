@@ -36,7 +36,7 @@ func validateMeta(pod *v1.Pod, node string, path *field.Path) field.ErrorList {
 		meta.Namespace = metav1.NamespaceDefault
 	}
 	var errs field.ErrorList
-	// Metadata that would say who owns or deletes the pod cannot come from a file.
+	// Metadata about the owner or the deletion of a pod cannot come from a file.
 	for name, set := range map[string]bool{
 		"generateName":      meta.GenerateName != "",
 		"uid":               meta.UID != "",

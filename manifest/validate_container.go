@@ -64,8 +64,8 @@ func validateContainer(c *v1.Container, volumes, names sets.Set[string], path *f
 	return errs
 }
 
-// validateRunsToCompletion refuses what makes no sense for an init container that must
-// end before the pod goes on.
+// validateRunsToCompletion rejects fields that make no sense for an init container that must
+// end before the next one starts.
 func validateRunsToCompletion(c *v1.Container, path *field.Path) field.ErrorList {
 	var errs field.ErrorList
 	const why = "may only be set on an init container with restartPolicy Always"

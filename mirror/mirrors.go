@@ -3,6 +3,7 @@ package mirror
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"sync"
 	"time"
@@ -12,14 +13,15 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/source"
 )
 
 const (
 	requestTimeout = 10 * time.Second
-	// waitRetry is how soon to look again while the node is not registered, or while
-	// the static pod of an unwanted mirror still ends.
+	// waitRetry is the pause while the node is not registered, or while the static pod of
+	// an obsolete mirror still has running containers.
 	waitRetry = time.Second
 )
 
@@ -36,17 +38,18 @@ type Options struct {
 	// NodeUID is the UID of the Node object, which owns the mirrors; empty as long as the
 	// node is not registered.
 	NodeUID func() types.UID
-	// InUse says whether a static pod that is no longer wanted still runs or ends. Its
-	// mirror stays until then, so that the last statuses have a place to go. Nil means no.
+	// InUse reports whether a static pod whose manifest is gone still has running
+	// containers. Its mirror stays until then, so that the last statuses can be written.
+	// Nil means that none has.
 	InUse func(static types.UID) bool
-	// Logger is slog.Default() if nil.
+	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
 
-// Mirrors keeps a mirror pod in the API for each static pod: it creates the missing,
-// replaces the stale, and deletes those whose static pod is gone, also when that happened
-// while statusd was not running. It is told what is through [Mirrors.Observe], and does
-// nothing before both sources have spoken. Errors are retried for ever, each pod on its own.
+// Mirrors keeps a mirror pod in the API for each static pod: it creates missing ones,
+// replaces stale ones, and deletes those whose static pod is gone, also when that happened
+// while statusd was not running. [Mirrors.Observe] feeds it; it does nothing before both
+// sources have synced. Failed requests are retried forever, with a backoff per pod.
 type Mirrors struct {
 	client  kubernetes.Interface
 	node    string
@@ -56,7 +59,7 @@ type Mirrors struct {
 	wake    chan struct{} // one pending signal is enough
 
 	mu     sync.Mutex // guards what follows
-	spoken map[source.Origin]bool
+	synced map[source.Origin]bool
 	pairs  map[string]*pair // by namespace/name
 }
 
@@ -64,28 +67,38 @@ type Mirrors struct {
 type pair struct {
 	static *v1.Pod
 	mirror *v1.Pod
-	gone   types.UID // the mirror that ended last: late news of it is no news
+	gone   types.UID // the mirror that was deleted last: late events of it are ignored
 
-	due     time.Time // of the next look; zero: nothing to do until something changes
+	due     time.Time // when to reconcile next; zero: when something changes
 	attempt int
 	err     error
 }
 
-// New makes a keeper of mirror pods. It starts nothing: see [Mirrors.Run].
+// Validate reports everything that is wrong with the options.
+func (o *Options) Validate() error {
+	var problems []error
+	if o.Client == nil {
+		problems = append(problems, errors.New("no Client"))
+	}
+	if o.NodeName == "" {
+		problems = append(problems, errors.New("no NodeName"))
+	}
+	if o.NodeUID == nil {
+		problems = append(problems, errors.New("no NodeUID: the Node object owns the mirror pods"))
+	}
+	return errors.Join(problems...)
+}
+
+// New makes Mirrors. It starts nothing: see [Mirrors.Run].
 func New(o Options) (*Mirrors, error) {
-	switch {
-	case o.Client == nil:
-		return nil, errors.New("mirror: no client")
-	case o.NodeName == "":
-		return nil, errors.New("mirror: no node name")
-	case o.NodeUID == nil:
-		return nil, errors.New("mirror: no way to learn the node's UID")
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("mirror: %w", err)
 	}
 	if o.InUse == nil {
 		o.InUse = func(types.UID) bool { return false }
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	return &Mirrors{
 		client:  o.Client,
@@ -94,17 +107,17 @@ func New(o Options) (*Mirrors, error) {
 		inUse:   o.InUse,
 		log:     o.Logger.With("node", o.NodeName),
 		wake:    make(chan struct{}, 1),
-		spoken:  map[source.Origin]bool{},
+		synced:  map[source.Origin]bool{},
 		pairs:   map[string]*pair{},
 	}, nil
 }
 
-// Observe takes in a change of either source: static pods from files, mirror pods from
-// the API; other pods are ignored. It never blocks and may be called from any goroutine.
+// Observe handles a change of either source: static pods from files, mirror pods from
+// the API. It ignores other pods. It never blocks and may be called from any goroutine.
 func (m *Mirrors) Observe(c source.Change) {
 	m.mu.Lock()
 	if c.Op == source.Set {
-		m.spoken[c.Origin] = true
+		m.synced[c.Origin] = true
 	}
 	for _, pod := range c.Pods {
 		switch {
@@ -115,14 +128,7 @@ func (m *Mirrors) Observe(c source.Change) {
 		}
 	}
 	m.mu.Unlock()
-	m.signal()
-}
-
-func (m *Mirrors) signal() {
-	select {
-	case m.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(m.wake)
 }
 
 func (m *Mirrors) observeStatic(pod *v1.Pod, op source.Op) {
@@ -150,7 +156,7 @@ func (m *Mirrors) observeMirror(pod *v1.Pod, op source.Op) {
 	default:
 		return
 	}
-	// A pair that failed keeps its backoff: the event may be the echo of the failure.
+	// A pair that failed keeps its backoff: the event may be caused by the failed request.
 	if p.attempt == 0 {
 		p.due = time.Now()
 	}
@@ -165,8 +171,8 @@ func (m *Mirrors) pair(pod *v1.Pod) *pair {
 	return p
 }
 
-// Run keeps the mirrors until ctx ends, then returns nil and leaves them as they are. It
-// may be called once.
+// Run keeps the mirrors up to date until ctx ends, then returns nil and leaves them in place.
+// It may be called once.
 func (m *Mirrors) Run(ctx context.Context) error {
 	for {
 		name, wait := m.next(time.Now())
@@ -186,12 +192,12 @@ func (m *Mirrors) Run(ctx context.Context) error {
 	}
 }
 
-// next is the pair that has been due longest, or how long to wait for one.
+// next returns the pair that has been due longest, or how long to wait for one.
 func (m *Mirrors) next(now time.Time) (name string, wait time.Duration) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	wait = retrySchedule.Limit
-	if !m.spoken[source.FromAPI] || !m.spoken[source.FromFile] {
+	if !m.synced[source.FromAPI] || !m.synced[source.FromFile] {
 		return "", wait
 	}
 	var first time.Time
@@ -207,8 +213,8 @@ func (m *Mirrors) next(now time.Time) (name string, wait time.Duration) {
 	return name, wait
 }
 
-// Pending is what keeps mirrors from being right, by pod (namespace/name). It is empty
-// when all is well.
+// Pending returns the last error of each mirror pod that is not up to date, by
+// namespace/name of the pod.
 func (m *Mirrors) Pending() map[string]error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// reconcile takes one step for a pair and notes when to look again.
+// reconcile takes one step for a pair and decides when the next one is due.
 func (m *Mirrors) reconcile(ctx context.Context, name string) {
 	m.mu.Lock()
 	p := m.pairs[name]
@@ -39,16 +39,16 @@ func (m *Mirrors) reconcile(ctx context.Context, name string) {
 	}
 	p.err = err
 	if errors.Is(err, errNotRegistered) {
-		p.due = time.Now().Add(waitRetry) // waiting is no failure
+		p.due = time.Now().Add(waitRetry) // not a failure: no backoff
 		return
 	}
 	p.attempt++
 	p.due = time.Now().Add(retrySchedule.Random(p.attempt))
-	m.log.Warn("mirror pod not up to date, retrying", "pod", name, "attempt", p.attempt, "err", err)
+	m.log.Warn("mirror pod update failed, retrying", "pod", name, "attempt", p.attempt, "err", err)
 }
 
-// step does the next thing that brings a mirror in line with its static pod, and returns
-// how that changes the pair.
+// step makes the next request that brings a mirror in line with its static pod, and returns
+// how the answer changes the pair.
 func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair), error) {
 	switch {
 	case mirror != nil && !podstatus.IsMirrorOf(mirror, static):
@@ -63,7 +63,7 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair)
 			if p.mirror != nil && p.mirror.UID == mirror.UID {
 				p.mirror = nil
 			}
-			p.due = time.Now() // for what comes next
+			p.due = time.Now() // for the next step
 		}, nil
 	case mirror == nil && static != nil:
 		created, err := m.create(ctx, static)
@@ -73,21 +73,21 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod) (func(*pair)
 		return func(p *pair) {
 			switch {
 			case p.mirror != nil: // the watch was faster
-			case created.UID == p.gone: // and so was its end; with a pause, lest we go in circles
+			case created.UID == p.gone: // already created and deleted again: wait, to avoid a hot loop
 				p.due = time.Now().Add(waitRetry)
 				return
 			default:
 				p.mirror = created
 			}
 			if !podstatus.IsMirrorOf(p.mirror, static) {
-				p.due = time.Now() // another was in the way: replace it
+				p.due = time.Now() // it shadows another static pod: replace it
 			}
 		}, nil
 	}
 	return func(*pair) {}, nil
 }
 
-// create makes the mirror, or finds the one that is already there.
+// create creates the mirror, or returns the one that already exists.
 func (m *Mirrors) create(ctx context.Context, static *v1.Pod) (*v1.Pod, error) {
 	uid := m.nodeUID()
 	if uid == "" {
@@ -104,7 +104,7 @@ func (m *Mirrors) create(ctx context.Context, static *v1.Pod) (*v1.Pod, error) {
 	}
 	found, err := pods.Get(ctx, static.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("mirror: look at the pod that has the mirror's name: %w", err)
+		return nil, fmt.Errorf("mirror: get the pod that has the mirror's name: %w", err)
 	}
 	if !podstatus.IsMirror(found) || found.Spec.NodeName != m.node {
 		return nil, fmt.Errorf("mirror: create pod: a pod %s that is not a mirror of this node is in the way; delete it or rename the static pod", key(static))
@@ -112,7 +112,7 @@ func (m *Mirrors) create(ctx context.Context, static *v1.Pod) (*v1.Pod, error) {
 	return found, nil
 }
 
-// delete removes exactly this mirror, at once: nothing runs behind it.
+// delete deletes exactly this mirror, without a grace period: it has no containers of its own.
 func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 	now := int64(0)
 	err := m.client.CoreV1().Pods(mirror.Namespace).Delete(ctx, mirror.Name, metav1.DeleteOptions{
@@ -132,7 +132,7 @@ func (m *Mirrors) delete(ctx context.Context, mirror *v1.Pod) error {
 	return nil
 }
 
-// mirrorFor is the mirror pod to create for a static pod: the same pod, marked, owned by
+// podFor returns the mirror pod of a static pod: the same pod with the annotation, owned by
 // the node. NodeRestriction admits exactly this shape.
 func podFor(static *v1.Pod, node string, nodeUID types.UID) *v1.Pod {
 	mirror := static.DeepCopy()

@@ -22,10 +22,7 @@ const requestTimeout = 10 * time.Second
 // retrySchedule spaces the tries of a request that failed.
 var retrySchedule = backoff.Schedule{First: 200 * time.Millisecond, Limit: 10 * time.Second}
 
-var (
-	errShuttingDown = errors.New("node is shutting down")
-	errRunTwice     = errors.New("node: Run was called before")
-)
+var errRunTwice = errors.New("node: Run may be called only once")
 
 // Node keeps the Node object and the lease of this machine. See the package comment.
 type Node struct {
@@ -34,14 +31,13 @@ type Node struct {
 
 	registered chan struct{} // closed once the Node is known to exist
 
-	// reporting is held while the Node is looked at and written, so that the last status
-	// of a shutdown cannot be overtaken by an earlier one.
+	// reporting is held while the Node is looked at and written, so that a status cannot be
+	// overtaken by an earlier one.
 	reporting sync.Mutex
 	seen      bool      // whether the Node's earlier conditions were taken over
 	pressures pressures // what earlier readings found
 	reading   Reading   // the last good one
 	reported  time.Time // when the status was last written
-	leaving   bool      // after Shutdown
 
 	mu  sync.Mutex // guards what follows, for the accessors
 	ran bool
@@ -63,8 +59,8 @@ func New(o Options) (*Node, error) {
 }
 
 // Run registers the node and keeps it until ctx ends, then returns nil. It leaves Node and
-// lease in place: a statusd that is only restarted is missed by nobody. To tell the
-// cluster that the node goes away, call [Node.Shutdown] afterwards.
+// lease in place, because a restart of the program is no event in the life of the node. It may
+// be called once.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	again := n.ran
@@ -113,21 +109,18 @@ func (n *Node) LeaseRenewed() time.Time {
 	return n.renewed
 }
 
-// Shutdown says that the node goes away: Ready is False from now on, and stays so. It
-// retries until the API server has taken it or ctx ends; call it when Run has returned.
-// The control plane answers by marking the node's pods unready and later by evicting
-// them, so do not call it for a restart that leaves pods running.
-func (n *Node) Shutdown(ctx context.Context) error {
-	n.reporting.Lock()
-	n.leaving = true
-	n.reporting.Unlock()
+// Announce is [Node.Report], again and again until the API server has taken it or ctx ends. Call it
+// when what [Options.Ready] answers has changed and must be known, as before a shutdown of the
+// machine.
+func (n *Node) Announce(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := n.Report(ctx)
-		if err == nil || apierrors.IsNotFound(err) { // a Node that is gone needs no last word
+		if err == nil {
 			return nil
 		}
+		n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
 		if !backoff.Sleep(ctx, retrySchedule.Random(attempt)) {
-			return fmt.Errorf("node: last status of %s not accepted: %w", n.o.Name, err)
+			return fmt.Errorf("node: status of %s not accepted: %w", n.o.Name, err)
 		}
 	}
 }
@@ -157,9 +150,6 @@ func (n *Node) report(ctx context.Context) error {
 		return unread // never read: there is nothing true to say yet
 	}
 	f := findings{pressures: n.pressures, unread: unread, notReady: n.o.Ready()}
-	if n.leaving {
-		f.notReady = errShuttingDown
-	}
 
 	node, created, err := n.findOrCreate(ctx, f, now)
 	if err != nil {
@@ -201,9 +191,6 @@ func (n *Node) findOrCreate(ctx context.Context, f findings, now time.Time) (nod
 	node, err = n.get(ctx, metav1.GetOptions{ResourceVersion: "0"})
 	if !apierrors.IsNotFound(err) {
 		return node, false, err
-	}
-	if n.leaving {
-		return nil, false, err // a node that goes away does not come back to say so
 	}
 	node, err = n.create(ctx, n.o.object(n.reading, conditions(f, n.o.Thresholds.Clear, nil, now)))
 	if apierrors.IsAlreadyExists(err) { // the cache was behind

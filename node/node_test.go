@@ -369,39 +369,25 @@ func TestUnreadableMachine(t *testing.T) {
 	})
 }
 
-func TestShutdownSaysNotReadyAndStaysSo(t *testing.T) {
+func TestAnnounceRetriesUntilTheServerHasTakenIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newNodeStory(t, nil)
 		stop := s.run()
 		s.take()
 		stop()
-		s.change(func() { s.down = errors.New("connection refused") })
+		s.change(func() { s.down, s.notReady = errors.New("connection refused"), errors.New("node is shutting down") })
 		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
 		defer cancel()
-		if err := s.node.Shutdown(ctx); err == nil || !strings.Contains(err.Error(), "connection refused") {
-			t.Errorf("got %v, want that the last status was not accepted", err)
+		if err := s.node.Announce(ctx); err == nil || !strings.Contains(err.Error(), "connection refused") {
+			t.Errorf("got %v, want that the status was not accepted", err)
 		}
-		s.change(func() { s.down = nil })
-		if err := s.node.Shutdown(t.Context()); err != nil {
+		time.AfterFunc(time.Minute, func() { s.change(func() { s.down = nil }) })
+		if err := s.node.Announce(t.Context()); err != nil {
 			t.Fatal(err)
 		}
 		if c := s.condition(v1.NodeReady); c.Status != v1.ConditionFalse || c.Reason != "KubeletNotReady" || c.Message != "node is shutting down" {
 			t.Errorf("got %+v, want False because the node is shutting down", c)
 		}
-		if err := s.node.Report(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-		if c := s.condition(v1.NodeReady); c.Status != v1.ConditionFalse {
-			t.Errorf("a late report made the leaving node ready again")
-		}
-		if err := s.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("nodes"), "", "n"); err != nil {
-			t.Fatal(err)
-		}
-		s.take()
-		if err := s.node.Shutdown(t.Context()); err != nil {
-			t.Errorf("Shutdown of a node that is gone: %v", err)
-		}
-		s.expect("a leaving node", "")
 	})
 }
 
@@ -410,7 +396,7 @@ func TestRunOnlyOnce(t *testing.T) {
 		s := newNodeStory(t, nil)
 		s.run()()
 		if err := s.node.Run(t.Context()); !errors.Is(err, errRunTwice) {
-			t.Errorf("got %v, want that Run was called before", err)
+			t.Errorf("got %v, want that Run may be called only once", err)
 		}
 	})
 }

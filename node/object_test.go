@@ -52,16 +52,16 @@ func TestAllocatableKeepsBackReservationsAndThresholds(t *testing.T) {
 func TestOptionsAreRefusedWithAReason(t *testing.T) {
 	good := func() Options { return Options{Client: fake.NewClientset(), Name: "n"} }
 	for want, alter := range map[string]func(*Options){
-		"no client":                func(o *Options) { o.Client = nil },
-		`name "N"`:                 func(o *Options) { o.Name = "N" },
-		"node-role.kubernetes.io":  func(o *Options) { o.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} },
-		"must be an empty string":  func(o *Options) { o.Labels = map[string]string{"a": "not valid!"} },
-		"want KEY[=VALUE]:EFFECT":  func(o *Options) { o.Taints = []v1.Taint{{Key: "a", Effect: "Maybe"}} },
-		"is not an IP address":     func(o *Options) { o.Addresses = []string{"localhost"} },
-		"reserved cpu is negative": func(o *Options) { o.Reserved = v1.ResourceList{v1.ResourceCPU: resource.MustParse("-1")} },
-		"must not be negative":     func(o *Options) { o.MaxPods = -1 },
-		"whole seconds":            func(o *Options) { o.Lease = 1500 * time.Millisecond },
-		"want a share":             func(o *Options) { o.Thresholds = Thresholds{DiskAvailable: 10} },
+		"no client":                             func(o *Options) { o.Client = nil },
+		`name "N"`:                              func(o *Options) { o.Name = "N" },
+		"node-role.kubernetes.io":               func(o *Options) { o.Labels = map[string]string{"node-role.kubernetes.io/control-plane": ""} },
+		"a valid label must be an empty string": func(o *Options) { o.Labels = map[string]string{"a": "not valid!"} },
+		"want KEY[=VALUE]:EFFECT":               func(o *Options) { o.Taints = []v1.Taint{{Key: "a", Effect: "Maybe"}} },
+		"is not an IP address":                  func(o *Options) { o.Addresses = []string{"localhost"} },
+		`reserved cpu: "-1": want`:              func(o *Options) { o.Reserved = v1.ResourceList{v1.ResourceCPU: resource.MustParse("-1")} },
+		"must not be negative":                  func(o *Options) { o.MaxPods = -1 },
+		"whole seconds":                         func(o *Options) { o.Lease = 1500 * time.Millisecond },
+		"want a share":                          func(o *Options) { o.Thresholds = Thresholds{DiskAvailable: 10} },
 	} {
 		o := good()
 		alter(&o)

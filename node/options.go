@@ -1,20 +1,18 @@
 package node
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
-	"net"
 	"runtime"
 	"slices"
 	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1validation "k8s.io/apimachinery/pkg/apis/meta/v1/validation"
 	"k8s.io/apimachinery/pkg/util/validation"
-	"k8s.io/apimachinery/pkg/util/validation/field"
 	"k8s.io/client-go/kubernetes"
 )
 
@@ -40,8 +38,6 @@ type Options struct {
 	Version string
 	// RuntimeVersion names what runs the pods, as NAME://VERSION.
 	RuntimeVersion string
-	// Port is where this node answers requests of the API server; 0 if nowhere.
-	Port int32
 
 	// Thresholds decide about pressure; [DefaultThresholds] if zero.
 	Thresholds Thresholds
@@ -63,18 +59,18 @@ type Options struct {
 	// Lease is how long the lease lasts; it is renewed four times as often. 40 s if zero.
 	Lease time.Duration
 
-	// Logger is slog.Default() if nil.
+	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.MaxPods, 110)
-	setDefault(&o.RuntimeVersion, "statusd://unknown")
-	setDefault(&o.Thresholds, DefaultThresholds())
-	setDefault(&o.Disk, "/")
-	setDefault(&o.Interval, 10*time.Second)
-	setDefault(&o.Report, 5*time.Minute)
-	setDefault(&o.Lease, 40*time.Second)
+	o.MaxPods = cmp.Or(o.MaxPods, 110)
+	o.RuntimeVersion = cmp.Or(o.RuntimeVersion, "statusd://unknown")
+	o.Thresholds = cmp.Or(o.Thresholds, DefaultThresholds())
+	o.Disk = cmp.Or(o.Disk, "/")
+	o.Interval = cmp.Or(o.Interval, 10*time.Second)
+	o.Report = cmp.Or(o.Report, 5*time.Minute)
+	o.Lease = cmp.Or(o.Lease, 40*time.Second)
 	if o.Read == nil {
 		disk := o.Disk
 		o.Read = func() (Reading, error) { return ReadMachine(disk) }
@@ -83,14 +79,7 @@ func (o *Options) setDefaults() {
 		o.Ready = func() error { return nil }
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 }
 
@@ -104,30 +93,24 @@ func (o *Options) Validate() error {
 	if reasons := validation.IsDNS1123Subdomain(o.Name); len(reasons) > 0 {
 		wrong("name %q: %s", o.Name, strings.Join(reasons, "; "))
 	}
-	for _, e := range metav1validation.ValidateLabels(o.Labels, field.NewPath("labels")) {
-		wrong("%v", e)
-	}
 	for _, key := range slices.Sorted(maps.Keys(o.Labels)) {
-		if !MayLabel(key) {
-			wrong("label %s: the API server lets no node give it to itself; have an administrator set it, or use a prefix of your own or node.kubernetes.io/", key)
+		if err := CheckLabel(key, o.Labels[key]); err != nil {
+			wrong("label %s: %w", key, err)
 		}
 	}
 	for _, t := range o.Taints {
-		if len(validation.IsQualifiedName(t.Key)) > 0 || !slices.Contains([]v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}, t.Effect) {
-			wrong("taint %q: want KEY[=VALUE]:EFFECT with effect NoSchedule, PreferNoSchedule or NoExecute", t.ToString())
+		if err := CheckTaint(t); err != nil {
+			wrong("taint %w", err)
 		}
 	}
 	for _, a := range o.Addresses {
-		if net.ParseIP(a) == nil {
-			wrong("address %q is not an IP address", a)
+		if err := CheckAddress(a); err != nil {
+			wrong("address %w", err)
 		}
 	}
-	for name, q := range o.Reserved {
-		if !MayReserve(name) {
-			wrong("reserved %s: a node has no such resource", name)
-		}
-		if q.Sign() < 0 {
-			wrong("reserved %s is negative", name)
+	for _, name := range slices.Sorted(maps.Keys(o.Reserved)) {
+		if err := CheckReserved(name, o.Reserved[name]); err != nil {
+			wrong("reserved %s: %w", name, err)
 		}
 	}
 	if o.MaxPods < 0 || o.Interval < 0 || o.Report < 0 || o.Lease < 0 {
@@ -138,34 +121,6 @@ func (o *Options) Validate() error {
 	}
 	return errors.Join(append(errs, o.Thresholds.validate())...)
 }
-
-// MayLabel reports whether NodeRestriction lets a node set a label on itself.
-func MayLabel(key string) bool {
-	prefix, _, found := strings.Cut(key, "/")
-	if !found || !inDomain(prefix, "kubernetes.io") && !inDomain(prefix, "k8s.io") {
-		return true
-	}
-	if inDomain(prefix, v1.LabelNamespaceSuffixKubelet) || inDomain(prefix, v1.LabelNamespaceSuffixNode) {
-		return true
-	}
-	switch key {
-	case v1.LabelHostname, v1.LabelTopologyZone, v1.LabelTopologyRegion, v1.LabelFailureDomainBetaZone, v1.LabelFailureDomainBetaRegion,
-		v1.LabelInstanceType, v1.LabelInstanceTypeStable, v1.LabelOSStable, v1.LabelArchStable, "beta.kubernetes.io/os", "beta.kubernetes.io/arch":
-		return true
-	}
-	return false
-}
-
-// MayReserve reports whether a node of this package has a resource of which some can be reserved.
-func MayReserve(name v1.ResourceName) bool {
-	switch name {
-	case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods:
-		return true
-	}
-	return false
-}
-
-func inDomain(name, domain string) bool { return name == domain || strings.HasSuffix(name, "."+domain) }
 
 // labels are those that the Node should have because of us.
 func (o *Options) labels() map[string]string {

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"testing"
 	"time"
@@ -125,7 +126,8 @@ func TestNodeOnARealServer(t *testing.T) {
 		t.Errorf("a status for the old node: got %v, want that its UID is refused", err)
 	}
 
-	if err := n.Shutdown(t.Context()); err != nil {
+	n.o.Ready = func() error { return errors.New("node is shutting down") }
+	if err := n.Announce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
 	awaitNode(t, admin, name, func(node *v1.Node) bool { return ready(node, v1.ConditionFalse) })

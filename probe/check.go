@@ -13,10 +13,10 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// maxBodyBytes bounds what is read and repeated of a server's answer, as exec output is.
+// maxBodyBytes bounds what is read of a response body, as exec output is bounded.
 const maxBodyBytes = runtime.MaxExecOutputBytes
 
-// question is a probe that is to be carried out once, and within the timeout.
+// question is one probe, to be carried out within the timeout.
 type question struct {
 	handler     *v1.ProbeHandler
 	container   *v1.Container
@@ -25,11 +25,11 @@ type question struct {
 	timeout     time.Duration
 }
 
-// answer is what came of it.
+// answer is its outcome.
 type answer struct {
 	result  result
 	message string
-	// warning says that the message of a success is worth an event.
+	// warning means that the message of a success is worth an event.
 	warning bool
 }
 
@@ -56,7 +56,7 @@ func newChecker(exec func(context.Context, string, []string) (runtime.ExecResult
 func (c *checker) check(ctx context.Context, q question) answer {
 	h := q.handler
 	if h.HTTPGet != nil {
-		return c.checkHTTP(ctx, q, h.HTTPGet) // its client knows the timeout, and says so
+		return c.checkHTTP(ctx, q, h.HTTPGet) // its client has the timeout, and names it in its error
 	}
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
@@ -71,8 +71,8 @@ func (c *checker) check(ctx context.Context, q question) answer {
 	return undone(fmt.Errorf("the probe of container %s has no handler: set exec, httpGet, tcpSocket or grpc", q.container.Name))
 }
 
-// dial opens a connection that will not linger: a closed one is done with after a second,
-// else the ports of a busy node could run out (kubernetes #89898).
+// dial opens a connection that lingers for one second at most after it was closed. Otherwise
+// the ports of a busy node could run out (kubernetes #89898).
 func dial(ctx context.Context, network, address string) (net.Conn, error) {
 	var dialer net.Dialer
 	conn, err := dialer.DialContext(ctx, network, address)
@@ -80,7 +80,7 @@ func dial(ctx context.Context, network, address string) (net.Conn, error) {
 		return nil, err
 	}
 	if tcp, ok := conn.(*net.TCPConn); ok {
-		// Without the option the connection works all the same.
+		// The connection works without the option, too.
 		_ = tcp.SetLinger(1)
 	}
 	return conn, nil

@@ -11,21 +11,21 @@
 // A run ends when its container stops or is replaced; with it end its probes, and a result
 // that comes too late is dropped. A new run inherits nothing from the one before it
 // (#141473). A run that this process did not start itself begins with what was last
-// reported under the same ID, so that a restart of the agent makes nobody unready
-// (#100277). A container is never ready that has not started (#136047).
+// reported under the same ID, so that a restart of the agent makes no container unready
+// (#100277). A container that has not started is never ready (#136047).
 //
 // # Files
 //
-// What a series of results means is decided by pure functions in threshold.go and
-// results.go; how one question is put to a container is in check.go and the files named
-// after the handlers; prober.go and run.go know which runs there are, task.go probes one
-// of them.
+// Pure functions in threshold.go and results.go decide what a series of results means;
+// check.go and the files named after the handlers carry out one probe; prober.go and run.go
+// keep the runs, task.go probes one of them.
 //
 // # Concurrency
 //
 // [New] starts nothing. [Prober.Run] blocks, and owns one goroutine for each probe of each
 // run, so a probe that hangs delays no other. The other methods may be called from any
-// goroutine, before, during and after Run, and never wait for a probe. What [Options] name
-// is called without any lock held, for one container in the order in which things were
-// found. No pod passed in is changed, nor may the caller change it afterwards.
+// goroutine, before, during and after Run, and never wait for a probe. The functions and
+// interfaces of [Options] are called without any lock held, for one container in the order of
+// its results. Pods that are passed in are not modified, and the caller must not modify them
+// afterwards.
 package probe

@@ -44,7 +44,7 @@ func (c *checker) checkGRPC(ctx context.Context, q question, action *v1.GRPCActi
 	return succeeded("service healthy")
 }
 
-// grpcFailure says in the words of the kubelet why there was no answer.
+// grpcFailure has the kubelet's messages for a request without an answer.
 func grpcFailure(q question, address string, connected bool, err error) answer {
 	switch code := status.Code(err); {
 	case code == codes.DeadlineExceeded && !connected:

@@ -32,8 +32,8 @@ func (c *checker) checkHTTP(ctx context.Context, q question, action *v1.HTTPGetA
 	body, err := io.ReadAll(io.LimitReader(response.Body, maxBodyBytes))
 	switch code := response.StatusCode; {
 	case err != nil:
-		// The kubelet ignores such a probe, so that a server that hangs in the middle of
-		// an answer is never found out.
+		// The kubelet ignores such a probe. It never detects a server that hangs in the
+		// middle of a response.
 		return failed("reading the response body: %v", err)
 	case code < http.StatusOK || code >= http.StatusBadRequest:
 		// Without the body: it may hold what the readers of events should not see (#99425).

@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Options say what a [Prober] works with. Exec, Status and Unhealthy are required.
+// Options configure a [Prober]. Exec, Status and Unhealthy are required.
 type Options struct {
 	// Exec runs a command inside a container, as [runtime.Runtime] does.
 	Exec func(ctx context.Context, containerID string, command []string) (runtime.ExecResult, error)
@@ -21,21 +21,21 @@ type Options struct {
 	// Status is the status manager.
 	Status Status
 
-	// Unhealthy is told of each run of a container that failed its liveness or startup
-	// probe: once, since a run is not probed on after that. It must not block.
+	// Unhealthy is called for each run of a container that failed its liveness or startup
+	// probe: once, since the run is not probed after that. It must not block.
 	Unhealthy func(Failure)
 
 	// Sync, if set, has the worker of a pod look at it again: one of its containers has
 	// started, or Status did not know the container that a result is for. It must not block.
 	Sync func(uid types.UID)
 
-	// Recorder takes an event for each probe that failed, if set.
+	// Recorder receives an event for each probe that failed. It may be nil.
 	Recorder Recorder
 
 	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
 	Version string
 
-	// Spread says how long the first probe of a container waits that ran before the agent
+	// Spread returns the delay of the first probe of a container that ran before the agent
 	// did, so that a restart of the agent does not send all probes at once. By default it
 	// is a random part of the period.
 	Spread func(period time.Duration) time.Duration
@@ -44,30 +44,29 @@ type Options struct {
 	Logger *slog.Logger
 }
 
-// Status is what a prober needs of the status manager. Errors are logged and change
-// nothing, since the next status of the pod says the same.
+// Status is what a prober needs of the status manager. Errors are logged and have no other
+// effect, since the next status of the pod has the same values.
 type Status interface {
 	GetPodStatus(uid types.UID) (v1.PodStatus, bool)
 	SetContainerStartup(uid types.UID, containerID string, started bool) error
 	SetContainerReadiness(uid types.UID, containerID string, ready bool) error
 }
 
-// Recorder takes the events of pods. It must not block.
+// Recorder records events of pods. It must not block.
 type Recorder interface {
 	Event(pod *v1.Pod, container, eventType, reason, message string)
 }
 
-// Failure is the end of a container's run by one of its probes.
+// Failure describes a failed liveness or startup probe of a container that still runs.
 type Failure struct {
 	Pod         types.UID
 	Container   string
 	ContainerID string
 	// Kind is [runtime.LivenessProbe] or [runtime.StartupProbe].
 	Kind runtime.ProbeKind
-	// Message is what the last probe said.
+	// Message is that of the last probe.
 	Message string
-	// Grace is how long the container may take to stop, in seconds, if the probe says so;
-	// nil leaves it to the pod.
+	// Grace is the probe's terminationGracePeriodSeconds; nil means that of the pod.
 	Grace *int64
 }
 
@@ -78,10 +77,10 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("no Exec: exec probes need the Exec of a runtime"))
 	}
 	if o.Status == nil {
-		problems = append(problems, errors.New("no Status: there is nobody to tell what is ready; status.New makes a manager"))
+		problems = append(problems, errors.New("no Status: readiness has nowhere to go; status.New makes a manager"))
 	}
 	if o.Unhealthy == nil {
-		problems = append(problems, errors.New("no Unhealthy: nobody would stop a container that failed its liveness probe"))
+		problems = append(problems, errors.New("no Unhealthy: a container that failed its liveness probe would not be stopped"))
 	}
 	return errors.Join(problems...)
 }

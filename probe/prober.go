@@ -10,13 +10,13 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Prober probes the containers of the pods that it was given.
+// Prober probes the containers of the pods that were added to it.
 type Prober struct {
 	opts  Options
 	check func(context.Context, question) answer
-	// born tells containers that this process has seen start from those it has found.
+	// born separates containers that started under this process from those that ran before.
 	born time.Time
-	// wake has room for one: a Run that is about to look needs no second reminder.
+	// wake has capacity 1: Run looks at everything that is due when it is woken.
 	wake chan struct{}
 
 	mu   sync.Mutex // guards what follows, and all that can be reached from it
@@ -39,8 +39,8 @@ func New(options Options) (*Prober, error) {
 	}, nil
 }
 
-// Run probes until ctx ends, and returns when no probe is under way any more. It may be
-// called once.
+// Run probes until ctx ends, and returns when no probe is in progress. It may be called
+// once.
 func (p *Prober) Run(ctx context.Context) error {
 	var tasks sync.WaitGroup
 	defer tasks.Wait()
@@ -71,8 +71,8 @@ func (p *Prober) launch(ctx context.Context, tasks *sync.WaitGroup) {
 	p.due = nil
 }
 
-// AddPod has the containers of the pod probed from now on, those that run already and
-// those that [Prober.UpdatePodStatus] will show. It may be called again for the same pod.
+// AddPod starts probing the containers of the pod: those that run already and those that
+// [Prober.UpdatePodStatus] will show. It may be called again for the same pod.
 func (p *Prober) AddPod(manifest *v1.Pod) {
 	reported, isReported := p.opts.Status.GetPodStatus(manifest.UID)
 	p.mu.Lock()
@@ -112,9 +112,9 @@ func (p *Prober) UpdatePodStatus(manifest *v1.Pod, status *v1.PodStatus) {
 	})
 }
 
-// StopLivenessAndStartup ends the probes of a pod that could stop its containers, since
-// they are being stopped. Readiness is probed until they are (Q14). A container that had
-// not started by then does not any more.
+// StopLivenessAndStartup ends the probes whose failure would stop a container of the pod,
+// since its containers are being stopped. Readiness is probed until they have stopped (Q14).
+// A container that has not started by then is not reported as started.
 func (p *Prober) StopLivenessAndStartup(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -10,14 +10,14 @@ import (
 // results are what is known of one run of a container. They are all that Started and
 // Ready depend on, so that a container cannot be ready without having started.
 type results struct {
-	// asksStartup and asksReadiness say for which of them there is a probe.
+	// asksStartup and asksReadiness report for which of them there is a probe.
 	asksStartup, asksReadiness bool
 	startup, readiness         result
 }
 
-// firstResults are those of a run that is seen for the first time. What was reported for
-// the same container ID stays true until a probe says otherwise; the status must carry
-// values of this ID only. Without any the run has not started and is not ready (Q1, Q2).
+// firstResults returns those of a run that is seen for the first time. What was reported for
+// the same container ID holds until a probe decides otherwise; the status must carry values
+// of this ID only. Without any, the run has not started and is not ready (Q1, Q2).
 func firstResults(spec *v1.Container, reported *v1.ContainerStatus) results {
 	r := results{asksStartup: spec.StartupProbe != nil, asksReadiness: spec.ReadinessProbe != nil}
 	if reported.Started != nil && *reported.Started {
@@ -29,7 +29,7 @@ func firstResults(spec *v1.Container, reported *v1.ContainerStatus) results {
 	return r
 }
 
-// with is the results after a probe of a kind has been decided.
+// with returns the results after a probe of a kind has been decided.
 func (r results) with(kind runtime.ProbeKind, decided result) results {
 	switch kind {
 	case runtime.StartupProbe:
@@ -48,8 +48,8 @@ func (r results) ready() bool {
 	return r.started() && (!r.asksReadiness || r.readiness == success)
 }
 
-// fill sets Started and Ready of every container of the status. The function tells what is
-// known of a running container that is not an ordinary init container.
+// fill sets Started and Ready of every container of the status. The function known returns
+// the results of a running container that is not an ordinary init container.
 func fill(pod *v1.Pod, status *v1.PodStatus, known func(*v1.Container, *v1.ContainerStatus) results) {
 	for i := range status.ContainerStatuses {
 		if spec := named(pod.Spec.Containers, status.ContainerStatuses[i].Name); spec != nil {
@@ -60,7 +60,7 @@ func fill(pod *v1.Pod, status *v1.PodStatus, known func(*v1.Container, *v1.Conta
 		c := &status.InitContainerStatuses[i]
 		spec := named(pod.Spec.InitContainers, c.Name)
 		switch {
-		case spec == nil: // a status that does not fit the spec is not ours to mend
+		case spec == nil: // not in the spec: left as it is
 		case podstatus.IsSidecar(spec):
 			fillProbed(spec, c, known)
 		default: // Q12

@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -14,7 +15,7 @@ import (
 type pod struct {
 	manifest *v1.Pod
 	ip       string
-	// ending says that its containers are being stopped.
+	// ending means that its containers are being stopped.
 	ending bool
 	// runs are the running containers that have probes, by name.
 	runs map[string]*run
@@ -36,7 +37,7 @@ type task struct {
 	kind runtime.ProbeKind
 	spec *v1.Probe
 	schedule
-	// spread is how long the first probe waits for the sake of other pods.
+	// spread is the delay of the first probe, see [Options.Spread].
 	spread time.Duration
 
 	// cancel is nil until Run has taken the task up.
@@ -44,8 +45,8 @@ type task struct {
 	ended  bool
 }
 
-// observe follows a status of the pod: runs end that it does not show any more, and those
-// begin that it shows for the first time. The caller holds the lock.
+// observe ends the runs that a status of the pod no longer shows, and begins those that it
+// shows for the first time. The caller holds the lock.
 func (p *Prober) observe(known *pod, status *v1.PodStatus) {
 	known.ip = status.PodIP
 	for i := range known.manifest.Spec.Containers {
@@ -84,7 +85,7 @@ func (p *Prober) follow(known *pod, spec *v1.Container, statuses []v1.ContainerS
 	p.begin(known, r, spread)
 }
 
-// running is the status of a container that runs, or nil.
+// running returns the status of a running container, or nil.
 func running(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	for i := range statuses {
 		if c := &statuses[i]; c.Name == name && c.State.Running != nil && c.ContainerID != "" {
@@ -94,8 +95,8 @@ func running(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {
 	return nil
 }
 
-// begin hands the probes of a run to Run that are to be carried out now: startup until the
-// container has started, the others from then on (Q6). The caller holds the lock.
+// begin hands the probes of a run to Run: startup until the container has started, the
+// others from then on (Q6). The caller holds the lock.
 func (p *Prober) begin(known *pod, r *run, spread func(period time.Duration) time.Duration) {
 	add := func(kind runtime.ProbeKind, spec *v1.Probe) {
 		if spec == nil || known.ending && kind != runtime.ReadinessProbe {
@@ -112,10 +113,7 @@ func (p *Prober) begin(known *pod, r *run, spread func(period time.Duration) tim
 	} else {
 		add(runtime.StartupProbe, r.container.StartupProbe)
 	}
-	select {
-	case p.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(p.wake)
 }
 
 // stopDangerous ends the probes whose failure would stop a container.
@@ -136,7 +134,7 @@ func (r *run) end() {
 	}
 }
 
-// end makes sure that nothing the task finds will count from now on.
+// end stops the task. Results that arrive later are dropped.
 func (t *task) end() {
 	t.ended = true
 	if t.cancel != nil {

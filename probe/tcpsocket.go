@@ -18,6 +18,6 @@ func checkTCP(ctx context.Context, q question, action *v1.TCPSocketAction) answe
 	if err != nil {
 		return failed("%v", err)
 	}
-	_ = conn.Close() // it was open, which is all there was to find out
+	_ = conn.Close() // a failure to close says nothing about the container
 	return succeeded("")
 }

@@ -10,7 +10,7 @@ import (
 type result int
 
 const (
-	// unknown is a probe that could not be carried out, or a series too short to tell.
+	// unknown is a probe that could not be carried out, or a series that is too short.
 	unknown result = iota
 	success
 	failure
@@ -58,15 +58,15 @@ func positive(n, otherwise int32) int32 {
 	return otherwise
 }
 
-// streak is the longest series of equal results up to now (Q8).
+// streak is the current run of equal results (Q8).
 type streak struct {
 	of     result
 	length int
 }
 
-// next adds the result of one probe and says what is decided by it: success or failure
-// once enough of them came in a row, unknown while they did not. A probe that could not be
-// carried out says nothing about the container and neither counts nor interrupts.
+// next adds the result of one probe and returns the decision: success or failure once there
+// are enough of them in a row, unknown until then. A probe that could not be carried out
+// neither counts nor interrupts the streak.
 func (s streak) next(found result, limits schedule) (streak, result) {
 	if found == unknown {
 		return s, unknown

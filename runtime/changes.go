@@ -5,6 +5,8 @@ import (
 	"sync"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // Changes is the Watch of a runtime: whoever changes a pod says so with Notify, and
@@ -65,10 +67,7 @@ func (w *watcher) add(uid types.UID) {
 	}
 	w.queued[uid] = struct{}{}
 	w.pending = append(w.pending, uid)
-	select {
-	case w.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(w.wake)
 }
 
 // take removes the pod to deliver from the queue before it is sent: a change that comes

@@ -33,9 +33,6 @@
 // when the stop can no longer be forgotten. What a runtime hands out belongs to the
 // caller; a pod passed in is not changed and not kept.
 //
-// A runtime that cannot mount hands directories over by environment variables instead:
-// see [VolumeVariable], [MountVariable] and [TerminationLogVariable].
-//
 // What a runtime can do beyond that it offers by further interfaces, each of which says what is
 // lost without it: [Runner], [Meter], [Resizer], [PodUpdater], [HostNetwork], [VolumeRemover],
 // [LogRemover], [ProblemReporter]. Package runtime/function is the shortest runtime: containers

@@ -55,7 +55,8 @@ type Runtime interface {
 
 	// Watch delivers the UID of each pod that has changed since it was last delivered.
 	// Changes of a pod that come faster than they are received become one. The channel
-	// is closed when ctx ends. To miss nothing, watch first and list then.
+	// is closed when ctx ends; one that is closed before is a watch that failed, and the
+	// caller watches again. To miss nothing, watch first and list then.
 	Watch(ctx context.Context) <-chan types.UID
 
 	// Exec runs a command inside a running container and waits for it. A command that
@@ -72,8 +73,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNotRunning is returned for an Exec in a container that does not run.
 	ErrNotRunning = errors.New("not running")
-	// ErrRunning is returned for what is not possible while a container runs.
-	ErrRunning = errors.New("still running")
+	// ErrContainerRunning is returned for what is not possible while a container runs.
+	ErrContainerRunning = errors.New("still running")
 )
 
 // Pod is what a runtime knows of a pod.

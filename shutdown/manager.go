@@ -34,7 +34,7 @@ type Options struct {
 	Settle func(context.Context) error
 	// Host announces shutdowns of the machine and delays them. Nil: only [Manager.Drain] ends pods.
 	Host Host
-	// Logger is slog.Default() if nil.
+	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
 
@@ -56,7 +56,7 @@ type drain struct {
 // New makes a manager. It starts nothing.
 func New(o Options) *Manager {
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	if o.Undo == nil {
 		o.Undo = func() {}

@@ -28,13 +28,13 @@ type APIOptions struct {
 	NodeName string
 	// Handle receives the changes, one at a time; the watch waits for it.
 	Handle func(Change)
-	// Logger is slog.Default() if nil.
+	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
 
-// API is the source of the pods that the API server has bound to this node. It follows a
-// watch, lists again when the watch is too old, and retries with backoff for ever: an API
-// server that is down delays changes and loses none.
+// API is the source of the pods that are bound to this node. It follows a watch, lists again
+// when the watch is too old, and retries with backoff forever: an API server that is down
+// delays changes and loses none.
 type API struct {
 	node  string
 	log   *slog.Logger
@@ -45,18 +45,28 @@ type API struct {
 	err error
 }
 
-// NewAPI makes an API source. It starts nothing and asks nothing: see [API.Run].
+// Validate reports everything that is wrong with the options.
+func (o *APIOptions) Validate() error {
+	var problems []error
+	if o.Client == nil {
+		problems = append(problems, errors.New("no Client"))
+	}
+	if o.NodeName == "" {
+		problems = append(problems, errors.New("no NodeName"))
+	}
+	if o.Handle == nil {
+		problems = append(problems, errors.New("no Handle"))
+	}
+	return errors.Join(problems...)
+}
+
+// NewAPI makes an API source. It starts nothing and sends no request: see [API.Run].
 func NewAPI(o APIOptions) (*API, error) {
-	switch {
-	case o.Client == nil:
-		return nil, errors.New("source: api: no client")
-	case o.NodeName == "":
-		return nil, errors.New("source: api: no node name")
-	case o.Handle == nil:
-		return nil, errors.New("source: api: no handler")
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("source: api: %w", err)
 	}
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	a := &API{
 		node:  o.NodeName,
@@ -93,20 +103,20 @@ func (a *API) Run(ctx context.Context) error {
 	return nil
 }
 
-// HasSynced says whether the first picture of the API's pods was handed over and handled.
-func (a *API) HasSynced() bool { return a.known.spoken.Load() }
+// HasSynced reports whether the first list of the API's pods was handled.
+func (a *API) HasSynced() bool { return a.known.synced.Load() }
 
-// Err is why the API could not be asked, nil if its last answer was good.
+// Err returns the error of the last list or watch request, nil if it succeeded.
 func (a *API) Err() error {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	return a.err
 }
 
-// answered notes how a request went, and logs when that changes.
+// answered records the outcome of a request, and logs when that changes.
 func (a *API) answered(ctx context.Context, verb string, err error) {
 	if ctx.Err() != nil {
-		return // we hung up, not the server
+		return // the request was canceled by us
 	}
 	a.mu.Lock()
 	before := a.err
@@ -118,13 +128,13 @@ func (a *API) answered(ctx context.Context, verb string, err error) {
 
 	switch {
 	case err != nil && before == nil:
-		a.log.Warn("pods of the api cannot be followed, retrying", "err", err)
+		a.log.Warn("pod watch failed, retrying", "err", err)
 	case err == nil && before != nil:
-		a.log.Info("pods of the api are followed again")
+		a.log.Info("pod watch restored")
 	}
 }
 
-// apiStore receives what the reflector sees.
+// apiStore turns what the reflector stores into changes.
 type apiStore struct{ known *known }
 
 func (s apiStore) Add(obj any) error { return s.Update(obj) }
@@ -160,14 +170,14 @@ func (s apiStore) Replace(objs []any, _ string) error {
 	return nil
 }
 
-// Resync has nothing to repeat: the consumer keeps what it was told.
+// Resync has nothing to repeat: consumers keep the pods of the changes they get.
 func (s apiStore) Resync() error { return nil }
 
 func asPod(obj any) (*v1.Pod, error) {
 	if pod, ok := obj.(*v1.Pod); ok {
 		return fromAPI(pod), nil
 	}
-	return nil, fmt.Errorf("source: the api sent a %T among the pods", obj)
+	return nil, fmt.Errorf("source: the API sent a %T instead of a pod", obj)
 }
 
 // fromAPI returns a pod of the API with its true source. Every user may set the source

@@ -18,28 +18,27 @@ const (
 	FromFile Origin = podstatus.SourceFile
 )
 
-// Op says what a change means.
+// Op is the kind of a change.
 type Op string
 
 const (
-	// Set carries all pods of a source. It is the first change of each source and never
-	// comes again.
+	// Set carries all pods of a source. It is the first change of each source and occurs
+	// once.
 	Set Op = "set"
-	// Update carries pods that are new or differ from what was said before.
+	// Update carries pods that are new or changed.
 	Update Op = "update"
 	// Remove carries the last known objects of pods that are gone.
 	Remove Op = "remove"
 )
 
-// A Change is one statement of a source. Its pods are shared and must not be written to.
+// A Change is one event of a source. Its pods are shared and must not be modified.
 type Change struct {
 	Origin Origin
 	Op     Op
 	Pods   []*v1.Pod
 }
 
-// Serial merges the changes of several sources: whatever they call at the same time,
-// handle sees one after the other.
+// Serial returns a handler for several sources that calls handle with one change at a time.
 func Serial(handle func(Change)) func(Change) {
 	var mu sync.Mutex // held while handle runs
 	return func(c Change) {

@@ -23,7 +23,7 @@ import (
 // maxManifest bounds what is read of one file: a pod is a few kilobytes.
 const maxManifest = 10 << 20
 
-// A directory remembers what its manifests said when they were last good.
+// A directory holds the last valid content of each of its manifests.
 type directory struct {
 	path  string
 	node  string
@@ -39,9 +39,9 @@ type manifestFile struct {
 	pods     []manifest.Definition
 }
 
-// isManifest says whether a name in the directory is meant to be read. What editors and
-// backups leave behind ends or begins otherwise: web.yaml~, #web.yaml#, .web.yaml.swp,
-// web.yaml.bak; and so do the directories and links of a mounted ConfigMap: ..data.
+// isManifest reports whether a file of this name is read. Files that editors and backups
+// leave behind have other names: web.yaml~, #web.yaml#, .web.yaml.swp, web.yaml.bak; and so
+// have the directories and links of a mounted ConfigMap: ..data.
 func isManifest(name string) bool {
 	switch filepath.Ext(name) {
 	case ".yaml", ".yml", ".json", ".manifest":
@@ -50,9 +50,9 @@ func isManifest(name string) bool {
 	return false
 }
 
-// read looks at the directory once and returns the static pods of this node and all that
-// is wrong. A directory that does not exist holds no pods. An error means that it could
-// not be read, so that nothing is known about its pods.
+// read reads the directory once and returns the static pods of this node and all problems.
+// A directory that does not exist holds no pods. After an error nothing is known about the
+// pods.
 func (d *directory) read(now time.Time) ([]*v1.Pod, []manifest.Problem, error) {
 	entries, err := os.ReadDir(d.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -75,7 +75,7 @@ func (d *directory) read(now time.Time) ([]*v1.Pod, []manifest.Problem, error) {
 	return pods, problems, nil
 }
 
-// readFile brings a file's manifest up to date, and says whether there is such a file.
+// readFile reads a file and reports whether there is such a file.
 func (d *directory) readFile(name string, now time.Time) (present bool) {
 	path := filepath.Join(d.path, name)
 	data, err := readManifest(path)
@@ -106,14 +106,14 @@ func (d *directory) readFile(name string, now time.Time) (present bool) {
 	return true
 }
 
-// accept takes what the file says now. While some of it is bad, the pods that ran before
-// and are not redefined run on: they may be what the bad part was meant to define.
+// accept takes over the pods of the file. While part of it is invalid, the earlier pods that
+// are not redefined keep running: the invalid part may be meant to define them.
 func (m *manifestFile) accept(pods []manifest.Definition, now time.Time) {
 	before := m.pods
 	m.pods = nil
 	for _, p := range pods {
 		if i := slices.IndexFunc(before, func(b manifest.Definition) bool { return b.Pod.UID == p.Pod.UID }); i >= 0 {
-			p.Pod = before[i].Pod // the same content, seen when it was first seen
+			p.Pod = before[i].Pod // the same content: it keeps its SeenAnnotation
 		} else {
 			metav1.SetMetaDataAnnotation(&p.Pod.ObjectMeta, podstatus.SeenAnnotation, now.Format(time.RFC3339Nano))
 		}
@@ -129,8 +129,8 @@ func (m *manifestFile) accept(pods []manifest.Definition, now time.Time) {
 	}
 }
 
-// merge puts the files together. Of two definitions of one pod the first counts, by file
-// name and then by line.
+// merge returns the pods of all files. Of two definitions of one pod the first counts, by
+// file name and then by line.
 func (d *directory) merge() ([]*v1.Pod, []manifest.Problem) {
 	var pods []*v1.Pod
 	var problems []manifest.Problem

@@ -10,18 +10,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// known is what a source has said so far. It turns full pictures into differences.
+// known is the set of pods that a source has handed over. It turns full lists into changes.
 type known struct {
 	origin Origin
 	handle func(Change)
 
 	mu     sync.Mutex // guards pods; handle is called while it is held, so changes stay in order
 	pods   map[types.UID]*v1.Pod
-	spoken atomic.Bool
+	synced atomic.Bool
 }
 
-// replace states that pods are all there is. same says whether a pod that is already
-// known needs no mention.
+// replace makes pods the whole set. same reports whether a known pod is unchanged.
 func (k *known) replace(pods []*v1.Pod, same func(old, new *v1.Pod) bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
@@ -43,9 +42,9 @@ func (k *known) replace(pods []*v1.Pod, same func(old, new *v1.Pod) bool) {
 	slices.SortFunc(gone, byName)
 	k.pods = next
 
-	if !k.spoken.Load() {
+	if !k.synced.Load() {
 		k.handle(Change{Origin: k.origin, Op: Set, Pods: changed})
-		k.spoken.Store(true)
+		k.synced.Store(true)
 		return
 	}
 	// Removals first: a name that changes its UID is freed before it is taken.

@@ -1,6 +1,7 @@
 package source
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -30,16 +31,16 @@ type ManifestsOptions struct {
 	NodeName  string
 	// Handle receives the changes, one at a time.
 	Handle func(Change)
-	// Rescan is how often the directory is read even when nothing seems to have happened,
-	// for file systems that do not notify; 20 s if zero.
+	// Rescan is how often the directory is read without a notification, for file systems
+	// that send none. Default 20 s.
 	Rescan time.Duration
-	// Logger is slog.Default() if nil.
+	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
 
 // Manifests is the source of static pods: the files *.yaml, *.yml, *.json and *.manifest
-// of one directory, links followed, sub-directories not. Each change is seen at once by
-// notification and at the latest by the next rescan.
+// of one directory. Links are followed, subdirectories are not read. Changes are noticed by
+// notification, and by the next rescan at the latest.
 type Manifests struct {
 	log       *slog.Logger
 	rescan    time.Duration
@@ -51,7 +52,7 @@ type Manifests struct {
 	problems []manifest.Problem
 }
 
-// notifier tells that a directory may have changed.
+// notifier signals that a directory may have changed.
 type notifier interface {
 	// rearm watches whatever can be watched now. It is called before each reading.
 	rearm()
@@ -59,22 +60,32 @@ type notifier interface {
 	close()
 }
 
+// Validate reports everything that is wrong with the options.
+func (o *ManifestsOptions) Validate() error {
+	var problems []error
+	if o.Directory == "" {
+		problems = append(problems, errors.New("no Directory"))
+	}
+	if o.NodeName == "" {
+		problems = append(problems, errors.New("no NodeName"))
+	}
+	if o.Handle == nil {
+		problems = append(problems, errors.New("no Handle"))
+	}
+	if o.Rescan < 0 {
+		problems = append(problems, fmt.Errorf("Rescan of %v is negative", o.Rescan))
+	}
+	return errors.Join(problems...)
+}
+
 // NewManifests makes a source of static pods. It reads nothing: see [Manifests.Run].
 func NewManifests(o ManifestsOptions) (*Manifests, error) {
-	switch {
-	case o.Directory == "":
-		return nil, errors.New("source: manifests: no directory")
-	case o.NodeName == "":
-		return nil, errors.New("source: manifests: no node name")
-	case o.Handle == nil:
-		return nil, errors.New("source: manifests: no handler")
-	case o.Rescan < 0:
-		return nil, fmt.Errorf("source: manifests: rescan period %v is negative", o.Rescan)
-	case o.Rescan == 0:
-		o.Rescan = 20 * time.Second
+	if err := o.Validate(); err != nil {
+		return nil, fmt.Errorf("source: manifests: %w", err)
 	}
+	o.Rescan = cmp.Or(o.Rescan, 20*time.Second)
 	if o.Logger == nil {
-		o.Logger = slog.Default()
+		o.Logger = slog.New(slog.DiscardHandler)
 	}
 	path, err := filepath.Abs(o.Directory) // part of the pods' identity: it must not depend on where statusd was started
 	if err != nil {
@@ -94,7 +105,7 @@ func (m *Manifests) Run(ctx context.Context) error {
 	var changes <-chan struct{} // nil without notification: only rescans then
 	rearm := func() {}
 	if n, err := m.notify(m.directory.path); err != nil {
-		m.log.Warn("changes of manifests are seen by rescan only", "err", err, "rescan", m.rescan)
+		m.log.Warn("no notification of changed manifests, rescanning only", "err", err, "rescan", m.rescan)
 	} else {
 		defer n.close()
 		changes, rearm = n.changes(), n.rearm
@@ -133,10 +144,10 @@ func (m *Manifests) read() {
 	before := m.directory.missing
 	pods, problems, err := m.directory.read(time.Now())
 	if m.directory.missing && !before {
-		m.log.Info("the directory of manifests does not exist; static pods start when it does", "directory", m.directory.path)
+		m.log.Info("manifest directory does not exist yet", "directory", m.directory.path)
 	}
 	if err != nil {
-		// Nothing is known, so nothing is said: what runs runs on.
+		// The pods are unknown, so there is no change: running pods keep running.
 		m.setProblems([]manifest.Problem{{File: m.directory.path, Reason: reasonOf(errors.Unwrap(err)).Error()}})
 		return
 	}
@@ -144,7 +155,7 @@ func (m *Manifests) read() {
 	m.known.replace(pods, func(old, new *v1.Pod) bool { return true }) // the same UID is the same content
 }
 
-// setProblems keeps what is wrong now, and logs what was not wrong before.
+// setProblems stores the problems, and logs those that are new.
 func (m *Manifests) setProblems(problems []manifest.Problem) {
 	m.mu.Lock()
 	before := m.problems
@@ -152,20 +163,20 @@ func (m *Manifests) setProblems(problems []manifest.Problem) {
 	m.mu.Unlock()
 	for _, p := range problems {
 		if !slices.Contains(before, p) {
-			m.log.Error("manifest refused", "err", p)
+			m.log.Error("invalid manifest", "err", p)
 		}
 	}
 	if len(problems) == 0 && len(before) > 0 {
-		m.log.Info("all manifests are good again")
+		m.log.Info("all manifests are valid again")
 	}
 }
 
-// Problems is what is wrong with the directory now, in order of file and line.
+// Problems returns what is wrong with the manifests now, in the order of file and line.
 func (m *Manifests) Problems() []manifest.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return slices.Clone(m.problems)
 }
 
-// HasSynced says whether the directory was read once and its pods were handled.
-func (m *Manifests) HasSynced() bool { return m.known.spoken.Load() }
+// HasSynced reports whether the directory was read once and its pods were handled.
+func (m *Manifests) HasSynced() bool { return m.known.synced.Load() }

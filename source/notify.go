@@ -6,6 +6,8 @@ import (
 	"sync"
 
 	"github.com/fsnotify/fsnotify"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // fsNotifier watches a directory through the kernel, and its parent while the directory
@@ -42,17 +44,14 @@ func (n *fsNotifier) forward() {
 				return
 			}
 			if event.Name != n.directory && filepath.Dir(event.Name) != n.directory {
-				continue // a neighbour of the directory
+				continue // a sibling of the directory
 			}
-		case _, ok := <-n.watcher.Errors: // events were lost: look
+		case _, ok := <-n.watcher.Errors: // events were lost: read everything
 			if !ok {
 				return
 			}
 		}
-		select {
-		case n.changed <- struct{}{}:
-		default:
-		}
+		wake.Up(n.changed)
 	}
 }
 
@@ -60,7 +59,7 @@ func (n *fsNotifier) forward() {
 func (n *fsNotifier) rearm() {
 	if n.watcher.Add(n.directory) != nil {
 		_ = n.watcher.Add(n.parent)
-		if n.watcher.Add(n.directory) != nil { // unless it came into being just now
+		if n.watcher.Add(n.directory) != nil { // unless it was created just now
 			return
 		}
 	}

@@ -355,7 +355,7 @@ func (w *world) outage(least time.Duration) <-chan struct{} {
 	return over
 }
 
-// A server in maintenance asks to be left alone for a day. Nothing holds it to that.
+// A server in maintenance asks for a pause for a day. Nothing holds it to that.
 func TestRetryAfterIsNotADaysSilence(t *testing.T) {
 	for name, answer := range map[string]error{
 		"429": statustest.Throttled(86400),
@@ -382,7 +382,7 @@ func TestRetryAfterIsNotADaysSilence(t *testing.T) {
 	}
 }
 
-// A pod of the name lives on another node now. The server denies to talk about it, for ever.
+// A pod of the name lives on another node now. The server denies to talk about it, forever.
 func TestAPodThatWasRecreatedOnAnotherNodeIsGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

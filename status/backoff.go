@@ -18,24 +18,24 @@ import (
 //	10 s                 something on this node has to happen         a report of the pod
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
-//	30 s (all pods)      the server asked to be left alone            a probe that succeeds, one each 5 s
+//	30 s (all pods)      the server asked for a pause            a probe that succeeds, one each 5 s
 var (
 	// retryBackoff spaces the tries of a pod whose request failed.
 	retryBackoff = backoff.Schedule{First: 250 * time.Millisecond, Limit: 30 * time.Second}
-	// holdBackoff spaces the looks at a pod that waits for something on this node:
+	// recheckBackoff spaces the looks at a pod that waits for something on this node:
 	// containers to stop, resources to be reclaimed.
-	holdBackoff = backoff.Schedule{First: time.Second, Limit: 10 * time.Second}
+	recheckBackoff = backoff.Schedule{First: time.Second, Limit: 10 * time.Second}
 	// goneBackoff spaces the looks for a pod that the API server does not have.
 	goneBackoff = backoff.Schedule{First: 30 * time.Second, Limit: 10 * time.Minute}
-	// fightBackoff spaces the writes to a pod that somebody else keeps changing back.
+	// fightBackoff spaces the writes to a pod that another writer keeps changing back.
 	fightBackoff = backoff.Schedule{First: 10 * time.Second, Limit: 5 * time.Minute}
 )
 
 const (
 	// longestPause caps what a server may ask for: a proxy's maintenance page says
-	// Retry-After: 86400, and the pods of the node would not be heard of for a day.
+	// Retry-After: 86400, and no status of the node would be sent for a day.
 	longestPause = 30 * time.Second
-	// probeEvery is how long nothing is tried while the server asks to be left alone, until
+	// probeEvery is how long nothing is tried while the server asks for a pause, until
 	// one pod is sent as a probe.
 	probeEvery = 5 * time.Second
 	// recoverySpread is the time over which the pods that waited for the server are let go
@@ -43,7 +43,7 @@ const (
 	recoverySpread = 2 * time.Second
 )
 
-// pauseAsked returns how long the API server asks to be left alone, zero if it does not.
+// pauseAsked returns how long the API server asks for a pause, zero if it does not.
 func pauseAsked(err error) time.Duration {
 	seconds, ok := apierrors.SuggestsClientDelay(err)
 	switch {

@@ -20,9 +20,9 @@ type base struct {
 	settled bool
 }
 
-// revision is a resource version as the number that it is (since Kubernetes 1.35 for every
+// revision is a resource version as the number that it is (since Kubernetes 1.35 forevery
 // resource): of two copies of an object that with the greater one is newer. It is 0 if the
-// resource version is not a number, and says nothing then.
+// resource version is not a number, and cannot be compared then.
 type revision uint64
 
 func revisionOf(pod *v1.Pod) revision { return parseRevision(pod.ResourceVersion) }
@@ -45,10 +45,10 @@ func baseOf(pod *v1.Pod) base {
 
 func (b base) known() bool { return b.status != nil }
 
-// same tells whether this is that very copy.
+// same reports whether this is that very copy.
 func (b base) same(other base) bool { return b.status == other.status && b.revision == other.revision }
 
-// supersedes tells whether this copy is newer than one that is trusted more if the two
+// supersedes reports whether this copy is newer than one that is trusted more if the two
 // cannot be compared.
 func (b base) supersedes(trusted base) bool {
 	if !b.known() || !trusted.known() {
@@ -65,14 +65,15 @@ func newer(other, trusted base) base {
 	return trusted
 }
 
-// slim returns the answer to a write without the memory of a second status, if it can: an
-// answer that says what was written is stood for by that, or even by the cached status, if
-// nobody else has a part in what was written.
-func (b base) slim(owns podstatus.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
+// compact avoids holding a second copy of the status: if the server's answer equals what was written,
+// the written status is kept in its place, or the cached one if that is the same. The comparison is
+// that of a patch, which unlike podstatus.Equal sees the times of conditions: a base must not hide
+// a difference that is to be sent.
+func (b base) compact(owns podstatus.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
 	switch {
-	case !b.says(owns, uid, written):
+	case !b.matches(owns, uid, written):
 		b.status = b.status.DeepCopy() // and not the whole pod with it
-	case len(written.Conditions) == len(cached.Conditions) && b.says(owns, uid, cached):
+	case len(written.Conditions) == len(cached.Conditions) && b.matches(owns, uid, cached):
 		b.status = cached
 	default:
 		b.status = written
@@ -80,8 +81,8 @@ func (b base) slim(owns podstatus.Ownership, uid types.UID, written, cached *v1.
 	return b
 }
 
-// says tells whether there would be nothing to send to make the pod say this.
-func (b base) says(owns podstatus.Ownership, uid types.UID, status *v1.PodStatus) bool {
+// matches reports whether there would be nothing to send to give the pod this status.
+func (b base) matches(owns podstatus.Ownership, uid types.UID, status *v1.PodStatus) bool {
 	patch, err := owns.Patch(uid, b.status, status)
 	return err == nil && patch == nil
 }

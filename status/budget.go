@@ -46,8 +46,7 @@ func (b *budget) take(now time.Time, urgent bool) bool {
 	return true
 }
 
-// charge corrects the bill once it is known how many requests a token was used for:
-// none gives the token back, a second request is paid for later.
+// charge settles a turn: no request returns the token, each further request costs one.
 func (b *budget) charge(requests int) {
 	b.tokens = min(b.burst, b.tokens-float64(requests-1))
 }

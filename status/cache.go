@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// cache is what this node says of its pods, and how far the API server has heard it.
+// cache holds the newest status of each pod, and how far it is delivered to the API server.
 //
 // A stored status is never changed, only replaced, so a pointer to it may be read
 // without the lock for as long as one likes.
@@ -23,10 +23,10 @@ type cache struct {
 	owns       podstatus.Ownership
 	jitter     func() float64 // random but in tests
 
-	// mu guards all fields below, and the order of what feed is told.
+	// mu guards all fields below, and the order of the events of feed.
 	mu      sync.Mutex
 	entries map[types.UID]*entry
-	// unsent holds the pods with a change that the API server could take and has not.
+	// unsent holds the pods with a change that the API server could accept and has not.
 	unsent map[types.UID]*entry
 	// fights and mirrors are what only few pods have: another writer, and an object in the
 	// API that is not the pod itself, see target.
@@ -44,8 +44,8 @@ type cache struct {
 	// retired is the highest version that was ever removed. A pod starts above it, so
 	// that versions also grow across removal and re-adding, for one number in all.
 	retired uint64
-	// progress is closed, and made anew, when the API server has taken something, or is
-	// not owed it any more.
+	// progress is closed and replaced when the API server has accepted something, or when a pod no
+	// longer needs to be delivered.
 	progress chan struct{}
 }
 
@@ -56,7 +56,7 @@ type entry struct {
 	delivery
 }
 
-// snapshot is what reporters have said of a pod. Once stored, it is never changed.
+// snapshot is the reported status of a pod. Once stored, it is never changed.
 type snapshot struct {
 	namespace string
 	name      string
@@ -66,12 +66,12 @@ type snapshot struct {
 	finished  bool
 	// vanished: a container that was reported running is no longer reported at all.
 	vanished bool
-	// forgotten says that the journal needs no copy of it any more. It is the one field that
+	// forgotten: the journal needs no copy of it any more. It is the one field that
 	// changes; the lock of finals guards it.
 	forgotten bool
 }
 
-// final tells whether the pod has ended in this status, so that it must not be lost.
+// final reports whether the pod has ended in this status, so that it must not be lost.
 func (s *snapshot) final() bool {
 	return s.finished || podstatus.IsTerminal(s.status.Phase)
 }
@@ -122,7 +122,7 @@ func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.
 	c.markUnsent(uid, e, now)
 	c.feed.stored(uid, next, from == nil && pod.DeletionTimestamp == nil)
 	// A pod that was found gone once is looked for once more when there is news of it.
-	return true, e.held().local() || e.held() == holdGone && e.owed.attempts == 1
+	return true, e.waitsFor().local() || e.waitsFor() == waitGone && e.backlog.attempts == 1
 }
 
 // restore puts back what an earlier process could not deliver.
@@ -158,7 +158,7 @@ func (c *cache) remove(uid types.UID) (queued bool) {
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)
-	return e.owed != nil
+	return e.backlog != nil
 }
 
 // unknown returns the cached pods that keep does not name.
@@ -194,9 +194,9 @@ func (c *cache) markUnsent(uid types.UID, e *entry, now time.Time) {
 	if c.standalone {
 		return
 	}
-	setDefault(&e.debt().since, now)
-	setDefault(&e.debt().unbuiltSince, now)
-	if e.held().counts() {
+	backlog := e.ensureBacklog()
+	backlog.since, backlog.unbuiltSince = cmp.Or(backlog.since, now), cmp.Or(backlog.unbuiltSince, now)
+	if e.waitsFor().deliverable() {
 		c.unsent[uid] = e
 	}
 }

@@ -30,8 +30,8 @@ type Client interface {
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
-// VersionReader is a Client that can tell the version which the server's history has reached.
-// The manager asks it now and then while nothing else tells, to notice that the server was
+// VersionReader is a Client that can read the newest resource version of the server. The manager
+// calls it while nothing else shows that version, to notice that the server was
 // restored from a backup. The client of [NewClient] is one.
 type VersionReader interface {
 	// ResourceVersion returns the newest resource version of the server's pods.
@@ -89,7 +89,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	return list.Items, nil
 }
 
-// ResourceVersion lists no pods: no pod has this name. The server tells its version all the same.
+// ResourceVersion lists no pods: no pod has this name. The answer carries the version all the same.
 func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
 	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, "-")}

@@ -15,9 +15,9 @@ type foreignTypes struct {
 	warned sync.Map // of v1.PodConditionType
 }
 
-// warnOfForeign says which conditions of a report will not be sent. A reporter may repeat the
-// conditions of others, as the kubelet does: only what the API's pod does not have is meant to
-// be said by this node.
+// warnOfForeign logs the conditions of a report that will not be sent. A reporter may repeat the
+// conditions of others, as the kubelet does: only a type that the API's pod
+// does not have is meant to be sent.
 func (m *Manager) warnOfForeign(pod *v1.Pod, reported []v1.PodCondition) {
 	for i := range reported {
 		t := reported[i].Type

@@ -50,7 +50,7 @@ func TestFinishedPodIsDeletedWhenItsDeletionIsObserved(t *testing.T) {
 		w.run()
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
-		w.wantLog("finished, nobody wants it deleted", "PATCH ns/web")
+		w.wantLog("finished, not to be deleted", "PATCH ns/web")
 		doomed := w.api.Pod(pod)
 		deleting(doomed)
 		w.api.Put(doomed)

@@ -10,26 +10,26 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// delivery is how far the API server has heard of a pod. It is part of an entry and
+// delivery is how far the status of a pod is delivered. It is part of an entry and
 // guarded by the lock of the cache.
 type delivery struct {
-	// accepted is the newest version that the API server took for the pod's target, or the
+	// accepted is the newest version that the API server has accepted for the pod's target, or the
 	// one before the first.
 	accepted uint64
 	// base is the newest copy of the API's pod that writes have brought. The watch may
 	// know a newer one.
 	base base
-	// owed is what remains to be done, nil for the many pods for which nothing does.
-	owed *owed
+	// backlog is what remains to be done, nil for the many pods for which nothing does.
+	backlog *backlog
 }
 
-// owed is a delivery that is not done.
-type owed struct {
+// backlog is a delivery that is not done.
+type backlog struct {
 	// since is when the first change after the accepted version was made, unbuiltSince
 	// when the first one after the newest request was built.
 	since        time.Time // zero: all changes are accepted
 	unbuiltSince time.Time
-	hold         hold
+	reason       waitReason
 	attempts     int
 	lastErr      error
 	nextTry      time.Time
@@ -37,23 +37,23 @@ type owed struct {
 	refusal refusal
 }
 
-// debt returns what is owed, to be changed.
-func (e *entry) debt() *owed {
-	if e.owed == nil {
-		e.owed = &owed{}
+// ensureBacklog returns the backlog, to be changed.
+func (e *entry) ensureBacklog() *backlog {
+	if e.backlog == nil {
+		e.backlog = &backlog{}
 	}
-	return e.owed
+	return e.backlog
 }
 
-// held is why the pod waits, if it does.
-func (e *entry) held() hold {
-	if e.owed == nil {
-		return holdNone
+// waitsFor returns why the pod waits, if it does.
+func (e *entry) waitsFor() waitReason {
+	if e.backlog == nil {
+		return waitNone
 	}
-	return e.owed.hold
+	return e.backlog.reason
 }
 
-// pending tells whether there is a change that the API server has not taken.
+// pending reports whether there is a change that the API server has not accepted.
 func (e *entry) pending() bool { return e.version > e.accepted }
 
 // target is the object in the API that a pod is: itself, or the mirror of a static pod.
@@ -64,14 +64,14 @@ func (c *cache) target(uid types.UID) types.UID {
 	return uid
 }
 
-// retarget notes which object the pod is in the API. Another one than before has heard
-// nothing yet (M0c): it reports whether that is so.
+// retarget sets the UID of the API object for this pod, its own or its mirror's. If it changed,
+// delivery starts over (M0c). It reports whether it changed.
 func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Time) bool {
 	if c.target(uid) == target {
 		return false
 	}
 	if !e.pending() {
-		e.debt().since = now
+		e.ensureBacklog().since = now
 	}
 	c.mirrors[uid] = target
 	e.accepted, e.base = min(e.accepted, e.version-1), base{}
@@ -80,11 +80,11 @@ func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Tim
 	return true
 }
 
-// release ends a wait for the pod to appear in the API. It tells whether there was one.
+// release ends a wait for the pod to appear in the API. It reports whether there was one.
 func (c *cache) release(uid types.UID, e *entry, now time.Time) bool {
-	waited := !e.held().counts()
+	waited := !e.waitsFor().deliverable()
 	if waited {
-		e.owed.hold, e.owed.attempts = holdNone, 0
+		e.backlog.reason, e.backlog.attempts = waitNone, 0
 	}
 	if e.pending() {
 		c.markUnsent(uid, e, now)
@@ -92,51 +92,51 @@ func (c *cache) release(uid types.UID, e *entry, now time.Time) bool {
 	return waited
 }
 
-// hold is why a pod with something to say is not being heard.
-type hold uint8
+// waitReason is why undelivered changes of a pod are not being written.
+type waitReason uint8
 
 const (
-	holdNone hold = iota
-	holdGone
-	holdNoMirror
-	holdWithheld
-	holdUnreclaimed
-	holdFight
-	holdRefused
+	waitNone waitReason = iota
+	waitGone
+	waitNoMirror
+	waitWithheld
+	waitUnreclaimed
+	waitFight
+	waitRefused
 )
 
-// counts tells whether a pod held back for this reason is still owed a delivery: the API
-// server can do nothing with the status of a pod that it does not have.
-func (h hold) counts() bool { return h != holdGone && h != holdNoMirror }
+// deliverable reports whether a pod that waits for this reason still has to be delivered: the API
+// server cannot store the status of a pod that it does not have.
+func (h waitReason) deliverable() bool { return h != waitGone && h != waitNoMirror }
 
-// local tells whether the pod waits for something on this node, which any report may be:
+// local reports whether the pod waits for something on this node, which any report may be:
 // its wait is then over.
-func (h hold) local() bool {
-	return h == holdWithheld || h == holdUnreclaimed || h == holdFight || h == holdRefused
+func (h waitReason) local() bool {
+	return h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused
 }
 
-func (h hold) String() string {
+func (h waitReason) String() string {
 	switch h {
-	case holdGone:
+	case waitGone:
 		return "the API server does not have this pod"
-	case holdNoMirror:
+	case waitNoMirror:
 		return "the static pod has no mirror pod yet"
-	case holdWithheld:
+	case waitWithheld:
 		return "the pod has ended, but containers may still be running"
-	case holdUnreclaimed:
+	case waitUnreclaimed:
 		return "the resources of the finished pod are not reclaimed yet"
-	case holdFight:
+	case waitFight:
 		return "another writer keeps changing the status back"
-	case holdRefused:
+	case waitRefused:
 		return "the API server refuses fields of the status and has the rest"
 	default:
 		return ""
 	}
 }
 
-// acceptance is what the API server's taking of a version means.
+// acceptance is what follows from the API server having accepted a version.
 type acceptance struct {
-	// since is the time of the first change that the server had not heard of, and changes is
+	// since is the time of the first change that the server did not have, and changes is
 	// how many changes went into the one request.
 	since   time.Time
 	changes uint64
@@ -146,7 +146,7 @@ type acceptance struct {
 	undone bool
 }
 
-// accept records that the API server has taken the version of a turn. If there is more to do
+// accept records that the API server has accepted the version of a turn. If there is more to do
 // in this turn, the deletion, the tries of that go on counting.
 func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	c.mu.Lock()
@@ -156,26 +156,26 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 		return a
 	}
 	a.undone = c.rebase(e, p, answer)
-	done := e.debt()
+	done := e.ensureBacklog()
 	if p.version > e.accepted {
 		a.since, a.changes = done.since, p.version-e.accepted
 		e.accepted = p.version
 	}
 	a.drifted = e.base.revision > answer.revision && c.needs(p.uid, e, e.base, p.pod)
-	left := owed{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
+	left := backlog{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
 	if more {
-		left.hold, left.attempts, left.lastErr, left.nextTry, left.refusal = done.hold, done.attempts, done.lastErr, done.nextTry, done.refusal
+		left.reason, left.attempts, left.lastErr, left.nextTry, left.refusal = done.reason, done.attempts, done.lastErr, done.nextTry, done.refusal
 	}
 	switch {
 	case e.pending():
-		e.owed = &left
+		e.backlog = &left
 		c.unsent[p.uid] = e
 		c.progressed()
 	case more:
-		e.owed = &left
+		e.backlog = &left
 		c.clearUnsent(p.uid)
 	default:
-		e.owed = nil
+		e.backlog = nil
 		c.clearUnsent(p.uid)
 	}
 	return a
@@ -191,26 +191,26 @@ func (c *cache) settle(uid types.UID, version uint64, at base) {
 }
 
 // failed records a try without success and returns how long to wait for the next one.
-func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff.Schedule, now time.Time) time.Duration {
+func (c *cache) failed(uid types.UID, err error, why waitReason, schedule backoff.Schedule, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
 	if !ok {
 		return 0
 	}
-	o := e.debt()
-	if o.hold != why {
+	o := e.ensureBacklog()
+	if o.reason != why {
 		o.attempts = 0 // a new obstacle starts its own schedule
 	}
 	o.attempts++
 	wait := schedule.Wait(o.attempts, c.jitter())
-	o.lastErr, o.hold, o.nextTry = err, why, now.Add(wait)
-	if e.pending() && why.counts() {
+	o.lastErr, o.reason, o.nextTry = err, why, now.Add(wait)
+	if e.pending() && why.deliverable() {
 		c.unsent[uid] = e
-		if why == holdWithheld {
+		if why == waitWithheld {
 			c.progressed()
 		}
-	} else if !why.counts() {
+	} else if !why.deliverable() {
 		c.clearUnsent(uid)
 	}
 	return wait
@@ -220,18 +220,18 @@ func (c *cache) failed(uid types.UID, err error, why hold, schedule backoff.Sche
 func (c *cache) attempts(uid types.UID) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[uid]; ok && e.owed != nil {
-		return e.owed.attempts
+	if e, ok := c.entries[uid]; ok && e.backlog != nil {
+		return e.backlog.attempts
 	}
 	return 0
 }
 
-// holdUntil records why a pod is not written before a certain time.
-func (c *cache) holdUntil(uid types.UID, why hold, at time.Time) {
+// waitUntil records why a pod is not written before a certain time.
+func (c *cache) waitUntil(uid types.UID, why waitReason, at time.Time) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
-		e.debt().hold, e.debt().nextTry = why, at
+		e.ensureBacklog().reason, e.ensureBacklog().nextTry = why, at
 	}
 }
 
@@ -254,21 +254,21 @@ func (c *cache) dropBase(uid types.UID) {
 	}
 }
 
-// plan reads what a turn works with, or says why there is none to take. The pod is nil if the table
+// plan reads what a turn works with, or returns why there is none. The pod is nil if the table
 // does not have it, watched is the watch's copy of the target.
-func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now time.Time) (*plan, hold, bool) {
+func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now time.Time) (*plan, waitReason, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
 	if !ok {
-		return nil, holdNone, false
+		return nil, waitNone, false
 	}
 	if pod == nil && e.static {
-		return nil, holdNoMirror, true
+		return nil, waitNoMirror, true
 	}
 	c.retarget(uid, e, target, now)
-	if e.owed != nil {
-		e.owed.unbuiltSince = time.Time{}
+	if e.backlog != nil {
+		e.backlog.unbuiltSince = time.Time{}
 	}
 	p := &plan{
 		snapshot: e.snapshot,
@@ -278,21 +278,21 @@ func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now 
 		accepted: e.accepted,
 		base:     e.base,
 		began:    e.base,
-		look:     c.behinds[uid].look || e.held() == holdGone,
+		look:     c.behinds[uid].look || e.waitsFor() == waitGone,
 		epoch:    c.epoch,
 		watched:  watched,
 		fight:    c.fights[uid],
 		decision: c.decisions[uid],
 	}
-	if e.held() == holdRefused && now.Before(e.owed.nextTry) {
-		p.leftOut, p.tryRefusedAt = e.owed.refusal.standing(&e.status), e.owed.nextTry
+	if e.waitsFor() == waitRefused && now.Before(e.backlog.nextTry) {
+		p.leftOut, p.tryRefusedAt = e.backlog.refusal.standing(&e.status), e.backlog.nextTry
 	}
 	if pod == nil {
 		p.pod = &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: e.namespace, Name: e.name, UID: uid, Generation: e.status.ObservedGeneration}}
 	} else if seen := baseOf(watched); watched.ResourceVersion != "" && seen.revision != c.behinds[uid].undone {
 		p.base = newer(seen, p.base)
 	}
-	return p, holdNone, true
+	return p, waitNone, true
 }
 
 func (c *cache) setFight(uid types.UID, f fight) {
@@ -323,6 +323,6 @@ func (c *cache) setRefusal(uid types.UID, r refusal) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
-		e.debt().refusal = r
+		e.ensureBacklog().refusal = r
 	}
 }

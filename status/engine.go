@@ -8,13 +8,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/instant"
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // engine gives pods their turns: the most urgent first, at most one at a time for a pod,
-// no more at once than pays, and no more in a second than the budget allows.
+// no more at once than pays, and no more per second than the budget allows.
 //
 // One goroutine, that of run, owns the queue, the limit and the budget. Each turn has a
-// goroutine of its own that ends with an outcome. Reporters leave notes in the inbox and
+// goroutine of its own that ends with an outcome. Reporters add requests to the inbox and
 // never wait.
 type engine struct {
 	engineConfig
@@ -29,7 +30,7 @@ type engineConfig struct {
 	qps     float64
 	burst   int
 	turn    func(context.Context, types.UID) outcome
-	pass    func() []note
+	pass    func() []turnRequest
 	metrics *metrics
 }
 
@@ -42,7 +43,7 @@ func newEngine(config engineConfig) *engine {
 }
 
 // changed asks for a turn. It never blocks, and may be called before run.
-func (e *engine) changed(n note) { e.inbox.leave(n) }
+func (e *engine) changed(n turnRequest) { e.inbox.add(n) }
 
 // run serves until the context ends and all turns have ended with it.
 func (e *engine) run(ctx context.Context) {
@@ -53,7 +54,7 @@ func (e *engine) run(ctx context.Context) {
 		limit:  newLimit(e.workers, now),
 		budget: newBudget(e.qps, e.burst, now),
 		timer:  time.NewTimer(0),
-		slots:  slots{byPod: make(map[types.UID]*flight)},
+		slots:  slots{byPod: make(map[types.UID]*activeTurn)},
 	}
 	defer o.timer.Stop()
 	resync := time.NewTicker(e.resync)
@@ -67,7 +68,7 @@ func (e *engine) run(ctx context.Context) {
 			}
 			return
 		case <-e.inbox.wake:
-			o.read(e.inbox.empty(), time.Now())
+			o.read(e.inbox.drain(), time.Now())
 		case out := <-e.outcomes:
 			o.finish(out, time.Now())
 		case <-resync.C:
@@ -92,8 +93,8 @@ type owner struct {
 }
 
 // read queues what reporters and observers have asked for.
-func (o *owner) read(notes []note, now time.Time) {
-	for _, n := range notes {
+func (o *owner) read(requests []turnRequest, now time.Time) {
+	for _, n := range requests {
 		if n.expedite {
 			o.queue.expedite(n.uid, n.urgency, n.at)
 			continue
@@ -121,7 +122,7 @@ func (o *owner) dispatch(ctx context.Context, now time.Time) {
 		j := o.queue.take(u, now)
 		o.metrics.queued[u].Observe(now.Sub(j.since).Seconds())
 		o.health.tried = now
-		o.occupy(j.uid, now, o.limit.allowed())
+		o.begin(j.uid, now, o.limit.allowed())
 		go func() { o.outcomes <- o.turn(ctx, j.uid) }()
 	}
 	o.metrics.limit.Set(float64(o.limit.allowed()))
@@ -178,7 +179,7 @@ func (o *owner) probeAt(now time.Time) time.Time {
 // finish takes in the outcome of a turn.
 func (o *owner) finish(out outcome, now time.Time) {
 	full := !o.hasSlot(o.limit.allowed())
-	f := o.land(out.uid)
+	f := o.end(out.uid)
 	o.budget.charge(out.requests)
 	switch {
 	case out.failure == overloaded:
@@ -188,7 +189,7 @@ func (o *owner) finish(out outcome, now time.Time) {
 	case out.succeeded && !f.slow:
 		o.limit.sample(now, out.latency, f.among, full)
 	}
-	recovered := o.health.note(out, f.since, now)
+	recovered := o.health.record(out, f.since, now)
 	o.queue.backgroundFrom = o.health.backgroundFrom()
 	switch {
 	case out.again && out.wait > 0:
@@ -197,7 +198,7 @@ func (o *owner) finish(out outcome, now time.Time) {
 		if j, queued := o.queue.jobs[out.uid]; queued {
 			j.deletes = out.deletes
 		}
-		// A request from before the recovery says nothing of the server as it is now.
+		// A request that began before the recovery failed for a reason that is over.
 		if server && f.since.Before(o.health.succeeded) {
 			recovered = true
 		}
@@ -248,8 +249,8 @@ func (o *owner) countThrottled(throttled bool, now time.Time) {
 	}
 }
 
-// note asks for a turn for a pod.
-type note struct {
+// turnRequest requests a turn for a pod.
+type turnRequest struct {
 	uid     types.UID
 	urgency urgency
 	at      time.Time
@@ -260,41 +261,38 @@ type note struct {
 // burst is how many pods at once make it worth to give the memory back afterwards.
 const burst = 1024
 
-// inbox is where notes wait for the owner, one for each pod at most.
+// inbox holds the requests that the owner has not seen, at most one per pod.
 type inbox struct {
-	wake chan struct{} // capacity 1: one wake-up stands for any number of notes
+	wake chan struct{} // capacity 1: one wake-up stands for any number of requests
 
-	// mu guards notes and index.
-	mu    sync.Mutex
-	notes []note
-	index map[types.UID]int
+	// mu guards requests and index.
+	mu       sync.Mutex
+	requests []turnRequest
+	index    map[types.UID]int
 }
 
-func (b *inbox) leave(n note) {
+func (b *inbox) add(n turnRequest) {
 	b.mu.Lock()
 	if i, ok := b.index[n.uid]; ok {
-		old := &b.notes[i]
+		old := &b.requests[i]
 		old.urgency = min(old.urgency, n.urgency)
 		old.expedite = old.expedite || n.expedite
 	} else {
-		b.index[n.uid] = len(b.notes)
-		b.notes = append(b.notes, n)
+		b.index[n.uid] = len(b.requests)
+		b.requests = append(b.requests, n)
 	}
 	b.mu.Unlock()
-	select {
-	case b.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(b.wake)
 }
 
-func (b *inbox) empty() []note {
+func (b *inbox) drain() []turnRequest {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	notes := b.notes
-	b.notes = nil
-	if len(notes) > burst {
+	requests := b.requests
+	b.requests = nil
+	if len(requests) > burst {
 		b.index = make(map[types.UID]int)
 	}
 	clear(b.index)
-	return notes
+	return requests
 }

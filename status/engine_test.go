@@ -342,7 +342,7 @@ func TestForbiddenLookAfterNotFoundMeansGone(t *testing.T) {
 		w.set(pod, running(pod, true))
 		time.Sleep(20 * time.Second)
 		w.wantLog("looked for once, then left alone", "PATCH ns/gone", "GET ns/gone")
-		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != holdGone.String() {
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != waitGone.String() {
 			t.Errorf("pending is %+v, want the pod held as gone", pending)
 		}
 	})

@@ -15,14 +15,14 @@ type fight struct {
 	rounds  int
 	version uint64
 	last    time.Time
-	// rival is the other writer, as far as the API's pod tells.
-	rival string
+	// writer is the other writer, as far as the managed fields of the pod show it.
+	writer string
 }
 
 const (
 	// fightRounds is how many rewrites of one version in a row make a fight.
 	fightRounds = 3
-	// fightMemory is how long a round is held against a pod. It is longer than the
+	// fightMemory is how long a round counts. It is longer than the
 	// longest pause between two rounds.
 	fightMemory = 10 * time.Minute
 )
@@ -35,9 +35,9 @@ func (f fight) wait(p *plan, now time.Time, jitter float64) time.Duration {
 	return f.last.Add(fightBackoff.Wait(f.rounds-fightRounds+1, jitter)).Sub(now)
 }
 
-// noteWrite counts a write, and says so when a fight begins or goes on.
-func (m *Manager) noteWrite(p *plan) {
-	if p.accepted < p.version { // news, and nobody's answer to us
+// recordWrite counts a write, and logs it when it is part of a fight.
+func (m *Manager) recordWrite(p *plan) {
+	if p.accepted < p.version { // a new version, not a rewrite
 		m.cache.endFight(p.uid)
 		return
 	}
@@ -50,18 +50,18 @@ func (m *Manager) noteWrite(p *plan) {
 	f.rounds++
 	f.last = now
 	if p.watched != nil {
-		f.rival = rivalOf(p.watched, m.opts.FieldManager)
+		f.writer = otherWriter(p.watched, m.opts.FieldManager)
 	}
 	m.cache.setFight(p.uid, f)
 	if f.rounds >= fightRounds {
 		m.metrics.fights.Inc()
 		m.opts.Logger.Warn("another writer keeps changing the pod status back; slowing down",
-			"pod", p.podName(), "uid", p.target, "version", p.version, "rounds", f.rounds, "writer", f.rival)
+			"pod", p.podName(), "uid", p.target, "version", p.version, "rounds", f.rounds, "writer", f.writer)
 	}
 }
 
-// rivalOf names who last wrote to a pod besides us.
-func rivalOf(pod *v1.Pod, ourName string) string {
+// otherWriter returns the last writer of the status besides this manager.
+func otherWriter(pod *v1.Pod, ourName string) string {
 	var name string
 	var when time.Time
 	for i := range pod.ManagedFields {
@@ -78,7 +78,7 @@ func rivalOf(pod *v1.Pod, ourName string) string {
 	return name
 }
 
-// Fight is a pod whose status somebody else keeps changing back.
+// Fight is a pod whose status another writer keeps changing back.
 type Fight struct {
 	UID       types.UID
 	Namespace string

@@ -29,7 +29,7 @@ func (f *finals) lock(uid types.UID) *sync.Mutex {
 	return &f.locks[maphash.String(finalsSeed, string(uid))%uint64(len(f.locks))]
 }
 
-// keepsFinals tells whether final statuses are kept until the API server has them. Without a
+// keepsFinals reports whether final statuses are kept until the API server has them. Without a
 // server none ever would, and they would pin pods to their end at each start. The end of a
 // static pod is never kept: with the next start of the node it begins another life.
 func (m *Manager) keepsFinals() bool { return m.opts.Journal != nil && m.opts.Client != nil }
@@ -61,8 +61,8 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	return err
 }
 
-// journalPatience is how long the end of Run waits for the disk. A disk that hangs cannot be
-// told to stop; what it was to write is then left to the next start.
+// journalPatience is how long the end of Run waits for the disk. A write to a disk that hangs cannot
+// be canceled; what it was to write is then left to the next start.
 const journalPatience = 5 * time.Second
 
 // inJournal does the writes to the journal that a turn has led to. It returns without them if
@@ -126,7 +126,7 @@ func (m *Manager) restoreFinals() {
 	for uid, final := range m.opts.Journal.Finals() {
 		m.cache.restore(uid, final, now)
 		m.opts.Logger.Info("final status restored from the journal", "pod", final.Namespace+"/"+final.Name, "uid", uid, "version", final.Version)
-		m.engine.changed(note{uid: uid, urgency: withdrawal, at: now})
+		m.engine.changed(turnRequest{uid: uid, urgency: withdrawal, at: now})
 	}
 }
 
@@ -136,6 +136,6 @@ func (m *Manager) journaled(what string, uid types.UID, err error) error {
 		return nil
 	}
 	m.metrics.journalErrors.Inc()
-	m.opts.Logger.Error("journal write failed; statuses still flow, but would not survive a crash", "what", what, "uid", uid, "err", err)
+	m.opts.Logger.Error("journal write failed; statuses are still sent, but would not survive a crash", "what", what, "uid", uid, "err", err)
 	return fmt.Errorf("status: %s of pod %s: %w", what, uid, err)
 }

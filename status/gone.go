@@ -12,13 +12,13 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// Whether a pod is gone from the API is decided here, for every kind of request. It is worth
-// care: a pod that is gone is left alone, and the journal's copy of its end is dropped.
+// Whether a pod is gone from the API is decided here, forevery kind of request. It is worth
+// care: a pod that is gone is not written any more, and the journal's copy of its end is dropped.
 //
 // No answer to a request for the pod itself proves it:
 //
 //   - A 404 whose body is no Kubernetes Status comes from something before the server, such
-//     as a load balancer without a backend. It says nothing about the pod.
+//     as a load balancer without a backend. It proves nothing about the pod.
 //   - A server that has just started answers a node's DELETE with 404, and its GET with 403,
 //     until the caches of NodeRestriction and of the Node authorizer are filled.
 //   - For good, the Node authorizer answers 403 for a pod that is not there, and
@@ -40,14 +40,14 @@ type Finder interface {
 // lagBackoff spaces the tries of a request that a server which has just started answers wrongly.
 var lagBackoff = backoff.Schedule{First: 250 * time.Millisecond, Limit: 10 * time.Second}
 
-// fromServer tells whether an error is the answer of a Kubernetes server, and not of
+// fromServer reports whether an error is the answer of a Kubernetes server, and not of
 // something before it.
 func fromServer(err error) bool {
 	_, foreign := apierrors.StatusCause(err, metav1.CauseTypeUnexpectedServerResponse)
 	return !foreign
 }
 
-// hintsGone tells whether an answer to a request for a pod may mean that it is gone.
+// hintsGone reports whether an answer to a request for a pod may mean that it is gone.
 func hintsGone(err error) bool {
 	return fromServer(err) && (apierrors.IsNotFound(err) || apierrors.IsConflict(err) || apierrors.IsForbidden(err))
 }
@@ -72,13 +72,13 @@ func (t *turn) find(ctx context.Context, p *plan) (*v1.Pod, error) {
 }
 
 // resolve decides what an answer that hints at the end of the pod means. It returns the pod
-// if it is there after all. If it is gone, or that cannot be told, the turn is over; the error
+// if it is there after all. If it is gone, or that cannot be found out, the turn is over; the error
 // why, if there is one, is then what Pending shows.
 func (t *turn) resolve(ctx context.Context, p *plan, hint, why error) (pod *v1.Pod, there bool) {
 	pod, err := t.find(ctx, p)
 	switch {
 	case err != nil:
-		t.retry(p, fmt.Errorf("%w; and whether the pod is gone could not be told: %w", hint, err))
+		t.retry(p, fmt.Errorf("%w; and whether the pod is gone could not be found out: %w", hint, err))
 		return nil, false
 	case pod == nil || pod.UID != p.target:
 		t.gone(p, why)
@@ -87,8 +87,8 @@ func (t *turn) resolve(ctx context.Context, p *plan, hint, why error) (pod *v1.P
 	return pod, true
 }
 
-// denied handles a 403 to a write. It mostly means what it says; but it is also all that a
-// node hears of a pod whose name was taken by a pod of another node. So a list is asked for
+// denied handles a 403 to a write. It mostly means that permission is missing; but it is also the
+// only answer that a node gets for a pod whose name was taken by a pod of another node. So a list is asked for
 // at the first denial, and then rarely.
 func (t *turn) denied(ctx context.Context, p *plan, err error) {
 	if t.m.cache.attempts(p.uid)%10 == 0 {
@@ -99,15 +99,15 @@ func (t *turn) denied(ctx context.Context, p *plan, err error) {
 	t.retry(p, err)
 }
 
-// gone notes that the API server does not have the pod, so that it is left in peace about it.
-// That must be proven.
+// gone records that the API server does not have the pod, so that it is not asked again before
+// goneBackoff expires or the pod is observed. That must be proven.
 func (t *turn) gone(p *plan, err error) {
-	t.m.opts.Logger.Info("pod is not in the API", "pod", p.podName(), "uid", p.target)
+	t.m.opts.Logger.Info("pod not found in the API", "pod", p.podName(), "uid", p.target)
 	if t.m.unobserved(p) {
 		t.writes = append(t.writes, func() { t.m.forget(p.uid) })
 		return
 	}
-	t.wait = t.m.cache.failed(p.uid, err, holdGone, goneBackoff, time.Now())
+	t.wait = t.m.cache.failed(p.uid, err, waitGone, goneBackoff, time.Now())
 	t.again, t.urgency = p.version > p.accepted, background
 	if p.final() {
 		t.writes = append(t.writes, func() { t.m.forgetFinal(p) })
@@ -131,7 +131,7 @@ func (t *turn) deleted(ctx context.Context, p *plan, err error) {
 		pod, findErr := t.find(ctx, p)
 		switch {
 		case findErr != nil:
-			err = fmt.Errorf("%w; and whether the pod is gone could not be told: %w", err, findErr)
+			err = fmt.Errorf("%w; and whether the pod is gone could not be found out: %w", err, findErr)
 		case pod == nil || pod.UID != p.target:
 			err = nil // gone already, or its name is another pod's by now
 		case apierrors.IsNotFound(err):

@@ -128,7 +128,7 @@ func TestPodRecreatedOnAnotherNodeIsGone(t *testing.T) {
 		if _, ok := w.manager.GetPodStatus(finished.UID); ok {
 			t.Error("the finished pod is still in the cache")
 		}
-		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != holdGone.String() {
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != waitGone.String() {
 			t.Errorf("pending is %+v, want the other pod held as gone", pending)
 		}
 		if left := memory.Finals(); len(left) != 0 {
@@ -243,7 +243,7 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 	})
 }
 
-// The limiter of the REST client, five requests a second and first come first served, would
+// The limiter of the REST client, five requests per second and first come first served, would
 // keep neither the order nor the budget of the manager.
 func TestClientIgnoresTheLimiterOfTheRESTClient(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

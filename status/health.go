@@ -11,19 +11,19 @@ import (
 	"github.com/statusd/statusd/internal/instant"
 )
 
-// failure says whose fault it is that a request failed.
+// failure is why a request failed: because of the pod, or because of the server.
 type failure uint8
 
 const (
 	// none: it did not fail.
 	none failure = iota
-	// refused: the server answers, but not to this pod's liking.
+	// refused: the server answers, and rejects the request.
 	refused
 	// away: the server cannot be reached, or fails by itself.
 	away
 	// timedOut: the server has not answered in time.
 	timedOut
-	// overloaded: the server asks to be left alone.
+	// overloaded: the server asks for a pause.
 	overloaded
 )
 
@@ -50,8 +50,8 @@ func failureOf(err error) failure {
 	}
 }
 
-// heard notes the result of a request.
-func (o *outcome) heard(err error, took time.Duration) {
+// recordResult records the result of a request.
+func (o *outcome) recordResult(err error, took time.Duration) {
 	o.failure = failureOf(err)
 	if err == nil {
 		o.succeeded, o.latency = true, took
@@ -61,7 +61,7 @@ func (o *outcome) heard(err error, took time.Duration) {
 // health is what the engine has learned of the API server from the results of requests. It
 // is a plain value; the time is passed in.
 type health struct {
-	// The server has asked at pausedAt to be left alone until pausedUntil.
+	// The server has asked at pausedAt for a pause until pausedUntil.
 	pausedAt, pausedUntil time.Time
 	// failing: requests have failed by the server's fault, and none has succeeded since.
 	failing bool
@@ -69,9 +69,9 @@ type health struct {
 	tried, succeeded time.Time
 }
 
-// note takes in how a turn ended that began at a certain time. It reports whether the server
+// record takes in how a turn ended that began at a certain time. It reports whether the server
 // has recovered: pods that wait for its sake need not wait any longer.
-func (h *health) note(out outcome, began, now time.Time) (recovered bool) {
+func (h *health) record(out outcome, began, now time.Time) (recovered bool) {
 	if out.requests == 0 {
 		return false
 	}

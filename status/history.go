@@ -32,7 +32,7 @@ var behindBackoff = backoff.Schedule{First: 15 * time.Second, Limit: 10 * time.M
 // behind is a pod whose base is newer than the watch's copy.
 type behind struct {
 	watch, base revision
-	// lookAt is when the pod is to be read, looks how often it was. Look says that it is to be
+	// lookAt is when the pod is to be read, looks how often it was. Look: it is to be
 	// read in its next turn.
 	lookAt time.Time
 	looks  int
@@ -53,7 +53,7 @@ func (c *cache) takeIn(uid types.UID, e *entry, seen base, now time.Time) (news,
 		e.base = seen
 		delete(c.behinds, uid)
 		return true, false
-	case seen.revision == e.base.revision && seen.revision != 0 && !seen.says(c.owns, c.target(uid), e.base.status):
+	case seen.revision == e.base.revision && seen.revision != 0 && !seen.matches(c.owns, c.target(uid), e.base.status):
 		// The server has given a version out again, and to something else.
 		e.base = seen
 		delete(c.behinds, uid)
@@ -97,7 +97,7 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 	return undone
 }
 
-// reached notes a version that the server's history has reached.
+// reached records a version that the server's history has reached.
 func (c *cache) reached(r revision, now time.Time) {
 	if r >= c.newest {
 		c.newest, c.newestAt = r, now
@@ -138,14 +138,14 @@ func (m *Manager) historyChanged(reached revision) {
 	m.metrics.reconciles.WithLabelValues("history").Add(float64(len(uids)))
 	now := time.Now()
 	for _, uid := range uids {
-		m.engine.changed(note{uid: uid, urgency: background, at: now, expedite: true})
+		m.engine.changed(turnRequest{uid: uid, urgency: background, at: now, expedite: true})
 	}
 }
 
 // historyPeriod is for how long the server's version may go unseen before it is asked for.
 const historyPeriod = 15 * time.Second
 
-// followHistory asks for the server's version while nothing else tells it, until the context
+// followHistory asks for the server's version while nothing else shows it, until the context
 // ends.
 func (m *Manager) followHistory(ctx context.Context, server VersionReader) {
 	ticker := time.NewTicker(historyPeriod)

@@ -14,8 +14,8 @@ import (
 // who come from there, and mean the same. Unlike there, they return errors, and what they return is
 // the caller's.
 
-// SetPodStatus stores what a reporter has seen of a pod, and has it sent if it differs
-// from what was stored before. Nothing of what is passed in is kept or changed. It
+// SetPodStatus stores the status of a pod, and has it sent if it differs from the one that was
+// stored before. Nothing of what is passed in is kept or changed. It
 // reports whether there was a difference.
 //
 // A status that no pod can have is refused with an [*InvalidStatusError] that names the
@@ -44,9 +44,9 @@ func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started
 	return m.flip(uid, containerID, started, podstatus.WithContainerStarted)
 }
 
-// TerminatePod says that the pod has ended and that nothing of it will change any more:
-// once the API server knows, the pod may be deleted there. Containers whose end nobody
-// has seen are reported as such; a pod that is not static becomes Failed unless it has
+// TerminatePod records that the pod has ended and that nothing of it will change any more: once
+// the API server has its last status, the pod may be deleted there. Containers whose end was not
+// observed are reported as such; a pod that is not static becomes Failed unless it has
 // a terminal phase already.
 func (m *Manager) TerminatePod(pod *v1.Pod) error {
 	var observed func(string) (v1.ContainerStateTerminated, bool)
@@ -72,7 +72,7 @@ func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
 	})
 }
 
-// GetPodStatus returns a copy of what this node says of a pod. The UID of a mirror pod
+// GetPodStatus returns a copy of the newest status of a pod. The UID of a mirror pod
 // stands for its static pod.
 func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	s := m.cache.load(m.opts.Pods.TranslateUID(uid))
@@ -83,7 +83,7 @@ func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 }
 
 // SetPodAllocation stores the resources of the pod's spec as those set aside for it. They
-// are on disk when it returns; if they could not be written, what was stored before holds.
+// are on disk when it returns; if they could not be written, what was stored before stays.
 // Without a journal nothing is stored, which is no error: the spec says what the pod has. A
 // manager with a table of its own refuses it with [ErrUnknownPod] for a pod that was neither
 // observed nor reported.

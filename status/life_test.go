@@ -204,7 +204,7 @@ func TestFlushAsksOnceMoreAboutAWithheldPhase(t *testing.T) {
 	})
 }
 
-// sickJournal fails, or hangs, when it is told to.
+// sickJournal fails, or hangs, when it is set to.
 type sickJournal struct {
 	Journal
 	fails atomic.Bool

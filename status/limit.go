@@ -7,7 +7,7 @@ import (
 
 // limit finds how many requests in flight pay. It is a plain value; the time is passed in.
 //
-// By Little's law n requests in flight that take t each are n/t a second. If they would take
+// By Little's law n requests in flight that take t each are n/t per second. If they would take
 // base on an idle server, n·base/t of them are being worked on or on their way, and the rest
 // waits in a queue of the server, where it makes every request slower and none sooner. So
 // the limit that pays is
@@ -42,7 +42,7 @@ type limit struct {
 }
 
 const (
-	// limitFloor is the least that is in flight, whatever the server says.
+	// limitFloor is the least that is in flight, whatever the server does.
 	limitFloor = 4
 	// limitFirst is where the search begins, unless the way to the server is long.
 	limitFirst = 16
@@ -81,7 +81,7 @@ func (l *limit) allowed() int {
 }
 
 // sample takes in how long a request took that was begun as one of so many in flight. Full
-// says that the limit was in use: else nothing can be said of whether more would pay.
+// means that the limit was in use: else the sample does not show whether more would pay.
 func (l *limit) sample(now time.Time, took time.Duration, among int, full bool) {
 	l.answered = now
 	l.observe(now, took, among, full)
@@ -89,7 +89,7 @@ func (l *limit) sample(now time.Time, took time.Duration, among int, full bool) 
 
 // hang takes in that a request has had no answer for so long.
 func (l *limit) hang(now time.Time, took time.Duration) {
-	l.observe(now, took, math.MaxInt, true) // it says nothing of an idle server
+	l.observe(now, took, math.MaxInt, true) // no measure of an idle server
 }
 
 func (l *limit) observe(now time.Time, took time.Duration, among int, full bool) {
@@ -148,7 +148,7 @@ func (l *limit) overload(now time.Time) {
 	}
 }
 
-// timeout takes in that a request begun at a certain time got no answer. It says something
+// timeout takes in that a request begun at a certain time got no answer. It counts
 // of the server only if no other request was answered meanwhile.
 func (l *limit) timeout(began, now time.Time) {
 	if l.answered.Before(began) {
@@ -182,7 +182,7 @@ func (l *limit) pass(now time.Time) {
 }
 
 // start is where the search begins: over a long way as many as keep a server busy that serves
-// limitRate requests a second. A base that is longer than any way is that of a slow server.
+// limitRate requests per second. A base that is longer than any way is that of a slow server.
 func (l *limit) start() float64 {
 	if l.base > farthest {
 		return l.first

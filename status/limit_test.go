@@ -115,7 +115,7 @@ func (s *simulation) launch() {
 			}
 		})
 		s.after(slowAfter, func() {
-			if !r.done && s.hanging < slowFlights {
+			if !r.done && s.hanging < slowTurns {
 				s.limit.hang(s.now, slowAfter)
 				r.hangs = true
 				s.hanging++

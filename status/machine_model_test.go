@@ -254,7 +254,7 @@ func (m *machine) checkRemains() {
 	}
 }
 
-// partlyRefused tells whether the status has a field that the server does not take.
+// partlyRefused reports whether the status has a field that the server does not take.
 func partlyRefused(s *snapshot) bool {
 	return s != nil && (refusedHostIPs(&s.status) || refusedClass(&s.status))
 }

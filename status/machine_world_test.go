@@ -232,7 +232,7 @@ func (m *machine) edit(change func()) {
 	change()
 }
 
-// owns tells whether the API's pod of that name is this one, or its mirror.
+// owns reports whether the API's pod of that name is this one, or its mirror.
 func (m *machine) owns(s *subject) bool {
 	pod := m.api.Pod(s.pod)
 	return pod != nil && pod.UID == s.target()
@@ -356,11 +356,11 @@ func (m *machine) secondWriter(choices [3]int) {
 			if ready != nil {
 				ready.Status, ready.LastTransitionTime = v1.ConditionFalse, metav1.Now()
 			}
-		case 2: // somebody whose clock is ahead
+		case 2: // another writer whose clock is ahead
 			if ready != nil {
 				ready.Status, ready.LastTransitionTime = v1.ConditionFalse, metav1.NewTime(time.Now().Add(10*365*24*time.Hour))
 			}
-		case 3: // somebody who takes something away
+		case 3: // another writer that takes something away
 			pod.Status.PodIP, pod.Status.PodIPs, pod.Status.StartTime = "", nil, nil
 		case 4: // not about the status
 			metav1.SetMetaDataAnnotation(&pod.ObjectMeta, "touched", fmt.Sprint(choices[2]))

@@ -84,7 +84,7 @@ func New(options Options) (*Manager, error) {
 
 // Run delivers statuses until the context ends, and returns once everything that it
 // started has stopped. What is not delivered by then stays in the cache, see
-// [Manager.Flush]. Nothing is sent before the API's pods have been looked at successfully.
+// [Manager.Flush]. Nothing is sent before the node's pods were listed.
 func (m *Manager) Run(ctx context.Context) error {
 	if !m.started.CompareAndSwap(false, true) {
 		return errRunTwice
@@ -98,7 +98,7 @@ func (m *Manager) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	if !m.firstLook(ctx) {
+	if !m.initialList(ctx) {
 		return nil
 	}
 	var background sync.WaitGroup
@@ -110,8 +110,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// firstLook lists the node's pods, and goes on trying until that works or the context ends.
-func (m *Manager) firstLook(ctx context.Context) bool {
+// initialList lists the node's pods, and retries until that succeeds or the context ends.
+func (m *Manager) initialList(ctx context.Context) bool {
 	for attempt := 1; ; attempt++ {
 		listed, err := func() ([]v1.Pod, error) {
 			ctx, cancel := context.WithTimeout(ctx, m.opts.RequestTimeout)
@@ -127,7 +127,7 @@ func (m *Manager) firstLook(ctx context.Context) bool {
 		}
 		// All pods wait for this one request, so that it is no more than the probe of an outage.
 		wait := max(min(retryBackoff.Wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
-		m.opts.Logger.Warn("could not look at the API's pods; nothing is sent before that", "attempt", attempt, "wait", wait, "err", err)
+		m.opts.Logger.Warn("initial pod list failed, will retry; no status is sent before it succeeds", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():
 			return false

@@ -10,8 +10,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// metrics has names that an operator of kubelets recognises. Without a registerer it
-// counts for nobody.
+// metrics has names that an operator of kubelets recognizes. Without a Registerer
+// the metrics are kept but not exported.
 type metrics struct {
 	syncDuration  prometheus.Histogram
 	requests      *prometheus.CounterVec

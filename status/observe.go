@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// observe notes a copy of the API's pod and tells whether there is something to do about it,
+// observe takes in a copy of the API's pod. It reports whether there is something to do about it,
 // and how urgent that is: resources wait for a deletion.
 func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgency, bool) {
 	c.mu.Lock()
@@ -32,18 +32,18 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgenc
 	}
 }
 
-// needs tells whether the API's pod calls for a turn: a difference, or a deletion that is
+// needs reports whether the API's pod calls for a turn: a difference, or a deletion that is
 // due. What is unsent has its turn coming anyway.
 func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 	return e.finished && api.ended ||
 		!e.pending() && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
-// decided tells whether the server has decided to answer the newest version with what this
-// copy of the API's pod says.
+// decided reports whether the server has decided to answer the newest version with what this
+// copy of the API's pod shows.
 func (c *cache) decided(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 	d, ok := c.decisions[uid]
-	return ok && d.holds(e.version) && !c.owns.NeedsReconcile(spec, api.status, d.status)
+	return ok && d.covers(e.version) && !c.owns.NeedsReconcile(spec, api.status, d.status)
 }
 
 // due reports whether the full pass has found something to do for a pod, whose newest copy in the
@@ -57,7 +57,7 @@ func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) bool {
 	}
 	c.retarget(uid, e, api.UID, now)
 	if e.pending() {
-		return e.held().counts()
+		return e.waitsFor().deliverable()
 	}
 	if e.base.settled && e.base.revision == revisionOf(api) {
 		return false

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -26,7 +27,7 @@ type Options struct {
 	// [Manager.ObserveDelete], and then a pod that is deleted from the API is forgotten.
 	Pods Pods
 
-	// Safety says whether a pod could still have running containers. While it could, a
+	// Safety decides whether a pod could still have running containers. While it could, a
 	// terminal phase is kept from the API. By default that follows from the reports: a
 	// container could run that was last reported running, also if a later status does not
 	// mention it, as that of an eviction; until it is reported otherwise, or the pod was
@@ -107,7 +108,7 @@ type Pods interface {
 	TranslateUID(types.UID) types.UID
 }
 
-// Safety is the first condition for telling the API that a pod has ended.
+// Safety is the condition for publishing a terminal phase.
 type Safety interface {
 	// CouldHaveRunningContainers may be called from any goroutine, and must not call back.
 	CouldHaveRunningContainers(*v1.Pod) bool
@@ -173,7 +174,7 @@ func (o *Options) Validate() error {
 	atLeast("ResyncPeriod", o.ResyncPeriod.Seconds(), 0)
 	for _, t := range o.OwnedConditions {
 		if t == "" || podstatus.IsShared(t) {
-			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no one else writes", t))
+			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no other component writes", t))
 		}
 	}
 	return errors.Join(problems...)
@@ -196,12 +197,12 @@ func (o *Options) typedNils() []error {
 }
 
 func (o *Options) setDefaults() {
-	setDefault(&o.Workers, 200)
-	setDefault(&o.FieldManager, DefaultFieldManager)
-	setDefault(&o.Burst, max(1, int(2*o.QPS)))
-	setDefault(&o.RequestTimeout, 30*time.Second)
-	setDefault(&o.SlowRequest, 2*time.Second)
-	setDefault(&o.ResyncPeriod, 10*time.Second)
+	o.Workers = cmp.Or(o.Workers, 200)
+	o.FieldManager = cmp.Or(o.FieldManager, DefaultFieldManager)
+	o.Burst = cmp.Or(o.Burst, max(1, int(2*o.QPS)))
+	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
+	o.SlowRequest = cmp.Or(o.SlowRequest, 2*time.Second)
+	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, 10*time.Second)
 	if client, ok := o.Client.(*restClient); ok {
 		o.Client = client.writingAs(o.FieldManager)
 	}
@@ -210,12 +211,5 @@ func (o *Options) setDefaults() {
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
-	}
-}
-
-func setDefault[T comparable](field *T, value T) {
-	var zero T
-	if *field == zero {
-		*field = value
 	}
 }

@@ -105,11 +105,11 @@ func TestAPauseIsProbedByOneRequestAtATime(t *testing.T) {
 func TestAnOldSuccessDoesNotEndAPause(t *testing.T) {
 	var h health
 	began := after(0)
-	h.note(outcome{requests: 1, failure: overloaded, pause: 10 * time.Second}, began, after(time.Second))
-	if h.note(outcome{requests: 1, succeeded: true}, began, after(2*time.Second)) || !h.paused(after(3*time.Second)) {
+	h.record(outcome{requests: 1, failure: overloaded, pause: 10 * time.Second}, began, after(time.Second))
+	if h.record(outcome{requests: 1, succeeded: true}, began, after(2*time.Second)) || !h.paused(after(3*time.Second)) {
 		t.Error("the success of a request from before the pause has ended it")
 	}
-	if !h.note(outcome{requests: 1, succeeded: true}, after(3*time.Second), after(4*time.Second)) || h.paused(after(4*time.Second)) {
+	if !h.record(outcome{requests: 1, succeeded: true}, after(3*time.Second), after(4*time.Second)) || h.paused(after(4*time.Second)) {
 		t.Error("the success of a probe has not ended the pause")
 	}
 	if got, want := h.backgroundFrom(), after(7*time.Second); !got.Equal(want) {

@@ -14,7 +14,7 @@ import (
 // the API's pod or the version changes.
 type decision struct {
 	version uint64
-	// couldRun tells the write with a terminal phase from the one before, without it.
+	// couldRun distinguishes the write with a terminal phase from the one before, without it.
 	couldRun bool
 	status   *v1.PodStatus // the answer; never changed
 }
@@ -25,7 +25,7 @@ var mergedKeys = map[string]bool{
 	"conditions": true, "podIPs": true, "hostIPs": true, "resources": true, "allocatedResources": true,
 }
 
-// overruled tells whether the answer to a write, which does not say what was written, is the
+// overruled reports whether the answer to a write, which differs from what was written, is the
 // server's decision: each field that differs was sent whole; or the write has changed nothing
 // of what this node owns.
 func (t *turn) overruled(p *plan, patch []byte, answer base, merged *v1.PodStatus) bool {
@@ -62,11 +62,11 @@ func keysOf(patch []byte) map[string]bool {
 	return keys
 }
 
-func (d decision) holds(version uint64) bool { return d.status != nil && d.version == version }
+func (d decision) covers(version uint64) bool { return d.status != nil && d.version == version }
 
-// noteDecision records what the server has made of the version.
-func (m *Manager) noteDecision(p *plan, answer base, couldRun bool) {
+// recordDecision records what the server has made of the version.
+func (m *Manager) recordDecision(p *plan, answer base, couldRun bool) {
 	m.metrics.overruled.Inc()
-	m.opts.Logger.Info("the API server has stored something else than was sent, and decides so", "pod", p.podName(), "uid", p.target, "version", p.version)
+	m.opts.Logger.Info("API server stored another status than was sent; its answer stands", "pod", p.podName(), "uid", p.target, "version", p.version)
 	m.cache.setDecision(p.uid, decision{version: p.version, couldRun: couldRun, status: answer.status})
 }

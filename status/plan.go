@@ -22,7 +22,7 @@ type plan struct {
 	// the turn began.
 	base, began base
 	watched     *v1.Pod // the watch's copy of the API's pod, if there is one
-	// look says that the base is in doubt and the pod is to be read.
+	// look: the base is in doubt, and the pod is to be read.
 	look bool
 	// epoch is the server's history at the beginning of the turn.
 	epoch    int
@@ -34,8 +34,8 @@ type plan struct {
 	tryRefusedAt time.Time
 }
 
-// newPlan prepares a turn, or says why there is none to take.
-func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
+// newPlan prepares a turn, or returns why there is none.
+func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, waitReason, bool) {
 	pod, known := m.opts.Pods.ByUID(uid)
 	if !known {
 		return m.cache.plan(uid, nil, nil, uid, now)
@@ -44,7 +44,7 @@ func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, hold, bool) {
 	if podstatus.IsStatic(pod) {
 		mirror, ok := m.opts.Pods.MirrorOf(pod)
 		if !ok {
-			return nil, holdNoMirror, m.cache.load(uid) != nil
+			return nil, waitNoMirror, m.cache.load(uid) != nil
 		}
 		watched, target = mirror, mirror.UID
 	}

@@ -12,18 +12,18 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// PodStatus is what this node says of a pod.
+// PodStatus is the newest status of a pod.
 type PodStatus struct {
 	UID       types.UID
 	Namespace string
 	Name      string
 	Version   uint64
-	// Finished says that the pod was terminated with [Manager.TerminatePod].
+	// Finished: the pod was terminated with [Manager.TerminatePod].
 	Finished bool
 	Status   v1.PodStatus
 }
 
-// Statuses returns copies of what this node says of all its pods, by name.
+// Statuses returns copies of the newest statuses of all pods, by name.
 func (m *Manager) Statuses() []PodStatus {
 	snapshots := m.cache.snapshots()
 	list := make([]PodStatus, 0, len(snapshots))
@@ -41,7 +41,7 @@ type Pending struct {
 	UID       types.UID
 	Namespace string
 	Name      string
-	// Version is the newest change, Accepted the newest one that the API server took. If
+	// Version is the newest change, Accepted the newest one that the API server accepted. If
 	// they are equal, it is the deletion of the pod that is still to be done.
 	Version  uint64
 	Accepted uint64
@@ -52,7 +52,7 @@ type Pending struct {
 	Attempts int
 	Err      error
 	NextTry  time.Time
-	// Reason says what the pod waits for, if that is not the API server.
+	// Reason is what the pod waits for, if that is not the API server.
 	Reason string
 	// Refused are the fields that the API server refuses, such as "status.qosClass". It has
 	// the rest of the status; Err is its refusal.
@@ -91,7 +91,7 @@ func (c *cache) pending() []Pending {
 	}
 	var list []Pending
 	for uid, e := range c.entries {
-		if e.pending() || e.owed != nil && e.owed.attempts > 0 {
+		if e.pending() || e.backlog != nil && e.backlog.attempts > 0 {
 			list = append(list, e.describe(uid))
 		}
 	}
@@ -106,7 +106,7 @@ func (c *cache) fighting() []Fight {
 	for uid, f := range c.fights {
 		if e := c.entries[uid]; f.rounds >= fightRounds && f.version == e.version {
 			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
-				Rounds: f.rounds, Writer: f.rival, Last: f.last})
+				Rounds: f.rounds, Writer: f.writer, Last: f.last})
 		}
 	}
 	return fights
@@ -123,15 +123,15 @@ func (c *cache) oldestUnsent(now time.Time) time.Duration {
 	defer c.mu.Unlock()
 	var oldest time.Duration
 	for _, e := range c.unsent {
-		oldest = max(oldest, now.Sub(e.owed.since))
+		oldest = max(oldest, now.Sub(e.backlog.since))
 	}
 	return oldest
 }
 
 func (e *entry) describe(uid types.UID) Pending {
 	p := Pending{UID: uid, Namespace: e.namespace, Name: e.name, Version: e.version, Accepted: e.accepted}
-	if o := e.owed; o != nil {
-		p.Since, p.Attempts, p.Err, p.NextTry, p.Reason = o.since, o.attempts, o.lastErr, o.nextTry, o.hold.String()
+	if o := e.backlog; o != nil {
+		p.Since, p.Attempts, p.Err, p.NextTry, p.Reason = o.since, o.attempts, o.lastErr, o.nextTry, o.reason.String()
 		for _, field := range o.refusal.fields {
 			p.Refused = append(p.Refused, "status."+field)
 		}
@@ -143,19 +143,19 @@ func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
 	return cmp.Or(strings.Compare(namespaceA, namespaceB), strings.Compare(nameA, nameB))
 }
 
-// Flush waits until the API server has taken everything that was stored before the call.
+// Flush waits until the API server has accepted everything that was stored before the call.
 // Pods that the API does not have, and static pods without a mirror, are not waited for. Nor
 // is the terminal phase of a pod whose containers could still run: whether they could is
-// asked once more, and if so, Flush is content that the API server has the rest of the
+// asked once more, and if so, it is enough for Flush that the API server has the rest of the
 // status. On the way out of a node agent, with its workers stopped, nothing would end that
-// wait; the journal keeps the end. If the context ends first, the error says which pods are
+// wait; the journal keeps the end. If the context ends first, the error names the pods that are
 // left, see [*FlushError].
 func (m *Manager) Flush(ctx context.Context) error {
 	wanted := m.cache.goals()
 	now := time.Now()
 	for uid, want := range wanted {
 		if want.withheld {
-			m.engine.changed(note{uid: uid, urgency: withdrawal, at: now, expedite: true})
+			m.engine.changed(turnRequest{uid: uid, urgency: withdrawal, at: now, expedite: true})
 		}
 	}
 	// One pod after the other, so that each delivery costs one look and not one at all pods.
@@ -189,20 +189,20 @@ func (c *cache) goals() map[types.UID]goal {
 	defer c.mu.Unlock()
 	wanted := make(map[types.UID]goal, len(c.unsent))
 	for uid, e := range c.unsent {
-		wanted[uid] = goal{version: e.version, withheld: e.held() == holdWithheld, looks: e.looks()}
+		wanted[uid] = goal{version: e.version, withheld: e.waitsFor() == waitWithheld, looks: e.looks()}
 	}
 	return wanted
 }
 
 // looks counts how often the pod was looked at while its terminal phase is withheld.
 func (e *entry) looks() int {
-	if e.held() != holdWithheld {
+	if e.waitsFor() != waitWithheld {
 		return 0
 	}
-	return e.owed.attempts
+	return e.backlog.attempts
 }
 
-// delivered tells whether the API server has taken a version, or is not owed it any more,
+// delivered reports whether the API server has accepted a version, or the pod need not be delivered any more,
 // and returns a channel that is closed when that may have changed.
 func (c *cache) delivered(uid types.UID, want goal) (bool, <-chan struct{}) {
 	c.mu.Lock()
@@ -229,7 +229,7 @@ func (c *cache) undelivered(wanted map[types.UID]goal, err error) error {
 	return &FlushError{Left: left, err: err}
 }
 
-// FlushError says what could not be delivered in time.
+// FlushError is what could not be delivered in time.
 type FlushError struct {
 	Left []Pending
 	err  error

@@ -52,19 +52,19 @@ type job struct {
 	// since is when the oldest change that waits was made, or when its back-off ended.
 	since time.Time
 	asked uint64
-	// notBefore is the end of the pod's back-off, tried when it began, and server says
+	// notBefore is the end of the pod's back-off, tried when it began, and server:
 	// that the server is the reason for it, and not the pod.
 	notBefore time.Time
 	tried     time.Time
 	server    bool
-	// deletes says that all that is left is to delete the pod. Neither news nor the lack of other
+	// deletes: all that is left is to delete the pod. Neither news nor the lack of other
 	// work is a reason to try that more often: a webhook that denies it may do so for long.
 	deletes bool
 	// released is when the back-off was last cut short because the server was back.
 	released time.Time
 	inFlight bool
 	dirty    bool
-	// expedited: there was news during the flight that makes a back-off pointless.
+	// expedited: there was news during the turn that makes a back-off pointless.
 	expedited bool
 	// index is the position in the heap that holds the job, -1 while it is in none.
 	index int
@@ -170,7 +170,7 @@ func compareUrgency(a, b *job) int {
 	return cmp.Or(cmp.Compare(a.urgency, b.urgency), a.notBefore.Compare(b.notBefore), cmp.Compare(a.asked, b.asked))
 }
 
-// turn returns the class that is served next. Overdue says that withdrawals are passed over
+// turn returns the class that is served next. Overdue means that withdrawals are passed over
 // by it, since the classes below have waited for their share.
 func (q *queue) turn(now time.Time) (u urgency, overdue, ok bool) {
 	q.promote(now)

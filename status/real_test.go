@@ -172,7 +172,7 @@ func TestRealServer_ForeignConditionsAndReadinessGatesAreKept(t *testing.T) {
 	}
 }
 
-// patchStatus writes to a pod's status as somebody else.
+// patchStatus writes to a pod's status as another writer.
 func (n *node) patchStatus(pod *v1.Pod, change map[string]any) {
 	n.Helper()
 	patch, err := json.Marshal(map[string]any{"status": change})

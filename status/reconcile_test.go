@@ -35,7 +35,7 @@ func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
 		w.wantLog("settled", "PATCH ns/web")
 		w.api.OnStore(func(pod *v1.Pod) { w.table.Set(pod) }) // the table learns of it, the manager is not told
 		drift(w, pod)
-		w.wantLog("nobody was told")
+		w.wantLog("the manager does not know of it")
 		time.Sleep(11 * time.Second)
 		w.wantLog("the pass finds it", "PATCH ns/web")
 		time.Sleep(time.Minute)
@@ -43,7 +43,7 @@ func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
 	})
 }
 
-// A write on top of a change that nobody has seen yet repeats what the base had and the
+// A write on top of a change that was not observed yet repeats what the base had and the
 // API has no more, also what comparing statuses leaves out: the generation of a condition.
 func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -158,15 +158,15 @@ func TestTheOtherWriterIsNotThisManager(t *testing.T) {
 			{Manager: "vk", Time: &now, Subresource: "status"},
 		}
 	})
-	if got := rivalOf(pod, "vk"); got != "other" {
+	if got := otherWriter(pod, "vk"); got != "other" {
 		t.Errorf("the other writer is %q, want other", got)
 	}
-	if got := rivalOf(pod, DefaultFieldManager); got != "vk" {
+	if got := otherWriter(pod, DefaultFieldManager); got != "vk" {
 		t.Errorf("for a manager of another name the other writer is %q, want vk", got)
 	}
 }
 
-// The convergence guard: somebody wants it otherwise, and goes on wanting.
+// The convergence guard: another writer keeps changing the status back.
 func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -16,7 +16,7 @@ import (
 
 // One field that the API server refuses must not keep the rest of a status from it. A 422
 // names the fields; the rest is sent without them, and they are tried again on a slow
-// schedule, or when the node says something else of them.
+// schedule, or when the node reports another value.
 
 // refusedBackoff spaces the tries of fields that the API server refuses.
 var refusedBackoff = backoff.Schedule{First: time.Minute, Limit: 10 * time.Minute}
@@ -84,7 +84,7 @@ func statusField(status *v1.PodStatus, name string) *reflect.Value {
 	return nil
 }
 
-// leaveOut makes a status say of a field what the API's says, so that it is not sent.
+// leaveOut gives a field of a status the value that the API has, so that it is not sent.
 func leaveOut(status, api *v1.PodStatus, field string) {
 	if name, ok := strings.CutPrefix(field, "conditions["); ok {
 		leaveOutCondition(status, api, v1.PodConditionType(strings.TrimSuffix(name, "]")))
@@ -102,7 +102,7 @@ func leaveOutCondition(status, api *v1.PodStatus, t v1.PodConditionType) {
 	status.Conditions = conditions
 }
 
-// standing returns the refused fields of which a status still says what was refused.
+// standing returns the refused fields that still have the refused value.
 func (r refusal) standing(status *v1.PodStatus) []string {
 	var fields []string
 	for _, field := range r.fields {
@@ -114,7 +114,7 @@ func (r refusal) standing(status *v1.PodStatus) []string {
 	return fields
 }
 
-// refuse notes what the server refuses; the rest will be sent without. It tells whether that
+// refuse records what the server refuses; the rest will be sent without it. It reports whether that
 // is something that was not left out already.
 func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 	fields := refusedFields(err, written)
@@ -126,7 +126,7 @@ func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 		key, _, _ := strings.Cut(field, "[")
 		t.m.metrics.refusedFields.WithLabelValues(key).Inc()
 	}
-	t.m.opts.Logger.Warn("the API server refuses fields of a pod status; the rest is sent without them",
+	t.m.opts.Logger.Warn("API server rejects fields of the status; the rest is sent without them",
 		"pod", p.podName(), "uid", p.target, "version", p.version, "fields", fields, "err", err)
 	t.leftOut = append(t.leftOut, fields...)
 	t.refused = &refusal{fields: t.leftOut, in: &p.status, err: err}
@@ -137,7 +137,7 @@ func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 func (t *turn) tryRefusedLater(p *plan) {
 	var wait time.Duration
 	if t.refused != nil {
-		wait = t.m.cache.failed(p.uid, t.refused.err, holdRefused, refusedBackoff, time.Now())
+		wait = t.m.cache.failed(p.uid, t.refused.err, waitRefused, refusedBackoff, time.Now())
 		t.m.cache.setRefusal(p.uid, *t.refused)
 	} else {
 		wait = max(time.Until(p.tryRefusedAt), time.Second)

@@ -110,7 +110,7 @@ func (m *Manager) retain(keep func(types.UID) bool) {
 	}
 }
 
-// PhaseError says that a status would have taken a pod out of its terminal phase.
+// PhaseError: a status would have taken a pod out of its terminal phase.
 type PhaseError struct {
 	Has, Wanted v1.PodPhase
 }
@@ -134,11 +134,11 @@ func orNil(err *PhaseError) error {
 	return err
 }
 
-// storing says how a status is to be stored.
+// storing is how a status is to be stored.
 type storing struct {
 	forced bool // also if nothing differs
 	finish bool // the pod has ended for good
-	// reported is what the reporter has said, which may be less than what is stored.
+	// reported is what the reporter has sent, which may be less than what is stored.
 	reported *v1.PodStatus
 }
 
@@ -180,7 +180,7 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if !ok {
 			continue
 		}
-		m.stored(old, next, note{uid: pod.UID, at: now, expedite: awaited})
+		m.stored(old, next, turnRequest{uid: pod.UID, at: now, expedite: awaited})
 		if err := m.keepFinal(pod.UID, next); err != nil {
 			return true, err
 		}
@@ -203,8 +203,11 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 		if ok && how.finish {
 			return &mirror.Status
 		}
-		if ok {
+		if ok && podstatus.IsTerminal(mirror.Status.Phase) {
 			return earlierLife(&mirror.Status)
+		}
+		if ok {
+			return &mirror.Status
 		}
 	default:
 		// Not the status of the object that was passed: providers change it and pass it on, so
@@ -216,11 +219,8 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 	return &pod.Status
 }
 
-// earlierLife returns a status without the end that it shows, if it shows one.
+// earlierLife returns the status of a life that is over without its end.
 func earlierLife(status *v1.PodStatus) *v1.PodStatus {
-	if !podstatus.IsTerminal(status.Phase) {
-		return status
-	}
 	next := *status
 	next.Phase, next.Reason, next.Message = "", "", ""
 	next.ContainerStatuses, next.InitContainerStatuses, next.EphemeralContainerStatuses = nil, nil, nil
@@ -250,12 +250,12 @@ func (m *Manager) refusePhase(pod *v1.Pod, err *PhaseError) error {
 // refuse counts and logs a refusal, and gives the caller an error that names the pod.
 func (m *Manager) refuse(pod *v1.Pod, kind string, err error) error {
 	m.metrics.refused.WithLabelValues(kind).Inc()
-	m.opts.Logger.Error("status refused", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "err", err)
+	m.opts.Logger.Error("status rejected", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "err", err)
 	return fmt.Errorf("status: pod %s/%s: %w", pod.Namespace, pod.Name, err)
 }
 
-// stored tells the metrics and the engine of a new version.
-func (m *Manager) stored(old *v1.PodStatus, next *snapshot, n note) {
+// stored counts a new version and requests a turn for it.
+func (m *Manager) stored(old *v1.PodStatus, next *snapshot, n turnRequest) {
 	m.metrics.changes.Inc()
 	for _, ended := range podstatus.NewlyTerminated(old, &next.status) {
 		m.metrics.terminated(ended)

@@ -23,8 +23,8 @@ import (
 type Resizes struct {
 	m *Manager
 	// writing, one for a share of the pods each, keep the changes of a pod in order, in memory
-	// and on disk. They are held while the journal is written, so that memory never says what
-	// the disk does not; readers do not need them.
+	// and on disk. They are held while the journal is written, so that memory never has what
+	// the disk does not have; readers do not need them.
 	writing [16]sync.Mutex
 	// mu guards the maps. It is never held while the journal is written.
 	mu   sync.Mutex

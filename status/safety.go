@@ -23,7 +23,7 @@ func (m *Manager) couldRun(p *plan) bool {
 	}
 }
 
-// anyRuns tells whether a container is reported running.
+// anyRuns reports whether a container is reported running.
 func anyRuns(status *v1.PodStatus) bool {
 	for _, list := range containerLists(status) {
 		for i := range list {
@@ -35,7 +35,7 @@ func anyRuns(status *v1.PodStatus) bool {
 	return false
 }
 
-// vanished tells whether a container that was running in an earlier report is not in the next
+// vanished reports whether a container that was running in an earlier report is not in the next
 // one, so that its end is not known. It is known again once all containers of the spec are
 // reported.
 func vanished(pod *v1.Pod, before *snapshot, old, next *v1.PodStatus) bool {

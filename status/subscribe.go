@@ -8,9 +8,11 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
-// EventType says what happened to a pod in the cache.
+// EventType is what happened to a pod in the cache.
 type EventType string
 
 // The types of events.
@@ -106,7 +108,7 @@ func (s *Subscription) push(e queuedEvent) {
 	s.mu.Lock()
 	number, ok := s.last[e.uid]
 	switch {
-	case ok && e.kind == s.events[number-s.first].kind, // of two of a kind the newer says it all
+	case ok && e.kind == s.events[number-s.first].kind, // of two of a kind the newer one is enough
 		ok && e.kind == Updated && s.events[number-s.first].kind == Added:
 		s.events[number-s.first].snapshot = e.snapshot
 	default:
@@ -114,10 +116,7 @@ func (s *Subscription) push(e queuedEvent) {
 		s.events = append(s.events, e)
 	}
 	s.mu.Unlock()
-	select {
-	case s.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(s.wake)
 }
 
 // feed passes changes on to the subscriptions. The cache calls it under its lock, which

@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// outcome is what a turn of a pod tells the engine.
+// outcome is the result of a turn for the engine.
 type outcome struct {
 	uid      types.UID
 	requests int
@@ -25,18 +25,18 @@ type outcome struct {
 	again   bool
 	wait    time.Duration
 	urgency urgency
-	// pause is how long the API server has asked to be left alone.
+	// pause is how long the API server has asked for a pause.
 	pause time.Duration
-	// failure is that of the last request. Succeeded says that a request has succeeded, and
-	// latency how long the last such one took.
+	// failure is that of the last request. Succeeded: a request has succeeded, and
+	// latency is how long the last such one took.
 	failure   failure
 	succeeded bool
 	latency   time.Duration
-	// deletes says that the last request was to delete the pod.
+	// deletes: the last request was to delete the pod.
 	deletes bool
 }
 
-// syncPod takes one turn for a pod: it makes the API's pod say what the cache says, with
+// syncPod takes one turn for a pod: it makes the API's pod equal to the cached status, with
 // one request where that is possible, or deletes the pod if it has finished. It runs in a
 // goroutine of its own; there is never more than one for a pod.
 func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
@@ -45,7 +45,8 @@ func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
 	switch {
 	case !ok:
 	case p == nil:
-		m.park(uid, why)
+		// Nothing is tried before the pod is observed or changed.
+		m.cache.failed(uid, nil, why, goneBackoff, time.Now())
 	default:
 		t.run(ctx, p)
 		inJournal(ctx, t.writes)
@@ -53,21 +54,16 @@ func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
 	return t.outcome
 }
 
-// park sets a pod aside until it is observed or changed again.
-func (m *Manager) park(uid types.UID, why hold) {
-	m.cache.failed(uid, nil, why, goneBackoff, time.Now())
-}
-
 // turn is the state of one turn of a pod.
 type turn struct {
 	m *Manager
 	outcome
-	// read says that the base comes from the API server in this very turn, wrote that the
+	// read: the base comes from the API server in this very turn; wrote: the
 	// turn has changed the API's pod.
 	read, wrote bool
-	// contradicted says that the API server has denied the base in this turn.
+	// contradicted: the API server has denied the base in this turn.
 	contradicted bool
-	// altered says that what the API server took is not all that its pod says now: a webhook
+	// altered: the API server has stored something else than was sent: a webhook
 	// has changed it, or a writer was faster than the base.
 	altered bool
 	// leftOut are the fields that are not sent because the server refuses them, and refused
@@ -112,8 +108,8 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 		t.retry(p, err)
 		return false
 	case pod.UID != p.target:
-		// Another pod has the name now, and ours is gone. The cached status stays: it may
-		// be that of a static pod whose new mirror we have yet to hear of (#137309).
+		// Another pod has the name now, and this one is gone. The cached status stays: it may
+		// be that of a static pod whose new mirror is not observed yet (#137309).
 		t.gone(p, nil)
 		return false
 	}
@@ -142,7 +138,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			return false
 		}
 		if wait := p.fight.wait(p, time.Now(), t.m.cache.jitter()); wait > 0 {
-			t.m.cache.holdUntil(p.uid, holdFight, time.Now().Add(wait))
+			t.m.cache.waitUntil(p.uid, waitFight, time.Now().Add(wait))
 			t.again, t.wait, t.urgency = true, wait, background
 			return false
 		}
@@ -164,8 +160,8 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 	}
 }
 
-// build returns what the API's pod should say, and the patch for that: nil if it says so, or
-// if the server has decided that it says something else.
+// build returns the status that the API's pod should have, and the patch for that: nil if it has
+// it, or if the server has decided on another one.
 func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	api := p.base.status
 	if p.static && podstatus.IsTerminal(api.Phase) && api.Phase != p.status.Phase && !(couldRun && podstatus.IsTerminal(p.status.Phase)) {
@@ -179,7 +175,7 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 		leaveOut(&merged, p.base.status, field)
 	}
 	patch, err := t.m.owns.PatchAt(p.target, p.guard(&merged), p.base.status, &merged)
-	if patch != nil && p.decision.holds(p.version) && p.decision.couldRun == couldRun &&
+	if patch != nil && p.decision.covers(p.version) && p.decision.couldRun == couldRun &&
 		!t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
 		patch = nil
 	}
@@ -197,20 +193,20 @@ func (p *plan) guard(merged *v1.PodStatus) string {
 	return strconv.FormatUint(uint64(p.base.revision), 10)
 }
 
-// taken handles the answer to a write that the API server has taken.
+// taken handles the answer to a write that the API server has accepted.
 func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod, merged *v1.PodStatus, couldRun bool) {
 	t.wrote = true
-	t.m.noteWrite(p)
-	api := baseOf(answer).slim(t.m.owns, p.target, merged, &p.status)
+	t.m.recordWrite(p)
+	api := baseOf(answer).compact(t.m.owns, p.target, merged, &p.status)
 	t.altered = api.status != merged && api.status != &p.status
 	if t.altered && t.overruled(p, patch, api, merged) {
 		t.altered = false
-		t.m.noteDecision(p, api, couldRun)
+		t.m.recordDecision(p, api, couldRun)
 	}
 	t.accepted(ctx, p, api, couldRun)
 }
 
-// rejected handles a write that the API server has not taken, or not heard of.
+// rejected handles a write that the API server has rejected, or that did not reach it.
 func (t *turn) rejected(ctx context.Context, p *plan, err error) {
 	switch {
 	case fromServer(err) && apierrors.IsNotFound(err):
@@ -224,7 +220,7 @@ func (t *turn) rejected(ctx context.Context, p *plan, err error) {
 	}
 }
 
-// accepted ends a turn in which the API server has heard the status, or knew it already.
+// accepted ends a turn after which the API server has the status.
 func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	m := t.m
 	if couldRun && podstatus.IsTerminal(p.status.Phase) && !podstatus.IsTerminal(api.status.Phase) {
@@ -232,7 +228,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 		if m.cache.keepBase(p, api) {
 			m.historyChanged(api.revision)
 		}
-		t.hold(p, holdWithheld, withdrawal)
+		t.recheckLater(p, waitWithheld, withdrawal)
 		return
 	}
 	deletable := api.ended && p.finished
@@ -263,7 +259,7 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	}
 }
 
-// onlyDeletes tells whether all that the turn is for is to delete the pod. Nothing needs to be
+// onlyDeletes reports whether all that the turn is for is to delete the pod. Nothing needs to be
 // read for that.
 func (p *plan) onlyDeletes() bool {
 	return p.finished && p.base.known() && p.base.ended && p.accepted == p.version
@@ -278,7 +274,7 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 		return
 	}
 	if m.opts.Reclaim != nil && !m.opts.Reclaim.ResourcesReclaimed(p.pod, &p.status) {
-		t.hold(p, holdUnreclaimed, withdrawal)
+		t.recheckLater(p, waitUnreclaimed, withdrawal)
 		return
 	}
 	t.deletes = true
@@ -288,10 +284,10 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 	t.deleted(ctx, p, err)
 }
 
-// hold looks at the pod again in a while: something on this node has to happen first. If
+// recheckLater looks at the pod again in a while: something on this node has to happen first. If
 // there was a report during the turn, that may be it, and the pod is looked at at once.
-func (t *turn) hold(p *plan, why hold, u urgency) {
-	t.wait = t.m.cache.failed(p.uid, nil, why, holdBackoff, time.Now())
+func (t *turn) recheckLater(p *plan, why waitReason, u urgency) {
+	t.wait = t.m.cache.failed(p.uid, nil, why, recheckBackoff, time.Now())
 	if t.m.cache.load(p.uid) != p.snapshot {
 		t.wait = 0
 	}
@@ -303,7 +299,7 @@ func (t *turn) retry(p *plan, err error) { t.retryOn(retryBackoff, p, err) }
 
 func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 	m := t.m
-	t.wait = m.cache.failed(p.uid, err, holdNone, schedule, time.Now())
+	t.wait = m.cache.failed(p.uid, err, waitNone, schedule, time.Now())
 	t.pause = pauseAsked(err)
 	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
@@ -311,10 +307,10 @@ func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 		t.writes = append(t.writes, func() { m.keepFinal(p.uid, p.snapshot) })
 	}
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
-	m.opts.Logger.Warn("pod status was not taken", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
+	m.opts.Logger.Warn("status update failed, will retry", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
 }
 
-// urgency of a pod that failed: what it had to say is as urgent as before.
+// urgency of a pod that failed: its change is as urgent as before.
 func (p *plan) urgency() urgency {
 	if !p.base.known() {
 		return normal
@@ -331,12 +327,12 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	t.requests++
 	began := time.Now()
 	answer, err := send(ctx)
-	t.heard(err, time.Since(began))
+	t.recordResult(err, time.Since(began))
 	t.m.metrics.requests.WithLabelValues(verb, reasonOf(err)).Inc()
 	return answer, err
 }
 
-// contradicts tells whether an error says that the pod is not the one that the base shows:
+// contradicts reports whether an error means that the pod is not the one that the base shows:
 // not there, or of another UID. For a patch with another UID the server answers that the
 // UID cannot be changed.
 func contradicts(err error) bool {

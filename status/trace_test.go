@@ -29,7 +29,7 @@ import (
 //	running|unready|succeeded|failed NAME...  report this status
 //	ready NAME=true|false                report a readiness result
 //	terminate|delete NAME...             end for good | an API user deletes with grace
-//	force-delete NAME                    the pod vanishes from the API, and nobody says so
+//	force-delete NAME                    the pod vanishes from the API without an event
 //	drift NAME                           a second writer changes the status
 //	api ok|down|busy|forbidden           how the API server answers from now on
 //	wait DURATION                        let time pass

@@ -6,8 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// InvalidStatusError says that a status cannot be that of a pod, and which field of it is
-// wrong. Nothing of such a status is stored.
+// InvalidStatusError names the field of a status that no pod can have. Nothing of such a status is stored.
 type InvalidStatusError struct {
 	Field   string // such as status.containerStatuses[1].name
 	Problem string

@@ -99,7 +99,7 @@ func (m *Manager) observe(pod *v1.Pod) {
 	now := time.Now()
 	if u, ok := m.cache.observe(uid, pod, m.specOf(uid, pod), now); ok {
 		m.metrics.reconciles.WithLabelValues("observed").Inc()
-		m.engine.changed(note{uid: uid, urgency: u, at: now, expedite: true})
+		m.engine.changed(turnRequest{uid: uid, urgency: u, at: now, expedite: true})
 	}
 }
 
@@ -117,18 +117,18 @@ func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
 
 // fullPass compares every cached pod with the API's and returns those that need a turn. It
 // is the safety net under ObservePod and the only scan of all pods.
-func (m *Manager) fullPass() []note {
-	var notes []note
+func (m *Manager) fullPass() []turnRequest {
+	var requests []turnRequest
 	now := time.Now()
 	for _, uid := range m.cache.unknown(func(types.UID) bool { return false }) {
 		if m.due(uid, now) {
-			notes = append(notes, note{uid: uid, urgency: background, at: now})
+			requests = append(requests, turnRequest{uid: uid, urgency: background, at: now})
 		}
 	}
-	if len(notes) > 0 {
-		m.metrics.reconciles.WithLabelValues("pass").Add(float64(len(notes)))
+	if len(requests) > 0 {
+		m.metrics.reconciles.WithLabelValues("pass").Add(float64(len(requests)))
 	}
-	return notes
+	return requests
 }
 
 // due reports whether the full pass has found something to do for a pod.
@@ -164,6 +164,6 @@ func (m *Manager) knows(uid types.UID) bool {
 func (m *Manager) Forget(uid types.UID) {
 	if queued := m.forget(uid); queued && m.opts.Client != nil {
 		// A turn that finds nothing takes the pod out of the queue, where it may wait for long.
-		m.engine.changed(note{uid: uid, urgency: background, at: time.Now(), expedite: true})
+		m.engine.changed(turnRequest{uid: uid, urgency: background, at: time.Now(), expedite: true})
 	}
 }

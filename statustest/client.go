@@ -5,6 +5,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 
 	v1 "k8s.io/api/core/v1"
@@ -17,17 +19,23 @@ var podResource = schema.GroupResource{Resource: "pods"}
 
 // List returns the pods of the node.
 func (s *Server) List(ctx context.Context) ([]v1.Pod, error) {
+	return s.list(ctx, func(*v1.Pod) bool { return true })
+}
+
+// list returns the pods of the node that match.
+func (s *Server) list(ctx context.Context, matches func(*v1.Pod) bool) ([]v1.Pod, error) {
 	end, err := s.begin(ctx, Request{Verb: "LIST"})
 	if err != nil {
 		return nil, err
 	}
 	var list []v1.Pod
-	node := s.user()
-	for _, pod := range s.Pods() {
-		if node == "" || node == pod.Spec.NodeName {
-			list = append(list, *pod)
+	s.mu.Lock()
+	for _, name := range slices.Sorted(maps.Keys(s.pods)) {
+		if pod := s.pods[name]; (s.node == "" || s.node == pod.Spec.NodeName) && matches(pod) {
+			list = append(list, *pod.DeepCopy())
 		}
 	}
+	s.mu.Unlock()
 	if err := end(nil); err != nil {
 		return nil, err
 	}
@@ -120,18 +128,14 @@ type Client struct{ *Server }
 // Client returns a client with all methods that a status manager makes use of.
 func (s *Server) Client() Client { return Client{s} }
 
-// FindPod returns the stored pod of this name if it is one of the node, nil otherwise.
+// FindPod returns the stored pod of this name if it is one of the node, nil otherwise. It is
+// recorded as LIST, which it is.
 func (c Client) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-	pods, err := c.List(ctx)
-	if err != nil {
+	found, err := c.list(ctx, func(pod *v1.Pod) bool { return pod.Namespace == namespace && pod.Name == name })
+	if err != nil || len(found) == 0 {
 		return nil, err
 	}
-	for i := range pods {
-		if pods[i].Namespace == namespace && pods[i].Name == name {
-			return &pods[i], nil
-		}
-	}
-	return nil, nil
+	return &found[0], nil
 }
 
 // ResourceVersion returns the newest resource version. It is recorded as VERSION.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"io"
 	"net/http"
-	"slices"
 	"strconv"
 	"strings"
 
@@ -81,7 +80,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, namespace str
 		return
 	}
 	version := s.Version() // before the list: a watch from here on misses nothing
-	pods, err := s.List(r.Context())
+	pods, err := s.list(r.Context(), matches)
 	if err != nil {
 		writeError(w, err)
 		return
@@ -89,7 +88,7 @@ func (s *Server) serveList(w http.ResponseWriter, r *http.Request, namespace str
 	list := v1.PodList{
 		TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"},
 		ListMeta: metav1.ListMeta{ResourceVersion: strconv.Itoa(version)},
-		Items:    slices.DeleteFunc(pods, func(pod v1.Pod) bool { return !matches(&pod) }),
+		Items:    pods,
 	}
 	writeJSON(w, http.StatusOK, &list)
 }

@@ -9,6 +9,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // historyLimit is how many events a watch may go back. The real server, too, forgets.
@@ -49,10 +51,7 @@ func (s *Server) deliver(e event) {
 	}
 	for w := range s.watches {
 		w.queue = append(w.queue, e)
-		select {
-		case w.wake <- struct{}{}:
-		default: // it has been woken already
-		}
+		wake.Up(w.wake)
 	}
 }
 

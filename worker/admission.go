@@ -13,13 +13,16 @@ import (
 //
 // A critical pod that has to wait for others to leave is neither admitted nor rejected.
 func (w *Workers) admit(p *worker, pod *v1.Pod) (r *fit.Rejection, wait bool) {
+	// Before the lock, because the runtime may take its time.
+	if _, left := w.candidates(p); left == nil {
+		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
+			return r, false
+		}
+	}
 	w.admitting.Lock()
 	defer w.admitting.Unlock()
 	active, left := w.active(p)
 	if left == nil {
-		if r := unsupported(w.opts.Runtime.Check(pod)); r != nil {
-			return r, false
-		}
 		if r := w.opts.Admit(pod, active); r != nil {
 			if w.preempt(pod, active, r) {
 				w.mu.Lock()

@@ -12,7 +12,7 @@ import (
 // history are the starts of one container that the runtime remembers, the newest first.
 type history []runtime.Container
 
-// attemptsOf picks the attempts of one container. A runtime lists them together and in order.
+// attemptsOf picks the attempts of one container. They are listed together and in order.
 func attemptsOf(all []runtime.Container, name string) history {
 	first := slices.IndexFunc(all, func(c runtime.Container) bool { return c.Name == name })
 	if first < 0 {

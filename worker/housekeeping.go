@@ -2,8 +2,12 @@ package worker
 
 import (
 	"context"
+	"maps"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -36,7 +40,7 @@ func (w *Workers) sourcesReady() bool {
 // adoptOrphans gives each pod of the runtime that no source knows a worker that ends it:
 // static pods once the manifests were read, all others once all sources have synced.
 func (w *Workers) adoptOrphans(ctx context.Context) {
-	found, err := w.opts.Runtime.Pods(ctx)
+	found, err := w.listPods(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
 			w.opts.Logger.Error("listing the pods of the runtime failed, will retry", "err", err)
@@ -46,8 +50,12 @@ func (w *Workers) adoptOrphans(ctx context.Context) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.review(found)
+	now := time.Now()
+	maps.DeleteFunc(w.removed, func(_ types.UID, at time.Time) bool { return now.Sub(at) >= housekeepingPeriod })
 	for _, pod := range found {
-		if _, known := w.pods[pod.Manifest.UID]; known || !w.ready && !(w.manifests && podstatus.IsStatic(pod.Manifest)) {
+		_, known := w.pods[pod.Manifest.UID]
+		_, removed := w.removed[pod.Manifest.UID]
+		if known || removed || !w.ready && !(w.manifests && podstatus.IsStatic(pod.Manifest)) {
 			continue
 		}
 		w.opts.Logger.Info("ending a pod that no source knows", "pod", pod.Manifest.Namespace+"/"+pod.Manifest.Name, "uid", pod.Manifest.UID)
@@ -81,13 +89,14 @@ func (w *Workers) forget(p *worker) {
 	w.mu.Lock()
 	delete(w.pods, p.uid)
 	delete(w.inherited, p.uid)
+	w.removed[p.uid] = time.Now()
 	again := p.inbox.again
 	if again == nil {
 		w.forgotten = append(w.forgotten, p.uid)
 	}
 	w.mu.Unlock()
 	if again == nil {
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	// Only this status: before all sources have synced the statuses of other pods, which

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -44,7 +45,7 @@ func (l leftover) mayRunAgain(m inbox) bool {
 // inherit asks the runtime what an earlier process has left, until it answers.
 func (w *Workers) inherit(ctx context.Context) error {
 	for {
-		found, err := w.opts.Runtime.Pods(ctx)
+		found, err := w.listPods(ctx)
 		if err == nil {
 			w.mu.Lock()
 			defer w.mu.Unlock()
@@ -72,7 +73,7 @@ func (w *Workers) changed(uid types.UID) {
 	_, known := w.pods[uid]
 	w.mu.Unlock()
 	if left && !known {
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	w.Sync(uid)

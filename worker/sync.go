@@ -118,9 +118,10 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 	}
 	// A sandbox that another process has made may be from before a restart of the machine.
 	if (!s.known || !p.hasSandbox) && !p.startPod(ctx, s.pod) {
-		return now.Add(startRetry)
+		p.sandboxFailures++
+		return now.Add(sandboxRetries.Wait(p.sandboxFailures, 0))
 	}
-	p.hasSandbox = true
+	p.hasSandbox, p.sandboxFailures = true, 0
 	for _, start := range todo.starts {
 		p.start(ctx, s, start, now)
 		if p.runningPostStart != "" {

@@ -16,11 +16,12 @@ import (
 // state is what a worker keeps between its turns. A new process begins with an empty one;
 // what has to last longer is in the runtime and in the status manager.
 type state struct {
-	stage      stage
-	admitted   bool
-	hasSandbox bool                  // this process has started the sandbox
-	waitsFor   types.UID             // the pod whose end it waits for before it may start
-	recorded   *podstatus.Allocation // what the journal has of the pod's resources
+	stage           stage
+	admitted        bool
+	hasSandbox      bool                  // this process has started the sandbox
+	sandboxFailures int                   // failed tries to start the sandbox since it was last started
+	waitsFor        types.UID             // the pod whose end it waits for before it may start
+	recorded        *podstatus.Allocation // what the journal has of the pod's resources
 
 	backOffs         map[string]backOff                  // by container name
 	retries          map[string]time.Time                // by container name
@@ -109,7 +110,7 @@ func mustEnd(in *input, s *observation) bool {
 
 // observe asks the runtime and the status manager for all that a status is made from.
 func (p *worker) observe(ctx context.Context, pod *v1.Pod) (*observation, error) {
-	found, err := p.w.opts.Runtime.Pod(ctx, p.uid)
+	found, err := p.w.listPod(ctx, p.uid)
 	known := err == nil
 	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 		return nil, err

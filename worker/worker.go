@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -75,7 +76,7 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 }
 
 // poke makes the worker take a turn.
-func (p *worker) poke() { signal(p.wake) }
+func (p *worker) poke() { wake.Up(p.wake) }
 
 // live gives the pod a turn whenever something has happened or is due, until it is over
 // or ctx ends. Hooks that run end with it; containers do not.

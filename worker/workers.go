@@ -11,6 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
@@ -23,6 +25,10 @@ const (
 	// housekeepingPeriod is how often orphans are looked for though nothing has happened.
 	housekeepingPeriod = 30 * time.Second
 )
+
+// sandboxRetries are the pauses after failed tries to start the sandbox of a pod. The first ones are short: often
+// the API server only needs a moment to see that the pod is on this node, and to give it its volumes.
+var sandboxRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: startRetry}
 
 // ErrRunning is returned by a second call of Run.
 var ErrRunning = errors.New("worker: Run may be called only once")
@@ -45,6 +51,9 @@ type Workers struct {
 	// inherited are the pods that an earlier process left in the runtime, until their
 	// workers are done with them.
 	inherited map[types.UID]leftover
+	// removed are the pods that workers were done with, and when. A runtime may list them for
+	// a while after it has removed them.
+	removed   map[types.UID]time.Time
 	fresh     []*worker   // those that have no goroutine yet
 	forgotten []types.UID // those that OnForgotten was not called for yet
 	added     int
@@ -65,7 +74,7 @@ func New(options Options) (*Workers, error) {
 	options.setDefaults()
 	return &Workers{
 		opts: options,
-		pods: map[types.UID]*worker{},
+		pods: map[types.UID]*worker{}, removed: map[types.UID]time.Time{},
 		wake: make(chan struct{}, 1),
 		tidy: make(chan struct{}, 1),
 	}, nil
@@ -91,6 +100,7 @@ func (w *Workers) Run(ctx context.Context) error {
 		return nil
 	}
 	group.Go(func() { w.keepHouse(ctx) })
+	var again <-chan time.Time // when to watch again after a watch that ended
 	for {
 		for _, p := range w.takeFresh() {
 			group.Go(func() { p.live(ctx) })
@@ -100,10 +110,15 @@ func (w *Workers) Run(ctx context.Context) error {
 			return nil
 		case <-w.wake:
 		case uid, open := <-changes:
-			if !open {
-				return nil // only the end of ctx closes it
+			if open {
+				w.changed(uid)
+			} else if ctx.Err() == nil {
+				w.opts.Logger.Error("watch of the runtime ended, watching again", "after", lookRetry)
+				changes, again = nil, time.After(lookRetry)
 			}
-			w.changed(uid)
+		case <-again:
+			changes, again = w.opts.Runtime.Watch(ctx), nil
+			w.syncAll() // what happened meanwhile
 		}
 	}
 }
@@ -162,7 +177,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 	p, known := w.pods[pod.UID]
 	if !known {
 		w.forgotten = append(w.forgotten, pod.UID)
-		signal(w.tidy)
+		wake.Up(w.tidy)
 		return
 	}
 	p.inbox.again = nil
@@ -181,7 +196,7 @@ func (w *Workers) SourcesReady() {
 	w.ready = true
 	w.wakeRoom()
 	w.mu.Unlock()
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // ManifestsReady reports that the manifests of static pods were read once: from now on a
@@ -191,7 +206,7 @@ func (w *Workers) ManifestsReady() {
 	w.mu.Lock()
 	w.manifests = true
 	w.mu.Unlock()
-	signal(w.tidy)
+	wake.Up(w.tidy)
 }
 
 // Sync gives a pod a turn, because something that it depends on has changed.
@@ -201,6 +216,16 @@ func (w *Workers) Sync(uid types.UID) {
 	if p, known := w.pods[uid]; known {
 		p.poke()
 	}
+}
+
+// syncAll gives every pod a turn, and housekeeping those without a worker.
+func (w *Workers) syncAll() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, p := range w.pods {
+		p.poke()
+	}
+	wake.Up(w.tidy)
 }
 
 // ContainerUnhealthy reports that a container has failed its liveness or startup probe: it
@@ -234,7 +259,7 @@ func (w *Workers) add(pod *v1.Pod) *worker {
 	p := newWorker(w, pod, w.added)
 	w.pods[pod.UID] = p
 	w.fresh = append(w.fresh, p)
-	signal(w.wake)
+	wake.Up(w.wake)
 	return p
 }
 
@@ -245,12 +270,4 @@ func (w *Workers) known() map[types.UID]bool {
 		known[uid] = true
 	}
 	return known
-}
-
-// signal leaves a mark in a channel of capacity 1.
-func signal(c chan<- struct{}) {
-	select {
-	case c <- struct{}{}:
-	default:
-	}
 }

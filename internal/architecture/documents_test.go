@@ -75,20 +75,23 @@ func TestDocumentsNameTestsThatExist(t *testing.T) {
 }
 
 func TestEveryBugHasATest(t *testing.T) {
-	rows := 0
+	rows := map[string]bool{}
 	for line := range strings.Lines(document(t, "docs/bugs.md")) {
 		cells := strings.Split(strings.TrimSpace(line), "|")
 		if len(cells) < 5 || cells[1] == " what happened " || strings.HasPrefix(cells[1], "---") {
 			continue
 		}
-		rows++
+		if rows[line] {
+			t.Errorf("docs/bugs.md has this row twice: %s", strings.TrimSpace(cells[1]))
+		}
+		rows[line] = true
 		held := cells[len(cells)-2]
 		if !mention.MatchString(held) && !strings.Contains(held, "`make ") && !strings.Contains(held, "by construction: ") {
 			t.Errorf("docs/bugs.md: no test keeps this bug away: %s", strings.TrimSpace(cells[1]))
 		}
 	}
-	if rows < 100 {
-		t.Errorf("read %d bugs; the test does not understand the table any more", rows)
+	if len(rows) < 100 {
+		t.Errorf("read %d bugs; the test does not understand the table any more", len(rows))
 	}
 }
 

@@ -92,7 +92,7 @@ func try(m mutant.Mutant, tree string) (killer string, killed bool, err error) {
 	if testErr == nil {
 		return m.Tests, false, nil
 	}
-	if bytes.Contains(out, []byte("[build failed]")) {
+	if bytes.Contains(out, []byte("[build failed]")) || bytes.Contains(out, []byte("[setup failed]")) {
 		return "", false, fmt.Errorf("the mutant does not compile:\n%s", out)
 	}
 	for line := range strings.Lines(string(out)) {

@@ -66,8 +66,8 @@ func behaviours() []behaviour {
 		})},
 		{"setting all pods replaces all of them", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
-			must(t, j.SetPodResourceAllocation(map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}))
-			must(t, j.SetResizeStatus(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}))
+			must(t, j.ReplaceAllocations(map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}))
+			must(t, j.ReplaceResizeStatuses(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}))
 		}, filledBut(func(s *State) {
 			s.Allocations = map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}
 			s.ResizeStatuses = map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}
@@ -90,7 +90,7 @@ func behaviours() []behaviour {
 		}, filledBut(func(s *State) { s.Allocations, s.ResizeStatuses = nil, nil })},
 		{"clearing forgets allocations and resize statuses only", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
-			must(t, j.ClearState())
+			must(t, j.ClearAllocations())
 		}, filledBut(func(s *State) { s.Allocations, s.ResizeStatuses = nil, nil })},
 		{"the empty resize status and no conditions delete", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
@@ -158,18 +158,18 @@ func writes() []struct {
 			return j.SetContainerResourceAllocation(UID(1), "app", Resources(9))
 		}},
 		{"SetPodAllocation", func(j journal.Journal) error { return j.SetPodAllocation(UID(1), Allocation(9)) }},
-		{"SetPodResourceAllocation", func(j journal.Journal) error {
-			return j.SetPodResourceAllocation(map[types.UID]podstatus.Allocation{UID(2): Allocation(2)})
+		{"ReplaceAllocations", func(j journal.Journal) error {
+			return j.ReplaceAllocations(map[types.UID]podstatus.Allocation{UID(2): Allocation(2)})
 		}},
 		{"SetPodResizeStatus", func(j journal.Journal) error {
 			return j.SetPodResizeStatus(UID(1), v1.PodResizeStatusInfeasible)
 		}},
-		{"SetResizeStatus", func(j journal.Journal) error {
-			return j.SetResizeStatus(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusDeferred})
+		{"ReplaceResizeStatuses", func(j journal.Journal) error {
+			return j.ReplaceResizeStatuses(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusDeferred})
 		}},
 		{"Delete, a container", func(j journal.Journal) error { return j.Delete(UID(1), "app") }},
 		{"Delete, a pod", func(j journal.Journal) error { return j.Delete(UID(1), "") }},
-		{"ClearState", func(j journal.Journal) error { return j.ClearState() }},
+		{"ClearAllocations", func(j journal.Journal) error { return j.ClearAllocations() }},
 		{"SetResizeConditions", func(j journal.Journal) error { return j.SetResizeConditions(UID(1), Conditions(9)) }},
 		{"SetFinal", func(j journal.Journal) error { return j.SetFinal(UID(1), Final(9)) }},
 		{"DeleteFinal", func(j journal.Journal) error { return j.DeleteFinal(UID(1)) }},

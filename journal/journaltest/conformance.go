@@ -18,8 +18,6 @@ import (
 type Subject struct {
 	// New returns an empty journal. The suite closes it.
 	New func(t *testing.T) journal.Journal
-	// Forgets says that the journal takes everything and remembers nothing.
-	Forgets bool
 	// Reopen closes the journal and opens it again; nil if it does not outlive its process.
 	Reopen func(t *testing.T, j journal.Journal) journal.Journal
 	// Fail makes the writes of the journal fail, or not any more; nil if it never fails.
@@ -28,10 +26,6 @@ type Subject struct {
 
 // Run checks all that a caller may rely on.
 func Run(t *testing.T, subject Subject) {
-	if subject.Forgets {
-		t.Run("takes everything and remembers nothing", subject.forgets)
-		return
-	}
 	for _, b := range behaviours() {
 		t.Run(b.name, func(t *testing.T) { subject.behaves(t, b) })
 	}
@@ -66,28 +60,6 @@ func (s Subject) behaves(t *testing.T, b behaviour) {
 	want(t, b.name+", after reopening", Read(j, containers...), b.want())
 }
 
-func (s Subject) forgets(t *testing.T) {
-	j := s.open(t)
-	for _, w := range writes() {
-		if err := w.do(j); err != nil {
-			t.Errorf("%s: got %v, want no error", w.name, err)
-		}
-	}
-	want(t, "a journal that forgets", Read(j, ContainerID(1)), State{})
-	if _, ok := j.GetContainerResourceAllocation(UID(1), "app"); ok {
-		t.Error("GetContainerResourceAllocation found something in a journal that forgets")
-	}
-	if _, ok := j.GetPodAllocation(UID(1)); ok {
-		t.Error("GetPodAllocation found something in a journal that forgets")
-	}
-	if _, ok := j.GetPodResizeStatus(UID(1)); ok {
-		t.Error("GetPodResizeStatus found something in a journal that forgets")
-	}
-	if _, ok := j.ResizeConditions(UID(1)); ok {
-		t.Error("ResizeConditions found something in a journal that forgets")
-	}
-}
-
 // copies changes whatever was passed in and handed out, and looks for traces.
 func (s Subject) copies(t *testing.T) {
 	j := s.open(t)
@@ -100,7 +72,7 @@ func (s Subject) copies(t *testing.T) {
 	must(t, j.SetFinal(UID(1), final))
 	spoil(&allocation, &conditions, &final)
 	all := map[types.UID]podstatus.Allocation{UID(1): Allocation(1)}
-	must(t, j.SetPodResourceAllocation(all))
+	must(t, j.ReplaceAllocations(all))
 	delete(all[UID(1)].Containers, "app")
 	want(t, "values passed in were changed afterwards", Read(j, ContainerID(1)), wanted)
 
@@ -164,9 +136,9 @@ func (s Subject) refuses(t *testing.T) {
 		"SetContainerResourceAllocation, no pod":       j.SetContainerResourceAllocation("", "app", Resources(1)),
 		"SetContainerResourceAllocation, no container": j.SetContainerResourceAllocation(UID(1), "", Resources(1)),
 		"SetPodAllocation":                             j.SetPodAllocation("", Allocation(1)),
-		"SetPodResourceAllocation":                     j.SetPodResourceAllocation(map[types.UID]podstatus.Allocation{"": Allocation(1)}),
+		"ReplaceAllocations":                           j.ReplaceAllocations(map[types.UID]podstatus.Allocation{"": Allocation(1)}),
 		"SetPodResizeStatus":                           j.SetPodResizeStatus("", v1.PodResizeStatusDeferred),
-		"SetResizeStatus":                              j.SetResizeStatus(map[types.UID]journal.ResizeStatus{"": v1.PodResizeStatusDeferred}),
+		"ReplaceResizeStatuses":                        j.ReplaceResizeStatuses(map[types.UID]journal.ResizeStatus{"": v1.PodResizeStatusDeferred}),
 		"SetResizeConditions":                          j.SetResizeConditions("", Conditions(1)),
 		"SetFinal":                                     j.SetFinal("", Final(1)),
 		"RecordTermination":                            j.RecordTermination(UID(1), "", Ended(1)),
@@ -205,7 +177,7 @@ func (s Subject) concurrent(t *testing.T) {
 		}
 		wanted[UID(w)] = podstatus.Allocation{Containers: containers}
 	}
-	want(t, "after concurrent writers", j.GetPodResourceAllocation(), wanted)
+	want(t, "after concurrent writers", j.AllAllocations(), wanted)
 }
 
 func (s Subject) closes(t *testing.T) {

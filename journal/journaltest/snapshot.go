@@ -25,8 +25,8 @@ type State struct {
 // Read returns what the journal holds.
 func Read(j journal.Journal, containerIDs ...string) State {
 	s := State{
-		Allocations:    j.GetPodResourceAllocation(),
-		ResizeStatuses: j.GetResizeStatus(),
+		Allocations:    j.AllAllocations(),
+		ResizeStatuses: j.AllResizeStatuses(),
 		Conditions:     j.AllResizeConditions(),
 		Finals:         j.Finals(),
 		Terminations:   map[string]v1.ContainerStateTerminated{},

@@ -151,7 +151,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	}
 	for _, c := range p.containers {
 		if c.Name == spec.Name && (c.State == runtime.Running || c.Attempt >= attempt) {
-			return "", fmt.Errorf("function: container %s: attempt %d is %s, cannot start attempt %d: %w", spec.Name, c.Attempt, c.State, attempt, runtime.ErrRunning)
+			return "", fmt.Errorf("function: container %s: attempt %d is %s, cannot start attempt %d: %w", spec.Name, c.Attempt, c.State, attempt, runtime.ErrContainerRunning)
 		}
 	}
 	if r.closed {
@@ -231,7 +231,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	}
 	for _, c := range p.containers {
 		if c.State != runtime.Exited {
-			return fmt.Errorf("function: pod %s: container %s: %w", uid, c.Name, runtime.ErrRunning)
+			return fmt.Errorf("function: pod %s: container %s: %w", uid, c.Name, runtime.ErrContainerRunning)
 		}
 	}
 	delete(r.pods, uid)

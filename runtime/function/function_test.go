@@ -104,8 +104,8 @@ func TestAStoppedFunctionRunsUntilItReturns(t *testing.T) {
 		if got := newest(t, rt); got.State != runtime.Running {
 			t.Errorf("got %+v, want it running: the function has not returned", got)
 		}
-		if err := rt.RemovePod(t.Context(), "uid"); !errors.Is(err, runtime.ErrRunning) {
-			t.Errorf("remove: got %v, want ErrRunning", err)
+		if err := rt.RemovePod(t.Context(), "uid"); !errors.Is(err, runtime.ErrContainerRunning) {
+			t.Errorf("remove: got %v, want ErrContainerRunning", err)
 		}
 		time.Sleep(time.Hour)
 		if got := newest(t, rt); got.State != runtime.Exited || got.ExitCode != 143 || got.Signal != 15 {

@@ -108,7 +108,7 @@ func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
 	c.reject(len(container.Command) == 0, path.Child("command"), fmt.Sprintf("image %q has no entry point: say what to run", Image))
 	c.reject(len(container.EnvFrom) > 0 && !c.objects, path.Child("envFrom"), noObjects)
 	c.reject(!isDefaultPath(container.TerminationMessagePath), path.Child("terminationMessagePath"),
-		"nothing can be mounted there; leave it out, and write the message to $"+runtime.TerminationLogVariable)
+		"nothing can be mounted there; leave it out, and write the message to $"+TerminationLogVariable)
 	c.reject(len(container.VolumeDevices) > 0, path.Child("volumeDevices"), noDevices)
 	c.reject(container.Stdin, path.Child("stdin"), "the input of a process is empty")
 	c.reject(container.StdinOnce, path.Child("stdinOnce"), "the input of a process is empty")
@@ -134,8 +134,8 @@ func (c *checker) checkPort(path *field.Path, port v1.ContainerPort) {
 }
 
 func (c *checker) checkVariable(path *field.Path, variable v1.EnvVar) {
-	c.reject(strings.HasPrefix(variable.Name, runtime.VariablePrefix), path.Child("name"),
-		"names that start with "+runtime.VariablePrefix+" are set by the runtime")
+	c.reject(strings.HasPrefix(variable.Name, VariablePrefix), path.Child("name"),
+		"names that start with "+VariablePrefix+" are set by the runtime")
 	from := variable.ValueFrom
 	if from == nil {
 		return

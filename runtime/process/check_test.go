@@ -99,7 +99,7 @@ var classes = map[reflect.Type]map[string]class{
 		"ResourceClaims":    rejected("spec.resourceClaims", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{}} }),
 		"HostNetwork":       supported("TestAPodThatExpectsIsolationIsRejected"), "HostPID": supported("TestAPodThatExpectsIsolationIsRejected"), "HostIPC": supported("TestAPodThatExpectsIsolationIsRejected"), "ShareProcessNamespace": supported("TestContainersSeeEachOther"),
 		"RestartPolicy": others("TestRestartPolicies"), "TerminationGracePeriodSeconds": others("TestADeletedPodEndsWithinItsGrace"), "ActiveDeadlineSeconds": others("TestActiveDeadline"),
-		"NodeSelector": others("TestFit"), "NodeName": others("TestPodsOfThisNodeOnARealServer"), "Affinity": others("TestFit"), "SchedulerName": elsewhere("the scheduler"), "Tolerations": others("TestFit"),
+		"NodeSelector": others("TestCheck"), "NodeName": others("TestPodsOfThisNodeOnARealServer"), "Affinity": others("TestCheck"), "SchedulerName": elsewhere("the scheduler"), "Tolerations": others("TestCheck"),
 		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestResizesAreGrantedInTheOrderOfTheKubelet"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
 		"TopologySpreadConstraints": elsewhere("the scheduler"), "SchedulingGates": elsewhere("the scheduler"), "SchedulingGroup": elsewhere("the scheduler"), "ReadinessGates": others("TestReadinessGatesSeeTheConditionsOfOthers"),
 		// The API server turns the last one into a volume.
@@ -195,7 +195,7 @@ var classes = map[reflect.Type]map[string]class{
 		}),
 	},
 	reflect.TypeFor[v1.ContainerPort](): {
-		"Name": others("TestPortsByNumberAndName"), "ContainerPort": others("TestFit"), "Protocol": others("TestFit"),
+		"Name": others("TestPortsByNumberAndName"), "ContainerPort": others("TestCheck"), "Protocol": others("TestCheck"),
 		"HostPort": rejected("spec.containers[0].ports[0].hostPort", func(p *v1.Pod) {
 			container0(p).Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080}}
 		}),

@@ -8,7 +8,6 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/volume"
 )
 
@@ -91,8 +90,8 @@ func (c *checker) checkMounts(path *field.Path, mounts []v1.VolumeMount) {
 		c.reject(mount.MountPropagation != nil && *mount.MountPropagation != v1.MountPropagationNone,
 			path.Child("mountPropagation"), "what is mounted for a container is seen by it alone")
 
-		c.checkTaken(seen, path.Child("name"), runtime.VolumeVariable(mount.Name), mount.Name)
-		c.checkTaken(seen, path.Child("mountPath"), runtime.MountVariable(mount.MountPath), mount.MountPath)
+		c.checkTaken(seen, path.Child("name"), VolumeVariable(mount.Name), mount.Name)
+		c.checkTaken(seen, path.Child("mountPath"), MountVariable(mount.MountPath), mount.MountPath)
 	}
 }
 

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/volume"
 )
@@ -51,10 +52,7 @@ type kept struct {
 }
 
 func (k *kept) poke() {
-	select {
-	case k.wake <- struct{}{}:
-	default:
-	}
+	wake.Up(k.wake)
 }
 
 func newKeeper(options Options) *keeper {

@@ -33,7 +33,7 @@ func (r *Runtime) environment(ctx context.Context, p *pod, dir containerDir, man
 		env.set("HOSTNAME", host)
 	}
 	r.nameAPIServer(env)
-	env.set(runtime.TerminationLogVariable, dir.TerminationLog())
+	env.set(TerminationLogVariable, dir.TerminationLog())
 	if err := p.handOverMounts(env, manifest, target); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (r *Runtime) importVariables(ctx context.Context, env *variables, pod *v1.P
 func setAll(env *variables, prefix string, values map[string]string) (skipped []string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		name := prefix + key
-		if len(validation.IsRelaxedEnvVarName(name)) > 0 || strings.HasPrefix(name, runtime.VariablePrefix) {
+		if len(validation.IsRelaxedEnvVarName(name)) > 0 || strings.HasPrefix(name, VariablePrefix) {
 			skipped = append(skipped, name)
 			continue
 		}

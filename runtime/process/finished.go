@@ -27,7 +27,7 @@ func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
 	for _, c := range p.containers {
 		if c.view.State != runtime.Exited {
 			r.mu.Unlock()
-			return fmt.Errorf("process: remove the volumes of pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrRunning)
+			return fmt.Errorf("process: remove the volumes of pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrContainerRunning)
 		}
 	}
 	r.mu.Unlock()

@@ -23,8 +23,8 @@ func TestTheVolumesOfAnEndedPodAreRemovedAndItsLogsStay(t *testing.T) {
 	pod.Spec.Containers[0].VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data"}, {Name: "shared", MountPath: "/shared"}}
 	id := h.start(t, pod)
 	h.hear(t)
-	if err := h.RemoveVolumes(t.Context(), "pod"); !errors.Is(err, runtime.ErrRunning) {
-		t.Errorf("while it runs: got %v, want %v", err, runtime.ErrRunning)
+	if err := h.RemoveVolumes(t.Context(), "pod"); !errors.Is(err, runtime.ErrContainerRunning) {
+		t.Errorf("while it runs: got %v, want %v", err, runtime.ErrContainerRunning)
 	}
 	if err := h.StopContainer(t.Context(), id, 0); err != nil {
 		t.Fatal(err)

@@ -13,7 +13,6 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/shim"
 )
 
@@ -92,6 +91,6 @@ func isShimOf(args []string, mark string) bool {
 func isContainerOf(environment []string, mark string) bool {
 	return slices.ContainsFunc(environment, func(variable string) bool {
 		name, value, _ := strings.Cut(variable, "=")
-		return strings.HasPrefix(name, runtime.VariablePrefix) && strings.HasPrefix(value, mark)
+		return strings.HasPrefix(name, VariablePrefix) && strings.HasPrefix(value, mark)
 	})
 }

@@ -135,7 +135,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	for _, c := range p.containers {
 		if c.view.State != runtime.Exited {
 			r.mu.Unlock()
-			return fmt.Errorf("process: remove pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrRunning)
+			return fmt.Errorf("process: remove pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrContainerRunning)
 		}
 	}
 	delete(r.pods, uid)

@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -115,6 +116,7 @@ type Runtime struct {
 	sweeps   sync.WaitGroup // clean-ups after shims that were killed
 
 	problems problems
+	ran      atomic.Bool
 
 	mu         sync.Mutex // guards pods, all that hangs below, and unreadable
 	pods       map[types.UID]*pod
@@ -175,9 +177,14 @@ func (r *Runtime) Close() error {
 // Version implements [runtime.Runtime].
 func (r *Runtime) Version() string { return Scheme + r.options.Version }
 
+var errRunTwice = errors.New("process: Run may be called only once")
+
 // Run notices the ends of containers, and deletes what is left of removed pods, until ctx
 // is done. It runs once.
 func (r *Runtime) Run(ctx context.Context) error {
+	if r.ran.Swap(true) {
+		return errRunTwice
+	}
 	defer r.sweeps.Wait()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel() // when waiting fails

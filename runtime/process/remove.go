@@ -15,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -214,10 +215,7 @@ func (c *cleaner) delete(dir string) error {
 
 // wake makes the cleaner look again.
 func (c *cleaner) wake() {
-	select {
-	case c.dirty <- struct{}{}:
-	default:
-	}
+	wake.Up(c.dirty)
 }
 
 // add makes the cleaner delete a directory that could not be moved to removing/.

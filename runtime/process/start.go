@@ -61,7 +61,7 @@ func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, er
 			continue
 		}
 		if c.view.State != runtime.Exited {
-			return nil, fmt.Errorf("attempt %d: %w", c.spec.Attempt, runtime.ErrRunning)
+			return nil, fmt.Errorf("attempt %d: %w", c.spec.Attempt, runtime.ErrContainerRunning)
 		}
 		if c.spec.Attempt >= attempt {
 			return nil, fmt.Errorf("attempt %d was already made, attempt %d comes too late", c.spec.Attempt, attempt)

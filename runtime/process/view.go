@@ -12,7 +12,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/namespace"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
@@ -41,7 +40,7 @@ func (r *Runtime) view(dir containerDir, pod *v1.Pod, target *v1.Container, env 
 	var wanted []record.Mount
 	closed := view.ReadOnlyRoot // something may be read-only above what must not be
 	for _, mount := range target.VolumeMounts {
-		source, _ := env.lookup(runtime.MountVariable(mount.MountPath))
+		source, _ := env.lookup(MountVariable(mount.MountPath))
 		m := record.Mount{Source: path.Clean(source), Target: path.Clean(mount.MountPath), ReadOnly: mount.ReadOnly || isKept(pod, mount.Name)}
 		wanted = append(wanted, m)
 		closed = closed || mount.ReadOnly

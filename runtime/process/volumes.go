@@ -115,7 +115,7 @@ func (p *pod) handOverMounts(env *variables, manifest *v1.Pod, target *v1.Contai
 		if err != nil {
 			return err
 		}
-		env.set(runtime.VolumeVariable(mount.Name), path)
+		env.set(VolumeVariable(mount.Name), path)
 		if mount.SubPathExpr != "" {
 			continue // it may refer to what the container defines
 		}
@@ -173,7 +173,7 @@ func (p *pod) handOver(env *variables, manifest *v1.Pod, mount v1.VolumeMount, p
 		}
 		path = filepath.Join(path, subPath)
 	}
-	env.set(runtime.MountVariable(mount.MountPath), path)
+	env.set(MountVariable(mount.MountPath), path)
 	return nil
 }
 

@@ -100,7 +100,7 @@ func (r *Runtime) SetUsage(uid types.UID, usage runtime.Usage) {
 func (p *pod) mustHaveEnded() error {
 	for _, c := range p.containers {
 		if c.State != runtime.Exited {
-			return fmt.Errorf("runtimefake: pod %s: container %s: %w", p.Manifest.UID, c.Name, runtime.ErrRunning)
+			return fmt.Errorf("runtimefake: pod %s: container %s: %w", p.Manifest.UID, c.Name, runtime.ErrContainerRunning)
 		}
 	}
 	return nil

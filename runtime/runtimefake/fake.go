@@ -109,7 +109,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	for _, c := range p.containers {
 		if c.Name == spec.Name && (c.State != runtime.Exited || c.Attempt >= attempt) {
 			return "", fmt.Errorf("runtimefake: container %s: attempt %d is %s, cannot start attempt %d: %w",
-				spec.Name, c.Attempt, c.State, attempt, runtime.ErrRunning)
+				spec.Name, c.Attempt, c.State, attempt, runtime.ErrContainerRunning)
 		}
 	}
 	if behaviour.StartError != nil && !behaviour.Listed {

@@ -193,11 +193,11 @@ func TestExecAndLogsAreScripted(t *testing.T) {
 func TestARunningPodIsNotRemovedAndNotStartedTwice(t *testing.T) {
 	rt, pod := runtimefake.New(), newPod("web")
 	start(t, rt, pod)
-	if err := rt.RemovePod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrRunning) {
-		t.Errorf("remove: got %v, want ErrRunning", err)
+	if err := rt.RemovePod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrContainerRunning) {
+		t.Errorf("remove: got %v, want ErrContainerRunning", err)
 	}
-	if _, err := rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); !errors.Is(err, runtime.ErrRunning) {
-		t.Errorf("second start: got %v, want ErrRunning", err)
+	if _, err := rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); !errors.Is(err, runtime.ErrContainerRunning) {
+		t.Errorf("second start: got %v, want ErrContainerRunning", err)
 	}
 }
 

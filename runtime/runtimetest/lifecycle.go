@@ -98,8 +98,8 @@ func testLastTwoAttemptsAreKept(t *testing.T, f *fixture) {
 func testNoSecondContainerOfAName(t *testing.T, f *fixture) {
 	pod := f.newPod("one", "hear")
 	id := f.start(t, pod)[0]
-	if _, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); !errors.Is(err, runtime.ErrRunning) {
-		t.Errorf("start while attempt 0 runs: got %v, want ErrRunning", err)
+	if _, err := f.rt.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); !errors.Is(err, runtime.ErrContainerRunning) {
+		t.Errorf("start while attempt 0 runs: got %v, want ErrContainerRunning", err)
 	}
 	f.tell(t)
 	f.awaitExit(t, pod, id)
@@ -217,8 +217,8 @@ func testListsBelongToTheCaller(t *testing.T, f *fixture) {
 func testRemoveNeedsAnEnd(t *testing.T, f *fixture) {
 	pod := f.newPod("busy", "hear")
 	id := f.start(t, pod)[0]
-	if err := f.rt.RemovePod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrRunning) {
-		t.Errorf("remove while it runs: got %v, want ErrRunning", err)
+	if err := f.rt.RemovePod(t.Context(), pod.UID); !errors.Is(err, runtime.ErrContainerRunning) {
+		t.Errorf("remove while it runs: got %v, want ErrContainerRunning", err)
 	}
 	f.tell(t)
 	f.awaitExit(t, pod, id)

@@ -7,7 +7,7 @@
 //
 // Containers are scripts for /bin/sh. They talk with the tests through two pipes in a
 // hostPath volume, so that no test has to guess how long something takes. Directories
-// are taken from the variables of package runtime or, where those are not set, from
+// are taken from the variables of package process or, where those are not set, from
 // where they are mounted.
 package runtimetest
 

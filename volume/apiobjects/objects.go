@@ -58,10 +58,10 @@ type following struct {
 
 var _ volume.Objects = (*Objects)(nil)
 
-// New makes an Objects. It starts nothing and asks nothing. The logger is slog.Default() if nil.
+// New makes an Objects. It starts nothing and asks nothing. A nil logger discards everything.
 func New(client kubernetes.Interface, log *slog.Logger) *Objects {
 	if log == nil {
-		log = slog.Default()
+		log = slog.New(slog.DiscardHandler)
 	}
 	return &Objects{
 		client: client, log: log,
@@ -93,9 +93,15 @@ func (o *Objects) Token(ctx context.Context, namespace, account string, request 
 	return o.client.CoreV1().ServiceAccounts(namespace).CreateToken(ctx, account, request, metav1.CreateOptions{})
 }
 
+var errRunTwice = errors.New("apiobjects: Run may be called only once")
+
 // Run follows objects until ctx ends, and returns when no watch is left. It may be called once.
 func (o *Objects) Run(ctx context.Context) error {
 	o.mu.Lock()
+	if o.running != nil {
+		o.mu.Unlock()
+		return errRunTwice
+	}
 	o.running = ctx
 	for reference, f := range o.followed {
 		o.start(reference, f)
