@@ -119,10 +119,10 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 	}
 	// A sandbox that another process has made may be from before a restart of the machine.
 	if (!s.known || !p.hasSandbox) && !p.startPod(ctx, s.pod) {
-		p.failedSandboxes++
-		return now.Add(sandboxRetries.Wait(p.failedSandboxes, 0))
+		p.sandboxFailures++
+		return now.Add(sandboxRetries.Wait(p.sandboxFailures, 0))
 	}
-	p.hasSandbox, p.failedSandboxes = true, 0
+	p.hasSandbox, p.sandboxFailures = true, 0
 	for _, start := range todo.starts {
 		p.start(ctx, s, start, now)
 		if p.runningPostStart != "" {

@@ -20,7 +20,7 @@ type state struct {
 	stage           stage
 	admitted        bool
 	hasSandbox      bool                  // this process has started the sandbox
-	failedSandboxes int                   // how often it could not, in a row
+	sandboxFailures int                   // failed tries to start the sandbox since it was last started
 	waitsFor        types.UID             // the pod whose end it waits for before it may start
 	recorded        *podstatus.Allocation // what the journal has of the pod's resources
 

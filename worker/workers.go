@@ -26,7 +26,7 @@ const (
 	housekeepingPeriod = 30 * time.Second
 )
 
-// sandboxRetries are the pauses after failed tries to create the sandbox of a pod. The first ones are short: often
+// sandboxRetries are the pauses after failed tries to start the sandbox of a pod. The first ones are short: often
 // the API server only needs a moment to see that the pod is on this node, and to give it its volumes.
 var sandboxRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: startRetry}
 
@@ -218,7 +218,7 @@ func (w *Workers) Sync(uid types.UID) {
 	}
 }
 
-// syncAll gives every pod a turn, also those that have no worker.
+// syncAll gives every pod a turn, and housekeeping those without a worker.
 func (w *Workers) syncAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
