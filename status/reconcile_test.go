@@ -97,6 +97,26 @@ func TestATerminalPhaseThatTheWatchHasNotShownIsNotLeft(t *testing.T) {
 	})
 }
 
+func TestWhatExplainsAnEndThatTheWatchHasNotShownStays(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		w.api.OnStore(nil)
+		w.api.Change(pod, func(pod *v1.Pod) { pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "NodeLost" })
+		w.api.OnStore(w.deliver)
+		status := running(pod, true)
+		status.Reason = "Busy"
+		w.set(pod, status)
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status; got.Phase != v1.PodFailed || got.Reason != "NodeLost" {
+			t.Errorf("the API has phase %s with reason %q, want Failed with NodeLost", got.Phase, got.Reason)
+		}
+	})
+}
+
 // Invariant 4, own fields only.
 func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -183,11 +183,12 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 }
 
 // guard is the resource version that the API's pod must still have for a write to be taken, ""
-// if any will do. A phase is not written over one that the base does not show: it may be
-// terminal, and then nothing could bring it back. Anything else that is written over is put
-// right when the watch shows it, and a static pod has no phase that is final.
+// if any will do. A phase, and what explains it, is not written over one that the base does not
+// show: it may be terminal, and then nothing could bring it back. Anything else that is written
+// over is put right when the watch shows it, and a static pod has no phase that is final.
 func (p *plan) guard(merged *v1.PodStatus) string {
-	if p.static || p.base.revision == 0 || merged.Phase == p.base.status.Phase {
+	shown := p.base.status
+	if p.static || p.base.revision == 0 || merged.Phase == shown.Phase && merged.Reason == shown.Reason && merged.Message == shown.Message {
 		return ""
 	}
 	return strconv.FormatUint(uint64(p.base.revision), 10)

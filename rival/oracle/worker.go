@@ -63,8 +63,9 @@ func (r *run) beginLife(p *nodePod, old, next *v1.PodStatus) *v1.PodStatus {
 	}
 	k.tally.count(correctM0d)
 	if kept {
-		// As the kubelet itself does before it runs such a pod again. It must also forget the
-		// version that it has sent, which takes a tick.
+		// As the kubelet itself does before it runs such a pod again. What it has to send is sent
+		// first, and then it must forget the version that it has sent, which takes a tick.
+		r.catchUp()
 		resized := p.spec.DeepCopy()
 		resized.Status.Conditions = k.resizeConditions(p.uid())
 		r.forget(theKubelet, p)
