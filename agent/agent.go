@@ -54,19 +54,19 @@ type Agent struct {
 
 	apiServer string // its host and port, for containers
 
-	table     *pods.Table
-	roster    *roster
-	handle    func(source.Change) // the roster's, one change at a time
-	manager   *status.Manager
-	events    *events
-	prober    *probe.Prober
-	workers   *worker.Workers
-	evictions *eviction.Manager
-	node      *node.Node        // nil: standalone
-	api       *source.API       // nil: standalone
-	mirrors   *mirror.Mirrors   // nil: standalone
-	manifests *source.Manifests // nil: none configured
-	shutdown  *shutdown.Manager
+	table      *pods.Table
+	dispatcher *dispatcher
+	handle     func(source.Change) // the dispatcher's, one change at a time
+	manager    *status.Manager
+	events     *events
+	prober     *probe.Prober
+	workers    *worker.Workers
+	evictions  *eviction.Manager
+	node       *node.Node        // nil: standalone
+	api        *source.API       // nil: standalone
+	mirrors    *mirror.Mirrors   // nil: standalone
+	manifests  *source.Manifests // nil: none configured
+	shutdown   *shutdown.Manager
 
 	apiPatience         time.Duration // the constants, but in tests
 	credentialsInterval time.Duration
@@ -74,7 +74,7 @@ type Agent struct {
 
 // New makes an agent and opens what it needs: the port, the journal, the state of the
 // runtime, the kubeconfig. Whatever can be found wrong before anything runs is an error
-// here. It starts nothing: call [Agent.Run], or [Agent.Close] if you change your mind.
+// here. It starts nothing: call [Agent.Run], or [Agent.Close] if it is not to be run.
 func New(config Config, options Options) (*Agent, error) {
 	if err := errors.Join(config.validate(options.RESTConfig != nil), options.Validate()); err != nil {
 		return nil, err
@@ -104,8 +104,8 @@ func (a *Agent) Address() string {
 	return a.listener.Addr().String()
 }
 
-// ErrReload as the cause of the end of Run's context says that another agent takes over in this
-// process: systemd is told that it reloads and not that it stops.
+// ErrReload as the cause of the end of Run's context means that another agent takes over in this
+// process: systemd gets RELOADING=1, not STOPPING=1.
 var ErrReload = errors.New("reload")
 
 var errRunTwice = errors.New("agent: Run may be called only once")
@@ -128,7 +128,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	joined := a.client != nil
 	manager := part{name: "status manager", run: a.manager.Run}
 	if joined {
-		manager.farewell = a.manager.Flush
+		manager.beforeStop = a.manager.Flush
 	}
 	var parts []part
 	add := func(wanted bool, p part) {
@@ -168,15 +168,15 @@ func (a *Agent) parts(whole context.Context) []part {
 // the API may be one of them.
 const apiPatience = 2 * time.Second
 
-// followManifests runs the source of static pods. Without one there are none, and that
-// has to be said too: others wait for it. The API goes first if it answers, because the
-// mirrors know how the static pods were when the last process ended.
+// followManifests runs the source of static pods. Without one it reports that there are none,
+// because the workers wait for every source. The API goes first if it answers, because the mirrors
+// hold the statuses of static pods from before a restart.
 func (a *Agent) followManifests(ctx context.Context) error {
 	if a.client != nil {
 		select {
-		case <-a.roster.apiSpoke:
+		case <-a.dispatcher.apiListed:
 		case <-time.After(a.apiPatience):
-			a.log.Info("static pods do not wait for the api any longer", "waited", a.apiPatience)
+			a.log.Info("api does not answer, static pods start without it", "waited", a.apiPatience)
 		case <-ctx.Done():
 			return nil
 		}
@@ -191,13 +191,13 @@ func (a *Agent) followManifests(ctx context.Context) error {
 
 // alive returns unless a lock that everything needs is stuck.
 func (a *Agent) alive() {
-	nobody := &v1.Pod{}
-	a.table.ByUID(nobody.UID)
-	a.manager.GetPodStatus(nobody.UID)
-	a.workers.CouldHaveRunningContainers(nobody)
+	none := &v1.Pod{}
+	a.table.ByUID(none.UID)
+	a.manager.GetPodStatus(none.UID)
+	a.workers.CouldHaveRunningContainers(none)
 }
 
-// Close lets go of what New has opened. Run does so by itself.
+// Close closes what New has opened. Run does so by itself.
 func (a *Agent) Close() error {
 	var problems []error
 	a.closing.Do(func() {

@@ -93,7 +93,7 @@ type EvictionConfig struct {
 	PressureTransitionPeriod time.Duration     `yaml:"pressureTransitionPeriod"`
 }
 
-// Default is the configuration of a statusd that was told nothing.
+// Default is the configuration of a statusd without a config file and flags.
 func Default() Config {
 	return Config{
 		APIVersion:         APIVersion,

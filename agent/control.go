@@ -40,7 +40,7 @@ func socketPath(dir, name string) (path string, release func(), err error) {
 func (a *Agent) control(ctx context.Context) error {
 	listener, err := listenControl(a.config.StateDir)
 	if err != nil {
-		a.log.Warn("statusd drain will not work", "err", err)
+		a.log.Warn("control socket not available, statusd drain will not work", "err", err)
 		<-ctx.Done()
 		return nil
 	}
@@ -103,7 +103,7 @@ func removeIfThere(path string) error {
 func (a *Agent) runningPods() (running int) {
 	found, err := a.runtime.Pods(context.Background())
 	if err != nil {
-		a.log.Error("cannot look at the pods in the runtime", "err", err)
+		a.log.Error("list pods of the runtime failed", "err", err)
 	}
 	for _, pod := range found {
 		if slices.ContainsFunc(pod.Containers, func(c runtime.Container) bool { return c.State != runtime.Exited }) {

@@ -9,23 +9,23 @@
 //
 // Package runtime/function makes a runtime of a function; cmd/statusd brings runtime/process.
 //
-//	manifests ──► source ─┐            ┌─► table of pods ◄── read by all
-//	API server ─► source ─┴─► roster ──┼─► workers ──► runtime ──► containers
-//	                                   │      ▲  │
-//	                                   │      │  └──► status manager ──► API server
-//	                                   │    prober         │
-//	                                   └─► mirrors         └──► journal
+//	manifests ──► source ─┐                ┌─► table of pods ◄── read by all
+//	API server ─► source ─┴─► dispatcher ──┼─► workers ──► runtime ──► containers
+//	                                       │      ▲  │
+//	                                       │      │  └──► status manager ──► API server
+//	                                       │    prober         │
+//	                                       └─► mirrors         └──► journal
 //
 // This package holds no rule about pods. It reads the config (config.go, settings.go,
-// validate.go), opens what can be opened (open.go), introduces the parts to one another
-// (wire.go), passes on what the sources say (roster.go), starts the parts in order and
-// stops them in the reverse order (lifecycle.go), and answers who asks how it is
+// validate.go), opens files and connections (open.go), connects the parts
+// (wire.go), passes on the changes of the sources (dispatcher.go), starts the parts in order and
+// stops them in the reverse order (lifecycle.go), and reports its health
 // (health.go, systemd.go).
 //
 // # Starting
 //
 // Static pods wait a moment for the API's first answer, two seconds at most: their mirrors
-// tell how they were when the last agent ended, so that what was ready stays ready until a
+// hold the statuses from before a restart, so that what was ready stays ready until a
 // probe says otherwise. Without an answer they run all the same.
 //
 // # Stopping

@@ -7,6 +7,7 @@ import (
 
 	"github.com/go-logr/logr"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/scheme"
 	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -46,13 +47,23 @@ func (e *events) Event(pod *v1.Pod, container, eventType, reason, message string
 		level = slog.LevelInfo
 	}
 	e.log.Log(context.Background(), level, "event", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "container", container, "reason", reason, "message", message)
+	e.send(reference(pod, container), eventType, reason, message)
+}
+
+// nodeEvent takes an event of the node itself. It never blocks.
+func (e *events) nodeEvent(eventType, reason, message string) {
+	// kubectl describe node looks for events with the name in place of the UID.
+	e.send(v1.ObjectReference{Kind: "Node", Name: e.node, UID: types.UID(e.node)}, eventType, reason, message)
+}
+
+func (e *events) send(about v1.ObjectReference, eventType, reason, message string) {
 	if e.client == nil {
 		return
 	}
 	select {
-	case e.queue <- event{about: reference(pod, container), eventType: eventType, reason: reason, message: message}:
+	case e.queue <- event{about: about, eventType: eventType, reason: reason, message: message}:
 	default:
-		e.log.Debug("event dropped, too many wait", "pod", pod.Namespace+"/"+pod.Name, "reason", reason)
+		e.log.Debug("event dropped, too many wait", "object", about.Namespace+"/"+about.Name, "reason", reason)
 	}
 }
 

@@ -63,6 +63,8 @@ func (a *Agent) wireEviction() error {
 		Reclaim:     a.workers.Reclaim,
 		Evict:       a.evict,
 		Recorder:    a.events,
+		NodeEvent:   a.events.nodeEvent,
+		Registerer:  a.metrics,
 		Logger:      a.log,
 	})
 	return err

@@ -14,9 +14,9 @@ type part struct {
 	name string
 	// run blocks until its context ends.
 	run func(context.Context) error
-	// farewell, if set, is what the part does before it is stopped, while all parts that
+	// beforeStop, if set, is what the part does before it is stopped, while all parts that
 	// were started before it still run. It must end with its context; an error is logged.
-	farewell func(context.Context) error
+	beforeStop func(context.Context) error
 }
 
 // started is a part that runs.
@@ -35,7 +35,7 @@ var errTimeout = errors.New("did not stop in time")
 // that was started later is gone, and all within the time given.
 func runParts(ctx context.Context, log *slog.Logger, timeout time.Duration, parts []part) error {
 	running := make([]*started, len(parts))
-	ended := make(chan *started, len(parts)) // so that none waits to be heard
+	ended := make(chan *started, len(parts)) // so that none blocks on it
 	for i, p := range parts {
 		running[i] = start(context.WithoutCancel(ctx), p, ended)
 		log.Debug("started", "part", p.name)
@@ -46,7 +46,7 @@ func runParts(ctx context.Context, log *slog.Logger, timeout time.Duration, part
 		log.Info("stopping")
 	case p := <-ended:
 		failure = fmt.Errorf("agent: %s ended by itself: %w", p.name, cause(p.err))
-		log.Error("stopping, because a part ended by itself", "part", p.name, "err", p.err)
+		log.Error("part ended by itself, stopping", "part", p.name, "err", p.err)
 	}
 	return errors.Join(failure, stopParts(context.WithoutCancel(ctx), log, timeout, running))
 }
@@ -72,23 +72,23 @@ func start(ctx context.Context, p part, ended chan<- *started) *started {
 func stopParts(ctx context.Context, log *slog.Logger, timeout time.Duration, running []*started) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
-	// What is said on the way out must leave time for the way out.
-	farewells, cancelFarewells := context.WithTimeout(ctx, timeout/2)
-	defer cancelFarewells()
+	// The hooks get half of the time, so that there is some left to stop in.
+	hooks, cancelHooks := context.WithTimeout(ctx, timeout/2)
+	defer cancelHooks()
 	var problems []error
 	for _, s := range slices.Backward(running) {
-		if err := s.stop(ctx, farewells, log); err != nil {
+		if err := s.stop(ctx, hooks, log); err != nil {
 			problems = append(problems, fmt.Errorf("agent: %s: %w", s.name, err))
 		}
 	}
 	return errors.Join(problems...)
 }
 
-func (s *started) stop(ctx, farewells context.Context, log *slog.Logger) error {
+func (s *started) stop(ctx, hooks context.Context, log *slog.Logger) error {
 	begin := time.Now()
-	if s.farewell != nil && !s.hasEnded() {
-		if err := s.farewell(farewells); err != nil {
-			log.Warn("not all was said before the end", "part", s.name, "err", err)
+	if s.beforeStop != nil && !s.hasEnded() {
+		if err := s.beforeStop(hooks); err != nil {
+			log.Warn("shutdown hook failed", "part", s.name, "err", err)
 		}
 	}
 	s.cancel()
@@ -97,7 +97,7 @@ func (s *started) stop(ctx, farewells context.Context, log *slog.Logger) error {
 		log.Info("stopped", "part", s.name, "took", time.Since(begin).Round(time.Millisecond))
 		return s.err
 	case <-ctx.Done():
-		log.Error("does not stop, leaving it behind", "part", s.name)
+		log.Error("part did not stop in time", "part", s.name)
 		return errTimeout
 	}
 }

@@ -51,12 +51,12 @@ func TestPartsStopInReverseOrderAfterTheirFarewells(t *testing.T) {
 		var l lifecycle
 		ctx, cancel := context.WithCancel(t.Context())
 		manager := l.part("manager")
-		manager.farewell = func(context.Context) error { l.note("manager says farewell"); return nil }
+		manager.beforeStop = func(context.Context) error { l.note("manager says beforeStop"); return nil }
 		time.AfterFunc(time.Minute, cancel)
 		if err := l.run(t, ctx, l.part("runtime"), manager, l.part("source")); err != nil {
 			t.Error(err)
 		}
-		l.expect(t, "source stopped", "manager says farewell", "manager stopped", "runtime stopped")
+		l.expect(t, "source stopped", "manager says beforeStop", "manager stopped", "runtime stopped")
 	})
 }
 
@@ -82,14 +82,14 @@ func TestAPartThatEndsWithoutAnErrorIsOneToo(t *testing.T) {
 	})
 }
 
-// A stop is bounded: a farewell gets half of the time, and a part that does not stop is
+// A stop is bounded: a beforeStop gets half of the time, and a part that does not stop is
 // left behind by name, after which the others still get their turn.
 func TestStopIsBounded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifecycle
 		ctx, cancel := context.WithCancel(t.Context())
 		talker := l.part("talker")
-		talker.farewell = func(ctx context.Context) error {
+		talker.beforeStop = func(ctx context.Context) error {
 			begin := time.Now()
 			<-ctx.Done()
 			l.note(fmt.Sprintf("talker talked for %s", time.Since(begin)))

@@ -31,7 +31,7 @@ const (
 // stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
 const stateDirMode = 0o711
 
-// open takes what only one agent at a time can have, and looks at what it was given.
+// open opens what only one agent at a time can have, and checks the files of the config.
 func (a *Agent) open() error {
 	if err := readableManifests(a.config.Manifests); err != nil {
 		return err

@@ -44,7 +44,7 @@ func settings(c *Config) []setting {
 		{"leaveCluster", "leave-cluster", &c.LeaveCluster,
 			"Whether a statusd without a kubeconfig may use the state of a node of a cluster, which\nends its pods of the API. Otherwise it refuses to start on such a state."},
 		{"allowPodsWithoutIsolation", "", &c.AllowPodsWithoutIsolation,
-			"Run API pods that do not ask for hostNetwork, hostPID and hostIPC. They expect to be\nisolated from this machine, and policies of the cluster take them for isolated, but they are\nprocesses of this machine: whoever may create pods for this node may do here what the users\nmay that the pods run as, root included. See docs/security.md."},
+			"Run API pods that do not ask for hostNetwork, hostPID and hostIPC. They expect to be\nisolated from this machine, and policies of the cluster take them for isolated, but they are\nprocesses of this machine: users who may create pods for this node may do here what the users\nmay that the pods run as, root included. See docs/security.md."},
 		{"cgroupParent", "", &c.CgroupParent,
 			"Control group under which each pod gets one of its own, from the root of the hierarchy.\nLimits need it. Empty, or not writable: pods with limits are rejected."},
 		{"shutdownGracePeriod", "", &c.ShutdownGracePeriod,

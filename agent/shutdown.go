@@ -39,7 +39,7 @@ func (a *Agent) wireShutdown() {
 		options.Host = nil
 	}
 	a.shutdown = shutdown.New(options)
-	a.roster.updated = func(pod *v1.Pod) {
+	a.dispatcher.updated = func(pod *v1.Pod) {
 		if a.shutdown.Err() != nil && podstatus.IsStatic(pod) {
 			a.workers.Evict(pod.UID, worker.Eviction{Hold: true})
 		}

@@ -98,7 +98,7 @@ func hostPod(namespace, name, node, script string) *v1.Pod {
 }
 
 // A shutdown of the machine is announced: the node is not ready, its pods end and say why, others
-// are refused, and only then the shutdown goes on. Then it is cancelled, and the node is as before.
+// are refused, and only then the shutdown goes on. Then it is canceled, and the node is as before.
 func TestShutdownOfTheMachine(t *testing.T) {
 	server := shared.Server(t)
 	namespace := server.Namespace(t)

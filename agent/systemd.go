@@ -13,19 +13,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Supervisor is systemd, as far as it wants to be told how the agent is (sd_notify(3)):
-// once it is up, when it stops, and regularly that it is alive. The zero value is for an
-// agent that nobody supervises.
+// Supervisor is systemd as the receiver of sd_notify(3) messages: ready, stopping, reloading, and
+// the watchdog's keep-alive. The zero value disables them.
 type Supervisor struct {
 	// Socket is the path of a datagram socket, or @NAME for an abstract one.
 	Socket string
-	// Watchdog is how long the silence may last before systemd restarts the agent; 0 if
-	// it does not look.
+	// Watchdog is the time without a message after which systemd restarts the agent; 0
+	// disables it.
 	Watchdog time.Duration
 }
 
 // SupervisorFromEnvironment is the one that started this process, by the variables that
-// systemd sets. It removes them, so that containers cannot speak in the agent's name.
+// systemd sets. It removes them, so that containers cannot send messages in the agent's name.
 func SupervisorFromEnvironment() Supervisor {
 	s := Supervisor{Socket: os.Getenv("NOTIFY_SOCKET")}
 	pid, watched := os.LookupEnv("WATCHDOG_PID")
@@ -40,38 +39,37 @@ func SupervisorFromEnvironment() Supervisor {
 	return s
 }
 
-// tell sends one message, such as READY=1.
-func (s Supervisor) tell(message string) error {
+// notify sends one message, such as READY=1.
+func (s Supervisor) notify(message string) error {
 	if s.Socket == "" {
 		return nil
 	}
 	connection, err := net.Dial("unixgram", s.Socket)
 	if err != nil {
-		return fmt.Errorf("agent: tell systemd %s: %w", message, err)
+		return fmt.Errorf("agent: sd_notify %s: %w", message, err)
 	}
 	_, err = connection.Write([]byte(message))
 	return errors.Join(err, connection.Close())
 }
 
-// supervise says READY=1, then WATCHDOG=1 twice as often as asked for and as long as
-// alive returns, and when ctx ends that the agent stops or reloads. An agent that is stuck
-// says nothing.
+// supervise sends READY=1, then WATCHDOG=1 twice as often as asked for and as long as alive
+// returns, and when ctx ends STOPPING=1 or RELOADING=1. An agent that is stuck sends nothing.
 func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(), reloads func() bool) error {
-	say := func(message string) {
-		if err := s.tell(message); err != nil {
-			log.Warn("systemd does not listen", "err", err)
+	notify := func(message string) {
+		if err := s.notify(message); err != nil {
+			log.Warn("sd_notify failed", "err", err)
 		}
 	}
 	alive()
-	say("READY=1")
+	notify("READY=1")
 	defer func() {
 		if reloads() {
-			say(reloading())
+			notify(reloading())
 		} else {
-			say("STOPPING=1")
+			notify("STOPPING=1")
 		}
 	}()
-	var tick <-chan time.Time // for ever silent without a watchdog
+	var tick <-chan time.Time // nil, so never ready, without a watchdog
 	if s.Watchdog > 0 {
 		ticker := time.NewTicker(s.Watchdog / 2)
 		defer ticker.Stop()
@@ -83,7 +81,7 @@ func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(
 			return nil
 		case <-tick:
 			alive()
-			say("WATCHDOG=1")
+			notify("WATCHDOG=1")
 		}
 	}
 }

@@ -18,7 +18,7 @@ import (
 	"github.com/statusd/statusd/node"
 )
 
-// Validate says everything that is wrong with the values, each with the path of its field.
+// Validate reports everything that is wrong with the values, each with the path of its field.
 // It looks at no file: see [Check] for that.
 func (c *Config) Validate() error { return c.validate(false) }
 
@@ -125,7 +125,7 @@ func validateAddress(address string) error {
 		return fmt.Errorf("%q: want IP:PORT", address)
 	}
 	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%q: want a loopback address such as 127.0.0.1, because whoever can reach it can read it", address)
+		return fmt.Errorf("%q: want a loopback address such as 127.0.0.1, because everyone who can reach it can read it", address)
 	}
 	return nil
 }

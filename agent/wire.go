@@ -30,15 +30,15 @@ func (s *safety) CouldHaveRunningContainers(pod *v1.Pod) bool {
 	return s.workers.CouldHaveRunningContainers(pod)
 }
 
-// wire makes the parts and introduces them to one another.
+// wire makes the parts and connects them.
 func (a *Agent) wire() error {
 	origins := []source.Origin{source.FromFile}
 	if a.client != nil {
 		origins = append(origins, source.FromAPI)
 	}
 	a.table = pods.New()
-	a.roster = newRoster(a.table, origins...)
-	a.handle = source.Serial(a.roster.handle)
+	a.dispatcher = newDispatcher(a.table, origins...)
+	a.handle = source.Serial(a.dispatcher.handle)
 	a.events = newEvents(a.nodeName, a.client, a.log)
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -97,12 +97,12 @@ func (a *Agent) wirePods() (err error) {
 		Recorder:    a.events,
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
-		OnForgotten: a.roster.release,
+		OnForgotten: a.dispatcher.release,
 		Version:     a.options.Version,
 		Logger:      a.log,
 	})
 	safety.workers = a.workers
-	a.roster.manager, a.roster.workers = a.manager, a.workers
+	a.dispatcher.manager, a.dispatcher.workers = a.manager, a.workers
 	return err
 }
 
@@ -118,10 +118,10 @@ func (a *Agent) wireNode() (err error) {
 		Client:   a.client,
 		NodeName: a.nodeName,
 		NodeUID:  a.node.UID,
-		InUse:    a.roster.isLeaving,
+		InUse:    a.dispatcher.isLeaving,
 		Logger:   a.log,
 	})
-	a.roster.mirrors = a.mirrors
+	a.dispatcher.mirrors = a.mirrors
 	return err
 }
 

@@ -8,6 +8,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
@@ -25,11 +26,19 @@ const (
 	limitsPeriod = time.Minute
 )
 
+// eventThresholdMet is the reason of the Node's event, and signalVolumeLimit stands for the limit of
+// a volume among the signals, both as with the kubelet.
+const (
+	eventThresholdMet = "EvictionThresholdMet"
+	signalVolumeLimit = "emptydirfs.limit"
+)
+
 var errRunTwice = errors.New("eviction: Run may be called only once")
 
 // Manager evicts pods under pressure. See the package comment for how it is used.
 type Manager struct {
-	opts Options
+	opts      Options
+	evictions *prometheus.CounterVec
 
 	mu         sync.Mutex // guards what follows
 	running    bool
@@ -45,7 +54,15 @@ func New(options Options) (*Manager, error) {
 		return nil, fmt.Errorf("eviction: %w", err)
 	}
 	options.setDefaults()
-	return &Manager{opts: options}, nil
+	m := &Manager{opts: options, evictions: prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "statusd_evictions_total", Help: "Pods that were evicted, by what ran short.",
+	}, []string{"signal"})}
+	if options.Registerer != nil {
+		if err := options.Registerer.Register(m.evictions); err != nil {
+			return nil, fmt.Errorf("eviction: %w", err)
+		}
+	}
+	return m, nil
 }
 
 // Conditions are the conditions of the node that are true: MemoryPressure, DiskPressure,
@@ -140,6 +157,7 @@ func (m *Manager) look(ctx context.Context) (ended <-chan struct{}) {
 	t := due[0]
 	m.opts.Logger.Warn("the node runs short", "signal", t.Signal, "available", seen[t.Signal].Available,
 		"threshold", t.Below.Of(seen[t.Signal].Capacity), "soft", !t.hard())
+	m.opts.NodeEvent(v1.EventTypeWarning, eventThresholdMet, fmt.Sprintf("Attempting to reclaim %s", t.Signal.resource()))
 	if t.Signal.condition() == v1.NodeDiskPressure && m.reclaim(ctx) {
 		return nil
 	}
@@ -188,7 +206,7 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (ended <-ch
 			continue
 		}
 		if message := overLimit(pod, &usage); message != "" {
-			return m.evict(pod, message, immediate)
+			return m.evict(pod, signalVolumeLimit, message, immediate)
 		}
 	}
 	return nil
@@ -203,7 +221,7 @@ func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, s
 		if podstatus.IsCritical(s.pod) {
 			continue
 		}
-		if ended := m.evict(s.pod, describe(s, t, seen), m.grace(s.pod, &t)); ended != nil {
+		if ended := m.evict(s.pod, string(t.Signal), describe(s, t, seen), m.grace(s.pod, &t)); ended != nil {
 			return ended
 		}
 	}
@@ -238,12 +256,14 @@ func (m *Manager) measure(ctx context.Context, pods []*v1.Pod) []subject {
 	return all
 }
 
-func (m *Manager) evict(pod *v1.Pod, message string, grace time.Duration) (ended <-chan struct{}) {
+// evict ends a pod; signal is what for, in the metric.
+func (m *Manager) evict(pod *v1.Pod, signal, message string, grace time.Duration) (ended <-chan struct{}) {
 	ended = m.opts.Evict(pod, message, grace)
 	if ended == nil {
 		return nil
 	}
 	m.opts.Logger.Warn("pod evicted", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "message", message, "grace", grace)
 	m.opts.Recorder.Event(pod, "", v1.EventTypeWarning, Reason, message)
+	m.evictions.WithLabelValues(signal).Inc()
 	return ended
 }

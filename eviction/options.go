@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/runtime"
@@ -41,6 +42,11 @@ type Options struct {
 
 	// Recorder takes the events of pods that are evicted, if set.
 	Recorder Recorder
+	// NodeEvent takes the events of the node itself, if set. It must not block.
+	NodeEvent func(eventType, reason, message string)
+	// Registerer gets the metric statusd_evictions_total. Without one it is kept but not
+	// exported.
+	Registerer prometheus.Registerer
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 }
@@ -89,6 +95,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Recorder == nil {
 		o.Recorder = noEvents{}
+	}
+	if o.NodeEvent == nil {
+		o.NodeEvent = func(string, string, string) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

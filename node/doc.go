@@ -11,7 +11,7 @@
 // What others wrote stays: labels, taints, conditions and resources that statusd does not
 // own are never changed or removed, and each write names the UID of the Node that it is
 // meant for. An API server that is down is never fatal; both loops retry with backoff and
-// jitter for ever. A Node that someone deleted is registered again.
+// jitter, forever. A Node that someone deleted is registered again.
 //
 // What the conditions say is decided by pure functions over a [Reading]; reasons and
 // messages are those of the kubelet, since that is what people and tools look for.

@@ -15,7 +15,7 @@ import (
 )
 
 // keepLease renews the lease until ctx ends. It begins when the Node exists, which owns
-// the lease; without a Node nobody looks at one.
+// the lease; without a Node it has no meaning.
 func (n *Node) keepLease(ctx context.Context) {
 	select {
 	case <-ctx.Done():

@@ -172,7 +172,7 @@ func (n *Node) report(ctx context.Context) error {
 	}
 	want := n.o.status(n.reading)
 	want.Conditions = conditions(f, n.o.Thresholds.Clear, node.Status.Conditions, now)
-	if saysAlready(node.Status, want) && now.Sub(n.reported) < n.o.Report {
+	if isUpToDate(node.Status, want) && now.Sub(n.reported) < n.o.Report {
 		return nil
 	}
 	patch, err := statusPatch(node.UID, want)

@@ -14,7 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kubernetesVersion is the release whose behaviour and API this code follows. The node's
+// kubernetesVersion is the release whose behavior and API this code follows. The node's
 // version must parse as one, since version skew is judged by it.
 const kubernetesVersion = "v1.36.3"
 
@@ -120,9 +120,9 @@ func missingTaints(want, have []v1.Taint) []v1.Taint {
 	})
 }
 
-// saysAlready tells whether the API's status holds everything that we want to say.
+// isUpToDate reports whether the API's status holds everything that this node reports.
 // Heartbeats and what others wrote do not count.
-func saysAlready(api, want v1.NodeStatus) bool {
+func isUpToDate(api, want v1.NodeStatus) bool {
 	for _, c := range want.Conditions {
 		old := find(api.Conditions, c.Type)
 		if old == nil || old.Status != c.Status || old.Reason != c.Reason || old.Message != c.Message {

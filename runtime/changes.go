@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// Changes is the Watch of a runtime: whoever changes a pod says so with Notify, and
-// each watcher hears it. The zero value is ready. All methods may be called from any
+// Changes implements the Watch of a runtime: code that changes a pod calls Notify, and
+// each watcher gets it. The zero value is ready. All methods may be called from any
 // goroutine.
 type Changes struct {
 	mu       sync.Mutex // guards watchers
@@ -25,7 +25,7 @@ type watcher struct {
 	wake    chan struct{} // capacity 1: a wake-up that waits is enough for all
 }
 
-// Notify tells all watchers that a pod has changed. It never blocks on a watcher.
+// Notify delivers to all watchers that a pod has changed. It never blocks on a watcher.
 func (c *Changes) Notify(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,7 +16,7 @@ type Runtime interface {
 	// What comes before "://" is also how its container IDs start.
 	Version() string
 
-	// Check names the fields of the pod that this runtime cannot honour. A pod with
+	// Check names the fields of the pod that this runtime cannot honor. A pod with
 	// none may be started. Check looks at the spec only and touches nothing.
 	Check(pod *v1.Pod) []Unsupported
 

@@ -2,7 +2,7 @@ package runtime
 
 import "strings"
 
-// Unsupported is a field of a pod that a runtime cannot honour.
+// Unsupported is a field of a pod that a runtime cannot honor.
 type Unsupported struct {
 	// Field is the path: "spec.containers[0].image".
 	Field string

@@ -9,7 +9,7 @@ import (
 type Host interface {
 	// Delay has the host delay a shutdown. It returns how long at most, and a function that lets it go on.
 	Delay(ctx context.Context) (atMost time.Duration, release func(), err error)
-	// Announcements delivers true when a shutdown is about to begin, and false when it was cancelled.
+	// Announcements delivers true when a shutdown is about to begin, and false when it was canceled.
 	// The channel is closed when the host cannot be heard any more, or ctx ends.
 	Announcements(ctx context.Context) (<-chan bool, error)
 }

@@ -102,7 +102,7 @@ func (m *Manager) Cancel() {
 	}
 	d.cancel()
 	<-d.done
-	m.o.Logger.Info("shutdown cancelled")
+	m.o.Logger.Info("shutdown canceled")
 	m.o.Undo()
 	ctx, cancel := context.WithTimeout(context.Background(), settleTime)
 	defer cancel()

@@ -25,7 +25,7 @@ func TestAnEditedImageRestartsTheContainer(t *testing.T) {
 	for _, policy := range []v1.RestartPolicy{v1.RestartPolicyAlways, v1.RestartPolicyOnFailure, v1.RestartPolicyNever} {
 		t.Run(string(policy), func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second, StopExit: &runtimefake.Exit{}}}))
+				n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 5 * time.Second, StopExit: &runtimefake.Exit{}}}))
 				pod := withPolicy(newPod("web", v1.Container{Name: "main", Image: "nginx:1.28"}), policy)
 				n.update(pod)
 				n.update(withImage(pod, "nginx:1.29"))
@@ -75,7 +75,7 @@ func removals(rt *runtimefake.Runtime) []string {
 
 func TestTheVolumesOfAFinishedPodGoAtItsEnd(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second}}))
 		pod := withPolicy(newPod("job"), v1.RestartPolicyNever)
 		n.update(pod)
 		if got := removals(n.rt); len(got) > 0 {
@@ -96,7 +96,7 @@ func TestTheVolumesOfAFinishedPodGoAtItsEnd(t *testing.T) {
 func TestVolumesThatCannotBeRemovedDoNotHoldThePodBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second}}))
 		m.rt.Fail("RemoveVolumes", errors.New("busy"), errors.New("busy"))
 		n, pod := m.run(t), withPolicy(newPod("job"), v1.RestartPolicyNever)
 		n.update(pod)

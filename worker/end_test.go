@@ -20,7 +20,7 @@ import (
 )
 
 // stubborn containers end only when they are killed.
-var stubborn = runtimefake.Behaviour{StopsAfter: time.Hour}
+var stubborn = runtimefake.Behavior{StopsAfter: time.Hour}
 
 // ended is how long after since the container ended, or -1.
 func (n *node) ended(pod *v1.Pod, name string, since time.Time) time.Duration {
@@ -33,13 +33,13 @@ func (n *node) ended(pod *v1.Pod, name string, since time.Time) time.Duration {
 
 func TestADeletedPodEndsWithinItsGrace(t *testing.T) {
 	for _, c := range []struct {
-		story     string
-		behaviour runtimefake.Behaviour
-		graces    []int64 // asked for, 5 s apart
-		want      time.Duration
-		exit      int32
+		story    string
+		behavior runtimefake.Behavior
+		graces   []int64 // asked for, 5 s apart
+		want     time.Duration
+		exit     int32
 	}{
-		{"that obeys", runtimefake.Behaviour{StopsAfter: 2 * time.Second}, []int64{30}, 2 * time.Second, 143},
+		{"that obeys", runtimefake.Behavior{StopsAfter: 2 * time.Second}, []int64{30}, 2 * time.Second, 143},
 		{"that does not obey is killed", stubborn, []int64{30}, 30 * time.Second, 137},
 		{"whose grace is shortened", stubborn, []int64{30, 3}, 8 * time.Second, 137},
 		{"whose grace cannot be lengthened", stubborn, []int64{10, 300}, 10 * time.Second, 137},
@@ -48,7 +48,7 @@ func TestADeletedPodEndsWithinItsGrace(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": c.behaviour}))
+				n.rt.Script(lives(map[string]runtimefake.Behavior{"main": c.behavior}))
 				pod := newPod("web")
 				n.update(pod)
 				n.sleep(time.Minute)
@@ -78,7 +78,7 @@ func TestADeletedPodEndsWithinItsGrace(t *testing.T) {
 
 func TestADeletedPodThatExitsWithZeroSucceeds(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopExit: &runtimefake.Exit{}}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopExit: &runtimefake.Exit{}}}))
 		pod := newPod("web")
 		n.update(pod)
 		n.delete(pod, 30)
@@ -90,7 +90,7 @@ func TestADeletedPodThatExitsWithZeroSucceeds(t *testing.T) {
 // As with the kubelet, whose sandbox is gone by then.
 func TestAPodThatIsOverIsNotReadyToStartContainers(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 5 * time.Second}}))
 		pod := newPod("web")
 		n.update(pod)
 		n.delete(pod, 30)
@@ -173,7 +173,7 @@ func TestPreStopRunsWithinTheGrace(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": stubborn}))
+				n.rt.Script(lives(map[string]runtimefake.Behavior{"main": stubborn}))
 				n.rt.ExecWith(slowExec(c.takes))
 				pod := newPod("web", v1.Container{Name: "main", Lifecycle: &v1.Lifecycle{PreStop: execHandler("drain")}})
 				n.update(pod)
@@ -196,7 +196,7 @@ func TestPreStopRunsWithinTheGrace(t *testing.T) {
 
 func TestAShorterGraceEndsAPreStopHook(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": stubborn}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": stubborn}))
 		n.rt.ExecWith(slowExec(time.Hour))
 		pod := newPod("web", v1.Container{Name: "main", Lifecycle: &v1.Lifecycle{PreStop: execHandler("drain")}})
 		n.update(pod)
@@ -260,7 +260,7 @@ func TestPostStart(t *testing.T) {
 	})
 	t.Run("that has failed leaves no container that counts as running", func(t *testing.T) {
 		story(t, func(n *node) {
-			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 9 * time.Second}}))
+			n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 9 * time.Second}}))
 			n.rt.ExecWith(func(context.Context, runtime.Container, []string) (runtime.ExecResult, error) {
 				return runtime.ExecResult{ExitCode: 7}, nil
 			})
@@ -275,7 +275,7 @@ func TestPostStart(t *testing.T) {
 	})
 	t.Run("does not hold up the end of the pod", func(t *testing.T) {
 		story(t, func(n *node) {
-			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 9 * time.Second}}))
+			n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 9 * time.Second}}))
 			n.rt.ExecWith(slowExec(time.Hour))
 			pod := newPod("web", hooked)
 			n.update(pod)
@@ -325,7 +325,7 @@ func TestPostStart(t *testing.T) {
 
 func TestActiveDeadline(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second, StopExit: &runtimefake.Exit{}}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 5 * time.Second, StopExit: &runtimefake.Exit{}}}))
 		pod := newPod("job")
 		pod.Spec.ActiveDeadlineSeconds = new(int64(45))
 		n.update(pod)
@@ -366,12 +366,12 @@ func TestUnhealthyContainersAreStoppedAndStartedAgain(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(func(_ *v1.Pod, _ *v1.Container, attempt int) runtimefake.Behaviour {
+				n.rt.Script(func(_ *v1.Pod, _ *v1.Container, attempt int) runtimefake.Behavior {
 					if attempt > 0 {
-						return runtimefake.Behaviour{}
+						return runtimefake.Behavior{}
 					}
 					if c.exit != nil {
-						return runtimefake.Behaviour{StopExit: c.exit}
+						return runtimefake.Behavior{StopExit: c.exit}
 					}
 					return stubborn
 				})
@@ -410,11 +410,11 @@ func TestUnhealthyContainersAreStoppedAndStartedAgain(t *testing.T) {
 func TestARuleCanRestartAllContainers(t *testing.T) {
 	story(t, func(n *node) {
 		never := v1.ContainerRestartPolicyNever
-		n.rt.Script(func(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
+		n.rt.Script(func(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Behavior {
 			if c.Name == "init" {
-				return runtimefake.Behaviour{Lives: time.Second}
+				return runtimefake.Behavior{Lives: time.Second}
 			}
-			return runtimefake.Behaviour{}
+			return runtimefake.Behavior{}
 		})
 		pod := withPolicy(withInit(newPod("job",
 			v1.Container{Name: "main", RestartPolicy: &never, RestartPolicyRules: []v1.ContainerRestartRule{{

@@ -39,7 +39,7 @@ func TestAnEvictedPodEndsAndIsFailed(t *testing.T) {
 	}{{"in the grace of the eviction", 30, 10 * time.Second}, {"in its own grace", 4, 4 * time.Second}} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": stubborn}))
+				n.rt.Script(lives(map[string]runtimefake.Behavior{"main": stubborn}))
 				pod := newPod("web")
 				pod.Spec.TerminationGracePeriodSeconds = &c.own
 				n.update(pod)
@@ -89,7 +89,7 @@ func TestTheEndOfAnEvictedPodIsNotPublishedWithRunningContainers(t *testing.T) {
 	var seen *whileStopped
 	story(t, func(n *node) {
 		seen.n = n
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": stubborn}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": stubborn}))
 		pod := newPod("web")
 		n.update(pod)
 		n.sleep(time.Minute)
@@ -137,7 +137,7 @@ func TestAHeldPodGoesOn(t *testing.T) {
 // A critical pod that does not fit makes another one leave, and starts once it has ended.
 func TestACriticalPodPreempts(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 5 * time.Second}}))
 		victim, other := cpus(newPod("victim"), "600m", ""), cpus(newPod("other"), "100m", "")
 		n.update(victim)
 		n.update(other)
@@ -174,11 +174,11 @@ func TestACriticalPodPreempts(t *testing.T) {
 
 func TestReclaimDeletesWhatDeadPodsHave(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behaviour {
+		n.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behavior {
 			if pod.Name == "job" {
-				return runtimefake.Behaviour{Lives: time.Second}
+				return runtimefake.Behavior{Lives: time.Second}
 			}
-			return runtimefake.Behaviour{}
+			return runtimefake.Behavior{}
 		})
 		n.update(withPolicy(newPod("job"), v1.RestartPolicyNever))
 		n.update(newPod("web"))

@@ -292,6 +292,6 @@ func static(pod *v1.Pod, uid types.UID) *v1.Pod {
 }
 
 // lives scripts containers by name.
-func lives(byName map[string]runtimefake.Behaviour) func(*v1.Pod, *v1.Container, int) runtimefake.Behaviour {
-	return func(_ *v1.Pod, c *v1.Container, _ int) runtimefake.Behaviour { return byName[c.Name] }
+func lives(byName map[string]runtimefake.Behavior) func(*v1.Pod, *v1.Container, int) runtimefake.Behavior {
+	return func(_ *v1.Pod, c *v1.Container, _ int) runtimefake.Behavior { return byName[c.Name] }
 }

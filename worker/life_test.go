@@ -37,7 +37,7 @@ func TestAPodIsStartedAndReported(t *testing.T) {
 
 func TestInitContainersRunOneAfterTheOther(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"a": {Lives: time.Second}, "b": {Lives: time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"a": {Lives: time.Second}, "b": {Lives: time.Second}}))
 		pod := withInit(newPod("web"), v1.Container{Name: "a"}, v1.Container{Name: "b"})
 		n.update(pod)
 		n.wantStarts("at first", "a/0")
@@ -54,7 +54,7 @@ func TestInitContainersRunOneAfterTheOther(t *testing.T) {
 
 func TestAFailedInitContainerFailsAPodThatNeverRestarts(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"a": {Lives: time.Second, ExitCode: 2}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"a": {Lives: time.Second, ExitCode: 2}}))
 		pod := withPolicy(withInit(newPod("job"), v1.Container{Name: "a"}), v1.RestartPolicyNever)
 		n.update(pod)
 		n.sleep(time.Hour)
@@ -66,11 +66,11 @@ func TestAFailedInitContainerFailsAPodThatNeverRestarts(t *testing.T) {
 
 func TestAFailedInitContainerIsTriedAgainWithBackOff(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(func(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
+		n.rt.Script(func(_ *v1.Pod, c *v1.Container, attempt int) runtimefake.Behavior {
 			if c.Name == "a" && attempt < 2 {
-				return runtimefake.Behaviour{Lives: time.Second, ExitCode: 1}
+				return runtimefake.Behavior{Lives: time.Second, ExitCode: 1}
 			}
-			return runtimefake.Behaviour{Lives: time.Second}
+			return runtimefake.Behavior{Lives: time.Second}
 		})
 		pod := withPolicy(withInit(newPod("job"), v1.Container{Name: "a"}), v1.RestartPolicyOnFailure)
 		n.update(pod)
@@ -85,12 +85,12 @@ func TestAFailedInitContainerIsTriedAgainWithBackOff(t *testing.T) {
 
 func TestASidecarIsStartedFirstAndKeptRunning(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"fetch": {Lives: 3 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"fetch": {Lives: 3 * time.Second}}))
 		pod := withInit(newPod("web"), sidecar("proxy"), v1.Container{Name: "fetch"})
 		n.update(pod)
 		n.wantStarts("at once", "proxy/0", "fetch/0")
 		n.sleep(3 * time.Second)
-		n.wantStarts("initialised", "proxy/0", "fetch/0", "main/0")
+		n.wantStarts("initialized", "proxy/0", "fetch/0", "main/0")
 		n.rt.Exit(n.newest(pod, "proxy").ID, runtimefake.Exit{Code: 1})
 		n.sleep(time.Second)
 		n.wantStarts("after the sidecar's end", "proxy/0", "fetch/0", "main/0", "proxy/1")
@@ -101,7 +101,7 @@ func TestASidecarIsStartedFirstAndKeptRunning(t *testing.T) {
 
 func TestSidecarsEndAfterTheWorkInReverseOrder(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{
+		n.rt.Script(lives(map[string]runtimefake.Behavior{
 			"main":  {Lives: time.Minute},
 			"proxy": {StopsAfter: 2 * time.Second, StopExit: &runtimefake.Exit{}},
 			"log":   {StopsAfter: 3 * time.Second, StopExit: &runtimefake.Exit{}},
@@ -155,7 +155,7 @@ func TestRestartPolicies(t *testing.T) {
 		}
 		t.Run(fmt.Sprintf("pod %s, container %s, rules %d, exit %d", c.policy, own, len(c.rules), c.exit), func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second, ExitCode: c.exit}}))
+				n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second, ExitCode: c.exit}}))
 				pod := withPolicy(newPod("job", v1.Container{Name: "main", RestartPolicy: c.own, RestartPolicyRules: c.rules}), c.policy)
 				n.update(pod)
 				n.sleep(5 * time.Second)
@@ -170,7 +170,7 @@ func TestRestartPolicies(t *testing.T) {
 
 func TestCrashLoopBackOffDoublesToFiveMinutes(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second, ExitCode: 3, Message: "boom"}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second, ExitCode: 3, Message: "boom"}}))
 		var starts []time.Time
 		pod := newPod("crash")
 		n.update(pod)
@@ -207,11 +207,11 @@ func TestCrashLoopBackOffDoublesToFiveMinutes(t *testing.T) {
 
 func TestCrashLoopBackOffIsForgivenAfterTenGoodMinutes(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(func(_ *v1.Pod, _ *v1.Container, attempt int) runtimefake.Behaviour {
+		n.rt.Script(func(_ *v1.Pod, _ *v1.Container, attempt int) runtimefake.Behavior {
 			if attempt == 3 {
-				return runtimefake.Behaviour{Lives: 11 * time.Minute, ExitCode: 1}
+				return runtimefake.Behavior{Lives: 11 * time.Minute, ExitCode: 1}
 			}
-			return runtimefake.Behaviour{Lives: time.Second, ExitCode: 1}
+			return runtimefake.Behavior{Lives: time.Second, ExitCode: 1}
 		})
 		pod := newPod("crash")
 		n.update(pod)
@@ -229,7 +229,7 @@ func TestAStartThatFails(t *testing.T) {
 	broken := &runtime.StartError{Reason: runtime.WaitingRunError, Err: errors.New("no such file")}
 	t.Run("and left nothing behind is tried again every 10 s", func(t *testing.T) {
 		story(t, func(n *node) {
-			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StartError: broken}}))
+			n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StartError: broken}}))
 			pod := newPod("web")
 			n.update(pod)
 			n.wantState(pod, "main", "at once", "Waiting RunContainerError")
@@ -242,7 +242,7 @@ func TestAStartThatFails(t *testing.T) {
 	})
 	t.Run("and is listed backs off", func(t *testing.T) {
 		story(t, func(n *node) {
-			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StartError: broken, Listed: true}}))
+			n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StartError: broken, Listed: true}}))
 			pod := newPod("web")
 			n.update(pod)
 			n.wantState(pod, "main", "at once", "Waiting CrashLoopBackOff restarts=1 last=128:StartError")
@@ -252,7 +252,7 @@ func TestAStartThatFails(t *testing.T) {
 	})
 	t.Run("and is listed ends a pod that never restarts", func(t *testing.T) {
 		story(t, func(n *node) {
-			n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StartError: broken, Listed: true}}))
+			n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StartError: broken, Listed: true}}))
 			pod := withPolicy(newPod("job"), v1.RestartPolicyNever)
 			n.update(pod)
 			n.wantPhase(pod, "at once", v1.PodFailed)

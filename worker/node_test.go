@@ -88,7 +88,7 @@ func TestAPodThatDoesNotFitIsRejectedUntilThereIsRoom(t *testing.T) {
 		}})
 	}
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 5 * time.Second}}))
 		first, second, third := half("first"), half("second"), half("third")
 		n.update(first)
 		n.update(second)
@@ -108,7 +108,7 @@ func TestAPodThatDoesNotFitIsRejectedUntilThereIsRoom(t *testing.T) {
 
 func TestAnEditedStaticPodWaitsForTheOldOne(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 10 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 10 * time.Second}}))
 		first, second, third := static(newPod("web"), "1"), static(newPod("web"), "2"), static(newPod("web"), "3")
 		n.update(first)
 		n.remove(first)
@@ -128,7 +128,7 @@ func TestAnEditedStaticPodWaitsForTheOldOne(t *testing.T) {
 
 func TestAnAPIPodDoesNotWaitForANamesake(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": stubborn}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": stubborn}))
 		first, second := newPod("web"), newPod("web")
 		second.UID = "another"
 		n.update(first)
@@ -140,7 +140,7 @@ func TestAnAPIPodDoesNotWaitForANamesake(t *testing.T) {
 
 func TestAStaticPodThatComesBackBeginsAnew(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 10 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 10 * time.Second}}))
 		pod := withPolicy(static(newPod("web"), "1"), v1.RestartPolicyNever)
 		n.update(pod)
 		n.remove(pod)
@@ -168,7 +168,7 @@ func TestAFinishedPodIsNeverStartedAgain(t *testing.T) {
 	t.Run("when only the journal knows", func(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			m := newMachine()
-			m.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second}}))
+			m.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second}}))
 			pod := withPolicy(newPod("job"), v1.RestartPolicyNever)
 			before := m.run(t)
 			before.update(pod)
@@ -190,11 +190,11 @@ func TestAFinishedPodIsNeverStartedAgain(t *testing.T) {
 func TestContainersAreAdoptedAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(func(pod *v1.Pod, _ *v1.Container, attempt int) runtimefake.Behaviour {
+		m.rt.Script(func(pod *v1.Pod, _ *v1.Container, attempt int) runtimefake.Behavior {
 			if pod.Name == "crash" && attempt == 0 {
-				return runtimefake.Behaviour{Lives: time.Second, ExitCode: 1}
+				return runtimefake.Behavior{Lives: time.Second, ExitCode: 1}
 			}
-			return runtimefake.Behaviour{}
+			return runtimefake.Behavior{}
 		})
 		web, crash, job := newPod("web"), newPod("crash"), withPolicy(newPod("job"), v1.RestartPolicyNever)
 		before := m.run(t)
@@ -271,7 +271,7 @@ func TestOrphansAreEndedOnceAllSourcesHaveSpoken(t *testing.T) {
 func TestAStaticPodEditedWhileTheProcessWasDownWaitsForTheOldOne(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 10 * time.Second}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 10 * time.Second}}))
 		before := m.run(t)
 		before.update(static(newPod("web"), "1"))
 		before.stop()
@@ -292,11 +292,11 @@ func TestAStaticPodEditedWhileTheProcessWasDownWaitsForTheOldOne(t *testing.T) {
 func TestASlowPodDelaysNoOther(t *testing.T) {
 	story(t, func(n *node) {
 		release := make(chan struct{})
-		n.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behaviour {
+		n.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behavior {
 			if pod.Name == "slow" {
 				<-release
 			}
-			return runtimefake.Behaviour{}
+			return runtimefake.Behavior{}
 		})
 		slow, fast := newPod("slow"), newPod("fast")
 		n.update(slow)
@@ -313,7 +313,7 @@ func TestASlowPodDelaysNoOther(t *testing.T) {
 
 func TestTheEndOfAContainerIsRecordedBeforeItIsReported(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second, ExitCode: 3}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second, ExitCode: 3}}))
 		pod := newPod("web")
 		n.update(pod)
 		n.sleep(time.Second)

@@ -76,7 +76,7 @@ func TestASidecarMustHaveStartedBeforeTheNextContainer(t *testing.T) {
 func TestProbesFollowTheLifeOfAPod(t *testing.T) {
 	probes := newProber()
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 5 * time.Second}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 5 * time.Second}}))
 		pod := newPod("web")
 		n.update(pod)
 		if n.container(pod, "main").Ready {

@@ -108,7 +108,7 @@ func (w *watcher) problem(format string, args ...any) {
 }
 
 // start is the script of the runtime.
-func (w *watcher) start(pod *v1.Pod, c *v1.Container, attempt int) runtimefake.Behaviour {
+func (w *watcher) start(pod *v1.Pod, c *v1.Container, attempt int) runtimefake.Behavior {
 	if pod.UID != w.uid {
 		return w.startOther(pod)
 	}
@@ -134,17 +134,17 @@ func (w *watcher) start(pod *v1.Pod, c *v1.Container, attempt int) runtimefake.B
 	if ended {
 		w.problem("container %s was started after the end of the pod", c.Name)
 	}
-	behaviour := runtimefake.Behaviour{StopsAfter: w.life.stops}
+	behavior := runtimefake.Behavior{StopsAfter: w.life.stops}
 	if strings.HasPrefix(c.Name, "init") {
-		behaviour.Lives = time.Second
+		behavior.Lives = time.Second
 	} else if strings.HasPrefix(c.Name, "main") {
-		behaviour.Lives = w.life.lives
+		behavior.Lives = w.life.lives
 	}
-	return behaviour
+	return behavior
 }
 
 // uninitialized is an init container that has not run in this boot, though a regular one
-// is started. It needs mu.
+// is started. The caller holds mu.
 func (w *watcher) uninitialized(name string) string {
 	if w.life.policy == v1.RestartPolicyNever || !strings.HasPrefix(name, "main") {
 		return ""
@@ -157,14 +157,14 @@ func (w *watcher) uninitialized(name string) string {
 	return ""
 }
 
-func (w *watcher) startOther(pod *v1.Pod) runtimefake.Behaviour {
+func (w *watcher) startOther(pod *v1.Pod) runtimefake.Behavior {
 	w.mu.Lock()
 	w.failing = max(0, w.failing-1)
 	w.mu.Unlock()
 	if strings.HasPrefix(pod.Name, "job") {
-		return runtimefake.Behaviour{Lives: time.Second}
+		return runtimefake.Behavior{Lives: time.Second}
 	}
-	return runtimefake.Behaviour{}
+	return runtimefake.Behavior{}
 }
 
 // room is how many of the other pods fit on the node.

@@ -30,7 +30,7 @@ func (n *node) reboot(pods ...*v1.Pod) *node {
 func TestAfterARebootInitContainersRunAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"first": {Lives: time.Second}, "second": {Lives: time.Second}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"first": {Lives: time.Second}, "second": {Lives: time.Second}}))
 		n, pod := m.run(t), withInit(newPod("web"), v1.Container{Name: "first"}, sidecar("proxy"), v1.Container{Name: "second"})
 		n.update(pod)
 		n.sleep(3 * time.Second)
@@ -59,7 +59,7 @@ func TestAfterARebootInitContainersRunAgain(t *testing.T) {
 func TestAfterARebootDuringInitialization(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"first": {Lives: time.Second}, "second": {Lives: time.Minute}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"first": {Lives: time.Second}, "second": {Lives: time.Minute}}))
 		n, pod := m.run(t), withInit(newPod("web"), v1.Container{Name: "first"}, v1.Container{Name: "second"})
 		n.update(pod)
 		n.sleep(10 * time.Second)
@@ -87,7 +87,7 @@ func TestWhatARebootMeansForEachRestartPolicy(t *testing.T) {
 		t.Run(string(c.policy), func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				m := newMachine()
-				m.rt.Script(lives(map[string]runtimefake.Behaviour{"init": {Lives: time.Second}}))
+				m.rt.Script(lives(map[string]runtimefake.Behavior{"init": {Lives: time.Second}}))
 				pod := withPolicy(withInit(newPod("web", v1.Container{Name: "a"}, v1.Container{Name: "b"}), v1.Container{Name: "init"}), c.policy)
 				n := m.run(t)
 				n.update(pod)

@@ -179,7 +179,7 @@ func TestAResizeRestartsAContainerThatAsksForIt(t *testing.T) {
 	}, smallNode)
 }
 
-// What was promised counts after a restart too, not what the spec asks for meanwhile.
+// What was allocated counts after a restart too, not what the spec asks for meanwhile.
 func TestAResizeAskedForWhileTheProcessWasDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()

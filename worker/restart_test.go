@@ -78,7 +78,7 @@ func TestFinishedPodsTakeNoRoomAfterARestart(t *testing.T) {
 func TestFinishedPodsDoNotCountAsPodsAfterARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second}}))
 		before := m.run(t, smallNode)
 		for _, name := range []string{"a", "b"} {
 			before.update(withPolicy(newPod(name), v1.RestartPolicyNever))
@@ -131,7 +131,7 @@ func TestADeadOldVersionOfAStaticPodBlocksNothing(t *testing.T) {
 func TestAStaticOrphanIsEndedOnceTheManifestsWereRead(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StopsAfter: 10 * time.Second}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StopsAfter: 10 * time.Second}}))
 		before, other := m.run(t), newPod("other")
 		before.update(static(newPod("web"), "1"))
 		before.update(other)
@@ -175,11 +175,11 @@ func TestAnAPIPodDoesNotBlockAStaticPod(t *testing.T) {
 func TestUnsentEndsStayWhenAStaticPodComesBackBeforeTheAPISpeaks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behaviour {
+		m.rt.Script(func(pod *v1.Pod, _ *v1.Container, _ int) runtimefake.Behavior {
 			if pod.Name == "job" {
-				return runtimefake.Behaviour{Lives: time.Second}
+				return runtimefake.Behavior{Lives: time.Second}
 			}
-			return runtimefake.Behaviour{StopsAfter: 10 * time.Second}
+			return runtimefake.Behavior{StopsAfter: 10 * time.Second}
 		})
 		before, job := m.run(t), withPolicy(newPod("job"), v1.RestartPolicyNever)
 		before.update(job)
@@ -241,7 +241,7 @@ func TestAClockThatStepsChangesNoBackOff(t *testing.T) {
 	} {
 		t.Run(c.story, func(t *testing.T) {
 			story(t, func(n *node) {
-				n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Lives: time.Second, ExitCode: 1}}))
+				n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Lives: time.Second, ExitCode: 1}}))
 				n.rt.SetClock(c.started)
 				n.update(newPod("web"))
 				n.rt.SetClock(c.exited)

@@ -37,7 +37,7 @@ func TestAPodWaitsForItsVolumes(t *testing.T) {
 func TestAStartThatFailsSaysWhyAndNothingElse(t *testing.T) {
 	story(t, func(n *node) {
 		missing := &runtime.StartError{Reason: runtime.WaitingConfigError, Err: errors.New(`configmap "x" not found`)}
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {StartError: fmt.Errorf("fake: start container main: %w", missing)}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {StartError: fmt.Errorf("fake: start container main: %w", missing)}}))
 		pod := newPod("web")
 		n.update(pod)
 		status, _ := n.status.GetPodStatus(pod.UID)

@@ -19,7 +19,7 @@ import (
 func TestAContainerWaitsForTheReasonOfTheRuntime(t *testing.T) {
 	hooked := v1.Container{Name: "main", Image: "web:1", Lifecycle: &v1.Lifecycle{PostStart: execHandler("warm-up")}}
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {
 			ImageID: "sha256:abc", Waiting: &runtimefake.Waiting{Reason: runtime.WaitingImagePull, Message: "no such host"},
 		}}))
 		pod := newPod("web", hooked)
@@ -54,7 +54,7 @@ func TestAContainerWaitsForTheReasonOfTheRuntime(t *testing.T) {
 // A pod whose container still waits ends like any other.
 func TestAWaitingContainerIsStopped(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Waiting: &runtimefake.Waiting{Reason: "JobQueued"}}}))
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Waiting: &runtimefake.Waiting{Reason: "JobQueued"}}}))
 		pod := newPod("web")
 		n.update(pod)
 		n.wantState(pod, "main", "queued", "Waiting JobQueued")
@@ -69,7 +69,7 @@ func TestAWaitingContainerIsStopped(t *testing.T) {
 // A runtime that pulls inside of StartContainer gives the reason in its error.
 func TestAStartErrorIsTheReasonOfTheWait(t *testing.T) {
 	story(t, func(n *node) {
-		n.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"main": {
 			StartError: &runtime.StartError{Reason: runtime.WaitingImagePullBackOff, Err: errors.New(`Back-off pulling image "web:1"`)},
 		}}))
 		pod := newPod("web")
@@ -84,7 +84,7 @@ func TestANewProcessFollowsAWaitingContainer(t *testing.T) {
 	hooked := v1.Container{Name: "main", Lifecycle: &v1.Lifecycle{PostStart: execHandler("warm-up")}}
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
-		m.rt.Script(lives(map[string]runtimefake.Behaviour{"main": {Waiting: &runtimefake.Waiting{Reason: "JobQueued"}}}))
+		m.rt.Script(lives(map[string]runtimefake.Behavior{"main": {Waiting: &runtimefake.Waiting{Reason: "JobQueued"}}}))
 		pod := newPod("web", hooked)
 		n := m.run(t)
 		n.workers.SourcesReady()

@@ -17,7 +17,7 @@ import (
 const Image = "host"
 
 // Check implements [runtime.Runtime]. The tables of check_test.go class every field of
-// a pod's spec; a field that the API adds fails that test until somebody has decided.
+// a pod's spec; a field that the API adds fails that test until it is decided.
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
 	c := &checker{root: r.root, views: r.views, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
 	if !r.options.AllowPodsWithoutIsolation && !podstatus.IsStatic(pod) {

@@ -221,10 +221,8 @@ var classes = map[reflect.Type]map[string]class{
 	reflect.TypeFor[v1.Volume]():               {"Name": supported("TestConformance/EmptyDirIsShared"), "VolumeSource": parent},
 	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported("TestHostPathTypes"), "Type": supported("TestHostPathTypes")},
 	reflect.TypeFor[v1.EmptyDirVolumeSource](): {
-		"Medium": rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory }),
-		"SizeLimit": rejected("spec.volumes[0].emptyDir.sizeLimit", func(p *v1.Pod) {
-			p.Spec.Volumes[0].EmptyDir.SizeLimit = ptr(resource.MustParse("1Gi"))
-		}),
+		"Medium":    rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory }),
+		"SizeLimit": others("TestAVolumeOverItsLimit"),
 	},
 }
 

@@ -26,8 +26,9 @@ func (c *checker) checkVolume(path *field.Path, source *v1.Volume) {
 	}
 	if dir := source.EmptyDir; dir != nil {
 		path := path.Child("emptyDir")
-		c.reject(dir.Medium != v1.StorageMediumDefault, path.Child("medium"), "emptyDir volumes are directories on disk")
-		c.reject(dir.SizeLimit != nil, path.Child("sizeLimit"), "the size of a directory is not limited")
+		// A sizeLimit is kept as by the kubelet: a pod that uses more is evicted.
+		c.reject(dir.Medium != v1.StorageMediumDefault, path.Child("medium"),
+			"emptyDir volumes are directories on the disk of the node; leave medium out")
 	}
 	c.reject(source.ConfigMap != nil && !c.objects, path.Child("configMap"), noObjects)
 	c.reject(source.Secret != nil && !c.objects, path.Child("secret"), noObjects)

@@ -2,8 +2,8 @@
 // and its containers do what the test's script says.
 //
 //	rt := runtimefake.New()
-//	rt.Script(func(pod *v1.Pod, container *v1.Container, attempt int) runtimefake.Behaviour {
-//		return runtimefake.Behaviour{Lives: time.Minute, ExitCode: 3}
+//	rt.Script(func(pod *v1.Pod, container *v1.Container, attempt int) runtimefake.Behavior {
+//		return runtimefake.Behavior{Lives: time.Minute, ExitCode: 3}
 //	})
 //
 // A container with no script runs until it is stopped or [Runtime.Exit] ends it, and

@@ -43,7 +43,7 @@ type container struct {
 	runtime.Container
 	uid       types.UID
 	resources v1.ResourceRequirements
-	behaviour Behaviour
+	behavior  Behavior
 	stop      *time.Timer // set once a stop was asked for
 	deadline  time.Time   // when stop fires
 	logs      string
@@ -92,9 +92,9 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	r.mu.Lock()
 	script := r.scripts.start
 	r.mu.Unlock()
-	var behaviour Behaviour
+	var behavior Behavior
 	if script != nil {
-		behaviour = script(manifest, spec, attempt)
+		behavior = script(manifest, spec, attempt)
 	}
 
 	r.mu.Lock()
@@ -112,20 +112,20 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 				spec.Name, c.Attempt, c.State, attempt, runtime.ErrContainerRunning)
 		}
 	}
-	if behaviour.StartError != nil && !behaviour.Listed {
-		return "", behaviour.StartError
+	if behavior.StartError != nil && !behavior.Listed {
+		return "", behavior.StartError
 	}
 	r.started++
-	c := &container{uid: manifest.UID, resources: *spec.Resources.DeepCopy(), behaviour: behaviour, Container: runtime.Container{
+	c := &container{uid: manifest.UID, resources: *spec.Resources.DeepCopy(), behavior: behavior, Container: runtime.Container{
 		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
-		State: runtime.Created, CreatedAt: r.now(), Image: spec.Image, ImageID: behaviour.ImageID,
+		State: runtime.Created, CreatedAt: r.now(), Image: spec.Image, ImageID: behavior.ImageID,
 	}}
 	p.containers = append(p.containers, c)
-	if behaviour.StartError != nil {
-		r.end(c, Exit{Code: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError, Message: behaviour.StartError.Error()})
-		return c.ID, behaviour.StartError
+	if behavior.StartError != nil {
+		r.end(c, Exit{Code: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError, Message: behavior.StartError.Error()})
+		return c.ID, behavior.StartError
 	}
-	w := behaviour.Waiting
+	w := behavior.Waiting
 	if w == nil {
 		r.begin(c)
 		return c.ID, nil
@@ -148,17 +148,17 @@ func (r *Runtime) begin(c *container) {
 		return
 	}
 	c.State, c.StartedAt, c.Reason, c.Message = runtime.Running, r.now(), "", ""
-	if lives := c.behaviour.Lives; lives > 0 {
+	if lives := c.behavior.Lives; lives > 0 {
 		time.AfterFunc(lives, func() {
 			r.mu.Lock()
 			defer r.mu.Unlock()
-			r.end(c, c.behaviour.exit())
+			r.end(c, c.behavior.exit())
 		})
 	}
 	r.Notify(c.uid)
 }
 
-// StopContainer ends the container as its behaviour says, or kills it.
+// StopContainer ends the container as its behavior says, or kills it.
 func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -170,8 +170,8 @@ func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duratio
 		return err
 	}
 	deadline, exit := time.Now().Add(grace), Exit{Code: 128 + int32(syscall.SIGKILL), Signal: int32(syscall.SIGKILL)}
-	if after := c.behaviour.StopsAfter; after < grace {
-		deadline, exit = time.Now().Add(after), c.behaviour.stopExit()
+	if after := c.behavior.StopsAfter; after < grace {
+		deadline, exit = time.Now().Add(after), c.behavior.stopExit()
 	}
 	if c.stop != nil && !deadline.Before(c.deadline) {
 		return nil // an earlier call asked for no more than this

@@ -52,8 +52,8 @@ func only(t *testing.T, rt *runtimefake.Runtime, pod *v1.Pod) runtime.Container 
 func TestAContainerLivesAsScripted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		rt, pod := runtimefake.New(), newPod("web")
-		rt.Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behaviour {
-			return runtimefake.Behaviour{Lives: time.Minute, ExitCode: 3, Message: "tired"}
+		rt.Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behavior {
+			return runtimefake.Behavior{Lives: time.Minute, ExitCode: 3, Message: "tired"}
 		})
 		begin := time.Now()
 		id := start(t, rt, pod)
@@ -87,8 +87,8 @@ func TestStopWithGrace(t *testing.T) {
 		t.Run(c.story, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				rt, pod := runtimefake.New(), newPod("web")
-				rt.Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behaviour {
-					return runtimefake.Behaviour{StopsAfter: c.stopsAfter}
+				rt.Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behavior {
+					return runtimefake.Behavior{StopsAfter: c.stopsAfter}
 				})
 				id := start(t, rt, pod)
 				begin := time.Now()
@@ -129,8 +129,8 @@ func TestErrorsAreInjectedOncePerCall(t *testing.T) {
 func TestAListedStartErrorIsAnExitedContainer(t *testing.T) {
 	rt, pod := runtimefake.New(), newPod("web")
 	cause := &runtime.StartError{Reason: runtime.WaitingRunError, Err: errors.New("no such file")}
-	rt.Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behaviour {
-		return runtimefake.Behaviour{StartError: cause, Listed: true}
+	rt.Script(func(*v1.Pod, *v1.Container, int) runtimefake.Behavior {
+		return runtimefake.Behavior{StartError: cause, Listed: true}
 	})
 	if err := rt.StartPod(t.Context(), pod); err != nil {
 		t.Fatal(err)

@@ -14,9 +14,9 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Behaviour is what one attempt of a container does. The zero value runs until it is
+// Behavior is what one attempt of a container does. The zero value runs until it is
 // stopped, and then ends at once by SIGTERM.
-type Behaviour struct {
+type Behavior struct {
 	// StartError makes the start fail. With Listed the attempt is in the list all the
 	// same, exited with reason StartError.
 	StartError error
@@ -62,9 +62,9 @@ func (e Exit) reason() string {
 	return cmp.Or(e.Reason, byCode)
 }
 
-func (b Behaviour) exit() Exit { return Exit{Code: b.ExitCode, Message: b.Message} }
+func (b Behavior) exit() Exit { return Exit{Code: b.ExitCode, Message: b.Message} }
 
-func (b Behaviour) stopExit() Exit {
+func (b Behavior) stopExit() Exit {
 	if b.StopExit != nil {
 		return *b.StopExit
 	}
@@ -73,13 +73,13 @@ func (b Behaviour) stopExit() Exit {
 
 // scripts are the test's answers to the calls of the code under test.
 type scripts struct {
-	start  func(pod *v1.Pod, container *v1.Container, attempt int) Behaviour
+	start  func(pod *v1.Pod, container *v1.Container, attempt int) Behavior
 	exec   func(ctx context.Context, container runtime.Container, command []string) (runtime.ExecResult, error)
 	reject func(pod *v1.Pod) []runtime.Unsupported
 }
 
 // Script sets what containers started from now on do.
-func (r *Runtime) Script(script func(pod *v1.Pod, container *v1.Container, attempt int) Behaviour) {
+func (r *Runtime) Script(script func(pod *v1.Pod, container *v1.Container, attempt int) Behavior) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.scripts.start = script

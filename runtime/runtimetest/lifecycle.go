@@ -131,7 +131,7 @@ func testUnknown(t *testing.T, f *fixture) {
 	}
 }
 
-// expectStartError starts a pod that must not start and checks how that is told.
+// expectStartError starts a pod that must not start and checks how that is reported.
 func (f *fixture) expectStartError(t *testing.T, pod *v1.Pod) {
 	t.Helper()
 	f.startPod(t, pod)

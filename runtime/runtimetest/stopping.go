@@ -72,7 +72,7 @@ func testKilledAfterGrace(t *testing.T, f *fixture) {
 	f.expect(t, "asked")
 	f.expectKilled(t, pod, id)
 	if took := f.container(t, pod, id).FinishedAt.Sub(begin); took < grace {
-		t.Errorf("killed after %s, want its grace of %s to be honoured", took, grace)
+		t.Errorf("killed after %s, want its grace of %s to be honored", took, grace)
 	}
 }
 
@@ -107,7 +107,7 @@ func testStopOfAnExitedContainer(t *testing.T, f *fixture) {
 	}
 }
 
-// daemons leaves two processes behind that nobody's process group or session reaches.
+// daemons leaves two processes behind that no process group or session of the container reaches.
 const daemons = `
 (setsid sh -c 'trap "" TERM HUP; echo daemon > "'"$signal"'/up"; sleep 100000' &)
 (sh -c 'trap "" TERM HUP; echo daemon > "'"$signal"'/up"; sleep 100000' &)

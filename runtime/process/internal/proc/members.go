@@ -112,7 +112,7 @@ func (m Members) Kill(timeout time.Duration) error {
 	}
 }
 
-// killAll kills first and waits then, so that nobody has time to replace a sibling.
+// killAll kills first and waits then, so that no process has time to replace a sibling.
 func killAll(members []stat, deadline time.Time) error {
 	var fds []int
 	defer func() {

@@ -156,7 +156,7 @@ func snapshot() ([]stat, error) {
 	return all, nil
 }
 
-// hasVariable says whether a process was started with NAME=value in its environment.
+// hasVariable reports whether a process was started with NAME=value in its environment.
 func hasVariable(pid int, variable string) bool {
 	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
 	if err != nil {

@@ -18,7 +18,7 @@ func TestASlowNodeDoesNotTakeTheTimeOfStatuses(t *testing.T) {
 	awaitReady(t, a, "sleeper-brief")
 	var said []string
 	for _, p := range a.parts(t.Context()) {
-		if p.farewell != nil {
+		if p.beforeStop != nil {
 			said = append(said, p.name)
 		}
 	}

@@ -16,10 +16,10 @@ import (
 	"github.com/statusd/statusd/worker"
 )
 
-// newTestRoster is a roster whose workers do not run: what it tells them has no effect.
-func newTestRoster(t *testing.T) *roster {
+// newTestDispatcher is a dispatcher whose workers do not run: what it tells them has no effect.
+func newTestDispatcher(t *testing.T) *dispatcher {
 	t.Helper()
-	r := newRoster(pods.New(), source.FromAPI, source.FromFile)
+	r := newDispatcher(pods.New(), source.FromAPI, source.FromFile)
 	manager, err := status.New(status.Options{Pods: r.table})
 	if err != nil {
 		t.Fatal(err)
@@ -39,17 +39,17 @@ func static(uid types.UID) *v1.Pod {
 	}}
 }
 
-func (r *roster) say(op source.Op, pods ...*v1.Pod) {
+func (r *dispatcher) say(op source.Op, pods ...*v1.Pod) {
 	r.handle(source.Change{Origin: source.FromFile, Op: op, Pods: pods})
 }
 
-func (r *roster) knows(uid types.UID) bool {
+func (r *dispatcher) knows(uid types.UID) bool {
 	_, known := r.table.ByUID(uid)
 	return known
 }
 
 func TestStaticPodStaysKnownUntilItsWorkerIsDone(t *testing.T) {
-	r := newTestRoster(t)
+	r := newTestDispatcher(t)
 	r.say(source.Set, static("a"))
 	r.say(source.Remove, static("a"))
 	if !r.knows("a") || !r.isLeaving("a") {
@@ -66,7 +66,7 @@ func TestStaticPodStaysKnownUntilItsWorkerIsDone(t *testing.T) {
 }
 
 func TestEditedStaticPodLeavesTheMirrorToTheOldOneUntilThatIsDone(t *testing.T) {
-	r := newTestRoster(t)
+	r := newTestDispatcher(t)
 	r.say(source.Set, static("a"))
 	mirror := static("a")
 	mirror.UID, mirror.ResourceVersion = "mirror", "1"
@@ -95,7 +95,7 @@ func TestEditedStaticPodLeavesTheMirrorToTheOldOneUntilThatIsDone(t *testing.T) 
 }
 
 func TestStaticPodThatComesBackIsNotLeaving(t *testing.T) {
-	r := newTestRoster(t)
+	r := newTestDispatcher(t)
 	r.say(source.Set, static("a"))
 	r.say(source.Remove, static("a"))
 	r.say(source.Update, static("a"))
@@ -106,17 +106,17 @@ func TestStaticPodThatComesBackIsNotLeaving(t *testing.T) {
 }
 
 func TestAllSourcesHaveSpokenOnce(t *testing.T) {
-	r := newTestRoster(t)
-	if r.hasSpoken(source.FromFile) {
+	r := newTestDispatcher(t)
+	if r.hasSynced(source.FromFile) {
 		t.Error("ready after the first of two sources")
 	}
-	if r.hasSpoken(source.FromFile) {
+	if r.hasSynced(source.FromFile) {
 		t.Error("ready because one source spoke twice")
 	}
-	if !r.hasSpoken(source.FromAPI) {
+	if !r.hasSynced(source.FromAPI) {
 		t.Error("not ready after both sources have spoken")
 	}
-	if r.hasSpoken(source.FromAPI) {
+	if r.hasSynced(source.FromAPI) {
 		t.Error("ready a second time")
 	}
 }
@@ -129,29 +129,29 @@ func TestStaticPodRemembersWhatItsMirrorSays(t *testing.T) {
 	}
 	ended := v1.PodStatus{Phase: v1.PodSucceeded}
 	for name, c := range map[string]struct {
-		shadows    types.UID // the static pod behind the mirror
-		status     v1.PodStatus
-		remembered bool
+		shadows   types.UID // the static pod behind the mirror
+		status    v1.PodStatus
+		inherited bool
 	}{
 		"its mirror":                     {"a", ready, true},
 		"the mirror of an older version": {"old", ready, false},
 		"an end":                         {"a", ended, false},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newTestRoster(t)
+			r := newTestDispatcher(t)
 			mirror := static(c.shadows)
 			mirror.UID, mirror.Status = "mirror", c.status
 			mirror.Annotations[v1.MirrorPodAnnotationKey] = string(c.shadows)
 			r.handle(source.Change{Origin: source.FromAPI, Op: source.Set, Pods: []*v1.Pod{mirror}})
 			pod := static("a")
-			got := r.remembered(pod)
-			if remembered := got.Status.Phase != ""; remembered != c.remembered {
-				t.Fatalf("remembered %t, want %t: got status %+v", remembered, c.remembered, got.Status)
+			got := r.withMirrorStatus(pod)
+			if remembered := got.Status.Phase != ""; remembered != c.inherited {
+				t.Fatalf("remembered %t, want %t: got status %+v", remembered, c.inherited, got.Status)
 			}
 			if pod.Status.Phase != "" || len(mirror.Status.Conditions) != len(c.status.Conditions) {
 				t.Error("what the sources have handed over was written to")
 			}
-			if !c.remembered {
+			if !c.inherited {
 				return
 			}
 			if got.UID != "a" || !got.Status.ContainerStatuses[0].Ready {
