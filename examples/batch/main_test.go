@@ -46,8 +46,8 @@ func TestTenThousandPodsLeaveNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	core := clientset.CoreV1().RESTClient()
-	if n.manager, err = status.New(status.Options{Client: status.NewClient(core, "batch"), Workers: 8}); err != nil {
+	core := clientset.CoreV1().RESTClient() // of the informer; the manager is spared the way through HTTP
+	if n.manager, err = status.New(status.Options{Client: n.server.Client(), Workers: 8}); err != nil {
 		t.Fatal(err)
 	}
 	delivering, end := context.WithCancel(t.Context())
