@@ -35,7 +35,7 @@ func run(ctx context.Context, manager *status.Manager, watch cache.ListerWatcher
 	pods := cache.NewSharedInformer(watch, &v1.Pod{}, 0)
 	pods.AddEventHandler(manager.EventHandler()) // deleted pods are forgotten
 	go pods.RunWithContext(ctx)
-	for ; ctx.Err() == nil; time.Sleep(100 * time.Millisecond) {
+	for ; ctx.Err() == nil; time.Sleep(time.Second) {
 		for _, object := range pods.GetStore().List() {
 			pod := object.(*v1.Pod)
 			job := query(pod)
