@@ -89,8 +89,15 @@ func TestEditedStaticPodLeavesTheMirrorToTheOldOneUntilThatIsDone(t *testing.T) 
 		t.Error("the old one is not leaving: its mirror would go while it still runs")
 	}
 	r.release("a")
+	if got := owners(); len(got) > 0 {
+		t.Errorf("pods that write to the mirror of a once a is done: %v, want none: it shows how a ended until it is replaced", got)
+	}
+	mirror = static("b")
+	mirror.UID, mirror.ResourceVersion = "mirror of b", "2"
+	mirror.Annotations[v1.MirrorPodAnnotationKey] = "b"
+	r.handle(source.Change{Origin: source.FromAPI, Op: source.Set, Pods: []*v1.Pod{mirror}})
 	if got := owners(); !slices.Equal(got, []types.UID{"b"}) {
-		t.Errorf("pods that write to the mirror once the old one is done: %v, want the new one only", got)
+		t.Errorf("pods that write to the mirror of b: %v, want b only", got)
 	}
 }
 

@@ -91,7 +91,7 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 		"--service-account-key-file=" + serviceAccountKey,
 		"--service-account-signing-key-file=" + serviceAccountKey,
 
-		// Without it the end of the server waits a minute for watches that nobody closes.
+		// Without it the end of the server waits a minute for watches that are not closed.
 		"--shutdown-send-retry-after=true",
 		"--v=" + strconv.Itoa(verbosity),
 	}, nil

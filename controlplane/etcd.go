@@ -13,7 +13,7 @@ import (
 
 // etcdSocket is where etcd listens: a file of the data directory, which is also the working
 // directory, because the whole path of a socket may not be longer than 107 bytes. A socket needs no
-// port, and nobody who cannot read the directory can go around the API server.
+// port, and only users who can read the directory can bypass the API server.
 const (
 	etcdSocket     = "unix://" + etcdSocketFile
 	etcdSocketFile = "etcd.sock"

@@ -20,7 +20,7 @@ func redirectStderr(path string) error {
 	return nil
 }
 
-// keepStderr is a copy of standard error that still reaches whoever started the process after
+// keepStderr is a copy of standard error that still reaches the parent process after
 // redirectStderr.
 func keepStderr() *os.File {
 	fd, err := syscall.Dup(syscall.Stderr)

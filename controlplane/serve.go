@@ -97,7 +97,7 @@ func serveAPI(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, l
 	if err != nil {
 		return err
 	}
-	served := make(chan error, 1) // nobody may be left to read when the stop timeout has passed
+	served := make(chan error, 1) // buffered: after the stop timeout there is no reader
 	go func() { served <- apiserver.run(apiCtx) }()
 
 	// The keeper retries until the server answers, and ends with the process or before the server.
@@ -111,7 +111,7 @@ func serveAPI(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, l
 		}
 	}()
 
-	announced := make(chan error, 1) // nobody may be left to read when the server fails first
+	announced := make(chan error, 1) // buffered: if the server fails first there is no reader
 	go func() { announced <- announce(ctx, dir, authority, listener) }()
 	defer dir.ClearAddress()
 

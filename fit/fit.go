@@ -46,7 +46,7 @@ func Check(node *v1.Node, pod *v1.Pod, active []*v1.Pod) *Rejection {
 
 // Rules are how a node counts what pods take of it. The zero value is that of the kubelet.
 type Rules struct {
-	// SharedPorts says that each port of a container is a port of the machine, not only
+	// SharedPorts means that each port of a container is a port of the machine, not only
 	// one with a hostPort: containers share the network of the host.
 	SharedPorts bool
 }
@@ -73,7 +73,7 @@ func predicate(name, why string) *Rejection {
 }
 
 // fitsResources compares what the pod requests with what is left. A resource that the
-// node does not list is not looked at, save for cpu, memory and storage.
+// node does not list is ignored, except for cpu, memory and storage.
 func fitsResources(allocatable v1.ResourceList, pod *v1.Pod, active []*v1.Pod) *Rejection {
 	if most, counted := allocatable[v1.ResourcePods]; counted && int64(len(active))+1 > most.Value() {
 		return outOf(v1.ResourcePods, 1, int64(len(active)), most.Value())

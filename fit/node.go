@@ -72,8 +72,8 @@ func holdsNumber(operator v1.NodeSelectorOperator, label, bound string) bool {
 	return have < limit
 }
 
-// toleratesAll looks at the taints that forbid to run; those that only forbid to
-// schedule are not the node's concern.
+// toleratesAll checks the taints with the effect NoExecute. Those that only keep pods from
+// being scheduled are not the node's concern.
 func toleratesAll(tolerations []v1.Toleration, taints []v1.Taint) bool {
 	return !slices.ContainsFunc(taints, func(taint v1.Taint) bool {
 		return taint.Effect == v1.TaintEffectNoExecute &&

@@ -10,11 +10,11 @@ import (
 // minCopyEvery is the least number of commits between two copies, unless asked otherwise.
 const minCopyEvery = 64
 
-// queue gathers the writes that wait for a commit. Whoever holds the leadership takes all
-// of them, commits them together, and wakes their callers. Callers that come meanwhile
-// form the next batch, so that a commit under way is the only thing that anyone waits for.
+// queue gathers the writes that wait for a commit. The leader takes all of them, commits
+// them together, and wakes their callers. Callers that arrive meanwhile form the next
+// batch, so that a caller waits for at most one commit before its own.
 type queue struct {
-	leadership chan struct{} // capacity 1: who put the one token in leads
+	leadership chan struct{} // capacity 1: the caller that put the token in leads
 	mu         sync.Mutex    // guards the rest
 	waiting    []*request
 	closed     bool
@@ -60,7 +60,7 @@ func (q *queue) close() bool {
 	return !was
 }
 
-// write queues the write and waits until a leader has served it, leading if nobody does.
+// write queues the write and waits until a leader has served it, or becomes the leader.
 func (d *Durable) write(w func(*edit)) error {
 	r := &request{write: w, done: make(chan error, 1)}
 	if err := d.queue.add(r); err != nil {

@@ -2,7 +2,7 @@
 // statuses that the API server has not accepted yet, and the terminations of containers.
 //
 // [Open] opens a journal on disk, a [Durable]; [NewMemory] returns one that lasts as long as
-// the process. Both are a [Journal]. A manager without a journal gets none at all (nil).
+// the process. Both are a [Journal]. A manager that needs no journal gets nil.
 //
 // # Reads and writes
 //

@@ -29,13 +29,14 @@ const (
 type Options struct {
 	// NodeName is the node whose journal it is; required.
 	NodeName string
-	// Logger gets a line about each opening, damage and failed copy; nil is silent.
+	// Logger gets a line about each opening, damage and failed copy; nil discards them.
 	Logger *slog.Logger
-	// LockTimeout is how long to wait for another process to let go; 0 is one second.
+	// LockTimeout is how long to wait for another process to close the journal; 0 is one
+	// second.
 	LockTimeout time.Duration
-	// CopyEvery is after how many commits the verified copy is renewed. 0 chooses: every
-	// 64 commits, or as many as there are records if that is more, so that the copy costs
-	// a commit the same however many pods there are.
+	// CopyEvery is after how many commits the verified copy is renewed. 0 means 64, or the
+	// number of records if that is more, so that the cost of the copy per commit does not
+	// depend on the number of pods.
 	CopyEvery int
 }
 
@@ -80,7 +81,7 @@ type Stats struct {
 	Writes, Commits uint64
 	// FailedWrites were not acknowledged.
 	FailedWrites uint64
-	// Copies were made of the state; FailedCopies were tried and are made up for later.
+	// Copies of the state were written; FailedCopies failed and are tried again later.
 	Copies, FailedCopies uint64
 	// Sequence is the number of the newest commit, over all openings.
 	Sequence uint64
@@ -89,12 +90,12 @@ type Stats struct {
 	Bytes   int64
 }
 
-// Open opens the journal at path or makes a new one. The directory must exist. Recovery
-// tells what was found. The caller must Close it.
+// Open opens the journal at path or creates one. The directory must exist. Recovery returns
+// what was found. The caller must Close it.
 //
-// A disk that is full or read-only does not keep the journal from being opened: what it
-// holds can be read, and writes fail with [ErrNoSpace] or [ErrReadOnly] until the disk
-// takes them. Writable reports whether it is so.
+// A full or read-only disk does not fail Open: what the journal holds can be read, and
+// writes fail with [ErrNoSpace] or [ErrReadOnly] until the disk accepts them. Writable
+// returns the error meanwhile.
 func Open(path string, options Options) (*Durable, error) {
 	return open(path, options, environment{disk: osDisk{}, formats: currentFormats(), now: time.Now})
 }
@@ -129,7 +130,8 @@ func open(path string, options Options, env environment) (*Durable, error) {
 	return d, nil
 }
 
-// start reads and decides, and prepares the files for writes if the disk takes any.
+// start reads the files, decides which state holds, and prepares the files for writes if
+// the disk accepts any.
 func (d *Durable) start() error {
 	decision, err := d.inspect()
 	if err != nil {
@@ -143,6 +145,7 @@ func (d *Durable) start() error {
 	d.adopt(decision.image)
 	d.todo = &preparation{logAside: decision.logAside, copyAside: decision.copyAside}
 	if err := d.prepare(); err != nil && !takesNoWrites(err) {
+		_ = d.closeLog() // this unlocks it
 		return err
 	}
 	d.published = d.next.clone()
@@ -162,7 +165,7 @@ func (d *Durable) inspect() (decision, error) {
 	return decide(log, backup, d.env.formats, d.options.NodeName)
 }
 
-// find reads a file. A disk that cannot read it back makes it a damaged one.
+// find reads a file. One that the disk cannot read counts as damaged.
 func (d *Durable) find(path string) (found, error) {
 	data, err := d.env.disk.readFile(path)
 	switch {
@@ -203,7 +206,7 @@ func (d *Durable) report() {
 		"records", len(d.onDisk.records), "recovery", d.recovery.String())
 }
 
-// Recovery tells what Open found and did.
+// Recovery returns what Open found and did.
 func (d *Durable) Recovery() Recovery {
 	d.recoveryMu.Lock()
 	defer d.recoveryMu.Unlock()
@@ -212,7 +215,7 @@ func (d *Durable) Recovery() Recovery {
 	return r
 }
 
-// Stats returns the counts. It looks at the file to see its size.
+// Stats returns the counts, and the size of the log file.
 func (d *Durable) Stats() Stats {
 	d.statsMu.Lock()
 	stats := d.stats
@@ -229,8 +232,8 @@ func (d *Durable) count(change func(*Stats)) {
 	change(&d.stats)
 }
 
-// Close makes the commit that marks the journal as closed, renews the copy and lets other
-// processes in. Writes that wait are served first.
+// Close commits the writes that wait, marks the journal as closed, renews the copy and
+// releases the lock.
 func (d *Durable) Close() error {
 	if !d.queue.close() {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// edit is a run of changes to tables that can be taken back: what a write means, with no
-// word about locks or disks. One edit serves all writes that share a commit, and a later
+// edit is a run of changes to tables that can be taken back: what a write means,
+// without locks or disks. One edit serves all writes that share a commit, and a later
 // one sees what an earlier one did.
 type edit struct {
 	tables  *tables

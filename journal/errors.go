@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// openError says in one line what keeps the journal closed and what to do about it.
+// openError returns an error of one line: what made Open fail, and what to do.
 func openError(path string, err error) error {
 	advice, sentinel := diagnose(path, err)
 	switch {
@@ -22,7 +22,7 @@ func openError(path string, err error) error {
 	}
 }
 
-// writeError says that a write was not acknowledged, and why.
+// writeError returns the error of a write that was not acknowledged, with its cause.
 func writeError(path string, err error) error {
 	advice, sentinel := diagnose(path, err)
 	if sentinel == nil {

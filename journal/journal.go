@@ -11,9 +11,7 @@ import (
 
 // ResizeStatus is the API's type. The API deprecates it in favor of conditions, and agents
 // that embed the manager still use it.
-//
-//lint:ignore SA1019 the deprecated type is meant
-type ResizeStatus = v1.PodResizeStatus
+type ResizeStatus = podstatus.ResizeStatus
 
 // Allocations are the resources that a node has allocated to its pods.
 type Allocations interface {

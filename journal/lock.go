@@ -18,12 +18,12 @@ const lockPoll = 20 * time.Millisecond
 // journal's files are replaced while it is held. The kernel drops it with the process.
 type lock struct{ file *os.File }
 
-func takeLock(path string, patience time.Duration) (*lock, error) {
+func takeLock(path string, timeout time.Duration) (*lock, error) {
 	f, writable, err := openLock(path)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(patience)
+	deadline := time.Now().Add(timeout)
 	for {
 		err = tryLock(f)
 		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {

@@ -7,8 +7,8 @@ import (
 
 // A file of the journal is a snapshot, the commits that followed it, and a reserve of
 // zeros. A commit is written into the reserve, which was synced before, so that no commit
-// changes the size of the file. Hence what the end of the file looks like tells an
-// unfinished commit from damage:
+// changes the size of the file. Hence the end of the file distinguishes an unfinished
+// commit from damage:
 //
 //   - A commit that a crash interrupted left whole sectors of zeros, since a disk writes a
 //     sector in whole or not at all, and an entry has no sector of zeros of its own.

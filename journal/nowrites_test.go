@@ -150,6 +150,21 @@ func TestOpen_ADiskThatTakesNoWrites(t *testing.T) {
 	}
 }
 
+// An opening that failed leaves no lock behind, and nothing that it had written counts.
+func TestOpen_CanBeRepeatedAfterAnyFailure(t *testing.T) {
+	for passes := 0; ; passes++ {
+		path := onePod(t)
+		left := passes
+		d, err := open(path, Options{NodeName: "node-1"}, environment{disk: stubbornDisk{passes: &left, err: syscall.EACCES}, formats: currentFormats(), now: time.Now})
+		if err == nil {
+			left = -1
+			mustClose(t, d)
+			return
+		}
+		wantIntact(t, path)
+	}
+}
+
 // Closing without having written leaves what was found.
 func TestOpen_AJournalThatTookNoWritesIsClosedAsItWas(t *testing.T) {
 	path := onePod(t)

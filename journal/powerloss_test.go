@@ -169,7 +169,9 @@ func TestOneFailedCall_LosesNothing(t *testing.T) {
 						for _, keep := range d.keeps(random) {
 							story := fmt.Sprintf("call %d failed: %s", steps, strings.Join(d.trace, ", "))
 							check(t, story, path, d.survivors(0, keep), files, want)
-							check(t, story, path, d.survivors(len(d.pending), keep), files, want)
+							if len(d.pending) > 0 {
+								check(t, story, path, d.survivors(len(d.pending), keep), files, want)
+							}
 						}
 					}
 				})
@@ -197,11 +199,13 @@ func TestPowerLoss_WithinACommit(t *testing.T) {
 			t.Fatal(err)
 		}
 		after, is := mustRead(t, path), state(j.onDisk)
+		used := int(j.log.end) + 3*sectorSize // most of the reserve is left out
+		before, after = before[:min(used, len(before))], after[:min(used, len(after))]
 		first, last := int(at)/sectorSize, (int(j.log.end)-1)/sectorSize
-		for mask := range 1 << min(last-first+1, 8) {
+		for mask := range 1 << min(last-first+1, 5) {
 			torn := bytes.Clone(before)
 			for sector := first; sector <= last; sector++ {
-				if mask>>((sector-first)%8)&1 == 1 {
+				if mask>>((sector-first)%5)&1 == 1 {
 					copy(torn[sector*sectorSize:], after[sector*sectorSize:(sector+1)*sectorSize])
 				}
 			}

@@ -7,8 +7,8 @@ import (
 	"syscall"
 )
 
-// preparation is what has to be done to the files before the first write is taken. A disk
-// that takes no writes leaves some of it for later; each step is done once.
+// preparation is what has to be done to the files before the first write. A disk that
+// accepts no writes leaves some of it for later; each step is done once.
 type preparation struct {
 	logAside, copyAside bool // keep the damaged file under another name
 	rewritten           bool // the log
@@ -35,9 +35,9 @@ func (d *Durable) prepare() error {
 	d.statsMu.Unlock()
 	switch {
 	case err == nil && before != nil:
-		d.logger.Info("journal takes writes again", "node", d.options.NodeName, "file", d.path)
+		d.logger.Info("journal is writable again", "node", d.options.NodeName, "file", d.path)
 	case err != nil && before == nil && takesNoWrites(err):
-		d.logger.Error("journal is open for reading only until its disk takes writes", "node", d.options.NodeName,
+		d.logger.Error("journal is read-only until its disk accepts writes", "node", d.options.NodeName,
 			"file", d.path, "err", writeError(d.path, err))
 	}
 	return err
@@ -121,7 +121,7 @@ func (d *Durable) keepAside(path string) error {
 	if err != nil {
 		return err
 	}
-	d.logger.Error("journal file is damaged, kept it under another name", "file", path, "kept", kept, "node", d.options.NodeName,
+	d.logger.Error("journal file is damaged, kept under another name", "file", path, "kept", kept, "node", d.options.NodeName,
 		"recovery", d.recovery.String())
 	d.recoveryMu.Lock()
 	defer d.recoveryMu.Unlock()

@@ -80,12 +80,13 @@ func (t *Table) ByUID(uid types.UID) (*v1.Pod, bool) {
 // MirrorOf returns the mirror of a static pod, if the API has one. A mirror that stands for
 // another static pod of the same name is not the pod's: of two that have its name, as while an
 // edited one takes the place of one that still terminates, it stands for the one whose UID is the
-// hash that the mirror carries, otherwise for the one that has the name.
+// hash that the mirror carries, otherwise for the one that has the name. The mirror of an older
+// version, which has ended and is to be replaced, is not the pod's either.
 func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	mirror, ok := t.mirrorByName[nameOf(pod)]
-	if !ok {
+	if !ok || !mayStandFor(mirror, pod) {
 		return nil, false
 	}
 	if behind := t.behind(mirror); behind != nil && behind.UID != pod.UID {
@@ -99,11 +100,18 @@ func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
 func (t *Table) behind(mirror *v1.Pod) *v1.Pod {
 	hash := types.UID(mirror.Annotations[v1.MirrorPodAnnotationKey])
 	for _, pod := range [...]*v1.Pod{t.podsByUID[hash], t.podsByName[nameOf(mirror)]} {
-		if pod != nil && nameOf(pod) == nameOf(mirror) && podstatus.IsStatic(pod) {
+		if pod != nil && nameOf(pod) == nameOf(mirror) && podstatus.IsStatic(pod) && mayStandFor(mirror, pod) {
 			return pod
 		}
 	}
 	return nil
+}
+
+// mayStandFor reports whether a mirror is not that of another version of the static pod. A pod that
+// does not say which version it is has the mirror of its name.
+func mayStandFor(mirror, pod *v1.Pod) bool {
+	hash, known := pod.Annotations[podstatus.HashAnnotation]
+	return !known || mirror.Annotations[v1.MirrorPodAnnotationKey] == hash
 }
 
 // TranslateUID returns the UID under which this node knows a pod: that of the static pod

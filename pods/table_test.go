@@ -272,3 +272,27 @@ func TestTableMayBeUsedFromManyGoroutines(t *testing.T) {
 	}
 	wg.Wait()
 }
+
+// The status of an edited static pod must not be written to the mirror of the version before it,
+// which has ended, in the moment until it is replaced.
+func TestTheMirrorOfAnOlderVersionIsNotThePods(t *testing.T) {
+	table := New()
+	edited := static("etcd", "edited")
+	edited.Annotations[podstatus.HashAnnotation] = "edited"
+	stale := mirror("etcd", "m")
+	stale.Annotations[v1.MirrorPodAnnotationKey] = "old"
+	table.Set(stale)
+	table.Set(edited)
+	if got, ok := table.MirrorOf(edited); ok {
+		t.Errorf("the pod's mirror is %v, want none: it carries the hash of another version", got)
+	}
+	if got := table.TranslateUID("m"); got != "m" {
+		t.Errorf("the mirror stands for %s, want no pod", got)
+	}
+	current := stale.DeepCopy()
+	current.Annotations[v1.MirrorPodAnnotationKey] = "edited"
+	table.Set(current)
+	if _, ok := table.MirrorOf(edited); !ok {
+		t.Error("the pod has no mirror, although one carries its hash")
+	}
+}

@@ -58,7 +58,7 @@ func convertBack[T v1.PodIP | v1.HostIP](list []T) []string {
 }
 
 // checkAddresses stores one report over another: whether that is a change is the same
-// whether the second is compared as it is or after it was normalised.
+// whether the second is compared as it is or after it was normalized.
 func checkAddresses(t *rapid.T) {
 	draw := func(label string) *v1.PodStatus {
 		return &v1.PodStatus{

@@ -190,7 +190,7 @@ const (
 	ReasonDeadlineExceeded = "DeadlineExceeded"
 )
 
-// generated returns a condition that speaks about the pod's current generation (C15).
+// generated returns a condition that observes the pod's current generation (C15).
 func generated(pod *v1.Pod, t v1.PodConditionType, status v1.ConditionStatus) v1.PodCondition {
 	return v1.PodCondition{Type: t, Status: status, ObservedGeneration: pod.Generation}
 }

@@ -1,12 +1,13 @@
-// Package podstatus says what a pod status may become: a set of pure functions over
+// Package podstatus holds the rules of pod status: a set of pure functions over
 // [k8s.io/api/core/v1.Pod] and [k8s.io/api/core/v1.PodStatus] that decide as the
 // kubelet decides, rule by rule.
 //
 // A status travels through the package in this order:
 //
-//	reporter ──► CheckTransitions ──► Next ──► (cache) ──► Merge ──► Patch ──► API server
-//	             may it follow?      times,                with the   what to
-//	                                 order, cuts           API's own  send
+//	facts ──► Generate ──┐
+//	                     ├─► Next ──► CheckTransitions ──► (cache) ──► Merge ──► Patch ──► API server
+//	part ───► Complete ──┘   times,   may it follow?                   with the   what to
+//	                         order, cuts                               API's own  send
 //
 // and the API's answer comes back through NeedsReconcile and Deletable.
 //

@@ -8,7 +8,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Equal reports whether two normalised statuses (E6) say the same, as far as this node has a
+// Equal reports whether two normalized statuses (E6) say the same, as far as this node has a
 // say: owned and shared conditions are compared as a set by status, reason and message
 // (E1, E2, E7), foreign ones and the three claim-status fields not at all (E3, E4), and
 // everything else by meaning: nil is empty, quantities count by value, times by instant
@@ -32,7 +32,7 @@ func (o Ownership) Equal(a, b *v1.PodStatus) bool {
 
 // Unchanged reports whether storing incoming over cached would leave an equal status: whether
 // Equal(cached, Next(pod, cached, incoming)) with incoming's observed generation set to the
-// pod's (U2). Cached is normalised; incoming is taken as the reporter built it, unsorted,
+// pod's (U2). Cached is normalized; incoming is taken as the reporter built it, unsorted,
 // with fractions of seconds and long messages, and is not copied. When the answer is yes,
 // which is nearly always, nothing is allocated.
 func Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
@@ -54,7 +54,7 @@ func (o Ownership) Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
 		o.sameAsRaw(pod, cached, incoming)
 }
 
-// sameAsRaw compares a normalised status with a raw one in everything but observed
+// sameAsRaw compares a normalized status with a raw one in everything but observed
 // generation, start time, phase and addresses, which Unchanged and NeedsReconcile see
 // differently.
 func (o Ownership) sameAsRaw(pod *v1.Pod, normal, raw *v1.PodStatus) bool {
@@ -71,7 +71,7 @@ func samePhase(a, b *v1.PodStatus) bool {
 	return a.Phase == b.Phase && sameText(a.Reason, b.Reason) && sameText(a.Message, b.Message)
 }
 
-// sameScalars compares the fields that normalising leaves alone.
+// sameScalars compares the fields that normalizing leaves alone.
 func sameScalars(a, b *v1.PodStatus) bool {
 	return a.QOSClass == b.QOSClass &&
 		a.NominatedNodeName == b.NominatedNodeName &&
@@ -133,7 +133,7 @@ func (o Ownership) countTypes(list []v1.PodCondition) int {
 	return n
 }
 
-// isLastOfType says whether list[i] is the condition that counts for an owned or shared type.
+// isLastOfType reports whether list[i] is the condition that counts for an owned or shared type.
 func (o Ownership) isLastOfType(list []v1.PodCondition, i int) bool {
 	return !o.IsForeign(list[i].Type) && lastOfType(list, list[i].Type) == &list[i]
 }
@@ -148,13 +148,13 @@ func lastOfType(list []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition 
 }
 
 // A reading says how the second status of a comparison has to be read so that it compares
-// as if it had been normalised. The first one always is.
+// as if it had been normalized. The first one always is.
 type reading struct {
 	bySecond bool // times have fractions of a second to ignore (N1)
 	limit    int  // bytes of a termination message that count (N2)
 }
 
-// asIs reads a status that is normalised already.
+// asIs reads a status that is normalized already.
 var asIs = reading{limit: math.MaxInt}
 
 // asStored reads a status as the API stores it: no text is cut, but fractions are lost.
@@ -340,9 +340,9 @@ func samePointer[T comparable](a, b *T) bool {
 }
 
 // NeedsReconcile reports whether the API's status of the pod differs from the cached one (R3).
-// The API's status is read as if it were normalised, without copying it. Nothing is
-// allocated, and no diff is made (R4). Pod is nil if the node does not know the pod (R1); api
-// is that of the mirror for a static pod, nil if it has none (R2): then the answer is no.
+// The API's status is read as if it were normalized, without copying it. Nothing is
+// allocated, and no diff is made (R4). It returns false if
+// pod is nil (unknown to the node, R1) or api is nil (a static pod without a mirror, R2).
 //
 // A yes does not mean that there is something to send: Merge may keep the API's side of
 // the difference (X2, X5, X7), and then Patch returns nil. With a base at hand that costs

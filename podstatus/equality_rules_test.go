@@ -131,11 +131,11 @@ func TestE5_TheRestIsComparedByMeaning(t *testing.T) {
 	}
 }
 
-func TestE6_NormalisedStatusesAreComparedPlaceByPlace(t *testing.T) {
+func TestE6_NormalizedStatusesAreComparedPlaceByPlace(t *testing.T) {
 	sorted := v1.PodStatus{ContainerStatuses: parseStatuses(t, "a:running b:running")}
 	swapped := v1.PodStatus{ContainerStatuses: parseStatuses(t, "b:running a:running")}
 	if podstatus.Equal(&sorted, &swapped) {
-		t.Error("Equal takes normalised statuses, so that another order is a difference")
+		t.Error("Equal takes normalized statuses, so that another order is a difference")
 	}
 	if podstatus.NeedsReconcile(&v1.Pod{}, &swapped, &sorted) {
 		t.Error("NeedsReconcile takes a raw status, so that its order does not count")
@@ -153,7 +153,7 @@ func TestE7_OfTwoConditionsWithOneTypeTheLastCounts(t *testing.T) {
 	}
 }
 
-// started is a normalised status that Unchanged can find unchanged.
+// started is a normalized status that Unchanged can find unchanged.
 func startedStatus(t *testing.T) *v1.PodStatus {
 	t.Helper()
 	return &v1.PodStatus{
@@ -209,7 +209,7 @@ func TestTerminalIsFinal_AnotherPhaseIsNoNews(t *testing.T) {
 	}
 }
 
-func TestUnchanged_ReadsARawStatusAsIfNormalised(t *testing.T) {
+func TestUnchanged_ReadsARawStatusAsIfNormalized(t *testing.T) {
 	pod := parsePod(t, "init=one init=two app=a app=b")
 	long := strings.Repeat("☃", 5000)
 	raw := &v1.PodStatus{

@@ -284,7 +284,7 @@ func distinct[T any](list []T, key func(T) string) bool {
 	return true
 }
 
-// drawNoise returns a copy of the status that normalising should make equal to it: other
+// drawNoise returns a copy of the status that normalizing should make equal to it: other
 // orders, fractions of seconds, zones, units, nil for empty, other foreign data.
 func drawNoise(t *rapid.T, status *v1.PodStatus) *v1.PodStatus {
 	noisy := status.DeepCopy()

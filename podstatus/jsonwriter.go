@@ -95,7 +95,7 @@ func (w *jsonWriter) value(v any) {
 	w.buf = append(w.buf, encoded...)
 }
 
-// isPlain says that the text means the same between quotes in JSON.
+// isPlain reports whether the text means the same between quotes in JSON.
 func isPlain(s string) bool {
 	for i := range len(s) {
 		if c := s[i]; c < ' ' || c > '~' || c == '"' || c == '\\' {

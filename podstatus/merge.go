@@ -126,7 +126,7 @@ func (m *conditionMerge) set(c v1.PodCondition) {
 	m.result = append(m.result, c)
 }
 
-// Deletable reports whether the pod may now be deleted from the API: someone asked for it,
+// Deletable reports whether the pod may now be deleted from the API: its deletion was requested,
 // the API itself shows a terminal phase, and the node is finished with the pod (D1, D6).
 // A mirror pod goes with its static pod, never by this way.
 func Deletable(apiPod *v1.Pod, finished bool) bool {

@@ -10,7 +10,7 @@ import (
 // Next returns the status to store when incoming is reported over old (U7): transition
 // times against old (C3, C4), the start time that was there first (U8), an observed
 // generation that never decreases (G3), of two conditions of one type the last (E7), and a
-// phase that stays if it was terminal, all of it normalised. A caller that reports for a
+// phase that stays if it was terminal, all of it normalized. A caller that reports for a
 // generation of the pod (U2) sets incoming's observed generation first. The result shares
 // nothing with incoming.
 func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
@@ -62,7 +62,7 @@ func nextStartTime(old, incoming *v1.PodStatus, now time.Time) *metav1.Time {
 	}
 }
 
-// phaseIsFinal says that before has reached a terminal phase which after would leave.
+// phaseIsFinal reports whether before has reached a terminal phase which after would leave.
 // Succeeded and Failed are never left; what explains them stays with them.
 func phaseIsFinal(before, after *v1.PodStatus) bool {
 	return IsTerminal(before.Phase) && before.Phase != after.Phase
@@ -126,8 +126,8 @@ func (o Ownership) WithContainerReady(pod *v1.Pod, gates []v1.PodCondition, cach
 	return next, Flipped
 }
 
-// WithContainerStarted is the same for a container's startup. A container that never said
-// anything differs from one that said no, and no condition depends on it (H3); pod and now
+// WithContainerStarted is the same for a container's startup. Started nil
+// and Started false are different values, and no condition depends on it (H3); pod and now
 // are taken so that both kinds of probe result are applied alike.
 func WithContainerStarted(_ *v1.Pod, cached *v1.PodStatus, containerID string, started bool, _ time.Time) (v1.PodStatus, Flip) {
 	where := locate(cached, containerID)

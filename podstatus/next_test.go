@@ -107,7 +107,7 @@ func TestTerminalIsFinal_NextKeepsPhaseReasonAndMessage(t *testing.T) {
 	}
 }
 
-func TestU7_NextNormalisesLast(t *testing.T) {
+func TestU7_NextNormalizesLast(t *testing.T) {
 	pod := parsePod(t, "app=b app=a")
 	got := podstatus.Next(pod, &v1.PodStatus{}, &v1.PodStatus{
 		Conditions: parseConditions("Ready=True"), ContainerStatuses: parseStatuses(t, "b:running a:running"),

@@ -25,7 +25,7 @@ func Normalize(pod *v1.Pod, status *v1.PodStatus) v1.PodStatus {
 	return normal
 }
 
-// normalize does the work of Normalize on a status that nobody else holds.
+// normalize does the work of Normalize on a status that the caller owns.
 func normalize(pod *v1.Pod, status *v1.PodStatus) {
 	if status.StartTime.IsZero() {
 		status.StartTime = nil // JSON has no other way to say it
@@ -109,7 +109,7 @@ func sortStatuses(list []v1.ContainerStatus, order statusOrder) {
 	}
 }
 
-// strictlyOrdered says that the list is in order and holds no name twice.
+// strictlyOrdered reports whether the list is in order and holds no name twice.
 func strictlyOrdered(list []v1.ContainerStatus, order statusOrder) bool {
 	for i := 1; i < len(list); i++ {
 		if order(&list[i-1], &list[i]) >= 0 {
@@ -130,7 +130,7 @@ func messageLimit(pod *v1.Pod) int {
 }
 
 // cutText shortens a valid text to at most limit bytes without splitting a rune (N3): half
-// a rune comes back from the API as U+FFFD, and the two texts would differ for ever.
+// a rune comes back from the API as U+FFFD, and the two texts would differ forever.
 func cutText(s string, limit int) string {
 	if len(s) <= limit {
 		return s
@@ -149,12 +149,12 @@ func validText(s string) string {
 	return string([]rune(s))
 }
 
-// sameText says whether raw would be normalised to clean, without building that text.
+// sameText reports whether raw would be normalized to clean, without building that text.
 func sameText(clean, raw string) bool {
 	return sameCutText(clean, raw, math.MaxInt)
 }
 
-// sameCutText is sameText for a message that normalising also cuts to limit bytes.
+// sameCutText is sameText for a message that normalizing also cuts to limit bytes.
 func sameCutText(clean, raw string, limit int) bool {
 	if len(raw) <= limit && clean == raw {
 		return true

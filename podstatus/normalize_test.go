@@ -41,11 +41,11 @@ func TestN1_TimesAreInWholeSeconds(t *testing.T) {
 func TestN1_AStartTimeOfZeroIsNone(t *testing.T) {
 	got := podstatus.Normalize(&v1.Pod{}, &v1.PodStatus{StartTime: &metav1.Time{}})
 	if got.StartTime != nil {
-		t.Errorf("a start time of zero is sent as null and comes back as nil, but normalises to %v", got.StartTime)
+		t.Errorf("a start time of zero is sent as null and comes back as nil, but normalizes to %v", got.StartTime)
 	}
 }
 
-// normalMessage is what normalising makes of a termination message, current and last.
+// normalMessage is what normalizing makes of a termination message, current and last.
 func normalMessage(t *testing.T, pod *v1.Pod, message string) string {
 	t.Helper()
 	ended := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Message: message}}
@@ -53,7 +53,7 @@ func normalMessage(t *testing.T, pod *v1.Pod, message string) string {
 		ContainerStatuses: []v1.ContainerStatus{{State: ended, LastTerminationState: ended}},
 	}).ContainerStatuses[0]
 	if got.State.Terminated.Message != got.LastTerminationState.Terminated.Message {
-		t.Errorf("current and last message are normalised differently")
+		t.Errorf("current and last message are normalized differently")
 	}
 	return got.State.Terminated.Message
 }
@@ -139,7 +139,7 @@ func checkNormalize(t *rapid.T) {
 	before := raw.DeepCopy()
 	normal := podstatus.Normalize(pod, raw)
 	if again := podstatus.Normalize(pod, &normal); !equality.Semantic.DeepEqual(normal, again) {
-		t.Fatalf("normalising twice is not the same as once\nonce:  %+v\ntwice: %+v", normal, again)
+		t.Fatalf("normalizing twice is not the same as once\nonce:  %+v\ntwice: %+v", normal, again)
 	}
 	if back := stored(t, &normal); !podstatus.Equal(&normal, back) || podstatus.NeedsReconcile(pod, back, &normal) {
 		t.Fatalf("the API would hand back something else\nsent: %s\nback: %s", mustMarshal(t, normal), mustMarshal(t, back))

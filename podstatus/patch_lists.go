@@ -7,7 +7,7 @@ import (
 )
 
 // conditions writes the owned and shared conditions that differ: of a changed one the fields
-// that changed, a new one whole, and an order to go for an owned one that is not desired.
+// that changed, a new one whole, and a `$patch: delete` for an owned one that is not desired.
 func (p *patchWriter) conditions(base, desired []v1.PodCondition) {
 	start := len(p.buf)
 	p.key("conditions")
@@ -66,7 +66,7 @@ func (p *patchWriter) condition(base []v1.PodCondition, desired *v1.PodCondition
 	}
 }
 
-// conditionOrder tells the API server the order of all conditions that we know of. Those
+// conditionOrder gives the API server the order of all conditions that we know of. Those
 // that it alone knows keep their place.
 func (p *patchWriter) conditionOrder(desired []v1.PodCondition) {
 	p.key("$setElementOrder/conditions")
@@ -139,7 +139,7 @@ func (p *patchWriter) element(key, value string) {
 	p.close('}')
 }
 
-// deleteElement tells the API server to drop an element of a merge list.
+// deleteElement makes the API server drop an element of a merge list.
 func (p *patchWriter) deleteElement(key, value string) {
 	p.open('{')
 	p.key("$patch")

@@ -3,12 +3,13 @@ package podstatus
 import v1 "k8s.io/api/core/v1"
 
 // Phase returns the phase that the containers of a pod add up to, as the kubelet computes
-// it. Statuses are those of init and regular containers together. PodIsTerminal says that
+// it. Statuses are those of init and regular containers together. PodIsTerminal means that
 // nothing of the pod will be started again, whatever its restart policy; podHasInitialized
-// says that a regular container runs or ran, so that a restarting sidecar does not make the
+// means that a regular container runs or ran, so that a restarting sidecar does not make the
 // pod Pending once more.
 //
-// Phase looks at the present only: that a terminal phase is never left is for Merge to see to.
+// Phase depends on the present only. That a terminal phase is never left is ensured by [Next],
+// and by [Merge] against the API.
 func Phase(pod *v1.Pod, statuses []v1.ContainerStatus, podIsTerminal, podHasInitialized bool) v1.PodPhase {
 	var t tally
 	t.countInit(pod, statuses)

@@ -80,7 +80,7 @@ func listsOf(status *v1.PodStatus) statusLists {
 	return statusLists{init: status.InitContainerStatuses, regular: status.ContainerStatuses}
 }
 
-// isNil says that nobody ever reported a container, which differs from an empty report (C5).
+// isNil reports whether no container was ever reported, which differs from an empty report (C5).
 func (l statusLists) isNil() bool { return l.init == nil && l.regular == nil }
 
 // named returns the status of a container, or nil.

@@ -176,7 +176,7 @@ func notInitialized(pod *v1.Pod, statuses []v1.ContainerStatus) (unknown, incomp
 	return unknown, incomplete
 }
 
-// anyRegularStarted is proof that initialisation was over once, also while sidecars restart.
+// anyRegularStarted is proof that initialization was over once, also while sidecars restart.
 func anyRegularStarted(pod *v1.Pod, statuses []v1.ContainerStatus) bool {
 	for i := range statuses {
 		state := &statuses[i].State
@@ -187,7 +187,7 @@ func anyRegularStarted(pod *v1.Pod, statuses []v1.ContainerStatus) bool {
 	return false
 }
 
-// wasInitialized keeps a pod initialised while all its containers restart in place (C12).
+// wasInitialized keeps a pod initialized while all its containers restart in place (C12).
 func wasInitialized(old *v1.PodStatus) bool {
 	return old != nil && isTrue(old.Conditions, v1.PodInitialized)
 }

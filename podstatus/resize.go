@@ -24,7 +24,7 @@ func sameButProbed(a, b *v1.PodCondition) bool {
 		a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
-// SetPending says that a resize waits. Any reason but Infeasible becomes Deferred; message
+// SetPending sets the condition of a resize that waits. Any reason but Infeasible becomes Deferred; message
 // and generation are replaced, and the transition time moves only with the reason. It
 // reports whether reason or generation are new: a new message alone is not worth an event (Z1).
 func (r ResizeConditions) SetPending(reason, message string, generation int64, now time.Time) (ResizeConditions, bool) {
@@ -36,7 +36,7 @@ func (r ResizeConditions) SetPending(reason, message string, generation int64, n
 	return r, old == nil || old.Reason != reason || old.ObservedGeneration != generation
 }
 
-// SetInProgress says that a resize is being carried out. A condition that exists keeps its
+// SetInProgress sets the condition of a resize that is carried out. A condition that exists keeps its
 // generation until it is cleared, and an empty reason and message keep the old ones. It
 // returns the generation in force, and whether anything but times changed (Z2).
 func (r ResizeConditions) SetInProgress(reason, message string, generation int64, now time.Time) (ResizeConditions, int64, bool) {
@@ -51,14 +51,14 @@ func (r ResizeConditions) SetInProgress(reason, message string, generation int64
 	return r, generation, old == nil || old.Reason != reason || old.Message != message
 }
 
-// ClearPending says that no resize waits, and reports whether one did (Z3).
+// ClearPending removes the pending condition, and reports whether there was one (Z3).
 func (r ResizeConditions) ClearPending() (ResizeConditions, bool) {
 	existed := r.Pending != nil
 	r.Pending = nil
 	return r, existed
 }
 
-// ClearInProgress says that no resize is being carried out. It returns the generation of the
+// ClearInProgress removes the in-progress condition. It returns the generation of the
 // one that was, and whether there was one (Z3).
 func (r ResizeConditions) ClearInProgress() (ResizeConditions, int64, bool) {
 	if r.InProgress == nil {
@@ -83,7 +83,7 @@ func (r ResizeConditions) List() []v1.PodCondition {
 
 // ResizeConditionsOf reads the two conditions out of a status that was reported before, for
 // instance by an earlier run of the node. Times are kept, so that a restart does not make a
-// resize look younger than it is; the kubelet starts them anew (Z5). Only conditions that
+// resize look younger than it is; the kubelet starts them again (Z5). Only conditions that
 // are True count: absence is the one way to say "not so" (Z4).
 func ResizeConditionsOf(conditions []v1.PodCondition) ResizeConditions {
 	var r ResizeConditions
@@ -103,7 +103,7 @@ func ResizeConditionsOf(conditions []v1.PodCondition) ResizeConditions {
 }
 
 // ResizeStatusOf returns the older, single-word form of the conditions, "" if none is set.
-// A pending resize speaks of the newer wish and so comes first. The oldest of the words,
+// A pending resize is the newer request and so comes first. The oldest of the words,
 // Proposed, has left the API.
 //
 //lint:ignore SA1019 the deprecated form is what this function is for
@@ -167,19 +167,19 @@ type Final struct {
 	Name      string
 	// Version is the manager's version of the status.
 	Version uint64
-	// Finished says that the pod has terminated and may be deleted from the API.
+	// Finished means that the pod has terminated and may be deleted from the API.
 	Finished bool
 	Status   v1.PodStatus
 }
 
-// ResizeConditions are the two conditions that tell how a resize stands. Nil means that
+// ResizeConditions are the two conditions of a resize. Nil means that
 // the condition is absent. Values are immutable: the methods return new ones.
 type ResizeConditions struct {
 	Pending    *v1.PodCondition
 	InProgress *v1.PodCondition
 }
 
-// ResizeStatus tells how a resize stands in the one word that was used before there were
+// ResizeStatus is how a resize stands, in the one word that was used before there were
 // conditions for it. Kubernetes calls the type deprecated; node agents still store it.
 //
 //lint:ignore SA1019 this is the one place that names the deprecated type

@@ -35,7 +35,7 @@ func ShouldRestart(pod *v1.Pod, container *v1.Container, exitCode int32) bool {
 	return true // Always, also when the field was left empty
 }
 
-// matchingRule returns the first rule of the container that speaks about the exit code, or nil.
+// matchingRule returns the first rule of the container that matches the exit code, or nil.
 func matchingRule(container *v1.Container, exitCode int32) *v1.ContainerRestartRule {
 	for i := range container.RestartPolicyRules {
 		rule := &container.RestartPolicyRules[i]

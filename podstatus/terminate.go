@@ -7,13 +7,13 @@ import (
 )
 
 const (
-	// unseenExitCode is the exit code of a killed process, reported for an end nobody saw.
+	// unseenExitCode is the exit code of a killed process, reported for an end that was not seen.
 	unseenExitCode = 137
 	unseenMessage  = "The container could not be located when the pod was terminated"
 )
 
-// Terminate returns the status of a pod that has ended: no container of it is left that is
-// not terminated, save those that never began and the ephemeral ones (K5).
+// Terminate returns the status of a pod that has ended: every container is terminated, except
+// ephemeral ones and those that never started (K5).
 //
 // It starts from the cached status, or from the pod's own if cached is nil (K1). A container
 // whose end is not in the status gets the one that observed knows for its ID (observed may be
@@ -147,7 +147,7 @@ func attempted(statuses []v1.ContainerStatus) int {
 }
 
 // hasLeftWaiting reports whether there is a sign that the container was ever started. A
-// status without any state counts as one: nobody said that the container still waits.
+// status without any state counts as one: nothing says that the container still waits.
 func hasLeftWaiting(status *v1.ContainerStatus) bool {
 	return status.State.Waiting == nil || status.LastTerminationState.Terminated != nil
 }

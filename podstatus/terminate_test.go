@@ -79,7 +79,7 @@ func TestK2_ObservedEndsReplaceTheGuess(t *testing.T) {
 			seen: map[string]int32{"c://a": 0}, want: "a:" + unseen, wantPhase: v1.PodFailed},
 		{story: "a container without ID is nobody's", pod: "app=a", regular: "a:waiting", phase: v1.PodPending,
 			seen: map[string]int32{"": 0}, want: "a:" + unseen, wantPhase: v1.PodFailed},
-		{story: "init seen to fail before the pod was initialised", pod: "restart=Never init=i app=a", init: "i:running", regular: "a:waiting", phase: v1.PodPending,
+		{story: "init seen to fail before the pod was initialized", pod: "restart=Never init=i app=a", init: "i:running", regular: "a:waiting", phase: v1.PodPending,
 			seen: map[string]int32{"c://i": 2}, want: "i:exited(2;Seen) a:waiting", wantPhase: v1.PodFailed},
 		{story: "nothing seen, all reported to succeed: Failed as ever", pod: "restart=Always app=a", regular: "a:exited(0)", phase: v1.PodRunning,
 			seen: nil, want: "a:exited(0)", wantPhase: v1.PodFailed},

@@ -6,11 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TransitionError says that a report lets a container run again that had ended for good.
+// TransitionError reports that a status lets a container run again that had ended for good.
 type TransitionError struct {
 	// Container is the name of the first container that breaks the rule.
 	Container string
-	// Init says that it is an init container.
+	// Init means that it is an init container.
 	Init bool
 	// From and To are the states: "terminated", and one of "running", "waiting", "unknown".
 	From, To string
@@ -30,7 +30,8 @@ func (e *TransitionError) Error() string {
 //
 // Pods that always restart are free (T1), and so are pods in which a container may restart
 // all others (T2). Containers are matched by name; one that disappears breaks no rule, and
-// ephemeral containers are not looked at (T8). Phases are not checked here: see Merge (T10).
+// ephemeral containers are ignored (T8). Phases are not checked here: [Next] and [Merge] keep
+// a terminal one (T10).
 func CheckTransitions(pod *v1.Pod, old, incoming *v1.PodStatus) error {
 	if pod.Spec.RestartPolicy == v1.RestartPolicyAlways || CouldRestartAll(pod) {
 		return nil

@@ -184,7 +184,7 @@ func TestAnAnnouncedShutdownEndsPodsInOrderAndIsThenLetGo(t *testing.T) {
 }
 
 // A shutdown that is canceled while pods end leaves a node that is ready, with a new lock.
-func TestACancelledShutdownIsUndone(t *testing.T) {
+func TestACanceledShutdownIsUndone(t *testing.T) {
 	run(t, func() *world {
 		return newWorld(map[string]time.Duration{"stubborn": time.Hour}, newPod("stubborn", 0))
 	}, func(w *world, m *Manager) {

@@ -73,7 +73,7 @@ func (o *ManifestsOptions) Validate() error {
 		problems = append(problems, errors.New("no Handle"))
 	}
 	if o.Rescan < 0 {
-		problems = append(problems, fmt.Errorf("Rescan of %v is negative", o.Rescan))
+		problems = append(problems, fmt.Errorf("negative Rescan: %v", o.Rescan))
 	}
 	return errors.Join(problems...)
 }

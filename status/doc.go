@@ -40,7 +40,7 @@
 // everywhere (table, status, queue and journal) when
 //
 //   - its deletion is observed, or a pod of another UID is observed under its name;
-//   - it has deleted the pod itself, see duty 5;
+//   - it has deleted the pod itself, see duty 5 (the table follows with the event);
 //   - a report comes after one of these, and the API server proves not to have the pod.
 //
 // No timer forgets a pod, and no answer of the server to a request for the pod alone: an end that was

@@ -44,6 +44,7 @@ func (w *world) countTurns() *atomic.Int64 {
 // wantNothingLeft looks for remains of pods in everything that the manager keeps of them.
 func (w *world) wantNothingLeft(memory *journal.Memory) {
 	w.Helper()
+	synctest.Wait()
 	for _, kept := range []any{w.manager.cache, &w.manager.engine.inbox, w.manager.resizes, w.manager.table} {
 		wantEmptyMaps(w.T, kept)
 	}

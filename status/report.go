@@ -203,8 +203,11 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 		if ok && how.finish {
 			return &mirror.Status
 		}
-		if ok {
+		if ok && podstatus.IsTerminal(mirror.Status.Phase) {
 			return earlierLife(&mirror.Status)
+		}
+		if ok {
+			return &mirror.Status
 		}
 	default:
 		// Not the status of the object that was passed: providers change it and pass it on, so
@@ -216,11 +219,8 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 	return &pod.Status
 }
 
-// earlierLife returns a status without the end that it shows, if it shows one.
+// earlierLife returns the status of a life that is over without its end.
 func earlierLife(status *v1.PodStatus) *v1.PodStatus {
-	if !podstatus.IsTerminal(status.Phase) {
-		return status
-	}
 	next := *status
 	next.Phase, next.Reason, next.Message = "", "", ""
 	next.ContainerStatuses, next.InitContainerStatuses, next.EphemeralContainerStatuses = nil, nil, nil

@@ -155,6 +155,24 @@ func TestFinishedIsStickyButForStaticPods(t *testing.T) {
 	})
 }
 
+// TerminatePod gives a static pod no terminal phase (K6), but its containers have ended.
+func TestAStaticPodThatWasTerminatedWhileItRanRunsAgain(t *testing.T) {
+	static := newPod("etcd", staticPod, restartNever)
+	m := standalone(t, static)
+	if _, err := m.SetPodStatus(static, running(static, true)); err != nil {
+		t.Fatal(err)
+	}
+	if err := m.TerminatePod(static); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := m.SetPodStatus(static, running(static, true)); err != nil {
+		t.Errorf("another life of the pod was refused: %v", err)
+	}
+	if got, _ := m.GetPodStatus(static.UID); len(got.ContainerStatuses) == 0 || got.ContainerStatuses[0].State.Running == nil {
+		t.Errorf("the containers of the new life are %+v, want running", got.ContainerStatuses)
+	}
+}
+
 // The mirror shows how an earlier life of the static pod ended; this one ends otherwise.
 func TestMirrorShowsTheEndOfTheNewestLife(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -34,9 +34,9 @@ func NotFromServer(r Request) error {
 // the node: a pod that does not exist, one of another node, and for a while after the start of the
 // server any pod.
 func DeniedByNodeAuthorizer(node, verb, namespace, name string) error {
-	return apierrors.NewForbidden(podResource, name, fmt.Errorf(
-		"User %q cannot %s resource \"pods\" in API group \"\" in the namespace %q: no relationship found between node '%s' and this object",
-		"system:node:"+node, verb, namespace, node))
+	message := fmt.Sprintf("User %q cannot %s resource \"pods\" in API group \"\" in the namespace %q: no relationship found between node '%s' and this object",
+		"system:node:"+node, verb, namespace, node)
+	return apierrors.NewForbidden(podResource, name, errors.New(message))
 }
 
 // BoundElsewhere returns the 403 of NodeRestriction for a pod of another node. The server compares

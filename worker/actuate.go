@@ -7,39 +7,40 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
-// resize looks whether the spec asks for other resources than the pod was promised, and
+// resize checks whether the spec asks for other resources than the pod was allocated, and
 // carries out what was granted. It returns when to look again.
-func (p *worker) resize(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
-	if p.asksForMore(mail) {
+func (p *worker) resize(ctx context.Context, in *input, s *observation, now time.Time) (next time.Time) {
+	if p.asksForMore(in) {
 		p.w.decideResizes()
-		p.useAllocation(mail, s)
+		p.useAllocation(in, s)
 		next = now.Add(p.w.opts.Resync)
 	}
-	return earliest(next, p.actuate(ctx, mail, s, now))
+	return instant.Earlier(next, p.actuate(ctx, in, s, now))
 }
 
 // asksForMore notes whether the pod asks for a resize.
-func (p *worker) asksForMore(mail *letter) bool {
-	wants := !equality.Semantic.DeepEqual(podstatus.AllocationOf(mail.desired), podstatus.AllocationOf(mail.pod))
+func (p *worker) asksForMore(in *input) bool {
+	wants := !equality.Semantic.DeepEqual(podstatus.AllocationOf(in.desired), podstatus.AllocationOf(in.pod))
 	if !wants {
 		p.w.opts.Status.ClearPodResizePendingCondition(p.uid)
 	}
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	if p.mail.revision == mail.revision { // else it was changed meanwhile, and the next turn looks again
-		p.mail.resizing = wants
+	if p.inbox.revision == in.revision { // else it was changed meanwhile, and the next turn looks again
+		p.inbox.resizing = wants
 	}
 	return wants
 }
 
-// actuate gives running containers the resources that they were promised.
-func (p *worker) actuate(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
+// actuate gives running containers the resources that they were allocated.
+func (p *worker) actuate(ctx context.Context, in *input, s *observation, now time.Time) (next time.Time) {
 	resizing := hasCondition(p.w.opts.Status.GetPodResizeConditions(p.uid), v1.PodResizeInProgress)
-	settled := true
+	done := true
 	for _, c := range allAlive(s.found.Containers) {
 		spec := podstatus.FindContainer(s.pod, c.Name)
 		if spec == nil {
@@ -54,20 +55,20 @@ func (p *worker) actuate(ctx context.Context, mail *letter, s *sight, now time.T
 			continue
 		}
 		if known && needsRestart(spec, &has) {
-			settled = false
-			p.reborn[c.ID] = true
+			done = false
+			p.restarting[c.ID] = true
 			p.stop(s.pod, c.Name, c.ID, now.Add(podGrace(s.pod)), false, "Container "+c.Name+" resize requires restart")
 			continue
 		}
 		if p.resizeAfter.After(now) || !p.apply(ctx, s.pod, &c, spec) {
-			settled = false
+			done = false
 			if !p.resizeAfter.After(now) {
 				p.resizeAfter = now.Add(startRetry)
 			}
 			next = p.resizeAfter
 		}
 	}
-	if settled && resizing && p.stillPromised(mail.promised) {
+	if done && resizing && p.stillAllocated(in.allocated) {
 		if generation, cleared := p.w.opts.Status.ClearPodResizeInProgressCondition(p.uid); cleared {
 			p.event(s.pod, "", v1.EventTypeNormal, "ResizeCompleted", describeResize("Pod resize completed", s.pod, generation, ""))
 		}
@@ -75,11 +76,11 @@ func (p *worker) actuate(ctx context.Context, mail *letter, s *sight, now time.T
 	return next
 }
 
-// stillPromised reports whether nothing else was granted to the pod since the turn began.
-func (p *worker) stillPromised(promised *podstatus.Allocation) bool {
+// stillAllocated reports whether nothing else was granted to the pod since the turn began.
+func (p *worker) stillAllocated(allocated *podstatus.Allocation) bool {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	return p.mail.promised == promised
+	return p.inbox.allocated == allocated
 }
 
 // apply changes the resources of a running container, if the runtime has any to change.
@@ -97,7 +98,7 @@ func (p *worker) apply(ctx context.Context, pod *v1.Pod, c *runtime.Container, s
 }
 
 func (p *worker) failedResize(pod *v1.Pod, container string, err error) {
-	p.log.Error("cannot resize a container, will retry", "container", container, "err", err)
+	p.log.Error("resize container failed, will retry", "container", container, "err", err)
 	message := "failed to resize container " + container + ": " + err.Error()
 	generation, changed := p.w.opts.Status.SetPodResizeInProgressCondition(p.uid, v1.PodReasonError, message, pod.Generation)
 	if changed {

@@ -27,20 +27,20 @@ func (w *Workers) admit(p *worker, pod *v1.Pod) (r *fit.Rejection, wait bool) {
 			if w.preempt(pod, active, r) {
 				w.mu.Lock()
 				defer w.mu.Unlock()
-				p.mail.wantsRoom = true
+				p.inbox.wantsRoom = true
 				return nil, true
 			}
 			return r, false
 		}
 	}
-	promised := w.promised(p.uid, left)
-	if promised == nil {
+	allocated := w.allocated(p.uid, left)
+	if allocated == nil {
 		own := podstatus.AllocationOf(pod)
-		promised = &own
+		allocated = &own
 	}
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.mail.admitted, p.mail.promised, p.mail.wantsRoom = true, promised, false
+	p.inbox.admitted, p.inbox.allocated, p.inbox.wantsRoom = true, allocated, false
 	return nil, false
 }
 
@@ -53,7 +53,7 @@ func unsupported(found []runtime.Unsupported) *fit.Rejection {
 }
 
 // active are the other pods that take room on the node, with the resources that they were
-// promised, and the pod itself as an earlier process has left it, if one has.
+// allocated, and the pod itself as an earlier process has left it, if one has.
 func (w *Workers) active(p *worker) (others []*v1.Pod, left *v1.Pod) {
 	found, left := w.candidates(p)
 	for _, c := range found {
@@ -62,19 +62,19 @@ func (w *Workers) active(p *worker) (others []*v1.Pod, left *v1.Pod) {
 				continue
 			}
 		}
-		if c.promised == nil {
-			c.promised = w.promised(c.pod.UID, c.pod)
+		if c.allocated == nil {
+			c.allocated = w.allocated(c.pod.UID, c.pod)
 		}
-		others = append(others, withAllocation(c.pod, c.promised))
+		others = append(others, withAllocation(c.pod, c.allocated))
 	}
 	return others, left
 }
 
 // candidate is a pod that may take room.
 type candidate struct {
-	pod      *v1.Pod
-	promised *podstatus.Allocation // nil: the journal knows
-	idle     bool                  // nothing of it runs: its status decides
+	pod       *v1.Pod
+	allocated *podstatus.Allocation // nil: the journal knows
+	idle      bool                  // nothing of it runs: its status decides
 }
 
 // candidates are the other pods that may take room, and the pod itself as an earlier
@@ -84,13 +84,13 @@ func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 	defer w.mu.Unlock()
 	for uid, left := range w.inherited {
 		other := w.pods[uid]
-		if uid == p.uid || other != nil && (other.mail.admitted || other.mail.stage >= stopped) {
-			continue // itself, or one that is looked at below
+		if uid == p.uid || other != nil && (other.inbox.admitted || other.inbox.stage >= stopped) {
+			continue // itself, or one that is handled below
 		}
 		switch {
 		case left.alive:
 			found = append(found, candidate{pod: left.pod})
-		case other != nil && left.mayRunAgain(other.mail):
+		case other != nil && left.mayRunAgain(other.inbox):
 			found = append(found, candidate{pod: left.pod, idle: true})
 		}
 	}
@@ -98,8 +98,8 @@ func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 		if left := w.inherited[uid]; left.over && !left.alive {
 			continue // admitted by its first turn, which is about to end it
 		}
-		if other != p && other.mail.admitted && other.mail.stage < stopped {
-			found = append(found, candidate{pod: other.mail.pod, promised: other.mail.promised})
+		if other != p && other.inbox.admitted && other.inbox.stage < stopped {
+			found = append(found, candidate{pod: other.inbox.pod, allocated: other.inbox.allocated})
 		}
 	}
 	return found, w.inherited[p.uid].pod

@@ -8,20 +8,20 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// A pod is promised its resources when it is admitted. A resize asks for others; until it
-// is granted, the pod is run, counted and reported with those that it was promised.
+// A pod is allocated its resources when it is admitted. A resize asks for others; until it
+// is granted, the pod is run, counted and reported with those that it was allocated.
 
-// withAllocation returns the pod with the resources that it was promised, which is the pod
+// withAllocation returns the pod with the resources that it was allocated, which is the pod
 // itself if it asks for no others.
-func withAllocation(pod *v1.Pod, promised *podstatus.Allocation) *v1.Pod {
-	if promised == nil || equality.Semantic.DeepEqual(podstatus.AllocationOf(pod), *promised) {
+func withAllocation(pod *v1.Pod, allocated *podstatus.Allocation) *v1.Pod {
+	if allocated == nil || equality.Semantic.DeepEqual(podstatus.AllocationOf(pod), *allocated) {
 		return pod
 	}
 	held := pod.DeepCopy()
-	held.Spec.Resources = promised.PodLevel.DeepCopy()
+	held.Spec.Resources = allocated.PodLevel.DeepCopy()
 	for _, list := range [][]v1.Container{held.Spec.InitContainers, held.Spec.Containers} {
 		for i := range list {
-			if resources, ok := promised.Containers[list[i].Name]; ok {
+			if resources, ok := allocated.Containers[list[i].Name]; ok {
 				list[i].Resources = *resources.DeepCopy()
 			}
 		}
@@ -29,9 +29,9 @@ func withAllocation(pod *v1.Pod, promised *podstatus.Allocation) *v1.Pod {
 	return held
 }
 
-// promised is what a pod was promised before: what the journal says, or else, for a pod
+// allocated is what a pod was allocated before: what the journal says, or else, for a pod
 // that an earlier process has started, what it was started with.
-func (w *Workers) promised(uid types.UID, left *v1.Pod) *podstatus.Allocation {
+func (w *Workers) allocated(uid types.UID, left *v1.Pod) *podstatus.Allocation {
 	if before, ok := w.opts.Status.GetPodAllocation(uid); ok {
 		return &before
 	}
@@ -42,14 +42,14 @@ func (w *Workers) promised(uid types.UID, left *v1.Pod) *podstatus.Allocation {
 	return &before
 }
 
-// record puts what the pod was promised into the journal, if it is not there.
+// record puts what the pod was allocated into the journal, if it is not there.
 func (p *worker) record(pod *v1.Pod) {
 	wanted := podstatus.AllocationOf(pod)
 	if p.recorded != nil && equality.Semantic.DeepEqual(*p.recorded, wanted) {
 		return
 	}
 	if err := p.w.opts.Status.SetPodAllocation(pod); err != nil {
-		p.log.Error("cannot record the resources of the pod", "err", err)
+		p.log.Error("recording the allocation failed, will retry", "err", err)
 		return // again in the next turn
 	}
 	p.recorded = &wanted

@@ -16,7 +16,7 @@ const (
 	stableRunTime = 10 * time.Minute
 )
 
-// backOff is the memory of one container's restarts. The zero value is that of a
+// backOff is the record of one container's restarts. The zero value is that of a
 // container that was never restarted. Values are immutable: next returns a new one.
 type backOff struct {
 	delay   time.Duration // what the next restart has to wait after the exit
@@ -24,7 +24,7 @@ type backOff struct {
 }
 
 // due is when the container that ended at exit may be started again; zero means at once.
-// So it is without a memory, and for an exit in the future: the clock has stepped back
+// So it is without a record, and for an exit in the future: the clock has stepped back
 // since, and how long ago the exit was is unknown.
 func (b backOff) due(exit, now time.Time) time.Time {
 	if b.forgiven(exit) || exit.After(now) {
@@ -33,7 +33,7 @@ func (b backOff) due(exit, now time.Time) time.Time {
 	return exit.Add(b.delay)
 }
 
-// next is the memory after a restart, at now, of the container that ended at exit.
+// next is the record after a restart, at now, of the container that ended at exit.
 func (b backOff) next(exit, now time.Time) backOff {
 	if b.forgiven(exit) {
 		return backOff{delay: firstBackOff, restart: now}

@@ -32,7 +32,7 @@ func (p *worker) noteBegins(ctx context.Context, pod *v1.Pod, containers []runti
 		case !p.created[c.ID]:
 		case c.State != runtime.Running:
 			delete(p.created, c.ID)
-		case p.posting == "":
+		case p.runningPostStart == "":
 			delete(p.created, c.ID)
 			if spec := podstatus.FindContainer(pod, c.Name); spec != nil {
 				p.began(ctx, pod, spec, c.ID)
@@ -50,7 +50,7 @@ func (p *worker) noteBegins(ctx context.Context, pod *v1.Pod, containers []runti
 func (p *worker) began(ctx context.Context, pod *v1.Pod, c *v1.Container, id string) {
 	p.event(pod, c.Name, v1.EventTypeNormal, eventStarted, "Container started")
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
-		p.posting = id
+		p.runningPostStart = id
 		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: c, handler: c.Lifecycle.PostStart})
 	}
 }

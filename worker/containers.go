@@ -46,13 +46,13 @@ func isRegular(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return c.Name == name })
 }
 
-// ofThisPlace are the containers that were started since the machine was.
-func ofThisPlace(containers []runtime.Container) []runtime.Container {
+// ofThisSandbox are the containers that were started since the machine was.
+func ofThisSandbox(containers []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(slices.Clone(containers), func(c runtime.Container) bool { return c.EarlierPlace })
 }
 
 // anyRegular reports whether a regular container is among these: proof that the
-// initialisation of the pod was over once.
+// initialization of the pod was over once.
 func anyRegular(pod *v1.Pod, containers []runtime.Container) bool {
 	return slices.ContainsFunc(containers, func(c runtime.Container) bool { return isRegular(pod, c.Name) })
 }

@@ -364,3 +364,95 @@ func TestOnForgottenIsCalledOncePerPod(t *testing.T) {
 		}
 	})
 }
+
+// updated records the pods that a runtime is given while they run, as for downward API volumes.
+type updated struct {
+	*runtimefake.Runtime
+	mu   sync.Mutex
+	pods []*v1.Pod
+}
+
+func (u *updated) UpdatePod(pod *v1.Pod) {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.pods = append(u.pods, pod)
+}
+
+func (u *updated) take() []*v1.Pod {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	taken := u.pods
+	u.pods = nil
+	return taken
+}
+
+// TestVolumesFollowMetadataThroughEchoes changes an annotation that a downward API volume
+// shows, with echoes before and after it.
+func TestVolumesFollowMetadataThroughEchoes(t *testing.T) {
+	rt := &updated{}
+	story(t, func(n *node) {
+		pod := newPod("web")
+		pod.ResourceVersion = "1"
+		n.update(pod)
+		pod = n.echo(pod)
+		rt.take()
+		n.echo(pod)
+		if got := rt.take(); len(got) > 0 {
+			t.Errorf("an echo gave the runtime %d pods, want none", len(got))
+		}
+		annotated := pod.DeepCopy()
+		annotated.Annotations = map[string]string{"config": "v2"}
+		n.update(annotated)
+		got := rt.take()
+		if len(got) == 0 || got[len(got)-1].Annotations["config"] != "v2" {
+			t.Errorf("the runtime was given %d pods, want one with the annotation", len(got))
+		}
+	}, func(o *worker.Options) {
+		rt.Runtime = o.Runtime.(*runtimefake.Runtime)
+		o.Runtime = rt
+	})
+}
+
+// TestGenerationsAndGatesAreActedOn follows a pod through a change of its generation, of a
+// readiness gate, and through a restart of the process.
+func TestGenerationsAndGatesAreActedOn(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		m := newMachine()
+		n := m.run(t)
+		n.workers.SourcesReady()
+		pod := newPod("web")
+		pod.ResourceVersion, pod.Spec.ReadinessGates = "1", []v1.PodReadinessGate{{ConditionType: "example.com/lb"}}
+		n.update(pod)
+		pod = n.echo(pod)
+		want := func(what string, generation int64, ready v1.ConditionStatus) {
+			t.Helper()
+			got := n.get(pod)
+			if c := podstatus.FindCondition(got.Conditions, v1.PodReady); got.ObservedGeneration != generation || c.Status != ready {
+				t.Errorf("%s: generation %d, Ready %s, want %d and %s", what, got.ObservedGeneration, c.Status, generation, ready)
+			}
+		}
+		want("at first", 1, v1.ConditionFalse)
+		pod = pod.DeepCopy()
+		pod.Generation = 2
+		n.update(pod)
+		want("a new generation", 2, v1.ConditionFalse)
+		pod = n.echo(pod).DeepCopy()
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: "example.com/lb", Status: v1.ConditionTrue})
+		n.update(pod)
+		want("the gate opens", 2, v1.ConditionTrue)
+		n.stop()
+
+		n = m.run(t)
+		pod = pod.DeepCopy()
+		pod.Generation = 3
+		n.update(pod)
+		n.workers.SourcesReady()
+		n.sleep(0)
+		want("changed while the process was down", 3, v1.ConditionTrue)
+		pod = pod.DeepCopy()
+		pod.Status.Conditions = nil
+		n.update(pod)
+		want("the gate is gone", 3, v1.ConditionFalse)
+		n.stop()
+	})
+}

@@ -8,14 +8,15 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
 // end is the turn of a pod that must not run any more: stop what runs, within the grace
-// that is left, and then say how it ended.
-func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) (next time.Time) {
-	p.endBy = earliest(p.endBy, now.Add(podGrace(pod)))
+// that is left, and then report how it ended.
+func (p *worker) end(ctx context.Context, pod *v1.Pod, s *observation, now time.Time) (next time.Time) {
+	p.endBy = instant.Earlier(p.endBy, now.Add(podGrace(pod)))
 	p.abandonPostStart()
 	if len(allAlive(s.found.Containers)) == 0 {
 		p.finish(pod, s, now)
@@ -30,10 +31,13 @@ func (p *worker) end(ctx context.Context, pod *v1.Pod, s *sight, now time.Time) 
 	return p.proceed(ctx, s, now)
 }
 
-// finish says how the pod ended, and that nothing of it will change any more. A pod that
+// finish reports how the pod ended, and that nothing of it will change any more. A pod that
 // has ended before and of which the runtime has nothing has been described already.
-func (p *worker) finish(pod *v1.Pod, s *sight, now time.Time) {
+func (p *worker) finish(pod *v1.Pod, s *observation, now time.Time) {
 	p.w.opts.Prober.RemovePod(p.uid)
+	// A resize of a pod that has ended waits for nothing.
+	p.w.opts.Status.ClearPodResizePendingCondition(p.uid)
+	p.w.opts.Status.ClearPodResizeInProgressCondition(p.uid)
 	if !p.orphan && (s.known || !podstatus.IsTerminal(s.old.Phase)) {
 		p.report(s, now, true)
 	}
@@ -42,7 +46,7 @@ func (p *worker) finish(pod *v1.Pod, s *sight, now time.Time) {
 	p.enter(stopped)
 	if !p.orphan {
 		if err := p.w.opts.Status.TerminatePod(pod); err != nil {
-			p.log.Error("cannot report the end of the pod", "err", err)
+			p.log.Error("reporting the termination of the pod failed", "err", err)
 		}
 	}
 	p.enter(finished)
@@ -57,7 +61,7 @@ func (p *worker) removeVolumes(ctx context.Context) (done bool) {
 	}
 	if err := remover.RemoveVolumes(ctx, p.uid); err != nil {
 		if ctx.Err() == nil {
-			p.log.Error("cannot remove the volumes of a pod that has ended, will retry", "err", err)
+			p.log.Error("removing the volumes of a terminated pod failed, will retry", "err", err)
 		}
 		return false
 	}
@@ -69,7 +73,7 @@ func (p *worker) removeVolumes(ctx context.Context) (done bool) {
 func (p *worker) remove(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	if err := p.w.opts.Runtime.RemovePod(ctx, p.uid); err != nil {
 		if ctx.Err() == nil {
-			p.log.Error("cannot remove the pod from the runtime", "err", err)
+			p.log.Error("removing the pod from the runtime failed, will retry", "err", err)
 		}
 		return now.Add(startRetry), false
 	}
@@ -90,14 +94,14 @@ func (p *worker) stop(pod *v1.Pod, name, id string, by time.Time, ordered bool, 
 	if !begun {
 		p.event(pod, name, v1.EventTypeNormal, eventKilling, message)
 	}
-	s.by = earliest(s.by, by)
+	s.by = instant.Earlier(s.by, by)
 	s.ordered = s.ordered || ordered
 	p.stops[id] = s
 }
 
 // proceed takes the next steps of the stops that are under way.
-func (p *worker) proceed(ctx context.Context, s *sight, now time.Time) (next time.Time) {
-	steps, next := halt(s.pod, allAlive(s.found.Containers), p.stops, now)
+func (p *worker) proceed(ctx context.Context, s *observation, now time.Time) (next time.Time) {
+	steps, next := nextSteps(s.pod, allAlive(s.found.Containers), p.stops, now)
 	for _, todo := range steps {
 		id, name := todo.container.ID, todo.container.Name
 		stop := p.stops[id]
@@ -114,7 +118,7 @@ func (p *worker) proceed(ctx context.Context, s *sight, now time.Time) (next tim
 			err := p.w.opts.Runtime.StopContainer(ctx, id, todo.grace)
 			if err != nil && !errors.Is(err, runtime.ErrNotFound) {
 				p.failedStop(ctx, s.pod, name, err)
-				next = earliest(next, now.Add(lookRetry))
+				next = instant.Earlier(next, now.Add(lookRetry))
 				break
 			}
 			stop.asked = now.Add(todo.grace)
@@ -128,7 +132,7 @@ func (p *worker) failedStop(ctx context.Context, pod *v1.Pod, name string, err e
 	if ctx.Err() != nil {
 		return
 	}
-	p.log.Error("cannot stop a container", "container", name, "err", err)
+	p.log.Error("stop container failed, will retry", "container", name, "err", err)
 	p.event(pod, name, v1.EventTypeWarning, eventFailedKill, "error killing pod: "+err.Error())
 }
 
@@ -152,19 +156,19 @@ func (p *worker) tidy(containers []runtime.Container) {
 	}
 	unlisted := func(id string, _ bool) bool { return !listed[id] }
 	maps.DeleteFunc(p.observed, unlisted)
-	maps.DeleteFunc(p.reborn, unlisted)
+	maps.DeleteFunc(p.restarting, unlisted)
 	maps.DeleteFunc(p.actuated, func(id string, _ v1.ResourceRequirements) bool { return !listed[id] })
 	maps.DeleteFunc(p.ends, func(id string, _ time.Time) bool { return !listed[id] })
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	maps.DeleteFunc(p.mail.unhealthy, func(id string, _ runtime.ProbeKind) bool { return !running[id] })
+	maps.DeleteFunc(p.inbox.unhealthy, func(id string, _ runtime.ProbeKind) bool { return !running[id] })
 }
 
 // A container that is to end goes through three steps, all within one grace:
 //
 //	preStop hook ──► its turn (sidecars wait for those they serve) ──► StopContainer
 //
-// halt decides which step is due. It is a function of data, so that the order of ends
+// nextSteps decides which step is due. It is a function of data, so that the order of ends
 // can be tested without a runtime.
 
 // stopping is how far the stop of one container has come.
@@ -174,7 +178,7 @@ type stopping struct {
 	hook    hookState
 	asked   time.Time // the end that the runtime was asked for; zero if it was not
 
-	unposted bool // its postStart hook has failed, so that it never counted as running
+	postStartFailed bool // its postStart hook has failed, so that it never counted as running
 }
 
 type hookState int
@@ -200,9 +204,9 @@ const (
 	stopNow    stepKind = "stop"
 )
 
-// halt returns the steps that are due, and when to look again at the latest. Containers
+// nextSteps returns the steps that are due, and when to look again at the latest. Containers
 // are those that could run; those without an entry in stops are left alone.
-func halt(pod *v1.Pod, containers []runtime.Container, stops map[string]stopping, now time.Time) (steps []step, wake time.Time) {
+func nextSteps(pod *v1.Pod, containers []runtime.Container, stops map[string]stopping, now time.Time) (steps []step, wake time.Time) {
 	for _, c := range containers {
 		s, wanted := stops[c.ID]
 		if !wanted {
@@ -213,10 +217,10 @@ func halt(pod *v1.Pod, containers []runtime.Container, stops map[string]stopping
 			switch {
 			case s.hook == hookDue && hasPreStop(pod, c.Name):
 				steps = append(steps, step{kind: runHook, container: c})
-				wake = earliest(wake, s.by)
+				wake = instant.Earlier(wake, s.by)
 				continue
 			case s.hook == hookRuns, s.ordered && mustWait(pod, c.Name, containers):
-				wake = earliest(wake, s.by)
+				wake = instant.Earlier(wake, s.by)
 				continue
 			}
 		}

@@ -27,10 +27,10 @@ func (w *Workers) Evict(uid types.UID, e Eviction) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, known := w.pods[uid]
-	if !known || p.mail.evicted != nil {
+	if !known || p.inbox.evicted != nil {
 		return false
 	}
-	p.mail.evicted, p.mail.evictedAt = &e, time.Now()
+	p.inbox.evicted, p.inbox.evictedAt = &e, time.Now()
 	p.poke()
 	return true
 }
@@ -39,8 +39,8 @@ func (w *Workers) Evict(uid types.UID, e Eviction) bool {
 func (w *Workers) Resume(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if p, known := w.pods[uid]; known && p.mail.evicted != nil && p.mail.evicted.Hold {
-		p.mail.evicted = nil
+	if p, known := w.pods[uid]; known && p.inbox.evicted != nil && p.inbox.evicted.Hold {
+		p.inbox.evicted = nil
 		p.poke()
 	}
 }
@@ -52,24 +52,24 @@ func (w *Workers) Stopped(uid types.UID) <-chan struct{} {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	p, known := w.pods[uid]
-	if !known || p.mail.stage >= stopped {
+	if !known || p.inbox.stage >= stopped {
 		close(done)
 		return done
 	}
-	p.mail.waiting = append(p.mail.waiting, done)
+	p.inbox.waiting = append(p.inbox.waiting, done)
 	p.poke()
 	return done
 }
 
-// tellStopped ends the waits for the end of the pod.
-func (p *worker) tellStopped() {
+// notifyStopped ends the waits for the end of the pod.
+func (p *worker) notifyStopped() {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.mail.releaseWaiting()
+	p.inbox.releaseWaiting()
 }
 
-// releaseWaiting needs Workers.mu.
-func (m *mail) releaseWaiting() {
+// releaseWaiting closes the channels of those that wait. The caller holds Workers.mu.
+func (m *inbox) releaseWaiting() {
 	for _, done := range m.waiting {
 		close(done)
 	}
@@ -77,18 +77,18 @@ func (m *mail) releaseWaiting() {
 }
 
 // hold is the turn of a pod whose containers are kept from running.
-func (p *worker) hold(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
+func (p *worker) hold(ctx context.Context, in *input, s *observation, now time.Time) (next time.Time) {
 	p.abandonPostStart()
 	p.report(s, now, false)
 	if len(allAlive(s.found.Containers)) == 0 {
-		p.tellStopped()
+		p.notifyStopped()
 		return time.Time{}
 	}
-	p.stopAll(mail.pod, s.found.Containers, mail.evictedAt.Add(evictionGrace(mail)))
+	p.stopAll(in.pod, s.found.Containers, in.evictedAt.Add(evictionGrace(in)))
 	return p.proceed(ctx, s, now)
 }
 
 // evictionGrace is how long an evicted pod may take.
-func evictionGrace(mail *letter) time.Duration {
-	return max(minimumGrace, min(mail.evicted.Grace, podGrace(mail.pod)))
+func evictionGrace(in *input) time.Duration {
+	return max(minimumGrace, min(in.evicted.Grace, podGrace(in.pod)))
 }

@@ -133,7 +133,7 @@ func newHookClient() *http.Client {
 	return &http.Client{Transport: httpget.NewTransport(nil), CheckRedirect: httpget.StayOnHost}
 }
 
-// runHook runs a hook beside the worker, which hears of its end by mail.
+// runHook runs a hook in a goroutine of its own; its end comes back through the inbox.
 func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
 	call.pod, call.id = p.uid, key.id
 	live := ctx
@@ -147,14 +147,14 @@ func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
 		}
 		p.w.mu.Lock()
 		defer p.w.mu.Unlock()
-		p.mail.ended = append(p.mail.ended, hookEnd{hookKey: key, container: call.container.Name, fellBack: call.fellBack, err: err})
+		p.inbox.ended = append(p.inbox.ended, hookEnd{hookKey: key, container: call.container.Name, fellBack: call.fellBack, err: err})
 		p.poke()
 	})
 }
 
 // settle takes note of the hooks that have ended. A container whose postStart hook has
 // failed is stopped.
-func (p *worker) settle(pod *v1.Pod, ended []hookEnd, now time.Time) {
+func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 	for _, hook := range ended {
 		delete(p.cancels, hook.hookKey)
 		if hook.fellBack != "" {
@@ -163,23 +163,23 @@ func (p *worker) settle(pod *v1.Pod, ended []hookEnd, now time.Time) {
 		}
 		switch {
 		case !hook.post:
-			p.settlePreStop(pod, hook)
-		case p.posting != hook.id: // abandoned
+			p.handlePreStopEnd(pod, hook)
+		case p.runningPostStart != hook.id: // abandoned
 		case hook.err != nil:
-			p.posting = ""
+			p.runningPostStart = ""
 			p.waiting[hook.container] = v1.ContainerStateWaiting{Reason: reasonPostStartHook, Message: hook.err.Error()}
 			p.event(pod, hook.container, v1.EventTypeWarning, eventPostStart, "PostStartHook failed")
 			p.stop(pod, hook.container, hook.id, now.Add(podGrace(pod)), false, "FailedPostStartHook")
 			stop := p.stops[hook.id]
-			stop.unposted = true
+			stop.postStartFailed = true
 			p.stops[hook.id] = stop
 		default:
-			p.posting = ""
+			p.runningPostStart = ""
 		}
 	}
 }
 
-func (p *worker) settlePreStop(pod *v1.Pod, hook hookEnd) {
+func (p *worker) handlePreStopEnd(pod *v1.Pod, hook hookEnd) {
 	stop, begun := p.stops[hook.id]
 	if !begun || stop.hook == hookOver {
 		return // the container has ended, or the hook has taken too long
@@ -194,8 +194,8 @@ func (p *worker) settlePreStop(pod *v1.Pod, hook hookEnd) {
 
 // abandonPostStart ends a postStart hook that a pod that ends has no use for.
 func (p *worker) abandonPostStart() {
-	if cancel, runs := p.cancels[hookKey{id: p.posting, post: true}]; runs {
+	if cancel, runs := p.cancels[hookKey{id: p.runningPostStart, post: true}]; runs {
 		cancel()
 	}
-	p.posting = ""
+	p.runningPostStart = ""
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // keepHouse ends what no source knows: pods that an earlier process left in the runtime,
-// and statuses of pods that are gone. It ends nothing before the sources have spoken that
-// could name it.
+// and statuses of pods that are gone. It ends nothing before the sources that
+// could have it have synced.
 func (w *Workers) keepHouse(ctx context.Context) {
 	ticker := time.NewTicker(housekeepingPeriod)
 	defer ticker.Stop()
@@ -38,12 +38,12 @@ func (w *Workers) sourcesReady() bool {
 }
 
 // adoptOrphans gives each pod of the runtime that no source knows a worker that ends it:
-// static pods once the manifests were read, all others once all sources have spoken.
+// static pods once the manifests were read, all others once all sources have synced.
 func (w *Workers) adoptOrphans(ctx context.Context) {
 	found, err := w.listPods(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			w.opts.Logger.Error("cannot look for orphans in the runtime", "err", err)
+			w.opts.Logger.Error("listing the pods of the runtime failed, will retry", "err", err)
 		}
 		return
 	}
@@ -60,12 +60,12 @@ func (w *Workers) adoptOrphans(ctx context.Context) {
 		}
 		w.opts.Logger.Info("ending a pod that no source knows", "pod", pod.Manifest.Namespace+"/"+pod.Manifest.Name, "uid", pod.Manifest.UID)
 		p := w.add(pod.Manifest)
-		p.orphan, p.mail.gone = true, true
+		p.orphan, p.inbox.gone = true, true
 	}
 }
 
-// forgetStatuses removes the statuses of pods that have no worker any more, and says which
-// pods these are.
+// forgetStatuses removes the statuses of pods that have no worker any more, and calls OnForgotten
+// for them.
 func (w *Workers) forgetStatuses() {
 	w.changing.Lock()
 	defer w.changing.Unlock()
@@ -90,7 +90,7 @@ func (w *Workers) forget(p *worker) {
 	delete(w.pods, p.uid)
 	delete(w.inherited, p.uid)
 	w.removed[p.uid] = time.Now()
-	again := p.mail.again
+	again := p.inbox.again
 	if again == nil {
 		w.forgotten = append(w.forgotten, p.uid)
 	}
@@ -99,8 +99,8 @@ func (w *Workers) forget(p *worker) {
 		wake.Up(w.tidy)
 		return
 	}
-	// Only this status: before all sources have spoken the statuses of other pods, which
-	// have no worker yet, may hold ends that the API has not heard of.
+	// Only this status: before all sources have synced the statuses of other pods, which
+	// have no worker yet, may hold ends that the API does not have yet.
 	w.opts.Status.Forget(p.uid)
 	w.mu.Lock()
 	defer w.mu.Unlock()

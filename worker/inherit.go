@@ -16,9 +16,9 @@ import (
 // of it takes room on the node or keeps another pod waiting.
 type leftover struct {
 	pod *v1.Pod
-	// alive says that one of its containers could run.
+	// alive reports that one of its containers could run.
 	alive bool
-	// over says that its containers have ended for good.
+	// over reports that its containers have ended for good.
 	over bool
 }
 
@@ -38,7 +38,7 @@ func (l leftover) name() types.NamespacedName {
 
 // mayRunAgain reports whether a pod of which nothing runs is one that its source wants to
 // run, as in a back-off or after a restart of the machine.
-func (l leftover) mayRunAgain(m mail) bool {
+func (l leftover) mayRunAgain(m inbox) bool {
 	return !l.over && !m.gone && m.pod.DeletionTimestamp == nil && !podstatus.IsTerminal(m.pod.Status.Phase)
 }
 
@@ -56,7 +56,7 @@ func (w *Workers) inherit(ctx context.Context) error {
 			w.listed = true
 			return nil
 		}
-		w.opts.Logger.Error("cannot list the pods of the runtime; no pod is started before", "err", err)
+		w.opts.Logger.Error("listing the pods of the runtime failed, no pod is started before", "err", err)
 		select {
 		case <-ctx.Done():
 			return ctx.Err()
@@ -65,8 +65,8 @@ func (w *Workers) inherit(ctx context.Context) error {
 	}
 }
 
-// changed has a pod looked at that has changed in the runtime: by its worker, or by
-// housekeeping if it has none.
+// changed handles a change of a pod in the runtime: its worker takes a turn, or
+// housekeeping does if it has none.
 func (w *Workers) changed(uid types.UID) {
 	w.mu.Lock()
 	_, left := w.inherited[uid]
@@ -80,7 +80,7 @@ func (w *Workers) changed(uid types.UID) {
 }
 
 // review looks again at what an earlier process has left and no source has named yet, and
-// wakes the static pods that wait for the end of one of them. It needs mu.
+// wakes the static pods that wait for the end of one of them. The caller holds mu.
 func (w *Workers) review(found []runtime.Pod) {
 	listed := make(map[types.UID]bool, len(found))
 	for i := range found {
@@ -106,7 +106,7 @@ func (w *Workers) review(found []runtime.Pod) {
 	}
 }
 
-// wakeNamesakes has the pods of a name look whether they still have to wait. It needs mu.
+// wakeNamesakes has the pods of a name look whether they still have to wait. The caller holds mu.
 func (w *Workers) wakeNamesakes(name types.NamespacedName) {
 	for _, p := range w.pods {
 		if p.name == name {

@@ -90,7 +90,7 @@ func TestASidecarIsStartedFirstAndKeptRunning(t *testing.T) {
 		n.update(pod)
 		n.wantStarts("at once", "proxy/0", "fetch/0")
 		n.sleep(3 * time.Second)
-		n.wantStarts("initialised", "proxy/0", "fetch/0", "main/0")
+		n.wantStarts("initialized", "proxy/0", "fetch/0", "main/0")
 		n.rt.Exit(n.newest(pod, "proxy").ID, runtimefake.Exit{Code: 1})
 		n.sleep(time.Second)
 		n.wantStarts("after the sidecar's end", "proxy/0", "fetch/0", "main/0", "proxy/1")

@@ -44,10 +44,10 @@ type Options struct {
 
 	// OnForgotten, if set, is called when nothing of a removed pod is left here: its containers
 	// have ended, its last status was reported, and its status is about to be removed. It is
-	// called once all sources have spoken, must be quick, and must not call the Workers.
+	// called once all sources have synced, must be quick, and must not call the Workers.
 	OnForgotten func(uid types.UID)
 
-	// Resync is how often a pod is looked at though nothing seems to have happened.
+	// Resync is how often a pod gets a turn even if nothing seems to have happened.
 	// Default 1 min.
 	Resync time.Duration
 
@@ -69,7 +69,7 @@ type Reporter interface {
 	TerminatePod(pod *v1.Pod) error
 }
 
-// Keeper remembers what was promised to pods, and forgets pods.
+// Keeper remembers what was allocated to pods, and forgets pods.
 type Keeper interface {
 	SetPodAllocation(pod *v1.Pod) error
 	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)

@@ -35,14 +35,14 @@ func planPod(words string, policy v1.RestartPolicy) *v1.Pod {
 	return pod
 }
 
-// planPicture makes a picture from words "name=state": run, starting (a sidecar whose
+// makePlanInput makes a planInput from words "name=state": run, starting (a sidecar whose
 // startup probe has not passed), or an exit code. A container that is not named was never
 // started. All that have ended did so a second ago.
-func planPicture(pod *v1.Pod, words string) *picture {
-	pic := &picture{
+func makePlanInput(pod *v1.Pod, words string) *planInput {
+	given := &planInput{
 		pod: pod, status: &v1.PodStatus{}, now: noon,
-		unhealthy: map[string]runtime.ProbeKind{}, reborn: map[string]bool{}, backOffs: map[string]backOff{},
-		retries: map[string]time.Time{}, epochs: map[string]int{},
+		unhealthy: map[string]runtime.ProbeKind{}, restarting: map[string]bool{}, backOffs: map[string]backOff{},
+		retries: map[string]time.Time{}, minAttempt: map[string]int{},
 	}
 	states := map[string]string{}
 	for _, word := range strings.Fields(words) {
@@ -54,18 +54,18 @@ func planPicture(pod *v1.Pod, words string) *picture {
 		if code, exited := exitCode(states[name]); exited {
 			c.State, c.ExitCode, c.FinishedAt = runtime.Exited, code, noon.Add(-time.Second)
 		}
-		pic.containers = append(pic.containers, c)
+		given.containers = append(given.containers, c)
 	}
-	*pic.status = podstatus.Generate(pod, podstatus.Facts{
-		Attempts: attempts(pic.containers), Sandbox: true,
+	*given.status = podstatus.Generate(pod, podstatus.Facts{
+		Attempts: attempts(given.containers), Sandbox: true,
 		Probe: func(status *v1.PodStatus) { noProbes{}.UpdatePodStatus(pod, status) },
 	}, v1.PodStatus{}, noon)
-	for i := range pic.status.InitContainerStatuses {
-		if c := &pic.status.InitContainerStatuses[i]; states[c.Name] == "starting" {
+	for i := range given.status.InitContainerStatuses {
+		if c := &given.status.InitContainerStatuses[i]; states[c.Name] == "starting" {
 			c.Started = new(false)
 		}
 	}
-	return pic
+	return given
 }
 
 func exitCode(state string) (code int32, exited bool) {
@@ -151,40 +151,40 @@ func TestPlan(t *testing.T) {
 		{"s* r* | a", always, "s=0 r=0 a=run", "start s/1; start r/1"},
 	} {
 		t.Run(fmt.Sprintf("%s, %s: %s", c.pod, c.policy, c.seen), func(t *testing.T) {
-			pic := planPicture(planPod(c.pod, c.policy), c.seen)
-			if got := describePlan(makePlan(pic), pic.now); got != c.want {
+			given := makePlanInput(planPod(c.pod, c.policy), c.seen)
+			if got := describePlan(makePlan(given), given.now); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
 	}
 }
 
-func TestPlanMemory(t *testing.T) {
+func TestPlanBackOffs(t *testing.T) {
 	for _, c := range []struct {
 		story  string
 		seen   string
 		policy v1.RestartPolicy
-		change func(*picture)
+		change func(*planInput)
 		want   string
 	}{
-		{"back-off", "a=1", v1.RestartPolicyAlways, func(p *picture) {
+		{"back-off", "a=1", v1.RestartPolicyAlways, func(p *planInput) {
 			p.backOffs["a"] = backOff{delay: 10 * time.Second, restart: noon.Add(-5 * time.Second)}
 		}, "wait a; wake 9s"},
-		{"back-off is over", "a=1", v1.RestartPolicyAlways, func(p *picture) {
+		{"back-off is over", "a=1", v1.RestartPolicyAlways, func(p *planInput) {
 			p.backOffs["a"] = backOff{delay: time.Second, restart: noon.Add(-5 * time.Second)}
 		}, "start a/1"},
-		{"a start failed", "", v1.RestartPolicyAlways, func(p *picture) { p.retries["a"] = noon.Add(4 * time.Second) }, "wake 4s"},
-		{"a start failed long ago", "", v1.RestartPolicyAlways, func(p *picture) { p.retries["a"] = noon }, "start a/0"},
-		{"unhealthy", "a=run", v1.RestartPolicyNever, func(p *picture) { p.unhealthy["id-a"] = runtime.LivenessProbe }, "stop a"},
-		{"unhealthy before", "a=run", v1.RestartPolicyNever, func(p *picture) { p.unhealthy["another"] = runtime.LivenessProbe }, ""},
-		{"stopped for a probe", "a=0", v1.RestartPolicyOnFailure, func(p *picture) { p.reborn["id-a"] = true }, "start a/1"},
-		{"begun anew", "", v1.RestartPolicyAlways, func(p *picture) { p.epochs["a"] = 3 }, "start a/3"},
-		{"lost by the runtime", "", v1.RestartPolicyAlways, func(p *picture) { p.status.ContainerStatuses[0].RestartCount = 5 }, "start a/5"},
+		{"a start failed", "", v1.RestartPolicyAlways, func(p *planInput) { p.retries["a"] = noon.Add(4 * time.Second) }, "wake 4s"},
+		{"a start failed long ago", "", v1.RestartPolicyAlways, func(p *planInput) { p.retries["a"] = noon }, "start a/0"},
+		{"unhealthy", "a=run", v1.RestartPolicyNever, func(p *planInput) { p.unhealthy["id-a"] = runtime.LivenessProbe }, "stop a"},
+		{"unhealthy before", "a=run", v1.RestartPolicyNever, func(p *planInput) { p.unhealthy["another"] = runtime.LivenessProbe }, ""},
+		{"stopped for a probe", "a=0", v1.RestartPolicyOnFailure, func(p *planInput) { p.restarting["id-a"] = true }, "start a/1"},
+		{"started over", "", v1.RestartPolicyAlways, func(p *planInput) { p.minAttempt["a"] = 3 }, "start a/3"},
+		{"lost by the runtime", "", v1.RestartPolicyAlways, func(p *planInput) { p.status.ContainerStatuses[0].RestartCount = 5 }, "start a/5"},
 	} {
 		t.Run(c.story, func(t *testing.T) {
-			pic := planPicture(planPod("| a", c.policy), c.seen)
-			c.change(pic)
-			if got := describePlan(makePlan(pic), pic.now); got != c.want {
+			given := makePlanInput(planPod("| a", c.policy), c.seen)
+			c.change(given)
+			if got := describePlan(makePlan(given), given.now); got != c.want {
 				t.Errorf("got %q, want %q", got, c.want)
 			}
 		})
@@ -225,7 +225,7 @@ func TestHalt(t *testing.T) {
 			for _, name := range strings.Fields(c.runs) {
 				containers = append(containers, runtime.Container{ID: name, Name: name, State: runtime.Running})
 			}
-			steps, wake := halt(pod, containers, c.stops, noon)
+			steps, wake := nextSteps(pod, containers, c.stops, noon)
 			var words []string
 			for _, s := range steps {
 				word := string(s.kind) + " " + s.container.Name
@@ -255,22 +255,22 @@ func TestABackOffWhoseReferenceIsInTheFutureIsDue(t *testing.T) {
 	remembered := backOff{delay: time.Minute, restart: noon.Add(-time.Minute)}
 	for _, c := range []struct {
 		story  string
-		memory backOff
+		before backOff
 		exit   time.Time
 		want   string
 	}{
-		{"no memory", backOff{}, noon, "start a/1"},
-		{"no memory, the clock went back", backOff{}, noon.Add(day), "start a/1"},
-		{"no memory, the clock started in 1970", backOff{}, time.Unix(9, 0), "start a/1"},
+		{"no record", backOff{}, noon, "start a/1"},
+		{"no record, the clock went back", backOff{}, noon.Add(day), "start a/1"},
+		{"no record, the clock started in 1970", backOff{}, time.Unix(9, 0), "start a/1"},
 		{"a minute to wait", remembered, noon.Add(-20 * time.Second), "wait a; wake 40s"},
 		{"the clock went back", remembered, noon.Add(day), "start a/1"},
 		{"the clock went back a little", remembered, noon.Add(5 * time.Minute), "start a/1"},
 		{"the clock went ahead", remembered, noon.Add(-day), "start a/1"},
 	} {
-		pic := planPicture(planPod("| a", v1.RestartPolicyAlways), "a=1")
-		pic.status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(c.exit)
-		pic.backOffs["a"] = c.memory
-		if got := describePlan(makePlan(pic), noon); got != c.want {
+		given := makePlanInput(planPod("| a", v1.RestartPolicyAlways), "a=1")
+		given.status.ContainerStatuses[0].State.Terminated.FinishedAt = metav1.NewTime(c.exit)
+		given.backOffs["a"] = c.before
+		if got := describePlan(makePlan(given), noon); got != c.want {
 			t.Errorf("%s: got %q, want %q", c.story, got, c.want)
 		}
 	}

@@ -62,7 +62,7 @@ func (w *Workers) leaving() map[types.UID]bool {
 	defer w.mu.Unlock()
 	found := map[types.UID]bool{}
 	for uid, p := range w.pods {
-		if p.mail.stage == terminating || p.mail.evicted != nil || p.mail.gone || p.mail.pod.DeletionTimestamp != nil {
+		if p.inbox.stage == terminating || p.inbox.evicted != nil || p.inbox.gone || p.inbox.pod.DeletionTimestamp != nil {
 			found[uid] = true
 		}
 	}

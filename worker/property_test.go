@@ -144,7 +144,7 @@ func (w *watcher) start(pod *v1.Pod, c *v1.Container, attempt int) runtimefake.B
 }
 
 // uninitialized is an init container that has not run in this boot, though a regular one
-// is started. It needs mu.
+// is started. The caller holds mu.
 func (w *watcher) uninitialized(name string) string {
 	if w.life.policy == v1.RestartPolicyNever || !strings.HasPrefix(name, "main") {
 		return ""

@@ -30,7 +30,7 @@ func (w *Workers) ended() []types.UID {
 	defer w.mu.Unlock()
 	var all []types.UID
 	for uid, p := range w.pods {
-		if p.mail.stage >= stopped {
+		if p.inbox.stage >= stopped {
 			all = append(all, uid)
 		}
 	}

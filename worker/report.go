@@ -11,19 +11,19 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// sight is what a status is made from: what the runtime shows and what was reported before.
-type sight struct {
+// observation is what a status is made from: what the runtime has and what was reported before.
+type observation struct {
 	pod *v1.Pod
-	// known says that the runtime has the pod; found is what it knows.
+	// known reports that the runtime has the pod; found is what it knows.
 	known bool
 	found runtime.Pod
 	// old is what was reported before, or what the API says.
 	old *v1.PodStatus
 }
 
-// report says what was seen and returns it. Over says that nothing of the pod will be
-// started again.
-func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
+// report makes the status of the pod, stores it and returns it. Over reports that nothing of
+// the pod will be started again.
+func (p *worker) report(s *observation, now time.Time, over bool) v1.PodStatus {
 	status := podstatus.Generate(s.pod, p.facts(s, over), *s.old, now)
 	if p.stage == syncing && status.Reason == podstatus.ReasonDeadlineExceeded && !podstatus.IsTerminal(s.old.Phase) {
 		p.event(s.pod, "", v1.EventTypeNormal, status.Reason, status.Message)
@@ -33,7 +33,7 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 	}
 	for {
 		if _, err := p.w.opts.Status.SetPodStatus(s.pod, status); err != nil {
-			p.log.Error("status not taken as it is", "err", err)
+			p.log.Error("status rejected", "err", err)
 		}
 		// A probe result that was stored since the status was made would be overwritten, and
 		// no other turn would notice.
@@ -45,7 +45,7 @@ func (p *worker) report(s *sight, now time.Time, over bool) v1.PodStatus {
 
 // probedAgain makes the status again if the prober has other results by now than those that
 // it was made with, and reports whether it has.
-func (p *worker) probedAgain(s *sight, status *v1.PodStatus, now time.Time, over bool) bool {
+func (p *worker) probedAgain(s *observation, status *v1.PodStatus, now time.Time, over bool) bool {
 	probed := *status
 	probed.InitContainerStatuses = slices.Clone(status.InitContainerStatuses)
 	probed.ContainerStatuses = slices.Clone(status.ContainerStatuses)
@@ -64,7 +64,7 @@ func sameProbed(a, b []v1.ContainerStatus) bool {
 }
 
 // facts are what the worker, the runtime and the prober know of the pod.
-func (p *worker) facts(s *sight, over bool) podstatus.Facts {
+func (p *worker) facts(s *observation, over bool) podstatus.Facts {
 	facts := podstatus.Facts{
 		Attempts:        attempts(p.shown(s.found.Containers)),
 		Sandbox:         s.known,
@@ -73,7 +73,7 @@ func (p *worker) facts(s *sight, over bool) podstatus.Facts {
 		Ended:           over,
 		EnforceDeadline: p.stage == syncing,
 		Waiting:         withRefused(p.waiting, s.pod.Spec.EphemeralContainers),
-		Restarting:      p.reborn,
+		Restarting:      p.restarting,
 		Resources:       p.actuated,
 		Conditions:      p.w.opts.Status.GetPodResizeConditions(p.uid),
 		Probe:           func(status *v1.PodStatus) { p.w.opts.Prober.UpdatePodStatus(s.pod, status) },
@@ -121,7 +121,7 @@ func withRefused(waiting map[string]v1.ContainerStateWaiting, ephemeral []v1.Eph
 	return all
 }
 
-// isRestartingAll reports whether a status says that the whole pod is being restarted.
+// isRestartingAll reports whether the status has the condition of a restart of the whole pod.
 func isRestartingAll(status *v1.PodStatus) bool {
 	c := podstatus.FindCondition(status.Conditions, v1.AllContainersRestarting)
 	return c != nil && c.Status == v1.ConditionTrue

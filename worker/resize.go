@@ -39,13 +39,13 @@ type pending struct {
 }
 
 // pendingResizes are the resizes that are asked for, those first that are to be granted
-// first. There are none before all sources have spoken: pods may be missing that count.
+// first. There are none before all sources have synced: pods that count may be missing.
 func (w *Workers) pendingResizes() []pending {
 	w.mu.Lock()
 	var all []pending
 	for _, p := range w.pods {
-		if w.ready && p.mail.resizing && p.mail.admitted && p.mail.stage == syncing && !p.mail.gone {
-			all = append(all, pending{p: p, desired: p.mail.pod, held: withAllocation(p.mail.pod, p.mail.promised)})
+		if w.ready && p.inbox.resizing && p.inbox.admitted && p.inbox.stage == syncing && !p.inbox.gone {
+			all = append(all, pending{p: p, desired: p.inbox.pod, held: withAllocation(p.inbox.pod, p.inbox.allocated)})
 		}
 	}
 	w.mu.Unlock()
@@ -109,7 +109,7 @@ func priorityOf(pod *v1.Pod) int32 {
 	return *pod.Spec.Priority
 }
 
-// decideResize grants a resize or says why it has to wait. It needs admitting.
+// decideResize grants a resize or reports why it has to wait. The caller holds admitting.
 func (w *Workers) decideResize(r pending) {
 	if refusal := w.refuseResize(r); refusal != nil {
 		before := w.opts.Status.GetPodResizeConditions(r.p.uid)
@@ -122,16 +122,16 @@ func (w *Workers) decideResize(r pending) {
 		}
 		return
 	}
-	// First in the journal: a promise that a crash undoes would be none.
+	// First in the journal: an allocation that a crash undoes would be none.
 	if err := w.opts.Status.SetPodAllocation(r.desired); err != nil {
-		r.p.log.Error("cannot record the resources of the pod, the resize waits", "err", err)
+		r.p.log.Error("recording the allocation failed, the resize waits", "err", err)
 		return
 	}
-	// The promise before the condition: a turn of the pod that sees the condition also sees
+	// The allocation before the condition: a turn of the pod that sees the condition also sees
 	// what there is to do, and does not take the resize for done.
 	granted := podstatus.AllocationOf(r.desired)
 	w.mu.Lock()
-	r.p.mail.promised, r.p.mail.resizing = &granted, false
+	r.p.inbox.allocated, r.p.inbox.resizing = &granted, false
 	w.mu.Unlock()
 	w.opts.Status.ClearPodResizePendingCondition(r.p.uid)
 	w.opts.Status.ClearPodResizeInProgressCondition(r.p.uid)
@@ -141,16 +141,16 @@ func (w *Workers) decideResize(r pending) {
 	r.p.poke()
 }
 
-// wakeRoom has those look again that wait for room. It needs mu.
+// wakeRoom has those look again that wait for room. The caller holds mu.
 func (w *Workers) wakeRoom() {
 	for _, p := range w.pods {
-		if p.mail.resizing || p.mail.wantsRoom {
+		if p.inbox.resizing || p.inbox.wantsRoom {
 			p.poke()
 		}
 	}
 }
 
-// refuseResize says why a resize cannot be granted now, or nil if it can: Infeasible if the
+// refuseResize returns why a resize cannot be granted now, nil if it can: Infeasible if the
 // node could never take the pod, else Deferred.
 func (w *Workers) refuseResize(r pending) *fit.Rejection {
 	_, can := w.opts.Runtime.(runtime.Resizer)

@@ -179,7 +179,7 @@ func TestAResizeRestartsAContainerThatAsksForIt(t *testing.T) {
 	}, smallNode)
 }
 
-// What was promised counts after a restart too, not what the spec asks for meanwhile.
+// What was allocated counts after a restart too, not what the spec asks for meanwhile.
 func TestAResizeAskedForWhileTheProcessWasDown(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		m := newMachine()
@@ -199,4 +199,17 @@ func TestAResizeAskedForWhileTheProcessWasDown(t *testing.T) {
 		after.wantResize(pod, "then", "allocated 100m; Infeasible: Node didn't have enough capacity: cpu, requested: 1000000, capacity: 1000")
 		after.stop()
 	})
+}
+
+func TestAPodThatHasEndedWaitsForNoResize(t *testing.T) {
+	story(t, func(n *node) {
+		pod := cpus(newPod("web"), "100m", "")
+		n.update(pod)
+		resized := cpus(pod, "1000", "")
+		n.update(resized)
+		n.wantResize(pod, "resized", "allocated 100m; Infeasible: Node didn't have enough capacity: cpu, requested: 1000000, capacity: 1000")
+		n.delete(resized, 30)
+		n.wantState(pod, "main", "in the end", "Terminated 143:Error")
+		n.wantResize(pod, "in the end", "allocated 100m")
+	}, smallNode)
 }

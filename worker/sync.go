@@ -10,19 +10,20 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
-// sync is the turn of a pod that should run: say what it is like, then do what the plan says.
-func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time) (next time.Time) {
+// sync is the turn of a pod that should run: report its status, then carry out the plan.
+func (p *worker) sync(ctx context.Context, in *input, s *observation, now time.Time) (next time.Time) {
 	if !p.admitted {
-		if mail.blocked != "" {
-			if p.waitsFor != mail.blocked {
-				p.waitsFor = mail.blocked
-				p.log.Info("pod waits: a static pod of the same name has containers that could run", "waits-for", mail.blocked)
+		if in.blocked != "" {
+			if p.waitsFor != in.blocked {
+				p.waitsFor = in.blocked
+				p.log.Info("pod waits: a static pod of the same name has containers that could run", "waits-for", in.blocked)
 			}
-			return time.Time{} // the end of the other one wakes us
+			return time.Time{} // the end of the other one wakes this worker
 		}
 		r, wait := p.w.admit(p, s.pod)
 		switch {
@@ -30,13 +31,13 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 			p.reject(s.pod, r)
 			return now
 		case wait:
-			return now.Add(p.w.opts.Resync) // unless the end of one of them wakes us before
+			return now.Add(p.w.opts.Resync) // unless the end of one of them wakes this worker before
 		}
 		p.admitted = true
-		p.useAllocation(mail, s)
+		p.useAllocation(in, s)
 	}
 	p.record(s.pod)
-	resized := p.resize(ctx, mail, s, now)
+	resized := p.resize(ctx, in, s, now)
 	if u, ok := p.w.opts.Runtime.(runtime.PodUpdater); ok && s.known {
 		u.UpdatePod(s.pod)
 	}
@@ -48,21 +49,21 @@ func (p *worker) sync(ctx context.Context, mail *letter, s *sight, now time.Time
 	if isRestartingAll(&reported) {
 		return p.restartAll(ctx, s, now)
 	}
-	next = p.carryOut(ctx, s, makePlan(p.picture(mail, s, &reported, now)), now)
+	next = p.carryOut(ctx, s, makePlan(p.planInput(in, s, &reported, now)), now)
 	start := reported.StartTime
 	if start.IsZero() {
 		start = &metav1.Time{Time: now}
 	}
-	return earliest(earliest(next, resized), podstatus.Deadline(s.pod, start))
+	return instant.Earlier(instant.Earlier(next, resized), podstatus.Deadline(s.pod, start))
 }
 
 // useAllocation has the rest of the turn see the pod with what is allocated to it by now.
-func (p *worker) useAllocation(mail *letter, s *sight) {
+func (p *worker) useAllocation(in *input, s *observation) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	mail.promised = p.mail.promised
-	mail.pod = withAllocation(mail.desired, mail.promised)
-	s.pod = mail.pod
+	in.allocated = p.inbox.allocated
+	in.pod = withAllocation(in.desired, in.allocated)
+	s.pod = in.pod
 }
 
 // reject ends a pod that may not run before anything of it was started. It is stopped
@@ -78,18 +79,18 @@ func (p *worker) reject(pod *v1.Pod, r *fit.Rejection) {
 		Message:  "Pod was rejected: " + r.Message,
 	})
 	if err != nil {
-		p.log.Error("status not taken as it is", "err", err)
+		p.log.Error("status rejected", "err", err)
 	}
 }
 
-func (p *worker) picture(mail *letter, s *sight, reported *v1.PodStatus, now time.Time) *picture {
-	return &picture{
+func (p *worker) planInput(in *input, s *observation, reported *v1.PodStatus, now time.Time) *planInput {
+	return &planInput{
 		pod:        s.pod,
 		containers: p.present(s.found.Containers),
-		epochs:     p.epochs,
+		minAttempt: p.minAttempt,
 		status:     reported,
-		unhealthy:  mail.unhealthy,
-		reborn:     p.reborn,
+		unhealthy:  in.unhealthy,
+		restarting: p.restarting,
 		backOffs:   p.backOffs,
 		retries:    p.retries,
 		ends:       p.ends,
@@ -98,32 +99,33 @@ func (p *worker) picture(mail *letter, s *sight, reported *v1.PodStatus, now tim
 }
 
 // carryOut does what the plan says. While a postStart hook runs nothing more is started.
-func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Time) (next time.Time) {
+func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now time.Time) (next time.Time) {
 	if todo.end {
 		p.stopAll(s.pod, s.found.Containers, now.Add(podGrace(s.pod)))
 		return p.proceed(ctx, s, now)
 	}
 	for _, c := range todo.stops {
-		if c.survives(s.pod) {
-			p.reborn[c.id] = true
+		if c.runsAgain(s.pod) {
+			p.restarting[c.id] = true
 		}
-		p.stop(s.pod, c.container.Name, c.id, now.Add(probeGrace(s.pod, c.container, c.probe)), false, condemned(s.pod, &c))
+		p.stop(s.pod, c.container.Name, c.id, now.Add(probeGrace(s.pod, c.container, c.probe)), false, killMessage(s.pod, &c))
 	}
-	next = earliest(todo.wake, p.proceed(ctx, s, now))
+	next = instant.Earlier(todo.wake, p.proceed(ctx, s, now))
 	if p.explain(s.pod, todo.waits) {
 		next = now
 	}
-	if len(todo.starts) == 0 || p.posting != "" {
+	if len(todo.starts) == 0 || p.runningPostStart != "" {
 		return next
 	}
-	// A place that another process has made may be from before a restart of the machine.
-	if (!s.known || !p.placed) && !p.startPod(ctx, s.pod) {
-		return now.Add(startRetry)
+	// A sandbox that another process has made may be from before a restart of the machine.
+	if (!s.known || !p.hasSandbox) && !p.startPod(ctx, s.pod) {
+		p.failedSandboxes++
+		return now.Add(sandboxRetries.Wait(p.failedSandboxes, 0))
 	}
-	p.placed = true
+	p.hasSandbox, p.failedSandboxes = true, 0
 	for _, start := range todo.starts {
 		p.start(ctx, s, start, now)
-		if p.posting != "" {
+		if p.runningPostStart != "" {
 			break
 		}
 	}
@@ -131,7 +133,7 @@ func (p *worker) carryOut(ctx context.Context, s *sight, todo plan, now time.Tim
 }
 
 // condemned is the message of the event that a container is stopped.
-func condemned(pod *v1.Pod, c *condemn) string {
+func killMessage(pod *v1.Pod, c *kill) string {
 	kind := "Container"
 	if !isRegular(pod, c.container.Name) {
 		kind = "Init container"
@@ -140,7 +142,7 @@ func condemned(pod *v1.Pod, c *condemn) string {
 	if c.probe != "" {
 		message = fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
 	}
-	if c.survives(pod) {
+	if c.runsAgain(pod) {
 		message += ", will be restarted"
 	}
 	return message
@@ -163,14 +165,14 @@ func (p *worker) explain(pod *v1.Pod, waits map[string]v1.ContainerStateWaiting)
 func (p *worker) startPod(ctx context.Context, pod *v1.Pod) bool {
 	err := p.w.opts.Runtime.StartPod(ctx, pod)
 	if err != nil && ctx.Err() == nil {
-		p.log.Error("cannot make a place for the pod", "err", err)
-		p.explainNoPlace(pod, err)
+		p.log.Error("create pod sandbox failed, will retry", "err", err)
+		p.recordSandboxFailure(pod, err)
 	}
 	return err == nil
 }
 
-// explainNoPlace says which volumes the pod waits for, or what else keeps it waiting.
-func (p *worker) explainNoPlace(pod *v1.Pod, err error) {
+// recordSandboxFailure records which volumes the pod waits for, or what else keeps it waiting.
+func (p *worker) recordSandboxFailure(pod *v1.Pod, err error) {
 	volumes := runtime.MountErrors(err)
 	for _, volume := range volumes {
 		p.event(pod, "", v1.EventTypeWarning, runtime.EventFailedMount, volume.Error())
@@ -181,7 +183,7 @@ func (p *worker) explainNoPlace(pod *v1.Pod, err error) {
 }
 
 // start starts one container, and its postStart hook.
-func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time) {
+func (p *worker) start(ctx context.Context, s *observation, todo start, now time.Time) {
 	name := todo.container.Name
 	if err := p.checkImage(s, todo.container); err != nil {
 		p.failedStart(s.pod, todo, "", err, now)
@@ -207,7 +209,7 @@ func (p *worker) start(ctx context.Context, s *sight, todo start, now time.Time)
 
 // checkImage asks the runtime again whether it can run a container whose image was edited
 // since the pod was admitted.
-func (p *worker) checkImage(s *sight, c *v1.Container) error {
+func (p *worker) checkImage(s *observation, c *v1.Container) error {
 	if s.found.Manifest == nil {
 		return nil
 	}
@@ -229,7 +231,7 @@ func (p *worker) failedStart(pod *v1.Pod, todo start, id string, err error, now 
 	if failed, ok := errors.AsType[*runtime.StartError](err); ok {
 		reason, message = failed.Reason, failed.Error()
 	}
-	p.log.Error("cannot start a container", "container", name, "attempt", todo.attempt, "err", err)
+	p.log.Error("start container failed", "container", name, "attempt", todo.attempt, "err", err)
 	p.event(pod, name, v1.EventTypeWarning, eventFailed, "Error: "+message)
 	p.waiting[name] = v1.ContainerStateWaiting{Reason: reason, Message: message}
 	if id == "" {
@@ -241,7 +243,7 @@ func (p *worker) failedStart(pod *v1.Pod, todo start, id string, err error, now 
 
 // restartAll stops every container at once. When none is left, all that the runtime has
 // of them is history, and the pod begins again with its first init container.
-func (p *worker) restartAll(ctx context.Context, s *sight, now time.Time) (next time.Time) {
+func (p *worker) restartAll(ctx context.Context, s *observation, now time.Time) (next time.Time) {
 	left := p.present(s.found.Containers)
 	if len(allAlive(left)) > 0 {
 		for _, c := range allAlive(left) {
@@ -250,7 +252,7 @@ func (p *worker) restartAll(ctx context.Context, s *sight, now time.Time) (next 
 		return p.proceed(ctx, s, now)
 	}
 	for _, c := range left {
-		p.epochs[c.Name] = max(p.epochs[c.Name], c.Attempt+1)
+		p.minAttempt[c.Name] = max(p.minAttempt[c.Name], c.Attempt+1)
 	}
 	clear(p.waiting)
 	return now

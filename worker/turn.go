@@ -9,31 +9,33 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
-// memory is what a worker remembers between its turns. A new process begins with an
-// empty one; what matters for longer is in the runtime and in the status manager.
-type memory struct {
-	stage    stage
-	admitted bool
-	placed   bool                  // this process has made its place
-	waitsFor types.UID             // the pod whose end it waits for before it may start
-	recorded *podstatus.Allocation // what the journal has of the pod's resources
+// state is what a worker keeps between its turns. A new process begins with an empty one;
+// what has to last longer is in the runtime and in the status manager.
+type state struct {
+	stage           stage
+	admitted        bool
+	hasSandbox      bool                  // this process has started the sandbox
+	failedSandboxes int                   // how often it could not, in a row
+	waitsFor        types.UID             // the pod whose end it waits for before it may start
+	recorded        *podstatus.Allocation // what the journal has of the pod's resources
 
-	backOffs map[string]backOff                  // by container name
-	retries  map[string]time.Time                // by container name
-	waiting  map[string]v1.ContainerStateWaiting // by container name
-	epochs   map[string]int                      // by container name: what is older is history
-	reborn   map[string]bool                     // by container ID
-	observed map[string]bool                     // container IDs whose end was recorded
-	ends     map[string]time.Time                // by container ID: when its end was first seen
-	stops    map[string]stopping                 // by container ID
-	actuated map[string]v1.ResourceRequirements  // by container ID: what it runs with
-	cancels  map[hookKey]context.CancelFunc      // of the hooks that run
-	posting  string                              // the container ID whose postStart hook runs
-	created  map[string]bool                     // container IDs that did not run yet
+	backOffs         map[string]backOff                  // by container name
+	retries          map[string]time.Time                // by container name
+	waiting          map[string]v1.ContainerStateWaiting // by container name
+	minAttempt       map[string]int                      // by container name: what is older is history
+	restarting       map[string]bool                     // by container ID
+	observed         map[string]bool                     // container IDs whose end was recorded
+	ends             map[string]time.Time                // by container ID: when its end was first seen
+	stops            map[string]stopping                 // by container ID
+	actuated         map[string]v1.ResourceRequirements  // by container ID: what it runs with
+	cancels          map[hookKey]context.CancelFunc      // of the hooks that run
+	runningPostStart string                              // the container ID whose postStart hook runs
+	created          map[string]bool                     // container IDs that did not run yet
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
 	evicted       *Eviction // why the node ends it
@@ -42,30 +44,30 @@ type memory struct {
 	resizeAfter   time.Time // when a resize that has failed is tried again
 }
 
-func newMemory() memory {
-	return memory{
-		backOffs: map[string]backOff{},
-		retries:  map[string]time.Time{},
-		waiting:  map[string]v1.ContainerStateWaiting{},
-		epochs:   map[string]int{},
-		reborn:   map[string]bool{},
-		observed: map[string]bool{},
-		ends:     map[string]time.Time{},
-		stops:    map[string]stopping{},
-		actuated: map[string]v1.ResourceRequirements{},
-		cancels:  map[hookKey]context.CancelFunc{},
-		created:  map[string]bool{},
+func newState() state {
+	return state{
+		backOffs:   map[string]backOff{},
+		retries:    map[string]time.Time{},
+		waiting:    map[string]v1.ContainerStateWaiting{},
+		minAttempt: map[string]int{},
+		restarting: map[string]bool{},
+		observed:   map[string]bool{},
+		ends:       map[string]time.Time{},
+		stops:      map[string]stopping{},
+		actuated:   map[string]v1.ResourceRequirements{},
+		cancels:    map[hookKey]context.CancelFunc{},
+		created:    map[string]bool{},
 	}
 }
 
-// turn looks at the pod, says what it sees, and does what is due. It returns when to
-// look again though nothing happens, zero if there is no such time, and whether the
-// worker has nothing left to do.
+// turn observes the pod, reports its status, and does what is due. It returns when the next
+// turn is due even if nothing happens, zero if there is no such time, and whether the worker
+// has nothing left to do.
 func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
-	mail, now := p.readMail(), time.Now()
-	p.settle(mail.pod, mail.ended, now)
+	in, now := p.readInbox(), time.Now()
+	p.handleHookEnds(in.pod, in.ended, now)
 	if p.stage == finished {
-		if mail.gone {
+		if in.gone {
 			return p.remove(ctx, now)
 		}
 		if !p.orphan && !p.removeVolumes(ctx) {
@@ -73,42 +75,42 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		}
 		return time.Time{}, false
 	}
-	s, err := p.look(ctx, mail.pod)
+	s, err := p.observe(ctx, in.pod)
 	if err != nil {
 		if ctx.Err() == nil {
-			p.log.Error("cannot look at the pod in the runtime", "err", err)
+			p.log.Error("runtime query failed, will retry", "err", err)
 		}
 		return now.Add(lookRetry), false
 	}
 	p.tidy(s.found.Containers)
 	p.noteEnds(s.found.Containers, now)
 	p.observeEnds(s.found.Containers)
-	p.evicted = mail.evicted
-	if p.stage == syncing && !mustEnd(&mail, s) {
-		p.noteBegins(ctx, mail.pod, s.found.Containers)
-		if mail.evicted != nil {
-			return p.hold(ctx, &mail, s, now), false
+	p.evicted = in.evicted
+	if p.stage == syncing && !mustEnd(&in, s) {
+		p.noteBegins(ctx, in.pod, s.found.Containers)
+		if in.evicted != nil {
+			return p.hold(ctx, &in, s, now), false
 		}
-		return p.sync(ctx, &mail, s, now), false
+		return p.sync(ctx, &in, s, now), false
 	}
 	if p.stage == syncing {
 		p.enter(terminating)
 	}
-	if mail.evicted != nil {
-		p.endBy = earliest(p.endBy, mail.evictedAt.Add(evictionGrace(&mail)))
+	if in.evicted != nil {
+		p.endBy = instant.Earlier(p.endBy, in.evictedAt.Add(evictionGrace(&in)))
 	}
-	return p.end(ctx, mail.pod, s, now), false
+	return p.end(ctx, in.pod, s, now), false
 }
 
 // mustEnd reports whether the pod must not run any more: its source or the API says so,
 // or it has ended before. A finished pod is never started again.
-func mustEnd(mail *letter, s *sight) bool {
-	return mail.gone || mail.pod.DeletionTimestamp != nil || mail.evicted != nil && !mail.evicted.Hold ||
-		podstatus.IsTerminal(s.old.Phase) || podstatus.IsTerminal(mail.pod.Status.Phase)
+func mustEnd(in *input, s *observation) bool {
+	return in.gone || in.pod.DeletionTimestamp != nil || in.evicted != nil && !in.evicted.Hold ||
+		podstatus.IsTerminal(s.old.Phase) || podstatus.IsTerminal(in.pod.Status.Phase)
 }
 
-// look asks the runtime and the status manager for all that a status is made from.
-func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
+// observe asks the runtime and the status manager for all that a status is made from.
+func (p *worker) observe(ctx context.Context, pod *v1.Pod) (*observation, error) {
 	found, err := p.w.listPod(ctx, p.uid)
 	known := err == nil
 	if err != nil && !errors.Is(err, runtime.ErrNotFound) {
@@ -118,7 +120,7 @@ func (p *worker) look(ctx context.Context, pod *v1.Pod) (*sight, error) {
 	if !reported {
 		old = pod.Status
 	}
-	return &sight{pod: pod, known: known, found: found, old: &old}, nil
+	return &observation{pod: pod, known: known, found: found, old: &old}, nil
 }
 
 // noteEnds remembers when ends were first seen, for back-offs that no step of the wall
@@ -141,7 +143,7 @@ func (p *worker) observeEnds(containers []runtime.Container) {
 		}
 		end := attempt(c)
 		if err := p.w.opts.Status.ObserveTermination(p.uid, c.ID, *end.Terminated()); err != nil {
-			p.log.Error("cannot record the end of a container", "container", c.Name, "err", err)
+			p.log.Error("recording a container termination failed, will retry", "container", c.Name, "err", err)
 			continue // again in the next turn
 		}
 		p.observed[c.ID] = true
@@ -151,7 +153,7 @@ func (p *worker) observeEnds(containers []runtime.Container) {
 // present are the containers since the last restart of the whole pod.
 func (p *worker) present(containers []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(slices.Clone(containers), func(c runtime.Container) bool {
-		return c.Attempt < p.epochs[c.Name]
+		return c.Attempt < p.minAttempt[c.Name]
 	})
 }
 
@@ -159,7 +161,7 @@ func (p *worker) present(containers []runtime.Container) []runtime.Container {
 // not yet there, and one whose hook has failed is not until it has ended.
 func (p *worker) shown(containers []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(p.present(containers), func(c runtime.Container) bool {
-		return (c.ID == p.posting || p.stops[c.ID].unposted) && alive(&c)
+		return (c.ID == p.runningPostStart || p.stops[c.ID].postStartFailed) && alive(&c)
 	})
 }
 
@@ -167,12 +169,4 @@ func (p *worker) event(pod *v1.Pod, container, eventType, reason, message string
 	if !p.orphan {
 		p.w.opts.Recorder.Event(pod, container, eventType, reason, message)
 	}
-}
-
-// earliest is the earlier of two times, of which zero means never.
-func earliest(a, b time.Time) time.Time {
-	if a.IsZero() || !b.IsZero() && b.Before(a) {
-		return b
-	}
-	return a
 }

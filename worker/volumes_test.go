@@ -50,3 +50,24 @@ func TestAStartThatFailsSaysWhyAndNothingElse(t *testing.T) {
 		}
 	})
 }
+
+// A volume is often missing for a moment only: the API server does not know yet that the pod is on
+// this node, and refuses its token. The tries get further apart, up to ten seconds.
+func TestTheFirstTriesToMakeAPlaceAreCloseTogether(t *testing.T) {
+	story(t, func(n *node) {
+		refused := &runtime.MountError{Volume: "token", Err: errors.New("forbidden")}
+		n.rt.Fail("StartPod", refused, refused, refused, refused, refused, refused, refused)
+		n.update(newPod("web"))
+		for i, pause := range []time.Duration{500 * time.Millisecond, time.Second, 2 * time.Second, 4 * time.Second, 8 * time.Second, 10 * time.Second, 10 * time.Second} {
+			if got := len(n.callsOf("StartPod")); got != i+1 {
+				t.Fatalf("%d tries before pause %d (%s), want %d", got, i, pause, i+1)
+			}
+			n.sleep(pause - time.Millisecond)
+			if got := len(n.callsOf("StartPod")); got != i+1 {
+				t.Errorf("%d tries just before the end of pause %d (%s), want %d", got, i, pause, i+1)
+			}
+			n.sleep(time.Millisecond)
+		}
+		n.wantStarts("in the end", "main/0")
+	})
+}

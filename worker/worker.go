@@ -25,8 +25,8 @@ const (
 	finished                 // its last status was reported
 )
 
-// worker is the state machine of one pod. One goroutine, live, owns it; others leave
-// mail and wake it.
+// worker is the state machine of one pod. One goroutine owns it; others write to
+// its inbox and wake it.
 type worker struct {
 	w      *Workers
 	uid    types.UID
@@ -35,16 +35,16 @@ type worker struct {
 	static bool // it waits for an older pod of the same name
 	orphan bool // no source knows it: its status is not reported
 
-	mail mail          // guarded by Workers.mu
-	wake chan struct{} // capacity 1: a mark that waits is enough for all mail
+	inbox inbox         // guarded by Workers.mu
+	wake  chan struct{} // capacity 1: one pending signal covers everything in the inbox
 
-	memory                // what the goroutine remembers between its turns
-	hooks  sync.WaitGroup // the hooks that run
-	log    *slog.Logger
+	state                // what the goroutine keeps between its turns
+	hooks sync.WaitGroup // the hooks that run
+	log   *slog.Logger
 }
 
-// mail is what others tell a worker, and what it tells others.
-type mail struct {
+// inbox is what a worker shares with others: what they have for it, and how far it is.
+type inbox struct {
 	pod       *v1.Pod
 	revision  int                          // grows with each update that a worker acts on
 	gone      bool                         // it does not belong here any more
@@ -52,7 +52,7 @@ type mail struct {
 	unhealthy map[string]runtime.ProbeKind // by container ID
 	ended     []hookEnd
 	admitted  bool
-	promised  *podstatus.Allocation // the resources of the pod, once it is admitted
+	allocated *podstatus.Allocation // the resources of the pod, once it is admitted
 	resizing  bool                  // it asks for others
 	wantsRoom bool                  // it waits for pods that leave
 	stage     stage
@@ -68,14 +68,14 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 		name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		order:  order,
 		static: podstatus.IsStatic(pod),
-		mail:   mail{pod: pod, unhealthy: map[string]runtime.ProbeKind{}},
+		inbox:  inbox{pod: pod, unhealthy: map[string]runtime.ProbeKind{}},
 		wake:   make(chan struct{}, 1),
-		memory: newMemory(),
+		state:  newState(),
 		log:    w.opts.Logger.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID),
 	}
 }
 
-// poke has the worker take a turn.
+// poke makes the worker take a turn.
 func (p *worker) poke() { wake.Up(p.wake) }
 
 // live gives the pod a turn whenever something has happened or is due, until it is over
@@ -93,7 +93,7 @@ func (p *worker) live(ctx context.Context) {
 		case <-p.wake:
 		case <-timer.C:
 		}
-		if ctx.Err() != nil { // a turn would take what the shutdown has cut off for failures
+		if ctx.Err() != nil { // a turn would take calls that the shutdown has canceled for failures
 			return
 		}
 		next, over := p.turn(ctx)
@@ -115,12 +115,12 @@ func (p *worker) pause(next time.Time) time.Duration {
 	return p.w.opts.Resync
 }
 
-// letter is a copy of the mail, for one turn.
-type letter struct {
-	pod       *v1.Pod // with the resources that it was promised
+// input is a copy of the inbox, for one turn.
+type input struct {
+	pod       *v1.Pod // with the resources that it was allocated
 	desired   *v1.Pod // as its source has it
 	revision  int
-	promised  *podstatus.Allocation
+	allocated *podstatus.Allocation
 	gone      bool
 	unhealthy map[string]runtime.ProbeKind
 	ended     []hookEnd
@@ -129,36 +129,36 @@ type letter struct {
 	evictedAt time.Time
 }
 
-func (p *worker) readMail() letter {
-	l := p.copyMail()
-	l.pod = withAllocation(l.desired, l.promised)
+func (p *worker) readInbox() input {
+	l := p.copyInbox()
+	l.pod = withAllocation(l.desired, l.allocated)
 	return l
 }
 
-func (p *worker) copyMail() letter {
+func (p *worker) copyInbox() input {
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	l := letter{
-		desired:   p.mail.pod,
-		revision:  p.mail.revision,
-		promised:  p.mail.promised,
-		gone:      p.mail.gone,
-		unhealthy: maps.Clone(p.mail.unhealthy),
-		ended:     p.mail.ended,
+	l := input{
+		desired:   p.inbox.pod,
+		revision:  p.inbox.revision,
+		allocated: p.inbox.allocated,
+		gone:      p.inbox.gone,
+		unhealthy: maps.Clone(p.inbox.unhealthy),
+		ended:     p.inbox.ended,
 		blocked:   w.blocked(p),
-		evicted:   p.mail.evicted,
-		evictedAt: p.mail.evictedAt,
+		evicted:   p.inbox.evicted,
+		evictedAt: p.inbox.evictedAt,
 	}
-	p.mail.ended = nil
+	p.inbox.ended = nil
 	return l
 }
 
 // blocked is the static pod of the same name that a static pod has to wait for, empty if
 // there is none. Pods of the API never block it: the name of a mirror pod is not theirs.
-// It needs mu.
+// The caller holds mu.
 func (w *Workers) blocked(p *worker) types.UID {
-	if !p.static || p.mail.admitted {
+	if !p.static || p.inbox.admitted {
 		return ""
 	}
 	for uid, left := range w.inherited {
@@ -168,24 +168,24 @@ func (w *Workers) blocked(p *worker) types.UID {
 		}
 	}
 	for _, other := range w.pods {
-		if other != p && other.static && other.name == p.name && other.mail.stage < stopped && (other.order < p.order || other.orphan) {
+		if other != p && other.static && other.name == p.name && other.inbox.stage < stopped && (other.order < p.order || other.orphan) {
 			return other.uid
 		}
 	}
 	return ""
 }
 
-// enter moves on to a later stage and lets those know who wait for it.
+// enter moves on to a later stage and wakes what waits for it.
 func (p *worker) enter(s stage) {
 	p.stage = s
 	w := p.w
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	p.mail.stage = s
+	p.inbox.stage = s
 	if s != stopped {
 		return
 	}
-	p.mail.releaseWaiting()
+	p.inbox.releaseWaiting()
 	w.wakeNamesakes(p.name)
 	w.wakeRoom() // there is room now
 }

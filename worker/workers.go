@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
@@ -19,11 +20,15 @@ import (
 const (
 	// startRetry is the pause after a start that left nothing behind.
 	startRetry = 10 * time.Second
-	// lookRetry is the pause after a question to the runtime that failed.
+	// lookRetry is the pause after a query of the runtime that failed.
 	lookRetry = time.Second
 	// housekeepingPeriod is how often orphans are looked for though nothing has happened.
 	housekeepingPeriod = 30 * time.Second
 )
+
+// sandboxRetries are the pauses after failed tries to create the sandbox of a pod. The first ones are short: often
+// the API server only needs a moment to see that the pod is on this node, and to give it its volumes.
+var sandboxRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: startRetry}
 
 // ErrRunning is returned by a second call of Run.
 var ErrRunning = errors.New("worker: Run may be called only once")
@@ -41,7 +46,7 @@ type Workers struct {
 	// It is taken before mu.
 	admitting sync.Mutex
 
-	mu   sync.Mutex // guards all below, and the mail of each worker
+	mu   sync.Mutex // guards all below, and the inbox of each worker
 	pods map[types.UID]*worker
 	// inherited are the pods that an earlier process left in the runtime, until their
 	// workers are done with them.
@@ -54,7 +59,7 @@ type Workers struct {
 	added     int
 	listed    bool // inherited is known
 	manifests bool // all manifests were read
-	ready     bool // all sources have spoken
+	ready     bool // all sources have synced
 	running   bool
 
 	wake chan struct{} // capacity 1: a signal that waits is enough for all in fresh
@@ -126,7 +131,7 @@ func (w *Workers) takeFresh() []*worker {
 	return fresh
 }
 
-// Update says how a pod of this node should be: it is new, or its spec, its metadata, its
+// Update sets how a pod of this node should be: it is new, or its spec, its metadata, its
 // deletion or its API status has changed. The pod must not be changed by the caller
 // afterwards. Mirror pods are ignored, and an update in which only the status differs that
 // this node reports wakes no worker.
@@ -145,20 +150,20 @@ func (w *Workers) Update(pod *v1.Pod) {
 	switch {
 	case !known:
 		w.add(pod)
-	case p.mail.gone:
-		p.mail.again = pod // once the worker has ended the pod's first life
+	case p.inbox.gone:
+		p.inbox.again = pod // once the worker has ended the pod's first life
 	default:
-		before := p.mail.pod
-		p.mail.pod = pod
-		ended := p.mail.stage == syncing && podstatus.IsTerminal(pod.Status.Phase) // by another writer
+		before := p.inbox.pod
+		p.inbox.pod = pod
+		ended := p.inbox.stage == syncing && podstatus.IsTerminal(pod.Status.Phase) // by another writer
 		if ended || needsTurn(before, pod) {
-			p.mail.revision++
+			p.inbox.revision++
 			p.poke()
 		}
 	}
 }
 
-// Remove says that a pod does not belong on this node any more. It is given the last
+// Remove reports that a pod does not belong on this node any more. It is given the last
 // known object of the pod, whose grace period counts. What still runs is ended, and then
 // all that is left of the pod is removed.
 func (w *Workers) Remove(pod *v1.Pod) {
@@ -175,17 +180,17 @@ func (w *Workers) Remove(pod *v1.Pod) {
 		wake.Up(w.tidy)
 		return
 	}
-	p.mail.again = nil
-	if !p.mail.gone {
-		p.mail.gone = true
-		p.mail.pod = pod
-		p.mail.revision++
+	p.inbox.again = nil
+	if !p.inbox.gone {
+		p.inbox.gone = true
+		p.inbox.pod = pod
+		p.inbox.revision++
 		p.poke()
 	}
 }
 
-// SourcesReady says that every source of pods has spoken once: from now on a pod that
-// no source has named does not belong here, and what runs of it is ended.
+// SourcesReady reports that every source of pods has synced: from now on a pod that no
+// source has does not belong here, and what runs of it is ended.
 func (w *Workers) SourcesReady() {
 	w.mu.Lock()
 	w.ready = true
@@ -194,7 +199,7 @@ func (w *Workers) SourcesReady() {
 	wake.Up(w.tidy)
 }
 
-// ManifestsReady says that the manifests of static pods were read once: from now on a
+// ManifestsReady reports that the manifests of static pods were read once: from now on a
 // static pod of the runtime that no manifest names is ended, so that its successor does
 // not have to wait for the other sources. The API may be one of those static pods.
 func (w *Workers) ManifestsReady() {
@@ -204,7 +209,7 @@ func (w *Workers) ManifestsReady() {
 	wake.Up(w.tidy)
 }
 
-// Sync has a pod looked at, because something that it depends on has changed.
+// Sync gives a pod a turn, because something that it depends on has changed.
 func (w *Workers) Sync(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -213,7 +218,7 @@ func (w *Workers) Sync(uid types.UID) {
 	}
 }
 
-// syncAll has every pod looked at, and those that have no worker.
+// syncAll gives every pod a turn, also those that have no worker.
 func (w *Workers) syncAll() {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -223,32 +228,32 @@ func (w *Workers) syncAll() {
 	wake.Up(w.tidy)
 }
 
-// ContainerUnhealthy says that a probe has given a container up: it is stopped, and
-// started again if its restart policy wants it. A container that has been replaced
-// meanwhile is not harmed.
+// ContainerUnhealthy reports that a container has failed its liveness or startup probe: it
+// is stopped, and started again if its restart policy allows it. A container that has been
+// replaced meanwhile is left alone.
 func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe runtime.ProbeKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, known := w.pods[uid]; known {
-		p.mail.unhealthy[containerID] = probe
+		p.inbox.unhealthy[containerID] = probe
 		p.poke()
 	}
 }
 
-// CouldHaveRunningContainers implements the status manager's Safety: it is false only
-// once all containers of the pod are known to have ended, or if the pod is not known
-// here at all, which counts as an answer only after the sources and the runtime were heard.
+// CouldHaveRunningContainers implements the status manager's Safety. It returns false once
+// every container of the pod has exited. For an unknown pod it returns true until all
+// sources have synced and the runtime was listed.
 func (w *Workers) CouldHaveRunningContainers(pod *v1.Pod) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if p, known := w.pods[pod.UID]; known {
-		return p.mail.stage < stopped
+		return p.inbox.stage < stopped
 	}
 	_, left := w.inherited[pod.UID]
 	return left || !w.listed || !w.ready
 }
 
-// add makes a worker for a pod. It needs mu.
+// add makes a worker for a pod. The caller holds mu.
 func (w *Workers) add(pod *v1.Pod) *worker {
 	w.added++
 	p := newWorker(w, pod, w.added)
@@ -258,7 +263,7 @@ func (w *Workers) add(pod *v1.Pod) *worker {
 	return p
 }
 
-// known are the pods that have a worker. It needs mu.
+// known are the pods that have a worker. The caller holds mu.
 func (w *Workers) known() map[types.UID]bool {
 	known := make(map[types.UID]bool, len(w.pods))
 	for uid := range maps.Keys(w.pods) {

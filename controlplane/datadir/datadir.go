@@ -139,7 +139,7 @@ func (d *Dir) SetAddress(address string) error {
 	return WriteFile(d.join(addressFile), []byte(address+"\n"), 0o600)
 }
 
-// ClearAddress withdraws the address: nobody is ready there, or no longer.
+// ClearAddress removes the address: the server is not ready there, or no longer.
 func (d *Dir) ClearAddress() error {
 	if err := os.Remove(d.join(addressFile)); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return fmt.Errorf("published address: %w", err)

@@ -39,11 +39,12 @@ func run(ctx context.Context, manager *status.Manager, watch cache.ListerWatcher
 		for _, object := range pods.GetStore().List() {
 			pod := object.(*v1.Pod)
 			job := query(pod)
-			facts := podstatus.Facts{Attempts: []podstatus.Attempt{job}, Ended: job.State == podstatus.AttemptExited}
+			ended := job.State == podstatus.AttemptExited
+			facts := podstatus.Facts{Attempts: []podstatus.Attempt{job}, Sandbox: !ended, Ended: ended}
 			if _, err := manager.SetPodStatus(pod, podstatus.Generate(pod, facts, pod.Status, time.Now())); err != nil {
 				log.Print(err)
 			}
-			if facts.Ended {
+			if ended {
 				manager.TerminatePod(pod) // if a user has deleted it, it may go now
 			}
 		}

@@ -28,6 +28,7 @@ const (
 // node is the program with a fake API server.
 type node struct {
 	*testing.T
+	ctx     context.Context
 	server  *statustest.Server
 	manager *status.Manager
 	client  *http.Client
@@ -36,7 +37,9 @@ type node struct {
 // Ten thousand pods end by themselves, are deleted while they run, or disappear from the API. Nothing of
 // them stays: no status, no goroutine, no memory.
 func TestTenThousandPodsLeaveNothing(t *testing.T) {
-	n := &node{T: t, server: statustest.New(), client: &http.Client{Transport: &http.Transport{}}}
+	ctx, cancel := context.WithTimeout(t.Context(), 8*time.Minute) // for a leak, which would be waited for
+	defer cancel()
+	n := &node{T: t, ctx: ctx, server: statustest.New(), client: &http.Client{Transport: &http.Transport{}}}
 	web := httptest.NewServer(n.server)
 	defer web.Close()
 	clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: web.URL}, n.client)
@@ -48,7 +51,9 @@ func TestTenThousandPodsLeaveNothing(t *testing.T) {
 		t.Fatal(err)
 	}
 	delivering, end := context.WithCancel(t.Context())
+	defer end()
 	reporting, stop := context.WithCancel(t.Context())
+	defer stop() // before the server is closed, which waits for the watch
 	done := make(chan error, 2)
 	go func() { done <- n.manager.Run(delivering) }()
 	go func() {
@@ -123,8 +128,8 @@ func (n *node) await(what string, is func() bool) {
 	for !is() {
 		select {
 		case <-look.C:
-		case <-n.Context().Done():
-			n.Fatalf("%s: not so", what)
+		case <-n.ctx.Done():
+			n.Fatalf("not so: %s; the manager has %d statuses, %d pending", what, len(n.manager.Statuses()), len(n.manager.Pending()))
 		}
 	}
 }

@@ -230,7 +230,7 @@ func stopsCleanlyWithAWatchOpen(t *testing.T, server *controlplanetest.Server) {
 	}
 }
 
-func TestStartThatIsCancelledLeavesNothingRunning(t *testing.T) {
+func TestStartThatIsCanceledLeavesNothingRunning(t *testing.T) {
 	dataDir := t.TempDir()
 	ctx, cancel := context.WithCancel(t.Context())
 	binaryPath(t)

@@ -70,7 +70,7 @@ func start() (*Server, error) {
 	return &Server{Process: process, admin: admin}, nil
 }
 
-// close ends the server and removes its data. Killing is enough: nobody reads the data again.
+// close ends the server and removes its data. Killing is enough: the data is not used again.
 func (s *Server) close() error {
 	err := s.Process.Kill()
 	if removeErr := os.RemoveAll(s.Process.DataDir()); err == nil {

@@ -140,7 +140,7 @@ func (d *demo) config(name string) (agent.Config, error) {
 	return c, err
 }
 
-// freeAddress is one that nobody listens at now.
+// freeAddress returns an address with a free port.
 func freeAddress() (string, error) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -190,7 +190,7 @@ func (d *daemon) pods(ctx context.Context) ([]v1.Pod, error) {
 	return list.Items, nil
 }
 
-// unlessInterrupted is the error, if it is not just that somebody has had enough.
+// unlessInterrupted returns the error, or nil if the user interrupted the program.
 func unlessInterrupted(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return nil

@@ -13,7 +13,7 @@ import (
 )
 
 func main() {
-	ctx, stop := signal.NotifyContext(untilNobodyListens(context.Background()), syscall.SIGINT, syscall.SIGTERM)
+	ctx, stop := signal.NotifyContext(untilOutputCloses(context.Background()), syscall.SIGINT, syscall.SIGTERM)
 	defer stop()
 	// A second Ctrl-C ends everything at once. One that comes right after the first is the
 	// same one, passed on by whatever this was started with.
@@ -24,9 +24,9 @@ func main() {
 	}
 }
 
-// untilNobodyListens ends with the terminal (SIGHUP) or with the reader of the output (SIGPIPE). Both
+// untilOutputCloses ends with the terminal (SIGHUP) or with the reader of the output (SIGPIPE). Both
 // signals stay caught, because more of them come while everything is stopped, and must not end it.
-func untilNobodyListens(ctx context.Context) context.Context {
+func untilOutputCloses(ctx context.Context) context.Context {
 	ctx, cancel := context.WithCancel(ctx)
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGHUP, syscall.SIGPIPE)

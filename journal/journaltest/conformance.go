@@ -26,7 +26,7 @@ type Subject struct {
 
 // Run checks all that a caller may rely on.
 func Run(t *testing.T, subject Subject) {
-	for _, b := range behaviours() {
+	for _, b := range behaviors() {
 		t.Run(b.name, func(t *testing.T) { subject.behaves(t, b) })
 	}
 	t.Run("nothing is aliased", subject.copies)
@@ -47,7 +47,7 @@ func (s Subject) open(t *testing.T) journal.Journal {
 }
 
 // behaves checks the result in the running journal and again after reopening.
-func (s Subject) behaves(t *testing.T, b behaviour) {
+func (s Subject) behaves(t *testing.T, b behavior) {
 	j := s.open(t)
 	b.do(t, j)
 	containers := []string{ContainerID(1), ContainerID(2), ContainerID(3)}

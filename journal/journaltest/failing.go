@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Failing is a journal whose writes fail while it is told so. Reads go through. It may be
+// Failing is a journal whose writes fail on demand. Reads go through. It may be
 // used from any goroutine.
 type Failing struct {
 	journal.Journal

@@ -1,5 +1,3 @@
-// Package kubeletstate imports the allocations that a kubelet left on a node, for nodes that
-// change from a kubelet to statusd: Import reads a checkpoint file into a journal.
 package kubeletstate
 
 import (
@@ -35,7 +33,7 @@ type Checkpoint struct {
 	Generation Generation
 	// Verified reports whether the file's checksum was checked and right. That of Generation127 covers the
 	// memory layout of Go values, private caches included, and differs between two
-	// writings of the same data; the kubelet itself stumbled over it. It is not looked at,
+	// writings of the same data; kubelets themselves failed because of it. It is ignored,
 	// and the fields are checked strictly instead.
 	Verified       bool
 	Allocations    map[types.UID]podstatus.Allocation

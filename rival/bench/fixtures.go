@@ -47,7 +47,7 @@ func knownPods(n int) []*v1.Pod {
 func containerID(uid types.UID) string { return "4f2d9a1be0c7-" + string(uid) }
 
 // running is what a node agent reports of a pod whose container runs: one container and
-// four conditions, built anew with each call, as an agent does.
+// four conditions, built again with each call, as an agent does.
 func running(pod *v1.Pod, ready bool, restarts int32) v1.PodStatus {
 	started := time.Date(2026, 1, 1, 12, 0, 0, 0, time.UTC)
 	// Half of a UID makes an address that differs from pod to pod.

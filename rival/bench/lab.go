@@ -56,7 +56,7 @@ func newLab(buildDir string, o options, log io.Writer) (*lab, error) {
 func (l *lab) close() error {
 	var err error
 	if l.server != nil {
-		err = l.server.Kill() // nobody reads its data again
+		err = l.server.Kill() // its data is not used again
 	}
 	return errors.Join(err, os.RemoveAll(l.workDir))
 }
@@ -82,8 +82,8 @@ func (l *lab) open(ctx context.Context) error {
 	return l.warmUp(ctx)
 }
 
-// warmUp makes requests whose speed nobody looks at: a server that has just started is slow
-// for some thousands of them, which would count against whoever comes first.
+// warmUp makes requests that are not measured: a server that has just started is slow
+// for some thousands of them, which would count against the side that is measured first.
 func (l *lab) warmUp(ctx context.Context) error {
 	fmt.Fprintln(l.log, "  warming it up")
 	for range 4 {

@@ -59,7 +59,7 @@ func parse(args []string) (options, error) {
 	return o, nil
 }
 
-// complete tells whether the results are those of everything, as they should be published.
+// complete reports whether the results are those of everything, as they should be published.
 func (o options) complete() bool { return !o.quick && o.only == "" }
 
 func run(ctx context.Context, args []string, w io.Writer) (err error) {

@@ -32,7 +32,7 @@ func measureMemory(ctx context.Context, _ *lab, s side) ([]float64, error) {
 
 // heap is how many bytes are in use.
 func heap() float64 {
-	// The second collection frees what the first has only finalised.
+	// The second collection frees what the first has only finalized.
 	runtime.GC()
 	runtime.GC()
 	var stats runtime.MemStats

@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 )
 
-// takeEvents lists the kinds of events of a pod, in order, once each, and deletes them.
+// takeEvents prints the events of a pod, deletes them, and returns their kinds in order, each once.
 func takeEvents(ctx context.Context, client kubernetes.Interface, pod string) ([]string, error) {
 	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: "involvedObject.name=" + pod})
 	if err != nil {
@@ -19,6 +19,7 @@ func takeEvents(ctx context.Context, client kubernetes.Interface, pod string) ([
 	}
 	var kinds []string
 	for _, e := range list.Items {
+		fmt.Printf("      %s %s %q\n", e.Type, e.Reason, e.Message)
 		kinds = append(kinds, e.Type+" "+e.Reason)
 	}
 	slices.Sort(kinds)

@@ -50,6 +50,9 @@ func record(ctx context.Context, o recordOptions, names []string) error {
 	if _, err := client.CoreV1().Namespaces().Create(ctx, space, metav1.CreateOptions{}); err != nil {
 		return fmt.Errorf("create namespace: %w", err)
 	}
+	if err := furnish(ctx, client); err != nil {
+		return err
+	}
 	out := filepath.Join(o.out, o.agent)
 	if err := os.MkdirAll(out, 0o755); err != nil {
 		return err
@@ -64,6 +67,22 @@ func record(ctx context.Context, o recordOptions, names []string) error {
 		}
 	}
 	return errors.Join(failed...)
+}
+
+// furnish waits until the control plane has put into the namespace what each pod needs.
+func furnish(ctx context.Context, client kubernetes.Interface) error {
+	for {
+		_, noAccount := client.CoreV1().ServiceAccounts(namespace).Get(ctx, "default", metav1.GetOptions{})
+		_, noAuthority := client.CoreV1().ConfigMaps(namespace).Get(ctx, "kube-root-ca.crt", metav1.GetOptions{})
+		if noAccount == nil && noAuthority == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return errors.Join(context.Cause(ctx), noAccount, noAuthority)
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
 }
 
 // recordRuns records a life several times and keeps the typical recording, and all kinds of events.

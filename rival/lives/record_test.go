@@ -58,6 +58,29 @@ func TestFollowDeletesALastingPodInTime(t *testing.T) {
 	})
 }
 
+func TestFollowGoesOnWhenAPodIsGoneAndComesAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		events := make(chan event)
+		end := make(chan struct{})
+		go func() {
+			running := event{kind: watch.Modified, row: printed{status: "Running"}, pod: &v1.Pod{}}
+			deleted := event{kind: watch.Deleted, pod: &v1.Pod{}}
+			for _, e := range []event{running, deleted, running} {
+				events <- e
+			}
+			<-end
+			events <- deleted
+		}()
+		r, err := follow(t.Context(), events, time.Minute, func(context.Context) error {
+			close(end)
+			return nil
+		})
+		if err != nil || len(r) != 4 {
+			t.Errorf("recorded\n%s(%v) want running and gone, twice", r, err)
+		}
+	})
+}
+
 func TestTypicalIsTheMostFrequentLifeAndThenTheFullest(t *testing.T) {
 	pending, running := state{headline: "Pending"}, state{headline: "Running"}
 	full, brief := lifeOf(pending, running, gone), lifeOf(running, gone)

@@ -102,7 +102,7 @@ func (s stage) resize(ctx context.Context, patch string) error {
 
 // outgrow resizes while the API takes the node for a larger one, which its agent soon corrects.
 func (s stage) outgrow(ctx context.Context, patch string) error {
-	const large = `{"status":{"capacity":{"cpu":"4000"},"allocatable":{"cpu":"4000"}}}`
+	const large = `{"status":{"capacity":{"cpu":"4"},"allocatable":{"cpu":"4"}}}`
 	for {
 		if _, err := s.client.CoreV1().Nodes().PatchStatus(ctx, machine.NodeName, []byte(large)); err != nil {
 			return err

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -45,10 +46,13 @@ func describe(e event) state {
 		s.details = append(s.details, container(&status.ContainerStatuses[i]))
 	}
 	for i, line := range s.details {
-		s.details[i] = strings.ReplaceAll(line, string(e.pod.UID), "UID")
+		s.details[i] = quantity.ReplaceAllString(strings.ReplaceAll(line, string(e.pod.UID), "UID"), "$1 N")
 	}
 	return s
 }
+
+// quantity is what the message of an eviction says of the machine, which differs each time.
+var quantity = regexp.MustCompile(`(quantity:|available:|was using) [0-9]+[KMG]?i?`)
 
 // overview is the phase, how far the agent has seen the pod's generations, and which of
 // the fields without a text of their own are set.

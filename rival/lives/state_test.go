@@ -90,3 +90,11 @@ func TestRecordingSurvivesItsText(t *testing.T) {
 		t.Errorf("text that is no recording gives %v, want an error that names the line", err)
 	}
 }
+
+func TestQuantitiesOfAnEvictionAreLeftOut(t *testing.T) {
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{UID: "1"}, Status: v1.PodStatus{Reason: "Evicted", Message: "Threshold quantity: 60397980, available: 42968Ki. Container main was using 48Ki, request is 0"}}
+	got := describe(event{pod: pod}).details[1]
+	if want := `because Evicted "Threshold quantity: N, available: N. Container main was using N, request is 0"`; got != want {
+		t.Errorf("got  %s\nwant %s", got, want)
+	}
+}

@@ -151,7 +151,7 @@ func (r *run) terminate(p *nodePod) {
 	p.hadCached = true
 }
 
-// missesStart says that the pod has initialised and that the kubelet does not see it (K3): it
+// missesStart says that the pod has initialized and that the kubelet does not see it (K3): it
 // looks at the pod object alone, and there at the last init status only if that stands where
 // the spec has the container.
 func (r *run) missesStart(p *nodePod) bool {

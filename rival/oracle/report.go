@@ -97,7 +97,7 @@ func (p *nodePod) anyRunning() bool {
 // oddities make a status unlike the usual one. Each word that a report step carries is
 // looked up here.
 var oddities = map[string]func(*nodePod, *v1.PodStatus){
-	// Orders, fractions and duplicates that normalising and comparing must see through.
+	// Orders, fractions and duplicates that normalizing and comparing must see through.
 	"shuffle": func(_ *nodePod, s *v1.PodStatus) {
 		slices.Reverse(s.ContainerStatuses)
 		slices.Reverse(s.InitContainerStatuses)

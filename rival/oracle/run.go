@@ -233,7 +233,7 @@ func (r *run) doPodless(step Step) {
 		seconds, _ := strconv.Atoi(step.arg(0))
 		r.sleep(time.Duration(seconds) * time.Second)
 	case "watch":
-		r.watch()
+		r.catchUp()
 	case "down":
 		r.setDown(true)
 	case "up":
@@ -331,6 +331,9 @@ func (r *run) catchUp() {
 func (r *run) createPod(step Step) {
 	if r.byName[step.Pod] != nil || step.Pod == "" {
 		return
+	}
+	if len(r.pods) > 0 {
+		r.catchUp() // what the watch shows of others with it
 	}
 	r.addPod(step, 1)
 	r.watch()

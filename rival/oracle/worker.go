@@ -54,7 +54,8 @@ func wouldRefuse(p *nodePod, old *v1.PodStatus) bool {
 func (r *run) beginLife(p *nodePod, old, next *v1.PodStatus) *v1.PodStatus {
 	k := r.kubelet()
 	kept := p.hasCached(k)
-	if !p.static || kept && !p.finished || !podstatus.IsTerminal(old.Phase) {
+	over := kept && p.finished || !kept && podstatus.IsTerminal(old.Phase)
+	if !p.static || !over {
 		return nil
 	}
 	if old.Phase == next.Phase && podstatus.CheckTransitions(p.spec, old, next) == nil {

@@ -47,7 +47,7 @@ func rejected(path string, ask func(*v1.Pod)) class {
 
 func ptr[T any](value T) *T { return &value }
 
-// container and its neighbours are what the tables change.
+// container and its neighbors are what the tables change.
 func container0(pod *v1.Pod) *v1.Container { return &pod.Spec.Containers[0] }
 
 func security(pod *v1.Pod) *v1.SecurityContext {

@@ -69,7 +69,7 @@ func moduleRoot() (string, error) {
 	}
 }
 
-// lock waits for its turn. It polls, because a wait for a file lock cannot be cancelled.
+// lock waits for its turn. It polls, because a wait for a file lock cannot be canceled.
 func lock(ctx context.Context, path string, w io.Writer) (unlock func(), err error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
 		return nil, fmt.Errorf("control plane binary: %w", err)

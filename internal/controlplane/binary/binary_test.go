@@ -163,7 +163,7 @@ func TestOutsideACheckoutSaysSo(t *testing.T) {
 	}
 }
 
-func TestWaitForAnotherBuildCanBeCancelled(t *testing.T) {
+func TestWaitForAnotherBuildCanBeCanceled(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "lock")
 	unlock, err := lock(t.Context(), path, io.Discard)
 	if err != nil {

@@ -54,8 +54,8 @@ const (
 	top        = 34
 )
 
-// style has colours that can be told apart on light and dark pages, and by people who see
-// few colours: the sides differ in brightness too.
+// style has colors that can be told apart on light and dark pages, and by people who see
+// few colors: the sides differ in brightness too.
 const style = `<style>
 text { font: 13px system-ui, sans-serif; fill: #24292f }
 .small { font-size: 11px; fill: #57606a }

@@ -93,7 +93,7 @@ const conditions = `
   the number of pods divided by the time from the first report until the last is seen.
 - The ceiling sends the patches that statusd would send, built beforehand, with a fixed number
   in flight. A lone client has a connection of its own and sends the patch of a withdrawal
-  at the moment at which the managers are told of it, beside 48 plain patches in flight.
+  at the moment at which it is reported to the managers, beside 48 plain patches in flight.
 - Calls are measured with package testing on managers that do not run. The growth scenarios
   have an API in the same process that answers at once.
 - The kubelet's GetPodStatus hands out the cached status itself, which callers must not

@@ -137,7 +137,7 @@ func wantForm(t *testing.T, encoded string) {
 func wantDrawing(t *testing.T, name, svg string) {
 	t.Helper()
 	if !strings.Contains(svg, "prefers-color-scheme: dark") {
-		t.Errorf("%s has no colours for dark pages", name)
+		t.Errorf("%s has no colors for dark pages", name)
 	}
 	if strings.Contains(svg, "NaN") || strings.Contains(svg, "Inf") || strings.Contains(svg, `="-`) {
 		t.Errorf("%s has a coordinate that cannot be drawn:\n%s", name, svg)

@@ -129,6 +129,12 @@ func mounts() error {
 	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
 		return fmt.Errorf("mount /proc: %w", err)
 	}
+	// The kubelet and containerd write to some places whatever their settings say.
+	for _, dir := range []string{"/run", "/var/lib", "/var/log"} {
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
+			return fmt.Errorf("hide %s: %w", dir, err)
+		}
+	}
 	// The kubelet wants to share the mounts of pods.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("make mounts shared: %w", err)

@@ -10,8 +10,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// behaviour is what a series of writes leaves.
-type behaviour struct {
+// behavior is what a series of writes leaves.
+type behavior struct {
 	name string
 	do   func(t *testing.T, j journal.Journal)
 	want func() State
@@ -46,8 +46,8 @@ func filledBut(change func(*State)) func() State {
 	}
 }
 
-func behaviours() []behaviour {
-	return []behaviour{
+func behaviors() []behavior {
+	return []behavior{
 		{"a new journal is empty", func(*testing.T, journal.Journal) {}, func() State { return State{} }},
 		{"everything about a pod is kept", fill, filled},
 		{"a container is set beside the others", func(t *testing.T, j journal.Journal) {

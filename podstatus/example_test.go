@@ -33,3 +33,23 @@ func ExampleGenerate() {
 	// Running True
 	// Succeeded Completed
 }
+
+// An agent that reports only what it knows lets Complete add the rest: without it, the
+// conditions that the report lacks would be removed from the API.
+func ExampleComplete() {
+	pod := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{Name: "main"}, {Name: "helper"}}}}
+	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+	known := v1.PodStatus{Phase: v1.PodRunning, ContainerStatuses: []v1.ContainerStatus{
+		{Name: "main", Ready: true, State: v1.ContainerState{Running: &v1.ContainerStateRunning{}}},
+	}}
+	status := podstatus.Complete(pod, known, v1.PodStatus{}, now)
+	for _, c := range status.ContainerStatuses {
+		fmt.Println(c.Name, c.Ready)
+	}
+	ready := podstatus.FindCondition(status.Conditions, v1.PodReady)
+	fmt.Println(ready.Status, ready.Message)
+	// Output:
+	// helper false
+	// main true
+	// False containers with unready status: [helper]
+}
