@@ -90,6 +90,7 @@ cover: ## Statement coverage of the rules, as text and build/cover.html
 .PHONY: demo
 demo: build
 	@$(GO) build -o bin/demo ./internal/demo
+	@$(GO) build -o bin/example-server ./examples/webserver
 
 .PHONY: run
 run: demo ## Start a control plane and statusd with example pods; the first time builds for minutes and says why

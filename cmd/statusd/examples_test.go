@@ -3,6 +3,7 @@ package main
 import (
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -135,5 +136,20 @@ func readExample(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return strings.NewReplacer("18080", port, "18081", port).Replace(string(data))
+	text := strings.NewReplacer("18080", port, "18081", port).Replace(string(data))
+	const server = "${exe%/*}/example-server"
+	if strings.Contains(text, server) {
+		text = strings.ReplaceAll(text, server, exampleServer(t))
+	}
+	return text
+}
+
+// exampleServer builds the web server of the examples.
+func exampleServer(t *testing.T) string {
+	t.Helper()
+	program := filepath.Join(t.TempDir(), "example-server")
+	if output, err := exec.Command("go", "build", "-o", program, "../../examples/webserver").CombinedOutput(); err != nil {
+		t.Fatalf("build the example server: %v\n%s", err, output)
+	}
+	return program
 }

@@ -67,7 +67,7 @@ func newRoot() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", err, errUsage) })
-	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newExplain(), newVersion(), newExampleServer())
+	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newExplain(), newVersion())
 	return root
 }
 

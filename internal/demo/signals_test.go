@@ -18,8 +18,8 @@ import (
 func build(t *testing.T) (demo, statusd string) {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"statusd", "statusd-shim"} {
-		if output, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../cmd/"+name).CombinedOutput(); err != nil {
+	for name, path := range map[string]string{"statusd": "cmd/statusd", "statusd-shim": "cmd/statusd-shim", "example-server": "examples/webserver"} {
+		if output, err := exec.Command("go", "build", "-o", filepath.Join(dir, name), "../../"+path).CombinedOutput(); err != nil {
 			t.Fatalf("build %s: %v\n%s", name, err, output)
 		}
 	}
