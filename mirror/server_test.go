@@ -232,7 +232,7 @@ func TestMirrorsOnARealServer(t *testing.T) {
 }
 
 // The server is killed and comes back. Meanwhile a manifest changes and another comes;
-// afterwards everything is as it should be, and nobody had to say so. The node's requests
+// afterwards everything is as it should be, without another event. The node's requests
 // arrive as soon as the server listens, in many runs before its admission knows its pods.
 func TestSourcesConvergeAfterTheServerWasKilled(t *testing.T) {
 	server := controlplanetest.Start(t)

@@ -54,7 +54,7 @@ func benchContainer(name string) v1.ContainerStatus {
 	}
 }
 
-// reporter builds the status anew, as a node agent does on each sync: other memory,
+// reporter builds the status again, as a node agent does on each sync: other memory,
 // fractions of seconds, containers in the order of the runtime.
 func reporter(status *v1.PodStatus) *v1.PodStatus {
 	raw := status.DeepCopy()

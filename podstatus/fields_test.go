@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Equality and patch are written out field by field. These tests make sure that nobody
+// Equality and patch are written out field by field. These tests make sure that no one
 // forgets one: each field of a pod status is classed here, each class is proven.
 
 type class int

@@ -268,7 +268,7 @@ func TestMerge_KeepsWhatTheAPIServerRefusesToClear(t *testing.T) {
 	cached := parsePhase("Running Ready=True")
 	got := podstatus.Merge(&v1.Pod{}, api, cached, false, noon)
 	if patch := mustPatch(t, api, &got); patch != nil {
-		t.Errorf("the server would ignore this patch for ever: %s", patch)
+		t.Errorf("the server would ignore this patch forever: %s", patch)
 	}
 	cached.ObservedGeneration, cached.QOSClass, cached.Conditions[0].ObservedGeneration = 4, v1.PodQOSGuaranteed, 4
 	got = podstatus.Merge(&v1.Pod{}, api, cached, false, noon)

@@ -126,7 +126,7 @@ func TestLogindOverARealBus(t *testing.T) {
 	}
 }
 
-// A shutdown that was announced before is heard of by whoever comes later.
+// A shutdown that was announced before reaches listeners that come later.
 func TestAShutdownThatIsUnderWay(t *testing.T) {
 	fake, address := startLogind(t)
 	fake.under.Store(true)

@@ -119,7 +119,7 @@ func TestAPISpeaksOnceInFullThenInDifferences(t *testing.T) {
 		expect("a pod is deleted", "api remove: default/c(rv103)")
 
 		// The watch is too old, and meanwhile a stayed as it was, b was deleted and made
-		// anew, c2 changed, and d was bound.
+		// again, c2 changed, and d was bound.
 		f.stream().Add(apiPod("c2", "7", "104"))
 		expect("one more pod", "api update: default/c2(rv104)")
 		f.change(func() {

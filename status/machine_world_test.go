@@ -64,13 +64,15 @@ type machine struct {
 	subjects []*subject
 	names    int
 	reports  int
-	dice     uint64
 	saved    *saved
 	restored time.Time // when a backup was last restored
 	// patient: the world is such that a withdrawal may take longer than after an outage.
 	patient bool
 
-	// mu guards what the API's own goroutines look at.
+	diceMu sync.Mutex // guards dice; roll is called with the cache locked, and must not wait for mu
+	dice   uint64
+
+	// mu guards what the API's own goroutines look at. They lock the cache while they hold it.
 	mu     sync.Mutex
 	broken []string
 	record
@@ -137,8 +139,8 @@ func (m *machine) start() {
 
 // roll is a number from 0 to 1 that is the same in each run of a program.
 func (m *machine) roll() float64 {
-	m.mu.Lock()
-	defer m.mu.Unlock()
+	m.diceMu.Lock()
+	defer m.diceMu.Unlock()
 	m.dice = m.dice*6364136223846793005 + 1442695040888963407
 	return float64(m.dice>>40) / (1 << 24)
 }

@@ -340,7 +340,7 @@ func TestActiveDeadline(t *testing.T) {
 			t.Errorf("the container ended after %s, want 50s", end)
 		}
 		n.sleep(time.Hour)
-		n.wantStarts("for ever", "main/0")
+		n.wantStarts("forever", "main/0")
 	})
 }
 

@@ -58,9 +58,9 @@ func TestAFailedInitContainerFailsAPodThatNeverRestarts(t *testing.T) {
 		pod := withPolicy(withInit(newPod("job"), v1.Container{Name: "a"}), v1.RestartPolicyNever)
 		n.update(pod)
 		n.sleep(time.Hour)
-		n.wantStarts("for ever", "a/0")
-		n.wantPhase(pod, "for ever", v1.PodFailed)
-		n.wantState(pod, "a", "for ever", "Terminated 2:Error")
+		n.wantStarts("forever", "a/0")
+		n.wantPhase(pod, "forever", v1.PodFailed)
+		n.wantState(pod, "a", "forever", "Terminated 2:Error")
 	})
 }
 

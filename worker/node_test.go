@@ -33,7 +33,7 @@ func TestAPodThatTheRuntimeCannotRunIsRejected(t *testing.T) {
 			t.Errorf("got containers %+v, want none: nothing was started", got.ContainerStatuses)
 		}
 		n.sleep(time.Hour)
-		n.wantStarts("for ever")
+		n.wantStarts("forever")
 		if n.workers.CouldHaveRunningContainers(pod) {
 			t.Error("a rejected pod is said to have running containers")
 		}
@@ -159,7 +159,7 @@ func TestAFinishedPodIsNeverStartedAgain(t *testing.T) {
 			pod.Status.Reason = "Evicted"
 			n.update(pod)
 			n.sleep(time.Hour)
-			n.wantStarts("for ever")
+			n.wantStarts("forever")
 			if got := n.get(pod); got.Phase != v1.PodFailed || got.Reason != "Evicted" {
 				t.Errorf("got %s %q, want Failed as Evicted", got.Phase, got.Reason)
 			}
@@ -180,7 +180,7 @@ func TestAFinishedPodIsNeverStartedAgain(t *testing.T) {
 			after := m.run(t)
 			after.update(pod) // the API has not heard yet: its status is empty
 			after.sleep(time.Hour)
-			after.wantStarts("for ever", "main/0")
+			after.wantStarts("forever", "main/0")
 			after.wantPhase(pod, "after the restart", v1.PodSucceeded)
 			after.stop()
 		})

@@ -216,7 +216,7 @@ func TestHalt(t *testing.T) {
 		{"sidecars wait", "b s r", map[string]stopping{"b": all, "s": all, "r": all}, "stop b 30s; wake 30s"},
 		{"the last sidecar first", "s r", map[string]stopping{"s": all, "r": all}, "stop r 30s; wake 30s"},
 		{"then the first", "s", map[string]stopping{"s": all}, "stop s 30s"},
-		{"sidecars do not wait for ever", "b s", map[string]stopping{"b": {by: noon, ordered: true, asked: in(time.Second)}, "s": {by: noon, ordered: true}}, "stop s 2s"},
+		{"sidecars do not wait forever", "b s", map[string]stopping{"b": {by: noon, ordered: true, asked: in(time.Second)}, "s": {by: noon, ordered: true}}, "stop s 2s"},
 		{"a sidecar that failed a probe waits for nobody", "a s", map[string]stopping{"s": {by: in(9 * time.Second)}}, "stop s 9s"},
 		{"an init container waits for nobody", "x s", map[string]stopping{"x": all, "s": all}, "stop x 30s; stop s 30s"},
 	} {

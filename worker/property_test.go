@@ -40,7 +40,7 @@ type life struct {
 	regular  int
 	lives    time.Duration
 	stops    time.Duration
-	servers  int // other pods that run for ever
+	servers  int // other pods that run forever
 	jobs     int // other pods that end after a second
 	steps    []step
 }

@@ -40,7 +40,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience is what a test waits for something that should come, before it says that it
-// did not. It is long, because the machine may be busy; nobody waits it out in a good run.
+// did not. It is long, because the machine may be busy; a good run never waits that long.
 const patience = 90 * time.Second
 
 // daemon is a statusd in a process of its own.

@@ -51,7 +51,7 @@ func TestPodsAreAllReadable(t *testing.T) {
 	}
 	for _, l := range lives {
 		if l.lasts == 0 && l.pod.Spec.RestartPolicy == "" && l.pod.Spec.ActiveDeadlineSeconds == nil && len(l.pod.Spec.Containers[0].Resources.Requests) == 0 {
-			t.Errorf("pod %s runs for ever: it needs the annotation %s", l.pod.Name, annotationFor)
+			t.Errorf("pod %s runs forever: it needs the annotation %s", l.pod.Name, annotationFor)
 		}
 	}
 }

@@ -15,7 +15,7 @@ import (
 
 // correctedPods is the kubelet's pod manager with the answers that the corrections need.
 //
-// It also ends the goroutine of the kubelet's status manager. That goroutine loops for ever
+// It also ends the goroutine of the kubelet's status manager. That goroutine loops forever
 // and takes no context, which a synctest bubble waits for in vain. Each of its passes begins
 // with a question to the pod manager, before any lock is taken, so here it can be made to leave
 // in order: runtime.Goexit runs its deferred calls and nothing of the manager is left half done.

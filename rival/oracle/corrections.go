@@ -17,7 +17,7 @@ type Correction struct {
 // The corrections. Each is made only where its cause is met, and counted.
 var (
 	correctT7  = Correction{"T7 init mismatch", "init statuses that do not line up with the spec do no harm; the kubelet refuses every report from then on, the termination included, so it is told that the pod always restarts"}
-	correctN3  = Correction{"N3 runes", "a termination message is cut between two runes, and text is made valid before it is stored; the kubelet cuts runes in half and differs from the API for ever, so it is given messages that need no such cut"}
+	correctN3  = Correction{"N3 runes", "a termination message is cut between two runes, and text is made valid before it is stored; the kubelet cuts runes in half and differs from the API forever, so it is given messages that need no such cut"}
 	correctE7  = Correction{"E7 duplicates", "of two conditions of one type the last is sent; the kubelet cannot make a patch of them, and the pod is never heard of again, so it is given the last only"}
 	correctX7  = Correction{"X7 final phase", "a terminal phase is never left, in the cache or in the API; the kubelet's manager leaves that to its callers, so a report keeps to the phase as they do, and a write does not change it"}
 	correctK3  = Correction{"K3 unseen start", "whether a pod has initialized is read from the cache too; the kubelet looks at the pod object alone and leaves containers running in a failed pod, so it is shown a pod that has started"}
@@ -28,7 +28,7 @@ var (
 	correctM0d = Correction{"M0d another life", "a report about a static pod that has ended begins another life of it; the kubelet refuses to let its containers run again, so the status of the life before is removed first"}
 	correctV4  = Correction{"V4 version reset", "a status that is stored again after its removal is a newer version; the kubelet counts from 1 again and may send nothing, so a tick passes after a removal, in which it forgets the versions too"}
 	correctD5  = Correction{"D5 gone", "a finished pod that is gone from the API is done with; the kubelet keeps its status until the orphans are removed, and has it removed"}
-	correctZ5  = Correction{"Z5 backfill", "resize conditions that are read back keep their times and replace nothing that is known already; the kubelet starts their times anew and replaces, so it reads back only what it does not have, and is given the times"}
+	correctZ5  = Correction{"Z5 backfill", "resize conditions that are read back keep their times and replace nothing that is known already; the kubelet resets their times and replaces, so it reads back only what it does not have, and is given the times"}
 	correctO3  = Correction{"O3 resize orphans", "the resize conditions of a removed pod go even if it had no status; the kubelet keeps them, and has them cleared"}
 )
 

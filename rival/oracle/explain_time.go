@@ -60,7 +60,7 @@ func explainChurn(c *Case) bool {
 
 // explainMirrorGeneration: only the generation of a readiness condition differs that the end of
 // a static pod made False. Statusd's is that of the manifest, the kubelet's one that the mirror
-// has had since somebody else changed it.
+// has had since another writer changed it.
 func explainMirrorGeneration(c *Case) bool {
 	mirror := c.sides[theKubelet].server().current(c.Pod.name)
 	if !c.Pod.static || mirror == nil || c.Kubelet.API == nil || c.Statusd.API == nil {

@@ -199,7 +199,7 @@ func (l *life) incident() {
 		for range 1 + l.IntN(3) {
 			l.probe()
 		}
-	case 2: // somebody else writes
+	case 2: // another writer
 		l.add("write", l.late(pick(l.generator, writerWords...))...)
 		if l.chance(50) {
 			l.report()
@@ -270,7 +270,7 @@ func (l *life) end() {
 			words = append(words, "evicted", "disruption", "phase=Failed")
 		}
 		if l.chance(15) {
-			words = append(words, "ready") // nobody has noticed yet
+			words = append(words, "ready") // not noticed yet
 		}
 		l.add("report", words...)
 		l.maybeSettle(25)

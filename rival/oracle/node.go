@@ -19,7 +19,7 @@ const (
 )
 
 // nodePod is a pod as the simulated node runs it: what reports are made from. A pod that
-// is created anew under the same name is another nodePod.
+// is created again under the same name is another nodePod.
 type nodePod struct {
 	name       string
 	spec       *v1.Pod // as it was created, without a status
@@ -189,7 +189,7 @@ func (p *nodePod) find(name string) *container {
 	return nil
 }
 
-// run starts the container. Words: unready, unstarted, silent (nobody says whether it started).
+// run starts the container. Words: unready, unstarted, silent (whether it started is unknown).
 func (p *nodePod) run(c *container, step Step) {
 	if c.state.Terminated != nil {
 		c.last = v1.ContainerState{Terminated: c.state.Terminated}

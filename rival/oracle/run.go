@@ -16,7 +16,7 @@ import (
 
 // Outcome is what came of a program.
 type Outcome struct {
-	// Difference is the first difference that nobody wants, "" if there is none.
+	// Difference is the first difference that is not wanted, "" if there is none.
 	Difference string
 	// Wanted counts the wanted differences by rule, one a pod and rule.
 	Wanted map[string]int
@@ -219,7 +219,7 @@ func (r *run) do(step Step) {
 }
 
 // seenAtOnce are writes that the watch shows at once even if the step says late: the message
-// and phase that somebody else wrote stay with a phase that is withheld (X5), and it depends
+// and phase that another writer wrote stay with a phase that is withheld (X5), and it depends
 // on the time of a look whether they are still there by then.
 func seenAtOnce(step Step) bool {
 	return step.Op == "write" && (step.has("message") || step.has("phase-running"))

@@ -126,7 +126,7 @@ func (s *Server) changes() int {
 	return s.version + len(s.deleted)
 }
 
-// hasDeleted says whether the node has deleted the pod.
+// hasDeleted reports whether the node has deleted the pod.
 func (s *Server) hasDeleted(uid types.UID) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func (s *Server) wouldStepBack(pod string, earlier, later *v1.PodCondition) bool
 	return false
 }
 
-// remove takes a pod away, as a deletion by somebody else.
+// remove takes a pod away, as a deletion by another client.
 func (s *Server) remove(name string) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

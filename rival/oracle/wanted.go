@@ -33,7 +33,7 @@ var Wanted = []Rule{
 	},
 	{
 		Name:    "X8 disruption time",
-		Why:     "merging writes into nobody's cache: the kubelet's sets the time of a cached DisruptionTarget when it sends it",
+		Why:     "merging changes no cached status: the kubelet's sets the time of a cached DisruptionTarget when it sends it",
 		Explain: explainDisruptionTime,
 	},
 	{
