@@ -10,12 +10,13 @@ import (
 )
 
 // explainGates: a probe result made the pod ready, or not, by a readiness gate that the
-// kubelet had not stored a change of. Only Ready differs, because of the gate, or since when.
+// kubelet had not stored a change of. Only Ready differs, because of the gate, or since when;
+// and a report that follows is a change for the kubelet alone, which stores what comes with it.
 func explainGates(c *Case) bool {
 	if !c.Pod.staleGate {
 		return false
 	}
-	did := c.takeAnswers()
+	answers, stored := c.takeAnswers(), c.takeStored()
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		theirs, ours := podstatus.FindCondition(k.Conditions, v1.PodReady), podstatus.FindCondition(d.Conditions, v1.PodReady)
 		if theirs == nil || ours == nil || *theirs == *ours {
@@ -27,7 +28,7 @@ func explainGates(c *Case) bool {
 		}
 		*theirs = *ours
 		return true
-	}) || did
+	}) || answers || stored
 }
 
 // takeAnswers gives the kubelet's calls the answers of statusd's, and its statuses what was

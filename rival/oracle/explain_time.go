@@ -2,6 +2,7 @@ package oracle
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -42,17 +43,25 @@ func explainDisruptionTime(c *Case) bool {
 
 // explainChurn: the pod had ended while its status said that it is ready. Only the times of the
 // two readiness conditions differ: both sides set them when they send the end, statusd up to a
-// back-off after the kubelet's tick, and the kubelet again with each write.
+// back-off after the kubelet's tick, and the kubelet again with each write, with the newest
+// generation.
 func explainChurn(c *Case) bool {
 	if !c.Pod.readyAtEnd {
 		return false
 	}
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
-			if !isReadiness(k.Type) || !sameButTime(k, d) || d.LastTransitionTime.Sub(k.LastTransitionTime.Time) > kubeletTick {
+			once := *k // as it was when statusd wrote it
+			if isTerminalReason(k.Reason) && k.ObservedGeneration > d.ObservedGeneration {
+				once.ObservedGeneration = d.ObservedGeneration
+			}
+			if d.LastTransitionTime.Sub(k.LastTransitionTime.Time) <= kubeletTick {
+				once.LastTransitionTime = d.LastTransitionTime
+			}
+			if !isReadiness(k.Type) || equality.Semantic.DeepEqual(k, d) || !equality.Semantic.DeepEqual(&once, d) {
 				return false
 			}
-			k.LastTransitionTime = d.LastTransitionTime
+			*k = *d
 			return true
 		})
 	})

@@ -16,6 +16,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // namespace is where all pods of all programs live.
@@ -153,7 +155,7 @@ func (s *Server) create(pod *v1.Pod) {
 
 // wouldStepBack reports whether a condition with the earlier of two times would have set the
 // API's back: another writer gave it the later of the two, or the API had it with another
-// status in between, so that the transition is younger.
+// status, or not at all, in between, so that the transition is younger.
 func (s *Server) wouldStepBack(pod string, earlier, later *v1.PodCondition) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -239,6 +241,13 @@ func errDown() error { return apierrors.NewServiceUnavailable("the oracle has th
 func (s *Server) store(pod *v1.Pod, byNode bool) {
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
+	if old := s.pods[pod.Name]; old != nil {
+		for _, c := range old.Status.Conditions {
+			if podstatus.FindCondition(pod.Status.Conditions, c.Type) == nil { // none is another status than any
+				s.held[heldCondition{pod.Name, c.Type, "", now().Unix(), byNode}] = true
+			}
+		}
+	}
 	s.pods[pod.Name], s.statuses[pod.Name] = pod, mustMarshal(&pod.Status)
 	for _, c := range pod.Status.Conditions {
 		s.held[heldCondition{pod.Name, c.Type, c.Status, c.LastTransitionTime.Unix(), byNode}] = true
