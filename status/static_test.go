@@ -191,7 +191,30 @@ func TestMirrorShowsTheEndOfTheNewestLife(t *testing.T) {
 	})
 }
 
-// Somebody else has changed the mirror, which changes nothing of the manifest that the node runs.
+// Another writer has ended the mirror while the end of the static pod is withheld.
+func TestTheEndOfAStaticPodFollowsOnceItsContainersHaveStopped(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.running.Store(true)
+		w := newWorld(t, func(o *Options) { o.Safety = g })
+		static, mirror := w.createStatic("job")
+		w.run()
+		w.set(static, ended(static, 0))
+		w.api.Change(mirror, func(p *v1.Pod) { p.Status.Phase, p.Status.Reason = v1.PodFailed, "NodeLost" })
+		time.Sleep(time.Second)
+		if got := w.api.Pod(mirror).Status.Phase; got != v1.PodFailed {
+			t.Errorf("the mirror says %s although a container could run, want Failed, as the other writer left it", got)
+		}
+		g.running.Store(false)
+		time.Sleep(20 * time.Second)
+		if got := w.api.Pod(mirror).Status; got.Phase != v1.PodSucceeded || got.Reason != "" {
+			t.Errorf("the mirror says %s %s, want the end that the node has seen", got.Phase, got.Reason)
+		}
+		w.wantNothingPending()
+	})
+}
+
+// Another writer has changed the mirror, which changes nothing of the manifest that the node runs.
 func TestTheEndOfAStaticPodSpeaksForItsManifest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)

@@ -224,7 +224,8 @@ func (t *turn) rejected(ctx context.Context, p *plan, err error) {
 // accepted ends a turn after which the API server has the status.
 func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 	m := t.m
-	if couldRun && podstatus.IsTerminal(p.status.Phase) && !podstatus.IsTerminal(api.status.Phase) {
+	withheld := !podstatus.IsTerminal(api.status.Phase) || p.static && api.status.Phase != p.status.Phase
+	if couldRun && podstatus.IsTerminal(p.status.Phase) && withheld {
 		// The rest of the status is there. The phase follows when the containers have stopped.
 		if m.cache.keepBase(p, api) {
 			m.historyChanged(api.revision)
