@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"syscall"
 	"time"
@@ -101,7 +102,7 @@ func succeeded(e *Explanation, f Facts) {
 func ended(f Facts) *time.Time {
 	last := f.Pod.CreationTimestamp.Time
 	found := false
-	for _, s := range append(f.status().InitContainerStatuses, f.status().ContainerStatuses...) {
+	for _, s := range slices.Concat(f.status().InitContainerStatuses, f.status().ContainerStatuses) {
 		if t := s.State.Terminated; t != nil && !t.FinishedAt.IsZero() {
 			last, found = latest(last, t.FinishedAt.Time), true
 		}

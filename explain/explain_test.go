@@ -228,3 +228,14 @@ func TestWhateverIsReportedIsExplained(t *testing.T) {
 		}
 	})
 }
+
+// The facts are the caller's: also what is behind the end of a slice stays as it is.
+func TestFactsAreNotWrittenTo(t *testing.T) {
+	f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
+	spare := make([]v1.ContainerStatus, 0, 4)
+	f.Pod.Status.InitContainerStatuses = spare
+	explain.Pod(f)
+	if got := spare[:1][0].Name; got != "" {
+		t.Errorf("the array of the init container statuses got %q", got)
+	}
+}

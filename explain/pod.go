@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -220,7 +221,7 @@ func notes(f Facts) []Cause {
 		list = append(list, Cause{Code: CodeDisruption, Since: known(c.LastTransitionTime.Time), Text: "it is about to be ended (" + c.Reason + ")" + detail(c.Message),
 			Next: wait("the pod is ended")})
 	}
-	for _, s := range append(f.status().InitContainerStatuses, f.status().ContainerStatuses...) {
+	for _, s := range slices.Concat(f.status().InitContainerStatuses, f.status().ContainerStatuses) {
 		if last := s.LastTerminationState.Terminated; s.RestartCount > 0 && last != nil && s.State.Running != nil {
 			list = append(list, Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
 				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(last)), Next: adviceForEnd(last)})

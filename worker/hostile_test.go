@@ -162,7 +162,7 @@ func TestPodsThatTheRuntimeInvents(t *testing.T) {
 		pod := newPod("web")
 		n.update(pod)
 		n.sleep(10 * time.Minute)
-		n.wantPhase(pod, "beside pods that nobody asked for", v1.PodRunning)
+		n.wantPhase(pod, "beside pods that were not asked for", v1.PodRunning)
 		removals := 0
 		for _, call := range n.rt.Calls() {
 			if call == "RemovePod invented-uid" {
