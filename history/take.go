@@ -26,8 +26,8 @@ func (s *Store) drain() {
 		s.nodeRecord(now, "lost", fmt.Sprintf("%d changes came faster than they could be recorded", lost))
 	}
 	clear(inputs)
-	if s.spare = inputs[:0]; cap(inputs) > spareInputs {
-		s.spare = nil
+	if s.spare = inputs[:0]; cap(inputs) > spareInputs && len(inputs) < cap(inputs)/4 {
+		s.spare = nil // gives the memory of a burst back
 	}
 	if len(inputs) > 0 || lost > 0 {
 		s.shed()
