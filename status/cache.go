@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -21,7 +20,7 @@ type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed
 	owns       podstatus.Ownership
-	jitter     func() float64 // random but in tests
+	jitter     func() float64
 
 	// mu guards all fields below, and the order of the events of feed.
 	mu      sync.Mutex
@@ -76,11 +75,11 @@ func (s *snapshot) final() bool {
 	return s.finished || podstatus.IsTerminal(s.status.Phase)
 }
 
-func newCache(standalone bool, feed *feed) *cache {
+func newCache(standalone bool, feed *feed, jitter func() float64) *cache {
 	return &cache{
 		standalone: standalone,
 		feed:       feed,
-		jitter:     rand.Float64,
+		jitter:     jitter,
 		entries:    make(map[types.UID]*entry),
 		unsent:     make(map[types.UID]*entry),
 		fights:     make(map[types.UID]fight),
