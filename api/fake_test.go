@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/history"
 )
 
 // noon is when the facts of the golden files were collected.
@@ -204,12 +205,12 @@ func sampleNode() *fakeNode {
 		p.Facts.Containers = map[string]explain.Container{"main": {Readiness: &explain.Probe{Failures: 14, Since: noon.Add(-140 * time.Second), Answer: "connection refused"}}}
 	}))
 	ended := noon.Add(-10 * time.Minute)
-	old := api.PodHistory{UID: "uid-old", Namespace: "default", Name: "old", Created: noon.Add(-2 * time.Hour), Gone: &ended, Records: []api.Record{
+	old := api.PodHistory{Ref: history.Ref{UID: "uid-old", Namespace: "default", Name: "old"}, Created: noon.Add(-2 * time.Hour), Gone: &ended, Records: []api.Record{
 		{Seq: 1, Observed: ended.Add(-time.Minute), Kind: "Phase", From: "Running", To: "Failed", Reason: "Evicted", Message: "the node was low on memory"},
 	}}
 	n.gone = []api.PodHistory{old}
 	n.history["default/old"] = old
-	n.history["default/loop"] = api.PodHistory{UID: "uid-loop", Namespace: "default", Name: "loop", Created: noon.Add(-time.Hour), Records: []api.Record{
+	n.history["default/loop"] = api.PodHistory{Ref: history.Ref{UID: "uid-loop", Namespace: "default", Name: "loop"}, Created: noon.Add(-time.Hour), Records: []api.Record{
 		{Seq: 2, Observed: noon.Add(-2 * time.Minute), Kind: "Container", Container: "main", From: "running", To: "terminated", Reason: "Error", Message: "exit code 3"},
 	}}
 	n.history["/"] = api.PodHistory{Records: []api.Record{{Seq: 3, Observed: noon.Add(-time.Hour), Kind: "Node", To: "started"}}}

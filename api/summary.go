@@ -7,6 +7,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -122,7 +123,7 @@ func goneSummary(h PodHistory) PodSummary {
 	s := PodSummary{Namespace: h.Namespace, Name: h.Name, UID: h.UID, Created: known(h.Created), Gone: h.Gone, State: explain.StateUnknown, Status: "Gone"}
 	why := "Pod " + h.Namespace + "/" + h.Name + " is gone"
 	for _, r := range h.Records {
-		if r.Kind == "Phase" {
+		if r.Kind == history.KindPhase {
 			s.Phase = v1.PodPhase(r.To)
 		}
 	}
