@@ -210,7 +210,16 @@ func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions)
 	if err != nil {
 		return nil, err
 	}
-	logs, err := logfile.Open(c.dir.Logs(), options.Tail, options.Timestamps)
+	if options.Follow {
+		return nil, fmt.Errorf("process: follow the logs of %s: %w", id, errors.ErrUnsupported)
+	}
+	tail := 0
+	if options.Tail != nil {
+		if tail = int(*options.Tail); tail <= 0 {
+			return io.NopCloser(strings.NewReader("")), nil
+		}
+	}
+	logs, err := logfile.Open(c.dir.Logs(), tail, options.Timestamps)
 	if errors.Is(err, fs.ErrNotExist) {
 		return io.NopCloser(strings.NewReader("")), nil // nothing was started, nothing written
 	}
