@@ -18,7 +18,8 @@ function state(c) {
   return flag(mood, c.reason ? `${c.state}: ${c.reason}` : c.state);
 }
 
-export const flag = (tone, text) => el('span', { class: 'flag', 'data-tone': tone }, `${sign(tone)} ${text}`);
+/** flag is a text, or an element, with a sign before it. */
+export const flag = (tone, content) => el('span', { class: 'flag', 'data-tone': tone }, el('span', { class: 'sign' }, sign(tone)), ' ', content);
 
 export function probes({ containerDetails: list = [] }, now) {
   const rows = list.flatMap((c) => (c.probes ?? []).map((p) => [

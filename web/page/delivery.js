@@ -4,6 +4,7 @@ import { flag } from './containers.js';
 import { facts } from './grid.js';
 import { moment } from './moments.js';
 import { pendingSince } from './select.js';
+import { ticking } from './ticking.js';
 import { lag } from './times.js';
 
 export function delivery(pod, now) {
@@ -13,7 +14,7 @@ export function delivery(pod, now) {
     ['API server', d.version > d.accepted ? flag(d.error || d.held ? 'bad' : 'busy', 'does not have the newest status') : flag('good', 'has the newest status')],
     ['Version', `${d.version}, accepted ${d.accepted}`],
     ['Accepted', moment(d.acceptedAt, now)],
-    ['Lag', since === null ? null : lag(now - since)],
+    ['Lag', since === null ? null : ticking((at) => lag(at - since), now)],
     ['First unsent change', since === null ? null : moment(d.since, now)],
     ['Held back by', d.held],
     ['Failed attempts', d.attempts ? String(d.attempts) : null],

@@ -4,6 +4,7 @@
 import { el } from './dom.js';
 import { sentence, until } from './sentence.js';
 import { tone } from './states.js';
+import { ticking } from './ticking.js';
 import { age, clock, full } from './times.js';
 
 export function explanation(detail, now) {
@@ -28,13 +29,13 @@ function chain(causes, now) {
 function cause(c, now) {
   return el('li', {},
     el('p', { class: 'cause' }, c.text, ' ', el('code', { class: 'code' }, c.code),
-      c.since ? el('span', { class: 'since', title: full(c.since) }, ` since ${clock(c.since, now)}, ${age(now - Date.parse(c.since))}`) : null),
+      c.since ? el('span', { class: 'since', title: full(c.since) }, ` since ${clock(c.since, now)}, `, ticking((at) => age(at - Date.parse(c.since)), now)) : null),
     chain(c.causes, now),
     c.next ? next(c.next, now) : null);
 }
 
 function next({ do: todo, wait, at }, now) {
   return el('dl', { class: 'next' },
-    wait ? [el('dt', {}, 'Next'), el('dd', {}, `${wait}${at ? ` ${until(at, now, age)}` : ''}.`)] : null,
+    wait ? [el('dt', {}, 'Next'), el('dd', {}, wait, at ? ticking((time) => ` ${until(at, time, age)}`, now) : null, '.')] : null,
     todo ? [el('dt', { class: 'todo' }, 'To do'), el('dd', {}, `${todo}.`)] : null);
 }

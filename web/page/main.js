@@ -1,5 +1,6 @@
 // The page: the address chooses a view, one watch feeds it, and what changed is drawn once per frame.
 
+import { ask } from './ask.js';
 import { byId, setAttribute, setText } from './dom.js';
 import { Connection } from './connection.js';
 import { Filters } from './filters.js';
@@ -12,11 +13,13 @@ import { parse, podsHref } from './route.js';
 import { now } from './servertime.js';
 import { Stream } from './stream.js';
 import { showSort, Table } from './table.js';
+import { tick as tickBelow } from './ticking.js';
+import { every, restless, reworded } from './wording.js';
 
 const pods = new Pods();
 const table = new Table(byId('pods'));
 const node = new NodeView();
-const pod = new PodView();
+const pod = new PodView(() => draw());
 const connection = new Connection();
 const filters = new Filters(() => filtered());
 const help = byId('help');
@@ -40,7 +43,7 @@ function watch(url, onEvent) {
 function stateChanged(state) {
   connection.show(state);
   if (state.name === 'refused' && route.view === 'pod') pod.refused(state);
-  draw();
+  render(); // at once: what is called live must be what is shown
 }
 
 /** follow makes a stream the one that feeds the page. */
@@ -79,7 +82,7 @@ function renderTable(at) {
 function emptiness() {
   const text = table.shown > 0 ? '' : pods.all.size > 0 ? 'No pod matches the filter.' : connection.live ? 'This node has no pods.' : '';
   setText(byId('empty'), text);
-  setText(byId('count'), `${table.shown} of ${pods.all.size} pods`);
+  setText(byId('count'), table.shown === pods.all.size ? '' : `${table.shown} of ${pods.all.size} pods`);
 }
 
 function title() {
@@ -135,12 +138,24 @@ function tick() {
   connection.tick();
   if (!connection.live) return;
   const at = now();
-  if (route.view === 'pod') pod.render(at);
-  if (route.view === 'node') node.renderPage(at);
-  if (route.view === 'pods') {
-    node.renderStrip(at);
-    table.tick(at);
-    if (sort.column === 'lag') table.sort(sort);
+  if (route.view === 'pod') pod.tick(at);
+  else tickBelow(byId(`${route.view}-view`), at);
+  if (route.view === 'pods') table.tick(at);
+}
+
+/** reword asks again for what grows old without an event. */
+async function reword() {
+  if (!connection.live || document.hidden) return;
+  if (route.view === 'pod') await pod.refresh();
+  else if (route.view === 'node') node.handle('node', (await ask('/apis/v1/node')) ?? node.node);
+  else await rewordTable();
+  draw();
+}
+
+async function rewordTable() {
+  for (const state of restless(pods.all.values())) {
+    const answer = await ask(`/apis/v1/pods?state=${encodeURIComponent(state)}`);
+    for (const item of reworded(answer?.items ?? [], pods.all)) pods.handle('pod', item);
   }
 }
 
@@ -183,4 +198,5 @@ document.addEventListener('visibilitychange', () => {
   else { connection.show({ name: 'connecting' }); stream.open(); }
 });
 setInterval(tick, 1000);
+setInterval(reword, every);
 navigate();

@@ -6,7 +6,9 @@ import { facts, grid } from './grid.js';
 import { historyTable } from './historytable.js';
 import { moment } from './moments.js';
 import { amount, parse } from './quantity.js';
+import { now as clockNow } from './servertime.js';
 import { Sections } from './sections.js';
+import { ticking } from './ticking.js';
 import { age, isUTC, lag } from './times.js';
 
 // Ready is good when it is True; the others are pressures and problems, which are good when they are not.
@@ -20,8 +22,13 @@ export class NodeView {
   }
 
   handle(type, data) {
-    if (type === 'node') this.node = data;
+    if (type !== 'node') return;
+    if (this.node !== data) this.received = clockNow();
+    this.node = data;
   }
+
+  // since is when the oldest unsent change was made. Its age is sent only with other news.
+  get since() { return this.received - 1000 * this.node.delivery.oldestSeconds; }
 
   renderStrip(now) {
     const n = this.node;
@@ -29,7 +36,7 @@ export class NodeView {
     setText(byId('node-name'), n.name);
     this.strip.put('Conditions', JSON.stringify([n.conditions, n.problems]), () => chips(n));
     this.strip.put('Resources', JSON.stringify([n.allocatable, n.requested, n.pods]), () => meters(n));
-    this.strip.put('Delivery', JSON.stringify([n.delivery, isUTC(), Math.floor(now / 1000)]), () => deliveryLine(n.delivery, now));
+    this.strip.put('Delivery', JSON.stringify([n.delivery, isUTC()]), () => deliveryLine(n.delivery, this.since, now));
   }
 
   renderPage(now) {
@@ -38,17 +45,21 @@ export class NodeView {
     setText(byId('node-title'), n.name);
     const put = (title, key, make) => this.sections.put(title, JSON.stringify([key, isUTC()]), make);
     put('Problems', n.problems, () => problems(n.problems));
-    put('Conditions', [n.conditions, Math.floor(now / 1000)], () => conditions(n, now));
+    put('Conditions', n.conditions, () => conditions(n, now));
     put('Resources', [n.capacity, n.allocatable, n.requested], () => resources(n));
-    put('Delivery', [n.delivery, Math.floor(now / 1000)], () => deliveryFacts(n.delivery, now));
+    put('Delivery', n.delivery, () => deliveryFacts(n.delivery, this.since, now));
     put('Node', [n.version, n.runtime, n.addresses], () => identity(n));
     put('History', n.history, () => historyTable(n.history, now));
   }
 }
 
+// chips name what is wrong one by one, and count what is well.
 function chips(n) {
+  const shown = (n.conditions ?? []).filter((c) => c.type === 'Ready' || !healthy(c));
+  const well = (n.conditions ?? []).filter((c) => !shown.includes(c));
   return el('ul', { class: 'chips' },
-    (n.conditions ?? []).map((c) => el('li', { title: c.message ?? '' }, flag(healthy(c) ? 'good' : 'bad', `${c.type} ${c.status}`))),
+    shown.map((c) => el('li', { title: c.message ?? '' }, flag(healthy(c) ? 'good' : 'bad', `${c.type} ${c.status}`))),
+    well.length > 0 ? el('li', { title: well.map((c) => `${c.type} ${c.status}`).join(', ') }, flag('good', `${well.length} other conditions healthy`)) : null,
     (n.problems ?? []).map((text) => el('li', {}, flag('bad', text))));
 }
 
@@ -93,19 +104,21 @@ function resources(n) {
   ]));
 }
 
-function deliveryLine(d, now) {
+function deliveryLine(d, since, now) {
   if (d.unreachableSince) {
-    return el('p', {}, flag('bad', `API server not reached for ${age(now - Date.parse(d.unreachableSince))}`), d.lastError ? ` ${d.lastError}` : null);
+    const text = (at) => `API server not reached for ${age(at - Date.parse(d.unreachableSince))}`;
+    return el('p', {}, flag('bad', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
   }
   if (d.pending > 0) {
-    return el('p', {}, flag(d.lastError ? 'bad' : 'busy', `${d.pending} ${d.pending === 1 ? 'pod has' : 'pods have'} unsent changes, the oldest for ${lag(1000 * d.oldestSeconds)}`), d.lastError ? ` ${d.lastError}` : null);
+    const text = (at) => `${d.pending} ${d.pending === 1 ? 'pod has' : 'pods have'} unsent changes, the oldest for ${lag(at - since)}`;
+    return el('p', {}, flag(d.lastError ? 'bad' : 'busy', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
   }
   return el('p', {}, flag('good', 'API server up to date'));
 }
 
-function deliveryFacts(d, now) {
+function deliveryFacts(d, since, now) {
   return facts([
-    ['State', deliveryLine(d, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? lag(1000 * d.oldestSeconds) : null],
+    ['State', deliveryLine(d, since, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
     ['Last error', d.lastError], ['Lease renewed', moment(d.leaseRenewed, now)], ['Not reached since', moment(d.unreachableSince, now)],
   ]);
 }

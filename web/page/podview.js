@@ -1,5 +1,6 @@
 // The page of one pod.
 
+import { ask, podPath } from './ask.js';
 import { byId, el, setAttribute, setText } from './dom.js';
 import { containers, probes } from './containers.js';
 import { delivery } from './delivery.js';
@@ -8,12 +9,14 @@ import { historyTable } from './historytable.js';
 import { keyOf } from './pods.js';
 import { Sections } from './sections.js';
 import { sign, tone, word } from './states.js';
+import { tick } from './ticking.js';
 import { Timeline } from './timeline.js';
 import { age, isUTC } from './times.js';
 import { toYAML } from './yaml.js';
 
 export class PodView {
-  constructor() {
+  constructor(onChange) {
+    this.onChange = onChange;
     this.element = byId('pod-view');
     this.title = byId('pod-title');
     this.badge = byId('pod-badge');
@@ -23,6 +26,7 @@ export class PodView {
     this.timeline = new Timeline();
     this.yaml = yamlPanel();
     this.detail = null;
+    this.takes = 0; // how many details were taken
   }
 
   get watch() { return `/apis/v1/watch?pod=${encodeURIComponent(this.key)}`; }
@@ -32,6 +36,7 @@ export class PodView {
     const key = `${namespace}/${name}`;
     if (key !== this.key) {
       this.key = key;
+      this.path = podPath(namespace, name);
       this.detail = null;
       this.sections.clear();
       this.timeline = new Timeline();
@@ -44,7 +49,21 @@ export class PodView {
   }
 
   handle(type, data) {
-    if (type === 'detail' && keyOf(data) === this.key) this.detail = data;
+    if (type === 'detail' && keyOf(data) === this.key) this.#take(data);
+    if (type === 'gone' && data.uid === this.detail?.uid) this.refresh().then(() => this.onChange());
+  }
+
+  #take(detail) {
+    this.detail = detail;
+    this.takes++;
+    this.missing.hidden = true;
+  }
+
+  /** refresh asks for the pod again, unless the watch is faster. */
+  async refresh() {
+    const { key, takes } = this;
+    const detail = await ask(this.path);
+    if (detail && this.key === key && this.takes === takes) this.#take(detail);
   }
 
   /** refused shows that the server does not know the pod. */
@@ -59,19 +78,19 @@ export class PodView {
   render(now) {
     const d = this.detail;
     if (!d) return;
-    this.missing.hidden = true;
     this.badge.hidden = false;
     const mood = tone(d.state);
     setText(this.badge, `${sign(mood)} ${word(d.state)}`);
     setAttribute(this.badge, 'data-tone', mood);
-    this.tick(now);
     const zone = isUTC();
+    this.#section('Why', [d.explanation, zone], () => explanation(d, now));
     this.#section('Timeline', [d.history, d.gone, zone], () => { this.timeline.update(d, now); return this.timeline.element; });
-    this.#section('Containers', [d.containerDetails, zone, second(now)], () => containers(d, now));
-    this.#section('Probes', [d.containerDetails, zone, second(now)], () => probes(d, now));
-    this.#section('Delivery', [d.delivery, zone, second(now)], () => delivery(d, now));
+    this.#section('Containers', [d.containerDetails, zone], () => containers(d, now));
+    this.#section('Probes', [d.containerDetails, zone], () => probes(d, now));
+    this.#section('Delivery', [d.delivery, zone], () => delivery(d, now));
     this.#section('History', [d.history, zone], () => historyTable(d.history, now));
     this.#section('YAML', [d.pod], () => this.yaml.show(d.pod));
+    this.tick(now);
   }
 
   #section(title, key, make) {
@@ -82,13 +101,11 @@ export class PodView {
   tick(now) {
     const d = this.detail;
     if (!d) return;
-    this.#section('Why', [d.explanation, isUTC(), second(now)], () => explanation(d, now));
     setText(this.line, summary(d, now));
-    if (this.sections.has('Timeline')) this.timeline.layout(now);
+    this.timeline.layout(now);
+    tick(this.element, now);
   }
 }
-
-const second = (now) => Math.floor(now / 1000);
 
 function summary(d, now) {
   const parts = [

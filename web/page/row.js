@@ -12,6 +12,7 @@ export class Row {
     this.namespace = el('span', { class: 'namespace' });
     this.link = el('a', { class: 'name' });
     this.badge = el('span', { class: 'badge' });
+    this.why = el('div');
     this.cells = {
       pod: cell('pod', '', this.link, this.namespace),
       state: cell('state', '', this.badge),
@@ -20,7 +21,7 @@ export class Row {
       restarts: cell('number restarts', 'Restarts'),
       age: cell('number age', 'Age'),
       lag: cell('number lag', 'Lag'),
-      why: cell('why', ''),
+      why: cell('why', '', this.why),
     };
     this.element = el('tr', { role: 'row' }, Object.values(this.cells));
     this.update(pod);
@@ -38,7 +39,7 @@ export class Row {
     setText(this.cells.status, pod.status);
     setText(this.cells.ready, `${pod.ready}/${pod.containers}`);
     setText(this.cells.restarts, String(pod.restarts));
-    setText(this.cells.why, shortWhy(pod));
+    setText(this.why, shortWhy(pod));
     setAttribute(this.cells.why, 'title', pod.why);
     setAttribute(this.cells.age, 'title', pod.created ? full(pod.created) : null);
   }

@@ -20,8 +20,6 @@ export class Sections {
     section.body.replaceChildren(make());
   }
 
-  has(title) { return this.#known.has(title); }
-
   clear() {
     this.#known.clear();
     this.parent.replaceChildren();

@@ -25,7 +25,7 @@ export class Stream {
     this.heard = null; // when the server was heard of last
     this.tries = 0;
     this.state = { name: 'closed' };
-    this.syncing = false;
+    this.caughtUp = false;
   }
 
   open() {
@@ -52,6 +52,7 @@ export class Stream {
   async #connect() {
     const abort = new AbortController();
     this.abort = abort;
+    this.caughtUp = false;
     this.#listen(abort);
     try {
       const response = await this.fetch(this.#address(), { signal: abort.signal, cache: 'no-store', headers: { Accept: 'text/event-stream' } });
@@ -79,14 +80,15 @@ export class Stream {
       this.#listen(abort);
       this.heard = this.clock();
       for (const event of parser.feed(decoder.decode(value, { stream: true }))) this.#take(event);
-      if (!this.syncing) this.#set({ name: 'live' });
+      this.#set({ name: this.caughtUp ? 'live' : 'connecting' });
     }
   }
 
-  // A reset means that a whole list follows. Until it is complete the state is not live.
+  // What is shown is live once the watch has caught up: a list, or what was missed, ends with synced;
+  // the watch of one pod begins with everything that is known of it. A reset begins another list.
   #take({ type, id, data }) {
-    if (type === 'reset') this.syncing = true;
-    if (type === 'synced') this.syncing = false;
+    if (type === 'reset') this.caughtUp = false;
+    if (type === 'synced' || type === 'detail') this.caughtUp = true;
     this.onEvent(type, data === '' ? null : JSON.parse(data));
     if (id !== null) this.revision = id;
   }
@@ -99,7 +101,6 @@ export class Stream {
   #failed(error) {
     clearTimeout(this.watchdog);
     this.abort = null;
-    this.syncing = false;
     const name = error instanceof Refusal ? 'refused' : this.heard === null ? 'connecting' : 'lost';
     this.#set({ name, since: this.heard, error: error.message, status: error.status });
     const wait = waits[Math.min(this.tries++, waits.length - 1)];

@@ -112,8 +112,9 @@ export class Table {
     const visible = this.#sorted.filter((row) => !row.element.hidden);
     if (visible.length === 0) return;
     const from = this.current() ?? this.#rows.get(this.last);
-    const index = visible.indexOf(from);
-    const to = index < 0 ? (by > 0 ? 0 : visible.length - 1) : Math.min(Math.max(index + by, 0), visible.length - 1);
+    const found = visible.indexOf(from);
+    const index = found >= 0 ? found : by > 0 ? -1 : visible.length;
+    const to = Math.min(Math.max(index + by, 0), visible.length - 1);
     this.last = keyOf(visible[to].pod);
     visible[to].link.focus();
   }
