@@ -29,7 +29,7 @@ var layers = []struct {
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
 	{"node", []string{"mirror", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
-	{"product", []string{"explain"}},
+	{"product", []string{"explain", "server"}},
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},
 }
