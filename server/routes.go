@@ -15,8 +15,10 @@ func (s *Server) handler() http.Handler {
 	mux := http.NewServeMux()
 	service := func(path string, routes ...route) {
 		handler := s.door(service{strings.TrimSuffix(path, "/"), routes})
-		mux.Handle(strings.TrimSuffix(path, "/"), handler)
 		mux.Handle(strings.TrimSuffix(path, "/")+"/", handler)
+		if !strings.HasSuffix(path, "/") { // else it is redirected
+			mux.Handle(path, handler)
+		}
 	}
 	plain := func(path string, handler http.Handler) { mux.Handle(path, s.door(handler)) }
 
@@ -33,8 +35,8 @@ func (s *Server) handler() http.Handler {
 	service("/run", run...)
 	service("/containerLogs", route{http.MethodGet, 3, s.serveLogs})
 	service("/pods", route{http.MethodGet, 0, s.servePods})
-	service("/runningpods", route{http.MethodGet, 0, s.serveRunningPods})
-	service("/stats", route{http.MethodGet, 1, s.serveSummary}, route{http.MethodPost, 1, s.serveSummary})
+	service("/runningpods/", route{http.MethodGet, 0, s.serveRunningPods})
+	service("/stats/", route{http.MethodGet, 1, s.serveSummary}, route{http.MethodPost, 1, s.serveSummary})
 
 	plain("/healthz", http.HandlerFunc(s.serveHealth))
 	for _, name := range checks {
@@ -44,6 +46,10 @@ func (s *Server) handler() http.Handler {
 	plain("/metrics", gathered(s.options.Metrics))
 	plain("/metrics/probes", gathered(s.options.ProbeMetrics))
 	plain("/metrics/resource", http.HandlerFunc(s.serveResources))
+	// What a kubelet has beside these, is hidden from clients without the rights for it.
+	for _, path := range []string{"/logs/", "/checkpoint/", "/debug/pprof/", "/statusz", "/flagz", "/metrics/cadvisor", "/debug/flags/v"} {
+		plain(path, http.HandlerFunc(notFound))
+	}
 	return mux
 }
 
@@ -73,7 +79,7 @@ func (s service) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	at := slices.IndexFunc(fits, func(r route) bool { return r.method == request.Method })
 	switch {
 	case len(fits) == 0:
-		answer(w, http.StatusNotFound, "404: Page Not Found")
+		notFound(w, request)
 	case at < 0:
 		allow := make([]string, len(fits))
 		for i, r := range fits {
@@ -84,4 +90,8 @@ func (s service) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	default:
 		fits[at].serve(w, request, parameters)
 	}
+}
+
+func notFound(w http.ResponseWriter, _ *http.Request) {
+	answer(w, http.StatusNotFound, "404: Page Not Found")
 }

@@ -17,7 +17,7 @@ import (
 // serveSummary serves /stats/summary.
 func (s *Server) serveSummary(w http.ResponseWriter, request *http.Request, parameters []string) {
 	if parameters[0] != "summary" {
-		answer(w, http.StatusNotFound, "404: Page Not Found")
+		notFound(w, request)
 		return
 	}
 	summary, err := s.summary(request.Context())

@@ -108,6 +108,10 @@ func (s *Server) serveAttach(w http.ResponseWriter, request *http.Request, param
 		answer(w, http.StatusNotFound, "pod does not exist")
 		return
 	}
+	if t.uid != "" && s.options.Pods.TranslateUID(t.uid) != pod.UID {
+		answer(w, http.StatusInternalServerError, fmt.Sprintf("pod %s_%s not found", t.pod, t.namespace))
+		return
+	}
 	id, ok, err := s.running(request.Context(), pod, t)
 	spec := specOf(pod, t.container)
 	if err == nil && (!ok || spec == nil) {
