@@ -99,17 +99,6 @@ func (s *Store) Node() []Record {
 	return nil
 }
 
-// AcceptedAt returns when the API server last took a status of a pod, zero if that is not known.
-func (s *Store) AcceptedAt(uid types.UID) time.Time {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drain()
-	if l, ok := s.logs[uid]; ok && l.accepted != 0 {
-		return instant(l.accepted)
-	}
-	return time.Time{}
-}
-
 // Seq returns the number of the last change: a watch from there gets what comes next.
 func (s *Store) Seq() uint64 {
 	s.mu.Lock()

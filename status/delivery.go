@@ -163,7 +163,9 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 		e.accepted = p.version
 	}
 	if a.changes > 0 || done.attempts > 0 {
-		c.observer.Accepted(p.uid, p.version, time.Now())
+		now := time.Now()
+		e.acceptedAt = now.UnixNano()
+		c.observer.Accepted(p.uid, p.version, now)
 	}
 	a.drifted = e.base.revision > answer.revision && c.needs(p.uid, e, e.base, p.pod)
 	left := backlog{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
