@@ -81,7 +81,6 @@ func instant(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC
 type log struct {
 	ref           Ref
 	created, gone int64
-	accepted      int64 // when the API server last took something; 0: not known
 	entries       []entry
 	changed       uint64   // the newest of entries[i].changed
 	dropped       int      // all that were dropped

@@ -152,14 +152,12 @@ func (s *Store) apply(l *line) {
 			return
 		}
 		s.seq = max(s.seq, e.changed)
-		known.accepted = max(known.accepted, e.accepted)
 		s.append(known, e)
 	}
 }
 
 // accept is an acceptance of an earlier process.
 func (l *log) accept(through uint64, at int64, seq uint64) {
-	l.accepted = max(l.accepted, at)
 	for i := range l.entries {
 		if e := &l.entries[i]; e.version != 0 && e.seq <= through {
 			e.accepted, e.version, e.changed = at, 0, max(e.changed, min(seq, maxSeq))

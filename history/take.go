@@ -110,7 +110,6 @@ func (s *Store) repeats(l *log, r *Record) bool {
 
 func (s *Store) takeAcceptance(l *log, version uint64, at int64) {
 	through := uint64(0)
-	l.accepted = at
 	for i := range l.entries {
 		if e := &l.entries[i]; e.version != 0 && e.version <= version {
 			s.seq++
