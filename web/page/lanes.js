@@ -6,7 +6,7 @@ const conditionOrder = ['PodScheduled', 'PodReadyToStartContainers', 'Initialize
  * lanes returns [{label, kind, segments: [{start, end, text, tone, note}], marks: [{at, text, tone}]}], with times in
  * milliseconds. What still holds ends at end.
  */
-export function lanes({ history = [], containerDetails = [] }, end) {
+export function lanes({ history = [], containerDetails = [], delivery: known }, end) {
   const records = history.map((r) => ({ ...r, at: Date.parse(r.observed) })).sort((a, b) => a.at - b.at || a.seq - b.seq);
   const of = (kind) => records.filter((r) => r.kind === kind);
   const names = [...new Set([...containerDetails.map((c) => c.name), ...records.map((r) => r.container).filter(Boolean)])];
@@ -14,7 +14,7 @@ export function lanes({ history = [], containerDetails = [] }, end) {
     { label: 'phase', kind: 'Phase', segments: segments(of('Phase').map(phase), end), marks: podMarks(records) },
     ...conditions(of('Condition'), end),
     ...names.flatMap((name) => container(name, records.filter((r) => r.container === name), end)),
-    delivery(records, end),
+    ...(known?.version === 0 ? [] : [delivery(records, end)]), // a node on its own has no API server
   ];
   return result.filter((lane) => lane.segments.length + lane.marks.length > 0);
 }
