@@ -100,7 +100,15 @@ test('lanes follow the records, in whatever order they come', () => {
   assert.deepEqual(texts('Ready'), ['False 0-7', 'True 7-20']);
   assert.deepEqual(texts('x/gate'), ['True 8-9']);
   assert.deepEqual(texts('c'), ['ContainerCreating 0-5', 'running, not ready 5-7', 'running, ready 7-20']);
-  assert.deepEqual(texts('API server behind'), ['behind 0-1', 'behind 5-6', 'not accepted yet 7-20']);
+  assert.deepEqual(texts('API server behind'), ['behind 0-1', 'behind 5-6', 'behind 7-8', 'behind 9-9']);
+});
+
+test('a record without an acceptance is known with a later one, or settled', () => {
+  const phase = (seconds, accepted) => ({ seq: seconds, observed: at(seconds), kind: 'Phase', to: `p${seconds}`, accepted });
+  const behind = (history, delivery) => lanes({ history, delivery }, Date.parse(at(20))).find((l) => l.label === 'API server behind')?.segments
+    .map((s) => `${s.text} ${(s.start - Date.parse(at(0))) / 1000}-${(s.end - Date.parse(at(0))) / 1000}`);
+  assert.deepEqual(behind([phase(1), phase(2, at(3)), phase(10)], { version: 3, accepted: 3 }), ['behind 1-3', 'behind 10-10']);
+  assert.deepEqual(behind([phase(1), phase(2, at(3)), phase(10)], { version: 4, accepted: 3 }), ['behind 1-3', 'not accepted yet 10-20']);
 });
 
 test('a node without an API server is not behind', () => {
