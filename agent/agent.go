@@ -46,6 +46,7 @@ type Agent struct {
 	sockets  sockets
 	journal  *journal.Durable
 	runtime  runtime.Runtime
+	kubelet  kubeletAPI
 	closing  sync.Once
 	ran      atomic.Bool
 
@@ -165,6 +166,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	}})
 	add(true, part{name: "static pods", run: a.followManifests})
 	add(true, part{name: "shutdown", run: a.shutdown.Run})
+	parts = append(parts, a.kubelet.parts()...)
 	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
 		return a.options.Supervisor.supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
@@ -215,6 +217,7 @@ func (a *Agent) Close() error {
 		if a.journal != nil {
 			problems = append(problems, a.journal.Close())
 		}
+		problems = append(problems, a.kubelet.close())
 		for _, listener := range []net.Listener{a.listener, a.sockets.query} {
 			if listener == nil {
 				continue

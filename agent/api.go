@@ -14,6 +14,7 @@ import (
 	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/web"
 )
 
 // maxWatchers is how many watches the query API serves at a time. It is below maxConnections, so that
@@ -87,7 +88,7 @@ func (c *changes) Removed(uid types.UID, at time.Time) {
 // wireQuery makes what answers questions about this node.
 func (a *Agent) wireQuery() (err error) {
 	a.dispatcher.changed = a.changes.announce
-	a.query, err = api.New(api.Options{Source: answers{a}, MaxWatchers: maxWatchers})
+	a.query, err = api.New(api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
 
