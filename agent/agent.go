@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/bootstrap"
@@ -24,6 +25,7 @@ import (
 	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/shutdown"
@@ -72,6 +74,7 @@ type Agent struct {
 	shutdown   *shutdown.Manager
 	changes    changes
 	query      *api.Server
+	podsAPI    *podsapi.Server
 
 	apiPatience         time.Duration // the constants, but in tests
 	credentialsInterval time.Duration
@@ -145,6 +148,9 @@ func (a *Agent) parts(whole context.Context) []part {
 	add(a.listener != nil, part{name: "endpoints", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.listener) }})
 	add(a.sockets.query != nil, part{name: "query socket", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.sockets.query) }})
 	add(true, part{name: "query", run: a.query.Run})
+	add(a.sockets.pods != nil, part{name: "pods socket", run: func(ctx context.Context) error {
+		return a.podsAPI.Run(ctx, netutil.LimitListener(a.sockets.pods, maxConnections))
+	}})
 	add(joined, part{name: "objects of pods", run: a.objects.Run})
 	runner, runs := a.runtime.(runtime.Runner)
 	add(runs, part{name: "runtime", run: func(ctx context.Context) error { return runner.Run(ctx) }})
@@ -218,7 +224,7 @@ func (a *Agent) Close() error {
 			problems = append(problems, a.journal.Close())
 		}
 		problems = append(problems, a.kubelet.close())
-		for _, listener := range []net.Listener{a.listener, a.sockets.query} {
+		for _, listener := range []net.Listener{a.listener, a.sockets.query, a.sockets.pods} {
 			if listener == nil {
 				continue
 			}

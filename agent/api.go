@@ -12,6 +12,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/web"
@@ -85,9 +86,12 @@ func (c *changes) Removed(uid types.UID, at time.Time) {
 	c.announce(uid)
 }
 
-// wireQuery makes what answers questions about this node.
+// wireQuery makes what answers questions about this node and its pods.
 func (a *Agent) wireQuery() (err error) {
 	a.dispatcher.changed = a.changes.announce
+	if a.podsAPI, err = podsapi.New(podsapi.Options{Source: wholePods{a}}); err != nil {
+		return err
+	}
 	a.query, err = api.New(api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
