@@ -44,6 +44,7 @@ type Agent struct {
 	listener net.Listener
 	journal  *journal.Durable
 	runtime  runtime.Runtime
+	kubelet  kubeletAPI
 	closing  sync.Once
 	ran      atomic.Bool
 
@@ -119,6 +120,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
+	a.events.nodeEvent(v1.EventTypeNormal, eventStarting, "Starting statusd.")
 	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))
 	return errors.Join(err, a.Close())
 }
@@ -147,6 +149,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
 	add(true, part{name: "evictions", run: a.evictions.Run})
+	add(joined, part{name: "overdue statuses", run: a.followOverdue})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
 	byFile := joined && a.options.RESTConfig == nil // else the program has chosen whom it acts as
@@ -157,6 +160,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	}})
 	add(true, part{name: "static pods", run: a.followManifests})
 	add(true, part{name: "shutdown", run: a.shutdown.Run})
+	parts = append(parts, a.kubelet.parts()...)
 	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
 		return a.options.Supervisor.supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
@@ -207,6 +211,7 @@ func (a *Agent) Close() error {
 		if a.journal != nil {
 			problems = append(problems, a.journal.Close())
 		}
+		problems = append(problems, a.kubelet.close())
 		if a.listener != nil {
 			if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
 				problems = append(problems, err)

@@ -64,7 +64,8 @@ type Runtime interface {
 	// killed and the error is that of ctx.
 	Exec(ctx context.Context, id string, command []string) (ExecResult, error)
 
-	// Logs reads what a container has written so far. The caller closes it.
+	// Logs reads what a container has written so far, and with Follow what it writes from then
+	// on. The caller closes it. When ctx ends, a Read that waits returns its error.
 	Logs(ctx context.Context, id string, options LogOptions) (io.ReadCloser, error)
 }
 
@@ -73,6 +74,8 @@ var (
 	ErrNotFound = errors.New("not found")
 	// ErrNotRunning is returned for an Exec in a container that does not run.
 	ErrNotRunning = errors.New("not running")
+	// ErrTooSlow is returned by an Attach whose client did not read what the container wrote.
+	ErrTooSlow = errors.New("client reads too slowly")
 	// ErrContainerRunning is returned for what is not possible while a container runs.
 	ErrContainerRunning = errors.New("still running")
 )
@@ -186,13 +189,32 @@ type ExecResult struct {
 // MaxExecOutputBytes bounds the output that an Exec keeps.
 const MaxExecOutputBytes = 10 * 1024
 
-// LogOptions say which part of a log to read, and how it looks.
+// LogOptions say which part of a log to read, and how it looks. The zero value reads all of
+// it as it was written.
 type LogOptions struct {
-	// Tail keeps the last lines only; 0 keeps all.
-	Tail int
+	// Tail keeps that many lines at the end; nil keeps all, and 0 none. It counts lines of the
+	// Stream that is asked for.
+	Tail *int64
+	// Since keeps what was written at that time or later; zero keeps all.
+	Since time.Time
+	// LimitBytes ends the log after so many bytes, wherever that is; 0 is no limit.
+	LimitBytes int64
+	// Stream is "stdout" or "stderr" to read only that one; empty reads both, in the order in
+	// which they were written.
+	Stream string
 	// Timestamps puts the time of writing (RFC 3339, nanoseconds) before each line.
 	Timestamps bool
+	// Follow goes on with what is written later, until the container has ended and everything
+	// is read. For a container that has ended it changes nothing. A runtime that cannot follow
+	// returns [errors.ErrUnsupported].
+	Follow bool
 }
+
+// The streams of a log.
+const (
+	Stdout = "stdout"
+	Stderr = "stderr"
+)
 
 // Waiting reasons of a container that did not start, as the API shows them. A runtime gives
 // them in a [StartError], or as the Reason of a container that is [Created].

@@ -280,6 +280,9 @@ func (r *Runtime) Exec(context.Context, string, []string) (runtime.ExecResult, e
 
 // Logs implements [runtime.Runtime].
 func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
+	if options.Follow {
+		return nil, fmt.Errorf("function: follow the logs of %s: %w", id, errors.ErrUnsupported)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, err := r.find(id)

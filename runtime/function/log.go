@@ -61,8 +61,8 @@ func (l *log) read(options runtime.LogOptions) io.ReadCloser {
 	if len(l.partial) > 0 {
 		lines = append(lines[:len(lines):len(lines)], line{time.Now(), string(l.partial)})
 	}
-	if options.Tail > 0 {
-		lines = lines[max(0, len(lines)-options.Tail):]
+	if options.Tail != nil {
+		lines = lines[max(0, len(lines)-int(*options.Tail)):]
 	}
 	var out strings.Builder
 	for _, line := range lines {

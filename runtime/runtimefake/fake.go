@@ -3,6 +3,7 @@ package runtimefake
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"maps"
@@ -265,6 +266,9 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 
 // Logs reads what [Runtime.WriteLog] wrote. It knows no times and ignores Timestamps.
 func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
+	if options.Follow {
+		return nil, fmt.Errorf("runtimefake: follow the logs of %s: %w", id, errors.ErrUnsupported)
+	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	c, err := r.find(id)
@@ -275,8 +279,8 @@ func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions)
 	if lines[len(lines)-1] == "" {
 		lines = lines[:len(lines)-1]
 	}
-	if options.Tail > 0 {
-		lines = lines[max(0, len(lines)-options.Tail):]
+	if options.Tail != nil {
+		lines = lines[max(0, len(lines)-int(*options.Tail)):]
 	}
 	return io.NopCloser(strings.NewReader(strings.Join(lines, ""))), nil
 }

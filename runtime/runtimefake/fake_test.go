@@ -177,7 +177,7 @@ func TestExecAndLogsAreScripted(t *testing.T) {
 		t.Errorf("exec: got %+v, %v; want 2 and main", got, err)
 	}
 	rt.WriteLog(id, "one\ntwo\nthree\n")
-	logs, err := rt.Logs(t.Context(), id, runtime.LogOptions{Tail: 2})
+	logs, err := rt.Logs(t.Context(), id, runtime.LogOptions{Tail: new(int64(2))})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -97,10 +97,10 @@ func testLogs(t *testing.T, f *fixture) {
 			t.Errorf("log %q lacks %q", all, line)
 		}
 	}
-	if tail := f.output(t, id, runtime.LogOptions{Tail: 1}); strings.Count(tail, "\n") != 1 || !strings.HasSuffix(all, tail) {
+	if tail := f.output(t, id, runtime.LogOptions{Tail: new(int64(1))}); strings.Count(tail, "\n") != 1 || !strings.HasSuffix(all, tail) {
 		t.Errorf("tail of 1: got %q, want the last line of %q", tail, all)
 	}
-	if tail := f.output(t, id, runtime.LogOptions{Tail: 100}); tail != all {
+	if tail := f.output(t, id, runtime.LogOptions{Tail: new(int64(100))}); tail != all {
 		t.Errorf("tail of 100: got %q, want all of %q", tail, all)
 	}
 	for line := range strings.Lines(f.output(t, id, runtime.LogOptions{Timestamps: true})) {
