@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -31,6 +32,9 @@ type Options struct {
 
 	// Recorder receives an event for each probe that failed. It may be nil.
 	Recorder Recorder
+
+	// Registerer gets the metrics of probes. Without one they are kept but not exported.
+	Registerer prometheus.Registerer
 
 	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
 	Version string
