@@ -120,6 +120,7 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
+	a.events.nodeEvent(v1.EventTypeNormal, eventStarting, "Starting statusd.")
 	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))
 	return errors.Join(err, a.Close())
 }
@@ -148,6 +149,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	add(true, part{name: "prober", run: a.prober.Run})
 	add(true, part{name: "workers", run: a.workers.Run})
 	add(true, part{name: "evictions", run: a.evictions.Run})
+	add(joined, part{name: "overdue statuses", run: a.followOverdue})
 	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
 	add(joined, part{name: "pods of the api", run: a.api.Run})
 	byFile := joined && a.options.RESTConfig == nil // else the program has chosen whom it acts as

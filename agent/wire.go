@@ -114,6 +114,7 @@ func (a *Agent) wireNode() (err error) {
 	options := a.nodeOptions()
 	options.Pressure = func() []v1.NodeConditionType { return a.evictions.Conditions() }
 	options.RuntimeVersion = a.runtime.Version()
+	options.Event = a.events.nodeEvent
 	if a.node, err = node.New(options); err != nil {
 		return err
 	}
@@ -229,6 +230,7 @@ func (a *Agent) registerMetrics() {
 			return 1
 		}),
 	)
+	a.metrics.MustRegister(a.events.collectors()...)
 	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
 		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
 			func() float64 { return float64(len(reporter.Problems())) }))

@@ -56,6 +56,9 @@ type Options struct {
 	// Ready says why the node is not ready, nil if it is. Ready if nil.
 	Ready func() error
 
+	// Event takes the events of the Node, if set. It must not block.
+	Event func(eventType, reason, message string)
+
 	// Interval is how often machine and Node are looked at; 10 s if zero.
 	Interval time.Duration
 	// Report is how old a status may get that does not change; 5 min if zero.
@@ -81,6 +84,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
+	}
+	if o.Event == nil {
+		o.Event = func(string, string, string) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -29,7 +29,8 @@ var layers = []struct {
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
 	{"node", []string{"mirror", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
-	{"product", []string{"explain", "server"}},
+	{"product", []string{"explain", "history"}},
+	{"query", []string{"api", "server"}}, // serve what the product layer knows
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},
 }
