@@ -20,8 +20,12 @@ build: ## Build bin/statusd and bin/statusd-shim
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
 	$(GO) run ./internal/controlplane/build
 
+.PHONY: axe
+axe:
+	@web/fetch-axe
+
 .PHONY: test
-test: controlplane ## Run all tests under the race detector
+test: controlplane axe ## Run all tests under the race detector; those of the page need chromium, node and npm
 	$(GO) test -race -timeout 20m ./...
 	cd controlplane && $(GO) test -race ./accounts ./datadir ./pki
 
@@ -75,6 +79,12 @@ lives: build controlplane ## Pods' lives on a node of the kubelet and on one of 
 	cd rival/lives && ../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
 	cd rival/lives && ../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
 	cd rival/lives && ../../bin/lives compare
+
+.PHONY: doors
+doors: build controlplane ## The answers of a stock kubelet to each kind of credentials on each path, for server/testdata/doors.txt; root, containerd, runc; about a minute
+	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+	cd rival && $(GO) build -o ../bin/doors ./doors
+	cd rival/doors && ../../bin/doors
 
 .PHONY: mutants
 mutants: ## Take the guard of each invariant out, one at a time, and see a test fail; about 3 minutes

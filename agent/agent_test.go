@@ -40,6 +40,7 @@ func testConfig(t *testing.T, node string) Config {
 	c.StateDir = filepath.Join(dir, "state")
 	c.Manifests = filepath.Join(dir, "manifests")
 	c.HealthzBindAddress = "127.0.0.1:0"
+	c.Server.BindAddress = ""
 	if err := os.Mkdir(c.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -114,7 +115,7 @@ func awaitReady(t *testing.T, a *Agent, name string) {
 	defer cancel()
 	events := a.manager.Subscribe()
 	defer events.Close()
-	for _, pod := range a.pods() { // it may have been ready before
+	for _, pod := range a.manager.Statuses() { // it may have been ready before
 		if pod.Name == name && isReady(&pod.Status) {
 			return
 		}

@@ -4,40 +4,71 @@ import (
 	"context"
 	"log/slog"
 	"slices"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
 
-	"github.com/go-logr/logr"
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/kubernetes/scheme"
-	typedv1 "k8s.io/client-go/kubernetes/typed/core/v1"
-	"k8s.io/client-go/tools/record"
-	"k8s.io/klog/v2"
 )
 
-// component is who events are from.
-const component = "statusd"
+const (
+	// component is who events are from.
+	component = "statusd"
+	// eventsWaiting is how many events may wait to be sent. A burst of starting pods has a few
+	// per pod; beyond that they are dropped, since events inform and nothing depends on them.
+	eventsWaiting = 4000
+	// eventStarting is the reason of the Node's event that this program has started, as with the kubelet.
+	eventStarting = "Starting"
+	// maxEventMessage is the limit that events.k8s.io has for a message.
+	maxEventMessage = 1024
+)
 
-// eventsWaiting is how many events may wait to be sent. A burst of starting pods has a
-// few a pod; beyond that they are dropped, since events inform and nothing depends on them.
-const eventsWaiting = 1000
+// What became of events, as the label of the metric.
+const (
+	eventSent       = "sent"       // the API server has stored it
+	eventCounted    = "counted"    // it has increased the count of one that is stored
+	eventSuppressed = "suppressed" // too many of one object
+	eventDropped    = "dropped"    // too many waited
+	eventRefused    = "refused"    // the API server does not want it
+	eventFailed     = "failed"     // the API server could not be reached
+)
 
 // event is what is known of an event when it happens.
 type event struct {
+	at                         time.Time
 	about                      v1.ObjectReference
 	eventType, reason, message string
 }
 
 // events logs the events of pods and sends them to the API server, if there is one.
 type events struct {
-	node   string
-	client kubernetes.Interface // nil: standalone
-	log    *slog.Logger
-	queue  chan event
+	node    string
+	client  kubernetes.Interface // nil: standalone
+	log     *slog.Logger
+	queue   chan *event
+	results *prometheus.CounterVec
 }
 
 func newEvents(node string, client kubernetes.Interface, log *slog.Logger) *events {
-	return &events{node: node, client: client, log: log, queue: make(chan event, eventsWaiting)}
+	e := &events{node: node, client: client, log: log, queue: make(chan *event, eventsWaiting)}
+	e.results = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "statusd_events_total", Help: "Events of pods and of the node, by what became of them.",
+	}, []string{"result"})
+	for _, result := range []string{eventSent, eventCounted, eventSuppressed, eventDropped, eventRefused, eventFailed} {
+		e.results.WithLabelValues(result) // so that a rate is there before the first one
+	}
+	return e
+}
+
+// collectors are the metrics of events.
+func (e *events) collectors() []prometheus.Collector {
+	return []prometheus.Collector{e.results, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		Name: "statusd_events_waiting", Help: "Events that wait to be sent.",
+	}, func() float64 { return float64(len(e.queue)) })}
 }
 
 // Event takes an event of a pod or of one of its containers. It never blocks.
@@ -46,23 +77,25 @@ func (e *events) Event(pod *v1.Pod, container, eventType, reason, message string
 	if e.client == nil {
 		level = slog.LevelInfo
 	}
+	message = printable(message)
 	e.log.Log(context.Background(), level, "event", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "container", container, "reason", reason, "message", message)
-	e.send(reference(pod, container), eventType, reason, message)
+	e.take(reference(pod, container), eventType, reason, message)
 }
 
 // nodeEvent takes an event of the node itself. It never blocks.
 func (e *events) nodeEvent(eventType, reason, message string) {
 	// kubectl describe node looks for events with the name in place of the UID.
-	e.send(v1.ObjectReference{Kind: "Node", Name: e.node, UID: types.UID(e.node)}, eventType, reason, message)
+	e.take(v1.ObjectReference{Kind: "Node", Name: e.node, UID: types.UID(e.node)}, eventType, reason, printable(message))
 }
 
-func (e *events) send(about v1.ObjectReference, eventType, reason, message string) {
+func (e *events) take(about v1.ObjectReference, eventType, reason, message string) {
 	if e.client == nil {
 		return
 	}
 	select {
-	case e.queue <- event{about: about, eventType: eventType, reason: reason, message: message}:
+	case e.queue <- &event{at: time.Now(), about: about, eventType: eventType, reason: reason, message: message}:
 	default:
+		e.results.WithLabelValues(eventDropped).Inc()
 		e.log.Debug("event dropped, too many wait", "object", about.Namespace+"/"+about.Name, "reason", reason)
 	}
 }
@@ -83,23 +116,25 @@ func reference(pod *v1.Pod, container string) v1.ObjectReference {
 	return about
 }
 
-// run sends events until ctx ends. client-go counts repeated ones and holds back floods.
-func (e *events) run(ctx context.Context) error {
-	if e.client == nil {
-		<-ctx.Done()
-		return nil
-	}
-	ctx = klog.NewContext(ctx, logr.FromSlogHandler(e.log.Handler()))
-	broadcaster := record.NewBroadcaster(record.WithContext(ctx))
-	defer broadcaster.Shutdown()
-	broadcaster.StartRecordingToSink(&typedv1.EventSinkImpl{Interface: e.client.CoreV1().Events("")})
-	recorder := broadcaster.NewRecorder(scheme.Scheme, v1.EventSource{Component: component, Host: e.node})
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case event := <-e.queue:
-			recorder.Event(&event.about, event.eventType, event.reason, event.message)
+// printable is a message that the API server takes and a terminal can show, whatever a probe has
+// answered: valid UTF-8 of bounded length, without control characters other than tab and newline.
+func printable(message string) string {
+	const more = "..."
+	if len(message) > maxEventMessage { // the rest need not be looked at
+		end := maxEventMessage - len(more)
+		for end > 0 && !utf8.RuneStart(message[end]) {
+			end--
 		}
+		message = message[:end] + more
 	}
+	message = strings.Map(func(r rune) rune {
+		switch {
+		case r == '\n' || r == '\t':
+			return r
+		case unicode.IsControl(r), r == utf8.RuneError:
+			return '?'
+		}
+		return r
+	}, message)
+	return message
 }

@@ -48,7 +48,14 @@ func (a *Agent) open() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
-	return a.openState()
+	if err := a.openServer(); err != nil {
+		return err
+	}
+	if err := a.openState(); err != nil {
+		return err
+	}
+	a.openSockets() // after the state, whose lock says that no other agent has them
+	return nil
 }
 
 // readableManifests finds a directory that can never be read. One that is missing may come.
@@ -192,6 +199,7 @@ func (a *Agent) nodeOptions() node.Options {
 		Version:   a.options.Version,
 		Read:      a.machine.look,
 		Ready:     a.notReady,
+		Port:      a.serverPort(),
 
 		Thresholds: a.thresholds(),
 		Logger:     a.log,

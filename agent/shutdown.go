@@ -18,6 +18,8 @@ const (
 	reasonTerminated = "TerminationByKubelet"
 	reasonRefused    = "NodeShutdown"
 	messageRefused   = "Pod was rejected as the node is shutting down."
+
+	eventShutdown = "Shutdown"
 )
 
 // wireShutdown makes what ends the pods before the machine goes down.
@@ -85,6 +87,11 @@ func (a *Agent) reportNode(ctx context.Context) {
 	if a.node == nil {
 		return
 	}
+	message := "Shutdown manager detected shutdown event"
+	if a.shutdown.Err() == nil {
+		message = "Shutdown manager detected shutdown cancellation"
+	}
+	a.events.nodeEvent(v1.EventTypeNormal, eventShutdown, message)
 	if err := a.node.Announce(ctx); err != nil {
 		a.log.Warn("node not reported", "err", err)
 	}

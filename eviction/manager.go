@@ -26,11 +26,12 @@ const (
 	limitsPeriod = time.Minute
 )
 
-// eventThresholdMet is the reason of the Node's event, and signalVolumeLimit stands for the limit of
-// a volume among the signals, both as with the kubelet.
+// Reasons of events, and signalVolumeLimit, which stands for the limit of a volume among the signals,
+// all as with the kubelet.
 const (
-	eventThresholdMet = "EvictionThresholdMet"
-	signalVolumeLimit = "emptydirfs.limit"
+	eventThresholdMet  = "EvictionThresholdMet"
+	eventExceededGrace = "ExceededGracePeriod"
+	signalVolumeLimit  = "emptydirfs.limit"
 )
 
 var errRunTwice = errors.New("eviction: Run may be called only once")
@@ -119,28 +120,38 @@ func (m *Manager) Run(ctx context.Context) error {
 		case <-timer.C:
 		}
 		pause := m.opts.Interval
-		if ended := m.look(ctx); ended != nil {
-			m.await(ctx, ended)
+		if evicted := m.look(ctx); evicted != nil {
+			m.await(ctx, evicted)
 			pause = 0 // it may not have been enough
 		}
 		timer.Reset(pause)
 	}
 }
 
+// leaving is a pod that was evicted and has not ended yet.
+type leaving struct {
+	pod   *v1.Pod
+	by    time.Time // the end of its grace
+	ended <-chan struct{}
+}
+
 // await waits for the end of a pod that was evicted, within bounds.
-func (m *Manager) await(ctx context.Context, ended <-chan struct{}) {
+func (m *Manager) await(ctx context.Context, evicted *leaving) {
 	timer := time.NewTimer(cleanupTimeout)
 	defer timer.Stop()
 	select {
 	case <-ctx.Done():
-	case <-ended:
-	case <-timer.C:
-		m.opts.Logger.Warn("an evicted pod has not ended in time")
+	case <-evicted.ended:
+	case now := <-timer.C:
+		m.opts.Logger.Warn("an evicted pod has not ended yet", "pod", evicted.pod.Namespace+"/"+evicted.pod.Name, "uid", evicted.pod.UID)
+		if now.After(evicted.by) {
+			m.opts.Recorder.Event(evicted.pod, "", v1.EventTypeWarning, eventExceededGrace, "Container runtime did not kill the pod within specified grace period.")
+		}
 	}
 }
 
-// look reads the machine once and evicts at most one pod, whose end it returns.
-func (m *Manager) look(ctx context.Context) (ended <-chan struct{}) {
+// look reads the machine once and evicts at most one pod, which it returns.
+func (m *Manager) look(ctx context.Context) *leaving {
 	seen, err := m.opts.Read()
 	if err != nil {
 		m.opts.Logger.Error("cannot read the machine, the pressure stays as it was", "err", err)
@@ -148,8 +159,8 @@ func (m *Manager) look(ctx context.Context) (ended <-chan struct{}) {
 	}
 	due := m.observe(seen, time.Now())
 	pods := m.opts.Pods()
-	if ended := m.enforceLimits(ctx, pods); ended != nil {
-		return ended
+	if evicted := m.enforceLimits(ctx, pods); evicted != nil {
+		return evicted
 	}
 	if len(due) == 0 {
 		return nil
@@ -191,7 +202,7 @@ func (m *Manager) reclaim(ctx context.Context) bool {
 }
 
 // enforceLimits evicts a pod whose volume is larger than it may be.
-func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (ended <-chan struct{}) {
+func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) *leaving {
 	now := time.Now()
 	if !m.measured.IsZero() && now.Sub(m.measured) < limitsPeriod {
 		return nil
@@ -213,7 +224,7 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (ended <-ch
 }
 
 // evictFirst evicts the pod that is to go first, if there is one that may.
-func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, seen Observations) (ended <-chan struct{}) {
+func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, seen Observations) *leaving {
 	ranked := m.measure(ctx, pods)
 	rank(ranked, t.Signal)
 	for i := range ranked {
@@ -221,8 +232,8 @@ func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, s
 		if podstatus.IsCritical(s.pod) {
 			continue
 		}
-		if ended := m.evict(s.pod, string(t.Signal), describe(s, t, seen), m.grace(s.pod, &t)); ended != nil {
-			return ended
+		if evicted := m.evict(s.pod, string(t.Signal), describe(s, t, seen), m.grace(s.pod, &t)); evicted != nil {
+			return evicted
 		}
 	}
 	m.opts.Logger.Error("the node runs short, and there is no pod to evict", "signal", t.Signal, "pods", len(pods))
@@ -256,14 +267,14 @@ func (m *Manager) measure(ctx context.Context, pods []*v1.Pod) []subject {
 	return all
 }
 
-// evict ends a pod; signal is what for, in the metric.
-func (m *Manager) evict(pod *v1.Pod, signal, message string, grace time.Duration) (ended <-chan struct{}) {
-	ended = m.opts.Evict(pod, message, grace)
+// evict ends a pod; signal is what for, in the metric. It returns nil for a pod that ends already.
+func (m *Manager) evict(pod *v1.Pod, signal, message string, grace time.Duration) *leaving {
+	ended := m.opts.Evict(pod, message, grace)
 	if ended == nil {
 		return nil
 	}
 	m.opts.Logger.Warn("pod evicted", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "message", message, "grace", grace)
 	m.opts.Recorder.Event(pod, "", v1.EventTypeWarning, Reason, message)
 	m.evictions.WithLabelValues(signal).Inc()
-	return ended
+	return &leaving{pod: pod, by: time.Now().Add(grace), ended: ended}
 }

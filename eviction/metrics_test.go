@@ -35,3 +35,22 @@ func TestEvictionsAreCountedAndTheNodeHasAnEvent(t *testing.T) {
 		t.Errorf("got %v, want one eviction for memory.available", one)
 	}
 }
+
+// A pod that outlives its grace is an event, and one whose grace is not over is none.
+func TestAnEvictedPodThatDoesNotEndIsAnEvent(t *testing.T) {
+	m := &machine{memory: 300, stuck: true, pods: []subject{pod("a", 0, 650, 0)}}
+	m.run(t, hundred, func(o *Options) { o.Recorder = m }, func(*Manager) {
+		wait(cleanupTimeout - time.Second)
+		m.set(func() {
+			if want := []string{"a Evicted"}; !slices.Equal(m.events, want) {
+				t.Errorf("got events %q in time, want %q", m.events, want)
+			}
+		})
+		wait(2 * time.Second)
+		m.set(func() {
+			if !slices.Contains(m.events, "a ExceededGracePeriod") {
+				t.Errorf("got events %q, want one of the grace that was exceeded", m.events)
+			}
+		})
+	})
+}

@@ -38,6 +38,7 @@ type Node struct {
 	pressures pressures // what earlier readings found
 	reading   Reading   // the last good one
 	reported  time.Time // when the status was last written
+	closed    bool      // whether the Node was unschedulable when it was last seen
 
 	mu  sync.Mutex // guards what follows, for the accessors
 	ran bool
@@ -156,8 +157,10 @@ func (n *Node) report(ctx context.Context) error {
 		return err
 	}
 	n.note(node)
+	n.recordSchedulable(node)
 	if created {
 		n.seen, n.reported = true, now
+		n.recordStatus(&v1.NodeStatus{}, &node.Status)
 		return nil
 	}
 	if !n.seen {
@@ -183,6 +186,7 @@ func (n *Node) report(ctx context.Context) error {
 		return err
 	}
 	n.reported = now
+	n.recordStatus(&node.Status, &want)
 	return nil
 }
 

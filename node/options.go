@@ -39,6 +39,10 @@ type Options struct {
 	// RuntimeVersion names what runs the pods, as NAME://VERSION.
 	RuntimeVersion string
 
+	// Port is where the kubelet's API of this node is served, zero if it is not. The API server connects to it
+	// for kubectl logs and exec.
+	Port int32
+
 	// Thresholds decide about pressure; [DefaultThresholds] if zero.
 	Thresholds Thresholds
 	// Disk is a path on the file system whose space counts; "/" if empty.
@@ -51,6 +55,9 @@ type Options struct {
 	Pressure func() []v1.NodeConditionType
 	// Ready says why the node is not ready, nil if it is. Ready if nil.
 	Ready func() error
+
+	// Event takes the events of the Node, if set. It must not block.
+	Event func(eventType, reason, message string)
 
 	// Interval is how often machine and Node are looked at; 10 s if zero.
 	Interval time.Duration
@@ -77,6 +84,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Ready == nil {
 		o.Ready = func() error { return nil }
+	}
+	if o.Event == nil {
+		o.Event = func(string, string, string) {}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -20,7 +20,7 @@ type base struct {
 	settled bool
 }
 
-// revision is a resource version as the number that it is (since Kubernetes 1.35 forevery
+// revision is a resource version as the number that it is (since Kubernetes 1.35 for every
 // resource): of two copies of an object that with the greater one is newer. It is 0 if the
 // resource version is not a number, and cannot be compared then.
 type revision uint64

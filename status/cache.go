@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -20,8 +19,9 @@ import (
 type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed
+	observer   Observer
 	owns       podstatus.Ownership
-	jitter     func() float64 // random but in tests
+	jitter     func() float64
 
 	// mu guards all fields below, and the order of the events of feed.
 	mu      sync.Mutex
@@ -66,9 +66,12 @@ type snapshot struct {
 	finished  bool
 	// vanished: a container that was reported running is no longer reported at all.
 	vanished bool
-	// forgotten: the journal needs no copy of it any more. It is the one field that
-	// changes; the lock of finals guards it.
+	// forgotten: the journal needs no copy of it any more. It and acceptedAt are the fields that
+	// change; the lock of finals guards it.
 	forgotten bool
+	// acceptedAt is when the API server accepted this version or the last one before it that it has
+	// accepted, in Unix nanoseconds, 0 if it has accepted none. The lock of the cache guards it.
+	acceptedAt int64
 }
 
 // final reports whether the pod has ended in this status, so that it must not be lost.
@@ -76,11 +79,12 @@ func (s *snapshot) final() bool {
 	return s.finished || podstatus.IsTerminal(s.status.Phase)
 }
 
-func newCache(standalone bool, feed *feed) *cache {
+func newCache(standalone bool, feed *feed, observer Observer, jitter func() float64) *cache {
 	return &cache{
 		standalone: standalone,
 		feed:       feed,
-		jitter:     rand.Float64,
+		observer:   observer,
+		jitter:     jitter,
 		entries:    make(map[types.UID]*entry),
 		unsent:     make(map[types.UID]*entry),
 		fights:     make(map[types.UID]fight),
@@ -103,8 +107,10 @@ func (c *cache) load(uid types.UID) *snapshot {
 
 // swap stores the next snapshot of a pod if the one it was computed from, nil for the
 // first, is still the newest, and sets the version of next. It also reports whether the
-// pod was waiting for something that this may be.
-func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.Time) (ok, awaited bool) {
+// pod was waiting for something that this may be. The status old and the kind of call are for
+// the observer.
+func (c *cache) swap(from, next *snapshot, pod *v1.Pod, old *v1.PodStatus, by string, now time.Time) (ok, awaited bool) {
+	uid := pod.UID
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[uid]
@@ -116,11 +122,18 @@ func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.
 		c.entries[uid] = e
 		next.version = c.retired + 1
 	default:
-		next.version = from.version + 1
+		next.version, next.acceptedAt = from.version+1, from.acceptedAt
 	}
 	e.snapshot = next
 	c.markUnsent(uid, e, now)
 	c.feed.stored(uid, next, from == nil && pod.DeletionTimestamp == nil)
+	if from == nil {
+		old = old.DeepCopy() // it may be the caller's
+	}
+	c.observer.Changed(podstatus.Change{
+		UID: uid, Namespace: next.namespace, Name: next.name, Created: pod.CreationTimestamp.Time,
+		Old: old, New: &next.status, First: from == nil, Version: next.version, At: now, By: by, Finished: next.finished,
+	})
 	// A pod that was found gone once is looked for once more when there is news of it.
 	return true, e.waitsFor().local() || e.waitsFor() == waitGone && e.backlog.attempts == 1
 }
@@ -158,6 +171,7 @@ func (c *cache) remove(uid types.UID) (queued bool) {
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)
+	c.observer.Removed(uid, time.Now())
 	return e.backlog != nil
 }
 

@@ -88,6 +88,26 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 	})
 }
 
+// The phase waits for the containers; what others change meanwhile does not.
+func TestDriftOfAPodWhosePhaseIsWithheldIsRepairedWhenItIsObserved(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := &gate{}
+		g.running.Store(true)
+		w := newWorld(t, func(o *Options) { o.Safety = g })
+		pod := w.create("web", restartNever)
+		w.run()
+		w.set(pod, ended(pod, 1))
+		w.wantLog("the phase is withheld", "PATCH ns/web")
+		w.api.Change(pod, func(pod *v1.Pod) { pod.Status.ContainerStatuses = nil })
+		w.wantLog("repaired at once, not when the containers are looked at again", "PATCH ns/web")
+		if got := w.api.Pod(pod).Status; len(got.ContainerStatuses) != 1 || podstatus.IsTerminal(got.Phase) {
+			t.Errorf("the API has phase %s and %d container statuses, want the one, and the phase withheld", got.Phase, len(got.ContainerStatuses))
+		}
+		w.api.Change(pod, func(pod *v1.Pod) { pod.Labels = map[string]string{"app": "web"} })
+		w.wantLog("a change of others that is none of the node's")
+	})
+}
+
 // A node agent reports the end of the containers and, an instant later, of the pod.
 func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

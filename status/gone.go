@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// Whether a pod is gone from the API is decided here, forevery kind of request. It is worth
+// Whether a pod is gone from the API is decided here, for every kind of request. It is worth
 // care: a pod that is gone is not written any more, and the journal's copy of its end is dropped.
 //
 // No answer to a request for the pod itself proves it:

@@ -185,7 +185,7 @@ func (m *machine) lastEnd(s *subject) v1.PodStatus {
 	return ended(s.pod, 1)
 }
 
-// flush asks foreverything to be delivered and does not wait. If that is said to be done, it is.
+// flush asks for everything to be delivered and does not wait. If that is said to be done, it is.
 func (m *machine) flush([3]int) {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Millisecond)
 	defer cancel()

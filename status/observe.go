@@ -33,10 +33,11 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgenc
 }
 
 // needs reports whether the API's pod calls for a turn: a difference, or a deletion that is
-// due. What is unsent has its turn coming anyway.
+// due. What is unsent has its turn coming anyway; but the turn of a phase that is withheld may be
+// far off, and what others change does not wait for it.
 func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 	return e.finished && api.ended ||
-		!e.pending() && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
+		(!e.pending() || e.waitsFor() == waitWithheld) && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
 // decided reports whether the server has decided to answer the newest version with what this

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -64,6 +65,11 @@ type Options struct {
 	// changes and observations are acted upon at once. Default 10 s.
 	ResyncPeriod time.Duration
 
+	// Jitter returns a number from 0 to 1: how much of the fifth of a wait by which tries are spread
+	// is taken off. It may be called from any goroutine. Default: random. A test in virtual time that
+	// sets it can be repeated.
+	Jitter func() float64
+
 	// AlwaysRead reads each pod from the API server before it is written, as the kubelet does.
 	AlwaysRead bool
 
@@ -84,6 +90,9 @@ type Options struct {
 	// which [Manager.Fights] tells them from those of others. Default "statusd". The client of
 	// NewClient writes under it; a Client of the caller's own has to do the same.
 	FieldManager string
+
+	// Observer learns of every step of every pod, if set.
+	Observer Observer
 
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
@@ -203,11 +212,17 @@ func (o *Options) setDefaults() {
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
 	o.SlowRequest = cmp.Or(o.SlowRequest, 2*time.Second)
 	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, 10*time.Second)
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
 	if client, ok := o.Client.(*restClient); ok {
 		o.Client = client.writingAs(o.FieldManager)
 	}
 	if len(o.MetricsLabels) > 0 && o.Registerer != nil {
 		o.Registerer = prometheus.WrapRegistererWith(o.MetricsLabels, o.Registerer)
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

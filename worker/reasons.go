@@ -10,6 +10,7 @@ const (
 
 // Reasons of events.
 const (
+	eventCreated       = "Created"
 	eventStarted       = "Started"
 	eventFailed        = "Failed"
 	eventFailedSandbox = "FailedCreatePodSandBox"

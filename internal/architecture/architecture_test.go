@@ -29,7 +29,8 @@ var layers = []struct {
 	{"runtime", []string{"runtime"}}, // the vocabulary that worker and probe speak
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
 	{"node", []string{"mirror", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
-	{"product", []string{"explain"}},
+	{"product", []string{"explain", "history"}},
+	{"serving", []string{"api", "podsapi", "server", "web"}}, // what the product layer knows, over the network
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},
 }

@@ -36,14 +36,9 @@ func Run(program Program) Outcome {
 	// Half a second off the ticks, so that a step never meets one.
 	time.Sleep(500 * time.Millisecond)
 	for _, step := range append(slices.Clip(program), Step{Op: "settle"}) {
-		r.tracef("%s", step)
+		r.tracef("%s  %s", clock(), step)
 		r.observe() // what the ticks since the last step have done
-		losing := r.losing()
-		r.do(step)
-		synctest.Wait()
-		if losing > r.losing() {
-			r.sleep(11 * time.Second) // the kubelet tries again at a tick, statusd after a backoff
-		}
+		r.afterLosses(func() { r.do(step) })
 		r.traceRequests()
 		r.observe()
 		if r.difference != "" {
@@ -67,7 +62,19 @@ func (r *run) sleep(d time.Duration) {
 	if now := time.Since(r.began); now/kubeletTick != (now+d)/kubeletTick {
 		r.watch()
 	}
-	time.Sleep(d)
+	r.afterLosses(func() { time.Sleep(d) })
+}
+
+// afterLosses does something, and if the answer to a request was lost meanwhile, lets time pass
+// until both sides have tried again: the kubelet at a tick, statusd after a backoff. What comes
+// next would find the two APIs in different states.
+func (r *run) afterLosses(do func()) {
+	losing := r.losing()
+	do()
+	synctest.Wait()
+	if losing > r.losing() {
+		r.sleep(11 * time.Second)
+	}
 }
 
 // run is the state of a program that is being run.
@@ -171,6 +178,9 @@ func (r *run) mayRun(uid types.UID) bool {
 	return false
 }
 
+// clock is the time of the bubble, which begins at midnight.
+func clock() string { return time.Now().UTC().Format("04:05.0") }
+
 func (r *run) tracef(format string, args ...any) {
 	r.trace = append(r.trace, fmt.Sprintf(format, args...))
 }
@@ -259,11 +269,7 @@ func (r *run) setDown(down bool) {
 // statusd for the end of a backoff.
 func (r *run) recover() {
 	r.setDown(false)
-	r.watch()
-	r.sleep(33 * time.Second)
-	r.watch()
-	synctest.Wait()
-	r.observe()
+	r.quiesce(3)
 }
 
 // removeOrphans keeps the pods and mirrors that the node knows, but for those named. Both
@@ -316,11 +322,20 @@ func (r *run) isAhead(p *nodePod) bool {
 // catchUp gives both sides the time to do what they are about to: the kubelet does at a tick
 // what statusd does at once.
 func (r *run) catchUp() {
-	if r.down {
-		return
+	if !r.down {
+		r.quiesce(1)
 	}
-	r.watch()
-	r.sleep(11 * time.Second)
+}
+
+// quiesce lets ticks pass, at least as many as given, until neither side writes any more.
+func (r *run) quiesce(ticks int) {
+	const enough = 6 // the kubelet writes some pods at each tick (X6)
+	for tick, before := 0, [2]int{}; tick < enough && (tick < ticks || r.versions() != before); tick++ {
+		before = r.versions()
+		r.watch()
+		synctest.Wait()
+		r.sleep(11 * time.Second)
+	}
 	r.watch()
 	synctest.Wait()
 	r.observe()
@@ -389,15 +404,12 @@ func (r *run) versions() (n [2]int) {
 
 // settle gives both sides the time to finish, and compares.
 func (r *run) settle() {
-	wasDown := r.down
-	r.setDown(false)
-	for quiet, tick := false, 0; !quiet || wasDown && tick < 3; tick++ {
-		before := r.versions()
-		r.watch()
-		synctest.Wait()
-		r.sleep(11 * time.Second)
-		quiet = r.versions() == before || tick == 5 // the kubelet writes some pods at each tick (X6)
+	ticks := 1
+	if r.down {
+		ticks = 3
 	}
+	r.setDown(false)
+	r.quiesce(ticks)
 	// A write that keeps coming back changed is put off by statusd for up to five minutes
 	// (its guard against fights); all that may differ by then is when it is written.
 	if d := r.sides[theStatusd].(*statusd); len(d.manager.Fights()) > 0 {
@@ -406,9 +418,7 @@ func (r *run) settle() {
 			synctest.Wait()
 			r.sleep(11 * time.Second)
 		}
+		r.quiesce(1)
 	}
-	r.watch()
-	synctest.Wait()
-	r.observe()
 	r.compare()
 }

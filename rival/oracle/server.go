@@ -222,7 +222,7 @@ func (s *Server) note(request string, err error) {
 	if err != nil {
 		request += " ✗ " + string(apierrors.ReasonForError(err))
 	}
-	s.log = append(s.log, request)
+	s.log = append(s.log, clock()+" "+request)
 }
 
 func (s *Server) find(name string) (*v1.Pod, error) {

@@ -1,0 +1,185 @@
+package api
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/explain"
+)
+
+// Freshness is how far the API server knows the status of a pod.
+type Freshness struct {
+	// Version is the newest change of the status, Accepted the newest that the API server took, at
+	// AcceptedAt.
+	Version    uint64     `json:"version"`
+	Accepted   uint64     `json:"accepted"`
+	AcceptedAt *time.Time `json:"acceptedAt,omitempty"`
+	// Since is when the first change after Accepted was made, LagSeconds how long ago that was. A pod
+	// of which the API server knows everything has a lag of 0.
+	Since      *time.Time `json:"since,omitempty"`
+	LagSeconds float64    `json:"lagSeconds"`
+	// Attempts counts the tries without success, Error is the last error, NextTry when the next is due.
+	Attempts int        `json:"attempts,omitempty"`
+	Error    string     `json:"error,omitempty"`
+	NextTry  *time.Time `json:"nextTry,omitempty"`
+	// Held is what the change waits for on this node, empty if it waits for the API server.
+	Held string `json:"held,omitempty"`
+	// Refused are the fields that the API server refuses.
+	Refused []string `json:"refused,omitempty"`
+	// Writer is another writer that changes the status back, Rounds how often it has.
+	Writer string `json:"writer,omitempty"`
+	Rounds int    `json:"rounds,omitempty"`
+}
+
+// PodSummary is one row of a list of pods.
+type PodSummary struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+	// Static pods come from a manifest on the node.
+	Static bool `json:"static,omitempty"`
+	// Gone is when the pod went, nil if it has not gone.
+	Gone    *time.Time    `json:"gone,omitempty"`
+	Created *time.Time    `json:"created,omitempty"`
+	Phase   v1.PodPhase   `json:"phase"`
+	State   explain.State `json:"state"`
+	// Since is when the pod came into the state.
+	Since *time.Time `json:"since,omitempty"`
+	// Status is what kubectl shows in its column STATUS.
+	Status string `json:"status"`
+	// Ready of Containers are ready, as in kubectl's column READY.
+	Ready       int        `json:"ready"`
+	Containers  int        `json:"containers"`
+	Restarts    int32      `json:"restarts"`
+	LastRestart *time.Time `json:"lastRestart,omitempty"`
+	IP          string     `json:"ip,omitempty"`
+	// Why is the explanation as a sentence.
+	Why      string    `json:"why"`
+	Delivery Freshness `json:"delivery"`
+}
+
+// PodList is the answer of /apis/v1/pods.
+type PodList struct {
+	// Revision is where a watch goes on from this list.
+	Revision string       `json:"revision"`
+	Items    []PodSummary `json:"items"`
+}
+
+// PodDetail is everything that is known of one pod.
+type PodDetail struct {
+	PodSummary
+	Explanation      explain.Explanation `json:"explanation"`
+	ContainerDetails []ContainerDetail   `json:"containerDetails"`
+	// History is what happened, the oldest first.
+	History []Record `json:"history"`
+	// Pod is the pod with the status that the node reports, and of its spec only the outline. It is
+	// nil if the pod is gone.
+	Pod *v1.Pod `json:"pod,omitempty"`
+}
+
+// ContainerKind is what a container is in its pod.
+type ContainerKind string
+
+// The kinds of containers.
+const (
+	KindInit    ContainerKind = "init"
+	KindSidecar ContainerKind = "sidecar"
+	KindMain    ContainerKind = "main"
+)
+
+// ContainerState is what a container is in.
+type ContainerState string
+
+// The states of containers.
+const (
+	ContainerWaiting    ContainerState = "waiting"
+	ContainerRunning    ContainerState = "running"
+	ContainerTerminated ContainerState = "terminated"
+)
+
+// ContainerDetail is everything that is known of one container.
+type ContainerDetail struct {
+	Name    string         `json:"name"`
+	Kind    ContainerKind  `json:"kind"`
+	Image   string         `json:"image"`
+	State   ContainerState `json:"state"`
+	Reason  string         `json:"reason,omitempty"`
+	Message string         `json:"message,omitempty"`
+	// Since is when the container started or ended.
+	Since    *time.Time `json:"since,omitempty"`
+	Ready    bool       `json:"ready"`
+	Started  bool       `json:"started"`
+	Restarts int32      `json:"restarts"`
+	// ExitCode is that of the last run which has ended.
+	ExitCode *int32 `json:"exitCode,omitempty"`
+	// NextStart is when the container is started again at the earliest.
+	NextStart *time.Time    `json:"nextStart,omitempty"`
+	Probes    []ProbeDetail `json:"probes,omitempty"`
+}
+
+// ProbeKind is what a probe decides.
+type ProbeKind string
+
+// The kinds of probes.
+const (
+	ProbeStartup   ProbeKind = "startup"
+	ProbeReadiness ProbeKind = "readiness"
+	ProbeLiveness  ProbeKind = "liveness"
+)
+
+// ProbeDetail is what the probes of one kind have found in the current run of a container.
+type ProbeDetail struct {
+	Kind ProbeKind `json:"kind"`
+	// OK is the last result, nil if there is none yet.
+	OK *bool `json:"ok,omitempty"`
+	// Failures and Successes count the last results in a row; one of them is 0.
+	Failures  int `json:"failures"`
+	Successes int `json:"successes"`
+	// Answer is the last answer, such as "connection refused", given at At.
+	Answer string     `json:"answer,omitempty"`
+	At     *time.Time `json:"at,omitempty"`
+	// NotBefore is when the first probe is due, if there was none yet.
+	NotBefore *time.Time `json:"notBefore,omitempty"`
+}
+
+// NodeDetail is everything that is known of the node.
+type NodeDetail struct {
+	Name       string             `json:"name"`
+	UID        types.UID          `json:"uid,omitempty"`
+	Version    string             `json:"version"`
+	Runtime    string             `json:"runtime"`
+	Conditions []v1.NodeCondition `json:"conditions"`
+	Addresses  []v1.NodeAddress   `json:"addresses"`
+	// Requested is what the pods that have not ended request of Allocatable.
+	Capacity    v1.ResourceList `json:"capacity"`
+	Allocatable v1.ResourceList `json:"allocatable"`
+	Requested   v1.ResourceList `json:"requested"`
+	// Pods counts the pods by state.
+	Pods     map[explain.State]int `json:"pods"`
+	Delivery NodeDelivery          `json:"delivery"`
+	// Problems are what is wrong with the node, as clauses.
+	Problems []string `json:"problems"`
+	History  []Record `json:"history"`
+}
+
+// NodeDelivery is how far the API server knows the node and its pods.
+type NodeDelivery struct {
+	// Pending counts the pods with changes that the API server does not know, the oldest of which was
+	// made OldestSeconds ago.
+	Pending       int     `json:"pending"`
+	OldestSeconds float64 `json:"oldestSeconds"`
+	LastError     string  `json:"lastError,omitempty"`
+	// LeaseRenewed is when the lease of the Node was last renewed.
+	LeaseRenewed *time.Time `json:"leaseRenewed,omitempty"`
+	// UnreachableSince is since when the API server has not been reached.
+	UnreachableSince *time.Time `json:"unreachableSince,omitempty"`
+}
+
+// GonePod is the data of a watch's gone event.
+type GonePod struct {
+	Namespace string    `json:"namespace"`
+	Name      string    `json:"name"`
+	UID       types.UID `json:"uid"`
+}
