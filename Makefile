@@ -23,7 +23,7 @@ controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on
 .PHONY: test
 test: controlplane ## Run all tests under the race detector
 	$(GO) test -race -timeout 20m ./...
-	cd controlplane && $(GO) test -race ./accounts ./datadir ./pki
+	cd controlplane && $(GO) test -race ./accounts ./datadir ./nodecerts ./pki
 
 .PHONY: lint
 lint: controlplane ## gofmt, go vet, staticcheck
@@ -32,7 +32,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd controlplane && $(GO) vet ./...
-	cd controlplane && $(STATICCHECK) ./accounts ./datadir ./pki # the rest would make it analyze all of Kubernetes
+	cd controlplane && $(STATICCHECK) ./accounts ./datadir ./nodecerts ./pki # the rest would make it analyze all of Kubernetes
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
