@@ -17,13 +17,23 @@ type entry struct {
 	accepted int64  // 0: not accepted
 	version  uint64 // the version of the status that the API server is to accept; 0: none
 	dropped  uint32
+	about    unique.Handle[subject]
 	what     unique.Handle[what]
 }
 
-// what is a record without its times.
+// subject is what a record is about: a condition, a container, a probe.
+type subject struct {
+	Kind      Kind   `json:"kind"`
+	Subject   string `json:"subject,omitempty"`
+	Container string `json:"container,omitempty"`
+}
+
+// what is what has happened to a subject.
 type what struct {
-	Kind                                          Kind
-	Subject, Container, From, To, Reason, Message string
+	From    string `json:"from,omitempty"`
+	To      string `json:"to,omitempty"`
+	Reason  string `json:"reason,omitempty"`
+	Message string `json:"message,omitempty"`
 }
 
 // The bounds of texts.
@@ -32,12 +42,12 @@ const (
 	maxMessage = 512
 )
 
-func whatOf(r *Record) what {
-	return what{
-		Kind: Kind(bounded(string(r.Kind), maxName)), Subject: bounded(r.Subject, maxName), Container: bounded(r.Container, maxName),
-		From: bounded(r.From, maxName), To: bounded(r.To, maxName),
-		Reason: bounded(r.Reason, maxName), Message: bounded(r.Message, maxMessage),
-	}
+func aboutOf(r *Record) unique.Handle[subject] {
+	return unique.Make(subject{Kind: Kind(bounded(string(r.Kind), maxName)), Subject: bounded(r.Subject, maxName), Container: bounded(r.Container, maxName)})
+}
+
+func whatOf(r *Record) unique.Handle[what] {
+	return unique.Make(what{From: bounded(r.From, maxName), To: bounded(r.To, maxName), Reason: bounded(r.Reason, maxName), Message: bounded(r.Message, maxMessage)})
 }
 
 // bounded cuts a text between two characters. What is no UTF-8 is replaced, as JSON would do it.
@@ -55,8 +65,8 @@ func bounded(text string, limit int) string {
 
 // record returns the entry as it is handed out.
 func (e *entry) record() Record {
-	w := e.what.Value()
-	r := Record{Seq: e.seq, Observed: instant(e.observed), Kind: w.Kind, Subject: w.Subject, Container: w.Container,
+	w, about := e.what.Value(), e.about.Value()
+	r := Record{Seq: e.seq, Observed: instant(e.observed), Kind: about.Kind, Subject: about.Subject, Container: about.Container,
 		From: w.From, To: w.To, Reason: w.Reason, Message: w.Message, Dropped: int(e.dropped)}
 	if e.accepted != 0 {
 		at := instant(e.accepted)
@@ -66,17 +76,6 @@ func (e *entry) record() Record {
 }
 
 func instant(nanoseconds int64) time.Time { return time.Unix(0, nanoseconds).UTC() }
-
-// subject is what an entry shares with the ones that it follows.
-type subject struct {
-	kind               Kind
-	subject, container string
-}
-
-func (e *entry) subject() subject {
-	w := e.what.Value()
-	return subject{w.Kind, w.Subject, w.Container}
-}
 
 // log is the history of one pod, or of the node.
 type log struct {
@@ -98,9 +97,9 @@ type trouble struct {
 }
 
 // last returns the newest entry about a subject, nil if there is none.
-func (l *log) last(about subject) *entry {
+func (l *log) last(about unique.Handle[subject]) *entry {
 	for i := len(l.entries) - 1; i >= 0; i-- {
-		if l.entries[i].subject() == about {
+		if l.entries[i].about == about {
 			return &l.entries[i]
 		}
 	}
@@ -111,26 +110,30 @@ func (l *log) last(about subject) *entry {
 // but the first of the subject that has the most. It returns the removed entry. At least two
 // entries must be there.
 func (l *log) drop() entry {
-	count := make(map[subject]int, len(l.entries))
-	most := 0
-	for i := range l.entries {
-		about := l.entries[i].subject()
-		count[about]++
-		most = max(most, count[about])
+	type count struct {
+		about unique.Handle[subject]
+		n     int
 	}
-	var about subject
-	first := -1
+	var few [16]count // most pods have few subjects
+	counts := few[:0]
+	most := count{}
 	for i := range l.entries {
-		if s := l.entries[i].subject(); count[s] == most {
-			about, first = s, i
-			break
+		about := l.entries[i].about
+		j := slices.IndexFunc(counts, func(c count) bool { return c.about == about })
+		if j < 0 {
+			j = len(counts)
+			counts = append(counts, count{about: about})
+		}
+		if counts[j].n++; counts[j].n > most.n {
+			most = counts[j]
 		}
 	}
-	if most < 3 {
+	if most.n < 3 {
 		return l.remove(l.oldestBetween())
 	}
+	first := slices.IndexFunc(l.entries, func(e entry) bool { return e.about == most.about })
 	for i := first + 1; ; i++ {
-		if l.entries[i].subject() == about {
+		if l.entries[i].about == most.about {
 			return l.remove(i)
 		}
 	}
@@ -148,11 +151,10 @@ func (l *log) oldestBetween() int {
 // remove takes out an entry and counts it at the next one of its subject.
 func (l *log) remove(i int) entry {
 	removed := l.entries[i]
-	about := removed.subject()
 	l.entries = slices.Delete(l.entries, i, i+1)
 	l.dropped++
 	for j := i; j < len(l.entries); j++ {
-		if l.entries[j].subject() == about {
+		if l.entries[j].about == removed.about {
 			l.entries[j].dropped += removed.dropped + 1
 			break
 		}
@@ -163,7 +165,7 @@ func (l *log) remove(i int) entry {
 // append adds an entry. Most pods have few, so that the slice grows by a few.
 func (l *log) append(e entry) {
 	if len(l.entries) == cap(l.entries) {
-		l.entries = append(make([]entry, 0, len(l.entries)+max(4, len(l.entries)/4)), l.entries...)
+		l.entries = append(make([]entry, 0, len(l.entries)+max(2, len(l.entries)/8)), l.entries...)
 	}
 	l.entries = append(l.entries, e)
 	l.changed = max(l.changed, e.changed)

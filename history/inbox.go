@@ -45,11 +45,11 @@ const (
 )
 
 // put appends an input and reports whether it is the first one.
-func (b *inbox) put(in input) (first bool) {
+func (b *inbox) put(in *input) (first bool) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if len(b.inputs) < b.limit {
-		b.inputs = append(b.inputs, in)
+		b.inputs = append(b.inputs, *in)
 		return len(b.inputs) == 1
 	}
 	b.join(in)
@@ -60,7 +60,7 @@ func (b *inbox) put(in input) (first bool) {
 type joined struct{ changed, accepted, removed *input }
 
 // join keeps an input beyond the limit. What it keeps is bounded by the number of pods.
-func (b *inbox) join(in input) {
+func (b *inbox) join(in *input) {
 	if in.kind == failed || in.kind == added {
 		b.lost++
 		return
@@ -75,16 +75,26 @@ func (b *inbox) join(in input) {
 	}
 	switch in.kind {
 	case accepted:
-		j.accepted = &in
+		j.accepted = replace(j.accepted, in)
 	case removed:
-		j.removed = &in
+		j.removed = replace(j.removed, in)
 	default:
 		if j.changed != nil {
 			b.lost++
 			in.change.Old, in.change.First = j.changed.change.Old, j.changed.change.First
 		}
-		j.changed, j.removed = &in, nil
+		j.changed, j.removed = replace(j.changed, in), nil
 	}
+}
+
+// replace returns a copy of next, in the place of last if there is one: a full inbox is no time to
+// allocate.
+func replace(last, next *input) *input {
+	if last == nil {
+		last = new(input)
+	}
+	*last = *next
+	return last
 }
 
 // take returns what is there and empties the inbox.
@@ -134,7 +144,7 @@ func (s *Store) Add(pod Ref, r Record) {
 }
 
 func (s *Store) put(in input) {
-	if s.inbox.put(in) {
+	if s.inbox.put(&in) {
 		wake.Up(s.arrived)
 	}
 }

@@ -55,6 +55,7 @@ type record struct {
 	Accepted int64  `json:"accepted,omitempty"`
 	Waits    bool   `json:"waits,omitempty"` // for the API server
 	Dropped  uint32 `json:"dropped,omitempty"`
+	subject
 	what
 }
 
@@ -63,7 +64,7 @@ func podLine(l *log) line {
 }
 
 func recordLine(l *log, e *entry) line {
-	r := &record{Seq: e.seq, Accepted: e.accepted, Waits: e.version != 0, Dropped: e.dropped, what: e.what.Value()}
+	r := &record{Seq: e.seq, Accepted: e.accepted, Waits: e.version != 0, Dropped: e.dropped, subject: e.about.Value(), what: e.what.Value()}
 	if e.changed != e.seq {
 		r.Changed = e.changed
 	}
@@ -74,7 +75,7 @@ func recordLine(l *log, e *entry) line {
 // not known after a restart: the first that the API server accepts has all that was before.
 func (l *line) entry() entry {
 	r := l.Record
-	e := entry{seq: r.Seq, changed: max(r.Changed, r.Seq), observed: l.At, accepted: r.Accepted, dropped: r.Dropped, what: unique.Make(r.what)}
+	e := entry{seq: r.Seq, changed: max(r.Changed, r.Seq), observed: l.At, accepted: r.Accepted, dropped: r.Dropped, about: unique.Make(r.subject), what: unique.Make(r.what)}
 	if r.Waits {
 		e.version = 1
 	}

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-	"unique"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -26,8 +25,8 @@ func (s *Store) drain() {
 		s.nodeRecord(now, "lost", fmt.Sprintf("%d changes came faster than they could be recorded", lost))
 	}
 	clear(inputs)
-	if s.spare = inputs[:0]; cap(inputs) > spareInputs {
-		s.spare = nil
+	if s.spare = inputs[:0]; cap(inputs) > spareInputs && len(inputs) < cap(inputs)/4 {
+		s.spare = nil // gives the memory of a burst back
 	}
 	if len(inputs) > 0 || lost > 0 {
 		s.shed()
@@ -100,7 +99,7 @@ var readyReasons = map[string]string{"SetContainerReadiness": "ReadinessProbe", 
 // repeats reports whether a record says what the last one about its subject says. The first change
 // after a restart starts from the API's status, which may be older than what the history has.
 func (s *Store) repeats(l *log, r *Record) bool {
-	last := l.last(subject{r.Kind, r.Subject, r.Container})
+	last := l.last(aboutOf(r))
 	if last == nil {
 		return false
 	}
@@ -160,7 +159,7 @@ func (s *Store) takeFailure(l *log, a *podstatus.Undelivered, at int64) {
 // add appends a record to a history.
 func (s *Store) add(l *log, r *Record, at int64, version uint64) {
 	s.seq++
-	e := entry{seq: s.seq, changed: s.seq, observed: at, version: version, what: unique.Make(whatOf(r))}
+	e := entry{seq: s.seq, changed: s.seq, observed: at, version: version, about: aboutOf(r), what: whatOf(r)}
 	s.write(recordLine(l, &e))
 	s.append(l, e)
 }

@@ -20,6 +20,7 @@ import (
 type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed
+	observer   Observer
 	owns       podstatus.Ownership
 	jitter     func() float64 // random but in tests
 
@@ -76,10 +77,11 @@ func (s *snapshot) final() bool {
 	return s.finished || podstatus.IsTerminal(s.status.Phase)
 }
 
-func newCache(standalone bool, feed *feed) *cache {
+func newCache(standalone bool, feed *feed, observer Observer) *cache {
 	return &cache{
 		standalone: standalone,
 		feed:       feed,
+		observer:   observer,
 		jitter:     rand.Float64,
 		entries:    make(map[types.UID]*entry),
 		unsent:     make(map[types.UID]*entry),
@@ -103,8 +105,10 @@ func (c *cache) load(uid types.UID) *snapshot {
 
 // swap stores the next snapshot of a pod if the one it was computed from, nil for the
 // first, is still the newest, and sets the version of next. It also reports whether the
-// pod was waiting for something that this may be.
-func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.Time) (ok, awaited bool) {
+// pod was waiting for something that this may be. The status old and the kind of call are for
+// the observer.
+func (c *cache) swap(from, next *snapshot, pod *v1.Pod, old *v1.PodStatus, by string, now time.Time) (ok, awaited bool) {
+	uid := pod.UID
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e := c.entries[uid]
@@ -121,6 +125,13 @@ func (c *cache) swap(uid types.UID, from, next *snapshot, pod *v1.Pod, now time.
 	e.snapshot = next
 	c.markUnsent(uid, e, now)
 	c.feed.stored(uid, next, from == nil && pod.DeletionTimestamp == nil)
+	if from == nil {
+		old = old.DeepCopy() // it may be the caller's
+	}
+	c.observer.Changed(podstatus.Change{
+		UID: uid, Namespace: next.namespace, Name: next.name, Created: pod.CreationTimestamp.Time,
+		Old: old, New: &next.status, First: from == nil, Version: next.version, At: now, By: by, Finished: next.finished,
+	})
 	// A pod that was found gone once is looked for once more when there is news of it.
 	return true, e.waitsFor().local() || e.waitsFor() == waitGone && e.backlog.attempts == 1
 }
@@ -158,6 +169,7 @@ func (c *cache) remove(uid types.UID) (queued bool) {
 	c.clearUnsent(uid)
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)
+	c.observer.Removed(uid, time.Now())
 	return e.backlog != nil
 }
 

@@ -1,15 +1,34 @@
 package status
 
 import (
+	"context"
+	"path/filepath"
+	"sync"
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/pods"
 )
 
-// BenchmarkCalls is what one report costs its caller, of a manager that is not running.
+// BenchmarkCalls is what one report costs its caller, of a manager that is not running: without an
+// observer, and with a history that another goroutine makes records of at the same time.
 func BenchmarkCalls(b *testing.B) {
+	b.Run("alone", func(b *testing.B) { benchmarkCalls(b, func(*testing.B) Observer { return nil }) })
+	b.Run("history", func(b *testing.B) {
+		benchmarkCalls(b, func(b *testing.B) Observer {
+			store := history.New(history.Options{File: filepath.Join(b.TempDir(), "history")})
+			ctx, cancel := context.WithCancel(context.Background())
+			var running sync.WaitGroup
+			running.Go(func() { store.Run(ctx) })
+			b.Cleanup(func() { cancel(); running.Wait() })
+			return store
+		})
+	})
+}
+
+func benchmarkCalls(b *testing.B, observer func(*testing.B) Observer) {
 	for name, prepare := range map[string]func(*Manager, *v1.Pod) func(i int){
 		"set_unchanged": func(m *Manager, pod *v1.Pod) func(int) {
 			status := running(pod, true)
@@ -29,7 +48,7 @@ func BenchmarkCalls(b *testing.B) {
 			pod := newPod("web")
 			pod.ResourceVersion = "1"
 			table.Set(pod)
-			m, err := New(Options{Client: &echoAPI{}, Pods: table})
+			m, err := New(Options{Client: &echoAPI{}, Pods: table, Observer: observer(b)})
 			if err != nil {
 				b.Fatal(err)
 			}

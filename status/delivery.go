@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // delivery is how far the status of a pod is delivered. It is part of an entry and
@@ -16,6 +17,8 @@ type delivery struct {
 	// accepted is the newest version that the API server has accepted for the pod's target, or the
 	// one before the first.
 	accepted uint64
+	// acceptedAt is when, in Unix nanoseconds; 0: never.
+	acceptedAt int64
 	// base is the newest copy of the API's pod that writes have brought. The watch may
 	// know a newer one.
 	base base
@@ -155,11 +158,15 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	if !ok || c.target(p.uid) != p.target {
 		return a
 	}
+	now := time.Now()
 	a.undone = c.rebase(e, p, answer)
 	done := e.ensureBacklog()
 	if p.version > e.accepted {
 		a.since, a.changes = done.since, p.version-e.accepted
-		e.accepted = p.version
+		e.accepted, e.acceptedAt = p.version, now.UnixNano()
+	}
+	if a.changes > 0 || done.attempts > 0 {
+		c.observer.Accepted(p.uid, p.version, now)
 	}
 	a.drifted = e.base.revision > answer.revision && c.needs(p.uid, e, e.base, p.pod)
 	left := backlog{since: done.unbuiltSince, unbuiltSince: done.unbuiltSince}
@@ -205,6 +212,7 @@ func (c *cache) failed(uid types.UID, err error, why waitReason, schedule backof
 	o.attempts++
 	wait := schedule.Wait(o.attempts, c.jitter())
 	o.lastErr, o.reason, o.nextTry = err, why, now.Add(wait)
+	c.observer.Failed(podstatus.Undelivered{UID: uid, Version: e.version, At: now, Tries: o.attempts, Err: err, Reason: reasonOf(err), Waits: why.String()})
 	if e.pending() && why.deliverable() {
 		c.unsent[uid] = e
 		if why == waitWithheld {
@@ -298,8 +306,12 @@ func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now 
 func (c *cache) setFight(uid types.UID, f fight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if _, ok := c.entries[uid]; ok {
-		c.fights[uid] = f
+	if _, ok := c.entries[uid]; !ok {
+		return
+	}
+	c.fights[uid] = f
+	if f.rounds >= fightRounds {
+		c.observer.Failed(podstatus.Undelivered{UID: uid, Version: f.version, At: f.last, Tries: f.rounds, Writer: f.writer, Rounds: f.rounds})
 	}
 }
 

@@ -36,12 +36,12 @@ func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, 
 // SetContainerReadiness records a readiness result for a container, with the conditions
 // that follow from it.
 func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready bool) error {
-	return m.flip(uid, containerID, ready, m.withContainerReady)
+	return m.flip("SetContainerReadiness", uid, containerID, ready, m.withContainerReady)
 }
 
 // SetContainerStartup records whether a container has started.
 func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started bool) error {
-	return m.flip(uid, containerID, started, podstatus.WithContainerStarted)
+	return m.flip("SetContainerStartup", uid, containerID, started, podstatus.WithContainerStarted)
 }
 
 // TerminatePod records that the pod has ended and that nothing of it will change any more: once
@@ -53,7 +53,7 @@ func (m *Manager) TerminatePod(pod *v1.Pod) error {
 	if m.opts.Journal != nil {
 		observed = m.opts.Journal.Termination
 	}
-	_, err := m.store(pod, storing{forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+	_, err := m.store(pod, storing{by: "TerminatePod", forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
 		status := old
 		if !cached {
 			status = &pod.Status // K1: not the mirror's

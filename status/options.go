@@ -85,6 +85,9 @@ type Options struct {
 	// NewClient writes under it; a Client of the caller's own has to do the same.
 	FieldManager string
 
+	// Observer learns of every step of every pod, if set.
+	Observer Observer
+
 	// Logger defaults to one that discards everything.
 	Logger *slog.Logger
 
@@ -208,6 +211,9 @@ func (o *Options) setDefaults() {
 	}
 	if len(o.MetricsLabels) > 0 && o.Registerer != nil {
 		o.Registerer = prometheus.WrapRegistererWith(o.MetricsLabels, o.Registerer)
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
 	}
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

@@ -21,7 +21,7 @@ func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, erro
 	}
 	status.ObservedGeneration = pod.Generation // U2
 	m.warnOfForeign(pod, status.Conditions)
-	how := storing{forced: forced, reported: &status}
+	how := storing{by: "SetPodStatus", forced: forced, reported: &status}
 	return m.store(pod, how, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
 		if m.opts.CompleteReports {
 			return m.complete(pod, old, &status)
@@ -48,7 +48,7 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 	if !ok {
 		return false, fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
 	}
-	return m.store(pod, storing{}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+	return m.store(pod, storing{by: "UpdatePodStatus"}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
 		if !cached {
 			return v1.PodStatus{}, ErrNoStatus
 		}
@@ -62,13 +62,13 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 	})
 }
 
-func (m *Manager) flip(uid types.UID, containerID string, value bool,
+func (m *Manager) flip(by string, uid types.UID, containerID string, value bool,
 	with func(*v1.Pod, *v1.PodStatus, string, bool, time.Time) (v1.PodStatus, podstatus.Flip)) error {
 	pod, ok := m.opts.Pods.ByUID(uid)
 	if !ok {
 		return fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
 	}
-	_, err := m.store(pod, storing{}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+	_, err := m.store(pod, storing{by: by}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
 		if !cached {
 			return v1.PodStatus{}, ErrNoStatus
 		}
@@ -136,8 +136,9 @@ func orNil(err *PhaseError) error {
 
 // storing is how a status is to be stored.
 type storing struct {
-	forced bool // also if nothing differs
-	finish bool // the pod has ended for good
+	by     string // the kind of call
+	forced bool   // also if nothing differs
+	finish bool   // the pod has ended for good
 	// reported is what the reporter has sent, which may be less than what is stored.
 	reported *v1.PodStatus
 }
@@ -176,7 +177,7 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		}
 		next.vanished = vanished(pod, before, old, reported)
 		now := time.Now()
-		ok, awaited := m.cache.swap(pod.UID, before, next, pod, now)
+		ok, awaited := m.cache.swap(before, next, pod, old, how.by, now)
 		if !ok {
 			continue
 		}

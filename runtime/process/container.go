@@ -52,10 +52,12 @@ type container struct {
 	// Runtime.mu guards what follows.
 	view    runtime.Container
 	started *record.Started // nil until the shim has said so
+
+	ended chan struct{} // closed once the container has exited and all that it wrote is in its log
 }
 
 func newContainer(uid types.UID, dir containerDir, spec record.Spec) *container {
-	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, view: runtime.Container{
+	return &container{uid: uid, dir: dir, spec: spec, pidfd: -1, control: -1, ended: make(chan struct{}), view: runtime.Container{
 		ID: spec.ID, Name: spec.Name, Attempt: spec.Attempt, State: runtime.Created, CreatedAt: spec.CreatedAt, Image: Image,
 	}}
 }
@@ -131,8 +133,18 @@ func (c *container) advance(started *record.Started, exit *record.Exit) bool {
 		c.view.StartedAt, c.view.FinishedAt = exit.StartedAt, exit.FinishedAt
 		c.view.ExitCode, c.view.Signal = exit.ExitCode, exit.Signal
 		c.view.Reason, c.view.Message = exit.Reason, exit.Message
+		c.end()
 	}
 	return c.view != before
+}
+
+// end needs Runtime.mu.
+func (c *container) end() {
+	select {
+	case <-c.ended:
+	default:
+		close(c.ended)
+	}
 }
 
 // find needs mu.
@@ -150,6 +162,7 @@ func (r *Runtime) find(id string) (*container, error) {
 // forget drops a container from the list.
 func (r *Runtime) forget(c *container) {
 	r.mu.Lock()
+	c.end()
 	if p, known := r.pods[c.uid]; known {
 		p.containers = slices.DeleteFunc(p.containers, func(other *container) bool { return other == c })
 	}

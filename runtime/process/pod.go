@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"path/filepath"
@@ -19,7 +17,6 @@ import (
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/control"
-	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -200,31 +197,4 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 		all = append(all, r.pods[uid].snapshot(r.options.Addresses()))
 	}
 	return all, nil
-}
-
-// Logs implements [runtime.Runtime].
-func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
-	r.mu.Lock()
-	c, err := r.find(id)
-	r.mu.Unlock()
-	if err != nil {
-		return nil, err
-	}
-	if options.Follow {
-		return nil, fmt.Errorf("process: follow the logs of %s: %w", id, errors.ErrUnsupported)
-	}
-	tail := 0
-	if options.Tail != nil {
-		if tail = int(*options.Tail); tail <= 0 {
-			return io.NopCloser(strings.NewReader("")), nil
-		}
-	}
-	logs, err := logfile.Open(c.dir.Logs(), tail, options.Timestamps)
-	if errors.Is(err, fs.ErrNotExist) {
-		return io.NopCloser(strings.NewReader("")), nil // nothing was started, nothing written
-	}
-	if err != nil {
-		return nil, fmt.Errorf("process: logs of %s: %w", id, err)
-	}
-	return logs, nil
 }

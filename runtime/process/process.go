@@ -110,6 +110,7 @@ type Runtime struct {
 	cleaner *cleaner
 	keeper  *keeper // of volumes with contents
 	groups  *groups // control groups
+	logs    logWatches
 	// grouping is held while groups are made or removed, so that a pod's groups do not
 	// vanish under a container that is about to get into them.
 	grouping sync.Mutex

@@ -26,7 +26,11 @@ func newWriter(t *testing.T, dir string, maxBytes int64, maxFiles int) *Writer {
 
 func read(t *testing.T, dir string, tail int, timestamps bool) string {
 	t.Helper()
-	log, err := Open(dir, tail, timestamps)
+	options := Options{Timestamps: timestamps}
+	if tail > 0 {
+		options.Tail = new(int64(tail))
+	}
+	log, err := Open(dir, options)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -120,7 +124,7 @@ func TestHalfAnEntryIsLeftOut(t *testing.T) {
 }
 
 func TestNoLogIsAnError(t *testing.T) {
-	if _, err := Open(t.TempDir(), 0, false); !errors.Is(err, fs.ErrNotExist) {
+	if _, err := Open(t.TempDir(), Options{}); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("got %v, want fs.ErrNotExist", err)
 	}
 }

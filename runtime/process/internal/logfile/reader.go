@@ -7,136 +7,256 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"slices"
+	"time"
 )
 
-// Open reads a log as it is now, the oldest entry first: what the container wrote, with
-// the time before each line if wanted, or only the last lines of it if tail is not 0.
-func Open(dir string, tail int, timestamps bool) (io.ReadCloser, error) {
-	r := &reader{timestamps: timestamps}
-	for i := 0; ; i++ {
-		file, err := os.Open(filePath(dir, i))
-		if errors.Is(err, fs.ErrNotExist) && i == 0 {
-			continue // between two steps of a rotation
-		}
-		if errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		if err != nil {
+// Options say which part of a log to read, and how it looks.
+type Options struct {
+	// Tail is how many lines at the end to read; nil is all of them.
+	Tail *int64
+	// Since leaves out lines that were begun earlier, unless it is zero.
+	Since time.Time
+	// Stream is the only one to read, or empty.
+	Stream     string
+	Timestamps bool
+	// Wait makes the reader follow the log. It is called when all is read that was written so
+	// far, returns when more may have been written, and reports whether that was the last.
+	Wait func() (last bool, err error)
+}
+
+// Open reads a log, the oldest entry first: what the container wrote, with the time before
+// each line if wanted. Without Options.Wait it ends with what is there now.
+func Open(dir string, options Options) (io.ReadCloser, error) {
+	chain, err := openChain(dir)
+	if err != nil {
+		return nil, err
+	}
+	r := &reader{dir: dir, options: options, chain: chain, skipping: map[string]bool{}}
+	if !options.Since.IsZero() {
+		r.since = options.Since.UTC().Format(timeFormat)
+	}
+	if options.Tail != nil {
+		if err := r.skipToTail(*options.Tail); err != nil {
 			return nil, errors.Join(err, r.Close())
 		}
-		r.files = append(r.files, file)
-		info, err := file.Stat()
-		if err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-		r.sizes = append(r.sizes, info.Size())
 	}
-	if len(r.files) == 0 {
-		return nil, fs.ErrNotExist
-	}
-	slices.Reverse(r.files)
-	slices.Reverse(r.sizes)
-	if tail > 0 {
-		lines, err := r.countLines()
-		if err != nil {
-			return nil, errors.Join(err, r.Close())
-		}
-		r.skip = max(0, lines-tail)
-	}
-	r.rewind()
+	r.begin()
 	return r, nil
 }
 
+// part is one file of a log, from an offset to the size that it had when it was opened.
+type part struct {
+	file     *os.File
+	from, to int64
+}
+
+// openChain opens all files of a log, the oldest first, each being the successor of the one
+// before although the log is rotated meanwhile.
+func openChain(dir string) ([]part, error) {
+	oldest, err := openOldest(dir)
+	if err != nil {
+		return nil, err
+	}
+	var chain []part
+	for file := oldest; file != nil; {
+		next, err := successor(dir, file)
+		var info fs.FileInfo
+		if err == nil {
+			info, err = file.Stat() // once it has a successor, it has its final size
+		}
+		chain = append(chain, part{file: file})
+		if err != nil {
+			return nil, errors.Join(err, closeAll(chain))
+		}
+		chain[len(chain)-1].to = info.Size()
+		file = next
+	}
+	return chain, nil
+}
+
+func closeAll(chain []part) error {
+	var errs []error
+	for _, p := range chain {
+		errs = append(errs, p.file.Close())
+	}
+	return errors.Join(errs...)
+}
+
+// reader reads the first of the chain. With Wait it opens what comes after the last by itself.
 type reader struct {
-	files      []*os.File
-	sizes      []int64 // what was there when it was opened; what comes later is not read
-	timestamps bool
-	entries    *bufio.Reader
-	skip       int    // lines not to deliver
-	inLine     bool   // the last entry ended with a piece
-	rest       []byte // of the entry in delivery
+	dir     string
+	options Options
+	since   string // as in an entry
+	chain   []part // never empty
+	next    *os.File
+	last    bool // Wait says that nothing is written any more
+
+	entries  *bufio.Reader
+	half     []byte          // of an entry of which the end was not read
+	skipping map[string]bool // by stream: the line is older than Since
+	inLine   bool            // the last entry ended with a piece
+	rest     []byte          // of the entry in delivery
 }
 
-func (r *reader) rewind() {
-	sections := make([]io.Reader, len(r.files))
-	for i, file := range r.files {
-		sections[i] = io.NewSectionReader(file, 0, r.sizes[i])
+// begin starts with the first of the chain.
+func (r *reader) begin() {
+	p, to := r.chain[0], r.chain[0].to
+	if r.options.Wait != nil && len(r.chain) == 1 {
+		to = 1<<63 - 1 // it still grows
 	}
-	r.entries = bufio.NewReaderSize(io.MultiReader(sections...), 2*maxPiece)
-}
-
-func (r *reader) countLines() (int, error) {
-	r.rewind()
-	for n := 0; ; {
-		e, err := r.next()
-		if errors.Is(err, io.EOF) {
-			return n, nil
-		}
-		if err != nil {
-			return 0, err
-		}
-		if e.full {
-			n++
-		}
+	r.half = nil
+	section := io.NewSectionReader(p.file, p.from, to-p.from)
+	if r.entries == nil {
+		r.entries = bufio.NewReaderSize(section, 4*maxPiece)
+	} else {
+		r.entries.Reset(section)
 	}
 }
 
-func (r *reader) Read(p []byte) (int, error) {
-	for len(r.rest) == 0 {
-		e, err := r.next()
-		if err != nil {
-			return 0, err
-		}
-		if r.skip > 0 {
-			if e.full {
-				r.skip--
+// Read delivers as many entries as it can without waiting.
+func (r *reader) Read(p []byte) (n int, err error) {
+	for n == 0 && len(p) > 0 {
+		if len(r.rest) == 0 {
+			if err := r.advance(); err != nil {
+				return 0, err
 			}
-			continue
 		}
-		r.rest = r.render(e)
+		for {
+			copied := copy(p[n:], r.rest)
+			n, r.rest = n+copied, r.rest[copied:]
+			if n == len(p) || !r.hasEntry() {
+				break
+			}
+			if err := r.advance(); err != nil {
+				return n, err
+			}
+		}
 	}
-	n := copy(p, r.rest)
-	r.rest = r.rest[n:]
 	return n, nil
 }
 
-func (r *reader) render(e entry) []byte {
-	var out []byte
-	if r.timestamps && !r.inLine {
-		out = append(append(out, e.time...), ' ')
+// hasEntry reports whether the next entry can be had without reading from a file.
+func (r *reader) hasEntry() bool {
+	buffered, _ := r.entries.Peek(r.entries.Buffered())
+	return bytes.IndexByte(buffered, '\n') >= 0
+}
+
+// advance reads one entry and fills rest with what of it is wanted, which may be nothing.
+func (r *reader) advance() error {
+	line, err := r.nextLine()
+	if err != nil {
+		return err
 	}
-	out = append(out, e.text...)
+	// What is no entry is skipped: a crash of the machine can leave half of one.
+	if e, ok := parse(line); ok && r.wants(e) {
+		r.render(e)
+	}
+	return nil
+}
+
+func (r *reader) wants(e entry) bool {
+	if r.options.Stream != "" && string(e.stream) != r.options.Stream {
+		return false
+	}
+	if r.since == "" {
+		return true
+	}
+	// Pieces of a line stay together.
+	older, within := r.skipping[string(e.stream)]
+	if !within {
+		older = string(e.time) < r.since
+	}
 	if e.full {
-		out = append(out, '\n')
+		delete(r.skipping, string(e.stream))
+	} else {
+		r.skipping[string(e.stream)] = older
+	}
+	return !older
+}
+
+func (r *reader) render(e entry) {
+	r.rest = r.rest[:0]
+	if r.options.Timestamps && !r.inLine {
+		r.rest = append(append(r.rest, e.time...), ' ')
+	}
+	r.rest = append(r.rest, e.text...)
+	if e.full {
+		r.rest = append(r.rest, '\n')
 	}
 	r.inLine = !e.full
-	return out
+}
+
+func (r *reader) nextLine() ([]byte, error) {
+	for {
+		line, err := r.entries.ReadBytes('\n')
+		r.half = append(r.half, line...)
+		if errors.Is(err, io.EOF) {
+			if err := r.goOn(); err != nil {
+				return nil, err
+			}
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		line, r.half = r.half, nil
+		return line, nil
+	}
+}
+
+// goOn is called at the end of a file. It returns when there may be more to read.
+func (r *reader) goOn() error {
+	switch {
+	case len(r.chain) > 1:
+		err := r.chain[0].file.Close()
+		r.chain = r.chain[1:]
+		r.begin()
+		return err
+	case r.options.Wait == nil:
+		return io.EOF
+	case r.next != nil: // and what was written before the successor was made is read
+		err := r.chain[0].file.Close()
+		r.chain, r.next = []part{{file: r.next}}, nil
+		r.begin()
+		return err
+	}
+	next, err := successor(r.dir, r.chain[0].file)
+	if err != nil {
+		return err
+	}
+	if next != nil {
+		r.next = next
+		return nil
+	}
+	if r.last {
+		return io.EOF
+	}
+	r.last, err = r.options.Wait()
+	return err
+}
+
+// Close closes the files. No Read may be under way.
+func (r *reader) Close() error {
+	err := closeAll(r.chain)
+	if r.next != nil {
+		err = errors.Join(err, r.next.Close())
+	}
+	r.chain, r.next = nil, nil
+	return err
 }
 
 type entry struct {
-	time, text []byte
-	full       bool
+	time, stream, text []byte
+	full               bool
 }
 
-// next skips what is no entry: a crash of the machine can leave half of one.
-func (r *reader) next() (entry, error) {
-	for {
-		line, err := r.entries.ReadBytes('\n')
-		if err != nil {
-			return entry{}, err // io.EOF, also with half an entry
-		}
-		parts := bytes.SplitN(line[:len(line)-1], []byte(" "), 4)
-		if len(parts) == 4 {
-			return entry{time: parts[0], text: parts[3], full: string(parts[2]) == "F"}, nil
-		}
+func parse(line []byte) (entry, bool) {
+	if !bytes.HasSuffix(line, []byte("\n")) {
+		return entry{}, false
 	}
-}
-
-func (r *reader) Close() error {
-	var errs []error
-	for _, file := range r.files {
-		errs = append(errs, file.Close())
+	parts := bytes.SplitN(line[:len(line)-1], []byte(" "), 4)
+	if len(parts) < 4 {
+		return entry{}, false
 	}
-	return errors.Join(errs...)
+	return entry{time: parts[0], stream: parts[1], text: parts[3], full: string(parts[2]) == "F"}, true
 }

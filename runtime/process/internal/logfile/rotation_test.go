@@ -11,7 +11,7 @@ import (
 
 func readAll(t *testing.T, dir string) string {
 	t.Helper()
-	log, err := Open(dir, 0, false)
+	log, err := Open(dir, Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

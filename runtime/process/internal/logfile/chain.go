@@ -1,0 +1,136 @@
+package logfile
+
+import (
+	"cmp"
+	"errors"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// A rotation renames the files of a log one after the other, the oldest first, so that at each
+// moment the order of the numbers of those that exist is that of their age. But a reader cannot
+// look at all of them in one moment. What follows looks, acts, and looks again.
+
+// numbers lists the files of a log that exist, the newest first: 0 is log, 1 is log.1.
+func numbers(dir string) ([]int, error) {
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		return nil, err
+	}
+	var found []int
+	for _, entry := range entries {
+		if entry.Name() == "log" {
+			found = append(found, 0)
+		} else if n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "log.")); err == nil && n > 0 && entry.Type().IsRegular() {
+			found = append(found, n)
+		}
+	}
+	slices.SortFunc(found, cmp.Compare)
+	return found, nil
+}
+
+// isAt reports whether a file has this number now.
+func isAt(dir string, n int, file fs.FileInfo) bool {
+	info, err := os.Stat(filePath(dir, n))
+	return err == nil && os.SameFile(info, file)
+}
+
+func exists(dir string, n int) bool {
+	_, err := os.Lstat(filePath(dir, n))
+	return err == nil
+}
+
+// openOldest returns fs.ErrNotExist if there is no log.
+func openOldest(dir string) (*os.File, error) {
+	for {
+		found, err := numbers(dir)
+		if err != nil {
+			return nil, err
+		}
+		if len(found) == 0 {
+			return nil, fs.ErrNotExist
+		}
+		file, err := openAt(dir, found[len(found)-1])
+		if file != nil || err != nil {
+			return file, err
+		}
+	}
+}
+
+// openAt returns nil for a file that has another name by now.
+func openAt(dir string, n int) (*os.File, error) {
+	file, err := os.Open(filePath(dir, n))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	return file, err
+}
+
+// successor opens the file that was begun after the current one, or returns nil if that is
+// the newest. If the current one was removed by rotations it is the oldest that is left, and
+// what was in between is lost to this reader.
+func successor(dir string, current *os.File) (*os.File, error) {
+	info, err := current.Stat()
+	if err != nil {
+		return nil, err
+	}
+	for {
+		if isAt(dir, 0, info) {
+			return nil, nil
+		}
+		found, err := numbers(dir)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil, nil // the directory was removed; whoever has the file open may still write to it
+		}
+		if err != nil {
+			return nil, err
+		}
+		next, settled, err := after(dir, found, info)
+		if settled || err != nil {
+			return next, err
+		}
+	}
+}
+
+// after looks for the successor among the files that were found. It is not settled if one of
+// them was renamed meanwhile.
+func after(dir string, found []int, current fs.FileInfo) (next *os.File, settled bool, err error) {
+	at := slices.IndexFunc(found, func(n int) bool { return isAt(dir, n, current) })
+	switch {
+	case len(found) == 0 || at == 0:
+		return nil, true, nil // the newest, though a rotation may have been interrupted
+	case at < 0:
+		at = len(found)
+	}
+	next, err = openAt(dir, found[at-1])
+	if next == nil || err != nil {
+		return nil, false, err
+	}
+	if stillFollows(dir, found, at, current, next) {
+		return next, true, nil
+	}
+	return nil, false, next.Close()
+}
+
+// stillFollows looks whether nothing is between the two files. The order of the looks matters:
+// a file moves to higher numbers only, and not past the current one.
+func stillFollows(dir string, found []int, at int, current fs.FileInfo, next *os.File) bool {
+	info, err := next.Stat()
+	if err != nil {
+		return false
+	}
+	if at == len(found) { // the current one is gone
+		again, err := numbers(dir)
+		return err == nil && slices.Equal(found, again) && isAt(dir, found[at-1], info) &&
+			!slices.ContainsFunc(again, func(n int) bool { return isAt(dir, n, current) })
+	}
+	for n := found[at-1] + 1; n < found[at]; n++ {
+		if exists(dir, n) {
+			return false
+		}
+	}
+	return isAt(dir, found[at-1], info) && isAt(dir, found[at], current)
+}
