@@ -42,7 +42,7 @@ func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n",
 
 // joined shows a node of a cluster.
 func (d *demo) joined(ctx context.Context) (err error) {
-	server, admin, err := d.startControlPlane(ctx)
+	server, admin, err := d.startControlPlane(ctx, withControllers)
 	if err != nil {
 		return unlessInterrupted(ctx, err)
 	}
@@ -51,6 +51,7 @@ func (d *demo) joined(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
+	config.Node.Taints = []string{} // kubectl create deployment makes pods without a toleration
 	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
 		return err
 	}
@@ -93,12 +94,24 @@ func (d *demo) standalone(ctx context.Context) (err error) {
 	return d.show(ctx, daemon, nil, daemon.pods)
 }
 
-func (d *demo) startControlPlane(ctx context.Context) (*controlplane.Process, kubernetes.Interface, error) {
+// What a control plane is made of. Measurements have no controllers, which would be measured too.
+const (
+	withControllers    = true
+	withoutControllers = false
+)
+
+func (d *demo) startControlPlane(ctx context.Context, controllers bool) (*controlplane.Process, kubernetes.Interface, error) {
 	if err := d.openState(); err != nil {
 		return nil, nil, err
 	}
-	d.say("starting the control plane (a real kube-apiserver with etcd, on loopback)")
-	server, err := controlplane.Start(ctx, controlplane.Options{DataDir: filepath.Join(d.state, "controlplane"), Log: d.out})
+	parts := "a real kube-apiserver with etcd"
+	if controllers {
+		parts += ", kube-scheduler and kube-controller-manager"
+	}
+	d.say("starting the control plane (%s, on loopback)", parts)
+	server, err := controlplane.Start(ctx, controlplane.Options{
+		DataDir: filepath.Join(d.state, "controlplane"), Controllers: controllers, Log: d.out,
+	})
 	if err != nil {
 		return nil, nil, err
 	}
