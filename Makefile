@@ -76,6 +76,12 @@ lives: build controlplane ## Pods' lives on a node of the kubelet and on one of 
 	cd rival/lives && ../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
 	cd rival/lives && ../../bin/lives compare
 
+.PHONY: doors
+doors: build controlplane ## The answers of a stock kubelet to each kind of credentials on each path, for server/testdata/doors.txt; root, containerd, runc; about a minute
+	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+	cd rival && $(GO) build -o ../bin/doors ./doors
+	cd rival/doors && ../../bin/doors
+
 .PHONY: mutants
 mutants: ## Take the guard of each invariant out, one at a time, and see a test fail; about 3 minutes
 	$(GO) run ./internal/mutants

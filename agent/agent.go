@@ -44,6 +44,7 @@ type Agent struct {
 	listener net.Listener
 	journal  *journal.Durable
 	runtime  runtime.Runtime
+	kubelet  kubeletAPI
 	closing  sync.Once
 	ran      atomic.Bool
 
@@ -159,6 +160,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	}})
 	add(true, part{name: "static pods", run: a.followManifests})
 	add(true, part{name: "shutdown", run: a.shutdown.Run})
+	parts = append(parts, a.kubelet.parts()...)
 	add(true, part{name: "control socket", run: a.control})
 	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
 		return a.options.Supervisor.supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
@@ -209,6 +211,7 @@ func (a *Agent) Close() error {
 		if a.journal != nil {
 			problems = append(problems, a.journal.Close())
 		}
+		problems = append(problems, a.kubelet.close())
 		if a.listener != nil {
 			if err := a.listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
 				problems = append(problems, err)

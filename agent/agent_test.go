@@ -40,6 +40,7 @@ func testConfig(t *testing.T, node string) Config {
 	c.StateDir = filepath.Join(dir, "state")
 	c.Manifests = filepath.Join(dir, "manifests")
 	c.HealthzBindAddress = "127.0.0.1:0"
+	c.Server.BindAddress = ""
 	if err := os.Mkdir(c.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -53,6 +53,7 @@ type Config struct {
 	StatusUpdates UpdatesConfig   `yaml:"statusUpdates"`
 	ContainerLogs ContainerConfig `yaml:"containerLogs"`
 	Eviction      EvictionConfig  `yaml:"eviction"`
+	Server        ServerConfig    `yaml:"server"`
 }
 
 // LogConfig is about statusd's own log.
@@ -93,6 +94,15 @@ type EvictionConfig struct {
 	PressureTransitionPeriod time.Duration     `yaml:"pressureTransitionPeriod"`
 }
 
+// ServerConfig is about the API that the API server connects to for kubectl logs, exec and top.
+type ServerConfig struct {
+	BindAddress        string `yaml:"bindAddress"`
+	ClientCAFile       string `yaml:"clientCAFile"`
+	TLSCertFile        string `yaml:"tlsCertFile"`
+	TLSPrivateKeyFile  string `yaml:"tlsPrivateKeyFile"`
+	RequestCertificate bool   `yaml:"requestCertificate"`
+}
+
 // Default is the configuration of a statusd without a config file and flags.
 func Default() Config {
 	return Config{
@@ -116,6 +126,7 @@ func Default() Config {
 			Hard: eviction.DefaultHard(), Soft: map[string]string{}, SoftGracePeriod: map[string]string{}, MinimumReclaim: map[string]string{},
 			PressureTransitionPeriod: 5 * time.Minute,
 		},
+		Server: ServerConfig{BindAddress: ":10250"},
 	}
 }
 
@@ -127,7 +138,7 @@ func Embedded(nodeName string) Config {
 	c := Default()
 	c.NodeName = nodeName
 	c.StateDir = userStateDir(nodeName)
-	c.Manifests, c.HealthzBindAddress, c.CgroupParent = "", "", ""
+	c.Manifests, c.HealthzBindAddress, c.Server.BindAddress, c.CgroupParent = "", "", "", ""
 	c.Node.Taints = []string{}
 	return c
 }
@@ -183,7 +194,8 @@ func Load(path string, data []byte) (Config, error) {
 // resolve makes relative paths start from the directory of the file that they stand in: they must
 // not depend on where statusd is started.
 func (c *Config) resolve(dir string) {
-	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests} {
+	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests,
+		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile} {
 		if *path != "" && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}

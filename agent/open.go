@@ -48,6 +48,9 @@ func (a *Agent) open() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
+	if err := a.openServer(); err != nil {
+		return err
+	}
 	return a.openState()
 }
 
@@ -192,6 +195,7 @@ func (a *Agent) nodeOptions() node.Options {
 		Version:   a.options.Version,
 		Read:      a.machine.look,
 		Ready:     a.notReady,
+		Port:      a.serverPort(),
 
 		Thresholds: a.thresholds(),
 		Logger:     a.log,

@@ -82,6 +82,16 @@ func settings(c *Config) []setting {
 			"How long a pod that is evicted for a soft threshold may take to end at most."},
 		{"eviction.pressureTransitionPeriod", "", &c.Eviction.PressureTransitionPeriod,
 			"How long the Node shows pressure after it was last seen."},
+		{"server.bindAddress", "server-bind-address", &c.Server.BindAddress,
+			"Where the kubelet's API is served, over TLS and with authentication: kubectl logs, exec, attach,\nport-forward and top need it. Port 0 takes a free one. Empty: not at all. Without a kubeconfig it is\nserved on a loopback address only. See docs/kubectl.md."},
+		{"server.clientCAFile", "client-ca-file", &c.Server.ClientCAFile,
+			"Certificates of the authorities whose client certificates are accepted: that of the cluster, by which\nthe API server shows who it is. Read again when it changes. Empty: bearer tokens only. Without a\nkubeconfig, every client with such a certificate may do everything."},
+		{"server.tlsCertFile", "tls-cert-file", &c.Server.TLSCertFile,
+			"Certificate of the server, with intermediate ones after it. Read again when it changes. Empty: see\nrequestCertificate."},
+		{"server.tlsPrivateKeyFile", "tls-private-key-file", &c.Server.TLSPrivateKeyFile,
+			"Key of that certificate."},
+		{"server.requestCertificate", "", &c.Server.RequestCertificate,
+			"Request the certificate from the cluster (signer kubernetes.io/kubelet-serving), and renew it. Each request\nmust be approved; until then connections are refused. Otherwise, and without tlsCertFile, the\ncertificate is self-signed: the API server must then not verify it."},
 	}
 }
 

@@ -55,6 +55,9 @@ func (a *Agent) wire() error {
 	if err := a.wireEviction(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	if err := a.wireServer(); err != nil {
+		return fmt.Errorf("agent: %w", err)
+	}
 	return nil
 }
 

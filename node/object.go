@@ -42,9 +42,10 @@ func (o *Options) status(r Reading) v1.NodeStatus {
 		v1.ResourcePods:             *resource.NewQuantity(int64(o.MaxPods), resource.DecimalSI),
 	}
 	return v1.NodeStatus{
-		Capacity:    capacity,
-		Allocatable: o.allocatable(capacity, r),
-		Addresses:   o.addresses(r),
+		Capacity:        capacity,
+		Allocatable:     o.allocatable(capacity, r),
+		Addresses:       o.addresses(r),
+		DaemonEndpoints: v1.NodeDaemonEndpoints{KubeletEndpoint: v1.DaemonEndpoint{Port: o.Port}},
 		NodeInfo: v1.NodeSystemInfo{
 			MachineID:               r.MachineID,
 			SystemUUID:              r.SystemUUID,

@@ -39,6 +39,10 @@ type Options struct {
 	// RuntimeVersion names what runs the pods, as NAME://VERSION.
 	RuntimeVersion string
 
+	// Port is where the kubelet's API of this node is served, zero if it is not. The API server connects to it
+	// for kubectl logs and exec.
+	Port int32
+
 	// Thresholds decide about pressure; [DefaultThresholds] if zero.
 	Thresholds Thresholds
 	// Disk is a path on the file system whose space counts; "/" if empty.

@@ -77,6 +77,14 @@ func (t *Table) ByUID(uid types.UID) (*v1.Pod, bool) {
 	return pod, ok
 }
 
+// ByName returns the pod that has this name; mirror pods are not found this way.
+func (t *Table) ByName(namespace, name string) (*v1.Pod, bool) {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	pod, ok := t.podsByName[types.NamespacedName{Namespace: namespace, Name: name}]
+	return pod, ok
+}
+
 // MirrorOf returns the mirror of a static pod, if the API has one. A mirror that stands for
 // another static pod of the same name is not the pod's: of two that have its name, as while an
 // edited one takes the place of one that still terminates, it stands for the one whose UID is the

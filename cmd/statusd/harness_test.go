@@ -66,6 +66,7 @@ func newDaemon(t *testing.T, node string) *daemon {
 	d.config.StateDir = filepath.Join(dir, "state")
 	d.config.Manifests = filepath.Join(dir, "manifests")
 	d.config.HealthzBindAddress = freeAddress(t)
+	d.config.Server.BindAddress = ""
 	if err := os.Mkdir(d.config.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -81,6 +82,7 @@ func (d *daemon) join(server *controlplanetest.Server) *daemon {
 		d.t.Fatal(err)
 	}
 	d.config.Kubeconfig = kubeconfig
+	d.config.Server = agent.ServerConfig{BindAddress: "127.0.0.1:0", ClientCAFile: filepath.Join(server.Process.DataDir(), "pki", "ca.crt")}
 	return d
 }
 

@@ -58,6 +58,8 @@ func (d *demo) joined(ctx context.Context) (err error) {
 	if config.Manifests, err = filepath.Abs(manifests); err != nil {
 		return err
 	}
+	// For kubectl logs and exec the API server connects to the address of the node.
+	config.Server = agent.ServerConfig{BindAddress: ":0", ClientCAFile: filepath.Join(server.DataDir(), "pki", "ca.crt")}
 	daemon, err := d.startStatusd(config)
 	if err != nil {
 		return err
@@ -149,6 +151,7 @@ func (d *demo) config(name string) (agent.Config, error) {
 		return c, err
 	}
 	c.StateDir = state
+	c.Server.BindAddress = "" // but where it is shown
 	c.HealthzBindAddress, err = freeAddress()
 	return c, err
 }

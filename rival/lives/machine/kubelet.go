@@ -18,6 +18,15 @@ const networkConfig = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"typ
 type kubelet struct {
 	containerd, process *process
 	port                int
+	doors               bool // asks who clients are and what they may do, as it does by default
+}
+
+// access is how its API knows clients.
+func (k *kubelet) access(m *Machine) (authentication, authorization string) {
+	if k.doors {
+		return "{anonymous: {enabled: false}, x509: {clientCAFile: " + filepath.Join(m.PKI(), "ca.crt") + "}}", "{mode: Webhook}"
+	}
+	return "{anonymous: {enabled: false}, webhook: {enabled: false}}", "{mode: AlwaysAllow}"
 }
 
 func (k *kubelet) start(ctx context.Context, m *Machine) error {
@@ -32,7 +41,10 @@ func (k *kubelet) start(ctx context.Context, m *Machine) error {
 			return err
 		}
 	}
-	config, err := m.write("kubelet.yaml", kubeletConfig, map[string]string{"PORT": strconv.Itoa(k.port)})
+	authentication, authorization := k.access(m)
+	config, err := m.write("kubelet.yaml", kubeletConfig, map[string]string{
+		"PORT": strconv.Itoa(k.port), "AUTHENTICATION": authentication, "AUTHORIZATION": authorization,
+	})
 	if err != nil {
 		return err
 	}

@@ -4,8 +4,10 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
+	"net"
 	"os"
 	"path/filepath"
+	"strconv"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
@@ -32,6 +34,7 @@ type agent interface {
 
 var agents = map[string]func() agent{
 	"kubelet": func() agent { return &kubelet{} },
+	"doors":   func() agent { return &kubelet{doors: true} },
 	"statusd": func() agent { return &statusd{} },
 }
 
@@ -46,7 +49,8 @@ type Machine struct {
 	agent      agent
 }
 
-// New boots a machine with that agent: "kubelet" or "statusd". Call it after Enter.
+// New boots a machine with that agent: "kubelet" or "statusd", or "doors" for a kubelet whose API knows
+// clients as it does by default. Call it after Enter.
 func New(ctx context.Context, name string) (*Machine, error) {
 	newAgent, ok := agents[name]
 	if !ok {
@@ -108,6 +112,18 @@ func (m *Machine) newBoot() error {
 
 // Admin is for a client that may do everything.
 func (m *Machine) Admin() *rest.Config { return m.api.AdminConfig() }
+
+// PKI is the directory of the authority of the cluster.
+func (m *Machine) PKI() string { return filepath.Join(m.dir, "api", "pki") }
+
+// KubeletAddress is where the kubelet serves its API, empty if the agent is another one.
+func (m *Machine) KubeletAddress() string {
+	k, ok := m.agent.(*kubelet)
+	if !ok {
+		return ""
+	}
+	return net.JoinHostPort("127.0.0.1", strconv.Itoa(k.port))
+}
 
 // Manifests is the directory of static pods.
 func (m *Machine) Manifests() string { return filepath.Join(m.dir, "manifests") }

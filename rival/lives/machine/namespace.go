@@ -149,7 +149,7 @@ func groupRoots() ([]string, error) {
 }
 
 // groupNames are the control groups that the agents make their own ones in.
-var groupNames = map[string]string{"kubelet": "kubepods", "statusd": "statusd-lives"}
+var groupNames = map[string]string{"kubelet": "kubepods", "doors": "kubepods", "statusd": "statusd-lives"}
 
 // groups are the control groups of the agent that exist.
 func groups(agent string) ([]string, error) {
