@@ -110,6 +110,14 @@ run-standalone: demo ## Start statusd with example pods and without a control pl
 kubectl: ## Build bin/kubectl, for machines that have none; the first time takes some minutes
 	rival/kubernetes.sh kubectl bin/kubectl
 
+.PHONY: metrics-server
+metrics-server: ## Build bin/metrics-server, for kubectl top; the first time takes a minute
+	rival/kubernetes.sh metrics-server bin/metrics-server
+
+.PHONY: kubectl-session
+kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl's daily verbs, on a node of its own; root; about 2 minutes
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && chmod 755 "$$state" && bin/demo --state "$$state" with examples/kubectl.sh
+
 .PHONY: footprint
 footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; about 2 minutes
 	@bin/demo footprint
@@ -123,7 +131,7 @@ PODS   ?= 30
 
 .PHONY: faults
 faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
-	@bin/demo faults --faults $(FAULTS) --pods $(PODS) --seed $(SEED)
+	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
