@@ -33,7 +33,4 @@ type Pod struct {
 	Facts explain.Facts
 	// AcceptedAt is when the API server took the newest version that it knows; zero if unknown.
 	AcceptedAt time.Time
-	// Probes has what the probes of each container have found, by name of the container. If nil, it
-	// follows from the facts.
-	Probes map[string][]ProbeDetail
 }

@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"math/rand/v2"
 	"slices"
 	"sync"
 	"time"
@@ -22,7 +21,7 @@ type cache struct {
 	feed       *feed
 	observer   Observer
 	owns       podstatus.Ownership
-	jitter     func() float64 // random but in tests
+	jitter     func() float64
 
 	// mu guards all fields below, and the order of the events of feed.
 	mu      sync.Mutex
@@ -77,12 +76,12 @@ func (s *snapshot) final() bool {
 	return s.finished || podstatus.IsTerminal(s.status.Phase)
 }
 
-func newCache(standalone bool, feed *feed, observer Observer) *cache {
+func newCache(standalone bool, feed *feed, observer Observer, jitter func() float64) *cache {
 	return &cache{
 		standalone: standalone,
 		feed:       feed,
 		observer:   observer,
-		jitter:     rand.Float64,
+		jitter:     jitter,
 		entries:    make(map[types.UID]*entry),
 		unsent:     make(map[types.UID]*entry),
 		fights:     make(map[types.UID]fight),

@@ -55,7 +55,7 @@ func New(options Options) (*Manager, error) {
 	options.setDefaults()
 	m := &Manager{
 		opts:  options,
-		cache: newCache(options.Client == nil, newFeed(), options.Observer),
+		cache: newCache(options.Client == nil, newFeed(), options.Observer, options.Jitter),
 		owns:  podstatus.Owning(options.OwnedConditions...),
 	}
 	if options.Pods == nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"reflect"
 	"time"
 
@@ -63,6 +64,11 @@ type Options struct {
 	// ResyncPeriod is how often all pods are compared with the API's. It is a safety net:
 	// changes and observations are acted upon at once. Default 10 s.
 	ResyncPeriod time.Duration
+
+	// Jitter returns a number from 0 to 1: how much of the fifth of a wait by which tries are spread
+	// is taken off. It may be called from any goroutine. Default: random. A test in virtual time that
+	// sets it can be repeated.
+	Jitter func() float64
 
 	// AlwaysRead reads each pod from the API server before it is written, as the kubelet does.
 	AlwaysRead bool
@@ -206,6 +212,9 @@ func (o *Options) setDefaults() {
 	o.RequestTimeout = cmp.Or(o.RequestTimeout, 30*time.Second)
 	o.SlowRequest = cmp.Or(o.SlowRequest, 2*time.Second)
 	o.ResyncPeriod = cmp.Or(o.ResyncPeriod, 10*time.Second)
+	if o.Jitter == nil {
+		o.Jitter = rand.Float64
+	}
 	if client, ok := o.Client.(*restClient); ok {
 		o.Client = client.writingAs(o.FieldManager)
 	}

@@ -85,6 +85,34 @@ func (k *kubelet) leniently(lenient bool, call func()) {
 	call()
 }
 
+// showsEarlierLife reports whether the API's pod is a mirror with the end of an earlier life of its
+// static pod, or with one that another writer gave it (M0d).
+func (k *kubelet) showsEarlierLife(pod *v1.Pod) bool {
+	cached, kept := k.cached(types.UID(k.pods.TranslatePodUID(pod.UID)))
+	return kept && kubetypes.IsMirrorPod(pod) && podstatus.IsTerminal(pod.Status.Phase) && cached.Phase != pod.Status.Phase &&
+		!(podstatus.IsTerminal(cached.Phase) && k.couldRun(pod.UID))
+}
+
+// amend corrects what a write of the kubelet's makes of the status of a pod.
+func (k *kubelet) amend(pod *v1.Pod, next *v1.PodStatus) {
+	k.keepEnd(pod, next)
+	k.keepGeneration(pod, next)
+}
+
+// keepGeneration gives the readiness conditions of a mirror the generation of the manifest (X6).
+func (k *kubelet) keepGeneration(pod *v1.Pod, next *v1.PodStatus) {
+	static, ok := k.pods.GetPodByUID(types.UID(k.pods.TranslatePodUID(pod.UID)))
+	if !ok || !kubetypes.IsMirrorPod(pod) {
+		return
+	}
+	for i := range next.Conditions {
+		if c := &next.Conditions[i]; isReadiness(c.Type) && c.ObservedGeneration > static.Generation {
+			k.tally.count(correctX6)
+			c.ObservedGeneration = static.Generation
+		}
+	}
+}
+
 // keepEnd keeps a write of the kubelet's from changing a terminal phase (X7). A static pod may
 // begin another life, but one that has ended does not end otherwise while it could run.
 func (k *kubelet) keepEnd(pod *v1.Pod, next *v1.PodStatus) {

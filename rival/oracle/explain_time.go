@@ -66,22 +66,3 @@ func explainChurn(c *Case) bool {
 		})
 	})
 }
-
-// explainMirrorGeneration: only the generation of a readiness condition differs that the end of
-// a static pod made False. Statusd's is that of the manifest, the kubelet's one that the mirror
-// has had since another writer changed it.
-func explainMirrorGeneration(c *Case) bool {
-	mirror := c.sides[theKubelet].server().current(c.Pod.name)
-	if !c.Pod.static || mirror == nil || c.Kubelet.API == nil || c.Statusd.API == nil {
-		return false
-	}
-	manifest := c.Pod.spec.Generation
-	return conditionPairs(c.Kubelet.API.Status.Conditions, c.Statusd.API.Status.Conditions, func(k, d *v1.PodCondition) bool {
-		ended := isReadiness(k.Type) && k.Status == v1.ConditionFalse && isTerminalReason(k.Reason) && k.Status == d.Status && k.Reason == d.Reason
-		if !ended || d.ObservedGeneration != manifest || k.ObservedGeneration <= manifest || k.ObservedGeneration > mirror.Generation {
-			return false
-		}
-		k.ObservedGeneration = d.ObservedGeneration
-		return true
-	})
-}

@@ -138,11 +138,15 @@ func (c podClient) Get(_ context.Context, name string, _ metav1.GetOptions) (*v1
 		c.kubelet.tally.count(correctS11)
 		return nil, apierrors.NewNotFound(podResource, name)
 	}
+	if err == nil && c.kubelet.showsEarlierLife(pod) {
+		c.kubelet.tally.count(correctM0d)
+		pod.Status.Phase = v1.PodUnknown // no end of this life
+	}
 	return pod, err
 }
 
 func (c podClient) Patch(_ context.Context, name string, _ types.PatchType, patch []byte, _ metav1.PatchOptions, _ ...string) (*v1.Pod, error) {
-	return c.kubelet.api.PatchStatus(name, patch, c.kubelet.keepEnd)
+	return c.kubelet.api.PatchStatus(name, patch, c.kubelet.amend)
 }
 
 func (c podClient) Delete(_ context.Context, name string, options metav1.DeleteOptions) error {

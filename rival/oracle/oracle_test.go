@@ -29,13 +29,24 @@ func inBubble(t *testing.T, program Program) (outcome Outcome) {
 	return outcome
 }
 
-// failWithShortest fails the test with the shortest program that shows the difference, as a trace.
-func failWithShortest(t *testing.T, program Program) {
+// failWithShortest fails the test with the shortest program that shows the difference of an
+// outcome, and with the trace of the run that showed it.
+func failWithShortest(t *testing.T, program Program, outcome Outcome) {
 	t.Helper()
-	short := Shrink(program, func(p Program) bool { return inBubble(t, p).Difference != "" })
-	outcome := inBubble(t, short)
+	short := program
+	Shrink(program, func(p Program) bool {
+		o := inBubble(t, p)
+		if o.Difference == "" {
+			return false
+		}
+		short, outcome = p, o // the newest that fails is the shortest
+		return true
+	})
 	t.Errorf("an unwanted difference. The shortest program that shows it:\n\n%s\nits trace:\n\n%s\n\n%s",
 		short, strings.Join(outcome.Trace, "\n"), outcome.Difference)
+	if again := inBubble(t, short); again.Difference == "" {
+		t.Error("a second run of this program shows no difference: what it does depends on the order of goroutines")
+	}
 }
 
 // TestKept runs the programs that once found a difference.
@@ -55,8 +66,8 @@ func TestKept(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if inBubble(t, program).Difference != "" {
-				failWithShortest(t, program)
+			if outcome := inBubble(t, program); outcome.Difference != "" {
+				failWithShortest(t, program, outcome)
 			}
 		})
 	}
@@ -73,7 +84,7 @@ func TestOracle(t *testing.T) {
 		outcome := inBubble(t, program)
 		t.Logf("seed %d, program %d:\n\n%s", seed, *programFlag, strings.Join(outcome.Trace, "\n"))
 		if outcome.Difference != "" {
-			failWithShortest(t, program)
+			failWithShortest(t, program, outcome)
 		}
 		return
 	}
@@ -119,7 +130,7 @@ func (c *campaign) work(t *testing.T) {
 		c.count(outcome)
 		if outcome.Difference != "" && c.failed.Add(1) <= *failuresFlag {
 			t.Errorf("seed %d, program %d; run it alone with: make oracle SEED=%d PROGRAM=%d", c.seed, number, c.seed, number)
-			failWithShortest(t, program)
+			failWithShortest(t, program, outcome)
 		}
 	}
 }

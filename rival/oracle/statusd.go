@@ -3,6 +3,8 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"math/rand/v2"
+	"sync"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -22,12 +24,23 @@ type statusd struct {
 
 func newStatusd(s safety) *statusd {
 	d := &statusd{api: newServer(), table: pods.New(), done: make(chan struct{})}
-	manager, err := status.New(status.Options{Client: statusdClient{d.api}, Pods: d.table, Safety: s})
+	manager, err := status.New(status.Options{Client: statusdClient{d.api}, Pods: d.table, Safety: s, Jitter: repeatable()})
 	if err != nil {
 		panic(fmt.Sprintf("oracle: options of the manager: %v", err))
 	}
 	d.manager = manager
 	return d
+}
+
+// repeatable returns a jitter that is the same in each run, so that a program does the same each time.
+func repeatable() func() float64 {
+	var mu sync.Mutex
+	random := rand.New(rand.NewPCG(1, 1))
+	return func() float64 {
+		mu.Lock()
+		defer mu.Unlock()
+		return random.Float64()
+	}
 }
 
 func (d *statusd) server() *Server { return d.api }

@@ -37,11 +37,6 @@ var Wanted = []Rule{
 		Explain: explainDisruptionTime,
 	},
 	{
-		Name:    "X6 mirror generation",
-		Why:     "a static pod that ended while its status says ready is unready by the generation of its manifest, as all its conditions are: the mirror's is not one that the node has observed (KEP-5067, Mirror pods); the kubelet gives these two the mirror's",
-		Explain: explainMirrorGeneration,
-	},
-	{
 		Name:    "X6 churn",
 		Why:     "a pod that ended while its status says ready is written once; the kubelet gives both conditions a new transition time with each write, and writes at each tick",
 		Explain: explainChurn,

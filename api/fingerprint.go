@@ -1,0 +1,96 @@
+package api
+
+import (
+	"encoding/json"
+	"strings"
+	"time"
+
+	"github.com/statusd/statusd/explain"
+)
+
+// A row has changed if one of these two has:
+//
+//   - its fingerprint, which is the row as it would have been at the time of the last event: if facts
+//     are the same, so is the fingerprint, however much time has passed;
+//   - its shape, which is the codes of the causes: time alone can change them, as when the grace of a
+//     container is over.
+
+// fingerprint is a pod's row as of another time.
+func fingerprint(p Pod, at time.Time, loc *time.Location) string {
+	p.Facts.Now = at
+	summary, _ := summarize(p, loc)
+	summary.Delivery.LagSeconds = 0
+	return encode(summary)
+}
+
+// detailFingerprint is everything that is shown of a pod, as of another time.
+func detailFingerprint(p Pod, records []Record, at time.Time, loc *time.Location) string {
+	p.Facts.Now = at
+	detail := describe(p, records, loc)
+	detail.Delivery.LagSeconds = 0
+	return encode(detail)
+}
+
+// nodeFingerprint leaves out what changes all the time though nothing has happened.
+func nodeFingerprint(n NodeDetail) string {
+	n.Delivery.OldestSeconds, n.Delivery.LeaseRenewed = 0, nil
+	conditions := append(n.Conditions[:0:0], n.Conditions...)
+	for i := range conditions {
+		conditions[i].LastHeartbeatTime.Reset()
+	}
+	n.Conditions = conditions
+	return encode(n)
+}
+
+// shape is an explanation without words and times.
+func shape(e explain.Explanation) string {
+	var b strings.Builder
+	b.WriteString(string(e.State))
+	var walk func([]explain.Cause)
+	walk = func(causes []explain.Cause) {
+		for _, c := range causes {
+			b.WriteString(" " + string(c.Code) + "/" + c.Container + "(")
+			walk(c.Causes)
+			b.WriteString(")")
+		}
+	}
+	walk(e.Causes)
+	walk(e.Notes)
+	if e.Delivery != nil {
+		walk([]explain.Cause{*e.Delivery})
+	}
+	return b.String()
+}
+
+// due is the next moment after now at which the explanation expects something, zero if there is none.
+// Without news by then it may read differently.
+func due(e explain.Explanation, now time.Time) (next time.Time) {
+	consider := func(n *explain.Next) {
+		if n != nil && n.At != nil && n.At.After(now) && (next.IsZero() || n.At.Before(next)) {
+			next = *n.At
+		}
+	}
+	var walk func([]explain.Cause)
+	walk = func(causes []explain.Cause) {
+		for _, c := range causes {
+			consider(c.Next)
+			walk(c.Causes)
+		}
+	}
+	walk(e.Causes)
+	walk(e.Notes)
+	if e.Delivery != nil {
+		walk([]explain.Cause{*e.Delivery})
+	}
+	consider(e.Next)
+	return next
+}
+
+// encode is a value as JSON. The types of this package can always be encoded.
+func encode(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		return "{}"
+	}
+	return string(data)
+}

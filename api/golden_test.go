@@ -1,0 +1,117 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+var rewrite = flag.Bool("rewrite", false, "record the answers as they are now")
+
+// requests are one for each thing that a handler can answer, by the name of its golden file.
+var requests = map[string]struct {
+	method, target string
+	header         http.Header
+}{
+	"pods-kubelet":          {target: "/pods?pretty=true"},
+	"pods":                  {target: "/apis/v1/pods"},
+	"pods-namespace":        {target: "/apis/v1/pods?namespace=shop"},
+	"pods-state-gone":       {target: "/apis/v1/pods?state=Failed&gone=true"},
+	"pod-crash-loop":        {target: "/apis/v1/pods/default/loop"},
+	"pod-not-ready":         {target: "/apis/v1/pods/shop/db"},
+	"pod-gone":              {target: "/apis/v1/pods/default/old"},
+	"node":                  {target: "/apis/v1/node"},
+	"openapi":               {target: "/openapi.json"},
+	"error-unknown-path":    {target: "/apis/v2/pods"},
+	"error-method":          {method: http.MethodPost, target: "/apis/v1/pods"},
+	"error-unknown-pod":     {target: "/apis/v1/pods/default/nowhere"},
+	"error-dots":            {target: "/apis/v1/pods/default/..%2f..%2fetc"},
+	"error-unicode":         {target: "/apis/v1/pods/default/p%C3%B6d"},
+	"error-state":           {target: "/apis/v1/pods?state=Sleepy"},
+	"error-gone":            {target: "/apis/v1/pods?gone=maybe"},
+	"error-parameter":       {target: "/apis/v1/node?verbose=1"},
+	"error-parameter-twice": {target: "/apis/v1/pods?namespace=a&namespace=b"},
+	"error-query":           {target: "/apis/v1/pods?namespace=%zz"},
+	"error-since":           {target: "/apis/v1/watch?since=yesterday"},
+	"error-last-event-id":   {target: "/apis/v1/watch", header: http.Header{"Last-Event-Id": {"e1-x"}}},
+	"error-watch-pod":       {target: "/apis/v1/watch?pod=web"},
+	"error-watch-unknown":   {target: "/apis/v1/watch?pod=default/nowhere"},
+	"error-host":            {target: "/apis/v1/pods", header: http.Header{"Host": {"evil.example:10265"}}},
+	"error-cross-site":      {target: "/apis/v1/watch", header: http.Header{"Sec-Fetch-Site": {"cross-site"}}},
+}
+
+func request(method, target string, header http.Header) *http.Request {
+	r := httptest.NewRequest(http.MethodGet, "/", nil)
+	r.Method, r.Host = method, "localhost:10265"
+	if method == "" {
+		r.Method = http.MethodGet
+	}
+	for name, values := range header {
+		r.Header[name] = values
+		if name == "Host" {
+			r.Host = values[0]
+		}
+	}
+	path, query, _ := strings.Cut(target, "?")
+	r.URL.RawQuery = query
+	if u, err := r.URL.Parse(path); err == nil {
+		r.URL.Path, r.URL.RawPath = u.Path, u.RawPath
+	}
+	return r
+}
+
+func TestGolden(t *testing.T) {
+	for name, c := range requests {
+		t.Run(name, func(t *testing.T) {
+			answer := httptest.NewRecorder()
+			newServer(t, sampleNode()).Handler().ServeHTTP(answer, request(c.method, c.target, c.header))
+			var b strings.Builder
+			fmt.Fprintf(&b, "%s %s\n%d\n", request(c.method, "/", nil).Method, c.target, answer.Code)
+			var names []string
+			for name := range answer.Header() {
+				names = append(names, name)
+			}
+			slices.Sort(names)
+			for _, name := range names {
+				fmt.Fprintf(&b, "%s: %s\n", name, answer.Header().Get(name))
+			}
+			var body bytes.Buffer
+			if err := json.Indent(&body, answer.Body.Bytes(), "", "  "); err != nil {
+				t.Fatalf("the answer is no JSON: %v: %s", err, answer.Body)
+			}
+			fmt.Fprintf(&b, "\n%s", body.String())
+			if strings.Contains(b.String(), "hunter2") {
+				t.Error("the answer has what containers are given")
+			}
+			golden(t, name+".txt", b.String())
+		})
+	}
+}
+
+func golden(t *testing.T, name, got string) {
+	t.Helper()
+	file := filepath.Join("testdata", "golden", name)
+	if *rewrite {
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(file, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	want, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(want) != got {
+		t.Errorf("%s: got\n%s\nwant\n%s\nif it should be so, run with -rewrite", name, got, want)
+	}
+}

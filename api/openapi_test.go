@@ -1,0 +1,124 @@
+package api_test
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/explain"
+)
+
+type openAPI struct {
+	Paths map[string]map[string]struct {
+		Parameters []struct{ Name, In string }
+	}
+	Components struct {
+		Schemas map[string]struct {
+			Properties map[string]json.RawMessage
+			Required   []string
+		}
+	}
+}
+
+func readOpenAPI(t *testing.T, s *api.Server) (doc openAPI) {
+	t.Helper()
+	answer := httptest.NewRecorder()
+	s.Handler().ServeHTTP(answer, request("", "/openapi.json", nil))
+	if err := json.Unmarshal(answer.Body.Bytes(), &doc); err != nil {
+		t.Fatal(err)
+	}
+	return doc
+}
+
+// Each path of the document is served with each of its parameters, and nothing beside them is.
+func TestOpenAPINamesWhatIsServed(t *testing.T) {
+	s := newServer(t, sampleNode())
+	doc := readOpenAPI(t, s)
+	want := []string{"/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}", "/apis/v1/watch", "/openapi.json", "/pods"}
+	if got := slices.Sorted(maps.Keys(doc.Paths)); !slices.Equal(got, want) {
+		t.Errorf("got paths %v, want %v", got, want)
+	}
+	values := map[string]string{"namespace": "default", "state": "Ready", "gone": "true", "since": "e1-0", "pod": "default/web"}
+	for path, operations := range doc.Paths {
+		target := strings.NewReplacer("{namespace}", "default", "{name}", "web").Replace(path)
+		var query []string
+		for _, p := range operations["get"].Parameters {
+			if p.In == "query" {
+				query = append(query, p.Name+"="+values[p.Name])
+			}
+		}
+		answer := httptest.NewRecorder()
+		s.Handler().ServeHTTP(answer, request(http.MethodHead, target+"?"+strings.Join(query, "&"), nil))
+		if answer.Code != http.StatusOK {
+			t.Errorf("%s?%s: got %d %s", target, strings.Join(query, "&"), answer.Code, answer.Body)
+		}
+	}
+}
+
+// The schemas have the fields that the encoder writes, no more and no fewer.
+func TestOpenAPIHasTheFieldsOfTheTypes(t *testing.T) {
+	doc := readOpenAPI(t, newServer(t, sampleNode()))
+	for _, value := range []any{
+		api.PodList{}, api.PodSummary{}, api.PodDetail{}, api.ContainerDetail{}, api.ProbeDetail{}, api.NodeDetail{}, api.NodeDelivery{},
+		api.Freshness{}, api.Record{}, api.GonePod{}, explain.Explanation{}, explain.Cause{}, explain.Next{},
+	} {
+		full := reflect.New(reflect.TypeOf(value)).Elem()
+		fill(full, 0)
+		name := full.Type().Name()
+		written := keys(t, full.Interface())
+		if got := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Properties)); !slices.Equal(got, written) {
+			t.Errorf("%s: the document has %v, the encoder writes %v", name, got, written)
+		}
+		required := slices.Sorted(slices.Values(doc.Components.Schemas[name].Required))
+		if empty := keys(t, value); !slices.Equal(required, empty) {
+			t.Errorf("%s: the document requires %v, the encoder always writes %v", name, required, empty)
+		}
+	}
+}
+
+func keys(t *testing.T, value any) []string {
+	t.Helper()
+	data, err := json.Marshal(value)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var object map[string]json.RawMessage
+	if err := json.Unmarshal(data, &object); err != nil {
+		t.Fatal(err)
+	}
+	return slices.Sorted(maps.Keys(object))
+}
+
+// fill makes a value of which no field is empty.
+func fill(v reflect.Value, depth int) {
+	switch v.Kind() {
+	case reflect.Pointer:
+		v.Set(reflect.New(v.Type().Elem()))
+	case reflect.Slice:
+		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
+	case reflect.Map:
+		v.Set(reflect.MakeMap(v.Type()))
+	case reflect.String:
+		v.SetString("x")
+	case reflect.Bool:
+		v.SetBool(true)
+	case reflect.Int, reflect.Int32, reflect.Int64:
+		v.SetInt(1)
+	case reflect.Uint64:
+		v.SetUint(1)
+	case reflect.Float64:
+		v.SetFloat(1)
+	case reflect.Struct:
+		for i := range v.NumField() {
+			if v.Field(i).CanSet() && depth < 2 {
+				fill(v.Field(i), depth+1)
+			}
+		}
+	}
+}

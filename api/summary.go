@@ -1,0 +1,170 @@
+package api
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/podstatus"
+)
+
+// summarize makes the row of a pod, and its explanation, with times of day in loc.
+func summarize(p Pod, loc *time.Location) (PodSummary, explain.Explanation) {
+	pod, status := p.Facts.Pod, statusOf(p.Facts)
+	why := explain.Pod(p.Facts)
+	columns := columnsOf(pod, status)
+	return PodSummary{
+		Namespace:   pod.Namespace,
+		Name:        pod.Name,
+		UID:         pod.UID,
+		Static:      podstatus.IsStatic(pod),
+		Created:     known(pod.CreationTimestamp.Time),
+		Phase:       status.Phase,
+		State:       why.State,
+		Since:       why.Since,
+		Status:      columns.status,
+		Ready:       columns.ready,
+		Containers:  columns.containers,
+		Restarts:    columns.restarts,
+		LastRestart: known(columns.lastRestart),
+		IP:          status.PodIP,
+		Why:         why.Sentence(loc),
+		Delivery:    freshness(p),
+	}, why
+}
+
+func freshness(p Pod) Freshness {
+	d := p.Facts.Delivery
+	if d == nil {
+		return Freshness{AcceptedAt: known(p.AcceptedAt)}
+	}
+	f := Freshness{
+		Version: d.Version, Accepted: d.Accepted, AcceptedAt: known(p.AcceptedAt), Since: known(d.Since),
+		Attempts: d.Attempts, Error: d.Err, NextTry: known(d.NextTry), Held: d.Held, Refused: d.Refused,
+		Writer: d.Writer, Rounds: d.Rounds,
+	}
+	if !d.Since.IsZero() {
+		f.LagSeconds = max(0, p.Facts.Now.Sub(d.Since).Seconds())
+	}
+	return f
+}
+
+// describe makes everything that is shown of a pod.
+func describe(p Pod, records []Record, loc *time.Location) PodDetail {
+	summary, why := summarize(p, loc)
+	shown := redacted(p.Facts.Pod, p.Facts.Status)
+	shown.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
+	d := PodDetail{PodSummary: summary, Explanation: why, ContainerDetails: []ContainerDetail{}, History: records, Pod: &shown}
+	if d.History == nil {
+		d.History = []Record{}
+	}
+	status := statusOf(p.Facts)
+	for i := range p.Facts.Pod.Spec.InitContainers {
+		c := &p.Facts.Pod.Spec.InitContainers[i]
+		kind := KindInit
+		if podstatus.IsSidecar(c) {
+			kind = KindSidecar
+		}
+		d.ContainerDetails = append(d.ContainerDetails, container(p, c, kind, statusNamed(status.InitContainerStatuses, c.Name)))
+	}
+	for i := range p.Facts.Pod.Spec.Containers {
+		c := &p.Facts.Pod.Spec.Containers[i]
+		d.ContainerDetails = append(d.ContainerDetails, container(p, c, KindMain, statusNamed(status.ContainerStatuses, c.Name)))
+	}
+	return d
+}
+
+func container(p Pod, spec *v1.Container, kind ContainerKind, s *v1.ContainerStatus) ContainerDetail {
+	facts := p.Facts.Containers[spec.Name]
+	d := ContainerDetail{Name: spec.Name, Kind: kind, Image: spec.Image, State: ContainerWaiting, NextStart: known(facts.NextStart), Probes: probes(facts)}
+	if s == nil {
+		return d
+	}
+	d.Ready, d.Started, d.Restarts = s.Ready, s.Started != nil && *s.Started, s.RestartCount
+	if last := s.LastTerminationState.Terminated; last != nil {
+		d.ExitCode = &last.ExitCode
+	}
+	switch {
+	case s.State.Running != nil:
+		d.State, d.Since = ContainerRunning, known(s.State.Running.StartedAt.Time)
+	case s.State.Terminated != nil:
+		end := s.State.Terminated
+		d.State, d.Since, d.Reason, d.Message, d.ExitCode = ContainerTerminated, known(end.FinishedAt.Time), end.Reason, end.Message, &end.ExitCode
+	case s.State.Waiting != nil:
+		d.Reason, d.Message = s.State.Waiting.Reason, s.State.Waiting.Message
+	}
+	return d
+}
+
+func probes(facts explain.Container) []ProbeDetail {
+	var list []ProbeDetail
+	add := func(kind ProbeKind, p *explain.Probe) {
+		if p == nil {
+			return
+		}
+		d := ProbeDetail{Kind: kind, Failures: p.Failures, Answer: p.Answer, NotBefore: known(p.NotBefore)}
+		if p.NotBefore.IsZero() {
+			ok := p.Failures == 0
+			d.OK = &ok
+		}
+		list = append(list, d)
+	}
+	add(ProbeStartup, facts.Startup)
+	add(ProbeReadiness, facts.Readiness)
+	add(ProbeLiveness, facts.Liveness)
+	return list
+}
+
+// goneSummary is the row of a pod of which only the history is left.
+func goneSummary(h PodHistory) PodSummary {
+	s := PodSummary{Namespace: h.Namespace, Name: h.Name, UID: h.UID, Created: known(h.Created), Gone: h.Gone, State: explain.StateUnknown, Status: "Gone"}
+	why := "Pod " + h.Namespace + "/" + h.Name + " is gone"
+	for _, r := range h.Records {
+		if r.Kind == history.KindPhase {
+			s.Phase = v1.PodPhase(r.To)
+		}
+	}
+	switch s.Phase {
+	case v1.PodSucceeded:
+		s.State = explain.StateSucceeded
+	case v1.PodFailed:
+		s.State = explain.StateFailed
+	}
+	if len(h.Records) > 0 {
+		if message := h.Records[len(h.Records)-1].Message; message != "" {
+			why += "; the last thing known of it: " + message
+		}
+	}
+	s.Why = why + "."
+	return s
+}
+
+func goneDetail(h PodHistory) PodDetail {
+	s := goneSummary(h)
+	d := PodDetail{
+		PodSummary: s, ContainerDetails: []ContainerDetail{}, History: h.Records,
+		Explanation: explain.Explanation{Namespace: h.Namespace, Name: h.Name, State: s.State},
+	}
+	if d.History == nil {
+		d.History = []Record{}
+	}
+	return d
+}
+
+func statusOf(f explain.Facts) *v1.PodStatus {
+	if f.Status != nil {
+		return f.Status
+	}
+	return &f.Pod.Status
+}
+
+// known returns nil for a time that is not known.
+func known(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}

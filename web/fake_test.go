@@ -1,0 +1,293 @@
+package web_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net"
+	"net/http"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/web"
+)
+
+// fake serves the page and the query API of a node that a test changes, on one address across
+// restarts. Unlike the real API it serves names that no pod can have.
+type fake struct {
+	t       *testing.T
+	address string
+	server  *http.Server
+
+	mu      sync.Mutex // guards what follows
+	epoch   int        // counts the starts: a revision of an earlier one is not known
+	node    api.NodeDetail
+	pods    map[string]api.PodDetail
+	log     []sent
+	changed chan struct{} // closed and replaced with each change
+	refuse  int           // answer the API with this code
+	watches []string      // the queries of the watches so far
+}
+
+// sent is one event of the watch; its revision is its place in the log.
+type sent struct {
+	kind, key, data string
+}
+
+func startFake(t *testing.T, pods ...api.PodDetail) *fake {
+	t.Helper()
+	f := &fake{t: t, pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{})}
+	for _, pod := range pods {
+		f.pods[key(pod)] = pod
+	}
+	f.start()
+	t.Cleanup(f.stop)
+	return f
+}
+
+func key(pod api.PodDetail) string { return pod.Namespace + "/" + pod.Name }
+
+// start serves, as a process that knows nothing of the revisions of an earlier one.
+func (f *fake) start() {
+	f.t.Helper()
+	address := f.address
+	if address == "" {
+		address = "127.0.0.1:0"
+	}
+	listener, err := net.Listen("tcp", address)
+	if err != nil {
+		f.t.Fatal(err)
+	}
+	f.mu.Lock()
+	f.address = listener.Addr().String()
+	f.epoch++
+	f.log = nil
+	f.mu.Unlock()
+	mux := http.NewServeMux()
+	mux.Handle("/", web.Handler())
+	mux.HandleFunc("GET /apis/v1/watch", f.api(f.serveWatch))
+	mux.HandleFunc("GET /apis/v1/pods", f.api(f.servePods))
+	mux.HandleFunc("GET /apis/v1/pods/{namespace}/{name}", f.api(f.serveDetail))
+	mux.HandleFunc("GET /apis/v1/node", f.api(func(w http.ResponseWriter, _ *http.Request) { answer(w, f.nodeNow()) }))
+	f.server = &http.Server{Handler: mux}
+	go f.server.Serve(listener) // ends with Close
+}
+
+// stop ends all connections at once, as kill -9 does.
+func (f *fake) stop() { f.server.Close() }
+
+func (f *fake) page(hash string) string { return "http://" + f.address + "/" + hash }
+
+// change does something to the node and sends it.
+func (f *fake) change(events ...sent) {
+	f.log = append(f.log, events...)
+	close(f.changed)
+	f.changed = make(chan struct{})
+}
+
+func (f *fake) put(pods ...api.PodDetail) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	var events []sent
+	for _, pod := range pods {
+		f.pods[key(pod)] = pod
+		events = append(events, sent{"pod", key(pod), encode(pod.PodSummary)})
+	}
+	f.change(events...)
+}
+
+func (f *fake) remove(pod api.PodDetail) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	delete(f.pods, key(pod))
+	f.change(sent{"gone", key(pod), encode(api.GonePod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID})})
+}
+
+func (f *fake) setNode(node api.NodeDetail) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.node = node
+	f.change(sent{"node", "", encode(node)})
+}
+
+// refuseWith answers the API with an error from now on; 0 ends that.
+func (f *fake) refuseWith(code int) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.refuse = code
+}
+
+func (f *fake) watched() []string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return slices.Clone(f.watches)
+}
+
+func (f *fake) nodeNow() api.NodeDetail {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.node
+}
+
+func (f *fake) api(serve http.HandlerFunc) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		code := f.refuse
+		f.mu.Unlock()
+		if code != 0 {
+			fail(w, code, "the fake refuses")
+			return
+		}
+		serve(w, r)
+	}
+}
+
+func (f *fake) servePods(w http.ResponseWriter, r *http.Request) {
+	list := api.PodList{Items: []api.PodSummary{}}
+	state := explain.State(r.URL.Query().Get("state"))
+	f.mu.Lock()
+	for _, pod := range f.pods {
+		if state == "" || pod.State == state {
+			list.Items = append(list.Items, pod.PodSummary)
+		}
+	}
+	f.mu.Unlock()
+	answer(w, list)
+}
+
+func (f *fake) serveDetail(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	pod, ok := f.pods[r.PathValue("namespace")+"/"+r.PathValue("name")]
+	f.mu.Unlock()
+	if !ok {
+		fail(w, http.StatusNotFound, "there is no such pod")
+		return
+	}
+	answer(w, pod)
+}
+
+func (f *fake) serveWatch(w http.ResponseWriter, r *http.Request) {
+	f.mu.Lock()
+	f.watches = append(f.watches, r.URL.RawQuery)
+	f.mu.Unlock()
+	if pod := r.URL.Query().Get("pod"); pod != "" {
+		f.follow(w, r, pod)
+		return
+	}
+	var epoch, at int
+	out := events{w}
+	if _, err := fmt.Sscanf(r.URL.Query().Get("since"), "%d-%d", &epoch, &at); err != nil || epoch != f.epochNow() {
+		at = f.list(out)
+	}
+	synced := false
+	for {
+		news, changed := f.after(at)
+		for _, e := range news {
+			at++
+			out.send(e.kind, f.revision(at), e.data)
+		}
+		if !synced {
+			synced = true
+			out.send("synced", f.revision(at), "{}")
+		}
+		if !out.wait(r, changed) {
+			return
+		}
+	}
+}
+
+// list sends everything and returns the revision that it is of.
+func (f *fake) list(out events) int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	out.send("reset", "", "{}")
+	out.send("node", "", encode(f.node))
+	for _, pod := range f.pods {
+		out.send("pod", "", encode(pod.PodSummary))
+	}
+	return len(f.log)
+}
+
+func (f *fake) follow(w http.ResponseWriter, r *http.Request, pod string) {
+	f.mu.Lock()
+	_, ok := f.pods[pod]
+	f.mu.Unlock()
+	if !ok {
+		fail(w, http.StatusNotFound, "there is no such pod")
+		return
+	}
+	out, before := events{w}, ""
+	for {
+		f.mu.Lock()
+		detail, ok := f.pods[pod]
+		changed := f.changed
+		f.mu.Unlock()
+		if data := encode(detail); ok && data != before {
+			before = data
+			out.send("detail", "", data)
+		}
+		if !out.wait(r, changed) {
+			return
+		}
+	}
+}
+
+func (f *fake) after(at int) ([]sent, <-chan struct{}) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.log[at:], f.changed
+}
+
+func (f *fake) epochNow() int {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.epoch
+}
+
+func (f *fake) revision(at int) string { return fmt.Sprintf("%d-%d", f.epochNow(), at) }
+
+// events writes server-sent events.
+type events struct{ w http.ResponseWriter }
+
+func (out events) send(kind, id, data string) {
+	if id != "" {
+		fmt.Fprintf(out.w, "id: %s\n", id)
+	} else {
+		out.w.Header().Set("Content-Type", "text/event-stream")
+	}
+	fmt.Fprintf(out.w, "event: %s\ndata: %s\n\n", kind, data)
+}
+
+func (out events) wait(r *http.Request, changed <-chan struct{}) bool {
+	_ = http.NewResponseController(out.w).Flush() // an error is that of a client that has left
+	select {
+	case <-r.Context().Done():
+		return false
+	case <-changed:
+		return true
+	}
+}
+
+func encode(value any) string {
+	data, err := json.Marshal(value)
+	if err != nil {
+		panic(err)
+	}
+	return string(data)
+}
+
+func answer(w http.ResponseWriter, value any) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(value)
+}
+
+func fail(w http.ResponseWriter, code int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(code)
+	_ = json.NewEncoder(w).Encode(metav1.Status{Status: metav1.StatusFailure, Code: int32(code), Message: message, Reason: metav1.StatusReason(strings.ReplaceAll(http.StatusText(code), " ", ""))})
+}

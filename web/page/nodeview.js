@@ -1,0 +1,128 @@
+// The node: a strip above the table of pods, and a page with everything.
+
+import { byId, el, setText } from './dom.js';
+import { flag } from './containers.js';
+import { facts, grid } from './grid.js';
+import { historyTable } from './historytable.js';
+import { moment } from './moments.js';
+import { amount, parse } from './quantity.js';
+import { now as clockNow } from './servertime.js';
+import { Sections } from './sections.js';
+import { ticking } from './ticking.js';
+import { age, isUTC, lag } from './times.js';
+
+// Ready is good when it is True; the others are pressures and problems, which are good when they are not.
+const healthy = (c) => (c.type === 'Ready' ? c.status === 'True' : c.status === 'False');
+
+export class NodeView {
+  constructor() {
+    this.strip = new Sections(byId('node-strip'));
+    this.sections = new Sections(byId('node-sections'));
+    this.node = null;
+  }
+
+  handle(type, data) {
+    if (type !== 'node') return;
+    if (this.node !== data) this.received = clockNow();
+    this.node = data;
+  }
+
+  // since is when the oldest unsent change was made. Its age is sent only with other news.
+  get since() { return this.received - 1000 * this.node.delivery.oldestSeconds; }
+
+  renderStrip(now) {
+    const n = this.node;
+    if (!n) return;
+    setText(byId('node-name'), n.name);
+    this.strip.put('Conditions', JSON.stringify([n.conditions, n.problems]), () => chips(n));
+    this.strip.put('Resources', JSON.stringify([n.allocatable, n.requested, n.pods]), () => meters(n));
+    this.strip.put('Delivery', JSON.stringify([n.delivery, isUTC()]), () => deliveryLine(n.delivery, this.since, now));
+  }
+
+  renderPage(now) {
+    const n = this.node;
+    if (!n) return;
+    setText(byId('node-title'), n.name);
+    const put = (title, key, make) => this.sections.put(title, JSON.stringify([key, isUTC()]), make);
+    put('Problems', n.problems, () => problems(n.problems));
+    put('Conditions', n.conditions, () => conditions(n, now));
+    put('Resources', [n.capacity, n.allocatable, n.requested], () => resources(n));
+    put('Delivery', n.delivery, () => deliveryFacts(n.delivery, this.since, now));
+    put('Node', [n.version, n.runtime, n.addresses], () => identity(n));
+    put('History', n.history, () => historyTable(n.history, now));
+  }
+}
+
+// chips name what is wrong one by one, and count what is well.
+function chips(n) {
+  const shown = (n.conditions ?? []).filter((c) => c.type === 'Ready' || !healthy(c));
+  const well = (n.conditions ?? []).filter((c) => !shown.includes(c));
+  return el('ul', { class: 'chips' },
+    shown.map((c) => el('li', { title: c.message ?? '' }, flag(healthy(c) ? 'good' : 'bad', `${c.type} ${c.status}`))),
+    well.length > 0 ? el('li', { title: well.map((c) => `${c.type} ${c.status}`).join(', ') }, flag('good', `${well.length} other conditions healthy`)) : null,
+    (n.problems ?? []).map((text) => el('li', {}, flag('bad', text))));
+}
+
+function problems(list) {
+  if (!list?.length) return el('p', { class: 'quiet' }, 'None.');
+  return el('ul', {}, list.map((text) => el('li', {}, flag('bad', text))));
+}
+
+// usage is what is requested of each resource; running pods count against the resource pods.
+function usage(n) {
+  const ended = (n.pods?.Succeeded ?? 0) + (n.pods?.Failed ?? 0) + (n.pods?.Rejected ?? 0) + (n.pods?.Evicted ?? 0);
+  const running = Object.values(n.pods ?? {}).reduce((sum, count) => sum + count, 0) - ended;
+  return Object.keys(n.allocatable ?? {}).map((name) => ({
+    name, capacity: parse(n.capacity?.[name]), allocatable: parse(n.allocatable[name]),
+    requested: name === 'pods' && n.requested?.pods === undefined ? running : parse(n.requested?.[name] ?? '0'),
+  }));
+}
+
+function meters(n) {
+  const shown = usage(n).filter((u) => ['cpu', 'memory', 'pods'].includes(u.name));
+  return el('ul', { class: 'meters' }, shown.map((u) => el('li', {},
+    el('span', { class: 'label' }, u.name), bar(u), el('span', {}, `${amount(u.name, u.requested)} of ${amount(u.name, u.allocatable)}`))));
+}
+
+function bar(u) {
+  const full = u.allocatable > 0 ? u.requested / u.allocatable : 0;
+  const fill = el('span', { class: 'fill', 'data-tone': full > 0.9 ? 'bad' : 'good' });
+  fill.style.width = `${Math.min(100, 100 * full)}%`;
+  return el('span', { class: 'meter', 'aria-hidden': 'true' }, fill);
+}
+
+function conditions(n, now) {
+  return grid('Conditions of the node', ['Condition', 'Status', 'Reason', 'Since', 'Last report', 'Message'], (n.conditions ?? []).map((c) => [
+    el('strong', {}, c.type), flag(healthy(c) ? 'good' : 'bad', c.status), c.reason ?? '', moment(c.lastTransitionTime, now), moment(c.lastHeartbeatTime, now), c.message ?? '',
+  ]));
+}
+
+function resources(n) {
+  return grid('Resources of the node', ['Resource', 'Requested', 'Allocatable', 'Capacity', 'In use'], usage(n).map((u) => [
+    el('strong', {}, u.name), amount(u.name, u.requested), amount(u.name, u.allocatable), amount(u.name, u.capacity),
+    el('span', { class: 'share' }, bar(u), u.allocatable > 0 ? `${Math.round((100 * u.requested) / u.allocatable)} %` : '–'),
+  ]));
+}
+
+function deliveryLine(d, since, now) {
+  if (d.unreachableSince) {
+    const text = (at) => `API server not reached for ${age(at - Date.parse(d.unreachableSince))}`;
+    return el('p', {}, flag('bad', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
+  }
+  if (d.pending > 0) {
+    const text = (at) => `${d.pending} ${d.pending === 1 ? 'pod has' : 'pods have'} unsent changes, the oldest for ${lag(at - since)}`;
+    return el('p', {}, flag(d.lastError ? 'bad' : 'busy', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
+  }
+  return el('p', {}, flag('good', 'API server up to date'));
+}
+
+function deliveryFacts(d, since, now) {
+  return facts([
+    ['State', deliveryLine(d, since, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
+    ['Last error', d.lastError], ['Lease renewed', moment(d.leaseRenewed, now)], ['Not reached since', moment(d.unreachableSince, now)],
+  ]);
+}
+
+function identity(n) {
+  return facts([['Name', n.name], ['UID', n.uid], ['statusd', n.version], ['Runtime', n.runtime], ...(n.addresses ?? []).map((a) => [a.type, a.address])]);
+}

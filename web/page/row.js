@@ -1,0 +1,63 @@
+// One row of the table of pods. It keeps its cells, and changes only those whose text has changed.
+
+import { el, setAttribute, setText } from './dom.js';
+import { keyOf } from './pods.js';
+import { pendingSince, shortWhy } from './select.js';
+import { sign, tone, word } from './states.js';
+import { age, full, lag } from './times.js';
+import { podHref } from './route.js';
+
+export class Row {
+  constructor(pod) {
+    this.namespace = el('span', { class: 'namespace' });
+    this.link = el('a', { class: 'name' });
+    this.badge = el('span', { class: 'badge' });
+    this.why = el('div');
+    this.cells = {
+      pod: cell('pod', '', this.link, this.namespace),
+      state: cell('state', '', this.badge),
+      status: cell('status', 'Status'),
+      ready: cell('number ready', 'Ready'),
+      restarts: cell('number restarts', 'Restarts'),
+      age: cell('number age', 'Age'),
+      lag: cell('number lag', 'Lag'),
+      why: cell('why', '', this.why),
+    };
+    this.element = el('tr', { role: 'row' }, Object.values(this.cells));
+    this.update(pod);
+  }
+
+  update(pod) {
+    this.pod = pod;
+    setText(this.link, pod.name);
+    setText(this.namespace, pod.namespace);
+    setAttribute(this.link, 'href', podHref(pod));
+    setAttribute(this.element, 'data-key', keyOf(pod));
+    const mood = tone(pod.state);
+    setText(this.badge, `${sign(mood)} ${word(pod.state)}`);
+    setAttribute(this.badge, 'data-tone', mood);
+    setText(this.cells.status, pod.status);
+    setText(this.cells.ready, `${pod.ready}/${pod.containers}`);
+    setText(this.cells.restarts, String(pod.restarts));
+    setText(this.why, shortWhy(pod));
+    setAttribute(this.cells.why, 'title', pod.why);
+    setAttribute(this.cells.age, 'title', pod.created ? full(pod.created) : null);
+  }
+
+  /** tick shows what changes with time alone. */
+  tick(now) {
+    const { pod, cells } = this;
+    setText(cells.age, pod.created ? age(now - Date.parse(pod.created)) : '–');
+    const since = pendingSince(pod);
+    setText(cells.lag, since === null ? '–' : lag(now - since));
+    setAttribute(cells.lag, 'data-tone', since !== null && now - since >= 1000 ? 'bad' : null);
+    setAttribute(cells.lag, 'title', since === null ? 'The API server knows the newest status.' : waiting(pod));
+  }
+}
+
+const cell = (kind, label, ...children) => el('td', { role: 'cell', class: kind, 'data-label': label || null }, children);
+
+function waiting({ delivery }) {
+  const why = delivery.held || delivery.error || 'being sent';
+  return `The API server does not know version ${delivery.version} yet: ${why}`;
+}
