@@ -51,6 +51,8 @@ type Options struct {
 
 	// machineInterval is how often the machine is read; tests shorten it.
 	machineInterval time.Duration
+	// lease is how long the lease of the node lasts; 0 is the default of package node. Tests shorten it.
+	lease time.Duration
 }
 
 // NodeServices is what a node offers to its runtime. The functions may be called from any
