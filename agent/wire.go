@@ -40,6 +40,7 @@ func (a *Agent) wire() error {
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
 	a.events = newEvents(a.nodeName, a.client, a.log)
+	a.wireHistory()
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -88,6 +89,7 @@ func (a *Agent) wirePods() (err error) {
 		},
 		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder: a.events,
+		Observer: observed{a.history, a},
 		Version:  a.options.Version,
 		Logger:   a.log,
 	})
@@ -99,6 +101,7 @@ func (a *Agent) wirePods() (err error) {
 		Status:      reporter{a.manager, a.manager.Resizes()},
 		Prober:      a.prober,
 		Recorder:    a.events,
+		Observer:    observed{a.history, a},
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
 		OnForgotten: a.dispatcher.release,
