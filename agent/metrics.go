@@ -23,7 +23,7 @@ func (a *Agent) registerMetrics() {
 			Name: "statusd_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": a.options.Version},
 		}, func() float64 { return 1 }),
 		gauge("statusd_pods", "Pods of this node.", func() float64 { return float64(len(a.table.All())) }),
-		newPodMetrics(a.pods),
+		newPodMetrics(a.statuses),
 	)
 	a.registerer.MustRegister(a.events.collectors()...)
 	a.registerJournalMetrics()
@@ -83,6 +83,15 @@ func (a *Agent) pressure(kind v1.NodeConditionType) float64 {
 	return yes(slices.Contains(a.evictions.Conditions(), kind))
 }
 
+// statuses are those of the pods of this node.
+func (a *Agent) statuses() (list []v1.PodStatus) {
+	for _, pod := range a.table.All() {
+		status, _ := a.manager.GetPodStatus(pod.UID)
+		list = append(list, status)
+	}
+	return list
+}
+
 // leaseAge is how old the lease of the Node is, in seconds.
 func (a *Agent) leaseAge() float64 {
 	renewed := a.node.LeaseRenewed()
@@ -94,15 +103,15 @@ func (a *Agent) leaseAge() float64 {
 
 // podMetrics counts pods and containers by what their statuses say.
 type podMetrics struct {
-	pods       func() []v1.Pod
+	statuses   func() []v1.PodStatus
 	phases     *prometheus.Desc
 	containers *prometheus.Desc
 	ready      *prometheus.Desc
 }
 
-func newPodMetrics(pods func() []v1.Pod) *podMetrics {
+func newPodMetrics(statuses func() []v1.PodStatus) *podMetrics {
 	return &podMetrics{
-		pods:       pods,
+		statuses:   statuses,
 		phases:     prometheus.NewDesc("statusd_pods_by_phase", "Pods of this node, by the phase that it reports.", []string{"phase"}, nil),
 		containers: prometheus.NewDesc("statusd_containers", "Containers of the pods of this node, by state: waiting, running, terminated.", []string{"state"}, nil),
 		ready:      prometheus.NewDesc("statusd_pods_ready", "Pods of this node that are Ready.", nil, nil),
@@ -121,8 +130,7 @@ func (m *podMetrics) Collect(values chan<- prometheus.Metric) {
 	phases := map[v1.PodPhase]float64{v1.PodPending: 0, v1.PodRunning: 0, v1.PodSucceeded: 0, v1.PodFailed: 0}
 	states := map[string]float64{"waiting": 0, "running": 0, "terminated": 0}
 	ready := 0.0
-	for _, pod := range m.pods() {
-		status := &pod.Status
+	for _, status := range m.statuses() {
 		if _, known := phases[status.Phase]; known {
 			phases[status.Phase]++
 		} else { // nothing was reported yet

@@ -55,7 +55,7 @@ func (a *Agent) wire() error {
 	if err := a.wireServer(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	return nil
+	return a.wireQuery()
 }
 
 // wirePods makes what runs, probes and reports pods.
@@ -69,6 +69,7 @@ func (a *Agent) wirePods() (err error) {
 		Burst:      a.config.StatusUpdates.Burst,
 		Logger:     a.log,
 		Registerer: a.registerer,
+		Observer:   &a.changes,
 	}
 	if a.client != nil {
 		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)
@@ -164,7 +165,7 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 
 // endpoints are what the agent serves, if it serves anything.
 func (a *Agent) endpoints() *endpoints {
-	e := &endpoints{listener: a.listener, alive: a.alive, pods: a.pods, pending: func() any { return a.pending() }, metrics: a.metrics}
+	e := &endpoints{alive: a.alive, pending: func() any { return a.pending() }, metrics: a.metrics, query: a.query.Handler()}
 	e.ready = append(e.ready, check{"journal", a.journal.Writable})
 	if a.manifests != nil {
 		e.ready = append(e.ready, check{"manifests", func() error {
