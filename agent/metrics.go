@@ -83,15 +83,6 @@ func (a *Agent) pressure(kind v1.NodeConditionType) float64 {
 	return yes(slices.Contains(a.evictions.Conditions(), kind))
 }
 
-// statuses are those of the pods of this node.
-func (a *Agent) statuses() (list []v1.PodStatus) {
-	for _, pod := range a.table.All() {
-		status, _ := a.manager.GetPodStatus(pod.UID)
-		list = append(list, status)
-	}
-	return list
-}
-
 // leaseAge is how old the lease of the Node is, in seconds.
 func (a *Agent) leaseAge() float64 {
 	renewed := a.node.LeaseRenewed()
@@ -151,6 +142,16 @@ func (m *podMetrics) Collect(values chan<- prometheus.Metric) {
 		values <- prometheus.MustNewConstMetric(m.containers, prometheus.GaugeValue, n, state)
 	}
 	values <- prometheus.MustNewConstMetric(m.ready, prometheus.GaugeValue, ready)
+}
+
+// statuses are what this node reports of its pods, empty for those of which it has reported nothing yet.
+func (a *Agent) statuses() []v1.PodStatus {
+	all := a.table.All()
+	statuses := make([]v1.PodStatus, len(all))
+	for i, pod := range all {
+		statuses[i], _ = a.manager.GetPodStatus(pod.UID)
+	}
+	return statuses
 }
 
 func stateOf(s *v1.ContainerState) string {

@@ -68,8 +68,8 @@ func (a *Agent) wirePods() (err error) {
 		QPS:        a.config.StatusUpdates.QPS,
 		Burst:      a.config.StatusUpdates.Burst,
 		Logger:     a.log,
-		Registerer: a.registerer,
 		Observer:   &a.changes,
+		Registerer: a.registerer,
 	}
 	if a.client != nil {
 		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)
