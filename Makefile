@@ -130,6 +130,10 @@ footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; abo
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
+.PHONY: clients
+clients: demo ## 200 clients follow a log and 50 run commands for a minute; look for goroutines, descriptors and processes that are left
+	@bin/demo clients
+
 FAULTS ?= 200
 PODS   ?= 30
 
