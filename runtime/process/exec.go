@@ -19,17 +19,9 @@ const outputTimeout = time.Second
 // Exec implements [runtime.Runtime]: the command gets what the container has got, that
 // is environment, working directory and user.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtime.ExecResult, error) {
-	r.mu.Lock()
-	c, err := r.find(id)
-	r.mu.Unlock()
+	c, err := r.mayExec(id, command)
 	if err != nil {
 		return runtime.ExecResult{}, err
-	}
-	if r.stateOf(c) != runtime.Running {
-		return runtime.ExecResult{}, fmt.Errorf("process: exec in %s: %w", id, runtime.ErrNotRunning)
-	}
-	if len(command) == 0 {
-		return runtime.ExecResult{}, fmt.Errorf("process: exec in %s: no command", id)
 	}
 	result, err := c.exec(ctx, command)
 	if err != nil {
