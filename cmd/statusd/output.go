@@ -13,7 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
-	"k8s.io/apimachinery/pkg/util/duration"
+	humanize "k8s.io/apimachinery/pkg/util/duration"
 	"sigs.k8s.io/yaml"
 )
 
@@ -152,5 +152,5 @@ func age(t *time.Time, now time.Time) string {
 	if t == nil {
 		return "-"
 	}
-	return duration.HumanDuration(max(0, now.Sub(*t)))
+	return humanize.HumanDuration(max(0, now.Sub(*t)))
 }

@@ -19,7 +19,7 @@ import (
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
-	record "github.com/statusd/statusd/history"
+	past "github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/unixsocket"
 )
 
@@ -157,8 +157,8 @@ func (n scriptNode) History(namespace, name string) (api.PodHistory, bool) {
 		return api.PodHistory{}, false
 	}
 	accepted := n.began.Add(20 * time.Millisecond)
-	return api.PodHistory{Ref: record.Ref{UID: "uid-loop", Namespace: namespace, Name: name}, Records: []api.Record{
-		{Seq: 1, Observed: n.began, Accepted: &accepted, Kind: record.KindContainer, Container: "main", From: "running", To: "terminated", Reason: "Error", Message: "exit code 3"},
+	return api.PodHistory{Ref: past.Ref{UID: "uid-loop", Namespace: namespace, Name: name}, Records: []api.Record{
+		{Seq: 1, Observed: n.began, Accepted: &accepted, Kind: past.KindContainer, Container: "main", From: "running", To: "terminated", Reason: "Error", Message: "exit code 3"},
 	}}, true
 }
 
