@@ -126,6 +126,10 @@ footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; abo
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
+.PHONY: unreachable
+unreachable: demo ## Stop statusd for 60 s on a cluster with controllers, and measure how soon 100 pods are ready again; about 2 minutes
+	@bin/demo unreachable
+
 FAULTS ?= 200
 PODS   ?= 30
 
