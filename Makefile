@@ -20,8 +20,12 @@ build: ## Build bin/statusd and bin/statusd-shim
 controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
 	$(GO) run ./internal/controlplane/build
 
+.PHONY: axe
+axe:
+	@web/fetch-axe
+
 .PHONY: test
-test: controlplane ## Run all tests under the race detector
+test: controlplane axe ## Run all tests under the race detector; those of the page need chromium, node and npm
 	$(GO) test -race -timeout 20m ./...
 	cd controlplane && $(GO) test -race ./accounts ./datadir ./nodecerts ./pki
 

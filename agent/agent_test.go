@@ -122,7 +122,7 @@ func awaitReady(t *testing.T, a *Agent, name string) {
 	defer cancel()
 	events := a.manager.Subscribe()
 	defer events.Close()
-	for _, pod := range a.pods() { // it may have been ready before
+	for _, pod := range a.manager.Statuses() { // it may have been ready before
 		if pod.Name == name && isReady(&pod.Status) {
 			return
 		}

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -53,6 +54,8 @@ type Options struct {
 	machineInterval time.Duration
 	// lease is how long the lease of the node lasts; 0 is the default of package node. Tests shorten it.
 	lease time.Duration
+	// registerer takes the metrics in place of the agent's registry; tests look at what is registered.
+	registerer prometheus.Registerer
 }
 
 // NodeServices is what a node offers to its runtime. The functions may be called from any

@@ -3,20 +3,29 @@ package server_test
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
+	"crypto/x509/pkix"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
+	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/doors"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
 	"github.com/statusd/statusd/server"
@@ -128,6 +137,7 @@ func webPod(t testing.TB, rt *fakeRuntime) *v1.Pod {
 // start runs a server with these options until the test ends, and returns its address.
 func start(t testing.TB, options server.Options) string {
 	t.Helper()
+	leavesNothing(t)
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -167,6 +177,85 @@ func start(t testing.TB, options server.Options) string {
 	return listener.Addr().String()
 }
 
+// leavesNothing fails the test if there are goroutines after it that were not there before. Those of net/http and of SPDY take up to a
+// second to end.
+func leavesNothing(t testing.TB) {
+	t.Helper()
+	before := goleak.IgnoreCurrent()
+	t.Cleanup(func() {
+		var err error
+		for range 20 {
+			if err = goleak.Find(before); err == nil {
+				return
+			}
+		}
+		t.Errorf("goroutines left behind: %v", err)
+	})
+}
+
+// alone is a server without an API server, and how its one client connects.
+type alone struct {
+	address string
+	client  *rest.Config
+}
+
+// startAlone runs a server that takes the certificates of an authority of its own.
+func startAlone(t testing.TB, options server.Options) alone {
+	t.Helper()
+	authority, err := doors.NewAuthority(pkix.Name{CommonName: "authority"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "ca.crt")
+	if err := os.WriteFile(file, authority.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if options.ClientCA, err = server.NewRoots(file, nil); err != nil {
+		t.Fatal(err)
+	}
+	pair, err := authority.Sign(doors.Certificate(pkix.Name{CommonName: "client"}, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	key, err := x509.MarshalPKCS8PrivateKey(pair.PrivateKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	address := start(t, options)
+	return alone{address, &rest.Config{Host: "https://" + address, TLSClientConfig: rest.TLSClientConfig{
+		Insecure: true,
+		CertData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: pair.Certificate[0]}),
+		KeyData:  pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: key}),
+	}}}
+}
+
+// http is a client of the server that keeps no connection after the test.
+func (a alone) http(t testing.TB) *http.Client {
+	t.Helper()
+	config, err := rest.TLSConfigFor(a.client)
+	if err != nil {
+		t.Fatal(err)
+	}
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true}
+	t.Cleanup(transport.CloseIdleConnections)
+	return &http.Client{Transport: transport}
+}
+
+// get reads a path.
+func (a alone) get(t testing.TB, path string) (int, string) {
+	t.Helper()
+	response, err := a.http(t).Get("https://" + a.address + path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return response.StatusCode, string(body)
+}
+
 // safeBuffer is a buffer for several writers.
 type safeBuffer struct {
 	mu     sync.Mutex
@@ -184,4 +273,3 @@ func (b *safeBuffer) String() string {
 	defer b.mu.Unlock()
 	return b.buffer.String()
 }
-

@@ -168,6 +168,17 @@ func (p *tab) live() {
 	p.until(`document.documentElement.dataset.connection === 'live'`)
 }
 
+// goTo goes to another view and waits until it is live.
+func (p *tab) goTo(hash string) {
+	p.t.Helper()
+	p.do(fmt.Sprintf(`new Promise((resolve) => {
+		if (location.hash === %[1]q) return resolve();
+		addEventListener('hashchange', resolve, {once: true}); // after that of the page
+		location.hash = %[1]q;
+	}).then(() => undefined)`, hash))
+	p.live()
+}
+
 // contains waits until an element has a text.
 func (p *tab) contains(selector, text string) {
 	p.t.Helper()

@@ -157,6 +157,7 @@ func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
 func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 	for _, hook := range ended {
 		delete(p.cancels, hook.hookKey)
+		p.w.count.hook(hook.post, hook.err)
 		if hook.fellBack != "" {
 			p.event(pod, hook.container, v1.EventTypeWarning, eventHTTPFallback,
 				fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", hook.fellBack))
