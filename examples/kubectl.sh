@@ -8,6 +8,8 @@
 #
 #   make kubectl metrics-server   # if they are not there yet
 #   examples/kubectl.sh
+#
+# kubectl top needs a statusd that runs as root: metrics-server looks for its token where only a mount puts it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export KUBECONFIG=${KUBECONFIG:-$PWD/state/controlplane/admin.kubeconfig}
