@@ -37,6 +37,7 @@ func (a *Agent) wire() error {
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
 	a.events = newEvents(a.nodeName, a.client, a.log)
+	a.wireHistory()
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -88,6 +89,7 @@ func (a *Agent) wirePods() (err error) {
 		Registerer: a.registerer,
 		Version:    a.options.Version,
 		Logger:     a.log,
+		Observer:   observed{a.history, a},
 	})
 	if err != nil {
 		return err
@@ -98,6 +100,7 @@ func (a *Agent) wirePods() (err error) {
 		Prober:      a.prober,
 		Recorder:    a.events,
 		Registerer:  a.registerer,
+		Observer:    observed{a.history, a},
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
 		OnForgotten: a.dispatcher.release,
