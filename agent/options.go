@@ -54,6 +54,8 @@ type Options struct {
 	machineInterval time.Duration
 	// registerer takes the metrics in place of the agent's registry; tests look at what is registered.
 	registerer prometheus.Registerer
+	// lease is how long the lease of the node lasts; 0 is the default of package node. Tests shorten it.
+	lease time.Duration
 }
 
 // NodeServices is what a node offers to its runtime. The functions may be called from any

@@ -37,6 +37,7 @@ func (a *Agent) wire() error {
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
 	a.events = newEvents(a.nodeName, a.client, a.log)
+	a.wireHistory()
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -85,6 +86,7 @@ func (a *Agent) wirePods() (err error) {
 		},
 		Sync:       func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder:   a.events,
+		Observer:   observed{a.history, a},
 		Registerer: a.registerer,
 		Version:    a.options.Version,
 		Logger:     a.log,
@@ -98,6 +100,7 @@ func (a *Agent) wirePods() (err error) {
 		Prober:      a.prober,
 		Recorder:    a.events,
 		Registerer:  a.registerer,
+		Observer:    observed{a.history, a},
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
 		OnForgotten: a.dispatcher.release,
