@@ -15,6 +15,7 @@ type Store struct {
 	opts    Options
 	inbox   inbox
 	arrived chan struct{} // capacity 1: the inbox is no longer empty
+	create  func(path string) (file, error)
 
 	// mu guards the fields below. Reporters do not take it.
 	mu    sync.Mutex
@@ -38,6 +39,7 @@ func New(options Options) *Store {
 		opts:     options,
 		inbox:    inbox{limit: options.Batch},
 		arrived:  make(chan struct{}, 1),
+		create:   createFile,
 		logs:     make(map[types.UID]*log),
 		progress: make(chan struct{}),
 	}

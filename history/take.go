@@ -200,7 +200,7 @@ func (s *Store) drop(l *log) {
 
 // nodeRecord adds a record about the history itself.
 func (s *Store) nodeRecord(at time.Time, to, message string) {
-	s.add(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at), 0)
+	s.takeRecord(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at))
 }
 
 // shed keeps the total bound. The pods with the most records give way, then those that are gone.
