@@ -43,6 +43,8 @@ type Agent struct {
 	nodeName string
 	log      *slog.Logger
 	metrics  *prometheus.Registry
+	// registerer is metrics, but in a test that looks at what is registered.
+	registerer prometheus.Registerer
 
 	// What is open, in this order. Nil: not (yet).
 	listener net.Listener
@@ -98,6 +100,9 @@ func New(config Config, options Options) (*Agent, error) {
 	}
 	options.setDefaults(config)
 	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	if a.registerer = options.registerer; a.registerer == nil {
+		a.registerer = a.metrics
+	}
 	a.machine = &machine{read: options.Machine, interval: options.machineInterval, log: a.log, changed: a.addressesChanged}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -34,6 +35,8 @@ type Options struct {
 
 	// Observer, if set, learns of each change of a verdict. It must not block.
 	Observer Observer
+	// Registerer gets the metrics of probes. Without one they are kept but not exported.
+	Registerer prometheus.Registerer
 
 	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
 	Version string

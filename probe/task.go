@@ -30,10 +30,12 @@ func (p *Prober) perform(ctx context.Context, t *task) {
 	defer ticker.Stop()
 	var so streak
 	for {
+		begin := time.Now()
 		found := p.ask(ctx, t)
 		if ctx.Err() != nil {
 			return
 		}
+		p.count.probed(t.kind, found.result, time.Since(begin))
 		p.record(t, found)
 		var decided result
 		so, decided = so.next(found.result, t.schedule)

@@ -158,6 +158,7 @@ func (p *worker) runHook(ctx context.Context, pod *v1.Pod, key hookKey, call *ho
 func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 	for _, hook := range ended {
 		delete(p.cancels, hook.hookKey)
+		p.w.count.hook(hook.post, hook.err)
 		p.hookEnded(pod, &hook, now)
 		if hook.fellBack != "" {
 			p.event(pod, hook.container, v1.EventTypeWarning, eventHTTPFallback,

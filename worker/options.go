@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -49,6 +50,9 @@ type Options struct {
 	// have ended, its last status was reported, and its status is about to be removed. It is
 	// called once all sources have synced, must be quick, and must not call the Workers.
 	OnForgotten func(uid types.UID)
+
+	// Registerer gets the metrics of workers. Without one they are kept but not exported.
+	Registerer prometheus.Registerer
 
 	// Resync is how often a pod gets a turn even if nothing seems to have happened.
 	// Default 1 min.

@@ -195,6 +195,9 @@ func (p *worker) start(ctx context.Context, s *observation, todo start, now time
 	if id != "" { // also if it did not start
 		p.event(s.pod, name, v1.EventTypeNormal, eventCreated, "Container created")
 	}
+	if err == nil || ctx.Err() == nil {
+		p.w.count.started(err)
+	}
 	if err != nil {
 		if ctx.Err() == nil {
 			p.failedStart(s.pod, todo, id, err, now)

@@ -97,7 +97,9 @@ func (p *worker) live(ctx context.Context) {
 		if ctx.Err() != nil { // a turn would take calls that the shutdown has canceled for failures
 			return
 		}
+		begin := time.Now()
 		next, over := p.turn(ctx)
+		p.w.count.turns.Observe(time.Since(begin).Seconds())
 		if over {
 			return
 		}
