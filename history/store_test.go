@@ -10,6 +10,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -324,4 +325,17 @@ func TestAWatchThatFollowsIsNotReset(t *testing.T) {
 		}
 		<-done
 	})
+}
+
+func TestPodsThatWentBetweenTwoProcessesAreGone(t *testing.T) {
+	s := New(Options{})
+	report(s, "web").set(&v1.PodStatus{Phase: v1.PodRunning})
+	report(s, "db").set(&v1.PodStatus{Phase: v1.PodRunning})
+	s.Add(Ref{}, Record{Kind: KindNode, To: "started"})
+	s.Retain(func(uid types.UID) bool { return uid == "web" }, time.Now())
+	for name, gone := range map[string]bool{"web": false, "db": true} {
+		if pod, _ := s.Pod("shop", name); (pod.Gone != nil) != gone {
+			t.Errorf("%s: gone at %v, want gone: %v", name, pod.Gone, gone)
+		}
+	}
 }
