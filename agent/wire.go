@@ -72,6 +72,11 @@ func (a *Agent) wirePods() (err error) {
 		Burst:      a.config.StatusUpdates.Burst,
 		Logger:     a.log,
 		Registerer: a.metrics,
+		HistoryChanged: func() {
+			if a.api != nil {
+				a.api.Relist()
+			}
+		},
 	}
 	if a.client != nil {
 		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)
