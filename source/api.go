@@ -118,8 +118,8 @@ func (a *API) follow(ctx context.Context) {
 }
 
 // Relist ends the watch and lists the pods again. A server that was restored from a backup gives out
-// resource versions from before the backup again; a watch that goes on from a later one is silent until
-// the server has reached that, and what happens to pods meanwhile is not seen.
+// resource versions once more. It refuses a watch from one that it has yet to reach, and the pods are then
+// listed again without this call; but a watch that has stayed open shows nothing until then.
 func (a *API) Relist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()
