@@ -39,6 +39,8 @@ type Config struct {
 	Manifests           string        `yaml:"manifests"`
 	ManifestsRescan     time.Duration `yaml:"manifestsRescan"`
 	HealthzBindAddress  string        `yaml:"healthzBindAddress"`
+	QuerySocket         string        `yaml:"querySocket"`
+	PodsSocket          string        `yaml:"podsSocket"`
 	ShutdownTimeout     time.Duration `yaml:"shutdownTimeout"`
 	LeaveCluster        bool          `yaml:"leaveCluster"`
 
@@ -139,6 +141,7 @@ func Embedded(nodeName string) Config {
 	c.NodeName = nodeName
 	c.StateDir = userStateDir(nodeName)
 	c.Manifests, c.HealthzBindAddress, c.Server.BindAddress, c.CgroupParent = "", "", "", ""
+	c.QuerySocket, c.PodsSocket = NoSocket, NoSocket
 	c.Node.Taints = []string{}
 	return c
 }
@@ -191,12 +194,31 @@ func Load(path string, data []byte) (Config, error) {
 	return c, nil
 }
 
+// NoSocket as the path of a socket means that there is none.
+const NoSocket = "none"
+
+// QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
+func (c *Config) QuerySocketPath() string { return c.socketPath(c.QuerySocket, querySocket) }
+
+// PodsSocketPath is where the kubelet's Pods API is served, empty if it is not.
+func (c *Config) PodsSocketPath() string { return c.socketPath(c.PodsSocket, podsSocket) }
+
+func (c *Config) socketPath(configured, name string) string {
+	switch configured {
+	case NoSocket:
+		return ""
+	case "":
+		return filepath.Join(c.StateDir, name)
+	}
+	return configured
+}
+
 // resolve makes relative paths start from the directory of the file that they stand in: they must
 // not depend on where statusd is started.
 func (c *Config) resolve(dir string) {
-	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests,
+	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket, &c.PodsSocket,
 		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile} {
-		if *path != "" && !filepath.IsAbs(*path) {
+		if *path != "" && *path != NoSocket && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)
 		}
 	}

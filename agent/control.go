@@ -8,7 +8,6 @@ import (
 	"io/fs"
 	"net"
 	"net/http"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -16,6 +15,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statusd/statusd/internal/unixsocket"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -26,19 +26,9 @@ const controlSocket = "control.sock"
 // ErrNotRunning is the error of [Drain] and [Undrain] if no agent uses the state directory.
 var ErrNotRunning = errors.New("statusd is not running")
 
-// socketPath makes a path for a socket in a directory that is short enough, whatever the
-// directory is called: 107 bytes is all that the kernel takes. It is good until release.
-func socketPath(dir, name string) (path string, release func(), err error) {
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", nil, &fs.PathError{Op: "open", Path: dir, Err: err}
-	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, name), func() { _ = unix.Close(fd) }, nil
-}
-
 // control takes commands until ctx ends. That it cannot listen keeps no pod from running.
 func (a *Agent) control(ctx context.Context) error {
-	listener, err := listenControl(a.config.StateDir)
+	listener, err := unixsocket.Listen(filepath.Join(a.config.StateDir, controlSocket))
 	if err != nil {
 		a.log.Warn("control socket not available, statusd drain will not work", "err", err)
 		<-ctx.Done()
@@ -64,39 +54,9 @@ func (a *Agent) control(ctx context.Context) error {
 		return fmt.Errorf("agent: control socket: %w", err)
 	case <-ctx.Done():
 	}
-	err = errors.Join(server.Close(), removeIfThere(filepath.Join(a.config.StateDir, controlSocket)))
+	err = server.Close()
 	<-served
 	return err
-}
-
-// listenControl binds the socket; the lock of the state directory says that an old one is dead.
-func listenControl(stateDir string) (net.Listener, error) {
-	if err := removeIfThere(filepath.Join(stateDir, controlSocket)); err != nil {
-		return nil, fmt.Errorf("agent: control socket: %w", err)
-	}
-	path, release, err := socketPath(stateDir, controlSocket)
-	if err != nil {
-		return nil, fmt.Errorf("agent: control socket: %w", err)
-	}
-	defer release()
-	// Of a new socket only the owner may use: the mode is set before it can be connected to.
-	raw, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
-	if err != nil {
-		return nil, fmt.Errorf("agent: control socket: %w", err)
-	}
-	file := os.NewFile(uintptr(raw), controlSocket)
-	defer file.Close()
-	if err := errors.Join(unix.Bind(raw, &unix.SockaddrUnix{Name: path}), os.Chmod(path, 0o600), unix.Listen(raw, 16)); err != nil {
-		return nil, fmt.Errorf("agent: control socket: %w", err)
-	}
-	return net.FileListener(file)
-}
-
-func removeIfThere(path string) error {
-	if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	return nil
 }
 
 // runningPods counts the pods of which something still runs.
@@ -128,13 +88,7 @@ func command(ctx context.Context, config Config, name string) (string, error) {
 	client := &http.Client{Transport: &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			path, release, err := socketPath(config.StateDir, controlSocket)
-			if err != nil {
-				return nil, err
-			}
-			defer release()
-			var dialer net.Dialer
-			return dialer.DialContext(ctx, "unix", path)
+			return unixsocket.Dial(ctx, filepath.Join(config.StateDir, controlSocket))
 		},
 	}}
 	request, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://statusd/"+name, nil)

@@ -23,6 +23,8 @@ type dispatcher struct {
 	mirrors *mirror.Mirrors // nil: standalone
 	// updated is called after a pod was handed to the workers.
 	updated func(*v1.Pod)
+	// changed is called, with its UID, after the table has changed for a pod.
+	changed func(types.UID)
 	// apiListed is closed when the pods that the API has for this node were listed.
 	apiListed chan struct{}
 
@@ -34,7 +36,7 @@ type dispatcher struct {
 }
 
 func newDispatcher(table *pods.Table, origins ...source.Origin) *dispatcher {
-	d := &dispatcher{table: table, apiListed: make(chan struct{}), unsynced: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
+	d := &dispatcher{table: table, changed: func(types.UID) {}, apiListed: make(chan struct{}), unsynced: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
 	for _, origin := range origins {
 		d.unsynced[origin] = true
 	}
@@ -74,6 +76,7 @@ func (d *dispatcher) update(pod *v1.Pod, origin source.Origin) {
 	if d.updated != nil {
 		d.updated(pod)
 	}
+	d.changed(pod.UID)
 }
 
 // withMirrorStatus gives a static pod the status that its mirror has from an earlier process.
@@ -93,6 +96,7 @@ func (d *dispatcher) remove(pod *v1.Pod) {
 		d.table.Remove(pod)
 	}
 	d.workers.Remove(pod)
+	d.changed(pod.UID)
 }
 
 // returned notes that a static pod which was leaving is wanted again.
@@ -117,6 +121,13 @@ func (d *dispatcher) hasSynced(origin source.Origin) bool {
 	return len(d.unsynced) == 0
 }
 
+// synced reports whether every source has delivered its pods.
+func (d *dispatcher) synced() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.unsynced) == 0
+}
+
 // isLeaving reports whether a static pod whose manifest is gone still has a worker.
 func (d *dispatcher) isLeaving(uid types.UID) bool {
 	d.mu.Lock()
@@ -132,6 +143,7 @@ func (d *dispatcher) release(uid types.UID) {
 	if pod, leaving := d.leaving[uid]; leaving {
 		d.table.Remove(pod)
 		delete(d.leaving, uid)
+		d.changed(uid)
 	}
 }
 

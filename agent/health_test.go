@@ -32,7 +32,7 @@ func TestReadyzNamesItsChecks(t *testing.T) {
 		{"/readyz", http.StatusServiceUnavailable, "[+]manifests ok\n[-]api failed: connection refused\nreadyz check failed\n"},
 		{"/readyz?exclude=api", http.StatusOK, "ok\n"},
 		{"/readyz?exclude=api&verbose", http.StatusOK, "[+]manifests ok\n[+]api excluded\nreadyz check passed\n"},
-		{"/nowhere", http.StatusNotFound, "404 page not found\n"},
+		{"/nowhere", http.StatusNotFound, "404 page not found\n"}, // without a query API
 	}
 	for _, c := range cases {
 		answer := httptest.NewRecorder()

@@ -68,7 +68,7 @@ func awaitStatus(t *testing.T, a *Agent, name, what string, wanted func(*v1.PodS
 	defer cancel()
 	events := a.manager.Subscribe()
 	defer events.Close()
-	for _, pod := range a.pods() {
+	for _, pod := range a.manager.Statuses() {
 		if pod.Name == name && wanted(&pod.Status) {
 			return pod.Status
 		}

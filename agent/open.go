@@ -51,7 +51,11 @@ func (a *Agent) open() error {
 	if err := a.openServer(); err != nil {
 		return err
 	}
-	return a.openState()
+	if err := a.openState(); err != nil {
+		return err
+	}
+	a.openSockets() // after the state, whose lock says that no other agent has them
+	return nil
 }
 
 // readableManifests finds a directory that can never be read. One that is missing may come.
@@ -196,6 +200,7 @@ func (a *Agent) nodeOptions() node.Options {
 		Read:      a.machine.look,
 		Ready:     a.notReady,
 		Port:      a.serverPort(),
+		Lease:     a.options.lease,
 
 		Thresholds: a.thresholds(),
 		Logger:     a.log,

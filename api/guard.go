@@ -8,10 +8,10 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// guard keeps pages of other sites from reading the node through the browser of a user of this
+// Guard keeps pages of other sites from reading the node through the browser of a user of this
 // machine. A site whose name is made to resolve to 127.0.0.1 (DNS rebinding) still sends its own name
 // as Host. Requests over a Unix socket come from no browser.
-func guard(next http.Handler) http.Handler {
+func Guard(next http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		header := w.Header()
 		header.Set("X-Content-Type-Options", "nosniff")

@@ -80,4 +80,4 @@ func (s *Server) Run(ctx context.Context) error {
 }
 
 // Handler serves the API, and the page if there is one.
-func (s *Server) Handler() http.Handler { return guard(http.HandlerFunc(s.serve)) }
+func (s *Server) Handler() http.Handler { return Guard(http.HandlerFunc(s.serve)) }

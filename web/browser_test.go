@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"github.com/statusd/statusd/runtime/process"
 )
 
 // patience is how long a test waits for the page at most. It is a bound for tests that fail; no
@@ -26,6 +28,9 @@ var chromium struct {
 }
 
 func TestMain(m *testing.M) {
+	if process.IsShim() { // the parent of a container of the real node
+		os.Exit(process.ShimMain())
+	}
 	stop := startBrowser()
 	code := m.Run()
 	stop()
@@ -166,6 +171,17 @@ func (p *tab) seen() string {
 func (p *tab) live() {
 	p.t.Helper()
 	p.until(`document.documentElement.dataset.connection === 'live'`)
+}
+
+// goTo goes to another view and waits until it is live.
+func (p *tab) goTo(hash string) {
+	p.t.Helper()
+	p.do(fmt.Sprintf(`new Promise((resolve) => {
+		if (location.hash === %[1]q) return resolve();
+		addEventListener('hashchange', resolve, {once: true}); // after that of the page
+		location.hash = %[1]q;
+	}).then(() => undefined)`, hash))
+	p.live()
 }
 
 // contains waits until an element has a text.

@@ -43,10 +43,10 @@ func TestAWatchIsResumed(t *testing.T) {
 	page.live()
 	f.put(ready("shop", "web-1"))
 	page.until(`document.querySelectorAll('#pods tr').length === 2`)
-	page.do(`location.hash = '#/pods/shop/web-1'`)
+	page.goTo("#/pods/shop/web-1")
 	page.contains("#pod-badge:not([hidden])", "Ready")
 	f.put(ready("shop", "web-2"))
-	page.do(`location.hash = '#/'`)
+	page.goTo("#/")
 	page.until(`document.querySelectorAll('#pods tr').length === 3`)
 	watches := strings.Join(f.watched(), " ")
 	if want := " pod=shop%2Fweb-1 since=1-1"; watches != want {

@@ -33,7 +33,7 @@ func TestHostileTextIsText(t *testing.T) {
 	page.contains("#node-strip", evil)
 	page.press("n")
 	page.contains("#node-title", evil)
-	page.do(`location.hash = '#/'`)
+	page.goTo("#/")
 	page.press("j", enter)
 	page.live()
 	page.contains("#pod-title", evil)

@@ -1,9 +1,6 @@
 package web_test
 
-import (
-	"fmt"
-	"testing"
-)
+import "testing"
 
 // On a phone nothing is wider than the screen.
 func TestAPhoneIsWideEnough(t *testing.T) {
@@ -11,8 +8,7 @@ func TestAPhoneIsWideEnough(t *testing.T) {
 	page := openTab(t, f.page(""))
 	page.size(360, 740)
 	for _, view := range []struct{ name, hash string }{{"table", "#/"}, {"pod", "#/pods/shop/orders-5c44"}, {"node", "#/node"}} {
-		page.do(fmt.Sprintf(`location.hash = %q`, view.hash))
-		page.until(fmt.Sprintf(`document.documentElement.dataset.connection === 'live' && document.querySelector('#%s-view:not([hidden])')?.innerText.length > 200`, map[string]string{"table": "pods", "pod": "pod", "node": "node"}[view.name]))
+		page.goTo(view.hash)
 		if width := eval[int](page, `document.documentElement.scrollWidth`); width > 360 {
 			t.Errorf("%s: the document is %d pixels wide on a screen of 360", view.name, width)
 		}
@@ -42,7 +38,7 @@ func TestThemesFollowTheSystemOrTheReader(t *testing.T) {
 	page.run(reload)
 	page.live()
 	background(dark) // the choice is kept
-	page.do(`location.hash = '#/pods/shop/orders-5c44'`)
+	page.goTo("#/pods/shop/orders-5c44")
 	page.contains(".sentence", "Not Ready")
 	page.screenshot("pod-dark")
 	page.press("t")

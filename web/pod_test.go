@@ -101,7 +101,7 @@ func TestAPodThatIsUnknownOrGone(t *testing.T) {
 	f := startFake(t, pod)
 	page := openTab(t, f.page("#/pods/shop/nothing"))
 	page.contains("#pod-missing:not([hidden])", "statusd does not know pod shop/nothing")
-	page.do(`location.hash = '#/pods/shop/web-0'`)
+	page.goTo("#/pods/shop/web-0")
 	page.live()
 	page.contains("#pod-badge", "Ready")
 	gone := pod

@@ -1,5 +1,6 @@
 // How far the API server knows the status of a pod.
 
+import { el } from './dom.js';
 import { flag } from './containers.js';
 import { facts } from './grid.js';
 import { moment } from './moments.js';
@@ -10,6 +11,7 @@ import { lag } from './times.js';
 export function delivery(pod, now) {
   const d = pod.delivery;
   const since = pendingSince(pod);
+  if (d.version === 0) return el('p', { class: 'quiet' }, 'Nothing is reported to an API server.');
   return facts([
     ['API server', d.version > d.accepted ? flag(d.error || d.held ? 'bad' : 'busy', 'does not have the newest status') : flag('good', 'has the newest status')],
     ['Version', `${d.version}, accepted ${d.accepted}`],

@@ -11,6 +11,6 @@ export function historyTable(records, now) {
     r.accepted ? lag(Date.parse(r.accepted) - Date.parse(r.observed)) : '–',
     [r.kind, r.subject, r.container].filter(Boolean).join(' '),
     r.from ? `${r.from} → ${r.to || 'none'}` : r.to || 'none',
-    r.reason ?? '', r.message ?? '',
+    r.reason ?? '', [r.message, r.dropped ? `(${r.dropped} similar ones before this were dropped)` : ''].filter(Boolean).join(' '),
   ]));
 }

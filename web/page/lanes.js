@@ -6,7 +6,7 @@ const conditionOrder = ['PodScheduled', 'PodReadyToStartContainers', 'Initialize
  * lanes returns [{label, kind, segments: [{start, end, text, tone, note}], marks: [{at, text, tone}]}], with times in
  * milliseconds. What still holds ends at end.
  */
-export function lanes({ history = [], containerDetails = [] }, end) {
+export function lanes({ history = [], containerDetails = [], delivery: known }, end) {
   const records = history.map((r) => ({ ...r, at: Date.parse(r.observed) })).sort((a, b) => a.at - b.at || a.seq - b.seq);
   const of = (kind) => records.filter((r) => r.kind === kind);
   const names = [...new Set([...containerDetails.map((c) => c.name), ...records.map((r) => r.container).filter(Boolean)])];
@@ -14,7 +14,7 @@ export function lanes({ history = [], containerDetails = [] }, end) {
     { label: 'phase', kind: 'Phase', segments: segments(of('Phase').map(phase), end), marks: podMarks(records) },
     ...conditions(of('Condition'), end),
     ...names.flatMap((name) => container(name, records.filter((r) => r.container === name), end)),
-    delivery(records, end),
+    ...(known?.version === 0 ? [] : [delivery(records, end, !known || known.version > known.accepted)]), // a node on its own has no API server
   ];
   return result.filter((lane) => lane.segments.length + lane.marks.length > 0);
 }
@@ -102,21 +102,31 @@ function podMarks(records) {
 // such as the verdict of a probe, has no part in this.
 const reported = new Set(['Phase', 'Condition', 'Container', 'Restart', 'Ready']);
 
-function delivery(records, end) {
+function delivery(records, end, pending) {
   const behind = [];
-  for (const r of records.filter((record) => reported.has(record.kind))) {
-    const until = r.accepted ? Date.parse(r.accepted) : end;
+  for (const { at, until } of acceptances(records.filter((r) => reported.has(r.kind)), end, pending)) {
     const last = behind.at(-1);
-    if (last && r.at <= last.end) {
-      last.end = Math.max(last.end, until);
-      last.tone = last.tone === 'bad' || !r.accepted ? 'bad' : 'busy';
-    } else {
-      behind.push({ start: r.at, end: Math.max(until, r.at), tone: r.accepted ? 'busy' : 'bad', note: '' });
-    }
+    if (last && at <= last.end) last.end = Math.max(last.end, until);
+    else behind.push({ start: at, end: until, note: '' });
   }
-  for (const segment of behind) segment.text = segment.tone === 'bad' ? 'not accepted yet' : 'behind';
-  const verdicts = records.filter((r) => r.kind === 'Delivery').map((r) => ({ at: r.at, text: `delivery ${r.to}`, tone: r.to === 'accepted' ? 'good' : 'bad', note: note(r) }));
+  for (const segment of behind) {
+    const open = pending && segment.end >= end;
+    Object.assign(segment, open ? { text: 'not accepted yet', tone: 'bad' } : { text: 'behind', tone: 'busy' });
+  }
+  const verdicts = records.filter((r) => r.kind === 'Delivery').map((r) => ({ at: r.at, text: `delivery ${r.to}`, tone: r.to === 'delivered' ? 'good' : 'bad', note: note(r) }));
   return { label: 'API server behind', kind: 'Delivery', segments: behind, marks: verdicts };
+}
+
+// acceptances are when each record was accepted: a status has everything that came before it, so the API server knows a
+// record at the latest with the next one that it accepted. What is left is pending, or was settled without a write.
+function acceptances(records, end, pending) {
+  const result = [];
+  let later = pending ? end : null;
+  for (const r of [...records].reverse()) {
+    if (r.accepted) later = Math.min(later ?? Infinity, Date.parse(r.accepted));
+    result.unshift({ at: r.at, until: Math.max(later ?? r.at, r.at) });
+  }
+  return result;
 }
 
 const minute = 60_000;

@@ -1,0 +1,131 @@
+import assert from 'node:assert/strict';
+import { test } from 'node:test';
+
+import { lanes, rangeFor, ticks } from '../page/lanes.js';
+import { parse as quantity, bytes } from '../page/quantity.js';
+import { parse as route, podHref, podsHref } from '../page/route.js';
+import { comparator, matches, place, shortWhy } from '../page/select.js';
+import { sentence, until } from '../page/sentence.js';
+import { age, clock, full, lag, offset, useUTC } from '../page/times.js';
+import { restless, reworded } from '../page/wording.js';
+
+useUTC(true);
+
+test('ages are those of kubectl', () => {
+  const second = 1000, minute = 60 * second, hour = 60 * minute, day = 24 * hour;
+  const cases = [
+    [-5, '0s'], [119 * second, '119s'], [2 * minute, '2m'], [9 * minute + 59 * second, '9m59s'], [179 * minute, '179m'], [3 * hour, '3h'],
+    [7 * hour + 59 * minute, '7h59m'], [47 * hour, '47h'], [2 * day + hour, '2d1h'], [100 * day, '100d'], [800 * day, '2y70d'],
+  ];
+  for (const [milliseconds, want] of cases) assert.equal(age(milliseconds), want);
+  assert.equal(lag(42.4), '42ms');
+  assert.equal(lag(1234), '1.2s');
+});
+
+test('times have a date if it is not today, and a zone', () => {
+  const now = Date.parse('2026-03-02T10:00:00Z');
+  assert.equal(clock('2026-03-02T09:08:07Z', now), '09:08:07');
+  assert.equal(clock('2026-03-01T09:08:07Z', now), '2026-03-01 09:08:07');
+  assert.equal(full('2026-03-01T09:08:07.5Z'), '2026-03-01 09:08:07 Z');
+  assert.equal(offset(-210), '-03:30');
+});
+
+test('quantities', () => {
+  for (const [text, want] of [['250m', 0.25], ['1.5Gi', 1.5 * 2 ** 30], ['2e3', 2000], ['110', 110], ['5k', 5000]]) assert.equal(quantity(text), want);
+  assert.ok(Number.isNaN(quantity('many')));
+  assert.equal(bytes(30 * 2 ** 30), '30 GiB');
+  assert.equal(bytes(1536), '1.5 KiB');
+});
+
+test('addresses name what they were made of', () => {
+  const names = ['web-0', 'a/b', 'ü?#%', '..'];
+  for (const name of names) {
+    const { view, namespace, name: found } = route(podHref({ namespace: 'n s', name }));
+    assert.deepEqual([view, namespace, found], ['pod', 'n s', name]);
+  }
+  const filter = { text: 'a&b=c #', state: 'NotReady', namespace: 'x' };
+  const sort = { column: 'age', reverse: true };
+  assert.deepEqual(route(podsHref(filter, sort)), { view: 'pods', filter, sort });
+  assert.equal(podsHref({ text: '', state: '', namespace: '' }, { column: 'state', reverse: false }), '#/');
+  assert.equal(route('#/pods/%zz/x').namespace, '%zz');
+  assert.equal(route('').view, 'pods');
+});
+
+const pod = (name, more = {}) => ({ namespace: 'n', name, uid: name, state: 'Ready', status: 'Running', why: `Pod n/${name} is Ready.`, ready: 1, containers: 1, restarts: 0, created: '2026-01-01T00:00:00Z', delivery: { version: 1, accepted: 1 }, ...more });
+
+test('an order is total, and a search finds each word', () => {
+  const list = [pod('b', { restarts: 2 }), pod('a'), pod('c', { state: 'Failed' }), pod('d', { state: 'SomethingNew' })];
+  const names = (by) => [...list].sort(comparator(by)).map((p) => p.name).join('');
+  assert.equal(names({ column: 'state', reverse: false }), 'dcab');
+  assert.equal(names({ column: 'pod', reverse: true }), 'dcba');
+  assert.equal(names({ column: 'restarts', reverse: false }), 'bacd');
+  const sorted = [1, 3, 5];
+  assert.deepEqual([0, 3, 4, 9].map((n) => place(sorted, n, (a, b) => a - b)), [0, 1, 2, 3]);
+  assert.ok(matches(pod('Web'), { text: 'RUNNING web' }));
+  assert.ok(!matches(pod('web'), { text: 'web crash' }));
+  assert.ok(!matches(pod('web'), { state: 'Failed' }));
+});
+
+test('a row says what follows because', () => {
+  assert.equal(shortWhy(pod('a', { why: 'Pod n/a is not Ready since 10:00:00, because it sleeps. Next: it wakes.' })), 'It sleeps. Next: it wakes.');
+  assert.equal(shortWhy(pod('a')), '');
+  assert.equal(shortWhy(pod('a', { why: 'Pod n/a is Ready. Note: restarted once.' })), 'Note: restarted once.');
+});
+
+test('the sentence says the whole chain', () => {
+  const e = { state: 'NotReady', since: '2026-01-01T10:32:05Z', causes: [{ text: 'a', causes: [{ text: 'b' }] }, { text: 'c' }] };
+  assert.equal(sentence(e, Date.parse('2026-01-01T11:00:00Z')), 'Not Ready since 10:32:05, because a: b; and c.');
+  assert.equal(sentence({ state: 'Failed', since: '2026-01-01T10:32:05Z' }, Date.parse('2026-01-01T11:00:00Z')), 'Failed at 10:32:05.');
+  const now = Date.parse('2026-01-01T10:00:00Z');
+  assert.equal(until('2026-01-01T10:00:38Z', now, age), 'in 38s (10:00:38)');
+  assert.equal(until('2026-01-01T09:00:38Z', now, age), 'at any moment');
+});
+
+const at = (seconds) => new Date(Date.UTC(2026, 0, 1) + 1000 * seconds).toISOString();
+
+test('lanes follow the records, in whatever order they come', () => {
+  const history = [
+    { seq: 3, observed: at(5), kind: 'Container', container: 'c', to: 'running', accepted: at(6) },
+    { seq: 1, observed: at(0), kind: 'Condition', subject: 'Ready', to: 'False', reason: 'R', accepted: at(1) },
+    { seq: 2, observed: at(0), kind: 'Container', container: 'c', to: 'waiting', reason: 'ContainerCreating', accepted: at(1) },
+    { seq: 4, observed: at(7), kind: 'Ready', container: 'c', to: 'ready' },
+    { seq: 5, observed: at(7), kind: 'Condition', subject: 'Ready', to: 'True' },
+    { seq: 6, observed: at(8), kind: 'Condition', subject: 'x/gate', to: 'True', accepted: at(8) },
+    { seq: 7, observed: at(9), kind: 'Condition', subject: 'x/gate', from: 'True', to: '', accepted: at(9) },
+  ];
+  const end = Date.parse(at(20));
+  const found = lanes({ history, containerDetails: [{ name: 'c' }] }, end);
+  const texts = (label) => found.find((l) => l.label === label).segments.map((s) => `${s.text} ${(s.start - Date.parse(at(0))) / 1000}-${(s.end - Date.parse(at(0))) / 1000}`);
+  assert.deepEqual(found.map((l) => l.label), ['Ready', 'x/gate', 'c', 'API server behind']);
+  assert.deepEqual(texts('Ready'), ['False 0-7', 'True 7-20']);
+  assert.deepEqual(texts('x/gate'), ['True 8-9']);
+  assert.deepEqual(texts('c'), ['ContainerCreating 0-5', 'running, not ready 5-7', 'running, ready 7-20']);
+  assert.deepEqual(texts('API server behind'), ['behind 0-1', 'behind 5-6', 'behind 7-8', 'behind 9-9']);
+});
+
+test('a record without an acceptance is known with a later one, or settled', () => {
+  const phase = (seconds, accepted) => ({ seq: seconds, observed: at(seconds), kind: 'Phase', to: `p${seconds}`, accepted });
+  const behind = (history, delivery) => lanes({ history, delivery }, Date.parse(at(20))).find((l) => l.label === 'API server behind')?.segments
+    .map((s) => `${s.text} ${(s.start - Date.parse(at(0))) / 1000}-${(s.end - Date.parse(at(0))) / 1000}`);
+  assert.deepEqual(behind([phase(1), phase(2, at(3)), phase(10)], { version: 3, accepted: 3 }), ['behind 1-3', 'behind 10-10']);
+  assert.deepEqual(behind([phase(1), phase(2, at(3)), phase(10)], { version: 4, accepted: 3 }), ['behind 1-3', 'not accepted yet 10-20']);
+});
+
+test('a node without an API server is not behind', () => {
+  const history = [{ seq: 1, observed: at(0), kind: 'Phase', to: 'Running' }];
+  assert.deepEqual(lanes({ history, delivery: { version: 0, accepted: 0 } }, Date.parse(at(5))).map((l) => l.label), ['phase']);
+});
+
+test('ticks are round and few', () => {
+  const start = Date.parse(at(3));
+  assert.deepEqual(ticks(start, Date.parse(at(63)), 6).map((t) => (t - Date.parse(at(0))) / 1000), [10, 20, 30, 40, 50, 60]);
+  assert.equal(rangeFor([{ observed: at(0) }], Date.parse(at(30))).label, '5 min');
+  assert.equal(rangeFor([], 0).label, 'all');
+});
+
+test('wording is taken only if nothing else differs', () => {
+  const known = new Map([['n/a', pod('a', { state: 'NotReady', why: 'old' })], ['n/b', pod('b', { state: 'NotReady', why: 'old' })]]);
+  const items = [pod('a', { state: 'NotReady', why: 'new', delivery: { version: 1, accepted: 1, lagSeconds: 9 } }), pod('b', { state: 'NotReady', why: 'new', restarts: 1 }), pod('c')];
+  assert.deepEqual(reworded(items, known).map((p) => p.name), ['a']);
+  assert.deepEqual(restless([pod('a'), pod('b', { state: 'Failed' }), pod('c', { state: 'Failed' })]), ['Failed']);
+});

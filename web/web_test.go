@@ -1,0 +1,85 @@
+package web_test
+
+import (
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statusd/statusd/web"
+)
+
+func get(t *testing.T, method, path string, header http.Header) *http.Response {
+	t.Helper()
+	recorder := httptest.NewRecorder()
+	request := httptest.NewRequest(method, path, nil)
+	request.Header = header
+	web.Handler().ServeHTTP(recorder, request)
+	return recorder.Result()
+}
+
+func TestHandlerServesEachFileWithThePolicy(t *testing.T) {
+	paths := []string{"/"}
+	err := fs.WalkDir(os.DirFS("page"), ".", func(name string, entry fs.DirEntry, err error) error {
+		if err == nil && !entry.IsDir() {
+			paths = append(paths, "/"+name)
+		}
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range paths {
+		response := get(t, http.MethodGet, path, http.Header{})
+		if response.StatusCode != http.StatusOK {
+			t.Errorf("%s: %s", path, response.Status)
+		}
+		policy := response.Header.Get("Content-Security-Policy")
+		if !strings.HasPrefix(policy, "default-src 'none'; script-src 'self';") || strings.Contains(policy, "unsafe") {
+			t.Errorf("%s has the policy %q", path, policy)
+		}
+		if response.Header.Get("Content-Type") == "" || response.Header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: the headers are %v", path, response.Header)
+		}
+		tag := response.Header.Get("ETag")
+		if again := get(t, http.MethodGet, path, http.Header{"If-None-Match": {tag}}); again.StatusCode != http.StatusNotModified {
+			t.Errorf("%s: a browser that has %s gets %s, want 304", path, tag, again.Status)
+		}
+	}
+}
+
+func TestHandlerServesNothingElse(t *testing.T) {
+	for _, c := range []struct {
+		method, path string
+		want         int
+	}{
+		{http.MethodGet, "/nothing", http.StatusNotFound},
+		{http.MethodGet, "/page/index.html", http.StatusNotFound},
+		{http.MethodGet, "/../web.go", http.StatusNotFound},
+		{http.MethodPost, "/", http.StatusMethodNotAllowed},
+		{http.MethodHead, "/", http.StatusOK},
+	} {
+		if response := get(t, c.method, c.path, http.Header{}); response.StatusCode != c.want {
+			t.Errorf("%s %s: %s, want %d", c.method, c.path, response.Status, c.want)
+		}
+	}
+}
+
+// The modules that need no document are tested by node: unit has their tests.
+func TestModules(t *testing.T) {
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Fatal("node is not installed; the tests of the modules need it (Debian: apt-get install nodejs)")
+	}
+	tests, err := filepath.Glob("unit/*.test.js")
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("no tests in unit: %v", err)
+	}
+	if output, err := exec.Command(node, append([]string{"--test"}, tests...)...).CombinedOutput(); err != nil {
+		t.Errorf("%v\n%s", err, output)
+	}
+}
