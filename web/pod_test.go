@@ -38,6 +38,7 @@ func TestTheTimelineHasALaneForEachContainerAndCondition(t *testing.T) {
 	f := startFake(t, crashing("shop", "orders-5c44"))
 	page := openTab(t, f.page("#/pods/shop/orders-5c44"))
 	page.live()
+	page.size(1200, 860)
 	page.screenshot("pod-crashing-light")
 	lanes := eval[[]string](page, `[...document.querySelectorAll('.lane')].map((l) => l.dataset.kind + ' ' + l.dataset.lane)`)
 	want := "Phase phase, Condition PodScheduled, Condition Initialized, Condition ContainersReady, Condition Ready, Container server, Delivery API server behind"

@@ -32,7 +32,7 @@ func aNode() api.NodeDetail {
 		return l
 	}
 	return api.NodeDetail{
-		Name: "edge-17", Version: "v0.2.0", Runtime: "process",
+		Name: "edge-17", UID: "0b7e6d1c", Version: "v0.2.0", Runtime: "process",
 		Conditions: []v1.NodeCondition{
 			condition(v1.NodeReady, v1.ConditionTrue, "StatusdReady"), condition(v1.NodeMemoryPressure, v1.ConditionFalse, "SufficientMemory"),
 			condition(v1.NodeDiskPressure, v1.ConditionFalse, "NoDiskPressure"), condition(v1.NodePIDPressure, v1.ConditionFalse, "SufficientPIDs"),
