@@ -27,7 +27,7 @@ axe:
 .PHONY: test
 test: controlplane axe ## Run all tests under the race detector; those of the page need chromium, node and npm
 	$(GO) test -race -timeout 20m ./...
-	cd controlplane && $(GO) test -race ./accounts ./datadir ./pki
+	cd controlplane && $(GO) test -race ./accounts ./datadir ./nodecerts ./pki
 
 .PHONY: lint
 lint: controlplane ## gofmt, go vet, staticcheck
@@ -36,7 +36,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 	$(GO) vet ./...
 	$(STATICCHECK) ./...
 	cd controlplane && $(GO) vet ./...
-	cd controlplane && $(STATICCHECK) ./accounts ./datadir ./pki # the rest would make it analyze all of Kubernetes
+	cd controlplane && $(STATICCHECK) ./accounts ./datadir ./nodecerts ./pki # the rest would make it analyze all of Kubernetes
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
@@ -114,6 +114,14 @@ run-standalone: demo ## Start statusd with example pods and without a control pl
 kubectl: ## Build bin/kubectl, for machines that have none; the first time takes some minutes
 	rival/kubernetes.sh kubectl bin/kubectl
 
+.PHONY: metrics-server
+metrics-server: ## Build bin/metrics-server, for kubectl top; the first time takes a minute
+	rival/kubernetes.sh metrics-server bin/metrics-server
+
+.PHONY: kubectl-session
+kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl's daily verbs, on a node of its own; root; about 2 minutes
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && chmod 755 "$$state" && bin/demo --state "$$state" with examples/kubectl.sh
+
 .PHONY: footprint
 footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; about 2 minutes
 	@bin/demo footprint
@@ -127,7 +135,7 @@ PODS   ?= 30
 
 .PHONY: faults
 faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
-	@bin/demo faults --faults $(FAULTS) --pods $(PODS) --seed $(SEED)
+	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network

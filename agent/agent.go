@@ -16,14 +16,17 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/net/netutil"
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/shutdown"
@@ -40,6 +43,8 @@ type Agent struct {
 	nodeName string
 	log      *slog.Logger
 	metrics  *prometheus.Registry
+	// registerer is metrics, but in a test that looks at what is registered.
+	registerer prometheus.Registerer
 
 	// What is open, in this order. Nil: not (yet).
 	listener net.Listener
@@ -71,7 +76,12 @@ type Agent struct {
 	manifests  *source.Manifests // nil: none configured
 	shutdown   *shutdown.Manager
 	changes    changes
+	history    *history.Store
+	warnings   warnings
 	query      *api.Server
+	podsAPI    *podsapi.Server
+
+	born time.Time // when it was made
 
 	apiPatience         time.Duration // the constants, but in tests
 	credentialsInterval time.Duration
@@ -89,7 +99,10 @@ func New(config Config, options Options) (*Agent, error) {
 		return nil, err
 	}
 	options.setDefaults(config)
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	if a.registerer = options.registerer; a.registerer == nil {
+		a.registerer = a.metrics
+	}
 	a.machine = &machine{read: options.Machine, interval: options.machineInterval, log: a.log, changed: a.addressesChanged}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
@@ -142,13 +155,18 @@ func (a *Agent) parts(whole context.Context) []part {
 			parts = append(parts, p)
 		}
 	}
+	add(true, part{name: "history", run: a.history.Run}) // ends last, to have everything
 	add(a.listener != nil, part{name: "endpoints", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.listener) }})
 	add(a.sockets.query != nil, part{name: "query socket", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.sockets.query) }})
 	add(true, part{name: "query", run: a.query.Run})
+	add(a.sockets.pods != nil, part{name: "pods socket", run: func(ctx context.Context) error {
+		return a.podsAPI.Run(ctx, netutil.LimitListener(a.sockets.pods, maxConnections))
+	}})
 	add(joined, part{name: "objects of pods", run: a.objects.Run})
 	runner, runs := a.runtime.(runtime.Runner)
 	add(runs, part{name: "runtime", run: func(ctx context.Context) error { return runner.Run(ctx) }})
 	add(true, manager)
+	add(true, part{name: "history of the node", run: a.followNode})
 	add(true, part{name: "events", run: a.events.run})
 	add(joined, part{name: "node", run: a.node.Run})
 	add(true, part{name: "machine", run: a.machine.run})
@@ -218,7 +236,7 @@ func (a *Agent) Close() error {
 			problems = append(problems, a.journal.Close())
 		}
 		problems = append(problems, a.kubelet.close())
-		for _, listener := range []net.Listener{a.listener, a.sockets.query} {
+		for _, listener := range []net.Listener{a.listener, a.sockets.query, a.sockets.pods} {
 			if listener == nil {
 				continue
 			}

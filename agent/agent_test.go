@@ -83,7 +83,14 @@ func withProcesses(c Config, options Options) Options {
 // run runs an agent until the test ends or stop is called.
 func run(t *testing.T, c Config, change ...func(*Agent)) (a *Agent, stop func()) {
 	t.Helper()
-	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
+	return runWith(t, c, Options{}, change...)
+}
+
+// runWith runs an agent with options of its own.
+func runWith(t *testing.T, c Config, options Options, change ...func(*Agent)) (a *Agent, stop func()) {
+	t.Helper()
+	options.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	a, err := New(c, withProcesses(c, options))
 	if err != nil {
 		t.Fatal(err)
 	}

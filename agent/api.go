@@ -10,8 +10,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/web"
@@ -85,9 +85,12 @@ func (c *changes) Removed(uid types.UID, at time.Time) {
 	c.announce(uid)
 }
 
-// wireQuery makes what answers questions about this node.
+// wireQuery makes what answers questions about this node and its pods.
 func (a *Agent) wireQuery() (err error) {
 	a.dispatcher.changed = a.changes.announce
+	if a.podsAPI, err = podsapi.New(podsapi.Options{Source: wholePods{a}}); err != nil {
+		return err
+	}
 	a.query, err = api.New(api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
@@ -117,9 +120,22 @@ func (a answers) Pod(uid types.UID) (api.Pod, bool) {
 	return p, true
 }
 
-func (a answers) Gone() []api.PodHistory { return nil }
+func (a answers) Gone() []api.PodHistory {
+	var gone []api.PodHistory
+	for _, pod := range a.history.Pods() {
+		if pod.Gone != nil {
+			gone = append(gone, pod)
+		}
+	}
+	return gone
+}
 
-func (a answers) History(string, string) (api.PodHistory, bool) { return api.PodHistory{}, false }
+func (a answers) History(namespace, name string) (api.PodHistory, bool) {
+	if name == "" {
+		return api.PodHistory{Records: a.history.Node()}, true
+	}
+	return a.history.Pod(namespace, name)
+}
 
 func (a answers) Watch(ctx context.Context, changed func(types.UID)) error {
 	a.changes.listen(ctx, changed)
@@ -189,39 +205,4 @@ func requested(pods []*v1.Pod) v1.ResourceList {
 		}
 	}
 	return total
-}
-
-// leaseTrouble is how old a lease may be: it is renewed each 10 s.
-const leaseTrouble = 20 * time.Second
-
-// unreachableSince is since when the API server has not been reached, zero if it has been.
-func (a *Agent) unreachableSince(now time.Time) time.Time {
-	if a.node == nil {
-		return time.Time{}
-	}
-	if renewed := a.node.LeaseRenewed(); now.Sub(renewed) > leaseTrouble {
-		return renewed
-	}
-	return time.Time{}
-}
-
-// facts are what is known of a pod.
-func (a *Agent) facts(pod *v1.Pod) explain.Facts {
-	now := time.Now()
-	f := explain.Facts{Now: now, Pod: pod, Node: explain.Node{
-		Name: a.nodeName, Pressure: a.evictions.Conditions(), ShuttingDown: a.shutdown.Err() != nil, Unreachable: a.unreachableSince(now),
-	}}
-	if status, ok := a.manager.GetPodStatus(pod.UID); ok {
-		f.Status = &status
-	}
-	if d, ok := a.manager.Delivery(pod.UID); ok && a.client != nil {
-		f.Delivery = &explain.Delivery{
-			Version: d.Version, Accepted: d.Accepted, Since: d.Since, Attempts: d.Attempts, NextTry: d.NextTry, Held: d.Reason,
-			Refused: d.Refused, Writer: d.Writer, Rounds: d.Rounds,
-		}
-		if d.Err != nil {
-			f.Delivery.Err = d.Err.Error()
-		}
-	}
-	return f
 }

@@ -40,6 +40,7 @@ type Config struct {
 	ManifestsRescan     time.Duration `yaml:"manifestsRescan"`
 	HealthzBindAddress  string        `yaml:"healthzBindAddress"`
 	QuerySocket         string        `yaml:"querySocket"`
+	PodsSocket          string        `yaml:"podsSocket"`
 	ShutdownTimeout     time.Duration `yaml:"shutdownTimeout"`
 	LeaveCluster        bool          `yaml:"leaveCluster"`
 
@@ -140,7 +141,7 @@ func Embedded(nodeName string) Config {
 	c.NodeName = nodeName
 	c.StateDir = userStateDir(nodeName)
 	c.Manifests, c.HealthzBindAddress, c.Server.BindAddress, c.CgroupParent = "", "", "", ""
-	c.QuerySocket = NoSocket
+	c.QuerySocket, c.PodsSocket = NoSocket, NoSocket
 	c.Node.Taints = []string{}
 	return c
 }
@@ -199,6 +200,9 @@ const NoSocket = "none"
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
 func (c *Config) QuerySocketPath() string { return c.socketPath(c.QuerySocket, querySocket) }
 
+// PodsSocketPath is where the kubelet's Pods API is served, empty if it is not.
+func (c *Config) PodsSocketPath() string { return c.socketPath(c.PodsSocket, podsSocket) }
+
 func (c *Config) socketPath(configured, name string) string {
 	switch configured {
 	case NoSocket:
@@ -212,7 +216,7 @@ func (c *Config) socketPath(configured, name string) string {
 // resolve makes relative paths start from the directory of the file that they stand in: they must
 // not depend on where statusd is started.
 func (c *Config) resolve(dir string) {
-	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket,
+	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket, &c.PodsSocket,
 		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile} {
 		if *path != "" && *path != NoSocket && !filepath.IsAbs(*path) {
 			*path = filepath.Join(dir, *path)

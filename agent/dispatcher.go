@@ -121,6 +121,13 @@ func (d *dispatcher) hasSynced(origin source.Origin) bool {
 	return len(d.unsynced) == 0
 }
 
+// synced reports whether every source has delivered its pods.
+func (d *dispatcher) synced() bool {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return len(d.unsynced) == 0
+}
+
 // isLeaving reports whether a static pod whose manifest is gone still has a worker.
 func (d *dispatcher) isLeaving(uid types.UID) bool {
 	d.mu.Lock()

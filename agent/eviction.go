@@ -64,7 +64,7 @@ func (a *Agent) wireEviction() error {
 		Evict:       a.evict,
 		Recorder:    a.events,
 		NodeEvent:   a.events.nodeEvent,
-		Registerer:  a.metrics,
+		Registerer:  a.registerer,
 		Logger:      a.log,
 	})
 	return err

@@ -200,6 +200,7 @@ func (a *Agent) nodeOptions() node.Options {
 		Read:      a.machine.look,
 		Ready:     a.notReady,
 		Port:      a.serverPort(),
+		Lease:     a.options.lease,
 
 		Thresholds: a.thresholds(),
 		Logger:     a.log,

@@ -6,6 +6,7 @@ import (
 	"os"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
@@ -51,6 +52,10 @@ type Options struct {
 
 	// machineInterval is how often the machine is read; tests shorten it.
 	machineInterval time.Duration
+	// registerer takes the metrics in place of the agent's registry; tests look at what is registered.
+	registerer prometheus.Registerer
+	// lease is how long the lease of the node lasts; 0 is the default of package node. Tests shorten it.
+	lease time.Duration
 }
 
 // NodeServices is what a node offers to its runtime. The functions may be called from any

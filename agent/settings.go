@@ -41,6 +41,8 @@ func settings(c *Config) []setting {
 			"Where /livez, /readyz, /metrics, the page, the query API and /debug/pending are served, without\nauthentication: keep it on a loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
 		{"querySocket", "", &c.QuerySocket,
 			"Unix socket, of mode 0600, where the same is served; statusd get and others ask there. Empty:\nstatusd.sock in stateDir. none: not at all."},
+		{"podsSocket", "", &c.PodsSocket,
+			"Unix socket, of mode 0600, of the kubelet's Pods API (gRPC, v1alpha1), with whole pods. Programs that\nlook for the kubelet's need /var/lib/kubelet/pods/kubelet.sock. Empty: pods.sock in stateDir.\nnone: not at all."},
 		{"shutdownTimeout", "shutdown-timeout", &c.ShutdownTimeout,
 			"How long statusd may take to stop. Half of it at most is spent on delivering the last\nstatuses. Containers run on."},
 		{"leaveCluster", "leave-cluster", &c.LeaveCluster,

@@ -6,16 +6,20 @@ import (
 	"github.com/statusd/statusd/internal/unixsocket"
 )
 
-// querySocket in the state directory serves what the endpoints do.
-const querySocket = "statusd.sock"
+// What is served in the state directory, unless the config has other paths.
+const (
+	querySocket = "statusd.sock" // what the endpoints serve
+	podsSocket  = "pods.sock"    // the kubelet's Pods API
+)
 
 // sockets are the Unix sockets that an agent serves. Nil: none.
-type sockets struct{ query net.Listener }
+type sockets struct{ query, pods net.Listener }
 
 // openSockets binds them. That one cannot be bound, as on a read-only file system, keeps no pod from
 // running.
 func (a *Agent) openSockets() {
 	a.sockets.query = a.openSocket("query", a.config.QuerySocketPath())
+	a.sockets.pods = a.openSocket("pods", a.config.PodsSocketPath())
 }
 
 func (a *Agent) openSocket(name, path string) net.Listener {

@@ -3,10 +3,7 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"time"
 
-	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -40,6 +37,7 @@ func (a *Agent) wire() error {
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
 	a.events = newEvents(a.nodeName, a.client, a.log)
+	a.wireHistory()
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -71,8 +69,8 @@ func (a *Agent) wirePods() (err error) {
 		QPS:        a.config.StatusUpdates.QPS,
 		Burst:      a.config.StatusUpdates.Burst,
 		Logger:     a.log,
-		Registerer: a.metrics,
 		Observer:   &a.changes,
+		Registerer: a.registerer,
 	}
 	if a.client != nil {
 		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)
@@ -86,10 +84,12 @@ func (a *Agent) wirePods() (err error) {
 		Unhealthy: func(f probe.Failure) {
 			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
-		Sync:     func(uid types.UID) { a.workers.Sync(uid) },
-		Recorder: a.events,
-		Version:  a.options.Version,
-		Logger:   a.log,
+		Sync:       func(uid types.UID) { a.workers.Sync(uid) },
+		Recorder:   a.events,
+		Registerer: a.registerer,
+		Version:    a.options.Version,
+		Logger:     a.log,
+		Observer:   observed{a.history, a},
 	})
 	if err != nil {
 		return err
@@ -99,6 +99,8 @@ func (a *Agent) wirePods() (err error) {
 		Status:      reporter{a.manager, a.manager.Resizes()},
 		Prober:      a.prober,
 		Recorder:    a.events,
+		Registerer:  a.registerer,
+		Observer:    observed{a.history, a},
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
 		OnForgotten: a.dispatcher.release,
@@ -200,50 +202,4 @@ func (a *Agent) nodeProblem() error {
 		return errors.New("the node is not registered yet")
 	}
 	return nil
-}
-
-// leaseAge is how old the lease of the Node is, in seconds.
-func (a *Agent) leaseAge() float64 {
-	renewed := a.node.LeaseRenewed()
-	if renewed.IsZero() {
-		return -1
-	}
-	return time.Since(renewed).Seconds()
-}
-
-// registerMetrics adds those of the process and of the parts that have none themselves.
-func (a *Agent) registerMetrics() {
-	gauge := func(name, help string, value func() float64) prometheus.Collector {
-		return prometheus.NewGaugeFunc(prometheus.GaugeOpts{Name: name, Help: help}, value)
-	}
-	a.metrics.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "statusd_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": a.options.Version},
-		}, func() float64 { return 1 }),
-		gauge("statusd_pods", "Pods of this node.", func() float64 { return float64(len(a.table.All())) }),
-		gauge("statusd_journal_bytes", "Size of the journal.", func() float64 { return float64(a.journal.Stats().Bytes) }),
-		gauge("statusd_journal_writable", "1, or 0 while the disk has taken no write since the journal was opened.", func() float64 {
-			if a.journal.Writable() != nil {
-				return 0
-			}
-			return 1
-		}),
-	)
-	a.metrics.MustRegister(a.events.collectors()...)
-	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
-		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
-			func() float64 { return float64(len(reporter.Problems())) }))
-	}
-	if a.client != nil {
-		a.metrics.MustRegister(
-			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),
-			gauge("statusd_mirror_pods_pending", "Static pods whose mirror pod is not as it should be yet.",
-				func() float64 { return float64(len(a.mirrors.Pending())) }))
-	}
-	if a.manifests != nil {
-		a.metrics.MustRegister(gauge("statusd_manifest_problems", "Things wrong with the manifests now.",
-			func() float64 { return float64(len(a.manifests.Problems())) }))
-	}
 }

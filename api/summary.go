@@ -105,7 +105,7 @@ func probes(facts explain.Container) []ProbeDetail {
 		if p == nil {
 			return
 		}
-		d := ProbeDetail{Kind: kind, Failures: p.Failures, Answer: p.Answer, NotBefore: known(p.NotBefore)}
+		d := ProbeDetail{Kind: kind, Failures: p.Failures, Successes: p.Successes, Answer: p.Answer, At: known(p.At), NotBefore: known(p.NotBefore)}
 		if p.NotBefore.IsZero() {
 			ok := p.Failures == 0
 			d.OK = &ok

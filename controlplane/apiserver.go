@@ -17,16 +17,19 @@ import (
 	"github.com/statusd/statusd/controlplane/pki"
 )
 
-const serviceRange = "10.0.0.0/24"
+const (
+	serviceRange     = "10.0.0.0/24"
+	frontProxyClient = "front-proxy-client"
+)
 
 // serviceAddress is what pods know the API server by: the first of serviceRange.
 var serviceAddress = net.IPv4(10, 0, 0, 1)
 
 type apiServer struct{ options options.CompletedOptions }
 
-// newAPIServer configures kube-apiserver by the flags that everybody knows it by.
-func newAPIServer(ctx context.Context, authority *pki.Authority, listener net.Listener, verbosity int) (*apiServer, error) {
-	args, err := apiServerArgs(authority, port(listener), verbosity)
+// newAPIServer configures kube-apiserver by the flags that operators know it by.
+func newAPIServer(ctx context.Context, c cluster) (*apiServer, error) {
+	args, err := apiServerArgs(c.authority, port(c.listener), c.options.verbosity)
 	if err != nil {
 		return nil, err
 	}
@@ -38,7 +41,7 @@ func newAPIServer(ctx context.Context, authority *pki.Authority, listener net.Li
 	if err := flags.Parse(args); err != nil {
 		return nil, fmt.Errorf("API server flags: %w", err)
 	}
-	o.SecureServing.Listener = listener
+	o.SecureServing.Listener = c.listener
 
 	registry := o.GenericServerRunOptions.ComponentGlobalsRegistry
 	if err := registry.Set(); err != nil {
@@ -47,7 +50,7 @@ func newAPIServer(ctx context.Context, authority *pki.Authority, listener net.Li
 	if err := logsapi.ValidateAndApply(o.Logs, registry.FeatureGateFor(compatibility.DefaultKubeComponent)); err != nil {
 		return nil, fmt.Errorf("API server log: %w", err)
 	}
-	// The server is its own client; what it warns itself of is of no use to anybody.
+	// The server is its own client; what it warns itself of is of no use.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 
 	completed, err := o.Complete(ctx)
@@ -71,6 +74,18 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 	if err != nil {
 		return nil, err
 	}
+	kubeletCertificate, kubeletKey, err := authority.ClientFiles("kubelet-client", "kube-apiserver-kubelet-client", pki.MastersGroup)
+	if err != nil {
+		return nil, err
+	}
+	frontProxy, err := authority.Second("front-proxy")
+	if err != nil {
+		return nil, err
+	}
+	proxyCertificate, proxyKey, err := frontProxy.ClientFiles("client", frontProxyClient)
+	if err != nil {
+		return nil, err
+	}
 	return []string{
 		"--etcd-servers=" + etcdSocket,
 
@@ -90,6 +105,21 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 		"--service-account-issuer=" + address(port),
 		"--service-account-key-file=" + serviceAccountKey,
 		"--service-account-signing-key-file=" + serviceAccountKey,
+
+		// How the server reaches the nodes, for logs, exec, attach and port-forward.
+		"--kubelet-preferred-address-types=InternalIP,Hostname",
+		"--kubelet-certificate-authority=" + authority.CertificateFile(),
+		"--kubelet-client-certificate=" + kubeletCertificate,
+		"--kubelet-client-key=" + kubeletKey,
+
+		// How it reaches the servers of other API groups, such as metrics-server, and they know it.
+		"--requestheader-client-ca-file=" + frontProxy.CertificateFile(),
+		"--requestheader-allowed-names=" + frontProxyClient,
+		"--requestheader-username-headers=X-Remote-User",
+		"--requestheader-group-headers=X-Remote-Group",
+		"--requestheader-extra-headers-prefix=X-Remote-Extra-",
+		"--proxy-client-cert-file=" + proxyCertificate,
+		"--proxy-client-key-file=" + proxyKey,
 
 		// Without it the end of the server waits a minute for watches that are not closed.
 		"--shutdown-send-retry-after=true",

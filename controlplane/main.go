@@ -28,8 +28,13 @@ func main() {
 }
 
 func run(ctx context.Context, args []string) error {
-	if len(args) > 0 && args[0] == "kubeconfig" {
-		return kubeconfigCommand(args[1:], os.Stdout)
+	if len(args) > 0 {
+		switch args[0] {
+		case "kubeconfig":
+			return kubeconfigCommand(args[1:], os.Stdout)
+		case "certificate":
+			return certificateCommand(args[1:])
+		}
 	}
 	options, err := parseServe(args)
 	if err != nil {

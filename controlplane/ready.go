@@ -18,20 +18,23 @@ import (
 // server does not wait for itself, and their service accounts by another one; a client that finds
 // them missing takes it for a broken cluster.
 var readyPaths = []string{
-	"/readyz",
+	readyz,
 	serviceAccountIn("default"),
 	serviceAccountIn("kube-system"),
 	serviceAccountIn("kube-public"),
 	serviceAccountIn("kube-node-lease"),
 }
 
+// readyz answers 200 when the server itself is ready.
+const readyz = "/readyz"
+
 func serviceAccountIn(namespace string) string {
 	return "/api/v1/namespaces/" + namespace + "/serviceaccounts/" + accounts.ServiceAccount
 }
 
-// awaitReady returns nil when the server is ready and an error only if ctx ends first: a server that
+// awaitReady returns nil when each path has answered 200 and an error only if ctx ends first: a server that
 // cannot become ready fails by itself.
-func awaitReady(ctx context.Context, server string, authority *pki.Authority) error {
+func awaitReady(ctx context.Context, server string, authority *pki.Authority, paths []string) error {
 	client, err := adminClient(authority)
 	if err != nil {
 		return err
@@ -39,7 +42,7 @@ func awaitReady(ctx context.Context, server string, authority *pki.Authority) er
 	defer client.CloseIdleConnections()
 	retry := time.NewTicker(50 * time.Millisecond)
 	defer retry.Stop()
-	for _, path := range readyPaths {
+	for _, path := range paths {
 		for get(ctx, client, server+path) != nil {
 			select {
 			case <-retry.C:

@@ -4,16 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log"
 	"net"
 	"time"
 
 	"github.com/spf13/pflag"
 	"k8s.io/apimachinery/pkg/util/wait"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/statusd/statusd/controlplane/accounts"
 	"github.com/statusd/statusd/controlplane/datadir"
 	"github.com/statusd/statusd/controlplane/pki"
 )
@@ -27,6 +23,8 @@ type serveOptions struct {
 	port        int
 	logToStderr bool
 	verbosity   int
+	controllers bool
+	nodeGrace   time.Duration
 }
 
 func parseServe(args []string) (serveOptions, error) {
@@ -36,21 +34,26 @@ func parseServe(args []string) (serveOptions, error) {
 	flags.IntVar(&o.port, "port", 0, "loopback `port` to serve at; 0: where this directory was served before, else a free one")
 	flags.BoolVar(&o.logToStderr, "log-to-stderr", false, "log to standard error instead of DIRECTORY/controlplane.log")
 	flags.IntVarP(&o.verbosity, "v", "v", 1, "log verbosity of the API server")
+	flags.BoolVar(&o.controllers, "controllers", false, "run kube-scheduler and those of kube-controller-manager's controllers that meet a node, too")
+	flags.DurationVar(&o.nodeGrace, "node-monitor-grace-period", 0, "with --controllers: how long a node may be silent before it counts as unreachable; 0: the default of kube-controller-manager")
 	flags.Usage = func() {
 		fmt.Printf("A Kubernetes API server with its etcd in one process, on the loopback interface.\n\n"+
-			"  controlplane --data-dir D [--port P]\n"+
-			"  controlplane kubeconfig --data-dir D (--admin | --node NAME) [--out FILE]\n\n%s", flags.FlagUsages())
+			"  controlplane --data-dir D [--port P] [--controllers]\n"+
+			"  controlplane kubeconfig --data-dir D (--admin | --node NAME) [--out FILE]\n"+
+			"  controlplane certificate --data-dir D --name NAME --out PREFIX\n\n%s", flags.FlagUsages())
 	}
 	if err := flags.Parse(args); err != nil {
 		return o, err
 	}
 	switch {
 	case flags.NArg() > 0:
-		return o, fmt.Errorf("unexpected argument %q; the only sub-command is kubeconfig", flags.Arg(0))
+		return o, fmt.Errorf("unexpected argument %q; the sub-commands are kubeconfig and certificate", flags.Arg(0))
 	case o.dataDir == "":
 		return o, errors.New("--data-dir is required")
 	case o.port < 0 || o.port > 65535:
 		return o, fmt.Errorf("--port %d: want 0 to 65535", o.port)
+	case o.nodeGrace < 0 || o.nodeGrace > 0 && !o.controllers:
+		return o, errors.New("--node-monitor-grace-period: want a positive duration, and --controllers")
 	}
 	return o, nil
 }
@@ -84,97 +87,94 @@ func serve(ctx context.Context, o serveOptions) error {
 		return err
 	}
 	defer stopEtcd(etcd)
-	return serveAPI(ctx, dir, authority, listener, etcd.Err(), o.verbosity)
+	return serveAPI(ctx, cluster{dir: dir, authority: authority, listener: listener, options: o}, etcd.Err())
 }
 
-// serveAPI runs the API server and announces it. It returns when ctx ends and the server is down,
-// or as soon as the server or its etcd fails. If ctx ends before the server is ready it is left to
+// cluster is what the parts of a control plane are made from.
+type cluster struct {
+	dir       *datadir.Dir
+	authority *pki.Authority
+	listener  net.Listener
+	options   serveOptions
+}
+
+func (c cluster) server() string { return address(port(c.listener)) }
+
+// serveAPI runs the API server and what works on its objects, and announces it. It returns when ctx
+// ends and the server is down, or as soon as a part fails. If ctx ends before the server is ready it is left to
 // the end of the process: kube-apiserver takes a stop during its start for a fatal error.
-func serveAPI(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, listener net.Listener, etcdFailed <-chan error, verbosity int) error {
+func serveAPI(ctx context.Context, c cluster, etcdFailed <-chan error) error {
 	stop := make(chan struct{})
 	apiCtx := wait.ContextForChannel(stop)
-	apiserver, err := newAPIServer(apiCtx, authority, listener, verbosity)
+	apiserver, err := newAPIServer(apiCtx, c)
 	if err != nil {
 		return err
 	}
 	served := make(chan error, 1) // buffered: after the stop timeout there is no reader
 	go func() { served <- apiserver.run(apiCtx) }()
 
-	// The keeper retries until the server answers, and ends with the process or before the server.
-	keeper, err := newKeeper(authority, listener)
+	companions, err := startCompanions(ctx, c)
 	if err != nil {
 		return err
 	}
-	go func() {
-		if err := keeper.Run(ctx); err != nil {
-			log.Print(err) // a handler could not be added: the namespaces stay empty, and announce waits
-		}
-	}()
-
 	announced := make(chan error, 1) // buffered: if the server fails first there is no reader
-	go func() { announced <- announce(ctx, dir, authority, listener) }()
-	defer dir.ClearAddress()
+	go func() { announced <- announce(ctx, c) }()
+	defer c.dir.ClearAddress()
 
-	select {
-	case err := <-announced:
-		if err != nil {
-			return err
-		}
-	case err := <-etcdFailed:
-		return fmt.Errorf("etcd failed: %w (see %s)", err, dir.Log())
-	case err := <-served:
-		return fmt.Errorf("API server failed: %w (see %s)", err, dir.Log())
+	failed := func(part string, err error) error {
+		return fmt.Errorf("%s failed: %w (see %s)", part, err, c.dir.Log())
 	}
-
-	select {
-	case <-ctx.Done():
-		close(stop)
+	for {
 		select {
-		case <-served:
-		case <-time.After(stopTimeout):
+		case err := <-announced:
+			if err != nil {
+				return err
+			}
+			announced = nil // ready; from now on the end of ctx is a clean stop
+		case err := <-etcdFailed:
+			return failed("etcd", err)
+		case err := <-served:
+			return failed("API server", err)
+		case err := <-companions.failed:
+			return failed("control plane", err)
+		case <-onceAnnounced(announced, ctx):
+			deadline, cancel := context.WithTimeout(context.Background(), stopTimeout)
+			defer cancel()
+			companions.await(deadline) // their last requests need the server
+			close(stop)
+			select {
+			case <-served:
+			case <-deadline.Done():
+			}
+			return nil
 		}
-		return nil
-	case err := <-etcdFailed:
-		return fmt.Errorf("etcd failed: %w (see %s)", err, dir.Log())
-	case err := <-served:
-		return fmt.Errorf("API server failed: %w (see %s)", err, dir.Log())
 	}
 }
 
-// newKeeper makes what gives each namespace its service account and root certificate.
-func newKeeper(authority *pki.Authority, listener net.Listener) (*accounts.Keeper, error) {
-	kubeconfig, err := authority.AdminKubeconfig(address(port(listener)))
-	if err != nil {
-		return nil, err
+// onceAnnounced is the end of ctx once the server has been announced, and nil before.
+func onceAnnounced(announced <-chan error, ctx context.Context) <-chan struct{} {
+	if announced != nil {
+		return nil
 	}
-	config, err := clientcmd.RESTConfigFromKubeConfig(kubeconfig)
-	if err != nil {
-		return nil, err
-	}
-	config.QPS = -1
-	client, err := kubernetes.NewForConfig(config)
-	if err != nil {
-		return nil, err
-	}
-	return accounts.New(client, authority.Certificate()), nil
+	return ctx.Done()
 }
 
 // announce waits until the server is ready, then says where: in two files and on standard output.
-func announce(ctx context.Context, dir *datadir.Dir, authority *pki.Authority, listener net.Listener) error {
-	server := address(port(listener))
-	if err := awaitReady(ctx, server, authority); err != nil {
+func announce(ctx context.Context, c cluster) error {
+	server := c.server()
+	if err := awaitReady(ctx, server, c.authority, readyPaths); err != nil {
 		return err
 	}
-	kubeconfig, err := authority.AdminKubeconfig(server)
+	kubeconfig, err := c.authority.AdminKubeconfig(server)
 	if err != nil {
 		return err
 	}
-	if err := datadir.WriteFile(dir.AdminKubeconfig(), kubeconfig, 0o600); err != nil {
+	if err := datadir.WriteFile(c.dir.AdminKubeconfig(), kubeconfig, 0o600); err != nil {
 		return err
 	}
-	if err := dir.SetAddress(server); err != nil {
+	if err := c.dir.SetAddress(server); err != nil {
 		return err
 	}
-	fmt.Printf("controlplane: ready at %s, kubeconfig %s\n", server, dir.AdminKubeconfig())
+	fmt.Printf("controlplane: ready at %s, kubeconfig %s\n", server, c.dir.AdminKubeconfig())
 	return nil
 }

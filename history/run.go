@@ -34,7 +34,7 @@ func (s *Store) write(l line) {
 // returns after the last write. An error of the disk does not end it: see the records of the node.
 func (s *Store) Run(ctx context.Context) error {
 	w := &writer{store: s, path: s.opts.File}
-	w.flush(time.Now())
+	pause := w.timed()
 	ticker := time.NewTicker(time.Minute) // removes what is too old
 	defer ticker.Stop()
 	for {
@@ -46,11 +46,19 @@ func (s *Store) Run(ctx context.Context) error {
 		case <-s.arrived:
 			select {
 			case <-ctx.Done():
-			case <-time.After(s.opts.Delay):
+			case <-time.After(pause):
 			}
 		}
-		w.flush(time.Now())
+		pause = w.timed()
 	}
+}
+
+// timed writes what is new and returns how long to collect before the next write: at least three
+// times as long as it took, so that a flood of changes costs the node a quarter of a core at most.
+func (w *writer) timed() time.Duration {
+	begin := time.Now()
+	w.flush(begin)
+	return max(w.store.opts.Delay, 3*time.Since(begin))
 }
 
 // writer writes the file. It belongs to the goroutine of Run.

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -32,6 +33,11 @@ type Options struct {
 	// Recorder receives an event for each probe that failed. It may be nil.
 	Recorder Recorder
 
+	// Observer, if set, learns of each change of a verdict. It must not block.
+	Observer Observer
+	// Registerer gets the metrics of probes. Without one they are kept but not exported.
+	Registerer prometheus.Registerer
+
 	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
 	Version string
 
@@ -55,6 +61,26 @@ type Status interface {
 // Recorder records events of pods. It must not block.
 type Recorder interface {
 	Event(pod *v1.Pod, container, eventType, reason, message string)
+}
+
+// Observer learns of the verdicts of probes.
+type Observer interface {
+	// ProbeVerdict is called when the verdict on a run of a container has changed, that of the
+	// first series of probes included.
+	ProbeVerdict(Verdict)
+}
+
+// Verdict is what a series of probes has shown.
+type Verdict struct {
+	Pod       *v1.Pod
+	Container string
+	Kind      runtime.ProbeKind
+	// Passed: else the probe has failed.
+	Passed bool
+	// Probes is how many equal results in a row made it, the last of them with the answer Message.
+	Probes  int
+	Message string
+	At      time.Time
 }
 
 // Failure describes a failed liveness or startup probe of a container that still runs.
@@ -92,6 +118,9 @@ func (o *Options) setDefaults() {
 	if o.Recorder == nil {
 		o.Recorder = noEvents{}
 	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
+	}
 	if o.Spread == nil {
 		o.Spread = func(period time.Duration) time.Duration { return rand.N(period) }
 	}
@@ -103,3 +132,7 @@ func (o *Options) setDefaults() {
 type noEvents struct{}
 
 func (noEvents) Event(*v1.Pod, string, string, string, string) {}
+
+type noObserver struct{}
+
+func (noObserver) ProbeVerdict(Verdict) {}

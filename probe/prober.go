@@ -14,6 +14,7 @@ import (
 type Prober struct {
 	opts  Options
 	check func(context.Context, question) answer
+	count *metrics
 	// born separates containers that started under this process from those that ran before.
 	born time.Time
 	// wake has capacity 1: Run looks at everything that is due when it is woken.
@@ -30,8 +31,13 @@ func New(options Options) (*Prober, error) {
 		return nil, fmt.Errorf("probe: %w", err)
 	}
 	options.setDefaults()
+	count := newMetrics()
+	if err := count.register(options.Registerer); err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
 	return &Prober{
 		opts:  options,
+		count: count,
 		check: newChecker(options.Exec, options.Version).check,
 		born:  time.Now(),
 		wake:  make(chan struct{}, 1),

@@ -40,6 +40,17 @@ func (r results) with(kind runtime.ProbeKind, decided result) results {
 	return r
 }
 
+// of returns the result of the probes of a kind.
+func (r results) of(kind runtime.ProbeKind) result {
+	switch kind {
+	case runtime.StartupProbe:
+		return r.startup
+	case runtime.ReadinessProbe:
+		return r.readiness
+	}
+	return unknown
+}
+
 // started is Q9 for a running container.
 func (r results) started() bool { return !r.asksStartup || r.startup == success }
 

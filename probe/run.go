@@ -40,6 +40,9 @@ type task struct {
 	// spread is the delay of the first probe, see [Options.Spread].
 	spread time.Duration
 
+	// seen is what the probes have found so far, for [Prober.Results].
+	seen seen
+
 	// cancel is nil until Run has taken the task up.
 	cancel context.CancelFunc
 	ended  bool
@@ -104,6 +107,7 @@ func (p *Prober) begin(known *pod, r *run, spread func(period time.Duration) tim
 		}
 		t := &task{pod: known, run: r, kind: kind, spec: spec, schedule: scheduleOf(spec)}
 		t.spread = spread(t.period)
+		t.seen.told = r.results.of(kind)
 		r.tasks = append(r.tasks, t)
 		p.due = append(p.due, t)
 	}

@@ -21,20 +21,25 @@ const (
 // be learned from it. A probe that takes longer than its period is followed at once by the next.
 func (p *Prober) perform(ctx context.Context, t *task) {
 	first := t.schedule.first(t.run.startedAt, time.Now())
-	if !backoff.Sleep(ctx, max(first, t.spread)) {
+	first = max(first, t.spread)
+	p.scheduled(t, time.Now().Add(first))
+	if !backoff.Sleep(ctx, first) {
 		return
 	}
 	ticker := time.NewTicker(t.period)
 	defer ticker.Stop()
 	var so streak
 	for {
+		begin := time.Now()
 		found := p.ask(ctx, t)
 		if ctx.Err() != nil {
 			return
 		}
+		p.count.probed(t.kind, found.result, time.Since(begin))
 		p.record(t, found)
 		var decided result
 		so, decided = so.next(found.result, t.schedule)
+		p.noteAnswer(t, so, decided, found, time.Now())
 		if decided != unknown && !p.settle(t, decided, found.message) {
 			return
 		}

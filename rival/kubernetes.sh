@@ -1,6 +1,7 @@
 #!/bin/sh
 # Usage: kubernetes.sh PROGRAM FILE
-# Builds a program of Kubernetes (kubelet, kubectl, ...) of the release that controlplane/ uses, unless FILE exists.
+# Builds a program of Kubernetes (kubelet, kubectl, ...) of the release that controlplane/ uses, or
+# metrics-server, unless FILE exists.
 set -eu
 program=$1 file=$2
 test ! -e "$file" || exit 0
@@ -13,12 +14,30 @@ trap 'rm -rf "$work"' EXIT
 # In a module of its own, which may add what the control plane does not need.
 cp "$here/../controlplane/go.mod" "$here/../controlplane/go.sum" "$work"
 cd "$work"
-release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+case $program in
+metrics-server)
+	release=v0.9.0
+	package=sigs.k8s.io/metrics-server
+	# It requires later versions of some modules that it does not need. With those of the control plane,
+	# its packages need not be compiled a second time, which takes minutes.
+	versions='{{if not (or .Main .Replace)}}{{.Path}}@{{.Version}}{{end}}'
+	go list -m -f "$versions" all >before
+	go get "$package/cmd/$program@$release" 2>/dev/null
+	go list -m -f "$versions" all | grep -vxFf before | cut -d@ -f1 | while read -r module; do
+		grep "^$module@" before | sed "s,\(.*\)@,-replace=\1=\1@," | xargs -r go mod edit
+	done
+	flags="-X $package/pkg/version.gitVersion=$release"
+	;;
+*)
+	release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+	package=k8s.io/kubernetes
+	flags=
+	for component in component-base client-go/pkg; do
+		flags="$flags -X k8s.io/$component/version.gitVersion=$release"
+		flags="$flags -X k8s.io/$component/version.gitMajor=$(echo "$release" | cut -d. -f1 | tr -d v)"
+		flags="$flags -X k8s.io/$component/version.gitMinor=$(echo "$release" | cut -d. -f2)"
+	done
+	;;
+esac
 echo "building $program $release: the first time takes some minutes"
-flags=
-for package in component-base client-go/pkg; do
-	flags="$flags -X k8s.io/$package/version.gitVersion=$release"
-	flags="$flags -X k8s.io/$package/version.gitMajor=$(echo "$release" | cut -d. -f1 | tr -d v)"
-	flags="$flags -X k8s.io/$package/version.gitMinor=$(echo "$release" | cut -d. -f2)"
-done
-go build -mod=mod -o "$file" -ldflags "-s -w$flags" "k8s.io/kubernetes/cmd/$program"
+go build -mod=mod -o "$file" -ldflags "-s -w $flags" "$package/cmd/$program"

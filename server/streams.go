@@ -90,9 +90,7 @@ func (s *Server) serveExec(w http.ResponseWriter, request *http.Request, paramet
 		return
 	}
 	s.stream(w, request, func(w http.ResponseWriter, request *http.Request) {
-		executor := &executor{streamer: streamer, id: id, options: *options}
-		remotecommand.ServeExec(w, request, executor, t.pod, string(pod.UID), t.container, request.URL.Query()["command"],
-			options, streamIdle, remotecommand.DefaultStreamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+		serveCommand(w, request, &executor{streamer: streamer, id: id, options: *options, command: request.URL.Query()["command"]})
 	})
 }
 
@@ -126,9 +124,7 @@ func (s *Server) serveAttach(w http.ResponseWriter, request *http.Request, param
 		return
 	}
 	s.stream(w, request, func(w http.ResponseWriter, request *http.Request) {
-		executor := &executor{streamer: streamer, id: id, options: *options, tty: spec.TTY}
-		remotecommand.ServeAttach(w, request, executor, t.pod, string(pod.UID), t.container,
-			options, streamIdle, remotecommand.DefaultStreamCreationTimeout, remotecommand.SupportedStreamingProtocols)
+		serveCommand(w, request, &executor{streamer: streamer, id: id, options: *options, attach: true, tty: spec.TTY})
 	})
 }
 
@@ -162,7 +158,7 @@ func (s *Server) servePortForward(w http.ResponseWriter, request *http.Request, 
 		defer forwarder.calls.finish()
 		defer cancel()
 		portforward.ServePortForward(w, request, forwarder, pod.Name, string(pod.UID), options,
-			streamIdle, remotecommand.DefaultStreamCreationTimeout, portforward.SupportedProtocols)
+			streamIdle, streamsTimeout, portforward.SupportedProtocols)
 	})
 }
 
@@ -231,8 +227,8 @@ func (s *Server) stream(w http.ResponseWriter, request *http.Request, serve func
 	}
 	ctx, cancel := context.WithCancel(request.Context())
 	taken := &takenOver{ResponseWriter: w, gone: cancel}
-	defer taken.close()
 	defer cancel()
+	defer taken.close(ctx)
 	serve(taken, request.WithContext(ctx))
 }
 
@@ -241,7 +237,9 @@ type executor struct {
 	streamer runtime.Streamer
 	id       string
 	options  remotecommand.Options // which streams the client has
-	tty      bool                  // of the container, for Attach
+	command  []string
+	attach   bool // to the container itself, which has a terminal if tty
+	tty      bool
 }
 
 // ExecInContainer implements [remotecommand.Executor]. An exit code is an error there.

@@ -14,7 +14,7 @@ import (
 //	a pod waits at most  because                                      what ends the wait early
 //	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s (one is tried each 5 s);
 //	                                                                  its loss of readiness or end: within 1 s
-//	30 s                 its request was refused                      -
+//	30 s                 its request was refused                      a report that changes its status: within 1 s
 //	10 s                 something on this node has to happen         a report of the pod
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod

@@ -66,9 +66,12 @@ type snapshot struct {
 	finished  bool
 	// vanished: a container that was reported running is no longer reported at all.
 	vanished bool
-	// forgotten: the journal needs no copy of it any more. It is the one field that
-	// changes; the lock of finals guards it.
+	// forgotten: the journal needs no copy of it any more. It and acceptedAt are the fields that
+	// change; the lock of finals guards it.
 	forgotten bool
+	// acceptedAt is when the API server accepted this version or the last one before it that it has
+	// accepted, in Unix nanoseconds, 0 if it has accepted none. The lock of the cache guards it.
+	acceptedAt int64
 }
 
 // final reports whether the pod has ended in this status, so that it must not be lost.
@@ -119,7 +122,7 @@ func (c *cache) swap(from, next *snapshot, pod *v1.Pod, old *v1.PodStatus, by st
 		c.entries[uid] = e
 		next.version = c.retired + 1
 	default:
-		next.version = from.version + 1
+		next.version, next.acceptedAt = from.version+1, from.acceptedAt
 	}
 	e.snapshot = next
 	c.markUnsent(uid, e, now)

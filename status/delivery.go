@@ -17,8 +17,6 @@ type delivery struct {
 	// accepted is the newest version that the API server has accepted for the pod's target, or the
 	// one before the first.
 	accepted uint64
-	// acceptedAt is when, in Unix nanoseconds; 0: never.
-	acceptedAt int64
 	// base is the newest copy of the API's pod that writes have brought. The watch may
 	// know a newer one.
 	base base
@@ -158,14 +156,15 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	if !ok || c.target(p.uid) != p.target {
 		return a
 	}
-	now := time.Now()
 	a.undone = c.rebase(e, p, answer)
 	done := e.ensureBacklog()
 	if p.version > e.accepted {
 		a.since, a.changes = done.since, p.version-e.accepted
-		e.accepted, e.acceptedAt = p.version, now.UnixNano()
+		e.accepted = p.version
 	}
 	if a.changes > 0 || done.attempts > 0 {
+		now := time.Now()
+		e.acceptedAt = now.UnixNano()
 		c.observer.Accepted(p.uid, p.version, now)
 	}
 	a.drifted = e.base.revision > answer.revision && c.needs(p.uid, e, e.base, p.pod)

@@ -103,6 +103,9 @@ func (o *owner) read(requests []turnRequest, now time.Time) {
 		if n.urgency == withdrawal && o.health.worthATry(now) {
 			o.queue.hurry(n.uid, now)
 		}
+		if n.stored {
+			o.queue.renew(n.uid, now)
+		}
 	}
 }
 
@@ -196,7 +199,10 @@ func (o *owner) finish(out outcome, now time.Time) {
 		server := out.failure.ofServer()
 		o.queue.retry(out.uid, out.urgency, now, now.Add(out.wait), server)
 		if j, queued := o.queue.jobs[out.uid]; queued {
-			j.deletes = out.deletes
+			j.deletes, j.refused = out.deletes, out.refusal
+			if j.renewed {
+				o.queue.renew(out.uid, now)
+			}
 		}
 		// A request that began before the recovery failed for a reason that is over.
 		if server && f.since.Before(o.health.succeeded) {
@@ -254,8 +260,9 @@ type turnRequest struct {
 	uid     types.UID
 	urgency urgency
 	at      time.Time
-	// expedite: there is news of the pod that ends its backoff.
+	// expedite: there is news of the pod that ends its backoff. Stored: another status was stored.
 	expedite bool
+	stored   bool
 }
 
 // burst is how many pods at once make it worth to give the memory back afterwards.
@@ -277,6 +284,7 @@ func (b *inbox) add(n turnRequest) {
 		old := &b.requests[i]
 		old.urgency = min(old.urgency, n.urgency)
 		old.expedite = old.expedite || n.expedite
+		old.stored = old.stored || n.stored
 	} else {
 		b.index[n.uid] = len(b.requests)
 		b.requests = append(b.requests, n)

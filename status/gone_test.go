@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -265,6 +266,95 @@ func TestClientIgnoresTheLimiterOfTheRESTClient(t *testing.T) {
 		must(w.manager.Flush(t.Context()))
 		if took := time.Since(begin); took > time.Second {
 			t.Errorf("60 changes took %v of virtual time with a server that answers at once", took)
+		}
+	})
+}
+
+// #139020: another pod's signal must not cause a look for a pod that is gone.
+func TestNotFoundIsRemembered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		gone, other := w.create("gone"), w.create("other")
+		w.run()
+		w.api.Remove("ns", "gone")
+		w.set(gone, running(gone, true))
+		w.wantLog("the pod is gone: look once", "PATCH ns/gone", "GET ns/gone")
+		w.set(gone, running(gone, false))
+		w.wantLog("news of it: look once more", "GET ns/gone")
+		for i := range 20 {
+			status := running(other, true)
+			status.Message = fmt.Sprint(i)
+			w.set(other, status)
+			status = running(gone, true)
+			status.Message = fmt.Sprint(i)
+			w.set(gone, status)
+			time.Sleep(time.Second)
+		}
+		synctest.Wait()
+		for _, s := range w.api.Requests() {
+			if s.Name == "ns/gone" {
+				t.Errorf("%s %v after it was found gone", s, s.At)
+			}
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.manager.Flush(ctx); err != nil {
+			t.Errorf("Flush waits for a pod that the API does not have: %v", err)
+		}
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason == "" {
+			t.Errorf("pending is %+v, want the gone pod with a reason", pending)
+		}
+		// It was there after all: the observation ends the wait.
+		w.api.ForgetRequests()
+		w.api.Put(gone)
+		w.wantLog("the pod is seen again", "PATCH ns/gone")
+		w.wantNothingPending()
+	})
+}
+
+// The Node authorizer knows no pod that is gone: it answers a node's look for it with 403.
+func TestForbiddenLookAfterNotFoundMeansGone(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("gone")
+		w.run()
+		w.api.Remove("ns", "gone")
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if s.Verb == "GET" {
+				return apierrors.NewForbidden(podResource, "gone", errors.New("no relationship found between node and this object"))
+			}
+			return nil
+		})
+		w.set(pod, running(pod, true))
+		time.Sleep(20 * time.Second)
+		w.wantLog("looked for once, then left alone", "PATCH ns/gone", "GET ns/gone")
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != waitGone.String() {
+			t.Errorf("pending is %+v, want the pod held as gone", pending)
+		}
+	})
+}
+
+// Invariant 3, right pod.
+func TestRecreatedPodOfTheSameNameIsNotTouched(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		old := w.create("web")
+		w.run()
+		w.api.OnStore(nil) // the news has not reached this node
+		fresh := newPod("web", func(p *v1.Pod) { p.UID = "another-uid" })
+		w.api.Put(fresh)
+		w.set(old, ended(old, 1))
+		w.wantLog("the conflict is looked into once", "PATCH ns/web", "GET ns/web")
+		must(w.manager.TerminatePod(old))
+		w.wantLog("news is looked into once", "GET ns/web")
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		got := w.api.Pod(fresh)
+		if got == nil || got.UID != "another-uid" || got.Status.Phase != v1.PodPending {
+			t.Errorf("the new pod was touched: %+v", got)
+		}
+		if _, ok := w.manager.GetPodStatus(old.UID); !ok {
+			t.Error("the cached status was thrown away")
 		}
 	})
 }

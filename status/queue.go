@@ -57,6 +57,10 @@ type job struct {
 	notBefore time.Time
 	tried     time.Time
 	server    bool
+	// refused: the server has refused the request that it was tried with, and renewed: there was
+	// another status to send during the turn.
+	refused bool
+	renewed bool
 	// deletes: all that is left is to delete the pod. Neither news nor the lack of other
 	// work is a reason to try that more often: a webhook that denies it may do so for long.
 	deletes bool
@@ -123,6 +127,16 @@ func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 func (q *queue) hurry(uid types.UID, at time.Time) {
 	j := q.jobs[uid]
 	if at = instant.Later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && at.Before(j.notBefore) {
+		q.shorten(j, at)
+	}
+}
+
+// renew shortens the back-off of a pod whose request was refused, because it has another status
+// by now, which may be taken: it is tried at once, but not within a second of its last try.
+func (q *queue) renew(uid types.UID, now time.Time) {
+	j := q.jobs[uid]
+	j.renewed = j.inFlight
+	if at := instant.Later(now, j.tried.Add(time.Second)); j.heap == &q.waiting && j.refused && !j.deletes && at.Before(j.notBefore) {
 		q.shorten(j, at)
 	}
 }
@@ -207,7 +221,7 @@ func (q *queue) take(u urgency, now time.Time) *job {
 		q.passed[above] = 0
 	}
 	j := heap.Pop(&q.ready[u]).(*job)
-	j.inFlight, j.expedited, j.server = true, false, false
+	j.inFlight, j.expedited, j.server, j.refused, j.renewed = true, false, false, false, false
 	q.passed[u]++
 	if !q.hasBelow(u, now) {
 		q.passed[u] = 0

@@ -181,7 +181,7 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if !ok {
 			continue
 		}
-		m.stored(old, next, turnRequest{uid: pod.UID, at: now, expedite: awaited})
+		m.stored(old, next, turnRequest{uid: pod.UID, at: now, expedite: awaited, stored: true})
 		if err := m.keepFinal(pod.UID, next); err != nil {
 			return true, err
 		}

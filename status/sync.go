@@ -32,8 +32,10 @@ type outcome struct {
 	failure   failure
 	succeeded bool
 	latency   time.Duration
-	// deletes: the last request was to delete the pod.
+	// deletes: the last request was to delete the pod. Refusal: the server has refused what was
+	// to be written, by the fault of the pod alone.
 	deletes bool
+	refusal bool
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod equal to the cached status, with
@@ -302,7 +304,7 @@ func (t *turn) retry(p *plan, err error) { t.retryOn(retryBackoff, p, err) }
 func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 	m := t.m
 	t.wait = m.cache.failed(p.uid, err, waitNone, schedule, time.Now())
-	t.pause = pauseAsked(err)
+	t.pause, t.refusal = pauseAsked(err), failureOf(err) == refused
 	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
 	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {

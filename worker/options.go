@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -24,6 +25,9 @@ type Options struct {
 
 	// Recorder takes the events of pods, if set.
 	Recorder Recorder
+
+	// Observer learns of admissions, hooks and ends, if set.
+	Observer Observer
 
 	// Admit decides whether a pod may run beside those that are active; nil means that
 	// it may. It is asked once in a pod's life, one pod at a time, after the runtime's own
@@ -46,6 +50,9 @@ type Options struct {
 	// have ended, its last status was reported, and its status is about to be removed. It is
 	// called once all sources have synced, must be quick, and must not call the Workers.
 	OnForgotten func(uid types.UID)
+
+	// Registerer gets the metrics of workers. Without one they are kept but not exported.
+	Registerer prometheus.Registerer
 
 	// Resync is how often a pod gets a turn even if nothing seems to have happened.
 	// Default 1 min.
@@ -131,6 +138,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Recorder == nil {
 		o.Recorder = noEvents{}
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
 	}
 	if o.Admit == nil {
 		o.Admit = func(*v1.Pod, []*v1.Pod) *fit.Rejection { return nil }

@@ -58,7 +58,8 @@ type inbox struct {
 	stage     stage
 	evicted   *Eviction
 	evictedAt time.Time
-	waiting   []chan struct{} // closed once nothing of the pod runs
+	facts     map[string]ContainerFacts // replaced after each turn, never changed
+	waiting   []chan struct{}           // closed once nothing of the pod runs
 }
 
 func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
@@ -96,10 +97,13 @@ func (p *worker) live(ctx context.Context) {
 		if ctx.Err() != nil { // a turn would take calls that the shutdown has canceled for failures
 			return
 		}
+		begin := time.Now()
 		next, over := p.turn(ctx)
+		p.w.count.turns.Observe(time.Since(begin).Seconds())
 		if over {
 			return
 		}
+		p.publish()
 		timer.Reset(p.pause(next))
 	}
 }

@@ -36,7 +36,8 @@ var ErrRunning = errors.New("worker: Run may be called only once")
 // Workers keeps the pods of a node as they should be. See the package comment for how it
 // is used. All methods may be called from any goroutine.
 type Workers struct {
-	opts Options
+	opts  Options
+	count *metrics
 
 	// changing keeps the set of pods as it is while statuses of unknown pods are removed:
 	// a pod that is added meanwhile must not lose its first one. It is taken before mu.
@@ -72,12 +73,16 @@ func New(options Options) (*Workers, error) {
 		return nil, fmt.Errorf("worker: %w", err)
 	}
 	options.setDefaults()
-	return &Workers{
-		opts: options,
+	w := &Workers{
+		opts: options, count: newMetrics(),
 		pods: map[types.UID]*worker{}, removed: map[types.UID]time.Time{},
 		wake: make(chan struct{}, 1),
 		tidy: make(chan struct{}, 1),
-	}, nil
+	}
+	if err := w.count.register(options.Registerer, w); err != nil {
+		return nil, fmt.Errorf("worker: %w", err)
+	}
+	return w, nil
 }
 
 // Run keeps the pods until the context ends, and returns once everything that it started

@@ -113,6 +113,9 @@ func (d *Dir) Log() string { return d.join(logFile) }
 // AdminKubeconfig is the file that lets kubectl in as an administrator.
 func (d *Dir) AdminKubeconfig() string { return d.join(adminKubeconfigFile) }
 
+// ComponentKubeconfig is the file that a component of the control plane, such as kube-scheduler, connects with.
+func (d *Dir) ComponentKubeconfig(component string) string { return d.join(component + ".kubeconfig") }
+
 // Port is the port that this directory was last served at, 0 if it never was.
 func (d *Dir) Port() (int, error) {
 	text, err := os.ReadFile(d.join(portFile))

@@ -118,6 +118,9 @@ func create(dir string, now time.Time) (*Authority, error) {
 // CertificateFile is where the authority's certificate lies.
 func (a *Authority) CertificateFile() string { return filepath.Join(a.dir, authorityCertificate) }
 
+// KeyFile is where the authority's private key lies, for the controller that signs the certificates of nodes.
+func (a *Authority) KeyFile() string { return filepath.Join(a.dir, authorityKey) }
+
 // Certificate is the authority's own certificate, PEM: what a client must trust.
 func (a *Authority) Certificate() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
 

@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/statusd/statusd/controlplane/datadir"
 )
@@ -19,14 +20,38 @@ func (a *Authority) ServerFiles(serviceAddress net.IP) (certificateFile, keyFile
 	if err != nil {
 		return "", "", err
 	}
-	certificateFile, keyFile = filepath.Join(a.dir, "server.crt"), filepath.Join(a.dir, "server.key")
-	if err := datadir.WriteFile(keyFile, pair.Key, 0o600); err != nil {
+	return pair.Write(filepath.Join(a.dir, "server"))
+}
+
+// ClientFiles issues a client certificate and returns where it and its key lie: files of that name.
+func (a *Authority) ClientFiles(name, user string, groups ...string) (certificateFile, keyFile string, err error) {
+	pair, err := a.IssueClient(user, groups...)
+	if err != nil {
 		return "", "", err
 	}
-	if err := datadir.WriteFile(certificateFile, pair.Certificate, 0o600); err != nil {
+	return pair.Write(filepath.Join(a.dir, name))
+}
+
+// Write puts the pair into PREFIX.crt and PREFIX.key, which only the owner can read.
+func (p KeyPair) Write(prefix string) (certificateFile, keyFile string, err error) {
+	certificateFile, keyFile = prefix+".crt", prefix+".key"
+	if err := datadir.WriteFile(keyFile, p.Key, 0o600); err != nil {
+		return "", "", err
+	}
+	if err := datadir.WriteFile(certificateFile, p.Certificate, 0o600); err != nil {
 		return "", "", err
 	}
 	return certificateFile, keyFile, nil
+}
+
+// Second is another authority, kept in a directory of that name beside the files of this one: whom it
+// vouches for is not a user of the cluster.
+func (a *Authority) Second(name string) (*Authority, error) {
+	dir := filepath.Join(a.dir, name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
+	}
+	return Ensure(dir, time.Now())
 }
 
 // ServiceAccountKey returns the file of the key that signs service account tokens, made once: tokens

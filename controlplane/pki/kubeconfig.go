@@ -6,19 +6,18 @@ import (
 	"regexp"
 )
 
-// Groups that Kubernetes knows: the first may do everything, the second is the one that the Node
-// authorizer and NodeRestriction look at.
-const (
-	mastersGroup = "system:masters"
-	nodesGroup   = "system:nodes"
-)
+// MastersGroup is the group that may do everything.
+const MastersGroup = "system:masters"
+
+// nodesGroup is the one that the Node authorizer and NodeRestriction look at.
+const nodesGroup = "system:nodes"
 
 // nodeName is what Kubernetes accepts as the name of a Node object.
 var nodeName = regexp.MustCompile(`^[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*$`)
 
 // AdminKubeconfig lets its bearer do everything at the server.
 func (a *Authority) AdminKubeconfig(server string) ([]byte, error) {
-	return a.kubeconfig(server, "admin", mastersGroup)
+	return a.kubeconfig(server, "admin", MastersGroup)
 }
 
 // NodeKubeconfig lets its bearer do what a kubelet of the node may do.
@@ -29,9 +28,15 @@ func (a *Authority) NodeKubeconfig(server, node string) ([]byte, error) {
 	return a.kubeconfig(server, "system:node:"+node, nodesGroup)
 }
 
+// ComponentKubeconfig lets its bearer do what the roles that Kubernetes binds to this user allow, such as
+// system:kube-scheduler.
+func (a *Authority) ComponentKubeconfig(server, user string) ([]byte, error) {
+	return a.kubeconfig(server, user)
+}
+
 // kubeconfig holds all it needs inside, so that the file can be moved anywhere.
-func (a *Authority) kubeconfig(server, user, group string) ([]byte, error) {
-	pair, err := a.IssueClient(user, group)
+func (a *Authority) kubeconfig(server, user string, groups ...string) ([]byte, error) {
+	pair, err := a.IssueClient(user, groups...)
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,9 @@ func (p *Process) AdminKubeconfig() string {
 	return filepath.Join(p.options.DataDir, "admin.kubeconfig")
 }
 
+// Authority is the file with the certificate of the cluster's authority.
+func (p *Process) Authority() string { return filepath.Join(p.options.DataDir, "pki", "ca.crt") }
+
 // AdminConfig is for a client that may do everything. No client-side rate limit is set.
 func (p *Process) AdminConfig() *rest.Config { return rest.CopyConfig(p.admin) }
 

@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"k8s.io/client-go/rest"
 
@@ -29,8 +30,24 @@ type Options struct {
 	DataDir string
 	// Port on 127.0.0.1. 0: the one of the last start in DataDir, else a free one.
 	Port int
+	// Controllers starts kube-scheduler and the controllers that meet a node, too.
+	Controllers bool
+	// NodeMonitorGracePeriod is, with Controllers, how long a node may be silent before it counts as
+	// unreachable. 0: the default of kube-controller-manager.
+	NodeMonitorGracePeriod time.Duration
 	// Log receives what Start has to say while it takes long. nil: nothing is said.
 	Log io.Writer
+}
+
+func (o Options) args() []string {
+	args := []string{"--data-dir", o.DataDir, "--port", strconv.Itoa(o.Port)}
+	if o.Controllers {
+		args = append(args, "--controllers")
+	}
+	if o.NodeMonitorGracePeriod > 0 {
+		args = append(args, "--node-monitor-grace-period", o.NodeMonitorGracePeriod.String())
+	}
+	return args
 }
 
 // Process is a server in a child process. It exists until Stop or Kill, and again after Restart.
@@ -77,7 +94,7 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 // start is called with the lock held and no child running.
 func (p *Process) start(ctx context.Context) error {
 	logged := len(p.Log())
-	c, err := startChild(p.binary, "--data-dir", p.options.DataDir, "--port", strconv.Itoa(p.options.Port))
+	c, err := startChild(p.binary, p.options.args()...)
 	if err != nil {
 		return fmt.Errorf("control plane: %w", err)
 	}

@@ -32,7 +32,19 @@ type Server struct {
 // Start starts a server that only this test uses and that ends with it.
 func Start(t testing.TB) *Server {
 	t.Helper()
-	server, err := start()
+	return startFor(t, controlplane.Options{})
+}
+
+// StartCluster starts a server as Start does, with kube-scheduler and the controllers that meet a node.
+// A node that is silent for longer than grace is unreachable; 0 means the default of kube-controller-manager.
+func StartCluster(t testing.TB, grace time.Duration) *Server {
+	t.Helper()
+	return startFor(t, controlplane.Options{Controllers: true, NodeMonitorGracePeriod: grace})
+}
+
+func startFor(t testing.TB, options controlplane.Options) *Server {
+	t.Helper()
+	server, err := start(options)
 	if err != nil {
 		t.Fatalf("start control plane: %v", err)
 	}
@@ -45,7 +57,7 @@ func Start(t testing.TB) *Server {
 	return server
 }
 
-func start() (*Server, error) {
+func start(options controlplane.Options) (*Server, error) {
 	// The build may take minutes and must not count against the start.
 	if _, err := controlplane.Build(context.Background(), os.Stderr); err != nil {
 		return nil, err
@@ -56,7 +68,8 @@ func start() (*Server, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
 	defer cancel()
-	process, err := controlplane.Start(ctx, controlplane.Options{DataDir: dir})
+	options.DataDir = dir
+	process, err := controlplane.Start(ctx, options)
 	if err != nil {
 		os.RemoveAll(dir)
 		return nil, err

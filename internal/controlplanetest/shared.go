@@ -7,6 +7,8 @@ import (
 	"testing"
 
 	"go.uber.org/goleak"
+
+	"github.com/statusd/statusd/internal/controlplane"
 )
 
 // Shared is the server that the tests of a package share. The zero value is ready for use; keep it
@@ -20,7 +22,7 @@ type Shared struct {
 // Server returns the server, which starts with the first call. Tests may run in parallel.
 func (s *Shared) Server(t testing.TB) *Server {
 	t.Helper()
-	s.once.Do(func() { s.server, s.err = start() })
+	s.once.Do(func() { s.server, s.err = start(controlplane.Options{}) })
 	if s.err != nil {
 		t.Fatalf("start shared control plane: %v", s.err)
 	}

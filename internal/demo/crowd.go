@@ -33,7 +33,7 @@ func (d *demo) withCrowd(ctx context.Context, size int, use func(*crowd) error) 
 	}
 	defer os.RemoveAll(dir)
 	d.state = dir
-	server, admin, err := d.startControlPlane(ctx)
+	server, admin, err := d.startControlPlane(ctx, withoutControllers)
 	if err != nil {
 		return err
 	}

@@ -40,9 +40,30 @@ type demo struct {
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
+// running is a node of a cluster, with what it belongs to.
+type running struct {
+	server *controlplane.Process
+	admin  kubernetes.Interface
+	daemon *daemon
+}
+
 // joined shows a node of a cluster.
-func (d *demo) joined(ctx context.Context) (err error) {
-	server, admin, err := d.startControlPlane(ctx)
+func (d *demo) joined(ctx context.Context) error {
+	return d.inCluster(ctx, func(r running) error {
+		d.explainJoined(r.server, r.daemon)
+		return d.show(ctx, r.daemon, r.server.Exited(), func(ctx context.Context) ([]v1.Pod, error) {
+			list, err := r.admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
+			if err != nil {
+				return nil, err
+			}
+			return list.Items, nil
+		})
+	})
+}
+
+// inCluster starts a control plane and a node with the example pods, calls use, and stops them.
+func (d *demo) inCluster(ctx context.Context, use func(running) error) (err error) {
+	server, admin, err := d.startControlPlane(ctx, withControllers)
 	if err != nil {
 		return unlessInterrupted(ctx, err)
 	}
@@ -51,14 +72,9 @@ func (d *demo) joined(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
+	if err := join(&config, server); err != nil {
 		return err
 	}
-	if config.Manifests, err = filepath.Abs(manifests); err != nil {
-		return err
-	}
-	// For kubectl logs and exec the API server connects to the address of the node.
-	config.Server = agent.ServerConfig{BindAddress: ":0", ClientCAFile: filepath.Join(server.DataDir(), "pki", "ca.crt")}
 	daemon, err := d.startStatusd(config)
 	if err != nil {
 		return err
@@ -67,14 +83,24 @@ func (d *demo) joined(ctx context.Context) (err error) {
 	if err := createPods(ctx, admin, apiPods); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
-	d.explainJoined(server, daemon)
-	return d.show(ctx, daemon, server.Exited(), func(ctx context.Context) ([]v1.Pod, error) {
-		list, err := admin.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0"})
-		if err != nil {
-			return nil, err
-		}
-		return list.Items, nil
-	})
+	return use(running{server: server, admin: admin, daemon: daemon})
+}
+
+// join makes the config that of a node of the cluster.
+func join(config *agent.Config, server *controlplane.Process) (err error) {
+	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
+		return err
+	}
+	if config.Manifests, err = filepath.Abs(manifests); err != nil {
+		return err
+	}
+	config.Node.Taints = []string{} // kubectl create deployment makes pods without a toleration
+	// The API server dials the address of the node for logs and exec. Nothing here listens beyond loopback.
+	config.Node.Addresses = []string{"127.0.0.1"}
+	config.Server.BindAddress = "127.0.0.1:0"
+	config.Server.ClientCAFile = server.Authority()
+	config.Server.RequestCertificate = true
+	return nil
 }
 
 // standalone shows a node on its own.
@@ -95,12 +121,24 @@ func (d *demo) standalone(ctx context.Context) (err error) {
 	return d.show(ctx, daemon, nil, daemon.pods)
 }
 
-func (d *demo) startControlPlane(ctx context.Context) (*controlplane.Process, kubernetes.Interface, error) {
+// What a control plane is made of. Measurements have no controllers, which would be measured too.
+const (
+	withControllers    = true
+	withoutControllers = false
+)
+
+func (d *demo) startControlPlane(ctx context.Context, controllers bool) (*controlplane.Process, kubernetes.Interface, error) {
 	if err := d.openState(); err != nil {
 		return nil, nil, err
 	}
-	d.say("starting the control plane (a real kube-apiserver with etcd, on loopback)")
-	server, err := controlplane.Start(ctx, controlplane.Options{DataDir: filepath.Join(d.state, "controlplane"), Log: d.out})
+	parts := "a real kube-apiserver with etcd"
+	if controllers {
+		parts += ", kube-scheduler and kube-controller-manager"
+	}
+	d.say("starting the control plane (%s, on loopback)", parts)
+	server, err := controlplane.Start(ctx, controlplane.Options{
+		DataDir: filepath.Join(d.state, "controlplane"), Controllers: controllers, Log: d.out,
+	})
 	if err != nil {
 		return nil, nil, err
 	}

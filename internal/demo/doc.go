@@ -3,6 +3,7 @@
 //
 //	demo               with a control plane
 //	demo --standalone  static pods only
+//	demo with COMMAND  with a control plane, for as long as the command runs; KUBECONFIG is set
 //	demo footprint     what statusd needs when 100 pods are idle
 //	demo scale         500 pods started, run and deleted, and nothing left
 //	demo faults        200 faults of the machine under 30 pods, and true statuses after each

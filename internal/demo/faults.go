@@ -63,7 +63,7 @@ func (d *demo) runFaults(ctx context.Context, options faultOptions) (err error) 
 		return err
 	}
 	defer func() { err = errors.Join(err, machine.close()) }()
-	server, _, err := d.startControlPlane(ctx)
+	server, _, err := d.startControlPlane(ctx, withoutControllers)
 	if err != nil {
 		return err
 	}

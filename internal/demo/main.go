@@ -39,6 +39,7 @@ func untilOutputCloses(ctx context.Context) context.Context {
 
 func command(ctx context.Context, args []string) error {
 	flags := pflag.NewFlagSet("demo", pflag.ContinueOnError)
+	flags.SetInterspersed(false) // what follows a mode is for the command of with
 	standalone := flags.Bool("standalone", false, "without a control plane")
 	state := flags.String("state", "state", "where everything is kept")
 	statusd := flags.String("statusd", "bin/statusd", "the statusd to run")
@@ -55,6 +56,8 @@ func command(ctx context.Context, args []string) error {
 		return d.standalone(ctx)
 	case mode == "":
 		return d.joined(ctx)
+	case mode == "with":
+		return d.with(ctx, flags.Args()[1:])
 	case mode == "footprint":
 		return d.footprint(ctx)
 	case mode == "scale":
@@ -65,6 +68,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, footprint, scale or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale or faults", mode)
 	}
 }

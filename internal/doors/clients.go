@@ -71,34 +71,34 @@ func Clients(ctx context.Context, admin kubernetes.Interface, pki, node string) 
 	if err != nil {
 		return nil, err
 	}
-	foreign, err := newAuthority(cluster.certificate.Subject)
+	foreign, err := NewAuthority(cluster.certificate.Subject)
 	if err != nil {
 		return nil, err
 	}
 	now := time.Now()
 	clients := []Client{{Name: "no-credentials"}, {Name: "token-garbage", Token: "garbage"}}
-	add := func(name string, by *authority, template x509.Certificate) {
+	add := func(name string, by *Authority, template x509.Certificate) {
 		if err == nil {
 			var pair *tls.Certificate
-			if pair, err = by.sign(template); err == nil {
+			if pair, err = by.Sign(template); err == nil {
 				clients = append(clients, Client{Name: name, Certificate: pair})
 			}
 		}
 	}
 	masters := pkix.Name{CommonName: "root", Organization: []string{"system:masters"}}
-	add("wrong-authority", foreign, certificate(masters, now.Add(-time.Hour), now.Add(time.Hour)))
-	add("expired", cluster, certificate(masters, now.Add(-2*time.Hour), now.Add(-time.Minute)))
-	add("not-yet-valid", cluster, certificate(masters, now.Add(time.Hour), now.Add(2*time.Hour)))
-	add("no-user", cluster, certificate(pkix.Name{Organization: []string{"system:masters"}}, now.Add(-time.Hour), now.Add(time.Hour)))
-	serving := certificate(masters, now.Add(-time.Hour), now.Add(time.Hour))
+	add("wrong-authority", foreign, Certificate(masters, now.Add(-time.Hour), now.Add(time.Hour)))
+	add("expired", cluster, Certificate(masters, now.Add(-2*time.Hour), now.Add(-time.Minute)))
+	add("not-yet-valid", cluster, Certificate(masters, now.Add(time.Hour), now.Add(2*time.Hour)))
+	add("no-user", cluster, Certificate(pkix.Name{Organization: []string{"system:masters"}}, now.Add(-time.Hour), now.Add(time.Hour)))
+	serving := Certificate(masters, now.Add(-time.Hour), now.Add(time.Hour))
 	serving.ExtKeyUsage = []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}
 	add("not-for-clients", cluster, serving)
-	add("masters", cluster, certificate(masters, now.Add(-time.Hour), now.Add(time.Hour)))
+	add("masters", cluster, Certificate(masters, now.Add(-time.Hour), now.Add(time.Hour)))
 	for _, user := range certified {
 		if err == nil {
 			err = grant(ctx, admin, node, rbac.Subject{APIGroup: rbac.GroupName, Kind: rbac.UserKind, Name: user.name}, user.name, user.name, user.right)
 		}
-		add(user.name, cluster, certificate(pkix.Name{CommonName: user.name}, now.Add(-time.Hour), now.Add(time.Hour)))
+		add(user.name, cluster, Certificate(pkix.Name{CommonName: user.name}, now.Add(-time.Hour), now.Add(time.Hour)))
 	}
 	if err != nil {
 		return nil, err
@@ -116,7 +116,7 @@ func Clients(ctx context.Context, admin kubernetes.Interface, pki, node string) 
 		clients = append(clients, Client{Name: account.name, Token: token})
 	}
 	// A certificate that proves nothing does not spoil a token that does.
-	wrong, err := foreign.sign(certificate(masters, now.Add(-time.Hour), now.Add(time.Hour)))
+	wrong, err := foreign.Sign(Certificate(masters, now.Add(-time.Hour), now.Add(time.Hour)))
 	if err != nil {
 		return nil, err
 	}
@@ -182,13 +182,13 @@ func grant(ctx context.Context, admin kubernetes.Interface, node string, subject
 	}
 }
 
-// authority signs certificates.
-type authority struct {
+// Authority signs certificates.
+type Authority struct {
 	certificate *x509.Certificate
 	key         *ecdsa.PrivateKey
 }
 
-func loadAuthority(directory string) (*authority, error) {
+func loadAuthority(directory string) (*Authority, error) {
 	var blocks []*pem.Block
 	for _, name := range []string{"ca.crt", "ca.key"} {
 		content, err := os.ReadFile(filepath.Join(directory, name))
@@ -206,26 +206,27 @@ func loadAuthority(directory string) (*authority, error) {
 		return nil, err
 	}
 	key, err := x509.ParseECPrivateKey(blocks[1].Bytes)
-	return &authority{parsed, key}, err
+	return &Authority{parsed, key}, err
 }
 
-// newAuthority makes another one of the same name.
-func newAuthority(name pkix.Name) (*authority, error) {
+// NewAuthority makes one.
+func NewAuthority(name pkix.Name) (*Authority, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
 	}
-	template := certificate(name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
+	template := Certificate(name, time.Now().Add(-time.Hour), time.Now().Add(time.Hour))
 	template.IsCA, template.BasicConstraintsValid, template.KeyUsage = true, true, x509.KeyUsageCertSign
 	der, err := x509.CreateCertificate(rand.Reader, &template, &template, key.Public(), key)
 	if err != nil {
 		return nil, err
 	}
 	parsed, err := x509.ParseCertificate(der)
-	return &authority{parsed, key}, err
+	return &Authority{parsed, key}, err
 }
 
-func certificate(subject pkix.Name, begins, ends time.Time) x509.Certificate {
+// Certificate is the template of a client's.
+func Certificate(subject pkix.Name, begins, ends time.Time) x509.Certificate {
 	serial, _ := rand.Int(rand.Reader, big.NewInt(1<<62)) // never fails
 	return x509.Certificate{
 		SerialNumber: serial, Subject: subject, NotBefore: begins, NotAfter: ends,
@@ -233,7 +234,8 @@ func certificate(subject pkix.Name, begins, ends time.Time) x509.Certificate {
 	}
 }
 
-func (a *authority) sign(template x509.Certificate) (*tls.Certificate, error) {
+// Sign makes a certificate with a key of its own.
+func (a *Authority) Sign(template x509.Certificate) (*tls.Certificate, error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
 	if err != nil {
 		return nil, err
@@ -243,4 +245,9 @@ func (a *authority) sign(template x509.Certificate) (*tls.Certificate, error) {
 		return nil, err
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// PEM is the certificate of the authority.
+func (a *Authority) PEM() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.certificate.Raw})
 }

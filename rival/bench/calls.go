@@ -36,6 +36,7 @@ func callScenario(name string, prepare func(manager, *v1.Pod) func()) scenario {
 		measure: func(_ context.Context, _ *lab, s side) ([]float64, error) {
 			pods := knownPods(1)
 			m, _ := newInstant(s, pods)
+			defer m.stop()
 			m.setPodStatus(pods[0], running(pods[0], true, 0))
 			return timed(prepare(m, pods[0])), nil
 		},

@@ -67,5 +67,5 @@ func settle(ctx context.Context, m manager, pods []*v1.Pod) error {
 		return ctx.Err()
 	}
 	m.start(ctx)
-	return m.(*ours).Flush(ctx)
+	return m.(interface{ Flush(context.Context) error }).Flush(ctx)
 }

@@ -86,20 +86,24 @@ func (a *instantAPI) Delete(context.Context, string, string, types.UID) error { 
 func newInstant(s side, pods []*v1.Pod) (manager, *instantAPI) {
 	api := newInstantAPI(pods)
 	var m manager
-	if s == statusd {
-		o := newOurs(api, limit{})
-		api.wants = func(uid types.UID) *v1.PodStatus {
-			status, _ := o.get(uid) // is a copy
-			return &status
-		}
-		m = o
-	} else {
+	switch s {
+	case statusd:
+		m = newOurs(api, limit{})
+	case recording:
+		m = newRecorder(api)
+	default:
 		t := newTheirs(podclient.Clientset(api))
 		api.wants = func(uid types.UID) *v1.PodStatus {
 			status, _ := t.get(uid)
 			return status.DeepCopy()
 		}
 		m = t
+	}
+	if api.wants == nil {
+		api.wants = func(uid types.UID) *v1.PodStatus {
+			status, _ := m.get(uid) // is a copy
+			return &status
+		}
 	}
 	for _, pod := range pods {
 		m.know(pod)

@@ -21,9 +21,11 @@ type ours struct {
 }
 
 // newOurs makes a manager; limits are those of its requests, none if zero.
-func newOurs(client status.Client, limit limit) *ours {
+func newOurs(client status.Client, limit limit) *ours { return newOursObserved(client, limit, nil) }
+
+func newOursObserved(client status.Client, limit limit, observer status.Observer) *ours {
 	o := &ours{table: pods.New()}
-	return o.with(status.Options{Client: client, Pods: o.table, QPS: limit.qps, Burst: limit.burst})
+	return o.with(status.Options{Client: client, Pods: o.table, QPS: limit.qps, Burst: limit.burst, Observer: observer})
 }
 
 func (o *ours) with(options status.Options) *ours {

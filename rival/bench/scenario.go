@@ -63,11 +63,13 @@ type yield struct {
 func scenarios() []scenario {
 	return slices.Concat(
 		callScenarios(),
+		withHistory(callScenarios(), "set_unchanged", "set_changed", "readiness_flip"),
 		patchScenarios(),
 		atMost(3, growthScenarios()),
 		fullPassScenarios(),
 		atMost(3, allocationScenarios()),
 		atMost(3, memoryScenarios()),
+		atMost(3, withHistory(memoryScenarios(), "memory_per_pod")),
 		burstScenarios(),
 		atMost(3, urgentScenarios()),
 		withdrawalScenarios(),

@@ -22,6 +22,8 @@ func TestResultsHaveTheNamesAndUnitsThatReadersRelyOn(t *testing.T) {
 		"flapping ms, max", "flapping_p50 ms, p50", "writes_per_life writes", "requests_per_life requests",
 		"urgent_in_burst ms", "urgent_in_burst_qps50 ms", "churn ms, p99", "requests_per_change requests",
 		"set_unchanged ns", "set_changed ns", "readiness_flip ns", "get ns",
+		"set_unchanged_history ns", "set_changed_history ns", "readiness_flip_history ns", "memory_per_pod_history bytes",
+		"set_unchanged_history_allocs allocs", "set_changed_history_allocs allocs", "readiness_flip_history_allocs allocs",
 		"set_unchanged_allocs allocs", "set_changed_allocs allocs", "readiness_flip_allocs allocs", "get_allocs allocs",
 		"growth_100 µs", "growth_1000 µs", "growth_10000 µs", "growth_100000 µs", "full_pass_1000 ms",
 		"patch ns", "patch_allocs allocs", "allocation_10 µs", "allocation_100 µs", "allocation_1000 µs", "memory_per_pod bytes",

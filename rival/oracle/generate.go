@@ -9,9 +9,10 @@ import (
 )
 
 // Generate returns the program of a seed. Seeds are written as SEED/NUMBER: the number is
-// that of the program in a run.
-func Generate(seed, number uint64) Program {
-	g := &generator{rand.New(rand.NewPCG(seed, number))}
+// that of the program in a run. In a wild one, what is rare is three times as frequent, so that
+// several rare things come together sooner.
+func Generate(seed, number uint64, wild bool) Program {
+	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), wild: wild}
 	lives := make([][]Step, 1+g.IntN(2))
 	for i := range lives {
 		lives[i] = g.life(string(rune('a' + i)))
@@ -21,9 +22,20 @@ func Generate(seed, number uint64) Program {
 
 // generator draws programs: lives of pods as they happen on a node, shuffled together,
 // with steps left out and others put in at random.
-type generator struct{ *rand.Rand }
+type generator struct {
+	*rand.Rand
+	wild bool
+}
 
 func (g *generator) chance(percent int) bool { return g.IntN(100) < percent }
+
+// rarely is chance for what is rare, unless the program is a wild one.
+func (g *generator) rarely(percent int) bool {
+	if g.wild {
+		percent *= 3
+	}
+	return g.chance(percent)
+}
 
 func pick[T any](g *generator, values ...T) T { return values[g.IntN(len(values))] }
 
@@ -51,7 +63,7 @@ func (g *generator) life(name string) []Step {
 	if g.chance(65) {
 		l.end()
 	}
-	if g.chance(15) {
+	if g.rarely(15) {
 		l.after()
 	}
 	return l.steps
@@ -68,7 +80,7 @@ type life struct {
 
 // add appends a step, and at times something unexpected before it.
 func (l *life) add(op string, args ...string) {
-	if l.chance(12) {
+	if l.rarely(12) {
 		l.surprise()
 	}
 	if l.chance(4) {
@@ -109,11 +121,11 @@ func (l *life) create() {
 		word    string
 		percent int
 	}{{"debug", 10}, {"rule", 15}, {"restart-all", 10}, {"own-never", 8}, {"gate", 20}, {"gen=3", 10}} {
-		if l.chance(extra.percent) {
+		if l.rarely(extra.percent) {
 			words = append(words, extra.word)
 		}
 	}
-	if l.chance(20) {
+	if l.rarely(20) {
 		l.static = true
 		words = append(words, "static")
 		if l.chance(30) {
@@ -165,13 +177,13 @@ func (l *life) maybeSettle(percent int) {
 // report reports, mostly as usual.
 func (l *life) report() {
 	var words []string
-	for l.chance(15) {
+	for l.rarely(15) {
 		words = append(words, pick(l.generator, oddWords...))
 	}
-	if l.chance(3) {
+	if l.rarely(3) {
 		words = append(words, "phase="+pick(l.generator, "Pending", "Running", "Succeeded", "Failed", "Unknown"))
 	}
-	if l.chance(3) {
+	if l.rarely(3) {
 		words = append(words, "drop="+pick(l.generator, "Ready", "PodScheduled", "Initialized", "ContainersReady"))
 	}
 	l.add("report", words...)
@@ -269,7 +281,7 @@ func (l *life) end() {
 		if !deleted && l.chance(40) {
 			words = append(words, "evicted", "disruption", "phase=Failed")
 		}
-		if l.chance(15) {
+		if l.rarely(15) {
 			words = append(words, "ready") // not noticed yet
 		}
 		l.add("report", words...)
@@ -284,7 +296,7 @@ func (l *life) end() {
 	if l.chance(85) {
 		l.add("terminate")
 	}
-	if l.chance(20) {
+	if l.rarely(20) {
 		l.report() // of a worker that is late
 	}
 	if !deleted && l.chance(40) {

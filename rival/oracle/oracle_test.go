@@ -20,6 +20,7 @@ var (
 	seedFlag     = flag.Uint64("seed", 1, "the seed of TestOracle's programs; 0 takes one from the clock")
 	programFlag  = flag.Int64("program", -1, "run only the program of this number, and print its trace")
 	failuresFlag = flag.Int64("failures", 1, "how many programs with an unwanted difference end TestOracle")
+	wildFlag     = flag.Bool("wild", false, "what is rare is three times as frequent in TestOracle's programs")
 	durationFlag = flag.Duration("duration", 0, "stop TestOracle after this time, whatever -programs says; 0: no limit")
 )
 
@@ -80,7 +81,7 @@ func TestOracle(t *testing.T) {
 		seed = uint64(time.Now().UnixNano())
 	}
 	if *programFlag >= 0 {
-		program := Generate(seed, uint64(*programFlag))
+		program := Generate(seed, uint64(*programFlag), *wildFlag)
 		outcome := inBubble(t, program)
 		t.Logf("seed %d, program %d:\n\n%s", seed, *programFlag, strings.Join(outcome.Trace, "\n"))
 		if outcome.Difference != "" {
@@ -125,7 +126,7 @@ func (c *campaign) work(t *testing.T) {
 		if *durationFlag > 0 && time.Since(c.began) > *durationFlag {
 			return
 		}
-		program := Generate(c.seed, number)
+		program := Generate(c.seed, number, *wildFlag)
 		outcome := inBubble(t, program)
 		c.count(outcome)
 		if outcome.Difference != "" && c.failed.Add(1) <= *failuresFlag {
@@ -166,7 +167,7 @@ func (c *campaign) summary() {
 // TestGeneratedProgramsCanBeKept checks that a program survives being written and read.
 func TestGeneratedProgramsCanBeKept(t *testing.T) {
 	for number := range uint64(100) {
-		program := Generate(7, number)
+		program := Generate(7, number, false)
 		read, err := ParseProgram(strings.NewReader(program.String()))
 		if err != nil {
 			t.Fatal(err)

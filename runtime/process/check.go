@@ -110,9 +110,6 @@ func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
 	c.reject(!isDefaultPath(container.TerminationMessagePath), path.Child("terminationMessagePath"),
 		"nothing can be mounted there; leave it out, and write the message to $"+TerminationLogVariable)
 	c.reject(len(container.VolumeDevices) > 0, path.Child("volumeDevices"), noDevices)
-	c.reject(container.Stdin, path.Child("stdin"), "the input of a process is empty")
-	c.reject(container.StdinOnce, path.Child("stdinOnce"), "the input of a process is empty")
-	c.reject(container.TTY, path.Child("tty"), "a process has no terminal")
 	c.reject(container.WorkingDir != "" && !strings.HasPrefix(container.WorkingDir, "/"), path.Child("workingDir"), "must be an absolute path")
 	for i, port := range container.Ports {
 		c.checkPort(path.Child("ports").Index(i), port)

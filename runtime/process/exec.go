@@ -19,17 +19,9 @@ const outputTimeout = time.Second
 // Exec implements [runtime.Runtime]: the command gets what the container has got, that
 // is environment, working directory and user.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtime.ExecResult, error) {
-	r.mu.Lock()
-	c, err := r.find(id)
-	r.mu.Unlock()
+	c, err := r.mayExec(id, command)
 	if err != nil {
 		return runtime.ExecResult{}, err
-	}
-	if r.stateOf(c) != runtime.Running {
-		return runtime.ExecResult{}, fmt.Errorf("process: exec in %s: %w", id, runtime.ErrNotRunning)
-	}
-	if len(command) == 0 {
-		return runtime.ExecResult{}, fmt.Errorf("process: exec in %s: no command", id)
 	}
 	result, err := c.exec(ctx, command)
 	if err != nil {
@@ -39,9 +31,25 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 }
 
 func (c *container) exec(ctx context.Context, command []string) (runtime.ExecResult, error) {
+	inside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-c.ended: // what the end of the container does not find has to end all the same
+			cancel()
+		case <-inside.Done():
+		}
+	}()
 	var result runtime.ExecResult
 	var err error
-	shim.OnOwnThread(func() { result, err = c.execFromThread(ctx, command) })
+	shim.OnOwnThread(func() { result, err = c.execFromThread(inside, command) })
+	cancel()
+	<-watched
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		err = nil // as if the container had taken it along
+	}
 	return result, err
 }
 

@@ -24,8 +24,8 @@ type exits struct {
 
 // watched is what a descriptor stands for.
 type watched struct {
-	*container
-	control bool // the connection to the shim, not its pidfd
+	*container      // nil for the shim of a command
+	control    bool // the connection to the shim, not its pidfd
 }
 
 func newExits() (*exits, error) {
@@ -57,6 +57,14 @@ func (e *exits) add(pidfd int, c *container) error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.byFD[pidfd], c.pidfd = watched{container: c}, pidfd
+	return e.listen(pidfd)
+}
+
+// reap takes the pidfd of a child over of whose end no caller needs to know.
+func (e *exits) reap(pidfd int) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.byFD[pidfd] = watched{}
 	return e.listen(pidfd)
 }
 
@@ -192,7 +200,7 @@ func (e *exits) wait() (ended, spoke []*container, err error) {
 		for _, event := range events[:n] {
 			w := e.take(int(event.Fd))
 			switch {
-			case w.container == nil: // the wake-up
+			case w.container == nil: // the wake-up, or the shim of a command
 			case w.control:
 				spoke = append(spoke, w.container)
 			default:
@@ -213,7 +221,9 @@ func (e *exits) take(fd int) watched {
 		return w
 	}
 	delete(e.byFD, fd)
-	w.pidfd = -1
+	if w.container != nil {
+		w.pidfd = -1
+	}
 	// ECHILD is right for a shim that an earlier statusd started.
 	_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG, nil)
 	unix.Close(fd)
@@ -230,9 +240,10 @@ func (e *exits) close() error {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for fd, w := range e.byFD {
-		if w.control {
+		switch {
+		case w.control:
 			w.container.control = -1
-		} else {
+		case w.container != nil:
 			w.pidfd = -1
 		}
 		unix.Close(fd)

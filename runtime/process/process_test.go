@@ -18,6 +18,9 @@ func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == agentArgument {
 		os.Exit(agentMain(os.Args[2], os.Args[3:]))
 	}
+	if len(os.Args) > 4 && os.Args[1] == execArgument {
+		os.Exit(execMain(os.Args[2], os.Args[3], os.Args[4]))
+	}
 	if len(os.Args) > 1 && os.Args[1] == removeArgument {
 		os.Exit(removeMain(os.Args[2]))
 	}

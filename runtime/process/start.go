@@ -20,7 +20,6 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
-	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
 // shimEnvironment keeps a process small that mostly waits. A program that was built with
@@ -171,35 +170,56 @@ func (r *Runtime) startShim(p *pod, c *container) (err error) {
 	return nil
 }
 
-// spawn starts a shim in a session of its own, where no terminal and no service
-// manager's signal reaches it by accident. It closes the shim's end of the connection.
+// spawn starts the shim of a container. It closes the shim's end of the connection.
 func (r *Runtime) spawn(dir containerDir, theirs int) (pid, pidfd int, err error) {
 	end := os.NewFile(uintptr(theirs), "shim control")
 	defer end.Close()
-	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
-	if err != nil {
-		return 0, -1, err
-	}
-	defer null.Close()
-	log, err := os.OpenFile(dir.ShimLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
-	if err != nil {
-		return 0, -1, err
-	}
-	defer log.Close()
 	program, arguments := r.options.shimCommand(string(dir.Dir))
-	process, err := os.StartProcess(program, arguments, &os.ProcAttr{
-		Dir:   "/",
-		Env:   shimEnvironment,
-		Files: []*os.File{null, null, log, shim.ControlFD: end},
-		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: &pidfd},
-	})
+	process, err := r.spawnShim(dir, shimProgram{path: program, arguments: arguments, files: []*os.File{end}}, &pidfd)
 	if err != nil {
 		return 0, -1, err
 	}
 	pid = process.Pid
-	r.groups.leaveService(pid, r.options.Logger)
-	resetOOMScore(pid)
 	return pid, pidfd, process.Release() // Run reaps it, through the pidfd
+}
+
+// shimProgram is how a shim is started.
+type shimProgram struct {
+	path      string
+	arguments []string
+	variable  string     // in its environment, if not empty
+	files     []*os.File // from descriptor 3 on
+}
+
+// spawnShim starts a shim in a session of its own, where no terminal and no service
+// manager's signal reaches it by accident.
+func (r *Runtime) spawnShim(dir containerDir, shim shimProgram, pidfd *int) (*os.Process, error) {
+	null, err := os.OpenFile(os.DevNull, os.O_RDWR, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer null.Close()
+	log, err := os.OpenFile(dir.ShimLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close()
+	env := shimEnvironment
+	if shim.variable != "" {
+		env = append(slices.Clone(env), shim.variable)
+	}
+	process, err := os.StartProcess(shim.path, shim.arguments, &os.ProcAttr{
+		Dir:   "/",
+		Env:   env,
+		Files: append([]*os.File{null, null, log}, shim.files...),
+		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: pidfd},
+	})
+	if err != nil {
+		return nil, err
+	}
+	r.groups.leaveService(process.Pid, r.options.Logger)
+	resetOOMScore(process.Pid)
+	return process, nil
 }
 
 // resetOOMScore makes a shim, and so its container, as likely to be killed for memory as any other

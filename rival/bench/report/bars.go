@@ -33,6 +33,10 @@ var bars = []bar{
 	{"set_unchanged_allocs", "0", func(r Result, _ *Run) bool { return r.Statusd == 0 }},
 	atLeast("set_changed", 2),
 	atLeast("readiness_flip", 3),
+	atLeast("set_unchanged_history", 15),
+	{"set_unchanged_history_allocs", "0", func(r Result, _ *Run) bool { return r.Statusd == 0 }},
+	atLeast("set_changed_history", 2),
+	atLeast("readiness_flip_history", 3),
 	{"growth_100000", "≤ 1.5 × growth_100", func(r Result, run *Run) bool {
 		small, ok := run.find("growth_100")
 		return ok && r.Statusd <= 1.5*small.Statusd

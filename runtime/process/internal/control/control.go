@@ -18,6 +18,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -37,6 +38,16 @@ type State struct {
 	// Exit is sent when the record of the exit could not be written. It is written as
 	// soon as that is possible.
 	Exit *record.Exit `json:"exit,omitempty"`
+}
+
+// Command is how far a command has come that is executed inside a container: what its own shim
+// sends, once when it has started and once when it has ended.
+type Command struct {
+	Main proc.ID `json:"main,omitzero"`
+	// Error is why it did not start.
+	Error string `json:"error,omitempty"`
+	// ExitCode is 128 plus the signal for a command that a signal ended.
+	ExitCode *int `json:"exitCode,omitempty"`
 }
 
 // The limits of messages are more than any has: the longest state contains a termination
@@ -94,6 +105,12 @@ func ReceiveState(fd int) (state State, err error) {
 	return state, err
 }
 
+// ReceiveCommand does for commands what ReceiveRequest does for requests.
+func ReceiveCommand(fd int) (command Command, err error) {
+	err = receive(fd, make([]byte, maxState), &command)
+	return command, err
+}
+
 func receive(fd int, buffer []byte, message any) error {
 	for {
 		n, _, err := unix.Recvfrom(fd, buffer, unix.MSG_DONTWAIT)
@@ -133,8 +150,8 @@ func newSocket() (int, error) {
 }
 
 // backlog is how many connections can wait: that of a statusd and those of its
-// predecessors that have just died.
-const backlog = 8
+// predecessors that have just died, or as many clients as attach at once.
+const backlog = 64
 
 // Listen makes the socket at path, for this process's user only. It changes the umask
 // meanwhile, which belongs to the whole process.

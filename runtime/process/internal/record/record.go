@@ -41,6 +41,12 @@ type Spec struct {
 	// looks there whether the kernel killed it for its memory. None is right as well.
 	Cgroup []string `json:"cgroup,omitempty"`
 
+	// Stdin keeps the input of the command open for clients, until the first one has ended if
+	// StdinOnce. TTY connects the command to a terminal.
+	Stdin     bool `json:"stdin,omitempty"`
+	StdinOnce bool `json:"stdinOnce,omitempty"`
+	TTY       bool `json:"tty,omitempty"`
+
 	StopSignal  int   `json:"stopSignal"`
 	LogMaxBytes int64 `json:"logMaxBytes"`
 	LogMaxFiles int   `json:"logMaxFiles"`
@@ -125,10 +131,13 @@ func (d Dir) ShimLog() string        { return d.path("shim.log") }
 // Control is the socket on which the shim takes requests and reports.
 func (d Dir) Control() string { return d.path("control.sock") }
 
+// Attach is the socket on which the shim connects clients to the container's streams.
+func (d Dir) Attach() string { return d.path("attach.sock") }
+
 // Discard removes the directory of a container that was never started. It removes no file
 // whose name is not one of ours.
 func (d Dir) Discard() error {
-	own := []string{d.Control(), d.TerminationLog(), d.ShimLog(), filepath.Join(d.Logs(), "log"), d.Logs(), d.Shim(), d.Spec()}
+	own := []string{d.Control(), d.Attach(), d.TerminationLog(), d.ShimLog(), filepath.Join(d.Logs(), "log"), d.Logs(), d.Shim(), d.Spec()}
 	for _, path := range append(own, string(d)) {
 		if err := os.Remove(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
 			return err

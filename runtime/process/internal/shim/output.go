@@ -1,56 +1,114 @@
 package shim
 
 import (
+	"io"
 	"os"
 	"sync"
 	"time"
 
+	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/runtime/process/internal/terminal"
 )
 
-// output is what the command writes to.
+// output is what the command reads from and writes to.
 type output struct {
-	stdout, stderr pipe
-	copies         sync.WaitGroup
+	command     streams // the command's ends
+	stdin       *os.File
+	sources     []source
+	copies      sync.WaitGroup
+	attachments *attachments
 }
 
-type pipe struct{ read, write *os.File }
+// source is our end of something that the command writes to.
+type source struct {
+	kind byte
+	name string
+	file *os.File
+}
 
-func newOutput() (*output, error) {
-	o := &output{}
-	for _, p := range []*pipe{&o.stdout, &o.stderr} {
-		read, write, err := os.Pipe()
-		if err != nil {
-			o.abandon()
-			return nil, err
-		}
-		*p = pipe{read, write}
+func newOutput(spec record.Spec) (*output, error) {
+	o := &output{attachments: newAttachments(spec)}
+	open := o.openPipes
+	if spec.TTY {
+		open = o.openTerminal
+	}
+	if err := open(spec); err != nil {
+		o.abandon()
+		return nil, err
+	}
+	if spec.Stdin {
+		o.attachments.stdin = o.stdin
 	}
 	return o, nil
 }
 
+func (o *output) openTerminal(spec record.Spec) error {
+	master, slave, err := terminal.Open(Credential(spec.User))
+	if err != nil {
+		return err
+	}
+	o.command, o.sources = onTerminal(slave), []source{{control.Stdout, "stdout", master}}
+	o.stdin, o.attachments.terminal = master, master
+	return nil
+}
+
+func (o *output) openPipes(spec record.Spec) (err error) {
+	for i, name := range []string{1: "stdout", 2: "stderr"} {
+		if i == 0 {
+			continue
+		}
+		read, write, err := os.Pipe()
+		if err != nil {
+			return err
+		}
+		o.command.files[i] = write
+		o.sources = append(o.sources, source{byte(i), name, read})
+	}
+	if spec.Stdin {
+		o.command.files[0], o.stdin, err = os.Pipe()
+	} else {
+		o.command.files[0], err = os.Open(os.DevNull)
+	}
+	return err
+}
+
 // abandon closes what is open; closing a nil file is an error that does not matter.
 func (o *output) abandon() {
-	for _, f := range []*os.File{o.stdout.read, o.stdout.write, o.stderr.read, o.stderr.write} {
-		f.Close()
+	o.command.close()
+	o.stdin.Close()
+	for _, s := range o.sources {
+		s.file.Close()
 	}
 }
 
-// copyTo logs both streams until the last process that can write to them has ended.
+// copyTo logs what the command writes until the last process that can write it has ended.
 func (o *output) copyTo(log *logfile.Writer) {
-	o.stdout.write.Close()
-	o.stderr.write.Close()
-	o.copies.Go(func() { log.Copy("stdout", o.stdout.read) })
-	o.copies.Go(func() { log.Copy("stderr", o.stderr.read) })
+	if !o.command.terminal { // which would seem to end when the command lets go of it for a moment
+		o.command.close()
+	}
+	for _, s := range o.sources {
+		o.copies.Go(func() {
+			log.Copy(s.name, io.TeeReader(s.file, o.attachments.writer(s.kind)))
+		})
+	}
 }
 
-// drain returns when all that was written is in the log. The deadline is for a process
-// that could not be killed and still holds a pipe.
+// drain returns when all that was written is in the log and with the clients. The deadline is
+// for a process that could not be killed and still holds a pipe.
 func (o *output) drain() {
+	if o.command.terminal {
+		o.command.close()
+	}
 	deadline := time.Now().Add(drainTimeout)
-	o.stdout.read.SetReadDeadline(deadline)
-	o.stderr.read.SetReadDeadline(deadline)
+	for _, s := range o.sources {
+		s.file.SetReadDeadline(deadline)
+	}
 	o.copies.Wait()
-	o.stdout.read.Close()
-	o.stderr.read.Close()
+	o.attachments.end()
+	o.stdin.Close()
+	for _, s := range o.sources {
+		s.file.Close()
+	}
 }

@@ -138,6 +138,7 @@ func (s *shim) run() error {
 		complain("no control socket, the next statusd stops by signals", err)
 	}
 	defer os.Remove(s.dir.Control()) // one that stays does no harm
+	defer os.Remove(s.dir.Attach())
 	log, err := logfile.NewWriter(s.dir.Logs(), s.spec.LogMaxBytes, s.spec.LogMaxFiles)
 	if err != nil {
 		s.finish(startFailed(fmt.Errorf("open log: %w", err)))
@@ -164,17 +165,20 @@ func (s *shim) run() error {
 
 // start starts the command and says so, in started.json and to the runtime.
 func (s *shim) start() (*output, error) {
-	out, err := newOutput()
+	out, err := newOutput(s.spec)
 	if err != nil {
 		return nil, err
 	}
-	s.main, err = startMain(s.spec, out.stdout.write, out.stderr.write)
+	s.main, err = startMain(s.spec, s.spec.Command, out.command)
 	if err != nil {
 		out.abandon()
 		return nil, err
 	}
 	started := &record.Started{At: time.Now()}
 	out.copyTo(s.log)
+	if err := out.attachments.open(s.dir.Attach()); err != nil {
+		complain("no client can attach", err)
+	}
 	if started.Main, err = proc.Identify(s.main); err == nil {
 		err = record.Write(s.dir.Started(), started)
 	}
@@ -220,7 +224,9 @@ func (s *shim) wait() syscall.WaitStatus {
 
 // reap takes all children that have ended, and reports whether the command was among
 // them.
-func (s *shim) reap() (status syscall.WaitStatus, ended bool) {
+func (s *shim) reap() (status syscall.WaitStatus, ended bool) { return reapUntil(s.main) }
+
+func reapUntil(main int) (status syscall.WaitStatus, ended bool) {
 	for {
 		var ws syscall.WaitStatus
 		pid, err := syscall.Wait4(-1, &ws, syscall.WNOHANG, nil)
@@ -228,7 +234,7 @@ func (s *shim) reap() (status syscall.WaitStatus, ended bool) {
 		case errors.Is(err, syscall.EINTR):
 		case err != nil || pid == 0:
 			return status, ended
-		case pid == s.main:
+		case pid == main:
 			status, ended = ws, true
 		}
 	}

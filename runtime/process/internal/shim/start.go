@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	goruntime "runtime"
+	"slices"
 	"strings"
 	"syscall"
 
@@ -18,11 +19,31 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// startMain starts the container's command as the leader of a session of its own and
+// streams are what a command is connected to: three files, or one terminal.
+type streams struct {
+	files    [3]*os.File
+	terminal bool
+}
+
+func onTerminal(slave *os.File) streams {
+	return streams{files: [3]*os.File{slave, slave, slave}, terminal: true}
+}
+
+// close closes the files, those that are the same one only once. Closing a nil file is an error
+// that does not matter.
+func (s streams) close() {
+	for i, file := range s.files {
+		if i == 0 || !s.terminal {
+			file.Close()
+		}
+	}
+}
+
+// startMain starts a command of the container as the leader of a session of its own and
 // returns its process number.
-func startMain(spec record.Spec, stdout, stderr *os.File) (pid int, err error) {
+func startMain(spec record.Spec, command []string, to streams) (pid int, err error) {
 	withoutOOMProtection(func() {
-		OnOwnThread(func() { pid, err = startFromThread(spec, stdout, stderr) })
+		OnOwnThread(func() { pid, err = startFromThread(spec, command, to, 0) })
 	})
 	return pid, err
 }
@@ -46,25 +67,35 @@ func OnOwnThread(do func()) {
 	<-done
 }
 
-// startFromThread needs a thread of its own.
-func startFromThread(spec record.Spec, stdout, stderr *os.File) (int, error) {
-	stdin, err := os.Open(os.DevNull)
-	if err != nil {
-		return 0, err
-	}
-	defer stdin.Close()
+// startDependent is startMain for a command that the kernel kills when this process ends. It ties
+// the command to the thread that starts it, which therefore stays.
+func startDependent(spec record.Spec, command []string, to streams) (pid int, err error) {
+	started := make(chan struct{})
+	go OnOwnThread(func() {
+		withoutOOMProtection(func() { pid, err = startFromThread(spec, command, to, unix.SIGKILL) })
+		close(started)
+		select {}
+	})
+	<-started
+	return pid, err
+}
+
+// startFromThread needs a thread of its own. The command gets the signal, unless it is 0, when
+// the thread ends.
+func startFromThread(spec record.Spec, command []string, to streams, whenThreadEnds syscall.Signal) (int, error) {
 	attributes, release, err := EnterContainer(spec)
 	if err != nil {
 		return 0, err
 	}
 	defer release()
-	path, err := LookPath(spec.Command[0], spec.Dir, spec.Env) // as the container sees it
+	path, err := LookPath(command[0], spec.Dir, spec.Env) // as the container sees it
 	if err != nil {
 		return 0, err
 	}
-	attributes.Setsid = true
-	process, err := os.StartProcess(path, spec.Command, &os.ProcAttr{
-		Dir: spec.Dir, Env: spec.Env, Files: []*os.File{stdin, stdout, stderr}, Sys: attributes,
+	attributes.Pdeathsig = whenThreadEnds
+	attributes.Setsid, attributes.Setctty = true, to.terminal // of which the command is in control
+	process, err := os.StartProcess(path, command, &os.ProcAttr{
+		Dir: spec.Dir, Env: withTerm(spec.Env, to.terminal), Files: to.files[:], Sys: attributes,
 	})
 	if err != nil {
 		return 0, explain(err, spec)
@@ -148,6 +179,15 @@ func LookPath(command, dir string, env []string) (string, error) {
 		return "", fmt.Errorf("exec: %q: permission denied", command)
 	}
 	return "", fmt.Errorf("exec: %q: executable file not found in $PATH", command)
+}
+
+// withTerm names a kind of terminal for a command that has one, as container runtimes do, unless
+// the container does.
+func withTerm(env []string, terminal bool) []string {
+	if !terminal || variable(env, "TERM") != "" {
+		return env
+	}
+	return append(slices.Clone(env), "TERM=xterm")
 }
 
 // variable returns the last value of a name, as the program itself would see it.

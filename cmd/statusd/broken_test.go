@@ -1,0 +1,361 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"sigs.k8s.io/yaml"
+
+	"github.com/statusd/statusd/internal/controlplanetest"
+)
+
+// docs/explain.md has what statusd, kubectl and k8sgpt say of pods that are broken. The test runs each pod
+// and compares; this records it again, and needs kubectl for it:
+//
+//	go test ./cmd/statusd -run TestBrokenPods -args -record
+var record = flag.Bool("record", false, "write what is said of broken pods to docs/explain.md")
+
+const explainDoc = "../../docs/explain.md"
+
+// broken is a pod of examples and when there is something to say about it.
+type broken struct {
+	file string // below examples
+	// settled is in the explanation when it is worth recording.
+	settled string
+	// breaks does to the pod what its manifest cannot.
+	breaks func(*brokenNode, *v1.Pod)
+}
+
+var brokenPods = []broken{
+	{"broken/bad-command.yaml", "crash-loop back-off, next start", nil},
+	{"broken/missing-file.yaml", "crash-loop back-off, next start", nil},
+	{"broken/wrong-port.yaml", "has failed", nil},
+	{"broken/slow-start.yaml", "has failed", nil},
+	{"broken/out-of-memory.yaml", "crash-loop back-off, next start", nil},
+	{"broken/stuck-prestop.yaml", "preStop hook", (*brokenNode).deletePod},
+	{"broken/init-loop.yaml", "crash-loop back-off, next start", nil},
+	{"broken/gate-never-set.yaml", "was never set", nil},
+	{"broken/rejected.yaml", "rejected", nil},
+	{"broken/deadline.yaml", "deadline", nil},
+	{"broken/foreign-writer.yaml", "painter", (*brokenNode).paint},
+	{"pods/api/web.yaml", "is Ready", nil},
+	{"pods/api/flapping.yaml", "has failed", nil},
+	{"pods/api/crashing.yaml", "crash-loop back-off, next start", nil},
+	{"pods/api/init-chain.yaml", "is Ready", nil},
+	{"pods/api/job.yaml", "succeeded", nil},
+	{"broken/server-down.yaml", "does not know", (*brokenNode).stopServer}, // the last, since the others need it
+}
+
+// brokenNode is a node of its own cluster on which pods break.
+type brokenNode struct {
+	*daemon
+	server  *controlplanetest.Server
+	history *history
+}
+
+// Each pod of examples is explained as docs/explain.md has it, whatever the times, durations and counts.
+func TestBrokenPodsAreExplainedAsDocumented(t *testing.T) {
+	server := controlplanetest.Start(t)
+	n := &brokenNode{newDaemon(t, "local").join(server), server, nil}
+	n.history = follow(t, server.Admin(), metav1.NamespaceDefault)
+	documented := readSections(t)
+	n.start()
+	pods := map[string]*v1.Pod{}
+	for _, b := range brokenPods {
+		pod := readPodExample(t, b.file)
+		pods[b.file] = server.CreatePod(t, pod)
+	}
+	for _, b := range brokenPods {
+		pod := pods[b.file]
+		if b.breaks != nil {
+			b.breaks(n, pod)
+		}
+		if *record {
+			documented[pod.Name] = n.recordSection(t, b, pod)
+			continue
+		}
+		want, known := documented[pod.Name]
+		if !known {
+			t.Errorf("docs/explain.md has no section %s", pod.Name)
+			continue
+		}
+		n.awaitSaid(t, pod.Name+": statusd explain", want.sentence, func() string { return n.why(pod.Name) })
+		n.awaitSaid(t, pod.Name+": k8sgpt", want.k8sgpt, func() string { return n.k8sgpt(pod.Name) })
+	}
+	if *record {
+		writeSections(t, documented)
+	}
+}
+
+// awaitSaid waits until something is said as documented.
+func (n *brokenNode) awaitSaid(t *testing.T, who, want string, ask func() string) {
+	t.Helper()
+	last := ""
+	defer func() {
+		if t.Failed() {
+			t.Logf("%s said last:\n%s\nwant, but for numbers:\n%s", who, last, want)
+		}
+	}()
+	until(t, who+" as in docs/explain.md", func() bool {
+		last = ask()
+		return alike(last) == alike(want)
+	})
+}
+
+var (
+	clock    = regexp.MustCompile(`\d\d:\d\d:\d\d`)
+	duration = regexp.MustCompile(`(\d+ (h|min|s|ms)\b ?)+`)
+	number   = regexp.MustCompile(`\d+`)
+	counted  = regexp.MustCompile(`# times?\b|once|twice`)
+)
+
+// alike leaves out what differs from run to run.
+func alike(text string) string {
+	text = clock.ReplaceAllString(text, "#")
+	text = duration.ReplaceAllString(text, "# ")
+	text = number.ReplaceAllString(text, "#")
+	text = counted.ReplaceAllString(text, "# times")
+	return strings.Join(strings.Fields(text), " ")
+}
+
+// why is what statusd says of a pod.
+func (n *brokenNode) why(name string) string {
+	code, body, err := n.get("/apis/v1/pods/default/" + name)
+	var detail struct {
+		Why string `json:"why"`
+	}
+	if err != nil || code != http.StatusOK || json.Unmarshal([]byte(body), &detail) != nil {
+		return fmt.Sprint(code, " ", body, err)
+	}
+	return detail.Why
+}
+
+func (n *brokenNode) deletePod(pod *v1.Pod) {
+	n.history.await(pod.Name, "that it runs", isReady)
+	if err := n.server.Admin().CoreV1().Pods(pod.Namespace).Delete(n.t.Context(), pod.Name, metav1.DeleteOptions{}); err != nil {
+		n.t.Fatal(err)
+	}
+}
+
+// paint is another writer, which says that a pod is not ready whenever it is.
+func (n *brokenNode) paint(pod *v1.Pod) {
+	client := n.server.Admin()
+	patch := []byte(`{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Painted"}]}}`)
+	ctx, cancel := context.WithCancel(n.t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for {
+			events, more := n.history.of(pod.Name)
+			if len(events) > 0 && isReady("", events[len(events)-1].Object.(*v1.Pod)) {
+				// An error is that of a server that is stopped, and the next change comes when it is back.
+				_, _ = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "painter"}, "status")
+			}
+			select {
+			case <-ctx.Done():
+				return
+			case <-more:
+			}
+		}
+	}()
+	n.t.Cleanup(func() { cancel(); <-done })
+}
+
+func (n *brokenNode) stopServer(pod *v1.Pod) {
+	n.history.await(pod.Name, "that it runs", isReady)
+	n.server.Kill(n.t)
+	files, err := filepath.Glob(filepath.Join(n.podDirectory(pod), "volumes", "*", "work"))
+	if err != nil || len(files) != 1 {
+		n.t.Fatalf("the volume of the pod: %v, %v", files, err)
+	}
+	writeFile(n.t, filepath.Join(files[0], "stop"), "")
+}
+
+// k8sgpt is what the pod analyzer of k8sgpt says by the rules that docs/explain.md lists.
+func (n *brokenNode) k8sgpt(name string) string {
+	client := n.server.Admin()
+	pod, err := client.CoreV1().Pods(metav1.NamespaceDefault).Get(n.t.Context(), name, metav1.GetOptions{})
+	if err != nil {
+		return "nothing: the API server does not answer"
+	}
+	found := unschedulable(pod)
+	for _, list := range [][]v1.ContainerStatus{pod.Status.InitContainerStatuses, pod.Status.ContainerStatuses} {
+		for i := range list {
+			if said := analyzed(pod, &list[i], newestEvent(n.t, client, name)); said != "" {
+				found = append(found, said)
+			}
+		}
+	}
+	if len(found) == 0 {
+		return "nothing"
+	}
+	return strings.Join(found, "; ")
+}
+
+func unschedulable(pod *v1.Pod) (found []string) {
+	for _, c := range pod.Status.Conditions {
+		if pod.Status.Phase == v1.PodPending && c.Type == v1.PodScheduled && c.Reason == v1.PodReasonUnschedulable && c.Message != "" {
+			found = append(found, c.Message)
+		}
+	}
+	return found
+}
+
+var waitingErrors = regexp.MustCompile("^(CrashLoopBackOff|ImagePullBackOff|CreateContainerConfigError|PreCreateHookError|CreateContainerError|" +
+	"PreStartHookError|RunContainerError|ImageInspectError|ErrImagePull|ErrImageNeverPull|InvalidImageName)$")
+
+// analyzed is what the rules say of one container.
+func analyzed(pod *v1.Pod, c *v1.ContainerStatus, newest v1.Event) string {
+	waiting, ended, last := c.State.Waiting, c.State.Terminated, c.LastTerminationState.Terminated
+	switch {
+	case waiting != nil && waiting.Reason == "ContainerCreating" && pod.Status.Phase == v1.PodPending:
+		if newest.Reason == "FailedCreatePodSandBox" || newest.Reason == "FailedMount" {
+			return newest.Message
+		}
+	case waiting != nil && waiting.Reason == "CrashLoopBackOff" && last != nil:
+		return fmt.Sprintf("the last termination reason is %s container=%s pod=%s", last.Reason, c.Name, pod.Name)
+	case waiting != nil && waitingErrors.MatchString(waiting.Reason):
+		return waiting.Message
+	case ended != nil && ended.ExitCode != 0:
+		return fmt.Sprintf("the termination reason is %s exitCode=%d container=%s pod=%s", ended.Reason, ended.ExitCode, c.Name, pod.Name)
+	case waiting == nil && ended == nil && !c.Ready && pod.Status.Phase == v1.PodRunning && newest.Reason == "Unhealthy":
+		return newest.Message
+	}
+	return ""
+}
+
+func newestEvent(t *testing.T, client kubernetes.Interface, name string) (newest v1.Event) {
+	t.Helper()
+	list, err := client.CoreV1().Events(metav1.NamespaceDefault).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
+	if err != nil {
+		return v1.Event{}
+	}
+	for _, e := range list.Items {
+		if newest.Name == "" || e.LastTimestamp.After(newest.LastTimestamp.Time) {
+			newest = e
+		}
+	}
+	return newest
+}
+
+// readPodExample reads an example and has it use ports that are free.
+func readPodExample(t *testing.T, file string) *v1.Pod {
+	t.Helper()
+	text := readExample(t, filepath.Join("..", file))
+	pod := &v1.Pod{}
+	if err := yaml.UnmarshalStrict([]byte(text), pod); err != nil {
+		t.Fatalf("%s: %v", file, err)
+	}
+	pod.Namespace = metav1.NamespaceDefault
+	return pod
+}
+
+// section is what docs/explain.md has of a pod.
+type section struct{ sentence, describe, k8sgpt string }
+
+func (n *brokenNode) recordSection(t *testing.T, b broken, pod *v1.Pod) section {
+	t.Helper()
+	var s section
+	until(t, pod.Name+" is explained with "+b.settled, func() bool {
+		s = section{n.why(pod.Name), n.describe(t, pod.Name), n.k8sgpt(pod.Name)}
+		return strings.Contains(s.sentence, b.settled)
+	})
+	return s
+}
+
+// describe is what kubectl describe shows that bears on the state of a pod.
+func (n *brokenNode) describe(t *testing.T, name string) string {
+	t.Helper()
+	kubectl, err := filepath.Abs("../../bin/kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command(kubectl, "--kubeconfig", n.server.Process.AdminKubeconfig(), "--request-timeout=5s", "describe", "pod", name)
+	out, err := cmd.CombinedOutput()
+	if err != nil {
+		return strings.TrimSpace(string(out))
+	}
+	var lines []string
+	events := false
+	telling := regexp.MustCompile(`^(Status|Reason|Message|Conditions|Init Containers|Containers|Readiness Gates|Termination Grace Period|  [a-z-]+:$|    (State|Last State|  Reason|  Message|  Exit Code|Ready|Restart Count):|  (Initialized|Ready|ContainersReady|Type|\S+/\S+) )`)
+	for line := range strings.Lines(string(out)) {
+		line = strings.TrimRight(line, "\n ")
+		events = events || strings.HasPrefix(line, "Events:")
+		if events || telling.MatchString(line) {
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
+}
+
+var sectionHead = regexp.MustCompile("(?m)^<!-- ([a-z-]+) -->\n")
+
+// readSections reads what is between "<!-- pod -->" and "<!-- end -->".
+func readSections(t *testing.T) map[string]section {
+	t.Helper()
+	found := map[string]section{}
+	text, err := os.ReadFile(explainDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range sectionBodies(string(text)) {
+		var s section
+		sentence, rest, _ := strings.Cut(strings.TrimPrefix(body, "> "), "\n")
+		s.sentence = sentence
+		if _, code, ok := strings.Cut(rest, "```\n"); ok {
+			s.describe, rest, _ = strings.Cut(code, "\n```\n")
+		}
+		_, s.k8sgpt, _ = strings.Cut(rest, "k8sgpt: ")
+		s.k8sgpt = strings.TrimSpace(s.k8sgpt)
+		found[name] = s
+	}
+	return found
+}
+
+func sectionBodies(text string) map[string]string {
+	bodies := map[string]string{}
+	for _, head := range sectionHead.FindAllStringSubmatchIndex(text, -1) {
+		name := text[head[2]:head[3]]
+		if name == "end" {
+			continue
+		}
+		body, _, _ := strings.Cut(text[head[1]:], "<!-- end -->\n")
+		bodies[name] = body
+	}
+	return bodies
+}
+
+func writeSections(t *testing.T, sections map[string]section) {
+	t.Helper()
+	text, err := os.ReadFile(explainDoc)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, body := range sectionBodies(string(text)) {
+		s, known := sections[name]
+		if !known {
+			t.Errorf("docs/explain.md has a section %s, which no pod is for", name)
+			continue
+		}
+		was := "<!-- " + name + " -->\n" + body + "<!-- end -->\n"
+		is := fmt.Sprintf("<!-- %s -->\n> %s\n\n```\n%s\n```\n\nk8sgpt: %s\n<!-- end -->\n", name, s.sentence, s.describe, s.k8sgpt)
+		text = bytes.Replace(text, []byte(was), []byte(is), 1)
+	}
+	if err := os.WriteFile(explainDoc, text, 0o644); err != nil {
+		t.Fatal(err)
+	}
+}

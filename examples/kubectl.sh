@@ -1,0 +1,224 @@
+#!/usr/bin/env bash
+# kubectl's daily verbs on the node of `make run`. Each step prints the command and what it printed, and
+# the script ends with the first step that does not print what it should.
+#
+#   make kubectl-session          # starts everything, runs this, and stops everything
+#
+# or, while `make run` runs, in a second terminal at the top of the repository:
+#
+#   make kubectl metrics-server   # if they are not there yet
+#   examples/kubectl.sh
+set -euo pipefail
+cd "$(dirname "$0")/.."
+export KUBECONFIG=${KUBECONFIG:-$PWD/state/controlplane/admin.kubeconfig}
+export PATH=$PWD/bin:$PATH
+data=$(dirname "$KUBECONFIG")
+namespace=kubectl-session
+bytes=${BYTES:-1073741824} # through port-forward
+
+work=$(mktemp -d)
+chmod 755 "$work"
+background=()
+finish() {
+	code=$?
+	for pid in "${background[@]}"; do kill "$pid" 2>/dev/null || true; done
+	kubectl delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null 2>&1 || true
+	rm -rf "$work"
+	if [ $code = 0 ]; then
+		echo "kubectl session: all $steps steps did what they should, in $SECONDS s"
+	else
+		echo "kubectl session: failed in step $steps: $title" >&2
+	fi
+}
+trap finish EXIT
+
+steps=0 title=
+step() {
+	steps=$((steps + 1))
+	title=$*
+	printf '\n== %s. %s\n' "$steps" "$*"
+}
+
+fail() {
+	echo "FAILED: $*" >&2
+	exit 1
+}
+
+# k ARGUMENT...: kubectl in the namespace of this session.
+k() { kubectl --namespace "$namespace" "$@"; }
+
+# say COMMAND...: prints a command as a user would type it.
+say() {
+	local words=("$@")
+	[ "${words[0]}" = k ] && words[0]=kubectl
+	printf '$ %s\n' "${words[*]}"
+}
+
+# shows PATTERN COMMAND...: the command succeeds and prints a line that matches.
+shows() {
+	local pattern=$1
+	shift
+	say "$@"
+	if ! "$@" </dev/null >"$work/out" 2>&1; then
+		cat "$work/out"
+		fail "the command failed; wanted a line with $pattern"
+	fi
+	head -n 12 "$work/out"
+	grep -qE -- "$pattern" "$work/out" || fail "no line with $pattern"
+}
+
+# soon PATTERN COMMAND...: the command prints such a line within a minute.
+soon() {
+	local pattern=$1 deadline=$((SECONDS + 60))
+	shift
+	say "$@"
+	until "$@" </dev/null >"$work/out" 2>&1 && grep -qE -- "$pattern" "$work/out"; do
+		if [ $SECONDS -ge $deadline ]; then
+			cat "$work/out"
+			fail "no line with $pattern within a minute"
+		fi
+		sleep 0.2
+	done
+	head -n 12 "$work/out"
+}
+
+# follows SECONDS COMMAND...: runs a command that does not end by itself.
+follows() {
+	local seconds=$1
+	shift
+	say "$@"
+	(timeout "$seconds" kubectl --namespace "$namespace" "${@:2}" </dev/null >"$work/out" 2>&1) || [ $? = 124 ] || { cat "$work/out"; fail "the command failed"; }
+	head -n 6 "$work/out"
+}
+
+step "the node is ready and has no taint"
+shows 'condition met' kubectl wait --for=condition=Ready node/local --timeout=60s
+soon '^\[?\]?$' kubectl get node local -o 'jsonpath={.spec.taints}{"\n"}'
+shows created kubectl create namespace "$namespace"
+
+step "create deployment"
+shows created k create deployment talk --image=host -- /bin/sh -c 'n=0; while :; do n=$((n+1)); echo "line $n"; sleep 0.1; done'
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
+pod=$(k get pod -l app=talk -o 'jsonpath={.items[0].metadata.name}')
+
+step "logs"
+soon '^line 20$' k logs "$pod"
+shows '^line 1$' k logs deployment/talk
+shows '^line [0-9]+$' k logs "$pod" --tail=3
+[ "$(wc -l <"$work/out")" = 3 ] || fail "--tail=3 printed $(wc -l <"$work/out") lines"
+shows '^20[0-9-]+T[0-9:.]+(Z|\+00:00) line ' k logs "$pod" --tail=1 --timestamps
+[ "$(k logs "$pod" --since=1s | wc -l)" -le 15 ] || fail "--since=1s printed more than a second has"
+[ "$(k logs "$pod" --limit-bytes=10 | wc -c)" = 10 ] || fail "--limit-bytes=10 printed another number of bytes"
+follows 3 k logs "$pod" -f --tail=2
+[ "$(wc -l <"$work/out")" -ge 5 ] || fail "logs -f did not follow: $(wc -l <"$work/out") lines in three seconds"
+awk '{ if (NR > 1 && $2 != last + 1) exit 1; last = $2 }' "$work/out" || fail "logs -f lost or doubled a line"
+
+step "logs -p: the run before"
+shows created k run crash --image=host --restart=Always --command -- /bin/sh -c 'echo "this run ends"; sleep 1; exit 3'
+soon '^[1-9]' k get pod crash -o 'jsonpath={.status.containerStatuses[0].restartCount}{"\n"}'
+soon '^this run ends$' k logs crash -p
+shows '"exitCode":3' k get pod crash -o 'jsonpath={.status.containerStatuses[0].lastState}'
+
+step "exec"
+shows '^hello$' k exec "$pod" -- echo hello
+say k exec "$pod" -- sh -c "'exit 7'"
+code=0
+k exec "$pod" -- sh -c 'exit 7' >/dev/null 2>&1 || code=$?
+[ $code = 7 ] || fail "exit code $code instead of 7"
+say "head -c 5000000 /dev/urandom | kubectl exec -i $pod -- cat | cmp"
+head -c 5000000 /dev/urandom >"$work/random"
+k exec -i "$pod" -- cat <"$work/random" | cmp - "$work/random" || fail "stdin does not arrive as stdout"
+
+step "exec -it: a terminal"
+say k exec -it "$pod" -- sh
+printf 'tty; stty size; echo "sum $((40 + 2))"; exit 5\n' >"$work/typed"
+code=0
+(sleep 1; cat "$work/typed"; sleep 2) | script -qec "stty rows 33 cols 111; exec kubectl -n $namespace exec -it $pod -- sh" "$work/typescript" >/dev/null || code=$?
+tr -d '\r' <"$work/typescript" >"$work/out"
+head -n 12 "$work/out"
+grep -q '^/dev/pts/' "$work/out" || fail "there is no terminal"
+grep -q '^33 111$' "$work/out" || fail "the terminal does not have the size of this one"
+grep -q '^sum 42$' "$work/out" || fail "the shell did not answer"
+[ $code = 5 ] || fail "exit code $code instead of 5"
+
+step "attach"
+follows 2 k attach "$pod"
+grep -qE '^line [0-9]+$' "$work/out" || fail "attach shows no output"
+
+step "cp there and back"
+mkdir "$work/in"
+chmod 777 "$work/in"
+say k cp random "$pod:$work/in/there"
+k cp "$work/random" "$pod:$work/in/there" >/dev/null
+say k cp "$pod:$work/in/there" back
+k cp "$pod:$work/in/there" "$work/back" >/dev/null 2>&1
+cmp "$work/random" "$work/in/there" && cmp "$work/random" "$work/back" || fail "cp changed the file"
+
+step "port-forward: $bytes bytes"
+port=$((20000 + RANDOM % 10000))
+shows created k create deployment files --image=host -- "$PWD/bin/example-server" --address "127.0.0.1:$port"
+shows 'successfully rolled out' k rollout status deployment/files --timeout=60s
+soon 'hello' curl -s "http://127.0.0.1:$port/"
+say k port-forward deployment/files ":$port"
+kubectl --namespace "$namespace" port-forward deployment/files ":$port" >"$work/forward" 2>&1 &
+background+=($!)
+for _ in $(seq 50); do grep -q '^Forwarding' "$work/forward" && break; sleep 0.2; done
+local_port=$(sed -n 's/^Forwarding from 127.0.0.1:\([0-9]*\) .*/\1/p' "$work/forward")
+[ -n "$local_port" ] || { cat "$work/forward"; fail "port-forward does not listen"; }
+begin=$SECONDS
+through=$(curl -sf "http://127.0.0.1:$local_port/data?bytes=$bytes" | sha256sum) || fail "the download failed: $(cat "$work/forward")"
+echo "$bytes bytes through port-forward in $((SECONDS - begin)) s, sha256 $through"
+direct=$(curl -sf "http://127.0.0.1:$port/data?bytes=$bytes" | sha256sum)
+[ "$through" = "$direct" ] || fail "the bytes differ: without port-forward $direct"
+
+step "top, with metrics-server"
+port=$((30000 + RANDOM % 2000))
+ca=$data/pki/ca.crt
+controlplane certificate --data-dir "$data" --name metrics-server.kube-system.svc --out "$data/metrics-server"
+sed -e "s,@BIN@,$PWD/bin," -e "s,@DIR@,$data," -e "s,@PORT@,$port," -e "s,@CA@,$ca," -e "s,@CABUNDLE@,$(base64 -w0 <"$ca")," \
+	examples/metrics-server.yaml >"$work/metrics-server.yaml"
+shows 'apiservice.*metrics' kubectl apply -f "$work/metrics-server.yaml"
+shows 'successfully rolled out' kubectl rollout status deployment/metrics-server -n kube-system --timeout=120s
+soon "^$pod +[0-9]+m +[1-9][0-9]*Mi" k top pod
+soon '^local +[0-9]+m' kubectl top node
+
+step "scale"
+shows scaled k scale deployment/talk --replicas=3
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
+shows '^3$' k get deployment talk -o 'jsonpath={.status.readyReplicas}{"\n"}'
+
+step "rollout, and rollout undo"
+shows updated k set env deployment/talk GREETING=hello
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=120s
+soon '^hello$' k exec deployment/talk -- sh -c 'echo $GREETING'
+shows 'rolled back' k rollout undo deployment/talk
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=120s
+shows 'revision|REVISION' k rollout history deployment/talk
+
+step "a job"
+shows created k create job once --image=host -- echo "the job is done"
+shows 'condition met' k wait --for=condition=Complete job/once --timeout=60s
+shows '^the job is done$' k logs job/once
+
+step "cordon and uncordon"
+shows cordoned kubectl cordon local
+shows created k create deployment later --image=host -- sleep 1000
+soon 'Unschedulable|unschedulable' k get pods -l app=later -o 'jsonpath={.items[0].status.conditions[0].message}{"\n"}'
+shows uncordoned kubectl uncordon local
+shows 'successfully rolled out' k rollout status deployment/later --timeout=60s
+
+step "drain"
+shows drained kubectl drain local --force --ignore-daemonsets --delete-emptydir-data --grace-period=1 --timeout=120s --pod-selector='app in (talk,files,later)'
+shows '^talk +0/3' k get deployment talk
+shows uncordoned kubectl uncordon local
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
+
+step "delete, and delete --force"
+shows created k run stubborn --image=host --command -- /bin/sh -c 'trap "" TERM; while :; do sleep 1; done'
+shows 'condition met' k wait --for=condition=Ready pod/stubborn --timeout=60s
+shows deleted k delete pod stubborn --force --grace-period=0
+shows deleted k delete deployment talk files later
+soon 'No resources found' k get pods -l 'app in (talk,files,later)'
+
+step "delete the namespace"
+shows deleted kubectl delete namespace "$namespace" --timeout=120s

@@ -1,0 +1,117 @@
+package process
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
+)
+
+// execArgument makes the test binary an agent that executes a command and waits for it.
+const execArgument = "process-test-exec"
+
+func execMain(dir, id, script string) int {
+	rt, err := New(Options{Dir: dir})
+	if err != nil {
+		fmt.Println(err)
+		return 1
+	}
+	ctx := context.Background()
+	go rt.Run(ctx)
+	_, err = rt.ExecStream(ctx, id, sh(script), runtime.Streams{Stdin: os.Stdin, Stdout: os.Stdout, TTY: true})
+	fmt.Println(err)
+	return 1
+}
+
+// awaitEnded waits for the end of a process that is not ours.
+func awaitEnded(t *testing.T, what string, id proc.ID) {
+	t.Helper()
+	fd, err := id.Open()
+	if errors.Is(err, proc.ErrGone) {
+		return
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	if n, err := unix.Poll(poll, int(time.Minute.Milliseconds())); n != 1 {
+		t.Errorf("%s still runs: %v", what, err)
+	}
+}
+
+func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
+	h, id := sleeping(t)
+	h.close()
+	agent := exec.Command(os.Args[0], execArgument, h.dir, id, fmt.Sprintf(hiding, h.pipe))
+	input, err := agent.StdinPipe()
+	if err == nil {
+		err = agent.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	first, second := h.hearPID(t), h.hearPID(t)
+	if err := agent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	if err := agent.Wait(); err == nil {
+		t.Error("the agent ended by itself")
+	}
+	awaitEnded(t, "the command", first)
+	awaitEnded(t, "what it started", second)
+	h.open(t)
+	if c := h.only(t, "pod"); c.State != runtime.Running {
+		t.Errorf("got %+v, want the container to run on", c)
+	}
+}
+
+// The shim of a command is killed, as for memory: the command goes with it.
+func TestACommandEndsWithItsShim(t *testing.T) {
+	h, id := sleeping(t)
+	ended := make(chan int, 1)
+	go func() {
+		code, err := h.ExecStream(t.Context(), id, sh(fmt.Sprintf("echo $PPID > %[1]s; echo $$ > %[1]s; exec sleep 100000", h.pipe)), runtime.Streams{Stdout: io.Discard})
+		if err != nil {
+			t.Error(err)
+		}
+		ended <- code
+	}()
+	shim, command := h.hearPID(t), h.hearPID(t)
+	kill(t, shim, unix.SIGKILL)
+	if code := <-ended; code != 137 {
+		t.Errorf("got %d, want 137", code)
+	}
+	awaitEnded(t, "the command", command)
+}
+
+func TestAProbeThatHidesEndsWithItsContainer(t *testing.T) {
+	h, id := sleeping(t)
+	type outcome struct {
+		runtime.ExecResult
+		err error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		result, err := h.Exec(t.Context(), id, []string{"env", "-i", "/bin/sh", "-c", fmt.Sprintf("echo $$ > %s; exec sleep 100000", h.pipe)})
+		ended <- outcome{result, err}
+	}()
+	command := h.hearPID(t)
+	if err := h.StopContainer(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-ended; got.err != nil || got.ExitCode != 137 {
+		t.Errorf("got %+v, want 137", got)
+	}
+	expectEnded(t, "the command", command)
+}

@@ -1,0 +1,156 @@
+package shim
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime/process/internal/control"
+	"github.com/statusd/statusd/runtime/process/internal/logfile"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+)
+
+// The first arguments, after the directory, of the shim of a command that is executed inside a
+// container. The rest is the command.
+const (
+	ExecArgument         = "exec"
+	ExecTerminalArgument = "exec-terminal"
+)
+
+// StreamsFD is the first descriptor of the command's streams: three, or one of a terminal.
+const StreamsFD = ControlFD + 1
+
+// ExecMain is the shim of a command that is executed inside the container in dir. As subreaper it
+// is an ancestor of all that the command starts.
+//
+// When its connection to the runtime ends before the command does, since the client has gone or
+// statusd was killed, it kills the command with all that it has started. When the command ends
+// by itself, what it has left in the background stays, as in other container runtimes, and so does
+// the shim: by its environment it belongs to the container, and with it all of its descendants.
+func ExecMain(dir string, terminal bool, command []string) int {
+	e := &execution{signals: listen(), command: command}
+	if err := e.prepare(record.Dir(dir), terminal); err != nil {
+		complain("this program is started by statusd itself", err)
+		return 2
+	}
+	e.run()
+	e.connection.file.Close() // and not earlier, as when nothing refers to it: the runtime takes it for our end
+	return 0
+}
+
+// execution is a shim of a command.
+type execution struct {
+	spec       record.Spec
+	command    []string
+	streams    streams
+	signals    signals
+	connection *connection
+}
+
+func (e *execution) prepare(dir record.Dir, terminal bool) error {
+	if !control.IsPair(ControlFD) {
+		return fmt.Errorf("descriptor %d is not the socket of a shim", ControlFD)
+	}
+	unix.CloseOnExec(ControlFD)
+	e.connection = newConnection(ControlFD)
+	if len(e.command) == 0 {
+		return errors.New("no command")
+	}
+	if terminal {
+		unix.CloseOnExec(StreamsFD)
+		e.streams = onTerminal(os.NewFile(StreamsFD, "terminal"))
+	} else {
+		for i := range e.streams.files {
+			unix.CloseOnExec(StreamsFD + i)
+			e.streams.files[i] = os.NewFile(uintptr(StreamsFD+i), "stream")
+		}
+	}
+	if err := record.Read(dir.Spec(), &e.spec); err != nil {
+		return err
+	}
+	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+func (e *execution) run() {
+	unix.Umask(0o022)
+	main, err := startDependent(e.spec, e.command, e.streams)
+	if !e.streams.terminal { // which would seem to end when the command lets go of it for a moment
+		e.streams.close()
+	}
+	if err != nil {
+		e.report(control.Command{Error: logfile.LastBytes(err.Error(), MaxMessageBytes)})
+		return
+	}
+	id, err := proc.Identify(main)
+	if err != nil {
+		complain("identifying a command", err)
+	}
+	e.report(control.Command{Main: id})
+	if code, ended := e.wait(main); ended {
+		e.report(control.Command{ExitCode: &code})
+		e.awaitBackground()
+		return
+	}
+	if err := (proc.Members{Ancestor: os.Getpid()}).Kill(killTimeout); err != nil {
+		complain("killing a command", err)
+	}
+}
+
+// wait reports false if the runtime has gone before the command has ended.
+func (e *execution) wait(main int) (exitCode int, ended bool) {
+	gone := make(chan struct{})
+	go func() {
+		defer close(gone)
+		for {
+			if _, err := e.connection.receive(); err != nil {
+				return
+			}
+		}
+	}()
+	for {
+		select {
+		case <-e.signals.children:
+			if status, ended := reapUntil(main); ended {
+				return exitCode128(status), true
+			}
+		case <-gone:
+			return 0, false
+		case <-e.signals.stop:
+		case <-e.signals.ignored:
+		}
+	}
+}
+
+// awaitBackground returns when nothing is left of what the command has started.
+func (e *execution) awaitBackground() {
+	e.connection.file.Close()
+	e.streams.close() // again, unless it is a terminal
+	for {
+		if _, err := syscall.Wait4(-1, nil, 0, nil); err != nil && !errors.Is(err, syscall.EINTR) {
+			return
+		}
+	}
+}
+
+func (e *execution) report(command control.Command) {
+	waitErr := e.connection.raw.Control(func(fd uintptr) {
+		if err := control.Send(int(fd), command); err != nil && !errors.Is(err, unix.EPIPE) {
+			complain("reporting a command", err)
+		}
+	})
+	if waitErr != nil {
+		complain("reporting a command", waitErr)
+	}
+}
+
+// exitCode128 is 128 plus the signal for a process that a signal ended, as in a shell.
+func exitCode128(status syscall.WaitStatus) int {
+	if status.Signaled() {
+		return 128 + int(status.Signal())
+	}
+	return status.ExitStatus()
+}
