@@ -56,12 +56,11 @@ function container(name, records, end) {
   const states = segments(containerPoints(records), end);
   const marks = records.filter((r) => r.kind === 'Restart').map((r) => ({ at: r.at, text: `restart ${r.to}`, tone: 'bad', note: note(r) }))
     .concat(records.filter((r) => r.kind === 'Hook').map((r) => ({ at: r.at, text: `${r.subject ?? 'hook'} ${r.to}`, tone: 'busy', note: note(r) })));
-  const probes = records.filter((r) => r.kind === 'Probe');
-  const kinds = [...new Set(probes.map((r) => r.subject))];
+  const kinds = [...new Set(records.filter((r) => r.kind === 'Probe').map((r) => r.subject))];
   return [
     { label: name, kind: 'Container', segments: states, marks },
     ...kinds.map((kind) => ({
-      label: `${kind} probe`, kind: 'Probe', marks: [], segments: segments(probes.filter((r) => r.subject === kind).map(probe), end),
+      label: `${kind} probe`, kind: 'Probe', marks: [], segments: segments(probePoints(records, kind), end),
     })),
   ];
 }
@@ -90,8 +89,18 @@ function containerLook(state, ready) {
   }
 }
 
-const failed = /^(fail|false|bad|not )/i;
-const probe = (r) => ({ at: r.at, text: r.to ?? '', tone: failed.test(r.to ?? '') ? 'bad' : /^(unknown|)$/i.test(r.to ?? '') ? 'busy' : 'good', note: note(r) });
+// probePoints are the verdicts of one kind of probe. They are about one run of the container, and end with it.
+function probePoints(records, kind) {
+  const points = [];
+  for (const r of records) {
+    if (r.kind === 'Probe' && r.subject === kind) points.push(verdict(r));
+    else if (r.kind === 'Container' && r.to !== 'running') points.push({ at: r.at, text: '' });
+  }
+  return points;
+}
+
+// What a probe that passes has answered is no news.
+const verdict = (r) => (r.to === 'passed' ? { at: r.at, text: r.to, tone: 'good', note: '' } : { at: r.at, text: r.to, tone: 'bad', note: note(r) });
 
 function podMarks(records) {
   return records.filter((r) => ['Admission', 'Deletion'].includes(r.kind) || (r.kind === 'Hook' && !r.container))
