@@ -143,11 +143,11 @@ export const ranges = [
   { label: '5 min', length: 5 * minute }, { label: '1 h', length: 60 * minute }, { label: '1 d', length: 1440 * minute }, { label: 'all', length: Infinity },
 ];
 
-/** rangeFor is the shortest range that shows the last change with what led to it. */
+/** rangeFor is the shortest range in which the last change is not at the edge. */
 export function rangeFor(history, end) {
   if (history.length === 0) return ranges.at(-1);
-  const recent = history.slice(-12).map((r) => Date.parse(r.observed));
-  return ranges.find((range) => end - Math.min(...recent) < range.length) ?? ranges.at(-1);
+  const last = Math.max(...history.map((r) => Date.parse(r.observed)));
+  return ranges.find((range) => 3 * (end - last) <= range.length);
 }
 
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((s) => s * 1000);

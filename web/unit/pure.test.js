@@ -132,7 +132,8 @@ test('a node without an API server is not behind', () => {
 test('ticks are round and few', () => {
   const start = Date.parse(at(3));
   assert.deepEqual(ticks(start, Date.parse(at(63)), 6).map((t) => (t - Date.parse(at(0))) / 1000), [10, 20, 30, 40, 50, 60]);
-  assert.equal(rangeFor([{ observed: at(0) }], Date.parse(at(30))).label, '5 min');
+  assert.equal(rangeFor([{ observed: at(-9999) }, { observed: at(0) }], Date.parse(at(30))).label, '5 min');
+  assert.equal(rangeFor([{ observed: at(0) }], Date.parse(at(300))).label, '1 h');
   assert.equal(rangeFor([], 0).label, 'all');
 });
 
