@@ -83,11 +83,12 @@ func (a *Agent) wirePods() (err error) {
 		Unhealthy: func(f probe.Failure) {
 			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
-		Sync:       func(uid types.UID) { a.workers.Sync(uid) },
-		Recorder:   a.events,
-		Registerer: a.registerer,
-		Version:    a.options.Version,
-		Logger:     a.log,
+		Sync:          func(uid types.UID) { a.workers.Sync(uid) },
+		Recorder:      a.events,
+		PodRegisterer: a.kubelet.probes,
+		Registerer:    a.registerer,
+		Version:       a.options.Version,
+		Logger:        a.log,
 	})
 	if err != nil {
 		return err
