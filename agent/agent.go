@@ -21,6 +21,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
@@ -75,8 +76,12 @@ type Agent struct {
 	manifests  *source.Manifests // nil: none configured
 	shutdown   *shutdown.Manager
 	changes    changes
+	history    *history.Store
+	warnings   warnings
 	query      *api.Server
 	podsAPI    *podsapi.Server
+
+	born time.Time // when it was made
 
 	apiPatience         time.Duration // the constants, but in tests
 	credentialsInterval time.Duration
@@ -94,7 +99,7 @@ func New(config Config, options Options) (*Agent, error) {
 		return nil, err
 	}
 	options.setDefaults(config)
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
 	if a.registerer = options.registerer; a.registerer == nil {
 		a.registerer = a.metrics
 	}
@@ -151,6 +156,7 @@ func (a *Agent) parts(whole context.Context) []part {
 			parts = append(parts, p)
 		}
 	}
+	add(true, part{name: "history", run: a.history.Run}) // ends last, to have everything
 	add(a.listener != nil, part{name: "endpoints", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.listener) }})
 	add(a.sockets.query != nil, part{name: "query socket", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.sockets.query) }})
 	add(true, part{name: "query", run: a.query.Run})
@@ -161,6 +167,7 @@ func (a *Agent) parts(whole context.Context) []part {
 	runner, runs := a.runtime.(runtime.Runner)
 	add(runs, part{name: "runtime", run: func(ctx context.Context) error { return runner.Run(ctx) }})
 	add(true, manager)
+	add(true, part{name: "history of the node", run: a.followNode})
 	add(true, part{name: "events", run: a.events.run})
 	add(joined, part{name: "node", run: a.node.Run})
 	add(true, part{name: "machine", run: a.machine.run})

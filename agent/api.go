@@ -10,7 +10,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/fit"
 	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/podstatus"
@@ -121,9 +120,22 @@ func (a answers) Pod(uid types.UID) (api.Pod, bool) {
 	return p, true
 }
 
-func (a answers) Gone() []api.PodHistory { return nil }
+func (a answers) Gone() []api.PodHistory {
+	var gone []api.PodHistory
+	for _, pod := range a.history.Pods() {
+		if pod.Gone != nil {
+			gone = append(gone, pod)
+		}
+	}
+	return gone
+}
 
-func (a answers) History(string, string) (api.PodHistory, bool) { return api.PodHistory{}, false }
+func (a answers) History(namespace, name string) (api.PodHistory, bool) {
+	if name == "" {
+		return api.PodHistory{Records: a.history.Node()}, true
+	}
+	return a.history.Pod(namespace, name)
+}
 
 func (a answers) Watch(ctx context.Context, changed func(types.UID)) error {
 	a.changes.listen(ctx, changed)
@@ -149,6 +161,7 @@ func (a answers) Node() api.NodeDetail {
 		}
 	}
 	if a.node == nil {
+		detail.Conditions = []v1.NodeCondition{a.readiness()}
 		return detail
 	}
 	detail.UID = a.node.UID()
@@ -162,6 +175,15 @@ func (a answers) Node() api.NodeDetail {
 		detail.Delivery.UnreachableSince = &since
 	}
 	return detail
+}
+
+// readiness is the Ready condition of a node that has no Node object.
+func (a answers) readiness() v1.NodeCondition {
+	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "Standalone", Message: "there is no API server to report to"}
+	if err := a.notReady(); err != nil {
+		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "NotReady", err.Error()
+	}
+	return ready
 }
 
 // problems are what is wrong with this node, as clauses.
@@ -193,39 +215,4 @@ func requested(pods []*v1.Pod) v1.ResourceList {
 		}
 	}
 	return total
-}
-
-// leaseTrouble is how old a lease may be: it is renewed each 10 s.
-const leaseTrouble = 20 * time.Second
-
-// unreachableSince is since when the API server has not been reached, zero if it has been.
-func (a *Agent) unreachableSince(now time.Time) time.Time {
-	if a.node == nil {
-		return time.Time{}
-	}
-	if renewed := a.node.LeaseRenewed(); now.Sub(renewed) > leaseTrouble {
-		return renewed
-	}
-	return time.Time{}
-}
-
-// facts are what is known of a pod.
-func (a *Agent) facts(pod *v1.Pod) explain.Facts {
-	now := time.Now()
-	f := explain.Facts{Now: now, Pod: pod, Node: explain.Node{
-		Name: a.nodeName, Pressure: a.evictions.Conditions(), ShuttingDown: a.shutdown.Err() != nil, Unreachable: a.unreachableSince(now),
-	}}
-	if status, ok := a.manager.GetPodStatus(pod.UID); ok {
-		f.Status = &status
-	}
-	if d, ok := a.manager.Delivery(pod.UID); ok && a.client != nil {
-		f.Delivery = &explain.Delivery{
-			Version: d.Version, Accepted: d.Accepted, Since: d.Since, Attempts: d.Attempts, NextTry: d.NextTry, Held: d.Reason,
-			Refused: d.Refused, Writer: d.Writer, Rounds: d.Rounds,
-		}
-		if d.Err != nil {
-			f.Delivery.Err = d.Err.Error()
-		}
-	}
-	return f
 }

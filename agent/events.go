@@ -51,6 +51,8 @@ type events struct {
 	log     *slog.Logger
 	queue   chan *event
 	results *prometheus.CounterVec
+	// warned is called for each event of type Warning of a pod, if it is set.
+	warned func(uid types.UID, container, reason, message string, at time.Time)
 }
 
 func newEvents(node string, client kubernetes.Interface, log *slog.Logger) *events {
@@ -79,6 +81,9 @@ func (e *events) Event(pod *v1.Pod, container, eventType, reason, message string
 	}
 	message = printable(message)
 	e.log.Log(context.Background(), level, "event", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "container", container, "reason", reason, "message", message)
+	if e.warned != nil && eventType == v1.EventTypeWarning {
+		e.warned(pod.UID, container, reason, message, time.Now())
+	}
 	e.take(reference(pod, container), eventType, reason, message)
 }
 

@@ -32,7 +32,7 @@ func DeleteState(config Config) error {
 }
 
 // stateFiles are patterns of what lies in the state directory.
-var stateFiles = []string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, querySocket, podsSocket, pkiDirectory}
+var stateFiles = []string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, querySocket, podsSocket, historyFile + "*", pkiDirectory}
 
 // removeAll is os.RemoveAll, also for directories that their owner may not write, as modules of Go
 // in a volume are.

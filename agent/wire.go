@@ -37,6 +37,7 @@ func (a *Agent) wire() error {
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
 	a.events = newEvents(a.nodeName, a.client, a.log)
+	a.wireHistory()
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
@@ -85,8 +86,9 @@ func (a *Agent) wirePods() (err error) {
 		},
 		Sync:          func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder:      a.events,
-		PodRegisterer: a.kubelet.probes,
+		Observer:      observed{a.history, a},
 		Registerer:    a.registerer,
+		PodRegisterer: a.kubelet.probes,
 		Version:       a.options.Version,
 		Logger:        a.log,
 	})
@@ -99,6 +101,7 @@ func (a *Agent) wirePods() (err error) {
 		Prober:      a.prober,
 		Recorder:    a.events,
 		Registerer:  a.registerer,
+		Observer:    observed{a.history, a},
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
 		OnForgotten: a.dispatcher.release,

@@ -43,8 +43,11 @@ type Probe struct {
 	// Failures counts the failures since the last success, the first of them at Since.
 	Failures int
 	Since    time.Time
-	// Answer is the last answer, such as "connection refused".
+	// Successes counts the successes since the last failure; then Since is the first of them.
+	Successes int
+	// Answer is the last answer, such as "connection refused", given at At.
 	Answer string
+	At     time.Time
 	// NotBefore is when the first probe is due, if there was none yet.
 	NotBefore time.Time
 }

@@ -51,7 +51,7 @@ func (s *Store) take(in *input) {
 			s.takeFailure(l, in.attempt, at)
 		}
 	case added:
-		s.add(s.log(in.pod, at), in.record, at, 0)
+		s.takeRecord(s.log(in.pod, at), in.record, at)
 	case removed:
 		if l, ok := s.logs[c.UID]; ok && l.gone == 0 {
 			l.gone, l.trouble = at, nil
@@ -59,6 +59,22 @@ func (s *Store) take(in *input) {
 			s.add(l, &Record{Kind: KindDeletion, To: "gone"}, at, 0)
 		}
 	}
+}
+
+// takeRecord adds a record that is no change of a status. That a pod is admitted or ends is known
+// once; a process that has restarted finds it out again.
+func (s *Store) takeRecord(l *log, r *Record, at int64) {
+	last := l.last(aboutOf(r))
+	if last != nil {
+		w := last.what.Value()
+		if (r.Kind == KindAdmission || r.Kind == KindDeletion) && w.To == r.To && w.Reason == bounded(r.Reason, maxName) {
+			return
+		}
+		if r.From == "" {
+			r.From = w.To
+		}
+	}
+	s.add(l, r, at, 0)
 }
 
 // log returns the history of a pod, and begins it if there is none.

@@ -1,6 +1,8 @@
 package worker
 
 import (
+	"time"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/fit"
@@ -32,6 +34,7 @@ func (w *Workers) admit(p *worker, pod *v1.Pod) (r *fit.Rejection, wait bool) {
 			}
 			return r, false
 		}
+		w.opts.Observer.Admitted(pod, nil, time.Now())
 	}
 	allocated := w.allocated(p.uid, left)
 	if allocated == nil {

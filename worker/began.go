@@ -51,6 +51,6 @@ func (p *worker) began(ctx context.Context, pod *v1.Pod, c *v1.Container, id str
 	p.event(pod, c.Name, v1.EventTypeNormal, eventStarted, "Container started")
 	if c.Lifecycle != nil && c.Lifecycle.PostStart != nil {
 		p.runningPostStart = id
-		p.runHook(ctx, hookKey{id: id, post: true}, &hookCall{container: c, handler: c.Lifecycle.PostStart})
+		p.runHook(ctx, pod, hookKey{id: id, post: true}, &hookCall{container: c, handler: c.Lifecycle.PostStart})
 	}
 }

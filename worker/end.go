@@ -94,7 +94,7 @@ func (p *worker) stop(pod *v1.Pod, name, id string, by time.Time, ordered bool, 
 	if !begun {
 		p.event(pod, name, v1.EventTypeNormal, eventKilling, message)
 	}
-	s.by = instant.Earlier(s.by, by)
+	s.name, s.by = name, instant.Earlier(s.by, by)
 	s.ordered = s.ordered || ordered
 	p.stops[id] = s
 }
@@ -109,9 +109,10 @@ func (p *worker) proceed(ctx context.Context, s *observation, now time.Time) (ne
 		case runHook:
 			stop.hook = hookRuns
 			spec := podstatus.FindContainer(s.pod, name)
-			p.runHook(ctx, hookKey{id: id}, &hookCall{container: spec, handler: spec.Lifecycle.PreStop})
+			p.runHook(ctx, s.pod, hookKey{id: id}, &hookCall{container: spec, handler: spec.Lifecycle.PreStop})
 		case cancelHook:
 			stop.hook = hookOver
+			p.hookCanceled(hookKey{id: id}, errGraceOver)
 			p.cancels[hookKey{id: id}]()
 			p.event(s.pod, name, v1.EventTypeWarning, eventPreStop, "PreStopHook failed")
 		case stopNow:
@@ -151,6 +152,7 @@ func (p *worker) tidy(containers []runtime.Container) {
 	}
 	for key, cancel := range p.cancels {
 		if !running[key.id] {
+			p.hookCanceled(key, errContainerEnded)
 			cancel()
 		}
 	}
@@ -173,6 +175,7 @@ func (p *worker) tidy(containers []runtime.Container) {
 
 // stopping is how far the stop of one container has come.
 type stopping struct {
+	name    string
 	by      time.Time // the end of its grace
 	ordered bool      // a sidecar waits for its turn
 	hook    hookState

@@ -134,8 +134,9 @@ func newHookClient() *http.Client {
 }
 
 // runHook runs a hook in a goroutine of its own; its end comes back through the inbox.
-func (p *worker) runHook(ctx context.Context, key hookKey, call *hookCall) {
+func (p *worker) runHook(ctx context.Context, pod *v1.Pod, key hookKey, call *hookCall) {
 	call.pod, call.id = p.uid, key.id
+	p.hookBegins(pod, key, call.container.Name)
 	live := ctx
 	ctx, cancel := context.WithCancel(ctx)
 	p.cancels[key] = cancel
@@ -158,6 +159,7 @@ func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 	for _, hook := range ended {
 		delete(p.cancels, hook.hookKey)
 		p.w.count.hook(hook.post, hook.err)
+		p.hookEnded(pod, &hook, now)
 		if hook.fellBack != "" {
 			p.event(pod, hook.container, v1.EventTypeWarning, eventHTTPFallback,
 				fmt.Sprintf("request to HTTPS lifecycle hook %s got HTTP response, retry with HTTP succeeded", hook.fellBack))

@@ -26,6 +26,9 @@ type Options struct {
 	// Recorder takes the events of pods, if set.
 	Recorder Recorder
 
+	// Observer learns of admissions, hooks and ends, if set.
+	Observer Observer
+
 	// Admit decides whether a pod may run beside those that are active; nil means that
 	// it may. It is asked once in a pod's life, one pod at a time, after the runtime's own
 	// Check; it must be quick. [fit.Check] is the usual answer.
@@ -135,6 +138,9 @@ func (o *Options) setDefaults() {
 	}
 	if o.Recorder == nil {
 		o.Recorder = noEvents{}
+	}
+	if o.Observer == nil {
+		o.Observer = noObserver{}
 	}
 	if o.Admit == nil {
 		o.Admit = func(*v1.Pod, []*v1.Pod) *fit.Rejection { return nil }

@@ -74,6 +74,8 @@ type plan struct {
 	stops  []kill
 	// waits are the containers that wait for the end of their back-off.
 	waits map[string]v1.ContainerStateWaiting
+	// dues are when those containers are started that are not started now, by name.
+	dues map[string]time.Time
 	// end reports that the work of the pod is done: only sidecars are left, if anything.
 	end bool
 	// wake is when the plan changes though nothing happens; zero is never.
@@ -186,6 +188,10 @@ func (p *plan) restart(given *planInput, c *v1.Container, exit *v1.ContainerStat
 	}
 	if due.After(given.now) {
 		p.wake = instant.Earlier(p.wake, due)
+		if p.dues == nil {
+			p.dues = map[string]time.Time{}
+		}
+		p.dues[c.Name] = due
 		return true
 	}
 	p.starts = append(p.starts, s)

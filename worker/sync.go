@@ -71,6 +71,7 @@ func (p *worker) useAllocation(in *input, s *observation) {
 func (p *worker) reject(pod *v1.Pod, r *fit.Rejection) {
 	p.enter(stopped)
 	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
+	p.w.opts.Observer.Admitted(pod, r, time.Now())
 	p.log.Info("pod rejected", "reason", r.Reason, "message", r.Message)
 	_, err := p.w.opts.Status.SetPodStatus(pod, v1.PodStatus{
 		QOSClass: podstatus.QOSClass(pod),
@@ -100,6 +101,7 @@ func (p *worker) planInput(in *input, s *observation, reported *v1.PodStatus, no
 
 // carryOut does what the plan says. While a postStart hook runs nothing more is started.
 func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now time.Time) (next time.Time) {
+	p.dues = todo.dues
 	if todo.end {
 		p.stopAll(s.pod, s.found.Containers, now.Add(podGrace(s.pod)))
 		return p.proceed(ctx, s, now)

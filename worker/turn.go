@@ -34,6 +34,8 @@ type state struct {
 	stops            map[string]stopping                 // by container ID
 	actuated         map[string]v1.ResourceRequirements  // by container ID: what it runs with
 	cancels          map[hookKey]context.CancelFunc      // of the hooks that run
+	begun            map[hookKey]begunHook               // the hooks that run
+	dues             map[string]time.Time                // by container name: starts that are put off
 	runningPostStart string                              // the container ID whose postStart hook runs
 	created          map[string]bool                     // container IDs that did not run yet
 
@@ -56,6 +58,7 @@ func newState() state {
 		stops:      map[string]stopping{},
 		actuated:   map[string]v1.ResourceRequirements{},
 		cancels:    map[hookKey]context.CancelFunc{},
+		begun:      map[hookKey]begunHook{},
 		created:    map[string]bool{},
 	}
 }
@@ -85,7 +88,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	p.tidy(s.found.Containers)
 	p.noteEnds(s.found.Containers, now)
 	p.observeEnds(s.found.Containers)
-	p.evicted = in.evicted
+	p.evicted, p.dues = in.evicted, nil
 	if p.stage == syncing && !mustEnd(&in, s) {
 		p.noteBegins(ctx, in.pod, s.found.Containers)
 		if in.evicted != nil {
@@ -94,6 +97,7 @@ func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 		return p.sync(ctx, &in, s, now), false
 	}
 	if p.stage == syncing {
+		p.beginsToEnd(&in, now)
 		p.enter(terminating)
 	}
 	if in.evicted != nil {

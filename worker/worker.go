@@ -58,7 +58,8 @@ type inbox struct {
 	stage     stage
 	evicted   *Eviction
 	evictedAt time.Time
-	waiting   []chan struct{} // closed once nothing of the pod runs
+	facts     map[string]ContainerFacts // replaced after each turn, never changed
+	waiting   []chan struct{}           // closed once nothing of the pod runs
 }
 
 func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
@@ -102,6 +103,7 @@ func (p *worker) live(ctx context.Context) {
 		if over {
 			return
 		}
+		p.publish()
 		timer.Reset(p.pause(next))
 	}
 }

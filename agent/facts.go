@@ -1,0 +1,96 @@
+package agent
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/runtime"
+)
+
+// facts are what is known of a pod, for its explanation.
+func (a *Agent) facts(pod *v1.Pod) explain.Facts {
+	now := time.Now()
+	f := explain.Facts{
+		Now: now, Pod: pod, Node: a.nodeFacts(now),
+		Containers: a.containerFacts(pod),
+		Delivery:   a.deliveryFacts(pod),
+		Warnings:   a.warnings.of(pod.UID),
+	}
+	if status, ok := a.manager.GetPodStatus(pod.UID); ok {
+		f.Status = &status
+	}
+	return f
+}
+
+func (a *Agent) nodeFacts(now time.Time) explain.Node {
+	return explain.Node{
+		Name: a.nodeName, Pressure: a.evictions.Conditions(), ShuttingDown: a.shutdown.Err() != nil,
+		Unreachable: a.unreachableSince(now),
+	}
+}
+
+// containerFacts are what the workers and the prober know beyond the status.
+func (a *Agent) containerFacts(pod *v1.Pod) map[string]explain.Container {
+	all := make(map[string]explain.Container)
+	if known, ok := a.workers.Facts(pod.UID); ok {
+		for name, c := range known.Containers {
+			all[name] = explain.Container{NextStart: c.NextStart, Hook: c.Hook, HookSince: c.HookSince, KillAt: c.KillAt}
+		}
+	}
+	for _, r := range a.prober.Results(pod.UID) {
+		c := all[r.Container]
+		switch found := probeFacts(r); r.Kind {
+		case runtime.StartupProbe:
+			c.Startup = found
+		case runtime.ReadinessProbe:
+			c.Readiness = found
+		case runtime.LivenessProbe:
+			c.Liveness = found
+		}
+		all[r.Container] = c
+	}
+	return all
+}
+
+func probeFacts(r probe.Result) *explain.Probe {
+	return &explain.Probe{
+		Failures: r.Failures, Successes: r.Successes, Since: r.Since, Answer: r.Answer, At: r.At, NotBefore: r.NotBefore,
+	}
+}
+
+// deliveryFacts are nil for a node that has no API server, and for a pod without a status.
+func (a *Agent) deliveryFacts(pod *v1.Pod) *explain.Delivery {
+	d, ok := a.manager.Delivery(pod.UID)
+	if !ok || a.client == nil {
+		return nil
+	}
+	facts := &explain.Delivery{
+		Version: d.Version, Accepted: d.Accepted, Since: d.Since, Attempts: d.Attempts, NextTry: d.NextTry, Held: d.Reason,
+		Refused: d.Refused, Writer: d.Writer, Rounds: d.Rounds,
+	}
+	if d.Err != nil {
+		facts.Err = d.Err.Error()
+	}
+	return facts
+}
+
+// leaseTrouble is how old a lease may be: it is renewed each 10 s.
+const leaseTrouble = 20 * time.Second
+
+// unreachableSince is since when the API server has not been reached, zero if it has been.
+func (a *Agent) unreachableSince(now time.Time) time.Time {
+	if a.node == nil {
+		return time.Time{}
+	}
+	reached := a.node.LeaseRenewed()
+	if reached.IsZero() {
+		reached = a.born
+	}
+	if now.Sub(reached) > leaseTrouble {
+		return reached
+	}
+	return time.Time{}
+}
