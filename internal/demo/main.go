@@ -64,12 +64,14 @@ func command(ctx context.Context, args []string) error {
 		return d.clients(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
+	case mode == "unreachable":
+		return d.unreachable(ctx)
 	case mode == "faults":
 		if err := namespaces(); err != nil {
 			return err
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, clients or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, unreachable, clients or faults", mode)
 	}
 }
