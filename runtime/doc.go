@@ -28,14 +28,15 @@
 // # Contract
 //
 // All methods may be called from any goroutine. Calls about one pod come one after the
-// other, except StopContainer, Exec and Logs, which may come at any time. Methods
+// other, except StopContainer, Exec, Logs and those of [Streamer] and [Statser], which may come at
+// any time. Methods
 // return when their work is done, with the exception of StopContainer, which returns
 // when the stop can no longer be forgotten. What a runtime hands out belongs to the
 // caller; a pod passed in is not changed and not kept.
 //
 // What a runtime can do beyond that it offers by further interfaces, each of which says what is
 // lost without it: [Runner], [Meter], [Resizer], [PodUpdater], [HostNetwork], [VolumeRemover],
-// [LogRemover], [ProblemReporter]. Package runtime/function is the shortest runtime: containers
+// [LogRemover], [ProblemReporter], [Streamer], [Statser]. Package runtime/function is the shortest runtime: containers
 // are calls of a Go function.
 //
 // A new runtime runs the suite of runtime/runtimetest over itself. Tests of callers use

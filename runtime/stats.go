@@ -71,3 +71,29 @@ type MemoryStats struct {
 	PageFaults      uint64
 	MajorPageFaults uint64
 }
+
+// AddUp sets CPU, Memory and Processes of the pod to the sums of its containers. The rate is known
+// if that of each container is.
+func (p *PodStats) AddUp() {
+	p.CPU, p.Memory, p.Processes = CPUStats{}, MemoryStats{}, 0
+	var rate uint64
+	known := len(p.Containers) > 0
+	for i := range p.Containers {
+		c := &p.Containers[i]
+		p.CPU.Nanoseconds += c.CPU.Nanoseconds
+		if c.CPU.NanoCores == nil {
+			known = false
+		} else {
+			rate += *c.CPU.NanoCores
+		}
+		p.Memory.WorkingSet += c.Memory.WorkingSet
+		p.Memory.RSS += c.Memory.RSS
+		p.Memory.Usage += c.Memory.Usage
+		p.Memory.PageFaults += c.Memory.PageFaults
+		p.Memory.MajorPageFaults += c.Memory.MajorPageFaults
+		p.Processes += c.Processes
+	}
+	if known {
+		p.CPU.NanoCores = &rate
+	}
+}

@@ -30,7 +30,7 @@ type Streams struct {
 //
 // The methods read Stdin in a goroutine that may still be in a Read when the method returns:
 // the caller ends such a Read by closing what it reads from. Stdout and Stderr are not written
-// to after the return. A Stdin that ends, or fails, closes the stdin of the command, and a
+// to after the return, which therefore waits for a Write that hangs. A Stdin that ends, or fails, closes the stdin of the command, and a
 // Stdout or Stderr that fails ends the command.
 type Streamer interface {
 	// ExecStream runs a command inside a running container and waits until it has ended and

@@ -13,6 +13,8 @@ import (
 	"github.com/chromedp/cdproto/emulation"
 	"github.com/chromedp/cdproto/input"
 	"github.com/chromedp/chromedp"
+
+	"github.com/statusd/statusd/runtime/process"
 )
 
 // patience is how long a test waits for the page at most. It is a bound for tests that fail; no
@@ -26,6 +28,9 @@ var chromium struct {
 }
 
 func TestMain(m *testing.M) {
+	if process.IsShim() { // the parent of a container of the real node
+		os.Exit(process.ShimMain())
+	}
 	stop := startBrowser()
 	code := m.Run()
 	stop()

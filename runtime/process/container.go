@@ -53,6 +53,9 @@ type container struct {
 	view    runtime.Container
 	started *record.Started // nil until the shim has said so
 
+	cpu      cpuCount
+	sessions sync.Map // the shims of commands that run, by proc.ID
+
 	ended chan struct{} // closed once the container has exited and all that it wrote is in its log
 }
 

@@ -35,8 +35,9 @@
 // # What a container gets
 //
 // Command and args, with $(VAR) expanded, run in workingDir ("/" by default) as the
-// user of statusd or as securityContext says. No shell is involved, stdin is empty, and
-// nothing is inherited from statusd's environment. The container sees, in this order,
+// user of statusd or as securityContext says. No shell is involved, and
+// nothing is inherited from statusd's environment. The input is empty unless the spec has
+// stdin; with tty the command has a terminal of its own, which is its controlling one. The container sees, in this order,
 // later ones overriding earlier ones:
 //
 //	PATH, HOME, HOSTNAME       sane defaults; the name of the pod, or of the machine if
@@ -76,6 +77,37 @@
 // Everything that the runtime cannot do is rejected by Check with the name of the
 // field.
 //
+// # Clients
+//
+// A command of ExecStream has a shim of its own:
+//
+//	statusd ──► shim of the command ──► command ──► its descendants
+//	   └─ socket pair: its end is the end of the command
+//
+// The command gets what the container has: environment, working directory, user, groups, control
+// groups, view of the machine and confinement. As subreaper the shim is an ancestor of all that
+// the command starts. When the client goes, or statusd is killed, the shim kills all of it. When
+// the command ends by itself, what it has left in the background stays in the container: its
+// shim stays as well, and the marker in its environment makes all of it end with the container.
+// A client that reads slowly makes the command wait; nothing is kept in memory for it.
+//
+// Attach goes through the socket attach.sock of the container's shim, which holds the streams and
+// outlives statusd. The container waits for a client that reads slowly, as a program waits for
+// its terminal, but not for one that has taken nothing for a second: that one is detached with
+// [runtime.ErrTooSlow]. A client of containerd that hangs makes its container wait forever. Up to 64
+// clients can be attached to a container, and each gets all of the output.
+//
+// Logs are read from their files. A reader that follows takes the successor of each file when a
+// rotation has made one, so that it misses and repeats nothing unless all files that are kept
+// were replaced since it last read. The last line of a container gets an end if it has none.
+//
+// PortForward connects to 127.0.0.1, or ::1 if nothing listens there: the ports of a pod are
+// those of the machine.
+//
+// Stats are those of the control groups. Without them, or where the machine counts CPU time in
+// a hierarchy of its own, they come from /proc: CPU time in steps of ten milliseconds, of
+// all descendants of the shims, those that have ended included unless their parent ignored it.
+//
 // # What the machine must offer
 //
 // Linux 5.4 or newer. A service manager must leave the shims alone when it stops or
@@ -94,6 +126,7 @@
 //	    shim.json                 who the shim is, by the runtime
 //	    started.json              who the command is and since when, by the shim
 //	    control.sock              on which the shim takes requests and reports
+//	    attach.sock               on which the shim takes clients of the container's streams
 //	    stop.json                 the shortest grace asked for, if the socket was of no use
 //	    exit.json                 how it ended, by the shim, durable
 //	    termination-log           by the container
@@ -109,5 +142,7 @@
 // New starts none. Run is one, which sleeps in the kernel, and starts one that deletes what
 // is left of removed pods, one for each shim that was killed and one for each pod that has
 // volumes with contents, and waits for them before it returns. Watch starts one that ends with
-// its context. All methods may be called from any goroutine; Close comes last.
+// its context. All logs that are followed share one, which ends with the last of them. ExecStream,
+// Attach and PortForward start some that end before they return, and one that reads the client's
+// input, which ends when that does. All methods may be called from any goroutine; Close comes last.
 package process

@@ -31,9 +31,25 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 }
 
 func (c *container) exec(ctx context.Context, command []string) (runtime.ExecResult, error) {
+	inside, cancel := context.WithCancel(ctx)
+	defer cancel()
+	watched := make(chan struct{})
+	go func() {
+		defer close(watched)
+		select {
+		case <-c.ended: // what the end of the container does not find has to end all the same
+			cancel()
+		case <-inside.Done():
+		}
+	}()
 	var result runtime.ExecResult
 	var err error
-	shim.OnOwnThread(func() { result, err = c.execFromThread(ctx, command) })
+	shim.OnOwnThread(func() { result, err = c.execFromThread(inside, command) })
+	cancel()
+	<-watched
+	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
+		err = nil // as if the container had taken it along
+	}
 	return result, err
 }
 

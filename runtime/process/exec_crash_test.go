@@ -94,3 +94,24 @@ func TestACommandEndsWithItsShim(t *testing.T) {
 	}
 	awaitEnded(t, "the command", command)
 }
+
+func TestAProbeThatHidesEndsWithItsContainer(t *testing.T) {
+	h, id := sleeping(t)
+	type outcome struct {
+		runtime.ExecResult
+		err error
+	}
+	ended := make(chan outcome, 1)
+	go func() {
+		result, err := h.Exec(t.Context(), id, []string{"env", "-i", "/bin/sh", "-c", fmt.Sprintf("echo $$ > %s; exec sleep 100000", h.pipe)})
+		ended <- outcome{result, err}
+	}()
+	command := h.hearPID(t)
+	if err := h.StopContainer(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-ended; got.err != nil || got.ExitCode != 137 {
+		t.Errorf("got %+v, want 137", got)
+	}
+	expectEnded(t, "the command", command)
+}

@@ -69,6 +69,8 @@ func (r *Runtime) execStream(ctx context.Context, c *container, command []string
 		pipes.close()
 		return 0, err
 	}
+	c.sessions.Store(s.shim, true)
+	defer c.sessions.Delete(s.shim)
 	pipes.copy(streams, cancel)
 	code, err := s.wait(ctx, c.ended)
 	pipes.finish(err == nil)
@@ -82,7 +84,8 @@ func (r *Runtime) execStream(ctx context.Context, c *container, command []string
 type session struct {
 	connection *os.File
 	raw        syscall.RawConn
-	main       proc.ID
+	shim       proc.ID
+	main       proc.ID // of the command
 }
 
 // startSession starts the shim. The command may fail to start: see wait.
@@ -115,7 +118,8 @@ func (r *Runtime) startSession(c *container, command []string, pipes *pipes) (*s
 	}
 	pipes.closeTheirs()
 	s := &session{connection: connection, raw: raw}
-	if err := errors.Join(process.Release(), r.exits.reap(pidfd)); err != nil {
+	s.shim, err = proc.Identify(process.Pid)
+	if err := errors.Join(err, process.Release(), r.exits.reap(pidfd)); err != nil {
 		return nil, errors.Join(err, connection.Close())
 	}
 	return s, nil

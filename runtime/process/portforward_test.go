@@ -8,6 +8,8 @@ import (
 	"net"
 	"testing"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -103,19 +105,13 @@ func TestPortForwardPassesAllOnAndTheEndOfEachDirection(t *testing.T) {
 func TestPortForwardToNothing(t *testing.T) {
 	h, _ := sleeping(t)
 	for _, c := range []struct {
-		pod  string
+		pod  types.UID
 		port int32
 	}{{"unknown", 80}, {"pod", 0}, {"pod", 65536}, {"pod", 1}} {
 		_, theirs := stream(t)
-		err := h.PortForward(t.Context(), "pod", c.port, theirs)
-		if c.pod == "unknown" {
-			err = h.PortForward(t.Context(), "unknown", c.port, theirs)
-			if !errors.Is(err, runtime.ErrNotFound) {
-				t.Errorf("got %v, want ErrNotFound", err)
-			}
-		}
-		if err == nil {
-			t.Errorf("port %d of pod %s: got no error", c.port, c.pod)
+		err := h.PortForward(t.Context(), c.pod, c.port, theirs)
+		if err == nil || errors.Is(err, runtime.ErrNotFound) != (c.pod == "unknown") {
+			t.Errorf("port %d of pod %s: got %v, want an error", c.port, c.pod, err)
 		}
 		if _, err := theirs.Write([]byte("x")); !errors.Is(err, net.ErrClosed) {
 			t.Errorf("port %d of pod %s: the stream is open: %v", c.port, c.pod, err)

@@ -111,6 +111,8 @@ type Runtime struct {
 	keeper  *keeper // of volumes with contents
 	groups  *groups // control groups
 	logs    logWatches
+
+	statistics statistics
 	// grouping is held while groups are made or removed, so that a pod's groups do not
 	// vanish under a container that is about to get into them.
 	grouping sync.Mutex

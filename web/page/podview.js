@@ -84,7 +84,7 @@ export class PodView {
     setAttribute(this.badge, 'data-tone', mood);
     const zone = isUTC();
     this.#section('Why', [d.explanation, zone], () => explanation(d, now));
-    this.#section('Timeline', [d.history, d.gone, zone], () => { this.timeline.update(d, now); return this.timeline.element; });
+    this.#section('Timeline', [d.history, d.gone, zone], () => this.timeline.update(d, now));
     this.#section('Containers', [d.containerDetails, zone], () => containers(d, now));
     this.#section('Probes', [d.containerDetails, zone], () => probes(d, now));
     this.#section('Delivery', [d.delivery, zone], () => delivery(d, now));

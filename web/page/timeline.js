@@ -18,12 +18,15 @@ export class Timeline {
       el('div', { class: 'ranges', role: 'group', 'aria-label': 'Range of the timeline' }, this.buttons), this.lanes, this.axis);
   }
 
+  /** update returns the element that shows the history of a pod. */
   update(detail, now) {
     this.#detail = detail;
+    if (!detail.history?.length) return el('p', { class: 'quiet' }, 'Nothing has been recorded.');
     const end = this.#end(now);
     this.#placed = [];
     this.lanes.replaceChildren(...lanes(detail, end).map((lane) => this.#lane(lane, now)));
     this.layout(now);
+    return this.element;
   }
 
   #end(now) {

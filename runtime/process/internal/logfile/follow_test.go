@@ -333,3 +333,57 @@ func TestLinesFromTheEnd(t *testing.T) {
 		}
 	})
 }
+
+// A reader that has listed the files before some rotations either notices or takes the right one.
+func TestAListThatIsTooOld(t *testing.T) {
+	for _, rotations := range []int{0, 1, 2, 3, 5} {
+		dir := t.TempDir()
+		w := newWriter(t, dir, 1<<20, 6)
+		lines := &numbered{Writer: w}
+		for range 3 {
+			lines.write(1)
+			if err := w.rotate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		oldest, err := openOldest(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		info, err := oldest.Stat()
+		if err != nil {
+			t.Fatal(err)
+		}
+		second, err := os.Stat(w.path(2))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found, err := numbers(dir)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range rotations {
+			if err := w.rotate(); err != nil {
+				t.Fatal(err)
+			}
+		}
+		next, settled, err := after(dir, found, info)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if settled {
+			if got, err := next.Stat(); err != nil || !os.SameFile(got, second) {
+				t.Errorf("after %d rotations: got %v, %v; want the second file", rotations, got, err)
+			}
+		}
+		if rotations == 0 && !settled {
+			t.Error("without a rotation: the list was taken for too old")
+		}
+		if err := errors.Join(oldest.Close(), w.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if next != nil {
+			next.Close()
+		}
+	}
+}

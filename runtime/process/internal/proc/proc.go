@@ -101,7 +101,13 @@ type stat struct {
 	pid, parent, session int
 	state                byte
 	start                uint64
+	// own and reaped are what the process itself and those of its children that it has waited
+	// for have used.
+	own, reaped spent
 }
+
+// spent is what never becomes less.
+type spent struct{ ticks, faults, majorFaults uint64 }
 
 func (s stat) ended() bool { return s.state == 'Z' || s.state == 'X' }
 
@@ -129,7 +135,20 @@ func parseStat(pid int, data []byte) (stat, error) {
 	if err := errors.Join(err1, err2, err3); err != nil {
 		return stat{}, fmt.Errorf("/proc/%d/stat reads %q: %w", pid, data, err)
 	}
-	return stat{pid: pid, parent: parent, session: session, state: fields[0][0], start: start}, nil
+	return stat{
+		pid: pid, parent: parent, session: session, state: fields[0][0], start: start,
+		own:    spent{ticks: number(fields[11]) + number(fields[12]), faults: number(fields[7]), majorFaults: number(fields[9])},
+		reaped: spent{ticks: number(fields[13]) + number(fields[14]), faults: number(fields[8]), majorFaults: number(fields[10])},
+	}, nil
+}
+
+// number is 0 for what is none, such as a time that the kernel shows as negative.
+func number(field string) uint64 {
+	n, err := strconv.ParseUint(field, 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // snapshot lists all processes. Those that end meanwhile are left out.

@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"time"
 )
 
 // Table is what ran at one moment.
@@ -30,6 +31,77 @@ func Snapshot() (*Table, error) {
 type Usage struct {
 	MemoryBytes uint64
 	Threads     uint64
+}
+
+// Spent is what processes have used since they started, and the memory that they have now.
+type Spent struct {
+	CPU                     time.Duration
+	PageFaults, MajorFaults uint64
+
+	// Shared counts memory once that several processes share, Resident counts it for each of
+	// them, and Anonymous is that which is not of files.
+	Shared, Resident, Anonymous uint64
+	Threads                     uint64
+}
+
+// tick is the unit of times in /proc: the kernel shows hundredths of seconds to programs,
+// whatever it counts itself.
+const tick = 10 * time.Millisecond
+
+// SpentBelow adds up what the descendants of a process have used, those included that have ended
+// and were waited for, without the process itself. It is nothing if that is not the very
+// process any more.
+func (t *Table) SpentBelow(ancestor ID) Spent {
+	var u Spent
+	for _, s := range t.all {
+		if s.pid == ancestor.PID && s.start == ancestor.Start {
+			u.add(s.reaped)
+			t.addSpent(&u, s.pid)
+		}
+	}
+	return u
+}
+
+func (t *Table) addSpent(u *Spent, parent int) {
+	for _, s := range t.children[parent] {
+		u.add(s.own)
+		u.add(s.reaped)
+		if !s.ended() {
+			u.addMemory(s.pid)
+		}
+		t.addSpent(u, s.pid)
+	}
+}
+
+func (u *Spent) add(s spent) {
+	u.CPU += time.Duration(s.ticks) * tick
+	u.PageFaults += s.faults
+	u.MajorFaults += s.majorFaults
+}
+
+func (u *Spent) addMemory(pid int) {
+	u.Shared += memoryOf(pid)
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "status"))
+	if err != nil {
+		return // it has just ended
+	}
+	resident, _ := numberAfter(data, "VmRSS:")
+	anonymous, _ := numberAfter(data, "RssAnon:")
+	threads, _ := numberAfter(data, "Threads:")
+	u.Resident += resident << 10
+	u.Anonymous += anonymous << 10
+	u.Threads += threads
+}
+
+// Add adds what others use.
+func (u *Spent) Add(other Spent) {
+	u.CPU += other.CPU
+	u.PageFaults += other.PageFaults
+	u.MajorFaults += other.MajorFaults
+	u.Shared += other.Shared
+	u.Resident += other.Resident
+	u.Anonymous += other.Anonymous
+	u.Threads += other.Threads
 }
 
 // Below adds up what the descendants of a process use, without itself: nothing if it is not

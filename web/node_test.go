@@ -1,0 +1,163 @@
+package web_test
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process"
+)
+
+// A real node: the process of the web example is killed, and the page says why its pod is not Ready. The time that
+// this takes is printed; what it should stay below is a second.
+func TestThePageSaysWhyAKilledPodIsNotReady(t *testing.T) {
+	address, server := startNode(t)
+	page := openTab(t, "http://"+address+"/")
+	page.live()
+	const row = `document.querySelector('[data-key="default/web-page"]')`
+	page.until(row + `?.textContent.includes('● Ready')`)
+	// The page itself notes when it says so.
+	page.do(`(() => {
+		const observer = new MutationObserver(() => {
+			const text = ` + row + `?.textContent ?? '';
+			if (!window.said && text.includes('Not Ready') && text.includes('not ready: ')) window.said = {at: Date.now(), text};
+		});
+		observer.observe(document.querySelector('#pods'), {subtree: true, childList: true, attributes: true, characterData: true});
+	})()`)
+	pid := pidOf(t, server)
+	killed := time.Now()
+	if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	page.until(`window.said`)
+	t.Logf("%d ms after the process was killed the page said: %s",
+		eval[int64](page, `window.said.at`)-killed.UnixMilli(), eval[string](page, `window.said.text`))
+
+	// It starts again, and its page has what happened.
+	page.until(row + `.textContent.includes('● Ready')`)
+	page.goTo("#/pods/default/web-page")
+	page.contains(".sentence", "Ready since")
+	page.contains(`[aria-label=Containers]`, "running")
+	page.contains("#pod-line", "1 restart")
+	page.screenshot("real-pod")
+	page.goTo("#/node")
+	page.contains("#node-sections", "Allocatable")
+}
+
+// startNode runs an agent with the web example as its static pod, and returns the addresses of both.
+func startNode(t *testing.T) (address, server string) {
+	t.Helper()
+	dir := t.TempDir()
+	binary := filepath.Join(dir, "example-server")
+	if output, err := exec.Command("go", "build", "-o", binary, "../examples/webserver").CombinedOutput(); err != nil {
+		t.Fatalf("build the example: %v\n%s", err, output)
+	}
+	c := agent.Default()
+	c.NodeName = "page"
+	c.AllowPodsWithoutIsolation = true
+	c.StateDir, c.Manifests = filepath.Join(dir, "state"), filepath.Join(dir, "manifests")
+	c.Server.BindAddress = ""
+	c.HealthzBindAddress, server = freeAddress(t), freeAddress(t)
+	writeExample(t, c.Manifests, binary, server)
+	node, err := agent.New(c, agent.Options{
+		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		NewRuntime: func(node agent.NodeServices) (runtime.Runtime, error) {
+			return process.New(process.Options{
+				Dir: node.Dir, Version: node.Version, Addresses: node.Addresses, Allocatable: node.Allocatable,
+				Objects: node.Objects, Event: node.Event, Logger: node.Logger, AllowPodsWithoutIsolation: true,
+			})
+		},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan error, 1)
+	go func() { done <- node.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the agent ended with %v", err)
+		}
+		endContainers(t, &c)
+	})
+	return c.HealthzBindAddress, server
+}
+
+// writeExample writes the example of make run with a program and a port of this test.
+func writeExample(t *testing.T, manifests, binary, server string) {
+	t.Helper()
+	text, err := os.ReadFile("../examples/pods/web.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	var lines []string
+	for _, line := range strings.Split(string(text), "\n") {
+		if before, _, ok := strings.Cut(line, "command: "); ok {
+			line = fmt.Sprintf("%scommand: [%q, --address, %q]", before, binary, server)
+		}
+		_, port, _ := net.SplitHostPort(server)
+		lines = append(lines, strings.ReplaceAll(line, "18080", port))
+	}
+	if err := os.Mkdir(manifests, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(manifests, "web.yaml"), []byte(strings.Join(lines, "\n")), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func endContainers(t *testing.T, c *agent.Config) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	rt, err := process.New(process.Options{Dir: c.RuntimeDir()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := agent.EndContainers(ctx, rt, 0); err != nil {
+		t.Error(err)
+	}
+	if err := rt.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	return listener.Addr().String()
+}
+
+// pidOf asks the example for its process ID.
+func pidOf(t *testing.T, server string) (pid int) {
+	t.Helper()
+	response, err := http.Get("http://" + server)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer response.Body.Close()
+	body, err := io.ReadAll(response.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := fmt.Sscanf(string(body), "hello from process %d", &pid); err != nil {
+		t.Fatalf("%v: %s", err, body)
+	}
+	return pid
+}
