@@ -60,6 +60,8 @@ func command(ctx context.Context, args []string) error {
 		return d.with(ctx, flags.Args()[1:])
 	case mode == "footprint":
 		return d.footprint(ctx)
+	case mode == "serving":
+		return d.serving(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
 	case mode == "faults":
@@ -68,6 +70,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, scale or faults", mode)
 	}
 }
