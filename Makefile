@@ -17,7 +17,7 @@ build: ## Build bin/statusd and bin/statusd-shim
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/statusd-shim ./cmd/statusd-shim
 
 .PHONY: controlplane
-controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
+controlplane: ## Build bin/controlplane; the first time takes 7 to 8 minutes on 2 cores: it compiles kube-apiserver, etcd, scheduler and controllers
 	$(GO) run ./internal/controlplane/build
 
 .PHONY: axe
@@ -133,6 +133,10 @@ scale: demo ## Start, run and delete 500 pods on one node and look for what is l
 .PHONY: unreachable
 unreachable: demo ## Stop statusd for 60 s on a cluster with controllers, and measure how soon 100 pods are ready again; about 2 minutes
 	@bin/demo unreachable
+
+.PHONY: clients
+clients: demo ## 200 clients follow a log and 50 run commands for a minute; look for goroutines, descriptors and processes that are left
+	@bin/demo clients
 
 FAULTS ?= 200
 PODS   ?= 30

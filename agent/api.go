@@ -161,6 +161,7 @@ func (a answers) Node() api.NodeDetail {
 		}
 	}
 	if a.node == nil {
+		detail.Conditions = []v1.NodeCondition{a.readiness()}
 		return detail
 	}
 	detail.UID = a.node.UID()
@@ -174,6 +175,15 @@ func (a answers) Node() api.NodeDetail {
 		detail.Delivery.UnreachableSince = &since
 	}
 	return detail
+}
+
+// readiness is the Ready condition of a node that has no Node object.
+func (a answers) readiness() v1.NodeCondition {
+	ready := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "Standalone", Message: "there is no API server to report to"}
+	if err := a.notReady(); err != nil {
+		ready.Status, ready.Reason, ready.Message = v1.ConditionFalse, "NotReady", err.Error()
+	}
+	return ready
 }
 
 // problems are what is wrong with this node, as clauses.

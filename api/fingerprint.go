@@ -18,7 +18,7 @@ import (
 // fingerprint is a pod's row as of another time.
 func fingerprint(p Pod, at time.Time, loc *time.Location) string {
 	p.Facts.Now = at
-	summary, _ := summarize(p, loc)
+	summary, _ := Summarize(p, loc)
 	summary.Delivery.LagSeconds = 0
 	return encode(summary)
 }

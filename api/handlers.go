@@ -61,7 +61,7 @@ func (s *Server) serveSummaries(w http.ResponseWriter, r *http.Request, _ map[st
 	}
 	for _, uid := range s.options.Source.UIDs() {
 		if p, ok := s.options.Source.Pod(uid); ok {
-			summary, _ := summarize(p, s.options.Location)
+			summary, _ := Summarize(p, s.options.Location)
 			add(summary)
 		}
 	}

@@ -235,7 +235,7 @@ func (h *hub) update(uid types.UID, pod Pod, announced bool) bool {
 	h.mu.Lock()
 	old := h.rows[uid]
 	h.mu.Unlock()
-	summary, why := summarize(pod, h.loc)
+	summary, why := Summarize(pod, h.loc)
 	r := &row{
 		uid: uid, namespace: summary.Namespace, name: summary.Name, kind: eventPod, at: pod.Facts.Now,
 		shape: shape(why), state: summary.State, due: due(why, pod.Facts.Now),

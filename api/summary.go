@@ -11,8 +11,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// summarize makes the row of a pod, and its explanation, with times of day in loc.
-func summarize(p Pod, loc *time.Location) (PodSummary, explain.Explanation) {
+// Summarize makes the row of a pod, and its explanation, with times of day in loc.
+func Summarize(p Pod, loc *time.Location) (PodSummary, explain.Explanation) {
 	pod, status := p.Facts.Pod, statusOf(p.Facts)
 	why := explain.Pod(p.Facts)
 	columns := columnsOf(pod, status)
@@ -21,7 +21,7 @@ func summarize(p Pod, loc *time.Location) (PodSummary, explain.Explanation) {
 		Name:        pod.Name,
 		UID:         pod.UID,
 		Static:      podstatus.IsStatic(pod),
-		Created:     known(pod.CreationTimestamp.Time),
+		Created:     created(pod, status),
 		Phase:       status.Phase,
 		State:       why.State,
 		Since:       why.Since,
@@ -34,6 +34,14 @@ func summarize(p Pod, loc *time.Location) (PodSummary, explain.Explanation) {
 		Why:         why.Sentence(loc),
 		Delivery:    freshness(p),
 	}, why
+}
+
+// created is when a pod was created. A static pod without a mirror has been since it was started.
+func created(pod *v1.Pod, status *v1.PodStatus) *time.Time {
+	if pod.CreationTimestamp.IsZero() && status.StartTime != nil {
+		return known(status.StartTime.Time)
+	}
+	return known(pod.CreationTimestamp.Time)
 }
 
 func freshness(p Pod) Freshness {
@@ -54,7 +62,7 @@ func freshness(p Pod) Freshness {
 
 // describe makes everything that is shown of a pod.
 func describe(p Pod, records []Record, loc *time.Location) PodDetail {
-	summary, why := summarize(p, loc)
+	summary, why := Summarize(p, loc)
 	shown := redacted(p.Facts.Pod, p.Facts.Status)
 	shown.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
 	d := PodDetail{PodSummary: summary, Explanation: why, ContainerDetails: []ContainerDetail{}, History: records, Pod: &shown}

@@ -2,7 +2,7 @@ package main
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -11,8 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/client-go/kubernetes"
-	"k8s.io/client-go/tools/clientcmd"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/explain"
@@ -22,76 +21,110 @@ import (
 // maxPodFile is the largest file that explain reads. The API server stores no larger object.
 const maxPodFile = 3 << 20
 
-// explainOptions are the flags of explain.
-type explainOptions struct {
-	kubeconfig, namespace, file, output string
-	timeout                             time.Duration
+// explainCommand is explain with its flags.
+type explainCommand struct {
+	question
+	output
+	file string
 }
 
-func newExplain() *cobra.Command {
-	var o explainOptions
+func newExplain(plugin bool) *cobra.Command {
+	c := &explainCommand{question: question{plugin: plugin}}
 	cmd := &cobra.Command{
 		Use:   "explain ([NAMESPACE/]POD | -f FILE)",
 		Short: "Say why a pod is in its state, since when, and what would change it",
 		Long: "Say why a pod is in its state, since when, and what would change it.\n\n" +
-			"It reads the pod, its warnings and its node's lease from the API server, or only the pod\n" +
-			"from a file, and works for the pods of any node.",
+			"It asks the statusd of this machine, which knows probes, hooks and delivery. If the pod is not\n" +
+			"here, it reads the pod, its warnings and its node's lease from the API server, which works for\n" +
+			"the pods of any node. With -f it reads only the pod, from a file.",
 		Example: "  statusd explain web\n  statusd explain -n shop web -o yaml\n  kubectl get pod web -o yaml | statusd explain -f -",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			facts, err := o.facts(cmd.Context(), args, cmd.InOrStdin())
+			why, sentence, err := c.explain(cmd.Context(), args, cmd.InOrStdin())
 			if err != nil {
 				return fmt.Errorf("explain: %w", err)
 			}
-			return o.print(cmd.OutOrStdout(), explain.Pod(facts))
+			out := cmd.OutOrStdout()
+			if done, err := c.encoded(out, why); done {
+				return err
+			}
+			_, err = fmt.Fprintln(out, plain(sentence))
+			return err
 		},
+		ValidArgsFunction: c.completePods,
 	}
-	flags := cmd.Flags()
-	flags.StringVar(&o.kubeconfig, "kubeconfig", "", "kubeconfig `FILE`; by default what kubectl uses")
-	flags.StringVarP(&o.namespace, "namespace", "n", "", "namespace of the pod; by default that of the kubeconfig")
-	flags.StringVarP(&o.file, "filename", "f", "", "read the pod from this `FILE` as YAML or JSON, \"-\" is the standard input")
-	flags.StringVarP(&o.output, "output", "o", "text", "text, json or yaml")
-	flags.DurationVar(&o.timeout, "request-timeout", 15*time.Second, "how long to wait for the API server")
+	c.question.addFlags(cmd)
+	c.addNamespace(cmd, false)
+	cmd.Flags().StringVarP(&c.file, "filename", "f", "", "read the pod from this `FILE` as YAML or JSON, \"-\" is the standard input")
+	c.output.addFlag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-func (o explainOptions) facts(ctx context.Context, args []string, in io.Reader) (explain.Facts, error) {
-	switch {
-	case o.output != "text" && o.output != "json" && o.output != "yaml":
-		return explain.Facts{}, fmt.Errorf("output %q is not known, want text, json or yaml: %w", o.output, errUsage)
-	case (o.file == "") == (len(args) == 0):
-		return explain.Facts{}, fmt.Errorf("want either the name of a pod or a file: %w", errUsage)
-	case o.file != "":
-		pod, err := readPod(o.file, in)
-		return explain.Facts{Now: time.Now(), Pod: pod}, err
+// explain returns an explanation, and how it reads.
+func (c *explainCommand) explain(ctx context.Context, args []string, in io.Reader) (explain.Explanation, string, error) {
+	if err := c.check(); err != nil {
+		return explain.Explanation{}, "", err
 	}
-	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(o.rules(), &clientcmd.ConfigOverrides{})
-	connection, err := config.ClientConfig()
-	if err != nil {
-		return explain.Facts{}, err
+	if (c.file == "") == (len(args) == 0) {
+		return explain.Explanation{}, "", fmt.Errorf("want either the name of a pod or a file: %w", errUsage)
 	}
-	client, err := kubernetes.NewForConfig(connection)
-	if err != nil {
-		return explain.Facts{}, err
-	}
-	namespace, name := o.namespace, args[0]
-	if before, after, ok := strings.Cut(name, "/"); ok {
-		namespace, name = before, after
-	}
-	if namespace == "" {
-		if namespace, _, err = config.Namespace(); err != nil {
-			return explain.Facts{}, err
+	if c.file != "" {
+		pod, err := readPod(c.file, in)
+		if err != nil {
+			return explain.Explanation{}, "", err
 		}
+		why := explain.Pod(explain.Facts{Now: time.Now(), Pod: pod})
+		return why, why.Sentence(time.Local), nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, o.timeout)
+	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	return apifacts.Collect(ctx, client, namespace, name, time.Now())
+	namespace, name := c.podName(args[0])
+	if c.kubeconfig == "" {
+		why, sentence, err := c.ofNode(ctx, namespace, name)
+		if err == nil || c.named() {
+			return why, sentence, err
+		}
+		if !apierrors.IsNotFound(err) && !errors.Is(err, errUnreachable) {
+			return why, sentence, err
+		}
+		// It may be a pod of another node.
+		found, sentence, second := c.ofCluster(ctx, args[0])
+		if errors.Is(second, errUnreachable) {
+			second = err // there is no API server to ask either
+		}
+		return found, sentence, second
+	}
+	return c.ofCluster(ctx, args[0])
 }
 
-func (o explainOptions) rules() *clientcmd.ClientConfigLoadingRules {
-	rules := clientcmd.NewDefaultClientConfigLoadingRules()
-	rules.ExplicitPath = o.kubeconfig
-	return rules
+func (c *explainCommand) ofNode(ctx context.Context, namespace, name string) (explain.Explanation, string, error) {
+	client, err := c.node(ctx)
+	if err != nil {
+		return explain.Explanation{}, "", err
+	}
+	defer client.Close()
+	detail, err := client.Pod(ctx, namespace, name)
+	return detail.Explanation, detail.Why, err
+}
+
+func (c *explainCommand) ofCluster(ctx context.Context, argument string) (explain.Explanation, string, error) {
+	client, namespace, err := c.apiServer()
+	if err != nil {
+		return explain.Explanation{}, "", err
+	}
+	if c.namespace != "" {
+		namespace = c.namespace
+	}
+	name := argument
+	if before, after, ok := strings.Cut(argument, "/"); ok {
+		namespace, name = before, after
+	}
+	facts, err := apifacts.Collect(ctx, client, namespace, name, time.Now())
+	if err != nil {
+		return explain.Explanation{}, "", err
+	}
+	why := explain.Pod(facts)
+	return why, why.Sentence(time.Local), nil
 }
 
 // readPod reads one pod.
@@ -122,22 +155,4 @@ func readPod(file string, in io.Reader) (*v1.Pod, error) {
 		return nil, fmt.Errorf("%s: the pod has no metadata.name", file)
 	}
 	return pod, nil
-}
-
-func (o explainOptions) print(out io.Writer, e explain.Explanation) error {
-	var text []byte
-	var err error
-	switch o.output {
-	case "json":
-		text, err = json.MarshalIndent(e, "", "  ")
-	case "yaml":
-		text, err = yaml.Marshal(e)
-	default:
-		text = []byte(e.Sentence(time.Local))
-	}
-	if err != nil {
-		return err
-	}
-	_, err = fmt.Fprintln(out, strings.TrimSuffix(string(text), "\n"))
-	return err
 }

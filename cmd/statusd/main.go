@@ -7,8 +7,17 @@
 //	statusd drain                    end the pods of a running statusd, as before a shutdown
 //	statusd end                      end the containers that a stopped statusd has left
 //	statusd reset                    end them and delete all state
+//	statusd get pods|node            what this node, or another one, knows
 //	statusd explain POD              why a pod is in its state, and what would change it
+//	statusd history POD              what happened to it
+//	statusd watch                    each change, as it happens
+//	statusd completion SHELL         completion for bash, zsh and fish
 //	statusd version
+//
+// As kubectl-statusd it is a plugin of kubectl: kubectl statusd explain POD.
+//
+// The exit code is 0, or 1 for a failure, 2 for wrong usage, 3 if there is no such pod, and 4 if there is
+// nothing to ask.
 package main
 
 import (
@@ -18,6 +27,7 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/statusd/statusd/runtime/process"
 )
@@ -30,21 +40,37 @@ func main() {
 		os.Exit(process.ShimMain())
 	}
 	if err := command(os.Args[1:], os.Stdout); err != nil {
-		fmt.Fprintln(os.Stderr, "statusd:", err)
+		fmt.Fprintln(os.Stderr, "statusd: "+harmless(err.Error()))
 		os.Exit(exitCode(err))
 	}
 }
 
+// The exit codes beside 0.
+const (
+	exitFailure     = 1
+	exitUsage       = 2
+	exitNotFound    = 3
+	exitUnreachable = 4
+)
+
 func exitCode(err error) int {
-	if errors.Is(err, errUsage) {
-		return 2
+	switch {
+	case errors.Is(err, errUsage):
+		return exitUsage
+	case apierrors.IsNotFound(err):
+		return exitNotFound
+	case errors.Is(err, errUnreachable):
+		return exitUnreachable
 	}
-	return 1
+	return exitFailure
 }
 
 // command runs a sub-command. What it is asked for goes to out, and how it goes to the log.
 func command(args []string, out io.Writer) error {
 	root := newRoot()
+	if isPlugin() {
+		root = newPlugin()
+	}
 	root.SetOut(out)
 	root.SetArgs(args)
 	return root.Execute()
@@ -66,10 +92,29 @@ func newRoot() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.Flags().Bool("version", false, "print the version")
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", err, errUsage) })
-	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newExplain(), newVersion())
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false), newVersion())
 	return root
 }
+
+// newPlugin is the plugin of kubectl: what asks, and nothing that runs a node.
+func newPlugin() *cobra.Command {
+	root := &cobra.Command{
+		Use:           pluginName,
+		Short:         "Why pods are in their states, since when, and what would change it",
+		Example:       "  kubectl statusd explain web\n  kubectl statusd get pods -A -o wide",
+		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl statusd"},
+		Args:          usage(cobra.NoArgs),
+		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
+		SilenceErrors: true,
+		SilenceUsage:  true,
+	}
+	root.SetFlagErrorFunc(flagError)
+	root.AddCommand(newGet(true), newExplain(true), newHistory(true), newWatch(true), newVersion())
+	return root
+}
+
+func flagError(_ *cobra.Command, err error) error { return fmt.Errorf("%w: %w", err, errUsage) }
 
 // usage makes an error of the arguments one after which the usage helps.
 func usage(check cobra.PositionalArgs) cobra.PositionalArgs {

@@ -60,6 +60,8 @@ func command(ctx context.Context, args []string) error {
 		return d.with(ctx, flags.Args()[1:])
 	case mode == "footprint":
 		return d.footprint(ctx)
+	case mode == "clients":
+		return d.clients(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
 	case mode == "unreachable":
@@ -70,6 +72,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, unreachable or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, clients, unreachable or faults", mode)
 	}
 }

@@ -1,0 +1,178 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/tools/clientcmd"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/api"
+)
+
+// errUnreachable: there is nothing to ask.
+var errUnreachable = errors.New("nothing to ask")
+
+// question is what the commands that ask have in common: whom they ask, about which namespace.
+type question struct {
+	server, socket, kubeconfig string
+	namespace                  string
+	all                        bool
+	timeout                    time.Duration
+	// plugin: this is a plugin of kubectl, whose users ask about a cluster rather than this machine.
+	plugin bool
+}
+
+func (q *question) addFlags(cmd *cobra.Command) {
+	flags := cmd.Flags()
+	flags.StringVar(&q.server, "server", "", "ask the statusd at this `ADDRESS`, such as http://127.0.0.1:10265")
+	flags.StringVar(&q.socket, "socket", "", "ask the statusd that listens on this Unix socket; by default "+defaultSocket()+", or else "+defaultServer())
+	flags.StringVar(&q.kubeconfig, "kubeconfig", "", "ask the API server of this kubeconfig `FILE`")
+	flags.DurationVar(&q.timeout, "request-timeout", 15*time.Second, "how long to wait for an answer")
+	cmd.MarkFlagsMutuallyExclusive("server", "socket", "kubeconfig")
+	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { // before cobra does, whose error says nothing of usage
+		if err := cmd.ValidateFlagGroups(); err != nil {
+			return flagError(cmd, err)
+		}
+		return nil
+	}
+}
+
+func (q *question) addNamespace(cmd *cobra.Command, all bool) {
+	flags := cmd.Flags()
+	flags.StringVarP(&q.namespace, "namespace", "n", "", "namespace; by default that of the kubeconfig, or \"default\"")
+	if all {
+		flags.BoolVarP(&q.all, "all-namespaces", "A", false, "pods of all namespaces")
+		cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
+	}
+	_ = cmd.RegisterFlagCompletionFunc("namespace", q.completeNamespaces) // fails only if there is no such flag
+}
+
+func defaultSocket() string {
+	config := agent.Default()
+	return config.QuerySocketPath()
+}
+
+func defaultServer() string { return "http://" + agent.Default().HealthzBindAddress }
+
+// node returns a client of the statusd of this machine, or of the one that the flags name. The error
+// is errUnreachable if there is none.
+func (q *question) node(ctx context.Context) (*api.Client, error) {
+	switch {
+	case q.kubeconfig != "":
+		return nil, fmt.Errorf("%w: --kubeconfig names an API server, and this is known by a node only", errUnreachable)
+	case q.server != "":
+		client, err := api.NewClient(q.server)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", err, errUsage)
+		}
+		if err := q.reach(ctx, client); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errUnreachable, q.server, bare(err))
+		}
+		return client, nil
+	case q.socket != "":
+		client := api.NewSocketClient(q.socket)
+		if err := q.reach(ctx, client); err != nil {
+			return nil, fmt.Errorf("%w: %s: %w", errUnreachable, q.socket, bare(err))
+		}
+		return client, nil
+	}
+	client := api.NewSocketClient(defaultSocket())
+	first := q.reach(ctx, client)
+	if first == nil {
+		return client, nil
+	}
+	client, err := api.NewClient(defaultServer())
+	if err != nil {
+		return nil, err
+	}
+	if second := q.reach(ctx, client); second != nil {
+		return nil, fmt.Errorf("%w: no statusd answers on this machine (%s: %w; %s: %w); name one with --server or --socket",
+			errUnreachable, defaultSocket(), bare(first), defaultServer(), bare(second))
+	}
+	return client, nil
+}
+
+// reach asks for the smallest answer.
+func (q *question) reach(ctx context.Context, client *api.Client) error {
+	ctx, cancel := context.WithTimeout(ctx, q.timeout)
+	defer cancel()
+	if _, err := client.Pods(ctx, api.ListOptions{State: "Unscheduled"}); err != nil {
+		client.Close()
+		return err
+	}
+	return nil
+}
+
+// bare is the innermost known cause of an error, which says it in few words.
+func bare(err error) error {
+	for _, known := range []error{syscall.ECONNREFUSED, syscall.EACCES, fs.ErrPermission, fs.ErrNotExist} {
+		if errors.Is(err, known) {
+			return known
+		}
+	}
+	return err
+}
+
+// apiServer returns a client of the API server, and the namespace of the kubeconfig.
+func (q *question) apiServer() (kubernetes.Interface, string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	rules.ExplicitPath = q.kubeconfig
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	connection, err := config.ClientConfig()
+	if clientcmd.IsEmptyConfig(err) {
+		return nil, "", fmt.Errorf("%w: there is no kubeconfig; set KUBECONFIG, or name a file with --kubeconfig", errUnreachable)
+	}
+	if err != nil {
+		return nil, "", err
+	}
+	namespace, _, err := config.Namespace()
+	if err != nil {
+		return nil, "", err
+	}
+	client, err := kubernetes.NewForConfig(connection)
+	return client, namespace, err
+}
+
+// named reports whether a flag says which statusd to ask.
+func (q *question) named() bool { return q.server != "" || q.socket != "" }
+
+// podName reads [NAMESPACE/]POD.
+func (q *question) podName(argument string) (namespace, name string) {
+	if before, after, ok := strings.Cut(argument, "/"); ok {
+		return before, after
+	}
+	return q.inNamespace(), argument
+}
+
+// inNamespace is the namespace of the flag, or of the kubeconfig, or the default one.
+func (q *question) inNamespace() string {
+	if q.all {
+		return ""
+	}
+	if q.namespace != "" {
+		return q.namespace
+	}
+	if q.plugin || q.kubeconfig != "" {
+		if _, namespace, err := q.apiServer(); err == nil && namespace != "" {
+			return namespace
+		}
+	}
+	return v1.NamespaceDefault
+}
+
+// isPlugin reports whether the program was started as a plugin of kubectl.
+func isPlugin() bool { return filepath.Base(os.Args[0]) == pluginName }
+
+// pluginName is what kubectl looks for when a user types kubectl statusd.
+const pluginName = "kubectl-statusd"

@@ -1,0 +1,134 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/statusd/statusd/api"
+)
+
+// reconnectAfter is how long a lost watch waits before it goes on.
+const reconnectAfter = time.Second
+
+// watchCommand is watch with its flags.
+type watchCommand struct {
+	question
+	output
+	last string
+}
+
+func newWatch(plugin bool) *cobra.Command {
+	c := &watchCommand{question: question{plugin: plugin}}
+	cmd := &cobra.Command{
+		Use:   "watch",
+		Short: "Show pods and each change of one, until it is interrupted",
+		Long: "Show pods and each change of one, until it is interrupted.\n\n" +
+			"It goes on where it was when the connection is lost or statusd restarts.",
+		Example: "  statusd watch -A\n  statusd watch -o json | jq .why",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := c.check(); err != nil {
+				return err
+			}
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			client, err := c.node(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			return c.follow(ctx, client, cmd.OutOrStdout(), cmd.ErrOrStderr())
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	c.question.addFlags(cmd)
+	c.addNamespace(cmd, true)
+	c.output.addFlag(cmd, "table", "wide", "json", "name")
+	return cmd
+}
+
+// follow prints events, and reconnects, until ctx ends.
+func (c *watchCommand) follow(ctx context.Context, client *api.Client, out, problems io.Writer) error {
+	namespace := c.inNamespace()
+	for {
+		err := c.once(ctx, client, out, namespace)
+		var refusal *apierrors.StatusError
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case errors.As(err, &refusal) && !apierrors.IsTooManyRequests(err):
+			return err
+		}
+		fmt.Fprintf(problems, "statusd: watch: %v; trying again\n", err)
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(reconnectAfter):
+		}
+	}
+}
+
+func (c *watchCommand) once(ctx context.Context, client *api.Client, out io.Writer, namespace string) error {
+	for event, err := range client.Watch(ctx, c.last, "") {
+		if err != nil {
+			return err
+		}
+		if event.ID != "" {
+			c.last = event.ID
+		}
+		if err := c.show(out, event, namespace); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *watchCommand) show(out io.Writer, event api.Event, namespace string) error {
+	if event.Kind != "pod" && event.Kind != "gone" {
+		return nil
+	}
+	var row api.PodSummary
+	if err := json.Unmarshal(event.Data, &row); err != nil {
+		return fmt.Errorf("decode an event: %w", err)
+	}
+	if namespace != "" && row.Namespace != namespace {
+		return nil
+	}
+	var err error
+	switch {
+	case c.format == "json":
+		_, err = fmt.Fprintf(out, "%s\n", event.Data)
+	case c.format == "name":
+		_, err = fmt.Fprintln(out, "pod/"+plain(row.Name))
+	case event.Kind == "gone":
+		_, err = fmt.Fprintf(out, "%s   %-40s %s\n", time.Now().Format(time.TimeOnly), c.shownName(&row), "gone")
+	default:
+		_, err = fmt.Fprintf(out, "%s   %-40s %d/%d   %-20s %s\n", time.Now().Format(time.TimeOnly), c.shownName(&row), row.Ready, row.Containers,
+			paint(cell{plain(row.Status), stateColor(row.State)}, inColor(out)), c.rest(&row))
+	}
+	return err
+}
+
+func (c *watchCommand) shownName(row *api.PodSummary) string {
+	if c.all {
+		return plain(row.Namespace + "/" + row.Name)
+	}
+	return plain(row.Name)
+}
+
+// rest is why the pod is as it is, for those who want to read it, and the restarts for others.
+func (c *watchCommand) rest(row *api.PodSummary) string {
+	if c.format == "wide" {
+		return plain(row.Why)
+	}
+	return fmt.Sprintf("%d restarts", row.Restarts)
+}
