@@ -72,6 +72,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, clients, unreachable or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, unreachable, clients or faults", mode)
 	}
 }
