@@ -14,10 +14,14 @@ import (
 )
 
 func TestStatWithAnyCommandName(t *testing.T) {
-	const numbers = " S 7 42 43 0 -1 4194560 1 0 0 0 0 0 0 0 20 0 1 0 123456 1000 100"
+	const numbers = " S 7 42 43 0 -1 4194560 11 12 13 14 100 200 1000 -1 20 0 1 0 123456 1000 100"
 	for _, command := range []string{"sh", "a b", "x) S 1 2 3 (y", "new\nline", ""} {
 		got, err := parseStat(42, []byte("42 ("+command+")"+numbers))
-		if want := (stat{pid: 42, parent: 7, session: 43, state: 'S', start: 123456}); err != nil || got != want {
+		want := stat{
+			pid: 42, parent: 7, session: 43, state: 'S', start: 123456,
+			own: spent{ticks: 300, faults: 11, majorFaults: 13}, reaped: spent{ticks: 1000, faults: 12, majorFaults: 14},
+		}
+		if err != nil || got != want {
 			t.Errorf("command %q: got %+v, %v; want %+v", command, got, err, want)
 		}
 	}
