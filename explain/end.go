@@ -148,9 +148,9 @@ func ending(t *v1.ContainerStateTerminated) string {
 	case "OOMKilled":
 		text += ", killed for lack of memory"
 	case "StartError", "ContainerCannotRun":
-		text += ", it could not be started"
+		text += " (it could not be started)"
 	case "ContainerStatusUnknown":
-		text += ", its end was not seen"
+		text += " (its end was not seen)"
 	default:
 		text += ", reason " + t.Reason
 	}
