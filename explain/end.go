@@ -128,19 +128,13 @@ func ended(f Facts) *time.Time {
 			last, found = latest(last, t.FinishedAt.Time), true
 		}
 	}
-	if found {
-		return known(last)
-	}
-	for _, t := range []v1.PodConditionType{v1.DisruptionTarget, v1.PodReady} {
-		if c := f.condition(t); c != nil && !c.LastTransitionTime.IsZero() {
+	if !found {
+		if c := f.condition(v1.PodReady); c != nil && !c.LastTransitionTime.IsZero() {
 			return known(c.LastTransitionTime.Time)
 		}
+		return nil
 	}
-	// Nothing of it was started, so that it ended when the node took it up.
-	if start := f.status().StartTime; start != nil && len(f.status().ContainerStatuses) == 0 {
-		return known(start.Time)
-	}
-	return nil
+	return known(last)
 }
 
 // ending says how a container ended: "exit code 3", "exit code 137 (SIGKILL), out of memory".

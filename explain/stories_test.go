@@ -379,9 +379,7 @@ func stories() []story {
 			}},
 		{"rejected under pressure", explain.StateRejected, []explain.Code{explain.CodeRejected},
 			func() explain.Facts {
-				return facts(failedWith("Evicted", "Pod was rejected: The node had condition: [MemoryPressure]. "), func(p *v1.Pod) {
-					p.Status.StartTime = &metav1.Time{Time: ago(10 * time.Second)}
-				})
+				return facts(failedWith("Evicted", "Pod was rejected: The node had condition: [MemoryPressure]. "))
 			}},
 		{"waits for a pod of the same name", explain.StateStarting, []explain.Code{explain.CodeWaitsOnNode},
 			func() explain.Facts {
