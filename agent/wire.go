@@ -71,6 +71,11 @@ func (a *Agent) wirePods() (err error) {
 		Logger:     a.log,
 		Observer:   &a.changes,
 		Registerer: a.registerer,
+		HistoryChanged: func() {
+			if a.api != nil {
+				a.api.Relist()
+			}
+		},
 	}
 	if a.client != nil {
 		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)

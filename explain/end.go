@@ -46,24 +46,45 @@ const outOf = "OutOf"
 // failed: the pod has failed for good.
 func failed(e *Explanation, f Facts) {
 	status := f.status()
+	message := detail(strings.TrimPrefix(status.Message, "Pod was rejected: "))
 	e.State, e.Since = StateFailed, ended(f)
 	r, ok := failedReasons[status.Reason]
 	switch {
+	case status.Reason == "Evicted" && strings.HasPrefix(status.Message, "Pod was rejected"):
+		e.State = StateRejected
+		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since, Text: "the node was under pressure" + message + pressure(f),
+			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
+	case status.Reason == "Evicted":
+		next := r.next
+		e.State = r.state
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message + pressure(f), Next: &next}}
 	case ok:
 		e.State = r.state
 		next := r.next
-		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + detail(status.Message), Next: &next}}
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message, Next: &next}}
 	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
 		e.State = StateRejected
 		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since,
-			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + detail(status.Message),
+			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + message,
 			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
 	case status.Reason != "":
-		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + detail(status.Message),
+		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + message,
 			Next: &Next{Do: "read the reason", Wait: "its controller makes another pod"}}}
 	default:
 		e.Causes = failedContainers(f)
 	}
+}
+
+// pressure says what the node is still short of.
+func pressure(f Facts) string {
+	if len(f.Node.Pressure) == 0 {
+		return ""
+	}
+	names := make([]string, len(f.Node.Pressure))
+	for i, p := range f.Node.Pressure {
+		names[i] = string(p)
+	}
+	return "; the node still has " + list(names)
 }
 
 // failedContainers explains a pod that failed because its containers did.
@@ -127,9 +148,9 @@ func ending(t *v1.ContainerStateTerminated) string {
 	case "OOMKilled":
 		text += ", killed for lack of memory"
 	case "StartError", "ContainerCannotRun":
-		text += ", it could not be started"
+		text += " (it could not be started)"
 	case "ContainerStatusUnknown":
-		text += ", its end was not seen"
+		text += " (its end was not seen)"
 	default:
 		text += ", reason " + t.Reason
 	}
