@@ -97,8 +97,13 @@ func (a *Agent) followNode(ctx context.Context) error {
 	}
 	add(history.Record{Subject: "agent", To: "started", Message: strings.TrimSpace("version " + a.options.Version)})
 	var before explain.Node
+	compared := false
 	for backoff.Sleep(ctx, nodeInterval) {
 		now := time.Now()
+		if !compared && a.dispatcher.synced() { // pods may have gone while no agent ran
+			compared = true
+			a.history.Retain(func(uid types.UID) bool { _, known := a.table.ByUID(uid); return known }, now)
+		}
 		next := a.nodeFacts(now)
 		for _, r := range nodeRecords(before, next) {
 			add(r)

@@ -63,13 +63,26 @@ func failed(e *Explanation, f Facts) {
 
 func whyFailed(e *Explanation, f Facts) {
 	status := f.status()
+<<<<<<< HEAD
 	message := strings.TrimPrefix(status.Message, "Pod was rejected: ") // which is said already
+=======
+	message := detail(strings.TrimPrefix(status.Message, "Pod was rejected: "))
+>>>>>>> main
 	e.State, e.Since = StateFailed, ended(f)
 	r, ok := failedReasons[status.Reason]
 	switch {
+	case status.Reason == "Evicted" && strings.HasPrefix(status.Message, "Pod was rejected"):
+		e.State = StateRejected
+		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since, Text: "the node was under pressure" + message + pressure(f),
+			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
+	case status.Reason == "Evicted":
+		next := r.next
+		e.State = r.state
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message + pressure(f), Next: &next}}
 	case ok:
 		e.State = r.state
 		next := r.next
+<<<<<<< HEAD
 		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + detail(message), Next: &next}}
 	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
 		e.State = StateRejected
@@ -79,9 +92,32 @@ func whyFailed(e *Explanation, f Facts) {
 	case status.Reason != "":
 		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + detail(message),
 			Next: &Next{Do: "read the reason", Wait: replaced}}}
+=======
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message, Next: &next}}
+	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
+		e.State = StateRejected
+		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since,
+			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + message,
+			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
+	case status.Reason != "":
+		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + message,
+			Next: &Next{Do: "read the reason", Wait: "its controller makes another pod"}}}
+>>>>>>> main
 	default:
 		e.Causes = failedContainers(f)
 	}
+}
+
+// pressure says what the node is still short of.
+func pressure(f Facts) string {
+	if len(f.Node.Pressure) == 0 {
+		return ""
+	}
+	names := make([]string, len(f.Node.Pressure))
+	for i, p := range f.Node.Pressure {
+		names[i] = string(p)
+	}
+	return "; the node still has " + list(names)
 }
 
 // failedContainers explains a pod that failed because its containers did.

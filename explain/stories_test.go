@@ -365,6 +365,49 @@ func stories() []story {
 			func() explain.Facts {
 				return facts(func(p *v1.Pod) { p.Status.Phase, p.Status.Reason = v1.PodUnknown, "NodeLost" })
 			}},
+		{"liveness probe begins to fail", explain.StateReady, nil,
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue), func(p *v1.Pod) { p.Spec.Containers[0].LivenessProbe = httpProbe(5432) })
+				f.Containers = map[string]explain.Container{"db": {Liveness: &explain.Probe{Failures: 2, Since: ago(8 * time.Second), Answer: "context deadline exceeded"}}}
+				return f
+			}},
+		{"killed by the liveness probe, known by an event", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited, explain.CodeLivenessKilled},
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+					p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", 137, "")
+				})
+				f.Warnings = []explain.Warning{
+					{Reason: "Unhealthy", Container: "db", Message: "Liveness probe failed: HTTP probe failed with statuscode: 500", Count: 3, Last: ago(25 * time.Second)},
+					{Reason: "Unhealthy", Container: "db", Message: "Readiness probe failed: connection refused", Count: 9, Last: ago(21 * time.Second)},
+				}
+				return f
+			}},
+		{"evicted, pressure lasts", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
+			func() explain.Facts {
+				f := facts(failedWith("Evicted", "The node was low on resource: memory."))
+				f.Node.Pressure = []v1.NodeConditionType{v1.NodeMemoryPressure}
+				return f
+			}},
+		{"rejected under pressure", explain.StateRejected, []explain.Code{explain.CodeRejected},
+			func() explain.Facts {
+				return facts(failedWith("Evicted", "Pod was rejected: The node had condition: [MemoryPressure]. "))
+			}},
+		{"waits for a pod of the same name", explain.StateStarting, []explain.Code{explain.CodeWaitsOnNode},
+			func() explain.Facts {
+				f := facts(func(p *v1.Pod) { p.Status = v1.PodStatus{Phase: v1.PodPending} })
+				f.Waits = "an older pod of the same name has containers that still run"
+				return f
+			}},
+		{"a container that the spec does not have", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop},
+			func() explain.Facts {
+				return facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) { p.Spec.Containers = nil })
+			}},
+		{"a clock that is ahead", explain.StateReady, nil,
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
+				f.Now = ago(24 * time.Hour)
+				return f
+			}},
 		{"resize deferred", explain.StateReady, nil,
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue), func(p *v1.Pod) {

@@ -30,8 +30,7 @@ func (s *Store) drain() {
 	}
 	if len(inputs) > 0 || lost > 0 {
 		s.shed()
-		close(s.progress)
-		s.progress = make(chan struct{})
+		s.progressed()
 	}
 	s.purge(now)
 }
@@ -54,11 +53,21 @@ func (s *Store) take(in *input) {
 		s.takeRecord(s.log(in.pod, at), in.record, at)
 	case removed:
 		if l, ok := s.logs[c.UID]; ok && l.gone == 0 {
-			l.gone, l.trouble = at, nil
-			s.write(line{Op: opGone, UID: c.UID, At: at})
-			s.add(l, &Record{Kind: KindDeletion, To: "gone"}, at, 0)
+			s.takeRemoval(l, at)
 		}
 	}
+}
+
+func (s *Store) takeRemoval(l *log, at int64) {
+	l.gone, l.trouble = at, nil
+	s.write(line{Op: opGone, UID: l.ref.UID, At: at})
+	s.takeRecord(l, &Record{Kind: KindDeletion, To: "gone"}, at)
+}
+
+// progressed wakes the watches.
+func (s *Store) progressed() {
+	close(s.progress)
+	s.progress = make(chan struct{})
 }
 
 // takeRecord adds a record that is no change of a status. That a pod is admitted or ends is known
@@ -200,7 +209,7 @@ func (s *Store) drop(l *log) {
 
 // nodeRecord adds a record about the history itself.
 func (s *Store) nodeRecord(at time.Time, to, message string) {
-	s.add(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at), 0)
+	s.takeRecord(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at))
 }
 
 // shed keeps the total bound. The pods with the most records give way, then those that are gone.

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -32,6 +33,9 @@ type fake struct {
 	changed chan struct{} // closed and replaced with each change
 	refuse  int           // answer the API with this code
 	watches []string      // the queries of the watches so far
+	clock   time.Duration // how far the clock of the node is ahead
+
+	left chan struct{} // capacity 100: one for each watch that its client has left
 }
 
 // sent is one event of the watch; its revision is its place in the log.
@@ -41,7 +45,7 @@ type sent struct {
 
 func startFake(t *testing.T, pods ...api.PodDetail) *fake {
 	t.Helper()
-	f := &fake{t: t, pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{})}
+	f := &fake{t: t, pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{}), left: make(chan struct{}, 100)}
 	for _, pod := range pods {
 		f.pods[key(pod)] = pod
 	}
@@ -122,6 +126,13 @@ func (f *fake) refuseWith(code int) {
 	f.refuse = code
 }
 
+// setClock puts the clock of the node ahead.
+func (f *fake) setClock(ahead time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clock = ahead
+}
+
 func (f *fake) watched() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,8 +148,9 @@ func (f *fake) nodeNow() api.NodeDetail {
 func (f *fake) api(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
-		code := f.refuse
+		code, ahead := f.refuse, f.clock
 		f.mu.Unlock()
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
 		if code != 0 {
 			fail(w, code, "the fake refuses")
 			return
@@ -175,6 +187,7 @@ func (f *fake) serveWatch(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.watches = append(f.watches, r.URL.RawQuery)
 	f.mu.Unlock()
+	defer func() { f.left <- struct{}{} }()
 	if pod := r.URL.Query().Get("pod"); pod != "" {
 		f.follow(w, r, pod)
 		return

@@ -55,6 +55,7 @@ func TestTheTableIsFilteredSearchedAndSorted(t *testing.T) {
 	f := startFake(t, crowd()...)
 	page := openTab(t, f.page(""))
 	page.live()
+	page.size(1200, 470)
 	page.screenshot("table-light")
 	if got, want := page.rows(), "report-2 agent-x cart-7d9f orders-5c44 search-0 import-29 proxy-edge-17 web-0 web-1 report-3"; got != want {
 		t.Errorf("the order by state is\n%s, want\n%s", got, want)

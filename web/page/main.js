@@ -197,6 +197,10 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) stream.close();
   else { connection.show({ name: 'connecting' }); stream.open(); }
 });
+// The titles of the columns stay below the header, however high that is.
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty('--header', `${document.querySelector('header').offsetHeight}px`);
+}).observe(document.querySelector('header'));
 setInterval(tick, 1000);
 setInterval(reword, every);
 navigate();
