@@ -63,18 +63,14 @@ func failed(e *Explanation, f Facts) {
 
 func whyFailed(e *Explanation, f Facts) {
 	status := f.status()
-<<<<<<< HEAD
-	message := strings.TrimPrefix(status.Message, "Pod was rejected: ") // which is said already
-=======
 	message := detail(strings.TrimPrefix(status.Message, "Pod was rejected: "))
->>>>>>> main
 	e.State, e.Since = StateFailed, ended(f)
 	r, ok := failedReasons[status.Reason]
 	switch {
 	case status.Reason == "Evicted" && strings.HasPrefix(status.Message, "Pod was rejected"):
 		e.State = StateRejected
 		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since, Text: "the node was under pressure" + message + pressure(f),
-			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
+			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: replaced}}}
 	case status.Reason == "Evicted":
 		next := r.next
 		e.State = r.state
@@ -82,27 +78,15 @@ func whyFailed(e *Explanation, f Facts) {
 	case ok:
 		e.State = r.state
 		next := r.next
-<<<<<<< HEAD
-		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + detail(message), Next: &next}}
-	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
-		e.State = StateRejected
-		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since,
-			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + detail(message),
-			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: replaced}}}
-	case status.Reason != "":
-		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + detail(message),
-			Next: &Next{Do: "read the reason", Wait: replaced}}}
-=======
 		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message, Next: &next}}
 	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
 		e.State = StateRejected
 		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since,
 			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + message,
-			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
+			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: replaced}}}
 	case status.Reason != "":
 		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + message,
-			Next: &Next{Do: "read the reason", Wait: "its controller makes another pod"}}}
->>>>>>> main
+			Next: &Next{Do: "read the reason", Wait: replaced}}}
 	default:
 		e.Causes = failedContainers(f)
 	}
