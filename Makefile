@@ -135,6 +135,14 @@ serving: demo ## Measure how far a client of the stream lags with 500 pods and 2
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
 
+.PHONY: clients
+clients: demo ## 200 clients follow a log and 50 run commands for a minute; look for goroutines, descriptors and processes that are left
+	@bin/demo clients
+
+.PHONY: unreachable
+unreachable: demo ## Stop statusd for 60 s on a cluster with controllers, and measure how soon 100 pods are ready again; about 2 minutes
+	@bin/demo unreachable
+
 FAULTS ?= 200
 PODS   ?= 30
 

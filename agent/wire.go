@@ -86,10 +86,10 @@ func (a *Agent) wirePods() (err error) {
 		},
 		Sync:       func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder:   a.events,
+		Observer:   observed{a.history, a},
 		Registerer: a.registerer,
 		Version:    a.options.Version,
 		Logger:     a.log,
-		Observer:   observed{a.history, a},
 	})
 	if err != nil {
 		return err

@@ -8,6 +8,8 @@
 #
 #   make kubectl metrics-server   # if they are not there yet
 #   examples/kubectl.sh
+#
+# kubectl top needs a statusd that runs as root: metrics-server looks for its token where only a mount puts it.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 export KUBECONFIG=${KUBECONFIG:-$PWD/state/controlplane/admin.kubeconfig}
@@ -21,6 +23,11 @@ chmod 755 "$work"
 background=()
 finish() {
 	code=$?
+	if [ $code != 0 ]; then # what is needed to find out why
+		kubectl get pods -A -o wide || true
+		kubectl get events -A --sort-by=.lastTimestamp | tail -n 15 || true
+		kubectl logs -n kube-system deployment/metrics-server --tail=15 2>/dev/null || true
+	fi >&2
 	for pid in "${background[@]}"; do kill "$pid" 2>/dev/null || true; done
 	kubectl delete namespace "$namespace" --ignore-not-found --wait=false >/dev/null 2>&1 || true
 	rm -rf "$work"
@@ -214,9 +221,16 @@ shows uncordoned kubectl uncordon local
 shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
 
 step "delete, and delete --force"
-shows created k run stubborn --image=host --command -- /bin/sh -c 'trap "" TERM; while :; do sleep 1; done'
+marker=stubborn-$$
+shows created k run stubborn --image=host --command -- /bin/sh -c 'trap "" TERM; while :; do sleep 1; done' "$marker"
 shows 'condition met' k wait --for=condition=Ready pod/stubborn --timeout=60s
+grep -qsa "[s]${marker#s}" /proc/[0-9]*/cmdline || fail "the process of pod stubborn is not found"
 shows deleted k delete pod stubborn --force --grace-period=0
+for _ in $(seq 300); do
+	grep -qsa "[s]${marker#s}" /proc/[0-9]*/cmdline || break
+	sleep 0.1
+done
+if grep -lsa "[s]${marker#s}" /proc/[0-9]*/cmdline; then fail "a process of the deleted pod still runs"; fi
 shows deleted k delete deployment talk files later
 soon 'No resources found' k get pods -l 'app in (talk,files,later)'
 

@@ -5,18 +5,11 @@
 #   examples/restricted.sh
 set -eu
 cd "$(dirname "$0")/.."
-state=${STATE:-state}
-export KUBECONFIG="$state/controlplane/admin.kubeconfig"
+export KUBECONFIG="${KUBECONFIG:-state/controlplane/admin.kubeconfig}"
 PATH="$PWD/bin:$PATH"
 
 run() { echo "\$ $*"; "$@"; echo; }
-# There is no kubectl logs: statusd has no port for it.
-logs() {
-	echo "\$ cat the log of the container"
-	uid=$(kubectl -n ordinary get pod ordinary -o 'jsonpath={.metadata.uid}')
-	cut -d' ' -f4- "$state/statusd/runtime/pods/$uid"/containers/*/logs/*
-	echo
-}
+logs() { kubectl -n ordinary logs ordinary; }
 await() {
 	for _ in 1 2 3 4 5 6 7 8 9 10; do
 		if "$@"; then return; fi
@@ -34,9 +27,9 @@ run kubectl -n ordinary wait --for=condition=Ready --timeout=30s pod/ordinary
 run kubectl -n ordinary get pod ordinary -o wide
 saidOne() { logs | grep -q 'the password is one'; }
 await saidOne
-logs
+run kubectl -n ordinary logs ordinary
 run kubectl -n ordinary patch secret keys -p '{"stringData":{"password":"two"}}'
 saidTwo() { logs | grep -q 'the password is two'; }
 await saidTwo
-logs
+run kubectl -n ordinary logs ordinary
 run kubectl -n ordinary delete pod ordinary

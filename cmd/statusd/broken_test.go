@@ -13,6 +13,7 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -269,12 +270,18 @@ type section struct{ sentence, describe, k8sgpt string }
 
 func (n *brokenNode) recordSection(t *testing.T, b broken, pod *v1.Pod) section {
 	t.Helper()
-	var s section
-	until(t, pod.Name+" is explained with "+b.settled, func() bool {
-		s = section{n.why(pod.Name), n.describe(t, pod.Name), n.k8sgpt(pod.Name)}
-		return strings.Contains(s.sentence, b.settled)
-	})
-	return s
+	ticker := time.NewTicker(100 * time.Millisecond)
+	defer ticker.Stop()
+	for end := time.Now().Add(patience / 3); ; <-ticker.C {
+		s := section{n.why(pod.Name), n.describe(t, pod.Name), n.k8sgpt(pod.Name)}
+		if strings.Contains(s.sentence, b.settled) {
+			return s
+		}
+		if time.Now().After(end) {
+			t.Errorf("%s: want %q in the explanation\n%s", pod.Name, b.settled, s.sentence)
+			return s
+		}
+	}
 }
 
 // describe is what kubectl describe shows that bears on the state of a pod.

@@ -26,14 +26,14 @@ type crowd struct {
 
 // withCrowd starts everything in a fresh directory, creates the pods, waits until all are
 // ready, and leaves nothing behind.
-func (d *demo) withCrowd(ctx context.Context, size int, use func(*crowd) error) (err error) {
+func (d *demo) withCrowd(ctx context.Context, size int, controllers bool, use func(*crowd) error) (err error) {
 	dir, err := os.MkdirTemp("", "statusd-crowd-")
 	if err != nil {
 		return err
 	}
 	defer os.RemoveAll(dir)
 	d.state = dir
-	server, admin, err := d.startControlPlane(ctx, withoutControllers)
+	server, admin, err := d.startControlPlane(ctx, controllers)
 	if err != nil {
 		return err
 	}
@@ -47,12 +47,11 @@ func (d *demo) withCrowd(ctx context.Context, size int, use func(*crowd) error) 
 	}
 	config.Manifests = ""
 	config.Node.MaxPods = size
-	daemon, err := d.startStatusd(config)
-	if err != nil {
+	c := &crowd{demo: d, size: size, admin: admin}
+	if c.daemon, err = d.startStatusd(config); err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, d.stopStatusd(ctx, daemon)) }()
-	c := &crowd{demo: d, size: size, admin: admin, daemon: daemon}
+	defer func() { err = errors.Join(err, d.stopStatusd(ctx, c.daemon)) }()
 	if err := c.start(ctx); err != nil {
 		return err
 	}
@@ -114,7 +113,7 @@ const scaleSize = 500
 
 // scale starts 500 pods, deletes them, and looks for what is left of them.
 func (d *demo) scale(ctx context.Context) error {
-	return d.withCrowd(ctx, scaleSize, func(c *crowd) error {
+	return d.withCrowd(ctx, scaleSize, withoutControllers, func(c *crowd) error {
 		if _, err := c.usage(); err != nil {
 			return err
 		}

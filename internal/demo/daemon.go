@@ -88,23 +88,28 @@ func (d *daemon) logTail() string {
 // stopStatusd stops statusd, and then the containers, which it leaves running.
 func (d *demo) stopStatusd(ctx context.Context, daemon *daemon) error {
 	d.say("\nstopping statusd")
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
-	defer cancel()
-	// The one error that one's own child can cause is that it has ended, and exited tells that.
-	_ = daemon.process.Signal(syscall.SIGTERM)
-	var problem error
-	select {
-	case <-daemon.exited:
-	case <-ctx.Done():
-		problem = errors.New("statusd did not stop in time and was killed")
-		_ = daemon.process.Kill()
-		<-daemon.exited
-	}
+	problem := daemon.stop(context.WithoutCancel(ctx))
 	ending, cancelEnding := context.WithTimeout(context.WithoutCancel(ctx), stopTimeout)
 	defer cancelEnding()
 	ended, err := endContainers(ending, &daemon.config)
 	d.say("ended %d containers", ended)
 	return errors.Join(problem, err)
+}
+
+// stop ends statusd and leaves its containers running.
+func (d *daemon) stop(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
+	defer cancel()
+	// The one error that one's own child can cause is that it has ended, and exited tells that.
+	_ = d.process.Signal(syscall.SIGTERM)
+	select {
+	case <-d.exited:
+		return nil
+	case <-ctx.Done():
+		_ = d.process.Kill()
+		<-d.exited
+		return errors.New("statusd did not stop in time and was killed")
+	}
 }
 
 // endContainers ends what statusd has left running.

@@ -177,6 +177,7 @@ func (d *demo) config(name string) (agent.Config, error) {
 	}
 	c.StateDir = state
 	c.Server.BindAddress = "" // but where it is shown
+	c.Server.BindAddress = "" // join has one
 	c.HealthzBindAddress, err = freeAddress()
 	return c, err
 }

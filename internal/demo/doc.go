@@ -7,6 +7,7 @@
 //	demo footprint     what statusd needs when 100 pods are idle
 //	demo serving       how far a stream client is behind with 500 pods, and what serving it costs
 //	demo scale         500 pods started, run and deleted, and nothing left
+//	demo unreachable   statusd away for 60 s, and the pods ready again after its return
 //	demo faults        200 faults of the machine under 30 pods, and true statuses after each
 //
 // statusd runs as its own process, as an operator would run it. On Ctrl-C the demo stops

@@ -13,8 +13,11 @@ statusd is running as node %q. In another terminal:
   export KUBECONFIG=%s
   kubectl get pods -A --watch                    # the pods below, as the API server has them
   kubectl describe pod web                       # conditions and events of a pod
+  kubectl logs web -f                            # exec, attach, cp and port-forward work too
   kubectl delete pod flapping                    # watch it end with grace
-  kubectl describe node local                    # its taint keeps pods away that are not made for it
+  kubectl create deployment hello --image=host -- sh -c 'while date; do sleep 1; done'
+
+make kubectl builds kubectl if you have none, and examples/kubectl.sh is a session with all of its daily verbs.
 
 Pods that end in -local come from manifests in %s: edit one and save. The others came
 through the API (%s). Kill a container and see it restart:

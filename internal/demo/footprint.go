@@ -39,7 +39,7 @@ type consumer struct {
 
 // footprint measures what statusd needs when pods only exist.
 func (d *demo) footprint(ctx context.Context) error {
-	return d.withCrowd(ctx, footprintSize, func(c *crowd) error {
+	return d.withCrowd(ctx, footprintSize, withoutControllers, func(c *crowd) error {
 		c.say("waiting %s for things to settle, then watching for %s", settle, watched)
 		if err := pause(ctx, settle); err != nil {
 			return err

@@ -62,14 +62,18 @@ func command(ctx context.Context, args []string) error {
 		return d.footprint(ctx)
 	case mode == "serving":
 		return d.serving(ctx)
+	case mode == "clients":
+		return d.clients(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
+	case mode == "unreachable":
+		return d.unreachable(ctx)
 	case mode == "faults":
 		if err := namespaces(); err != nil {
 			return err
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, scale or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, scale, unreachable, clients or faults", mode)
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"crypto/x509"
 	"crypto/x509/pkix"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"math/big"
 	"os"
@@ -67,7 +68,7 @@ var accounts = []struct {
 // Clients makes all kinds of credentials, and the rights of the users, in a cluster whose authority is kept in a
 // directory as ca.crt and ca.key. It returns when the API server knows the rights.
 func Clients(ctx context.Context, admin kubernetes.Interface, pki, node string) ([]Client, error) {
-	cluster, err := loadAuthority(pki)
+	cluster, err := LoadAuthority(pki)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +189,8 @@ type Authority struct {
 	key         *ecdsa.PrivateKey
 }
 
-func loadAuthority(directory string) (*Authority, error) {
+// LoadAuthority reads ca.crt and ca.key of a directory.
+func LoadAuthority(directory string) (*Authority, error) {
 	var blocks []*pem.Block
 	for _, name := range []string{"ca.crt", "ca.key"} {
 		content, err := os.ReadFile(filepath.Join(directory, name))
@@ -245,6 +247,24 @@ func (a *Authority) Sign(template x509.Certificate) (*tls.Certificate, error) {
 		return nil, err
 	}
 	return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, nil
+}
+
+// SignRequest makes the certificate, in PEM, that a request in PEM asks for.
+func (a *Authority) SignRequest(request []byte, template x509.Certificate) ([]byte, error) {
+	block, _ := pem.Decode(request)
+	if block == nil {
+		return nil, errors.New("doors: the request is not PEM")
+	}
+	wanted, err := x509.ParseCertificateRequest(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	template.Subject, template.DNSNames, template.IPAddresses = wanted.Subject, wanted.DNSNames, wanted.IPAddresses
+	der, err := x509.CreateCertificate(rand.Reader, &template, a.certificate, wanted.PublicKey, a.key)
+	if err != nil {
+		return nil, err
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), nil
 }
 
 // PEM is the certificate of the authority.
