@@ -123,8 +123,13 @@ kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && chmod 755 "$$state" && bin/demo --state "$$state" with examples/kubectl.sh
 
 .PHONY: footprint
-footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods; about 2 minutes
+footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, and what serving the stream costs; about 4 minutes
 	@bin/demo footprint
+	@bin/demo serving
+
+.PHONY: serving
+serving: demo ## Measure how far a client of the stream lags with 500 pods and 20 changes a second, and what serving costs; 2 minutes
+	@bin/demo serving
 
 .PHONY: scale
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
