@@ -29,6 +29,7 @@ type fake struct {
 	epoch   int        // counts the starts: a revision of an earlier one is not known
 	node    api.NodeDetail
 	pods    map[string]api.PodDetail
+	gone    []api.PodDetail
 	log     []sent
 	changed chan struct{} // closed and replaced with each change
 	refuse  int           // answer the API with this code
@@ -109,6 +110,9 @@ func (f *fake) remove(pod api.PodDetail) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.pods, key(pod))
+	pod.Gone, pod.Pod, pod.State, pod.Status = ago(0), nil, explain.StateUnknown, "Gone"
+	pod.Why = fmt.Sprintf("Pod %s is gone; the last thing known of it: it was deleted.", key(pod))
+	f.gone = append(f.gone, pod)
 	f.change(sent{"gone", key(pod), encode(api.GonePod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID})})
 }
 
@@ -168,19 +172,37 @@ func (f *fake) servePods(w http.ResponseWriter, r *http.Request) {
 			list.Items = append(list.Items, pod.PodSummary)
 		}
 	}
+	if r.URL.Query().Get("gone") == "true" {
+		for _, pod := range f.gone {
+			list.Items = append(list.Items, pod.PodSummary)
+		}
+	}
 	f.mu.Unlock()
 	answer(w, list)
 }
 
 func (f *fake) serveDetail(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	pod, ok := f.pods[r.PathValue("namespace")+"/"+r.PathValue("name")]
+	pod, ok := f.find(r.PathValue("namespace") + "/" + r.PathValue("name"))
 	f.mu.Unlock()
 	if !ok {
 		fail(w, http.StatusNotFound, "there is no such pod")
 		return
 	}
 	answer(w, pod)
+}
+
+// find returns a pod, or the last one of its name that is gone. The caller holds mu.
+func (f *fake) find(name string) (api.PodDetail, bool) {
+	if pod, ok := f.pods[name]; ok {
+		return pod, true
+	}
+	for i := len(f.gone) - 1; i >= 0; i-- {
+		if key(f.gone[i]) == name {
+			return f.gone[i], true
+		}
+	}
+	return api.PodDetail{}, false
 }
 
 func (f *fake) serveWatch(w http.ResponseWriter, r *http.Request) {
@@ -228,7 +250,7 @@ func (f *fake) list(out events) int {
 
 func (f *fake) follow(w http.ResponseWriter, r *http.Request, pod string) {
 	f.mu.Lock()
-	_, ok := f.pods[pod]
+	_, ok := f.find(pod)
 	f.mu.Unlock()
 	if !ok {
 		fail(w, http.StatusNotFound, "there is no such pod")
@@ -237,7 +259,7 @@ func (f *fake) follow(w http.ResponseWriter, r *http.Request, pod string) {
 	out, before := events{w}, ""
 	for {
 		f.mu.Lock()
-		detail, ok := f.pods[pod]
+		detail, ok := f.find(pod)
 		changed := f.changed
 		f.mu.Unlock()
 		if data := encode(detail); ok && data != before {

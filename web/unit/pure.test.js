@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { coalesced } from '../page/ask.js';
 import { lanes, rangeFor, ticks } from '../page/lanes.js';
 import { parse as quantity, bytes } from '../page/quantity.js';
 import { parse as route, podHref, podsHref } from '../page/route.js';
@@ -142,4 +143,18 @@ test('wording is taken only if nothing else differs', () => {
   const items = [pod('a', { state: 'NotReady', why: 'new', delivery: { version: 1, accepted: 1, lagSeconds: 9 } }), pod('b', { state: 'NotReady', why: 'new', restarts: 1 }), pod('c')];
   assert.deepEqual(reworded(items, known).map((p) => p.name), ['a']);
   assert.deepEqual(restless([pod('a'), pod('b', { state: 'Failed' }), pod('c', { state: 'Failed' })]), ['Failed']);
+});
+
+test('calls during a run are one more run', async () => {
+  const ends = [];
+  const run = coalesced(() => new Promise((resolve) => ends.push(resolve)));
+  const first = run();
+  run();
+  run();
+  ends[0]();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(ends.length, 2);
+  ends[1]();
+  await first;
+  assert.equal(ends.length, 2);
 });
