@@ -343,3 +343,27 @@ func TestClockSteps(t *testing.T) {
 		t.Error("the numbers went back")
 	}
 }
+
+// What a killed process has not written may be what the watch was to get next.
+func TestAWatchIsResetAfterACrash(t *testing.T) {
+	path, left := newFile(t), newFile(t)
+	var since uint64
+	life(t, Options{File: path}, func(s *Store) {
+		twoPods(s)
+		w := &writer{store: s, path: left} // what is on the disk when the process is killed
+		w.flush(time.Now())
+		w.close()
+		since = s.Seq()
+		s.Add(ref("web"), Record{Kind: KindHook, To: "failed"})
+	})
+	after := New(Options{File: left})
+	for e := range after.Watch(t.Context(), since) {
+		if !e.Reset {
+			t.Errorf("got %+v, want a reset", e)
+		}
+		break
+	}
+	if got := text(after.Node()); !strings.Contains(got, "was killed") {
+		t.Errorf("the node says %s", got)
+	}
+}

@@ -216,16 +216,27 @@ func TestAFullInboxJoinsAndSaysSo(t *testing.T) {
 		web.flap(1)
 		db.flap(1)
 	}
-	web.set(&v1.PodStatus{Phase: v1.PodSucceeded})
+	last := started("web", true) // as before the first change that was joined
+	last.Phase = v1.PodSucceeded
+	web.set(last)
 	web.accepted()
 	s.Removed("db", time.Now())
 	pod, _ := s.Pod("shop", "web")
-	last := slices.IndexFunc(pod.Records, func(r Record) bool { return r.Kind == KindPhase && r.To == "Succeeded" })
-	if last < 0 || pod.Records[last].Accepted == nil {
+	end := slices.IndexFunc(pod.Records, func(r Record) bool { return r.Kind == KindPhase && r.To == "Succeeded" })
+	if end < 0 || pod.Records[end].Accepted == nil {
 		t.Errorf("the last status is not there, or not accepted:\n%s", text(pod.Records))
 	}
 	if pod, _ := s.Pod("shop", "db"); pod.Gone == nil {
 		t.Error("the removal is lost")
+	}
+	to := "not ready"
+	for _, r := range pod.Records {
+		if r.Kind == KindReady {
+			if r.From != to {
+				t.Errorf("a record begins with %q, the one before ended with %q:\n%s", r.From, to, text(pod.Records))
+			}
+			to = r.To
+		}
 	}
 	if got := text(s.Node()); !strings.Contains(got, "→ lost") {
 		t.Errorf("the node does not say that changes were lost: %s", got)
@@ -301,6 +312,31 @@ func TestAWatchThatHasMissedSomethingIsReset(t *testing.T) {
 		}
 		break
 	}
+}
+
+// A watch that has everything that is there is not reset because the newest is not.
+func TestAWatchThatHasAllIsNotResetByWhatWasPurged(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := New(Options{})
+		report(s, "web").set(&v1.PodStatus{Phase: v1.PodRunning})
+		report(s, "gone").set(&v1.PodStatus{Phase: v1.PodRunning})
+		s.Removed("gone", time.Now())
+		s.Seq()
+		time.Sleep(2 * time.Hour)
+		s.Seq()
+		var since uint64
+		for e := range s.Watch(t.Context(), 0) {
+			since = e.Seq
+			break
+		}
+		s.Add(ref("web"), Record{Kind: KindHook, To: "failed"})
+		for e := range s.Watch(t.Context(), since) {
+			if e.Reset || e.Record.Kind != KindHook {
+				t.Errorf("got %+v, want the record that is new", e)
+			}
+			break
+		}
+	})
 }
 
 // A watch that has everything is not reset because something old is dropped.

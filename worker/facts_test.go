@@ -121,6 +121,14 @@ func TestFactsShowWhenACrashingContainerStartsNext(t *testing.T) {
 		if got := n.facts(pod, "main").NextStart; !got.IsZero() {
 			t.Errorf("next start while it runs: got %v, want none", got)
 		}
+		n.sleep(10 * time.Second)
+		if got := n.facts(pod, "main").NextStart; got.IsZero() {
+			t.Error("next start: got none, want one in the second back-off")
+		}
+		n.delete(pod, 1)
+		if got := n.facts(pod, "main").NextStart; !got.IsZero() {
+			t.Errorf("next start of a pod that has ended: got %v, want none", got)
+		}
 	})
 }
 
