@@ -45,6 +45,10 @@ func TestThePageSaysWhyAKilledPodIsNotReady(t *testing.T) {
 	t.Logf("%d ms after the process was killed the page said: %s",
 		eval[int64](page, `window.said.at`)-killed.UnixMilli(), eval[string](page, `window.said.text`))
 
+	if text := eval[string](page, `window.said.text`); strings.Contains(text, "the node has killed it") {
+		t.Errorf("this test has killed it, not the node for its liveness probe: %s", text)
+	}
+
 	// It starts again, and its page has what happened.
 	page.until(row + `.textContent.includes('● Ready')`)
 	page.goTo("#/pods/default/web-page")
