@@ -143,6 +143,10 @@ func stories() []story {
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("OOMKilled", 137, ""), v1.ConditionFalse))
 			}},
+		{"could not be started", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillRestart},
+			func() explain.Facts {
+				return facts(with(v1.PodRunning, ended("StartError", 128, "exec: no such file"), v1.ConditionFalse))
+			}},
 		{"ended and not started again", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillNotRestart},
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("Completed", 0, ""), v1.ConditionFalse), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
@@ -319,13 +323,20 @@ func stories() []story {
 			}},
 		{"rejected for memory", explain.StateRejected, []explain.Code{explain.CodeRejected},
 			func() explain.Facts {
-				return facts(failedWith("OutOfmemory", "Node didn't have enough resource: memory, requested: 8589934592, used: 0, capacity: 4294967296"))
+				return facts(failedWith("OutOfmemory", "Pod was rejected: Node didn't have enough resource: memory, requested: 8589934592, used: 0, capacity: 4294967296"))
 			}},
 		{"rejected for a taint", explain.StateRejected, []explain.Code{explain.CodeRejected},
 			func() explain.Facts { return facts(failedWith("TaintToleration", "")) }},
 		{"evicted", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
 			func() explain.Facts {
 				return facts(failedWith("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi."))
+			}},
+		{"evicted with a controller", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
+			func() explain.Facts {
+				isController := true
+				return facts(failedWith("Evicted", ""), func(p *v1.Pod) {
+					p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &isController}}
+				})
 			}},
 		{"preempted", explain.StateEvicted, []explain.Code{explain.CodePreempted},
 			func() explain.Facts {

@@ -92,6 +92,20 @@ func (s *Store) Pods() []Pod {
 	return list
 }
 
+// Gone returns the histories of the pods that are gone, by name and age.
+func (s *Store) Gone() []Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain()
+	var list []Pod
+	for _, l := range sorted(s.logs) {
+		if l.gone != 0 {
+			list = append(list, l.pod())
+		}
+	}
+	return list
+}
+
 // Node returns the history of the node itself.
 func (s *Store) Node() []Record {
 	s.mu.Lock()

@@ -195,13 +195,15 @@ Delivery :  → overwritten (another writer, other, changes the status back)
 
 func TestWhatIsKnownOnceIsRecordedOnce(t *testing.T) {
 	s := New(Options{})
-	for range 3 {
+	for range 3 { // a process that has restarted finds them out again
 		s.Add(ref("web"), Record{Observed: noon, Kind: KindAdmission, To: "admitted"})
+		s.Add(ref("web"), Record{Observed: noon, Kind: KindDeletion, To: "ending", Reason: "Finished"})
+		s.Add(ref("web"), Record{Observed: noon, Kind: KindDeletion, To: "ended"})
 	}
 	s.Add(ref("web"), Record{Observed: noon, Kind: KindProbe, Subject: "readiness", Container: "web", To: "passed"})
 	s.Add(ref("web"), Record{Observed: noon, Kind: KindProbe, Subject: "readiness", Container: "web", To: "failed"})
 	pod, _ := s.Pod("shop", "web")
-	want := "Admission :  → admitted\nProbe readiness web:  → passed\nProbe readiness web: passed → failed\n"
+	want := "Admission :  → admitted\nDeletion :  → ending (Finished)\nDeletion : ending → ended\nProbe readiness web:  → passed\nProbe readiness web: passed → failed\n"
 	if got := text(pod.Records); got != want {
 		t.Errorf("got:\n%swant:\n%s", got, want)
 	}

@@ -160,8 +160,10 @@ func (s *Server) wouldStepBack(pod string, earlier, later *v1.PodCondition) bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.held {
-		if h.pod == pod && h.kind == later.Type && h.unix > earlier.LastTransitionTime.Unix() &&
-			(h.unix == later.LastTransitionTime.Unix() && !h.byNode || h.status != later.Status && h.unix <= later.LastTransitionTime.Unix()) {
+		if h.pod != pod || h.kind != later.Type || h.unix < earlier.LastTransitionTime.Unix() || h.unix > later.LastTransitionTime.Unix() {
+			continue
+		}
+		if h.status != later.Status || h.unix == later.LastTransitionTime.Unix() && !h.byNode {
 			return true
 		}
 	}
