@@ -7,6 +7,7 @@ import (
 	"net"
 	"net/http"
 	"os/exec"
+	"path/filepath"
 	"testing"
 
 	"google.golang.org/grpc"
@@ -53,7 +54,7 @@ func fetch(t *testing.T, url string) (list api.PodList) {
 
 func fromCommand(t *testing.T, c *agent.Config) (list api.PodList) {
 	t.Helper()
-	output, err := exec.Command("go", "run", "../cmd/statusd", "get", "pods", "-A", "-o", "json", "--socket", c.QuerySocketPath()).Output()
+	output, err := exec.Command(filepath.Join(filepath.Dir(c.StateDir), "statusd"), "get", "pods", "-A", "-o", "json", "--socket", c.QuerySocketPath()).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,8 +70,10 @@ func startNode(t *testing.T) (c *agent.Config, server string) {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "example-server")
-	if output, err := exec.Command("go", "build", "-o", binary, "../examples/webserver").CombinedOutput(); err != nil {
-		t.Fatalf("build the example: %v\n%s", err, output)
+	for target, source := range map[string]string{binary: "../examples/webserver", filepath.Join(dir, "statusd"): "../cmd/statusd"} {
+		if output, err := exec.Command("go", "build", "-o", target, source).CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", source, err, output)
+		}
 	}
 	config := agent.Default()
 	c = &config
