@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -184,11 +185,15 @@ func startsAgain(f Facts, c container) *Next {
 
 // failuresLeft is how many failures more make a verdict.
 func failuresLeft(spec *v1.Probe, p *Probe) string {
-	threshold := 3
-	if spec.FailureThreshold > 0 {
-		threshold = int(spec.FailureThreshold)
+	return counted(max(threshold(spec)-p.Failures, 1), "failure", "failures")
+}
+
+// threshold is how many failures in a row a probe needs to have an effect.
+func threshold(spec *v1.Probe) int {
+	if spec != nil && spec.FailureThreshold > 0 {
+		return int(spec.FailureThreshold)
 	}
-	return counted(max(threshold-p.Failures, 1), "failure", "failures")
+	return 3 // the default of the API
 }
 
 // failingLiveness are the running containers whose liveness probes fail, and that are restarted if
@@ -212,13 +217,11 @@ func failingLiveness(f Facts) []Cause {
 	return list
 }
 
-// killedWithin is how long before the end of a container a probe must have failed to be its cause.
-const killedWithin = 5 * time.Minute
-
-// killed reports why the node has ended the last run of a container, nil if it has not.
+// killed reports why the node has ended the last run of a container, nil if it has not. A probe that has not failed
+// as often as it must is no reason: a process that is killed by another often has failed probes at its start.
 func killed(f Facts, c container) *Cause {
 	p := c.Liveness
-	if p == nil || p.Failures == 0 {
+	if p == nil || p.Failures < threshold(c.spec.LivenessProbe) {
 		return killedByWarning(f, c.spec.Name, c.status.LastTerminationState.Terminated)
 	}
 	cause := Cause{Code: CodeLivenessKilled, Container: c.spec.Name, Since: known(p.Since),
@@ -232,13 +235,20 @@ func killed(f Facts, c container) *Cause {
 
 // killedByWarning is killed as the warnings show it: the probes of a run end with it.
 func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminated) *Cause {
+	if last == nil || last.ExitCode == 0 || last.Reason == "OOMKilled" {
+		return nil
+	}
+	liveness, startup := f.killers(container)
 	for _, kind := range []string{"liveness", "startup"} {
-		w := f.probeWarning(container, kind)
-		if w == nil || last == nil || last.ExitCode == 0 || last.Reason == "OOMKilled" {
+		w, needed := f.probeWarning(container, kind), threshold(liveness)
+		if kind == "startup" {
+			needed = threshold(startup)
+		}
+		if w == nil || f.probeFailures(container, kind) < needed {
 			continue
 		}
 		before := last.FinishedAt.Sub(w.Last)
-		if before < -time.Second || before > killedWithin { // times of containers have no fractions
+		if before < -time.Second || before > f.grace()+killLate { // times of containers have no fractions
 			continue
 		}
 		cause := &Cause{Code: CodeLivenessKilled, Container: container, Since: known(w.Last), Text: "the node has killed it: " + said(w)}
@@ -246,4 +256,25 @@ func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminate
 		return cause
 	}
 	return nil
+}
+
+// killLate is how much longer than its grace a container that is killed may take to end.
+const killLate = 10 * time.Second
+
+// killers are the probes for whose failures a container is killed, nil where there is none.
+func (f Facts) killers(container string) (liveness, startup *v1.Probe) {
+	for _, c := range slices.Concat(f.Pod.Spec.InitContainers, f.Pod.Spec.Containers) {
+		if c.Name == container {
+			return c.LivenessProbe, c.StartupProbe
+		}
+	}
+	return nil, nil
+}
+
+// grace is what a container has to end by itself.
+func (f Facts) grace() time.Duration {
+	if seconds := f.Pod.Spec.TerminationGracePeriodSeconds; seconds != nil {
+		return time.Duration(*seconds) * time.Second
+	}
+	return v1.DefaultTerminationGracePeriodSeconds * time.Second
 }

@@ -131,6 +131,17 @@ func (f Facts) probeWarning(container, kind string) *Warning {
 	return nil
 }
 
+// probeFailures counts the failures of a probe of a container that warnings report; each answer has a warning of its own.
+func (f Facts) probeFailures(container, kind string) int {
+	count := 0
+	for _, w := range f.Warnings {
+		if w.Container == container && w.Reason == "Unhealthy" && strings.HasPrefix(strings.ToLower(w.Message), kind) {
+			count += max(1, w.Count)
+		}
+	}
+	return count
+}
+
 // condition returns a condition of the status, nil if there is none.
 func (f Facts) condition(t v1.PodConditionType) *v1.PodCondition {
 	return podstatus.FindCondition(f.status().Conditions, t)

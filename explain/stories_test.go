@@ -382,6 +382,22 @@ func stories() []story {
 				}
 				return f
 			}},
+		{"killed by another after one failure of the liveness probe", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited},
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+					p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", 137, "")
+				})
+				f.Warnings = []explain.Warning{{Reason: "Unhealthy", Container: "db", Message: "Liveness probe failed: connection refused", Count: 1, Last: ago(25 * time.Second)}}
+				return f
+			}},
+		{"killed by another long after failures of the liveness probe", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited},
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+					p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", 137, "")
+				})
+				f.Warnings = []explain.Warning{{Reason: "Unhealthy", Container: "db", Message: "Liveness probe failed: connection refused", Count: 3, Last: ago(4 * time.Minute)}}
+				return f
+			}},
 		{"evicted, pressure lasts", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
 			func() explain.Facts {
 				f := facts(failedWith("Evicted", "The node was low on resource: memory."))

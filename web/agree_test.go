@@ -54,11 +54,7 @@ func fetch(t *testing.T, url string) (list api.PodList) {
 
 func fromCommand(t *testing.T, c *agent.Config) (list api.PodList) {
 	t.Helper()
-	binary := filepath.Join(t.TempDir(), "statusd")
-	if output, err := exec.Command("go", "build", "-o", binary, "../cmd/statusd").CombinedOutput(); err != nil {
-		t.Fatalf("build statusd: %v\n%s", err, output)
-	}
-	output, err := exec.Command(binary, "get", "pods", "-A", "-o", "json", "--socket", c.QuerySocketPath()).Output()
+	output, err := exec.Command(filepath.Join(filepath.Dir(c.StateDir), "statusd"), "get", "pods", "-A", "-o", "json", "--socket", c.QuerySocketPath()).Output()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -45,6 +45,10 @@ func TestThePageSaysWhyAKilledPodIsNotReady(t *testing.T) {
 	t.Logf("%d ms after the process was killed the page said: %s",
 		eval[int64](page, `window.said.at`)-killed.UnixMilli(), eval[string](page, `window.said.text`))
 
+	if text := eval[string](page, `window.said.text`); strings.Contains(text, "the node has killed it") {
+		t.Errorf("this test has killed it, not the node for its liveness probe: %s", text)
+	}
+
 	// It starts again, and its page has what happened.
 	page.until(row + `.textContent.includes('● Ready')`)
 	page.goTo("#/pods/default/web-page")
@@ -66,8 +70,10 @@ func startNode(t *testing.T) (c *agent.Config, server string) {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "example-server")
-	if output, err := exec.Command("go", "build", "-o", binary, "../examples/webserver").CombinedOutput(); err != nil {
-		t.Fatalf("build the example: %v\n%s", err, output)
+	for target, source := range map[string]string{binary: "../examples/webserver", filepath.Join(dir, "statusd"): "../cmd/statusd"} {
+		if output, err := exec.Command("go", "build", "-o", target, source).CombinedOutput(); err != nil {
+			t.Fatalf("build %s: %v\n%s", source, err, output)
+		}
 	}
 	config := agent.Default()
 	c = &config
