@@ -291,6 +291,9 @@ func (n *brokenNode) describe(t *testing.T, name string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
+	if !exists(kubectl) {
+		t.Fatal("bin/kubectl is missing: make kubectl")
+	}
 	cmd := exec.Command(kubectl, "--kubeconfig", n.server.Process.AdminKubeconfig(), "--request-timeout=5s", "describe", "pod", name)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
