@@ -120,12 +120,12 @@ type scriptNode struct{ began time.Time }
 
 func (n scriptNode) pods() map[types.UID]api.Pod {
 	hourAgo := metav1.NewTime(n.began.Add(-time.Hour))
-	make := func(namespace, name string, ready bool, state v1.ContainerState, restarts int32) api.Pod {
+	pod := func(namespace, name string, ready bool, state v1.ContainerState, restarts int32) api.Pod {
 		status, word := v1.ConditionTrue, ""
 		if !ready {
 			status, word = v1.ConditionFalse, "ContainersNotReady"
 		}
-		pod := &v1.Pod{
+		made := &v1.Pod{
 			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), CreationTimestamp: hourAgo},
 			Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "main", Image: "host"}}},
 			Status: v1.PodStatus{
@@ -134,13 +134,13 @@ func (n scriptNode) pods() map[types.UID]api.Pod {
 				ContainerStatuses: []v1.ContainerStatus{{Name: "main", Ready: ready, RestartCount: restarts, State: state}},
 			},
 		}
-		return api.Pod{Facts: explain.Facts{Now: n.began, Pod: pod, Delivery: &explain.Delivery{Version: 1, Accepted: 1}}}
+		return api.Pod{Facts: explain.Facts{Now: n.began, Pod: made, Delivery: &explain.Delivery{Version: 1, Accepted: 1}}}
 	}
 	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: hourAgo}}
-	loop := make("default", "loop", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, 4)
+	loop := pod("default", "loop", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, 4)
 	loop.Facts.Delivery = &explain.Delivery{Version: 2, Accepted: 1, Since: n.began.Add(-12 * time.Second), Attempts: 3, Err: "503"}
-	hostile := make("shop", "hostile", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "\x1b[2J\u202eevil"}}, 0)
-	return map[types.UID]api.Pod{"uid-web": make("default", "web", true, runs, 0), "uid-loop": loop, "uid-hostile": hostile}
+	hostile := pod("shop", "hostile", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "\x1b[2J\u202eevil"}}, 0)
+	return map[types.UID]api.Pod{"uid-web": pod("default", "web", true, runs, 0), "uid-loop": loop, "uid-hostile": hostile}
 }
 
 func (n scriptNode) UIDs() []types.UID { return []types.UID{"uid-web", "uid-loop", "uid-hostile"} }
