@@ -17,7 +17,7 @@ build: ## Build bin/statusd and bin/statusd-shim
 	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/statusd-shim ./cmd/statusd-shim
 
 .PHONY: controlplane
-controlplane: ## Build bin/controlplane; the first time takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd
+controlplane: ## Build bin/controlplane; the first time takes 7 to 8 minutes on 2 cores: it compiles kube-apiserver, etcd, scheduler and controllers
 	$(GO) run ./internal/controlplane/build
 
 .PHONY: axe

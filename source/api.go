@@ -41,8 +41,10 @@ type API struct {
 	known *known
 	watch cache.ListerWatcher
 
-	mu  sync.Mutex // guards err
+	mu  sync.Mutex // guards err and relist
 	err error
+	// relist ends the watch that is followed, nil while there is none.
+	relist context.CancelFunc
 }
 
 // Validate reports everything that is wrong with the options.
@@ -94,13 +96,37 @@ func NewAPI(o APIOptions) (*API, error) {
 
 // Run follows the API until ctx ends, then returns nil. It may be called once.
 func (a *API) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		a.follow(ctx)
+	}
+	return nil
+}
+
+// follow lists the pods and watches them until ctx ends or Relist is called.
+func (a *API) follow(ctx context.Context) {
 	log := logr.FromSlogHandler(a.log.Handler())
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
+	defer cancel()
+	a.mu.Lock()
+	a.relist = cancel
+	a.mu.Unlock()
 	reflector := cache.NewReflectorWithOptions(a.watch, &v1.Pod{}, apiStore{a.known}, cache.ReflectorOptions{
 		Name:   "pods of node " + a.node,
 		Logger: &log,
 	})
-	reflector.RunWithContext(logr.NewContext(ctx, log))
-	return nil
+	reflector.RunWithContext(ctx)
+}
+
+// Relist ends the watch and lists the pods again. A server that was restored from a backup gives out
+// resource versions once more. It refuses a watch from one that it has yet to reach, and the pods are then
+// listed again without this call; but a watch that has stayed open shows nothing until then.
+func (a *API) Relist() {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.relist != nil {
+		a.log.Info("pods are listed again")
+		a.relist()
+	}
 }
 
 // HasSynced reports whether the first list of the API's pods was handled.

@@ -215,6 +215,37 @@ func TestAPIFollowsAgainAfterARefusedWatch(t *testing.T) {
 	})
 }
 
+// After a restore from a backup the watch goes on from a version that the server has yet to reach.
+func TestAPIListsAgainWhenAsked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		f := newFakeAPI()
+		f.pods = []v1.Pod{*apiPod("a", "1", "90"), *apiPod("b", "2", "91")}
+		var s story
+		a, err := NewAPI(APIOptions{Client: f.client, NodeName: "n", Handle: s.handle, Logger: slog.New(slog.DiscardHandler)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		a.Relist() // before Run there is no watch to end
+		ctx, cancel := context.WithCancel(t.Context())
+		defer cancel()
+		go a.Run(ctx)
+		silent := f.stream()
+		s.take()
+		f.change(func() { f.pods = []v1.Pod{*apiPod("a", "1", "70"), *apiPod("c", "3", "71")} })
+		a.Relist()
+		synctest.Wait()
+		if got, want := s.take(), "api remove: default/b(rv91); api update: default/a(rv70) default/c(rv71)"; got != want {
+			t.Errorf("got %q, want %q", got, want)
+		}
+		if f.stream() == silent || !silent.IsStopped() {
+			t.Error("the watch from before goes on")
+		}
+		if err := a.Err(); err != nil {
+			t.Errorf("the source says %v", err)
+		}
+	})
+}
+
 func ExampleSerial() {
 	handle := Serial(func(c Change) { fmt.Println(c.Origin, c.Op, len(c.Pods)) })
 	// Both sources get the same handler, NewAPI(APIOptions{Handle: handle, …}) and

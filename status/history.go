@@ -136,6 +136,9 @@ func (m *Manager) historyChanged(reached revision) {
 	uids := m.cache.distrust(reached)
 	m.opts.Logger.Warn("the API server's resource versions have gone back, as after a restore from a backup; all pods are read", "version", uint64(reached), "pods", len(uids))
 	m.metrics.reconciles.WithLabelValues("history").Add(float64(len(uids)))
+	if m.opts.HistoryChanged != nil {
+		m.opts.HistoryChanged()
+	}
 	now := time.Now()
 	for _, uid := range uids {
 		m.engine.changed(turnRequest{uid: uid, urgency: background, at: now, expedite: true})

@@ -70,6 +70,12 @@ type Options struct {
 	// sets it can be repeated.
 	Jitter func() float64
 
+	// HistoryChanged, if set, is called when the API server's resource versions were found to have gone
+	// back, as after a restore from a backup. The manager then reads all pods by itself. But a watch that has
+	// stayed open may show nothing until the server has reached its version again: end it here, and list the
+	// pods again. It may be called from any goroutine and must not block.
+	HistoryChanged func()
+
 	// AlwaysRead reads each pod from the API server before it is written, as the kubelet does.
 	AlwaysRead bool
 

@@ -89,6 +89,32 @@ var oddStatuses = []odd{
 	{name: "observed generation of another time", make: func(s *v1.PodStatus) { s.ObservedGeneration = 77 }},
 	{name: "claims, which are not the node's", make: func(s *v1.PodStatus) { s.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "gpu"}} }},
 	{name: "nothing but a phase", make: func(s *v1.PodStatus) { *s = v1.PodStatus{Phase: v1.PodRunning, Message: s.Message} }},
+	{name: "condition texts that are not UTF-8", make: func(s *v1.PodStatus) { s.Conditions[0].Reason, s.Conditions[0].Message = "R\xff", "m\xff" }},
+	{name: "container texts that are not UTF-8", make: func(s *v1.PodStatus) {
+		c := &s.ContainerStatuses[0]
+		c.Image, c.ImageID, c.ContainerID = "i\xff", "d\xff", "process://\xff"
+		c.LastTerminationState.Terminated = &v1.ContainerStateTerminated{Reason: "R\xff", Message: "m\xff"}
+	}},
+	{name: "a NUL in the message", make: func(s *v1.PodStatus) { s.Message += "\x00" }},
+	{name: "a reason of 5 kB in a condition", make: func(s *v1.PodStatus) { s.Conditions[0].Reason = strings.Repeat("R", 5000) }},
+	{name: "condition of others whose type is no name", make: func(s *v1.PodStatus) {
+		s.Conditions = append(s.Conditions, v1.PodCondition{Type: "not a name!", Status: v1.ConditionTrue})
+	}},
+	{name: "condition status that does not exist", make: func(s *v1.PodStatus) { s.Conditions[0].Status = "Maybe" }},
+	{name: "conditions without times", make: func(s *v1.PodStatus) {
+		for i := range s.Conditions {
+			s.Conditions[i].LastTransitionTime, s.Conditions[i].LastProbeTime = metav1.Time{}, metav1.Time{}
+		}
+	}},
+	{name: "conditions with times in the future", make: func(s *v1.PodStatus) {
+		for i := range s.Conditions {
+			s.Conditions[i].LastTransitionTime = metav1.NewTime(time.Now().Add(time.Hour))
+		}
+	}},
+	{name: "empty lists in the place of none", make: func(s *v1.PodStatus) {
+		s.InitContainerStatuses, s.EphemeralContainerStatuses = []v1.ContainerStatus{}, []v1.ContainerStatus{}
+	}},
+	{name: "a message of 4 MB", make: func(s *v1.PodStatus) { s.Message += strings.Repeat("x", 4<<20) }, invalid: "status.message"},
 }
 
 // Each change of an odd status costs one request, or is refused with the field that is wrong.

@@ -142,7 +142,8 @@ func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 // read once, not once for each of them.
 func TestRestoreHasEachPodReadOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
+		relists := 0
+		w := newWorld(t, func(o *Options) { o.HistoryChanged = func() { relists++ } })
 		var all []*v1.Pod
 		for i := range 20 {
 			all = append(all, w.create(fmt.Sprint("pod-", i)))
@@ -170,6 +171,9 @@ func TestRestoreHasEachPodReadOnce(t *testing.T) {
 		time.Sleep(time.Minute)
 		for _, pod := range all {
 			w.wantAgreement(pod)
+		}
+		if relists != 1 {
+			t.Errorf("the caller was asked %d times to list its pods again, want once", relists)
 		}
 		if got := w.api.Count("GET"); got > 25 {
 			t.Errorf("%d reads of 20 pods", got)

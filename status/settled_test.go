@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -218,6 +219,11 @@ func TestStatusThatNoPodCanHaveIsRefused(t *testing.T) {
 		"status.containerStatuses[1].name":         func(s *v1.PodStatus) { s.ContainerStatuses = append(s.ContainerStatuses, s.ContainerStatuses[0]) },
 		"status.containerStatuses[0].state":        func(s *v1.PodStatus) { s.ContainerStatuses[0].State.Waiting = &v1.ContainerStateWaiting{} },
 		"status.containerStatuses[0].restartCount": func(s *v1.PodStatus) { s.ContainerStatuses[0].RestartCount = -1 },
+		"status.message":                           func(s *v1.PodStatus) { s.Message = strings.Repeat("x", longestText+1) },
+		"status.conditions[1].message":             func(s *v1.PodStatus) { s.Conditions[1].Message = strings.Repeat("x", longestText+1) },
+		"status.containerStatuses[0].state.waiting.message": func(s *v1.PodStatus) {
+			s.ContainerStatuses[0].State = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Message: strings.Repeat("x", longestText+1)}}
+		},
 		"status.containerStatuses[0].lastState": func(s *v1.PodStatus) {
 			s.ContainerStatuses[0].LastTerminationState = v1.ContainerState{Waiting: &v1.ContainerStateWaiting{}, Terminated: &v1.ContainerStateTerminated{}}
 		},

@@ -18,6 +18,9 @@ func (e *InvalidStatusError) Error() string { return fmt.Sprintf("%s: %s", e.Fie
 // or could not take in a patch. What a kubelet may report is not refused: a status without a
 // phase, without containers, or of containers that the spec does not name.
 func checkStatus(status *v1.PodStatus) error {
+	if len(status.Message) > longestText {
+		return &InvalidStatusError{"status.message", textProblem(status.Message)}
+	}
 	switch status.Phase {
 	case "", v1.PodPending, v1.PodRunning, v1.PodSucceeded, v1.PodFailed, v1.PodUnknown:
 	default:
@@ -26,6 +29,9 @@ func checkStatus(status *v1.PodStatus) error {
 	for i := range status.Conditions {
 		if status.Conditions[i].Type == "" {
 			return &InvalidStatusError{fmt.Sprintf("status.conditions[%d].type", i), "is empty"}
+		}
+		if message := status.Conditions[i].Message; len(message) > longestText {
+			return &InvalidStatusError{fmt.Sprintf("status.conditions[%d].message", i), textProblem(message)}
 		}
 	}
 	for i := range status.PodIPs {
@@ -53,6 +59,15 @@ func checkStatus(status *v1.PodStatus) error {
 	return nil
 }
 
+// longestText is the longest message that is taken, in bytes. A server takes requests of 3 MiB and
+// its etcd objects of 1.5 MiB by default; one message beyond that would keep the whole status from the API
+// for good. Messages of terminated containers are cut (N2).
+const longestText = 256 << 10
+
+func textProblem(text string) string {
+	return fmt.Sprintf("has %d bytes, which is more than %d and may be more than the API server can store", len(text), longestText)
+}
+
 func checkContainers(list string, statuses []v1.ContainerStatus) error {
 	for i := range statuses {
 		s := &statuses[i]
@@ -68,6 +83,8 @@ func checkContainers(list string, statuses []v1.ContainerStatus) error {
 			field, problem = "lastState", "says more than one of waiting, running and terminated"
 		case s.RestartCount < 0:
 			field, problem = "restartCount", "is negative"
+		case s.State.Waiting != nil && len(s.State.Waiting.Message) > longestText:
+			field, problem = "state.waiting.message", textProblem(s.State.Waiting.Message)
 		default:
 			continue
 		}

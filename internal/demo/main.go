@@ -60,10 +60,10 @@ func command(ctx context.Context, args []string) error {
 		return d.with(ctx, flags.Args()[1:])
 	case mode == "footprint":
 		return d.footprint(ctx)
-	case mode == "serving":
-		return d.serving(ctx)
 	case mode == "clients":
 		return d.clients(ctx)
+	case mode == "serving":
+		return d.serving(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
 	case mode == "unreachable":

@@ -241,10 +241,11 @@ func (r *run) doAPI(p *nodePod, step Step) {
 				p.spec = p.spec.DeepCopy()
 				p.spec.Generation++
 			}
+			r.change(p, edit)
 			if step.arg(0) == "failed" {
 				p.expected.end(false)
+				r.unreadyOnKubelet(p)
 			}
-			r.change(p, edit)
 		}
 	}
 }

@@ -10,21 +10,30 @@ import (
 // explainSetBack: statusd's time is later, and the kubelet's would be a step back for readers
 // of the API: another writer gave the condition a later time, or another status in between. It
 // is in the cache too if the status was stored again on top of the API's. The times of resize
-// conditions are the reporter's, and may be older than before as well.
+// conditions are the reporter's, and may be older than before as well; they are in what is read
+// back from the API too.
 func explainSetBack(c *Case) bool {
 	server := c.sides[theStatusd].server()
-	return c.statusPairs(func(k, d *v1.PodStatus) bool {
-		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
-			if !sameButTime(k, d) || d.LastTransitionTime.Before(&k.LastTransitionTime) {
-				return false
-			}
-			if podstatus.HasTransitionTime(k.Type) && !server.wouldStepBack(c.Pod.name, k, d) {
-				return false
-			}
-			k.LastTransitionTime = d.LastTransitionTime
-			return true
-		})
+	later := func(k, d *v1.PodCondition) bool {
+		if !sameButTime(k, d) || d.LastTransitionTime.Before(&k.LastTransitionTime) {
+			return false
+		}
+		if podstatus.HasTransitionTime(k.Type) && !server.wouldStepBack(c.Pod.name, k, d) {
+			return false
+		}
+		k.LastTransitionTime = d.LastTransitionTime
+		return true
+	}
+	read := conditionPairs(c.Kubelet.Resize, c.Statusd.Resize, func(k, d *v1.PodCondition) bool {
+		return server.hasHeld(c.Pod.name, d) && later(k, d)
 	})
+	return c.statusPairs(func(k, d *v1.PodStatus) bool { return conditionPairs(k.Conditions, d.Conditions, later) }) || read
+}
+
+// isShown reports whether the list has the condition with this very transition time.
+func isShown(list []v1.PodCondition, c *v1.PodCondition) bool {
+	seen := podstatus.FindCondition(list, c.Type)
+	return seen != nil && seen.Status == c.Status && seen.LastTransitionTime.Equal(&c.LastTransitionTime)
 }
 
 // explainDisruptionTime: only the time of DisruptionTarget differs, which both sides set
@@ -44,10 +53,15 @@ func explainDisruptionTime(c *Case) bool {
 // explainChurn: the pod had ended while its status said that it is ready. Only the times of the
 // two readiness conditions differ: both sides set them when they send the end, statusd up to a
 // back-off after the kubelet's tick, and the kubelet again with each write, with the newest
-// generation.
+// generation. If the API has ended otherwise than the cache (X7), the kubelet's times are those of
+// the correction, and statusd's may be that of a report that came later.
 func explainChurn(c *Case) bool {
 	if !c.Pod.readyAtEnd {
 		return false
+	}
+	reported := func(d *v1.PodCondition) bool {
+		return c.Kubelet.Cached != nil && c.Kubelet.API != nil && c.Kubelet.Cached.Phase != c.Kubelet.API.Status.Phase &&
+			c.Statusd.Cached != nil && isShown(c.Statusd.Cached.Conditions, d)
 	}
 	return c.statusPairs(func(k, d *v1.PodStatus) bool {
 		return conditionPairs(k.Conditions, d.Conditions, func(k, d *v1.PodCondition) bool {
@@ -55,7 +69,7 @@ func explainChurn(c *Case) bool {
 			if isTerminalReason(k.Reason) && k.ObservedGeneration > d.ObservedGeneration {
 				once.ObservedGeneration = d.ObservedGeneration
 			}
-			if d.LastTransitionTime.Sub(k.LastTransitionTime.Time) <= kubeletTick {
+			if d.LastTransitionTime.Sub(k.LastTransitionTime.Time) <= kubeletTick || reported(d) {
 				once.LastTransitionTime = d.LastTransitionTime
 			}
 			if !isReadiness(k.Type) || equality.Semantic.DeepEqual(k, d) || !equality.Semantic.DeepEqual(&once, d) {

@@ -245,6 +245,9 @@ func (r *run) doPodless(step Step) {
 	case "watch":
 		r.catchUp()
 	case "down":
+		if slices.ContainsFunc(r.pods, r.isAhead) {
+			r.catchUp() // there is no watch to do it by later
+		}
 		r.setDown(true)
 	case "up":
 		r.recover()

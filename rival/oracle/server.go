@@ -160,12 +160,24 @@ func (s *Server) wouldStepBack(pod string, earlier, later *v1.PodCondition) bool
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for h := range s.held {
-		if h.pod == pod && h.kind == later.Type && h.unix > earlier.LastTransitionTime.Unix() &&
-			(h.unix == later.LastTransitionTime.Unix() && !h.byNode || h.status != later.Status && h.unix <= later.LastTransitionTime.Unix()) {
+		if h.pod != pod || h.kind != later.Type || h.unix < earlier.LastTransitionTime.Unix() || h.unix > later.LastTransitionTime.Unix() {
+			continue
+		}
+		if h.status != later.Status || h.unix == later.LastTransitionTime.Unix() && !h.byNode {
 			return true
 		}
 	}
 	return false
+}
+
+// hasHeld reports whether the pod has had the condition with this transition time.
+func (s *Server) hasHeld(pod string, c *v1.PodCondition) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	h := heldCondition{pod: pod, kind: c.Type, status: c.Status, unix: c.LastTransitionTime.Unix()}
+	byOthers := s.held[h]
+	h.byNode = true
+	return byOthers || s.held[h]
 }
 
 // remove takes a pod away, as a deletion by another client.
@@ -239,6 +251,7 @@ func (s *Server) find(name string) (*v1.Pod, error) {
 func errDown() error { return apierrors.NewServiceUnavailable("the oracle has the API down") }
 
 func (s *Server) store(pod *v1.Pod, byNode bool) {
+	pairAddresses(&pod.Status)
 	s.version++
 	pod.ResourceVersion = strconv.Itoa(s.version)
 	if old := s.pods[pod.Name]; old != nil {
@@ -311,6 +324,7 @@ func patchedStatus(status, patch []byte) (*v1.PodStatus, error) {
 // prepareStatus does what the API server does to each status that is written: the QoS
 // class cannot be changed, and it and observed generations cannot be cleared.
 func prepareStatus(status, old *v1.PodStatus) error {
+	pairAddresses(status)
 	if status.QOSClass == "" {
 		status.QOSClass = old.QOSClass
 	}
@@ -330,6 +344,21 @@ func prepareStatus(status, old *v1.PodStatus) error {
 		}
 	}
 	return nil
+}
+
+// pairAddresses makes the main addresses and the lists of addresses agree, as reading and writing
+// an object does in the API server: the main one counts if it is there.
+func pairAddresses(status *v1.PodStatus) {
+	if main := status.PodIP; main != "" && (len(status.PodIPs) == 0 || status.PodIPs[0].IP != main) {
+		status.PodIPs = []v1.PodIP{{IP: main}}
+	} else if main == "" && len(status.PodIPs) > 0 {
+		status.PodIP = status.PodIPs[0].IP
+	}
+	if main := status.HostIP; main != "" && (len(status.HostIPs) == 0 || status.HostIPs[0].IP != main) {
+		status.HostIPs = []v1.HostIP{{IP: main}}
+	} else if main == "" && len(status.HostIPs) > 0 {
+		status.HostIP = status.HostIPs[0].IP
+	}
 }
 
 func mustMarshal(value any) []byte {

@@ -118,6 +118,22 @@ func (r *run) terminateOnKubelet(p *nodePod) {
 	k.terminate(adapt(pod))
 }
 
+// unreadyOnKubelet makes a pod unready in the kubelet's API that another writer has ended as the
+// cache says that it has: the kubelet sees no difference then, and leaves it ready (X6).
+func (r *run) unreadyOnKubelet(p *nodePod) {
+	k := r.kubelet()
+	cached, kept := k.cached(p.uid())
+	pod := k.server().current(p.name)
+	if !kept || pod == nil || !p.static && pod.UID != p.uid() || pod.Status.Phase != cached.Phase || !saysReady(cached) {
+		return
+	}
+	if unready, ok := unreadyAtEnd(p, r.held(p, theKubelet), &pod.Status); ok {
+		k.tally.count(correctX6)
+		p.readyAtEnd = true
+		k.server().change(p.name, func(pod *v1.Pod) { pod.Status.Conditions = unready.Conditions })
+	}
+}
+
 // unreadyAtEnd returns the status of a pod that is about to end with readiness False, if the
 // status says that it is ready (K7).
 func unreadyAtEnd(p *nodePod, pod *v1.Pod, status *v1.PodStatus) (*v1.PodStatus, bool) {
