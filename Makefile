@@ -40,8 +40,8 @@ lint: controlplane ## gofmt, go vet, staticcheck
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for target in $$(cd podstatus && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
-		echo "== $$target"; $(GO) test ./podstatus -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done
+	@set -e; for package in podstatus api; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench
 bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/benchmarks.md

@@ -275,14 +275,14 @@ func (h *hub) lookAtNode() {
 	h.turn.Lock()
 	defer h.turn.Unlock()
 	detail := h.node()
-	print := nodeFingerprint(detail)
+	fingerprint := nodeFingerprint(detail)
 	h.mu.Lock()
 	old := h.rows[""]
 	h.mu.Unlock()
-	if old != nil && old.print == print {
+	if old != nil && old.print == fingerprint {
 		return
 	}
-	h.put(&row{kind: eventNode, print: print, data: encode(detail)})
+	h.put(&row{kind: eventNode, print: fingerprint, data: encode(detail)})
 	h.broadcast()
 }
 

@@ -119,28 +119,28 @@ current-context: c
 type scriptNode struct{ began time.Time }
 
 func (n scriptNode) pods() map[types.UID]api.Pod {
-	hourAgo := metav1.NewTime(n.began.Add(-time.Hour))
-	make := func(namespace, name string, ready bool, state v1.ContainerState, restarts int32) api.Pod {
+	longAgo := metav1.NewTime(n.began.Add(-10 * time.Hour)) // so that a slow test sees the same age
+	pod := func(namespace, name string, ready bool, state v1.ContainerState, restarts int32) api.Pod {
 		status, word := v1.ConditionTrue, ""
 		if !ready {
 			status, word = v1.ConditionFalse, "ContainersNotReady"
 		}
-		pod := &v1.Pod{
-			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), CreationTimestamp: hourAgo},
+		made := &v1.Pod{
+			ObjectMeta: metav1.ObjectMeta{Namespace: namespace, Name: name, UID: types.UID("uid-" + name), CreationTimestamp: longAgo},
 			Spec:       v1.PodSpec{NodeName: "n1", Containers: []v1.Container{{Name: "main", Image: "host"}}},
 			Status: v1.PodStatus{
 				Phase: v1.PodRunning, PodIP: "192.0.2.7",
-				Conditions:        []v1.PodCondition{{Type: v1.PodReady, Status: status, Reason: word, LastTransitionTime: hourAgo}, {Type: v1.ContainersReady, Status: status, Reason: word, LastTransitionTime: hourAgo}},
+				Conditions:        []v1.PodCondition{{Type: v1.PodReady, Status: status, Reason: word, LastTransitionTime: longAgo}, {Type: v1.ContainersReady, Status: status, Reason: word, LastTransitionTime: longAgo}},
 				ContainerStatuses: []v1.ContainerStatus{{Name: "main", Ready: ready, RestartCount: restarts, State: state}},
 			},
 		}
-		return api.Pod{Facts: explain.Facts{Now: n.began, Pod: pod, Delivery: &explain.Delivery{Version: 1, Accepted: 1}}}
+		return api.Pod{Facts: explain.Facts{Now: n.began, Pod: made, Delivery: &explain.Delivery{Version: 1, Accepted: 1}}}
 	}
-	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: hourAgo}}
-	loop := make("default", "loop", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, 4)
+	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: longAgo}}
+	loop := pod("default", "loop", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, 4)
 	loop.Facts.Delivery = &explain.Delivery{Version: 2, Accepted: 1, Since: n.began.Add(-12 * time.Second), Attempts: 3, Err: "503"}
-	hostile := make("shop", "hostile", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "\x1b[2J\u202eevil"}}, 0)
-	return map[types.UID]api.Pod{"uid-web": make("default", "web", true, runs, 0), "uid-loop": loop, "uid-hostile": hostile}
+	hostile := pod("shop", "hostile", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "\x1b[2J\u202eevil"}}, 0)
+	return map[types.UID]api.Pod{"uid-web": pod("default", "web", true, runs, 0), "uid-loop": loop, "uid-hostile": hostile}
 }
 
 func (n scriptNode) UIDs() []types.UID { return []types.UID{"uid-web", "uid-loop", "uid-hostile"} }

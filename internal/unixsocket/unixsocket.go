@@ -49,7 +49,7 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 // and nothing else: not a living one ([ErrInUse]), and no file that is no socket. Closing the listener
 // removes the socket.
 func Listen(path string) (net.Listener, error) {
-	if err := clear(path); err != nil {
+	if err := removeDead(path); err != nil {
 		return nil, err
 	}
 	name, release, err := short(path)
@@ -77,8 +77,8 @@ func Listen(path string) (net.Listener, error) {
 	return &listener{Listener: l, path: path}, nil
 }
 
-// clear removes the socket of a process that has ended.
-func clear(path string) error {
+// removeDead removes the socket of a process that has ended.
+func removeDead(path string) error {
 	info, err := os.Lstat(path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
