@@ -104,6 +104,7 @@ func New(config Config, options Options) (*Agent, error) {
 		a.registerer = a.metrics
 	}
 	a.machine = &machine{read: options.Machine, interval: options.machineInterval, log: a.log, changed: a.addressesChanged}
+	a.kubelet.probes = prometheus.NewRegistry()
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}

@@ -120,15 +120,7 @@ func (a answers) Pod(uid types.UID) (api.Pod, bool) {
 	return p, true
 }
 
-func (a answers) Gone() []api.PodHistory {
-	var gone []api.PodHistory
-	for _, pod := range a.history.Pods() {
-		if pod.Gone != nil {
-			gone = append(gone, pod)
-		}
-	}
-	return gone
-}
+func (a answers) Gone() []api.PodHistory { return a.history.Gone() }
 
 func (a answers) History(namespace, name string) (api.PodHistory, bool) {
 	if name == "" {

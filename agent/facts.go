@@ -8,14 +8,17 @@ import (
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/probe"
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/worker"
 )
 
 // facts are what is known of a pod, for its explanation.
 func (a *Agent) facts(pod *v1.Pod) explain.Facts {
 	now := time.Now()
+	known, _ := a.workers.Facts(pod.UID)
 	f := explain.Facts{
 		Now: now, Pod: pod, Node: a.nodeFacts(now),
-		Containers: a.containerFacts(pod),
+		Containers: a.containerFacts(pod, known),
+		Waits:      waits(known),
 		Delivery:   a.deliveryFacts(pod),
 		Warnings:   a.warnings.of(pod.UID),
 	}
@@ -33,12 +36,10 @@ func (a *Agent) nodeFacts(now time.Time) explain.Node {
 }
 
 // containerFacts are what the workers and the prober know beyond the status.
-func (a *Agent) containerFacts(pod *v1.Pod) map[string]explain.Container {
+func (a *Agent) containerFacts(pod *v1.Pod, known worker.Facts) map[string]explain.Container {
 	all := make(map[string]explain.Container)
-	if known, ok := a.workers.Facts(pod.UID); ok {
-		for name, c := range known.Containers {
-			all[name] = explain.Container{NextStart: c.NextStart, Hook: c.Hook, HookSince: c.HookSince, KillAt: c.KillAt}
-		}
+	for name, c := range known.Containers {
+		all[name] = explain.Container{NextStart: c.NextStart, Hook: c.Hook, HookSince: c.HookSince, KillAt: c.KillAt}
 	}
 	for _, r := range a.prober.Results(pod.UID) {
 		c := all[r.Container]
@@ -53,6 +54,17 @@ func (a *Agent) containerFacts(pod *v1.Pod) map[string]explain.Container {
 		all[r.Container] = c
 	}
 	return all
+}
+
+// waits is what keeps the node from starting a pod.
+func waits(known worker.Facts) string {
+	switch {
+	case known.WaitsFor != "":
+		return "an older pod of the same name has containers that still run"
+	case known.WantsRoom:
+		return "it is critical, and the pods that leave for it have not ended yet"
+	}
+	return ""
 }
 
 func probeFacts(r probe.Result) *explain.Probe {

@@ -97,8 +97,13 @@ func (a *Agent) followNode(ctx context.Context) error {
 	}
 	add(history.Record{Subject: "agent", To: "started", Message: strings.TrimSpace("version " + a.options.Version)})
 	var before explain.Node
+	var compared time.Time
 	for backoff.Sleep(ctx, nodeInterval) {
 		now := time.Now()
+		if now.Sub(compared) > time.Minute && a.dispatcher.synced() {
+			compared = now
+			a.history.Retain(a.hasPod, now) // pods may have gone while no agent ran, or before their first status
+		}
 		next := a.nodeFacts(now)
 		for _, r := range nodeRecords(before, next) {
 			add(r)
@@ -107,6 +112,15 @@ func (a *Agent) followNode(ctx context.Context) error {
 	}
 	add(history.Record{Subject: "agent", From: "started", To: "stopped"})
 	return nil
+}
+
+// hasPod reports whether a pod is on this node.
+func (a *Agent) hasPod(uid types.UID) bool {
+	if _, known := a.table.ByUID(uid); known {
+		return true
+	}
+	_, known := a.workers.Facts(uid)
+	return known
 }
 
 // nodeRecords are what differs between two looks at the node.

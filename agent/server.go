@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -21,6 +22,7 @@ type kubeletAPI struct {
 	listener  net.Listener      // nil: not served
 	requested *server.Requested // nil: its certificate is not requested
 	server    *server.Server
+	probes    *prometheus.Registry // what /metrics/probes shows
 }
 
 func (k *kubeletAPI) parts() []part {
@@ -129,15 +131,16 @@ func (a *Agent) wireServer() (err error) {
 		return nil
 	}
 	options := server.Options{
-		NodeName: a.nodeName,
-		Listener: a.kubelet.listener,
-		Client:   a.client,
-		Pods:     reportedPods{a.table, a.manager},
-		Runtime:  a.runtime,
-		Metrics:  a.metrics,
-		Config:   func() any { return a.config.shown() },
-		Healthy:  func() error { a.alive(); return nil },
-		Logger:   a.log,
+		NodeName:     a.nodeName,
+		Listener:     a.kubelet.listener,
+		Client:       a.client,
+		Pods:         reportedPods{a.table, a.manager},
+		Runtime:      a.runtime,
+		Metrics:      a.metrics,
+		ProbeMetrics: a.kubelet.probes,
+		Config:       func() any { return a.config.shown() },
+		Healthy:      func() error { a.alive(); return nil },
+		Logger:       a.log,
 	}
 	if file := a.config.Server.ClientCAFile; file != "" {
 		if options.ClientCA, err = server.NewRoots(file, a.log); err != nil {

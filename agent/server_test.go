@@ -7,6 +7,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -135,5 +136,45 @@ func TestWithoutAnAPIServerTheKubeletsAPIIsForLoopbackAndCertificates(t *testing
 				t.Error(err)
 			}
 		})
+	}
+}
+
+func TestWithoutAnAPIServerAClientNeedsACertificate(t *testing.T) {
+	authority, err := doors.NewAuthority(pkix.Name{CommonName: "authority"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	config := testConfig(t, "alone")
+	config.Server = ServerConfig{BindAddress: "127.0.0.1:0", ClientCAFile: filepath.Join(t.TempDir(), "ca.crt")}
+	if err := os.WriteFile(config.Server.ClientCAFile, authority.PEM(), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	a, _ := run(t, config)
+	pair, err := authority.Sign(doors.Certificate(pkix.Name{CommonName: "client"}, time.Now().Add(-time.Hour), time.Now().Add(time.Hour)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		certificates []tls.Certificate
+		token        string
+		want         int
+	}{{nil, "", http.StatusUnauthorized}, {nil, "any", http.StatusUnauthorized}, {[]tls.Certificate{*pair}, "", http.StatusOK}} {
+		transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: c.certificates}}
+		request, err := http.NewRequest(http.MethodGet, "https://"+a.ServerAddress()+"/pods", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if c.token != "" {
+			request.Header.Set("Authorization", "Bearer "+c.token)
+		}
+		response, err := transport.RoundTrip(request)
+		if err != nil {
+			t.Fatal(err)
+		}
+		response.Body.Close()
+		transport.CloseIdleConnections()
+		if response.StatusCode != c.want {
+			t.Errorf("%d certificates, token %q: got %s, want %d", len(c.certificates), c.token, response.Status, c.want)
+		}
 	}
 }

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -24,7 +25,8 @@ type warnings struct {
 	pods map[types.UID][]explain.Warning
 }
 
-// add takes a warning. One with the same reason, of the same container, is counted.
+// add takes a warning. One with the same reason, of the same container, is counted, if its message
+// begins in the same way: probes of all kinds have the same reason.
 func (w *warnings) add(uid types.UID, container, reason, message string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -33,7 +35,10 @@ func (w *warnings) add(uid types.UID, container, reason, message string, at time
 	}
 	known := w.pods[uid]
 	next := explain.Warning{Reason: reason, Message: message, Container: container, Count: 1, Last: at}
-	if i := slices.IndexFunc(known, func(k explain.Warning) bool { return k.Reason == reason && k.Container == container }); i >= 0 {
+	i := slices.IndexFunc(known, func(k explain.Warning) bool {
+		return k.Reason == reason && k.Container == container && topic(k.Message) == topic(message)
+	})
+	if i >= 0 {
 		next.Count += known[i].Count
 		known = slices.Delete(known, i, i+1)
 	}
@@ -41,6 +46,12 @@ func (w *warnings) add(uid types.UID, container, reason, message string, at time
 		known = slices.Delete(known, 0, 1)
 	}
 	w.pods[uid] = append(known, next)
+}
+
+// topic is the beginning of a message.
+func topic(message string) string {
+	begin, _, _ := strings.Cut(message, ":")
+	return begin
 }
 
 // of returns a copy of the warnings of a pod, the newest last.

@@ -89,12 +89,13 @@ func (a *Agent) wirePods() (err error) {
 		Unhealthy: func(f probe.Failure) {
 			a.workers.ContainerUnhealthy(f.Pod, f.ContainerID, f.Kind)
 		},
-		Sync:       func(uid types.UID) { a.workers.Sync(uid) },
-		Recorder:   a.events,
-		Observer:   observed{a.history, a},
-		Registerer: a.registerer,
-		Version:    a.options.Version,
-		Logger:     a.log,
+		Sync:          func(uid types.UID) { a.workers.Sync(uid) },
+		Recorder:      a.events,
+		Observer:      observed{a.history, a},
+		Registerer:    a.registerer,
+		PodRegisterer: a.kubelet.probes,
+		Version:       a.options.Version,
+		Logger:        a.log,
 	})
 	if err != nil {
 		return err

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"strconv"
+	"time"
 
 	"github.com/spf13/pflag"
 	utilerrors "k8s.io/apimachinery/pkg/util/errors"
@@ -78,7 +79,7 @@ func apiServerArgs(authority *pki.Authority, port, verbosity int) ([]string, err
 	if err != nil {
 		return nil, err
 	}
-	frontProxy, err := authority.Second("front-proxy")
+	frontProxy, err := authority.Second("front-proxy", time.Now())
 	if err != nil {
 		return nil, err
 	}

@@ -19,6 +19,8 @@ const (
 	CodeNodeUnreachable      Code = "NodeUnreachable"
 	CodeNodeShutdown         Code = "NodeShutdown"
 	CodeStatusBehind         Code = "StatusNotEvaluated"
+	CodeWaitsOnNode          Code = "WaitsOnNode"
+	CodeNothingKnown         Code = "NothingKnown"
 )
 
 // Causes that lie in a container.
@@ -44,6 +46,7 @@ const (
 	CodeExited                Code = "ContainerExited"
 	CodeStartFailed           Code = "StartFailed"
 	CodeLivenessKilled        Code = "LivenessProbeFailed"
+	CodeLivenessFailing       Code = "LivenessProbeFailing"
 	CodeStillRunning          Code = "ContainerStillRunning"
 	CodePreStopRunning        Code = "PreStopHookRunning"
 	CodeDoesNotDie            Code = "ContainerDoesNotDie"

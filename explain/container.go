@@ -124,8 +124,8 @@ func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Pr
 		if code == CodeReadinessProbePending {
 			cause.Code = CodeReadinessProbeFailing
 		}
-	case p == nil && f.warning(c.spec.Name, "Unhealthy") != nil:
-		w := f.warning(c.spec.Name, "Unhealthy")
+	case p == nil && f.probeWarning(c.spec.Name, kind) != nil:
+		w := f.probeWarning(c.spec.Name, kind)
 		cause.Since = known(w.Last)
 		cause.Text = "its " + kind + " probe" + target + " fails: " + shorten(w.Message)
 		if code == CodeReadinessProbePending {
@@ -152,8 +152,7 @@ func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Pr
 	}
 	cause.Next = &Next{Wait: fmt.Sprintf("%s when %s; it is probed every %s", effect, succeeds, period), Do: adviceForProbe(cause, kind)}
 	if kind == "startup" && p != nil && p.Failures > 0 {
-		left := int(max(spec.FailureThreshold, 1)) - p.Failures
-		cause.Next.Wait += fmt.Sprintf("; after %s more it is killed", counted(max(left, 1), "failure", "failures"))
+		cause.Next.Wait += "; after " + failuresLeft(spec, p) + " more it is killed"
 	}
 	return cause
 }
@@ -162,6 +161,9 @@ func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Pr
 func whyEnded(f Facts, c container) Cause {
 	t := c.status.State.Terminated
 	cause := Cause{Code: CodeExited, Since: known(t.FinishedAt.Time), Text: "it ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(t)}
+	if k := killedByWarning(f, c.spec.Name, t); k != nil {
+		cause.Text += ", because " + k.Text
+	}
 	if podstatus.ShouldRestart(f.Pod, c.spec, t.ExitCode) || c.sidecar {
 		cause.Causes = []Cause{{Code: CodeWillRestart, Container: c.spec.Name, Text: "it will be started again",
 			Next: startsAgain(f, c)}}
@@ -180,11 +182,44 @@ func startsAgain(f Facts, c container) *Next {
 	return wait("it starts again at once")
 }
 
+// failuresLeft is how many failures more make a verdict.
+func failuresLeft(spec *v1.Probe, p *Probe) string {
+	threshold := 3
+	if spec.FailureThreshold > 0 {
+		threshold = int(spec.FailureThreshold)
+	}
+	return counted(max(threshold-p.Failures, 1), "failure", "failures")
+}
+
+// failingLiveness are the running containers whose liveness probes fail, and that are restarted if
+// that goes on.
+func failingLiveness(f Facts) []Cause {
+	var list []Cause
+	inits, regular := f.containers()
+	for _, c := range append(sidecars(inits), regular...) {
+		p, spec := c.Liveness, c.spec.LivenessProbe
+		if p == nil || spec == nil || p.Failures == 0 || c.status == nil || c.status.State.Running == nil {
+			continue
+		}
+		cause := Cause{Code: CodeLivenessFailing, Container: c.spec.Name, Since: known(p.Since),
+			Text: fmt.Sprintf("the liveness probe%s of container %s has failed %s%s", target(c.spec, spec), quote(c.spec.Name), times(p.Failures), since(f.Now, p.Since))}
+		if p.Answer != "" {
+			cause.Text += ", last answer " + quote(shorten(p.Answer))
+		}
+		cause.Next = &Next{Wait: "after " + failuresLeft(spec, p) + " more the container is restarted", Do: adviceForProbe(cause, "liveness")}
+		list = append(list, cause)
+	}
+	return list
+}
+
+// killedWithin is how long before the end of a container a probe must have failed to be its cause.
+const killedWithin = 5 * time.Minute
+
 // killed reports why the node has ended the last run of a container, nil if it has not.
 func killed(f Facts, c container) *Cause {
 	p := c.Liveness
 	if p == nil || p.Failures == 0 {
-		return nil
+		return killedByWarning(f, c.spec.Name, c.status.LastTerminationState.Terminated)
 	}
 	cause := Cause{Code: CodeLivenessKilled, Container: c.spec.Name, Since: known(p.Since),
 		Text: fmt.Sprintf("its liveness probe%s had failed %s", target(c.spec, c.spec.LivenessProbe), times(p.Failures))}
@@ -193,4 +228,22 @@ func killed(f Facts, c container) *Cause {
 	}
 	cause.Next = do(adviceForProbe(cause, "liveness"))
 	return &cause
+}
+
+// killedByWarning is killed as the warnings show it: the probes of a run end with it.
+func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminated) *Cause {
+	for _, kind := range []string{"liveness", "startup"} {
+		w := f.probeWarning(container, kind)
+		if w == nil || last == nil || last.ExitCode == 0 || last.Reason == "OOMKilled" {
+			continue
+		}
+		before := last.FinishedAt.Sub(w.Last)
+		if before < -time.Second || before > killedWithin { // times of containers have no fractions
+			continue
+		}
+		cause := &Cause{Code: CodeLivenessKilled, Container: container, Since: known(w.Last), Text: "the node has killed it: " + said(w)}
+		cause.Next = do(adviceForProbe(*cause, kind))
+		return cause
+	}
+	return nil
 }

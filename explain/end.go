@@ -8,6 +8,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // failedReason is what the reason of a failed pod means.
@@ -21,13 +22,13 @@ type failedReason struct {
 // failedReasons are the reasons that the kubelet, statusd and the control plane give to a
 // failed pod. Reasons of a rejection are in rejections.
 var failedReasons = map[string]failedReason{
-	"Evicted":                  {StateEvicted, CodeEvicted, "the node ran short of a resource", Next{Do: "ask for what the pod needs in requests, or give the node more", Wait: "its controller makes another pod"}},
-	"Preempting":               {StateEvicted, CodePreempted, "it had to make room for a critical pod", Next{Wait: "its controller makes another pod"}},
+	"Evicted":                  {StateEvicted, CodeEvicted, "the node ran short of a resource", Next{Do: "ask for what the pod needs in requests, or give the node more", Wait: replaced}},
+	"Preempting":               {StateEvicted, CodePreempted, "it had to make room for a critical pod", Next{Wait: replaced}},
 	"DeadlineExceeded":         {StateFailed, CodeDeadlineExceeded, "it was active for longer than its activeDeadlineSeconds allow", Next{Do: "raise activeDeadlineSeconds, or make the work shorter"}},
-	"Terminated":               {StateFailed, CodeNodeShutdown, "the node was shut down", Next{Wait: "its controller makes another pod"}},
-	"NodeShutdown":             {StateFailed, CodeNodeShutdown, "the node was shut down", Next{Wait: "its controller makes another pod"}},
-	"Shutdown":                 {StateFailed, CodeNodeShutdown, "the node was shut down", Next{Wait: "its controller makes another pod"}},
-	"NodeLost":                 {StateFailed, CodeNodeLost, "its node was lost", Next{Do: "check the machine", Wait: "its controller makes another pod"}},
+	"Terminated":               {StateFailed, CodeNodeShutdown, "the node was shut down", Next{Wait: replaced}},
+	"NodeShutdown":             {StateFailed, CodeNodeShutdown, "the node was shut down", Next{Wait: replaced}},
+	"Shutdown":                 {StateFailed, CodeNodeShutdown, "the node was shut down", Next{Wait: replaced}},
+	"NodeLost":                 {StateFailed, CodeNodeLost, "its node was lost", Next{Do: "check the machine", Wait: replaced}},
 	"NodeAffinity":             {StateRejected, CodeRejected, "the node does not have the labels that it asks for", Next{Do: "label the node, or change nodeSelector and affinity"}},
 	"NodePorts":                {StateRejected, CodeRejected, "another pod of the node has a host port that it asks for", Next{Do: "change the host port, or end the other pod"}},
 	"TaintToleration":          {StateRejected, CodeRejected, "the node has a taint that it does not tolerate", Next{Do: "add a toleration, or remove the taint"}},
@@ -43,27 +44,64 @@ var failedReasons = map[string]failedReason{
 // outOf begins the reason of a pod for which a resource of the node did not suffice.
 const outOf = "OutOf"
 
+// replaced is what is waited for when a pod has failed that has a controller.
+const replaced = "its controller makes another pod"
+
 // failed: the pod has failed for good.
 func failed(e *Explanation, f Facts) {
+	whyFailed(e, f)
+	if metav1.GetControllerOf(f.Pod) != nil {
+		return
+	}
+	for i := range e.Causes { // no other pod comes by itself
+		if next := e.Causes[i].Next; next != nil && next.Wait == replaced {
+			next.Wait = ""
+			next.Do = strings.TrimPrefix(next.Do+"; create it again, since it has no controller", "; ")
+		}
+	}
+}
+
+func whyFailed(e *Explanation, f Facts) {
 	status := f.status()
+	message := detail(strings.TrimPrefix(status.Message, "Pod was rejected: "))
 	e.State, e.Since = StateFailed, ended(f)
 	r, ok := failedReasons[status.Reason]
 	switch {
+	case status.Reason == "Evicted" && strings.HasPrefix(status.Message, "Pod was rejected"):
+		e.State = StateRejected
+		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since, Text: "the node was under pressure" + message + pressure(f),
+			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: replaced}}}
+	case status.Reason == "Evicted":
+		next := r.next
+		e.State = r.state
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message + pressure(f), Next: &next}}
 	case ok:
 		e.State = r.state
 		next := r.next
-		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + detail(status.Message), Next: &next}}
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message, Next: &next}}
 	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
 		e.State = StateRejected
 		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since,
-			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + detail(status.Message),
-			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: "its controller makes another pod"}}}
+			Text: "the node has too little " + strings.TrimPrefix(status.Reason, outOf) + " left for it" + message,
+			Next: &Next{Do: "free resources on the node or ask for less; a rejected pod is not tried again", Wait: replaced}}}
 	case status.Reason != "":
-		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + detail(status.Message),
-			Next: &Next{Do: "read the reason", Wait: "its controller makes another pod"}}}
+		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + message,
+			Next: &Next{Do: "read the reason", Wait: replaced}}}
 	default:
 		e.Causes = failedContainers(f)
 	}
+}
+
+// pressure says what the node is still short of.
+func pressure(f Facts) string {
+	if len(f.Node.Pressure) == 0 {
+		return ""
+	}
+	names := make([]string, len(f.Node.Pressure))
+	for i, p := range f.Node.Pressure {
+		names[i] = string(p)
+	}
+	return "; the node still has " + list(names)
 }
 
 // failedContainers explains a pod that failed because its containers did.
@@ -127,9 +165,9 @@ func ending(t *v1.ContainerStateTerminated) string {
 	case "OOMKilled":
 		text += ", killed for lack of memory"
 	case "StartError", "ContainerCannotRun":
-		text += ", it could not be started"
+		text += " (it could not be started)"
 	case "ContainerStatusUnknown":
-		text += ", its end was not seen"
+		text += " (its end was not seen)"
 	default:
 		text += ", reason " + t.Reason
 	}

@@ -239,3 +239,11 @@ func TestFactsAreNotWrittenTo(t *testing.T) {
 		t.Errorf("the array of the init container statuses got %q", got)
 	}
 }
+
+func TestNothingIsKnown(t *testing.T) {
+	e := explain.Pod(explain.Facts{})
+	checkComplete(t, e)
+	if e.State != explain.StateUnknown {
+		t.Errorf("got %s", e.State)
+	}
+}

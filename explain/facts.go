@@ -1,6 +1,8 @@
 package explain
 
 import (
+	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,6 +20,9 @@ type Facts struct {
 	Status *v1.PodStatus
 	// Containers has what the node agent knows beyond the status, by name of the container.
 	Containers map[string]Container
+	// Waits is what the node waits for before it starts anything of the pod, as a clause; empty if it
+	// waits for nothing.
+	Waits string
 	// Delivery is how far the reports of the pod have come. Nil means that it is unknown.
 	Delivery *Delivery
 	// Node is what holds all pods of the node.
@@ -114,6 +119,18 @@ func (f Facts) warning(container string, reasons ...string) *Warning {
 	return nil
 }
 
+// probeWarning returns the newest warning about a probe of a container, nil if there is none. The
+// kind is startup, readiness or liveness; empty is any.
+func (f Facts) probeWarning(container, kind string) *Warning {
+	for i := len(f.Warnings) - 1; i >= 0; i-- {
+		w := &f.Warnings[i]
+		if w.Container == container && w.Reason == "Unhealthy" && strings.HasPrefix(strings.ToLower(w.Message), kind) {
+			return w
+		}
+	}
+	return nil
+}
+
 // condition returns a condition of the status, nil if there is none.
 func (f Facts) condition(t v1.PodConditionType) *v1.PodCondition {
 	return podstatus.FindCondition(f.status().Conditions, t)
@@ -146,7 +163,21 @@ func (f Facts) containers() (inits, regular []container) {
 			kind: podstatus.KindContainer,
 		})
 	}
+	inits = f.unlisted(inits, status.InitContainerStatuses, podstatus.KindInitContainer)
+	regular = f.unlisted(regular, status.ContainerStatuses, podstatus.KindContainer)
 	return inits, regular
+}
+
+// unlisted appends the containers that the status has and the spec does not, as of a pod of which
+// only a part is known.
+func (f Facts) unlisted(list []container, statuses []v1.ContainerStatus, kind podstatus.Kind) []container {
+	for i := range statuses {
+		name := statuses[i].Name
+		if !slices.ContainsFunc(list, func(c container) bool { return c.spec.Name == name }) {
+			list = append(list, container{Container: f.Containers[name], spec: &v1.Container{Name: name}, status: &statuses[i], kind: kind})
+		}
+	}
+	return list
 }
 
 func named(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {

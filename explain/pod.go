@@ -14,6 +14,9 @@ import (
 // Pod explains the state of a pod. It has an explanation for every state: what it does not
 // know it says by naming what was reported.
 func Pod(f Facts) Explanation {
+	if f.Pod == nil {
+		return Explanation{State: StateUnknown, now: f.Now, Causes: []Cause{{Code: CodeNothingKnown, Text: "nothing is known of the pod", Next: do("check that the pod is on this node")}}}
+	}
 	e := Explanation{Namespace: f.Pod.Namespace, Name: f.Pod.Name, now: f.Now}
 	switch phase := f.status().Phase; {
 	case f.Pod.DeletionTimestamp != nil:
@@ -33,6 +36,9 @@ func Pod(f Facts) Explanation {
 	}
 	e.Notes = append(e.Notes, notes(f)...)
 	e.Delivery = delivery(f)
+	if e.Since != nil && e.Since.After(f.Now) {
+		e.Since = nil // another clock; a state that holds has not begun in the future
+	}
 	return e
 }
 
@@ -95,7 +101,10 @@ func starting(e *Explanation, f Facts) {
 }
 
 func notSeen(f Facts) Cause {
-	if !f.Node.Unreachable.IsZero() {
+	switch {
+	case f.Waits != "":
+		return Cause{Code: CodeWaitsOnNode, Text: f.Waits, Next: wait("the node starts it as soon as that has changed")}
+	case !f.Node.Unreachable.IsZero():
 		return nodeUnreachable(f)
 	}
 	return Cause{Code: CodeNotSeenByNode, Text: "node " + quote(f.Pod.Spec.NodeName) + " has not reported anything about it",
@@ -221,10 +230,15 @@ func notes(f Facts) []Cause {
 		list = append(list, Cause{Code: CodeDisruption, Since: known(c.LastTransitionTime.Time), Text: "it is about to be ended (" + c.Reason + ")" + detail(c.Message),
 			Next: wait("the pod is ended")})
 	}
+	list = append(list, failingLiveness(f)...)
 	for _, s := range slices.Concat(f.status().InitContainerStatuses, f.status().ContainerStatuses) {
 		if last := s.LastTerminationState.Terminated; s.RestartCount > 0 && last != nil && s.State.Running != nil {
-			list = append(list, Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
-				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(last)), Next: adviceForEnd(last)})
+			note := Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
+				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(last)), Next: adviceForEnd(last)}
+			if k := killedByWarning(f, s.Name, last); k != nil {
+				note.Causes, note.Next = []Cause{*k}, k.Next
+			}
+			list = append(list, note)
 		}
 	}
 	return list

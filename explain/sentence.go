@@ -44,10 +44,21 @@ func (e Explanation) Sentence(loc *time.Location) string {
 	for _, note := range e.Notes {
 		b.WriteString(" Note: " + causes([]Cause{note}) + "." + e.outlook(note.Next, loc))
 	}
-	if e.Delivery != nil {
+	if e.Delivery != nil && !e.saysDelivery() {
 		b.WriteString(" " + capitalize(e.Delivery.Text) + "." + e.outlook(e.Delivery.Next, loc))
 	}
 	return b.String()
+}
+
+// saysDelivery reports whether the causes say already what keeps the API server from knowing more:
+// of a pod that only waits for its deletion, that is the cause.
+func (e Explanation) saysDelivery() bool {
+	for _, root := range e.Roots() {
+		if root.Code == CodeDeletionNotSent || root.Code == CodeCleaningUp {
+			return e.Delivery.Code == CodeRetrying || e.Delivery.Code == CodeHeld
+		}
+	}
+	return false
 }
 
 // causes joins causes and what is behind them.

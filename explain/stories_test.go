@@ -143,6 +143,10 @@ func stories() []story {
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("OOMKilled", 137, ""), v1.ConditionFalse))
 			}},
+		{"could not be started", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillRestart},
+			func() explain.Facts {
+				return facts(with(v1.PodRunning, ended("StartError", 128, "exec: no such file"), v1.ConditionFalse))
+			}},
 		{"ended and not started again", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillNotRestart},
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("Completed", 0, ""), v1.ConditionFalse), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
@@ -319,13 +323,20 @@ func stories() []story {
 			}},
 		{"rejected for memory", explain.StateRejected, []explain.Code{explain.CodeRejected},
 			func() explain.Facts {
-				return facts(failedWith("OutOfmemory", "Node didn't have enough resource: memory, requested: 8589934592, used: 0, capacity: 4294967296"))
+				return facts(failedWith("OutOfmemory", "Pod was rejected: Node didn't have enough resource: memory, requested: 8589934592, used: 0, capacity: 4294967296"))
 			}},
 		{"rejected for a taint", explain.StateRejected, []explain.Code{explain.CodeRejected},
 			func() explain.Facts { return facts(failedWith("TaintToleration", "")) }},
 		{"evicted", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
 			func() explain.Facts {
 				return facts(failedWith("Evicted", "The node was low on resource: memory. Threshold quantity: 100Mi, available: 80Mi."))
+			}},
+		{"evicted with a controller", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
+			func() explain.Facts {
+				isController := true
+				return facts(failedWith("Evicted", ""), func(p *v1.Pod) {
+					p.OwnerReferences = []metav1.OwnerReference{{Kind: "ReplicaSet", Name: "web", Controller: &isController}}
+				})
 			}},
 		{"preempted", explain.StateEvicted, []explain.Code{explain.CodePreempted},
 			func() explain.Facts {
@@ -353,6 +364,49 @@ func stories() []story {
 		{"unknown", explain.StateUnknown, []explain.Code{explain.CodeNodeUnreachable},
 			func() explain.Facts {
 				return facts(func(p *v1.Pod) { p.Status.Phase, p.Status.Reason = v1.PodUnknown, "NodeLost" })
+			}},
+		{"liveness probe begins to fail", explain.StateReady, nil,
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue), func(p *v1.Pod) { p.Spec.Containers[0].LivenessProbe = httpProbe(5432) })
+				f.Containers = map[string]explain.Container{"db": {Liveness: &explain.Probe{Failures: 2, Since: ago(8 * time.Second), Answer: "context deadline exceeded"}}}
+				return f
+			}},
+		{"killed by the liveness probe, known by an event", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited, explain.CodeLivenessKilled},
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+					p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", 137, "")
+				})
+				f.Warnings = []explain.Warning{
+					{Reason: "Unhealthy", Container: "db", Message: "Liveness probe failed: HTTP probe failed with statuscode: 500", Count: 3, Last: ago(25 * time.Second)},
+					{Reason: "Unhealthy", Container: "db", Message: "Readiness probe failed: connection refused", Count: 9, Last: ago(21 * time.Second)},
+				}
+				return f
+			}},
+		{"evicted, pressure lasts", explain.StateEvicted, []explain.Code{explain.CodeEvicted},
+			func() explain.Facts {
+				f := facts(failedWith("Evicted", "The node was low on resource: memory."))
+				f.Node.Pressure = []v1.NodeConditionType{v1.NodeMemoryPressure}
+				return f
+			}},
+		{"rejected under pressure", explain.StateRejected, []explain.Code{explain.CodeRejected},
+			func() explain.Facts {
+				return facts(failedWith("Evicted", "Pod was rejected: The node had condition: [MemoryPressure]. "))
+			}},
+		{"waits for a pod of the same name", explain.StateStarting, []explain.Code{explain.CodeWaitsOnNode},
+			func() explain.Facts {
+				f := facts(func(p *v1.Pod) { p.Status = v1.PodStatus{Phase: v1.PodPending} })
+				f.Waits = "an older pod of the same name has containers that still run"
+				return f
+			}},
+		{"a container that the spec does not have", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop},
+			func() explain.Facts {
+				return facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) { p.Spec.Containers = nil })
+			}},
+		{"a clock that is ahead", explain.StateReady, nil,
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
+				f.Now = ago(24 * time.Hour)
+				return f
 			}},
 		{"resize deferred", explain.StateReady, nil,
 			func() explain.Facts {

@@ -38,7 +38,7 @@ func terminating(e *Explanation, f Facts) {
 	case d != nil && d.Attempts > 0:
 		e.Causes = []Cause{{Code: CodeDeletionNotSent, Since: known(d.Since),
 			Text: "all containers have stopped, and the node cannot tell the API server: " + counted(d.Attempts, "try", "tries") + " failed with " + quote(shorten(d.Err)),
-			Next: waitUntil("the node tries again", d.NextTry)}}
+			Next: &Next{Wait: "the node tries again", At: known(d.NextTry), Do: adviceForError(d.Err)}}}
 	default:
 		e.Causes = finalizers(f)
 	}

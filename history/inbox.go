@@ -27,10 +27,9 @@ type inbox struct {
 // input is one report.
 type input struct {
 	kind   inputKind
-	change podstatus.Change // also the UID, version and time of the other kinds
+	change podstatus.Change // also the pod, version and time of the other kinds
 	// Only of some kinds.
 	attempt *podstatus.Undelivered
-	pod     Ref
 	record  *Record
 }
 
@@ -140,7 +139,7 @@ func (s *Store) Add(pod Ref, r Record) {
 	if r.Observed.IsZero() {
 		r.Observed = time.Now()
 	}
-	s.put(input{kind: added, change: podstatus.Change{UID: pod.UID, At: r.Observed}, pod: pod, record: &r})
+	s.put(input{kind: added, change: podstatus.Change{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name, At: r.Observed}, record: &r})
 }
 
 func (s *Store) put(in input) {

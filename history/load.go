@@ -88,6 +88,9 @@ func (s *Store) read(from io.Reader) (f found) {
 	text, err := lines.ReadSlice('\n')
 	version, ok := parseHeading(bytes.TrimSuffix(text, []byte("\n")))
 	if err != nil || !ok {
+		if err != nil && !errors.Is(err, io.EOF) && !errors.Is(err, bufio.ErrBufferFull) {
+			f.err = err
+		}
 		return f
 	}
 	if f.version = version; version > fileVersion {

@@ -30,12 +30,15 @@ func (s *Store) write(l line) {
 	}
 }
 
+// idlePeriod is how often is looked for what is too old, and for a disk that works again.
+const idlePeriod = 15 * time.Second
+
 // Run makes records of what is reported and writes them to the file, until the context ends. It
 // returns after the last write. An error of the disk does not end it: see the records of the node.
 func (s *Store) Run(ctx context.Context) error {
 	w := &writer{store: s, path: s.opts.File}
 	pause := w.timed()
-	ticker := time.NewTicker(time.Minute) // removes what is too old
+	ticker := time.NewTicker(idlePeriod)
 	defer ticker.Stop()
 	for {
 		select {
@@ -61,11 +64,22 @@ func (w *writer) timed() time.Duration {
 	return max(w.store.opts.Delay, 3*time.Since(begin))
 }
 
+// file is what a history needs of one.
+type file interface {
+	Write([]byte) (int, error)
+	Sync() error
+	Close() error
+}
+
+func createFile(path string) (file, error) {
+	return os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+}
+
 // writer writes the file. It belongs to the goroutine of Run.
 type writer struct {
 	store *Store
 	path  string
-	file  *os.File // nil: the file is to be written as a whole
+	file  file // nil: the file is to be written as a whole
 	size  int64
 	// live is how large the file was when it was last written as a whole.
 	live    int64
@@ -167,7 +181,7 @@ func (w *writer) replace(lines []line, keep bool) error {
 	for i := range lines {
 		data = appendLine(data, &lines[i])
 	}
-	file, err := os.OpenFile(w.path+".tmp", os.O_WRONLY|os.O_CREATE|os.O_TRUNC|os.O_APPEND, 0o600)
+	file, err := w.store.create(w.path + ".tmp")
 	if err != nil {
 		return err
 	}
@@ -176,10 +190,10 @@ func (w *writer) replace(lines []line, keep bool) error {
 		err = file.Sync() // else a power loss could leave an empty file under the name
 	}
 	if err == nil {
-		err = os.Rename(file.Name(), w.path)
+		err = os.Rename(w.path+".tmp", w.path)
 	}
 	if err != nil {
-		return errors.Join(err, file.Close(), os.Remove(file.Name()))
+		return errors.Join(err, file.Close(), os.Remove(w.path+".tmp"))
 	}
 	w.file, w.size, w.live = file, int64(len(data)), int64(len(data))
 	return syncDirectory(filepath.Dir(w.path))

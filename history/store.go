@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // Store keeps the history of a node. All methods may be called from any goroutine.
@@ -15,6 +17,7 @@ type Store struct {
 	opts    Options
 	inbox   inbox
 	arrived chan struct{} // capacity 1: the inbox is no longer empty
+	create  func(path string) (file, error)
 
 	// mu guards the fields below. Reporters do not take it.
 	mu    sync.Mutex
@@ -38,6 +41,7 @@ func New(options Options) *Store {
 		opts:     options,
 		inbox:    inbox{limit: options.Batch},
 		arrived:  make(chan struct{}, 1),
+		create:   createFile,
 		logs:     make(map[types.UID]*log),
 		progress: make(chan struct{}),
 	}
@@ -88,6 +92,20 @@ func (s *Store) Pods() []Pod {
 	return list
 }
 
+// Gone returns the histories of the pods that are gone, by name and age.
+func (s *Store) Gone() []Pod {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain()
+	var list []Pod
+	for _, l := range sorted(s.logs) {
+		if l.gone != 0 {
+			list = append(list, l.pod())
+		}
+	}
+	return list
+}
+
 // Node returns the history of the node itself.
 func (s *Store) Node() []Record {
 	s.mu.Lock()
@@ -97,6 +115,28 @@ func (s *Store) Node() []Record {
 		return l.pod().Records
 	}
 	return nil
+}
+
+// Retain takes that those pods are gone which the function does not name: they went while no process
+// kept the history. Call it once all pods of the node are known.
+func (s *Store) Retain(has func(types.UID) bool, at time.Time) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.drain()
+	var gone []types.UID
+	for uid, l := range s.logs {
+		if uid != "" && l.gone == 0 && !has(uid) {
+			gone = append(gone, uid)
+		}
+	}
+	slices.Sort(gone)
+	for _, uid := range gone {
+		s.takeRemoval(s.logs[uid], unixNano(at))
+	}
+	if len(gone) > 0 {
+		s.progressed()
+		wake.Up(s.arrived) // to have it written
+	}
 }
 
 // Seq returns the number of the last change: a watch from there gets what comes next.

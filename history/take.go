@@ -30,18 +30,17 @@ func (s *Store) drain() {
 	}
 	if len(inputs) > 0 || lost > 0 {
 		s.shed()
-		close(s.progress)
-		s.progress = make(chan struct{})
+		s.progressed()
 	}
 	s.purge(now)
 }
 
 func (s *Store) take(in *input) {
 	c := &in.change
-	at := unixNano(c.At)
+	pod, at := Ref{UID: c.UID, Namespace: c.Namespace, Name: c.Name}, unixNano(c.At)
 	switch in.kind {
 	case changed:
-		s.takeChange(s.log(Ref{UID: c.UID, Namespace: c.Namespace, Name: c.Name}, cmp.Or(unixNano(c.Created), at)), c, at)
+		s.takeChange(s.log(pod, cmp.Or(unixNano(c.Created), at)), c, at)
 	case accepted:
 		if l, ok := s.logs[c.UID]; ok {
 			s.takeAcceptance(l, c.Version, at)
@@ -51,30 +50,53 @@ func (s *Store) take(in *input) {
 			s.takeFailure(l, in.attempt, at)
 		}
 	case added:
-		s.takeRecord(s.log(in.pod, at), in.record, at)
+		s.takeRecord(s.log(pod, at), in.record, at)
 	case removed:
 		if l, ok := s.logs[c.UID]; ok && l.gone == 0 {
-			l.gone, l.trouble = at, nil
-			s.write(line{Op: opGone, UID: c.UID, At: at})
-			s.add(l, &Record{Kind: KindDeletion, To: "gone"}, at, 0)
+			s.takeRemoval(l, at)
 		}
 	}
+}
+
+func (s *Store) takeRemoval(l *log, at int64) {
+	l.gone, l.trouble = at, nil
+	s.write(line{Op: opGone, UID: l.ref.UID, At: at})
+	s.takeRecord(l, &Record{Kind: KindDeletion, To: "gone"}, at)
+}
+
+// progressed wakes the watches.
+func (s *Store) progressed() {
+	close(s.progress)
+	s.progress = make(chan struct{})
 }
 
 // takeRecord adds a record that is no change of a status. That a pod is admitted or ends is known
 // once; a process that has restarted finds it out again.
 func (s *Store) takeRecord(l *log, r *Record, at int64) {
-	last := l.last(aboutOf(r))
-	if last != nil {
-		w := last.what.Value()
-		if (r.Kind == KindAdmission || r.Kind == KindDeletion) && w.To == r.To && w.Reason == bounded(r.Reason, maxName) {
-			return
-		}
-		if r.From == "" {
-			r.From = w.To
-		}
+	if (r.Kind == KindAdmission || r.Kind == KindDeletion) && l.has(r) {
+		return
+	}
+	if last := l.last(aboutOf(r)); last != nil && r.From == "" {
+		r.From = last.what.Value().To
 	}
 	s.add(l, r, at, 0)
+}
+
+// has reports whether the history has such a record since the pod was last gone.
+func (l *log) has(r *Record) bool {
+	about := aboutOf(r)
+	for i := len(l.entries) - 1; i >= 0; i-- {
+		if l.entries[i].about != about {
+			continue
+		}
+		switch w := l.entries[i].what.Value(); {
+		case w.To == r.To && w.Reason == bounded(r.Reason, maxName):
+			return true
+		case w.To == "gone":
+			return false
+		}
+	}
+	return false
 }
 
 // log returns the history of a pod, and begins it if there is none.
@@ -104,7 +126,7 @@ func (s *Store) takeChange(l *log, c *podstatus.Change, at int64) {
 		s.add(l, &r, at, c.Version)
 	}
 	if c.Finished && !l.finished {
-		s.add(l, &Record{Kind: KindDeletion, To: "ended", Message: "nothing of the pod runs any more"}, at, 0)
+		s.takeRecord(l, &Record{Kind: KindDeletion, To: "ended", Message: "nothing of the pod runs any more"}, at)
 	}
 	l.finished = c.Finished
 }
@@ -200,7 +222,7 @@ func (s *Store) drop(l *log) {
 
 // nodeRecord adds a record about the history itself.
 func (s *Store) nodeRecord(at time.Time, to, message string) {
-	s.add(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at), 0)
+	s.takeRecord(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at))
 }
 
 // shed keeps the total bound. The pods with the most records give way, then those that are gone.

@@ -37,6 +37,9 @@ type Options struct {
 	Observer Observer
 	// Registerer gets the metrics of probes. Without one they are kept but not exported.
 	Registerer prometheus.Registerer
+	// PodRegisterer gets metrics of each container under the names that the kubelet serves at
+	// /metrics/probes. They are many, and go with the pods.
+	PodRegisterer prometheus.Registerer
 
 	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
 	Version string

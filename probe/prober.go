@@ -15,6 +15,7 @@ type Prober struct {
 	opts  Options
 	check func(context.Context, question) answer
 	count *metrics
+	byPod *podMetrics
 	// born separates containers that started under this process from those that ran before.
 	born time.Time
 	// wake has capacity 1: Run looks at everything that is due when it is woken.
@@ -35,7 +36,12 @@ func New(options Options) (*Prober, error) {
 	if err := count.register(options.Registerer); err != nil {
 		return nil, fmt.Errorf("probe: %w", err)
 	}
+	byPod := newPodMetrics()
+	if err := byPod.register(options.PodRegisterer); err != nil {
+		return nil, fmt.Errorf("probe: %w", err)
+	}
 	return &Prober{
+		byPod: byPod,
 		opts:  options,
 		count: count,
 		check: newChecker(options.Exec, options.Version).check,
@@ -141,4 +147,5 @@ func (p *Prober) RemovePod(uid types.UID) {
 		r.end()
 	}
 	delete(p.pods, uid)
+	p.byPod.forget(known.manifest)
 }

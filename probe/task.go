@@ -35,7 +35,9 @@ func (p *Prober) perform(ctx context.Context, t *task) {
 		if ctx.Err() != nil {
 			return
 		}
-		p.count.probed(t.kind, found.result, time.Since(begin))
+		took := time.Since(begin)
+		p.count.probed(t.kind, found.result, took)
+		p.countOfPod(t, found.result, took)
 		p.record(t, found)
 		var decided result
 		so, decided = so.next(found.result, t.schedule)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	authentication "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	authenticationclient "k8s.io/client-go/kubernetes/typed/authentication/v1"
+	"k8s.io/streaming/pkg/httpstream/wsstream"
 )
 
 const (
@@ -48,6 +50,9 @@ func (a *authenticator) authenticate(request *http.Request) (authentication.User
 		return user, nil
 	}
 	token := bearerToken(request.Header)
+	if token == "" && wsstream.IsWebSocketRequest(request) {
+		token = webSocketToken(request.Header)
+	}
 	if token == "" || a.tokens == nil {
 		return user, byCertificate
 	}
@@ -92,6 +97,33 @@ func bearerToken(header http.Header) string {
 		return ""
 	}
 	return strings.TrimSpace(token)
+}
+
+// tokenProtocol is how a client that cannot set headers, such as a browser, sends a token: as one of the protocols that it
+// offers. It must offer another one too, because that one cannot be chosen.
+const tokenProtocol = "base64url.bearer.authorization.k8s.io."
+
+// webSocketToken takes the token out of the protocols.
+func webSocketToken(header http.Header) (token string) {
+	var others []string
+	for _, line := range header.Values(wsstream.WebSocketProtocolHeader) {
+		for protocol := range strings.SplitSeq(line, ",") {
+			protocol = strings.TrimSpace(protocol)
+			encoded, isToken := strings.CutPrefix(protocol, tokenProtocol)
+			if !isToken {
+				others = append(others, protocol)
+				continue
+			}
+			if decoded, err := base64.RawURLEncoding.DecodeString(encoded); err == nil && token == "" {
+				token = string(decoded)
+			}
+		}
+	}
+	if token == "" || len(others) == 0 {
+		return ""
+	}
+	header.Set(wsstream.WebSocketProtocolHeader, strings.Join(others, ","))
+	return token
 }
 
 // byToken asks the API server. What it answered counts for some time, so a token that was revoked

@@ -3,7 +3,11 @@ package server
 import (
 	"fmt"
 	"net/http"
+	"time"
 )
+
+// refusedTimeout is how long the connection of a refused client may stay open.
+const refusedTimeout = time.Second
 
 // door lets only requests pass whose user is known and has the right for the path. Texts and codes are the
 // kubelet's.
@@ -13,6 +17,8 @@ func (s *Server) door(next http.Handler) http.Handler {
 		if err != nil {
 			s.log.Debug("request not authenticated", "client", request.RemoteAddr, "path", request.URL.Path, "err", err)
 			w.Header().Set("Connection", "close") // its place is for those that can say who they are
+			// A body that was announced and does not come would keep it open. Not each writer has deadlines, as in tests.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedTimeout))
 			answer(w, http.StatusUnauthorized, "Unauthorized")
 			return
 		}

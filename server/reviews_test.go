@@ -2,6 +2,7 @@ package server
 
 import (
 	"context"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -245,6 +246,32 @@ func TestNoTokenIsNoToken(t *testing.T) {
 		api.door().ServeHTTP(w, request)
 		if w.Code != http.StatusUnauthorized || api.tokens.Load() != 0 {
 			t.Errorf("%q: got %d, asked %d times", header, w.Code, api.tokens.Load())
+		}
+	}
+}
+
+func TestATokenMayComeAsAProtocolOfAWebSocket(t *testing.T) {
+	api := &apiServer{}
+	token := tokenProtocol + base64.RawURLEncoding.EncodeToString([]byte("good"))
+	for _, c := range []struct {
+		protocols, upgrade string
+		want               int
+		left               string
+	}{
+		{"v4.channel.k8s.io, " + token, "websocket", 200, "v4.channel.k8s.io"},
+		{token, "websocket", 401, token}, // there is no other one to choose
+		{"v4.channel.k8s.io, " + token, "", 401, "v4.channel.k8s.io, " + token},
+		{"v4.channel.k8s.io, " + tokenProtocol + "?", "websocket", 401, "v4.channel.k8s.io, " + tokenProtocol + "?"},
+		{"v4.channel.k8s.io", "websocket", 401, "v4.channel.k8s.io"},
+	} {
+		request := httptest.NewRequest("GET", "/pods", nil)
+		request.Header.Set("Sec-WebSocket-Protocol", c.protocols)
+		request.Header.Set("Connection", "Upgrade")
+		request.Header.Set("Upgrade", c.upgrade)
+		w := httptest.NewRecorder()
+		api.door().ServeHTTP(w, request)
+		if left := request.Header.Get("Sec-WebSocket-Protocol"); w.Code != c.want || left != c.left {
+			t.Errorf("%s: got %d, left %q; want %d, %q", c.protocols, w.Code, left, c.want, c.left)
 		}
 	}
 }

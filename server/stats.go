@@ -58,6 +58,9 @@ func (s *Server) summary(ctx context.Context) (*stats.Summary, error) {
 			}
 			continue
 		}
+		if len(measured.Containers) == 0 {
+			continue // it has ended, or nothing of it runs yet
+		}
 		summary.Pods = append(summary.Pods, podStats(pod, measured))
 	}
 	return summary, nil

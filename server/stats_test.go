@@ -28,10 +28,12 @@ func measured(t *testing.T) alone {
 			Name: "main", At: at, StartedAt: time.Unix(1_699_999_000, 0), CPU: runtime.CPUStats{Nanoseconds: 1_500_000_000}, Memory: runtime.MemoryStats{WorkingSet: 2048, RSS: 1024, Usage: 3072},
 		}},
 	}}
-	gone := &v1.Pod{}
+	gone, ended := &v1.Pod{}, &v1.Pod{}
 	gone.Name, gone.Namespace, gone.UID = "gone", "default", "gone"
+	ended.Name, ended.Namespace, ended.UID = "ended", "default", "ended"
+	rt.stats[ended.UID] = runtime.PodStats{At: at}
 	return startAlone(t, server.Options{
-		NodeName: "node", Runtime: rt, Pods: &fakePods{pods: []*v1.Pod{pod, gone}},
+		NodeName: "node", Runtime: rt, Pods: &fakePods{pods: []*v1.Pod{pod, gone, ended}},
 		Usage: func() (server.Usage, error) {
 			return server.Usage{At: at, CPUNanoseconds: 10_000_000_000, MemoryWorkingSet: 1 << 20, MemoryUsage: 2 << 20, BootedAt: at.Add(-24 * time.Hour)}, nil
 		},
@@ -81,7 +83,7 @@ func TestTheSummaryHasNodeAndPods(t *testing.T) {
 		t.Errorf("node: %+v", summary.Node)
 	}
 	if len(summary.Pods) != 1 {
-		t.Fatalf("%d pods, want the one that the runtime knows", len(summary.Pods))
+		t.Fatalf("%d pods, want the one that runs", len(summary.Pods))
 	}
 	pod := summary.Pods[0]
 	if pod.PodRef != (stats.PodReference{Name: "web", Namespace: "default", UID: "web-uid"}) || *pod.CPU.UsageNanoCores != 250_000_000 {

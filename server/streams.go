@@ -77,6 +77,11 @@ func (s *Server) serveExec(w http.ResponseWriter, request *http.Request, paramet
 		answer(w, http.StatusNotFound, "pod does not exist")
 		return
 	}
+	command := request.URL.Query()["command"]
+	if len(command) == 0 {
+		answer(w, http.StatusBadRequest, "you must specify a command")
+		return
+	}
 	id, ok, err := s.running(request.Context(), pod, t)
 	if err == nil && !ok {
 		err = fmt.Errorf("container not found (%q)", t.container)
@@ -90,7 +95,7 @@ func (s *Server) serveExec(w http.ResponseWriter, request *http.Request, paramet
 		return
 	}
 	s.stream(w, request, func(w http.ResponseWriter, request *http.Request) {
-		serveCommand(w, request, &executor{streamer: streamer, id: id, options: *options, command: request.URL.Query()["command"]})
+		serveCommand(w, request, &executor{streamer: streamer, id: id, options: *options, command: command})
 	})
 }
 

@@ -374,3 +374,35 @@ func TestAStaticPodIsFoundByTheUIDOfItsMirror(t *testing.T) {
 		}
 	}
 }
+
+func TestACommandIsRequired(t *testing.T) {
+	s := web(t, newFakeRuntime())
+	for path, want := range map[string]string{
+		"/exec/default/web/main?output=1":                   "you must specify a command",
+		"/exec/default/nothing/main?output=1":               "pod does not exist",
+		"/exec/default/web/main?output=1&command=":          "Upgrade request required\n",
+		"/exec/default/web/main?output=1&command=a%00b":     "Upgrade request required\n",
+		"/exec/default/web/%2e%2e?output=1&command=a":       "container not found (\"..\")",
+		"/exec/default/web/main%00?output=1&command=a":      "container not found (\"main\\x00\")",
+		"/containerLogs/default/web/%2e%2e%2fmain?output=1": "404: Page Not Found",
+	} {
+		if status, body := s.get(t, path); body != want {
+			t.Errorf("%s: got %d %q, want %q", path, status, body, want)
+		}
+	}
+}
+
+// A client without credentials that announces a body and does not send it is gone soon.
+func TestARefusedClientDoesNotKeepItsConnection(t *testing.T) {
+	s := web(t, newFakeRuntime())
+	conn, err := tls.Dial("tcp", s.address, &tls.Config{InsecureSkipVerify: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close()
+	fmt.Fprint(conn, "POST /run/default/web/main?cmd=a HTTP/1.1\r\nHost: node\r\nContent-Length: 1000\r\n\r\n")
+	answer, err := io.ReadAll(conn) // until the server closes it
+	if err != nil || !strings.HasPrefix(string(answer), "HTTP/1.1 401 Unauthorized") {
+		t.Errorf("got %q, %v", answer, err)
+	}
+}

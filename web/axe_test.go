@@ -29,25 +29,38 @@ func TestThePageHasNoBarriers(t *testing.T) {
 		t.Fatalf("axe-core is not there; web/fetch-axe fetches it, and make test calls that: %v", err)
 	}
 	f := startFake(t, crowd()...)
+	views := []string{"#/", "#/pods/shop/orders-5c44", "#/pods/shop/cart-7d9f", "#/node"}
 	for _, look := range []struct {
 		theme string
 		width int64
-	}{{"light", 1280}, {"dark", 1280}, {"light", 360}} {
+		views []string
+	}{{"light", 1280, views}, {"dark", 1280, views[:2]}, {"light", 360, views[:2]}} {
 		page := openTab(t, f.page(""), scheme(look.theme))
 		page.size(look.width, 800)
 		page.live()
 		page.do(string(script))
-		for _, hash := range []string{"#/", "#/pods/shop/orders-5c44", "#/pods/shop/cart-7d9f", "#/node"} {
+		for _, hash := range look.views {
 			page.goTo(hash)
 			page.do(`document.querySelector('#pod-view:not([hidden]) details')?.setAttribute('open', '')`)
-			result := eval[axeResult](page, `axe.run(document).then((r) => ({violations: r.violations, passed: r.passes.map((p) => p.id)}))`)
-			if len(result.Passed) < 20 {
-				t.Errorf("%v, %s: only %d rules had something to look at: %v", look, hash, len(result.Passed), result.Passed)
-			}
-			for _, v := range result.Violations {
-				t.Errorf("%v, %s: %s (%s): %s\n%s", look, hash, v.ID, v.Impact, v.Help, nodes(v))
-			}
+			page.lookForBarriers(fmt.Sprintf("%s, %d pixels wide, %s", look.theme, look.width, hash))
 		}
+	}
+	page := openTab(t, f.page(""))
+	page.live()
+	page.do(string(script))
+	f.stop()
+	page.contains("#lost:not([hidden])", "Connection lost")
+	page.lookForBarriers("without a connection")
+}
+
+func (p *tab) lookForBarriers(where string) {
+	p.t.Helper()
+	result := eval[axeResult](p, `axe.run(document).then((r) => ({violations: r.violations, passed: r.passes.map((p) => p.id)}))`)
+	if len(result.Passed) < 20 {
+		p.t.Errorf("%s: only %d rules had something to look at: %v", where, len(result.Passed), result.Passed)
+	}
+	for _, v := range result.Violations {
+		p.t.Errorf("%s: %s (%s): %s\n%s", where, v.ID, v.Impact, v.Help, nodes(v))
 	}
 }
 

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -28,10 +29,14 @@ type fake struct {
 	epoch   int        // counts the starts: a revision of an earlier one is not known
 	node    api.NodeDetail
 	pods    map[string]api.PodDetail
+	gone    []api.PodDetail
 	log     []sent
 	changed chan struct{} // closed and replaced with each change
 	refuse  int           // answer the API with this code
 	watches []string      // the queries of the watches so far
+	clock   time.Duration // how far the clock of the node is ahead
+
+	left chan struct{} // capacity 100: one for each watch that its client has left
 }
 
 // sent is one event of the watch; its revision is its place in the log.
@@ -41,7 +46,7 @@ type sent struct {
 
 func startFake(t *testing.T, pods ...api.PodDetail) *fake {
 	t.Helper()
-	f := &fake{t: t, pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{})}
+	f := &fake{t: t, pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{}), left: make(chan struct{}, 100)}
 	for _, pod := range pods {
 		f.pods[key(pod)] = pod
 	}
@@ -105,6 +110,9 @@ func (f *fake) remove(pod api.PodDetail) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	delete(f.pods, key(pod))
+	pod.Gone, pod.Pod, pod.State, pod.Status = ago(0), nil, explain.StateUnknown, "Gone"
+	pod.Why = fmt.Sprintf("Pod %s is gone; the last thing known of it: it was deleted.", key(pod))
+	f.gone = append(f.gone, pod)
 	f.change(sent{"gone", key(pod), encode(api.GonePod{Namespace: pod.Namespace, Name: pod.Name, UID: pod.UID})})
 }
 
@@ -122,6 +130,13 @@ func (f *fake) refuseWith(code int) {
 	f.refuse = code
 }
 
+// setClock puts the clock of the node ahead.
+func (f *fake) setClock(ahead time.Duration) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.clock = ahead
+}
+
 func (f *fake) watched() []string {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -137,8 +152,9 @@ func (f *fake) nodeNow() api.NodeDetail {
 func (f *fake) api(serve http.HandlerFunc) http.HandlerFunc {
 	return func(w http.ResponseWriter, r *http.Request) {
 		f.mu.Lock()
-		code := f.refuse
+		code, ahead := f.refuse, f.clock
 		f.mu.Unlock()
+		w.Header().Set("Date", time.Now().Add(ahead).UTC().Format(http.TimeFormat))
 		if code != 0 {
 			fail(w, code, "the fake refuses")
 			return
@@ -156,13 +172,18 @@ func (f *fake) servePods(w http.ResponseWriter, r *http.Request) {
 			list.Items = append(list.Items, pod.PodSummary)
 		}
 	}
+	if r.URL.Query().Get("gone") == "true" {
+		for _, pod := range f.gone {
+			list.Items = append(list.Items, pod.PodSummary)
+		}
+	}
 	f.mu.Unlock()
 	answer(w, list)
 }
 
 func (f *fake) serveDetail(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
-	pod, ok := f.pods[r.PathValue("namespace")+"/"+r.PathValue("name")]
+	pod, ok := f.find(r.PathValue("namespace") + "/" + r.PathValue("name"))
 	f.mu.Unlock()
 	if !ok {
 		fail(w, http.StatusNotFound, "there is no such pod")
@@ -171,10 +192,24 @@ func (f *fake) serveDetail(w http.ResponseWriter, r *http.Request) {
 	answer(w, pod)
 }
 
+// find returns a pod, or the last one of its name that is gone. The caller holds mu.
+func (f *fake) find(name string) (api.PodDetail, bool) {
+	if pod, ok := f.pods[name]; ok {
+		return pod, true
+	}
+	for i := len(f.gone) - 1; i >= 0; i-- {
+		if key(f.gone[i]) == name {
+			return f.gone[i], true
+		}
+	}
+	return api.PodDetail{}, false
+}
+
 func (f *fake) serveWatch(w http.ResponseWriter, r *http.Request) {
 	f.mu.Lock()
 	f.watches = append(f.watches, r.URL.RawQuery)
 	f.mu.Unlock()
+	defer func() { f.left <- struct{}{} }()
 	if pod := r.URL.Query().Get("pod"); pod != "" {
 		f.follow(w, r, pod)
 		return
@@ -215,7 +250,7 @@ func (f *fake) list(out events) int {
 
 func (f *fake) follow(w http.ResponseWriter, r *http.Request, pod string) {
 	f.mu.Lock()
-	_, ok := f.pods[pod]
+	_, ok := f.find(pod)
 	f.mu.Unlock()
 	if !ok {
 		fail(w, http.StatusNotFound, "there is no such pod")
@@ -224,7 +259,7 @@ func (f *fake) follow(w http.ResponseWriter, r *http.Request, pod string) {
 	out, before := events{w}, ""
 	for {
 		f.mu.Lock()
-		detail, ok := f.pods[pod]
+		detail, ok := f.find(pod)
 		changed := f.changed
 		f.mu.Unlock()
 		if data := encode(detail); ok && data != before {

@@ -20,6 +20,9 @@ func TestOneOf500PodsChangesOneRow(t *testing.T) {
 	if shown := eval[int](page, `document.querySelectorAll('#pods tr:not([hidden])').length`); shown != 500 {
 		t.Fatalf("the table has %d rows, want 500", shown)
 	}
+	if got := eval[string](page, `getComputedStyle(document.querySelector('#pods tr')).contentVisibility`); got != "auto" {
+		t.Errorf("rows have content-visibility %q, want auto: a changed cell would lay out all of them", got)
+	}
 	page.do(`(() => {
 		window.touched = new Map();
 		window.longTasks = [];

@@ -23,8 +23,8 @@ import (
 // A real node: the process of the web example is killed, and the page says why its pod is not Ready. The time that
 // this takes is printed; what it should stay below is a second.
 func TestThePageSaysWhyAKilledPodIsNotReady(t *testing.T) {
-	address, server := startNode(t)
-	page := openTab(t, "http://"+address+"/")
+	c, server := startNode(t)
+	page := openTab(t, "http://"+c.HealthzBindAddress+"/")
 	page.live()
 	const row = `document.querySelector('[data-key="default/web-page"]')`
 	page.until(row + `?.textContent.includes('● Ready')`)
@@ -51,27 +51,33 @@ func TestThePageSaysWhyAKilledPodIsNotReady(t *testing.T) {
 	page.contains(".sentence", "Ready since")
 	page.contains(`[aria-label=Containers]`, "running")
 	page.contains("#pod-line", "1 restart")
+	page.contains(`[aria-label=Probes]`, "readiness")
+	page.until(`document.querySelector('[data-lane=server] .mark')`)
+	page.until(`document.querySelector('[data-lane="readiness probe"]')`)
 	page.screenshot("real-pod")
 	page.goTo("#/node")
 	page.contains("#node-sections", "Allocatable")
+	allAgree(t, page, c)
 }
 
-// startNode runs an agent with the web example as its static pod, and returns the addresses of both.
-func startNode(t *testing.T) (address, server string) {
+// startNode runs an agent with the web example as its static pod, and returns the config of the one and the address of
+// the other.
+func startNode(t *testing.T) (c *agent.Config, server string) {
 	t.Helper()
 	dir := t.TempDir()
 	binary := filepath.Join(dir, "example-server")
 	if output, err := exec.Command("go", "build", "-o", binary, "../examples/webserver").CombinedOutput(); err != nil {
 		t.Fatalf("build the example: %v\n%s", err, output)
 	}
-	c := agent.Default()
+	config := agent.Default()
+	c = &config
 	c.NodeName = "page"
 	c.AllowPodsWithoutIsolation = true
 	c.StateDir, c.Manifests = filepath.Join(dir, "state"), filepath.Join(dir, "manifests")
 	c.Server.BindAddress = ""
 	c.HealthzBindAddress, server = freeAddress(t), freeAddress(t)
 	writeExample(t, c.Manifests, binary, server)
-	node, err := agent.New(c, agent.Options{
+	node, err := agent.New(*c, agent.Options{
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		NewRuntime: func(node agent.NodeServices) (runtime.Runtime, error) {
 			return process.New(process.Options{
@@ -91,9 +97,9 @@ func startNode(t *testing.T) (address, server string) {
 		if err := <-done; err != nil {
 			t.Errorf("the agent ended with %v", err)
 		}
-		endContainers(t, &c)
+		endContainers(t, c)
 	})
-	return c.HealthzBindAddress, server
+	return c, server
 }
 
 // writeExample writes the example of make run with a program and a port of this test.

@@ -32,7 +32,7 @@ func aNode() api.NodeDetail {
 		return l
 	}
 	return api.NodeDetail{
-		Name: "edge-17", Version: "v0.2.0", Runtime: "process",
+		Name: "edge-17", UID: "0b7e6d1c", Version: "v0.2.0", Runtime: "process",
 		Conditions: []v1.NodeCondition{
 			condition(v1.NodeReady, v1.ConditionTrue, "StatusdReady"), condition(v1.NodeMemoryPressure, v1.ConditionFalse, "SufficientMemory"),
 			condition(v1.NodeDiskPressure, v1.ConditionFalse, "NoDiskPressure"), condition(v1.NodePIDPressure, v1.ConditionFalse, "SufficientPIDs"),
@@ -96,7 +96,7 @@ func startHistory(created time.Time) []api.Record {
 	add(0, api.Record{Kind: "Container", Container: "server", To: "waiting", Reason: "ContainerCreating"})
 	add(900*time.Millisecond, api.Record{Kind: "Container", Container: "server", From: "waiting", To: "running"})
 	add(900*time.Millisecond, api.Record{Kind: "Phase", From: "Pending", To: "Running"})
-	add(1900*time.Millisecond, api.Record{Kind: "Probe", Subject: "readiness", Container: "server", To: "success"})
+	add(1900*time.Millisecond, api.Record{Kind: "Probe", Subject: "readiness", Container: "server", To: "passed"})
 	add(2*time.Second, api.Record{Kind: "Ready", Container: "server", From: "not ready", To: "ready"})
 	for _, c := range []string{"ContainersReady", "Ready"} {
 		add(2*time.Second, api.Record{Kind: "Condition", Subject: c, From: "False", To: "True"})
@@ -123,7 +123,7 @@ func notReady(pod api.PodDetail, since time.Time) api.PodDetail {
 	pod.ContainerDetails[0].Probes = []api.ProbeDetail{{Kind: api.ProbeReadiness, OK: &no, Failures: 14, Answer: refused, At: ago(2 * time.Second)}}
 	pod.History = append([]api.Record{}, pod.History...)
 	for _, r := range []api.Record{
-		{Kind: "Probe", Subject: "readiness", Container: "server", From: "success", To: "failure", Message: refused},
+		{Kind: "Probe", Subject: "readiness", Container: "server", From: "passed", To: "failed", Message: refused},
 		{Kind: "Ready", Container: "server", From: "ready", To: "not ready"},
 		{Kind: "Condition", Subject: "ContainersReady", From: "True", To: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [server]"},
 		{Kind: "Condition", Subject: "Ready", From: "True", To: "False", Reason: "ContainersNotReady", Message: "containers with unready status: [server]"},

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -36,25 +37,51 @@ func TestTheTableFollowsThePods(t *testing.T) {
 		t.Errorf("what needs attention comes first: got %q, want %q", got, want)
 	}
 	f.put(ready("shop", "web-2"))
-	page.until(`document.querySelectorAll('#pods tr').length === 3`)
+	page.until(shown(3))
 	f.remove(web0)
-	page.until(`document.querySelectorAll('#pods tr').length === 2`)
+	page.until(shown(2))
 	if got, want := page.rows(), "web-1 web-2"; got != want {
 		t.Errorf("the table shows %q, want %q", got, want)
 	}
 	again := ready("shop", "web-0")
 	again.UID = "another"
 	f.put(again)
-	page.until(`document.querySelectorAll('#pods tr').length === 3`)
+	page.until(shown(3))
 	f.remove(web0) // the pod before it, not this one
 	f.put(ready("shop", "web-3"))
-	page.until(`document.querySelectorAll('#pods tr').length === 4`)
+	page.until(shown(4))
+}
+
+// shown is the condition that the table shows so many pods.
+func shown(count int) string {
+	return fmt.Sprintf(`document.querySelectorAll('#pods tr:not([hidden])').length === %d`, count)
+}
+
+// A pod that is gone leaves the table, and is shown on request as long as it is remembered.
+func TestPodsThatAreGoneAreShownOnRequest(t *testing.T) {
+	web0 := ready("shop", "web-0")
+	f := startFake(t, web0, ready("shop", "web-1"))
+	page := openTab(t, f.page(""))
+	page.live()
+	f.remove(web0)
+	page.until(shown(1))
+	page.contains("[data-state=Gone]:not([hidden])", "Gone 1")
+	page.contains("[data-state='']", "All 1")
+	page.do(`document.querySelector('[data-state=Gone]').click()`)
+	if got, want := page.rows(), "web-0"; got != want {
+		t.Errorf("gone are %q, want %q", got, want)
+	}
+	page.contains("#pods tr:not([hidden]) .why", "Is gone; the last thing known of it: it was deleted.")
+	page.press("j", enter)
+	page.contains("#pod-view:not([hidden]) #pod-badge", "✓ Gone")
+	page.contains(".sentence", "Gone since ")
 }
 
 func TestTheTableIsFilteredSearchedAndSorted(t *testing.T) {
 	f := startFake(t, crowd()...)
 	page := openTab(t, f.page(""))
 	page.live()
+	page.size(1200, 470)
 	page.screenshot("table-light")
 	if got, want := page.rows(), "report-2 agent-x cart-7d9f orders-5c44 search-0 import-29 proxy-edge-17 web-0 web-1 report-3"; got != want {
 		t.Errorf("the order by state is\n%s, want\n%s", got, want)

@@ -46,12 +46,12 @@ func (p KeyPair) Write(prefix string) (certificateFile, keyFile string, err erro
 
 // Second is another authority, kept in a directory of that name beside the files of this one: whom it
 // vouches for is not a user of the cluster.
-func (a *Authority) Second(name string) (*Authority, error) {
+func (a *Authority) Second(name string, now time.Time) (*Authority, error) {
 	dir := filepath.Join(a.dir, name)
 	if err := os.MkdirAll(dir, 0o700); err != nil {
 		return nil, fmt.Errorf("certificate authority %s: %w", name, err)
 	}
-	return Ensure(dir, time.Now())
+	return Ensure(dir, now)
 }
 
 // ServiceAccountKey returns the file of the key that signs service account tokens, made once: tokens

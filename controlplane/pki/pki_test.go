@@ -216,3 +216,35 @@ func TestNodeKubeconfigRefusesNamesThatNoNodeCanHave(t *testing.T) {
 		}
 	}
 }
+
+// Whom the second authority vouches for must not be a user of the cluster.
+func TestSecondAuthorityIsAnotherAndKept(t *testing.T) {
+	first := ensure(t, t.TempDir())
+	second, err := first.Second("front-proxy", now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	again, err := first.Second("front-proxy", now)
+	if err != nil || !bytes.Equal(second.Certificate(), again.Certificate()) {
+		t.Errorf("the second start made another authority (%v)", err)
+	}
+	certificateFile, keyFile, err := second.ClientFiles("client", "front-proxy-client")
+	if err != nil {
+		t.Fatal(err)
+	}
+	pair, err := tls.LoadX509KeyPair(certificateFile, keyFile)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, c := range map[string]struct {
+		authority *Authority
+		trusted   bool
+	}{"second": {second, true}, "first": {first, false}} {
+		roots := x509.NewCertPool()
+		roots.AppendCertsFromPEM(c.authority.Certificate())
+		_, err := pair.Leaf.Verify(x509.VerifyOptions{Roots: roots, CurrentTime: now, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+		if (err == nil) != c.trusted {
+			t.Errorf("the %s authority: got %v, want trusted %t", name, err, c.trusted)
+		}
+	}
+}

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -80,6 +81,9 @@ func (d *demo) inCluster(ctx context.Context, use func(running) error) (err erro
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stopStatusd(ctx, daemon)) }()
+	if err := awaitNode(ctx, admin, daemon); err != nil {
+		return unlessInterrupted(ctx, err)
+	}
 	if err := createPods(ctx, admin, apiPods); err != nil {
 		return unlessInterrupted(ctx, err)
 	}
@@ -177,7 +181,6 @@ func (d *demo) config(name string) (agent.Config, error) {
 	}
 	c.StateDir = state
 	c.Server.BindAddress = "" // but where it is shown
-	c.Server.BindAddress = "" // join has one
 	c.HealthzBindAddress, err = freeAddress()
 	return c, err
 }
@@ -189,6 +192,39 @@ func freeAddress() (string, error) {
 		return "", err
 	}
 	return listener.Addr().String(), listener.Close()
+}
+
+// awaitNode waits until the controllers let pods onto the node. The scheduler tries a pod that it could not
+// place only some seconds later.
+func awaitNode(ctx context.Context, admin kubernetes.Interface, daemon *daemon) error {
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		node, err := admin.CoreV1().Nodes().Get(ctx, nodeName, metav1.GetOptions{})
+		if err == nil && isReady(node) && !slices.ContainsFunc(node.Spec.Taints, isOfLifecycle) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("node %s does not get ready: %w; see %s", nodeName, ctx.Err(), daemon.logFile)
+		case <-daemon.exited:
+			return daemon.failure()
+		case <-ticker.C:
+		}
+	}
+}
+
+// isOfLifecycle reports whether the taint goes once the node is ready.
+func isOfLifecycle(taint v1.Taint) bool {
+	return taint.Key == v1.TaintNodeNotReady || taint.Key == v1.TaintNodeUnreachable
+}
+
+func isReady(node *v1.Node) bool {
+	return slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+		return c.Type == v1.NodeReady && c.Status == v1.ConditionTrue
+	})
 }
 
 // createPods creates the pods of a directory that are not there from an earlier run.

@@ -3,9 +3,11 @@ package main
 import (
 	"bytes"
 	"context"
+	"net/http"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -79,6 +81,7 @@ func TestStandaloneDemoStopsAndGoesOn(t *testing.T) {
 		done := make(chan error, 1)
 		go func() { done <- d.standalone(ctx) }()
 		out.await(t, "job-local", "Completed")
+		awaitPage(t, out)
 		out.await(t, "init-chain-local", "2/2", "Running")
 		interrupt()
 		if err := <-done; err != nil {
@@ -101,6 +104,20 @@ func TestStandaloneDemoStopsAndGoesOn(t *testing.T) {
 	}
 	if jobs[0] != "run " || jobs[1] != "run " {
 		t.Errorf("the job was started %q in the two rounds together, want once in all", jobs)
+	}
+}
+
+// awaitPage opens the page whose address the demo prints.
+func awaitPage(t *testing.T, out *transcript) {
+	t.Helper()
+	address := regexp.MustCompile(`http://127\.0\.0\.1:\d+/`).FindString(out.String())
+	response, err := http.Get(address)
+	if err != nil {
+		t.Fatalf("the page at %q: %v", address, err)
+	}
+	defer response.Body.Close()
+	if kind := response.Header.Get("Content-Type"); response.StatusCode != http.StatusOK || !strings.HasPrefix(kind, "text/html") {
+		t.Errorf("the page at %s is %s of %s", address, response.Status, kind)
 	}
 }
 

@@ -62,6 +62,8 @@ func command(ctx context.Context, args []string) error {
 		return d.footprint(ctx)
 	case mode == "clients":
 		return d.clients(ctx)
+	case mode == "serving":
+		return d.serving(ctx)
 	case mode == "scale":
 		return d.scale(ctx)
 	case mode == "unreachable":
@@ -72,6 +74,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, scale, unreachable, clients or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, scale, unreachable, clients or faults", mode)
 	}
 }

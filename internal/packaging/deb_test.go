@@ -53,6 +53,8 @@ func TestPackageInstallsInAScratchRoot(t *testing.T) {
 	for path, mode := range map[string]os.FileMode{
 		"usr/bin/statusd": 0o755, "usr/bin/statusd-shim": 0o755, "etc/statusd/statusd.yaml": 0o600,
 		"usr/lib/systemd/system/statusd.service": 0o644, "usr/share/man/man8/statusd.8.gz": 0o644, "usr/share/doc/statusd/daemon.md": 0o644,
+		"usr/bin/kubectl-statusd": 0o755, "usr/bin/kubectl_complete-statusd": 0o755, "usr/share/bash-completion/completions/statusd": 0o644,
+		"usr/share/zsh/vendor-completions/_statusd": 0o644, "usr/share/fish/vendor_completions.d/statusd.fish": 0o644,
 	} {
 		if info, err := os.Stat(filepath.Join(root, path)); err != nil || info.Mode().Perm() != mode {
 			t.Errorf("%s: %v (%v), want mode %o", path, info, err, mode)

@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"sync"
 	"syscall"
@@ -17,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/internal/memory"
 )
 
 // Call is one attempt of one container.
@@ -75,22 +75,20 @@ type Runtime struct {
 	mu      sync.Mutex // guards all below
 	closed  bool
 	started int
-	pods    map[types.UID]*pod
+	pods    memory.Table[*container]
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
-type pod struct {
-	runtime.Pod
-	containers []*container // in order of their starts
-}
-
 type container struct {
 	runtime.Container
-	log     *log
+	log     memory.Log
 	cancel  context.CancelFunc
 	stopped bool
 }
+
+// View implements [memory.Attempt].
+func (c *container) View() *runtime.Container { return &c.Container }
 
 // New makes a runtime. It starts nothing.
 func New(options Options) (*Runtime, error) {
@@ -100,7 +98,7 @@ func New(options Options) (*Runtime, error) {
 	if options.Name == "" {
 		options.Name = "function"
 	}
-	r := &Runtime{options: options, prefix: options.Name + "://" + rand.Text() + "-", honored: map[string]bool{}, pods: map[types.UID]*pod{}}
+	r := &Runtime{options: options, prefix: options.Name + "://" + rand.Text() + "-", honored: map[string]bool{}, pods: memory.NewTable[*container]("function")}
 	for _, field := range slices.Concat(honored, options.Honors) {
 		r.honored[field] = true
 	}
@@ -112,8 +110,8 @@ func New(options Options) (*Runtime, error) {
 func (r *Runtime) Close() error {
 	r.mu.Lock()
 	r.closed = true
-	for _, p := range r.pods {
-		for _, c := range p.containers {
+	for _, p := range r.pods.Pods {
+		for _, c := range p.Attempts {
 			c.cancel()
 		}
 	}
@@ -129,14 +127,14 @@ func (r *Runtime) Version() string { return r.options.Name + "://v0" }
 func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if _, known := r.pods[manifest.UID]; known {
+	if _, known := r.pods.Pods[manifest.UID]; known {
 		return nil
 	}
-	p := &pod{Pod: runtime.Pod{Manifest: manifest.DeepCopy(), CreatedAt: time.Now()}}
+	p := &memory.Pod[*container]{Pod: runtime.Pod{Manifest: manifest.DeepCopy(), CreatedAt: time.Now()}}
 	if r.options.IPs != nil {
 		p.IPs = r.options.IPs(p.Manifest)
 	}
-	r.pods[manifest.UID] = p
+	r.pods.Pods[manifest.UID] = p
 	r.Notify(manifest.UID)
 	return nil
 }
@@ -145,29 +143,24 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.Container, attempt int) (string, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, known := r.pods[manifest.UID]
-	if !known {
-		return "", fmt.Errorf("function: pod %s: %w", manifest.UID, runtime.ErrNotFound)
-	}
-	for _, c := range p.containers {
-		if c.Name == spec.Name && (c.State == runtime.Running || c.Attempt >= attempt) {
-			return "", fmt.Errorf("function: container %s: attempt %d is %s, cannot start attempt %d: %w", spec.Name, c.Attempt, c.State, attempt, runtime.ErrContainerRunning)
-		}
+	p, err := r.pods.MayStart(manifest.UID, spec.Name, attempt)
+	if err != nil {
+		return "", err
 	}
 	if r.closed {
 		return "", errors.New("function: the runtime is closed")
 	}
-	p.forgetOld(spec.Name)
+	forgetOld(p, spec.Name)
 	r.started++
 	now := time.Now()
-	c := &container{log: &log{}, Container: runtime.Container{
+	c := &container{Container: runtime.Container{
 		ID: fmt.Sprint(r.prefix, r.started), Name: spec.Name, Attempt: attempt, Image: spec.Image,
 		State: runtime.Running, CreatedAt: now, StartedAt: now,
 	}}
 	var ctx context.Context
 	ctx, c.cancel = context.WithCancel(context.Background())
-	p.containers = append(p.containers, c)
-	call := Call{Pod: manifest.DeepCopy(), Container: spec.DeepCopy(), Attempt: attempt, Log: c.log}
+	p.Attempts = append(p.Attempts, c)
+	call := Call{Pod: manifest.DeepCopy(), Container: spec.DeepCopy(), Attempt: attempt, Log: c.log.Stream(runtime.Stdout)}
 	r.calls.Go(func() {
 		defer c.cancel()
 		r.ended(manifest.UID, c, r.options.Run(ctx, call))
@@ -177,14 +170,14 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 }
 
 // forgetOld keeps the newest attempt of a container, which will be the second newest.
-func (p *pod) forgetOld(name string) {
+func forgetOld(p *memory.Pod[*container], name string) {
 	newest := -1
-	for _, c := range p.containers {
+	for _, c := range p.Attempts {
 		if c.Name == name {
 			newest = max(newest, c.Attempt)
 		}
 	}
-	p.containers = slices.DeleteFunc(p.containers, func(c *container) bool { return c.Name == name && c.Attempt < newest })
+	p.Attempts = slices.DeleteFunc(p.Attempts, func(c *container) bool { return c.Name == name && c.Attempt < newest })
 }
 
 // ended records how a call has returned.
@@ -204,6 +197,7 @@ func (r *Runtime) ended(uid types.UID, c *container, err error) {
 		c.ExitCode, c.Signal, c.Message = 128+int32(syscall.SIGTERM), int32(syscall.SIGTERM), ""
 	}
 	c.Message = c.Message[:min(len(c.Message), runtime.MaxMessageBytes)]
+	c.log.End()
 	r.Notify(uid)
 }
 
@@ -212,7 +206,7 @@ func (r *Runtime) ended(uid types.UID, c *container, err error) {
 func (r *Runtime) StopContainer(_ context.Context, id string, _ time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil || c.State == runtime.Exited {
 		return err
 	}
@@ -225,52 +219,29 @@ func (r *Runtime) StopContainer(_ context.Context, id string, _ time.Duration) e
 func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, known := r.pods[uid]
-	if !known {
-		return nil
+	removed, err := r.pods.Remove(uid)
+	if removed {
+		r.Notify(uid)
 	}
-	for _, c := range p.containers {
-		if c.State != runtime.Exited {
-			return fmt.Errorf("function: pod %s: container %s: %w", uid, c.Name, runtime.ErrContainerRunning)
-		}
-	}
-	delete(r.pods, uid)
-	r.Notify(uid)
-	return nil
+	return err
 }
 
 // Pod implements [runtime.Runtime].
 func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	p, known := r.pods[uid]
-	if !known {
-		return runtime.Pod{}, fmt.Errorf("function: pod %s: %w", uid, runtime.ErrNotFound)
+	p, err := r.pods.Pod(uid)
+	if err != nil {
+		return runtime.Pod{}, err
 	}
-	return p.snapshot(), nil
+	return p.Snapshot(), nil
 }
 
 // Pods implements [runtime.Runtime].
 func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	var all []runtime.Pod
-	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
-		all = append(all, r.pods[uid].snapshot())
-	}
-	return all, nil
-}
-
-func (p *pod) snapshot() runtime.Pod {
-	s := p.Pod
-	s.Manifest, s.IPs = p.Manifest.DeepCopy(), slices.Clone(p.IPs)
-	for _, c := range p.containers {
-		s.Containers = append(s.Containers, c.Container)
-	}
-	slices.SortStableFunc(s.Containers, func(a, b runtime.Container) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Attempt, a.Attempt))
-	})
-	return s
+	return r.pods.List(), nil
 }
 
 // Exec implements [runtime.Runtime]: there is nothing that a command could run in.
@@ -279,27 +250,12 @@ func (r *Runtime) Exec(context.Context, string, []string) (runtime.ExecResult, e
 }
 
 // Logs implements [runtime.Runtime].
-func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
-	if options.Follow {
-		return nil, fmt.Errorf("function: follow the logs of %s: %w", id, errors.ErrUnsupported)
-	}
+func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil {
 		return nil, err
 	}
-	return c.log.read(options), nil
-}
-
-// find needs r.mu.
-func (r *Runtime) find(id string) (*container, error) {
-	for _, p := range r.pods {
-		for _, c := range p.containers {
-			if c.ID == id {
-				return c, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("function: container %s: %w", id, runtime.ErrNotFound)
+	return c.log.Open(ctx, options), nil
 }

@@ -1,8 +1,10 @@
 package process
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -385,5 +387,49 @@ func TestAShimThatIsNotToldToGoRemovesItsOwnFilesOnly(t *testing.T) {
 	}
 	if _, err := os.Stat(filepath.Join(string(dir), "precious")); err != nil {
 		t.Error(err)
+	}
+}
+
+// Who looks for the reason why a disk takes no writes needs exec, attach and logs.
+func TestADiskThatTakesNoWritesStopsNoClient(t *testing.T) {
+	if !mayMount(t) {
+		return
+	}
+	for story, fault := range faults {
+		t.Run(story, func(t *testing.T) {
+			disk := smallDisk(t)
+			h := newHost(t)
+			h.dir = filepath.Join(disk, "state")
+			h.open(t)
+			pod := scriptPod("pod", `echo before; while read -r line; do echo "got $line"; done`)
+			pod.Spec.Containers[0].Stdin, pod.Spec.Containers[0].StdinOnce = true, true
+			id := h.start(t, pod)
+			logs, err := h.Logs(t.Context(), id, runtime.LogOptions{Follow: true})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer logs.Close()
+			lines := bufio.NewReader(logs)
+			if line, err := lines.ReadString('\n'); line != "before\n" || err != nil {
+				t.Fatalf("follow: got %q, %v; want what was written before", line, err)
+			}
+			undo := fault(t, disk)
+			var out text
+			if code, err := h.ExecStream(t.Context(), id, sh("cat; exit 9"), runtime.Streams{Stdin: strings.NewReader("hello"), Stdout: &out}); code != 9 || err != nil || out.String() != "hello" {
+				t.Errorf("exec: got %d, %v and %q; want 9 and hello", code, err, out.String())
+			}
+			if stats, err := h.PodStats(t.Context(), "pod"); err != nil || len(stats.Containers) != 1 {
+				t.Errorf("stats: got %+v, %v; want one container", stats, err)
+			}
+			var attached text
+			if err := h.Attach(t.Context(), id, runtime.Streams{Stdin: strings.NewReader("hello\n"), Stdout: &attached}); err != nil || attached.String() != "got hello\n" {
+				t.Errorf("attach: got %q, %v; want the answer", attached.String(), err)
+			}
+			undo()
+			h.awaitExit(t, "pod")
+			if _, err := io.ReadAll(lines); err != nil { // a full disk may have lost the answer
+				t.Errorf("follow: got %v, want the end", err)
+			}
+		})
 	}
 }

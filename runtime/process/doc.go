@@ -94,8 +94,8 @@
 // Attach goes through the socket attach.sock of the container's shim, which holds the streams and
 // outlives statusd. The container waits for a client that reads slowly, as a program waits for
 // its terminal, but not for one that has taken nothing for a second: that one is detached with
-// [runtime.ErrTooSlow]. A client of containerd that hangs makes its container wait forever. Up to 64
-// clients can be attached to a container, and each gets all of the output.
+// [runtime.ErrTooSlow]. Up to 64 clients can be attached to a container, and each gets all of the
+// output.
 //
 // Logs are read from their files. A reader that follows takes the successor of each file when a
 // rotation has made one, so that it misses and repeats nothing unless all files that are kept

@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"sync"
 	"testing"
 	"time"
 
@@ -114,4 +115,53 @@ func TestAProbeThatHidesEndsWithItsContainer(t *testing.T) {
 		t.Errorf("got %+v, want 137", got)
 	}
 	expectEnded(t, "the command", command)
+}
+
+// Commands that are started while their container is stopped end with it, or do not start.
+func TestCommandsDuringAStopLeaveNothing(t *testing.T) {
+	h, id := sleeping(t)
+	var commands sync.WaitGroup
+	for i := range 20 {
+		commands.Go(func() {
+			streams := runtime.Streams{Stdout: io.Discard, TTY: i%2 == 0}
+			code, err := h.ExecStream(t.Context(), id, sh("(setsid sleep 100000 &); exec sleep 100000"), streams)
+			if err == nil && code != exitCodeKilled {
+				t.Errorf("got %d, want a command that is killed", code)
+			}
+		})
+		if i == 10 {
+			if err := h.StopContainer(t.Context(), id, 0); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	commands.Wait()
+	h.awaitExit(t, "pod")
+	members := proc.Members{Variable: "STATUSD_CONTAINER_ID=" + id}
+	left, err := members.PIDs()
+	if err != nil || len(left) > 0 {
+		for _, pid := range left {
+			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
+			t.Logf("%d: %q", pid, command)
+		}
+		t.Errorf("processes %d were left behind: %v", left, err)
+	}
+}
+
+// What is attached or follows when the container is killed together with its shim ends.
+func TestClientsEndWithAShimThatIsKilled(t *testing.T) {
+	h, id := sleeping(t)
+	logs, err := h.Logs(t.Context(), id, runtime.LogOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	out := &noticed{first: make(chan struct{})}
+	attached := make(chan error, 1)
+	go func() { attached <- h.Attach(t.Context(), id, runtime.Streams{Stdout: out}) }()
+	kill(t, h.shimOf(t, "pod", id), unix.SIGKILL)
+	if text, err := io.ReadAll(logs); len(text) > 0 || err != nil {
+		t.Errorf("follow: got %q, %v; want the end", text, err)
+	}
+	<-attached // without an error if it was attached in time
 }

@@ -74,10 +74,18 @@ func (r *Runtime) execStream(ctx context.Context, c *container, command []string
 	pipes.copy(streams, cancel)
 	code, err := s.wait(ctx, c.ended)
 	pipes.finish(err == nil)
-	if cause := context.Cause(ctx); err != nil && cause != nil {
-		return code, cause
+	if err == nil {
+		return code, nil
 	}
-	return code, err
+	if cause := context.Cause(ctx); cause != nil {
+		return 0, cause
+	}
+	select {
+	case <-c.ended: // before the command could start
+		return 0, fmt.Errorf("%w: %w", runtime.ErrNotRunning, err)
+	default:
+		return 0, err
+	}
 }
 
 // session is the shim of a command.

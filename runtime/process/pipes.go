@@ -70,8 +70,10 @@ func (p *pipes) openTerminal(streams runtime.Streams, owner *syscall.Credential)
 	}
 	p.outputs[0] = master // read even if the client wants nothing, or the command would wait
 	select {
-	case size := <-streams.Resize: // the command begins with the right one if it is known
-		p.setSize(size)
+	case size, open := <-streams.Resize: // the command begins with the right one if it is known
+		if open {
+			p.setSize(size)
+		}
 	default:
 	}
 	return nil

@@ -200,10 +200,13 @@ func (r *Runtime) spawnShim(dir containerDir, shim shimProgram, pidfd *int) (*os
 	}
 	defer null.Close()
 	log, err := os.OpenFile(dir.ShimLog(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if takesNoWrites(err) {
+		log, err = null, nil // a shim of a command needs no disk
+	}
 	if err != nil {
 		return nil, err
 	}
-	defer log.Close()
+	defer log.Close() // the second time, if it is null, is an error that does not matter
 	env := shimEnvironment
 	if shim.variable != "" {
 		env = append(slices.Clone(env), shim.variable)

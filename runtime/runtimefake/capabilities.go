@@ -14,7 +14,6 @@ var (
 	_ runtime.VolumeRemover = (*Runtime)(nil)
 	_ runtime.LogRemover    = (*Runtime)(nil)
 	_ runtime.Resizer       = (*Runtime)(nil)
-	_ runtime.Meter         = (*Runtime)(nil)
 )
 
 // RemoveVolumes notes the call.
@@ -24,8 +23,8 @@ func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
 	if err := r.called("RemoveVolumes", string(uid)); err != nil {
 		return err
 	}
-	if p, known := r.pods[uid]; known {
-		return p.mustHaveEnded()
+	if p, known := r.pods.Pods[uid]; known {
+		return r.pods.MustHaveEnded(p)
 	}
 	return nil
 }
@@ -37,10 +36,10 @@ func (r *Runtime) RemoveLogs(_ context.Context, uid types.UID) error {
 	if err := r.called("RemoveLogs", string(uid)); err != nil {
 		return err
 	}
-	if p, known := r.pods[uid]; known {
-		for _, c := range p.containers {
+	if p, known := r.pods.Pods[uid]; known {
+		for _, c := range p.Attempts {
 			if c.State == runtime.Exited {
-				c.logs = ""
+				c.log.Remove()
 			}
 		}
 	}
@@ -54,7 +53,7 @@ func (r *Runtime) ResizeContainer(_ context.Context, id string, resources v1.Res
 	if err := r.called("ResizeContainer", id); err != nil {
 		return err
 	}
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	switch {
 	case err != nil:
 		return err
@@ -69,39 +68,9 @@ func (r *Runtime) ResizeContainer(_ context.Context, id string, resources v1.Res
 func (r *Runtime) Resources(id string) v1.ResourceRequirements {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil {
 		panic(err) // a mistake of the test
 	}
 	return *c.resources.DeepCopy()
-}
-
-// PodUsage is what [Runtime.SetUsage] has set.
-func (r *Runtime) PodUsage(_ context.Context, uid types.UID) (runtime.Usage, error) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	if err := r.fails("PodUsage"); err != nil {
-		return runtime.Usage{}, err
-	}
-	usage, known := r.usage[uid]
-	if !known {
-		return runtime.Usage{}, fmt.Errorf("runtimefake: usage of pod %s: %w", uid, runtime.ErrNotFound)
-	}
-	return usage, nil
-}
-
-// SetUsage sets what a pod uses.
-func (r *Runtime) SetUsage(uid types.UID, usage runtime.Usage) {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	r.usage[uid] = usage
-}
-
-func (p *pod) mustHaveEnded() error {
-	for _, c := range p.containers {
-		if c.State != runtime.Exited {
-			return fmt.Errorf("runtimefake: pod %s: container %s: %w", p.Manifest.UID, c.Name, runtime.ErrContainerRunning)
-		}
-	}
-	return nil
 }

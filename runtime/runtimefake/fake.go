@@ -1,13 +1,9 @@
 package runtimefake
 
 import (
-	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -17,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/internal/memory"
 )
 
 // Runtime is the fake.
@@ -28,17 +25,11 @@ type Runtime struct {
 	errors  map[string][]error
 	calls   []string
 	started int
-	pods    map[types.UID]*pod
+	pods    memory.Table[*container]
 	skew    time.Duration // of the clock by which times are recorded
-	usage   map[types.UID]runtime.Usage
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
-
-type pod struct {
-	runtime.Pod
-	containers []*container // in order of their starts
-}
 
 type container struct {
 	runtime.Container
@@ -47,12 +38,15 @@ type container struct {
 	behavior  Behavior
 	stop      *time.Timer // set once a stop was asked for
 	deadline  time.Time   // when stop fires
-	logs      string
+	log       memory.Log
 }
+
+// View implements [memory.Attempt].
+func (c *container) View() *runtime.Container { return &c.Container }
 
 // New returns a fake without pods.
 func New() *Runtime {
-	return &Runtime{errors: map[string][]error{}, pods: map[types.UID]*pod{}, usage: map[types.UID]runtime.Usage{}}
+	return &Runtime{errors: map[string][]error{}, pods: memory.NewTable[*container]("runtimefake")}
 }
 
 // Version is always the same.
@@ -76,12 +70,12 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	if err := r.called("StartPod", manifest.Name); err != nil {
 		return err
 	}
-	if _, known := r.pods[manifest.UID]; known {
+	if _, known := r.pods.Pods[manifest.UID]; known {
 		return nil
 	}
-	r.pods[manifest.UID] = &pod{Pod: runtime.Pod{
+	r.pods.Pods[manifest.UID] = &memory.Pod[*container]{Pod: runtime.Pod{
 		Manifest:  manifest.DeepCopy(),
-		IPs:       []string{fmt.Sprintf("10.0.0.%d", len(r.pods)+1)},
+		IPs:       []string{fmt.Sprintf("10.0.0.%d", len(r.pods.Pods)+1)},
 		CreatedAt: time.Now(), PlaceSince: time.Now(),
 	}}
 	r.Notify(manifest.UID)
@@ -103,15 +97,9 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 	if err := r.called("StartContainer", fmt.Sprintf("%s/%s/%d", manifest.Name, spec.Name, attempt)); err != nil {
 		return "", err
 	}
-	p, known := r.pods[manifest.UID]
-	if !known {
-		return "", fmt.Errorf("runtimefake: pod %s: %w", manifest.UID, runtime.ErrNotFound)
-	}
-	for _, c := range p.containers {
-		if c.Name == spec.Name && (c.State != runtime.Exited || c.Attempt >= attempt) {
-			return "", fmt.Errorf("runtimefake: container %s: attempt %d is %s, cannot start attempt %d: %w",
-				spec.Name, c.Attempt, c.State, attempt, runtime.ErrContainerRunning)
-		}
+	p, err := r.pods.MayStart(manifest.UID, spec.Name, attempt)
+	if err != nil {
+		return "", err
 	}
 	if behavior.StartError != nil && !behavior.Listed {
 		return "", behavior.StartError
@@ -121,7 +109,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 		ID: fmt.Sprintf("fake://%d", r.started), Name: spec.Name, Attempt: attempt,
 		State: runtime.Created, CreatedAt: r.now(), Image: spec.Image, ImageID: behavior.ImageID,
 	}}
-	p.containers = append(p.containers, c)
+	p.Attempts = append(p.Attempts, c)
 	if behavior.StartError != nil {
 		r.end(c, Exit{Code: runtime.ExitCodeStartError, Reason: runtime.ReasonStartError, Message: behavior.StartError.Error()})
 		return c.ID, behavior.StartError
@@ -166,7 +154,7 @@ func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duratio
 	if err := r.called("StopContainer", fmt.Sprintf("%s %s", id, grace)); err != nil {
 		return err
 	}
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil || c.State == runtime.Exited {
 		return err
 	}
@@ -200,16 +188,11 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	if err := r.called("RemovePod", string(uid)); err != nil {
 		return err
 	}
-	p, known := r.pods[uid]
-	if !known {
-		return nil
+	removed, err := r.pods.Remove(uid)
+	if removed {
+		r.Notify(uid)
 	}
-	if err := p.mustHaveEnded(); err != nil {
-		return err
-	}
-	delete(r.pods, uid)
-	r.Notify(uid)
-	return nil
+	return err
 }
 
 // Pod says what the fake knows of one pod.
@@ -219,11 +202,11 @@ func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	if err := r.fails("Pod"); err != nil {
 		return runtime.Pod{}, err
 	}
-	p, known := r.pods[uid]
-	if !known {
-		return runtime.Pod{}, fmt.Errorf("runtimefake: pod %s: %w", uid, runtime.ErrNotFound)
+	p, err := r.pods.Pod(uid)
+	if err != nil {
+		return runtime.Pod{}, err
 	}
-	return p.snapshot(), nil
+	return p.Snapshot(), nil
 }
 
 // Pods says what the fake knows of all pods.
@@ -233,18 +216,14 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	if err := r.fails("Pods"); err != nil {
 		return nil, err
 	}
-	var all []runtime.Pod
-	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
-		all = append(all, r.pods[uid].snapshot())
-	}
-	return all, nil
+	return r.pods.List(), nil
 }
 
 // Exec asks the script of [Runtime.ExecWith]. Without one every command succeeds.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtime.ExecResult, error) {
 	r.mu.Lock()
 	err := r.called("Exec", id+" "+strings.Join(command, " "))
-	c, found := r.find(id)
+	c, found := r.pods.Find(id)
 	exec := r.scripts.exec
 	var snapshot runtime.Container
 	if found == nil {
@@ -264,41 +243,19 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 	return exec(ctx, snapshot, command)
 }
 
-// Logs reads what [Runtime.WriteLog] wrote. It knows no times and ignores Timestamps.
-func (r *Runtime) Logs(_ context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
-	if options.Follow {
-		return nil, fmt.Errorf("runtimefake: follow the logs of %s: %w", id, errors.ErrUnsupported)
-	}
+// Logs reads what [Runtime.WriteLog] wrote, the end of it if that was much.
+func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil {
 		return nil, err
 	}
-	lines := strings.SplitAfter(c.logs, "\n")
-	if lines[len(lines)-1] == "" {
-		lines = lines[:len(lines)-1]
-	}
-	if options.Tail != nil {
-		lines = lines[max(0, len(lines)-int(*options.Tail)):]
-	}
-	return io.NopCloser(strings.NewReader(strings.Join(lines, ""))), nil
+	return c.log.Open(ctx, options), nil
 }
 
 // now is the time as the machine's clock shows it. It needs mu.
 func (r *Runtime) now() time.Time { return time.Now().Add(r.skew).Round(0) }
-
-// find needs mu.
-func (r *Runtime) find(id string) (*container, error) {
-	for _, p := range r.pods {
-		for _, c := range p.containers {
-			if c.ID == id {
-				return c, nil
-			}
-		}
-	}
-	return nil, fmt.Errorf("runtimefake: container %s: %w", id, runtime.ErrNotFound)
-}
 
 // end needs mu. The first end of a container counts.
 func (r *Runtime) end(c *container, exit Exit) {
@@ -311,17 +268,6 @@ func (r *Runtime) end(c *container, exit Exit) {
 	c.State, c.FinishedAt = runtime.Exited, r.now()
 	c.ExitCode, c.Signal, c.Message = exit.Code, exit.Signal, exit.Message
 	c.Reason = exit.reason()
+	c.log.End()
 	r.Notify(c.uid)
-}
-
-func (p *pod) snapshot() runtime.Pod {
-	s := p.Pod
-	s.Manifest, s.IPs = p.Manifest.DeepCopy(), slices.Clone(p.IPs)
-	for _, c := range p.containers {
-		s.Containers = append(s.Containers, c.Container)
-	}
-	slices.SortStableFunc(s.Containers, func(a, b runtime.Container) int {
-		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Attempt, a.Attempt))
-	})
-	return s
 }

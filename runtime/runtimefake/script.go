@@ -103,7 +103,7 @@ func (r *Runtime) RejectWith(script func(pod *v1.Pod) []runtime.Unsupported) {
 func (r *Runtime) Begin(id string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil {
 		panic(err) // a mistake of the test
 	}
@@ -114,7 +114,7 @@ func (r *Runtime) Begin(id string) {
 func (r *Runtime) SetWaiting(id, reason, message string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil || c.State != runtime.Created {
 		panic(fmt.Sprintf("container %s does not wait (%v)", id, err)) // a mistake of the test
 	}
@@ -126,7 +126,7 @@ func (r *Runtime) SetWaiting(id, reason, message string) {
 func (r *Runtime) Exit(id string, exit Exit) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil {
 		panic(err) // a mistake of the test
 	}
@@ -146,8 +146,8 @@ func (r *Runtime) SetClock(ahead time.Duration) {
 func (r *Runtime) Reboot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	for uid, p := range r.pods {
-		for _, c := range p.containers {
+	for uid, p := range r.pods.Pods {
+		for _, c := range p.Attempts {
 			if c.State != runtime.Exited {
 				r.end(c, Exit{Code: runtime.ExitCodeUnknown, Reason: runtime.ReasonUnknown})
 			}
@@ -162,19 +162,19 @@ func (r *Runtime) Reboot() {
 func (r *Runtime) Vanish(uid types.UID) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	delete(r.pods, uid)
+	delete(r.pods.Pods, uid)
 	r.Notify(uid)
 }
 
-// WriteLog appends to a container's log.
+// WriteLog appends to a container's log, as its stdout.
 func (r *Runtime) WriteLog(id, text string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	c, err := r.find(id)
+	c, err := r.pods.Find(id)
 	if err != nil {
 		panic(err) // a mistake of the test
 	}
-	c.logs += text
+	fmt.Fprint(c.log.Stream(runtime.Stdout), text)
 }
 
 // Fail lets the next calls of a method ("StartPod", "Pods", …) fail, one for each

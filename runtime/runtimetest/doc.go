@@ -9,4 +9,8 @@
 // hostPath volume, so that no test has to guess how long something takes. Directories
 // are taken from the variables of package process or, where those are not set, from
 // where they are mounted.
+//
+// A runtime passes without the capabilities that it need not have, [runtime.Streamer],
+// [runtime.Statser] and logs that are followed: go test -v shows "not implemented" with the name
+// of each that it lacks.
 package runtimetest

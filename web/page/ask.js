@@ -16,3 +16,19 @@ export async function ask(path) {
 }
 
 export const podPath = (namespace, name) => `/apis/v1/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+
+/** coalesced returns a function that runs work at most once at a time; calls meanwhile are one more run after it. */
+export function coalesced(work) {
+  let running = false;
+  let again = false;
+  return async function run() {
+    again = true;
+    if (running) return;
+    running = true;
+    while (again) {
+      again = false;
+      await work();
+    }
+    running = false;
+  };
+}

@@ -23,11 +23,10 @@ export const flag = (tone, content) => el('span', { class: 'flag', 'data-tone': 
 
 export function probes({ containerDetails: list = [] }, now) {
   const rows = list.flatMap((c) => (c.probes ?? []).map((p) => [
-    el('strong', {}, c.name), p.kind, verdict(p), count(p), p.answer ?? '–', moment(p.at, now) ?? '–',
-    p.at ? '–' : moment(p.notBefore, now) ?? '–',
+    el('strong', {}, c.name), p.kind, verdict(p), count(p), moment(p.at, now) ?? '–', p.at ? '–' : moment(p.notBefore, now) ?? '–', p.answer ?? '–',
   ]));
   if (rows.length === 0) return el('p', { class: 'quiet' }, 'No container has a probe.');
-  return grid('Probes', ['Container', 'Probe', 'Result', 'In a row', 'Last answer', 'At', 'First due'], rows);
+  return grid('Probes', ['Container', 'Probe', 'Result', 'In a row', 'At', 'First due', 'Last answer'], rows);
 }
 
 function verdict(p) {

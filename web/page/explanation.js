@@ -3,14 +3,15 @@
 
 import { el } from './dom.js';
 import { sentence, until } from './sentence.js';
-import { tone } from './states.js';
+import { shortWhy } from './select.js';
+import { stateOf, tone } from './states.js';
 import { ticking } from './ticking.js';
 import { age, clock, full } from './times.js';
 
 export function explanation(detail, now) {
   const e = detail.explanation;
-  return el('div', { class: 'explanation', 'data-tone': tone(e.state) },
-    el('p', { class: 'sentence' }, sentence(e, now)),
+  return el('div', { class: 'explanation', 'data-tone': tone(stateOf(detail)) },
+    el('p', { class: 'sentence' }, detail.gone ? `Gone since ${clock(detail.gone, now)}. ${shortWhy(detail)}` : sentence(e, now)),
     chain(e.causes, now),
     e.next ? el('ul', { class: 'chain' }, el('li', {}, next(e.next, now))) : null,
     titled('Worth knowing', e.notes, now),

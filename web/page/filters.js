@@ -1,7 +1,7 @@
 // What the table is filtered and sorted by: a search, the state, the namespace. All of it is in the address.
 
 import { byId, el, setAttribute, setText } from './dom.js';
-import { order, sign, tone, word } from './states.js';
+import { order, sign, stateOf, tone, word } from './states.js';
 
 export class Filters {
   value = { text: '', state: '', namespace: '' };
@@ -34,8 +34,9 @@ export class Filters {
     const counts = new Map([['', 0]]);
     const namespaces = new Set();
     for (const pod of pods) {
-      counts.set('', counts.get('') + 1);
-      counts.set(pod.state, (counts.get(pod.state) ?? 0) + 1);
+      const state = stateOf(pod);
+      if (!pod.gone) counts.set('', counts.get('') + 1);
+      counts.set(state, (counts.get(state) ?? 0) + 1);
       namespaces.add(pod.namespace);
     }
     for (const state of [...order, ...counts.keys()]) this.#count(state, counts.get(state) ?? 0);

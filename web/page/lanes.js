@@ -56,12 +56,11 @@ function container(name, records, end) {
   const states = segments(containerPoints(records), end);
   const marks = records.filter((r) => r.kind === 'Restart').map((r) => ({ at: r.at, text: `restart ${r.to}`, tone: 'bad', note: note(r) }))
     .concat(records.filter((r) => r.kind === 'Hook').map((r) => ({ at: r.at, text: `${r.subject ?? 'hook'} ${r.to}`, tone: 'busy', note: note(r) })));
-  const probes = records.filter((r) => r.kind === 'Probe');
-  const kinds = [...new Set(probes.map((r) => r.subject))];
+  const kinds = [...new Set(records.filter((r) => r.kind === 'Probe').map((r) => r.subject))];
   return [
     { label: name, kind: 'Container', segments: states, marks },
     ...kinds.map((kind) => ({
-      label: `${kind} probe`, kind: 'Probe', marks: [], segments: segments(probes.filter((r) => r.subject === kind).map(probe), end),
+      label: `${kind} probe`, kind: 'Probe', marks: [], segments: segments(probePoints(records, kind), end),
     })),
   ];
 }
@@ -90,8 +89,18 @@ function containerLook(state, ready) {
   }
 }
 
-const failed = /^(fail|false|bad|not )/i;
-const probe = (r) => ({ at: r.at, text: r.to ?? '', tone: failed.test(r.to ?? '') ? 'bad' : /^(unknown|)$/i.test(r.to ?? '') ? 'busy' : 'good', note: note(r) });
+// probePoints are the verdicts of one kind of probe. They are about one run of the container, and end with it.
+function probePoints(records, kind) {
+  const points = [];
+  for (const r of records) {
+    if (r.kind === 'Probe' && r.subject === kind) points.push(verdict(r));
+    else if (r.kind === 'Container' && r.to !== 'running') points.push({ at: r.at, text: '' });
+  }
+  return points;
+}
+
+// What a probe that passes has answered is no news.
+const verdict = (r) => (r.to === 'passed' ? { at: r.at, text: r.to, tone: 'good', note: '' } : { at: r.at, text: r.to, tone: 'bad', note: note(r) });
 
 function podMarks(records) {
   return records.filter((r) => ['Admission', 'Deletion'].includes(r.kind) || (r.kind === 'Hook' && !r.container))
@@ -134,11 +143,11 @@ export const ranges = [
   { label: '5 min', length: 5 * minute }, { label: '1 h', length: 60 * minute }, { label: '1 d', length: 1440 * minute }, { label: 'all', length: Infinity },
 ];
 
-/** rangeFor is the shortest range that shows the last change with what led to it. */
+/** rangeFor is the shortest range in which the last change is not at the edge. */
 export function rangeFor(history, end) {
   if (history.length === 0) return ranges.at(-1);
-  const recent = history.slice(-12).map((r) => Date.parse(r.observed));
-  return ranges.find((range) => end - Math.min(...recent) < range.length) ?? ranges.at(-1);
+  const last = Math.max(...history.map((r) => Date.parse(r.observed)));
+  return ranges.find((range) => 3 * (end - last) <= range.length);
 }
 
 const steps = [1, 2, 5, 10, 15, 30, 60, 120, 300, 600, 900, 1800, 3600, 7200, 10800, 21600, 43200, 86400, 172800, 604800].map((s) => s * 1000);

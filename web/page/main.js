@@ -1,6 +1,6 @@
 // The page: the address chooses a view, one watch feeds it, and what changed is drawn once per frame.
 
-import { ask } from './ask.js';
+import { ask, coalesced } from './ask.js';
 import { byId, setAttribute, setText } from './dom.js';
 import { Connection } from './connection.js';
 import { Filters } from './filters.js';
@@ -29,7 +29,11 @@ let sort = { column: 'state', reverse: false };
 let tableHref = '#/'; // where Escape goes back to
 
 // The table and the node share a watch, which goes on from where it was when the reader comes back.
-const whole = watch('/apis/v1/watch', (type, data) => { pods.handle(type, data); node.handle(type, data); });
+const whole = watch('/apis/v1/watch', (type, data) => {
+  pods.handle(type, data);
+  node.handle(type, data);
+  if (type === 'gone' || type === 'synced') askForGone();
+});
 let stream = null;
 
 function watch(url, onEvent) {
@@ -80,14 +84,16 @@ function renderTable(at) {
 }
 
 function emptiness() {
-  const text = table.shown > 0 ? '' : pods.all.size > 0 ? 'No pod matches the filter.' : connection.live ? 'This node has no pods.' : '';
+  const all = pods.present.length;
+  const text = table.shown > 0 ? '' : all > 0 ? 'No pod matches the filter.' : connection.live ? 'This node has no pods.' : '';
   setText(byId('empty'), text);
-  setText(byId('count'), table.shown === pods.all.size ? '' : `${table.shown} of ${pods.all.size} pods`);
+  setText(byId('count'), table.shown === all || filters.value.state === 'Gone' ? '' : `${table.shown} of ${all} pods`);
 }
 
 function title() {
-  const troubled = [...pods.all.values()].filter((p) => p.state !== 'Ready' && p.state !== 'Succeeded').length;
-  const what = route.view === 'pod' ? pod.key : route.view === 'node' ? 'node' : `${troubled} of ${pods.all.size} not Ready`;
+  const all = pods.present;
+  const troubled = all.filter((p) => p.state !== 'Ready' && p.state !== 'Succeeded').length;
+  const what = route.view === 'pod' ? pod.key : route.view === 'node' ? 'node' : `${troubled} of ${all.length} not Ready`;
   const text = `${connection.live ? '' : '(not live) '}${what} · statusd`;
   if (document.title !== text) document.title = text;
 }
@@ -152,8 +158,15 @@ async function reword() {
   draw();
 }
 
+// Pods that are gone come with no event; the list has them for an hour.
+const askForGone = coalesced(async () => {
+  const answer = await ask('/apis/v1/pods?gone=true');
+  if (answer) pods.setGone(answer.items.filter((pod) => pod.gone));
+  draw();
+});
+
 async function rewordTable() {
-  for (const state of restless(pods.all.values())) {
+  for (const state of restless(pods.present)) {
     const answer = await ask(`/apis/v1/pods?state=${encodeURIComponent(state)}`);
     for (const item of reworded(answer?.items ?? [], pods.all)) pods.handle('pod', item);
   }
@@ -197,6 +210,10 @@ document.addEventListener('visibilitychange', () => {
   if (document.hidden) stream.close();
   else { connection.show({ name: 'connecting' }); stream.open(); }
 });
+// The titles of the columns stay below the header, however high that is.
+new ResizeObserver(() => {
+  document.documentElement.style.setProperty('--header', `${document.querySelector('header').offsetHeight}px`);
+}).observe(document.querySelector('header'));
 setInterval(tick, 1000);
 setInterval(reword, every);
 navigate();

@@ -36,7 +36,7 @@ export class NodeView {
     setText(byId('node-name'), n.name);
     this.strip.put('Conditions', JSON.stringify([n.conditions, n.problems]), () => chips(n));
     this.strip.put('Resources', JSON.stringify([n.allocatable, n.requested, n.pods]), () => meters(n));
-    this.strip.put('Delivery', JSON.stringify([n.delivery, isUTC()]), () => deliveryLine(n.delivery, this.since, now));
+    this.strip.put('Delivery', JSON.stringify([n.uid, n.delivery, isUTC()]), () => deliveryLine(n, this.since, now));
   }
 
   renderPage(now) {
@@ -47,7 +47,7 @@ export class NodeView {
     put('Problems', n.problems, () => problems(n.problems));
     put('Conditions', n.conditions, () => conditions(n, now));
     put('Resources', [n.capacity, n.allocatable, n.requested], () => resources(n));
-    put('Delivery', n.delivery, () => deliveryFacts(n.delivery, this.since, now));
+    put('Delivery', n.delivery, () => deliveryFacts(n, this.since, now));
     put('Node', [n.version, n.runtime, n.addresses], () => identity(n));
     put('History', n.history, () => historyTable(n.history, now));
   }
@@ -104,7 +104,7 @@ function resources(n) {
   ]));
 }
 
-function deliveryLine(d, since, now) {
+function deliveryLine({ uid, delivery: d }, since, now) {
   if (d.unreachableSince) {
     const text = (at) => `API server not reached for ${age(at - Date.parse(d.unreachableSince))}`;
     return el('p', {}, flag('bad', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
@@ -113,12 +113,13 @@ function deliveryLine(d, since, now) {
     const text = (at) => `${d.pending} ${d.pending === 1 ? 'pod has' : 'pods have'} unsent changes, the oldest for ${lag(at - since)}`;
     return el('p', {}, flag(d.lastError ? 'bad' : 'busy', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
   }
-  return el('p', {}, flag('good', 'API server up to date'));
+  return el('p', {}, uid ? flag('good', 'API server up to date') : flag('done', 'no API server')); // a node of a cluster has a UID
 }
 
-function deliveryFacts(d, since, now) {
+function deliveryFacts(n, since, now) {
+  const d = n.delivery;
   return facts([
-    ['State', deliveryLine(d, since, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
+    ['State', deliveryLine(n, since, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
     ['Last error', d.lastError], ['Lease renewed', moment(d.leaseRenewed, now)], ['Not reached since', moment(d.unreachableSince, now)],
   ]);
 }

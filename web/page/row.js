@@ -1,14 +1,14 @@
 // One row of the table of pods. It keeps its cells, and changes only those whose text has changed.
 
 import { el, setAttribute, setText } from './dom.js';
-import { keyOf } from './pods.js';
 import { pendingSince, shortWhy } from './select.js';
-import { sign, tone, word } from './states.js';
+import { sign, stateOf, tone, word } from './states.js';
 import { age, full, lag } from './times.js';
 import { podHref } from './route.js';
 
 export class Row {
-  constructor(pod) {
+  constructor(key, pod) {
+    this.key = key;
     this.namespace = el('span', { class: 'namespace' });
     this.link = el('a', { class: 'name' });
     this.badge = el('span', { class: 'badge' });
@@ -23,7 +23,7 @@ export class Row {
       lag: cell('number lag', 'Lag'),
       why: cell('why', '', this.why),
     };
-    this.element = el('tr', { role: 'row' }, Object.values(this.cells));
+    this.element = el('tr', { role: 'row', 'data-key': key }, Object.values(this.cells));
     this.update(pod);
   }
 
@@ -32,9 +32,8 @@ export class Row {
     setText(this.link, pod.name);
     setText(this.namespace, pod.namespace);
     setAttribute(this.link, 'href', podHref(pod));
-    setAttribute(this.element, 'data-key', keyOf(pod));
-    const mood = tone(pod.state);
-    setText(this.badge, `${sign(mood)} ${word(pod.state)}`);
+    const mood = tone(stateOf(pod));
+    setText(this.badge, `${sign(mood)} ${word(stateOf(pod))}`);
     setAttribute(this.badge, 'data-tone', mood);
     setText(this.cells.status, pod.status);
     setText(this.cells.ready, `${pod.ready}/${pod.containers}`);
@@ -44,10 +43,10 @@ export class Row {
     setAttribute(this.cells.age, 'title', pod.created ? full(pod.created) : null);
   }
 
-  /** tick shows what changes with time alone. */
+  /** tick shows what changes with time alone. The age of a pod that is gone is the one it reached. */
   tick(now) {
     const { pod, cells } = this;
-    setText(cells.age, pod.created ? age(now - Date.parse(pod.created)) : '–');
+    setText(cells.age, pod.created ? age((pod.gone ? Date.parse(pod.gone) : now) - Date.parse(pod.created)) : '–');
     const since = pendingSince(pod);
     setText(cells.lag, since === null ? '–' : lag(now - since));
     setAttribute(cells.lag, 'data-tone', since !== null && now - since >= 1000 ? 'bad' : null);

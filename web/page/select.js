@@ -1,18 +1,18 @@
 // Which pods are shown, and in which order: pure functions.
 
-import { urgency } from './states.js';
+import { stateOf, urgency } from './states.js';
 import { keyOf } from './pods.js';
 
-/** matches reports whether a pod is among those that are asked for: {text, state, namespace}. */
+/** matches reports whether a pod is among those that are asked for: {text, state, namespace}. Those that are gone are shown on request. */
 export function matches(pod, { text = '', state = '', namespace = '' }) {
-  if (state !== '' && pod.state !== state) return false;
+  if (state === '' ? pod.gone : stateOf(pod) !== state) return false;
   if (namespace !== '' && pod.namespace !== namespace) return false;
   return words(text).every((word) => searchable(pod).includes(word));
 }
 
 const words = (text) => text.toLowerCase().split(/\s+/).filter((word) => word !== '');
 
-const searchable = (pod) => [keyOf(pod), pod.status, pod.state, pod.ip ?? '', pod.uid, pod.why].join('\n').toLowerCase();
+const searchable = (pod) => [keyOf(pod), pod.status, stateOf(pod), pod.ip ?? '', pod.uid, pod.why].join('\n').toLowerCase();
 
 /** pendingSince is since when a change waits for the API server, null if none does. */
 export function pendingSince(pod) {
@@ -28,7 +28,7 @@ const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 // Each order begins with what needs attention, except that of names.
 const orders = {
   pod: () => 0,
-  state: (a, b) => urgency(a.state) - urgency(b.state),
+  state: (a, b) => urgency(stateOf(a)) - urgency(stateOf(b)),
   status: (a, b) => byText(a.status, b.status),
   ready: (a, b) => missing(b) - missing(a),
   restarts: (a, b) => b.restarts - a.restarts,
@@ -61,6 +61,7 @@ export function place(list, item, compare) {
 /** shortWhy is the explanation for a row that has the name and the state beside it: what follows "because". */
 export function shortWhy(pod) {
   const text = pod.why.replace(`Pod ${keyOf(pod)} `, '');
+  if (pod.gone) return capitalize(text);
   const because = text.indexOf(', because ');
   if (because >= 0) return capitalize(text.slice(because + ', because '.length));
   const end = text.indexOf('. ');

@@ -1,13 +1,13 @@
-// The states of a pod (package explain), in the order in which they need attention, and how each is shown.
+// The states of a pod (package explain, and Gone), in the order in which they need attention, and how each is shown.
 
 export const order = [
-  'Failed', 'Rejected', 'Evicted', 'NotReady', 'Unknown', 'Terminating', 'Unscheduled', 'Initializing', 'Starting', 'Ready', 'Succeeded',
+  'Failed', 'Rejected', 'Evicted', 'NotReady', 'Unknown', 'Terminating', 'Unscheduled', 'Initializing', 'Starting', 'Ready', 'Succeeded', 'Gone',
 ];
 
 const tones = {
   Failed: 'bad', Rejected: 'bad', Evicted: 'bad', NotReady: 'bad', Unknown: 'bad',
   Terminating: 'busy', Unscheduled: 'busy', Initializing: 'busy', Starting: 'busy',
-  Ready: 'good', Succeeded: 'done',
+  Ready: 'good', Succeeded: 'done', Gone: 'done',
 };
 
 const words = { NotReady: 'Not Ready' };
@@ -24,3 +24,6 @@ const signs = { good: '●', bad: '▲', busy: '◐', done: '✓' };
 
 /** sign is a shape for a tone, so that no meaning rests on color alone. */
 export const sign = (ofTone) => signs[ofTone] ?? '·';
+
+/** stateOf is the state that a pod is shown and filtered by: one that is gone is in no other. */
+export const stateOf = (pod) => (pod.gone ? 'Gone' : pod.state);

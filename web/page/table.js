@@ -2,7 +2,6 @@
 // one; the other rows are not touched.
 
 import { setAttribute, setText } from './dom.js';
-import { keyOf } from './pods.js';
 import { comparator, matches, place } from './select.js';
 import { Row } from './row.js';
 
@@ -29,7 +28,7 @@ export class Table {
   #put(key, pod, now) {
     let row = this.#rows.get(key);
     if (!row) {
-      row = new Row(pod);
+      row = new Row(key, pod);
       this.#rows.set(key, row);
       row.element.hidden = true;
       this.#insert(row);
@@ -115,7 +114,7 @@ export class Table {
     const found = visible.indexOf(from);
     const index = found >= 0 ? found : by > 0 ? -1 : visible.length;
     const to = Math.min(Math.max(index + by, 0), visible.length - 1);
-    this.last = keyOf(visible[to].pod);
+    this.last = visible[to].key;
     visible[to].link.focus();
   }
 }

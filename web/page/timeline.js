@@ -77,7 +77,7 @@ export class Timeline {
   #drawAxis(start, end, left, now) {
     const zone = isUTC() ? 0 : -new Date(end).getTimezoneOffset() * 60_000;
     const most = this.element.clientWidth > 640 ? 6 : 3;
-    const at = ticks(start, end, most, zone);
+    const at = ticks(start, end, most, zone).filter((instant) => left(instant) < 95); // the text of a later one would be cut
     while (this.axis.children.length > at.length) this.axis.lastElementChild.remove();
     while (this.axis.children.length < at.length) this.axis.append(el('span', { class: 'tick' }));
     at.forEach((instant, i) => {

@@ -9,7 +9,7 @@ export const every = 5000;
 /** restless are the states among these pods whose sentences speak of time. */
 export function restless(pods) {
   const calm = new Set(['Ready', 'Succeeded']);
-  return [...new Set([...pods].map((pod) => pod.state))].filter((state) => !calm.has(state)).sort();
+  return [...new Set(pods.map((pod) => pod.state))].filter((state) => !calm.has(state)).sort();
 }
 
 /** reworded returns the pods of an answer that differ in wording alone: other news is the watch's, which is newer. */

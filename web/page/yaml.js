@@ -9,7 +9,7 @@ export function toYAML(value) {
 function lines(value, indent) {
   if (Array.isArray(value) && value.length > 0) return value.flatMap((item) => listItem(item, indent));
   if (isMap(value)) return entries(value).flatMap(([key, item]) => mapItem(key, item, indent));
-  return block(value, indent).map((line, i) => (i === 0 ? indent + line : line));
+  return block(value, `${indent}  `).map((line, i) => (i === 0 ? indent + line : line));
 }
 
 const isMap = (value) => value !== null && typeof value === 'object' && !Array.isArray(value) && entries(value).length > 0;

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict';
 import { test } from 'node:test';
 
+import { coalesced } from '../page/ask.js';
 import { lanes, rangeFor, ticks } from '../page/lanes.js';
 import { parse as quantity, bytes } from '../page/quantity.js';
 import { parse as route, podHref, podsHref } from '../page/route.js';
@@ -103,6 +104,19 @@ test('lanes follow the records, in whatever order they come', () => {
   assert.deepEqual(texts('API server behind'), ['behind 0-1', 'behind 5-6', 'behind 7-8', 'behind 9-9']);
 });
 
+test('the verdict of a probe ends with the run of its container', () => {
+  const history = [
+    { seq: 1, observed: at(0), kind: 'Container', container: 'c', to: 'running' },
+    { seq: 2, observed: at(1), kind: 'Probe', subject: 'readiness', container: 'c', to: 'passed', message: 'one' },
+    { seq: 3, observed: at(2), kind: 'Probe', subject: 'readiness', container: 'c', to: 'passed', message: 'two' },
+    { seq: 4, observed: at(5), kind: 'Container', container: 'c', to: 'terminated', reason: 'Error' },
+    { seq: 5, observed: at(6), kind: 'Container', container: 'c', to: 'running' },
+    { seq: 6, observed: at(8), kind: 'Probe', subject: 'readiness', container: 'c', to: 'failed', message: 'refused' },
+  ];
+  const lane = lanes({ history, delivery: { version: 0 } }, Date.parse(at(10))).find((l) => l.label === 'readiness probe');
+  assert.deepEqual(lane.segments.map((s) => `${s.text} ${(s.start - Date.parse(at(0))) / 1000}-${(s.end - Date.parse(at(0))) / 1000} ${s.note}`), ['passed 1-5 ', 'failed 8-10 refused']);
+});
+
 test('a record without an acceptance is known with a later one, or settled', () => {
   const phase = (seconds, accepted) => ({ seq: seconds, observed: at(seconds), kind: 'Phase', to: `p${seconds}`, accepted });
   const behind = (history, delivery) => lanes({ history, delivery }, Date.parse(at(20))).find((l) => l.label === 'API server behind')?.segments
@@ -119,7 +133,8 @@ test('a node without an API server is not behind', () => {
 test('ticks are round and few', () => {
   const start = Date.parse(at(3));
   assert.deepEqual(ticks(start, Date.parse(at(63)), 6).map((t) => (t - Date.parse(at(0))) / 1000), [10, 20, 30, 40, 50, 60]);
-  assert.equal(rangeFor([{ observed: at(0) }], Date.parse(at(30))).label, '5 min');
+  assert.equal(rangeFor([{ observed: at(-9999) }, { observed: at(0) }], Date.parse(at(30))).label, '5 min');
+  assert.equal(rangeFor([{ observed: at(0) }], Date.parse(at(300))).label, '1 h');
   assert.equal(rangeFor([], 0).label, 'all');
 });
 
@@ -128,4 +143,18 @@ test('wording is taken only if nothing else differs', () => {
   const items = [pod('a', { state: 'NotReady', why: 'new', delivery: { version: 1, accepted: 1, lagSeconds: 9 } }), pod('b', { state: 'NotReady', why: 'new', restarts: 1 }), pod('c')];
   assert.deepEqual(reworded(items, known).map((p) => p.name), ['a']);
   assert.deepEqual(restless([pod('a'), pod('b', { state: 'Failed' }), pod('c', { state: 'Failed' })]), ['Failed']);
+});
+
+test('calls during a run are one more run', async () => {
+  const ends = [];
+  const run = coalesced(() => new Promise((resolve) => ends.push(resolve)));
+  const first = run();
+  run();
+  run();
+  ends[0]();
+  await new Promise((resolve) => setImmediate(resolve));
+  assert.equal(ends.length, 2);
+  ends[1]();
+  await first;
+  assert.equal(ends.length, 2);
 });

@@ -138,7 +138,7 @@ func isSource(name string) bool {
 
 // compile builds aside and renames, so that a server that runs from the old file is not disturbed.
 func compile(ctx context.Context, root, path string, w io.Writer) error {
-	fmt.Fprintln(w, "controlplane: building bin/controlplane. The first build takes about 6 minutes on 2 cores: it compiles kube-apiserver and etcd. Later ones come from Go's build cache.")
+	fmt.Fprintln(w, "controlplane: building bin/controlplane. The first build takes 7 to 8 minutes on 2 cores: it compiles kube-apiserver, etcd, kube-scheduler and kube-controller-manager. Later ones come from Go's build cache.")
 	begin := time.Now()
 	unfinished := path + ".unfinished"
 	defer os.Remove(unfinished)

@@ -1,0 +1,143 @@
+package agent
+
+import (
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/history"
+)
+
+const broken = `apiVersion: v1
+kind: Pod
+metadata: {name: broken}
+spec:
+  containers:
+    - name: crash
+      image: host
+      command: [sh, -c, "echo no such table >&2; exit 3"]
+    - name: db
+      image: host
+      command: [sleep, "1000000"]
+      readinessProbe: {exec: {command: [sh, -c, "echo not yet; exit 1"]}, periodSeconds: 1, failureThreshold: 1}
+      lifecycle: {postStart: {exec: {command: ["true"]}}}
+`
+
+// awaitRecord waits until the history of a pod has a record, and returns it.
+func awaitRecord(t *testing.T, a *Agent, namespace, name string, is func(history.Record) bool) history.Record {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	for event := range a.history.Watch(ctx, 0) {
+		if event.Pod.Namespace == namespace && event.Pod.Name == name && is(event.Record) {
+			return event.Record
+		}
+	}
+	pod, _ := a.history.Pod(namespace, name)
+	t.Fatalf("the record has not come; there are %+v", pod.Records)
+	return history.Record{}
+}
+
+// A node explains a broken pod by what its workers and probes know, and the history has the steps,
+// also after a restart.
+func TestABrokenPodIsExplainedByWhatTheNodeKnows(t *testing.T) {
+	c := testConfig(t, "n1")
+	if err := os.WriteFile(filepath.Join(c.Manifests, "broken.yaml"), []byte(broken), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	a, stop := run(t, c)
+	const namespace, name = "default", "broken-n1"
+	of := func(kind history.Kind, subject, to string) func(history.Record) bool {
+		return func(r history.Record) bool { return r.Kind == kind && r.Subject == subject && r.To == to }
+	}
+	awaitRecord(t, a, namespace, name, of(history.KindAdmission, "", "admitted"))
+	awaitRecord(t, a, namespace, name, of(history.KindHook, "postStart", "succeeded"))
+	verdict := awaitRecord(t, a, namespace, name, of(history.KindProbe, "readiness", "failed"))
+	if verdict.Container != "db" || !strings.Contains(verdict.Message, "not yet") {
+		t.Errorf("verdict: got %+v", verdict)
+	}
+	awaitRecord(t, a, namespace, name, func(r history.Record) bool {
+		return r.Kind == history.KindContainer && r.Container == "crash" && r.Reason == "CrashLoopBackOff"
+	})
+
+	pod := podNamed(t, a, name)
+	why := explain.Pod(a.facts(pod))
+	sentence := why.Sentence(time.UTC)
+	for _, part := range []string{
+		"is not Ready", `container "crash" is not ready: it is in crash-loop back-off, next start in`, "exit code 3",
+		`container "db" is not ready: its readiness probe`, "has failed", `last answer "not yet`,
+	} {
+		if !strings.Contains(sentence, part) {
+			t.Errorf("the sentence lacks %q: %s", part, sentence)
+		}
+	}
+	if f := a.facts(pod); f.Containers["crash"].NextStart.IsZero() || f.Containers["db"].Readiness == nil || len(f.Warnings) == 0 {
+		t.Errorf("facts: %+v", f)
+	}
+	before, _ := a.history.Pod(namespace, name)
+	stop()
+
+	again, _ := run(t, c)
+	after, ok := again.history.Pod(namespace, name)
+	if !ok || len(after.Records) < len(before.Records) {
+		t.Errorf("after a restart: got %d records, had %d", len(after.Records), len(before.Records))
+	}
+	if n := len(again.history.Node()); n < 2 {
+		t.Errorf("the node has %d records, want that it was started and stopped", n)
+	}
+}
+
+func podNamed(t *testing.T, a *Agent, name string) *v1.Pod {
+	t.Helper()
+	for _, pod := range a.table.All() {
+		if pod.Name == name {
+			return pod
+		}
+	}
+	t.Fatalf("there is no pod %s", name)
+	return nil
+}
+
+func TestWarningsAreCountedByWhatTheyAreAbout(t *testing.T) {
+	var w warnings
+	now := time.Now()
+	for range 3 {
+		w.add("a", "db", "Unhealthy", "Readiness probe failed: refused", now)
+		w.add("a", "db", "Unhealthy", "Liveness probe failed: timeout", now)
+	}
+	w.add("a", "db", "BackOff", "x", now.Add(-2*warningsKept))
+	for i := range 2 * warningsPerPod {
+		w.add("b", "", string(rune('A'+i)), "x", now)
+	}
+	if got := w.of("a"); len(got) != 2 || got[0].Count != 3 || got[1].Message != "Liveness probe failed: timeout" {
+		t.Errorf("got %+v", got)
+	}
+	if got := w.of("b"); len(got) != warningsPerPod || got[warningsPerPod-1].Reason != string(rune('A'+2*warningsPerPod-1)) {
+		t.Errorf("got %+v", got)
+	}
+	w.forget("a")
+	if got := w.of("a"); got != nil {
+		t.Errorf("got %+v after it was forgotten", got)
+	}
+}
+
+func TestNodeRecords(t *testing.T) {
+	at := time.Date(2026, 3, 14, 12, 0, 0, 0, time.UTC)
+	healthy := explain.Node{}
+	ill := explain.Node{Pressure: []v1.NodeConditionType{v1.NodeDiskPressure}, ShuttingDown: true, Unreachable: at}
+	if got := nodeRecords(healthy, ill); len(got) != 3 || got[0].Subject != "DiskPressure" || got[1].To != "shutting down" || got[2].To != "unreachable" {
+		t.Errorf("got %+v", got)
+	}
+	if got := nodeRecords(ill, healthy); len(got) != 3 || got[0].To != "False" || got[1].To != "canceled" || got[2].To != "reachable" {
+		t.Errorf("got %+v", got)
+	}
+	if got := nodeRecords(ill, ill); got != nil {
+		t.Errorf("got %+v", got)
+	}
+}
