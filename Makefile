@@ -52,14 +52,15 @@ SEED     ?= 1
 RUNS     ?= 3
 PROGRAMS ?= 20000
 PROGRAM  ?= -1
+WILD     ?= false
 
 # Unless SEED is given, CI tries the programs of a seed of its own for each commit.
 COMMIT_SEED = $(if $(filter file,$(origin SEED)),$(shell printf '%d' 0x$$(git rev-parse HEAD 2>/dev/null | cut -c1-8 | grep . || echo 1)),$(SEED))
 
 .PHONY: oracle
-oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, PROGRAMS, PROGRAM (one, with its trace)
+oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, PROGRAMS, PROGRAM (one, with its trace), WILD
 	cd rival && $(GO) test ./oracle -count=1 -run 'TestKept|TestFunctions'
-	cd rival && $(GO) test ./oracle -count=1 -v -timeout 0 -run '^TestOracle$$' -args -seed $(SEED) -programs $(PROGRAMS) -program $(PROGRAM)
+	cd rival && $(GO) test ./oracle -count=1 -v -timeout 0 -run '^TestOracle$$' -args -seed $(SEED) -programs $(PROGRAMS) -program $(PROGRAM) -wild=$(WILD)
 
 .PHONY: oracle-short
 oracle-short: ## The same for at most 2 minutes, and the other tests of the rival module, for CI; the seed is taken from the commit unless SEED is given

@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// allTypes are the condition types that the API names, and one of somebody else's.
+// allTypes are the condition types that the API names, and a foreign one.
 var allTypes = []v1.PodConditionType{
 	v1.ContainersReady, v1.PodInitialized, v1.PodReady, v1.PodScheduled, v1.DisruptionTarget,
 	v1.PodReadyToStartContainers, v1.PodResizePending, v1.PodResizeInProgress,
@@ -214,7 +214,7 @@ func TestC11_InitializedFormsByPhaseAndByRegularContainers(t *testing.T) {
 			`Initialized=False (ContainersNotInitialized) "containers with unknown status: [setup]"`},
 		{"regular runs", "init=setup app=main", "", "setup:waiting main:running", v1.PodRunning, "Initialized=True"},
 		{"regular ended", "init=setup app=main", "", "main:exited(1)", v1.PodFailed, "Initialized=True"},
-		{"somebody else's container runs", "init=setup app=main", "", "setup:waiting ghost:running", v1.PodPending,
+		{"a container that the spec does not name runs", "init=setup app=main", "", "setup:waiting ghost:running", v1.PodPending,
 			`Initialized=False (ContainersNotInitialized) "containers with incomplete status: [setup]"`},
 		{"unknown and incomplete", "init=a init=b app=main", "", "b:running", v1.PodPending,
 			`Initialized=False (ContainersNotInitialized) "containers with unknown status: [a], containers with incomplete status: [b]"`},

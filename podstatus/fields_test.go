@@ -20,7 +20,7 @@ type class int
 const (
 	compared class = iota + 1 // a difference is a change, and is sent
 	settled                   // compared, but Next settles it and not the reporter (U2, U8)
-	ignored                   // somebody else's (E4), or not a change by itself (E2)
+	ignored                   // other writers' (E4), or not a change by itself (E2)
 )
 
 type fields map[string]class
@@ -88,13 +88,13 @@ func walkTypes(t *testing.T, typ reflect.Type, seen map[reflect.Type]bool) {
 	}
 	seen[typ] = true
 	if classes[typ] == nil {
-		t.Errorf("%v is part of a pod status, but nobody classed its fields here", typ)
+		t.Errorf("%v is part of a pod status, but its fields are not classed here", typ)
 		return
 	}
 	for field := range typ.Fields() {
 		switch classes[typ][field.Name] {
 		case 0:
-			t.Errorf("the API has a field %v.%s that nobody has classed: compare it in equal*.go, write it in patch*.go, "+
+			t.Errorf("the API has a field %v.%s that is not classed: compare it in equal*.go, write it in patch*.go, "+
 				"and class it here", typ, field.Name)
 		case compared, settled:
 			walkTypes(t, field.Type, seen)

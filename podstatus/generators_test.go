@@ -293,7 +293,7 @@ func drawNoise(t *rapid.T, status *v1.PodStatus) *v1.PodStatus {
 		c.LastProbeTime, c.LastTransitionTime = drawTime(t), drawTime(t)
 		c.ObservedGeneration = rapid.Int64Range(0, 2).Draw(t, "other condition generation")
 		if isForeign(c.Type) {
-			c.Message = "somebody else's"
+			c.Message = "another writer's"
 		}
 	}
 	if distinct(noisy.Conditions, conditionType) { // else the order says which one counts

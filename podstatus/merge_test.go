@@ -206,7 +206,7 @@ func TestX8_MergeWritesIntoNothing(t *testing.T) {
 	})
 }
 
-func TestX8_AppendingToTheResultReachesNobody(t *testing.T) {
+func TestX8_AppendingToTheResultReachesNoInput(t *testing.T) {
 	got := podstatus.Merge(&v1.Pod{}, parsePhase("Running Ready=True"), parsePhase("Running Ready=True"), false, noon)
 	if cap(got.Conditions) != len(got.Conditions) {
 		t.Errorf("the conditions have room for %d more: two holders that append would write over each other",

@@ -58,7 +58,7 @@ func TestU8_TheFirstStartTimeStays(t *testing.T) {
 		{"old wins over none", &first, nil, first.Time},
 		{"incoming if old has none", nil, &second, second.Time},
 		{"incoming if old is zero", &zero, &second, second.Time},
-		{"now if nobody has one", nil, nil, noon},
+		{"now if there is none", nil, nil, noon},
 		{"now if both are zero", &zero, &zero, noon},
 	} {
 		incoming := &v1.PodStatus{StartTime: row.incoming}

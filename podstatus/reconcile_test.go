@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-func TestR1_APodThatNobodyKnowsIsNotReconciled(t *testing.T) {
+func TestR1_AnUnknownPodIsNotReconciled(t *testing.T) {
 	if podstatus.NeedsReconcile(nil, parsePhase("Pending"), parsePhase("Running")) {
 		t.Error("an unknown pod is nil and has nothing to reconcile")
 	}

@@ -30,8 +30,8 @@ import (
 //	probe id=ID ready=BOOL    a readiness probe changed its mind
 //	probe id=ID started=BOOL  the same for a startup probe
 //	resize                    one of: pending REASON GEN, in-progress GEN, error GEN MESSAGE, done, granted
-//	terminate [seen=(ID,CODE)]  the pod has ended; SEEN is an end somebody observed
-//	others                    somebody else writes conditions to the API
+//	terminate [seen=(ID,CODE)]  the pod has ended; SEEN is an end that was observed
+//	others                    another writer writes conditions to the API
 //	sync [could-run]          the cached status is written to the API; could-run says that
 //	                          containers may still be alive
 //	deletable [finished]      may the pod be deleted from the API?

@@ -77,7 +77,7 @@ func TestK2_ObservedEndsReplaceTheGuess(t *testing.T) {
 			seen: map[string]int32{"c://a": 0}, want: "a:exited(1)", wantPhase: v1.PodFailed},
 		{story: "another container's ID", pod: "app=a", regular: "a:running,id=c://a-2", phase: v1.PodRunning,
 			seen: map[string]int32{"c://a": 0}, want: "a:" + unseen, wantPhase: v1.PodFailed},
-		{story: "a container without ID is nobody's", pod: "app=a", regular: "a:waiting", phase: v1.PodPending,
+		{story: "a container without ID has no recorded end", pod: "app=a", regular: "a:waiting", phase: v1.PodPending,
 			seen: map[string]int32{"": 0}, want: "a:" + unseen, wantPhase: v1.PodFailed},
 		{story: "init seen to fail before the pod was initialized", pod: "restart=Never init=i app=a", init: "i:running", regular: "a:waiting", phase: v1.PodPending,
 			seen: map[string]int32{"c://i": 2}, want: "i:exited(2;Seen) a:waiting", wantPhase: v1.PodFailed},

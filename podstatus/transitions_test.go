@@ -51,7 +51,7 @@ func TestT2_PodsThatMayRestartAllAreNotChecked(t *testing.T) {
 	} {
 		transition{story: pod, pod: pod, old: "main:exited(0)", incoming: "main:running"}.run(t)
 	}
-	transition{story: "a rule that restarts only its own container frees nobody else",
+	transition{story: "a rule that restarts only its own container frees no other",
 		pod: "restart=Never app=main app=other/Never/In(42)->Restart",
 		old: "main:exited(0)", incoming: "main:running", want: mainMayNotRun}.run(t)
 }

@@ -287,7 +287,7 @@ func (g *countingGate) ResourcesReclaimed(pod *v1.Pod, status *v1.PodStatus) boo
 	return g.gate.ResourcesReclaimed(pod, status)
 }
 
-func TestDeletionOfAPodThatIsGoneOrSomebodyElsesIsDone(t *testing.T) {
+func TestDeletionOfAPodThatIsGoneOrAnotherIsDone(t *testing.T) {
 	for name, happens := range map[string]func(*world, *v1.Pod){
 		"gone": func(w *world, pod *v1.Pod) { w.api.Remove(pod.Namespace, pod.Name) },
 		"someone else's": func(w *world, pod *v1.Pod) {

@@ -163,7 +163,7 @@ func TestBudgetIsTakenBeforeTheChoice(t *testing.T) {
 }
 
 // Invariant 6, no blocking: errors of one pod, and hanging requests of many.
-func TestFailingAndHangingPodsDelayNobody(t *testing.T) {
+func TestFailingAndHangingPodsDelayNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Workers = 4 })
 		var hanging []*v1.Pod

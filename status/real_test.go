@@ -246,7 +246,7 @@ func TestRealServer_AForceDeletedPodIsLeftAlone(t *testing.T) {
 	}
 }
 
-func TestRealServer_ADeniedPodIsPendingWithTheReasonAndDelaysNobody(t *testing.T) {
+func TestRealServer_ADeniedPodIsPendingWithTheReasonAndDelaysNoOther(t *testing.T) {
 	server := shared.Server(t)
 	n := startNode(t, server, "denied")
 	ns := n.server.Namespace(t)

@@ -26,7 +26,7 @@ func TestDriftIsRepairedWhenItIsObserved(t *testing.T) {
 	})
 }
 
-func TestDriftThatNobodyObservedIsRepairedByTheFullPass(t *testing.T) {
+func TestDriftThatWasNotObservedIsRepairedByTheFullPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")

@@ -259,7 +259,7 @@ func TestH1_ReadinessOfTheUnknownIsAnErrorThatSaysSo(t *testing.T) {
 		container string
 		want      error
 	}{
-		{"unknown pod", "nobody", "process://web-uid", ErrUnknownPod},
+		{"unknown pod", "unknown", "process://web-uid", ErrUnknownPod},
 		{"pod without status", silent.UID, "process://silent-uid", ErrNoStatus},
 		{"replaced container", pod.UID, "process://older", ErrUnknownContainer},
 	}
@@ -337,7 +337,7 @@ func TestUpdatePodStatusOfTheUnknown(t *testing.T) {
 	silent := newPod("silent")
 	m := standalone(t, silent)
 	update := func(*v1.PodStatus) { t.Error("the function was called") }
-	if _, err := m.UpdatePodStatus("nobody", update); !errors.Is(err, ErrUnknownPod) {
+	if _, err := m.UpdatePodStatus("unknown", update); !errors.Is(err, ErrUnknownPod) {
 		t.Errorf("got %v, want ErrUnknownPod", err)
 	}
 	if _, err := m.UpdatePodStatus(silent.UID, update); !errors.Is(err, ErrNoStatus) {
@@ -345,7 +345,7 @@ func TestUpdatePodStatusOfTheUnknown(t *testing.T) {
 	}
 }
 
-func TestStandaloneOwesNobodyAnything(t *testing.T) {
+func TestStandaloneHasNothingPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.Client = nil })
 		pod := w.create("web")

@@ -52,7 +52,7 @@ func TestU13_SubscribersSeeTheLifeOfAPod(t *testing.T) {
 }
 
 // Invariant 6, no blocking: a subscriber that never reads.
-func TestSlowSubscriberDelaysNobodyAndGetsTheNewest(t *testing.T) {
+func TestSlowSubscriberDelaysNoOtherAndGetsTheNewest(t *testing.T) {
 	a, b := newPod("a"), newPod("b")
 	m := standalone(t, a, b)
 	s := m.Subscribe()

@@ -130,7 +130,7 @@ func (c *campaign) work(t *testing.T) {
 		outcome := inBubble(t, program)
 		c.count(outcome)
 		if outcome.Difference != "" && c.failed.Add(1) <= *failuresFlag {
-			t.Errorf("seed %d, program %d; run it alone with: make oracle SEED=%d PROGRAM=%d", c.seed, number, c.seed, number)
+			t.Errorf("seed %d, program %d; run it alone with: make oracle SEED=%d PROGRAM=%d WILD=%t", c.seed, number, c.seed, number, *wildFlag)
 			failWithShortest(t, program, outcome)
 		}
 	}
