@@ -16,6 +16,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process"
@@ -41,6 +42,7 @@ func testConfig(t *testing.T, node string) Config {
 	c.Manifests = filepath.Join(dir, "manifests")
 	c.HealthzBindAddress = "127.0.0.1:0"
 	c.Server.BindAddress = ""
+	c.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	if err := os.Mkdir(c.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}

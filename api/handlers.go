@@ -102,6 +102,9 @@ func (s *Server) detail(namespace, name string) (PodDetail, bool) {
 	if !ok {
 		return PodDetail{}, false
 	}
+	if history.Gone == nil && len(history.Records) > 0 { // the history learns of it a moment later
+		history.Gone = &history.Records[len(history.Records)-1].Observed
+	}
 	return goneDetail(history), true
 }
 

@@ -112,6 +112,15 @@ func DefaultHard() map[string]string {
 	}
 }
 
+// Disabled are hard thresholds in place of the default ones that no machine crosses.
+func Disabled() map[string]string {
+	thresholds := DefaultHard()
+	for signal := range thresholds {
+		thresholds[signal] = "0%"
+	}
+	return thresholds
+}
+
 // Thresholds are those of the config, hard ones first and by signal, or all that is wrong
 // with it: each error begins with the name of the field.
 func (c Config) Thresholds() ([]Threshold, error) {

@@ -33,6 +33,9 @@ func TestThresholdsOfAConfig(t *testing.T) {
 	if _, err := (Config{Hard: DefaultHard()}).Thresholds(); err != nil {
 		t.Errorf("the defaults: %v", err)
 	}
+	if got, err := (Config{Hard: Disabled()}).Thresholds(); err != nil || len(got) != 0 {
+		t.Errorf("disabled: got %+v, %v; want none", got, err)
+	}
 }
 
 func TestWhatIsWrongWithAConfig(t *testing.T) {

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process"
 )
@@ -81,6 +82,7 @@ func startNode(t *testing.T) (c *agent.Config, server string) {
 	c.AllowPodsWithoutIsolation = true
 	c.StateDir, c.Manifests = filepath.Join(dir, "state"), filepath.Join(dir, "manifests")
 	c.Server.BindAddress = ""
+	c.Eviction.Hard = eviction.Disabled()
 	c.HealthzBindAddress, server = freeAddress(t), freeAddress(t)
 	writeExample(t, c.Manifests, binary, server)
 	node, err := agent.New(*c, agent.Options{

@@ -20,6 +20,7 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/unixsocket"
 	"github.com/statusd/statusd/runtime/runtimefake"
 )
@@ -30,6 +31,7 @@ func settledNode(t *testing.T) (*agent.Agent, agent.Config) {
 	config := agent.Default()
 	config.NodeName, config.StateDir, config.Manifests = "n1", t.TempDir(), t.TempDir()
 	config.HealthzBindAddress, config.Server.BindAddress, config.CgroupParent = "127.0.0.1:0", "", ""
+	config.Eviction.Hard = eviction.Disabled()
 	rt := runtimefake.New()
 	rt.Script(func(_ *v1.Pod, c *v1.Container, _ int) runtimefake.Behavior {
 		switch c.Name {

@@ -24,6 +24,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
 )
 
@@ -67,6 +68,7 @@ func newDaemon(t *testing.T, node string) *daemon {
 	d.config.Manifests = filepath.Join(dir, "manifests")
 	d.config.HealthzBindAddress = freeAddress(t)
 	d.config.Server.BindAddress = ""
+	d.config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	if err := os.Mkdir(d.config.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}

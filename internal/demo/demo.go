@@ -20,6 +20,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplane"
 )
 
@@ -180,7 +181,8 @@ func (d *demo) config(name string) (agent.Config, error) {
 		return c, err
 	}
 	c.StateDir = state
-	c.Server.BindAddress = "" // but where it is shown
+	c.Server.BindAddress = ""             // but where it is shown
+	c.Eviction.Hard = eviction.Disabled() // a disk that is nearly full is no reason to show nothing
 	c.HealthzBindAddress, err = freeAddress()
 	return c, err
 }

@@ -14,6 +14,7 @@ import (
 
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplane"
 )
 
@@ -110,7 +111,7 @@ func (d *demo) newFaultRun(server *controlplane.Process, machine *machine, optio
 	config.CgroupParent = machine.cgroup
 	config.Node.MaxPods = 2 * options.pods
 	// A full disk must not end the pods whose statuses are compared.
-	config.Eviction.Hard = map[string]string{"nodefs.available": "0%", "nodefs.inodesFree": "0%", "memory.available": "0%"}
+	config.Eviction.Hard = eviction.Disabled()
 	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
 		return nil, err
 	}

@@ -19,6 +19,7 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
 )
@@ -83,6 +84,7 @@ func servingConfig(dir string) (agent.Config, error) {
 	config.NodeName, config.StateDir, config.Manifests = "local", filepath.Join(dir, "state"), filepath.Join(dir, "manifests")
 	config.HealthzBindAddress, config.Server.BindAddress, config.CgroupParent = "127.0.0.1:0", "", ""
 	config.Node.MaxPods = servingPods
+	config.Eviction.Hard = eviction.Disabled()
 	if err := os.Mkdir(config.Manifests, 0o755); err != nil {
 		return config, err
 	}
