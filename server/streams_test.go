@@ -236,26 +236,30 @@ func raw(t *testing.T, s alone) *tls.Conn {
 // TestMain looks for goroutines, and start for the end of Run.
 func TestHalfOpenStreamsLeaveNothing(t *testing.T) {
 	for _, path := range []string{execPath, "/attach/default/web/main?output=1", "/portForward/default/web?port=80"} {
-		for _, upgrade := range []string{upgradeSPDY, upgradeWebSocket} {
+		for name, upgrade := range map[string]string{"SPDY": upgradeSPDY, "WebSocket": upgradeWebSocket} {
 			for _, leaves := range []bool{true, false} {
-				rt := newFakeRuntime()
-				wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
-				rt.exec = func(ctx context.Context, _ []string, _ runtime.Streams) (int, error) { return 0, wait(ctx) }
-				rt.attach = func(ctx context.Context, _ runtime.Streams) error { return wait(ctx) }
-				rt.forward = func(ctx context.Context, _ int32, stream io.ReadWriteCloser) error { return wait(ctx) }
-				s := web(t, rt)
-				conn := raw(t, s)
-				fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n%s\r\n\r\n", strings.Replace(path, "POST", "GET", 1), upgrade)
-				response, err := http.ReadResponse(bufio.NewReader(conn), nil)
-				if err != nil {
-					t.Fatalf("%s, %s: %v", path, upgrade, err)
-				}
-				response.Body.Close()
-				if leaves {
-					conn.Close()
-				}
+				t.Run(fmt.Sprintf("%s %s leaves=%t", path, name, leaves), func(t *testing.T) { halfOpen(t, path, upgrade, leaves) })
 			}
 		}
+	}
+}
+
+// halfOpen upgrades a connection and says nothing more.
+func halfOpen(t *testing.T, path, upgrade string, leaves bool) {
+	rt := newFakeRuntime()
+	wait := func(ctx context.Context) error { <-ctx.Done(); return ctx.Err() }
+	rt.exec = func(ctx context.Context, _ []string, _ runtime.Streams) (int, error) { return 0, wait(ctx) }
+	rt.attach = func(ctx context.Context, _ runtime.Streams) error { return wait(ctx) }
+	rt.forward = func(ctx context.Context, _ int32, stream io.ReadWriteCloser) error { return wait(ctx) }
+	conn := raw(t, web(t, rt))
+	fmt.Fprintf(conn, "POST %s HTTP/1.1\r\nHost: node\r\nConnection: Upgrade\r\n%s\r\n\r\n", strings.Replace(path, "POST", "GET", 1), upgrade)
+	response, err := http.ReadResponse(bufio.NewReader(conn), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	response.Body.Close()
+	if leaves {
+		conn.Close()
 	}
 }
 

