@@ -20,12 +20,16 @@ build: ## Build bin/statusd and bin/statusd-shim
 controlplane: ## Build bin/controlplane; the first time takes 7 to 8 minutes on 2 cores: it compiles kube-apiserver, etcd, scheduler and controllers
 	$(GO) run ./internal/controlplane/build
 
+.PHONY: packages
+packages:
+	@.ci/packages
+
 .PHONY: axe
-axe:
+axe: packages
 	@web/fetch-axe
 
 .PHONY: test
-test: controlplane axe ## Run all tests under the race detector; those of the page need chromium, node and npm
+test: packages controlplane axe ## Run all tests under the race detector; installs the packages that they need, as root on Debian
 	$(GO) test -race -timeout 20m ./...
 	cd controlplane && $(GO) test -race ./accounts ./datadir ./nodecerts ./pki
 
