@@ -101,6 +101,9 @@ func (r *run) held(p *nodePod, i int) *v1.Pod {
 }
 
 func (r *run) report(p *nodePod, step Step) {
+	if step.has("duplicate") && r.hasTwoGenerations(p) {
+		r.catchUp()
+	}
 	var conditions []v1.PodCondition
 	if pod := r.sides[theKubelet].server().current(p.name); pod != nil {
 		conditions = pod.Status.Conditions
@@ -116,6 +119,21 @@ func (r *run) report(p *nodePod, step Step) {
 		p.finished = p.finished && !p.static
 	}
 	p.hadCached = p.hadCached || p.hasCached(r.kubelet())
+}
+
+// hasTwoGenerations reports whether the APIs have Ready with different generations: the kubelet has
+// written over what another writer wrote, and statusd, which had nothing to write, does so when
+// the watch shows it. A report of Ready without a generation leaves it at that of the API.
+func (r *run) hasTwoGenerations(p *nodePod) bool {
+	var generations [2]int64
+	for i, s := range r.sides {
+		if pod := s.server().current(p.name); pod != nil {
+			if c := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady); c != nil {
+				generations[i] = c.ObservedGeneration
+			}
+		}
+	}
+	return generations[0] != generations[1]
 }
 
 // before is the status that a report is compared with (U5).
@@ -267,6 +285,8 @@ var secondWriters = map[string]func(*v1.Pod){
 	"foreign":    writeCondition(v1.PodCondition{Type: foreignType, Status: v1.ConditionTrue, Reason: "FromOutside"}),
 	// The node controller, when it has not heard of the node.
 	"unready": writeCondition(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "NodeNotReady"}),
+	// The same by a controller that says for which generation of the pod.
+	"unready-observed": writeCondition(v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, Reason: "NodeNotReady", ObservedGeneration: 2}),
 	// An eviction through the API.
 	"disruption": writeCondition(v1.PodCondition{Type: v1.DisruptionTarget, Status: v1.ConditionTrue, Reason: "EvictionByEvictionAPI"}),
 	// The pod garbage collector.

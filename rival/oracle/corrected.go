@@ -99,14 +99,20 @@ func (k *kubelet) amend(pod *v1.Pod, next *v1.PodStatus) {
 	k.keepGeneration(pod, next)
 }
 
-// keepGeneration gives the readiness conditions of a mirror the generation of the manifest (X6).
+// keepGeneration gives the readiness conditions of a mirror the generation of the manifest (X6). What
+// another writer observed stays where a report says nothing of it.
 func (k *kubelet) keepGeneration(pod *v1.Pod, next *v1.PodStatus) {
 	static, ok := k.pods.GetPodByUID(types.UID(k.pods.TranslatePodUID(pod.UID)))
 	if !ok || !kubetypes.IsMirrorPod(pod) {
 		return
 	}
 	for i := range next.Conditions {
-		if c := &next.Conditions[i]; isReadiness(c.Type) && c.ObservedGeneration > static.Generation {
+		c := &next.Conditions[i]
+		if !isReadiness(c.Type) || c.ObservedGeneration <= static.Generation {
+			continue
+		}
+		old := podstatus.FindCondition(pod.Status.Conditions, c.Type)
+		if old == nil || old.ObservedGeneration != c.ObservedGeneration || isTerminalReason(c.Reason) {
 			k.tally.count(correctX6)
 			c.ObservedGeneration = static.Generation
 		}

@@ -245,7 +245,7 @@ func (r *run) doPodless(step Step) {
 	case "watch":
 		r.catchUp()
 	case "down":
-		if slices.ContainsFunc(r.pods, r.isAhead) {
+		if slices.ContainsFunc(r.pods, r.isAhead) || slices.ContainsFunc(r.pods, r.hasTwoGenerations) {
 			r.catchUp() // there is no watch to do it by later
 		}
 		r.setDown(true)

@@ -135,13 +135,15 @@ func (s *Server) hasDeleted(uid types.UID) bool {
 	return slices.Contains(s.deleted, uid)
 }
 
-// change is what others do to a pod: nothing if there is none of this name.
+// change is what others do to a pod: nothing if there is none of this name. They cannot clear
+// generations either.
 func (s *Server) change(name string, edit func(*v1.Pod)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if pod, ok := s.pods[name]; ok {
-		pod = pod.DeepCopy()
+	if old, ok := s.pods[name]; ok {
+		pod := old.DeepCopy()
 		edit(pod)
+		keepGenerations(&pod.Status, &old.Status)
 		s.store(pod, false)
 	}
 }
@@ -331,6 +333,12 @@ func prepareStatus(status, old *v1.PodStatus) error {
 	if status.QOSClass != old.QOSClass {
 		return apierrors.NewInvalid(schema.GroupKind{Kind: "Pod"}, "", nil)
 	}
+	keepGenerations(status, old)
+	return nil
+}
+
+// keepGenerations gives what has no observed generation the one that it had before.
+func keepGenerations(status, old *v1.PodStatus) {
 	if status.ObservedGeneration == 0 {
 		status.ObservedGeneration = old.ObservedGeneration
 	}
@@ -343,7 +351,6 @@ func prepareStatus(status, old *v1.PodStatus) error {
 			c.ObservedGeneration = generations[c.Type]
 		}
 	}
-	return nil
 }
 
 // pairAddresses makes the main addresses and the lists of addresses agree, as reading and writing

@@ -119,12 +119,13 @@ func (r *run) terminateOnKubelet(p *nodePod) {
 }
 
 // unreadyOnKubelet makes a pod unready in the kubelet's API that another writer has ended as the
-// cache says that it has: the kubelet sees no difference then, and leaves it ready (X6).
+// cache says that it has: the kubelet sees no difference then, and leaves it ready (X6). Without
+// its manifest a static pod has no mirror to write to (M0).
 func (r *run) unreadyOnKubelet(p *nodePod) {
 	k := r.kubelet()
 	cached, kept := k.cached(p.uid())
 	pod := k.server().current(p.name)
-	if !kept || pod == nil || !p.static && pod.UID != p.uid() || pod.Status.Phase != cached.Phase || !saysReady(cached) {
+	if !kept || pod == nil || p.forgotten || !p.static && pod.UID != p.uid() || pod.Status.Phase != cached.Phase || !saysReady(cached) {
 		return
 	}
 	if unready, ok := unreadyAtEnd(p, r.held(p, theKubelet), &pod.Status); ok {
