@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -182,9 +183,9 @@ func TestAReportDuringARequestThatIsRefusedIsTriedWithinASecond(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		allowed := false
+		var allowed atomic.Bool
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-			if s.Verb == "PATCH" && !allowed {
+			if s.Verb == "PATCH" && !allowed.Load() {
 				return apierrors.NewForbidden(podResource, "web", errors.New("denied by a webhook"))
 			}
 			return nil
@@ -200,7 +201,7 @@ func TestAReportDuringARequestThatIsRefusedIsTriedWithinASecond(t *testing.T) {
 		time.Sleep(time.Until(w.manager.Pending()[0].NextTry) + time.Second) // in the middle of a try
 		w.set(pod, running(pod, false))
 		time.Sleep(2 * time.Second)
-		allowed = true
+		allowed.Store(true)
 		time.Sleep(4 * time.Second)
 		synctest.Wait()
 		w.wantNothingPending()
