@@ -50,7 +50,7 @@ func TestStatsOfRealProcesses(t *testing.T) {
 			t.Errorf("%s: got %d bytes, want some more than %d MB", name, got, megabytes)
 		}
 	}
-	if c.Name != "main" || c.StartedAt.IsZero() || c.At.Before(c.StartedAt) || c.Processes < 2 || c.LogBytes < 5 || c.Memory.PageFaults == 0 {
+	if c.Name != "main" || c.StartedAt.IsZero() || c.At.Before(c.StartedAt) || c.Processes == 0 || c.LogBytes < 5 || c.Memory.PageFaults == 0 {
 		t.Errorf("got %+v, want its name, its times, its processes, its log and its page faults", c)
 	}
 	if stats.CPU.Nanoseconds != c.CPU.Nanoseconds || stats.Memory != c.Memory || stats.StartedAt.IsZero() {

@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -177,16 +178,47 @@ func snapshot() ([]stat, error) {
 
 // hasVariable reports whether a process was started with NAME=value in its environment.
 func hasVariable(pid int, variable string) bool {
-	env, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "environ"))
-	if err != nil {
-		return false // ended, or not ours to look at
-	}
+	env := environment(pid)
 	for entry := range bytes.SplitSeq(env, []byte{0}) {
 		if string(entry) == variable {
 			return true
 		}
 	}
 	return false
+}
+
+// environment is what a process was started with; nothing of one that has ended or is not ours to look at.
+func environment(pid int) []byte {
+	file := filepath.Join("/proc", strconv.Itoa(pid), "environ")
+	env, err := os.ReadFile(file)
+	if err != nil || len(env) > 0 {
+		return env
+	}
+	for deadline := time.Now().Add(startTimeout); isStarting(pid) && time.Now().Before(deadline); {
+		time.Sleep(100 * time.Microsecond)
+	}
+	env, _ = os.ReadFile(file) // if it had none because it was starting, it has one now
+	return env
+}
+
+// startTimeout is far longer than a process is without an environment.
+const startTimeout = time.Second
+
+// The places of fields of /proc/PID/stat after the name, see proc_pid_stat(5).
+const (
+	fieldMemory         = 23 - 3
+	fieldEnvironmentEnd = 51 - 3
+)
+
+// isStarting reports whether a process is in the middle of execve: it has memory, and no
+// environment yet, not even an empty one. It must be one whose environment may be read.
+func isStarting(pid int) bool {
+	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
+	if err != nil {
+		return false
+	}
+	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
+	return len(fields) > fieldEnvironmentEnd && string(fields[fieldMemory]) != "0" && string(fields[fieldEnvironmentEnd]) == "0"
 }
 
 // hasArguments reports whether exactly these are the arguments of a process, its name included.

@@ -158,3 +158,22 @@ func TestBootIDIsThere(t *testing.T) {
 		t.Errorf("ourselves: %v", err)
 	}
 }
+
+// A process has an environment from its start on: in the middle of execve the kernel shows none.
+func TestVariablesAreSeenFromTheStart(t *testing.T) {
+	for range 500 {
+		command := exec.Command("sleep", "100000")
+		command.Env = []string{"MARK=here"}
+		if err := command.Start(); err != nil {
+			t.Fatal(err)
+		}
+		seen := hasVariable(command.Process.Pid, "MARK=here")
+		if err := command.Process.Kill(); err != nil {
+			t.Fatal(err)
+		}
+		_ = command.Wait() // killed
+		if !seen {
+			t.Fatal("a process that was just started does not show its variable")
+		}
+	}
+}
