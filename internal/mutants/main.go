@@ -8,6 +8,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	_ "embed"
 	"errors"
 	"flag"
@@ -86,7 +87,7 @@ func try(m mutant.Mutant, tree string) (killer string, killed bool, err error) {
 		return "", false, err
 	}
 	defer func() { err = errors.Join(err, os.WriteFile(path, original, 0o644)) }()
-	cmd := exec.Command("go", "test", "-timeout", "5m", "-run", m.Tests, "./"+filepath.Dir(m.File))
+	cmd := exec.Command("go", "test", "-timeout", "5m", "-run", m.Tests, "./"+cmp.Or(m.In, filepath.Dir(m.File)))
 	cmd.Dir = tree
 	out, testErr := cmd.CombinedOutput()
 	if testErr == nil {

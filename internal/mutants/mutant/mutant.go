@@ -32,10 +32,12 @@ type Mutant struct {
 	From, To string
 	// Tests is a pattern of go test -run.
 	Tests string
+	// In is the folder of the tests, if it is not that of the file.
+	In string
 }
 
 // keys are the fields of a block. "invariant" and "rule" are the same field.
-var keys = []string{"invariant", "rule", "kind", "without", "file", "from", "to", "tests"}
+var keys = []string{"invariant", "rule", "kind", "without", "file", "from", "to", "tests", "in"}
 
 // Parse reads a list. Each block must have the required keys, what it lacks, a file, and a
 // text that the change alters.
@@ -66,7 +68,7 @@ func Parse(text string, required ...string) ([]Mutant, error) {
 		}
 		mutants = append(mutants, Mutant{
 			Guards: fields["invariant"] + fields["rule"], Kind: fields["kind"], Without: fields["without"],
-			File: fields["file"], From: fields["from"], To: fields["to"], Tests: fields["tests"],
+			File: fields["file"], From: fields["from"], To: fields["to"], Tests: fields["tests"], In: fields["in"],
 		})
 	}
 	return mutants, nil
