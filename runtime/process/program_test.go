@@ -63,8 +63,8 @@ func TestContainersOutliveAChangeOfTheShim(t *testing.T) {
 	}
 }
 
-// maxShimKiB is what a container may cost besides itself: how much it is differs by 100 KiB from run to run.
-const maxShimKiB = 2048
+// maxShimKiB is what a container may cost besides itself. It differs by 20 KiB from run to run.
+const maxShimKiB = 1600
 
 func TestAShimIsSmall(t *testing.T) {
 	program := buildShim(t)

@@ -83,7 +83,7 @@ func successor(dir string, current *os.File) (*os.File, error) {
 		}
 		found, err := numbers(dir)
 		if errors.Is(err, fs.ErrNotExist) {
-			return nil, nil // the directory was removed; whoever has the file open may still write to it
+			return nil, nil // the directory was removed; a process that has the file open may still write to it
 		}
 		if err != nil {
 			return nil, err
