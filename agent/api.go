@@ -5,7 +5,6 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/api"
@@ -114,7 +113,7 @@ func (a answers) Node() api.NodeDetail {
 		detail.Conditions, detail.Addresses = here.Status.Conditions, here.Status.Addresses
 		detail.Capacity, detail.Allocatable = here.Status.Capacity, here.Status.Allocatable
 	}
-	detail.Requested = requested(a.activePods())
+	detail.Requested = fit.Total(a.activePods())
 	now := time.Now()
 	for _, p := range a.manager.Pending() { // those that wait the longest first
 		detail.Delivery.Pending++
@@ -167,17 +166,4 @@ func (a answers) problems() (list []string) {
 		}
 	}
 	return list
-}
-
-// requested is what pods request together.
-func requested(pods []*v1.Pod) v1.ResourceList {
-	total := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
-	for _, pod := range pods {
-		for name, quantity := range fit.Requests(pod) {
-			sum := total[name]
-			sum.Add(quantity)
-			total[name] = sum
-		}
-	}
-	return total
 }
