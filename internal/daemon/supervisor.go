@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"context"
@@ -18,13 +18,13 @@ import (
 type Supervisor struct {
 	// Socket is the path of a datagram socket, or @NAME for an abstract one.
 	Socket string
-	// Watchdog is the time without a message after which systemd restarts the agent; 0
+	// Watchdog is the time without a message after which systemd restarts the process; 0
 	// disables it.
 	Watchdog time.Duration
 }
 
 // SupervisorFromEnvironment is the one that started this process, by the variables that
-// systemd sets. It removes them, so that containers cannot send messages in the agent's name.
+// systemd sets. It removes them, so that containers cannot send messages in the process's name.
 func SupervisorFromEnvironment() Supervisor {
 	s := Supervisor{Socket: os.Getenv("NOTIFY_SOCKET")}
 	pid, watched := os.LookupEnv("WATCHDOG_PID")
@@ -46,15 +46,15 @@ func (s Supervisor) notify(message string) error {
 	}
 	connection, err := net.Dial("unixgram", s.Socket)
 	if err != nil {
-		return fmt.Errorf("agent: sd_notify %s: %w", message, err)
+		return fmt.Errorf("sd_notify %s: %w", message, err)
 	}
 	_, err = connection.Write([]byte(message))
 	return errors.Join(err, connection.Close())
 }
 
-// supervise sends READY=1, then WATCHDOG=1 twice as often as asked for and as long as alive
-// returns, and when ctx ends STOPPING=1 or RELOADING=1. An agent that is stuck sends nothing.
-func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(), reloads func() bool) error {
+// Supervise sends READY=1, then WATCHDOG=1 twice as often as asked for and as long as alive
+// returns, and when ctx ends STOPPING=1 or RELOADING=1. A process that is stuck sends nothing.
+func (s Supervisor) Supervise(ctx context.Context, log *slog.Logger, alive func(), reloads func() bool) error {
 	notify := func(message string) {
 		if err := s.notify(message); err != nil {
 			log.Warn("sd_notify failed", "err", err)
@@ -86,7 +86,7 @@ func (s Supervisor) supervise(ctx context.Context, log *slog.Logger, alive func(
 	}
 }
 
-// reloading is followed by READY=1 when the next agent runs.
+// reloading is followed by READY=1 when the next one runs.
 func reloading() string {
 	var now unix.Timespec
 	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {

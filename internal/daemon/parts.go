@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"context"
@@ -9,19 +9,19 @@ import (
 	"time"
 )
 
-// A part is something that runs as long as the agent does.
-type part struct {
-	name string
-	// run blocks until its context ends.
-	run func(context.Context) error
-	// beforeStop, if set, is what the part does before it is stopped, while all parts that
+// A Part is something that runs as long as the process does.
+type Part struct {
+	Name string
+	// Run blocks until its context ends.
+	Run func(context.Context) error
+	// BeforeStop, if set, is what the part does before it is stopped, while all parts that
 	// were started before it still run. It must end with its context; an error is logged.
-	beforeStop func(context.Context) error
+	BeforeStop func(context.Context) error
 }
 
 // started is a part that runs.
 type started struct {
-	part
+	Part
 	cancel context.CancelFunc
 	done   chan struct{} // closed when run has returned
 	err    error         // of run; read it after done
@@ -30,23 +30,23 @@ type started struct {
 // errTimeout is why a part is left behind.
 var errTimeout = errors.New("did not stop in time")
 
-// runParts starts the parts in their order and waits until ctx ends or a part ends by
+// RunParts starts the parts in their order and waits until ctx ends or a part ends by
 // itself, which is an error. Then it stops them in the reverse order, each after the one
 // that was started later is gone, and all within the time given.
-func runParts(ctx context.Context, log *slog.Logger, timeout time.Duration, parts []part) error {
+func RunParts(ctx context.Context, log *slog.Logger, timeout time.Duration, parts []Part) error {
 	running := make([]*started, len(parts))
 	ended := make(chan *started, len(parts)) // so that none blocks on it
 	for i, p := range parts {
 		running[i] = start(context.WithoutCancel(ctx), p, ended)
-		log.Debug("started", "part", p.name)
+		log.Debug("started", "part", p.Name)
 	}
 	var failure error
 	select {
 	case <-ctx.Done():
 		log.Info("stopping")
 	case p := <-ended:
-		failure = fmt.Errorf("agent: %s ended by itself: %w", p.name, cause(p.err))
-		log.Error("part ended by itself, stopping", "part", p.name, "err", p.err)
+		failure = fmt.Errorf("%s ended by itself: %w", p.Name, cause(p.err))
+		log.Error("part ended by itself, stopping", "part", p.Name, "err", p.err)
 	}
 	return errors.Join(failure, stopParts(context.WithoutCancel(ctx), log, timeout, running))
 }
@@ -58,11 +58,11 @@ func cause(err error) error {
 	return err
 }
 
-func start(ctx context.Context, p part, ended chan<- *started) *started {
+func start(ctx context.Context, p Part, ended chan<- *started) *started {
 	ctx, cancel := context.WithCancel(ctx)
-	s := &started{part: p, cancel: cancel, done: make(chan struct{})}
+	s := &started{Part: p, cancel: cancel, done: make(chan struct{})}
 	go func() {
-		s.err = p.run(ctx)
+		s.err = p.Run(ctx)
 		close(s.done)
 		ended <- s
 	}()
@@ -78,7 +78,7 @@ func stopParts(ctx context.Context, log *slog.Logger, timeout time.Duration, run
 	var problems []error
 	for _, s := range slices.Backward(running) {
 		if err := s.stop(ctx, hooks, log); err != nil {
-			problems = append(problems, fmt.Errorf("agent: %s: %w", s.name, err))
+			problems = append(problems, fmt.Errorf("%s: %w", s.Name, err))
 		}
 	}
 	return errors.Join(problems...)
@@ -86,18 +86,18 @@ func stopParts(ctx context.Context, log *slog.Logger, timeout time.Duration, run
 
 func (s *started) stop(ctx, hooks context.Context, log *slog.Logger) error {
 	begin := time.Now()
-	if s.beforeStop != nil && !s.hasEnded() {
-		if err := s.beforeStop(hooks); err != nil {
-			log.Warn("shutdown hook failed", "part", s.name, "err", err)
+	if s.BeforeStop != nil && !s.hasEnded() {
+		if err := s.BeforeStop(hooks); err != nil {
+			log.Warn("shutdown hook failed", "part", s.Name, "err", err)
 		}
 	}
 	s.cancel()
 	select {
 	case <-s.done:
-		log.Info("stopped", "part", s.name, "took", time.Since(begin).Round(time.Millisecond))
+		log.Info("stopped", "part", s.Name, "took", time.Since(begin).Round(time.Millisecond))
 		return s.err
 	case <-ctx.Done():
-		log.Error("part did not stop in time", "part", s.name)
+		log.Error("part did not stop in time", "part", s.Name)
 		return errTimeout
 	}
 }

@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"context"
@@ -25,10 +25,10 @@ const (
 // eventRetries spaces the tries of an event.
 var eventRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: 10 * time.Second}
 
-// run sends events until ctx ends. The correlator of client-go counts repeated ones instead of
+// Run sends events until ctx ends. The correlator of client-go counts repeated ones instead of
 // sending them again, makes one of many that differ only in the message, and holds back what
 // one object has too much of.
-func (e *events) run(ctx context.Context) error {
+func (e *Events) Run(ctx context.Context) error {
 	if e.client == nil {
 		<-ctx.Done()
 		return nil
@@ -60,7 +60,7 @@ func (e *events) run(ctx context.Context) error {
 }
 
 // object is the event as the API has it.
-func (e *events) object(what *event) *v1.Event {
+func (e *Events) object(what *event) *v1.Event {
 	at, namespace := metav1.NewTime(what.at), what.about.Namespace
 	if namespace == "" {
 		namespace = metav1.NamespaceDefault
@@ -70,13 +70,13 @@ func (e *events) object(what *event) *v1.Event {
 		InvolvedObject: what.about,
 		Type:           what.eventType, Reason: what.reason, Message: what.message,
 		FirstTimestamp: at, LastTimestamp: at, Count: 1,
-		Source:              v1.EventSource{Component: component, Host: e.node},
-		ReportingController: component, ReportingInstance: e.node,
+		Source:              v1.EventSource{Component: Component, Host: e.node},
+		ReportingController: Component, ReportingInstance: e.node,
 	}
 }
 
 // send brings one event to the API server and returns what became of it.
-func (e *events) send(ctx context.Context, correlator *record.EventCorrelator, object *v1.Event) (result string, err error) {
+func (e *Events) send(ctx context.Context, correlator *record.EventCorrelator, object *v1.Event) (result string, err error) {
 	correlated, err := correlator.EventCorrelate(object)
 	if err != nil {
 		return eventFailed, err
@@ -91,7 +91,7 @@ func (e *events) send(ctx context.Context, correlator *record.EventCorrelator, o
 			correlator.UpdateState(stored)
 			return result, nil
 		case !mayRecover(err):
-			return eventRefused, err
+			return EventRefused, err
 		case try == eventTries, !backoff.Sleep(ctx, eventRetries.Random(try)):
 			return eventFailed, err
 		}
@@ -99,7 +99,7 @@ func (e *events) send(ctx context.Context, correlator *record.EventCorrelator, o
 }
 
 // write makes one try: the count of an event that is stored grows, or another one is stored.
-func (e *events) write(ctx context.Context, correlated *record.EventCorrelateResult) (result string, stored *v1.Event, err error) {
+func (e *Events) write(ctx context.Context, correlated *record.EventCorrelateResult) (result string, stored *v1.Event, err error) {
 	ctx, cancel := context.WithTimeout(ctx, eventTimeout)
 	defer cancel()
 	object := correlated.Event

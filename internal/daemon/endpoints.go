@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"context"
@@ -18,38 +18,38 @@ import (
 	"github.com/statusd/statusd/api"
 )
 
-// maxConnections bounds what the endpoints take of the process's file descriptors: every local
+// MaxConnections bounds what the endpoints take of the process's file descriptors: every local
 // user can connect. Those beyond it wait.
-const maxConnections = 128
+const MaxConnections = 128
 
-// A check is one thing that must be true of an agent that does its work.
-type check struct {
-	name string
-	err  func() error
+// A Check is one thing that must be true of a process that does its work.
+type Check struct {
+	Name string
+	Err  func() error
 }
 
-// endpoints serves what a local supervisor, a scraper and users of this machine want to know.
-type endpoints struct {
-	// alive returns if the agent is not stuck.
-	alive func()
-	// ready are the checks of /readyz.
-	ready   []check
-	metrics *prometheus.Registry
-	// pending is what /debug/pending shows.
-	pending func() any
-	// query serves all other paths; nil: there are none.
-	query http.Handler
+// Endpoints serve what a local supervisor, a scraper and users of this machine want to know.
+type Endpoints struct {
+	// Alive returns if the process is not stuck.
+	Alive func()
+	// Ready are the checks of /readyz.
+	Ready   []Check
+	Metrics *prometheus.Registry
+	// Pending is what /debug/pending shows.
+	Pending func() any
+	// Query serves all other paths; nil: there are none.
+	Query http.Handler
 }
 
-// handler compares whole paths: nothing is cleaned or redirected.
-func (e *endpoints) handler() http.Handler {
+// Handler compares whole paths: nothing is cleaned or redirected.
+func (e *Endpoints) Handler() http.Handler {
 	own := map[string]http.Handler{
 		"/livez":   http.HandlerFunc(e.livez),
 		"/healthz": http.HandlerFunc(e.livez), // the older name of the same question
 		"/readyz":  http.HandlerFunc(e.readyz),
-		"/metrics": promhttp.HandlerFor(e.metrics, promhttp.HandlerOpts{}),
+		"/metrics": promhttp.HandlerFor(e.Metrics, promhttp.HandlerOpts{}),
 		"/debug/pending": api.Guard(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
-			serveJSON(w, e.pending())
+			serveJSON(w, e.Pending())
 		})),
 	}
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -60,38 +60,38 @@ func (e *endpoints) handler() http.Handler {
 			http.Error(w, "read-only", http.StatusMethodNotAllowed)
 		case ok:
 			handler.ServeHTTP(w, r)
-		case e.query != nil:
-			e.query.ServeHTTP(w, r)
+		case e.Query != nil:
+			e.Query.ServeHTTP(w, r)
 		default:
 			http.NotFound(w, r)
 		}
 	})
 }
 
-// livez answers as long as the agent is not stuck. Whether the API server can be reached
-// does not matter: to restart the agent would not bring it back.
-func (e *endpoints) livez(w http.ResponseWriter, _ *http.Request) {
-	e.alive()
+// livez answers as long as the process is not stuck. Whether the API server can be reached
+// does not matter: to restart the process would not bring it back.
+func (e *Endpoints) livez(w http.ResponseWriter, _ *http.Request) {
+	e.Alive()
 	fmt.Fprintln(w, "ok")
 }
 
-// readyz answers whether the agent does all of its work; ?verbose names each check, and
+// readyz answers whether the process does all of its work; ?verbose names each check, and
 // ?exclude=NAME leaves one out.
-func (e *endpoints) readyz(w http.ResponseWriter, request *http.Request) {
+func (e *Endpoints) readyz(w http.ResponseWriter, request *http.Request) {
 	query := request.URL.Query()
 	var report strings.Builder
 	failed := false
-	for _, c := range e.ready {
-		if slices.Contains(query["exclude"], c.name) {
-			fmt.Fprintf(&report, "[+]%s excluded\n", c.name)
+	for _, c := range e.Ready {
+		if slices.Contains(query["exclude"], c.Name) {
+			fmt.Fprintf(&report, "[+]%s excluded\n", c.Name)
 			continue
 		}
-		if err := c.err(); err != nil {
+		if err := c.Err(); err != nil {
 			failed = true
-			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.name, err)
+			fmt.Fprintf(&report, "[-]%s failed: %v\n", c.Name, err)
 			continue
 		}
-		fmt.Fprintf(&report, "[+]%s ok\n", c.name)
+		fmt.Fprintf(&report, "[+]%s ok\n", c.Name)
 	}
 	switch {
 	case failed:
@@ -109,10 +109,10 @@ func serveJSON(w http.ResponseWriter, value any) {
 	_ = json.NewEncoder(w).Encode(value)
 }
 
-// serve serves on a listener until ctx ends.
-func (e *endpoints) serve(ctx context.Context, listener net.Listener) error {
+// Serve serves on a listener until ctx ends.
+func (e *Endpoints) Serve(ctx context.Context, listener net.Listener) error {
 	server := &http.Server{
-		Handler:           e.handler(),
+		Handler:           e.Handler(),
 		ReadHeaderTimeout: 5 * time.Second,
 		ReadTimeout:       10 * time.Second,
 		WriteTimeout:      30 * time.Second, // a watch has limits of its own
@@ -120,10 +120,10 @@ func (e *endpoints) serve(ctx context.Context, listener net.Listener) error {
 		MaxHeaderBytes:    16 << 10,
 	}
 	served := make(chan error, 1)
-	go func() { served <- server.Serve(netutil.LimitListener(listener, maxConnections)) }()
+	go func() { served <- server.Serve(netutil.LimitListener(listener, MaxConnections)) }()
 	select {
 	case err := <-served:
-		return fmt.Errorf("agent: serve %s: %w", listener.Addr(), err)
+		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
 	case <-ctx.Done():
 	}
 	// In-flight requests are not drained.

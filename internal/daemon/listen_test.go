@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"net"
@@ -16,12 +16,12 @@ func TestListenWaitsForAPredecessor(t *testing.T) {
 			t.Fatal(err)
 		}
 		address := predecessor.Addr().String()
-		if listener, err := listenPatiently(address); err == nil {
+		if listener, err := Listen(address); err == nil {
 			listener.Close()
 			t.Error("listens where another one does")
 		}
 		time.AfterFunc(listenPatience/2, func() { predecessor.Close() })
-		listener, err := listenPatiently(address)
+		listener, err := Listen(address)
 		if err != nil {
 			t.Fatalf("got %v, want the address once the predecessor is gone", err)
 		}

@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"context"
@@ -26,17 +26,17 @@ func (l *lifecycle) note(what string) {
 }
 
 // part is one that stops when it is told to.
-func (l *lifecycle) part(name string) part {
-	return part{name: name, run: func(ctx context.Context) error {
+func (l *lifecycle) part(name string) Part {
+	return Part{Name: name, Run: func(ctx context.Context) error {
 		<-ctx.Done()
 		l.note(name + " stopped")
 		return nil
 	}}
 }
 
-func (l *lifecycle) run(t *testing.T, ctx context.Context, parts ...part) error {
+func (l *lifecycle) run(t *testing.T, ctx context.Context, parts ...Part) error {
 	t.Helper()
-	return runParts(ctx, slog.New(slog.DiscardHandler), 10*time.Second, parts)
+	return RunParts(ctx, slog.New(slog.DiscardHandler), 10*time.Second, parts)
 }
 
 func (l *lifecycle) expect(t *testing.T, want ...string) {
@@ -51,7 +51,7 @@ func TestPartsStopInReverseOrderAfterTheirFarewells(t *testing.T) {
 		var l lifecycle
 		ctx, cancel := context.WithCancel(t.Context())
 		manager := l.part("manager")
-		manager.beforeStop = func(context.Context) error { l.note("manager says beforeStop"); return nil }
+		manager.BeforeStop = func(context.Context) error { l.note("manager says beforeStop"); return nil }
 		time.AfterFunc(time.Minute, cancel)
 		if err := l.run(t, ctx, l.part("runtime"), manager, l.part("source")); err != nil {
 			t.Error(err)
@@ -63,9 +63,9 @@ func TestPartsStopInReverseOrderAfterTheirFarewells(t *testing.T) {
 func TestAPartThatEndsByItselfStopsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifecycle
-		broken := part{name: "broken", run: func(context.Context) error { return errors.New("out of paper") }}
+		broken := Part{Name: "broken", Run: func(context.Context) error { return errors.New("out of paper") }}
 		err := l.run(t, t.Context(), l.part("a"), broken, l.part("b"))
-		if err == nil || !strings.Contains(err.Error(), "agent: broken ended by itself: out of paper") {
+		if err == nil || !strings.Contains(err.Error(), "broken ended by itself: out of paper") {
 			t.Errorf("got %v, want the part and its error named", err)
 		}
 		l.expect(t, "b stopped", "a stopped")
@@ -75,7 +75,7 @@ func TestAPartThatEndsByItselfStopsTheOthers(t *testing.T) {
 func TestAPartThatEndsWithoutAnErrorIsOneToo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifecycle
-		err := l.run(t, t.Context(), part{name: "lazy", run: func(context.Context) error { return nil }})
+		err := l.run(t, t.Context(), Part{Name: "lazy", Run: func(context.Context) error { return nil }})
 		if err == nil || !strings.Contains(err.Error(), "lazy ended by itself: without an error") {
 			t.Errorf("got %v, want the part named", err)
 		}
@@ -89,21 +89,21 @@ func TestStopIsBounded(t *testing.T) {
 		var l lifecycle
 		ctx, cancel := context.WithCancel(t.Context())
 		talker := l.part("talker")
-		talker.beforeStop = func(ctx context.Context) error {
+		talker.BeforeStop = func(ctx context.Context) error {
 			begin := time.Now()
 			<-ctx.Done()
 			l.note(fmt.Sprintf("talker talked for %s", time.Since(begin)))
 			return ctx.Err()
 		}
 		released := make(chan struct{})
-		stuck := part{name: "stuck", run: func(context.Context) error { <-released; return nil }}
+		stuck := Part{Name: "stuck", Run: func(context.Context) error { <-released; return nil }}
 		cancel()
 		begin := time.Now()
 		err := l.run(t, ctx, l.part("runtime"), stuck, talker)
 		if took := time.Since(begin); took != 10*time.Second {
 			t.Errorf("stopping took %s, want the 10 s that it may take", took)
 		}
-		if !errors.Is(err, errTimeout) || !strings.Contains(err.Error(), "agent: stuck: did not stop in time") {
+		if !errors.Is(err, errTimeout) || !strings.Contains(err.Error(), "stuck: did not stop in time") {
 			t.Errorf("got %v, want the stuck part named", err)
 		}
 		close(released)

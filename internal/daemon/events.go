@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"context"
@@ -16,15 +16,13 @@ import (
 )
 
 const (
-	// component is who events are from.
-	component = "statusd"
+	// Component is who events are from.
+	Component = "statusd"
 	// eventsWaiting is how many events may wait to be sent. A burst of starting pods has a few
 	// per pod; beyond that they are dropped, since events inform and nothing depends on them.
 	eventsWaiting = 4000
-	// eventStarting is the reason of the Node's event that this program has started, as with the kubelet.
-	eventStarting = "Starting"
-	// maxEventMessage is the limit that events.k8s.io has for a message.
-	maxEventMessage = 1024
+	// MaxEventMessage is the limit that events.k8s.io has for a message.
+	MaxEventMessage = 1024
 )
 
 // What became of events, as the label of the metric.
@@ -33,7 +31,7 @@ const (
 	eventCounted    = "counted"    // it has increased the count of one that is stored
 	eventSuppressed = "suppressed" // too many of one object
 	eventDropped    = "dropped"    // too many waited
-	eventRefused    = "refused"    // the API server does not want it
+	EventRefused    = "refused"    // the API server does not want it
 	eventFailed     = "failed"     // the API server could not be reached
 )
 
@@ -44,56 +42,57 @@ type event struct {
 	eventType, reason, message string
 }
 
-// events logs the events of pods and sends them to the API server, if there is one.
-type events struct {
+// Events logs the events of pods and sends them to the API server, if there is one.
+type Events struct {
 	node    string
 	client  kubernetes.Interface // nil: standalone
 	log     *slog.Logger
 	queue   chan *event
 	results *prometheus.CounterVec
-	// warned is called for each event of type Warning of a pod, if it is set.
-	warned func(uid types.UID, container, reason, message string, at time.Time)
+	// Warned is called for each event of type Warning of a pod, if it is set.
+	Warned func(uid types.UID, container, reason, message string, at time.Time)
 }
 
-func newEvents(node string, client kubernetes.Interface, log *slog.Logger) *events {
-	e := &events{node: node, client: client, log: log, queue: make(chan *event, eventsWaiting)}
+// NewEvents makes the sender of a node's events. Without a client they are only logged.
+func NewEvents(node string, client kubernetes.Interface, log *slog.Logger) *Events {
+	e := &Events{node: node, client: client, log: log, queue: make(chan *event, eventsWaiting)}
 	e.results = prometheus.NewCounterVec(prometheus.CounterOpts{
 		Name: "statusd_events_total", Help: "Events of pods and of the node, by what became of them.",
 	}, []string{"result"})
-	for _, result := range []string{eventSent, eventCounted, eventSuppressed, eventDropped, eventRefused, eventFailed} {
+	for _, result := range []string{eventSent, eventCounted, eventSuppressed, eventDropped, EventRefused, eventFailed} {
 		e.results.WithLabelValues(result) // so that a rate is there before the first one
 	}
 	return e
 }
 
-// collectors are the metrics of events.
-func (e *events) collectors() []prometheus.Collector {
+// Collectors are the metrics of events.
+func (e *Events) Collectors() []prometheus.Collector {
 	return []prometheus.Collector{e.results, prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 		Name: "statusd_events_waiting", Help: "Events that wait to be sent.",
 	}, func() float64 { return float64(len(e.queue)) })}
 }
 
 // Event takes an event of a pod or of one of its containers. It never blocks.
-func (e *events) Event(pod *v1.Pod, container, eventType, reason, message string) {
+func (e *Events) Event(pod *v1.Pod, container, eventType, reason, message string) {
 	level := slog.LevelDebug // the API server has it
 	if e.client == nil {
 		level = slog.LevelInfo
 	}
 	message = printable(message)
 	e.log.Log(context.Background(), level, "event", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "container", container, "reason", reason, "message", message)
-	if e.warned != nil && eventType == v1.EventTypeWarning {
-		e.warned(pod.UID, container, reason, message, time.Now())
+	if e.Warned != nil && eventType == v1.EventTypeWarning {
+		e.Warned(pod.UID, container, reason, message, time.Now())
 	}
 	e.take(reference(pod, container), eventType, reason, message)
 }
 
-// nodeEvent takes an event of the node itself. It never blocks.
-func (e *events) nodeEvent(eventType, reason, message string) {
+// NodeEvent takes an event of the node itself. It never blocks.
+func (e *Events) NodeEvent(eventType, reason, message string) {
 	// kubectl describe node looks for events with the name in place of the UID.
 	e.take(v1.ObjectReference{Kind: "Node", Name: e.node, UID: types.UID(e.node)}, eventType, reason, printable(message))
 }
 
-func (e *events) take(about v1.ObjectReference, eventType, reason, message string) {
+func (e *Events) take(about v1.ObjectReference, eventType, reason, message string) {
 	if e.client == nil {
 		return
 	}
@@ -125,8 +124,8 @@ func reference(pod *v1.Pod, container string) v1.ObjectReference {
 // answered: valid UTF-8 of bounded length, without control characters other than tab and newline.
 func printable(message string) string {
 	const more = "..."
-	if len(message) > maxEventMessage { // the rest need not be looked at
-		end := maxEventMessage - len(more)
+	if len(message) > MaxEventMessage { // the rest need not be looked at
+		end := MaxEventMessage - len(more)
 		for end > 0 && !utf8.RuneStart(message[end]) {
 			end--
 		}

@@ -1,4 +1,4 @@
-package agent
+package daemon
 
 import (
 	"bytes"
@@ -29,7 +29,7 @@ var eventful = &v1.Pod{
 
 // eventWorld is a sender of events over an API server in memory.
 type eventWorld struct {
-	*events
+	*Events
 	t   *testing.T
 	api *fake.Clientset
 	log *bytes.Buffer
@@ -37,7 +37,7 @@ type eventWorld struct {
 
 func newEventWorld(t *testing.T) *eventWorld {
 	w := &eventWorld{t: t, api: fake.NewClientset(), log: &bytes.Buffer{}}
-	w.events = newEvents("n1", w.api, slog.New(slog.NewTextHandler(w.log, nil)))
+	w.Events = NewEvents("n1", w.api, slog.New(slog.NewTextHandler(w.log, nil)))
 	return w
 }
 
@@ -57,7 +57,7 @@ func (w *eventWorld) deliver() {
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	done := make(chan error, 1)
-	go func() { done <- w.run(ctx) }()
+	go func() { done <- w.Run(ctx) }()
 	time.Sleep(time.Hour)
 	cancel()
 	if err := <-done; err != nil {
@@ -85,7 +85,7 @@ func TestEventsSayWhoReportsThemAndWhatTheyAreAbout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEventWorld(t)
 		w.Event(eventful, "main", v1.EventTypeNormal, "Started", "Container started")
-		w.nodeEvent(v1.EventTypeNormal, "NodeReady", "Node n1 status is now: NodeReady")
+		w.NodeEvent(v1.EventTypeNormal, "NodeReady", "Node n1 status is now: NodeReady")
 		w.deliver()
 		got := map[string]v1.Event{}
 		for _, e := range w.stored() {
@@ -149,7 +149,7 @@ func TestAServerThatRefusesEventsIsLoggedOnce(t *testing.T) {
 		}
 		begin := time.Now()
 		w.deliver()
-		w.wantCount(eventRefused, 3)
+		w.wantCount(EventRefused, 3)
 		w.wantCount(eventSent, 1)
 		if got := strings.Count(w.log.String(), "event not stored"); got != 1 {
 			t.Errorf("logged %d times, want once:\n%s", got, w.log)
@@ -187,7 +187,7 @@ func TestMessagesOfEventsArePrintable(t *testing.T) {
 		"long":     {strings.Repeat("é", 5000), strings.Repeat("é", 510) + "..."},
 	} {
 		got := printable(c.message)
-		if got != c.want || !utf8.ValidString(got) || len(got) > maxEventMessage {
+		if got != c.want || !utf8.ValidString(got) || len(got) > MaxEventMessage {
 			t.Errorf("%s: got %q", name, got)
 		}
 	}
