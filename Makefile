@@ -161,6 +161,14 @@ faults: demo ## Break disk, clock, boot, address and records under a running nod
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
 	@packaging/deb/build
 
+IMAGE ?= localhost/statusd:dev
+
+.PHONY: image
+image: ## Build build/statusd-image.tar, a container image for deploy/observe, without a container engine: IMAGE (its name)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/static/statusd ./cmd/statusd
+	@mkdir -p build
+	$(GO) run ./internal/image/build -name $(IMAGE) -program bin/static/statusd -o build/statusd-image.tar
+
 .PHONY: clean
 clean: ## Remove what the build made
 	rm -rf bin build
