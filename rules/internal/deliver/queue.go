@@ -40,7 +40,7 @@ type Options struct {
 	Send func(ctx context.Context, batch []api.Alert) error
 	// Batch is how many alerts are sent at once; 64 if 0.
 	Batch int
-	// Alerts is how many alerts are kept; 5000 if 0.
+	// Alerts is how many alerts are kept; 10,000 if 0.
 	Alerts int
 	// Repeat is when a firing alert is sent again; 0: never.
 	Repeat time.Duration
@@ -72,7 +72,7 @@ func New(options Options) *Queue {
 		options.Batch = 64
 	}
 	if options.Alerts == 0 {
-		options.Alerts = 5000
+		options.Alerts = 10000
 	}
 	if options.Timeout == 0 {
 		options.Timeout = 10 * time.Second
