@@ -127,15 +127,17 @@ func (c *client) sandbox(ctx context.Context, id string) (*runtimeapi.PodSandbox
 	return response.GetStatus(), nil
 }
 
-// follow calls back for each event until ctx ends or the runtime ends the stream.
-func (c *client) follow(ctx context.Context, event func(*runtimeapi.ContainerEventResponse)) error {
+// follow calls back when events are followed, and for each event, until ctx ends or the runtime ends the stream.
+func (c *client) follow(ctx context.Context, begun func(), event func(*runtimeapi.ContainerEventResponse)) error {
 	c.counter.add("GetContainerEvents")
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	events := make(chan *runtimeapi.ContainerEventResponse)
 	ended := make(chan error, 1)
 	// The service ends when the context does, but not while it waits for a reader.
-	go func() { ended <- c.service.GetContainerEvents(ctx, events, nil) }()
+	go func() {
+		ended <- c.service.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) { begun() })
+	}()
 	for {
 		select {
 		case e := <-events:

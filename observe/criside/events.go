@@ -30,7 +30,11 @@ func (s *Side) events(ctx context.Context) {
 			return
 		}
 		began := time.Now()
-		err := c.follow(ctx, s.event)
+		err := c.follow(ctx, func() {
+			if short == 0 {
+				s.Refresh() // for what happened between the list and now
+			}
+		}, s.event)
 		if ctx.Err() != nil {
 			return
 		}
@@ -39,12 +43,13 @@ func (s *Side) events(ctx context.Context) {
 			return
 		}
 		s.log.Info("the events of the container runtime have ended", "err", err)
-		if short++; time.Since(began) >= s.options.Pace {
-			short = 1
+		if time.Since(began) >= s.options.Pace {
+			short = 0
 		}
-		if short <= 1 {
+		if short == 0 {
 			s.Refresh()
 		}
+		short++
 	}
 }
 
