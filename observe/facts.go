@@ -67,6 +67,9 @@ type API struct {
 type Kubelet struct {
 	KubeletAnswer Answer
 	KubeletPods   map[types.UID]Sighting
+	// KubeletOwn: the statuses are the kubelet's own, as its Pods API serves them. Otherwise (GET
+	// /pods) only those of static pods are; those of pods of the API are its copies of the API's.
+	KubeletOwn bool
 }
 
 // Sighting is a pod as one side has it, and when this copy came. The pod is not changed afterwards.
