@@ -7,9 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxStep is the most that one audit adds to the age of a difference. A step of the clock, or a
-// process that did not run for a while, so makes no difference old; see [Auditor.Due].
-const maxStep = time.Second
+// maxStep is the most that one audit adds to the age of a difference, or a tenth of what it may last if
+// that is more. So neither a step of the clock nor a pause of this process makes a difference old; see
+// [Auditor.Due].
+func maxStep(wait time.Duration) time.Duration { return max(time.Second, wait/10) }
 
 // AuditorOptions are those of an [Auditor].
 type AuditorOptions struct {
@@ -75,8 +76,8 @@ func (a *Auditor) Audit(f Facts) Report {
 			continue
 		}
 		found[k] = true
-		e := a.take(k, &now, f, step)
 		wait := a.threshold(&now, bounds, w)
+		e := a.take(k, &now, f, min(step, maxStep(wait)))
 		if !e.Difference.Drift && e.ripe(&now, wait) {
 			e.Difference.Drift = true
 		}
@@ -91,12 +92,12 @@ func (a *Auditor) Audit(f Facts) Report {
 	}}
 }
 
-// step counts the time since the last audit, as far as it can be trusted.
+// step is the time since the last audit, zero if the clock was set back.
 func (a *Auditor) step(now time.Time) time.Duration {
 	var step time.Duration
 	if !a.state.Last.IsZero() {
-		step = min(max(now.Sub(a.state.Last), 0), maxStep)
-		a.state.Counted += min(max(now.Sub(a.state.Last), 0), sampleWindow)
+		step = max(now.Sub(a.state.Last), 0)
+		a.state.Counted += min(step, time.Minute)
 	}
 	a.state.Last = now
 	return step
@@ -160,7 +161,8 @@ func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world)
 	if now.news == "" {
 		return max(wait, boundFloor)
 	}
-	wait += bounds[now.news].Bound
+	// The kubelet learns from the runtime, which may itself be slow to answer.
+	wait += bounds[now.news].Bound + 2*bounds[SideRuntime].P99
 	if w.unsettled(now) {
 		wait = max(wait, startGrace)
 	}
@@ -201,7 +203,7 @@ func (a *Auditor) wakeFor(e *entry, wait time.Duration) {
 	if e.Difference.Drift {
 		return
 	}
-	in := min(max(wait-e.Age, 100*time.Millisecond), maxStep)
+	in := min(max(wait-e.Age, 100*time.Millisecond), maxStep(wait))
 	if a.dueIn == 0 || in < a.dueIn {
 		a.dueIn = in
 	}

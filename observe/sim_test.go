@@ -190,7 +190,7 @@ func (n *simNode) facts(now time.Duration) observe.Facts {
 	f.MachineAnswer = observe.Answer{From: "/var/lib/kubelet", At: at(now.Truncate(time.Second)), Since: at(-time.Hour)}
 	polled := now.Truncate(n.poll)
 	f.KubeletAnswer = observe.Answer{From: "https://n1:10250/pods", At: at(polled), Since: at(-time.Hour)}
-	f.KubeletOwn = n.own
+	f.KubeletStatuses = n.own
 	f.APIPods, f.KubeletPods = map[types.UID]observe.Sighting{}, map[types.UID]observe.Sighting{}
 	f.Sandboxes, f.Containers = map[string]observe.Sandbox{}, map[string]observe.Container{}
 	f.PodDirs, f.Cgroups = map[types.UID]observe.PodDir{}, map[types.UID]observe.Cgroup{}

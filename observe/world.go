@@ -201,7 +201,7 @@ func bareID(id string) string {
 
 // ownStatus reports whether the kubelet answers and what it says of this pod is its own status.
 func (w *world) ownStatus(p *podView) bool {
-	return w.kubeletAnswers() && p.kubelet != nil && (w.KubeletOwn || podstatus.IsStatic(p.kubelet.Pod))
+	return w.kubeletAnswers() && p.kubelet != nil && (w.KubeletStatuses || podstatus.IsStatic(p.kubelet.Pod))
 }
 
 // reported is the status that the runtime is compared with, and the side that says so: the kubelet's
