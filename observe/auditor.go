@@ -25,6 +25,7 @@ type Auditor struct {
 	state memory
 	// dueIn is how long after the last audit the next difference may become drift; zero if none.
 	dueIn time.Duration
+	stale []Side
 }
 
 // entry is what is remembered of a difference.
@@ -37,6 +38,9 @@ type entry struct {
 	Answers  map[Side]time.Time     `json:"answers,omitempty"`
 	Needs    []Side                 `json:"needs,omitempty"`
 	Stamp    time.Time              `json:"stamp,omitzero"`
+	// Confirmed is the last time that the watch of pods was confirmed, Confirms is how often that was.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	Confirms  int       `json:"confirms,omitempty"`
 }
 
 // key tells differences apart.
@@ -68,7 +72,7 @@ func (a *Auditor) Audit(f Facts) Report {
 	a.measure(w)
 	bounds := a.propagation()
 	found := map[key]bool{}
-	a.dueIn = 0
+	a.dueIn, a.stale = 0, nil
 	var list []Difference
 	for _, now := range w.compare() {
 		k := keyOf(&now.Difference)
@@ -78,8 +82,10 @@ func (a *Auditor) Audit(f Facts) Report {
 		found[k] = true
 		wait := a.threshold(&now, bounds, w)
 		e := a.take(k, &now, f, min(step, maxStep(wait)))
-		if !e.Difference.Drift && e.ripe(&now, wait) {
-			e.Difference.Drift = true
+		if !e.Difference.Drift {
+			var stale []Side
+			e.Difference.Drift, stale = e.ripe(&now, wait)
+			a.stale = append(a.stale, stale...)
 		}
 		a.wakeFor(e, wait)
 		list = append(list, e.Difference)
@@ -111,14 +117,17 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 		e.Difference.Seen = f.Now
 		e.Difference.Since = now.Since
 		a.state.entries[k] = e
+		e.Confirmed = f.APIConfirmed
 		step = 0
 	}
 	e.Age += step
 	for _, s := range now.fresh {
-		if at := f.answer(s).At; !at.Equal(e.Answers[s]) || s == SideAPI {
-			// The API is watched: while it answers, what it has is current.
+		if at := f.answer(s).At; !at.Equal(e.Answers[s]) {
 			e.Answers[s], e.Answered[s] = at, e.Age
 		}
+	}
+	if !f.APIConfirmed.Equal(e.Confirmed) {
+		e.Confirmed, e.Confirms = f.APIConfirmed, e.Confirms+1
 	}
 	before := e.Difference
 	e.Difference = now.Difference
@@ -136,17 +145,19 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 	return e
 }
 
-// ripe reports whether the difference has lasted for so long that it is drift.
-func (e *entry) ripe(now *finding, wait time.Duration) bool {
+// ripe reports whether the difference has lasted for so long that it is drift, and from which sides
+// fresh answers are missing for that. A copy may be older than the news.
+func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
 	if e.Age < wait || !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
-		return false
+		return false, nil
 	}
+	var stale []Side
 	for _, s := range now.fresh {
-		if e.Answered[s] < wait {
-			return false // its copy may be older than the news
+		if e.Answered[s] < wait || s == SideAPI && !now.atOnce && !e.Confirmed.IsZero() && e.Confirms == 0 {
+			stale = append(stale, s)
 		}
 	}
-	return true
+	return len(stale) == 0, stale
 }
 
 // threshold is how long the difference may last.
@@ -210,11 +221,17 @@ func (a *Auditor) wakeFor(e *entry, wait time.Duration) {
 }
 
 // Due returns when the facts should be audited again although nothing has changed, so that a
-// difference becomes drift in time; zero if there is no need. The sides that are polled should be
-// asked again before, since drift is concluded from fresh answers only.
+// difference becomes drift in time; zero if there is no need.
 func (a *Auditor) Due() time.Time {
 	if a.dueIn == 0 {
 		return time.Time{}
 	}
 	return a.state.Last.Add(a.dueIn)
+}
+
+// Stale returns the sides that must be asked again, since a difference has lasted long enough to be
+// drift but their answers are older than that. Of the API, the watch of pods must be confirmed.
+func (a *Auditor) Stale() []Side {
+	slices.Sort(a.stale)
+	return slices.Compact(a.stale)
 }

@@ -146,7 +146,7 @@ func (c *comparison) finding(k Kind, since time.Time) *finding {
 		news:       c.by,
 		atOnce:     c.w.kubeletStopped(),
 	}
-	f.Repair = k == KubeletBehindRuntime && c.by == SideAPI
+	f.Repair = c.w.repairable(c.p, c.by)
 	if !c.w.kubeletHalted() {
 		f.allow = c.w.busy(c.p, c.name)
 		if f.allow > 0 {
@@ -154,6 +154,12 @@ func (c *comparison) finding(k Kind, since time.Time) *finding {
 		}
 	}
 	return f
+}
+
+// repairable reports whether the status in the API may be written for a kubelet that is dead. The
+// mirror of a static pod is the kubelet's alone.
+func (w *world) repairable(p *podView, by Side) bool {
+	return by == SideAPI && !w.kubeletAnswers() && !podstatus.IsMirror(p.api.Pod)
 }
 
 func (c *comparison) podName() string { return c.p.ref.Namespace + "/" + c.p.ref.Name }
@@ -211,6 +217,7 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 	}
 	f.Evidence = append(f.Evidence, w.evidence(SideRuntime, time.Time{}, fmt.Sprintf("no container %s of pod %s", quoted(missing), p.nodeUID)))
 	f.Do = c.doKubelet()
+	f.Repair = w.repairable(p, by)
 	if !w.kubeletHalted() {
 		f.allow = w.busy(p, missing[0])
 	}
