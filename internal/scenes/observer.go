@@ -28,8 +28,8 @@ type ObserverOptions struct {
 // Observer is a statusd observe.
 type Observer struct {
 	Process *stock.Process
-	// Config is its configuration's file, Socket where it answers.
-	Config, Socket string
+	// Config is its configuration's file, Socket and Address are where it answers.
+	Config, Socket, Address string
 
 	client *api.Client
 }
@@ -43,7 +43,7 @@ querySocket: {{.Socket}}
 kubeletRoot: {{.Node.Kubelet.Root}}
 manifests: {{.Node.Manifests}}
 criEndpoint: unix://{{.Node.Containerd.Socket}}
-healthzBindAddress: 127.0.0.1:0
+healthzBindAddress: {{.Address}}
 kubelet:
   podsSocket: {{.Node.Kubelet.PodsSocket}}
   url: https://{{.Node.Kubelet.Address}}
@@ -53,15 +53,20 @@ kubelet:
 // StartObserver runs statusd observe on the node, and returns when it answers.
 func StartObserver(ctx context.Context, n *stock.Node, o ObserverOptions) (*Observer, error) {
 	observer := &Observer{Config: filepath.Join(n.Dir(), o.Name+".yaml"), Socket: filepath.Join(n.Dir(), o.Name+".sock")}
+	port, err := n.Port()
+	if err != nil {
+		return nil, err
+	}
+	observer.Address = fmt.Sprintf("127.0.0.1:%d", port)
 	file, err := os.Create(observer.Config)
 	if err != nil {
 		return nil, err
 	}
 	err = observerConfig.Execute(file, struct {
 		ObserverOptions
-		Node          *stock.Node
-		State, Socket string
-	}{o, n, filepath.Join(n.Dir(), o.Name), observer.Socket})
+		Node                   *stock.Node
+		State, Socket, Address string
+	}{o, n, filepath.Join(n.Dir(), o.Name), observer.Socket, observer.Address})
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
@@ -90,6 +95,9 @@ func (o *Observer) Audit(ctx context.Context) (observe.Report, error) {
 	}
 	return o.client.Audit(ctx)
 }
+
+// Client asks the observer.
+func (o *Observer) Client() *api.Client { return o.client }
 
 // Close ends it.
 func (o *Observer) Close() {

@@ -154,6 +154,9 @@ func (s *Stage) look(ctx context.Context, o *Observer) (observe.Report, error) {
 	return report, err
 }
 
+// Calm returns when all sides answer and agree.
+func (s *Stage) Calm(ctx context.Context) error { return s.calm(ctx, s.Observer) }
+
 // calm returns when all sides of the observer answer and agree.
 func (s *Stage) calm(ctx context.Context, o *Observer) error {
 	return stock.Await(ctx, func() error {
