@@ -61,7 +61,7 @@ func untrue(pod api.PodDetail) api.PodDetail {
 	code, yes := int32(137), true
 	since := *ago(45*time.Minute + 5*time.Second) // whose age is the same for the time of a test
 	runs := []observe.PictureContainer{{Name: "server", ID: "4f", State: "running", Ready: &yes, Since: *ago(3 * time.Hour), Differs: true}}
-	pod.Drift, pod.Alerts = 1, 1
+	pod.Drift, pod.Alerts, pod.Delivery = 1, 1, api.Freshness{} // the kubelet reports, not statusd
 	pod.Pictures = []observe.Picture{
 		{Side: observe.SideAPI, Known: true, Exists: true, At: *ago(time.Second), From: "https://10.0.0.1:6443", Phase: "Running", Ready: "True", Containers: runs},
 		{Side: observe.SideKubelet, Err: "context deadline exceeded", Exists: true, At: *ago(time.Minute), Phase: "Running", Ready: "True", Containers: runs},
@@ -105,6 +105,10 @@ func TestTheTableShowsDriftAndAlerts(t *testing.T) {
 	page.contains("#node-strip", "▲ 3 not true")
 	page.contains("#node-strip", "▲ kubelet unhealthy")
 	page.contains("#node-strip", "▲ 2 alerts")
+	page.contains("#node-strip", "the kubelet reports to the API server")
+	if text := eval[string](page, `document.querySelector('#node-strip').textContent`); strings.Contains(text, "up to date") {
+		t.Errorf("the strip says %q of a node with drift", text)
+	}
 	page.until(`document.title.includes(', 1 not true')`)
 	page.screenshot("observed-table")
 	page.do(search("drift"))
@@ -145,7 +149,7 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	page.contains("[aria-label=Alerts]", "PodNotReady")
 	page.contains("[aria-label=Alerts]", "pending")
 	order := eval[string](page, `[...document.querySelectorAll('#pod-sections > section')].map((s) => s.getAttribute('aria-label')).join(' ')`)
-	if want := "Why Differences Sides Alerts Timeline Containers Probes Delivery History YAML"; order != want {
+	if want := "Why Differences Sides Alerts Timeline Containers Probes History YAML"; order != want {
 		t.Errorf("the sections are %s, want %s", order, want)
 	}
 	page.size(1280, 1100)

@@ -41,7 +41,7 @@ export class NodeView {
     this.strip.put('Resources', JSON.stringify([n.allocatable, n.requested, n.pods]), () => meters(n));
     if (isObserved(n)) this.strip.put('Findings', JSON.stringify([n.sides, n.drift, n.kubelet?.health, Boolean(n.alerts), n.firing]), () => strip(n));
     else this.strip.drop('Findings');
-    this.strip.put('Delivery', JSON.stringify([n.uid, n.delivery, isUTC()]), () => deliveryLine(n, this.since, now));
+    this.strip.put('Delivery', JSON.stringify([n.uid, Boolean(n.sides), n.delivery, isUTC()]), () => deliveryLine(n, this.since, now));
   }
 
   // renderFindings shows what an audit, a guard and rules have found; a node without them shows none of it.
@@ -62,7 +62,7 @@ export class NodeView {
     this.renderFindings(n, now, put);
     put('Conditions', n.conditions, () => conditions(n, now));
     put('Resources', [n.capacity, n.allocatable, n.requested], () => resources(n));
-    put('Delivery', n.delivery, () => deliveryFacts(n, this.since, now));
+    put('Delivery', [n.delivery, Boolean(n.sides)], () => deliveryFacts(n, this.since, now));
     put('Node', [n.version, n.runtime, n.addresses], () => identity(n));
     put('History', n.history, () => historyTable(n.history, now));
   }
@@ -119,7 +119,7 @@ function resources(n) {
   ]));
 }
 
-function deliveryLine({ uid, delivery: d }, since, now) {
+function deliveryLine({ uid, sides: observed, delivery: d }, since, now) {
   if (d.unreachableSince) {
     const text = (at) => `API server not reached for ${age(at - Date.parse(d.unreachableSince))}`;
     return el('p', {}, flag('bad', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
@@ -128,13 +128,14 @@ function deliveryLine({ uid, delivery: d }, since, now) {
     const text = (at) => `${d.pending} ${d.pending === 1 ? 'pod has' : 'pods have'} unsent changes, the oldest for ${lag(at - since)}`;
     return el('p', {}, flag(d.lastError ? 'bad' : 'busy', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
   }
+  if (observed) return el('p', {}, flag('done', 'the kubelet reports to the API server')); // whether it is up to date, the sides say
   return el('p', {}, uid ? flag('good', 'API server up to date') : flag('done', 'no API server')); // a node of a cluster has a UID
 }
 
 function deliveryFacts(n, since, now) {
   const d = n.delivery;
   return facts([
-    ['State', deliveryLine(n, since, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
+    ['State', deliveryLine(n, since, now)], ['Pods with unsent changes', n.sides ? null : String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
     ['Last error', d.lastError], ['Lease renewed', moment(d.leaseRenewed, now)], ['Not reached since', moment(d.unreachableSince, now)],
   ]);
 }

@@ -25,7 +25,7 @@ export class PodView {
     this.badge = byId('pod-badge');
     this.line = byId('pod-line');
     this.missing = byId('pod-missing');
-    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Alerts', 'Timeline']);
+    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Alerts', 'Timeline', 'Containers', 'Probes', 'Delivery', 'History']);
     this.timeline = new Timeline();
     this.yaml = yamlPanel();
     this.detail = null;
@@ -94,7 +94,8 @@ export class PodView {
     this.#section('Timeline', [d.history, d.gone, zone], () => this.timeline.update(d, now));
     this.#section('Containers', [d.containerDetails, zone], () => containers(d, now));
     this.#section('Probes', [d.containerDetails, zone], () => probes(d, now));
-    this.#section('Delivery', [d.delivery, zone], () => delivery(d, now));
+    const reports = !(observed && d.delivery.version === 0); // beside a kubelet it is the kubelet that does
+    this.#optional('Delivery', reports, [d.delivery, zone], () => delivery(d, now));
     this.#section('History', [d.history, zone], () => historyTable(d.history, now));
     this.#section('YAML', [d.pod], () => this.yaml.show(d.pod));
     this.tick(now);
