@@ -16,18 +16,21 @@ import (
 //     container is over.
 
 // fingerprint is a pod's row as of another time.
-func fingerprint(p Pod, at time.Time, loc *time.Location) string {
+func fingerprint(p Pod, found findings, at time.Time, loc *time.Location) string {
 	p.Facts.Now = at
 	summary, _ := Summarize(p, loc)
+	found.count(&summary)
 	summary.Delivery.LagSeconds = 0
 	return encode(summary)
 }
 
 // detailFingerprint is everything that is shown of a pod, as of another time.
-func detailFingerprint(p Pod, records []Record, at time.Time, loc *time.Location) string {
+func detailFingerprint(p Pod, records []Record, f findings, at time.Time, loc *time.Location) string {
 	p.Facts.Now = at
 	detail := describe(p, records, loc)
+	f.add(&detail)
 	detail.Delivery.LagSeconds = 0
+	detail.Differences, detail.Pictures = timelessDifferences(detail.Differences), timelessPictures(detail.Pictures)
 	return encode(detail)
 }
 
@@ -39,6 +42,7 @@ func nodeFingerprint(n NodeDetail) string {
 		conditions[i].LastHeartbeatTime.Reset()
 	}
 	n.Conditions = conditions
+	n.Sides, n.Differences, n.Kubelet = timelessSides(n.Sides), timelessDifferences(n.Differences), timelessReport(n.Kubelet)
 	return encode(n)
 }
 

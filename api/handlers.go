@@ -14,7 +14,10 @@ import (
 	"github.com/statusd/statusd/explain"
 )
 
-var podListExample = v1.PodList{}
+var (
+	podListExample = v1.PodList{}
+	statusExample  = metav1.Status{}
+)
 
 // states are those that a list can be limited to.
 var states = []explain.State{
@@ -59,9 +62,11 @@ func (s *Server) serveSummaries(w http.ResponseWriter, r *http.Request, _ map[st
 			list.Items = append(list.Items, summary)
 		}
 	}
+	found := findingsOf(s.options)
 	for _, uid := range s.options.Source.UIDs() {
 		if p, ok := s.options.Source.Pod(uid); ok {
 			summary, _ := Summarize(p, s.options.Location)
+			found.count(&summary)
 			add(summary)
 		}
 	}
@@ -96,7 +101,9 @@ func notFound(w http.ResponseWriter, namespace, name string) {
 // detail is everything that is known of the newest pod of a name.
 func (s *Server) detail(namespace, name string) (PodDetail, bool) {
 	if p, ok := s.find(namespace, name); ok {
-		return describe(p, s.records(p), s.options.Location), true
+		detail := describe(p, recordsOf(s.options.Source, p), s.options.Location)
+		findingsOf(s.options).add(&detail)
+		return detail, true
 	}
 	history, ok := s.options.Source.History(namespace, name)
 	if !ok {
@@ -105,13 +112,15 @@ func (s *Server) detail(namespace, name string) (PodDetail, bool) {
 	if history.Gone == nil && len(history.Records) > 0 { // the history learns of it a moment later
 		history.Gone = &history.Records[len(history.Records)-1].Observed
 	}
-	return goneDetail(history), true
+	detail := goneDetail(history)
+	findingsOf(s.options).add(&detail)
+	return detail, true
 }
 
-// records are the history of a pod, without that of an earlier one of its name.
-func (s *Server) records(p Pod) []Record {
+// recordsOf are the history of a pod, without that of an earlier one of its name.
+func recordsOf(source Source, p Pod) []Record {
 	pod := p.Facts.Pod
-	history, ok := s.options.Source.History(pod.Namespace, pod.Name)
+	history, ok := source.History(pod.Namespace, pod.Name)
 	if !ok || history.UID != pod.UID {
 		return nil
 	}

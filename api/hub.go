@@ -59,8 +59,10 @@ type row struct {
 type hub struct {
 	source Source
 	loc    *time.Location
-	now    func() time.Time
-	wake   chan struct{} // capacity 1: one wake-up stands for any number of changes
+	// known is what else is known of the node.
+	known Options
+	now   func() time.Time
+	wake  chan struct{} // capacity 1: one wake-up stands for any number of changes
 
 	// dirtyMu guards dirty, the pods that were announced as changed and not looked at since.
 	dirtyMu sync.Mutex
@@ -83,9 +85,9 @@ type hub struct {
 	watchers int
 }
 
-func newHub(source Source, loc *time.Location, now func() time.Time) *hub {
+func newHub(o Options, now func() time.Time) *hub {
 	return &hub{
-		source: source, loc: loc, now: now, wake: make(chan struct{}, 1),
+		source: o.Source, loc: o.Location, known: o, now: now, wake: make(chan struct{}, 1),
 		dirty: map[types.UID]bool{}, rows: map[types.UID]*row{}, names: map[string]*row{}, order: list.New(), changed: make(chan struct{}),
 	}
 }
@@ -214,13 +216,13 @@ func (h *hub) look(uids []types.UID, announced bool) {
 	}
 	h.turn.Lock()
 	defer h.turn.Unlock()
-	changed := false
+	found, changed := findingsOf(h.known), false
 	for _, uid := range uids {
 		if uid == "" {
 			continue
 		}
 		if pod, ok := h.source.Pod(uid); ok {
-			changed = h.update(uid, pod, announced) || changed
+			changed = h.update(uid, pod, found, announced) || changed
 		} else {
 			changed = h.bury(uid) || changed
 		}
@@ -231,16 +233,17 @@ func (h *hub) look(uids []types.UID, announced bool) {
 }
 
 // update compares a pod with its row, and reports whether there is something new.
-func (h *hub) update(uid types.UID, pod Pod, announced bool) bool {
+func (h *hub) update(uid types.UID, pod Pod, found findings, announced bool) bool {
 	h.mu.Lock()
 	old := h.rows[uid]
 	h.mu.Unlock()
 	summary, why := Summarize(pod, h.loc)
+	found.count(&summary)
 	r := &row{
 		uid: uid, namespace: summary.Namespace, name: summary.Name, kind: eventPod, at: pod.Facts.Now,
 		shape: shape(why), state: summary.State, due: due(why, pod.Facts.Now),
 	}
-	if old != nil && old.kind == eventPod && old.shape == r.shape && old.print == fingerprint(pod, old.at, h.loc) {
+	if old != nil && old.kind == eventPod && old.shape == r.shape && old.print == fingerprint(pod, found, old.at, h.loc) {
 		h.mu.Lock()
 		defer h.mu.Unlock()
 		old.due = r.due
@@ -250,7 +253,7 @@ func (h *hub) update(uid types.UID, pod Pod, announced bool) bool {
 		}
 		return announced
 	}
-	r.print = fingerprint(pod, r.at, h.loc)
+	r.print = fingerprint(pod, found, r.at, h.loc)
 	r.data = encode(summary)
 	h.put(r)
 	return true
@@ -288,9 +291,7 @@ func (h *hub) lookAtNode() {
 
 // node is everything that is known of the node, with the states of the rows.
 func (h *hub) node() NodeDetail {
-	detail := h.source.Node()
-	history, _ := h.source.History("", "")
-	detail.complete(history.Records)
+	detail := DescribeNode(h.known)
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, r := range h.rows {

@@ -9,6 +9,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/observe"
 )
 
 // schema is a JSON object of the OpenAPI document.
@@ -27,24 +30,18 @@ func document(routes []route) schema {
 	}
 	paths := schema{}
 	for _, r := range routes {
-		content := schema{"schema": schema{"type": "string"}}
-		switch {
-		case r.result != nil:
-			content["schema"] = named.of(reflect.TypeOf(r.result))
-		case r.content == "application/json":
-			content["schema"] = schema{"type": "object"}
+		operations := schema{}
+		if !r.unread {
+			operations["get"] = named.operation(r, r.doc, r.content, r.result, failure)
 		}
-		get := schema{
-			"summary": r.doc,
-			"responses": schema{
-				"200":     schema{"description": "OK", "content": schema{r.content: content}},
-				"default": failure,
-			},
+		for _, write := range r.writes {
+			operation := named.operation(r, write.doc+" Served on the Unix socket only.", "application/json", write.result, failure)
+			if write.body != nil {
+				operation["requestBody"] = schema{"required": true, "content": schema{"application/json": schema{"schema": named.of(reflect.TypeOf(write.body))}}}
+			}
+			operations[strings.ToLower(write.method)] = operation
 		}
-		if parameters := parametersOf(r); len(parameters) > 0 {
-			get["parameters"] = parameters
-		}
-		paths[r.path] = schema{"get": get}
+		paths[r.path] = operations
 	}
 	for _, t := range []reflect.Type{reflect.TypeFor[GonePod]()} { // of events
 		named.of(t)
@@ -53,11 +50,33 @@ func document(routes []route) schema {
 		"openapi": "3.0.3",
 		"info": schema{
 			"title": "statusd", "version": "v1",
-			"description": "What a node knows of its pods: state, explanation, history, delivery. Read-only.",
+			"description": "What a node knows of its pods: state, explanation, history, delivery, differences, alerts. Read-only, except for silences on the Unix socket.",
 		},
 		"paths":      paths,
 		"components": schema{"schemas": named},
 	}
+}
+
+// operation describes one method of a path.
+func (named schemas) operation(r route, doc, contentType string, result any, failure schema) schema {
+	content := schema{"schema": schema{"type": "string"}}
+	switch {
+	case result != nil:
+		content["schema"] = named.of(reflect.TypeOf(result))
+	case contentType == "application/json":
+		content["schema"] = schema{"type": "object"}
+	}
+	operation := schema{
+		"summary": doc,
+		"responses": schema{
+			"200":     schema{"description": "OK", "content": schema{contentType: content}},
+			"default": failure,
+		},
+	}
+	if parameters := parametersOf(r); len(parameters) > 0 {
+		operation["parameters"] = parameters
+	}
+	return operation
 }
 
 func parametersOf(r route) []schema {
@@ -76,6 +95,17 @@ func parametersOf(r route) []schema {
 
 // schemas are those of the types of this module, by name.
 type schemas map[string]any
+
+// nameOf is the name of a type in the document. Two packages have a report.
+func nameOf(t reflect.Type) string {
+	switch t {
+	case reflect.TypeFor[observe.Report]():
+		return "AuditReport"
+	case reflect.TypeFor[guard.Report]():
+		return "GuardReport"
+	}
+	return t.Name()
+}
 
 // of returns the schema of a type; structs are defined once and referred to.
 func (named schemas) of(t reflect.Type) schema {
@@ -107,13 +137,14 @@ func (named schemas) of(t reflect.Type) schema {
 }
 
 func (named schemas) ofStruct(t reflect.Type) schema {
-	reference := schema{"$ref": "#/components/schemas/" + t.Name()}
-	if _, done := named[t.Name()]; done {
+	name := nameOf(t)
+	reference := schema{"$ref": "#/components/schemas/" + name}
+	if _, done := named[name]; done {
 		return reference
 	}
 	properties := schema{}
 	definition := schema{"type": "object", "properties": properties}
-	named[t.Name()] = definition // before its fields, which may refer to it
+	named[name] = definition // before its fields, which may refer to it
 	var required []string
 	var add func(reflect.Type)
 	add = func(t reflect.Type) {
@@ -125,7 +156,7 @@ func (named schemas) ofStruct(t reflect.Type) schema {
 				add(field.Type)
 			default:
 				properties[name] = named.of(field.Type)
-				if !strings.Contains(options, "omitempty") {
+				if !strings.Contains(options, "omitempty") && !strings.Contains(options, "omitzero") {
 					required = append(required, name)
 				}
 			}

@@ -9,9 +9,12 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/observe"
 )
 
 type openAPI struct {
@@ -38,14 +41,18 @@ func readOpenAPI(t *testing.T, s *api.Server) (doc openAPI) {
 
 // Each path of the document is served with each of its parameters, and nothing beside them is.
 func TestOpenAPINamesWhatIsServed(t *testing.T) {
-	s := newServer(t, sampleNode())
+	s := newServer(t, sampleNode(), observed)
 	doc := readOpenAPI(t, s)
-	want := []string{"/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}", "/apis/v1/watch", "/openapi.json", "/pods"}
+	want := []string{"/apis/v1/alerts", "/apis/v1/audit", "/apis/v1/guard", "/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}",
+		"/apis/v1/silences", "/apis/v1/silences/{id}", "/apis/v1/watch", "/openapi.json", "/pods"}
 	if got := slices.Sorted(maps.Keys(doc.Paths)); !slices.Equal(got, want) {
 		t.Errorf("got paths %v, want %v", got, want)
 	}
 	values := map[string]string{"namespace": "default", "state": "Ready", "gone": "true", "since": "e1-0", "pod": "default/web"}
 	for path, operations := range doc.Paths {
+		if _, read := operations["get"]; !read {
+			continue
+		}
 		target := strings.NewReplacer("{namespace}", "default", "{name}", "web").Replace(path)
 		var query []string
 		for _, p := range operations["get"].Parameters {
@@ -64,21 +71,32 @@ func TestOpenAPINamesWhatIsServed(t *testing.T) {
 // The schemas have the fields that the encoder writes, no more and no fewer.
 func TestOpenAPIHasTheFieldsOfTheTypes(t *testing.T) {
 	doc := readOpenAPI(t, newServer(t, sampleNode()))
+	for name, value := range map[string]any{"AuditReport": observe.Report{}, "GuardReport": guard.Report{}} {
+		checkSchema(t, doc, name, value)
+	}
 	for _, value := range []any{
 		api.PodList{}, api.PodSummary{}, api.PodDetail{}, api.ContainerDetail{}, api.ProbeDetail{}, api.NodeDetail{}, api.NodeDelivery{},
 		api.Freshness{}, api.Record{}, api.GonePod{}, explain.Explanation{}, explain.Cause{}, explain.Next{},
+		api.AlertList{}, api.Alert{}, api.AlertAction{}, api.SilenceList{}, api.Silence{}, api.Matcher{},
+		observe.Difference{}, observe.Evidence{}, observe.Ref{}, observe.Answer{}, observe.Propagation{}, observe.Picture{}, observe.PictureContainer{},
+		guard.Reason{}, guard.Restart{}, guard.Item{},
 	} {
-		full := reflect.New(reflect.TypeOf(value)).Elem()
-		fill(full, 0)
-		name := full.Type().Name()
-		written := keys(t, full.Interface())
-		if got := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Properties)); !slices.Equal(got, written) {
-			t.Errorf("%s: the document has %v, the encoder writes %v", name, got, written)
-		}
-		required := slices.Sorted(slices.Values(doc.Components.Schemas[name].Required))
-		if empty := keys(t, value); !slices.Equal(required, empty) {
-			t.Errorf("%s: the document requires %v, the encoder always writes %v", name, required, empty)
-		}
+		checkSchema(t, doc, reflect.TypeOf(value).Name(), value)
+	}
+}
+
+// checkSchema compares a schema with what the encoder writes of a full and of an empty value.
+func checkSchema(t *testing.T, doc openAPI, name string, value any) {
+	t.Helper()
+	full := reflect.New(reflect.TypeOf(value)).Elem()
+	fill(full, 0)
+	written := keys(t, full.Interface())
+	if got := slices.Sorted(maps.Keys(doc.Components.Schemas[name].Properties)); !slices.Equal(got, written) {
+		t.Errorf("%s: the document has %v, the encoder writes %v", name, got, written)
+	}
+	required := slices.Sorted(slices.Values(doc.Components.Schemas[name].Required))
+	if empty := keys(t, value); !slices.Equal(required, empty) {
+		t.Errorf("%s: the document requires %v, the encoder always writes %v", name, required, empty)
 	}
 }
 
@@ -97,6 +115,10 @@ func keys(t *testing.T, value any) []string {
 
 // fill makes a value of which no field is empty.
 func fill(v reflect.Value, depth int) {
+	if v.Type() == reflect.TypeFor[time.Time]() {
+		v.Set(reflect.ValueOf(noon))
+		return
+	}
 	switch v.Kind() {
 	case reflect.Pointer:
 		v.Set(reflect.New(v.Type().Elem()))
@@ -104,6 +126,7 @@ func fill(v reflect.Value, depth int) {
 		v.Set(reflect.MakeSlice(v.Type(), 1, 1))
 	case reflect.Map:
 		v.Set(reflect.MakeMap(v.Type()))
+		v.SetMapIndex(reflect.Zero(v.Type().Key()), reflect.Zero(v.Type().Elem()))
 	case reflect.String:
 		v.SetString("x")
 	case reflect.Bool:

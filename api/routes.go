@@ -7,6 +7,9 @@ import (
 	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/observe"
 )
 
 // parameter is a query parameter of a route.
@@ -21,7 +24,21 @@ type route struct {
 	// content is the type of the answer, an example of which is result.
 	content string
 	result  any
-	handle  func(http.ResponseWriter, *http.Request, map[string]string)
+	handle  handler
+	// writes are the other methods of the path. They are served on the Unix socket only.
+	writes []write
+	// unread: there is no GET.
+	unread bool
+}
+
+type handler = func(http.ResponseWriter, *http.Request, map[string]string)
+
+// write is a method that changes something.
+type write struct {
+	method, doc string
+	// body is an example of what is sent, nil if nothing is; result of what is answered.
+	body, result any
+	handle       handler
 }
 
 // podsPath is the kubelet's: parameters that are not known are ignored there, as the kubelet does.
@@ -29,20 +46,30 @@ const podsPath = "/pods"
 
 func (s *Server) table() []route {
 	since := parameter{"since", "Go on after this revision, that of a list or of an event. Last-Event-ID does the same."}
+	json := func(path, doc string, result any, handle handler, parameters ...parameter) route {
+		return route{path: path, doc: doc, parameters: parameters, content: "application/json", result: result, handle: handle}
+	}
+	silences := json("/apis/v1/silences", "What is kept from the outputs of alerts, and until when.", SilenceList{}, s.serveSilences)
+	silences.writes = []write{{http.MethodPost, "Keep the alerts that match from the outputs, until a time.", Silence{}, Silence{}, s.addSilence}}
+	silence := route{path: "/apis/v1/silences/{id}", unread: true, writes: []write{{http.MethodDelete, "End a silence.", nil, statusExample, s.expireSilence}}}
 	return []route{
-		{podsPath, "The pods of the node with the statuses that it reports, as the kubelet serves them. Specs are reduced to their outline.",
-			nil, "application/json", podListExample, s.servePods},
-		{"/apis/v1/pods", "A summary of each pod.", []parameter{
-			{"namespace", "Only pods of this namespace."},
-			{"state", "Only pods in this state, such as NotReady."},
-			{"gone", "true: also pods that have gone and whose history is still kept."},
-		}, "application/json", PodList{}, s.serveSummaries},
-		{"/apis/v1/pods/{namespace}/{name}", "Everything that is known of a pod: explanation, containers, history, delivery.",
-			nil, "application/json", PodDetail{}, s.serveDetail},
-		{"/apis/v1/node", "Everything that is known of the node.", nil, "application/json", NodeDetail{}, s.serveNode},
-		{"/apis/v1/watch", "Changes as server-sent events: pod (PodSummary), gone (GonePod), node (NodeDetail), reset, synced; with pod, detail (PodDetail).",
-			[]parameter{since, {"pod", "NAMESPACE/NAME: only this pod, with everything that is known of it."}}, "text/event-stream", nil, s.serveWatch},
-		{"/openapi.json", "This document.", nil, "application/json", nil, s.serveOpenAPI},
+		json(podsPath, "The pods of the node with the statuses that it reports, as the kubelet serves them. Specs are reduced to their outline.",
+			podListExample, s.servePods),
+		json("/apis/v1/pods", "A summary of each pod.", PodList{}, s.serveSummaries,
+			parameter{"namespace", "Only pods of this namespace."},
+			parameter{"state", "Only pods in this state, such as NotReady."},
+			parameter{"gone", "true: also pods that have gone and whose history is still kept."}),
+		json("/apis/v1/pods/{namespace}/{name}", "Everything that is known of a pod: explanation, containers, history, delivery, differences, alerts.",
+			PodDetail{}, s.serveDetail),
+		json("/apis/v1/node", "Everything that is known of the node.", NodeDetail{}, s.serveNode),
+		json("/apis/v1/audit", "Whether what the API reports of this node is true: the sides that were asked, and where they differ.", observe.Report{}, s.serveAudit),
+		json("/apis/v1/guard", "How healthy the kubelet is, by which evidence, and when it was restarted.", guard.Report{}, s.serveGuard),
+		json("/apis/v1/alerts", "The alerts that are pending, fire or have fired.", AlertList{}, s.serveAlerts),
+		silences,
+		silence,
+		{path: "/apis/v1/watch", doc: "Changes as server-sent events: pod (PodSummary), gone (GonePod), node (NodeDetail), reset, synced; with pod, detail (PodDetail).",
+			parameters: []parameter{since, {"pod", "NAMESPACE/NAME: only this pod, with everything that is known of it."}}, content: "text/event-stream", handle: s.serveWatch},
+		json("/openapi.json", "This document.", nil, s.serveOpenAPI),
 	}
 }
 
@@ -67,15 +94,39 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request, route *route, values map[string]string) {
 	w.Header().Set("Cache-Control", "no-store")
 	w.Header().Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
-	if r.Method != http.MethodGet && r.Method != http.MethodHead {
-		w.Header().Set("Allow", "GET, HEAD")
-		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "method %s is not served for %s: everything here is read-only", short(r.Method), route.path)
+	handle := route.handler(r.Method)
+	if handle == nil {
+		w.Header().Set("Allow", strings.Join(route.methods(), ", "))
+		fail(w, http.StatusMethodNotAllowed, metav1.StatusReasonMethodNotAllowed, "method %s is not served for %s, want %s", short(r.Method), route.path, strings.Join(route.methods(), " or "))
 		return
 	}
 	if route.path != podsPath && !checkQuery(w, r, route) {
 		return
 	}
-	route.handle(w, r, values)
+	handle(w, r, values)
+}
+
+// handler is what serves a method, nil if nothing does.
+func (r *route) handler(method string) handler {
+	if !r.unread && (method == http.MethodGet || method == http.MethodHead) {
+		return r.handle
+	}
+	for _, write := range r.writes {
+		if write.method == method {
+			return onlyOnSocket(write.handle)
+		}
+	}
+	return nil
+}
+
+func (r *route) methods() (list []string) {
+	if !r.unread {
+		list = append(list, http.MethodGet, http.MethodHead)
+	}
+	for _, write := range r.writes {
+		list = append(list, write.method)
+	}
+	return list
 }
 
 // checkQuery reports whether each parameter is known and given once.

@@ -14,6 +14,10 @@ import (
 type Options struct {
 	// Source is what the node knows. It is required.
 	Source Source
+	// Audit, Guard and Alerts are what else is known of the node; nil: it is not.
+	Audit  AuditSource
+	Guard  GuardSource
+	Alerts AlertSource
 	// Page serves all paths that are not of the API, except those below /apis; nil: there is none.
 	Page http.Handler
 	// MaxWatchers is how many watches there may be at a time; 64 if 0.
@@ -56,7 +60,7 @@ func New(options Options) (*Server, error) {
 		rand.Read(random) // never fails
 		options.Epoch = hex.EncodeToString(random)
 	}
-	s := &Server{options: options, hub: newHub(options.Source, options.Location, time.Now), ending: make(chan struct{})}
+	s := &Server{options: options, hub: newHub(options, time.Now), ending: make(chan struct{})}
 	s.routes = s.table()
 	return s, nil
 }

@@ -2,11 +2,14 @@ package api
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/observe"
 )
 
 // Source is what a node knows. Its methods are called from any goroutine and return quickly; what
@@ -27,6 +30,35 @@ type Source interface {
 	// until ctx ends. It must not wait for changed, which returns at once.
 	Watch(ctx context.Context, changed func(types.UID)) error
 }
+
+// AuditSource is what an audit has found. Its methods are called from any goroutine and return quickly;
+// what they return is not changed afterwards. Changes are announced by [Source.Watch]: with the UID of
+// the pod, or an empty one for the node and its sides.
+type AuditSource interface {
+	Report() observe.Report
+	// Pictures are what each side says of a pod.
+	Pictures(uid types.UID) []observe.Picture
+}
+
+// GuardSource is what the guard of a kubelet knows. Changes are announced as those of the node.
+type GuardSource interface {
+	Report() guard.Report
+}
+
+// AlertSource is what rules have found, and what is kept from the outputs. Its methods are called from
+// any goroutine and return quickly. Changes are announced as those of an [AuditSource] are.
+type AlertSource interface {
+	Alerts() []Alert
+	Silences() []Silence
+	// Silence stores a silence without ID and Created, and returns it with them. The server has checked
+	// it.
+	Silence(Silence) (Silence, error)
+	// Expire ends a silence. If there is none of this ID the error is [ErrNoSilence].
+	Expire(id string) error
+}
+
+// ErrNoSilence: there is no silence of an ID.
+var ErrNoSilence = errors.New("there is no such silence")
 
 // Pod is what a node knows of one pod.
 type Pod struct {

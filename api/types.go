@@ -7,6 +7,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/observe"
 )
 
 // Freshness is how far the API server knows the status of a pod.
@@ -58,6 +60,10 @@ type PodSummary struct {
 	// Why is the explanation as a sentence.
 	Why      string    `json:"why"`
 	Delivery Freshness `json:"delivery"`
+	// Drift counts the differences that last longer than news takes, Alerts the alerts that fire and
+	// are not silenced.
+	Drift  int `json:"drift,omitempty"`
+	Alerts int `json:"alerts,omitempty"`
 }
 
 // PodList is the answer of /apis/v1/pods.
@@ -77,6 +83,12 @@ type PodDetail struct {
 	// Pod is the pod with the status that the node reports, and of its spec only the outline. It is
 	// nil if the pod is gone.
 	Pod *v1.Pod `json:"pod,omitempty"`
+	// Differences are how what the API reports of the pod is not true, also those that may only be news
+	// on its way; Pictures are what each side says of it.
+	Differences []observe.Difference `json:"differences,omitempty"`
+	Pictures    []observe.Picture    `json:"pictures,omitempty"`
+	// AlertDetails are the alerts of the pod and of its containers, those that fire first.
+	AlertDetails []Alert `json:"alertDetails,omitempty"`
 }
 
 // ContainerKind is what a container is in its pod.
@@ -162,7 +174,23 @@ type NodeDetail struct {
 	// Problems are what is wrong with the node, as clauses.
 	Problems []string `json:"problems"`
 	History  []Record `json:"history"`
+	// Sides are who is asked for an audit, and whether they answer. Without an audit there are none.
+	Sides map[observe.Side]observe.Answer `json:"sides,omitempty"`
+	// Drift counts the differences that last longer than news takes, those of pods as well.
+	// Differences are those of the node, and of pods that it does not list, at most MaxShown.
+	Drift       int                  `json:"drift,omitempty"`
+	Differences []observe.Difference `json:"differences,omitempty"`
+	// Kubelet is how healthy the kubelet is, nil if it is not guarded.
+	Kubelet *guard.Report `json:"kubelet,omitempty"`
+	// Firing counts the alerts that fire and are not silenced. Alerts are all that fire, those of pods
+	// as well, the most severe first, at most MaxShown; nil if there are no rules.
+	Firing int     `json:"firing,omitempty"`
+	Alerts []Alert `json:"alerts,omitzero"`
 }
+
+// MaxShown is how many differences and alerts a NodeDetail shows. The lists of all of them are answers
+// of their own.
+const MaxShown = 100
 
 // NodeDelivery is how far the API server knows the node and its pods.
 type NodeDelivery struct {

@@ -186,13 +186,15 @@ func (f *follower) look(r *row, touched uint64) error {
 
 func (f *follower) sendDetail(p Pod, revision uint64) error {
 	loc := f.server.options.Location
-	records := f.server.records(p)
-	if f.sent != "" && f.sent == detailFingerprint(p, records, f.at, loc) {
+	records, found := recordsOf(f.server.options.Source, p), findingsOf(f.server.options)
+	if f.sent != "" && f.sent == detailFingerprint(p, records, found, f.at, loc) {
 		return nil
 	}
 	f.at = p.Facts.Now
-	f.sent = detailFingerprint(p, records, f.at, loc)
-	return f.write(event{eventDetail, revision, encode(describe(p, records, loc))})
+	f.sent = detailFingerprint(p, records, found, f.at, loc)
+	detail := describe(p, records, loc)
+	found.add(&detail)
+	return f.write(event{eventDetail, revision, encode(detail)})
 }
 
 // wait sends what was written, waits for a change, and keeps the connection alive meanwhile.

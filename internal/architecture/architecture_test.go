@@ -30,8 +30,9 @@ var layers = []struct {
 	{"sources", []string{"source"}},  // the changes of pods that mirror observes
 	{"node", []string{"mirror", "worker", "probe", "node", "eviction", "shutdown", "bootstrap"}},
 	{"product", []string{"explain", "history"}},
-	{"watchers", []string{"observe", "guard"}}, // whether a kubelet tells the truth, and whether it is healthy
+	{"watchers", []string{"observe", "guard"}},               // whether a kubelet tells the truth, and whether it is healthy
 	{"serving", []string{"api", "podsapi", "server", "web"}}, // what the product layer knows, over the network
+	{"alerts", []string{"rules"}},                            // what an operator wants to know, of what the serving layer shows
 	{"process", []string{"agent"}},
 	{"command", []string{"cmd", "examples"}},
 }

@@ -1,0 +1,2 @@
+// Package rules watches the state of a node and its pods, and warns.
+package rules
