@@ -72,6 +72,6 @@ type Item struct {
 	At   time.Time `json:"at"`
 	OK   bool      `json:"ok"`
 	// Unknown: it could not be read, and Text says why. Then OK is false, and means nothing.
-	Unknown bool `json:"unknown,omitempty"`
-	Text string    `json:"text"`
+	Unknown bool   `json:"unknown,omitempty"`
+	Text    string `json:"text"`
 }

@@ -278,7 +278,9 @@ func TestTheMachine(t *testing.T) {
 	expires := time.Now().Add(-time.Hour).Truncate(time.Second)
 	c := newCollector(t, Options{
 		Root: t.TempDir(), Certificate: certificate(t, expires), ShuttingDown: func() bool { return true },
-		Behind: func(now time.Time) guard.Fact[guard.Behind] { return guard.Read(now, guard.Behind{APIBehindKubelet: 2}) },
+		Behind: func(now time.Time) guard.Fact[guard.Behind] {
+			return guard.Read(now, guard.Behind{APIBehindKubelet: 2})
+		},
 	})
 	e := c.Collect(t.Context())
 	if !e.Certificate.Value.Equal(expires) || e.Disk.Value.Total == 0 || !e.ShuttingDown.Value || e.Behind.Value.APIBehindKubelet != 2 {
