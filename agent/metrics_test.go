@@ -12,6 +12,8 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
 // registered is a registry that remembers the metrics of statusd in it, also vectors without a value.
@@ -139,6 +141,11 @@ func TestMetricsHaveLowCardinality(t *testing.T) {
 			}
 		}
 	}
+}
+
+var eventful = &v1.Pod{
+	ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u1"},
+	Spec:       v1.PodSpec{Containers: []v1.Container{{Name: "main"}}},
 }
 
 // Metrics are gathered while pods run, probes answer and events come.

@@ -34,6 +34,8 @@ type Verdict struct {
 // Restart is one restart of the kubelet.
 type Restart struct {
 	At time.Time `json:"at"`
+	// What was restarted; the kubelet if empty.
+	What Target `json:"what,omitempty"`
 	// By is who did it: guard, or another.
 	By     string `json:"by"`
 	Reason string `json:"reason"`
