@@ -101,15 +101,20 @@ func (o *Output) Run(ctx context.Context) error {
 }
 
 func (o *Output) send(ctx context.Context, batch []api.Alert) error {
-	message := Message{Version: version, ID: newID(), Node: o.options.Node, SentAt: time.Now(), Alerts: make([]Alert, len(batch))}
-	for i := range batch {
-		message.Alerts[i] = Alert{Alert: batch[i], URL: deliver.Page(&batch[i], o.options.ExternalURL)}
-	}
-	body, err := json.Marshal(message)
+	body, err := json.Marshal(NewMessage(o.options.Node, o.options.ExternalURL, batch...))
 	if err != nil {
 		return &deliver.RefusedError{Err: err}
 	}
 	return Post(ctx, o.endpoint, o.options.SecretFile, body)
+}
+
+// NewMessage is a message with alerts of a node, which link to its page if there is an external URL.
+func NewMessage(node, externalURL string, alerts ...api.Alert) Message {
+	message := Message{Version: version, ID: newID(), Node: node, SentAt: time.Now(), Alerts: make([]Alert, len(alerts))}
+	for i := range alerts {
+		message.Alerts[i] = Alert{Alert: alerts[i], URL: deliver.Page(&alerts[i], externalURL)}
+	}
+	return message
 }
 
 // Post sends a body to a receiver, signed if there is a file with a secret.
