@@ -1,6 +1,8 @@
 package rules
 
 import (
+	"time"
+
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/ast"
 	"github.com/google/cel-go/common/operators"
@@ -15,15 +17,20 @@ type reading struct {
 	event bool
 	// counts: it uses the numbers of pods.
 	counts bool
-	// compares are the comparisons of a value that grows with time with one that does not, by ID; the
-	// value says which side grows.
-	compares map[int64]int
+	// compares are the comparisons of a value that moves with time with one that does not, by ID.
+	compares map[int64]mover
 	// loose: it uses time otherwise, so that it is not known when its truth changes.
 	loose bool
 }
 
+// mover is the side of a comparison that moves with time: it grows by a second per second, or falls.
+type mover struct {
+	side  int
+	falls bool
+}
+
 func read(checked *ast.AST) reading {
-	r := reading{compares: map[int64]int{}}
+	r := reading{compares: map[int64]mover{}}
 	covered := map[int64]bool{} // what a comparison takes care of
 	visit(checked.Expr(), func(e ast.Expr) {
 		switch e.Kind() {
@@ -39,8 +46,8 @@ func read(checked *ast.AST) reading {
 		case ast.CallKind:
 			if call := e.AsCall(); comparisons[call.FunctionName()] && len(call.Args()) == 2 {
 				for side, arg := range call.Args() {
-					if grows(arg) && isStatic(call.Args()[1-side]) {
-						r.compares[e.ID()] = side
+					if up, down := grows(arg), falls(arg); (up || down) && isStatic(call.Args()[1-side]) {
+						r.compares[e.ID()] = mover{side, down}
 						visit(arg, func(inner ast.Expr) { covered[inner.ID()] = true })
 					}
 				}
@@ -109,25 +116,34 @@ func grows(e ast.Expr) bool {
 	return false
 }
 
+// falls reports whether an expression is one that falls by a second per second: what is static minus what grows.
+func falls(e ast.Expr) bool {
+	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 || e.AsCall().FunctionName() != operators.Subtract {
+		return false
+	}
+	args := e.AsCall().Args()
+	return isStatic(args[0]) && grows(args[1]) || falls(args[0]) && isStatic(args[1])
+}
+
 // exactly makes the comparisons of a program note the instant at which their result changes.
 func (r reading) exactly() cel.ProgramOption {
 	return cel.CustomDecorator(func(i interpreter.Interpretable) (interpreter.Interpretable, error) {
 		call, ok := i.(interpreter.InterpretableCall)
-		side, known := r.compares[i.ID()]
+		moving, known := r.compares[i.ID()]
 		if !ok || !known || !comparisons[call.Function()] || len(call.Args()) != 2 {
 			return i, nil
 		}
 		if _, wrapped := i.(*comparison); wrapped {
 			return i, nil
 		}
-		return &comparison{InterpretableCall: call, side: side}, nil
+		return &comparison{InterpretableCall: call, mover: moving}, nil
 	})
 }
 
-// comparison compares a value that grows with time with one that does not.
+// comparison compares a value that moves with time with one that does not.
 type comparison struct {
 	interpreter.InterpretableCall
-	side int // which argument grows
+	mover
 }
 
 // Eval is that of an [interpreter.Interpretable].
@@ -141,7 +157,7 @@ func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 	moves := false
 	for i, arg := range c.Args() {
 		if i == c.side {
-			values[i], moves = m.growing(func() ref.Val { return arg.Eval(vars) })
+			values[i], moves = m.moving(func() ref.Val { return arg.Eval(vars) })
 		} else {
 			values[i] = arg.Eval(vars)
 		}
@@ -155,8 +171,9 @@ func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 	if !ok {
 		return types.NewErr("a %s cannot be compared with a %s", values[0].Type().TypeName(), values[1].Type().TypeName())
 	}
-	if moves && ahead <= 0 {
-		m.look(m.now.Add(-ahead))
+	// It has the same result until both are equal, and another one right after that.
+	if distance := c.distance(ahead); moves && distance >= 0 {
+		m.look(m.now.Add(distance))
 	}
 	if c.side == 1 {
 		ahead = -ahead
@@ -164,8 +181,16 @@ func (c *comparison) Eval(vars interpreter.Activation) ref.Val {
 	return types.Bool(holds(c.Function(), int64(ahead)))
 }
 
-// growing evaluates what grows with time within a comparison, and reports whether it does.
-func (m *moment) growing(evaluate func() ref.Val) (ref.Val, bool) {
+// distance is how long it takes until both sides are equal; it is negative if they have been.
+func (m mover) distance(ahead time.Duration) time.Duration {
+	if m.falls {
+		return ahead
+	}
+	return -ahead
+}
+
+// moving evaluates what moves with time within a comparison, and reports whether it does.
+func (m *moment) moving(evaluate func() ref.Val) (ref.Val, bool) {
 	before := m.ticked
 	m.ticked = false
 	m.exact++

@@ -40,11 +40,11 @@ type core struct {
 
 // effects are what the engine has to do after a turn, in this order.
 type effects struct {
-	unsaved map[slot]*alert      // to be written; nil: to be deleted
-	lines   []line               // to be written as well: silences, the log of the node
-	tidings []tiding             // to be passed on
-	changed map[types.UID]bool   // the subjects whose alerts have changed
-	version uint64               // of the list of alerts
+	unsaved map[slot]*alert    // to be written; nil: to be deleted
+	lines   []line             // to be written as well: silences, the log of the node
+	tidings []tiding           // to be passed on
+	changed map[types.UID]bool // the subjects whose alerts have changed
+	version uint64             // of the list of alerts
 }
 
 // slot is where an alert is stored. One that is over and not yet delivered has a slot beside that of

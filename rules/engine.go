@@ -174,6 +174,7 @@ func (e *Engine) change(uid types.UID) {
 // backlog. It reports whether there was one.
 func (e *Engine) turn(now time.Time) bool {
 	uid, ok := e.taken()
+	announced := ok
 	ctx, cancel := context.WithTimeout(context.Background(), lookBudget)
 	defer cancel()
 	e.locked(func(c *core) {
@@ -186,7 +187,7 @@ func (e *Engine) turn(now time.Time) bool {
 		if !ok {
 			uid, ok = e.leftover()
 		}
-		if ok {
+		if ok && !(announced && uid == "" && c.pause(now)) {
 			began := time.Now()
 			c.evaluate(ctx, uid, now)
 			c.metrics.duration.Observe(time.Since(began).Seconds())

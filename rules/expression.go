@@ -185,8 +185,10 @@ func isUnknown(err error) bool {
 	return errors.As(err, &unknown) || isNoSuchKey(err)
 }
 
-// isNoSuchKey reports whether a map has no such key: a label that is not set, a condition that is not reported.
-func isNoSuchKey(err error) bool { return strings.Contains(err.Error(), "no such key") }
+// isNoSuchKey reports whether a map or a list has no such item: a label that is not set, a condition that is not reported.
+func isNoSuchKey(err error) bool {
+	return strings.Contains(err.Error(), "no such key") || strings.Contains(err.Error(), "index out of bounds")
+}
 
 // estimator knows how large the values of the vocabulary can be.
 type estimator struct{}

@@ -13,7 +13,7 @@ import (
 const (
 	// nodeEvery is how often the node is looked at, since not all its facts are announced: a lease that is not renewed is no event.
 	nodeEvery = 10 * time.Second
-	// nodePause is how long the node is left alone after a look.
+	// nodePause is how long changes of the node are collected after a look.
 	nodePause = 100 * time.Millisecond
 	// maxNodeLog is how many transitions of the node's conditions are kept.
 	maxNodeLog = 256
@@ -28,13 +28,19 @@ type nodeMemory struct {
 	stepped    time.Time
 }
 
-func (c *core) evaluateNode(ctx context.Context, now time.Time) {
-	sub := c.subject("")
+// pause reports whether the node was looked at a moment ago because of another change. Then it is looked at later:
+// what it costs grows with the number of pods, and changes come in bursts.
+func (c *core) pause(now time.Time) bool {
 	if since := now.Sub(c.memory.looked); since >= 0 && since < nodePause {
-		c.schedule.set(sub, c.memory.looked.Add(nodePause))
-		return
+		c.sooner(c.subject(""), c.memory.looked.Add(nodePause))
+		return true
 	}
 	c.memory.looked = now
+	return false
+}
+
+func (c *core) evaluateNode(ctx context.Context, now time.Time) {
+	sub := c.subject("")
 	detail := api.DescribeNode(c.source)
 	facts := nodeFactsOf(detail, c.counts, now)
 	facts.step, facts.stepped = c.memory.step, c.memory.stepped
