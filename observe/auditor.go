@@ -7,9 +7,10 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxStep is the most that one audit adds to the age of a difference. A step of the clock, or a
-// process that did not run for a while, so makes no difference old; see [Auditor.Due].
-const maxStep = time.Second
+// maxStep is the most that one audit adds to the age of a difference, or a tenth of what it may last if
+// that is more. So neither a step of the clock nor a pause of this process makes a difference old; see
+// [Auditor.Due].
+func maxStep(wait time.Duration) time.Duration { return max(time.Second, wait/10) }
 
 // AuditorOptions are those of an [Auditor].
 type AuditorOptions struct {
@@ -24,6 +25,7 @@ type Auditor struct {
 	state memory
 	// dueIn is how long after the last audit the next difference may become drift; zero if none.
 	dueIn time.Duration
+	stale []Side
 }
 
 // entry is what is remembered of a difference.
@@ -36,6 +38,9 @@ type entry struct {
 	Answers  map[Side]time.Time     `json:"answers,omitempty"`
 	Needs    []Side                 `json:"needs,omitempty"`
 	Stamp    time.Time              `json:"stamp,omitzero"`
+	// Confirmed is the last time that the watch of pods was confirmed, Confirms is how often that was.
+	Confirmed time.Time `json:"confirmed,omitzero"`
+	Confirms  int       `json:"confirms,omitempty"`
 }
 
 // key tells differences apart.
@@ -67,7 +72,7 @@ func (a *Auditor) Audit(f Facts) Report {
 	a.measure(w)
 	bounds := a.propagation()
 	found := map[key]bool{}
-	a.dueIn = 0
+	a.dueIn, a.stale = 0, nil
 	var list []Difference
 	for _, now := range w.compare() {
 		k := keyOf(&now.Difference)
@@ -75,10 +80,12 @@ func (a *Auditor) Audit(f Facts) Report {
 			continue
 		}
 		found[k] = true
-		e := a.take(k, &now, f, step)
 		wait := a.threshold(&now, bounds, w)
-		if !e.Difference.Drift && e.ripe(&now, wait) {
-			e.Difference.Drift = true
+		e := a.take(k, &now, f, min(step, maxStep(wait)))
+		if !e.Difference.Drift {
+			var stale []Side
+			e.Difference.Drift, stale = e.ripe(&now, wait)
+			a.stale = append(a.stale, stale...)
 		}
 		a.wakeFor(e, wait)
 		list = append(list, e.Difference)
@@ -91,12 +98,12 @@ func (a *Auditor) Audit(f Facts) Report {
 	}}
 }
 
-// step counts the time since the last audit, as far as it can be trusted.
+// step is the time since the last audit, zero if the clock was set back.
 func (a *Auditor) step(now time.Time) time.Duration {
 	var step time.Duration
 	if !a.state.Last.IsZero() {
-		step = min(max(now.Sub(a.state.Last), 0), maxStep)
-		a.state.Counted += min(max(now.Sub(a.state.Last), 0), sampleWindow)
+		step = max(now.Sub(a.state.Last), 0)
+		a.state.Counted += min(step, time.Minute)
 	}
 	a.state.Last = now
 	return step
@@ -110,14 +117,17 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 		e.Difference.Seen = f.Now
 		e.Difference.Since = now.Since
 		a.state.entries[k] = e
+		e.Confirmed = f.APIConfirmed
 		step = 0
 	}
 	e.Age += step
 	for _, s := range now.fresh {
-		if at := f.answer(s).At; !at.Equal(e.Answers[s]) || s == SideAPI {
-			// The API is watched: while it answers, what it has is current.
+		if at := f.answer(s).At; !at.Equal(e.Answers[s]) {
 			e.Answers[s], e.Answered[s] = at, e.Age
 		}
+	}
+	if !f.APIConfirmed.Equal(e.Confirmed) {
+		e.Confirmed, e.Confirms = f.APIConfirmed, e.Confirms+1
 	}
 	before := e.Difference
 	e.Difference = now.Difference
@@ -135,17 +145,19 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 	return e
 }
 
-// ripe reports whether the difference has lasted for so long that it is drift.
-func (e *entry) ripe(now *finding, wait time.Duration) bool {
+// ripe reports whether the difference has lasted for so long that it is drift, and from which sides
+// fresh answers are missing for that. A copy may be older than the news.
+func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
 	if e.Age < wait || !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
-		return false
+		return false, nil
 	}
+	var stale []Side
 	for _, s := range now.fresh {
-		if e.Answered[s] < wait {
-			return false // its copy may be older than the news
+		if e.Answered[s] < wait || s == SideAPI && !now.atOnce && !e.Confirmed.IsZero() && e.Confirms == 0 {
+			stale = append(stale, s)
 		}
 	}
-	return true
+	return len(stale) == 0, stale
 }
 
 // threshold is how long the difference may last.
@@ -160,7 +172,8 @@ func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world)
 	if now.news == "" {
 		return max(wait, boundFloor)
 	}
-	wait += bounds[now.news].Bound
+	// The kubelet learns from the runtime, which may itself be slow to answer.
+	wait += bounds[now.news].Bound + 2*bounds[SideRuntime].P99
 	if w.unsettled(now) {
 		wait = max(wait, startGrace)
 	}
@@ -201,18 +214,24 @@ func (a *Auditor) wakeFor(e *entry, wait time.Duration) {
 	if e.Difference.Drift {
 		return
 	}
-	in := min(max(wait-e.Age, 100*time.Millisecond), maxStep)
+	in := min(max(wait-e.Age, 100*time.Millisecond), maxStep(wait))
 	if a.dueIn == 0 || in < a.dueIn {
 		a.dueIn = in
 	}
 }
 
 // Due returns when the facts should be audited again although nothing has changed, so that a
-// difference becomes drift in time; zero if there is no need. The sides that are polled should be
-// asked again before, since drift is concluded from fresh answers only.
+// difference becomes drift in time; zero if there is no need.
 func (a *Auditor) Due() time.Time {
 	if a.dueIn == 0 {
 		return time.Time{}
 	}
 	return a.state.Last.Add(a.dueIn)
+}
+
+// Stale returns the sides that must be asked again, since a difference has lasted long enough to be
+// drift but their answers are older than that. Of the API, the watch of pods must be confirmed.
+func (a *Auditor) Stale() []Side {
+	slices.Sort(a.stale)
+	return slices.Compact(a.stale)
 }

@@ -96,7 +96,7 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 		return nil
 	}
 	diffs := slices.DeleteFunc(w.ownDiff(p), func(d fieldDiff) bool {
-		return written.has(d) || slices.ContainsFunc(containers, func(f finding) bool { return d.container != "" && f.Container == d.container })
+		return written.explains(d) || slices.ContainsFunc(containers, func(f finding) bool { return d.container != "" && f.Container == d.container })
 	})
 	if len(diffs) == 0 {
 		return nil

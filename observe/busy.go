@@ -14,13 +14,15 @@ const startingAllowance = 30 * time.Minute
 
 // busy returns how much longer than usual the kubelet may take to report a container of the pod. It
 // does one thing at a time for a pod, and reports nothing of the pod meanwhile:
-//   - it pulls an image, creates a container, or waits for a postStart hook;
+//   - it pulls an image, creates a container, or waits for a postStart hook. That excuses a container
+//     that is not reported yet. One that is reported as running and has exited is untrue at once, and
+//     traffic goes to it (kubernetes #91667);
 //   - it stops containers, each within its grace: all of a pod that is being deleted or has ended,
 //     or one that failed its liveness or startup probe.
 func (w *world) busy(p *podView, name string) time.Duration {
 	pod := p.pod()
 	status, _ := w.reported(p)
-	if starting(p, pod, status) {
+	if st := podstatus.FindContainerStatus(status, name); (st == nil || st.State.Running == nil) && starting(p, pod, status) {
 		return startingAllowance
 	}
 	if pod.DeletionTimestamp != nil || podstatus.IsTerminal(pod.Status.Phase) {

@@ -97,7 +97,7 @@ func (w *world) compareContainers(p *podView) []finding {
 	if status == nil || !w.RuntimeAnswer.Known() {
 		return nil
 	}
-	if by == SideAPI && w.KubeletAnswer.Known() && p.kubelet == nil && w.kubeletLists() {
+	if by == SideAPI && w.kubeletAnswers() && p.kubelet == nil && w.kubeletLists() {
 		return w.unknownToKubelet(p)
 	}
 	var list []finding

@@ -144,16 +144,22 @@ func (c *comparison) finding(k Kind, since time.Time) *finding {
 		needs:      []Side{c.by, SideRuntime},
 		fresh:      []Side{c.by, SideRuntime},
 		news:       c.by,
-		atOnce:     c.w.kubeletHalted(),
+		atOnce:     c.w.kubeletStopped(),
 	}
-	f.Repair = k == KubeletBehindRuntime && c.by == SideAPI
-	if !f.atOnce {
+	f.Repair = c.w.repairable(c.p, c.by)
+	if !c.w.kubeletHalted() {
 		f.allow = c.w.busy(c.p, c.name)
 		if f.allow > 0 {
 			f.Certainty = Possible
 		}
 	}
 	return f
+}
+
+// repairable reports whether the status in the API may be written for a kubelet that is dead. The
+// mirror of a static pod is the kubelet's alone.
+func (w *world) repairable(p *podView, by Side) bool {
+	return by == SideAPI && !w.kubeletAnswers() && !podstatus.IsMirror(p.api.Pod)
 }
 
 func (c *comparison) podName() string { return c.p.ref.Namespace + "/" + c.p.ref.Name }
@@ -167,11 +173,10 @@ func (c *comparison) says() string {
 
 func (c *comparison) doKubelet() string {
 	switch {
-	case c.w.Process != nil && c.w.Process.Stopped && c.w.MachineAnswer.Known():
-		return fmt.Sprintf("The kubelet (process %d) is stopped by a signal. Continue it (kill -CONT %d), or restart it.", c.w.Process.PID, c.w.Process.PID)
 	case c.w.kubeletHalted():
-		return "The kubelet does not run. Start it."
-	case !c.w.KubeletAnswer.Known():
+		words := c.w.processWords()
+		return strings.ToUpper(words[:1]) + words[1:] + ". " + c.w.doProcess()
+	case !c.w.kubeletAnswers():
 		return "The kubelet does not answer. Look at its log, and restart it if it hangs."
 	}
 	return "Look at the kubelet's log for this pod; a restart of the kubelet makes it look at the runtime again."
@@ -196,7 +201,7 @@ func (c *comparison) runtimeEvidence(rt *Container) Evidence {
 func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) finding {
 	f := finding{
 		Difference: Difference{Kind: RunningWithoutContainer, Pod: p.ref, Certainty: Certain, Since: w.lastSign(p, missing)},
-		needs:      []Side{by, SideRuntime}, fresh: []Side{by, SideRuntime}, news: by, atOnce: w.kubeletHalted(),
+		needs:      []Side{by, SideRuntime}, fresh: []Side{by, SideRuntime}, news: by, atOnce: w.kubeletStopped(),
 	}
 	c := comparison{w: w, p: p, by: by}
 	if len(missing) == 1 {
@@ -212,7 +217,8 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 	}
 	f.Evidence = append(f.Evidence, w.evidence(SideRuntime, time.Time{}, fmt.Sprintf("no container %s of pod %s", quoted(missing), p.nodeUID)))
 	f.Do = c.doKubelet()
-	if !f.atOnce {
+	f.Repair = w.repairable(p, by)
+	if !w.kubeletHalted() {
 		f.allow = w.busy(p, missing[0])
 	}
 	return f

@@ -70,7 +70,7 @@ func (w *world) containerWithoutPod(p *podView, running []Container) []finding {
 	f.Message = what + ", but the API has no such pod, and the kubelet does not answer."
 	f.Evidence = append(f.Evidence, w.evidence(SideKubelet, time.Time{}, w.kubeletText()))
 	if w.kubeletHalted() {
-		f.atOnce, f.allow = true, 0
+		f.atOnce, f.allow = w.kubeletStopped(), 0
 		f.Message = fmt.Sprintf("%s, but the API has no such pod, and %s.", what, w.processWords())
 		f.Do = w.doProcess()
 	}
@@ -154,12 +154,12 @@ func (w *world) mirrorWithoutManifest(p *podView) []finding {
 		needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine}, news: SideAPI, allow: leftoverAllowance + grace(mirror),
 	}
 	switch {
-	case w.kubeletStarting() || w.KubeletAnswer.Known() && p.kubelet != nil:
+	case w.kubeletStarting() || w.kubeletAnswers() && p.kubelet != nil:
 		return nil // it is stopping the pod, or has not read its manifests yet
-	case !w.KubeletAnswer.Known():
+	case !w.kubeletAnswers():
 		f.Certainty = Likely
-		f.atOnce = w.kubeletHalted()
-		if f.atOnce {
+		f.atOnce = w.kubeletStopped()
+		if w.kubeletHalted() {
 			f.allow = 0
 			f.Do = w.doProcess() + " It then deletes the mirror pod."
 		}

@@ -35,7 +35,7 @@ func (a *Auditor) measure(w *world) {
 	}
 	for id, c := range a.state.Changes {
 		p := views[c.UID]
-		if p == nil || p.pod() == nil || a.state.Counted-c.Tracked > trackedForever || a.spoiled(w, p, c) {
+		if p == nil || p.pod() == nil || a.state.Counted-c.Tracked > trackedFor || a.spoiled(w, p, c) {
 			delete(a.state.Changes, id)
 			continue
 		}
@@ -132,7 +132,11 @@ func (a *Auditor) propagation() map[Side]Propagation {
 		if own == nil {
 			own = &samples{}
 		}
-		all[s] = own.propagation()
+		floor := boundFloor
+		if s == SideAPI {
+			floor = boundFloorAPI
+		}
+		all[s] = own.propagation(floor)
 	}
 	return all
 }

@@ -74,6 +74,8 @@ func (w *world) doProcess() string {
 
 func (w *world) kubeletText() string {
 	switch a := w.KubeletAnswer; {
+	case w.kubeletStopped():
+		return w.processWords()
 	case a.Known():
 		return "answers"
 	case a.Err != "":

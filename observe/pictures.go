@@ -22,11 +22,11 @@ func Pictures(f Facts, uid types.UID) []Picture {
 	p := w.pods[at]
 	list := []Picture{
 		w.statusPicture(SideAPI, p.api),
-		w.statusPicture(SideKubelet, p.kubelet),
+		w.statusPicture(SideKubelet, p.lastKubelet),
 		w.runtimePicture(p),
 		w.machinePicture(p),
 	}
-	if w.KubeletAnswer.Known() && p.kubelet != nil && !w.ownStatus(p) {
+	if p.kubelet != nil && !w.ownStatus(p) {
 		list[1].Notes = append(list[1].Notes, "its copy of the API's status, not its own")
 	}
 	w.mark(p, list)

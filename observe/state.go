@@ -2,6 +2,7 @@ package observe
 
 import (
 	"encoding/json"
+	"maps"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -42,8 +43,15 @@ func restore(saved []byte) memory {
 	if m.Graces == nil {
 		m.Graces = map[types.UID]time.Duration{}
 	}
+	maps.DeleteFunc(m.Changes, func(_ string, c *change) bool { return c == nil })
 	m.entries = map[key]*entry{}
 	for _, e := range m.Entries {
+		if e == nil {
+			continue
+		}
+		if e.Answered == nil || e.Answers == nil {
+			e.Answered, e.Answers = map[Side]time.Duration{}, map[Side]time.Time{}
+		}
 		m.entries[keyOf(&e.Difference)] = e
 	}
 	m.Entries = nil

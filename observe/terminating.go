@@ -49,7 +49,7 @@ func (w *world) holds(p *podView, d *Difference) {
 			d.Do = do
 		}
 	}
-	if !w.KubeletAnswer.Known() && w.KubeletAnswer.Err != "" {
+	if !w.kubeletAnswers() && (w.KubeletAnswer.Err != "" || w.kubeletHalted()) {
 		what, do := "the kubelet does not answer", "Look at the kubelet's log, and restart it if it hangs."
 		if w.kubeletHalted() {
 			what, do = w.processWords(), w.doProcess()
@@ -74,7 +74,7 @@ func (w *world) holds(p *podView, d *Difference) {
 		return
 	}
 	d.Do = "Look at the kubelet's log for this pod; if nothing of it is left on the node, delete it by force."
-	if w.KubeletAnswer.Known() && p.kubelet != nil {
+	if w.kubeletAnswers() && p.kubelet != nil {
 		hold("the kubelet has not finished with it", d.Do)
 	}
 }

@@ -19,7 +19,8 @@ type podView struct {
 	nodeUID types.UID
 	ref     Ref
 	api     *Sighting
-	kubelet *Sighting
+	// kubelet is nil if the kubelet does not answer; lastKubelet is what it said last.
+	kubelet, lastKubelet *Sighting
 	// attempts are the containers of the runtime by name, the newest first.
 	attempts  map[string][]Container
 	sandboxes []Sandbox
@@ -45,13 +46,16 @@ func newWorld(f Facts) *world {
 		}
 		return p
 	}
+	w := &world{Facts: f, writers: kubeletWriters(f)}
 	joinRuntime(f, view)
 	for uid, s := range f.KubeletPods {
 		if s.Pod == nil || podstatus.IsMirror(s.Pod) {
 			continue // the static pod itself is in the list
 		}
 		p := view(uid)
-		p.kubelet = &s
+		if p.lastKubelet = &s; w.kubeletAnswers() {
+			p.kubelet = &s
+		}
 		p.ref = refOf(s.Pod)
 	}
 	for _, s := range f.APIPods {
@@ -69,7 +73,6 @@ func newWorld(f Facts) *world {
 	for _, p := range byUID {
 		p.sort() // the order of a map must decide nothing
 	}
-	w := &world{Facts: f, writers: kubeletWriters(f)}
 	w.pods = slices.SortedFunc(maps.Values(byUID), func(a, b *podView) int {
 		return cmp.Or(cmp.Compare(a.ref.Namespace, b.ref.Namespace), cmp.Compare(a.ref.Name, b.ref.Name), cmp.Compare(a.ref.UID, b.ref.UID))
 	})
@@ -198,7 +201,7 @@ func bareID(id string) string {
 
 // ownStatus reports whether the kubelet answers and what it says of this pod is its own status.
 func (w *world) ownStatus(p *podView) bool {
-	return w.KubeletAnswer.Known() && p.kubelet != nil && (w.KubeletStatuses || podstatus.IsStatic(p.kubelet.Pod))
+	return w.kubeletAnswers() && p.kubelet != nil && (w.KubeletStatuses || podstatus.IsStatic(p.kubelet.Pod))
 }
 
 // reported is the status that the runtime is compared with, and the side that says so: the kubelet's
@@ -225,12 +228,21 @@ func (w *world) kubeletStarting() bool {
 	return w.KubeletAnswer.Known() && recent(w.KubeletAnswer.Since, w.Now, startGrace/2)
 }
 
+// kubeletStopped reports whether the kubelet's process is stopped by a signal.
+func (w *world) kubeletStopped() bool {
+	return w.MachineAnswer.Known() && w.Process != nil && w.Process.Stopped
+}
+
+// kubeletAnswers reports whether what the kubelet says is current. A process that is stopped says
+// nothing, even if that was not noticed by asking it yet.
+func (w *world) kubeletAnswers() bool { return w.KubeletAnswer.Known() && !w.kubeletStopped() }
+
 // kubeletLists reports whether a pod that the kubelet does not list is none of its pods.
-func (w *world) kubeletLists() bool { return w.KubeletAnswer.Known() && !w.kubeletStarting() }
+func (w *world) kubeletLists() bool { return w.kubeletAnswers() && !w.kubeletStarting() }
 
 // kubeletHalted reports whether the kubelet is known not to run: its process is stopped or gone.
 func (w *world) kubeletHalted() bool {
-	return w.MachineAnswer.Known() && !w.KubeletAnswer.Known() && (w.Process == nil || w.Process.Stopped)
+	return w.kubeletStopped() || w.MachineAnswer.Known() && w.Process == nil && !w.KubeletAnswer.Known()
 }
 
 func recent(t, now time.Time, within time.Duration) bool {

@@ -29,6 +29,11 @@ func (f writtenFields) has(d fieldDiff) bool {
 	return d.field == "phase" && f.phase || d.container != "" && f.containers || slices.Contains(f.conditions, v1.PodConditionType(d.field))
 }
 
+// explains reports whether a field is not true because of these: conditions follow from the phase.
+func (f writtenFields) explains(d fieldDiff) bool {
+	return f.has(d) || f.phase && slices.Contains(compared, v1.PodConditionType(d.field))
+}
+
 func (f writtenFields) and(g writtenFields) writtenFields {
 	return writtenFields{phase: f.phase || g.phase, containers: f.containers || g.containers, conditions: slices.Concat(f.conditions, g.conditions)}
 }
@@ -83,7 +88,8 @@ func (w *world) foreignWriter(p *podView, e metav1.ManagedFieldsEntry, against [
 	if side != SideAPI {
 		needs = append(needs, side)
 	}
-	return finding{Difference: d, needs: needs, fresh: needs, news: SideAPI}
+	// The write itself is seen: no news of it is waited for.
+	return finding{Difference: d, needs: needs, fresh: needs}
 }
 
 func saysWords(s Side) string {
@@ -108,7 +114,9 @@ func fieldNames(diffs []fieldDiff) []string {
 // the runtime, or the rest of the API's status.
 func (w *world) contradicted(p *podView, fields writtenFields) ([]fieldDiff, Side) {
 	if w.ownStatus(p) {
-		return slices.DeleteFunc(w.ownDiff(p), func(d fieldDiff) bool { return !fields.has(d) }), SideKubelet
+		// What another wrote is compared as it is: a phase that was made terminal would stay so.
+		own := podstatus.Normalize(p.kubelet.Pod, &p.kubelet.Pod.Status)
+		return slices.DeleteFunc(statusDiff(&p.api.Pod.Status, &own), func(d fieldDiff) bool { return !fields.has(d) }), SideKubelet
 	}
 	if w.RuntimeAnswer.Known() {
 		if diffs := w.runtimeDiff(p, fields); len(diffs) > 0 {
