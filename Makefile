@@ -165,6 +165,24 @@ guard-systemd: ## The guard under a systemd and a logind of their own, in a cont
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
 	@packaging/deb/build
 
+MINUTES ?= 10
+
+.PHONY: scenes
+scenes: build controlplane kubelet
+	@$(GO) build -o bin/scenes ./internal/scenes/play
+
+.PHONY: observe-demo
+observe-demo: scenes ## statusd observe beside a stock kubelet: a container is killed and the kubelet frozen, the page and statusd audit say so; root, containerd, runc; Ctrl-C cleans up
+	@bin/scenes -stay demo
+
+.PHONY: observe-scenes
+observe-scenes: scenes ## What goes wrong on a node and what statusd observe says, for docs/observe.md: MINUTES (of churn); root, containerd, runc; about 20 minutes
+	@bin/scenes -minutes $(MINUTES) -doc docs/observe.md scenes
+
+.PHONY: observe-churn
+observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm; root, containerd, runc
+	@bin/scenes -minutes $(MINUTES) churn
+
 IMAGE ?= localhost/statusd:dev
 
 .PHONY: image
