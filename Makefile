@@ -157,6 +157,10 @@ PODS   ?= 30
 faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
 	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
+.PHONY: guard-systemd
+guard-systemd: ## The guard under a systemd and a logind of their own, in a container that debootstrap makes: root; a minute the first time
+	@guard/service/systemd-container guard/service
+
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
 	@packaging/deb/build
