@@ -31,9 +31,9 @@ func main() {
 }
 
 type options struct {
-	program, doc string
-	minutes      int
-	stay         bool
+	program, doc, only string
+	minutes            int
+	stay               bool
 }
 
 func run(ctx context.Context) error {
@@ -42,6 +42,7 @@ func run(ctx context.Context) error {
 	flags.StringVar(&o.program, "statusd", "bin/statusd", "the program")
 	flags.StringVar(&o.doc, "doc", "", "the document to write the table of scenes into")
 	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
+	flags.StringVar(&o.only, "only", "", "play only the scene of that name")
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
 	_ = flags.Parse(os.Args[1:]) // ends the program itself
 	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "churn": churn, "demo": demo, "cost": cost}
@@ -71,6 +72,9 @@ func run(ctx context.Context) error {
 func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
 	var results []scenes.Result
 	for _, scene := range scenes.All(scenes.Times{APIDown: time.Minute, Churn: time.Duration(o.minutes) * time.Minute, Pods: 30}) {
+		if o.only != "" && o.only != scene.Name {
+			continue
+		}
 		fmt.Println("scene:", scene.Name)
 		result, err := play(ctx, stage, scene)
 		results = append(results, result)
