@@ -2,6 +2,7 @@
 // manifests, runs them as processes of this machine, and reports their status.
 //
 //	statusd run [FLAGS]              until SIGTERM or SIGINT; SIGHUP reloads the config
+//	statusd observe [FLAGS]          beside a kubelet: is what the API says about this node true?
 //	statusd config default           every setting with its default and what it is for
 //	statusd config check [FILE]      what is wrong with a config and its manifests
 //	statusd drain                    end the pods of a running statusd, as before a shutdown
@@ -106,7 +107,7 @@ func newRoot() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
+	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
 		newAudit(false), newGuard(false), newAlerts(false), newSilence(), newVersion())
 	return root
 }

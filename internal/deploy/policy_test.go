@@ -25,7 +25,7 @@ func TestObserverWritesAboutItsOwnNodeOnly(t *testing.T) {
 	ctx := t.Context()
 	a := newApplier(t, server.Process.AdminConfig())
 	for _, o := range objects(t, "namespace.yaml", "rbac.yaml", "policy.yaml", "writer.yaml", "repair.yaml") {
-		if err := a.apply(ctx, o, false); err != nil {
+		if err := a.Apply(ctx, o, false); err != nil {
 			t.Fatal(err)
 		}
 	}
