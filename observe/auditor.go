@@ -166,7 +166,7 @@ func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world)
 		return boundFloor
 	}
 	wait := now.allow
-	if now.Kind == ContainerWithoutPod {
+	if now.Kind == ContainerWithoutPod && !w.kubeletHalted() {
 		wait = max(wait, a.state.graceOf(now.Pod.UID)+leftoverAllowance/2)
 	}
 	if now.news == "" {

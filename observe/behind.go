@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,6 +107,8 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 			Do: "Look at the kubelet's log for refused or failing status updates: the network, its client certificate, admission webhooks on pods/status."},
 		needs: []Side{SideAPI, SideKubelet}, fresh: []Side{SideAPI, SideKubelet}, news: SideAPI,
 	}
+	// A container says most: phase and conditions follow from it.
+	slices.SortStableFunc(diffs, func(a, b fieldDiff) int { return -cmp.Compare(min(len(a.container), 1), min(len(b.container), 1)) })
 	var api, own []string
 	for _, d := range diffs {
 		api = append(api, d.field+" "+d.is)

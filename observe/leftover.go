@@ -51,7 +51,7 @@ func (w *world) containerWithoutPod(p *podView, running []Container) []finding {
 	}
 	for i, c := range running {
 		names[i] = c.Name
-		f.Evidence = append(f.Evidence, w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, runtimeText(&c))))
+		f.Evidence = append(f.Evidence, w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, w.runtimeText(&c))))
 	}
 	what := fmt.Sprintf("Container %q of %s/%s runs", names[0], p.ref.Namespace, p.ref.Name)
 	if len(names) == 1 {
