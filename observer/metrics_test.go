@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/metricstest"
 )
@@ -17,7 +18,7 @@ func newRegistered(t *testing.T) *metricstest.Registry {
 	config.NodeName, config.StateDir, config.HealthzBindAddress, config.QuerySocket = testNode, t.TempDir(), "", "none"
 	o, err := New(config, Options{
 		Logger: slog.New(slog.DiscardHandler), client: w.client, registerer: r,
-		NewSides: func(Changed) (Sides, error) { return w.sides(), nil },
+		NewSides: func(*rest.Config, Changed) (Sides, error) { return w.sides(), nil },
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -102,7 +102,7 @@ func (o *Observer) wire() error {
 	if newSides == nil {
 		newSides = o.realSides
 	}
-	sides, err := newSides(o.changed)
+	sides, err := newSides(o.rest, o.changed)
 	if err != nil {
 		return err
 	}
