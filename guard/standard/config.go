@@ -86,32 +86,45 @@ func (c *Config) Settings() []Setting {
 	}
 }
 
-// Validate returns what is wrong, all of it.
+// Problem is something wrong with a field.
+type Problem struct{ Field, Text string }
+
+// Validate returns what is wrong, all of it, as one error.
 func (c *Config) Validate() error {
 	var problems []error
-	wrong := func(bad bool, format string, args ...any) {
+	for _, p := range c.Problems() {
+		problems = append(problems, fmt.Errorf("%s: %s", p.Field, p.Text))
+	}
+	return errors.Join(problems...)
+}
+
+// Problems are what is wrong. They look at no file.
+func (c *Config) Problems() (problems []Problem) {
+	wrong := func(bad bool, field, format string, args ...any) {
 		if bad {
-			problems = append(problems, fmt.Errorf(format, args...))
+			problems = append(problems, Problem{field, fmt.Sprintf(format, args...)})
 		}
 	}
-	wrong(c.Unit != "" && !strings.Contains(c.Unit, "."), "unit: %q has no suffix such as .service", c.Unit)
-	wrong(c.RuntimeUnit != "" && !strings.Contains(c.RuntimeUnit, "."), "runtimeUnit: %q has no suffix such as .service", c.RuntimeUnit)
-	for _, u := range []struct{ name, value string }{{"healthzURL", c.HealthzURL}, {"webhook", c.Webhook}} {
-		parsed, err := url.Parse(u.value)
-		wrong(u.value != "" && (err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https"), "%s: %q is no http or https URL", u.name, u.value)
+	for _, u := range []struct{ field, value string }{{"unit", c.Unit}, {"runtimeUnit", c.RuntimeUnit}} {
+		wrong(u.value != "" && !strings.Contains(u.value, "."), u.field, "%q has no suffix such as .service", u.value)
 	}
-	wrong(c.Interval < time.Second || c.Interval > time.Minute, "interval: %v is not between 1s and 1m", c.Interval)
-	wrong(c.RestartsPerHour < 0, "restartsPerHour: %d is negative", c.RestartsPerHour)
-	wrong(c.FirstPause <= 0 || c.LastPause < c.FirstPause, "firstPause, lastPause: %v and %v are not growing", c.FirstPause, c.LastPause)
-	wrong(c.CoolDown < 0, "coolDown: %v is negative", c.CoolDown)
-	wrong(c.EvidenceCount < 1, "evidenceCount: %d is less than 1", c.EvidenceCount)
-	wrong(c.EvidenceBytes < 1<<20, "evidenceBytes: %d is less than 1 MiB", c.EvidenceBytes)
-	wrong(c.KubeletShutdownGracePeriod < 0, "kubeletShutdownGracePeriod: %v is negative", c.KubeletShutdownGracePeriod)
+	for _, u := range []struct{ field, value string }{{"healthzURL", c.HealthzURL}, {"webhook", c.Webhook}} {
+		parsed, err := url.Parse(u.value)
+		wrong(u.value != "" && (err != nil || parsed.Host == "" || parsed.Scheme != "http" && parsed.Scheme != "https"), u.field, "%q is no http or https URL", u.value)
+	}
+	wrong(c.Interval < time.Second || c.Interval > time.Minute, "interval", "%v is not between 1s and 1m", c.Interval)
+	wrong(c.RestartsPerHour < 0, "restartsPerHour", "%d is negative", c.RestartsPerHour)
+	wrong(c.FirstPause <= 0, "firstPause", "%v is not above zero", c.FirstPause)
+	wrong(c.LastPause < c.FirstPause, "lastPause", "%v is less than firstPause", c.LastPause)
+	wrong(c.CoolDown < 0, "coolDown", "%v is negative", c.CoolDown)
+	wrong(c.EvidenceCount < 1, "evidenceCount", "%d is less than 1", c.EvidenceCount)
+	wrong(c.EvidenceBytes < 1<<20, "evidenceBytes", "%d is less than 1 MiB", c.EvidenceBytes)
+	wrong(c.KubeletShutdownGracePeriod < 0, "kubeletShutdownGracePeriod", "%v is negative", c.KubeletShutdownGracePeriod)
 	wrong((c.Restart || c.RestartRuntime || c.Shutdown || c.NodeCondition || c.Events || c.Webhook != "") && !c.Enabled,
-		"enabled: is false, and restart, restartRuntime, nodeCondition, events, webhook and shutdown need it")
-	wrong(c.Restart && c.kind() == found, "restart: needs unit or command")
-	wrong(c.Shutdown && c.kind() == found, "shutdown: needs unit or command")
-	return errors.Join(problems...)
+		"enabled", "is false, and restart, restartRuntime, nodeCondition, events, webhook and shutdown need it")
+	wrong(c.Restart && c.kind() == found, "restart", "needs unit or command")
+	wrong(c.Shutdown && c.kind() == found, "shutdown", "needs unit or command")
+	return problems
 }
 
 // kind is how the kubelet is controlled.

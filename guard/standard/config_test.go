@@ -22,7 +22,7 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{func(c *Config) { c.Unit = "kubelet" }, "unit: \"kubelet\" has no suffix"},
 		{func(c *Config) { c.Webhook, c.Enabled = "alerts", true }, "webhook: \"alerts\" is no http or https URL"},
 		{func(c *Config) { c.Interval = time.Millisecond }, "interval: 1ms is not between"},
-		{func(c *Config) { c.LastPause = time.Second }, "firstPause, lastPause"},
+		{func(c *Config) { c.LastPause = time.Second }, "lastPause: 1s is less than firstPause"},
 		{func(c *Config) { c.Restart = true }, "enabled: is false"},
 		{func(c *Config) { c.Enabled, c.Restart, c.Unit = true, true, "" }, "restart: needs unit or command"},
 		{func(c *Config) { c.EvidenceCount, c.RestartsPerHour = 0, -1 }, "evidenceCount: 0 is less than 1"},
