@@ -11,6 +11,7 @@
 //	statusd explain POD              why a pod is in its state, and what would change it
 //	statusd history POD              what happened to it
 //	statusd watch                    each change, as it happens
+//	statusd rules check|test FILE    what is wrong with rules of alerts, and with what they give
 //	statusd completion SHELL         completion for bash, zsh and fish
 //	statusd version
 //
@@ -93,7 +94,7 @@ func newRoot() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false), newVersion())
+	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false), newRules(), newVersion())
 	return root
 }
 
