@@ -20,6 +20,10 @@ build: ## Build bin/statusd and bin/statusd-shim
 controlplane: ## Build bin/controlplane; the first time takes 7 to 8 minutes on 2 cores: it compiles kube-apiserver, etcd, scheduler and controllers
 	$(GO) run ./internal/controlplane/build
 
+.PHONY: kubelet
+kubelet: ## Build build/kubelet-1.36.3, the stock kubelet for tests and demonstrations; the first time takes some minutes
+	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+
 .PHONY: packages
 packages:
 	@.ci/packages
@@ -29,7 +33,7 @@ axe: packages
 	@web/fetch-axe
 
 .PHONY: test
-test: packages controlplane axe ## Run all tests under the race detector; installs the packages that they need, as root on Debian
+test: packages controlplane kubelet axe ## Run all tests under the race detector; installs the packages that they need, as root on Debian
 	$(GO) test -race -timeout 20m ./...
 	cd controlplane && $(GO) test -race ./accounts ./datadir ./nodecerts ./pki
 
@@ -78,16 +82,14 @@ oracle-mutants: ## Break a rule of statusd, one at a time, and see a random prog
 	cd rival && $(GO) run ./oracle/mutants -seed $(SEED)
 
 .PHONY: lives
-lives: build controlplane ## Pods' lives on a node of the kubelet and on one of statusd, for docs/kubelet-comparison.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
-	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+lives: build controlplane kubelet ## Pods' lives on a node of the kubelet and on one of statusd, for docs/kubelet-comparison.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
 	cd rival && $(GO) build -o ../bin/lives ./lives
 	cd rival/lives && ../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
 	cd rival/lives && ../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
 	cd rival/lives && ../../bin/lives compare
 
 .PHONY: doors
-doors: build controlplane ## The answers of a stock kubelet to each kind of credentials on each path, for server/testdata/doors.txt; root, containerd, runc; about a minute
-	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+doors: build controlplane kubelet ## The answers of a stock kubelet to each kind of credentials on each path, for server/testdata/doors.txt; root, containerd, runc; about a minute
 	cd rival && $(GO) build -o ../bin/doors ./doors
 	cd rival/doors && ../../bin/doors
 
@@ -155,9 +157,39 @@ PODS   ?= 30
 faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
 	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
+.PHONY: guard-systemd
+guard-systemd: ## The guard under a systemd and a logind of their own, in a container that debootstrap makes: root; a minute the first time
+	@guard/service/systemd-container guard/service
+
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
 	@packaging/deb/build
+
+MINUTES ?= 10
+
+.PHONY: scenes
+scenes: build controlplane kubelet
+	@$(GO) build -o bin/scenes ./internal/scenes/play
+
+.PHONY: observe-demo
+observe-demo: scenes ## statusd observe beside a stock kubelet: a container is killed and the kubelet frozen, the page and statusd audit say so; root, containerd, runc; Ctrl-C cleans up
+	@bin/scenes -stay demo
+
+.PHONY: observe-scenes
+observe-scenes: scenes ## What goes wrong on a node and what statusd observe says, for docs/observe.md: MINUTES (of churn); root, containerd, runc; about 20 minutes
+	@bin/scenes -minutes $(MINUTES) -doc docs/observe.md scenes
+
+.PHONY: observe-churn
+observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm; root, containerd, runc
+	@bin/scenes -minutes $(MINUTES) churn
+
+IMAGE ?= localhost/statusd:dev
+
+.PHONY: image
+image: ## Build build/statusd-image.tar, a container image for deploy/observe, without a container engine: IMAGE (its name)
+	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/static/statusd ./cmd/statusd
+	@mkdir -p build
+	$(GO) run ./internal/image/build -name $(IMAGE) -program bin/static/statusd -o build/statusd-image.tar
 
 .PHONY: clean
 clean: ## Remove what the build made

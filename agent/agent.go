@@ -22,12 +22,14 @@ import (
 	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/rules/alerting"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
@@ -66,7 +68,7 @@ type Agent struct {
 	dispatcher *dispatcher
 	handle     func(source.Change) // the dispatcher's, one change at a time
 	manager    *status.Manager
-	events     *events
+	events     *daemon.Events
 	prober     *probe.Prober
 	workers    *worker.Workers
 	evictions  *eviction.Manager
@@ -80,6 +82,7 @@ type Agent struct {
 	warnings   warnings
 	query      *api.Server
 	podsAPI    *podsapi.Server
+	alerts     *alerting.Alerting // nil: there are no rules
 
 	born time.Time // when it was made
 
@@ -125,7 +128,7 @@ func (a *Agent) Address() string {
 
 // ErrReload as the cause of the end of Run's context means that another agent takes over in this
 // process: systemd gets RELOADING=1, not STOPPING=1.
-var ErrReload = errors.New("reload")
+var ErrReload = daemon.ErrReload
 
 var errRunTwice = errors.New("agent: Run may be called only once")
 
@@ -138,57 +141,64 @@ func (a *Agent) Run(ctx context.Context) error {
 	}
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
-	a.events.nodeEvent(v1.EventTypeNormal, eventStarting, "Starting statusd.")
-	err := runParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))
+	a.events.NodeEvent(v1.EventTypeNormal, eventStarting, "Starting statusd.")
+	err := daemon.RunParts(ctx, a.log, a.config.ShutdownTimeout, a.parts(ctx))
+	if err != nil {
+		err = fmt.Errorf("agent: %w", err)
+	}
 	return errors.Join(err, a.Close())
 }
 
+// eventStarting is the reason of the Node's event that this program has started, as with the kubelet.
+const eventStarting = "Starting"
+
 // parts in the order in which they start: what others need comes first.
-func (a *Agent) parts(whole context.Context) []part {
+func (a *Agent) parts(whole context.Context) []daemon.Part {
 	joined := a.client != nil
-	manager := part{name: "status manager", run: a.manager.Run}
+	manager := daemon.Part{Name: "status manager", Run: a.manager.Run}
 	if joined {
-		manager.beforeStop = a.manager.Flush
+		manager.BeforeStop = a.manager.Flush
 	}
-	var parts []part
-	add := func(wanted bool, p part) {
+	var parts []daemon.Part
+	add := func(wanted bool, p daemon.Part) {
 		if wanted {
 			parts = append(parts, p)
 		}
 	}
-	add(true, part{name: "history", run: a.history.Run}) // ends last, to have everything
-	add(a.listener != nil, part{name: "endpoints", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.listener) }})
-	add(a.sockets.query != nil, part{name: "query socket", run: func(ctx context.Context) error { return a.endpoints().serve(ctx, a.sockets.query) }})
-	add(true, part{name: "query", run: a.query.Run})
-	add(a.sockets.pods != nil, part{name: "pods socket", run: func(ctx context.Context) error {
-		return a.podsAPI.Run(ctx, netutil.LimitListener(a.sockets.pods, maxConnections))
+	add(true, daemon.Part{Name: "history", Run: a.history.Run}) // ends last, to have everything
+	add(a.listener != nil, daemon.Part{Name: "endpoints", Run: func(ctx context.Context) error { return a.endpoints().Serve(ctx, a.listener) }})
+	add(a.sockets.query != nil, daemon.Part{Name: "query socket", Run: func(ctx context.Context) error { return a.endpoints().Serve(ctx, a.sockets.query) }})
+	add(true, daemon.Part{Name: "query", Run: a.query.Run})
+	add(a.sockets.pods != nil, daemon.Part{Name: "pods socket", Run: func(ctx context.Context) error {
+		return a.podsAPI.Run(ctx, netutil.LimitListener(a.sockets.pods, daemon.MaxConnections))
 	}})
-	add(joined, part{name: "objects of pods", run: a.objects.Run})
+	add(joined, daemon.Part{Name: "objects of pods", Run: a.objects.Run})
 	runner, runs := a.runtime.(runtime.Runner)
-	add(runs, part{name: "runtime", run: func(ctx context.Context) error { return runner.Run(ctx) }})
+	add(runs, daemon.Part{Name: "runtime", Run: func(ctx context.Context) error { return runner.Run(ctx) }})
 	add(true, manager)
-	add(true, part{name: "history of the node", run: a.followNode})
-	add(true, part{name: "events", run: a.events.run})
-	add(joined, part{name: "node", run: a.node.Run})
-	add(true, part{name: "machine", run: a.machine.run})
-	add(true, part{name: "prober", run: a.prober.Run})
-	add(true, part{name: "workers", run: a.workers.Run})
-	add(true, part{name: "evictions", run: a.evictions.Run})
-	add(joined, part{name: "overdue statuses", run: a.followOverdue})
-	add(joined, part{name: "mirror pods", run: a.mirrors.Run})
-	add(joined, part{name: "pods of the api", run: a.api.Run})
+	add(true, daemon.Part{Name: "history of the node", Run: a.followNode})
+	add(true, daemon.Part{Name: "events", Run: a.events.Run})
+	add(joined, daemon.Part{Name: "node", Run: a.node.Run})
+	add(true, daemon.Part{Name: "machine", Run: a.machine.run})
+	add(true, daemon.Part{Name: "prober", Run: a.prober.Run})
+	add(true, daemon.Part{Name: "workers", Run: a.workers.Run})
+	add(true, daemon.Part{Name: "evictions", Run: a.evictions.Run})
+	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: func(ctx context.Context) error { return a.alerts.Run(ctx) }})
+	add(joined, daemon.Part{Name: "overdue statuses", Run: a.followOverdue})
+	add(joined, daemon.Part{Name: "mirror pods", Run: a.mirrors.Run})
+	add(joined, daemon.Part{Name: "pods of the api", Run: a.api.Run})
 	byFile := joined && a.options.RESTConfig == nil // else the program has chosen whom it acts as
-	add(byFile, part{name: "identity", run: a.checkIdentity})
-	add(byFile, part{name: "credentials", run: a.followCredentials})
-	add(byFile && a.config.BootstrapKubeconfig != "", part{name: "certificate", run: func(ctx context.Context) error {
+	add(byFile, daemon.Part{Name: "identity", Run: a.checkIdentity})
+	add(byFile, daemon.Part{Name: "credentials", Run: a.followCredentials})
+	add(byFile && a.config.BootstrapKubeconfig != "", daemon.Part{Name: "certificate", Run: func(ctx context.Context) error {
 		return bootstrap.Renew(ctx, a.config.bootstrapOptions(a.nodeName, a.options))
 	}})
-	add(true, part{name: "static pods", run: a.followManifests})
-	add(true, part{name: "shutdown", run: a.shutdown.Run})
+	add(true, daemon.Part{Name: "static pods", Run: a.followManifests})
+	add(true, daemon.Part{Name: "shutdown", Run: a.shutdown.Run})
 	parts = append(parts, a.kubelet.parts()...)
-	add(true, part{name: "control socket", run: a.control})
-	add(true, part{name: "supervisor", run: func(ctx context.Context) error {
-		return a.options.Supervisor.supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
+	add(true, daemon.Part{Name: "control socket", Run: a.control})
+	add(true, daemon.Part{Name: "supervisor", Run: func(ctx context.Context) error {
+		return a.options.Supervisor.Supervise(ctx, a.log, a.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
 	}})
 	return parts
 }

@@ -2,22 +2,21 @@ package agent
 
 import (
 	"context"
-	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/api/resource"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/web"
 )
 
-// maxWatchers is how many watches the query API serves at a time. It is below maxConnections, so that
+// maxWatchers is how many watches the query API serves at a time. It is below daemon.MaxConnections, so that
 // watches do not keep probes and scrapes out.
 const maxWatchers = 64
 
@@ -26,34 +25,7 @@ const maxWatchers = 64
 type changes struct {
 	next status.Observer // sees everything first; nil: there is none
 
-	mu        sync.Mutex // guards listeners
-	listeners map[int]func(types.UID)
-	last      int
-}
-
-// announce must not wait: the status manager calls it under its lock, and so do the listeners' own.
-func (c *changes) announce(uid types.UID) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	for _, listener := range c.listeners {
-		listener(uid)
-	}
-}
-
-// listen calls a function for each change until ctx ends. The function returns at once.
-func (c *changes) listen(ctx context.Context, changed func(types.UID)) {
-	c.mu.Lock()
-	if c.listeners == nil {
-		c.listeners = map[int]func(types.UID){}
-	}
-	c.last++
-	number := c.last
-	c.listeners[number] = changed
-	c.mu.Unlock()
-	<-ctx.Done()
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	delete(c.listeners, number)
+	daemon.Listeners
 }
 
 // Changed, Accepted, Failed and Removed are those of a [status.Observer].
@@ -61,37 +33,44 @@ func (c *changes) Changed(change podstatus.Change) {
 	if c.next != nil {
 		c.next.Changed(change)
 	}
-	c.announce(change.UID)
+	c.Announce(change.UID)
 }
 
 func (c *changes) Accepted(uid types.UID, version uint64, at time.Time) {
 	if c.next != nil {
 		c.next.Accepted(uid, version, at)
 	}
-	c.announce(uid)
+	c.Announce(uid)
 }
 
 func (c *changes) Failed(try podstatus.Undelivered) {
 	if c.next != nil {
 		c.next.Failed(try)
 	}
-	c.announce(try.UID)
+	c.Announce(try.UID)
 }
 
 func (c *changes) Removed(uid types.UID, at time.Time) {
 	if c.next != nil {
 		c.next.Removed(uid, at)
 	}
-	c.announce(uid)
+	c.Announce(uid)
 }
 
 // wireQuery makes what answers questions about this node and its pods.
 func (a *Agent) wireQuery() (err error) {
-	a.dispatcher.changed = a.changes.announce
+	a.dispatcher.changed = a.changes.Announce
 	if a.podsAPI, err = podsapi.New(podsapi.Options{Source: wholePods{a}}); err != nil {
 		return err
 	}
-	a.query, err = api.New(api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers})
+	if err := a.wireAlerts(); err != nil {
+		return err
+	}
+	options := api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers}
+	if a.alerts != nil {
+		options.Alerts = a.alerts
+	}
+	a.query, err = api.New(options)
 	return err
 }
 
@@ -130,7 +109,7 @@ func (a answers) History(namespace, name string) (api.PodHistory, bool) {
 }
 
 func (a answers) Watch(ctx context.Context, changed func(types.UID)) error {
-	a.changes.listen(ctx, changed)
+	a.changes.Listen(ctx, changed)
 	return nil
 }
 
@@ -141,7 +120,7 @@ func (a answers) Node() api.NodeDetail {
 		detail.Conditions, detail.Addresses = here.Status.Conditions, here.Status.Addresses
 		detail.Capacity, detail.Allocatable = here.Status.Capacity, here.Status.Allocatable
 	}
-	detail.Requested = requested(a.activePods())
+	detail.Requested = fit.Total(a.activePods())
 	now := time.Now()
 	for _, p := range a.manager.Pending() { // those that wait the longest first
 		detail.Delivery.Pending++
@@ -180,9 +159,9 @@ func (a answers) readiness() v1.NodeCondition {
 
 // problems are what is wrong with this node, as clauses.
 func (a answers) problems() (list []string) {
-	for _, c := range a.endpoints().ready {
-		if err := c.err(); err != nil {
-			list = append(list, c.name+": "+err.Error())
+	for _, c := range a.endpoints().Ready {
+		if err := c.Err(); err != nil {
+			list = append(list, c.Name+": "+err.Error())
 		}
 	}
 	if err := a.notReady(); err != nil {
@@ -194,17 +173,4 @@ func (a answers) problems() (list []string) {
 		}
 	}
 	return list
-}
-
-// requested is what pods request together.
-func requested(pods []*v1.Pod) v1.ResourceList {
-	total := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
-	for _, pod := range pods {
-		for name, quantity := range fit.Requests(pod) {
-			sum := total[name]
-			sum.Add(quantity)
-			total[name] = sum
-		}
-	}
-	return total
 }

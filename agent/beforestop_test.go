@@ -18,8 +18,8 @@ func TestASlowNodeDoesNotTakeTheTimeOfStatuses(t *testing.T) {
 	awaitReady(t, a, "sleeper-brief")
 	var said []string
 	for _, p := range a.parts(t.Context()) {
-		if p.beforeStop != nil {
-			said = append(said, p.name)
+		if p.BeforeStop != nil {
+			said = append(said, p.Name)
 		}
 	}
 	if !slices.Equal(said, []string{"status manager"}) {

@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/bootstrap"
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/source"
 )
@@ -25,11 +26,11 @@ func CheckConfig(config Config) error {
 		problems = append(problems, err)
 	}
 	if kubeconfig := config.firstKubeconfig(); kubeconfig != "" {
-		if _, err := loadKubeconfig(kubeconfig); err != nil {
+		if _, err := daemon.LoadKubeconfig(kubeconfig); err != nil {
 			problems = append(problems, fmt.Errorf("config: %w", err))
 		}
 	}
-	return errors.Join(append(problems, readableManifests(config.Manifests))...)
+	return errors.Join(append(problems, readableManifests(config.Manifests), config.Rules.Check())...)
 }
 
 // firstKubeconfig is the one that is needed first: that of the bootstrap if the other one is still

@@ -1,18 +1,14 @@
 package agent
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
-	"strings"
 	"time"
 
-	"go.yaml.in/yaml/v3"
-
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // The version and kind that a config file begins with.
@@ -56,13 +52,11 @@ type Config struct {
 	ContainerLogs ContainerConfig `yaml:"containerLogs"`
 	Eviction      EvictionConfig  `yaml:"eviction"`
 	Server        ServerConfig    `yaml:"server"`
+	Rules         alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about statusd's own log.
-type LogConfig struct {
-	Format string `yaml:"format"`
-	Level  string `yaml:"level"`
-}
+type LogConfig = daemon.LogConfig
 
 // NodeConfig is about the Node object. Taints are KEY[=VALUE]:EFFECT, as kubectl takes them.
 type NodeConfig struct {
@@ -129,6 +123,7 @@ func Default() Config {
 			PressureTransitionPeriod: 5 * time.Minute,
 		},
 		Server: ServerConfig{BindAddress: ":10250"},
+		Rules:  alerting.Default(),
 	}
 }
 
@@ -179,23 +174,20 @@ func LoadFile(path string) (Config, error) {
 func Load(path string, data []byte) (Config, error) {
 	c := Default()
 	c.APIVersion, c.Kind = "", "" // these must be said
-	decoder := yaml.NewDecoder(bytes.NewReader(data))
-	decoder.KnownFields(true)
-	if err := decoder.Decode(&c); err != nil && !errors.Is(err, io.EOF) {
-		return Config{}, undecodable(path, err)
+	if err := daemon.Decode(path, data, "statusd config default", &c); err != nil {
+		return Config{}, err
 	}
-	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return Config{}, fmt.Errorf("config: %s: holds more than one document; a config file is one", path)
+	if err := daemon.CheckKind(path, c.APIVersion, c.Kind, APIVersion, Kind); err != nil {
+		return Config{}, err
 	}
-	if c.APIVersion != APIVersion || c.Kind != Kind {
-		return Config{}, fmt.Errorf("config: %s: is apiVersion %q, kind %q; want apiVersion: %s, kind: %s", path, c.APIVersion, c.Kind, APIVersion, Kind)
-	}
-	c.resolve(filepath.Dir(path))
+	daemon.ResolvePaths(path, &c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket, &c.PodsSocket,
+		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile)
+	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 
 // NoSocket as the path of a socket means that there is none.
-const NoSocket = "none"
+const NoSocket = daemon.NoSocket
 
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
 func (c *Config) QuerySocketPath() string { return c.socketPath(c.QuerySocket, querySocket) }
@@ -211,43 +203,4 @@ func (c *Config) socketPath(configured, name string) string {
 		return filepath.Join(c.StateDir, name)
 	}
 	return configured
-}
-
-// resolve makes relative paths start from the directory of the file that they stand in: they must
-// not depend on where statusd is started.
-func (c *Config) resolve(dir string) {
-	for _, path := range []*string{&c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket, &c.PodsSocket,
-		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile} {
-		if *path != "" && *path != NoSocket && !filepath.IsAbs(*path) {
-			*path = filepath.Join(dir, *path)
-		}
-	}
-}
-
-// undecodable makes of the decoder's words an error with a line for each problem:
-// file:line: problem.
-func undecodable(path string, err error) error {
-	typed, ok := errors.AsType[*yaml.TypeError](err)
-	if !ok {
-		return fmt.Errorf("config: %s: %w", path, err)
-	}
-	problems := make([]error, len(typed.Errors))
-	for i, problem := range typed.Errors {
-		line, what, _ := strings.Cut(strings.TrimPrefix(problem, "line "), ": ")
-		if field, ok := unknownField(what); ok {
-			what = fmt.Sprintf("unknown field %q; statusd config default lists those there are", field)
-		}
-		problems[i] = fmt.Errorf("config: %s:%s: %s", path, line, what)
-	}
-	return errors.Join(problems...)
-}
-
-// unknownField finds the name in the decoder's "field NAME not found in type TYPE".
-func unknownField(problem string) (string, bool) {
-	rest, ok := strings.CutPrefix(problem, "field ")
-	if !ok {
-		return "", false
-	}
-	name, _, ok := strings.Cut(rest, " not found in type ")
-	return name, ok
 }

@@ -115,9 +115,9 @@ func TestDefaultFileSaysEverythingThereIs(t *testing.T) {
 	}
 	var documented []string
 	for _, s := range settings(&c) {
-		documented = append(documented, s.path)
-		if s.doc == "" && s.path != "kind" {
-			t.Errorf("%s has no explanation", s.path)
+		documented = append(documented, s.Path)
+		if s.Doc == "" && s.Path != "kind" {
+			t.Errorf("%s has no explanation", s.Path)
 		}
 	}
 	if want := leaves(reflect.TypeFor[Config](), ""); !slices.Equal(documented, want) {

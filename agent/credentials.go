@@ -2,10 +2,7 @@ package agent
 
 import (
 	"context"
-	"crypto/sha256"
-	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -13,10 +10,9 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/statusd/statusd/bootstrap"
+	"github.com/statusd/statusd/internal/daemon"
 )
 
 // credentialsInterval is how often the files of the kubeconfig are looked at.
@@ -52,45 +48,6 @@ func (c *Config) bootstrapOptions(name string, options Options) bootstrap.Option
 	}
 }
 
-// loadKubeconfig reads a kubeconfig and the files that it names. It asks no server.
-func loadKubeconfig(path string) (*rest.Config, error) {
-	if _, err := os.Stat(path); err != nil {
-		return nil, fmt.Errorf("kubeconfig: %w", err)
-	}
-	config, err := clientcmd.BuildConfigFromFlags("", path)
-	if err == nil {
-		// With the contents in place of the files no goroutine of client-go follows them: see
-		// followCredentials.
-		err = rest.LoadTLSFiles(config)
-	}
-	if err == nil {
-		config.CertFile, config.KeyFile, config.CAFile = "", "", ""
-		_, err = rest.TransportFor(config) // certificates and keys that cannot be used show up here
-	}
-	if err != nil {
-		return nil, fmt.Errorf("kubeconfig %s: %w", path, err)
-	}
-	return config, nil
-}
-
-// digest is that of a kubeconfig and of the certificates and keys that it names.
-func digest(kubeconfig string) [sha256.Size]byte {
-	hash := sha256.New()
-	files := []string{kubeconfig}
-	if config, err := clientcmd.BuildConfigFromFlags("", kubeconfig); err == nil {
-		files = append(files, config.CAFile, config.CertFile, config.KeyFile)
-	}
-	for _, file := range files {
-		content, err := os.ReadFile(file)
-		if err != nil && !errors.Is(err, fs.ErrNotExist) {
-			content = []byte(err.Error())
-		}
-		part := sha256.Sum256(content)
-		hash.Write(part[:])
-	}
-	return [sha256.Size]byte(hash.Sum(nil))
-}
-
 // followCredentials asks for a reload when the kubeconfig, its authority or its certificate has
 // changed and can be used. Changes that cannot be used are logged, and the old ones stay in force.
 func (a *Agent) followCredentials(ctx context.Context) error {
@@ -103,7 +60,7 @@ func (a *Agent) followCredentials(ctx context.Context) error {
 			return nil
 		case <-ticker.C:
 		}
-		now := digest(a.config.Kubeconfig)
+		now := daemon.KubeconfigDigest(a.config.Kubeconfig)
 		// A reload would end a drain; it comes after it.
 		if now == known || a.shutdown.Err() != nil {
 			continue
@@ -112,7 +69,7 @@ func (a *Agent) followCredentials(ctx context.Context) error {
 		if now == a.credentials {
 			continue // a change that was taken back
 		}
-		if _, err := loadKubeconfig(a.config.Kubeconfig); err != nil {
+		if _, err := daemon.LoadKubeconfig(a.config.Kubeconfig); err != nil {
 			a.log.Error("changed credentials cannot be used, the old ones stay in force", "err", err)
 			continue
 		}

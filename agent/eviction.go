@@ -63,7 +63,7 @@ func (a *Agent) wireEviction() error {
 		Reclaim:     a.workers.Reclaim,
 		Evict:       a.evict,
 		Recorder:    a.events,
-		NodeEvent:   a.events.nodeEvent,
+		NodeEvent:   a.events.NodeEvent,
 		Registerer:  a.registerer,
 		Logger:      a.log,
 	})

@@ -1,47 +1,19 @@
 package agent
 
 import (
-	"errors"
 	"net"
 	"net/http"
-	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/podstatus"
 )
-
-func TestReadyzNamesItsChecks(t *testing.T) {
-	e := &endpoints{alive: func() {}, metrics: prometheus.NewRegistry(), ready: []check{
-		{"manifests", func() error { return nil }},
-		{"api", func() error { return errors.New("connection refused") }},
-	}}
-	cases := []struct {
-		path string
-		code int
-		body string
-	}{
-		{"/livez", http.StatusOK, "ok\n"},
-		{"/healthz", http.StatusOK, "ok\n"},
-		{"/readyz", http.StatusServiceUnavailable, "[+]manifests ok\n[-]api failed: connection refused\nreadyz check failed\n"},
-		{"/readyz?exclude=api", http.StatusOK, "ok\n"},
-		{"/readyz?exclude=api&verbose", http.StatusOK, "[+]manifests ok\n[+]api excluded\nreadyz check passed\n"},
-		{"/nowhere", http.StatusNotFound, "404 page not found\n"}, // without a query API
-	}
-	for _, c := range cases {
-		answer := httptest.NewRecorder()
-		e.handler().ServeHTTP(answer, httptest.NewRequest(http.MethodGet, c.path, nil))
-		if answer.Code != c.code || answer.Body.String() != c.body {
-			t.Errorf("%s answers %d %q, want %d %q", c.path, answer.Code, answer.Body, c.code, c.body)
-		}
-	}
-}
 
 // Every local user can read /pods: nothing in it holds what containers are given. kubectl apply
 // keeps whole manifests in an annotation, and so may others.
@@ -98,7 +70,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	a, _ := run(t, testConfig(t, "limited"))
 	awaitReady(t, a, "sleeper-limited")
 	before := descriptors(t)
-	for range 2 * maxConnections {
+	for range 2 * daemon.MaxConnections {
 		connection, err := net.Dial("tcp", a.Address())
 		if err != nil {
 			t.Fatal(err)
@@ -109,8 +81,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Errorf("livez answers %d", code)
 	}
 	// One descriptor of each pair is the client's, which is in this process too.
-	if taken := descriptors(t) - before - 2*maxConnections; taken > maxConnections+16 {
-		t.Errorf("the endpoints have taken %d file descriptors, want at most about %d", taken, maxConnections)
+	if taken := descriptors(t) - before - 2*daemon.MaxConnections; taken > daemon.MaxConnections+16 {
+		t.Errorf("the endpoints have taken %d file descriptors, want at most about %d", taken, daemon.MaxConnections)
 	}
 }
 

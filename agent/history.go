@@ -26,7 +26,7 @@ const historyFile = "history"
 func (a *Agent) wireHistory() {
 	a.history = history.New(history.Options{File: filepath.Join(a.config.StateDir, historyFile), Logger: a.log})
 	a.changes.next = observed{a.history, a}
-	a.events.warned = a.warnings.add
+	a.events.Warned = a.warnings.add
 }
 
 // observed passes on to the history what the parts of the agent do.
@@ -44,7 +44,7 @@ func (o observed) Removed(uid types.UID, at time.Time) {
 // record adds a record of a pod and has its explanation looked at again.
 func (o observed) record(pod *v1.Pod, r history.Record) {
 	o.Add(history.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, r)
-	o.agent.changes.announce(pod.UID)
+	o.agent.changes.Announce(pod.UID)
 }
 
 // ProbeVerdict is that of a [probe.Observer].
@@ -93,7 +93,7 @@ func (a *Agent) followNode(ctx context.Context) error {
 	add := func(r history.Record) {
 		r.Kind = history.KindNode
 		a.history.Add(history.Ref{}, r)
-		a.changes.announce("")
+		a.changes.Announce("")
 	}
 	add(history.Record{Subject: "agent", To: "started", Message: strings.TrimSpace("version " + a.options.Version)})
 	var before explain.Node

@@ -25,7 +25,7 @@ func (a *Agent) registerMetrics() {
 		gauge("statusd_pods", "Pods of this node.", func() float64 { return float64(len(a.table.All())) }),
 		newPodMetrics(a.statuses),
 	)
-	a.registerer.MustRegister(a.events.collectors()...)
+	a.registerer.MustRegister(a.events.Collectors()...)
 	a.registerJournalMetrics()
 	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
 		a.registerer.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",

@@ -8,14 +8,13 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	serializers "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/volume/apiobjects"
@@ -98,8 +97,8 @@ func (a *Agent) restConfig() (*rest.Config, error) {
 	if a.config.Kubeconfig == "" {
 		return nil, nil
 	}
-	a.credentials = digest(a.config.Kubeconfig)
-	config, err := loadKubeconfig(a.config.Kubeconfig)
+	a.credentials = daemon.KubeconfigDigest(a.config.Kubeconfig)
+	config, err := daemon.LoadKubeconfig(a.config.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
@@ -124,30 +123,12 @@ func (a *Agent) listen() error {
 	if a.config.HealthzBindAddress == "" {
 		return nil
 	}
-	listener, err := listenPatiently(a.config.HealthzBindAddress)
+	listener, err := daemon.Listen(a.config.HealthzBindAddress)
 	if err != nil {
 		return fmt.Errorf("agent: endpoints: %w; choose another --healthz-bind-address, or port 0 for a free one", err)
 	}
 	a.listener = listener
 	return nil
-}
-
-// A statusd that is killed while it starts a process leaves its listener to that process, until that
-// runs its program: moments, but the next statusd may come within them.
-const (
-	listenPatience = 2 * time.Second
-	listenPoll     = 20 * time.Millisecond
-)
-
-func listenPatiently(address string) (net.Listener, error) {
-	deadline := time.Now().Add(listenPatience)
-	for {
-		listener, err := net.Listen("tcp", address)
-		if !errors.Is(err, syscall.EADDRINUSE) || time.Now().After(deadline) {
-			return listener, err
-		}
-		time.Sleep(listenPoll)
-	}
 }
 
 func (a *Agent) openState() error {

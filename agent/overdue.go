@@ -92,7 +92,7 @@ func (a *Agent) followOverdue(ctx context.Context) error {
 
 func (a *Agent) recordNotice(n notice) {
 	if n.uid == "" {
-		a.events.nodeEvent(v1.EventTypeWarning, n.reason, n.message)
+		a.events.NodeEvent(v1.EventTypeWarning, n.reason, n.message)
 	} else if pod, known := a.table.ByUID(n.uid); known {
 		a.events.Event(pod, "", v1.EventTypeWarning, n.reason, n.message)
 	}

@@ -29,7 +29,7 @@ func (a wholePods) Pod(uid types.UID) (*v1.Pod, bool) {
 }
 
 func (a wholePods) Watch(ctx context.Context, changed func(types.UID)) error {
-	a.changes.listen(ctx, changed)
+	a.changes.Listen(ctx, changed)
 	return nil
 }
 

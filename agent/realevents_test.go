@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/daemon"
 )
 
 // awaitEvents looks at the events of an object until all that are wanted are there, and returns them by reason.
@@ -59,11 +60,11 @@ func TestRealServer_Events(t *testing.T) {
 	server.CreatePod(t, pod)
 	events := awaitEvents(t, server, namespace, "web", "Created", "Started", "Unhealthy")
 	for reason, e := range events {
-		if e.ReportingController != component || e.ReportingInstance != c.NodeName || e.InvolvedObject.FieldPath == "" {
+		if e.ReportingController != daemon.Component || e.ReportingInstance != c.NodeName || e.InvolvedObject.FieldPath == "" {
 			t.Errorf("%s: got %+v", reason, e)
 		}
 	}
-	if got := events["Unhealthy"].Message; len(got) > maxEventMessage || strings.ContainsAny(got, "\x00\x1b") || !strings.HasPrefix(got, "Readiness probe failed: ") {
+	if got := events["Unhealthy"].Message; len(got) > daemon.MaxEventMessage || strings.ContainsAny(got, "\x00\x1b") || !strings.HasPrefix(got, "Readiness probe failed: ") {
 		t.Errorf("got %d bytes: %.60q", len(got), got)
 	}
 	if err := server.Admin().CoreV1().Pods(namespace).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: new(int64)}); err != nil {
@@ -73,7 +74,7 @@ func TestRealServer_Events(t *testing.T) {
 		t.Errorf("the deletion says %q", got)
 	}
 	_, metrics := get(t, a, "/metrics")
-	if want := fmt.Sprintf("\nstatusd_events_total{result=%q} 1\n", eventRefused); !strings.Contains(metrics, want) {
+	if want := fmt.Sprintf("\nstatusd_events_total{result=%q} 1\n", daemon.EventRefused); !strings.Contains(metrics, want) {
 		t.Errorf("no %q in the metrics", want)
 	}
 }

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/server"
 	"github.com/statusd/statusd/status"
@@ -25,13 +26,13 @@ type kubeletAPI struct {
 	probes    *prometheus.Registry // what /metrics/probes shows
 }
 
-func (k *kubeletAPI) parts() []part {
-	var parts []part
+func (k *kubeletAPI) parts() []daemon.Part {
+	var parts []daemon.Part
 	if k.requested != nil {
-		parts = append(parts, part{name: "server certificate", run: k.requested.Run})
+		parts = append(parts, daemon.Part{Name: "server certificate", Run: k.requested.Run})
 	}
 	if k.server != nil {
-		parts = append(parts, part{name: "server", run: k.server.Run})
+		parts = append(parts, daemon.Part{Name: "server", Run: k.server.Run})
 	}
 	return parts
 }
@@ -98,7 +99,7 @@ func (a *Agent) openServer() error {
 	if config.BindAddress == "" || a.client == nil && !config.isLoopback() {
 		return nil
 	}
-	listener, err := listenPatiently(config.BindAddress)
+	listener, err := daemon.Listen(config.BindAddress)
 	if err != nil {
 		return fmt.Errorf("agent: server: %w; choose another --server-bind-address, or port 0 for a free one, or \"\" for none", err)
 	}
@@ -176,9 +177,9 @@ func (a *Agent) serverCertificate() (server.CertificateSource, error) {
 func (c *Config) shown() map[string]any {
 	all := map[string]any{}
 	for _, s := range settings(c) {
-		parent, child, nested := strings.Cut(s.path, ".")
+		parent, child, nested := strings.Cut(s.Path, ".")
 		if !nested {
-			all[s.path] = s.value
+			all[s.Path] = s.Value
 			continue
 		}
 		section, ok := all[parent].(map[string]any)
@@ -186,7 +187,7 @@ func (c *Config) shown() map[string]any {
 			section = map[string]any{}
 			all[parent] = section
 		}
-		section[child] = s.value
+		section[child] = s.Value
 	}
 	return all
 }

@@ -1,28 +1,22 @@
 package agent
 
 import (
-	"fmt"
 	"io"
-	"strings"
-	"time"
 
 	"github.com/spf13/pflag"
-	"go.yaml.in/yaml/v3"
+
+	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // A setting is one field of the config: the one place that says what it is called in the
 // file and as a flag, and what it is for. What "statusd config default" prints, the flags
 // of "statusd run" and their help are all made from the settings.
-type setting struct {
-	path  string // in the file, as in log.format
-	flag  string // empty if there is none: flags are for what differs from start to start
-	value any    // points into the config
-	doc   string
-}
+type setting daemon.Setting
 
 // settings are those of a config, in the order of the file.
 func settings(c *Config) []setting {
-	return []setting{
+	list := []setting{
 		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
 		{"kind", "", &c.Kind, ""},
 		{"nodeName", "node-name", &c.NodeName,
@@ -97,75 +91,31 @@ func settings(c *Config) []setting {
 		{"server.requestCertificate", "", &c.Server.RequestCertificate,
 			"Request the certificate from the cluster (signer kubernetes.io/kubelet-serving), and renew it. Each request\nmust be approved; until then connections are refused. Otherwise, and without tlsCertFile, the\ncertificate is self-signed: the API server must then not verify it."},
 	}
+	for _, s := range alerting.Settings(&c.Rules) {
+		list = append(list, setting(s))
+	}
+	return list
 }
 
 // AddFlags defines a flag for each setting that has one. Its default is the config's
 // value, and parsing it changes the config: bind a config that a file was read into, and
 // flags override the file.
 func (c *Config) AddFlags(flags *pflag.FlagSet) {
-	for _, s := range settings(c) {
-		if s.flag == "" {
-			continue
-		}
-		usage := strings.ReplaceAll(s.doc, "\n", " ")
-		switch value := s.value.(type) {
-		case *string:
-			flags.StringVar(value, s.flag, *value, usage)
-		case *bool:
-			flags.BoolVar(value, s.flag, *value, usage)
-		case *int:
-			flags.IntVar(value, s.flag, *value, usage)
-		case *float64:
-			flags.Float64Var(value, s.flag, *value, usage)
-		case *time.Duration:
-			flags.DurationVar(value, s.flag, *value, usage)
-		default:
-			panic(fmt.Sprintf("agent: setting %s of type %T cannot be a flag", s.path, s.value))
-		}
-	}
+	daemon.AddFlags(converted(settings(c)), flags)
 }
 
 // WriteDefault writes a config file in which everything is as it is by default, and each
 // field says what it is for.
 func WriteDefault(w io.Writer) error {
 	c := Default()
-	var out strings.Builder
-	out.WriteString("# The configuration of statusd. Everything here is the default; keep what you change.\n")
-	section := ""
-	for _, s := range settings(&c) {
-		name, indent := s.path, ""
-		if parent, child, nested := strings.Cut(s.path, "."); nested {
-			if parent != section {
-				fmt.Fprintf(&out, "\n%s:\n", parent)
-			}
-			section, name, indent = parent, child, "  "
-		} else if s.doc != "" {
-			out.WriteString("\n")
-		}
-		value, err := onOneLine(s.value)
-		if err != nil {
-			return fmt.Errorf("config: write %s: %w", s.path, err)
-		}
-		if s.doc != "" {
-			for line := range strings.SplitSeq(s.doc, "\n") {
-				fmt.Fprintf(&out, "%s# %s\n", indent, line)
-			}
-		}
-		if s.flag != "" {
-			fmt.Fprintf(&out, "%s# Flag: --%s\n", indent, s.flag)
-		}
-		fmt.Fprintf(&out, "%s%s: %s", indent, name, value)
-	}
-	_, err := io.WriteString(w, out.String())
-	return err
+	return daemon.WriteConfig(w, "The configuration of statusd. Everything here is the default; keep what you change.", converted(settings(&c)))
 }
 
-// onOneLine is a value of the config as YAML, lists and maps as [] and {}.
-func onOneLine(value any) ([]byte, error) {
-	var node yaml.Node
-	if err := node.Encode(value); err != nil {
-		return nil, err
+// converted are settings as package daemon has them.
+func converted(settings []setting) []daemon.Setting {
+	all := make([]daemon.Setting, len(settings))
+	for i, s := range settings {
+		all[i] = daemon.Setting(s)
 	}
-	node.Style |= yaml.FlowStyle
-	return yaml.Marshal(&node)
+	return all
 }

@@ -91,7 +91,7 @@ func (a *Agent) reportNode(ctx context.Context) {
 	if a.shutdown.Err() == nil {
 		message = "Shutdown manager detected shutdown cancellation"
 	}
-	a.events.nodeEvent(v1.EventTypeNormal, eventShutdown, message)
+	a.events.NodeEvent(v1.EventTypeNormal, eventShutdown, message)
 	if err := a.node.Announce(ctx); err != nil {
 		a.log.Warn("node not reported", "err", err)
 	}

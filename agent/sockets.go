@@ -3,7 +3,7 @@ package agent
 import (
 	"net"
 
-	"github.com/statusd/statusd/internal/unixsocket"
+	"github.com/statusd/statusd/internal/daemon"
 )
 
 // What is served in the state directory, unless the config has other paths.
@@ -18,18 +18,6 @@ type sockets struct{ query, pods net.Listener }
 // openSockets binds them. That one cannot be bound, as on a read-only file system, keeps no pod from
 // running.
 func (a *Agent) openSockets() {
-	a.sockets.query = a.openSocket("query", a.config.QuerySocketPath())
-	a.sockets.pods = a.openSocket("pods", a.config.PodsSocketPath())
-}
-
-func (a *Agent) openSocket(name, path string) net.Listener {
-	if path == "" {
-		return nil
-	}
-	listener, err := unixsocket.Listen(path)
-	if err != nil {
-		a.log.Warn("socket not available", "socket", name, "path", path, "err", err)
-		return nil
-	}
-	return listener
+	a.sockets.query = daemon.OpenSocket(a.log, "query", a.config.QuerySocketPath())
+	a.sockets.pods = daemon.OpenSocket(a.log, "pods", a.config.PodsSocketPath())
 }

@@ -3,18 +3,15 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"log/slog"
 	"maps"
-	"net"
-	"os"
 	"path"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
-	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/node"
 )
 
@@ -29,8 +26,8 @@ func (c *Config) validate(joined bool) error {
 		problems = append(problems, fmt.Errorf("config: %s: %s", field, fmt.Sprintf(format, args...)))
 	}
 	if c.NodeName != "" {
-		if reasons := validation.IsDNS1123Subdomain(c.NodeName); len(reasons) > 0 {
-			wrong("nodeName", "%q: %s", c.NodeName, strings.Join(reasons, "; "))
+		if err := daemon.CheckNodeName(c.NodeName); err != nil {
+			wrong("nodeName", "%v", err)
 		}
 	}
 	if c.StateDir == "" {
@@ -49,7 +46,7 @@ func (c *Config) validate(joined bool) error {
 		wrong("manifestsRescan", "%v: want a time above zero, such as 20s", c.ManifestsRescan)
 	}
 	if c.HealthzBindAddress != "" {
-		if err := validateAddress(c.HealthzBindAddress); err != nil {
+		if err := daemon.CheckAddress(c.HealthzBindAddress); err != nil {
 			wrong("healthzBindAddress", "%v", err)
 		}
 	}
@@ -65,12 +62,7 @@ func (c *Config) validate(joined bool) error {
 	if c.ShutdownGracePeriodCriticalPods < 0 || c.ShutdownGracePeriodCriticalPods > max(0, c.ShutdownGracePeriod) {
 		wrong("shutdownGracePeriodCriticalPods", "%v: want at least 0 and at most shutdownGracePeriod, which is %v", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
-	if !slices.Contains([]string{"text", "json"}, c.Log.Format) {
-		wrong("log.format", "%q: want text or json", c.Log.Format)
-	}
-	if _, err := c.Log.level(); err != nil {
-		wrong("log.level", "%q: want debug, info, warn or error", c.Log.Level)
-	}
+	c.Log.Validate(wrong)
 	if c.StatusUpdates.QPS < 0 {
 		wrong("statusUpdates.qps", "%v: want 0, which is no limit, or more", c.StatusUpdates.QPS)
 	}
@@ -85,6 +77,7 @@ func (c *Config) validate(joined bool) error {
 	}
 	c.Node.validate(wrong)
 	c.Eviction.validate(wrong)
+	c.Rules.Validate(wrong)
 	c.Server.validate(joined || c.Kubeconfig != "", wrong)
 	return errors.Join(problems...)
 }
@@ -120,17 +113,6 @@ func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
 	}
 }
 
-func validateAddress(address string) error {
-	host, _, err := net.SplitHostPort(address)
-	if err != nil {
-		return fmt.Errorf("%q: want IP:PORT", address)
-	}
-	if ip := net.ParseIP(host); ip == nil || !ip.IsLoopback() {
-		return fmt.Errorf("%q: want a loopback address such as 127.0.0.1, because everyone who can reach it can read it", address)
-	}
-	return nil
-}
-
 // parseTaint reads KEY[=VALUE]:EFFECT. Whether that is a taint, node.CheckTaint reports.
 func parseTaint(text string) v1.Taint {
 	left, effect, _ := strings.Cut(text, ":")
@@ -157,24 +139,14 @@ func (n *NodeConfig) reserved() v1.ResourceList {
 	return reserved
 }
 
-func (l *LogConfig) level() (slog.Level, error) {
-	var level slog.Level
-	err := level.UnmarshalText([]byte(l.Level))
-	return level, err
-}
-
 // nodeName is the configured one or that of the machine.
 func (c *Config) nodeName() (string, error) {
 	if c.NodeName != "" {
 		return c.NodeName, nil
 	}
-	name, err := os.Hostname()
+	name, err := daemon.HostName()
 	if err != nil {
-		return "", fmt.Errorf("agent: find out the host name; set nodeName: %w", err)
-	}
-	name = strings.ToLower(name)
-	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
-		return "", fmt.Errorf("agent: host name %q cannot be the name of a node; set nodeName: %s", name, strings.Join(reasons, "; "))
+		return "", fmt.Errorf("agent: %w", err)
 	}
 	return name, nil
 }

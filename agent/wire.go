@@ -9,6 +9,7 @@ import (
 
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/mirror"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/pods"
@@ -36,7 +37,7 @@ func (a *Agent) wire() error {
 	a.table = pods.New()
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
-	a.events = newEvents(a.nodeName, a.client, a.log)
+	a.events = daemon.NewEvents(a.nodeName, a.client, a.log)
 	a.wireHistory()
 	if err := a.wirePods(); err != nil {
 		return fmt.Errorf("agent: %w", err)
@@ -123,7 +124,7 @@ func (a *Agent) wireNode() (err error) {
 	options := a.nodeOptions()
 	options.Pressure = func() []v1.NodeConditionType { return a.evictions.Conditions() }
 	options.RuntimeVersion = a.runtime.Version()
-	options.Event = a.events.nodeEvent
+	options.Event = a.events.NodeEvent
 	if a.node, err = node.New(options); err != nil {
 		return err
 	}
@@ -173,11 +174,11 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 }
 
 // endpoints are what the agent serves, if it serves anything.
-func (a *Agent) endpoints() *endpoints {
-	e := &endpoints{alive: a.alive, pending: func() any { return a.pending() }, metrics: a.metrics, query: a.query.Handler()}
-	e.ready = append(e.ready, check{"journal", a.journal.Writable})
+func (a *Agent) endpoints() *daemon.Endpoints {
+	e := &daemon.Endpoints{Alive: a.alive, Pending: func() any { return a.pending() }, Metrics: a.metrics, Query: a.query.Handler()}
+	e.Ready = append(e.Ready, daemon.Check{Name: "journal", Err: a.journal.Writable})
 	if a.manifests != nil {
-		e.ready = append(e.ready, check{"manifests", func() error {
+		e.Ready = append(e.Ready, daemon.Check{Name: "manifests", Err: func() error {
 			if !a.manifests.HasSynced() {
 				return errors.New("the directory was not read yet")
 			}
@@ -185,7 +186,7 @@ func (a *Agent) endpoints() *endpoints {
 		}})
 	}
 	if a.client != nil {
-		e.ready = append(e.ready, check{"api", a.apiProblem}, check{"node", a.nodeProblem})
+		e.Ready = append(e.Ready, daemon.Check{Name: "api", Err: a.apiProblem}, daemon.Check{Name: "node", Err: a.nodeProblem})
 	}
 	return e
 }

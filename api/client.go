@@ -2,6 +2,7 @@ package api
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,7 +17,9 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/internal/unixsocket"
+	"github.com/statusd/statusd/observe"
 )
 
 // Limits on what a client reads.
@@ -84,6 +87,41 @@ func (c *Client) Node(ctx context.Context) (detail NodeDetail, err error) {
 	return detail, c.get(ctx, "/apis/v1/node", &detail)
 }
 
+// Audit returns whether what the API reports of the node is true.
+func (c *Client) Audit(ctx context.Context) (report observe.Report, err error) {
+	return report, c.get(ctx, "/apis/v1/audit", &report)
+}
+
+// Guard returns how healthy the kubelet is.
+func (c *Client) Guard(ctx context.Context) (report guard.Report, err error) {
+	return report, c.get(ctx, "/apis/v1/guard", &report)
+}
+
+// Alerts returns the alerts of the node, in the order in which they are shown.
+func (c *Client) Alerts(ctx context.Context) (list AlertList, err error) {
+	return list, c.get(ctx, "/apis/v1/alerts", &list)
+}
+
+// Silences returns what is kept from the outputs of alerts.
+func (c *Client) Silences(ctx context.Context) (list SilenceList, err error) {
+	return list, c.get(ctx, "/apis/v1/silences", &list)
+}
+
+// AddSilence stores a silence. The server takes it on its Unix socket only.
+func (c *Client) AddSilence(ctx context.Context, s Silence) (stored Silence, err error) {
+	data, err := json.Marshal(s)
+	if err != nil {
+		return stored, fmt.Errorf("api: encode the silence: %w", err)
+	}
+	return stored, c.do(ctx, http.MethodPost, "/apis/v1/silences", bytes.NewReader(data), &stored)
+}
+
+// ExpireSilence ends a silence. The server takes it on its Unix socket only.
+func (c *Client) ExpireSilence(ctx context.Context, id string) error {
+	var status metav1.Status
+	return c.do(ctx, http.MethodDelete, "/apis/v1/silences/"+url.PathEscape(id), nil, &status)
+}
+
 // Event is one event of a watch.
 type Event struct {
 	// Kind is pod, gone, node, reset, synced or detail.
@@ -109,7 +147,7 @@ func (c *Client) Watch(ctx context.Context, since, pod string) iter.Seq2[Event, 
 		if pod != "" {
 			query.Set("pod", pod)
 		}
-		body, err := c.open(ctx, "/apis/v1/watch?"+query.Encode())
+		body, err := c.open(ctx, http.MethodGet, "/apis/v1/watch?"+query.Encode(), nil)
 		if err != nil {
 			yield(Event{}, err)
 			return
@@ -146,7 +184,11 @@ func (c *Client) Watch(ctx context.Context, since, pod string) iter.Seq2[Event, 
 }
 
 func (c *Client) get(ctx context.Context, path string, into any) error {
-	body, err := c.open(ctx, path)
+	return c.do(ctx, http.MethodGet, path, nil, into)
+}
+
+func (c *Client) do(ctx context.Context, method, path string, send io.Reader, into any) error {
+	body, err := c.open(ctx, method, path, send)
 	if err != nil {
 		return err
 	}
@@ -158,10 +200,13 @@ func (c *Client) get(ctx context.Context, path string, into any) error {
 }
 
 // open asks, and returns the body of a good answer.
-func (c *Client) open(ctx context.Context, path string) (io.ReadCloser, error) {
-	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.base+path, nil)
+func (c *Client) open(ctx context.Context, method, path string, send io.Reader) (io.ReadCloser, error) {
+	request, err := http.NewRequestWithContext(ctx, method, c.base+path, send)
 	if err != nil {
 		return nil, err
+	}
+	if send != nil {
+		request.Header.Set("Content-Type", "application/json")
 	}
 	response, err := c.http.Do(request)
 	if err != nil {

@@ -45,7 +45,7 @@ func DescribeNode(o Options) NodeDetail {
 		}
 	}
 	if o.Guard != nil {
-		report := o.Guard.Report()
+		report := guardReport(o.Guard)
 		detail.Kubelet = &report
 	}
 	if o.Alerts != nil {

@@ -5,11 +5,16 @@
 //	GET /apis/v1/pods                 [PodList]: one [PodSummary] per pod
 //	GET /apis/v1/pods/NAMESPACE/NAME  [PodDetail]: explanation, containers, history, delivery
 //	GET /apis/v1/node                 [NodeDetail]
+//	GET /apis/v1/audit                whether what the API reports is true: an observe.Report
+//	GET /apis/v1/guard                how healthy the kubelet is: a guard.Report
+//	GET /apis/v1/alerts               [AlertList]
+//	GET /apis/v1/silences             [SilenceList]; POST and DELETE on the Unix socket only
 //	GET /apis/v1/watch                changes as server-sent events, resumable
 //	GET /openapi.json                 this list, for programs
 //
 // Errors are metav1.Status objects. What is known comes from a [Source]: an agent that runs the
-// pods, or a program that only observes them.
+// pods, or a program that only observes them. [AuditSource], [GuardSource] and [AlertSource] add what
+// they have found; a server without them answers that there is none.
 //
 // # The watch
 //

@@ -249,7 +249,9 @@ func kinds(events []sse) string {
 }
 
 func newFuzzServer() (http.Handler, error) {
-	s, err := api.New(api.Options{Source: sampleNode(), Location: time.UTC, Epoch: "e1"})
+	options := api.Options{Source: sampleNode(), Location: time.UTC, Epoch: "e1"}
+	observed(&options)
+	s, err := api.New(options)
 	if err != nil {
 		return nil, err
 	}

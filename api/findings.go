@@ -5,6 +5,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -30,7 +31,13 @@ func (s *Server) serveAudit(w http.ResponseWriter, _ *http.Request, _ map[string
 		return
 	}
 	report := s.options.Audit.Report()
-	report.Differences = append([]observe.Difference{}, report.Differences...) // a list is not null
+	report.Differences = append([]observe.Difference{}, report.Differences...)
+	if report.Sides == nil {
+		report.Sides = map[observe.Side]observe.Answer{}
+	}
+	if report.Propagation == nil {
+		report.Propagation = map[observe.Side]observe.Propagation{}
+	}
 	answer(w, http.StatusOK, report)
 }
 
@@ -39,7 +46,16 @@ func (s *Server) serveGuard(w http.ResponseWriter, _ *http.Request, _ map[string
 		absent(w, "no kubelet is guarded on this node")
 		return
 	}
-	answer(w, http.StatusOK, s.options.Guard.Report())
+	answer(w, http.StatusOK, guardReport(s.options.Guard))
+}
+
+// guardReport is a report whose lists are not null.
+func guardReport(source GuardSource) guard.Report {
+	report := source.Report()
+	report.Reasons = append([]guard.Reason{}, report.Reasons...)
+	report.Evidence = append([]guard.Item{}, report.Evidence...)
+	report.Restarts = append([]guard.Restart{}, report.Restarts...)
+	return report
 }
 
 func (s *Server) serveAlerts(w http.ResponseWriter, _ *http.Request, _ map[string]string) {

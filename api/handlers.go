@@ -112,7 +112,9 @@ func (s *Server) detail(namespace, name string) (PodDetail, bool) {
 	if history.Gone == nil && len(history.Records) > 0 { // the history learns of it a moment later
 		history.Gone = &history.Records[len(history.Records)-1].Observed
 	}
-	return goneDetail(history), true
+	detail := goneDetail(history)
+	findingsOf(s.options).add(&detail)
+	return detail, true
 }
 
 // recordsOf are the history of a pod, without that of an earlier one of its name.

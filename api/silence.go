@@ -7,7 +7,6 @@ import (
 	"io"
 	"mime"
 	"net/http"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -134,9 +133,6 @@ func (s *Server) expireSilence(w http.ResponseWriter, _ *http.Request, values ma
 	}
 }
 
-// labelName is what Prometheus takes as the name of a label.
-var labelName = regexp.MustCompile(`^[a-zA-Z_][a-zA-Z0-9_]*$`)
-
 // Check returns what is wrong with a silence that is to begin now: which field, and what to write there.
 func (s *Silence) Check(now time.Time) error {
 	switch {
@@ -168,39 +164,4 @@ func (s *Silence) Check(now time.Time) error {
 		return errors.New("matchers: together they match every alert; add one that an alert without the label does not match")
 	}
 	return nil
-}
-
-func (m Matcher) check() error {
-	if len(m.Name) > maxMatcher || len(m.Value) > maxMatcher {
-		return fmt.Errorf("name or value has more than %d bytes", maxMatcher)
-	}
-	if !labelName.MatchString(m.Name) {
-		return fmt.Errorf("name %s: want that of a label: letters, digits and _, not beginning with a digit", short(m.Name))
-	}
-	if m.IsRegex {
-		// As it stands, since a parenthesis too many could close the group that compile puts around it.
-		if _, err := regexp.Compile(m.Value); err != nil {
-			return fmt.Errorf("value %s is no regular expression: %.200s", short(m.Value), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
-		}
-	}
-	return nil
-}
-
-// compile makes the regular expression of a matcher, which stands for the whole value.
-func (m Matcher) compile() (*regexp.Regexp, error) { return regexp.Compile("^(?s:" + m.Value + ")$") }
-
-// Matches reports whether a label with this value matches; an absent label has the empty value. A
-// regular expression that is none matches nothing.
-func (m Matcher) Matches(value string) bool {
-	if !m.IsRegex {
-		return (m.Value == value) == m.IsEqual
-	}
-	expression, err := m.compile()
-	return err == nil && expression.MatchString(value) == m.IsEqual
-}
-
-// String is the matcher as it is written: name=value, name!=value, name=~value or name!~value.
-func (m Matcher) String() string {
-	operator := map[[2]bool]string{{false, true}: "=", {false, false}: "!=", {true, true}: "=~", {true, false}: "!~"}[[2]bool{m.IsRegex, m.IsEqual}]
-	return m.Name + operator + m.Value
 }

@@ -90,7 +90,7 @@ func checkComplete(t interface{ Errorf(string, ...any) }, e explain.Explanation)
 	if len(e.Causes) == 0 && e.State != explain.StateReady {
 		t.Errorf("state %s has no cause", e.State)
 	}
-	roots := append(e.Roots(), e.Notes...)
+	roots := slices.Concat(e.Roots(), e.Notes, e.NotTrue)
 	if e.Delivery != nil {
 		roots = append(roots, *e.Delivery)
 	}

@@ -27,6 +27,8 @@ type Explanation struct {
 	State     State  `json:"state"`
 	// Since is when the pod came into the state, nil if that is not known.
 	Since *time.Time `json:"since,omitempty"`
+	// NotTrue is how what the API reports of the pod is not true; the causes of each are the evidence.
+	NotTrue []Cause `json:"notTrue,omitempty"`
 	// Causes are why, the most important first. A pod that serves has none.
 	Causes []Cause `json:"causes,omitempty"`
 	// Notes are what is worth knowing although it is not why: restarts, a pending resize.

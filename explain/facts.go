@@ -29,6 +29,8 @@ type Facts struct {
 	Node Node
 	// Warnings are the last Warning events of the pod, the newest last.
 	Warnings []Warning
+	// Untrue is how what the API reports of the pod is not true, as an audit has found.
+	Untrue []Untruth
 }
 
 // Container is what a node agent knows of a container beyond its status.

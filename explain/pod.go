@@ -34,6 +34,7 @@ func Pod(f Facts) Explanation {
 	default: // Pending, or nothing was reported yet
 		starting(&e, f)
 	}
+	e.NotTrue = untruths(f)
 	e.Notes = append(e.Notes, notes(f)...)
 	e.Delivery = delivery(f)
 	if e.Since != nil && e.Since.After(f.Now) {

@@ -26,6 +26,10 @@ var ends = map[State]bool{StateSucceeded: true, StateFailed: true, StateRejected
 // Sentence says the explanation as a person would, with times of day in loc.
 func (e Explanation) Sentence(loc *time.Location) string {
 	var b strings.Builder
+	b.WriteString(e.notTrue(loc))
+	if len(e.NotTrue) > 0 {
+		b.WriteString("Reported: ")
+	}
 	b.WriteString("Pod " + e.Namespace + "/" + e.Name + " " + headlines[e.State])
 	if e.Since != nil {
 		word := " since "

@@ -467,6 +467,29 @@ func stories() []story {
 				f.Delivery, f.Node.Unreachable = &explain.Delivery{Version: 2, Accepted: 1, Since: ago(5 * time.Second)}, ago(time.Minute)
 				return f
 			}},
+		{"not true: the container is gone", explain.StateReady, nil,
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
+				f.Untrue = []explain.Untruth{{
+					Kind: "RunningWithoutContainer", Container: "db", Since: ago(95 * time.Second),
+					Text: "the API says that container db runs, and it has ended with exit code 137.",
+					Evidence: []explain.Statement{
+						{By: "the runtime", At: ago(time.Second), Text: "container db (c0ffee) exited with code 137"},
+						{By: "the API", At: ago(2 * time.Minute), Text: "container db runs, and the pod is Ready"},
+					},
+					Do: "check whether the kubelet runs",
+				}}
+				return f
+			}},
+		{"not true in two ways, of which one is likely", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeReadinessNotReported},
+			func() explain.Facts {
+				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionFalse))
+				f.Untrue = []explain.Untruth{
+					{Kind: "ForeignWriter", Text: "\"bad-controller\" has set Ready to False", Since: ago(time.Minute), Do: "stop it"},
+					{Kind: "StuckTerminating", Text: "it should be gone", Certainty: "likely", Since: now.Add(time.Hour)},
+				}
+				return f
+			}},
 		{"on its way", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))

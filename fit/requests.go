@@ -2,6 +2,7 @@ package fit
 
 import (
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -50,4 +51,17 @@ func raise(most, candidate v1.ResourceList) {
 			most[name] = q.DeepCopy()
 		}
 	}
+}
+
+// Total returns what pods need of a node together, and how many they are.
+func Total(pods []*v1.Pod) v1.ResourceList {
+	total := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
+	for _, pod := range pods {
+		for name, quantity := range Requests(pod) {
+			sum := total[name]
+			sum.Add(quantity)
+			total[name] = sum
+		}
+	}
+	return total
 }

@@ -49,6 +49,9 @@ type Facts struct {
 // API is what the API server knows.
 type API struct {
 	APIAnswer Answer
+	// APIConfirmed is until when a list has confirmed that the watch of pods missed nothing, zero if
+	// none has. APIAnswer.At goes on while the watch is open and the server is heard on it.
+	APIConfirmed time.Time
 	// APIPods are the pods that are bound to the node.
 	APIPods map[types.UID]Sighting
 	// NodeObject is nil if there is none; NodeAt is when this copy came.
@@ -67,6 +70,10 @@ type API struct {
 type Kubelet struct {
 	KubeletAnswer Answer
 	KubeletPods   map[types.UID]Sighting
+	// KubeletStatuses: the status of each pod is the one that the kubelet has decided, as the Pods API serves
+	// it. If false (GET /pods of a stock kubelet), that is so for static pods alone; a pod from the API has the
+	// status that the kubelet last got from the API.
+	KubeletStatuses bool
 }
 
 // Sighting is a pod as one side has it, and when this copy came. The pod is not changed afterwards.
@@ -129,8 +136,10 @@ type Machine struct {
 	// Manifests are the static pods on disk; ManifestsKnown reports whether their directory was read.
 	Manifests      []Manifest
 	ManifestsKnown bool
-	// Process is the kubelet's process, nil if none was found.
-	Process *Process
+	// Process is the kubelet's process, nil if none was found. ProcessKnown reports whether the processes of
+	// the machine were seen, so that there is none if none was found.
+	Process      *Process
+	ProcessKnown bool
 	// Boot is when the machine was started.
 	Boot time.Time
 }

@@ -40,4 +40,7 @@ metrics-server)
 	;;
 esac
 echo "building $program $release: the first time takes some minutes"
-go build -mod=mod -o "$file" -ldflags "-s -w $flags" "$package/cmd/$program"
+go build -mod=mod -o "$work/built" -ldflags "-s -w $flags" "$package/cmd/$program"
+# In one step: a file that exists is complete.
+mv "$work/built" "$file.$$"
+mv "$file.$$" "$file"

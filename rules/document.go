@@ -10,7 +10,7 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-//go:embed alerting.md.tmpl
+//go:embed alert-rules.md.tmpl
 var documentTemplate string
 
 // WriteDocument writes the page about rules in Markdown: files, vocabulary, functions, tests and the
@@ -54,7 +54,7 @@ func WriteDocument(w io.Writer) error {
 }
 
 func textTemplate() (*template.Template, error) {
-	return template.New("alerting.md").Parse(documentTemplate)
+	return template.New("alert-rules.md").Parse(documentTemplate)
 }
 
 func scopeNames(list []Scope) string {

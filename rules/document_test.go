@@ -9,9 +9,9 @@ import (
 	_ "github.com/cockroachdb/datadriven" // has the flag -rewrite
 )
 
-const documentFile = "../docs/alerting.md"
+const documentFile = "../docs/alert-rules.md"
 
-// docs/alerting.md is what the code says; go test ./rules -run TestDocument -rewrite writes it.
+// docs/alert-rules.md is what the code says; go test ./rules -run TestDocument -rewrite writes it.
 func TestDocument(t *testing.T) {
 	var page bytes.Buffer
 	if err := WriteDocument(&page); err != nil {
@@ -27,6 +27,6 @@ func TestDocument(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !bytes.Equal(have, page.Bytes()) {
-		t.Error("docs/alerting.md is not what the code says: go test ./rules -run TestDocument -rewrite")
+		t.Error("docs/alert-rules.md is not what the code says: go test ./rules -run TestDocument -rewrite")
 	}
 }

@@ -134,7 +134,7 @@ func dashboardExpressions(t *testing.T) map[string]string {
 	return found
 }
 
-func readFile(t *testing.T, path string) []byte {
+func readFile(t testing.TB, path string) []byte {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join(root, path))
 	if err != nil {

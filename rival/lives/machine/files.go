@@ -10,16 +10,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-var (
-	//go:embed containerd.toml
-	containerdConfig string
-	//go:embed kubelet.yaml
-	kubeletConfig string
-	//go:embed statusd.yaml
-	statusdConfig string
-	//go:embed image.sh
-	imageScript string
-)
+//go:embed statusd.yaml
+var statusdConfig string
 
 // write makes a file of the machine's directory from a text with $NAME in it.
 func (m *Machine) write(name, text string, values map[string]string) (string, error) {

@@ -4,10 +4,8 @@ import (
 	"context"
 	"crypto/rand"
 	"fmt"
-	"net"
 	"os"
 	"path/filepath"
-	"strconv"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
@@ -122,7 +120,7 @@ func (m *Machine) KubeletAddress() string {
 	if !ok {
 		return ""
 	}
-	return net.JoinHostPort("127.0.0.1", strconv.Itoa(k.port))
+	return k.Address()
 }
 
 // Manifests is the directory of static pods.

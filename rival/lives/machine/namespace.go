@@ -1,20 +1,19 @@
 package machine
 
 import (
-	"context"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"os/signal"
-	"path/filepath"
 	goruntime "runtime"
 	"slices"
 	"strings"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/internal/stock"
 )
 
 // insideVariable says to a copy of this program what it is: empty on the outside.
@@ -45,7 +44,7 @@ func Enter(agent string) error {
 		return err
 	}
 	code := outside(dir)
-	if err := errors.Join(removeGroups(agent), os.RemoveAll(dir)); err != nil {
+	if err := errors.Join(stock.RemoveGroups(groupNames[agent]), os.RemoveAll(dir)); err != nil {
 		fmt.Fprintln(os.Stderr, "lives: clean up:", err)
 		code = 1
 	}
@@ -93,7 +92,7 @@ func again(inside string) *exec.Cmd {
 
 // runInit is the first process of the machine: it collects all orphans and ends with the program.
 func runInit() int {
-	if err := mounts(); err != nil {
+	if err := stock.Mounts(); err != nil {
 		fmt.Fprintln(os.Stderr, "lives:", err)
 		return 1
 	}
@@ -121,82 +120,5 @@ func runInit() int {
 	}
 }
 
-// mounts makes the mounts of this process its own, and shows it its own processes.
-func mounts() error {
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
-		return fmt.Errorf("make mounts private: %w", err)
-	}
-	if err := unix.Mount("proc", "/proc", "proc", 0, ""); err != nil {
-		return fmt.Errorf("mount /proc: %w", err)
-	}
-	// The kubelet and containerd write to some places whatever their settings say.
-	for _, dir := range []string{"/run", "/var/lib", "/var/log"} {
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, "mode=755"); err != nil {
-			return fmt.Errorf("hide %s: %w", dir, err)
-		}
-	}
-	// The kubelet wants to share the mounts of pods.
-	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
-		return fmt.Errorf("make mounts shared: %w", err)
-	}
-	return nil
-}
-
-// groupRoots are where control groups can appear: in the one hierarchy of version 2, or in each of version 1.
-func groupRoots() ([]string, error) {
-	roots, err := filepath.Glob("/sys/fs/cgroup/*")
-	return append(roots, "/sys/fs/cgroup"), err
-}
-
 // groupNames are the control groups that the agents make their own ones in.
 var groupNames = map[string]string{"kubelet": "kubepods", "doors": "kubepods", "statusd": "statusd-lives"}
-
-// groups are the control groups of the agent that exist.
-func groups(agent string) ([]string, error) {
-	roots, err := groupRoots()
-	var found []string
-	for _, root := range roots {
-		if group := filepath.Join(root, groupNames[agent]); isDirectory(group) {
-			found = append(found, group)
-		}
-	}
-	return found, err
-}
-
-func isDirectory(path string) bool {
-	info, err := os.Stat(path)
-	return err == nil && info.IsDir()
-}
-
-// removeGroups removes the control groups that the machine has left. Its processes have ended, but
-// the kernel may need a moment to forget them.
-func removeGroups(agent string) error {
-	left, err := groups(agent)
-	if err != nil {
-		return err
-	}
-	ctx, cancel := context.WithTimeoutCause(context.Background(), 10*time.Second, errors.New("a control group is still in use"))
-	defer cancel()
-	for _, group := range left {
-		if err := await(ctx, func() error { return removeTree(group) }); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// removeTree removes a control group and those below it.
-func removeTree(group string) error {
-	below, err := os.ReadDir(group)
-	if err != nil {
-		return err
-	}
-	for _, entry := range below {
-		if entry.IsDir() {
-			if err := removeTree(filepath.Join(group, entry.Name())); err != nil {
-				return err
-			}
-		}
-	}
-	return unix.Rmdir(group)
-}

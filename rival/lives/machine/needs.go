@@ -5,31 +5,25 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+
+	"github.com/statusd/statusd/internal/stock"
 )
 
 // needs says all that this machine lacks for a recording.
 func needs(agent string) error {
 	var missing []error
-	if os.Geteuid() != 0 {
-		missing = append(missing, errors.New("it must run as root: it makes namespaces, mounts and control groups"))
+	if err := stock.Missing(); err != nil {
+		missing = append(missing, err)
 	}
-	for _, program := range []struct{ name, hint string }{
-		{"containerd", "apt-get install containerd"},
-		{"ctr", "apt-get install containerd"},
-		{"runc", "apt-get install runc"},
-		{"busybox", "apt-get install busybox-static"},
-		{"dbus-daemon", "apt-get install dbus"},
-	} {
-		if _, err := exec.LookPath(program.name); err != nil {
-			missing = append(missing, fmt.Errorf("the program %s is missing; Debian: %s", program.name, program.hint))
-		}
+	if _, err := exec.LookPath("dbus-daemon"); err != nil {
+		missing = append(missing, fmt.Errorf("the program dbus-daemon is missing; Debian: apt-get install dbus"))
 	}
 	for _, file := range []string{kubeletBinary(), statusdBinary()} {
 		if _, err := os.Stat(file); err != nil {
 			missing = append(missing, fmt.Errorf("%w; make lives builds it", err))
 		}
 	}
-	found, err := groups(agent)
+	found, err := stock.Groups(groupNames[agent])
 	if err != nil {
 		missing = append(missing, err)
 	}

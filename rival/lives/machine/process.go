@@ -1,67 +1,20 @@
 package machine
 
 import (
-	"context"
-	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/internal/stock"
 )
 
-// process is a program that runs until it is killed.
-type process struct {
-	cmd    *exec.Cmd
-	log    string
-	exited chan struct{}
-}
-
 // start runs a program; what it says is appended to DIR/NAME.log.
-func (m *Machine) start(name, program string, args ...string) (*process, error) {
-	log, err := os.OpenFile(filepath.Join(m.dir, name+".log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
-	if err != nil {
-		return nil, err
-	}
-	defer log.Close()
-	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "DBUS_SYSTEM_BUS_ADDRESS="+m.logind.address)
-	cmd.Stdout, cmd.Stderr = log, log
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := cmd.Start(); err != nil {
-		return nil, fmt.Errorf("start %s: %w", name, err)
-	}
-	p := &process{cmd: cmd, log: log.Name(), exited: make(chan struct{})}
-	go func() {
-		defer close(p.exited)
-		_ = cmd.Wait()
-	}()
-	return p, nil
-}
-
-func (p *process) kill() {
-	_ = p.cmd.Process.Kill()
-	<-p.exited
-}
-
-// await tries until it succeeds; an error says what is not so yet.
-func await(ctx context.Context, try func() error) error {
-	for {
-		err := try()
-		if err == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("%w: %w", context.Cause(ctx), err)
-		case <-time.After(200 * time.Millisecond):
-		}
-	}
+func (m *Machine) start(name, program string, args ...string) (*stock.Process, error) {
+	return stock.Launch(m.dir, []string{"DBUS_SYSTEM_BUS_ADDRESS=" + m.logind.address}, name, program, args...)
 }
 
 // stat is what is needed of /proc/PID/stat.

@@ -1,9 +1,13 @@
 package machine
 
-import "context"
+import (
+	"context"
+
+	"github.com/statusd/statusd/internal/stock"
+)
 
 // statusd is statusd with its process runtime.
-type statusd struct{ process *process }
+type statusd struct{ process *stock.Process }
 
 func (s *statusd) start(_ context.Context, m *Machine) error {
 	config, err := m.write("statusd.yaml", statusdConfig, map[string]string{"KUBECONFIG": m.kubeconfig, "CGROUP": "/" + groupNames["statusd"]})
@@ -14,4 +18,4 @@ func (s *statusd) start(_ context.Context, m *Machine) error {
 	return err
 }
 
-func (s *statusd) kill() { s.process.kill() }
+func (s *statusd) kill() { s.process.Kill() }

@@ -1,0 +1,129 @@
+package guard
+
+import "time"
+
+// Fact is one piece of evidence: a value and when it was read, or why it is not known. What is not
+// known is never held against a kubelet.
+type Fact[T any] struct {
+	At    time.Time `json:"at,omitzero"`
+	Known bool      `json:"known"`
+	Value T         `json:"value"`
+	// Why it is not known.
+	Why string `json:"why,omitempty"`
+}
+
+// Read is a fact that was read at a time.
+func Read[T any](at time.Time, value T) Fact[T] { return Fact[T]{At: at, Known: true, Value: value} }
+
+// NotKnown is a fact that could not be read at a time.
+func NotKnown[T any](at time.Time, why string) Fact[T] { return Fact[T]{At: at, Why: why} }
+
+// Process is the process of the kubelet, and what its supervisor has recorded of it.
+type Process struct {
+	// Exists: there is a process, a zombie included.
+	Exists bool `json:"exists"`
+	// Sure: it was read where the process must be if it exists (its supervisor, its parent), not found
+	// by a search, which another PID namespace defeats.
+	Sure    bool      `json:"sure"`
+	PID     int       `json:"pid,omitempty"`
+	Started time.Time `json:"started,omitzero"`
+	Stopped bool      `json:"stopped,omitempty"` // by SIGSTOP or a debugger: state T
+	Zombie  bool      `json:"zombie,omitempty"`
+	// ExitCode and Signal are how the last process ended, if that is known. 0 is an end as any other.
+	ExitCode *int      `json:"exitCode,omitempty"`
+	Signal   string    `json:"signal,omitempty"`
+	Ended    time.Time `json:"ended,omitzero"`
+	// Unit is the state of the unit, as in active/running. Empty if there is no unit.
+	Unit string `json:"unit,omitempty"`
+	// Restarting: the supervisor is about to start it again by itself.
+	Restarting bool `json:"restarting,omitempty"`
+	// Masked: the operator has made the unit impossible to start.
+	Masked bool `json:"masked,omitempty"`
+	// Starts is how often the supervisor has restarted it by itself.
+	Starts uint32 `json:"starts,omitempty"`
+}
+
+// Answer is what became of one request.
+type Answer struct {
+	// Answered: a response came, whatever it says. OK: it says that all is well.
+	Answered bool          `json:"answered"`
+	OK       bool          `json:"ok"`
+	Text     string        `json:"text,omitempty"`
+	Took     time.Duration `json:"took,omitempty"`
+}
+
+// Lease is the lease of the node, as the API server has it.
+type Lease struct {
+	// Exists: there is one, so the kubelet has registered the node at least once.
+	Exists bool `json:"exists"`
+	// Renewed is the time that the kubelet has written, Seen is when a renewal was last noticed here. The
+	// younger one counts, so that a step of the clock is no alarm.
+	Renewed time.Time `json:"renewed,omitzero"`
+	Seen    time.Time `json:"seen,omitzero"`
+	// Duration is how long it counts; 40 s with the defaults of a kubelet.
+	Duration time.Duration `json:"duration,omitempty"`
+}
+
+// PLEG is the loop of the kubelet that compares the runtime's containers with what it knows.
+type PLEG struct {
+	// Relist is how long a relist took in the mean since the last look, LastSeen is when one last began.
+	Relist   time.Duration `json:"relist"`
+	LastSeen time.Time     `json:"lastSeen,omitzero"`
+	// Bound is after how long without a relist the kubelet calls itself not ready; 3 minutes if 0. It is longer for one
+	// that the runtime tells of its events.
+	Bound time.Duration `json:"bound,omitempty"`
+}
+
+// Operations are the kubelet's requests to the runtime since the last look.
+type Operations struct {
+	Count  int           `json:"count"`
+	Errors int           `json:"errors"`
+	Mean   time.Duration `json:"mean"`
+}
+
+// Behind is how far the statuses are behind, as an audit has found. Oldest is how long the oldest such
+// difference has lasted.
+type Behind struct {
+	APIBehindKubelet           int           `json:"apiBehindKubelet"`
+	APIBehindKubeletOldest     time.Duration `json:"apiBehindKubeletOldest"`
+	KubeletBehindRuntime       int           `json:"kubeletBehindRuntime"`
+	KubeletBehindRuntimeOldest time.Duration `json:"kubeletBehindRuntimeOldest"`
+}
+
+// Disk is the file system of the kubelet's root directory.
+type Disk struct {
+	Free, Total, InodesFree, Inodes uint64
+	ReadOnly                        bool
+}
+
+// Full reports whether the kubelet cannot write there.
+func (d Disk) Full() bool {
+	return d.ReadOnly || d.Free < diskFloor || d.Inodes > 0 && d.InodesFree < inodeFloor
+}
+
+const (
+	diskFloor  = 16 << 20
+	inodeFloor = 64
+)
+
+// Evidence is what is known about a kubelet at one look.
+type Evidence struct {
+	Process Fact[Process] `json:"process"`
+	// Healthz is the kubelet's /healthz on its loopback port. Parts are those of its server, by name:
+	// ping, log, syncloop.
+	Healthz Fact[Answer]            `json:"healthz"`
+	Parts   map[string]Fact[Answer] `json:"parts,omitempty"`
+	Lease   Fact[Lease]             `json:"lease"`
+	PLEG    Fact[PLEG]              `json:"pleg"`
+	// Operations are the kubelet's own requests to the runtime; Runtime is what the runtime answers to us.
+	Operations Fact[Operations] `json:"operations"`
+	Runtime    Fact[Answer]     `json:"runtime"`
+	Behind     Fact[Behind]     `json:"behind"`
+	// APIServer is whether it answers from here.
+	APIServer Fact[Answer] `json:"apiServer"`
+	Disk      Fact[Disk]   `json:"disk"`
+	// Certificate is when the kubelet's client certificate expires.
+	Certificate Fact[time.Time] `json:"certificate"`
+	// ShuttingDown: the machine goes down.
+	ShuttingDown Fact[bool] `json:"shuttingDown"`
+}

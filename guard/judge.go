@@ -1,0 +1,172 @@
+package guard
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"time"
+)
+
+// Judge makes a verdict of the evidence of one look and of what was seen before. It is a pure function.
+//
+// One failed request never changes a verdict: a sign counts once it was seen several times over some
+// time, and what is not known never counts. Of the signs that count, a proof makes the kubelet
+// unhealthy, and so do two halves of different kinds. A sign that the lease contradicts makes it
+// degraded at most. Causes that are not the kubelet's fault make it degraded, and say that a restart
+// would not help.
+func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
+	s := before.clone()
+	s.remember(e, now)
+	s.take(observe(e, &s, now), now)
+	s.contradict(e)
+
+	counting := s.counting()
+	v := Verdict{Health: s.weigh(counting), Reasons: []Reason{}}
+	switch {
+	case v.Health != Healthy:
+	case isStarting(e, now) && !works(e, &s, now):
+		v.Health = Degraded
+		v.Reasons = append(v.Reasons, Reason{Starting, "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago", e.Process.Value.Started})
+	case works(e, &s, now):
+	case len(s.Signs) > 0 && before.Health != "": // one bad observation does not change the verdict
+		if v.Health = before.Health; before.Health != Healthy {
+			v.Health = Degraded // what made it unhealthy before is over
+			v.Reasons = s.pending()
+		}
+	default:
+		v.Health = Unknown
+		v.Reasons = append(v.Reasons, Reason{TooLittleEvidence, unknowns(e), now})
+	}
+	for _, code := range counting {
+		v.Reasons = append(v.Reasons, s.Signs[code].reason(code))
+	}
+	if before.Health == v.Health && !before.Since.IsZero() {
+		v.Since = before.Since
+	} else {
+		v.Since = now
+	}
+	if v.Health == Unknown && before.Health == Unknown {
+		v.Reasons[0].Since = v.Since
+	}
+	v.Helps, v.Do = s.advise(v)
+	s.Health, s.Since = v.Health, v.Since
+	return v, s
+}
+
+// counting are the codes of the signs that are established, the heaviest first.
+func (s *State) counting() []string {
+	codes := slices.DeleteFunc(slices.Collect(maps.Keys(s.Signs)), func(code string) bool { return !s.Signs[code].established(rules[code]) })
+	if slices.Contains(codes, LeaseStale) { // which says the same and more
+		codes = slices.DeleteFunc(codes, func(code string) bool { return code == LeaseLate })
+	}
+	slices.SortFunc(codes, func(a, b string) int {
+		if d := rules[b].weight - rules[a].weight; d != 0 {
+			return int(d)
+		}
+		return strings.Compare(a, b)
+	})
+	return codes
+}
+
+// pending are the signs that do not count yet.
+func (s *State) pending() []Reason {
+	reasons := []Reason{}
+	for _, code := range slices.Sorted(maps.Keys(s.Signs)) {
+		reasons = append(reasons, s.Signs[code].reason(code))
+	}
+	return reasons
+}
+
+// weigh makes a health of the signs that count.
+func (s *State) weigh(counting []string) Health {
+	halves := map[string]bool{}
+	for _, code := range counting {
+		switch r := rules[code]; {
+		case s.Signs[code].Contradicted != "":
+		case r.weight == proof:
+			return Unhealthy
+		case r.weight == half:
+			halves[r.kind] = true
+		}
+	}
+	switch {
+	case len(halves) > 1:
+		return Unhealthy
+	case len(counting) > 0:
+		return Degraded
+	}
+	return Healthy
+}
+
+// works reports whether there is evidence that the kubelet does its work, rather than none that it does not.
+func works(e Evidence, s *State, now time.Time) bool {
+	if e.Healthz.Known && e.Healthz.Value.OK {
+		return true
+	}
+	lease := e.Lease
+	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
+}
+
+// unknowns is why there is too little evidence.
+func unknowns(e Evidence) string {
+	var why []string
+	for _, u := range []struct{ name, why string }{
+		{"process", e.Process.Why}, {"healthz", e.Healthz.Why}, {"lease", e.Lease.Why},
+	} {
+		if u.why != "" {
+			why = append(why, u.name+": "+u.why)
+		}
+	}
+	if len(why) == 0 {
+		return "neither /healthz nor the lease was seen to be well yet"
+	}
+	return strings.Join(why, "; ")
+}
+
+func (s Sign) reason(code string) Reason {
+	text := s.Text
+	if s.Contradicted != "" {
+		text += "; but " + s.Contradicted
+	}
+	return Reason{Code: code, Message: text, Since: s.Since}
+}
+
+// obstacles are the causes that keep a restart from helping, the most certain first, and what would
+// help. A process that is gone or stopped is started all the same where dead is true: it runs pods
+// without an API server, and frees disk.
+var obstacles = []struct {
+	code string
+	dead bool
+	do   string
+}{
+	{CertificateExpired, false, "renew its client certificate"},
+	{RuntimeDown, false, "restart the container runtime"},
+	{CrashLooping, false, "read the kubelet's last log lines: it ends by itself each time it is started"},
+	{DiskFull, true, "free space on the disk of the kubelet's root"},
+	{APIServerUnreachable, true, "bring back the API server, or the way to it"},
+}
+
+// advise is whether a restart would help, and else what would.
+func (s *State) advise(v Verdict) (helps bool, do string) {
+	if v.Health != Unhealthy && v.Health != Degraded {
+		return false, ""
+	}
+	dead := s.deadProcess()
+	for _, o := range obstacles {
+		// One observation is enough to hold a restart back.
+		sign, open := s.Signs[o.code]
+		if open && sign.Good == 0 && !(dead && o.dead) {
+			return false, o.do + ": " + sign.Text
+		}
+	}
+	return v.Health == Unhealthy, ""
+}
+
+func (s *State) deadProcess() bool {
+	for _, code := range []string{ProcessGone, ProcessStopped} {
+		if sign, open := s.Signs[code]; open && sign.established(rules[code]) && sign.Contradicted == "" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,280 @@
+package guard_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/statusd/statusd/guard"
+)
+
+var begin = time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
+
+// well is the evidence of a healthy kubelet that has run for an hour and renews its lease every 10 s.
+func well(now time.Time) guard.Evidence {
+	ok := guard.Answer{Answered: true, OK: true, Text: "ok"}
+	renewed := now.Truncate(10 * time.Second)
+	return guard.Evidence{
+		Process: guard.Read(now, guard.Process{Exists: true, Sure: true, PID: 100, Started: begin.Add(-time.Hour)}),
+		Healthz: guard.Read(now, ok),
+		Parts: map[string]guard.Fact[guard.Answer]{
+			"ping": guard.Read(now, ok), "log": guard.Read(now, ok), "syncloop": guard.Read(now, ok),
+		},
+		Lease:        guard.Read(now, guard.Lease{Exists: true, Renewed: renewed, Seen: renewed, Duration: 40 * time.Second}),
+		PLEG:         guard.Read(now, guard.PLEG{Relist: 5 * time.Millisecond, LastSeen: now.Add(-time.Second)}),
+		Operations:   guard.Read(now, guard.Operations{Count: 20, Mean: time.Millisecond}),
+		Runtime:      guard.Read(now, ok),
+		Behind:       guard.Read(now, guard.Behind{}),
+		APIServer:    guard.Read(now, ok),
+		Disk:         guard.Read(now, guard.Disk{Free: 1 << 34, Total: 1 << 36, InodesFree: 1 << 20, Inodes: 1 << 21}),
+		Certificate:  guard.Read(now, begin.Add(1000*time.Hour)),
+		ShuttingDown: guard.Read(now, false),
+	}
+}
+
+const lookEvery = 3 * time.Second
+
+// A change is what differs from a healthy kubelet from a second on. Later changes are made over earlier ones.
+type change struct {
+	from   int // seconds after the begin
+	change func(e *guard.Evidence, now, since time.Time)
+}
+
+func silent(text string) guard.Answer { return guard.Answer{Text: text} }
+func says(text string) guard.Answer   { return guard.Answer{Answered: true, Text: text} }
+
+var (
+	code  = func(n int) *int { return &n }
+	quiet = func(e *guard.Evidence, now, since time.Time) { // what a kubelet that does nothing any more does not do
+		e.Healthz = guard.Read(now, silent("connection refused"))
+		e.Parts, e.PLEG, e.Operations = nil, guard.NotKnown[guard.PLEG](now, "no answer"), guard.NotKnown[guard.Operations](now, "no answer")
+		e.Lease.Value.Renewed, e.Lease.Value.Seen = since.Truncate(10*time.Second), since.Truncate(10*time.Second)
+	}
+	dead = func(exit int) func(e *guard.Evidence, now, since time.Time) {
+		return func(e *guard.Evidence, now, since time.Time) {
+			quiet(e, now, since)
+			e.Process = guard.Read(now, guard.Process{Sure: true, ExitCode: code(exit), Ended: since})
+		}
+	}
+	noLease = func(e *guard.Evidence, now, since time.Time) {
+		e.Lease.Value.Renewed, e.Lease.Value.Seen = since, since
+	}
+	apiDown = func(e *guard.Evidence, now, _ time.Time) {
+		e.APIServer = guard.Read(now, silent("connection refused"))
+		e.Lease = guard.NotKnown[guard.Lease](now, "the API server does not answer")
+	}
+)
+
+// The table is the documentation of the judgement: what happens, what the verdict is at the end, for
+// which reasons, when the kubelet was first unhealthy, and whether a restart would help.
+var stories = []struct {
+	name      string
+	changes   []change
+	until     int // seconds
+	health    guard.Health
+	reasons   string
+	unhealthy int // seconds after the begin of the first verdict Unhealthy; 0: never
+	helps     bool
+	do        string
+}{
+	{name: "a healthy kubelet", until: 300, health: guard.Healthy},
+	{name: "killed: noticed at the second look", until: 30, changes: []change{{9, dead(137)}},
+		health: guard.Unhealthy, reasons: "ProcessGone HealthzSilent", unhealthy: 12, helps: true},
+	{name: "ended with exit code 0: as dead as with any other (node-problem-detector #861)", until: 30, changes: []change{{9, dead(0)}},
+		health: guard.Unhealthy, reasons: "ProcessGone HealthzSilent", unhealthy: 12, helps: true},
+	{name: "restarted by an operator between two looks", until: 120, changes: []change{
+		{9, dead(0)}, {12, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
+		health: guard.Healthy},
+	{name: "frozen by SIGSTOP", until: 30, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since)
+		e.Process.Value.Stopped = true
+	}}}, health: guard.Unhealthy, reasons: "ProcessStopped HealthzSilent", unhealthy: 15, helps: true},
+	{name: "a zombie", until: 30, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since)
+		e.Process.Value.Zombie = true
+	}}}, health: guard.Unhealthy, reasons: "ProcessStopped HealthzSilent", unhealthy: 15, helps: true},
+	{name: "frozen by its control group: runs, and neither answers nor renews", until: 60, changes: []change{{10, quiet}},
+		health: guard.Unhealthy, reasons: "LeaseStale HealthzSilent", unhealthy: 45, helps: true},
+	{name: "deadlocked: answers /healthz and renews no lease", until: 100, changes: []change{{10, noLease}},
+		health: guard.Unhealthy, reasons: "LeaseStale", unhealthy: 60, helps: true},
+	{name: "its sync loop is stuck, as it says itself", until: 60, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
+		e.Parts["syncloop"] = guard.Read(now, says("sync Loop took longer than expected"))
+	}}}, health: guard.Unhealthy, reasons: "SyncLoopStuck", unhealthy: 30, helps: true},
+	{name: "no relist of containers for four minutes", until: 300, changes: []change{{9, func(e *guard.Evidence, _, since time.Time) {
+		e.PLEG.Value.LastSeen = since
+	}}}, health: guard.Unhealthy, reasons: "PLEGStale", unhealthy: 204, helps: true},
+	{name: "one request fails", until: 60, changes: []change{
+		{9, func(e *guard.Evidence, now, _ time.Time) { e.Healthz = guard.Read(now, silent("i/o timeout")) }},
+		{12, func(*guard.Evidence, time.Time, time.Time) {}}}, health: guard.Healthy},
+	{name: "every other request fails", until: 120, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		if now.Sub(since)/lookEvery%2 == 0 {
+			e.Healthz = guard.Read(now, silent("i/o timeout"))
+		}
+	}}}, health: guard.Healthy},
+	{name: "not in the network namespace of the machine: refused, but the lease is renewed (node-problem-detector #439)", until: 600,
+		changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
+			e.Healthz = guard.Read(now, silent("dial tcp 127.0.0.1:10248: connect: connection refused"))
+			e.Process = guard.NotKnown[guard.Process](now, "no D-Bus socket")
+			e.Parts = nil
+		}}}, health: guard.Degraded, reasons: "HealthzSilent"},
+	{name: "no systemctl, kubelet 3 minutes old and running (node-problem-detector #666)", until: 600,
+		changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
+			e.Process = guard.NotKnown[guard.Process](now, "systemctl: executable file not found")
+			e.Healthz = guard.Read(now, silent("dial tcp 127.0.0.1:10248: connect: connection refused"))
+		}}}, health: guard.Degraded, reasons: "HealthzSilent"},
+	{name: "not in the PID namespace either: no process found, nothing answers, Node Ready (node-problem-detector #1078)", until: 960,
+		changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
+			e.Process = guard.Read(now, guard.Process{}) // not sure: a search found none
+			e.Healthz = guard.Read(now, silent("dial tcp 127.0.0.1:10248: connect: connection refused"))
+			e.Parts, e.PLEG, e.Operations = nil, guard.Fact[guard.PLEG]{}, guard.Fact[guard.Operations]{}
+		}}}, health: guard.Degraded, reasons: "HealthzSilent"},
+	{name: "the process is found no more, but the lease is renewed", until: 120, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
+		e.Process = guard.Read(now, guard.Process{})
+		e.Lease.Value.Renewed = now
+	}}}, health: guard.Degraded, reasons: "ProcessGone"},
+	{name: "starting: no answer and an old lease are no signs for a minute", until: 30, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since.Add(-time.Hour))
+		e.Process.Value.Started = begin
+	}}}, health: guard.Degraded, reasons: "Starting"},
+	{name: "started, and still no lease after a minute", until: 120, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since.Add(-time.Hour))
+		e.Process.Value.Started = begin
+	}}}, health: guard.Unhealthy, reasons: "LeaseStale HealthzSilent", unhealthy: 69, helps: true},
+	{name: "the API server is down: the lease says nothing", until: 300, changes: []change{{9, apiDown}},
+		health: guard.Degraded, reasons: "APIServerUnreachable", do: "bring back the API server"},
+	{name: "the API server is back: the kubelet gets the time to renew", until: 330, changes: []change{
+		{9, apiDown}, {300, func(e *guard.Evidence, now, since time.Time) {
+			e.Lease.Value.Renewed, e.Lease.Value.Seen = begin, begin
+			if now.Sub(since) > 20*time.Second {
+				e.Lease.Value.Renewed, e.Lease.Value.Seen = now, now
+			}
+		}}}, health: guard.Healthy},
+	{name: "killed while the API server is down: it runs pods without one", until: 60, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		dead(1)(e, now, since)
+		apiDown(e, now, since)
+	}}}, health: guard.Unhealthy, reasons: "ProcessGone HealthzSilent APIServerUnreachable", unhealthy: 12, helps: true},
+	{name: "the runtime is down", until: 60, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
+		e.Runtime = guard.Read(now, silent("connection refused"))
+	}}}, health: guard.Degraded, reasons: "RuntimeDown", do: "restart the container runtime"},
+	{name: "the runtime is down and nothing is relisted", until: 300, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		e.Runtime = guard.Read(now, silent("connection refused"))
+		e.PLEG.Value.LastSeen = since
+	}}}, health: guard.Unhealthy, reasons: "PLEGStale RuntimeDown", unhealthy: 204, do: "restart the container runtime"},
+	{name: "the disk is full", until: 60, changes: []change{{9, func(e *guard.Evidence, _, _ time.Time) { e.Disk.Value.Free = 4096 }}},
+		health: guard.Degraded, reasons: "DiskFull", do: "free space"},
+	{name: "no inode is left", until: 60, changes: []change{{9, func(e *guard.Evidence, _, _ time.Time) { e.Disk.Value.InodesFree = 0 }}},
+		health: guard.Degraded, reasons: "DiskFull", do: "free space"},
+	{name: "the certificate has expired", until: 120, changes: []change{{10, func(e *guard.Evidence, now, since time.Time) {
+		noLease(e, now, since)
+		e.Certificate = guard.Read(now, since)
+	}}}, health: guard.Unhealthy, reasons: "LeaseStale CertificateExpired", unhealthy: 60, do: "renew its client certificate"},
+	{name: "crash loop: systemd starts it every 10 s, it lives for 1 s", until: 120, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		dead(1)(e, now, since)
+		e.Process.Value.Unit, e.Process.Value.Restarting = "activating/auto-restart", true
+		e.Process.Value.Starts = uint32(now.Sub(since) / (10 * time.Second))
+	}}}, health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
+	{name: "statuses are behind, and /healthz does not answer", until: 200, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
+		e.Healthz = guard.Read(now, silent("i/o timeout"))
+		e.Behind = guard.Read(now, guard.Behind{APIBehindKubelet: 3, APIBehindKubeletOldest: 3 * time.Minute})
+		e.Lease = guard.NotKnown[guard.Lease](now, "forbidden")
+	}}}, health: guard.Unhealthy, reasons: "HealthzSilent StatusBehind", unhealthy: 21, helps: true},
+	{name: "statuses are behind, and all else is well", until: 200, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
+		e.Behind = guard.Read(now, guard.Behind{APIBehindKubelet: 3, APIBehindKubeletOldest: 3 * time.Minute})
+	}}}, health: guard.Degraded, reasons: "StatusBehind"},
+	{name: "a slow runtime: slow relists and failed requests", until: 200, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
+		e.PLEG.Value.Relist = 20 * time.Second
+		e.Operations = guard.Read(now, guard.Operations{Count: 10, Errors: 9})
+	}}}, health: guard.Degraded, reasons: "PLEGSlow RuntimeErrors"},
+	{name: "the clock steps an hour forward: the lease looks old, its renewals do not", until: 200, changes: []change{{9, func(e *guard.Evidence, _, _ time.Time) {
+		e.Lease.Value.Renewed = e.Lease.Value.Renewed.Add(-time.Hour)
+	}}}, health: guard.Healthy},
+	{name: "nothing is known", until: 200, changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
+		*e = guard.Evidence{Process: guard.NotKnown[guard.Process](now, "no pid file"), Lease: guard.NotKnown[guard.Lease](now, "no kubeconfig")}
+	}}}, health: guard.Unknown, reasons: "TooLittleEvidence"},
+	{name: "killed and restarted: healthy again after two looks", until: 40, changes: []change{{9, dead(137)},
+		{30, func(e *guard.Evidence, now, since time.Time) { e.Process.Value.Started = since }}},
+		health: guard.Healthy, unhealthy: 12},
+}
+
+func TestJudge(t *testing.T) {
+	for _, story := range stories {
+		t.Run(story.name, func(t *testing.T) {
+			var state guard.State
+			var v guard.Verdict
+			first, last := 0, guard.Health("")
+			var trace []string
+			for now := begin; !now.After(begin.Add(time.Duration(story.until) * time.Second)); now = now.Add(lookEvery) {
+				v, state = guard.Judge(evidence(story.changes, now), state, now)
+				at := int(now.Sub(begin) / time.Second)
+				if v.Health == guard.Unhealthy && first == 0 {
+					first = at
+				}
+				if v.Health != last {
+					trace, last = append(trace, fmt.Sprintf("%ds %s", at, describe(v))), v.Health
+				}
+			}
+			if v.Health != story.health || codes(v) != story.reasons || first != story.unhealthy || v.Helps != story.helps ||
+				!strings.HasPrefix(v.Do, story.do) || (story.do == "") != (v.Do == "") {
+				t.Errorf("got %s (%q), first unhealthy at %d s\nwant %s %s, helps %t, do %q, first unhealthy at %d s\n%s",
+					describe(v), v.Do, first, story.health, story.reasons, story.helps, story.do, story.unhealthy, strings.Join(trace, "\n"))
+			}
+		})
+	}
+}
+
+// evidence is that of a story at a time.
+func evidence(changes []change, now time.Time) guard.Evidence {
+	e := well(now)
+	for i, c := range slices.Backward(changes) {
+		if since := begin.Add(time.Duration(c.from) * time.Second); !now.Before(since) {
+			changes[i].change(&e, now, since)
+			break
+		}
+	}
+	return e
+}
+
+func codes(v guard.Verdict) string {
+	var all []string
+	for _, r := range v.Reasons {
+		all = append(all, r.Code)
+	}
+	return strings.Join(all, " ")
+}
+
+func describe(v guard.Verdict) string {
+	return fmt.Sprintf("%s %s, helps %t", v.Health, codes(v), v.Helps)
+}
+
+// Evidence that was counted once does not count again: a source that is asked less often than the
+// verdict is made cannot fill the row alone.
+func TestTheSameAnswerCountsOnce(t *testing.T) {
+	var state guard.State
+	var v guard.Verdict
+	for i := range 100 {
+		now := begin.Add(time.Duration(i) * time.Second)
+		e := well(now)
+		e.Healthz = guard.Read(begin, says("[-]log failed"))
+		if v, state = guard.Judge(e, state, now); v.Health != guard.Healthy {
+			t.Fatalf("after %d s: %s", i, describe(v))
+		}
+	}
+}
+
+// A message says what was seen, so that an operator can check it.
+func TestReasonsSayWhatWasSeen(t *testing.T) {
+	var state guard.State
+	var v guard.Verdict
+	for i := range 10 {
+		now := begin.Add(time.Duration(i) * lookEvery)
+		v, state = guard.Judge(evidence([]change{{9, dead(0)}}, now), state, now)
+	}
+	if got, want := v.Reasons[0].Message, "the process is gone, exit code 0"; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if !v.Since.Equal(begin.Add(12*time.Second)) || !v.Reasons[0].Since.Equal(begin.Add(9*time.Second)) {
+		t.Errorf("unhealthy since %v for a reason since %v", v.Since, v.Reasons[0].Since)
+	}
+}

@@ -1,0 +1,170 @@
+package guard
+
+import (
+	"slices"
+	"time"
+)
+
+// State is what [Judge] remembers from one look to the next. It is plain data, and survives a restart.
+type State struct {
+	Health Health    `json:"health,omitempty"`
+	Since  time.Time `json:"since,omitzero"`
+	// Signs are what speaks against the kubelet, by code.
+	Signs map[string]Sign `json:"signs,omitempty"`
+	// SawProcess: the process was found at least once, so that its absence means something.
+	SawProcess bool `json:"sawProcess,omitempty"`
+	// APISince is since when the API server has answered each time; zero if it does not.
+	APISince time.Time `json:"apiSince,omitzero"`
+	// Started is the start of the process that was seen last, Starts are those of the last hour that the
+	// guard did not make, Expected is until when a start is the guard's own.
+	Started  time.Time   `json:"started,omitzero"`
+	Starts   []time.Time `json:"starts,omitempty"`
+	Expected time.Time   `json:"expected,omitzero"`
+	// Supervised is the supervisor's own count of restarts at the last look.
+	Supervised uint32 `json:"supervised,omitempty"`
+}
+
+// Sign is something that speaks against the kubelet.
+type Sign struct {
+	// Since is the first bad observation of those that no good ones have interrupted, Last the newest.
+	Since time.Time `json:"since"`
+	Last  time.Time `json:"last"`
+	Count int       `json:"count"`
+	// Good counts the good observations after the last bad one, GoodSince is the first of them.
+	Good      int       `json:"good,omitempty"`
+	GoodSince time.Time `json:"goodSince,omitzero"`
+	Text      string    `json:"text"`
+	// Contradicted is what speaks against the sign itself.
+	Contradicted string `json:"contradicted,omitempty"`
+}
+
+const (
+	// A sign is gone after two good observations this far apart, or without any news after forget.
+	goodSpan = 2 * time.Second
+	forget   = 2 * time.Minute
+	// startJitter is how far two readings of one start may be apart: the kernel counts in ticks since boot.
+	startJitter = 2 * time.Second
+	// expectStart is how long after a restart by the guard a start counts as its own.
+	expectStart = 30 * time.Second
+)
+
+// Restarted records that the guard has restarted the kubelet: the start that follows is its own.
+func (s State) Restarted(now time.Time) State {
+	s.Expected = now.Add(expectStart)
+	return s
+}
+
+// clone is a copy that shares nothing with the state.
+func (s State) clone() State {
+	signs := make(map[string]Sign, len(s.Signs))
+	for code, sign := range s.Signs {
+		signs[code] = sign
+	}
+	s.Signs, s.Starts = signs, slices.Clone(s.Starts)
+	return s
+}
+
+// remember takes in what is not a sign but is needed to read signs.
+func (s *State) remember(e Evidence, now time.Time) {
+	switch a := e.APIServer; {
+	case a.Known && !a.Value.OK:
+		s.APISince = time.Time{}
+	case a.Known && s.APISince.IsZero():
+		s.APISince = a.At
+	case !a.Known && !e.Lease.Known:
+		s.APISince = time.Time{}
+	case !a.Known && s.APISince.IsZero(): // the lease came from it
+		s.APISince = e.Lease.At
+	}
+	s.Starts = slices.DeleteFunc(s.Starts, func(t time.Time) bool { return now.Sub(t) > time.Hour })
+	if e.Process.Known {
+		s.rememberStart(e.Process.Value, now)
+	}
+}
+
+// rememberStart counts the starts that the guard did not make. A supervisor counts those that happen
+// between two looks too.
+func (s *State) rememberStart(p Process, now time.Time) {
+	if p.Unit != "" {
+		for range min(p.Starts-min(s.Supervised, p.Starts), loopStarts) {
+			s.Starts = append(s.Starts, now)
+		}
+		s.Supervised = p.Starts
+	}
+	if !p.Exists {
+		return
+	}
+	first := !s.SawProcess
+	s.SawProcess = true
+	if p.Started.IsZero() || !p.Started.After(s.Started.Add(startJitter)) {
+		return
+	}
+	if !first && p.Unit == "" && p.Started.After(s.Expected) {
+		s.Starts = append(s.Starts, p.Started)
+	}
+	s.Started = p.Started
+}
+
+func (s *State) startsSince(from time.Time) int {
+	n := 0
+	for _, t := range s.Starts {
+		if t.After(from) {
+			n++
+		}
+	}
+	return n
+}
+
+// take counts the observations of one look. An observation that was counted before, because its
+// source is asked less often than the others, is not counted again.
+func (s *State) take(l look, now time.Time) {
+	for code, o := range l {
+		sign, open := s.Signs[code]
+		switch {
+		case o.bad && !open:
+			s.Signs[code] = Sign{Since: o.at, Last: o.at, Count: 1, Text: o.text}
+		case o.bad && o.at.After(sign.Last):
+			sign.Last, sign.Count, sign.Good, sign.GoodSince, sign.Text = o.at, sign.Count+1, 0, time.Time{}, o.text
+			s.Signs[code] = sign
+		case !o.bad && open && o.at.After(sign.Last):
+			s.takeGood(code, sign, o.at)
+		}
+	}
+	for code, sign := range s.Signs {
+		if _, known := l[code]; !known && now.Sub(sign.Last) > forget {
+			delete(s.Signs, code)
+		}
+	}
+}
+
+// takeGood ends a sign that was established only after good observations over some time, so that a
+// kubelet that answers every other request does not flap. One that was not is gone at once.
+func (s *State) takeGood(code string, sign Sign, at time.Time) {
+	if sign.Good == 0 {
+		sign.GoodSince = at
+	}
+	sign.Good++
+	if !sign.established(rules[code]) || sign.Good >= 2 && at.Sub(sign.GoodSince) >= goodSpan {
+		delete(s.Signs, code)
+		return
+	}
+	s.Signs[code] = sign
+}
+
+func (s Sign) established(r rule) bool { return s.Count >= r.count && s.Last.Sub(s.Since) >= r.span }
+
+// contradict notes which signs the lease speaks against: what is gone, stopped or silent renews none.
+// A search of processes in another PID namespace, or a request in another network namespace, shows so.
+func (s *State) contradict(e Evidence) {
+	lease := e.Lease.Value
+	if !e.Lease.Known || !lease.Exists {
+		return
+	}
+	for code, sign := range s.Signs {
+		if rules[code].byLease && lease.Renewed.After(sign.Since.Add(time.Second)) {
+			sign.Contradicted = "its lease was renewed after that, at " + lease.Renewed.UTC().Format(time.RFC3339) +
+				": does statusd run in the network and PID namespaces of the machine?"
+			s.Signs[code] = sign
+		}
+	}
+}

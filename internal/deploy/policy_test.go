@@ -1,0 +1,89 @@
+package deploy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/stock"
+)
+
+const account = "system:serviceaccount:statusd:statusd-observe"
+
+// With all rights that the manifests can give, an observer writes about its own node alone.
+func TestObserverWritesAboutItsOwnNodeOnly(t *testing.T) {
+	server := controlplanetest.Start(t)
+	ctx := t.Context()
+	a := newApplier(t, server.Process.AdminConfig())
+	for _, o := range objects(t, "namespace.yaml", "rbac.yaml", "policy.yaml", "writer.yaml", "repair.yaml") {
+		if err := a.Apply(ctx, o, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	namespace := server.Namespace(t)
+	for _, node := range []string{"own", "other"} {
+		server.Node(t, node)
+		server.CreatePod(t, controlplanetest.Pod(namespace, node, node))
+	}
+	of := func(node string) kubernetes.Interface { return observerOf(t, server.Process.AdminConfig(), node) }
+	condition := func(ctx context.Context, c kubernetes.Interface, node string) error {
+		_, err := c.CoreV1().Nodes().Patch(ctx, node, types.StrategicMergePatchType,
+			[]byte(`{"status":{"conditions":[{"type":"StatusTruthful","status":"True"}]}}`), metav1.PatchOptions{}, "status")
+		return err
+	}
+	status := func(ctx context.Context, c kubernetes.Interface, pod string) error {
+		_, err := c.CoreV1().Pods(namespace).Patch(ctx, pod, types.StrategicMergePatchType,
+			[]byte(`{"status":{"reason":"Repaired"}}`), metav1.PatchOptions{}, "status")
+		return err
+	}
+	// The API server takes a moment to obey a policy that is new.
+	if err := stock.Await(ctx, func() error { return denied(condition(ctx, of("own"), "other")) }); err != nil {
+		t.Fatal(err)
+	}
+	for name, err := range map[string]error{
+		"condition of another node":                denied(condition(ctx, of("own"), "other")),
+		"condition without a node in the token":    denied(condition(ctx, of(""), "own")),
+		"condition of its own node":                condition(ctx, of("own"), "own"),
+		"status of a pod of another node":          denied(status(ctx, of("own"), "other")),
+		"status of a pod of its own node":          status(ctx, of("own"), "own"),
+		"condition by an administrator, elsewhere": condition(ctx, server.Admin(), "other"),
+	} {
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// denied turns a refusal by the policy into success, and everything else into an error.
+func denied(err error) error {
+	if apierrors.IsInvalid(err) || apierrors.IsForbidden(err) {
+		if strings.Contains(err.Error(), "statusd-observe-own-node") {
+			return nil
+		}
+	}
+	return errors.Join(errors.New("want a refusal by the policy"), err)
+}
+
+// observerOf is a client with what the API server makes of the token of an observer's pod on that node.
+func observerOf(t testing.TB, config *rest.Config, node string) kubernetes.Interface {
+	t.Helper()
+	config = rest.CopyConfig(config)
+	config.Impersonate = rest.ImpersonationConfig{UserName: account, Groups: []string{"system:serviceaccounts", "system:serviceaccounts:statusd", "system:authenticated"}}
+	if node != "" {
+		config.Impersonate.Extra = map[string][]string{"authentication.kubernetes.io/node-name": {node}}
+	}
+	client, err := kubernetes.NewForConfig(config)
+	if err != nil {
+		t.Fatal(fmt.Errorf("client: %w", err))
+	}
+	return client
+}

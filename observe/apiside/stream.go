@@ -1,0 +1,163 @@
+package apiside
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/tools/cache"
+
+	"github.com/statusd/statusd/observe/internal/answer"
+)
+
+// stream is one kind of object that is watched.
+type stream struct {
+	side     *Side
+	what     string // for messages: "pods of node n1"
+	right    string // for messages: "list and watch on pods"
+	example  runtime.Object
+	selector string
+	lists    func(context.Context, metav1.ListOptions) (runtime.Object, error)
+	watches  func(context.Context, metav1.ListOptions) (watch.Interface, error)
+	store    cache.ReflectorStore
+
+	// Guarded by the side's lock:
+	record answer.Record
+	open   bool      // a watch is open
+	synced bool      // the objects were listed
+	heard  time.Time // when the server was last heard: a list, an event, a bookmark, the beginning of a watch
+	relist context.CancelFunc
+}
+
+// run follows the objects until ctx ends. A reflector that is ended by hang begins again.
+func (st *stream) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		st.follow(ctx)
+	}
+}
+
+// follow lists and watches until ctx ends or the watch is given up.
+func (st *stream) follow(ctx context.Context) {
+	log := logr.FromSlogHandler(st.side.log.Handler())
+	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
+	defer cancel()
+	st.side.mu.Lock()
+	st.relist = cancel
+	st.side.mu.Unlock()
+	source := cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{ListWithContextFunc: st.list, WatchFuncWithContext: st.watch}, st.side.client)
+	cache.NewReflectorWithOptions(source, st.example, st.store, cache.ReflectorOptions{Name: st.what, Logger: &log}).RunWithContext(ctx)
+}
+
+// list is a list of the reflector.
+func (st *stream) list(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
+	bounded, cancel := context.WithTimeout(ctx, st.side.options.Timeout)
+	defer cancel()
+	options.FieldSelector = st.selector
+	list, err := st.lists(bounded, options)
+	if err != nil && ctx.Err() == nil {
+		st.failed("list", err)
+	}
+	return list, err
+}
+
+// watch begins a watch of the reflector. The request has no end, but its beginning has.
+func (st *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.Interface, error) {
+	options.FieldSelector = st.selector
+	bounded, cancel := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(st.side.options.Timeout, func() { cancel(context.DeadlineExceeded) })
+	w, err := st.watches(bounded, options)
+	timer.Stop()
+	if err != nil {
+		if ctx.Err() == nil {
+			if cause := context.Cause(bounded); cause != nil {
+				err = fmt.Errorf("%w: %w", cause, err)
+			}
+			st.failed("watch", err)
+		}
+		cancel(nil)
+		return nil, err
+	}
+	// A watch that sends the initial objects is current once it has sent them.
+	initial := options.SendInitialEvents != nil && *options.SendInitialEvents
+	st.opened(!initial)
+	return &ending{w, func() {
+		cancel(nil)
+		st.closed()
+	}}, nil
+}
+
+// failed notes that a request failed.
+func (st *stream) failed(verb string, err error) {
+	reason := err
+	switch {
+	case apierrors.IsUnauthorized(err):
+		reason = fmt.Errorf("the server does not accept the credentials: check that the client certificate or the token is valid: %w", err)
+	case apierrors.IsForbidden(err):
+		reason = fmt.Errorf("the user needs the right %s: %w", st.right, err)
+	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsTooManyRequests(err) && verb == "watch":
+		return // an answer: the reflector lists again, or waits as it was told
+	}
+	s := st.side
+	s.mu.Lock()
+	st.open = false
+	news := st.record.Bad(time.Now(), fmt.Errorf("%s %s: %w", verb, st.what, reason))
+	s.mu.Unlock()
+	if news {
+		s.log.Warn("the API server does not answer, retrying", "err", reason, "what", st.what)
+		s.options.Changed("")
+	}
+}
+
+// opened notes that a watch has begun.
+func (st *stream) opened(current bool) {
+	s := st.side
+	s.mu.Lock()
+	now := time.Now()
+	st.open, st.heard = true, now
+	recovered := current && st.synced && st.record.Good(now)
+	s.mu.Unlock()
+	if recovered {
+		s.log.Info("the API server answers", "what", st.what)
+		s.options.Changed("")
+	}
+}
+
+// closed notes that a watch has ended. The reflector begins the next one at once.
+func (st *stream) closed() {
+	s := st.side
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	st.open = false
+}
+
+// hear notes that the server was heard on the watch. The caller holds the lock.
+func (st *stream) hear(now time.Time) {
+	st.heard = now
+	if st.record.Answer().Err == "" {
+		st.record.Good(now)
+	}
+}
+
+// listed notes that the objects are those of a list. The caller holds the lock. It reports whether the side did not
+// answer before.
+func (st *stream) listed(now time.Time) bool {
+	st.synced, st.heard = true, now
+	return st.record.Good(now)
+}
+
+// ending is a watch whose end is noted.
+type ending struct {
+	watch.Interface
+	end func()
+}
+
+// Stop ends the watch. The reflector also calls it when the server has ended it.
+func (e *ending) Stop() {
+	e.Interface.Stop()
+	e.end()
+}

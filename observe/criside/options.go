@@ -1,0 +1,64 @@
+package criside
+
+import (
+	"errors"
+	"log/slog"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Defaults of the options.
+const (
+	DefaultEndpoint = "unix:///run/containerd/containerd.sock"
+	DefaultPace     = 10 * time.Second
+	DefaultLeast    = time.Second
+	DefaultTimeout  = 3 * time.Second
+)
+
+// Options configure a [Side].
+type Options struct {
+	// Endpoint is the CRI socket of the runtime.
+	Endpoint string
+	// Pace is the time between two lists, Least the shortest such time after [Side.Refresh].
+	Pace, Least time.Duration
+	// Timeout is how long a call may take.
+	Timeout time.Duration
+	// NoEvents: container events are not asked for.
+	NoEvents bool
+
+	// Changed is called for each pod whose sandboxes or containers have changed, and with an empty UID when the side begins
+	// or ceases to answer. It must return at once.
+	Changed func(types.UID)
+	// Logger defaults to one that discards everything.
+	Logger *slog.Logger
+}
+
+func (o *Options) setDefaults() {
+	if o.Endpoint == "" {
+		o.Endpoint = DefaultEndpoint
+	}
+	if o.Pace == 0 {
+		o.Pace = DefaultPace
+	}
+	if o.Least == 0 {
+		o.Least = min(DefaultLeast, o.Pace)
+	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
+	if o.Changed == nil {
+		o.Changed = func(types.UID) {}
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+}
+
+// Validate reports everything that is wrong with the options.
+func (o *Options) Validate() error {
+	if o.Timeout < 0 {
+		return errors.New("Timeout must be positive")
+	}
+	return nil
+}

@@ -1,0 +1,70 @@
+package kubeletside
+
+import (
+	"hash/maphash"
+	"sync"
+
+	v1 "k8s.io/api/core/v1"
+)
+
+// decoder decodes pods. A pod whose encoding has not changed since the last answer is not decoded
+// again: most pods of most answers.
+type decoder struct {
+	unmarshal func([]byte, *v1.Pod) error
+	seed      maphash.Seed
+
+	mu   sync.Mutex // guards pods
+	pods map[fingerprint]*v1.Pod
+}
+
+// fingerprint identifies an encoding.
+type fingerprint struct {
+	hash uint64
+	size int
+}
+
+func newDecoder(unmarshal func([]byte, *v1.Pod) error) *decoder {
+	return &decoder{unmarshal: unmarshal, seed: maphash.MakeSeed(), pods: map[fingerprint]*v1.Pod{}}
+}
+
+// one decodes a pod that is not part of a list.
+func (d *decoder) one(data []byte) (*v1.Pod, error) {
+	key := fingerprint{maphash.Bytes(d.seed, data), len(data)}
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pod, err := d.decode(key, data)
+	if err == nil {
+		d.pods[key] = pod
+	}
+	return pod, err
+}
+
+// all decodes the pods of a list, and forgets those that it does not have.
+func (d *decoder) all(encoded [][]byte) ([]*v1.Pod, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	pods := make([]*v1.Pod, 0, len(encoded))
+	next := make(map[fingerprint]*v1.Pod, len(encoded))
+	for _, data := range encoded {
+		key := fingerprint{maphash.Bytes(d.seed, data), len(data)}
+		pod, err := d.decode(key, data)
+		if err != nil {
+			return nil, err
+		}
+		next[key] = pod
+		pods = append(pods, pod)
+	}
+	d.pods = next
+	return pods, nil
+}
+
+func (d *decoder) decode(key fingerprint, data []byte) (*v1.Pod, error) {
+	if pod, ok := d.pods[key]; ok {
+		return pod, nil
+	}
+	pod := &v1.Pod{}
+	if err := d.unmarshal(data, pod); err != nil {
+		return nil, err
+	}
+	return pod, nil
+}

@@ -1,0 +1,189 @@
+package kubeletside
+
+import (
+	"bytes"
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptrace"
+	"os"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	sigsjson "sigs.k8s.io/json"
+)
+
+// httpClient asks for GET /pods. Only one goroutine uses it.
+type httpClient struct {
+	options Options
+	url     string
+	decoder *decoder
+	client  *http.Client // nil before the first request, and after a failure
+}
+
+func newHTTPClient(o Options) *httpClient {
+	return &httpClient{
+		options: o,
+		url:     strings.TrimSuffix(o.URL, "/") + "/pods",
+		decoder: newDecoder(func(data []byte, pod *v1.Pod) error { return sigsjson.UnmarshalCaseSensitivePreserveInts(data, pod) }),
+	}
+}
+
+// list asks for the pods. After a failure the next request makes a new connection, with the
+// files of the certificates as they are then.
+func (c *httpClient) list(ctx context.Context) (list, error) {
+	body, fresh, err := c.get(ctx)
+	if err != nil {
+		c.close()
+		return list{}, fmt.Errorf("GET %s: %w", c.url, err)
+	}
+	encoded, err := items(body)
+	if err != nil {
+		return list{}, fmt.Errorf("GET %s: %w", c.url, err)
+	}
+	pods, err := c.decoder.all(encoded)
+	if err != nil {
+		return list{}, fmt.Errorf("GET %s: a pod of the answer cannot be read: %w", c.url, err)
+	}
+	return list{from: c.url, pods: pods, fresh: fresh}, nil
+}
+
+// items splits a PodList. Valid JSON that is no PodList must not pass for one without pods.
+func items(body []byte) ([][]byte, error) {
+	var podList struct {
+		Kind       string            `json:"kind"`
+		APIVersion string            `json:"apiVersion"`
+		Items      []json.RawMessage `json:"items"`
+	}
+	if err := json.Unmarshal(body, &podList); err != nil {
+		return nil, fmt.Errorf("the answer is not JSON: %w", err)
+	}
+	if podList.Kind != "PodList" || podList.APIVersion != "v1" {
+		return nil, fmt.Errorf("the answer is a %q of %q, not a PodList of v1: is this a kubelet?", cut(podList.Kind), cut(podList.APIVersion))
+	}
+	encoded := make([][]byte, len(podList.Items))
+	for i, item := range podList.Items {
+		encoded[i] = item
+	}
+	return encoded, nil
+}
+
+// get returns the body of the answer, and whether it came over a new connection.
+func (c *httpClient) get(ctx context.Context) (body []byte, fresh bool, err error) {
+	if c.client == nil {
+		if c.client, err = c.connect(); err != nil {
+			return nil, false, err
+		}
+	}
+	ctx = httptrace.WithClientTrace(ctx, &httptrace.ClientTrace{
+		GotConn: func(info httptrace.GotConnInfo) { fresh = !info.Reused },
+	})
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.url, nil)
+	if err != nil {
+		return nil, false, err
+	}
+	if c.options.TokenFile != "" {
+		token, err := os.ReadFile(c.options.TokenFile)
+		if err != nil {
+			return nil, false, fmt.Errorf("read bearer token: %w", err)
+		}
+		request.Header.Set("Authorization", "Bearer "+string(bytes.TrimSpace(token)))
+	}
+	response, err := c.client.Do(request)
+	if err != nil {
+		return nil, false, c.explain(ctx, err)
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return nil, false, refusal(response)
+	}
+	body, err = io.ReadAll(io.LimitReader(response.Body, int64(c.options.MaxBytes)+1))
+	if err != nil {
+		return nil, false, c.explain(ctx, err)
+	}
+	if len(body) > c.options.MaxBytes {
+		return nil, false, fmt.Errorf("the answer is larger than %d bytes", c.options.MaxBytes)
+	}
+	return body, fresh, nil
+}
+
+// connect makes the client that keeps one connection.
+func (c *httpClient) connect() (*http.Client, error) {
+	config := &tls.Config{MinVersion: tls.VersionTLS12, ServerName: c.options.ServerName, InsecureSkipVerify: c.options.Insecure}
+	if c.options.CAFile != "" {
+		data, err := os.ReadFile(c.options.CAFile)
+		if err != nil {
+			return nil, fmt.Errorf("read CA: %w", err)
+		}
+		config.RootCAs = x509.NewCertPool()
+		if !config.RootCAs.AppendCertsFromPEM(data) {
+			return nil, fmt.Errorf("no certificate in %s", c.options.CAFile)
+		}
+	}
+	if c.options.CertFile != "" {
+		config.GetClientCertificate = func(*tls.CertificateRequestInfo) (*tls.Certificate, error) {
+			certificate, err := tls.LoadX509KeyPair(c.options.CertFile, c.options.KeyFile)
+			return &certificate, err
+		}
+	}
+	return &http.Client{
+		// HTTP/1.1: a connection is one request at a time, and a request that was given up closes it.
+		Transport: &http.Transport{TLSClientConfig: config, MaxIdleConns: 1, IdleConnTimeout: 5 * time.Minute, TLSNextProto: map[string]func(string, *tls.Conn) http.RoundTripper{}},
+		// The token is meant for the kubelet alone.
+		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+	}, nil
+}
+
+// close closes the connection.
+func (c *httpClient) close() {
+	if c.client != nil {
+		c.client.CloseIdleConnections()
+		c.client = nil
+	}
+}
+
+// explain adds to an error of a request what a person needs to know.
+func (c *httpClient) explain(ctx context.Context, err error) error {
+	var unknown x509.UnknownAuthorityError
+	var hostname x509.HostnameError
+	var invalid x509.CertificateInvalidError
+	switch {
+	case errors.Is(ctx.Err(), context.DeadlineExceeded):
+		return fmt.Errorf("no answer within %v: the kubelet hangs, is stopped or overloaded", c.options.Timeout)
+	case errors.As(err, &unknown):
+		return fmt.Errorf("the kubelet's certificate is not signed by the configured CA: configure the CA of the kubelet's serving certificate, kubelet.crt itself if the kubelet signed it: %w", unknown)
+	case errors.As(err, &hostname):
+		return fmt.Errorf("the kubelet's certificate is for another name: configure the server name: %w", hostname)
+	case errors.As(err, &invalid):
+		return fmt.Errorf("the kubelet's certificate is not valid: %w", invalid)
+	}
+	return errors.Unwrap(err)
+}
+
+// refusal says what a status code means here.
+func refusal(response *http.Response) error {
+	start, _ := io.ReadAll(io.LimitReader(response.Body, 200))
+	text := cut(strings.TrimSpace(string(start)))
+	switch response.StatusCode {
+	case http.StatusUnauthorized:
+		return fmt.Errorf("%s: the kubelet does not accept the client certificate or the token: check that they are valid, and the kubelet's clientCAFile or webhook authentication", response.Status)
+	case http.StatusForbidden:
+		return fmt.Errorf("%s: the user needs the right get on nodes/pods (nodes/proxy before Kubernetes 1.33): %s", response.Status, text)
+	}
+	return fmt.Errorf("%s: %s", response.Status, text)
+}
+
+// cut shortens a text of the other side for a message.
+func cut(text string) string {
+	const limit = 200
+	if len(text) > limit {
+		text = text[:limit]
+	}
+	return strings.ToValidUTF8(text, "?")
+}
