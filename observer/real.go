@@ -32,8 +32,8 @@ func (o *Observer) realSides(changed Changed) (sides Sides, err error) {
 	}
 	sides.Machine, err = machineside.New(machineside.Options{
 		Node: o.node, HostRoot: o.config.HostRoot, KubeletRoot: o.config.KubeletRoot,
-		Manifests: o.config.Manifests, NoManifests: o.config.Manifests == "",
-		Pace: o.config.MachinePace, Changed: of(observe.SideMachine), Logger: o.log,
+		Manifests: o.config.Manifests,
+		Pace:      o.config.MachinePace, Changed: of(observe.SideMachine), Logger: o.log,
 	})
 	return sides, err
 }
