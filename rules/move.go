@@ -60,9 +60,9 @@ func (t *turn) annotations(r *Rule) map[string]string {
 }
 
 // filled is the text of a template. It must not have the subject looked at again when its values change.
-func (t *turn) filled(r *Rule, template *template, limit int) string {
+func (t *turn) filled(r *Rule, text *filling, limit int) string {
 	next := t.next
-	value, err := template.fill(t.ctx, &t.moment, limit)
+	value, err := text.fill(t.ctx, &t.moment, limit)
 	t.next = next
 	if err != nil {
 		t.fault(r, err, t.now)
