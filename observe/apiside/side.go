@@ -87,7 +87,7 @@ func (s *Side) streams() {
 	node := s.options.Node
 	pods := s.client.CoreV1().Pods(metav1.NamespaceAll)
 	nodes := s.client.CoreV1().Nodes()
-	leases := s.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
+	lease := ownLease{s.client.CoordinationV1().Leases(v1.NamespaceNodeLease), node}
 	named := fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 	from := answer.New(s.options.Config.Host)
 	s.pods = &stream{
@@ -103,10 +103,9 @@ func (s *Side) streams() {
 		store:   objectStore{s, func() *stream { return s.nodes }, s.setNode}, record: from,
 	}
 	s.lease = &stream{
-		side: s, what: "lease of node " + node, right: "list and watch on leases in " + v1.NamespaceNodeLease, example: &coordinationv1.Lease{}, selector: named,
-		lists:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return leases.List(ctx, o) },
-		watches: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return leases.Watch(ctx, o) },
-		store:   objectStore{s, func() *stream { return s.lease }, s.setLease}, record: from,
+		side: s, what: "lease of node " + node, right: "list and watch, or get, on leases in " + v1.NamespaceNodeLease, example: &coordinationv1.Lease{}, selector: named,
+		lists: lease.list, watches: lease.watch,
+		store: objectStore{s, func() *stream { return s.lease }, s.setLease}, record: from,
 	}
 }
 
