@@ -39,6 +39,11 @@ type place struct {
 	Offset   int64  `json:"offset"`
 }
 
+func (p place) String() string {
+	text, _ := json.Marshal(p) // numbers alone
+	return string(text)
+}
+
 // maxHead is how many bytes tell a file from others.
 const maxHead = 1024
 
@@ -54,6 +59,9 @@ func (l *logFile) read(ctx context.Context, position string, take func(batch)) e
 		return err
 	}
 	defer func() { file.Close() }()
+	if position == "" { // from here on no line is lost, whatever happens before the first one comes
+		take(batch{position: at.String()})
+	}
 	for {
 		at, err = l.readToEnd(ctx, file, at, take)
 		if err != nil || ctx.Err() != nil {
@@ -229,11 +237,7 @@ func (l *logFile) readToEnd(ctx context.Context, file *os.File, at place, take f
 		if err := at.identify(file); err != nil {
 			return at, err
 		}
-		position, err := json.Marshal(at)
-		if err != nil {
-			return at, err
-		}
-		b.position = string(position)
+		b.position = at.String()
 		if info, err := file.Stat(); err == nil {
 			b.behind = max(0, info.Size()-at.Offset)
 		}

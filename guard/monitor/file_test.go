@@ -97,7 +97,7 @@ func positionOf(t *testing.T, path string, offset int64) string {
 	if err := at.identify(file); err != nil {
 		t.Fatal(err)
 	}
-	return fmt.Sprintf(`{"head":%d,"headSize":%d,"offset":%d}`, at.Head, at.HeadSize, at.Offset)
+	return at.String()
 }
 
 // While nothing reads it, a log is rotated three times, by renaming.

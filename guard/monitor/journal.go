@@ -55,6 +55,9 @@ func (j *journal) read(ctx context.Context, position string, take func(batch)) e
 	case err != nil:
 		return err
 	case complaint.Len() > 0:
+		if position != "" && strings.Contains(complaint.String(), "cursor") {
+			return &lostPosition{strings.TrimSpace(complaint.String())}
+		}
 		return fmt.Errorf("%s: %s", j.command, strings.TrimSpace(complaint.String()))
 	case waited != nil:
 		return fmt.Errorf("%s: %w", j.command, waited)

@@ -48,6 +48,9 @@ type Options struct {
 	now     func() time.Time
 	sleep   func(context.Context, time.Duration) bool
 	user    bool
+	// interval is how often the same problem is given away, pause how often positions are written while
+	// nothing is found.
+	interval, pause time.Duration
 }
 
 // Problem is what lines of a log mean.
@@ -147,6 +150,7 @@ func (o *Options) setDefaults() {
 	if o.sleep == nil {
 		o.sleep = backoff.Sleep
 	}
+	o.interval, o.pause = cmp.Or(o.interval, 10*time.Second), cmp.Or(o.pause, time.Second)
 	if o.Problem == nil {
 		o.Problem = func(Problem) {}
 	}
@@ -214,6 +218,9 @@ func (m *Monitor) follow(ctx context.Context, r reader) {
 			m.options.Logger.Warn("a log cannot be read", "log", r.name(), "error", err)
 		}
 		source.Err = err.Error()
+		if lost := (*lostPosition)(nil); errors.As(err, &lost) {
+			delete(m.state.Positions, r.name())
+		}
 		if source.Lines > before {
 			attempt = 1
 		}
@@ -279,12 +286,6 @@ func (m *Monitor) count(l line, f found) {
 	})
 }
 
-// interval is how often the same problem is given away.
-const interval = 10 * time.Second
-
-// saveInterval is how often positions are written while nothing is found.
-const saveInterval = time.Second
-
 // give gives problems away, after they and the positions were saved: a crash in between gives them
 // again under the same ID, and loses none.
 func (m *Monitor) give(ctx context.Context) {
@@ -295,8 +296,8 @@ func (m *Monitor) give(ctx context.Context) {
 		}
 		now := m.options.now()
 		m.mu.Lock()
-		m.state.forget(now)
-		ready := m.state.ready(now, ctx.Err() != nil)
+		m.state.forget(now, m.options.interval)
+		ready := m.state.ready(now, m.options.interval, ctx.Err() != nil)
 		m.save()
 		waiting := len(m.state.Outbox) > 0
 		m.mu.Unlock()
@@ -314,7 +315,7 @@ func (m *Monitor) give(ctx context.Context) {
 		if ctx.Err() != nil {
 			return
 		}
-		m.options.sleep(ctx, saveInterval)
+		m.options.sleep(ctx, m.options.pause)
 		if waiting || len(ready) > 0 {
 			select {
 			case m.due <- struct{}{}:

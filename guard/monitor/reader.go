@@ -60,3 +60,8 @@ func (t *throttle) worked(ctx context.Context, d time.Duration) bool {
 	t.owed = 0
 	return t.sleep(ctx, owed)
 }
+
+// lostPosition is the error of a reader that can do nothing with its position.
+type lostPosition struct{ why string }
+
+func (e *lostPosition) Error() string { return "the position in the log is lost: " + e.why }

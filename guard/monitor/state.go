@@ -196,7 +196,7 @@ func merge(into *Problem, later Problem) {
 }
 
 // ready are the problems whose time has come.
-func (s *state) ready(now time.Time, all bool) (list []Problem) {
+func (s *state) ready(now time.Time, interval time.Duration, all bool) (list []Problem) {
 	for _, w := range s.Outbox {
 		if last, given := s.last[keyOf(&w.Problem)]; all || !given || now.Sub(last) >= interval || now.Before(last) {
 			list = append(list, w.Problem)
@@ -224,7 +224,7 @@ func (s *state) given(list []Problem) {
 }
 
 // forget drops what no longer keeps a problem back.
-func (s *state) forget(now time.Time) {
+func (s *state) forget(now time.Time, interval time.Duration) {
 	for k, last := range s.last {
 		if now.Sub(last) >= interval || now.Before(last) {
 			delete(s.last, k)
