@@ -103,7 +103,7 @@ func (s *Side) streams() {
 		store:   objectStore{s, func() *stream { return s.nodes }, s.setNode}, record: from,
 	}
 	s.lease = &stream{
-		side: s, what: "lease of node " + node, right: "list and watch on leases in " + v1.NamespaceNodeLease, example: &coordinationv1.Lease{}, selector: named,
+		side: s, what: "lease of node " + node, right: "list and watch, or get, on leases in " + v1.NamespaceNodeLease, example: &coordinationv1.Lease{}, selector: named,
 		lists:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return leases.List(ctx, o) },
 		watches: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return leases.Watch(ctx, o) },
 		store:   objectStore{s, func() *stream { return s.lease }, s.setLease}, record: from,

@@ -50,8 +50,9 @@ func (st *stream) run(ctx context.Context) {
 	}
 }
 
-// pollPace is the time between two reads of an object that may not be watched.
-const pollPace = 20 * time.Second
+// pollPace is the time between two reads of an object that may not be watched. A kubelet renews its lease
+// each 10 s.
+const pollPace = 10 * time.Second
 
 func (st *stream) polled() bool {
 	st.side.mu.Lock()
