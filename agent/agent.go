@@ -29,6 +29,7 @@ import (
 	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podsapi"
 	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/rules/alerting"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/shutdown"
 	"github.com/statusd/statusd/source"
@@ -81,6 +82,7 @@ type Agent struct {
 	warnings   warnings
 	query      *api.Server
 	podsAPI    *podsapi.Server
+	alerts     *alerting.Alerting // nil: there are no rules
 
 	born time.Time // when it was made
 
@@ -126,7 +128,7 @@ func (a *Agent) Address() string {
 
 // ErrReload as the cause of the end of Run's context means that another agent takes over in this
 // process: systemd gets RELOADING=1, not STOPPING=1.
-var ErrReload = errors.New("reload")
+var ErrReload = daemon.ErrReload
 
 var errRunTwice = errors.New("agent: Run may be called only once")
 
@@ -181,6 +183,7 @@ func (a *Agent) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "prober", Run: a.prober.Run})
 	add(true, daemon.Part{Name: "workers", Run: a.workers.Run})
 	add(true, daemon.Part{Name: "evictions", Run: a.evictions.Run})
+	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: func(ctx context.Context) error { return a.alerts.Run(ctx) }})
 	add(joined, daemon.Part{Name: "overdue statuses", Run: a.followOverdue})
 	add(joined, daemon.Part{Name: "mirror pods", Run: a.mirrors.Run})
 	add(joined, daemon.Part{Name: "pods of the api", Run: a.api.Run})

@@ -63,7 +63,14 @@ func (a *Agent) wireQuery() (err error) {
 	if a.podsAPI, err = podsapi.New(podsapi.Options{Source: wholePods{a}}); err != nil {
 		return err
 	}
-	a.query, err = api.New(api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers})
+	if err := a.wireAlerts(); err != nil {
+		return err
+	}
+	options := api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers}
+	if a.alerts != nil {
+		options.Alerts = a.alerts
+	}
+	a.query, err = api.New(options)
 	return err
 }
 

@@ -30,7 +30,7 @@ func CheckConfig(config Config) error {
 			problems = append(problems, fmt.Errorf("config: %w", err))
 		}
 	}
-	return errors.Join(append(problems, readableManifests(config.Manifests))...)
+	return errors.Join(append(problems, readableManifests(config.Manifests), config.Rules.Check())...)
 }
 
 // firstKubeconfig is the one that is needed first: that of the bootstrap if the other one is still

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // The version and kind that a config file begins with.
@@ -51,6 +52,7 @@ type Config struct {
 	ContainerLogs ContainerConfig `yaml:"containerLogs"`
 	Eviction      EvictionConfig  `yaml:"eviction"`
 	Server        ServerConfig    `yaml:"server"`
+	Rules         alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about statusd's own log.
@@ -121,6 +123,7 @@ func Default() Config {
 			PressureTransitionPeriod: 5 * time.Minute,
 		},
 		Server: ServerConfig{BindAddress: ":10250"},
+		Rules:  alerting.Default(),
 	}
 }
 
@@ -179,6 +182,7 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket, &c.PodsSocket,
 		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile)
+	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 

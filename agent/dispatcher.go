@@ -25,8 +25,9 @@ type dispatcher struct {
 	updated func(*v1.Pod)
 	// changed is called, with its UID, after the table has changed for a pod.
 	changed func(types.UID)
-	// apiListed is closed when the pods that the API has for this node were listed.
-	apiListed chan struct{}
+	// apiListed is closed when the pods that the API has for this node were listed, allListed when those
+	// of all sources were.
+	apiListed, allListed chan struct{}
 
 	mu       sync.Mutex // guards what follows
 	unsynced map[source.Origin]bool
@@ -36,7 +37,7 @@ type dispatcher struct {
 }
 
 func newDispatcher(table *pods.Table, origins ...source.Origin) *dispatcher {
-	d := &dispatcher{table: table, changed: func(types.UID) {}, apiListed: make(chan struct{}), unsynced: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
+	d := &dispatcher{table: table, changed: func(types.UID) {}, apiListed: make(chan struct{}), allListed: make(chan struct{}), unsynced: map[source.Origin]bool{}, leaving: map[types.UID]*v1.Pod{}}
 	for _, origin := range origins {
 		d.unsynced[origin] = true
 	}
@@ -118,7 +119,11 @@ func (d *dispatcher) hasSynced(origin source.Origin) bool {
 	if origin == source.FromAPI {
 		close(d.apiListed)
 	}
-	return len(d.unsynced) == 0
+	if len(d.unsynced) > 0 {
+		return false
+	}
+	close(d.allListed)
+	return true
 }
 
 // synced reports whether every source has delivered its pods.

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // A setting is one field of the config: the one place that says what it is called in the
@@ -15,7 +16,7 @@ type setting daemon.Setting
 
 // settings are those of a config, in the order of the file.
 func settings(c *Config) []setting {
-	return []setting{
+	list := []setting{
 		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
 		{"kind", "", &c.Kind, ""},
 		{"nodeName", "node-name", &c.NodeName,
@@ -90,6 +91,10 @@ func settings(c *Config) []setting {
 		{"server.requestCertificate", "", &c.Server.RequestCertificate,
 			"Request the certificate from the cluster (signer kubernetes.io/kubelet-serving), and renew it. Each request\nmust be approved; until then connections are refused. Otherwise, and without tlsCertFile, the\ncertificate is self-signed: the API server must then not verify it."},
 	}
+	for _, s := range alerting.Settings(&c.Rules) {
+		list = append(list, setting(s))
+	}
+	return list
 }
 
 // AddFlags defines a flag for each setting that has one. Its default is the config's

@@ -77,6 +77,7 @@ func (c *Config) validate(joined bool) error {
 	}
 	c.Node.validate(wrong)
 	c.Eviction.validate(wrong)
+	c.Rules.Validate(wrong)
 	c.Server.validate(joined || c.Kubeconfig != "", wrong)
 	return errors.Join(problems...)
 }

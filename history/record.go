@@ -22,6 +22,7 @@ const (
 	KindDelivery  Kind = "Delivery"  // whether the API server has what the node reports
 	KindDeletion  Kind = "Deletion"  // the pod is being deleted, has ended, is gone
 	KindDrift     Kind = "Drift"     // what the API says was found to be untrue, true again, or repaired; Subject is the kind of difference
+	KindAction    Kind = "Action"    // what was done about an alert; Subject is the action, Reason the rule, To the result
 	KindNode      Kind = "Node"      // the node itself: started, stopped, pressure, unreachable
 )
 

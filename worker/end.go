@@ -164,6 +164,7 @@ func (p *worker) tidy(containers []runtime.Container) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
 	maps.DeleteFunc(p.inbox.unhealthy, func(id string, _ runtime.ProbeKind) bool { return !running[id] })
+	maps.DeleteFunc(p.inbox.restarts, func(id string, _ string) bool { return !running[id] })
 }
 
 // A container that is to end goes through three steps, all within one grace:

@@ -24,6 +24,8 @@ type planInput struct {
 	status *v1.PodStatus
 	// unhealthy are the running containers, by ID, that a probe has given up.
 	unhealthy map[string]runtime.ProbeKind
+	// restarts are the running containers, by ID, that are to be restarted, and why.
+	restarts map[string]string
 	// restarting are the containers, by ID, that were stopped for being unhealthy and run
 	// again whatever their exit code is.
 	restarting map[string]bool
@@ -89,12 +91,13 @@ type start struct {
 	backOff   backOff // the record once it is started
 }
 
-// kill is a running container to stop: because a probe has given it up, or because its
-// definition has changed.
+// kill is a running container to stop: because a probe has given it up, because its restart was asked
+// for, or because its definition has changed.
 type kill struct {
 	container *v1.Container
 	id        string
-	probe     runtime.ProbeKind // empty if the definition has changed
+	probe     runtime.ProbeKind // empty if it was none
+	asked     string            // why a restart was asked for, empty if it was not
 }
 
 // makePlan decides what to do for a pod that should run: init containers one after the
@@ -164,6 +167,8 @@ func (p *plan) keep(given *planInput, c *v1.Container) bool {
 			p.stops = append(p.stops, kill{container: c, id: newest.ID})
 		} else if probe, bad := given.unhealthy[newest.ID]; bad {
 			p.stops = append(p.stops, kill{container: c, id: newest.ID, probe: probe})
+		} else if why, asked := given.restarts[newest.ID]; asked {
+			p.stops = append(p.stops, kill{container: c, id: newest.ID, asked: why})
 		}
 		return true
 	}
@@ -199,10 +204,10 @@ func (p *plan) restart(given *planInput, c *v1.Container, exit *v1.ContainerStat
 }
 
 // runsAgain reports whether a container that is stopped runs again. It does not choose its
-// exit code, so that only the policy Never keeps one down that a probe has given up. One
+// exit code, so that only the policy Never keeps one down that a probe or a rule has given up. One
 // whose definition has changed runs again under any policy, as with the kubelet.
 func (c *kill) runsAgain(pod *v1.Pod) bool {
-	return c.probe == "" || runsAgainAfterProbe(pod, c.container)
+	return c.probe == "" && c.asked == "" || runsAgainAfterProbe(pod, c.container)
 }
 
 func runsAgainAfterProbe(pod *v1.Pod, c *v1.Container) bool {

@@ -91,6 +91,7 @@ func (p *worker) planInput(in *input, s *observation, reported *v1.PodStatus, no
 		minAttempt: p.minAttempt,
 		status:     reported,
 		unhealthy:  in.unhealthy,
+		restarts:   in.restarts,
 		restarting: p.restarting,
 		backOffs:   p.backOffs,
 		retries:    p.retries,
@@ -141,8 +142,11 @@ func killMessage(pod *v1.Pod, c *kill) string {
 		kind = "Init container"
 	}
 	message := fmt.Sprintf("%s %s definition changed", kind, c.container.Name)
-	if c.probe != "" {
+	switch {
+	case c.probe != "":
 		message = fmt.Sprintf("%s %s failed %s probe", kind, c.container.Name, c.probe)
+	case c.asked != "":
+		message = fmt.Sprintf("%s %s is stopped: %s", kind, c.container.Name, c.asked)
 	}
 	if c.runsAgain(pod) {
 		message += ", will be restarted"

@@ -50,6 +50,7 @@ type inbox struct {
 	gone      bool                         // it does not belong here any more
 	again     *v1.Pod                      // it came back after it was gone
 	unhealthy map[string]runtime.ProbeKind // by container ID
+	restarts  map[string]string            // why containers are to be restarted, by ID
 	ended     []hookEnd
 	admitted  bool
 	allocated *podstatus.Allocation // the resources of the pod, once it is admitted
@@ -69,7 +70,7 @@ func newWorker(w *Workers, pod *v1.Pod, order int) *worker {
 		name:   types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name},
 		order:  order,
 		static: podstatus.IsStatic(pod),
-		inbox:  inbox{pod: pod, unhealthy: map[string]runtime.ProbeKind{}},
+		inbox:  inbox{pod: pod, unhealthy: map[string]runtime.ProbeKind{}, restarts: map[string]string{}},
 		wake:   make(chan struct{}, 1),
 		state:  newState(),
 		log:    w.opts.Logger.With("pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID),
@@ -127,6 +128,7 @@ type input struct {
 	allocated *podstatus.Allocation
 	gone      bool
 	unhealthy map[string]runtime.ProbeKind
+	restarts  map[string]string
 	ended     []hookEnd
 	blocked   types.UID // the pod to wait for
 	evicted   *Eviction
@@ -149,6 +151,7 @@ func (p *worker) copyInbox() input {
 		allocated: p.inbox.allocated,
 		gone:      p.inbox.gone,
 		unhealthy: maps.Clone(p.inbox.unhealthy),
+		restarts:  maps.Clone(p.inbox.restarts),
 		ended:     p.inbox.ended,
 		blocked:   w.blocked(p),
 		evicted:   p.inbox.evicted,

@@ -245,6 +245,34 @@ func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe ru
 	}
 }
 
+// RestartContainer stops a running container, with its hook and the grace of the pod, and starts it again
+// after its back-off. It reports an error if the pod is not known here or is ending, or if the restart policy
+// of the container is Never. A container that has been replaced meanwhile is left alone.
+func (w *Workers) RestartContainer(uid types.UID, container, containerID, reason string) error {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	p, known := w.pods[uid]
+	if !known || p.inbox.gone || p.inbox.evicted != nil || p.inbox.stage != syncing || p.inbox.pod.DeletionTimestamp != nil {
+		return errEnding
+	}
+	spec := podstatus.FindContainer(p.inbox.pod, container)
+	if spec == nil {
+		return fmt.Errorf("worker: the pod has no container %q", container)
+	}
+	if !runsAgainAfterProbe(p.inbox.pod, spec) {
+		return errNeverRestarted
+	}
+	p.inbox.restarts[containerID] = reason
+	p.poke()
+	return nil
+}
+
+// Why containers are not restarted.
+var (
+	errEnding         = errors.New("worker: the pod is not known here, or is ending")
+	errNeverRestarted = errors.New("worker: the restart policy of the container is Never")
+)
+
 // CouldHaveRunningContainers implements the status manager's Safety. It returns false once
 // every container of the pod has exited. For an unknown pod it returns true until all
 // sources have synced and the runtime was listed.

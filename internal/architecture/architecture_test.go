@@ -33,7 +33,7 @@ var layers = []struct {
 	{"watchers", []string{"observe", "guard"}},               // whether a kubelet tells the truth, and whether it is healthy
 	{"serving", []string{"api", "podsapi", "server", "web"}}, // what the product layer knows, over the network
 	{"alerts", []string{"rules"}},                            // what an operator wants to know, of what the serving layer shows
-	{"process", []string{"agent"}},
+	{"process", []string{"agent", "observer"}},
 	{"command", []string{"cmd", "examples"}},
 }
 

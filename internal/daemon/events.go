@@ -92,6 +92,11 @@ func (e *Events) NodeEvent(eventType, reason, message string) {
 	e.take(v1.ObjectReference{Kind: "Node", Name: e.node, UID: types.UID(e.node)}, eventType, reason, printable(message))
 }
 
+// Take takes an event of any object. It never blocks.
+func (e *Events) Take(about v1.ObjectReference, eventType, reason, message string) {
+	e.take(about, eventType, reason, printable(message))
+}
+
 func (e *Events) take(about v1.ObjectReference, eventType, reason, message string) {
 	if e.client == nil {
 		return

@@ -30,12 +30,11 @@ type Options struct {
 	// HostProc is where the host's processes are; proc below HostRoot if empty.
 	HostProc string
 
-	// KubeletRoot, CgroupRoot and Manifests are directories of the host. NoManifests: the kubelet has no
-	// static pods from files.
+	// KubeletRoot and CgroupRoot are directories of the host, Manifests a directory or file: the kubelet's
+	// staticPodPath.
 	KubeletRoot string
 	CgroupRoot  string
 	Manifests   string
-	NoManifests bool
 
 	// PIDFile has the process ID of the kubelet. If it is empty, the kubelet is the oldest process
 	// of the name Process.

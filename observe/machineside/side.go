@@ -60,7 +60,7 @@ func (s *Side) Run(ctx context.Context) error {
 // look reads everything once.
 func (s *Side) look(ctx context.Context) error {
 	began := time.Now()
-	facts, err := read(s.options)
+	facts, err := read(s.options, began)
 	if ctx.Err() != nil {
 		return nil
 	}
@@ -87,12 +87,13 @@ func (s *Side) failed(err error) {
 func (s *Side) read(facts observe.Machine, began time.Time) {
 	s.mu.Lock()
 	before := s.facts
+	steady(&before, &facts)
 	recovered := s.record.Good(began)
 	changed := map[types.UID]bool{}
 	merge(before.PodDirs, facts.PodDirs, changed, func(d *observe.PodDir) *time.Time { return &d.At })
 	merge(before.Cgroups, facts.Cgroups, changed, func(c *observe.Cgroup) *time.Time { return &c.At })
 	if recovered || !reflect.DeepEqual(before.Process, facts.Process) || !reflect.DeepEqual(before.Manifests, facts.Manifests) ||
-		before.ManifestsKnown != facts.ManifestsKnown {
+		before.ManifestsKnown != facts.ManifestsKnown || before.ProcessKnown != facts.ProcessKnown {
 		changed[""] = true
 	}
 	s.facts = facts
@@ -102,6 +103,20 @@ func (s *Side) read(facts observe.Machine, began time.Time) {
 	}
 	for uid := range changed {
 		s.options.Changed(uid)
+	}
+}
+
+// jitter is by how much two readings of the same time may differ: the kernel gives the time of boot in
+// seconds, and computes it from a clock that is being adjusted.
+const jitter = 2 * time.Second
+
+// steady keeps the times of boot and of the process's start if they have not really changed.
+func steady(before, now *observe.Machine) {
+	if now.Boot.Sub(before.Boot).Abs() < jitter {
+		now.Boot = before.Boot
+	}
+	if a, b := before.Process, now.Process; a != nil && b != nil && a.PID == b.PID && b.Started.Sub(a.Started).Abs() < jitter {
+		b.Started = a.Started
 	}
 }
 

@@ -1,11 +1,11 @@
 package alertmanager
 
 import (
-	"net/url"
 	"strings"
 	"time"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/rules/internal/deliver"
 )
 
 // alert is an alert in the words of Alertmanager's API v2.
@@ -20,7 +20,7 @@ type alert struct {
 // translate makes of an alert what Alertmanager takes. A firing one ends when it expires, unless it is
 // sent again before.
 func translate(a *api.Alert, node, externalURL string, expires time.Time) alert {
-	out := alert{Labels: labels(a, node), Annotations: annotations(a.Annotations), StartsAt: a.Since, EndsAt: expires, GeneratorURL: page(a, externalURL)}
+	out := alert{Labels: labels(a, node), Annotations: annotations(a.Annotations), StartsAt: a.Since, EndsAt: expires, GeneratorURL: deliver.Page(a, externalURL)}
 	if a.Firing != nil {
 		out.StartsAt = *a.Firing
 	}
@@ -79,15 +79,3 @@ func labelName(name string) string {
 }
 
 func text(value string) string { return strings.ToValidUTF8(value, "?") }
-
-// page is where the page of this node shows what the alert is about.
-func page(a *api.Alert, externalURL string) string {
-	if externalURL == "" {
-		return ""
-	}
-	base := strings.TrimRight(externalURL, "/") + "/#/"
-	if a.Pod == "" {
-		return base + "node"
-	}
-	return base + "pods/" + url.PathEscape(a.Namespace) + "/" + url.PathEscape(a.Pod)
-}

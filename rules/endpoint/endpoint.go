@@ -225,13 +225,13 @@ func shown(answer []byte) string {
 func (e *Endpoint) authorize(request *http.Request) error {
 	switch {
 	case e.options.BearerTokenFile != "":
-		token, err := secret(e.options.BearerTokenFile)
+		token, err := Secret(e.options.BearerTokenFile)
 		if err != nil {
 			return err
 		}
 		request.Header.Set("Authorization", "Bearer "+token)
 	case e.options.Username != "":
-		password, err := secret(e.options.PasswordFile)
+		password, err := Secret(e.options.PasswordFile)
 		if err != nil {
 			return err
 		}
@@ -240,8 +240,8 @@ func (e *Endpoint) authorize(request *http.Request) error {
 	return nil
 }
 
-// secret is the first line of a file.
-func secret(path string) (string, error) {
+// Secret is the text of a file, without the spaces around it.
+func Secret(path string) (string, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return "", err

@@ -103,6 +103,16 @@ func (b *book) join(e *entry, done func()) {
 	b.finish(done)
 }
 
+// had takes a firing alert that the receiver has from before, and that need not be sent.
+func (b *book) had(n rules.Notification) {
+	b.finish(n.Done)
+	if b.entries[n.Alert.Fingerprint] == nil && b.makeRoom() {
+		e := &entry{alert: n.Alert, reached: true}
+		b.entries[n.Alert.Fingerprint] = e
+		b.rest(e)
+	}
+}
+
 // ends takes the end of an alert. The receiver needs it if it may know the alert.
 func (b *book) ends(e *entry, n rules.Notification, now time.Time) {
 	// The receiver may know an alert from the process before this one.

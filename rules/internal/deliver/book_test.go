@@ -45,6 +45,10 @@ func script(b *book, steps string) string {
 			n := firing(words[1], start.Add(-time.Hour))
 			n.Again = true
 			note(n)
+		case "had":
+			n := firing(words[1], start.Add(-time.Hour))
+			n.Done = func() { fmt.Fprintf(&out, "done(%s) ", words[1]) }
+			b.had(n)
 		case "end":
 			note(resolved(words[1], now, now))
 		case "old-end":
@@ -94,6 +98,8 @@ func TestWhatBecomesOfAlerts(t *testing.T) {
 		{"fired before the process began", "old-end a; take; ok", "send(a resolved) done(a resolved)"},
 		{"had before the restart, then over", "again a; end a; take; ok",
 			"done(a firing) send(a resolved) done(a resolved)"},
+		{"had before the restart and not sent again, then over", "had a; take; end a; take; ok",
+			"done(a) send(a resolved) done(a resolved)"},
 		{"an end that was sent is not sent again", "fire a; take; ok; end a; take; ok; end a; take",
 			"send(a firing) done(a firing) send(a resolved) done(a resolved) done(a resolved)"},
 		{"fires again before its end was sent", "fire a; take; ok; end a; fire a; take; ok; take",

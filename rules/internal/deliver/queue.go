@@ -100,6 +100,15 @@ func (q *Queue) Put(n rules.Notification) {
 	}
 }
 
+// Had takes a firing alert that the receiver has from before a restart, and that need not be sent again. It
+// never blocks.
+func (q *Queue) Had(n rules.Notification) {
+	q.mu.Lock()
+	q.book.had(n)
+	q.mu.Unlock()
+	wake.Up(q.woken)
+}
+
 // Waiting returns how many alerts wait to be sent.
 func (q *Queue) Waiting() int {
 	q.mu.Lock()

@@ -1,0 +1,513 @@
+package actions
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wake"
+	"github.com/statusd/statusd/rules"
+	"github.com/statusd/statusd/rules/kubeoutputs"
+)
+
+// The results of actions.
+const (
+	Done    = "done"
+	DryRun  = "dry-run"
+	Refused = "refused"
+	Failed  = "failed"
+	Undone  = "undone"
+)
+
+// ReasonAction is the reason of the events of actions.
+const ReasonAction = "AlertAction"
+
+// Do does one action and returns what it did, in words. An error of type [LaterError] means that it can
+// be tried again, any other that it cannot.
+type Do func(ctx context.Context, r *rules.ActionRequest) (message string, err error)
+
+// LaterError is that of an action which may succeed later, as an eviction that a disruption budget forbids now.
+type LaterError struct{ Err error }
+
+func (e *LaterError) Error() string { return e.Err.Error() }
+
+func (e *LaterError) Unwrap() error { return e.Err }
+
+// RefusedError is that of an action which cannot be done to this subject.
+type RefusedError struct{ Reason string }
+
+func (e *RefusedError) Error() string { return e.Reason }
+
+// Marks sets and takes back taints and cordons. See [NodeMarks].
+type Marks interface {
+	// Set reports whether the Node has the mark because of this call.
+	Set(ctx context.Context, mark string) (changed bool, err error)
+	Unset(ctx context.Context, mark string) error
+}
+
+// Options are what an actor is made of.
+type Options struct {
+	// Policy is what is allowed. Empty: nothing.
+	Policy Policy
+	// Node is the name of this node.
+	Node string
+	// File is where the ledger is kept. Empty: budgets start full after a restart.
+	File string
+	// Do has the actions by kind. One that is missing cannot be done in this process: Why says why.
+	Do  map[rules.ActionKind]Do
+	Why map[rules.ActionKind]string
+	// Marks are for taints and cordons; nil: they cannot be done.
+	Marks Marks
+	// Event takes an event for each action; nil: there are none. It must not block.
+	Event kubeoutputs.Record
+	// Record keeps each result in the history, also of an alert that is over; nil: it is not kept.
+	Record     func(api.Alert, api.AlertAction)
+	Registerer prometheus.Registerer // nil: no metrics
+	Logger     *slog.Logger          // nil: discards
+}
+
+const (
+	// patience is how long an action is tried that may succeed later.
+	patience = 10 * time.Minute
+	// timeout bounds one try.
+	timeout = 2 * time.Minute
+	// maxWaiting bounds the requests that wait for a decision.
+	maxWaiting = 1000
+)
+
+// retries spaces the tries of actions that may succeed later.
+var retries = backoff.Schedule{First: 5 * time.Second, Limit: time.Minute}
+
+// Actor decides about actions and does them. It implements [rules.Actor] and [rules.Output].
+type Actor struct {
+	options Options
+	log     *slog.Logger
+	results *prometheus.CounterVec
+	woken   chan struct{}
+	tries   chan try // results of what runs
+
+	mu       sync.Mutex // guards what follows: what has come and was not looked at
+	requests []rules.ActionRequest
+	over     []rules.Notification
+
+	// What follows belongs to Run.
+	ledger *Ledger
+	tasks  []*task
+	undos  []*undo
+}
+
+// task is an action that is in progress.
+type task struct {
+	request rules.ActionRequest
+	began   time.Time
+	attempt int
+	next    time.Time // zero while it runs
+}
+
+// undo is a mark that is taken back.
+type undo struct {
+	mark    string
+	alert   api.Alert
+	done    []func()
+	attempt int
+	next    time.Time // zero while it runs
+}
+
+// try is the result of one try.
+type try struct {
+	task    *task
+	undo    *undo
+	message string
+	changed bool // the Node has a mark because of it
+	err     error
+}
+
+// New makes an actor and reads its ledger. It starts nothing: see [Actor.Run].
+func New(options Options) (*Actor, error) {
+	if err := options.Policy.Validate(); err != nil {
+		return nil, fmt.Errorf("actions: %w", err)
+	}
+	options.Policy = options.Policy.complete()
+	if options.Logger == nil {
+		options.Logger = slog.New(slog.DiscardHandler)
+	}
+	a := &Actor{options: options, log: options.Logger, woken: make(chan struct{}, 1), tries: make(chan try)}
+	var err error
+	if a.ledger, err = loadLedger(options.File); err != nil {
+		a.log.Warn("ledger of actions not readable, budgets start full", "err", err)
+	}
+	a.results = prometheus.NewCounterVec(prometheus.CounterOpts{
+		Name: "statusd_actions_total", Help: "Actions of rules, by kind and result.",
+	}, []string{"action", "result"})
+	for _, kind := range Kinds() {
+		for _, result := range []string{Done, DryRun, Refused, Failed, Undone} {
+			a.results.WithLabelValues(string(kind), result)
+		}
+	}
+	if options.Registerer != nil {
+		options.Registerer.MustRegister(a.results)
+	}
+	return a, nil
+}
+
+// Name is actions.
+func (*Actor) Name() string { return "actions" }
+
+// Act takes a request. It never blocks.
+func (a *Actor) Act(r rules.ActionRequest) {
+	a.mu.Lock()
+	a.requests = append(a.requests, r)
+	a.mu.Unlock()
+	wake.Up(a.woken)
+}
+
+// Notify learns which alerts are over. It never blocks.
+func (a *Actor) Notify(n rules.Notification) {
+	if n.Alert.State != api.AlertResolved {
+		if n.Done != nil {
+			n.Done()
+		}
+		return
+	}
+	a.mu.Lock()
+	a.over = append(a.over, n)
+	a.mu.Unlock()
+	wake.Up(a.woken)
+}
+
+// Run decides and acts until ctx ends. It may be called once.
+func (a *Actor) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a.release(api.Alert{}, nil, time.Now()) // what an earlier process did not come to
+	for {
+		a.look(time.Now())
+		a.start(ctx, &running, time.Now())
+		timer := time.NewTimer(a.untilNext(time.Now()))
+		select {
+		case <-ctx.Done():
+			timer.Stop()
+			return nil
+		case <-a.woken:
+		case <-timer.C:
+		case t := <-a.tries:
+			a.tried(t, time.Now())
+		}
+		timer.Stop()
+	}
+}
+
+// look takes what has come.
+func (a *Actor) look(now time.Time) {
+	a.mu.Lock()
+	requests, over := a.requests, a.over
+	a.requests, a.over = nil, nil
+	a.mu.Unlock()
+	for i := range requests {
+		if i >= maxWaiting {
+			a.finish(&requests[i], Refused, "too many requests at once", now)
+			continue
+		}
+		a.decide(requests[i], now)
+	}
+	for i := range over {
+		a.end(over[i], now)
+	}
+}
+
+// decide begins an action, or refuses it.
+func (a *Actor) decide(r rules.ActionRequest, now time.Time) {
+	kind := r.Action.Kind
+	mark, err := MarkOf(&r.Action)
+	if err != nil {
+		a.finish(&r, Refused, err.Error(), now)
+		return
+	}
+	if a.joins(mark, &r.Action) {
+		a.ledger.join(mark, r.Alert.Fingerprint, false)
+		_ = a.save() // it is logged; the Node is what counts
+		a.finish(&r, Done, "the node has it for another alert: "+mark, now)
+		return
+	}
+	subject := SubjectOf(&r)
+	verdict := Decide(Request{Rule: r.Alert.Rule, Action: r.Action, Subject: subject}, a.ledger, a.options.Policy, now)
+	if verdict.Refused == "" && !a.can(kind) {
+		verdict.Refused = a.why(kind)
+	}
+	if verdict.Refused != "" {
+		a.finish(&r, Refused, verdict.Refused, now)
+		return
+	}
+	a.ledger.begin(Entry{Rule: r.Alert.Rule, Kind: kind, Subject: subject, At: now, DryRun: verdict.DryRun, Busy: !verdict.DryRun},
+		max(a.options.Policy[kind].Per, a.options.Policy[kind].CoolDown, r.Action.Per, r.Action.CoolDown))
+	if err := a.save(); err != nil && !verdict.DryRun {
+		// A budget that is not kept is none.
+		a.ledger.end(subject, kind, false)
+		a.finish(&r, Refused, err.Error(), now)
+		return
+	}
+	if verdict.DryRun {
+		a.finish(&r, DryRun, "would have been done", now)
+		return
+	}
+	a.tasks = append(a.tasks, &task{request: r, began: now, next: now})
+}
+
+// joins reports whether an action only adds an alert to those for which the Node has a mark.
+func (a *Actor) joins(mark string, action *rules.Action) bool {
+	limits, allowed := a.options.Policy[action.Kind]
+	return mark != "" && allowed && !limits.DryRun && !action.DryRun && a.ledger.hold(mark) != nil
+}
+
+// can reports whether this process is able to do an action.
+func (a *Actor) can(kind rules.ActionKind) bool {
+	if kind == rules.ActionTaint || kind == rules.ActionCordon {
+		return a.options.Marks != nil
+	}
+	return a.options.Do[kind] != nil
+}
+
+func (a *Actor) why(kind rules.ActionKind) string {
+	if why := a.options.Why[kind]; why != "" {
+		return why
+	}
+	return fmt.Sprintf("%s is not possible here", kind)
+}
+
+// end takes the end of an alert: what waits for it is given up, and its marks are taken back.
+func (a *Actor) end(n rules.Notification, now time.Time) {
+	a.tasks = slices.DeleteFunc(a.tasks, func(t *task) bool {
+		waits := t.request.Alert.Fingerprint == n.Alert.Fingerprint && !t.next.IsZero() && t.attempt > 0
+		if waits {
+			a.ledger.end(SubjectOf(&t.request), t.request.Action.Kind, false)
+			a.finish(&t.request, Failed, "the alert was over before it was possible", now)
+		}
+		return waits
+	})
+	wanted := a.ledger.wants(n.Alert.Fingerprint)
+	a.ledger.leave(n.Alert.Fingerprint)
+	undoing := a.release(n.Alert, n.Done, now)
+	if wanted {
+		_ = a.save() // it is logged; the Node is what counts
+	}
+	if !undoing && n.Done != nil {
+		n.Done()
+	}
+}
+
+// release takes back the marks that no alert wants any more. It reports whether done will be called then.
+func (a *Actor) release(alert api.Alert, done func(), now time.Time) (undoing bool) {
+	for _, mark := range a.ledger.free() {
+		if slices.ContainsFunc(a.undos, func(u *undo) bool { return u.mark == mark }) {
+			continue
+		}
+		if h := a.ledger.hold(mark); !h.Ours || a.options.Marks == nil {
+			a.ledger.drop(mark)
+			continue
+		}
+		u := &undo{mark: mark, alert: alert, next: now}
+		if done != nil && !undoing {
+			u.done, undoing = append(u.done, done), true
+		}
+		a.undos = append(a.undos, u)
+	}
+	return undoing
+}
+
+// start starts what is due.
+func (a *Actor) start(ctx context.Context, running *sync.WaitGroup, now time.Time) {
+	report := func(t try) {
+		select {
+		case a.tries <- t:
+		case <-ctx.Done():
+		}
+	}
+	for _, t := range a.tasks {
+		if t.next.IsZero() || t.next.After(now) {
+			continue
+		}
+		t.next = time.Time{}
+		t.attempt++
+		running.Go(func() { report(a.try(ctx, t)) })
+	}
+	a.undos = slices.DeleteFunc(a.undos, func(u *undo) bool { // another alert came before it was tried
+		h := a.ledger.hold(u.mark)
+		wanted := !u.next.IsZero() && h != nil && len(h.Alerts) > 0
+		if wanted {
+			u.finish()
+		}
+		return wanted
+	})
+	for _, u := range a.undos {
+		if u.next.IsZero() || u.next.After(now) {
+			continue
+		}
+		u.next = time.Time{}
+		u.attempt++
+		running.Go(func() {
+			ctx, cancel := context.WithTimeout(ctx, timeout)
+			defer cancel()
+			report(try{undo: u, err: a.options.Marks.Unset(ctx, u.mark)})
+		})
+	}
+}
+
+func (a *Actor) try(ctx context.Context, t *task) try {
+	ctx, cancel := context.WithTimeout(ctx, timeout)
+	defer cancel()
+	kind := t.request.Action.Kind
+	if kind == rules.ActionTaint || kind == rules.ActionCordon {
+		mark, err := MarkOf(&t.request.Action)
+		if err != nil {
+			return try{task: t, err: err}
+		}
+		changed, err := a.options.Marks.Set(ctx, mark)
+		message := mark
+		if err == nil && !changed {
+			message = "the node had it already: " + mark
+		}
+		return try{task: t, message: message, changed: changed, err: err}
+	}
+	request := t.request
+	message, err := a.options.Do[kind](ctx, &request)
+	return try{task: t, message: message, err: err}
+}
+
+// tried takes the result of a try.
+func (a *Actor) tried(t try, now time.Time) {
+	if t.undo != nil {
+		a.undone(t.undo, t.err, now)
+		return
+	}
+	r := &t.task.request
+	if later := (*LaterError)(nil); errors.As(t.err, &later) {
+		wait := retries.Random(t.task.attempt)
+		if now.Add(wait).Sub(t.task.began) < patience {
+			t.task.next = now.Add(wait)
+			a.log.Debug("action not possible yet, will retry", "action", r.Action.Kind, "rule", r.Alert.Rule, "attempt", t.task.attempt, "err", t.err)
+			return
+		}
+		t.err = fmt.Errorf("given up after %v: %w", now.Sub(t.task.began).Round(time.Second), t.err)
+	}
+	a.tasks = slices.DeleteFunc(a.tasks, func(other *task) bool { return other == t.task })
+	a.ledger.end(SubjectOf(r), r.Action.Kind, t.err == nil)
+	if mark, err := MarkOf(&r.Action); err == nil && mark != "" && t.err == nil {
+		a.ledger.join(mark, r.Alert.Fingerprint, t.changed)
+	}
+	_ = a.save() // it is logged
+	switch refused := (*RefusedError)(nil); {
+	case t.err == nil:
+		a.finish(r, Done, t.message, now)
+	case errors.As(t.err, &refused):
+		a.finish(r, Refused, refused.Reason, now)
+	default:
+		a.finish(r, Failed, t.err.Error(), now)
+	}
+}
+
+// undone takes the result of a try to take a mark back. It is tried until it succeeds.
+func (a *Actor) undone(u *undo, err error, now time.Time) {
+	if err != nil {
+		u.next = now.Add(retries.Random(u.attempt))
+		a.log.Warn("mark of the node not taken back, will retry", "mark", u.mark, "attempt", u.attempt, "err", err)
+		return
+	}
+	a.undos = slices.DeleteFunc(a.undos, func(other *undo) bool { return other == u })
+	if h := a.ledger.hold(u.mark); h != nil && len(h.Alerts) > 0 { // another alert came meanwhile
+		a.tasksAgain(h, u, now)
+	} else {
+		a.ledger.drop(u.mark)
+	}
+	_ = a.save() // it is logged
+	kind := kindOf(u.mark)
+	action := api.AlertAction{Action: string(kind), At: now, Result: Undone, Message: "the alert is over: " + u.mark}
+	a.results.WithLabelValues(string(kind), Undone).Inc()
+	a.log.Info("action undone", "action", kind, "rule", u.alert.Rule, "mark", u.mark)
+	a.event(&u.alert, action)
+	if a.options.Record != nil {
+		a.options.Record(u.alert, action)
+	}
+	u.finish()
+}
+
+func (u *undo) finish() {
+	for _, done := range u.done {
+		done()
+	}
+}
+
+// tasksAgain sets a mark again that another alert wants which came while it was taken back.
+func (a *Actor) tasksAgain(h *Hold, u *undo, now time.Time) {
+	action := rules.Action{Kind: kindOf(u.mark), Taint: taintOf(u.mark)}
+	alert := u.alert
+	alert.Fingerprint = h.Alerts[0]
+	a.tasks = append(a.tasks, &task{request: rules.ActionRequest{Alert: alert, Action: action, At: now, Node: a.options.Node}, began: now, next: now})
+}
+
+// finish stores the result with the alert, and makes an event of it if something was done.
+func (a *Actor) finish(r *rules.ActionRequest, result, message string, now time.Time) {
+	action := api.AlertAction{Action: string(r.Action.Kind), At: now, Result: result, Message: message}
+	a.results.WithLabelValues(action.Action, result).Inc()
+	level := slog.LevelInfo
+	if result == Failed {
+		level = slog.LevelWarn
+	}
+	a.log.Log(context.Background(), level, "action", "action", action.Action, "result", result, "rule", r.Alert.Rule, "pod", r.Alert.Namespace+"/"+r.Alert.Pod, "uid", r.Alert.UID, "message", message)
+	if result != Refused {
+		a.event(&r.Alert, action)
+	}
+	if r.Done != nil {
+		r.Done(action)
+	}
+	if a.options.Record != nil {
+		a.options.Record(r.Alert, action)
+	}
+}
+
+func (a *Actor) event(alert *api.Alert, action api.AlertAction) {
+	if a.options.Event == nil {
+		return
+	}
+	kind := v1.EventTypeNormal
+	if action.Result == Failed {
+		kind = v1.EventTypeWarning
+	}
+	a.options.Event(kubeoutputs.About(alert, a.options.Node), kind, ReasonAction,
+		fmt.Sprintf("%s %s for rule %s (%s): %s", action.Action, action.Result, alert.Rule, alert.Annotations["summary"], action.Message))
+}
+
+// save keeps the ledger.
+func (a *Actor) save() error {
+	err := a.ledger.save(a.options.File)
+	if err != nil {
+		a.log.Error("ledger of actions not written", "err", err)
+	}
+	return err
+}
+
+// untilNext is how long nothing is due.
+func (a *Actor) untilNext(now time.Time) time.Duration {
+	wait := time.Hour
+	for _, t := range a.tasks {
+		if !t.next.IsZero() {
+			wait = min(wait, t.next.Sub(now))
+		}
+	}
+	for _, u := range a.undos {
+		if !u.next.IsZero() {
+			wait = min(wait, u.next.Sub(now))
+		}
+	}
+	return max(0, wait)
+}

@@ -1,0 +1,212 @@
+package alerting
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"sync"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/kubernetes"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/rules"
+	"github.com/statusd/statusd/rules/actions"
+	"github.com/statusd/statusd/rules/alertmanager"
+	"github.com/statusd/statusd/rules/internal/deliver"
+	"github.com/statusd/statusd/rules/kubeoutputs"
+	"github.com/statusd/statusd/rules/webhook"
+)
+
+// The files in the state directory.
+const (
+	alertsFile  = "alerts"
+	actionsFile = "actions"
+)
+
+// Process is what a process brings: what it knows, and what it is able to do. Source, Node and StateDir are required.
+type Process struct {
+	Source api.Source
+	Audit  api.AuditSource // nil: there is none
+	Guard  api.GuardSource // nil: there is none
+	// Kubelet returns numbers about the kubelet; nil: they are unknown.
+	Kubelet func() rules.KubeletFacts
+	// Ready is closed once the source knows its pods; nil: it does.
+	Ready <-chan struct{}
+	// Node is the name of the node, StateDir where its state is kept.
+	Node, StateDir string
+	// Client is for conditions, evictions, taints and cordons; nil: there is no API server.
+	Client kubernetes.Interface
+	// ActionsClient is used for actions in place of Client, if it is set.
+	ActionsClient kubernetes.Interface
+	// Event takes an event; it must not block. Nil: there are none.
+	Event kubeoutputs.Record
+	// Record keeps an action in the history; it must not wait. Nil: it is not kept.
+	Record func(api.Alert, api.AlertAction)
+	// Changed is called with the UID of a pod whose alerts have changed, empty for the node; it returns at once.
+	Changed func(types.UID)
+	// RestartContainer and RestartKubelet do these actions; nil: they cannot be done, and Why says why.
+	RestartContainer func(r *rules.ActionRequest, reason string) error
+	RestartKubelet   func(ctx context.Context, reason string) error
+	Why              map[rules.ActionKind]string
+	Registerer       prometheus.Registerer // nil: no metrics
+	Logger           *slog.Logger
+}
+
+// Alerting is an engine with its outputs and actions. Make it with [New].
+type Alerting struct {
+	*rules.Engine
+	config Config
+	log    *slog.Logger
+	runs   []func(context.Context) error
+}
+
+// New makes an engine, its outputs and its actor. It starts nothing: see [Alerting.Run].
+func New(config Config, p Process) (*Alerting, error) {
+	set, err := config.Load()
+	if err != nil {
+		return nil, err
+	}
+	a := &Alerting{config: config, log: cmp.Or(p.Logger, slog.New(slog.DiscardHandler))}
+	metrics := deliver.NewMetrics()
+	outputs, err := a.outputs(&p, metrics)
+	if err != nil {
+		return nil, err
+	}
+	actor, err := a.actor(&p)
+	if err != nil {
+		return nil, err
+	}
+	a.Engine, err = rules.New(rules.Options{
+		Source: p.Source, Audit: p.Audit, Guard: p.Guard, Kubelet: p.Kubelet, Ready: p.Ready, Set: set, Node: p.Node,
+		StateFile: filepath.Join(p.StateDir, alertsFile), Outputs: append(outputs, actor), Actor: actor,
+		Changed: p.Changed, Registerer: p.Registerer, Logger: a.log,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("alerting: %w", err)
+	}
+	if p.Registerer != nil {
+		p.Registerer.MustRegister(metrics)
+	}
+	a.runs = append(a.runs, a.follow, a.Engine.Run)
+	return a, nil
+}
+
+// Run evaluates, delivers and acts until ctx ends. It may be called once.
+func (a *Alerting) Run(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var running sync.WaitGroup
+	results := make([]error, len(a.runs))
+	for i, run := range a.runs {
+		running.Go(func() {
+			defer cancel() // none ends by itself
+			results[i] = run(ctx)
+		})
+	}
+	running.Wait()
+	return errors.Join(results...)
+}
+
+// runner is an output that has something to do.
+type runner interface {
+	Run(context.Context) error
+}
+
+func (a *Alerting) outputs(p *Process, metrics *deliver.Metrics) ([]rules.Output, error) {
+	outputs, err := a.config.receivers(receiverOptions{node: p.Node, metrics: metrics, log: a.log})
+	if err != nil {
+		return nil, err
+	}
+	if a.config.Events && p.Event != nil {
+		outputs = append(outputs, kubeoutputs.NewEvents(p.Node, p.Event))
+	}
+	if a.config.Log {
+		outputs = append(outputs, kubeoutputs.NewLog(a.log))
+	}
+	if p.Client != nil {
+		conditions := kubeoutputs.NewConditions(p.Node, p.Client, a.log)
+		a.runs = append(a.runs, conditions.Run) // it also removes what is left from before it was off
+		if a.config.Conditions {
+			outputs = append(outputs, conditions)
+		}
+	}
+	for _, output := range outputs {
+		if r, runs := output.(runner); runs && output.Name() != (*kubeoutputs.Conditions)(nil).Name() {
+			a.runs = append(a.runs, r.Run)
+		}
+	}
+	return outputs, nil
+}
+
+// receiverOptions are what receivers need beside the config.
+type receiverOptions struct {
+	node    string
+	metrics *deliver.Metrics
+	log     *slog.Logger
+}
+
+// receivers makes the outputs over the network.
+func (c *Config) receivers(o receiverOptions) (outputs []rules.Output, err error) {
+	for i := range c.Alertmanagers {
+		output, err := alertmanager.New(alertmanager.Options{Endpoint: c.Alertmanagers[i], ExternalURL: c.ExternalURL, Node: o.node, Metrics: o.metrics, Logger: o.log})
+		if err != nil {
+			return nil, fmt.Errorf("alerting: rules.alertmanagers[%d]: %w", i, err)
+		}
+		outputs = append(outputs, output)
+	}
+	for i := range c.Webhooks {
+		w := &c.Webhooks[i]
+		output, err := webhook.New(webhook.Options{Name: w.Name, Endpoint: w.Options, SecretFile: w.SecretFile, ExternalURL: c.ExternalURL, Node: o.node, Metrics: o.metrics, Logger: o.log})
+		if err != nil {
+			return nil, fmt.Errorf("alerting: rules.webhooks[%d]: %w", i, err)
+		}
+		outputs = append(outputs, output)
+	}
+	return outputs, nil
+}
+
+func (a *Alerting) actor(p *Process) (*actions.Actor, error) {
+	options := actions.Options{
+		Policy: a.config.Actions, Node: p.Node, File: filepath.Join(p.StateDir, actionsFile), Event: p.Event, Record: p.Record,
+		Do:  map[rules.ActionKind]actions.Do{rules.ActionWebhook: actions.Call(a.config.ActionsSecretFile)},
+		Why: p.Why, Registerer: p.Registerer, Logger: a.log,
+	}
+	client := p.ActionsClient
+	if client == nil {
+		client = p.Client
+	}
+	if client != nil {
+		options.Do[rules.ActionEvict] = actions.Evict(client)
+		options.Marks = actions.NodeMarks{Client: client, Node: p.Node}
+	}
+	if p.RestartContainer != nil {
+		options.Do[rules.ActionRestartContainer] = actions.RestartContainer(p.RestartContainer)
+	}
+	if p.RestartKubelet != nil {
+		options.Do[rules.ActionRestartKubelet] = actions.RestartKubelet(p.RestartKubelet)
+	}
+	actor, err := actions.New(options)
+	if err != nil {
+		return nil, fmt.Errorf("alerting: %w", err)
+	}
+	a.runs = append(a.runs, actor.Run)
+	return actor, nil
+}
+
+// readable reports whether a file can be read, if there is a path.
+func readable(path string) error {
+	if path == "" {
+		return nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return fmt.Errorf("alerting: %w", err)
+	}
+	return file.Close()
+}

@@ -1,0 +1,106 @@
+package rules
+
+import (
+	"slices"
+	"time"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/wake"
+)
+
+var _ api.AlertSource = (*Engine)(nil)
+
+// later changes the core from any goroutine. The goroutine of Run writes and passes on what follows.
+func (e *Engine) later(change func(*core)) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	change(e.core)
+	wake.Up(e.arrived)
+}
+
+// Reload replaces the rules. Alerts of a rule with the same name, scope and expression go on; those of
+// other rules are resolved.
+func (e *Engine) Reload(set *Set) {
+	now, _ := e.clock()
+	e.later(func(c *core) { c.reload(set, now) })
+	e.loaded(set)
+	e.queueAll(nil)
+}
+
+// Alerts returns the alerts that are pending or firing, and those that were resolved in the last
+// minutes. The list is not changed afterwards.
+func (e *Engine) Alerts() []api.Alert {
+	now, _ := e.clock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.as != e.core.version {
+		e.as = e.core.version
+		e.listed = make([]api.Alert, 0, len(e.core.alerts)+len(e.core.recent))
+		for _, a := range e.core.sorted() {
+			e.listed = append(e.listed, a.clone())
+		}
+		e.listed = append(e.listed, e.core.recent...)
+	}
+	if old := func(a api.Alert) bool { return a.Resolved != nil && now.Sub(*a.Resolved) > recentFor }; slices.ContainsFunc(e.listed, old) {
+		e.listed = slices.DeleteFunc(slices.Clone(e.listed), old)
+	}
+	return e.listed
+}
+
+// Silences returns the silences that have not ended.
+func (e *Engine) Silences() []api.Silence {
+	now, _ := e.clock()
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.core.listSilences(now)
+}
+
+// Silence stores a silence, and replaces the one with its ID if it has one.
+func (e *Engine) Silence(s api.Silence) (stored api.Silence, err error) {
+	now, _ := e.clock()
+	e.later(func(c *core) { stored, err = c.addSilence(s, now) })
+	return stored, err
+}
+
+// Expire ends a silence. If there is none of this ID the error is [api.ErrNoSilence].
+func (e *Engine) Expire(id string) error {
+	now, _ := e.clock()
+	found := false
+	e.later(func(c *core) { found = c.expire(id, now) })
+	if !found {
+		return api.ErrNoSilence
+	}
+	return nil
+}
+
+// Fault is a rule that cannot be evaluated.
+type Fault struct {
+	Rule    string    `json:"rule"`
+	At      time.Time `json:"at"`
+	Message string    `json:"message"`
+}
+
+// Faults returns the rules whose last evaluations failed, by name.
+func (e *Engine) Faults() []Fault {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	var list []Fault
+	for _, r := range e.core.set.Rules() {
+		if f, ok := e.core.faults[r.Name]; ok {
+			list = append(list, Fault{Rule: r.Name, At: f.at, Message: f.message})
+		}
+	}
+	return list
+}
+
+// acted returns what takes the result of an action.
+func (e *Engine) acted(id identity) func(api.AlertAction) {
+	return func(result api.AlertAction) {
+		var alert api.Alert
+		found := false
+		e.later(func(c *core) { alert, found = c.acted(id, result) })
+		if found && e.options.Record != nil {
+			e.options.Record(alert, result)
+		}
+	}
+}
