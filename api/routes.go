@@ -64,6 +64,8 @@ func (s *Server) table() []route {
 		json("/apis/v1/node", "Everything that is known of the node.", NodeDetail{}, s.serveNode),
 		json("/apis/v1/audit", "Whether what the API reports of this node is true: the sides that were asked, and where they differ.", observe.Report{}, s.serveAudit),
 		json("/apis/v1/guard", "How healthy the kubelet is, by which evidence, and when it was restarted.", guard.Report{}, s.serveGuard),
+		{path: "/apis/v1/guard/maintenance", unread: true, writes: []write{{http.MethodPost,
+			"Keep the guard from restarting anything until a time; one that is over ends it.", Maintenance{}, guard.Report{}, s.setMaintenance}}},
 		json("/apis/v1/alerts", "The alerts that are pending, fire or have fired.", AlertList{}, s.serveAlerts),
 		silences,
 		silence,

@@ -114,7 +114,7 @@ func (c *compiler) compile(scope Scope, source string, wanted ...*cel.Type) (*ex
 		return nil, faults
 	}
 	if !oneOf(checked.OutputType(), wanted) {
-		return nil, []fault{{1, 1, fmt.Sprintf("the expression is a %s, want %s", checked.OutputType(), typeNames(wanted))}}
+		return nil, []fault{{1, 1, fmt.Sprintf("the expression is a %s, want %s", typeNames([]*cel.Type{checked.OutputType()}), typeNames(wanted))}}
 	}
 	estimate, err := env.EstimateCost(checked, estimator{})
 	if err != nil {

@@ -60,9 +60,9 @@ func (t *turn) annotations(r *Rule) map[string]string {
 }
 
 // filled is the text of a template. It must not have the subject looked at again when its values change.
-func (t *turn) filled(r *Rule, template *template, limit int) string {
+func (t *turn) filled(r *Rule, text *filling, limit int) string {
 	next := t.next
-	value, err := template.fill(t.ctx, &t.moment, limit)
+	value, err := text.fill(t.ctx, &t.moment, limit)
 	t.next = next
 	if err != nil {
 		t.fault(r, err, t.now)
@@ -203,20 +203,34 @@ func (c *core) delivered(a *alert) {
 
 // acted stores the result of an action with its alert, and returns the alert.
 func (c *core) acted(id identity, result api.AlertAction) (api.Alert, bool) {
+	result.Message = bounded(result.Message, maxFault)
 	a := c.alerts[id]
 	if a == nil {
+		c.actedLate(id, result)
 		a = c.ended[id]
 	}
 	if a == nil {
 		return api.Alert{}, false
 	}
-	result.Message = bounded(result.Message, maxFault)
 	a.Actions = append(slices.Clone(a.Actions), result)
 	if len(a.Actions) > maxAlertActions {
 		a.Actions = a.Actions[1:]
 	}
 	c.touch(a)
 	return a.clone(), true
+}
+
+// actedLate shows the result of an action with the alert that was over before it.
+func (c *core) actedLate(id identity, result api.AlertAction) {
+	for i := range slices.Backward(c.recent) {
+		a := &c.recent[i]
+		if (identity{a.Rule, a.UID, a.Container}) == id && len(a.Actions) < maxAlertActions {
+			a.Actions = append(slices.Clone(a.Actions), result)
+			c.version++
+			c.changed[a.UID] = true
+			return
+		}
+	}
 }
 
 // ruleFails is the rule of the alert that says that a rule cannot be evaluated.
