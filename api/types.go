@@ -8,6 +8,7 @@ import (
 
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -182,6 +183,10 @@ type NodeDetail struct {
 	Differences []observe.Difference `json:"differences,omitempty"`
 	// Kubelet is how healthy the kubelet is, nil if it is not guarded.
 	Kubelet *guard.Report `json:"kubelet,omitempty"`
+	// Load is how much of its resources the node uses, Logs is what the logs of kernel, kubelet and runtime
+	// amount to; nil if they are not read.
+	Load *guard.Load     `json:"load,omitempty"`
+	Logs *monitor.Report `json:"logs,omitempty"`
 	// Firing counts the alerts that fire and are not silenced. Alerts are all that fire, those of pods
 	// as well, the most severe first, at most MaxShown; nil if there are no rules.
 	Firing int     `json:"firing,omitempty"`
