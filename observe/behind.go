@@ -119,6 +119,7 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 		f.Container = names[0]
 	}
 	f.Message = fmt.Sprintf("The API has an older status of %s/%s than the kubelet: %s, which the kubelet says is %s.", p.ref.Namespace, p.ref.Name, api[0], diffs[0].was)
+	f.behind = p.api.Pod.ResourceVersion + " " + strings.Join(api, ", ")
 	f.Evidence = []Evidence{
 		w.evidence(SideAPI, p.api.At, strings.Join(api, ", ")),
 		w.evidence(SideKubelet, p.kubelet.At, strings.Join(own, ", ")),

@@ -147,6 +147,7 @@ func (c *comparison) finding(k Kind, since time.Time) *finding {
 		atOnce:     c.w.kubeletStopped(),
 	}
 	f.Repair = c.w.repairable(c.p, c.by)
+	f.behind = c.w.statusText(c.status)
 	if !c.w.kubeletHalted() {
 		f.allow = c.w.busy(c.p, c.name)
 		if f.allow > 0 {

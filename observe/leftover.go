@@ -14,6 +14,9 @@ import (
 // within their grace, unmounts volumes, and looks for directories every few seconds.
 const leftoverAllowance = time.Minute
 
+// directoryAllowance is longer, since the volumes of a pod may be large.
+const directoryAllowance = 3 * time.Minute
+
 // leftover is what is left on the node of a pod that neither API nor kubelet has.
 func (w *world) leftover(p *podView) []finding {
 	if !w.APIAnswer.Known() || w.kubeletStarting() || !w.kubeletLists() && w.maybeStatic(p) {
@@ -92,7 +95,7 @@ func (w *world) orphanedDirectory(p *podView) []finding {
 				w.evidence(SideKubelet, time.Time{}, "does not list the pod"),
 			},
 			Do: "The kubelet removes it once nothing is mounted below it and its volumes are empty: see what it logs about this directory."},
-		needs: []Side{SideAPI, SideKubelet, SideRuntime, SideMachine}, fresh: []Side{SideAPI, SideKubelet, SideMachine}, allow: leftoverAllowance,
+		needs: []Side{SideAPI, SideKubelet, SideRuntime, SideMachine}, fresh: []Side{SideAPI, SideKubelet, SideMachine}, allow: directoryAllowance,
 	}
 	switch {
 	case len(p.dir.Mounts) > 0:

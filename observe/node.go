@@ -14,7 +14,7 @@ const (
 	defaultLease = 40 * time.Second
 	// leaseAllowance is longer than the kubelet's pause between renewals: after a step of the clock the
 	// lease looks old until the next one.
-	leaseAllowance = 12 * time.Second
+	leaseAllowance = 15 * time.Second
 	// clockTolerance is how far the clocks of machine and server may be apart.
 	clockTolerance = 10 * time.Second
 	// deadAllowance is how long the node-lifecycle controller may take to mark the pods of a node that
@@ -22,22 +22,35 @@ const (
 	deadAllowance = 30 * time.Second
 )
 
-// lease compares the node's lease with the time: the kubelet writes both by this machine's clock.
-func (w *world) lease() []finding {
-	if !w.APIAnswer.Known() || w.Lease == nil || w.Lease.Spec.RenewTime == nil {
-		return nil
-	}
-	allowed := defaultLease
+// leaseTerm is how long a renewal of the lease holds.
+func (w *world) leaseTerm() time.Duration {
 	if s := w.Lease.Spec.LeaseDurationSeconds; s != nil {
-		allowed = time.Duration(*s) * time.Second
+		return time.Duration(*s) * time.Second
+	}
+	return defaultLease
+}
+
+// leaseEnd is when the lease runs out, zero if that is not known.
+func (w *world) leaseEnd() time.Time {
+	if !w.APIAnswer.Known() || w.Lease == nil || w.Lease.Spec.RenewTime == nil {
+		return time.Time{}
 	}
 	renewed := w.Lease.Spec.RenewTime.Time
 	if w.LeaseAt.After(renewed) && !recent(w.LeaseAt, w.APIAnswer.Since, time.Second) {
 		renewed = w.LeaseAt // the renewal came then, whatever clock it was written by
 	}
-	if w.Now.Sub(renewed) < allowed {
+	return renewed.Add(w.leaseTerm())
+}
+
+// lease compares the node's lease with the time. The kubelet writes it by this machine's clock, which may
+// have been set back since: then the time that was counted decides.
+func (w *world) lease() []finding {
+	end := w.leaseEnd()
+	if end.IsZero() || w.Now.Before(end) && w.leaseQuiet < w.leaseTerm() {
 		return nil
 	}
+	allowed := w.leaseTerm()
+	renewed := end.Add(-allowed)
 	d := Difference{Kind: LeaseStale, Since: renewed, Certainty: Certain,
 		Message:  fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: the kubelet does not reach the API.", w.Node, w.when(renewed), span(allowed)),
 		Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, "lease renewed "+w.when(w.Lease.Spec.RenewTime.Time))},

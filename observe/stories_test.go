@@ -28,11 +28,11 @@ import (
 //
 // The commands are audit for=DURATION and pictures pod=NAME.
 func TestStories(t *testing.T) {
-	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+	datadriven.Walk(t, "testdata/stories", func(t *testing.T, path string) {
 		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
 			s := newStory()
 			for line := range strings.SplitSeq(d.Input, "\n") {
-				if err := s.line(strings.Fields(line)); err != nil {
+				if err := s.line(words(line)); err != nil {
 					d.Fatalf(t, "%q: %v", line, err)
 				}
 			}
@@ -56,9 +56,15 @@ func TestStories(t *testing.T) {
 var storyNow = epoch.Add(30 * time.Minute)
 
 type story struct {
-	facts observe.Facts
-	pods  map[string]*v1.Pod
+	facts   observe.Facts
+	pods    map[string]*v1.Pod
+	changes func(time.Time, *observe.Facts)
 }
+
+// change is applied to the facts of each instant.
+func (s *story) change(c func(time.Time, *observe.Facts)) { s.changes = c }
+
+func words(line string) []string { return strings.Fields(line) }
 
 func newStory() *story {
 	s := &story{pods: map[string]*v1.Pod{}}
@@ -316,6 +322,9 @@ func (s *story) at(after time.Duration) observe.Facts {
 	}
 	if !f.ClockAt.IsZero() {
 		f.ClockAt = f.Now
+	}
+	if s.changes != nil {
+		s.changes(f.Now, &f)
 	}
 	return f
 }

@@ -12,8 +12,8 @@ import (
 )
 
 // stuckAllowance is how long the end of a pod may take after its grace: the kubelet unmounts its
-// volumes, removes its control group and deletes it.
-const stuckAllowance = time.Minute
+// volumes, removes their content and its control group, and deletes it.
+const stuckAllowance = 2 * time.Minute
 
 // stuckTerminating is a pod whose deletion was asked for longer ago than its grace. The API server
 // writes the end of the grace by its own clock.
