@@ -48,7 +48,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus api; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@set -e; for package in podstatus api rules; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench

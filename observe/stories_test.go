@@ -128,7 +128,7 @@ func (s *story) storyNode(word string) {
 	case "stopped":
 		f.Process.Stopped = true
 	case "gone": // the kubelet's process
-		f.Process = nil
+		f.Process, f.ProcessKnown = nil, true
 	case "starting":
 		f.Process.Started = storyNow
 	case "lease": // renewed so long ago, and not since

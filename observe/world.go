@@ -251,7 +251,7 @@ func (w *world) kubeletLists() bool { return w.kubeletAnswers() && !w.kubeletSta
 
 // kubeletHalted reports whether the kubelet is known not to run: its process is stopped or gone.
 func (w *world) kubeletHalted() bool {
-	return w.kubeletStopped() || w.MachineAnswer.Known() && w.Process == nil && !w.KubeletAnswer.Known()
+	return w.kubeletStopped() || w.MachineAnswer.Known() && w.ProcessKnown && w.Process == nil && !w.KubeletAnswer.Known()
 }
 
 // deadlines are the times at which something is concluded from nothing having happened.

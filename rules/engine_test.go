@@ -268,6 +268,30 @@ func TestARestartKeepsAlertsAndTellsWhatIsOwed(t *testing.T) {
 	})
 }
 
+// A rule that is taken away while nothing runs takes its alerts with it, also those of pods that are gone.
+func TestARestartWithOtherRulesResolves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node, out := newLive(), &sink{name: "out", began: time.Now()}
+		options := Options{Source: node, Set: parsed(t, rulesForTests), Outputs: []Output{out}, StateFile: filepath.Join(t.TempDir(), "alerts")}
+		node.put(t, phase("a", "Unknown"))
+		node.put(t, phase("b", "Unknown"))
+		node.put(t, phase("c", "Failed"))
+		_, stop := started(t, options)
+		stop()
+		out.take()
+		node.put(t, map[string]any{"gone": "b"})
+		options.Set = parsed(t, strings.NewReplacer("Kept", "Other", "Failed,", "Gone,", "keepFiringFor: 20s", "for: 1h").Replace(rulesForTests))
+		e, stop := started(t, options)
+		defer stop()
+		expect(t, "resolved", out.take(), "0s Kept firing a again\n0s Kept firing b again\n0s Kept resolved a\n0s Kept resolved b")
+		for _, a := range e.Alerts() {
+			if a.Rule == "Failed" {
+				t.Errorf("is left: %+v", a)
+			}
+		}
+	})
+}
+
 func TestSilences(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		node, out := newLive(), &sink{name: "out", began: time.Now()}

@@ -94,11 +94,11 @@ func (e *Engine) Faults() []Fault {
 }
 
 // acted returns what takes the result of an action.
-func (e *Engine) acted(id identity) func(api.AlertAction) {
+func (e *Engine) acted(id identity, since time.Time) func(api.AlertAction) {
 	return func(result api.AlertAction) {
 		var alert api.Alert
 		found := false
-		e.later(func(c *core) { alert, found = c.acted(id, result) })
+		e.later(func(c *core) { alert, found = c.acted(id, since, result) })
 		if found && e.options.Record != nil {
 			e.options.Record(alert, result)
 		}

@@ -126,20 +126,6 @@ rules:
 
 func TestVictimsAreFound(t *testing.T) {
 	id := strings.Repeat("ab", 32)
-	for _, tt := range []struct{ group, uid, container string }{
-		{"/kubepods/burstable/pod5bb44d6b-3c05-4d14-a27a-64ac2e8b1b0c/" + id, "5bb44d6b-3c05-4d14-a27a-64ac2e8b1b0c", id},
-		{"/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod5bb44d6b_3c05_4d14_a27a_64ac2e8b1b0c.slice/cri-containerd-" + id + ".scope", "5bb44d6b-3c05-4d14-a27a-64ac2e8b1b0c", id},
-		{"/kubepods/pod0123456789abcdef0123456789abcdef/" + id, "0123456789abcdef0123456789abcdef", id}, // static
-		{"/kubepods/pod5bb44d6b-3c05-4d14-a27a-64ac2e8b1b0c", "5bb44d6b-3c05-4d14-a27a-64ac2e8b1b0c", ""},
-		{"/system.slice/podman.service", "", ""},
-		{"/", "", ""},
-		{"", "", ""},
-	} {
-		if uid, container := podOfCgroup(tt.group); string(uid) != tt.uid || container != tt.container {
-			t.Errorf("podOfCgroup(%q) = %q, %q", tt.group, uid, container)
-		}
-	}
-
 	var a announcements
 	a.take("oom-kill:constraint=CONSTRAINT_MEMCG,nodemask=(null),cpuset=x,mems_allowed=0,oom_memcg=/kubepods/y,task_memcg=/kubepods/pod0123456789abcdef0123456789abcdef/" + id + ",task=a b,pid=7,pid=42,uid=0")
 	if v := a.victim("42", "sh"); v == nil || v.UID != "0123456789abcdef0123456789abcdef" || v.ContainerID != id {

@@ -2,9 +2,10 @@ package monitor
 
 import (
 	"regexp"
-	"strings"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/podcgroup"
 )
 
 // Victim is what the kernel killed.
@@ -57,26 +58,6 @@ func (a *announcements) victim(pid, process string) *Victim {
 	if pid == "" {
 		return nil
 	}
-	uid, container := podOfCgroup(a.groups[pid])
+	uid, container := podcgroup.Split(a.groups[pid])
 	return &Victim{UID: uid, ContainerID: container, PID: pid, Process: process}
-}
-
-var (
-	podGroup       = regexp.MustCompile(`(?:^|[-/])pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)`)
-	containerGroup = regexp.MustCompile(`^(?:cri-containerd-|crio-|docker-)?([0-9a-f]{64})(?:\.scope)?$`)
-)
-
-// podOfCgroup takes the UID of the pod and the ID of the container from the path of a control group, as
-// both drivers of the kubelet name them.
-func podOfCgroup(path string) (types.UID, string) {
-	m := podGroup.FindStringSubmatchIndex(path)
-	if m == nil {
-		return "", ""
-	}
-	uid := types.UID(strings.ReplaceAll(path[m[2]:m[3]], "_", "-"))
-	first, _, _ := strings.Cut(path[m[1]:], "/")
-	if c := containerGroup.FindStringSubmatch(first); c != nil {
-		return uid, c[1]
-	}
-	return uid, ""
 }
