@@ -15,6 +15,8 @@ type auditor interface {
 	Audit(observe.Facts) observe.Report
 	// Due is when the next difference becomes drift without news; zero: none does.
 	Due() time.Time
+	// Stale are the sides that must answer again before a difference can be drift.
+	Stale() []observe.Side
 	State() []byte
 }
 
@@ -93,7 +95,7 @@ func (o *Observer) look() time.Duration {
 	list := steps(before.report.Differences, report.Differences)
 	o.record(before, after, list, begin)
 	o.publish(after, list)
-	o.sides.refreshFor(&report)
+	o.sides.refreshFor(&report, o.auditor.Stale())
 	took := time.Since(begin)
 	o.metrics.audits.Observe(took.Seconds())
 	return took

@@ -2,6 +2,7 @@ package observer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -74,9 +75,12 @@ func (s *Sides) refreshAfter(side observe.Side) {
 }
 
 // refreshFor asks those again whose facts are older than a difference: it may be over, or news on its way.
-// One that is drift has lasted long enough.
-func (s *Sides) refreshFor(report *observe.Report) {
+// One that is drift has lasted long enough. Those that are stale hold up drift.
+func (s *Sides) refreshFor(report *observe.Report, stale []observe.Side) {
 	behind := func(side observe.Side) bool {
+		if slices.Contains(stale, side) {
+			return true
+		}
 		answer := report.Sides[side]
 		for i := range report.Differences {
 			if d := &report.Differences[i]; !d.Drift && answer.Known() && !answer.At.After(d.Seen) {
