@@ -128,6 +128,12 @@ func TestLegitimateDifferences(t *testing.T) {
 					f.Lease.Spec.RenewTime, f.LeaseAt = &metav1.MicroTime{Time: now}, now
 				})
 			})},
+		{"a kubelet of another name, by what it writes of other pods", nil, all(says("node silent=kubelet", "pod db db", "api db Running ready db=running:c5", "runtime db db=running:c5"),
+			func(s *story) {
+				s.facts.APIPods["uid-db"].Pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelite", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:hostIP":{},"f:startTime":{}}}`)}}}
+			},
+			written("kubelite", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }))},
 		{"fields that cannot be read", nil, written("strange", `{"f:status":[]}`, func(*v1.Pod) {})},
 
 		// What the runtime has forgotten, or has beside.
