@@ -16,7 +16,6 @@ import (
 const (
 	reasonDetected = "StatusDriftDetected"
 	reasonResolved = "StatusDriftResolved"
-	reasonRepaired = "StatusDriftRepaired"
 )
 
 const (

@@ -2,6 +2,7 @@ package observer
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -116,7 +117,11 @@ func (o *Observer) record(before, after *view, list []step, at time.Time) {
 	for i := range list {
 		o.recorder.step(&list[i], at)
 		news[list[i].Pod.UID] = true
-		o.log.Info("difference", "kind", list[i].Kind, "pod", list[i].Pod.Namespace+"/"+list[i].Pod.Name, "container", list[i].Container,
+		level := slog.LevelDebug // news on its way
+		if list[i].to == drifted || list[i].from == drifted {
+			level = slog.LevelInfo
+		}
+		o.log.Log(context.Background(), level, "difference", "kind", list[i].Kind, "pod", list[i].Pod.Namespace+"/"+list[i].Pod.Name, "container", list[i].Container,
 			"from", string(list[i].from), "to", string(list[i].to), "message", list[i].Message)
 	}
 	if len(list) > 0 || nodeChanged(before, after) {
@@ -146,6 +151,9 @@ func (o *Observer) publish(v *view, list []step) {
 	o.events.steps(v, list)
 	if o.condition != nil {
 		o.condition.want(truthful(&v.report, len(v.pods)))
+	}
+	if o.repairs != nil && len(v.drift) > 0 {
+		wake.Up(o.repairs.news)
 	}
 }
 
