@@ -93,9 +93,12 @@ func (o *Observer) look() time.Duration {
 	report := o.auditor.Audit(facts)
 	before := o.view.Load()
 	after := newView(facts, report)
-	o.view.Store(after)
 	list := steps(before.report.Differences, report.Differences)
-	o.record(before, after, list, begin)
+	news := o.record(before, after, list, begin)
+	o.view.Store(after)
+	for uid := range news {
+		o.listeners.Announce(uid)
+	}
 	o.publish(after, list)
 	o.sides.refreshFor(&report, o.auditor.Stale())
 	took := time.Since(begin)
@@ -103,12 +106,15 @@ func (o *Observer) look() time.Duration {
 	return took
 }
 
-// record brings what is new into the history, and has it served.
-func (o *Observer) record(before, after *view, list []step, at time.Time) {
+// record brings what is new into the history, and returns of which pods there is something.
+func (o *Observer) record(before, after *view, list []step, at time.Time) map[types.UID]bool {
 	news := map[types.UID]bool{}
 	for uid, s := range after.pods {
 		if o.recorder.pod(uid, s, at) {
 			news[uid] = true
+		}
+		if s.own {
+			after.deliveries[uid] = o.recorder.delivery(uid)
 		}
 	}
 	for _, uid := range o.recorder.removed(after, at) {
@@ -127,9 +133,7 @@ func (o *Observer) record(before, after *view, list []step, at time.Time) {
 	if len(list) > 0 || nodeChanged(before, after) {
 		news[""] = true
 	}
-	for uid := range news {
-		o.listeners.Announce(uid)
-	}
+	return news
 }
 
 // nodeChanged reports whether what is served of the node itself has changed.

@@ -79,6 +79,9 @@ func TestTheHistoryHasWhatPodsReport(t *testing.T) {
 		defer stop()
 		time.Sleep(time.Second)
 		w.kill("web")
+		if p, _ := (answers{o}).Pod("uid-web"); p.Facts.Delivery == nil || p.Facts.Delivery.Accepted != p.Facts.Delivery.Version {
+			t.Errorf("the delivery is %+v, want all accepted", p.Facts.Delivery)
+		}
 		w.report("web")
 		time.Sleep(time.Second)
 		past, ok := answers{o}.History("shop", "web")

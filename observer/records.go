@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/podstatus"
@@ -73,6 +74,16 @@ func (r *recorder) pod(uid types.UID, s subject, at time.Time) bool {
 	}
 	r.deletion(uid, known, pod, at)
 	return true
+}
+
+// delivery is how far the API knows what the kubelet has decided.
+func (r *recorder) delivery(uid types.UID) explain.Delivery {
+	known := r.pods[uid]
+	d := explain.Delivery{Version: known.version, Accepted: known.version}
+	if known.behind {
+		d.Accepted, d.Since = known.version-1, known.since
+	}
+	return d
 }
 
 // deletion records that a pod is being deleted, once.
