@@ -2,6 +2,7 @@ package observer
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -120,7 +121,7 @@ func (r *recorder) step(s *step, at time.Time) {
 	}
 	switch {
 	case s.to == drifted:
-		record.Reason, record.Message = string(s.Certainty), s.Message+", first seen "+s.Seen.UTC().Format(time.RFC3339)
+		record.Reason, record.Message = string(s.Certainty), strings.TrimSuffix(s.Message, ".")+"; first seen "+s.Seen.UTC().Format(time.RFC3339)
 	case s.to == resolved && s.from == drifted:
 		record.Message = fmt.Sprintf("after %v: %s", at.Sub(s.Seen).Round(time.Second), s.Message)
 	default:
