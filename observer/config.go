@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
 )
@@ -44,6 +45,8 @@ type Config struct {
 	Repair  RepairConfig  `yaml:"repair"`
 
 	Guard standard.Config `yaml:"guard"`
+	// Machine is about the logs and the load of the machine.
+	Machine host.Config `yaml:"machine"`
 }
 
 // LogConfig is about the log of the observer.
@@ -97,9 +100,10 @@ func Default() Config {
 			Pace:       10 * time.Second,
 			Process:    "kubelet",
 		},
-		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
-		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
-		Guard:  standard.Default(),
+		Audit:   AuditConfig{Delay: 50 * time.Millisecond},
+		Repair:  RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
+		Guard:   standard.Default(),
+		Machine: host.Default(),
 	}
 }
 
@@ -127,7 +131,7 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
-		&c.Guard.PIDFile, &c.Guard.LogFile)
+		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
 	return c, nil
 }
 

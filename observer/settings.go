@@ -79,7 +79,7 @@ func settings(c *Config) []setting {
 			"Repairs per hour."},
 		{"repair.dryRun", "repair-dry-run", &c.Repair.DryRun,
 			"Only say what would be repaired."},
-	}, guardSettings(&c.Guard)...)
+	}, append(guardSettings(&c.Guard), machineSettings(&c.Machine)...)...)
 }
 
 // converted are settings as package daemon has them.
