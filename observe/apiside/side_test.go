@@ -246,3 +246,15 @@ func TestAWatchThatDoesNotBegin(t *testing.T) {
 	f.set(func() { f.fault = nil })
 	w.await("an answer", known)
 }
+
+// A watch that has missed one change of a pod is noticed though it knows all pods.
+func TestASilentChangeIsMissed(t *testing.T) {
+	f := newFakeAPI(t)
+	uid := f.put("changes", "n1")
+	w := watchSide(t, Options{Config: f.config(), Node: "n1"})
+	w.await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
+	f.set(func() { f.deaf = true })
+	f.say("changes", "unseen")
+	w.side.Confirm()
+	w.await("the change", func(a observe.API) bool { return a.APIPods[uid].Pod.Status.Message == "unseen" })
+}
