@@ -189,6 +189,34 @@ func TestTheWatchBringsChanges(t *testing.T) {
 	w.await("silence", silent)
 }
 
+// A kubelet that serves no watch, or ends it, was not restarted for that.
+func TestAWatchThatIsNotServedIsNoGap(t *testing.T) {
+	socket := filepath.Join(t.TempDir(), "s")
+	listener, err := unixsocket.Listen(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := grpc.NewServer()
+	podsv1alpha1.RegisterPodsServer(server, &hostile{})
+	served := make(chan struct{})
+	go func() {
+		defer close(served)
+		_ = server.Serve(listener)
+	}()
+	defer func() {
+		server.Stop()
+		<-served
+	}()
+	w := watchSide(t, Options{Node: "n1", Socket: socket})
+	first := w.await("an answer", known)
+	for range 5 {
+		w.look()
+	}
+	if last := w.side.Facts(); !last.KubeletAnswer.Since.Equal(first.KubeletAnswer.Since) {
+		t.Errorf("got %+v after %+v, want answers without a gap", last.KubeletAnswer, first.KubeletAnswer)
+	}
+}
+
 // What a list says is older than what the watch has brought since it was asked for.
 func TestAListDoesNotUndoTheWatch(t *testing.T) {
 	k := newSocketKubelet(t)
