@@ -292,7 +292,7 @@ func TestSteadyTimes(t *testing.T) {
 	}
 }
 
-// A file system whose server is gone would block whoever opens it. What is mounted is not opened, so that what is in it
+// A file system whose server is gone would block a process that opens it. What is mounted is not opened, so that what is in it
 // cannot be said.
 func TestAMountIsNotOpened(t *testing.T) {
 	f := newTree(t)
