@@ -208,6 +208,7 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 			sandbox := m.sandbox(uid)
 			container := m.container(uid, sandbox, "app", "exit 1", true)
 			w.await("its end", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerExited })
+			w.looks(2) // the first may have begun before its end
 			before := w.side.Calls()
 			w.looks(3)
 			after := w.side.Calls()
