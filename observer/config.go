@@ -90,7 +90,7 @@ func Default() Config {
 		Manifests:          "/etc/kubernetes/manifests",
 		MachinePace:        30 * time.Second,
 		CRIEndpoint:        "unix:///run/containerd/containerd.sock",
-		CRIPace:            10 * time.Second,
+		CRIPace:            2 * time.Second,
 		HealthzBindAddress: "127.0.0.1:10266",
 		ShutdownTimeout:    10 * time.Second,
 		Log:                LogConfig{Format: "text", Level: "info"},
