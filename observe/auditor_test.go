@@ -401,3 +401,19 @@ func TestFreshAnswersAreNeeded(t *testing.T) {
 		t.Errorf("after the next answer: %v", last.Differences)
 	}
 }
+
+// TestClockStepWhileNewsIsOnItsWay: the clock is set forward between an exit and its report.
+func TestClockStepWhileNewsIsOnItsWay(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		n := steady(1)
+		n.own = own
+		n.pods[0].exits(lieAt-n.pods[0].copyMoment().at, "app", 1)
+		lag := func() time.Duration { return 2 * time.Second }
+		n.pods[0].finish(lag, lag)
+		n.change = func(_ time.Duration, f *observe.Facts) { shift(f, lieAt+time.Second, time.Hour) }
+		_, ever := run(observe.NewAuditor(observe.AuditorOptions{}), n, 0, lieAt+20*time.Second)
+		if ever = slices.DeleteFunc(ever, func(d string) bool { return d == "ClockSkew / " }); len(ever) > 0 {
+			t.Errorf("own %v: %v", own, ever)
+		}
+	}
+}

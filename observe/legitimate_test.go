@@ -44,7 +44,7 @@ func onKubelet(change func(*v1.Pod)) func(*story) {
 func written(manager, raw string, change func(*v1.Pod)) func(*story) {
 	return onAPI(func(p *v1.Pod) {
 		p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-			Time: &metav1.Time{Time: ago("1m")}, FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}})
+			Time: &metav1.Time{Time: ago("1m")}, FieldsV1: metav1.NewFieldsV1(raw)})
 		change(p)
 	})
 }
@@ -120,7 +120,7 @@ func TestLegitimateDifferences(t *testing.T) {
 		}))},
 		{"a kubelet of another name", nil, all(says("node silent=kubelet lease=0s"),
 			func(s *story) {
-				s.facts.Lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "k3s", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)}}}
+				s.facts.Lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "k3s", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}
 			},
 			written("k3s", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }),
 			func(s *story) {
@@ -131,7 +131,7 @@ func TestLegitimateDifferences(t *testing.T) {
 		{"a kubelet of another name, by what it writes of other pods", nil, all(says("node silent=kubelet", "pod db db", "api db Running ready db=running:c5", "runtime db db=running:c5"),
 			func(s *story) {
 				s.facts.APIPods["uid-db"].Pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelite", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-					FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:hostIP":{},"f:startTime":{}}}`)}}}
+					FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:hostIP":{},"f:startTime":{}}}`)}}
 			},
 			written("kubelite", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }))},
 		{"fields that cannot be read", nil, written("strange", `{"f:status":[]}`, func(*v1.Pod) {})},

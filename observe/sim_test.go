@@ -95,15 +95,6 @@ func (s *simPod) exits(after time.Duration, name string, code int32) {
 	})
 }
 
-func (s *simPod) runs(name string) bool {
-	for _, c := range s.moments[len(s.moments)-1].attempts {
-		if c.Name == name && c.State == observe.ContainerRunning {
-			return true
-		}
-	}
-	return false
-}
-
 // finish computes when each side sees each moment, and what the kubelet reports of it.
 func (s *simPod) finish(lagKubelet, lagAPI func() time.Duration) {
 	var status v1.PodStatus
@@ -276,7 +267,7 @@ func (n *simNode) projectAPI(s *simPod, now time.Duration, f *observe.Facts) {
 		seenAt = max(seenAt, s.toAPI[i])
 	}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{},"f:containerStatuses":{},"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`)}}}
+		FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{},"f:containerStatuses":{},"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`)}}
 	if s.lieAPI != nil {
 		s.lieAPI(now, pod)
 	}
