@@ -114,6 +114,10 @@ func TestLegitimateDifferences(t *testing.T) {
 		{"node-lifecycle, while the kubelet is silent", nil, all(says("node silent=kubelet"), written("kube-controller-manager", conditionRaw("Ready"), func(p *v1.Pod) {
 			p.Status.Conditions[0].Status = v1.ConditionFalse
 		}))},
+		{"the garbage collector of pods, while the kubelet stops the pod", nil, all(written("kube-controller-manager", `{"f:status":{"f:phase":{}}}`, func(p *v1.Pod) {
+			p.Status.Phase = v1.PodFailed
+			*p.Spec.TerminationGracePeriodSeconds = 300
+		}))},
 		{"another writer of what is true", nil, written("operator", `{"f:status":{"f:phase":{},"f:containerStatuses":{}}}`, func(*v1.Pod) {})},
 		{"a repair", nil, all(says("node silent=kubelet"), written(observe.RepairManager, conditionRaw("Ready"), func(p *v1.Pod) {
 			p.Status.Conditions[0].Status = v1.ConditionFalse
