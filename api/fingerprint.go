@@ -29,14 +29,14 @@ func detailFingerprint(p Pod, records []Record, f findings, at time.Time, loc *t
 	p.Facts.Now, p.Facts.Untrue = at, timelessUntruths(p.Facts.Untrue)
 	detail := describe(p, records, loc)
 	f.add(&detail)
-	detail.Delivery.LagSeconds = 0
+	detail.Delivery.LagSeconds, detail.Load = 0, nil
 	detail.Differences, detail.Pictures = timelessDifferences(detail.Differences), timelessPictures(detail.Pictures)
 	return encode(detail)
 }
 
 // nodeFingerprint leaves out what changes all the time though nothing has happened.
 func nodeFingerprint(n NodeDetail) string {
-	n.Delivery.OldestSeconds, n.Delivery.LeaseRenewed = 0, nil
+	n.Delivery.OldestSeconds, n.Delivery.LeaseRenewed, n.Load = 0, nil, nil
 	conditions := append(n.Conditions[:0:0], n.Conditions...)
 	for i := range conditions {
 		conditions[i].LastHeartbeatTime.Reset()

@@ -31,8 +31,9 @@ const (
 )
 
 // changed takes that a side has something new. It returns at once.
-func (o *Observer) changed(side observe.Side, _ types.UID) {
-	o.sides.refreshAfter(side)
+func (o *Observer) changed(side observe.Side, uid types.UID) {
+	o.log.Debug("news", "side", side, "uid", uid)
+	o.sides.refreshAfter(side, uid)
 	wake.Up(o.news)
 }
 

@@ -61,9 +61,12 @@ func (s *Sides) facts(node string, now time.Time) observe.Facts {
 
 // refreshAfter asks those sooner that learn of a change only by being asked: a container that has ended
 // is soon known to the kubelet, a pod that is deleted soon loses its directory.
-func (s *Sides) refreshAfter(side observe.Side) {
+func (s *Sides) refreshAfter(side observe.Side, uid types.UID) {
 	switch side {
 	case observe.SideAPI:
+		if uid == "" {
+			return // the lease is renewed all the time
+		}
 		s.Kubelet.Refresh()
 	case observe.SideKubelet:
 		s.Runtime.Refresh()

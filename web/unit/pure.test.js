@@ -187,7 +187,7 @@ test('an alert says when it came into its state, and each text once', () => {
   assert.equal(reached({ state: 'firing', since: 'a', firing: 'b' }), 'b');
   assert.equal(reached({ state: 'resolved', since: 'a', firing: 'b', resolved: 'c' }), 'c');
   assert.deepEqual(texts({ annotations: { description: 'long' } }), ['long']);
-  assert.deepEqual(texts({ annotations: { summary: 'short', description: 'long', do: 'act' } }), ['short', 'long', 'act']);
+  assert.deepEqual(texts({ annotations: { summary: 'short', description: 'long', action: 'act', runbook: 'read' } }), ['short', 'long', 'To do: act', 'read']);
   assert.deepEqual(texts({}), ['']);
 });
 
