@@ -175,6 +175,11 @@ func TestLegitimateDifferences(t *testing.T) {
 				*s.facts.APIPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
 				*s.facts.KubeletPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
 			}},
+		{"ended in the API, and stopped within its grace", []string{"pod web app", "api web Failed app=exited:c1", "kubelet web Failed app=exited:c1", "runtime web app=running:c1"},
+			func(s *story) {
+				s.facts.KubeletStatuses = false
+				*s.facts.APIPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
+			}},
 		{"deleted within its grace", []string{"pod web app deleted=-10m", "api web Running ready app=running:c1", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"}, nil},
 
 		// Pods that have hardly begun.
