@@ -199,6 +199,7 @@ func TestLegitimateDifferences(t *testing.T) {
 
 		// Sides that do not answer are unknown, not empty.
 		{"no API", nil, all(says("node silent=api"), func(s *story) { s.facts.APIPods = nil })},
+		{"neither API nor kubelet", nil, all(says("node silent=api silent=kubelet"), func(s *story) { s.facts.APIPods, s.facts.KubeletPods = nil, nil })},
 		{"no kubelet", nil, all(says("node silent=kubelet"), func(s *story) { s.facts.KubeletPods = nil })},
 		{"no runtime", nil, all(says("node silent=runtime"), func(s *story) { s.facts.Containers, s.facts.Sandboxes = nil, nil })},
 		{"no machine", nil, all(says("node silent=machine"), func(s *story) { s.facts.Process, s.facts.ManifestsKnown = nil, false })},
