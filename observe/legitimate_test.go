@@ -248,3 +248,23 @@ func TestNothingPanicsOnOddFacts(t *testing.T) {
 		observe.NewAuditor(observe.AuditorOptions{}).Audit(odd)
 	}
 }
+
+// TestSilentSidesAreNotEmpty: not even a difference is concluded from what a silent side does not have.
+func TestSilentSidesAreNotEmpty(t *testing.T) {
+	for _, silent := range []string{"silent=api", "silent=kubelet", "silent=runtime", "silent=machine", "silent=api silent=kubelet", "silent=kubelet silent=runtime", "silent=api silent=runtime silent=machine"} {
+		s := calm()
+		s.tell("node " + silent)
+		if s.facts.APIAnswer.Err != "" {
+			s.facts.APIPods, s.facts.NodeObject, s.facts.Lease = nil, nil, nil
+		}
+		if s.facts.KubeletAnswer.Err != "" {
+			s.facts.KubeletPods = nil
+		}
+		if s.facts.RuntimeAnswer.Err != "" {
+			s.facts.Containers, s.facts.Sandboxes = nil, nil
+		}
+		for _, d := range observe.Compare(s.at(time.Minute)) {
+			t.Errorf("%s: %s: %s", silent, d.Kind, d.Message)
+		}
+	}
+}
