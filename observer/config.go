@@ -9,6 +9,7 @@ import (
 	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/observe/repair"
 )
 
 // The version and kind that a config file begins with.
@@ -101,7 +102,7 @@ func Default() Config {
 			Process:    "kubelet",
 		},
 		Audit:   AuditConfig{Delay: 50 * time.Millisecond},
-		Repair:  RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
+		Repair:  RepairConfig{Kinds: []string{}, After: repair.DefaultKubeletDead, Budget: repair.DefaultBudget},
 		Guard:   standard.Default(),
 		Machine: host.Default(),
 	}

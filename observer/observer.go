@@ -58,6 +58,7 @@ type Observer struct {
 	history   *history.Store
 	events    *announcements
 	condition *condition      // nil: not kept
+	repairs   *repairs        // nil: nothing is repaired
 	guard     *standard.Guard // nil: there is none
 	machine   *host.Host
 	query     *api.Server
@@ -120,6 +121,11 @@ func (o *Observer) wire() error {
 	if o.config.NodeCondition {
 		o.condition = newCondition(o.client, o.node, o.log)
 	}
+	if len(o.config.Repair.Kinds) > 0 {
+		if o.repairs, err = o.newRepairs(); err != nil {
+			return err
+		}
+	}
 	if o.config.Guard.Enabled {
 		if o.guard, err = o.newGuard(); err != nil {
 			return err
@@ -181,6 +187,9 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	add(o.config.Events || o.config.Machine.Events, daemon.Part{Name: "events", Run: o.events.sender.Run})
 	if o.condition != nil {
 		add(true, daemon.Part{Name: "node condition", Run: o.condition.run})
+	}
+	if o.repairs != nil {
+		add(true, daemon.Part{Name: "repairs", Run: o.repairs.run})
 	}
 	add(true, daemon.Part{Name: "audits", Run: o.follow})
 	add(true, daemon.Part{Name: "history of the node", Run: o.followNode})

@@ -107,6 +107,9 @@ func podFacts(v *view, s subject, uid types.UID, now time.Time) explain.Facts {
 		Now: now, Pod: s.pod(), Status: s.decided(), Untrue: untrue(v.drift[uid]),
 		Node: explain.Node{Name: v.facts.Node, Unreachable: v.facts.APIAnswer.Silent},
 	}
+	if d, ok := v.deliveries[uid]; ok {
+		f.Delivery = &d
+	}
 	if node := v.facts.NodeObject; node != nil {
 		for _, c := range node.Status.Conditions {
 			if c.Status == v1.ConditionTrue && pressures[c.Type] {

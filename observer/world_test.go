@@ -218,17 +218,22 @@ func (w *world) observer(change func(*Config)) *Observer {
 	if change != nil {
 		change(&config)
 	}
-	o, err := New(config, Options{
-		Logger: slog.New(slog.DiscardHandler), client: w.client,
-		NewSides: func(_ *rest.Config, changed Changed) (Sides, error) {
-			w.changed = changed
-			return w.sides(), nil
-		},
-	})
+	o, err := New(config, w.options())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return o
+}
+
+// options are those of an observer of the world.
+func (w *world) options() Options {
+	return Options{
+		Logger: slog.New(slog.DiscardHandler), client: w.client, runtime: removing{w},
+		NewSides: func(_ *rest.Config, changed Changed) (Sides, error) {
+			w.changed = changed
+			return w.sides(), nil
+		},
+	}
 }
 
 // run runs an observer until the function that it returns is called.
