@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Kubelet KubeletConfig `yaml:"kubelet"`
 	Audit   AuditConfig   `yaml:"audit"`
 	Repair  RepairConfig  `yaml:"repair"`
+
+	Guard standard.Config `yaml:"guard"`
 }
 
 // LogConfig is about the log of the observer.
@@ -96,6 +99,7 @@ func Default() Config {
 		},
 		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
 		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
+		Guard:  standard.Default(),
 	}
 }
 
@@ -122,7 +126,8 @@ func Load(path string, data []byte) (Config, error) {
 		return Config{}, err
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
-		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile)
+		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
+		&c.Guard.PIDFile, &c.Guard.LogFile)
 	return c, nil
 }
 

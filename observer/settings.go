@@ -13,7 +13,7 @@ type setting daemon.Setting
 
 // settings are those of a config, in the order of the file.
 func settings(c *Config) []setting {
-	return []setting{
+	return append([]setting{
 		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
 		{"kind", "", &c.Kind, ""},
 		{"nodeName", "node-name", &c.NodeName,
@@ -79,7 +79,7 @@ func settings(c *Config) []setting {
 			"Repairs per hour."},
 		{"repair.dryRun", "repair-dry-run", &c.Repair.DryRun,
 			"Only say what would be repaired."},
-	}
+	}, guardSettings(&c.Guard)...)
 }
 
 // converted are settings as package daemon has them.

@@ -59,6 +59,9 @@ func (c *Config) Validate() error {
 	c.validatePaces(wrong)
 	c.Kubelet.validate(wrong)
 	c.Repair.validate(wrong)
+	for _, problem := range c.Guard.Problems() {
+		wrong("guard."+problem.Field, "%s", problem.Text)
+	}
 	return errors.Join(*problems...)
 }
 

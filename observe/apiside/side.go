@@ -87,7 +87,7 @@ func (s *Side) streams() {
 	node := s.options.Node
 	pods := s.client.CoreV1().Pods(metav1.NamespaceAll)
 	nodes := s.client.CoreV1().Nodes()
-	lease := ownLease{s.client.CoordinationV1().Leases(v1.NamespaceNodeLease), node}
+	leases := s.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
 	named := fields.OneTermEqualSelector(metav1.ObjectNameField, node).String()
 	from := answer.New(s.options.Config.Host)
 	s.pods = &stream{
@@ -104,8 +104,11 @@ func (s *Side) streams() {
 	}
 	s.lease = &stream{
 		side: s, what: "lease of node " + node, right: "list and watch, or get, on leases in " + v1.NamespaceNodeLease, example: &coordinationv1.Lease{}, selector: named,
-		lists: lease.list, watches: lease.watch,
-		store: objectStore{s, func() *stream { return s.lease }, s.setLease}, record: from,
+		lists:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return leases.List(ctx, o) },
+		watches: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return leases.Watch(ctx, o) },
+		store:   objectStore{s, func() *stream { return s.lease }, s.setLease}, record: from,
+		// The Node authorizer lets a node read its lease, but not watch it.
+		get: func(ctx context.Context) (runtime.Object, error) { return leases.Get(ctx, node, metav1.GetOptions{}) },
 	}
 }
 
@@ -132,7 +135,7 @@ func (s *Side) answer(now time.Time) observe.Answer {
 		if one.Known() && st.open && now.Sub(st.heard) < s.options.Quiet {
 			one.At = now
 		}
-		if i == 0 || one.At.Before(all.At) {
+		if i == 0 || one.At.Before(all.At) && !(one.Known() && st.polls) {
 			all.At = one.At
 		}
 		all.Since = instant.Later(all.Since, one.Since)
