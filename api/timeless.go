@@ -35,11 +35,11 @@ func timelessDifferences(differences []observe.Difference) []observe.Difference 
 func timelessUntruths(untruths []explain.Untruth) []explain.Untruth {
 	list := append([]explain.Untruth(nil), untruths...)
 	for i := range list {
-		evidence := append([]explain.Statement(nil), list[i].Evidence...)
-		for j := range evidence {
-			evidence[j].At = time.Time{}
+		said := append([]explain.Statement(nil), list[i].Evidence...)
+		for j := range said {
+			said[j].At = time.Time{}
 		}
-		list[i].Evidence = evidence
+		list[i].Evidence = said
 	}
 	return list
 }
