@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import { coalesced } from '../page/ask.js';
 import { lanes, rangeFor, ticks } from '../page/lanes.js';
+import { percent, strain } from '../page/load.js';
 import { parse as quantity, bytes } from '../page/quantity.js';
 import { parse as route, podHref, podsHref } from '../page/route.js';
 import { comparator, matches, place, shortWhy } from '../page/select.js';
@@ -197,4 +198,9 @@ test('pods that are not true come before those that are well, and a search finds
   assert.ok(matches(pod('a', { drift: 1 }), { text: 'drift' }));
   assert.ok(!matches(pod('a', { drift: 0 }), { text: 'drift' }));
   assert.ok(matches(pod('a', { alerts: 2 }), { text: 'alert' }));
+});
+
+test('a share of a resource', () => {
+  assert.equal(percent(0.954), '95 %');
+  assert.deepEqual([0, 0.76, 0.95].map(strain), ['good', 'busy', 'bad']);
 });
