@@ -388,3 +388,16 @@ func TestWatchIsConfirmed(t *testing.T) {
 		t.Errorf("confirmed: drift %v, stale %v", drifts(last), a.Stale())
 	}
 }
+
+// TestFreshAnswersAreNeeded: a kubelet that was not asked again may have learned of it since.
+func TestFreshAnswersAreNeeded(t *testing.T) {
+	n := hidden(steady(1).finish())
+	n.own, n.poll = true, 50*time.Second
+	a := observe.NewAuditor(observe.AuditorOptions{})
+	if last, _ := run(a, n, 0, lieAt+45*time.Second); len(drifts(last)) != 0 || !slices.Equal(a.Stale(), []observe.Side{observe.SideKubelet}) {
+		t.Errorf("drift %v, stale %v", drifts(last), a.Stale())
+	}
+	if last, _ := run(a, n, lieAt+45*time.Second, lieAt+52*time.Second); len(drifts(last)) != 1 {
+		t.Errorf("after the next answer: %v", last.Differences)
+	}
+}

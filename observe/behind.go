@@ -130,6 +130,9 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 // ownDiff compares the API's status with what the kubelet would write over it.
 func (w *world) ownDiff(p *podView) []fieldDiff {
 	api := p.api.Pod
+	if !podstatus.NeedsReconcile(p.kubelet.Pod, &api.Status, &p.kubelet.Pod.Status) {
+		return nil // nearly always
+	}
 	own := podstatus.Normalize(p.kubelet.Pod, &p.kubelet.Pod.Status)
 	couldRun := !w.RuntimeAnswer.Known() || len(p.running()) > 0
 	merged := podstatus.Merge(api, &api.Status, &own, couldRun, w.Now)

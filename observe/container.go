@@ -125,6 +125,9 @@ func (c *comparison) behind(since time.Time, is string, rt *Container) *finding 
 	found.Message = fmt.Sprintf("%s that container %q of %s is %s, but the runtime says that it %s.", c.says(), c.name, c.podName(), stateWords(c.status), is)
 	found.Evidence = []Evidence{c.reportedEvidence(), c.runtimeEvidence(rt)}
 	found.Do = c.doKubelet()
+	if rt.State == ContainerExited {
+		found.fresh = []Side{c.by} // an exit stays one, however old the answer is
+	}
 	return found
 }
 

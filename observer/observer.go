@@ -222,6 +222,9 @@ func (o *Observer) Close() error {
 				problems = append(problems, err)
 			}
 		}
+		if o.guard != nil && !o.ran.Load() {
+			o.guard.Close()
+		}
 		if o.lock != nil {
 			problems = append(problems, o.lock.Close())
 		}

@@ -109,7 +109,7 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 		"an outage": func(t *testing.T, c control, w *watched) {
 			c.label("x")
 			uid := c.put("stays", c.node())
-			w.await("a pod", func(f observe.API) bool { return has(f, uid) })
+			w.await("a pod and the node", func(f observe.API) bool { return has(f, uid) && f.NodeObject != nil })
 			c.down()
 			before := w.await("silence", silent)
 			if !has(before, uid) || before.NodeObject == nil || before.APIAnswer.Silent.IsZero() || before.APIAnswer.At.IsZero() || !before.APIAnswer.Since.IsZero() {

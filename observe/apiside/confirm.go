@@ -2,6 +2,7 @@ package apiside
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -56,15 +57,23 @@ func (s *Side) watchdog(ctx context.Context) {
 	}
 }
 
+// errNoWatch: the server has answered all requests, and yet there is no watch.
+var errNoWatch = errors.New("the watch has ended, and no other has begun")
+
 // relistSilent lists again what was not heard of for too long.
 func (s *Side) relistSilent() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, st := range []*stream{s.pods, s.nodes, s.lease} {
-		if st.open && time.Since(st.heard) >= s.options.Quiet {
-			s.log.Warn("nothing was heard on a watch, listing again", "what", st.what, "since", st.heard)
-			st.open = false
+		s.mu.Lock()
+		silent := st.synced && !st.polls && time.Since(st.heard) >= s.options.Quiet
+		hangs := st.open && (silent || st.unreadable)
+		if hangs {
+			s.log.Warn("a watch hangs or cannot be read, listing again", "what", st.what, "heard", st.heard)
+			st.open, st.heard = false, time.Now()
 			st.relist()
+		}
+		s.mu.Unlock()
+		if silent && !hangs {
+			st.doubt("watch", errNoWatch, true)
 		}
 	}
 }

@@ -1,12 +1,18 @@
 package apiside
 
 import (
+	"errors"
+	"fmt"
 	"log/slog"
+	"math/rand/v2"
 	"net/http"
+	"net/url"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
@@ -173,8 +179,70 @@ func TestMeasurements(t *testing.T) {
 	}
 }
 
+// An outage is news once, however often the server is tried.
+func TestAnOutageIsOneChange(t *testing.T) {
+	f := newFakeAPI(t)
+	var mu sync.Mutex
+	changes := map[string]int{}
+	var side *Side
+	side, err := New(Options{Config: f.config(), Node: "n1", Changed: func(types.UID) {
+		mu.Lock()
+		defer mu.Unlock()
+		changes[side.Facts().APIAnswer.Err]++
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 3 {
+		side.pods.failed("watch", &url.Error{Op: "Get", URL: fmt.Sprint(f.config().Host, "?timeout=", rand.Int()), Err: errors.New("connection refused")})
+	}
+	if len(changes) != 1 || changes["watch pods of node n1: connection refused"] != 1 {
+		t.Errorf("got %v, want one change", changes)
+	}
+}
+
 func TestOptionsThatCannotBe(t *testing.T) {
 	if _, err := New(Options{Quiet: -1}); err == nil || !strings.Contains(err.Error(), "no Config") || !strings.Contains(err.Error(), "no Node") || !strings.Contains(err.Error(), "positive") {
 		t.Errorf("got %v", err)
 	}
+}
+
+// A pod that cannot be told apart from others makes the answer incomplete, and loses none of the others.
+func TestAPodWithoutAUID(t *testing.T) {
+	f := newFakeAPI(t)
+	uid := f.put("stays", "n1")
+	o := Options{Config: f.config(), Node: "n1", Quiet: time.Second}
+	w := watchSide(t, o)
+	w.await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
+	odd := pod("odd", "n1")
+	odd.UID = ""
+	f.store(podsPath, odd, "ADDED")
+	facts := w.await("an error", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "without a UID, ns/odd") })
+	if !has(facts, uid) || len(facts.APIPods) != 1 {
+		t.Errorf("got %+v", facts.APIPods)
+	}
+	fresh := watchSide(t, o)
+	if facts := fresh.await("an error", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "without a UID, ns/odd") }); facts.APIPods != nil {
+		t.Errorf("got %+v, want nothing of an answer that is not whole", facts.APIPods)
+	}
+	f.set(func() { delete(f.objects[podsPath], "odd") })
+	w.await("an answer", known)
+	if facts := fresh.await("an answer", known); !has(facts, uid) {
+		t.Errorf("got %+v", facts.APIPods)
+	}
+}
+
+// A server that ends each watch with "too old" is not current.
+func TestAWatchThatDoesNotBegin(t *testing.T) {
+	f := newFakeAPI(t)
+	w := watchSide(t, Options{Config: f.config(), Node: "n1", Quiet: 100 * time.Millisecond, Confirm: time.Hour})
+	w.await("an answer", known)
+	f.set(func() { f.fault = func(*http.Request) int { return 410 } })
+	f.down()
+	f.up()
+	for !strings.Contains(w.side.Facts().APIAnswer.Err, "no other has begun") {
+		time.Sleep(time.Millisecond)
+	}
+	f.set(func() { f.fault = nil })
+	w.await("an answer", known)
 }

@@ -20,7 +20,7 @@ type podStore struct{ side *Side }
 func (p podStore) Add(obj any) error { return p.Update(obj) }
 
 func (p podStore) Update(obj any) error {
-	pod, err := asPod(obj)
+	pod, err := p.pod(obj)
 	if err != nil {
 		return err
 	}
@@ -50,7 +50,7 @@ func (s *Side) put(pod *v1.Pod) (recovered, changed bool) {
 }
 
 func (p podStore) Delete(obj any) error {
-	pod, err := asPod(obj)
+	pod, err := p.pod(obj)
 	if err != nil {
 		return err
 	}
@@ -65,14 +65,15 @@ func (p podStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes over a list.
+// Replace takes over a list. For one that cannot be read it returns no error, since the reflector would then
+// leave its watch behind; the watchdog has the pods listed again.
 func (p podStore) Replace(objs []any, listVersion string) error {
 	pods := make([]*v1.Pod, 0, len(objs))
 	s := p.side
 	for _, obj := range objs {
-		pod, err := asPod(obj)
+		pod, err := p.pod(obj)
 		if err != nil {
-			return err
+			return nil
 		}
 		if pod.Spec.NodeName == s.options.Node {
 			pods = append(pods, pod)
@@ -137,15 +138,22 @@ func (s *Side) announce(recovered bool, uids ...types.UID) {
 	}
 }
 
-func asPod(obj any) (*v1.Pod, error) {
+// pod returns a pod that came. One that cannot be told apart from others makes the answer incomplete.
+func (p podStore) pod(obj any) (*v1.Pod, error) {
 	pod, ok := obj.(*v1.Pod)
+	var err error
 	if !ok {
-		return nil, fmt.Errorf("apiside: the API sent a %T instead of a pod", obj)
+		err = fmt.Errorf("the server sent a %T instead of a pod", obj)
+	} else if pod.UID == "" {
+		err = fmt.Errorf("the server sent a pod without a UID, %s/%s", pod.Namespace, pod.Name)
 	}
-	if pod.UID == "" {
-		return nil, fmt.Errorf("apiside: the API sent a pod without a UID, %s/%s", pod.Namespace, pod.Name)
+	if err != nil {
+		p.side.mu.Lock()
+		p.side.pods.unreadable = true
+		p.side.mu.Unlock()
+		p.side.pods.doubt("read", err, false)
 	}
-	return pod, nil
+	return pod, err
 }
 
 // version reads a resource version; 0 if it is no number.

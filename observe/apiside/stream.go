@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -36,7 +37,9 @@ type stream struct {
 	open   bool      // a watch is open
 	synced bool      // the objects were listed
 	heard  time.Time // when the server was last heard: a list, an event, a bookmark, the beginning of a watch
-	relist context.CancelFunc
+	// unreadable: something came that cannot be read, so that the objects are not complete before the next list.
+	unreadable bool
+	relist     context.CancelFunc
 }
 
 // run follows the objects until ctx ends. A watch that was given up begins again.
@@ -144,6 +147,10 @@ func (st *stream) failed(verb string, err error) {
 // doubt notes that the server does not answer, and whether that ends the watch.
 func (st *stream) doubt(verb string, err error, ends bool) {
 	reason := err
+	// The URL of a watch has a timeout at random: with it, each try would be news.
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		reason = request.Err
+	}
 	switch {
 	case apierrors.IsUnauthorized(err):
 		reason = fmt.Errorf("the server does not accept the credentials: check that the client certificate or the token is valid: %w", err)
@@ -171,7 +178,7 @@ func (st *stream) opened(current bool) {
 	s.mu.Lock()
 	now := time.Now()
 	st.open, st.heard = true, now
-	recovered := current && st.synced && st.record.Good(now)
+	recovered := current && st.synced && !st.unreadable && st.record.Good(now)
 	s.mu.Unlock()
 	if recovered {
 		s.log.Info("the API server answers", "what", st.what)
@@ -191,13 +198,13 @@ func (st *stream) closed() {
 // answer before.
 func (st *stream) hear(now time.Time) bool {
 	st.heard = now
-	return st.open && st.synced && st.record.Good(now)
+	return st.open && st.synced && !st.unreadable && st.record.Good(now)
 }
 
 // listed notes that the objects are those of a list. The caller holds the lock. It reports whether the side did not
 // answer before.
 func (st *stream) listed(now time.Time) bool {
-	st.synced, st.heard = true, now
+	st.synced, st.unreadable, st.heard = true, false, now
 	return st.record.Good(now)
 }
 
