@@ -3,6 +3,7 @@ import { test } from 'node:test';
 
 import { coalesced } from '../page/ask.js';
 import { lanes, rangeFor, ticks } from '../page/lanes.js';
+import { victim } from '../page/logs.js';
 import { percent, strain } from '../page/load.js';
 import { parse as quantity, bytes } from '../page/quantity.js';
 import { parse as route, podHref, podsHref } from '../page/route.js';
@@ -203,4 +204,9 @@ test('pods that are not true come before those that are well, and a search finds
 test('a share of a resource', () => {
   assert.equal(percent(0.954), '95 %');
   assert.deepEqual([0, 0.76, 0.95].map(strain), ['good', 'busy', 'bad']);
+});
+
+test('a process that was hit is named', () => {
+  assert.equal(victim({ process: 'java', pid: '17', uid: 'u1' }), 'java, pid 17, pod u1');
+  assert.equal(victim(undefined), '');
 });
