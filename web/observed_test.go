@@ -86,6 +86,7 @@ func untrue(pod api.PodDetail) api.PodDetail {
 		},
 	}
 	pod.Load = &guard.PodLoad{UID: pod.UID, CPU: 0.25, Memory: 64 << 20, PIDs: 3, Throttled: 0.8, OOMKills: 2}
+	pod = withRecord(pod, api.Record{Kind: "Drift", Subject: string(observe.RunningWithoutContainer), Container: "server", From: "difference", To: "drift", Message: "server has ended"})
 	pod.Explanation.NotTrue = []explain.Cause{{Code: "RunningWithoutContainer", Since: &since, Text: "the API says that container server runs, and it has ended"}}
 	pod.Why = fmt.Sprintf("What the API says of pod %s is not true since %s: the API says that container server runs, and it has ended. Reported: %s", key(pod), since.Format(time.TimeOnly), pod.Why)
 	pod.AlertDetails = []api.Alert{firing("PodNotReady", "warning"), firing("Restarts", "warning", func(a *api.Alert) { a.State, a.Firing = api.AlertPending, nil })}
@@ -155,6 +156,7 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	if want := "≠ contradicts another side: terminated Error (exit code 137), ≠ contradicts another side: running, ready, ≠ contradicts another side: running, ready"; strings.Join(marked, ", ") != want {
 		t.Errorf("marked is %q, want %q", strings.Join(marked, ", "), want)
 	}
+	page.contains(`[data-kind=Drift][data-lane="RunningWithoutContainer server"] .segment`, "not true")
 	first := `[aria-label=Differences] li:first-child`
 	for _, text := range []string{
 		"≠ Not true", "The API says that container server runs, and it has ended.", "RunningWithoutContainer", "certain", "45m ago", "Runtime", "server ended with exit code 137", "To doRestart the kubelet, which does not answer.",

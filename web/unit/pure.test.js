@@ -210,3 +210,17 @@ test('a process that was hit is named', () => {
   assert.equal(victim({ process: 'java', pid: '17', uid: 'u1' }), 'java, pid 17, pod u1');
   assert.equal(victim(undefined), '');
 });
+
+test('a lane shows when what the API said was not true', () => {
+  const history = [
+    { seq: 1, observed: at(0), kind: 'Phase', to: 'Running' },
+    { seq: 2, observed: at(5), kind: 'Drift', subject: 'RunningWithoutContainer', container: 'c', from: 'difference', to: 'drift', message: 'it has ended' },
+    { seq: 3, observed: at(7), kind: 'Action', subject: 'restart-kubelet', to: 'done', reason: 'Drift' },
+    { seq: 4, observed: at(9), kind: 'Drift', subject: 'RunningWithoutContainer', container: 'c', from: 'drift', to: 'resolved' },
+    { seq: 5, observed: at(12), kind: 'Drift', subject: 'LeaseStale', from: 'difference', to: 'drift' },
+  ];
+  const found = lanes({ history, delivery: { version: 0 } }, Date.parse(at(20)));
+  const segments = (lane) => lane.segments.map((s) => `${s.text} ${(s.start - Date.parse(at(0))) / 1000}-${(s.end - Date.parse(at(0))) / 1000}`);
+  assert.deepEqual(found.map((l) => [l.label, ...segments(l)].join(': ')), ['phase: Running 0-20', 'RunningWithoutContainer c: not true 5-9', 'LeaseStale: not true 12-20']);
+  assert.deepEqual(found[0].marks.map((m) => m.text), ['restart-kubelet done']);
+});
