@@ -9,6 +9,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -46,6 +47,11 @@ func observedNode() api.NodeDetail {
 	}
 	load.Summarize()
 	n.Load = &load
+	n.Logs = &monitor.Report{
+		Sources:    []monitor.Source{{Name: "journal of kubelet", Err: "no such unit"}, {Name: "kernel", Lines: 900, Lost: 4}},
+		Conditions: []monitor.Condition{{Type: "ReadonlyFilesystem", True: true, Reason: "FilesystemIsReadOnly", Since: *ago(time.Hour), Text: "Remounting filesystem read-only"}, {Type: "KernelDeadlock", Reason: "KernelHasNoDeadlock"}},
+		Problems:   []monitor.Problem{{Origin: "kernel", Reason: "OOMKilling", Severity: monitor.Warning, At: *ago(time.Minute), Count: 3, Text: "Killed process 17 (java)", Victim: &monitor.Victim{Process: "java", PID: "17", UID: "uid-of-shop-web-0"}}},
+	}
 	n.Firing, n.Alerts = 2, []api.Alert{
 		firing("KubeletDown", "critical", func(a *api.Alert) { a.Scope, a.Namespace, a.Pod, a.UID = "kubelet", "", "", "" }),
 		firing("PodNotReady", "warning"),
@@ -197,6 +203,7 @@ func TestThePageOfTheNodeShowsWhatWasFound(t *testing.T) {
 		"[aria-label=Sides]":       {"context deadline exceeded", "https://127.0.0.1:10250/pods", "50m ago"},
 		"[aria-label=Differences]": {"The lease of the node is not renewed.", "shop/lost", "volume data is mounted", "kubectl", "Remove the container.", "◌ Settling"},
 		"[aria-label=Kubelet]":     {"▲ unhealthy", "Frozen", "the process is stopped by a signal", "no answer within 1 s", "unit is masked", "/var/lib/statusd/evidence/1", "maintenance", "not before", "End the maintenance."},
+		"[aria-label=Logs]":        {"◐ journal of kubelet is not read: no such unit", "kernel: 4 lines were gone", "▲ ReadonlyFilesystem FilesystemIsReadOnly", "◐ OOMKilling", "java, pid 17, pod uid-of-shop-web-0", "Killed process 17 (java)"},
 		"[aria-label=Load]":        {"▲ Load 95 %, by disk /var/lib/kubelet", "load average 2.50, 0.00, 0.00 on 8 cores", "5 GiB of 100 GiB left", "12.5 %", "eth0", "◐ the control groups of pods cannot be read"},
 		"[aria-label=Alerts]":      {"KubeletDown", "critical", "firing, silenced", "Look at its log.", "shop/web-0 server"},
 	} {
@@ -204,7 +211,7 @@ func TestThePageOfTheNodeShowsWhatWasFound(t *testing.T) {
 			page.contains("#node-sections "+selector, text)
 		}
 	}
-	if got := eval[string](page, `[...document.querySelectorAll('#node-sections > section')].map((s) => s.getAttribute('aria-label')).join(' ')`); got != "Problems Sides Differences Kubelet Alerts Load Conditions Resources Delivery Node History" {
+	if got := eval[string](page, `[...document.querySelectorAll('#node-sections > section')].map((s) => s.getAttribute('aria-label')).join(' ')`); got != "Problems Sides Differences Kubelet Alerts Load Logs Conditions Resources Delivery Node History" {
 		t.Errorf("the sections are %s", got)
 	}
 	page.size(1280, 1200)
@@ -225,7 +232,7 @@ func TestThePageOfTheNodeShowsWhatWasFound(t *testing.T) {
 	page.contains("#node-sections > [aria-label=Differences]", "None is known.")
 	page.contains("#node-sections > [aria-label=Alerts]", "No alert fires.")
 	f.setNode(aNode())
-	page.until(`!['Sides', 'Differences', 'Kubelet', 'Alerts', 'Load'].some((s) => document.querySelector('#node-sections > [aria-label=' + s + ']'))`)
+	page.until(`!['Sides', 'Differences', 'Kubelet', 'Alerts', 'Load', 'Logs'].some((s) => document.querySelector('#node-sections > [aria-label=' + s + ']'))`)
 }
 
 // More alerts fire than are sent: the page says how many.
@@ -248,7 +255,7 @@ func TestWithoutAnAuditNothingOfItIsShown(t *testing.T) {
 	for _, hash := range []string{"#/", "#/node", "#/pods/shop/web-0"} {
 		page.goTo(hash)
 		page.until(`document.querySelector('section .body')`)
-		if got := eval[int](page, `document.querySelectorAll('[aria-label=Sides], [aria-label=Differences], [aria-label=Kubelet], [aria-label=Alerts], [aria-label=Load], [aria-label=Findings], .found:not([hidden])').length`); got != 0 {
+		if got := eval[int](page, `document.querySelectorAll('[aria-label=Sides], [aria-label=Differences], [aria-label=Kubelet], [aria-label=Alerts], [aria-label=Load], [aria-label=Logs], [aria-label=Findings], .found:not([hidden])').length`); got != 0 {
 			t.Errorf("%s shows %d parts of an audit", hash, got)
 		}
 	}
@@ -275,6 +282,8 @@ func TestHostileFindingsAreText(t *testing.T) {
 	n.Sides[evil] = observe.Answer{From: evil, Err: evil}
 	n.Differences, n.Alerts = []observe.Difference{*d}, []api.Alert{alert}
 	n.Differences[0].Pod = observe.Ref{UID: evil, Namespace: evil, Name: evil}
+	n.Logs.Sources[0].Name, n.Logs.Conditions[0].Text, n.Logs.Problems[0].Text, n.Logs.Problems[0].Victim.Process = evil, evil, evil, evil
+	n.Load.Parts[0].Text, n.Load.Problems = evil, []string{evil}
 	n.Kubelet.Health, n.Kubelet.Do, n.Kubelet.Unit, n.Kubelet.Withheld = evil, evil, evil, evil
 	n.Kubelet.Reasons[0].Code, n.Kubelet.Reasons[0].Message = evil, evil
 	n.Kubelet.Evidence[0].Name, n.Kubelet.Evidence[0].Text = evil, evil
@@ -285,7 +294,7 @@ func TestHostileFindingsAreText(t *testing.T) {
 	page.live()
 	page.contains("#node-strip", evil)
 	page.goTo("#/node")
-	for _, section := range []string{"Sides", "Differences", "Kubelet", "Alerts"} {
+	for _, section := range []string{"Sides", "Differences", "Kubelet", "Alerts", "Load", "Logs"} {
 		page.contains("#node-sections [aria-label="+section+"]", evil)
 	}
 	page.goTo("#/pods/shop/web-0")
