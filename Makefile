@@ -163,7 +163,7 @@ guard-demo: build controlplane ## The guard beside a stock kubelet: killed, ende
 
 .PHONY: guard-systemd
 guard-systemd: ## The guard under a systemd and a logind of their own, in a container that debootstrap makes: root; a minute the first time
-	@guard/service/systemd-container guard/service
+	@guard/service/systemd-container guard/service guard/nodedown
 
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
