@@ -66,6 +66,7 @@ func (s *Server) table() []route {
 		json("/apis/v1/guard", "How healthy the kubelet is, by which evidence, and when it was restarted.", guard.Report{}, s.serveGuard),
 		{path: "/apis/v1/guard/maintenance", unread: true, writes: []write{{http.MethodPost,
 			"Keep the guard from restarting anything until a time; one that is over ends it.", Maintenance{}, guard.Report{}, s.setMaintenance}}},
+		json("/apis/v1/load", "How much of its resources the node uses, and its pods.", guard.Load{}, s.serveLoad),
 		json("/apis/v1/alerts", "The alerts that are pending, fire or have fired.", AlertList{}, s.serveAlerts),
 		silences,
 		silence,

@@ -60,6 +60,8 @@ type KubeletConfig struct {
 	KeyFile    string        `yaml:"keyFile"`
 	TokenFile  string        `yaml:"tokenFile"`
 	Pace       time.Duration `yaml:"pace"`
+	Process    string        `yaml:"process"`
+	PIDFile    string        `yaml:"pidFile"`
 }
 
 // AuditConfig bounds when a difference is drift.
@@ -93,6 +95,7 @@ func Default() Config {
 			PodsSocket: "/var/lib/kubelet/pods-api/pods-api.sock",
 			URL:        "https://127.0.0.1:10250",
 			Pace:       10 * time.Second,
+			Process:    "kubelet",
 		},
 		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
 		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
@@ -123,7 +126,7 @@ func Load(path string, data []byte) (Config, error) {
 		return Config{}, err
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
-		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile,
+		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
 		&c.Guard.PIDFile, &c.Guard.LogFile)
 	return c, nil
 }

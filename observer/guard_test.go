@@ -1,6 +1,10 @@
 package observer
 
 import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -8,24 +12,45 @@ import (
 	"github.com/statusd/statusd/observe"
 )
 
-func TestWhatTheGuardGetsOfAnAudit(t *testing.T) {
-	now := time.Date(2026, 3, 1, 12, 0, 0, 0, time.UTC)
-	difference := func(kind observe.Kind, drift bool, minutes int) observe.Difference {
-		return observe.Difference{Kind: kind, Drift: drift, Since: now.Add(-time.Duration(minutes) * time.Minute)}
+func TestTheGuardCountsDriftAlone(t *testing.T) {
+	now := time.Unix(1000, 0)
+	of := func(kind observe.Kind, drift bool, age time.Duration) observe.Difference {
+		d := difference(kind, "a", drift)
+		d.Since = now.Add(-age)
+		return d
 	}
-	r := observe.Report{
-		At: now, Sides: map[observe.Side]observe.Answer{observe.SideAPI: {At: now}, observe.SideKubelet: {At: now}},
-		Differences: []observe.Difference{
-			difference(observe.APIBehindKubelet, true, 1), difference(observe.APIBehindKubelet, true, 5), difference(observe.APIBehindKubelet, false, 9),
-			difference(observe.KubeletBehindRuntime, true, 3), difference(observe.ClockSkew, true, 60),
-		},
+	answer := observe.Answer{At: now}
+	sides := map[observe.Side]observe.Answer{observe.SideAPI: answer, observe.SideKubelet: answer}
+	report := observe.Report{At: now, Sides: sides, Differences: []observe.Difference{
+		of(observe.APIBehindKubelet, true, time.Minute), of(observe.APIBehindKubelet, true, time.Hour), of(observe.APIBehindKubelet, false, 2*time.Hour),
+		of(observe.KubeletBehindRuntime, true, 0), of(observe.LeaseStale, true, time.Hour),
+	}}
+	want := guard.Read(now, guard.Behind{APIBehindKubelet: 2, APIBehindKubeletOldest: time.Hour, KubeletBehindRuntime: 1})
+	if got := behind(report, now); got != want {
+		t.Errorf("got  %+v\nwant %+v", got, want)
 	}
-	want := guard.Behind{APIBehindKubelet: 2, APIBehindKubeletOldest: 5 * time.Minute, KubeletBehindRuntime: 1, KubeletBehindRuntimeOldest: 3 * time.Minute}
-	if got := behind(r, now); !got.Known || got.Value != want {
-		t.Errorf("got %+v, want %+v", got, want)
+	if got := behind(observe.Report{}, now); got.Known {
+		t.Errorf("got %+v before the first audit", got)
 	}
-	r.Sides[observe.SideKubelet] = observe.Answer{At: now, Err: "connection refused"}
-	if got := behind(r, now); got.Known || got.Why != "the kubelet has not answered: connection refused" {
-		t.Errorf("a kubelet that does not answer: %+v", got)
+}
+
+// With a guard, the query API has its verdict, and the history of the node.
+func TestTheGuardIsAsked(t *testing.T) {
+	w := newWorld(t)
+	pid := filepath.Join(t.TempDir(), "pid")
+	if err := os.WriteFile(pid, fmt.Append(nil, os.Getpid()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	o := w.observer(func(c *Config) {
+		c.Guard.Enabled, c.Guard.Unit, c.Guard.RuntimeUnit, c.Guard.PIDFile, c.Guard.HealthzURL = true, "", "", pid, ""
+		c.Kubelet.URL, c.CRIEndpoint = "", "unix://"+filepath.Join(t.TempDir(), "missing.sock")
+	})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- o.Run(ctx) }()
+	await(t, "a verdict", func() bool { return !o.guard.Report().At.IsZero() && o.guard.Report().PID == os.Getpid() })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }

@@ -104,7 +104,7 @@ func (o *Observer) wire() error {
 	if newSides == nil {
 		newSides = o.realSides
 	}
-	sides, err := newSides(o.changed)
+	sides, err := newSides(o.rest, o.changed)
 	if err != nil {
 		return err
 	}
@@ -221,6 +221,9 @@ func (o *Observer) Close() error {
 			if err := listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
 				problems = append(problems, err)
 			}
+		}
+		if o.guard != nil && !o.ran.Load() {
+			o.guard.Close()
 		}
 		if o.lock != nil {
 			problems = append(problems, o.lock.Close())

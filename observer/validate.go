@@ -36,6 +36,9 @@ func (c *Config) Validate() error {
 	if !filepath.IsAbs(c.HostRoot) {
 		wrong("hostRoot", "%q: want an absolute path", c.HostRoot)
 	}
+	if !filepath.IsAbs(c.Manifests) {
+		wrong("manifests", "%q: want an absolute path", c.Manifests)
+	}
 	if !filepath.IsAbs(c.KubeletRoot) {
 		wrong("kubeletRoot", "%q: want an absolute path", c.KubeletRoot)
 	}

@@ -12,6 +12,7 @@
 //	statusd explain POD              why a pod is in its state, and what would change it
 //	statusd history POD              what happened to it
 //	statusd watch                    each change, as it happens
+//	statusd rules check|test FILE    what is wrong with rules of alerts, and with what they give
 //	statusd audit [POD]              whether what the API reports is true, and what to do where it is not
 //	statusd guard                    how healthy the kubelet is, and when it was restarted
 //	statusd alerts                   what rules have found
@@ -108,7 +109,7 @@ func newRoot() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
-		newAudit(false), newGuard(false), newAlerts(false), newSilence(), newVersion())
+		newAudit(false), newGuard(false), newAlerts(false), newSilence(), newRules(), newVersion())
 	return root
 }
 

@@ -132,7 +132,7 @@ func (a *scriptAlerts) Alerts() []api.Alert {
 	silenced := alert("Probe", "warning", api.AlertFiring)
 	silenced.Silenced, silenced.Scope, silenced.Container = "s0", "container", "main"
 	down := alert("KubeletDown", "critical", api.AlertFiring)
-	down.Scope, down.Namespace, down.Pod, down.UID, down.Annotations = "kubelet", "", "", "", map[string]string{"description": "the kubelet does not answer"}
+	down.Scope, down.Namespace, down.Pod, down.UID, down.Annotations = "kubelet", "", "", "", map[string]string{"description": "the kubelet does not answer", "action": "Read its log."}
 	down.Actions = []api.AlertAction{{Action: "restart-kubelet", At: ago, Result: "refused", Message: "budget is used up"}}
 	return []api.Alert{over, alert("Restarts", "warning", api.AlertPending), silenced, alert("NotReady", "warning", api.AlertFiring), down}
 }

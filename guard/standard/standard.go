@@ -121,17 +121,21 @@ func New(c Config, o Options) (*Guard, error) {
 
 // Run runs the guard and its outputs until ctx ends. It returns when nothing of them runs any more.
 func (g *Guard) Run(ctx context.Context) error {
-	defer func() {
-		for _, end := range g.closes {
-			end()
-		}
-	}()
+	defer g.Close()
 	var parts sync.WaitGroup
 	defer parts.Wait()
 	for _, run := range g.runs {
 		parts.Go(func() { _ = run(ctx) })
 	}
 	return g.Guard.Run(ctx)
+}
+
+// Close closes what New has opened. Run does so by itself.
+func (g *Guard) Close() {
+	for _, end := range g.closes {
+		end()
+	}
+	g.closes = nil
 }
 
 // services are those of kubelet and runtime; the runtime's may be nil.
