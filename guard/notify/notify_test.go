@@ -48,7 +48,7 @@ func TestTheConditionOfTheNode(t *testing.T) {
 		foreign := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}
 		client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{Conditions: []v1.NodeCondition{foreign}}})
 		c := NewCondition(client, "n1", nil)
-		defer runs(t, c.Run)()
+		stop := runs(t, c.Run)
 		get := func() v1.NodeCondition {
 			node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 			if err != nil || !slices.Contains(node.Status.Conditions, foreign) {
@@ -81,6 +81,10 @@ func TestTheConditionOfTheNode(t *testing.T) {
 		}
 		if age := time.Since(get().LastHeartbeatTime.Time); age > heartbeat {
 			t.Errorf("the last heartbeat is %v old", age)
+		}
+		stop()
+		if left := get(); left.Type != "" {
+			t.Errorf("after the end the condition is still there: %+v", left)
 		}
 	})
 }
