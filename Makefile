@@ -133,6 +133,12 @@ kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl
 footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, and what serving the stream costs; about 4 minutes
 	@bin/demo footprint
 	@bin/demo serving
+	@if [ "$$(id -u)" = 0 ] && command -v containerd runc >/dev/null; then $(MAKE) --no-print-directory observe-footprint; \
+	else echo "no observe part: it needs root, containerd and runc"; fi
+
+.PHONY: observe-footprint
+observe-footprint: scenes ## Measure what statusd observe costs beside a stock kubelet with 100 idle pods: CPU, memory, requests; root, containerd, runc; about 6 minutes
+	@bin/scenes cost
 
 .PHONY: serving
 serving: demo ## Measure how far a client of the stream lags with 500 pods and 20 changes a second, and what serving costs; 2 minutes

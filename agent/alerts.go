@@ -62,6 +62,5 @@ func (a *Agent) restartContainer(r *rules.ActionRequest, reason string) error {
 	if container == nil || container.State.Running == nil {
 		return errNotRunning
 	}
-	_, id, _ := strings.Cut(container.ContainerID, "://")
-	return a.workers.RestartContainer(r.Alert.UID, r.Alert.Container, id, reason)
+	return a.workers.RestartContainer(r.Alert.UID, r.Alert.Container, container.ContainerID, reason)
 }

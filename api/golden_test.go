@@ -57,6 +57,8 @@ var requests = map[string]struct {
 	"observed-node":         {target: "/apis/v1/node", observed: true},
 	"audit":                 {target: "/apis/v1/audit", observed: true},
 	"guard":                 {target: "/apis/v1/guard", observed: true},
+	"load":                  {target: "/apis/v1/load", observed: true},
+	"error-no-load":         {target: "/apis/v1/load"},
 	"alerts":                {target: "/apis/v1/alerts", observed: true},
 	"silences":              {target: "/apis/v1/silences", observed: true},
 	"error-no-audit":        {target: "/apis/v1/audit"},

@@ -69,7 +69,7 @@ type Report struct {
 // Item is one piece of evidence.
 type Item struct {
 	Name string    `json:"name"`
-	At   time.Time `json:"at"`
+	At   time.Time `json:"at,omitzero"`
 	OK   bool      `json:"ok"`
 	// Unknown: it could not be read, and Text says why. Then OK is false, and means nothing.
 	Unknown bool   `json:"unknown,omitempty"`

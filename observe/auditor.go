@@ -41,6 +41,9 @@ type entry struct {
 	// Confirmed is the last time that the watch of pods was confirmed, Confirms is how often that was.
 	Confirmed time.Time `json:"confirmed,omitzero"`
 	Confirms  int       `json:"confirms,omitempty"`
+	// Behind and Allow are those of the finding.
+	Behind string        `json:"behind,omitempty"`
+	Allow  time.Duration `json:"allow,omitempty"`
 }
 
 // key tells differences apart.
@@ -69,6 +72,7 @@ func NewAuditor(o AuditorOptions) *Auditor {
 func (a *Auditor) Audit(f Facts) Report {
 	step := a.step(f.Now)
 	w := newWorld(f)
+	w.leaseQuiet = a.leaseQuiet(f)
 	a.measure(w)
 	bounds := a.propagation()
 	found := map[key]bool{}
@@ -91,6 +95,7 @@ func (a *Auditor) Audit(f Facts) Report {
 		list = append(list, e.Difference)
 	}
 	list = append(list, a.unresolved(f, found)...)
+	a.wakeAt(w)
 	a.state.rememberGraces(w)
 	slices.SortFunc(list, order)
 	return Report{At: f.Now, Node: f.Node, Differences: list, Propagation: bounds, Sides: map[Side]Answer{
@@ -104,9 +109,23 @@ func (a *Auditor) step(now time.Time) time.Duration {
 	if !a.state.Last.IsZero() {
 		step = max(now.Sub(a.state.Last), 0)
 		a.state.Counted += min(step, time.Minute)
+		if now.Before(a.state.Last) {
+			a.state.SetBack = a.state.Counted + afterSetBack
+		}
 	}
 	a.state.Last = now
 	return step
+}
+
+// leaseQuiet is for how long the lease has been the same, on the auditor's own count of time.
+func (a *Auditor) leaseQuiet(f Facts) time.Duration {
+	m := &a.state
+	if f.Lease == nil || f.Lease.Spec.RenewTime == nil || !f.APIAnswer.Known() {
+		m.Renewed, m.RenewedAt = time.Time{}, m.Counted
+	} else if t := f.Lease.Spec.RenewTime.Time; !t.Equal(m.Renewed) {
+		m.Renewed, m.RenewedAt = t, m.Counted
+	}
+	return m.Counted - m.RenewedAt
 }
 
 // take remembers a difference that was found.
@@ -121,6 +140,12 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 		step = 0
 	}
 	e.Age += step
+	if !e.Difference.Drift && (e.Behind != now.behind || now.allow < e.Allow) {
+		// The side makes progress, or the kubelet is not busy any more: it begins again.
+		e.Age, e.Difference.Seen, e.Difference.Since = 0, f.Now, now.Since
+		clear(e.Answered)
+	}
+	e.Behind, e.Allow = now.behind, now.allow
 	for _, s := range now.fresh {
 		if at := f.answer(s).At; !at.Equal(e.Answers[s]) {
 			e.Answers[s], e.Answered[s] = at, e.Age
@@ -166,7 +191,7 @@ func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world)
 		return boundFloor
 	}
 	wait := now.allow
-	if now.Kind == ContainerWithoutPod {
+	if now.Kind == ContainerWithoutPod && !w.kubeletHalted() {
 		wait = max(wait, a.state.graceOf(now.Pod.UID)+leftoverAllowance/2)
 	}
 	if now.news == "" {
@@ -191,6 +216,13 @@ func (w *world) unsettled(now *finding) bool {
 	return w.kubeletStarting()
 }
 
+// afterSetBack is how long after the clock was set back what goes by the clock is not taken as resolved:
+// so long the server's clock may not have been measured again.
+const afterSetBack = 2 * time.Minute
+
+// byClock reports whether such differences are found by comparing a time with the clock.
+func (k Kind) byClock() bool { return k == StuckTerminating || k == LeaseStale }
+
 // unresolved are differences that are not found because a side does not answer: they are neither there
 // nor gone. What is not found by sides that answer is forgotten.
 func (a *Auditor) unresolved(f Facts, found map[key]bool) []Difference {
@@ -198,7 +230,7 @@ func (a *Auditor) unresolved(f Facts, found map[key]bool) []Difference {
 	for k, e := range a.state.entries {
 		switch {
 		case found[k]:
-		case slices.ContainsFunc(e.Needs, func(s Side) bool { return !f.answer(s).Known() }):
+		case slices.ContainsFunc(e.Needs, func(s Side) bool { return !f.answer(s).Known() }), e.Difference.Kind.byClock() && a.state.Counted < a.state.SetBack:
 			if e.Difference.Certainty == Certain {
 				e.Difference.Certainty = Likely
 			}
@@ -217,6 +249,16 @@ func (a *Auditor) wakeFor(e *entry, wait time.Duration) {
 	in := min(max(wait-e.Age, 100*time.Millisecond), maxStep(wait))
 	if a.dueIn == 0 || in < a.dueIn {
 		a.dueIn = in
+	}
+}
+
+// wakeAt sees to what happens when nothing happens: a lease runs out, the grace of a pod ends, a kubelet
+// that has started is expected to know its pods.
+func (a *Auditor) wakeAt(w *world) {
+	for _, t := range w.deadlines() {
+		if in := t.Sub(w.Now); in >= 0 && (a.dueIn == 0 || in < a.dueIn) {
+			a.dueIn = max(in, 100*time.Millisecond)
+		}
 	}
 }
 

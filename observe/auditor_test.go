@@ -82,12 +82,12 @@ func shift(f *observe.Facts, from, by time.Duration) {
 		move(&c.Finished)
 		f.Containers[id] = c
 	}
-	move(&f.LeaseAt)
-	move(&f.ClockAt)
-	move(&f.Lease.Spec.RenewTime.Time)
 	if !f.ClockAt.Before(at(from)) {
 		f.Clock -= by // the server's clock has not changed
 	}
+	move(&f.LeaseAt)
+	move(&f.ClockAt)
+	move(&f.Lease.Spec.RenewTime.Time)
 }
 
 // TestClockStepsAreNoDrift: a clock that is set says nothing about pods.
@@ -116,6 +116,52 @@ func TestClockStepLosesNoDrift(t *testing.T) {
 			if got := drifts(last); !slices.Contains(got, "KubeletBehindRuntime uid-0/web-0 app") {
 				t.Errorf("clock set by %v at %v: found %v, and not the exit", by, when, got)
 			}
+		}
+	}
+}
+
+// TestClockStepLosesNothingThatGoesByTheClock: a lease and a grace that have ended do not begin again.
+func TestClockStepLosesNothingThatGoesByTheClock(t *testing.T) {
+	for _, by := range []time.Duration{-time.Hour, time.Hour} {
+		n := steady(1).finish()
+		inFacts(n, func(_ time.Duration, f *observe.Facts) {
+			f.Lease.Spec.RenewTime, f.LeaseAt = &metav1.MicroTime{Time: at(lieAt)}, at(lieAt)
+			f.APIPods["uid-0"].Pod.DeletionTimestamp = &metav1.Time{Time: at(lieAt)}
+		})
+		planted := n.change
+		const when = lieAt + 4*time.Minute
+		n.change = func(now time.Duration, f *observe.Facts) {
+			planted(now, f)
+			lease, leaseAt := f.Lease.Spec.RenewTime.Time, f.LeaseAt
+			if shift(f, when, by); now >= lieAt {
+				f.Lease.Spec.RenewTime.Time, f.LeaseAt = lease, leaseAt
+			}
+		}
+		a := observe.NewAuditor(observe.AuditorOptions{})
+		want := []string{"LeaseStale / ", "StuckTerminating uid-0/web-0 "}
+		for now := time.Duration(0); now < when+4*time.Minute; now += time.Second / 2 {
+			got := slices.DeleteFunc(drifts(a.Audit(n.facts(now))), func(d string) bool { return d == "ClockSkew / " })
+			if now > when-time.Minute && !slices.Equal(got, want) {
+				t.Fatalf("clock set by %v: after %v: %v, want %v", by, now-when, got, want)
+			}
+		}
+	}
+}
+
+// TestProgressIsNoDrift: a container that crashes faster than news takes always differs, and news of it
+// arrives all the time.
+func TestProgressIsNoDrift(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		n := steady(1)
+		n.own = own
+		for range 40 {
+			n.pods[0].exits(time.Second, "app", 1)
+			n.pods[0].starts(time.Second, "app")
+		}
+		lag := func() time.Duration { return 4 * time.Second }
+		n.pods[0].finish(lag, lag)
+		if _, ever := run(observe.NewAuditor(observe.AuditorOptions{}), n, 0, 80*time.Second); len(ever) > 0 {
+			t.Errorf("own %v: %v", own, ever)
 		}
 	}
 }
@@ -275,20 +321,19 @@ func TestDue(t *testing.T) {
 	n := hidden(steady(1).finish())
 	a := observe.NewAuditor(observe.AuditorOptions{})
 	a.Audit(n.facts(lieAt - time.Second))
-	if due := a.Due(); !due.IsZero() {
-		t.Fatalf("due at %v with nothing to wait for", due)
+	if lease := at(lieAt - 10*time.Second + 40*time.Second); !a.Due().Equal(lease) {
+		t.Fatalf("due at %v with nothing to wait for but the lease until %v", a.Due(), lease)
 	}
 	a.Audit(n.facts(lieAt + time.Second))
 	for range 100 {
-		due := a.Due()
-		if due.IsZero() {
-			break
+		if last := a.Audit(n.facts(a.Due().Sub(epoch))); len(drifts(last)) == 1 {
+			if in := a.Due().Sub(last.At); in < 20*time.Second {
+				t.Errorf("due in %v, though all is said", in)
+			}
+			return
 		}
-		a.Audit(n.facts(due.Sub(epoch)))
 	}
-	if last := a.Audit(n.facts(lieAt + 2*time.Minute)); len(drifts(last)) != 1 || !a.Due().IsZero() {
-		t.Errorf("found %v, due %v", drifts(last), a.Due())
-	}
+	t.Error("the drift was not found by looking when it is due")
 }
 
 // TestFrozenKubelet: a kubelet that is stopped by a signal is not waited for, and one cause is one
@@ -341,5 +386,18 @@ func TestWatchIsConfirmed(t *testing.T) {
 	confirmed = at(lieAt + time.Minute)
 	if last, _ := run(a, n, lieAt+time.Minute, lieAt+62*time.Second); len(drifts(last)) != 1 || len(a.Stale()) != 0 {
 		t.Errorf("confirmed: drift %v, stale %v", drifts(last), a.Stale())
+	}
+}
+
+// TestFreshAnswersAreNeeded: a kubelet that was not asked again may have learned of it since.
+func TestFreshAnswersAreNeeded(t *testing.T) {
+	n := hidden(steady(1).finish())
+	n.own, n.poll = true, 50*time.Second
+	a := observe.NewAuditor(observe.AuditorOptions{})
+	if last, _ := run(a, n, 0, lieAt+45*time.Second); len(drifts(last)) != 0 || !slices.Equal(a.Stale(), []observe.Side{observe.SideKubelet}) {
+		t.Errorf("drift %v, stale %v", drifts(last), a.Stale())
+	}
+	if last, _ := run(a, n, lieAt+45*time.Second, lieAt+52*time.Second); len(drifts(last)) != 1 {
+		t.Errorf("after the next answer: %v", last.Differences)
 	}
 }

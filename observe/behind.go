@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -106,6 +107,8 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 			Do: "Look at the kubelet's log for refused or failing status updates: the network, its client certificate, admission webhooks on pods/status."},
 		needs: []Side{SideAPI, SideKubelet}, fresh: []Side{SideAPI, SideKubelet}, news: SideAPI,
 	}
+	// A container says most: phase and conditions follow from it.
+	slices.SortStableFunc(diffs, func(a, b fieldDiff) int { return -cmp.Compare(min(len(a.container), 1), min(len(b.container), 1)) })
 	var api, own []string
 	for _, d := range diffs {
 		api = append(api, d.field+" "+d.is)
@@ -116,6 +119,7 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 		f.Container = names[0]
 	}
 	f.Message = fmt.Sprintf("The API has an older status of %s/%s than the kubelet: %s, which the kubelet says is %s.", p.ref.Namespace, p.ref.Name, api[0], diffs[0].was)
+	f.behind = p.api.Pod.ResourceVersion + " " + strings.Join(api, ", ")
 	f.Evidence = []Evidence{
 		w.evidence(SideAPI, p.api.At, strings.Join(api, ", ")),
 		w.evidence(SideKubelet, p.kubelet.At, strings.Join(own, ", ")),
@@ -126,6 +130,9 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 // ownDiff compares the API's status with what the kubelet would write over it.
 func (w *world) ownDiff(p *podView) []fieldDiff {
 	api := p.api.Pod
+	if !podstatus.NeedsReconcile(p.kubelet.Pod, &api.Status, &p.kubelet.Pod.Status) {
+		return nil // nearly always
+	}
 	own := podstatus.Normalize(p.kubelet.Pod, &p.kubelet.Pod.Status)
 	couldRun := !w.RuntimeAnswer.Known() || len(p.running()) > 0
 	merged := podstatus.Merge(api, &api.Status, &own, couldRun, w.Now)

@@ -50,6 +50,9 @@ type finding struct {
 	atOnce bool
 	// stamp is when it was measured, for what must be measured twice.
 	stamp time.Time
+	// behind is what the side that is behind says. If that changes, the side makes progress, and what
+	// it lacks now is news again.
+	behind string
 }
 
 func (w *world) compare() []finding {

@@ -69,13 +69,13 @@ func (c *comparison) restartUnreported(newest *Container) bool {
 func (c *comparison) waiting(newest *Container) *finding {
 	switch newest.State {
 	case ContainerRunning:
-		return c.behind(newest.Started, fmt.Sprintf("has been running since %s", clock(newest.Started)), newest)
+		return c.behind(newest.Started, fmt.Sprintf("has been running since %s", c.w.when(newest.Started)), newest)
 	case ContainerExited:
 		// It may wait for its next start: then this end is known, or its sandbox is gone.
 		if !notYetStarted(c.status) || c.knowsEnd(newest.ID) || !c.p.sandboxReady(newest.SandboxID) || newest.Started.IsZero() {
 			return nil
 		}
-		return c.behind(newest.Finished, "has already "+ended(newest), newest)
+		return c.behind(newest.Finished, "has already "+c.w.ended(newest), newest)
 	}
 	return nil
 }
@@ -106,7 +106,7 @@ func (c *comparison) running(newest *Container) *finding {
 		c.missing = newest.State != ContainerRunning
 		return nil
 	case named.State == ContainerExited:
-		return c.behind(named.Finished, ended(named), named)
+		return c.behind(named.Finished, c.w.ended(named), named)
 	}
 	return nil
 }
@@ -116,7 +116,7 @@ func (c *comparison) terminated(newest *Container) *finding {
 		return nil
 	}
 	// An older end than that of the newest attempt is a restart that is on its way.
-	return c.behind(newest.Started, fmt.Sprintf("has been running since %s", clock(newest.Started)), newest)
+	return c.behind(newest.Started, fmt.Sprintf("has been running since %s", c.w.when(newest.Started)), newest)
 }
 
 // behind is a container of which the runtime has another state than was reported.
@@ -125,13 +125,16 @@ func (c *comparison) behind(since time.Time, is string, rt *Container) *finding 
 	found.Message = fmt.Sprintf("%s that container %q of %s is %s, but the runtime says that it %s.", c.says(), c.name, c.podName(), stateWords(c.status), is)
 	found.Evidence = []Evidence{c.reportedEvidence(), c.runtimeEvidence(rt)}
 	found.Do = c.doKubelet()
+	if rt.State == ContainerExited {
+		found.fresh = []Side{c.by} // an exit stays one, however old the answer is
+	}
 	return found
 }
 
 func (c *comparison) unreportedRestart(newest *Container) *finding {
 	found := c.finding(UnreportedRestart, newest.Started)
 	found.Message = fmt.Sprintf("%s that container %q of %s has been restarted %s, but the runtime has restarted it %s, last at %s.",
-		c.says(), c.name, c.podName(), times(int64(c.status.RestartCount)), times(int64(newest.Attempt)), clock(newest.Started))
+		c.says(), c.name, c.podName(), times(int64(c.status.RestartCount)), times(int64(newest.Attempt)), c.w.when(newest.Started))
 	found.Evidence = []Evidence{c.reportedEvidence(), c.runtimeEvidence(newest)}
 	found.Do = c.doKubelet()
 	return found
@@ -147,6 +150,7 @@ func (c *comparison) finding(k Kind, since time.Time) *finding {
 		atOnce:     c.w.kubeletStopped(),
 	}
 	f.Repair = c.w.repairable(c.p, c.by)
+	f.behind = c.w.statusText(c.status)
 	if !c.w.kubeletHalted() {
 		f.allow = c.w.busy(c.p, c.name)
 		if f.allow > 0 {
@@ -189,11 +193,11 @@ func (c *comparison) reportedEvidence() Evidence {
 	} else if s := c.p.kubelet; c.by == SideKubelet && s != nil {
 		at = s.At
 	}
-	return c.w.evidence(c.by, at, fmt.Sprintf("container %q: %s", c.name, statusText(c.status)))
+	return c.w.evidence(c.by, at, fmt.Sprintf("container %q: %s", c.name, c.w.statusText(c.status)))
 }
 
 func (c *comparison) runtimeEvidence(rt *Container) Evidence {
-	return c.w.evidence(SideRuntime, rt.At, fmt.Sprintf("container %q: %s", c.name, runtimeText(rt)))
+	return c.w.evidence(SideRuntime, rt.At, fmt.Sprintf("container %q: %s", c.name, c.w.runtimeText(rt)))
 }
 
 // runningWithoutContainer is a pod of which containers are reported as running that the runtime

@@ -14,6 +14,9 @@ import (
 // within their grace, unmounts volumes, and looks for directories every few seconds.
 const leftoverAllowance = time.Minute
 
+// directoryAllowance is longer, since the volumes of a pod may be large.
+const directoryAllowance = 3 * time.Minute
+
 // leftover is what is left on the node of a pod that neither API nor kubelet has.
 func (w *world) leftover(p *podView) []finding {
 	if !w.APIAnswer.Known() || w.kubeletStarting() || !w.kubeletLists() && w.maybeStatic(p) {
@@ -51,7 +54,7 @@ func (w *world) containerWithoutPod(p *podView, running []Container) []finding {
 	}
 	for i, c := range running {
 		names[i] = c.Name
-		f.Evidence = append(f.Evidence, w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, runtimeText(&c))))
+		f.Evidence = append(f.Evidence, w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, w.runtimeText(&c))))
 	}
 	what := fmt.Sprintf("Container %q of %s/%s runs", names[0], p.ref.Namespace, p.ref.Name)
 	if len(names) == 1 {
@@ -92,7 +95,7 @@ func (w *world) orphanedDirectory(p *podView) []finding {
 				w.evidence(SideKubelet, time.Time{}, "does not list the pod"),
 			},
 			Do: "The kubelet removes it once nothing is mounted below it and its volumes are empty: see what it logs about this directory."},
-		needs: []Side{SideAPI, SideKubelet, SideRuntime, SideMachine}, fresh: []Side{SideAPI, SideKubelet, SideMachine}, allow: leftoverAllowance,
+		needs: []Side{SideAPI, SideKubelet, SideRuntime, SideMachine}, fresh: []Side{SideAPI, SideKubelet, SideMachine}, allow: directoryAllowance,
 	}
 	switch {
 	case len(p.dir.Mounts) > 0:

@@ -62,9 +62,10 @@ func maybeSilent(t *rapid.T, n *simNode) {
 	if !rapid.Bool().Draw(t, "kubelet silent") {
 		return
 	}
+	stopped := rapid.Bool().Draw(t, "stopped")
 	inFacts(n, func(_ time.Duration, f *observe.Facts) {
 		f.KubeletAnswer = observe.Answer{From: f.KubeletAnswer.From, At: at(lieAt - time.Second), Err: "connection refused", Silent: at(lieAt)}
-		f.Process.Stopped = rapid.Bool().Draw(t, "stopped")
+		f.Process.Stopped = stopped
 	})
 }
 
@@ -229,7 +230,7 @@ func checkLie(t *rapid.T, l lie) {
 	want := l.plant(t, n, victim)
 	a := observe.NewAuditor(observe.AuditorOptions{})
 	var last observe.Report
-	audit(t, a, n, 0, lieAt+200*time.Second, func(now time.Duration, r observe.Report) {
+	audit(t, a, n, 0, lieAt+210*time.Second, func(now time.Duration, r observe.Report) {
 		if got := drifts(r); now < lieAt && len(got) > 0 {
 			t.Fatalf("after %v, before the lie: %v", now, got)
 		}

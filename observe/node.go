@@ -14,7 +14,7 @@ const (
 	defaultLease = 40 * time.Second
 	// leaseAllowance is longer than the kubelet's pause between renewals: after a step of the clock the
 	// lease looks old until the next one.
-	leaseAllowance = 12 * time.Second
+	leaseAllowance = 15 * time.Second
 	// clockTolerance is how far the clocks of machine and server may be apart.
 	clockTolerance = 10 * time.Second
 	// deadAllowance is how long the node-lifecycle controller may take to mark the pods of a node that
@@ -22,32 +22,45 @@ const (
 	deadAllowance = 30 * time.Second
 )
 
-// lease compares the node's lease with the time: the kubelet writes both by this machine's clock.
-func (w *world) lease() []finding {
-	if !w.APIAnswer.Known() || w.Lease == nil || w.Lease.Spec.RenewTime == nil {
-		return nil
-	}
-	allowed := defaultLease
+// leaseTerm is how long a renewal of the lease holds.
+func (w *world) leaseTerm() time.Duration {
 	if s := w.Lease.Spec.LeaseDurationSeconds; s != nil {
-		allowed = time.Duration(*s) * time.Second
+		return time.Duration(*s) * time.Second
+	}
+	return defaultLease
+}
+
+// leaseEnd is when the lease runs out, zero if that is not known.
+func (w *world) leaseEnd() time.Time {
+	if !w.APIAnswer.Known() || w.Lease == nil || w.Lease.Spec.RenewTime == nil {
+		return time.Time{}
 	}
 	renewed := w.Lease.Spec.RenewTime.Time
 	if w.LeaseAt.After(renewed) && !recent(w.LeaseAt, w.APIAnswer.Since, time.Second) {
 		renewed = w.LeaseAt // the renewal came then, whatever clock it was written by
 	}
-	if w.Now.Sub(renewed) < allowed {
+	return renewed.Add(w.leaseTerm())
+}
+
+// lease compares the node's lease with the time. The kubelet writes it by this machine's clock, which may
+// have been set back since: then the time that was counted decides.
+func (w *world) lease() []finding {
+	end := w.leaseEnd()
+	if end.IsZero() || w.Now.Before(end) && w.leaseQuiet < w.leaseTerm() {
 		return nil
 	}
+	allowed := w.leaseTerm()
+	renewed := end.Add(-allowed)
 	d := Difference{Kind: LeaseStale, Since: renewed, Certainty: Certain,
-		Message:  fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: the kubelet does not reach the API.", w.Node, clock(renewed), span(allowed)),
-		Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, "lease renewed "+clock(w.Lease.Spec.RenewTime.Time))},
+		Message:  fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: the kubelet does not reach the API.", w.Node, w.when(renewed), span(allowed)),
+		Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, "lease renewed "+w.when(w.Lease.Spec.RenewTime.Time))},
 		Do:       "Look at the kubelet's log for why it cannot renew its lease: the network, the API server, or its client certificate.",
 	}
 	if text := w.kubeletText(); text != "" {
 		d.Evidence = append(d.Evidence, w.evidence(SideKubelet, time.Time{}, text))
 	}
 	if do := w.doProcess(); do != "" {
-		d.Message = fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: %s.", w.Node, clock(renewed), span(allowed), w.processWords())
+		d.Message = fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: %s.", w.Node, w.when(renewed), span(allowed), w.processWords())
 		d.Do = do
 	}
 	return []finding{{Difference: d, needs: []Side{SideAPI}, fresh: []Side{SideAPI}, allow: leaseAllowance}}
@@ -79,7 +92,7 @@ func (w *world) kubeletText() string {
 	case a.Known():
 		return "answers"
 	case a.Err != "":
-		return fmt.Sprintf("has not answered since %s: %s", clock(a.Silent), a.Err)
+		return fmt.Sprintf("has not answered since %s: %s", w.when(a.Silent), a.Err)
 	}
 	return ""
 }
@@ -116,14 +129,18 @@ func (w *world) readyOnDeadNode(p *podView) []finding {
 	if text == "" {
 		return nil
 	}
+	do := "Bring the kubelet back; check that the node-lifecycle controller runs, which marks the pods of such a node."
+	if w.NodeObject == nil {
+		do = "Restart the kubelet, which registers its node again, or delete the pods of the node."
+	}
 	return []finding{{
 		Difference: Difference{Kind: ReadyOnDeadNode, Pod: p.ref, Since: since, Certainty: Certain,
 			Message: fmt.Sprintf("The API says that %s/%s is Ready, but %s.", p.ref.Namespace, p.ref.Name, text),
 			Evidence: []Evidence{
-				w.evidence(SideAPI, p.api.At, "pod condition Ready is True since "+clock(ready.LastTransitionTime.Time)),
+				w.evidence(SideAPI, p.api.At, "pod condition Ready is True since "+w.when(ready.LastTransitionTime.Time)),
 				w.evidence(SideAPI, w.NodeAt, text),
 			},
-			Do: "Bring the kubelet back, or delete the Node object so that its pods are removed; check that the node-lifecycle controller runs."},
+			Do: do},
 		needs: []Side{SideAPI}, fresh: []Side{SideAPI}, news: SideAPI, allow: deadAllowance,
 	}}
 }
@@ -135,7 +152,7 @@ func (w *world) nodeGone() (time.Time, string) {
 	}
 	for _, c := range w.NodeObject.Status.Conditions {
 		if c.Type == v1.NodeReady && c.Status == v1.ConditionUnknown {
-			return w.machineTime(c.LastTransitionTime.Time), fmt.Sprintf("node %s has been unknown to the API since %s (%s)", w.Node, clock(c.LastTransitionTime.Time), c.Reason)
+			return w.machineTime(c.LastTransitionTime.Time), fmt.Sprintf("node %s has been unknown to the API since %s (%s)", w.Node, w.when(c.LastTransitionTime.Time), c.Reason)
 		}
 	}
 	return time.Time{}, ""

@@ -194,7 +194,7 @@ func (n *simNode) facts(now time.Duration) observe.Facts {
 	f.APIPods, f.KubeletPods = map[types.UID]observe.Sighting{}, map[types.UID]observe.Sighting{}
 	f.Sandboxes, f.Containers = map[string]observe.Sandbox{}, map[string]observe.Container{}
 	f.PodDirs, f.Cgroups = map[types.UID]observe.PodDir{}, map[types.UID]observe.Cgroup{}
-	f.ManifestsKnown = true
+	f.ManifestsKnown, f.ProcessKnown = true, true
 	f.Process = &observe.Process{PID: 812, Started: at(-time.Hour)}
 	n.node(now, &f)
 	for _, s := range n.pods {

@@ -16,9 +16,14 @@ type memory struct {
 	Version int       `json:"version"`
 	Last    time.Time `json:"last"`
 	// Counted is the time that the auditor has seen pass.
-	Counted time.Duration      `json:"counted"`
-	Samples map[Side]*samples  `json:"samples"`
-	Changes map[string]*change `json:"changes,omitempty"`
+	Counted time.Duration `json:"counted"`
+	// SetBack is until when the clock counts as set back.
+	SetBack time.Duration `json:"setBack,omitempty"`
+	// Renewed is the renewal of the lease that was seen last, RenewedAt when it was first seen.
+	Renewed   time.Time          `json:"renewed,omitzero"`
+	RenewedAt time.Duration      `json:"renewedAt,omitempty"`
+	Samples   map[Side]*samples  `json:"samples"`
+	Changes   map[string]*change `json:"changes,omitempty"`
 	// Entries is entries as it is saved.
 	Entries []*entry `json:"entries,omitempty"`
 	// Known are the containers of the last look, if there was one.

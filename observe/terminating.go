@@ -12,8 +12,8 @@ import (
 )
 
 // stuckAllowance is how long the end of a pod may take after its grace: the kubelet unmounts its
-// volumes, removes its control group and deletes it.
-const stuckAllowance = time.Minute
+// volumes, removes their content and its control group, and deletes it.
+const stuckAllowance = 2 * time.Minute
 
 // stuckTerminating is a pod whose deletion was asked for longer ago than its grace. The API server
 // writes the end of the grace by its own clock.
@@ -29,9 +29,9 @@ func (w *world) stuckTerminating(p *podView) []finding {
 		Difference: Difference{Kind: StuckTerminating, Pod: p.ref, Since: due, Certainty: Certain},
 		needs:      []Side{SideAPI}, fresh: []Side{SideAPI}, news: SideAPI, allow: stuckAllowance,
 	}
-	f.Evidence = []Evidence{w.evidence(SideAPI, p.api.At, fmt.Sprintf("deletionTimestamp %s, phase %s", clock(p.api.Pod.DeletionTimestamp.Time), p.api.Pod.Status.Phase))}
+	f.Evidence = []Evidence{w.evidence(SideAPI, p.api.At, fmt.Sprintf("deletionTimestamp %s, phase %s", w.when(p.api.Pod.DeletionTimestamp.Time), p.api.Pod.Status.Phase))}
 	w.holds(p, &f.Difference)
-	f.Message = fmt.Sprintf("%s/%s should have been gone since %s", p.ref.Namespace, p.ref.Name, clock(due))
+	f.Message = fmt.Sprintf("%s/%s should have been gone since %s", p.ref.Namespace, p.ref.Name, w.when(due))
 	if len(f.Holds) > 0 {
 		f.Message += ": " + strings.Join(f.Holds, "; ")
 	} else {
@@ -60,7 +60,7 @@ func (w *world) holds(p *podView, d *Difference) {
 	if w.RuntimeAnswer.Known() {
 		for _, c := range p.running() {
 			hold(fmt.Sprintf("container %q still runs", c.Name), "Look at the kubelet's and the runtime's log for why the container cannot be stopped.")
-			d.Evidence = append(d.Evidence, w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, runtimeText(&c))))
+			d.Evidence = append(d.Evidence, w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, w.runtimeText(&c))))
 		}
 	}
 	if w.MachineAnswer.Known() && p.dir != nil {

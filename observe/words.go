@@ -7,12 +7,16 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// clock is an instant in a message, in UTC as the API writes it.
-func clock(t time.Time) string {
+// when is an instant in a message, in UTC as the API writes it, with the day unless it is today.
+func (w *world) when(t time.Time) string {
 	if t.IsZero() {
 		return "an unknown time"
 	}
-	return t.UTC().Format("15:04:05")
+	t = t.UTC()
+	if now := w.Now.UTC(); t.YearDay() == now.YearDay() && t.Year() == now.Year() {
+		return t.Format("15:04:05")
+	}
+	return t.Format("2006-01-02 15:04:05")
 }
 
 // span is a duration in a message, in whole seconds.
@@ -24,16 +28,18 @@ func times(n int64) string {
 		return "never"
 	case 1:
 		return "once"
+	case 2:
+		return "twice"
 	}
 	return fmt.Sprintf("%d times", n)
 }
 
 // ended is how a container of the runtime ended.
-func ended(c *Container) string {
+func (w *world) ended(c *Container) string {
 	if c.Finished.IsZero() {
 		return fmt.Sprintf("exited with code %d", c.ExitCode)
 	}
-	return fmt.Sprintf("exited with code %d at %s", c.ExitCode, clock(c.Finished))
+	return fmt.Sprintf("exited with code %d at %s", c.ExitCode, w.when(c.Finished))
 }
 
 // stateWords is what a status says of a container, for a message.
@@ -52,16 +58,16 @@ func stateWords(s *v1.ContainerStatus) string {
 }
 
 // statusText is a status in full, for evidence.
-func statusText(s *v1.ContainerStatus) string {
+func (w *world) statusText(s *v1.ContainerStatus) string {
 	if s == nil {
 		return "no status"
 	}
 	text := fmt.Sprintf("%s, restartCount %d", stateWords(s), s.RestartCount)
 	switch {
 	case s.State.Running != nil:
-		text += ", startedAt " + clock(s.State.Running.StartedAt.Time)
+		text += ", startedAt " + w.when(s.State.Running.StartedAt.Time)
 	case s.State.Terminated != nil:
-		text += ", finishedAt " + clock(s.State.Terminated.FinishedAt.Time)
+		text += ", finishedAt " + w.when(s.State.Terminated.FinishedAt.Time)
 	}
 	if id := bareID(s.ContainerID); id != "" {
 		text += ", ID " + short(id)
@@ -70,13 +76,13 @@ func statusText(s *v1.ContainerStatus) string {
 }
 
 // runtimeText is a container of the runtime in full, for evidence.
-func runtimeText(c *Container) string {
+func (w *world) runtimeText(c *Container) string {
 	text := fmt.Sprintf("%s, attempt %d", c.State, c.Attempt)
 	if !c.Started.IsZero() {
-		text += ", started " + clock(c.Started)
+		text += ", started " + w.when(c.Started)
 	}
 	if c.State == ContainerExited {
-		text += fmt.Sprintf(", finished %s, exit code %d", clock(c.Finished), c.ExitCode)
+		text += fmt.Sprintf(", finished %s, exit code %d", w.when(c.Finished), c.ExitCode)
 		if c.Reason != "" {
 			text += " (" + c.Reason + ")"
 		}

@@ -34,6 +34,8 @@ type world struct {
 	pods []*podView
 	// writers are the names under which the kubelet of this node writes.
 	writers map[string]bool
+	// leaseQuiet is for how long the lease has been the same, if that is known.
+	leaseQuiet time.Duration
 }
 
 func newWorld(f Facts) *world {
@@ -220,8 +222,15 @@ func (w *world) reported(p *podView) (*v1.PodStatus, Side) {
 // until its sources are ready, and it looks at all of its pods first.
 const startGrace = time.Minute
 
-// kubeletStarting reports whether the kubelet has started or come back only now.
+// bootGrace is how long after the start of the machine the kubelet may not run yet.
+const bootGrace = 2 * startGrace
+
+// kubeletStarting reports whether the machine or the kubelet has started, or the kubelet has come back,
+// only now.
 func (w *world) kubeletStarting() bool {
+	if w.MachineAnswer.Known() && recent(w.Boot, w.Now, bootGrace) {
+		return true
+	}
 	if w.Process != nil && recent(w.Process.Started, w.Now, startGrace) {
 		return true
 	}
@@ -242,7 +251,24 @@ func (w *world) kubeletLists() bool { return w.kubeletAnswers() && !w.kubeletSta
 
 // kubeletHalted reports whether the kubelet is known not to run: its process is stopped or gone.
 func (w *world) kubeletHalted() bool {
-	return w.kubeletStopped() || w.MachineAnswer.Known() && w.Process == nil && !w.KubeletAnswer.Known()
+	return w.kubeletStopped() || w.MachineAnswer.Known() && w.ProcessKnown && w.Process == nil && !w.KubeletAnswer.Known()
+}
+
+// deadlines are the times at which something is concluded from nothing having happened.
+func (w *world) deadlines() []time.Time {
+	list := []time.Time{w.leaseEnd()}
+	for _, p := range w.pods {
+		if p.api != nil && deleting(p.api.Pod) {
+			list = append(list, w.machineTime(p.api.Pod.DeletionTimestamp.Time))
+		}
+	}
+	if w.kubeletStarting() {
+		if w.Process != nil {
+			list = append(list, w.Process.Started.Add(startGrace))
+		}
+		list = append(list, w.KubeletAnswer.Since.Add(startGrace/2), w.Boot.Add(bootGrace))
+	}
+	return list
 }
 
 func recent(t, now time.Time, within time.Duration) bool {

@@ -80,7 +80,7 @@ func (w *world) foreignWriter(p *podView, e metav1.ManagedFieldsEntry, against [
 	}
 	d.Message = fmt.Sprintf("%q has written %s to the status of %s/%s, which belongs to the kubelet; %s %s.", e.Manager, api[0], p.ref.Namespace, p.ref.Name, saysWords(side), against[0].was)
 	d.Evidence = []Evidence{
-		w.evidence(SideAPI, p.api.At, fmt.Sprintf("%s; written by %q (%s) at %s", strings.Join(api, ", "), e.Manager, e.Operation, clock(since))),
+		w.evidence(SideAPI, p.api.At, fmt.Sprintf("%s; written by %q (%s) at %s", strings.Join(api, ", "), e.Manager, e.Operation, w.when(since))),
 		w.evidence(side, time.Time{}, strings.Join(truth, ", ")),
 	}
 	d.Do = fmt.Sprintf("Find out why %q writes the status of pods, and take the right to pods/status from it.", e.Manager)
@@ -137,7 +137,7 @@ func (w *world) runtimeDiff(p *podView, fields writtenFields) []fieldDiff {
 			found := c.compare()
 			was := "none"
 			if newest := p.newest(name); newest != nil {
-				was = runtimeText(newest)
+				was = w.runtimeText(newest)
 			}
 			if found != nil || c.missing || wrongExit(p, st) {
 				list = append(list, fieldDiff{field: fmt.Sprintf("container %q", name), container: name, is: stateWords(st), was: was})

@@ -30,8 +30,10 @@ const (
 )
 
 const (
-	// conditionEvery bounds how often the condition is written though it changes.
-	conditionEvery = 10 * time.Second
+	// conditionEvery bounds how often the condition is written though its status changes.
+	conditionEvery = 2 * time.Second
+	// conditionMessage is how often it is written though only its message changes.
+	conditionMessage = 30 * time.Second
 	// conditionHeartbeat is how often it is written though it does not change.
 	conditionHeartbeat = 5 * time.Minute
 	// conditionTimeout is how long one write may take.
@@ -89,7 +91,7 @@ func newCondition(client kubernetes.Interface, node string, log *slog.Logger) *c
 // want takes what the condition should be. It returns at once.
 func (c *condition) want(next v1.NodeCondition) {
 	c.mu.Lock()
-	changed := c.wanted == nil || c.wanted.Status != next.Status || c.wanted.Reason != next.Reason || c.wanted.Message != next.Message
+	changed := c.wanted == nil || c.wanted.Status != next.Status || c.wanted.Reason != next.Reason
 	c.wanted = &next
 	c.mu.Unlock()
 	if changed {
@@ -117,13 +119,16 @@ func (c *condition) run(ctx context.Context) error {
 func (c *condition) keep(ctx context.Context) (tried bool) {
 	var written v1.NodeCondition
 	failed := false
-	heartbeat := time.NewTicker(conditionHeartbeat)
-	defer heartbeat.Stop()
+	look := time.NewTicker(conditionMessage)
+	defer look.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return tried
-		case <-heartbeat.C:
+		case <-look.C:
+			if c.same(written) && time.Since(written.LastHeartbeatTime.Time) < conditionHeartbeat {
+				continue
+			}
 		case <-c.news:
 		}
 		tried = true
@@ -144,6 +149,13 @@ func (c *condition) keep(ctx context.Context) (tried bool) {
 			return tried
 		}
 	}
+}
+
+// same reports whether the condition is as it was written.
+func (c *condition) same(written v1.NodeCondition) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.wanted == nil || c.wanted.Status == written.Status && c.wanted.Message == written.Message
 }
 
 // write patches the condition as it should be now. The time of its transition stays while its status does.

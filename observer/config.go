@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
 )
 
@@ -41,6 +42,8 @@ type Config struct {
 	Kubelet KubeletConfig `yaml:"kubelet"`
 	Audit   AuditConfig   `yaml:"audit"`
 	Repair  RepairConfig  `yaml:"repair"`
+
+	Guard standard.Config `yaml:"guard"`
 }
 
 // LogConfig is about the log of the observer.
@@ -57,6 +60,8 @@ type KubeletConfig struct {
 	KeyFile    string        `yaml:"keyFile"`
 	TokenFile  string        `yaml:"tokenFile"`
 	Pace       time.Duration `yaml:"pace"`
+	Process    string        `yaml:"process"`
+	PIDFile    string        `yaml:"pidFile"`
 }
 
 // AuditConfig bounds when a difference is drift.
@@ -90,9 +95,11 @@ func Default() Config {
 			PodsSocket: "/var/lib/kubelet/pods-api/pods-api.sock",
 			URL:        "https://127.0.0.1:10250",
 			Pace:       10 * time.Second,
+			Process:    "kubelet",
 		},
 		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
 		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
+		Guard:  standard.Default(),
 	}
 }
 
@@ -119,7 +126,8 @@ func Load(path string, data []byte) (Config, error) {
 		return Config{}, err
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
-		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile)
+		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
+		&c.Guard.PIDFile, &c.Guard.LogFile)
 	return c, nil
 }
 

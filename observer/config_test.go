@@ -2,6 +2,8 @@ package observer
 
 import (
 	"bytes"
+	"flag"
+	"os"
 	"reflect"
 	"slices"
 	"strings"
@@ -120,5 +122,33 @@ func TestTheNameOfTheNode(t *testing.T) {
 	c.NodeName = ""
 	if _, err := c.nodeName(); err == nil || !strings.Contains(err.Error(), "NODE_NAME") {
 		t.Errorf("got %v, want an error about NODE_NAME", err)
+	}
+}
+
+var rewrite = flag.Bool("rewrite", false, "write the table of settings as it is now")
+
+// docs/observe-settings.md has each setting as the config file has it.
+func TestTheTableOfSettingsIsTrue(t *testing.T) {
+	const file, begin, end = "../docs/observe-settings.md", "<!-- settings -->\n", "<!-- end of settings -->"
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, rest, _ := strings.Cut(string(text), begin)
+	_, after, found := strings.Cut(rest, end)
+	if !found {
+		t.Fatal("docs/observe-settings.md has no place for the table")
+	}
+	var table bytes.Buffer
+	if err := WriteTable(&table); err != nil {
+		t.Fatal(err)
+	}
+	want := before + begin + table.String() + end + after
+	if *rewrite {
+		if err := os.WriteFile(file, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if string(text) != want {
+		t.Error("docs/observe-settings.md is not as the settings are; run with -rewrite")
 	}
 }

@@ -15,6 +15,8 @@ type auditor interface {
 	Audit(observe.Facts) observe.Report
 	// Due is when the next difference becomes drift without news; zero: none does.
 	Due() time.Time
+	// Stale are the sides that must answer again before a difference can be drift.
+	Stale() []observe.Side
 	State() []byte
 }
 
@@ -29,8 +31,9 @@ const (
 )
 
 // changed takes that a side has something new. It returns at once.
-func (o *Observer) changed(side observe.Side, _ types.UID) {
-	o.sides.refreshAfter(side)
+func (o *Observer) changed(side observe.Side, uid types.UID) {
+	o.log.Debug("news", "side", side, "uid", uid)
+	o.sides.refreshAfter(side, uid)
 	wake.Up(o.news)
 }
 
@@ -93,7 +96,7 @@ func (o *Observer) look() time.Duration {
 	list := steps(before.report.Differences, report.Differences)
 	o.record(before, after, list, begin)
 	o.publish(after, list)
-	o.sides.refreshFor(&report)
+	o.sides.refreshFor(&report, o.auditor.Stale())
 	took := time.Since(begin)
 	o.metrics.audits.Observe(took.Seconds())
 	return took

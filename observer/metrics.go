@@ -56,6 +56,10 @@ type counted struct {
 	*metrics
 }
 
+// WrappedRoundTripper lets client-go close idle connections.
+func (c counted) WrappedRoundTripper() http.RoundTripper { return c.RoundTripper }
+
+// RoundTrip is that of an [http.RoundTripper].
 func (c counted) RoundTrip(request *http.Request) (*http.Response, error) {
 	verb := request.Method
 	if request.URL.Query().Get("watch") != "" {

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/prometheus/client_golang/prometheus/testutil"
+	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/metricstest"
 )
@@ -15,9 +16,10 @@ func newRegistered(t *testing.T) *metricstest.Registry {
 	w, r := newWorld(t), metricstest.NewRegistry()
 	config := Default()
 	config.NodeName, config.StateDir, config.HealthzBindAddress, config.QuerySocket = testNode, t.TempDir(), "", "none"
+	config.Guard.Enabled = true
 	o, err := New(config, Options{
 		Logger: slog.New(slog.DiscardHandler), client: w.client, registerer: r,
-		NewSides: func(Changed) (Sides, error) { return w.sides(), nil },
+		NewSides: func(*rest.Config, Changed) (Sides, error) { return w.sides(), nil },
 	})
 	if err != nil {
 		t.Fatal(err)

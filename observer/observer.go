@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/observe"
@@ -55,7 +56,8 @@ type Observer struct {
 	listeners daemon.Listeners
 	history   *history.Store
 	events    *announcements
-	condition *condition // nil: not kept
+	condition *condition      // nil: not kept
+	guard     *standard.Guard // nil: there is none
 	query     *api.Server
 }
 
@@ -102,7 +104,7 @@ func (o *Observer) wire() error {
 	if newSides == nil {
 		newSides = o.realSides
 	}
-	sides, err := newSides(o.changed)
+	sides, err := newSides(o.rest, o.changed)
 	if err != nil {
 		return err
 	}
@@ -116,7 +118,12 @@ func (o *Observer) wire() error {
 	if o.config.NodeCondition {
 		o.condition = newCondition(o.client, o.node, o.log)
 	}
-	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Page: web.Handler(), MaxWatchers: maxWatchers})
+	if o.config.Guard.Enabled {
+		if o.guard, err = o.newGuard(); err != nil {
+			return err
+		}
+	}
+	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
 
@@ -176,6 +183,9 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "runtime side", Run: o.sides.Runtime.Run})
 	add(true, daemon.Part{Name: "kubelet side", Run: o.sides.Kubelet.Run})
 	add(true, daemon.Part{Name: "api side", Run: o.sides.API.Run})
+	if o.guard != nil {
+		add(true, daemon.Part{Name: "guard", Run: o.guard.Run})
+	}
 	add(o.config.Kubeconfig != "", daemon.Part{Name: "credentials", Run: o.followCredentials})
 	add(true, daemon.Part{Name: "supervisor", Run: func(ctx context.Context) error {
 		return o.options.Supervisor.Supervise(ctx, o.log, o.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })
@@ -211,6 +221,9 @@ func (o *Observer) Close() error {
 			if err := listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
 				problems = append(problems, err)
 			}
+		}
+		if o.guard != nil && !o.ran.Load() {
+			o.guard.Close()
 		}
 		if o.lock != nil {
 			problems = append(problems, o.lock.Close())

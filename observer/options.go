@@ -16,8 +16,9 @@ import (
 type Options struct {
 	// RESTConfig is how to reach the API server, instead of the kubeconfig of the [Config].
 	RESTConfig *rest.Config
-	// NewSides makes the sides, which call changed. If nil, they are those that the config names.
-	NewSides func(changed Changed) (Sides, error)
+	// NewSides makes the sides, which call changed; server is how to reach the API server. If nil, they are
+	// those that the config names.
+	NewSides func(server *rest.Config, changed Changed) (Sides, error)
 
 	// Version is that of the program; "dev" if empty.
 	Version string

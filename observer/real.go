@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/statusd/statusd/internal/daemon"
@@ -16,9 +17,9 @@ import (
 )
 
 // realSides are those that the config names.
-func (o *Observer) realSides(changed Changed) (sides Sides, err error) {
+func (o *Observer) realSides(server *rest.Config, changed Changed) (sides Sides, err error) {
 	of := func(side observe.Side) func(types.UID) { return func(uid types.UID) { changed(side, uid) } }
-	sides.API, err = apiside.New(apiside.Options{Config: o.rest, Node: o.node, Changed: of(observe.SideAPI), Logger: o.log})
+	sides.API, err = apiside.New(apiside.Options{Config: server, Node: o.node, Changed: of(observe.SideAPI), Logger: o.log})
 	if err != nil {
 		return sides, err
 	}
@@ -32,8 +33,8 @@ func (o *Observer) realSides(changed Changed) (sides Sides, err error) {
 	}
 	sides.Machine, err = machineside.New(machineside.Options{
 		Node: o.node, HostRoot: o.config.HostRoot, KubeletRoot: o.config.KubeletRoot,
-		Manifests: o.config.Manifests,
-		Pace:      o.config.MachinePace, Changed: of(observe.SideMachine), Logger: o.log,
+		Manifests: o.config.Manifests, Process: o.config.Kubelet.Process, PIDFile: o.config.Kubelet.PIDFile,
+		Pace: o.config.MachinePace, Changed: of(observe.SideMachine), Logger: o.log,
 	})
 	return sides, err
 }

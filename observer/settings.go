@@ -13,7 +13,7 @@ type setting daemon.Setting
 
 // settings are those of a config, in the order of the file.
 func settings(c *Config) []setting {
-	return []setting{
+	return append([]setting{
 		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
 		{"kind", "", &c.Kind, ""},
 		{"nodeName", "node-name", &c.NodeName,
@@ -27,7 +27,7 @@ func settings(c *Config) []setting {
 		{"kubeletRoot", "kubelet-root", &c.KubeletRoot,
 			"The kubelet's --root-dir, with the directories of its pods."},
 		{"manifests", "manifests", &c.Manifests,
-			"The kubelet's directory of static pods. Empty: it has none."},
+			"The kubelet's staticPodPath: the directory of static pods. It need not exist."},
 		{"machinePace", "", &c.MachinePace,
 			"How often the machine (directories, mounts, control groups, processes) is looked at if nothing else has\nchanged."},
 		{"criEndpoint", "cri-endpoint", &c.CRIEndpoint,
@@ -65,6 +65,10 @@ func settings(c *Config) []setting {
 			"Bearer token for the kubelet. Empty, and no certFile: that of this pod's service account, or else the\nclient certificate of the kubeconfig, if that names it as a file."},
 		{"kubelet.pace", "kubelet-pace", &c.Kubelet.Pace,
 			"How often the kubelet is asked for its pods if nothing else has changed."},
+		{"kubelet.process", "", &c.Kubelet.Process,
+			"Name of the kubelet's process, as in /proc/PID/comm: k3s-server, for example, where the kubelet is part of it."},
+		{"kubelet.pidFile", "", &c.Kubelet.PIDFile,
+			"File with the process ID of the kubelet, below hostRoot. Empty: the kubelet is found by its name."},
 		{"audit.delay", "", &c.Audit.Delay,
 			"How long changes are collected before they are audited. An audit takes at most a tenth of a core,\nwhatever the delay is."},
 		{"repair.kinds", "repair", &c.Repair.Kinds,
@@ -75,7 +79,7 @@ func settings(c *Config) []setting {
 			"Repairs per hour."},
 		{"repair.dryRun", "repair-dry-run", &c.Repair.DryRun,
 			"Only say what would be repaired."},
-	}
+	}, guardSettings(&c.Guard)...)
 }
 
 // converted are settings as package daemon has them.

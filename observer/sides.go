@@ -2,6 +2,7 @@ package observer
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -60,9 +61,12 @@ func (s *Sides) facts(node string, now time.Time) observe.Facts {
 
 // refreshAfter asks those sooner that learn of a change only by being asked: a container that has ended
 // is soon known to the kubelet, a pod that is deleted soon loses its directory.
-func (s *Sides) refreshAfter(side observe.Side) {
+func (s *Sides) refreshAfter(side observe.Side, uid types.UID) {
 	switch side {
 	case observe.SideAPI:
+		if uid == "" {
+			return // the lease is renewed all the time
+		}
 		s.Kubelet.Refresh()
 	case observe.SideKubelet:
 		s.Runtime.Refresh()
@@ -74,9 +78,12 @@ func (s *Sides) refreshAfter(side observe.Side) {
 }
 
 // refreshFor asks those again whose facts are older than a difference: it may be over, or news on its way.
-// One that is drift has lasted long enough.
-func (s *Sides) refreshFor(report *observe.Report) {
+// One that is drift has lasted long enough. Those that are stale hold up drift.
+func (s *Sides) refreshFor(report *observe.Report, stale []observe.Side) {
 	behind := func(side observe.Side) bool {
+		if slices.Contains(stale, side) {
+			return true
+		}
 		answer := report.Sides[side]
 		for i := range report.Differences {
 			if d := &report.Differences[i]; !d.Drift && answer.Known() && !answer.At.After(d.Seen) {

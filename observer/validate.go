@@ -36,6 +36,9 @@ func (c *Config) Validate() error {
 	if !filepath.IsAbs(c.HostRoot) {
 		wrong("hostRoot", "%q: want an absolute path", c.HostRoot)
 	}
+	if !filepath.IsAbs(c.Manifests) {
+		wrong("manifests", "%q: want an absolute path", c.Manifests)
+	}
 	if !filepath.IsAbs(c.KubeletRoot) {
 		wrong("kubeletRoot", "%q: want an absolute path", c.KubeletRoot)
 	}
@@ -56,6 +59,9 @@ func (c *Config) Validate() error {
 	c.validatePaces(wrong)
 	c.Kubelet.validate(wrong)
 	c.Repair.validate(wrong)
+	for _, problem := range c.Guard.Problems() {
+		wrong("guard."+problem.Field, "%s", problem.Text)
+	}
 	return errors.Join(*problems...)
 }
 

@@ -15,6 +15,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/observe"
 )
@@ -74,6 +75,19 @@ func (w *world) add(name string) types.UID {
 	return uid
 }
 
+// adopt makes what add makes, of a pod of a real API server.
+func (w *world) adopt(pod *v1.Pod) {
+	made := w.add(pod.Name)
+	adopted := pod.DeepCopy()
+	adopted.Status = w.kubelet[made].Status
+	delete(w.api, made)
+	delete(w.kubelet, made)
+	w.kubelet[pod.UID] = adopted
+	sandbox, container := w.sandboxes["s-"+pod.Name], w.runtime["c-"+pod.Name]
+	sandbox.UID, sandbox.Namespace, container.UID, container.Namespace = pod.UID, pod.Namespace, pod.UID, pod.Namespace
+	w.sandboxes["s-"+pod.Name], w.runtime["c-"+pod.Name] = sandbox, container
+}
+
 // kill ends the container of a pod in the runtime.
 func (w *world) kill(name string) {
 	w.mu.Lock()
@@ -86,8 +100,8 @@ func (w *world) kill(name string) {
 
 // report has the kubelet, and then the API, know that the container has ended.
 func (w *world) report(name string) {
-	uid := types.UID("uid-" + name)
 	w.mu.Lock()
+	uid := w.runtime["c-"+name].UID
 	pod := w.kubelet[uid].DeepCopy()
 	s := &pod.Status.ContainerStatuses[0]
 	s.Ready, s.State = false, v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
@@ -204,7 +218,7 @@ func (w *world) observer(change func(*Config)) *Observer {
 	}
 	o, err := New(config, Options{
 		Logger: slog.New(slog.DiscardHandler), client: w.client,
-		NewSides: func(changed Changed) (Sides, error) {
+		NewSides: func(_ *rest.Config, changed Changed) (Sides, error) {
 			w.changed = changed
 			return w.sides(), nil
 		},

@@ -224,20 +224,34 @@ func (c *core) boundEnded() {
 
 // acted stores the result of an action with its alert, and returns the alert.
 func (c *core) acted(id identity, since time.Time, result api.AlertAction) (api.Alert, bool) {
+	result.Message = bounded(result.Message, maxFault)
 	a := c.alerts[id]
 	if a == nil || !a.Since.Equal(since) {
+		c.actedLate(id, since, result)
 		a = c.find(id, api.AlertResolved, since)
 	}
 	if a == nil {
 		return api.Alert{}, false
 	}
-	result.Message = bounded(result.Message, maxFault)
 	a.Actions = append(slices.Clone(a.Actions), result)
 	if len(a.Actions) > maxAlertActions {
 		a.Actions = a.Actions[1:]
 	}
 	c.touch(a)
 	return a.clone(), true
+}
+
+// actedLate shows the result of an action with the alert that was over before it.
+func (c *core) actedLate(id identity, since time.Time, result api.AlertAction) {
+	for i := range slices.Backward(c.recent) {
+		a := &c.recent[i]
+		if (identity{a.Rule, a.UID, a.Container}) == id && a.Since.Equal(since) && len(a.Actions) < maxAlertActions {
+			a.Actions = append(slices.Clone(a.Actions), result)
+			c.version++
+			c.changed[a.UID] = true
+			return
+		}
+	}
 }
 
 // ruleFails is the rule of the alert that says that a rule cannot be evaluated.

@@ -1,11 +1,13 @@
 package web_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/observe"
 )
@@ -76,6 +78,8 @@ func untrue(pod api.PodDetail) api.PodDetail {
 			Evidence: []observe.Evidence{{Side: observe.SideRuntime, At: *ago(time.Second), From: "unix:///run/containerd/containerd.sock", Text: "server ended with exit code 137"}, {Side: observe.SideAPI, At: *ago(time.Second), Text: "server runs"}},
 		},
 	}
+	pod.Explanation.NotTrue = []explain.Cause{{Code: "RunningWithoutContainer", Since: &since, Text: "the API says that container server runs, and it has ended"}}
+	pod.Why = fmt.Sprintf("What the API says of pod %s is not true since %s: the API says that container server runs, and it has ended. Reported: %s", key(pod), since.Format(time.TimeOnly), pod.Why)
 	pod.AlertDetails = []api.Alert{firing("PodNotReady", "warning"), firing("Restarts", "warning", func(a *api.Alert) { a.State, a.Firing = api.AlertPending, nil })}
 	return pod
 }
@@ -101,6 +105,7 @@ func TestTheTableShowsDriftAndAlerts(t *testing.T) {
 	if got := eval[int](page, `document.querySelectorAll('.found:not([hidden])').length`); got != 2 {
 		t.Errorf("%d badges are shown, want those of one pod", got)
 	}
+	page.contains(`[data-key="shop/web-0"] .why`, "Not true since ")
 	page.contains("#node-strip", "▲ Kubelet does not answer")
 	page.contains("#node-strip", "▲ 3 not true")
 	page.contains("#node-strip", "▲ kubelet unhealthy")
@@ -129,6 +134,9 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	page := openTab(t, f.page("#/pods/shop/web-0"))
 	page.live()
 	page.contains("[aria-label=Sides] th:nth-child(2)", "Runtime")
+	page.contains("#pod-drift:not([hidden])", "≠ Not true")
+	page.contains("[aria-label=Why] .explanation[data-tone=bad] .untrue", ": the API says that container server runs, and it has ended.")
+	page.contains("[aria-label=Why] .sentence:last-of-type", "Reported: Ready since ")
 	sides := eval[string](page, `[...document.querySelectorAll('[aria-label=Sides] th')].map((th) => th.textContent).join(' ')`)
 	if want := "What Runtime Kubelet API server Machine"; sides != want {
 		t.Errorf("the columns are %q, want %q", sides, want)
@@ -162,7 +170,7 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	page.contains("[aria-label=Differences]", "None is known.")
 	page.until(`!document.querySelector('#pod-sections [aria-label=Alerts]')`)
 	f.put(ready("shop", "web-0"))
-	page.until(`!document.querySelector('[aria-label=Sides]') && !document.querySelector('[aria-label=Differences]')`)
+	page.until(`document.querySelector('#pod-drift').hidden && !document.querySelector('[aria-label=Sides]') && !document.querySelector('[aria-label=Differences]')`)
 	f.put(untrue(ready("shop", "web-0")))
 	page.until(`document.querySelector('#pod-sections > section:nth-child(3)')?.getAttribute('aria-label') === 'Sides'`)
 }

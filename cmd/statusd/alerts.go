@@ -79,7 +79,7 @@ func (c *alertsCommand) table(out io.Writer, alerts []api.Alert) error {
 	t := &table{colors: inColor(out)}
 	names := []string{"STATE", "SEVERITY", "RULE", "OBJECT", "SINCE", "SUMMARY"}
 	if c.format == "wide" {
-		names = append(names, "SILENCED", "ACTIONS", "LABELS")
+		names = append(names, "TO DO", "SILENCED", "ACTIONS", "LABELS")
 	}
 	t.header(names...)
 	for i := range alerts {
@@ -90,7 +90,7 @@ func (c *alertsCommand) table(out io.Writer, alerts []api.Alert) error {
 		}
 		cells := []cell{{state, alertColor(a)}, {a.Severity, ""}, {a.Rule, ""}, {alertObject(a), ""}, {ago(alertSince(a), now), ""}, {alertSummary(a), ""}}
 		if c.format == "wide" {
-			cells = append(cells, cell{a.Silenced, ""}, cell{alertActions(a), ""}, cell{alertLabels(a), ""})
+			cells = append(cells, cell{a.Annotations["action"], ""}, cell{a.Silenced, ""}, cell{alertActions(a), ""}, cell{alertLabels(a), ""})
 		}
 		t.add(cells...)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/guard"
 )
 
@@ -43,7 +44,56 @@ func newGuard(plugin bool) *cobra.Command {
 	}
 	q.addFlags(cmd)
 	o.addFlag(cmd, "table", "wide", "json", "yaml")
+	if !plugin { // which has no access to the socket
+		cmd.AddCommand(newMaintenance())
+	}
 	return cmd
+}
+
+func newMaintenance() *cobra.Command {
+	q := &question{}
+	cmd := &cobra.Command{
+		Use:   "maintenance DURATION|off",
+		Short: "Keep the guard from restarting anything for a while",
+		Long: "Keep the guard from restarting anything for a while, as when you stop the kubelet yourself. It is still\n" +
+			"watched, and what is found is still told. It ends by itself, and survives a restart of statusd.\n\n" +
+			"The node takes this on its Unix socket only.",
+		Example: "  statusd guard maintenance 30m\n  statusd guard maintenance off",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			until, err := maintenanceUntil(args[0], time.Now())
+			if err != nil {
+				return fmt.Errorf("%w: %w", err, errUsage)
+			}
+			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				report, err := client.Maintenance(ctx, until)
+				if err != nil {
+					return absence(err)
+				}
+				line := "no maintenance: the guard may restart what its policy allows"
+				if !report.Maintenance.IsZero() {
+					line = "nothing is restarted until " + report.Maintenance.UTC().Format(time.RFC3339)
+				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+				return err
+			})
+		},
+		ValidArgsFunction: cobra.FixedCompletions([]string{"30m", "2h", "off"}, cobra.ShellCompDirectiveNoFileComp),
+	}
+	q.addFlags(cmd)
+	return cmd
+}
+
+// maintenanceUntil is when a maintenance of an argument ends; zero for off.
+func maintenanceUntil(argument string, now time.Time) (time.Time, error) {
+	if argument == "off" {
+		return time.Time{}, nil
+	}
+	lasts, err := time.ParseDuration(argument)
+	if err != nil || lasts <= 0 {
+		return time.Time{}, fmt.Errorf("%q: want a duration such as 30m, or off", argument)
+	}
+	return now.Add(lasts).UTC().Truncate(time.Second), nil
 }
 
 func printGuard(out io.Writer, o *output, r guard.Report) error {
@@ -128,11 +178,17 @@ func evidenceTable(items []guard.Item, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	t.header("EVIDENCE", "OK", "AGE", "WHAT")
 	for _, item := range items {
-		color := red
-		if item.OK {
+		state, color, age := yesNo(item.OK), red, ago(item.At, now)
+		switch {
+		case item.Unknown:
+			state, color = "unknown", ""
+		case item.OK:
 			color = green
 		}
-		t.add(cell{item.Name, ""}, cell{yesNo(item.OK), color}, cell{ago(item.At, now), ""}, cell{item.Text, ""})
+		if item.At.IsZero() {
+			age = ""
+		}
+		t.add(cell{item.Name, ""}, cell{state, color}, cell{age, ""}, cell{item.Text, ""})
 	}
 	return t
 }

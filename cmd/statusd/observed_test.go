@@ -75,9 +75,23 @@ func driftReport(began time.Time) observe.Report {
 }
 
 // scriptGuard is a guard of a kubelet that is frozen.
-type scriptGuard struct{ began time.Time }
+type scriptGuard struct {
+	began time.Time
 
-func (g scriptGuard) Report() guard.Report {
+	mu          sync.Mutex // guards maintenance
+	maintenance time.Time
+}
+
+func (g *scriptGuard) Maintenance(until time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.maintenance = until
+	return nil
+}
+
+func (g *scriptGuard) Report() guard.Report {
+	g.mu.Lock()
+	defer g.mu.Unlock()
 	ago := g.began.Add(-9 * time.Hour)
 	return guard.Report{
 		At: g.began, Unit: "kubelet.service", PID: 711, Started: g.began.Add(-10 * time.Hour),
@@ -85,9 +99,10 @@ func (g scriptGuard) Report() guard.Report {
 			Health: guard.Unhealthy, Since: ago, Do: "free space on /var/lib/kubelet",
 			Reasons: []guard.Reason{{Code: "DiskFull", Message: "/var/lib/kubelet has 0 bytes left", Since: ago}},
 		},
-		Evidence:    []guard.Item{{Name: "healthz", At: ago, Text: "no answer \x1b[2Jwithin 1 s"}, {Name: "unit", At: ago, OK: true, Text: "active (running)"}},
+		Evidence:    []guard.Item{{Name: "healthz", At: ago, Text: "no answer \x1b[2Jwithin 1 s"}, {Name: "unit", At: ago, OK: true, Text: "active (running)"}, {Name: "disk", Unknown: true, Text: "not configured"}},
 		Restarts:    []guard.Restart{{At: ago, By: "guard", Reason: "Frozen", Evidence: "/var/lib/statusd/evidence/1"}, {At: ago, By: "guard", Reason: "Frozen", Err: "unit is masked"}},
 		NextRestart: g.began.Add(10 * time.Hour), Withheld: "a restart does not free space",
+		Maintenance: g.maintenance,
 	}
 }
 
@@ -117,7 +132,7 @@ func (a *scriptAlerts) Alerts() []api.Alert {
 	silenced := alert("Probe", "warning", api.AlertFiring)
 	silenced.Silenced, silenced.Scope, silenced.Container = "s0", "container", "main"
 	down := alert("KubeletDown", "critical", api.AlertFiring)
-	down.Scope, down.Namespace, down.Pod, down.UID, down.Annotations = "kubelet", "", "", "", map[string]string{"description": "the kubelet does not answer"}
+	down.Scope, down.Namespace, down.Pod, down.UID, down.Annotations = "kubelet", "", "", "", map[string]string{"description": "the kubelet does not answer", "action": "Read its log."}
 	down.Actions = []api.AlertAction{{Action: "restart-kubelet", At: ago, Result: "refused", Message: "budget is used up"}}
 	return []api.Alert{over, alert("Restarts", "warning", api.AlertPending), silenced, alert("NotReady", "warning", api.AlertFiring), down}
 }

@@ -101,3 +101,17 @@ func runtimeAnswer(status *cri.StatusResponse, err error, took time.Duration) gu
 	}
 	return guard.Answer{Answered: true, OK: true, Text: "ready", Took: took}
 }
+
+// RuntimeReady asks a runtime once whether it is ready.
+func RuntimeReady(ctx context.Context, endpoint string) error {
+	conn, err := dialRuntime(endpoint)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	status, err := cri.NewRuntimeServiceClient(conn).Status(ctx, &cri.StatusRequest{})
+	if answer := runtimeAnswer(status, err, 0); !answer.OK {
+		return errors.New(answer.Text)
+	}
+	return nil
+}

@@ -21,6 +21,8 @@ type Credentials struct {
 	// CAFile has the authorities of the server's certificate. Empty: it is not verified, as that of a kubelet is
 	// self-signed by default.
 	CAFile string
+	// ServerName is the name in the server's certificate; empty: that of the URL.
+	ServerName string
 }
 
 // ErrTokenNeedsCA is why a token is not used.
@@ -31,7 +33,7 @@ func ServerClient(c Credentials) (*http.Client, error) {
 	if c.TokenFile != "" && c.CAFile == "" {
 		return nil, ErrTokenNeedsCA
 	}
-	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.CAFile == ""}
+	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.CAFile == "", ServerName: c.ServerName}
 	if c.CAFile != "" {
 		data, err := os.ReadFile(c.CAFile)
 		if err != nil {

@@ -71,7 +71,7 @@ func newApplier(t testing.TB, config *rest.Config) *Applier {
 func TestServerTakesAllManifests(t *testing.T) {
 	server := shared.Server(t)
 	a := newApplier(t, server.Process.AdminConfig())
-	ctx := t.Context()
+	ctx := stock.Context(t)
 	definition, err := decode([]byte(serviceMonitors))
 	if err != nil {
 		t.Fatal(err)

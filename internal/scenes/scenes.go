@@ -81,7 +81,7 @@ func kubeletFrozen() Scene {
 func kubeletKilled() Scene {
 	return Scene{
 		Name: "kubelet killed and pods deleted by force", What: "SIGKILL to the kubelet, then kubectl delete --force",
-		Expect:  []Drift{{Kind: observe.ContainerWithoutPod, Pod: pod("forced")}},
+		Expect:  []Drift{{Kind: observe.ContainerWithoutPod, Pod: pod("forced"), Container: "main"}},
 		Silent:  observe.SideKubelet,
 		Prepare: withPods("forced", "spared"),
 		Break: func(ctx context.Context, s *Stage) error {

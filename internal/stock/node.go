@@ -58,13 +58,13 @@ type Node struct {
 
 // Start runs a node for a test, which skips or fails if the machine cannot have one. The node is Ready,
 // and ends with the test. If the test fails, the ends of the node's logs are part of its output.
-func Start(t testing.TB, o Options) *Node {
+func Start(t *testing.T, o Options) *Node {
 	t.Helper()
 	Need(t)
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
-	n, err := Run(t.Context(), o)
+	n, err := Run(Context(t), o)
 	if err != nil {
 		t.Fatalf("start a node of the stock kubelet: %v", err)
 	}

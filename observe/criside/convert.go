@@ -2,6 +2,7 @@ package criside
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -81,8 +82,19 @@ type detail struct {
 func detailOf(s *runtimeapi.ContainerStatus) detail {
 	return detail{
 		state: stateOf(s.State), started: nanoseconds(s.StartedAt), finished: nanoseconds(s.FinishedAt),
-		exitCode: s.ExitCode, reason: s.Reason, message: s.Message,
+		exitCode: s.ExitCode, reason: cut(s.Reason), message: cut(s.Message),
 	}
+}
+
+// maxText is how much of a message is kept. A kubelet keeps as much of a termination message.
+const maxText = 4 << 10
+
+// cut shortens a text, at the beginning of a character.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "")
 }
 
 // with returns a container with what its status knows.

@@ -92,6 +92,11 @@ func (s *Side) apply(n news, e *runtimeapi.ContainerEventResponse) map[types.UID
 			s.addresses[id] = sandbox.IPs
 		}
 	}
+	for id, container := range s.state.containers { // they went with their sandbox
+		if sandbox, ok := n.sandboxes[container.SandboxID]; ok && sandbox == nil {
+			n.containers[id] = nil
+		}
+	}
 	s.news.add(n)
 	next := s.state.clone()
 	n.apply(next)

@@ -99,7 +99,7 @@ func (s *Side) addContainers(ctx context.Context, c *client, listed []*runtimeap
 		case gone(err):
 			continue
 		case err != nil: // without an exit code, "exited" would read as success
-			container.State, container.Message = observe.ContainerUnknown, err.Error()
+			container.State, container.Message = observe.ContainerUnknown, cut(err.Error())
 		default:
 			container = d.with(container)
 		}

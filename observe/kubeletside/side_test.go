@@ -80,7 +80,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"too large", "larger than 1048576 bytes", text(`{"kind":"PodList","apiVersion":"v1","items":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`)},
 		{"401", "does not accept the client certificate or the token", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", 401) }},
 		{"403", "needs the right get on nodes/pods", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Forbidden (user=x)", 403) }},
-		{"500", "500 Internal Server Error: it\nbroke", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "it\nbroke", 500) }},
+		{"500", "500 Internal Server Error: it broke", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "it\nbroke", 500) }},
 		{"redirect", "302 Found", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://example.com/", 302) }},
 		{"hangs up", "GET", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	} {

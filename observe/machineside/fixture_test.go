@@ -73,7 +73,8 @@ func (f tree) read(change ...func(*Options)) (observe.Machine, error) {
 		c(&o)
 	}
 	o.setDefaults()
-	return read(o, time.Unix(1700000500, 0))
+	r, err := read(o, nil, time.Unix(1700000500, 0))
+	return r.facts, err
 }
 
 // must looks once and fails the test if that fails.

@@ -39,10 +39,16 @@ func boot(h *host, o Options) (time.Time, error) {
 }
 
 // process finds the kubelet's process, nil if there is none. It reports whether the processes of the host were seen:
-// those of a container say nothing.
-func process(h *host, o Options, boot time.Time) (*observe.Process, bool, error) {
+// those of a container say nothing. While the process that was seen last lives, no other is older, and none is
+// looked for.
+func process(h *host, o Options, boot time.Time, before *observe.Process) (*observe.Process, bool, error) {
 	if o.PIDFile != "" {
 		return processOfFile(h, o, boot)
+	}
+	if before != nil && named(o, before.PID) {
+		if p, err := stat(o, before.PID, boot); err == nil && p != nil && p.Started.Sub(before.Started).Abs() < jitter {
+			return p, true, nil
+		}
 	}
 	proc, err := os.ReadDir(o.HostProc)
 	if err != nil {
@@ -54,8 +60,7 @@ func process(h *host, o Options, boot time.Time) (*observe.Process, bool, error)
 		if err != nil {
 			continue
 		}
-		comm, err := os.ReadFile(filepath.Join(o.HostProc, entry.Name(), "comm"))
-		if err != nil || string(bytes.TrimSpace(comm)) != comm15(o.Process) {
+		if !named(o, pid) {
 			continue // it has ended, or is another
 		}
 		p, err := stat(o, pid, boot)
@@ -73,6 +78,12 @@ func process(h *host, o Options, boot time.Time) (*observe.Process, bool, error)
 func hostProcesses(o Options) bool {
 	comm, err := os.ReadFile(filepath.Join(o.HostProc, "2", "comm"))
 	return err == nil && string(bytes.TrimSpace(comm)) == "kthreadd"
+}
+
+// named reports whether a process lives and has the kubelet's name.
+func named(o Options, pid int) bool {
+	comm, err := os.ReadFile(filepath.Join(o.HostProc, strconv.Itoa(pid), "comm"))
+	return err == nil && string(bytes.TrimSpace(comm)) == comm15(o.Process)
 }
 
 // comm15 is what the kernel keeps of a process's name.

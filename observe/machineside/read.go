@@ -13,17 +13,19 @@ import (
 // uid is what the UIDs of pods look like: those of the API, and the hashes of static pods.
 var uid = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
-// read reads everything once.
-func read(o Options, now time.Time) (observe.Machine, error) {
+// read reads everything once; before is the kubelet's process as it was last seen.
+func read(o Options, before *observe.Process, now time.Time) (reading, error) {
 	h := &host{root: o.HostRoot, left: o.MaxEntries}
-	var facts observe.Machine
+	var r reading
+	facts := &r.facts
 	var problems [4]error
 	facts.PodDirs, problems[0] = podDirs(h, o, now)
 	facts.Cgroups, problems[1] = cgroups(h, o, now)
 	facts.Boot, problems[2] = boot(h, o)
-	facts.Process, facts.ProcessKnown, problems[3] = process(h, o, facts.Boot)
-	facts.Manifests, facts.ManifestsKnown = manifests(h, o)
-	return facts, errors.Join(problems[:]...)
+	facts.Process, facts.ProcessKnown, problems[3] = process(h, o, facts.Boot, before)
+	facts.Manifests, r.manifests = manifests(h, o)
+	facts.ManifestsKnown = r.manifests == nil
+	return r, errors.Join(problems[:]...)
 }
 
 // vanished reports whether something was removed while it was looked at.

@@ -26,10 +26,11 @@ func look(t *testing.T, o Options, what string, wanted func(observe.Machine) boo
 	t.Helper()
 	o.setDefaults()
 	for {
-		facts, err := read(o, time.Now())
+		r, err := read(o, nil, time.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
+		facts := r.facts
 		if wanted(facts) {
 			return facts
 		}

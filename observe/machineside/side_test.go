@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/observe"
 )
 
 // run runs a side until the test ends, and returns what was called with.
@@ -110,5 +112,64 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%+v: got %v, want %q", o, err, want)
 		}
+	}
+}
+
+// A file system that hangs makes the machine unknown; the reading that hangs is the only one.
+func TestAReadingThatHangs(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		side, err := New(newTree(t).options())
+		if err != nil {
+			t.Fatal(err)
+		}
+		hangs, readings := make(chan struct{}), 0
+		side.read = func(time.Time) (reading, error) {
+			if readings++; readings == 2 {
+				<-hangs
+			}
+			return reading{facts: observe.Machine{PodDirs: map[types.UID]observe.PodDir{apiUID: {Path: strings.Repeat("x", readings)}}}}, nil
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error, 1)
+		go func() { done <- side.Run(ctx) }()
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if facts := side.Facts(); facts.MachineAnswer.Known() || !strings.Contains(facts.MachineAnswer.Err, "hangs") || facts.PodDirs[apiUID].Path != "x" || readings != 2 {
+			t.Errorf("got %+v after %d readings, want the first facts", facts, readings)
+		}
+		close(hangs)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if facts := side.Facts(); !facts.MachineAnswer.Known() || readings < 3 {
+			t.Errorf("got %+v after %d readings, want an answer", facts.MachineAnswer, readings)
+		}
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+func TestTheKubeletIsNotLookedForWhileItLives(t *testing.T) {
+	f := newTree(t)
+	f.process("400", "kubelet", "S", "20000")
+	o := f.options()
+	o.setDefaults()
+	first, err := read(o, nil, time.Now())
+	if err != nil {
+		t.Fatal(err)
+	}
+	f.process("100", "kubelet", "S", "10000") // cannot be: it is older than the one that was the oldest
+	if second, err := read(o, first.facts.Process, time.Now()); err != nil || second.facts.Process.PID != 400 {
+		t.Errorf("got %+v, %v, want the same process", second.facts.Process, err)
+	}
+	f.process("400", "kubelet", "S", "30000") // another process of the same number
+	if third, err := read(o, first.facts.Process, time.Now()); err != nil || third.facts.Process.PID != 100 {
+		t.Errorf("got %+v, %v, want the oldest", third.facts.Process, err)
+	}
+	f.process("100", "bash", "S", "10000")
+	f.process("400", "bash", "S", "20000")
+	if fourth, err := read(o, first.facts.Process, time.Now()); err != nil || fourth.facts.Process != nil {
+		t.Errorf("got %+v, %v, want none", fourth.facts.Process, err)
 	}
 }

@@ -45,7 +45,7 @@ func facts(p *v1.Pod) observe.Facts {
 	f := observe.Facts{Now: now, Node: "n1"}
 	f.APIAnswer, f.RuntimeAnswer, f.MachineAnswer = good("api"), good("runtime"), good("machine")
 	f.KubeletAnswer = observe.Answer{At: ago(10 * time.Minute), Err: "connection refused", Silent: ago(10 * time.Minute)}
-	f.ManifestsKnown = true
+	f.ManifestsKnown, f.ProcessKnown = true, true
 	f.Lease = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: ago(10 * time.Minute)}}}
 	f.LeaseAt = ago(10 * time.Minute)
 	f.NodeObject = &v1.Node{}
@@ -208,6 +208,7 @@ func TestNothingIsWritten(t *testing.T) {
 		{"the kubelet answers again", func(w *world) {
 			w.facts.KubeletAnswer = observe.Answer{At: now, Since: ago(time.Second)}
 		}, repair.Skipped},
+		{"the machine's processes are not seen", func(w *world) { w.facts.ProcessKnown = false }, repair.Skipped},
 		{"the kubelet's process is there again", func(w *world) { w.facts.Process = &observe.Process{PID: 5, Started: ago(time.Second)} }, repair.Skipped},
 		{"the lease was renewed", func(w *world) { w.facts.Lease.Spec.RenewTime.Time = ago(time.Second) }, repair.Skipped},
 		{"no lease", func(w *world) { w.facts.Lease = nil }, repair.Skipped},

@@ -152,6 +152,8 @@ func (r *Repairer) kubeletDead(s Step, f observe.Facts) error {
 		return skip("the kubelet has been silent for less than %s", s.KubeletDead)
 	case !f.MachineAnswer.Known():
 		return skip("whether the kubelet runs is not known")
+	case f.Process == nil && !f.ProcessKnown:
+		return skip("whether the kubelet runs is not known: the processes of the machine are not seen")
 	case f.Process != nil && !f.Process.Stopped:
 		return skip("the kubelet runs (process %d)", f.Process.PID)
 	case f.Lease == nil || f.Lease.Spec.RenewTime == nil || f.Now.Sub(f.Lease.Spec.RenewTime.Time) < s.KubeletDead:

@@ -69,7 +69,7 @@ type Options struct {
 	Marks Marks
 	// Event takes an event for each action; nil: there are none. It must not block.
 	Event kubeoutputs.Record
-	// Record keeps what was undone in the history; nil: it is not kept.
+	// Record keeps each result in the history, also of an alert that is over; nil: it is not kept.
 	Record     func(api.Alert, api.AlertAction)
 	Registerer prometheus.Registerer // nil: no metrics
 	Logger     *slog.Logger          // nil: discards
@@ -469,6 +469,9 @@ func (a *Actor) finish(r *rules.ActionRequest, result, message string, now time.
 	}
 	if r.Done != nil {
 		r.Done(action)
+	}
+	if a.options.Record != nil {
+		a.options.Record(r.Alert, action)
 	}
 }
 

@@ -14,7 +14,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -22,16 +21,15 @@ import (
 	"github.com/statusd/statusd/rules"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
-
 // scene is an actor over fakes, in virtual time.
 type scene struct {
 	*Actor
-	mu      sync.Mutex
-	said    []string
-	err     error // of what is done
-	marks   map[string]bool
-	markErr error
+	mu       sync.Mutex
+	said     []string
+	recorded []string // on the goroutine of Run
+	err      error    // of what is done
+	marks    map[string]bool
+	markErr  error
 }
 
 func (s *scene) say(format string, args ...any) {
@@ -85,7 +83,9 @@ func newScene(t *testing.T, policy Policy, file string) *scene {
 			s.say("event %s %s %s", about.Kind, reason, message)
 		},
 		Record: func(_ api.Alert, action api.AlertAction) {
-			s.say("record %s %s", action.Action, action.Result)
+			if s.recorded = append(s.recorded, action.Action+" "+action.Result); action.Result == Undone {
+				s.say("record %s %s", action.Action, action.Result)
+			}
 		},
 	})
 	if err != nil {
@@ -138,6 +138,9 @@ func TestAnActionIsAnEventAndAResult(t *testing.T) {
 		s := newScene(t, all, "")
 		s.ask("f", "a", rules.Action{Kind: rules.ActionEvict})
 		want(t, "evict", s.heard(), "event Pod AlertAction evict done for rule Stuck (it is stuck): did evict", "evict done: did evict")
+		if s.recorded[0] != "evict done" {
+			t.Errorf("recorded %q", s.recorded)
+		}
 		s.ask("g", "a", rules.Action{Kind: rules.ActionRestartContainer})
 		want(t, "another on the same pod", s.heard(), "restartContainer refused: the pod is evicted")
 		s.ask("h", "", rules.Action{Kind: rules.ActionRestartKubelet})

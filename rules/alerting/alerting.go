@@ -85,7 +85,7 @@ func New(config Config, p Process) (*Alerting, error) {
 	a.Engine, err = rules.New(rules.Options{
 		Source: p.Source, Audit: p.Audit, Guard: p.Guard, Kubelet: p.Kubelet, Ready: p.Ready, Set: set, Node: p.Node,
 		StateFile: filepath.Join(p.StateDir, alertsFile), Outputs: append(outputs, actor), Actor: actor,
-		Record: p.Record, Changed: p.Changed, Registerer: p.Registerer, Logger: a.log,
+		Changed: p.Changed, Registerer: p.Registerer, Logger: a.log,
 	})
 	if err != nil {
 		return nil, fmt.Errorf("alerting: %w", err)

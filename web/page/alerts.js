@@ -17,7 +17,7 @@ export const reached = (a) => (a.state === 'resolved' && a.resolved) || (a.state
 /** texts are what people read of an alert: the short annotation first, and what to do. */
 export function texts({ annotations: n = {} }) {
   const short = n.summary ?? n.message ?? n.description ?? '';
-  const long = [n.description, n.do, n.action, n.runbook_url].filter((text) => text && text !== short);
+  const long = [n.description, n.action ? `To do: ${n.action}` : '', n.runbook, n.runbook_url].filter((text) => text && text !== short);
   return [short, ...long];
 }
 

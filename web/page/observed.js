@@ -38,7 +38,7 @@ export function kubelet(k, now) {
     ]),
     part('Reasons', k.reasons, (list) => grid('Reasons', ['Reason', 'Since', 'What'], list.map((r) => [el('strong', {}, r.code), moment(r.since, now), r.message]))),
     part('Evidence', k.evidence, (list) => grid('Evidence', ['Evidence', 'OK', 'As of', 'What'], list.map((e) => [
-      el('strong', {}, e.name), e.ok ? flag('good', 'yes') : flag('bad', 'no'), moment(e.at, now), e.text]))),
+      el('strong', {}, e.name), e.unknown ? 'unknown' : e.ok ? flag('good', 'yes') : flag('bad', 'no'), e.at ? moment(e.at, now) : '', e.text]))),
     part('Restarts', k.restarts, (list) => grid('Restarts', ['Restarted', 'What', 'By', 'Reason', 'Result', 'Evidence kept in'], [...list].reverse().map((r) => [
       moment(r.at, now), r.what || 'kubelet', r.by, r.reason, r.error ? flag('bad', r.error) : flag('good', 'done'), r.evidence ?? '']))));
 }

@@ -23,6 +23,7 @@ export class PodView {
     this.element = byId('pod-view');
     this.title = byId('pod-title');
     this.badge = byId('pod-badge');
+    this.drift = byId('pod-drift');
     this.line = byId('pod-line');
     this.missing = byId('pod-missing');
     this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Alerts', 'Timeline', 'Containers', 'Probes', 'Delivery', 'History']);
@@ -48,6 +49,7 @@ export class PodView {
     setText(this.title, key);
     this.missing.hidden = true;
     this.badge.hidden = this.detail === null;
+    this.drift.hidden = !this.detail?.drift;
     setText(this.line, this.detail ? this.line.textContent : '');
   }
 
@@ -85,6 +87,7 @@ export class PodView {
     const mood = tone(stateOf(d));
     setText(this.badge, `${sign(mood)} ${word(stateOf(d))}`);
     setAttribute(this.badge, 'data-tone', mood);
+    this.drift.hidden = !d.drift;
     const zone = isUTC();
     this.#section('Why', [d.explanation, zone], () => explanation(d, now));
     const observed = Boolean(d.pictures?.length || d.differences?.length);

@@ -65,6 +65,8 @@ export function place(list, item, compare) {
 
 /** shortWhy is the explanation for a row that has the name and the state beside it: what follows "because". */
 export function shortWhy(pod) {
+  const untrue = `What the API says of pod ${keyOf(pod)} is not true`;
+  if (pod.why.startsWith(untrue)) return `Not true${pod.why.slice(untrue.length)}`;
   const text = pod.why.replace(`Pod ${keyOf(pod)} `, '');
   if (pod.gone) return capitalize(text);
   const because = text.indexOf(', because ');

@@ -75,6 +75,11 @@ test('a row says what follows because', () => {
   assert.equal(shortWhy(pod('a', { why: 'Pod n/a is Ready. Note: restarted once.' })), 'Note: restarted once.');
 });
 
+test('a row says first what is not true', () => {
+  const why = 'What the API says of pod n/a is not true since 10:00:00: it has ended. Reported: Pod n/a is not Ready, because it sleeps.';
+  assert.equal(shortWhy(pod('a', { why })), 'Not true since 10:00:00: it has ended. Reported: Pod n/a is not Ready, because it sleeps.');
+});
+
 test('the sentence says the whole chain', () => {
   const e = { state: 'NotReady', since: '2026-01-01T10:32:05Z', causes: [{ text: 'a', causes: [{ text: 'b' }] }, { text: 'c' }] };
   assert.equal(sentence(e, Date.parse('2026-01-01T11:00:00Z')), 'Not Ready since 10:32:05, because a: b; and c.');
@@ -182,7 +187,7 @@ test('an alert says when it came into its state, and each text once', () => {
   assert.equal(reached({ state: 'firing', since: 'a', firing: 'b' }), 'b');
   assert.equal(reached({ state: 'resolved', since: 'a', firing: 'b', resolved: 'c' }), 'c');
   assert.deepEqual(texts({ annotations: { description: 'long' } }), ['long']);
-  assert.deepEqual(texts({ annotations: { summary: 'short', description: 'long', do: 'act' } }), ['short', 'long', 'act']);
+  assert.deepEqual(texts({ annotations: { summary: 'short', description: 'long', action: 'act', runbook: 'read' } }), ['short', 'long', 'To do: act', 'read']);
   assert.deepEqual(texts({}), ['']);
 });
 

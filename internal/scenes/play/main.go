@@ -2,6 +2,7 @@
 //
 //	play -statusd FILE scenes -doc FILE        each scene, and the table of a document
 //	play -statusd FILE churn -minutes N        pods that come and go, and no alarm
+//	play -statusd FILE cost                    what statusd observe needs beside 100 pods: make footprint
 //	play -statusd FILE demo                    a frozen kubelet: make observe-demo
 package main
 
@@ -30,9 +31,9 @@ func main() {
 }
 
 type options struct {
-	program, doc string
-	minutes      int
-	stay         bool
+	program, doc, only string
+	minutes            int
+	stay               bool
 }
 
 func run(ctx context.Context) error {
@@ -41,12 +42,13 @@ func run(ctx context.Context) error {
 	flags.StringVar(&o.program, "statusd", "bin/statusd", "the program")
 	flags.StringVar(&o.doc, "doc", "", "the document to write the table of scenes into")
 	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
+	flags.StringVar(&o.only, "only", "", "play only the scene of that name")
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
 	_ = flags.Parse(os.Args[1:]) // ends the program itself
-	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "churn": churn, "demo": demo}
+	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "churn": churn, "demo": demo, "cost": cost}
 	action, ok := actions[flags.Arg(0)]
 	if !ok {
-		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|churn|demo")
+		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|churn|demo|cost")
 	}
 	if err := stock.Missing(); err != nil {
 		return fmt.Errorf("no node of the stock kubelet on this machine:\n%w", err)
@@ -70,6 +72,9 @@ func run(ctx context.Context) error {
 func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
 	var results []scenes.Result
 	for _, scene := range scenes.All(scenes.Times{APIDown: time.Minute, Churn: time.Duration(o.minutes) * time.Minute, Pods: 30}) {
+		if o.only != "" && o.only != scene.Name {
+			continue
+		}
 		fmt.Println("scene:", scene.Name)
 		result, err := play(ctx, stage, scene)
 		results = append(results, result)

@@ -1,0 +1,140 @@
+package agent
+
+import (
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/internal/alertmanagertest"
+	"github.com/statusd/statusd/rules"
+	"github.com/statusd/statusd/rules/actions"
+	"github.com/statusd/statusd/rules/alerting"
+	"github.com/statusd/statusd/rules/endpoint"
+)
+
+// ruleFile writes rules, each of them a name and what follows in YAML, and returns the path.
+func ruleFile(t *testing.T, path string, list ...string) string {
+	t.Helper()
+	text := "apiVersion: statusd/v1alpha1\nkind: Rules\ngroups:\n  - name: test\n    rules:\n"
+	for _, r := range list {
+		text += "      - " + r + "\n"
+	}
+	next := path + ".next"
+	if err := os.WriteFile(next, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Rename(next, path); err != nil { // never half a file
+		t.Fatal(err)
+	}
+	return path
+}
+
+const podRuns = `{name: PodRuns, expr: 'pod.phase == "Running"', severity: warning, annotations: {summary: "{{ pod.name }} runs"}}`
+
+// alerted runs an Alertmanager and returns its address and what it notifies about.
+func alerted(t *testing.T) (url string, sink *alertmanagertest.Sink) {
+	t.Helper()
+	sink = alertmanagertest.NewSink()
+	server := httptest.NewServer(sink)
+	t.Cleanup(server.Close)
+	p, err := alertmanagertest.Start(t.TempDir(), alertmanagertest.Config(server.URL))
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(p.Kill)
+	return p.URL, sink
+}
+
+// awaitAlert waits until the newest notification about a rule has a status.
+func awaitAlert(t *testing.T, sink *alertmanagertest.Sink, rule, status string) {
+	t.Helper()
+	byRule := func(labels map[string]string) string { return labels["alertname"] }
+	err := sink.Wait(t.Context(), func(messages []alertmanagertest.Message) bool {
+		return alertmanagertest.Last(messages, byRule)[rule] == status
+	})
+	if err != nil {
+		t.Fatalf("%s is not %s: %v", rule, status, alertmanagertest.Last(sink.Messages(), byRule))
+	}
+}
+
+func TestAlertsReachAlertmanagerAcrossARestartAndReloads(t *testing.T) {
+	url, sink := alerted(t)
+	c := testConfig(t, "alerts")
+	c.Rules.Files = []string{ruleFile(t, filepath.Join(t.TempDir(), "rules.yaml"), podRuns)}
+	c.Rules.Alertmanagers = []endpoint.Options{{URL: url}}
+	a, stop := run(t, c)
+	awaitAlert(t, sink, "PodRuns", "firing")
+	if alerts := a.alerts.Alerts(); len(alerts) != 1 || alerts[0].State != api.AlertFiring || alerts[0].Annotations["summary"] != "sleeper-alerts runs" {
+		t.Errorf("alerts: %+v", alerts)
+	}
+
+	// Another rule in the file fires without a restart; a mistake in it changes nothing.
+	ruleFile(t, c.Rules.Files[0], podRuns, `{name: PodIsStatic, expr: 'pod.name.startsWith("sleeper")', severity: info}`)
+	awaitAlert(t, sink, "PodIsStatic", "firing")
+	ruleFile(t, c.Rules.Files[0], podRuns)
+	awaitAlert(t, sink, "PodIsStatic", "resolved")
+	stop()
+
+	// The pod goes while no agent runs.
+	if err := os.Remove(filepath.Join(c.Manifests, "sleeper.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	run(t, c)
+	awaitAlert(t, sink, "PodRuns", "resolved")
+}
+
+func TestARuleRestartsAContainer(t *testing.T) {
+	c := testConfig(t, "restarts")
+	c.Rules.Files = []string{ruleFile(t, filepath.Join(t.TempDir(), "rules.yaml"),
+		`{name: FirstRun, scope: container, expr: 'container.state == "running" && container.restarts == 0', severity: info, actions: [{action: restartContainer}], annotations: {summary: "it is the first run"}}`)}
+	c.Rules.Actions = map[rules.ActionKind]actions.Limits{rules.ActionRestartContainer: {}}
+	a, _ := run(t, c)
+	action := awaitRecord(t, a, "default", "sleeper-restarts", func(r history.Record) bool { return r.Kind == history.KindAction })
+	if action.Reason != "FirstRun" || action.To != actions.Done || !strings.Contains(action.Message, "it is the first run") {
+		t.Errorf("the history has %+v", action)
+	}
+	awaitRecord(t, a, "default", "sleeper-restarts", func(r history.Record) bool { return r.Kind == history.KindRestart })
+	alerts := a.alerts.Alerts()
+	if len(alerts) != 1 || len(alerts[0].Actions) != 1 || alerts[0].Actions[0].Result != actions.Done {
+		t.Errorf("alerts: %+v", alerts)
+	}
+}
+
+func TestConfigsWithWrongRulesAreRefused(t *testing.T) {
+	good := ruleFile(t, filepath.Join(t.TempDir(), "good.yaml"), podRuns)
+	for _, test := range []struct {
+		change func(*Config)
+		want   string
+	}{
+		{func(c *Config) { c.Rules.Files = []string{"/does/not/exist"} }, "/does/not/exist"},
+		{func(c *Config) {
+			c.Rules.Files = []string{ruleFile(t, filepath.Join(t.TempDir(), "bad.yaml"), `{name: Bad, expr: 'pod.phase ==', severity: info}`)}
+		}, "bad.yaml:6:"},
+		{func(c *Config) { c.Rules.Alertmanagers = []endpoint.Options{{URL: "http://x"}} }, "no rules"},
+		{func(c *Config) {
+			c.Rules.Files, c.Rules.Alertmanagers = []string{good}, []endpoint.Options{{URL: "x"}}
+		}, "rules.alertmanagers[0]"},
+		{func(c *Config) {
+			c.Rules.Files, c.Rules.Actions = []string{good}, map[rules.ActionKind]actions.Limits{"reboot": {}}
+		}, "rules.actions: reboot"},
+		{func(c *Config) {
+			c.Rules.Files, c.Rules.Webhooks = []string{good}, []alerting.Webhook{{Name: "w", Options: endpoint.Options{URL: "http://x"}, SecretFile: "/does/not/exist"}}
+		}, "rules.webhooks[0]"},
+		{func(c *Config) { c.Rules.Files, c.Rules.ExternalURL = []string{good}, "here" }, "rules.externalURL"},
+	} {
+		c := testConfig(t, "wrong")
+		test.change(&c)
+		if err := CheckConfig(c); err == nil || !strings.Contains(err.Error(), test.want) {
+			t.Errorf("got %v, want an error with %q", err, test.want)
+		}
+	}
+	c := testConfig(t, "right")
+	c.Rules.Files, c.Rules.Pack = []string{good}, true
+	if err := CheckConfig(c); err != nil {
+		t.Errorf("good rules: %v", err)
+	}
+}
