@@ -48,7 +48,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus api rules; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@set -e; for package in podstatus api rules rules/endpoint rules/webhook guard/monitor; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench
@@ -143,6 +143,16 @@ observe-footprint: scenes ## Measure what statusd observe costs beside a stock k
 .PHONY: serving
 serving: demo ## Measure how far a client of the stream lags with 500 pods and 20 changes a second, and what serving costs; 2 minutes
 	@bin/demo serving
+
+.PHONY: alerting
+alerting: packages demo ## Measure the time from a change to Alertmanager with 500 pods and 20 changes a second, beside Prometheus with the same rule; a minute
+	@bin/demo alerting
+
+KILLS ?= 100
+
+.PHONY: alerting-kills
+alerting-kills: demo ## Kill statusd with SIGKILL while alerts fire and end, and look whether one is lost: KILLS, SEED; about 3 minutes
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && bin/demo --state "$$state" --kills $(KILLS) --seed $(SEED) alerting-kills
 
 .PHONY: scale
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left

@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strings"
 	"syscall"
 	"time"
@@ -54,11 +55,22 @@ func Start(dir, config string) (*Process, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := p.cmd.Start(); err != nil {
+	address := make(chan string, 1)
+	started := make(chan error)
+	go func() {
+		// The kernel sends the signal for the death of the parent when the thread that started the child
+		// ends, so that this one stays until the child is gone.
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		err := p.cmd.Start()
+		started <- err
+		if err == nil {
+			p.follow(output, address)
+		}
+	}()
+	if err := <-started; err != nil {
 		return nil, err
 	}
-	address := make(chan string, 1)
-	go p.follow(output, address)
 	found, ok := <-address
 	if !ok {
 		<-p.done

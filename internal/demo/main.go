@@ -47,6 +47,7 @@ func command(ctx context.Context, args []string) error {
 	flags.IntVar(&faults.faults, "faults", 200, "for faults: how many")
 	flags.IntVar(&faults.pods, "pods", 30, "for faults: on a node with how many pods")
 	flags.Uint64Var(&faults.seed, "seed", 1, "for faults: which ones")
+	kills := flags.Int("kills", 100, "for alerting-kills: how many")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -64,6 +65,10 @@ func command(ctx context.Context, args []string) error {
 		return d.clients(ctx)
 	case mode == "serving":
 		return d.serving(ctx)
+	case mode == "alerting":
+		return d.alerting(ctx)
+	case mode == "alerting-kills":
+		return d.alertingKills(ctx, *kills, faults.seed)
 	case mode == "scale":
 		return d.scale(ctx)
 	case mode == "unreachable":
@@ -74,6 +79,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, scale, unreachable, clients or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, alerting, alerting-kills, scale, unreachable, clients or faults", mode)
 	}
 }
