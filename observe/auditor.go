@@ -91,6 +91,9 @@ func (a *Auditor) Audit(f Facts) Report {
 			e.Difference.Drift, stale = e.ripe(&now, wait)
 			a.stale = append(a.stale, stale...)
 		}
+		if e.Difference.Drift && e.Difference.Certainty == Possible {
+			e.Difference.Certainty = Likely // what could have explained it has not happened
+		}
 		a.wakeFor(e, wait)
 		list = append(list, e.Difference)
 	}

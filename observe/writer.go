@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -200,7 +199,7 @@ func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFie
 	var set struct {
 		Status map[string]json.RawMessage `json:"f:status"`
 	}
-	if json.Unmarshal(e.FieldsV1.Raw, &set) != nil {
+	if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) != nil {
 		return writtenFields{}
 	}
 	_, phase := set.Status["f:phase"]
@@ -262,5 +261,5 @@ func kubeletWriters(f Facts) map[string]bool {
 }
 
 func owns(e metav1.ManagedFieldsEntry, field string) bool {
-	return e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"`+field+`"`))
+	return e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"`+field+`"`)
 }

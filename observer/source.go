@@ -74,6 +74,8 @@ func (a answers) Node() api.NodeDetail {
 	if silent := v.facts.APIAnswer.Silent; !silent.IsZero() {
 		detail.Delivery.UnreachableSince = &silent
 	}
+	logs := a.machine.Logs()
+	detail.Logs = &logs
 	return detail
 }
 

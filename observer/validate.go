@@ -63,6 +63,7 @@ func (c *Config) Validate() error {
 	for _, problem := range c.Guard.Problems() {
 		wrong("guard."+problem.Field, "%s", problem.Text)
 	}
+	c.Machine.Validate(func(field, format string, args ...any) { wrong("machine."+field, format, args...) })
 	return errors.Join(*problems...)
 }
 

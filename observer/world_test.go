@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -211,6 +212,7 @@ func (m machineOf) Facts() observe.Machine {
 func (w *world) observer(change func(*Config)) *Observer {
 	w.t.Helper()
 	config := Default()
+	config.Machine = host.Config{} // reading the logs of this machine would wait outside of virtual time
 	config.NodeName, config.StateDir = testNode, w.t.TempDir()
 	config.HealthzBindAddress, config.QuerySocket = "", "none"
 	if change != nil {
