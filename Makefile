@@ -48,7 +48,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus api rules/endpoint rules/webhook; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@set -e; for package in podstatus api rules rules/endpoint rules/webhook; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench
@@ -133,6 +133,12 @@ kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl
 footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, and what serving the stream costs; about 4 minutes
 	@bin/demo footprint
 	@bin/demo serving
+	@if [ "$$(id -u)" = 0 ] && command -v containerd runc >/dev/null; then $(MAKE) --no-print-directory observe-footprint; \
+	else echo "no observe part: it needs root, containerd and runc"; fi
+
+.PHONY: observe-footprint
+observe-footprint: scenes ## Measure what statusd observe costs beside a stock kubelet with 100 idle pods: CPU, memory, requests; root, containerd, runc; about 6 minutes
+	@bin/scenes cost
 
 .PHONY: serving
 serving: demo ## Measure how far a client of the stream lags with 500 pods and 20 changes a second, and what serving costs; 2 minutes
@@ -167,9 +173,31 @@ PODS   ?= 30
 faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
 	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
+.PHONY: guard-systemd
+guard-systemd: ## The guard under a systemd and a logind of their own, in a container that debootstrap makes: root; a minute the first time
+	@guard/service/systemd-container guard/service
+
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
 	@packaging/deb/build
+
+MINUTES ?= 10
+
+.PHONY: scenes
+scenes: build controlplane kubelet
+	@$(GO) build -o bin/scenes ./internal/scenes/play
+
+.PHONY: observe-demo
+observe-demo: scenes ## statusd observe beside a stock kubelet: a container is killed and the kubelet frozen, the page and statusd audit say so; root, containerd, runc; Ctrl-C cleans up
+	@bin/scenes -stay demo
+
+.PHONY: observe-scenes
+observe-scenes: scenes ## What goes wrong on a node and what statusd observe says, for docs/observe.md: MINUTES (of churn); root, containerd, runc; about 20 minutes
+	@bin/scenes -minutes $(MINUTES) -doc docs/observe.md scenes
+
+.PHONY: observe-churn
+observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm; root, containerd, runc
+	@bin/scenes -minutes $(MINUTES) churn
 
 IMAGE ?= localhost/statusd:dev
 

@@ -128,7 +128,7 @@ func (a *Agent) Address() string {
 
 // ErrReload as the cause of the end of Run's context means that another agent takes over in this
 // process: systemd gets RELOADING=1, not STOPPING=1.
-var ErrReload = errors.New("reload")
+var ErrReload = daemon.ErrReload
 
 var errRunTwice = errors.New("agent: Run may be called only once")
 

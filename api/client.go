@@ -97,6 +97,11 @@ func (c *Client) Guard(ctx context.Context) (report guard.Report, err error) {
 	return report, c.get(ctx, "/apis/v1/guard", &report)
 }
 
+// Load returns how much of its resources the node uses.
+func (c *Client) Load(ctx context.Context) (load guard.Load, err error) {
+	return load, c.get(ctx, "/apis/v1/load", &load)
+}
+
 // Alerts returns the alerts of the node, in the order in which they are shown.
 func (c *Client) Alerts(ctx context.Context) (list AlertList, err error) {
 	return list, c.get(ctx, "/apis/v1/alerts", &list)

@@ -8,6 +8,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -48,6 +49,11 @@ func DescribeNode(o Options) NodeDetail {
 		report := guardReport(o.Guard)
 		detail.Kubelet = &report
 	}
+	if o.Load != nil {
+		load := wholeLoad(o.Load)
+		load.Pods = load.Pods[:min(len(load.Pods), MaxShown)]
+		detail.Load = &load
+	}
 	if o.Alerts != nil {
 		detail.Alerts = []Alert{}
 		for _, a := range sortedAlerts(o.Alerts.Alerts()) {
@@ -74,12 +80,13 @@ func listed(source Source, pod observe.Ref) bool {
 // findings are what an audit and rules have found, by pod.
 type findings struct {
 	audit       AuditSource
+	load        LoadSource
 	differences map[types.UID][]observe.Difference
 	alerts      map[types.UID][]Alert
 }
 
 func findingsOf(o Options) findings {
-	f := findings{audit: o.Audit}
+	f := findings{audit: o.Audit, load: o.Load}
 	if o.Audit != nil {
 		f.differences = map[types.UID][]observe.Difference{}
 		for _, d := range o.Audit.Report().Differences {
@@ -117,6 +124,17 @@ func (f findings) add(d *PodDetail) {
 	if f.audit != nil {
 		d.Pictures = f.audit.Pictures(d.UID)
 	}
+	if f.load != nil {
+		d.Load = podLoad(f.load.Load().Pods, d.UID)
+	}
+}
+
+func podLoad(pods []guard.PodLoad, uid types.UID) *guard.PodLoad {
+	i := slices.IndexFunc(pods, func(p guard.PodLoad) bool { return p.UID == uid })
+	if i < 0 {
+		return nil
+	}
+	return &pods[i]
 }
 
 // counts reports whether an alert is one that someone must look at.

@@ -7,6 +7,8 @@
 //	GET /apis/v1/node                 [NodeDetail]
 //	GET /apis/v1/audit                whether what the API reports is true: an observe.Report
 //	GET /apis/v1/guard                how healthy the kubelet is: a guard.Report
+//	POST /apis/v1/guard/maintenance   until when the guard restarts nothing: a [Maintenance]
+//	GET /apis/v1/load                 how much of its resources the node uses: a guard.Load
 //	GET /apis/v1/alerts               [AlertList]
 //	GET /apis/v1/silences             [SilenceList]; POST and DELETE on the Unix socket only
 //	GET /apis/v1/watch                changes as server-sent events, resumable

@@ -58,6 +58,24 @@ func guardReport(source GuardSource) guard.Report {
 	return report
 }
 
+func (s *Server) serveLoad(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
+	if s.options.Load == nil {
+		absent(w, "how much of its resources this node uses is not read")
+		return
+	}
+	answer(w, http.StatusOK, wholeLoad(s.options.Load))
+}
+
+// wholeLoad is a load whose lists are not null.
+func wholeLoad(source LoadSource) guard.Load {
+	load := source.Load()
+	load.Parts = append([]guard.LoadPart{}, load.Parts...)
+	load.Disks = append([]guard.DiskLoad{}, load.Disks...)
+	load.Network = append([]guard.NetworkLoad{}, load.Network...)
+	load.Pods = append([]guard.PodLoad{}, load.Pods...)
+	return load
+}
+
 func (s *Server) serveAlerts(w http.ResponseWriter, _ *http.Request, _ map[string]string) {
 	if s.options.Alerts == nil {
 		absent(w, noRules)

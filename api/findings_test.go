@@ -88,7 +88,7 @@ func (a *fakeAlerts) Expire(id string) error {
 
 // observed gives a server an audit, a guard and rules that have found something.
 func observed(o *api.Options) {
-	o.Audit, o.Guard, o.Alerts = sampleAudit(), sampleGuard(), sampleAlerts()
+	o.Audit, o.Guard, o.Load, o.Alerts = sampleAudit(), sampleGuard(), sampleLoad{}, sampleAlerts()
 }
 
 func sampleAudit() *fakeAudit {
@@ -148,6 +148,19 @@ func sampleGuard() *fakeGuard {
 		Evidence: []guard.Item{{Name: "healthz", At: noon.Add(-2 * time.Second), Text: "no answer within 1 s"}, {Name: "unit", At: noon, OK: true, Text: "active (running)"}},
 		Restarts: []guard.Restart{{At: noon.Add(-30 * time.Minute), By: "guard", Reason: "Frozen", Evidence: "/var/lib/statusd/evidence/1"}},
 	}}
+}
+
+// sampleLoad is a node whose disk is nearly full.
+type sampleLoad struct{}
+
+func (sampleLoad) Load() guard.Load {
+	load := guard.Load{
+		At: noon, CPU: guard.CPULoad{Cores: 2, Busy: 0.25, Load1: 0.5}, Memory: guard.MemoryLoad{Total: 8 << 30, Available: 6 << 30},
+		Disks: []guard.DiskLoad{{Path: "/var/lib/kubelet", Total: 100 << 30, Available: 5 << 30}}, PIDs: guard.Count{Used: 300, Max: 32768}, Files: guard.Count{Used: 1000, Max: 100000},
+		Pods: []guard.PodLoad{{UID: "uid-web", CPU: 0.2, Memory: 64 << 20, PIDs: 3}},
+	}
+	load.Summarize()
+	return load
 }
 
 func sampleAlerts() *fakeAlerts {

@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -29,7 +30,11 @@ func (n *fakeNode) announce(uid string) {
 func TestAWatchFollowsDifferences(t *testing.T) {
 	audit := sampleAudit()
 	bubble(t, func(o *api.Options) { o.Audit = audit }, func(t *testing.T, node *fakeNode, s *api.Server) {
-		node.set(running("web"))
+		said := time.Now()
+		untrue := func(p *api.Pod) {
+			p.Facts.Untrue = []explain.Untruth{{Kind: "RunningWithoutContainer", Text: "main has ended", Evidence: []explain.Statement{{By: "the runtime", At: said, Text: "it has ended"}}}}
+		}
+		node.set(running("web", untrue))
 		c, one := watch(t, s, "/apis/v1/watch", "", false), watch(t, s, "/apis/v1/watch?pod=default/web", "", false)
 		expect(t, c.take(), "reset pod node synced")
 		expect(t, one.take(), "detail")
@@ -44,7 +49,8 @@ func TestAWatchFollowsDifferences(t *testing.T) {
 			}
 			r.At = r.At.Add(time.Second)
 		})
-		node.announce("uid-web")
+		said = said.Add(time.Second)
+		node.set(running("web", untrue))
 		node.announce("")
 		time.Sleep(6 * time.Second)
 		expect(t, c.take(), "")

@@ -17,7 +17,7 @@ import (
 
 // fingerprint is a pod's row as of another time.
 func fingerprint(p Pod, found findings, at time.Time, loc *time.Location) string {
-	p.Facts.Now = at
+	p.Facts.Now, p.Facts.Untrue = at, timelessUntruths(p.Facts.Untrue)
 	summary, _ := Summarize(p, loc)
 	found.count(&summary)
 	summary.Delivery.LagSeconds = 0
@@ -26,17 +26,17 @@ func fingerprint(p Pod, found findings, at time.Time, loc *time.Location) string
 
 // detailFingerprint is everything that is shown of a pod, as of another time.
 func detailFingerprint(p Pod, records []Record, f findings, at time.Time, loc *time.Location) string {
-	p.Facts.Now = at
+	p.Facts.Now, p.Facts.Untrue = at, timelessUntruths(p.Facts.Untrue)
 	detail := describe(p, records, loc)
 	f.add(&detail)
-	detail.Delivery.LagSeconds = 0
+	detail.Delivery.LagSeconds, detail.Load = 0, nil
 	detail.Differences, detail.Pictures = timelessDifferences(detail.Differences), timelessPictures(detail.Pictures)
 	return encode(detail)
 }
 
 // nodeFingerprint leaves out what changes all the time though nothing has happened.
 func nodeFingerprint(n NodeDetail) string {
-	n.Delivery.OldestSeconds, n.Delivery.LeaseRenewed = 0, nil
+	n.Delivery.OldestSeconds, n.Delivery.LeaseRenewed, n.Load = 0, nil, nil
 	conditions := append(n.Conditions[:0:0], n.Conditions...)
 	for i := range conditions {
 		conditions[i].LastHeartbeatTime.Reset()

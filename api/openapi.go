@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -96,13 +97,16 @@ func parametersOf(r route) []schema {
 // schemas are those of the types of this module, by name.
 type schemas map[string]any
 
-// nameOf is the name of a type in the document. Two packages have a report.
+// nameOf is the name of a type in the document. Several packages have a report.
 func nameOf(t reflect.Type) string {
 	switch t {
 	case reflect.TypeFor[observe.Report]():
 		return "AuditReport"
 	case reflect.TypeFor[guard.Report]():
 		return "GuardReport"
+	}
+	if t.PkgPath() == reflect.TypeFor[monitor.Report]().PkgPath() { // whose names are short
+		return "Log" + t.Name()
 	}
 	return t.Name()
 }

@@ -43,7 +43,7 @@ func readOpenAPI(t *testing.T, s *api.Server) (doc openAPI) {
 func TestOpenAPINamesWhatIsServed(t *testing.T) {
 	s := newServer(t, sampleNode(), observed)
 	doc := readOpenAPI(t, s)
-	want := []string{"/apis/v1/alerts", "/apis/v1/audit", "/apis/v1/guard", "/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}",
+	want := []string{"/apis/v1/alerts", "/apis/v1/audit", "/apis/v1/guard", "/apis/v1/guard/maintenance", "/apis/v1/load", "/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}",
 		"/apis/v1/silences", "/apis/v1/silences/{id}", "/apis/v1/watch", "/openapi.json", "/pods"}
 	if got := slices.Sorted(maps.Keys(doc.Paths)); !slices.Equal(got, want) {
 		t.Errorf("got paths %v, want %v", got, want)
@@ -68,19 +68,23 @@ func TestOpenAPINamesWhatIsServed(t *testing.T) {
 	}
 }
 
+// documented are values of the types that have a schema of their name.
+var documented = []any{
+	api.PodList{}, api.PodSummary{}, api.PodDetail{}, api.ContainerDetail{}, api.ProbeDetail{}, api.NodeDetail{}, api.NodeDelivery{},
+	api.Freshness{}, api.Record{}, api.GonePod{}, explain.Explanation{}, explain.Cause{}, explain.Next{},
+	api.AlertList{}, api.Alert{}, api.AlertAction{}, api.SilenceList{}, api.Silence{}, api.Matcher{},
+	observe.Difference{}, observe.Evidence{}, observe.Ref{}, observe.Answer{}, observe.Propagation{}, observe.Picture{}, observe.PictureContainer{},
+	guard.Reason{}, guard.Restart{}, guard.Item{},
+	guard.Load{}, guard.LoadPart{}, guard.CPULoad{}, guard.MemoryLoad{}, guard.DiskLoad{}, guard.Count{}, guard.Pressure{}, guard.NetworkLoad{}, guard.PodLoad{},
+}
+
 // The schemas have the fields that the encoder writes, no more and no fewer.
 func TestOpenAPIHasTheFieldsOfTheTypes(t *testing.T) {
 	doc := readOpenAPI(t, newServer(t, sampleNode()))
 	for name, value := range map[string]any{"AuditReport": observe.Report{}, "GuardReport": guard.Report{}} {
 		checkSchema(t, doc, name, value)
 	}
-	for _, value := range []any{
-		api.PodList{}, api.PodSummary{}, api.PodDetail{}, api.ContainerDetail{}, api.ProbeDetail{}, api.NodeDetail{}, api.NodeDelivery{},
-		api.Freshness{}, api.Record{}, api.GonePod{}, explain.Explanation{}, explain.Cause{}, explain.Next{},
-		api.AlertList{}, api.Alert{}, api.AlertAction{}, api.SilenceList{}, api.Silence{}, api.Matcher{},
-		observe.Difference{}, observe.Evidence{}, observe.Ref{}, observe.Answer{}, observe.Propagation{}, observe.Picture{}, observe.PictureContainer{},
-		guard.Reason{}, guard.Restart{}, guard.Item{},
-	} {
+	for _, value := range documented {
 		checkSchema(t, doc, reflect.TypeOf(value).Name(), value)
 	}
 }

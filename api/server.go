@@ -14,9 +14,10 @@ import (
 type Options struct {
 	// Source is what the node knows. It is required.
 	Source Source
-	// Audit, Guard and Alerts are what else is known of the node; nil: it is not.
+	// Audit, Guard, Load and Alerts are what else is known of the node; nil: it is not.
 	Audit  AuditSource
 	Guard  GuardSource
+	Load   LoadSource
 	Alerts AlertSource
 	// Page serves all paths that are not of the API, except those below /apis; nil: there is none.
 	Page http.Handler

@@ -45,6 +45,12 @@ type GuardSource interface {
 	Report() guard.Report
 }
 
+// LoadSource is how much of its resources the node uses. It is read again and again, so that no change is
+// announced.
+type LoadSource interface {
+	Load() guard.Load
+}
+
 // AlertSource is what rules have found, and what is kept from the outputs. Its methods are called from
 // any goroutine and return quickly. Changes are announced as those of an [AuditSource] are.
 type AlertSource interface {

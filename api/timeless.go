@@ -3,6 +3,7 @@ package api
 import (
 	"time"
 
+	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/observe"
 )
@@ -23,6 +24,18 @@ func timelessDifferences(differences []observe.Difference) []observe.Difference 
 	list := append([]observe.Difference(nil), differences...)
 	for i := range list {
 		evidence := append([]observe.Evidence(nil), list[i].Evidence...)
+		for j := range evidence {
+			evidence[j].At = time.Time{}
+		}
+		list[i].Evidence = evidence
+	}
+	return list
+}
+
+func timelessUntruths(untruths []explain.Untruth) []explain.Untruth {
+	list := append([]explain.Untruth(nil), untruths...)
+	for i := range list {
+		evidence := append([]explain.Statement(nil), list[i].Evidence...)
 		for j := range evidence {
 			evidence[j].At = time.Time{}
 		}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -89,6 +90,8 @@ type PodDetail struct {
 	Pictures    []observe.Picture    `json:"pictures,omitempty"`
 	// AlertDetails are the alerts of the pod and of its containers, those that fire first.
 	AlertDetails []Alert `json:"alertDetails,omitempty"`
+	// Load is what the pod uses, nil if that is not known. That it changes is no event of a watch.
+	Load *guard.PodLoad `json:"load,omitempty"`
 }
 
 // ContainerKind is what a container is in its pod.
@@ -182,6 +185,11 @@ type NodeDetail struct {
 	Differences []observe.Difference `json:"differences,omitempty"`
 	// Kubelet is how healthy the kubelet is, nil if it is not guarded.
 	Kubelet *guard.Report `json:"kubelet,omitempty"`
+	// Load is how much of its resources the node uses, with at most MaxShown pods; nil if that is not known.
+	// That it changes is no event of a watch.
+	Load *guard.Load `json:"load,omitempty"`
+	// Logs is what the logs of kernel, kubelet and runtime amount to; nil if they are not read.
+	Logs *monitor.Report `json:"logs,omitempty"`
 	// Firing counts the alerts that fire and are not silenced. Alerts are all that fire, those of pods
 	// as well, the most severe first, at most MaxShown; nil if there are no rules.
 	Firing int     `json:"firing,omitempty"`

@@ -69,6 +69,9 @@ type PLEG struct {
 	// Relist is how long a relist took in the mean since the last look, LastSeen is when one last began.
 	Relist   time.Duration `json:"relist"`
 	LastSeen time.Time     `json:"lastSeen,omitzero"`
+	// Bound is after how long without a relist the kubelet calls itself not ready; 3 minutes if 0. It is longer for one
+	// that the runtime tells of its events.
+	Bound time.Duration `json:"bound,omitempty"`
 }
 
 // Operations are the kubelet's requests to the runtime since the last look.

@@ -42,6 +42,8 @@ type Restart struct {
 	Err    string `json:"error,omitempty"`
 	// Evidence is the directory with what was kept before it.
 	Evidence string `json:"evidence,omitempty"`
+	// EvidenceErr is why it, or a part of it, was not kept: a full disk holds no restart back.
+	EvidenceErr string `json:"evidenceError,omitempty"`
 }
 
 // Report is what the guard knows.
@@ -60,12 +62,16 @@ type Report struct {
 	// NextRestart is when the guard restarts at the earliest; Withheld is why it does not.
 	NextRestart time.Time `json:"nextRestart,omitzero"`
 	Withheld    string    `json:"withheld,omitempty"`
+	// Under is what is done now: a restart, a start in order. Empty: nothing.
+	Under string `json:"under,omitempty"`
 }
 
 // Item is one piece of evidence.
 type Item struct {
 	Name string    `json:"name"`
-	At   time.Time `json:"at"`
+	At   time.Time `json:"at,omitzero"`
 	OK   bool      `json:"ok"`
-	Text string    `json:"text"`
+	// Unknown: it could not be read, and Text says why. Then OK is false, and means nothing.
+	Unknown bool   `json:"unknown,omitempty"`
+	Text    string `json:"text"`
 }

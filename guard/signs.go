@@ -226,7 +226,7 @@ func observeWork(l look, e Evidence, now time.Time) {
 	if p := e.PLEG; p.Known {
 		if !p.Value.LastSeen.IsZero() {
 			age := now.Sub(p.Value.LastSeen)
-			l.add(PLEGStale, p.At, age > plegBound, "the last relist of containers began %s ago", seconds(age))
+			l.add(PLEGStale, p.At, age > max(p.Value.Bound, plegBound), "the last relist of containers began %s ago", seconds(age))
 		}
 		l.add(PLEGSlow, p.At, p.Value.Relist > relistBound, "a relist of containers takes %s", seconds(p.Value.Relist))
 	}

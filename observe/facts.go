@@ -136,8 +136,10 @@ type Machine struct {
 	// Manifests are the static pods on disk; ManifestsKnown reports whether their directory was read.
 	Manifests      []Manifest
 	ManifestsKnown bool
-	// Process is the kubelet's process, nil if none was found.
-	Process *Process
+	// Process is the kubelet's process, nil if none was found. ProcessKnown reports whether the processes of
+	// the machine were seen, so that there is none if none was found.
+	Process      *Process
+	ProcessKnown bool
 	// Boot is when the machine was started.
 	Boot time.Time
 }

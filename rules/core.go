@@ -21,7 +21,7 @@ type core struct {
 	subjects map[types.UID]*subject
 	schedule schedule
 	alerts   map[identity]*alert // pending and firing
-	ended    map[identity]*alert // resolved, and not yet delivered by all outputs
+	ended    map[slot]*alert     // resolved, and not yet delivered by all outputs
 	recent   []api.Alert         // resolved, for a while
 	silences map[string]*silence
 	faults   map[string]*ruleFault
@@ -47,15 +47,24 @@ type effects struct {
 	version uint64             // of the list of alerts
 }
 
-// slot is where an alert is stored. One that is over and not yet delivered has a slot beside that of
-// the alert which may have followed it.
+// slot is where an alert is stored. One that is over and not yet delivered has a slot of its own, since
+// another one of the same rule and subject may follow it.
 type slot struct {
 	identity
-	ended bool
+	ended int64 // when it began, if it is over
+}
+
+func (a *alert) slot() slot { return slotOf(a.identity(), a.State, a.Since) }
+
+func slotOf(id identity, state api.AlertState, since time.Time) slot {
+	if state == api.AlertResolved {
+		return slot{id, since.UnixNano()}
+	}
+	return slot{identity: id}
 }
 
 // save has an alert written.
-func (c *core) save(a *alert) { c.unsaved[slot{a.identity(), a.State == api.AlertResolved}] = a }
+func (c *core) save(a *alert) { c.unsaved[a.slot()] = a }
 
 // tiding is an alert to be passed on to outputs or to the actor.
 type tiding struct {
@@ -83,7 +92,7 @@ type subject struct {
 func newCore(options *Options, now time.Time) *core {
 	c := &core{
 		options: options, source: api.Options{Source: options.Source, Audit: options.Audit, Guard: options.Guard, Location: time.UTC},
-		subjects: map[types.UID]*subject{}, alerts: map[identity]*alert{}, ended: map[identity]*alert{}, silences: map[string]*silence{},
+		subjects: map[types.UID]*subject{}, alerts: map[identity]*alert{}, ended: map[slot]*alert{}, silences: map[string]*silence{},
 		faults: map[string]*ruleFault{}, counts: map[explain.State]int{}, began: now,
 		effects: effects{unsaved: map[slot]*alert{}, changed: map[types.UID]bool{}},
 		metrics: newMetrics(options.Registerer),
@@ -184,6 +193,10 @@ func (c *core) gone(sub *subject, now time.Time) {
 	c.count(sub, "", now)
 	var look time.Time
 	for _, a := range slices.Clone(sub.alerts) {
+		if a.rule == nil {
+			c.abandon(a, now)
+			continue
+		}
 		look = earliest(look, c.step(a, false, now, nil))
 	}
 	if len(sub.alerts) == 0 {

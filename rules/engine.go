@@ -299,7 +299,7 @@ func (e *Engine) closeFile() {
 func (e *Engine) pass(t *tiding) {
 	if t.action != nil {
 		if e.options.Actor != nil {
-			e.options.Actor.Act(ActionRequest{Alert: t.alert, Rule: t.rule, Action: *t.action, At: t.at, Node: e.options.Node, Done: e.acted(t.id)})
+			e.options.Actor.Act(ActionRequest{Alert: t.alert, Rule: t.rule, Action: *t.action, At: t.at, Node: e.options.Node, Done: e.acted(t.id, t.alert.Since)})
 		}
 		return
 	}

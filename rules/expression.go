@@ -114,7 +114,7 @@ func (c *compiler) compile(scope Scope, source string, wanted ...*cel.Type) (*ex
 		return nil, faults
 	}
 	if !oneOf(checked.OutputType(), wanted) {
-		return nil, []fault{{1, 1, fmt.Sprintf("the expression is a %s, want %s", checked.OutputType(), typeNames(wanted))}}
+		return nil, []fault{{1, 1, fmt.Sprintf("the expression is a %s, want %s", typeNames([]*cel.Type{checked.OutputType()}), typeNames(wanted))}}
 	}
 	estimate, err := env.EstimateCost(checked, estimator{})
 	if err != nil {
@@ -124,12 +124,16 @@ func (c *compiler) compile(scope Scope, source string, wanted ...*cel.Type) (*ex
 		return nil, []fault{{1, 1, fmt.Sprintf("the expression is too expensive: its estimated cost is up to %d, at most %d are allowed; use fewer nested exists and all", estimate.Max, maxCost)}}
 	}
 	e := &expression{reading: read(checked.NativeRep()), result: checked.OutputType()}
-	e.program, err = env.Program(checked, cel.EvalOptions(cel.OptOptimize), cel.CostLimit(maxCost), cel.CostTracking(runtimeCosts{}),
-		cel.InterruptCheckFrequency(64), e.exactly())
+	e.program, err = env.Program(checked, append(costLimited(maxCost), cel.EvalOptions(cel.OptOptimize), e.exactly())...)
 	if err != nil {
 		return nil, []fault{{1, 1, err.Error()}}
 	}
 	return e, nil
+}
+
+// costLimited ends an evaluation that costs more than a limit, or whose context ends.
+func costLimited(limit uint64) []cel.ProgramOption {
+	return []cel.ProgramOption{cel.CostLimit(limit), cel.CostTracking(runtimeCosts{}), cel.InterruptCheckFrequency(64)}
 }
 
 // faultOf points at the name that is wrong. CEL points at the dot before a field and at the

@@ -42,6 +42,7 @@ func (m Mistakes) sort() {
 
 // improve makes the message of a check one that says what is known instead.
 func (c *compiler) improve(scope Scope, message string) string {
+	message = plainTypes.Replace(message)
 	if name, ok := between(message, "undefined field '", "'"); ok {
 		for _, missing := range c.provider.missing {
 			if missing.name == name {
@@ -64,6 +65,9 @@ func (c *compiler) improve(scope Scope, message string) string {
 	return message
 }
 
+// subjectTypes are the types of the subjects of scopes.
+var subjectTypes = map[Scope]string{ScopePod: "Pod", ScopeContainer: "Container", ScopeNode: "Node", ScopeKubelet: "Kubelet"}
+
 // namesIn are the variables and functions of a scope.
 func namesIn(scope Scope) []string {
 	var names []string
@@ -73,7 +77,9 @@ func namesIn(scope Scope) []string {
 		}
 	}
 	for _, f := range functions {
-		names = append(names, f.name+"()")
+		if slices.Contains(f.on, subjectTypes[scope]) {
+			names = append(names, f.name+"()")
+		}
 	}
 	return append(names, "age()")
 }
@@ -89,8 +95,11 @@ func between(text, begin, end string) (string, bool) {
 
 // meant is a guess at what was meant, as a clause; empty if nothing is near.
 func meant(name string, known []string) string {
-	best, least := "", max(2, len(name)/3)+1
+	best, least := "", max(1, len(name)/3)+1
 	for _, k := range known {
+		if len(name) < 2 {
+			break
+		}
 		if d := distance(strings.ToLower(name), strings.ToLower(strings.TrimSuffix(k, "()"))); d < least {
 			best, least = k, d
 		}
@@ -128,7 +137,10 @@ func distance(a, b string) int {
 func typeNames(list []*cel.Type) string {
 	names := make([]string, len(list))
 	for i, t := range list {
-		names[i] = t.String()
+		names[i] = plainTypes.Replace(t.String())
 	}
 	return strings.Join(names, ", ")
 }
+
+// plainTypes are the names of types as expressions write them.
+var plainTypes = strings.NewReplacer("google.protobuf.Timestamp", "timestamp", "google.protobuf.Duration", "duration")

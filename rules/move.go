@@ -60,9 +60,9 @@ func (t *turn) annotations(r *Rule) map[string]string {
 }
 
 // filled is the text of a template. It must not have the subject looked at again when its values change.
-func (t *turn) filled(r *Rule, template *template, limit int) string {
+func (t *turn) filled(r *Rule, text *filling, limit int) string {
 	next := t.next
-	value, err := template.fill(t.ctx, &t.moment, limit)
+	value, err := text.fill(t.ctx, &t.moment, limit)
 	t.next = next
 	if err != nil {
 		t.fault(r, err, t.now)
@@ -101,7 +101,8 @@ func (c *core) enter(a *alert, state api.AlertState, now time.Time, m *moment) {
 		c.remember(a.Alert, now)
 		if a.told {
 			a.done = nil
-			c.ended[a.identity()] = a
+			c.ended[a.slot()] = a
+			c.boundEnded()
 			c.pass(a, now)
 		}
 	default:
@@ -125,7 +126,7 @@ func (c *core) remove(a *alert) {
 	}
 	c.version++
 	c.changed[a.UID] = true
-	c.unsaved[slot{id, false}] = nil
+	c.unsaved[slot{identity: id}] = nil
 }
 
 // remember shows a resolved alert for a while.
@@ -174,10 +175,7 @@ func (a *alert) clone() api.Alert {
 
 // acknowledge takes that an output has delivered an alert in a state.
 func (c *core) acknowledge(id identity, state api.AlertState, since time.Time, output string) {
-	a := c.alerts[id]
-	if state == api.AlertResolved {
-		a = c.ended[id]
-	}
+	a := c.find(id, state, since)
 	if a == nil || a.State != state || !a.Since.Equal(since) || slices.Contains(a.done, output) {
 		return
 	}
@@ -196,18 +194,41 @@ func (c *core) delivered(a *alert) {
 			return
 		}
 	}
-	id := a.identity()
-	delete(c.ended, id)
-	c.unsaved[slot{id, true}] = nil
+	delete(c.ended, a.slot())
+	c.unsaved[a.slot()] = nil
+}
+
+// find returns an alert that began at an instant, nil if it is not kept any more.
+func (c *core) find(id identity, state api.AlertState, since time.Time) *alert {
+	if state == api.AlertResolved {
+		return c.ended[slotOf(id, state, since)]
+	}
+	return c.alerts[id]
+}
+
+// boundEnded gives up the oldest of the alerts that are over, if there are too many that no output delivers.
+func (c *core) boundEnded() {
+	if len(c.ended) <= c.options.maxAlerts() {
+		return
+	}
+	var oldest *alert
+	for _, a := range c.ended {
+		if oldest == nil || compareAlerts(a, oldest) < 0 {
+			oldest = a
+		}
+	}
+	delete(c.ended, oldest.slot())
+	c.unsaved[oldest.slot()] = nil
+	c.metrics.dropped.WithLabelValues("not delivered").Inc()
 }
 
 // acted stores the result of an action with its alert, and returns the alert.
-func (c *core) acted(id identity, result api.AlertAction) (api.Alert, bool) {
+func (c *core) acted(id identity, since time.Time, result api.AlertAction) (api.Alert, bool) {
 	result.Message = bounded(result.Message, maxFault)
 	a := c.alerts[id]
-	if a == nil {
-		c.actedLate(id, result)
-		a = c.ended[id]
+	if a == nil || !a.Since.Equal(since) {
+		c.actedLate(id, since, result)
+		a = c.find(id, api.AlertResolved, since)
 	}
 	if a == nil {
 		return api.Alert{}, false
@@ -221,10 +242,10 @@ func (c *core) acted(id identity, result api.AlertAction) (api.Alert, bool) {
 }
 
 // actedLate shows the result of an action with the alert that was over before it.
-func (c *core) actedLate(id identity, result api.AlertAction) {
+func (c *core) actedLate(id identity, since time.Time, result api.AlertAction) {
 	for i := range slices.Backward(c.recent) {
 		a := &c.recent[i]
-		if (identity{a.Rule, a.UID, a.Container}) == id && len(a.Actions) < maxAlertActions {
+		if (identity{a.Rule, a.UID, a.Container}) == id && a.Since.Equal(since) && len(a.Actions) < maxAlertActions {
 			a.Actions = append(slices.Clone(a.Actions), result)
 			c.version++
 			c.changed[a.UID] = true

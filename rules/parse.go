@@ -39,7 +39,7 @@ func (l *loader) group(n *yaml.Node) {
 // program is what a rule is evaluated by.
 type program struct {
 	*expression
-	labels, annotations []template
+	labels, annotations []filling
 }
 
 func (l *loader) rule(n *yaml.Node, group string) {
@@ -116,7 +116,7 @@ func (l *loader) expr(n, pending *yaml.Node, r *Rule) {
 	}
 }
 
-func (l *loader) templates(n *yaml.Node, r *Rule, into map[string]string, what string, limit int) []template {
+func (l *loader) templates(n *yaml.Node, r *Rule, into map[string]string, what string, limit int) []filling {
 	if n.Kind != yaml.MappingNode {
 		l.mistake(n, "is %s, want a mapping of %ss", kindOf(n), what)
 		return nil
@@ -125,7 +125,7 @@ func (l *loader) templates(n *yaml.Node, r *Rule, into map[string]string, what s
 		l.mistake(n, "a rule has at most %d %ss", limit, what)
 		return nil
 	}
-	var list []template
+	var list []filling
 	for i := 0; i+1 < len(n.Content); i += 2 {
 		name, value := n.Content[i], n.Content[i+1]
 		_, twice := into[name.Value]

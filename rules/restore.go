@@ -15,7 +15,7 @@ func (c *core) restore(lines []*line, now time.Time) {
 	for _, l := range lines {
 		switch {
 		case l.Alert != nil:
-			stored[slot{identity{l.Alert.Rule, l.Alert.UID, l.Alert.Container}, l.Alert.State == api.AlertResolved}] = l.Alert
+			stored[slotOf(identity{l.Alert.Rule, l.Alert.UID, l.Alert.Container}, l.Alert.State, l.Alert.Since)] = l.Alert
 		case l.Gone != nil:
 			delete(stored, slot{identity{l.Gone.Rule, types.UID(l.Gone.UID), l.Gone.Container}, l.Gone.Ended})
 		case l.Silence != nil:
@@ -46,7 +46,7 @@ func (c *core) revive(s *storedAlert) {
 	}
 	switch a.State {
 	case api.AlertResolved:
-		c.ended[a.identity()] = a
+		c.ended[a.slot()] = a
 	case api.AlertPending, api.AlertFiring:
 		c.alerts[a.identity()] = a
 		sub := c.subject(a.UID)

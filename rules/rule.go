@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"fmt"
 	"time"
 )
 
@@ -93,4 +94,16 @@ func (s *Set) Rule(name string) *Rule {
 		}
 	}
 	return nil
+}
+
+// Warnings are what is allowed and still worth a look, in the order of the rules.
+func (s *Set) Warnings() []Mistake {
+	var list []Mistake
+	for _, r := range s.Rules() {
+		if r.program.loose {
+			list = append(list, Mistake{File: r.File, Line: r.Line, Column: 1, Message: fmt.Sprintf(
+				"rule %s uses time so that it is not known when its truth changes: it is evaluated every %v; compare durationIn, age or now with what does not depend on time", r.Name, relook)})
+		}
+	}
+	return list
 }

@@ -43,7 +43,7 @@ type storedID struct {
 	Rule      string `json:"rule"`
 	UID       string `json:"uid,omitempty"`
 	Container string `json:"container,omitempty"`
-	Ended     bool   `json:"ended,omitempty"`
+	Ended     int64  `json:"ended,omitempty"`
 }
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)

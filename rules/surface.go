@@ -1,7 +1,6 @@
 package rules
 
 import (
-	"fmt"
 	"slices"
 	"time"
 
@@ -26,19 +25,6 @@ func (e *Engine) Reload(set *Set) {
 	e.later(func(c *core) { c.reload(set, now) })
 	e.loaded(set)
 	e.queueAll(nil)
-}
-
-// ReloadFiles replaces the rules by those of files, as [Load] takes them. If there is a mistake in
-// them, the rules in force stay, and the metric of the last reload says so.
-func (e *Engine) ReloadFiles(paths ...string) error {
-	set, err := Load(paths...)
-	if err != nil {
-		e.core.metrics.reloaded.Set(0)
-		e.log.Error("rules were not reloaded, those in force stay", "err", err)
-		return fmt.Errorf("rules: %w", err)
-	}
-	e.Reload(set)
-	return nil
 }
 
 // Alerts returns the alerts that are pending or firing, and those that were resolved in the last
@@ -108,11 +94,11 @@ func (e *Engine) Faults() []Fault {
 }
 
 // acted returns what takes the result of an action.
-func (e *Engine) acted(id identity) func(api.AlertAction) {
+func (e *Engine) acted(id identity, since time.Time) func(api.AlertAction) {
 	return func(result api.AlertAction) {
 		var alert api.Alert
 		found := false
-		e.later(func(c *core) { alert, found = c.acted(id, result) })
+		e.later(func(c *core) { alert, found = c.acted(id, since, result) })
 		if found && e.options.Record != nil {
 			e.options.Record(alert, result)
 		}

@@ -14,7 +14,7 @@ import (
 )
 
 // template is a text with expressions in it: "{{ pod.name }} was restarted {{ pod.restarts }} times".
-type template struct {
+type filling struct {
 	key   string
 	parts []part
 }
@@ -36,8 +36,8 @@ const (
 var templateTypes = []*cel.Type{cel.StringType, cel.IntType, cel.UintType, cel.DoubleType, cel.BoolType, cel.DurationType, cel.TimestampType}
 
 // compileTemplate makes a template of a text. Faults have the index of their byte in the text.
-func (c *compiler) compileTemplate(scope Scope, key, source string, mistaken func(offset int, message string)) template {
-	t := template{key: key}
+func (c *compiler) compileTemplate(scope Scope, key, source string, mistaken func(offset int, message string)) filling {
+	t := filling{key: key}
 	if len(source) > maxTemplate {
 		mistaken(0, fmt.Sprintf("the text has %d bytes, at most %d are allowed", len(source), maxTemplate))
 		return t
@@ -85,7 +85,7 @@ func offsetOf(source string, line, column int) int {
 }
 
 // fill returns the text with its values. A value that is not known is a dash; what is too long is cut.
-func (t *template) fill(ctx context.Context, m *moment, limit int) (string, error) {
+func (t *filling) fill(ctx context.Context, m *moment, limit int) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {
 		if p.expr == nil {

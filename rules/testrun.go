@@ -119,10 +119,12 @@ func (s *stage) advance(until time.Time) error {
 
 // take makes a step known and evaluates what it changes.
 func (s *stage) take(step testStep) error {
-	if err := s.advance(s.scene.start.Add(step.at)); err != nil {
+	// What changes at an instant is known before what is due then is looked at.
+	at := s.scene.start.Add(step.at)
+	if err := s.advance(at.Add(-1)); err != nil {
 		return err
 	}
-	s.scene.step = 0
+	s.now, s.scene.step = at, 0
 	changed, err := s.scene.take(step)
 	if err == nil {
 		err = s.scene.valid()

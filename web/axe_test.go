@@ -28,13 +28,13 @@ func TestThePageHasNoBarriers(t *testing.T) {
 	if err != nil {
 		t.Fatalf("axe-core is not there; web/fetch-axe fetches it, and make test calls that: %v", err)
 	}
-	f := startFake(t, crowd()...)
-	views := []string{"#/", "#/pods/shop/orders-5c44", "#/pods/shop/cart-7d9f", "#/node"}
+	f := startObserved(t)
+	views := []string{"#/", "#/pods/shop/web-0", "#/node", "#/pods/shop/orders-5c44", "#/pods/shop/cart-7d9f"}
 	for _, look := range []struct {
 		theme string
 		width int64
 		views []string
-	}{{"light", 1280, views}, {"dark", 1280, views[:2]}, {"light", 360, views[:2]}} {
+	}{{"light", 1280, views}, {"dark", 1280, views[:4]}, {"light", 360, views[:4]}} {
 		page := openTab(t, f.page(""), scheme(look.theme))
 		page.size(look.width, 800)
 		page.live()

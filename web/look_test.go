@@ -4,10 +4,10 @@ import "testing"
 
 // On a phone nothing is wider than the screen.
 func TestAPhoneIsWideEnough(t *testing.T) {
-	f := startFake(t, crowd()...)
+	f := startObserved(t)
 	page := openTab(t, f.page(""))
 	page.size(360, 740)
-	for _, view := range []struct{ name, hash string }{{"table", "#/"}, {"pod", "#/pods/shop/orders-5c44"}, {"node", "#/node"}} {
+	for _, view := range []struct{ name, hash string }{{"table", "#/"}, {"pod", "#/pods/shop/orders-5c44"}, {"node", "#/node"}, {"observed-pod", "#/pods/shop/web-0"}} {
 		page.goTo(view.hash)
 		if width := eval[int](page, `document.documentElement.scrollWidth`); width > 360 {
 			t.Errorf("%s: the document is %d pixels wide on a screen of 360", view.name, width)

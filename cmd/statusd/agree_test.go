@@ -26,12 +26,15 @@ import (
 )
 
 // settledNode is a node with pods that have come to rest: one runs, one has succeeded, one has failed.
-func settledNode(t *testing.T) (*agent.Agent, agent.Config) {
+func settledNode(t *testing.T, change ...func(*agent.Config)) (*agent.Agent, agent.Config) {
 	t.Helper()
 	config := agent.Default()
 	config.NodeName, config.StateDir, config.Manifests = "n1", t.TempDir(), t.TempDir()
 	config.HealthzBindAddress, config.Server.BindAddress, config.CgroupParent = "127.0.0.1:0", "", ""
 	config.Eviction.Hard = eviction.Disabled()
+	for _, c := range change {
+		c(&config)
+	}
 	rt := runtimefake.New()
 	rt.Script(func(_ *v1.Pod, c *v1.Container, _ int) runtimefake.Behavior {
 		switch c.Name {

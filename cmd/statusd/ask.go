@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/observer"
 )
 
 // errUnreachable: there is nothing to ask.
@@ -36,7 +37,8 @@ type question struct {
 func (q *question) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&q.server, "server", "", "ask the statusd at this `ADDRESS`, such as http://127.0.0.1:10265")
-	flags.StringVar(&q.socket, "socket", "", "ask the statusd that listens on this Unix socket; by default "+defaultSocket()+", or else "+defaultServer())
+	flags.StringVar(&q.socket, "socket", "", "ask the statusd that listens on this Unix socket; by default that of statusd run ("+defaultPlaces()[0].socket+
+		") or of statusd observe ("+defaultPlaces()[1].socket+")")
 	flags.StringVar(&q.kubeconfig, "kubeconfig", "", "ask the API server of this kubeconfig `FILE`")
 	flags.DurationVar(&q.timeout, "request-timeout", 15*time.Second, "how long to wait for an answer")
 	cmd.MarkFlagsMutuallyExclusive("server", "socket", "kubeconfig")
@@ -58,12 +60,17 @@ func (q *question) addNamespace(cmd *cobra.Command, all bool) {
 	_ = cmd.RegisterFlagCompletionFunc("namespace", q.completeNamespaces) // fails only if there is no such flag
 }
 
-func defaultSocket() string {
-	config := agent.Default()
-	return config.QuerySocketPath()
-}
+// place is where a statusd of this machine answers.
+type place struct{ socket, server string }
 
-func defaultServer() string { return "http://" + agent.Default().HealthzBindAddress }
+// defaultPlaces are those of statusd run and of statusd observe.
+func defaultPlaces() []place {
+	node, beside := agent.Default(), observer.Default()
+	return []place{
+		{node.QuerySocketPath(), "http://" + node.HealthzBindAddress},
+		{beside.QuerySocketPath(), "http://" + beside.HealthzBindAddress},
+	}
+}
 
 // node returns a client of the statusd of this machine, or of the one that the flags name. The error
 // is errUnreachable if there is none.
@@ -87,20 +94,24 @@ func (q *question) node(ctx context.Context) (*api.Client, error) {
 		}
 		return client, nil
 	}
-	client := api.NewSocketClient(defaultSocket())
-	first := q.reach(ctx, client)
-	if first == nil {
-		return client, nil
+	var problems []string
+	for _, p := range defaultPlaces() {
+		client := api.NewSocketClient(p.socket)
+		first := q.reach(ctx, client)
+		if first == nil {
+			return client, nil
+		}
+		client, err := api.NewClient(p.server)
+		if err != nil {
+			return nil, err
+		}
+		second := q.reach(ctx, client)
+		if second == nil {
+			return client, nil
+		}
+		problems = append(problems, fmt.Sprintf("%s: %v; %s: %v", p.socket, bare(first), p.server, bare(second)))
 	}
-	client, err := api.NewClient(defaultServer())
-	if err != nil {
-		return nil, err
-	}
-	if second := q.reach(ctx, client); second != nil {
-		return nil, fmt.Errorf("%w: no statusd answers on this machine (%s: %w; %s: %w); name one with --server or --socket",
-			errUnreachable, defaultSocket(), bare(first), defaultServer(), bare(second))
-	}
-	return client, nil
+	return nil, fmt.Errorf("%w: no statusd answers on this machine (%s); name one with --server or --socket", errUnreachable, strings.Join(problems, "; "))
 }
 
 // reach asks for the smallest answer.

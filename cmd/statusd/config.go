@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/observer"
 )
 
 func newConfig() *cobra.Command {
@@ -19,10 +20,19 @@ func newConfig() *cobra.Command {
 			return fmt.Errorf("want config default, or config check [FILE]: %w", errUsage)
 		},
 	}
-	cmd.AddCommand(&cobra.Command{
-		Use: "default", Short: "Print every setting with its default and what it is for", Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return agent.WriteDefault(cmd.OutOrStdout()) },
-	}, newConfigCheck())
+	cmd.AddCommand(newConfigDefault(), newConfigCheck())
+	return cmd
+}
+
+func newConfigDefault() *cobra.Command {
+	cmd := &cobra.Command{Use: "default", Short: "Print every setting with its default and what it is for", Args: usage(cobra.NoArgs)}
+	observe := cmd.Flags().Bool("observe", false, "Print those of statusd observe instead of those of statusd run.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if *observe {
+			return observer.WriteDefault(cmd.OutOrStdout())
+		}
+		return agent.WriteDefault(cmd.OutOrStdout())
+	}
 	return cmd
 }
 

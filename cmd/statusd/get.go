@@ -19,6 +19,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/explain/apifacts"
+	"github.com/statusd/statusd/guard"
 )
 
 func newGet(plugin bool) *cobra.Command {
@@ -208,17 +209,21 @@ func podTable(rows []api.PodSummary, namespaces, wide, colors bool, now time.Tim
 	if namespaces {
 		names = append([]string{"NAMESPACE"}, names...)
 	}
+	found := slices.ContainsFunc(rows, func(r api.PodSummary) bool { return r.Drift > 0 || r.Alerts > 0 })
+	if found {
+		names = append(names, "DRIFT", "ALERTS")
+	}
 	if wide {
 		names = append(names, "STATE", "IP", "WHY")
 	}
 	t.header(names...)
 	for i := range rows {
-		t.add(podCells(&rows[i], namespaces, wide, now)...)
+		t.add(podCells(&rows[i], namespaces, found, wide, now)...)
 	}
 	return t
 }
 
-func podCells(row *api.PodSummary, namespaces, wide bool, now time.Time) []cell {
+func podCells(row *api.PodSummary, namespaces, found, wide bool, now time.Time) []cell {
 	restarts := fmt.Sprint(row.Restarts)
 	if row.Restarts > 0 && row.LastRestart != nil {
 		restarts += " (" + age(row.LastRestart, now) + " ago)"
@@ -230,10 +235,21 @@ func podCells(row *api.PodSummary, namespaces, wide bool, now time.Time) []cell 
 	if namespaces {
 		cells = append([]cell{{row.Namespace, ""}}, cells...)
 	}
+	if found {
+		cells = append(cells, countCell(row.Drift), countCell(row.Alerts))
+	}
 	if wide {
 		cells = append(cells, cell{string(row.State), stateColor(row.State)}, cell{row.IP, ""}, cell{row.Why, ""})
 	}
 	return cells
+}
+
+// countCell is a number of things that are wrong.
+func countCell(count int) cell {
+	if count == 0 {
+		return cell{"-", ""}
+	}
+	return cell{fmt.Sprint(count), red}
 }
 
 // lagCell says how long the API server has not known the newest status.
@@ -310,12 +326,13 @@ func printNode(out io.Writer, o *output, n api.NodeDetail) error {
 	t.header("NAME", "STATUS", "PODS", "UNSENT", "OLDEST", "VERSION", "RUNTIME")
 	t.add(cell{n.Name, ""}, cell{ready, color}, cell{fmt.Sprint(total), ""}, cell{fmt.Sprint(n.Delivery.Pending), ""},
 		cell{fmt.Sprintf("%.0fs", n.Delivery.OldestSeconds), ""}, cell{n.Version, ""}, cell{n.Runtime, ""})
-	if err := t.print(out); err != nil || o.format != "wide" && len(n.Problems) == 0 {
-		return err
-	}
 	details := &table{colors: t.colors}
 	for _, problem := range n.Problems {
 		details.add(cell{"problem", red}, cell{problem, ""})
+	}
+	addFindings(details, &n, time.Now())
+	if err := t.print(out); err != nil || o.format != "wide" && len(details.rows) == 0 {
+		return err
 	}
 	if o.format == "wide" {
 		details.add(cell{"pods", ""}, cell{strings.Join(states, ", "), ""})
@@ -328,4 +345,34 @@ func printNode(out io.Writer, o *output, n api.NodeDetail) error {
 		}
 	}
 	return details.print(out)
+}
+
+// addFindings adds what audit, guard and rules have found wrong.
+func addFindings(t *table, n *api.NodeDetail, now time.Time) {
+	for _, side := range sortedSides(n.Sides) {
+		if a := n.Sides[side]; !a.Known() {
+			t.add(cell{"side", yellow}, cell{silence(side, a, now), ""})
+		}
+	}
+	if n.Drift > 0 {
+		t.add(cell{"drift", red}, cell{count(n.Drift, "difference") + ": statusd audit", ""})
+	}
+	if k := n.Kubelet; k != nil && k.Health != guard.Healthy {
+		text := string(k.Health)
+		for _, reason := range k.Reasons {
+			text += "; " + reason.Code + ": " + reason.Message
+		}
+		t.add(cell{"kubelet", red}, cell{text, ""})
+	}
+	if n.Firing > 0 {
+		t.add(cell{"alerts", red}, cell{fmt.Sprintf("%d firing: statusd alerts", n.Firing), ""})
+	}
+}
+
+// count is a number with a noun.
+func count(number int, noun string) string {
+	if number != 1 {
+		noun += "s"
+	}
+	return fmt.Sprintf("%d %s", number, noun)
 }

@@ -2,6 +2,7 @@
 // manifests, runs them as processes of this machine, and reports their status.
 //
 //	statusd run [FLAGS]              until SIGTERM or SIGINT; SIGHUP reloads the config
+//	statusd observe [FLAGS]          beside a kubelet: is what the API says about this node true?
 //	statusd config default           every setting with its default and what it is for
 //	statusd config check [FILE]      what is wrong with a config and its manifests
 //	statusd drain                    end the pods of a running statusd, as before a shutdown
@@ -11,13 +12,18 @@
 //	statusd explain POD              why a pod is in its state, and what would change it
 //	statusd history POD              what happened to it
 //	statusd watch                    each change, as it happens
+//	statusd rules check|test FILE    what is wrong with rules of alerts, and with what they give
+//	statusd audit [POD]              whether what the API reports is true, and what to do where it is not
+//	statusd guard                    how healthy the kubelet is, and when it was restarted
+//	statusd alerts                   what rules have found
+//	statusd silence add|list|expire  what is kept from the outputs of alerts
 //	statusd completion SHELL         completion for bash, zsh and fish
 //	statusd version
 //
 // As kubectl-statusd it is a plugin of kubectl: kubectl statusd explain POD.
 //
 // The exit code is 0, or 1 for a failure, 2 for wrong usage, 3 if there is no such pod, and 4 if there is
-// nothing to ask.
+// nothing to ask. That of audit is 1 if there is drift, and 5 if none is known but a side does not answer.
 package main
 
 import (
@@ -40,6 +46,9 @@ func main() {
 		os.Exit(process.ShimMain())
 	}
 	if err := command(os.Args[1:], os.Stdout); err != nil {
+		if code := exitError(0); errors.As(err, &code) {
+			os.Exit(int(code))
+		}
 		fmt.Fprintln(os.Stderr, "statusd: "+harmless(err.Error()))
 		os.Exit(exitCode(err))
 	}
@@ -51,7 +60,13 @@ const (
 	exitUsage       = 2
 	exitNotFound    = 3
 	exitUnreachable = 4
+	exitUnknown     = 5
 )
+
+// exitError is an exit code that is an answer: what there is to say has been printed.
+type exitError int
+
+func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func exitCode(err error) int {
 	switch {
@@ -93,7 +108,8 @@ func newRoot() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false), newVersion())
+	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
+		newAudit(false), newGuard(false), newAlerts(false), newSilence(), newRules(), newVersion())
 	return root
 }
 
@@ -110,7 +126,7 @@ func newPlugin() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGet(true), newExplain(true), newHistory(true), newWatch(true), newVersion())
+	root.AddCommand(newGet(true), newExplain(true), newHistory(true), newWatch(true), newAudit(true), newGuard(true), newAlerts(true), newVersion())
 	return root
 }
 

@@ -21,10 +21,13 @@ import (
 	"github.com/statusd/statusd/explain"
 	past "github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/unixsocket"
+	"github.com/statusd/statusd/observe"
 )
 
 // TestScripts runs the commands as a user does. $SOCKET and $SERVER are a node with a few pods;
-// $KUBECONFIG is an API server that has one of another node.
+// $OBSERVED_SOCKET and $OBSERVED_SERVER are one that an audit has found drift on, with a guard and rules;
+// $CALM_SOCKET is one without drift, $SILENT_SOCKET one of which a side does not answer; $KUBECONFIG is an
+// API server that has a pod of another node.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script",
@@ -40,19 +43,30 @@ func TestScripts(t *testing.T) {
 			env.Setenv("PATH", bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 			env.Setenv("TZ", "UTC")
 			return errors.Join(os.Symlink(self, filepath.Join(bin, "statusd")), os.Symlink(self, filepath.Join(bin, pluginName)),
-				serveScript(t, env), apiServerOfScript(t, env))
+				serveScripts(t, env), apiServerOfScript(t, env))
 		},
 	})
 }
 
-// serveScript serves the node of the scripts.
-func serveScript(t *testing.T, env *testscript.Env) error {
-	server, err := api.New(api.Options{Source: scriptNode{time.Now()}, Location: time.UTC, Epoch: "e"})
+// serveScripts serves the nodes of the scripts.
+func serveScripts(t *testing.T, env *testscript.Env) error {
+	began := time.Now()
+	plain := api.Options{Source: scriptNode{began}, Location: time.UTC, Epoch: "e"}
+	observed, calm, silent := plain, plain, plain
+	observed.Audit, observed.Guard, observed.Alerts = scriptAudit{driftReport(began)}, &scriptGuard{began: began}, &scriptAlerts{began: began}
+	calm.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began), Differences: []observe.Difference{settling(began)}}}
+	silent.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began, observe.SideRuntime)}}
+	return errors.Join(serveScript(t, env, "", plain), serveScript(t, env, "OBSERVED_", observed), serveScript(t, env, "CALM_", calm), serveScript(t, env, "SILENT_", silent))
+}
+
+// serveScript serves a node. The names of its variables begin with prefix.
+func serveScript(t *testing.T, env *testscript.Env, prefix string, options api.Options) error {
+	server, err := api.New(options)
 	if err != nil {
 		return err
 	}
 	ctx, cancel := context.WithCancel(t.Context())
-	socket := filepath.Join(env.WorkDir, "node.sock")
+	socket := filepath.Join(env.WorkDir, prefix+"node.sock")
 	listener, err := unixsocket.Listen(socket)
 	if err != nil {
 		cancel()
@@ -63,8 +77,8 @@ func serveScript(t *testing.T, env *testscript.Env) error {
 	over := &http.Server{Handler: server.Handler(), ReadHeaderTimeout: time.Minute}
 	go func() { served <- over.Serve(listener) }()
 	tcp := httptest.NewServer(server.Handler())
-	env.Setenv("SOCKET", socket)
-	env.Setenv("SERVER", tcp.URL)
+	env.Setenv(prefix+"SOCKET", socket)
+	env.Setenv(prefix+"SERVER", tcp.URL)
 	env.Defer(func() {
 		cancel()
 		tcp.Close()

@@ -34,13 +34,23 @@ func (s *settings) config() (agent.Config, error) {
 	}
 	over := pflag.NewFlagSet("", pflag.ContinueOnError)
 	config.AddFlags(over)
-	var problem error
-	s.flags.Visit(func(f *pflag.Flag) {
-		if over.Lookup(f.Name) != nil && problem == nil {
-			problem = over.Set(f.Name, f.Value.String())
+	return config, override(over, s.flags)
+}
+
+// override sets the flags of a config to those that a user has given.
+func override(config, given *pflag.FlagSet) (problem error) {
+	given.Visit(func(f *pflag.Flag) {
+		to := config.Lookup(f.Name)
+		if to == nil || problem != nil {
+			return
 		}
+		if list, ok := f.Value.(pflag.SliceValue); ok {
+			problem = to.Value.(pflag.SliceValue).Replace(list.GetSlice())
+			return
+		}
+		problem = config.Set(f.Name, f.Value.String())
 	})
-	return config, problem
+	return problem
 }
 
 // parseRun is the config of statusd run with these arguments.

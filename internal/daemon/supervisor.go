@@ -13,6 +13,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// ErrReload as the cause of the end of a context means that another daemon takes over in this process.
+var ErrReload = errors.New("reload")
+
 // Supervisor is systemd as the receiver of sd_notify(3) messages: ready, stopping, reloading, and
 // the watchdog's keep-alive. The zero value disables them.
 type Supervisor struct {

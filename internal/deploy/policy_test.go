@@ -22,10 +22,10 @@ const account = "system:serviceaccount:statusd:statusd-observe"
 // With all rights that the manifests can give, an observer writes about its own node alone.
 func TestObserverWritesAboutItsOwnNodeOnly(t *testing.T) {
 	server := controlplanetest.Start(t)
-	ctx := t.Context()
+	ctx := stock.Context(t)
 	a := newApplier(t, server.Process.AdminConfig())
 	for _, o := range objects(t, "namespace.yaml", "rbac.yaml", "policy.yaml", "writer.yaml", "repair.yaml") {
-		if err := a.apply(ctx, o, false); err != nil {
+		if err := a.Apply(ctx, o, false); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -1,12 +1,14 @@
 package stock
 
 import (
+	"context"
 	"debug/elf"
 	"errors"
 	"fmt"
 	"os"
 	"os/exec"
 	"testing"
+	"time"
 )
 
 // Missing is all that this machine lacks for a node; nil if nothing.
@@ -52,6 +54,20 @@ func staticBusybox() error {
 	}
 	return nil
 }
+
+// Context ends with the test, or shortly before the time of the test run is over: what waits then says for what, and the node
+// is removed.
+func Context(t *testing.T) context.Context {
+	deadline, ok := t.Deadline()
+	if !ok {
+		return t.Context()
+	}
+	ctx, cancel := context.WithDeadlineCause(t.Context(), deadline.Add(-timeToClose), errors.New("the time of the test run is over"))
+	t.Cleanup(cancel)
+	return ctx
+}
+
+const timeToClose = 20 * time.Second
 
 // Need skips the test if this machine cannot have a node, with a line that says why. Root on a machine
 // with apt-get can have all of it: there, something that is missing fails the test, unless the kernel

@@ -58,13 +58,13 @@ type Node struct {
 
 // Start runs a node for a test, which skips or fails if the machine cannot have one. The node is Ready,
 // and ends with the test. If the test fails, the ends of the node's logs are part of its output.
-func Start(t testing.TB, o Options) *Node {
+func Start(t *testing.T, o Options) *Node {
 	t.Helper()
 	Need(t)
 	if o.Log == nil {
 		o.Log = os.Stderr
 	}
-	n, err := Run(t.Context(), o)
+	n, err := Run(Context(t), o)
 	if err != nil {
 		t.Fatalf("start a node of the stock kubelet: %v", err)
 	}
@@ -169,15 +169,20 @@ func (n *Node) configure(o Options) error {
 		Dir: n.dir, Launch: n.Start, Binary: filepath.Join(n.dir, "bin", "kubelet"), NodeName: n.Name, Kubeconfig: kubeconfig,
 		Authority: n.API.Authority(), Group: "/" + n.group, FeatureGates: o.FeatureGates, Settings: settings + o.Settings, Args: o.Args,
 	}
-	for _, number := range []*int{&n.Kubelet.Port, &n.Kubelet.HealthzPort} {
-		chosen, held, err := port()
-		if err != nil {
-			return err
-		}
-		*number = chosen
+	if n.Kubelet.Port, err = n.Port(); err != nil {
+		return err
+	}
+	n.Kubelet.HealthzPort, err = n.Port()
+	return err
+}
+
+// Port is a free one of the loopback interface, for this node until it is closed.
+func (n *Node) Port() (int, error) {
+	number, held, err := port()
+	if err == nil {
 		n.ports = append(n.ports, held)
 	}
-	return nil
+	return number, err
 }
 
 // Start runs a program on the node: in its namespaces, where it sees the node's processes and mounts. What it

@@ -19,7 +19,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // A node runs a pod; what is done to the kubelet, to containerd and to the container is seen by the others.
 func TestNode(t *testing.T) {
 	n := stock.Start(t, stock.Options{FeatureGates: map[string]bool{"PodsAPI": true}})
-	ctx := t.Context()
+	ctx := stock.Context(t)
 	ready := func(p *v1.Pod) bool { return stock.Ready(p) }
 	if _, err := n.Create(ctx, n.Pod("web", stock.Forever)); err != nil {
 		t.Fatal(err)
@@ -100,14 +100,15 @@ func ended(s v1.ContainerState, id string) bool {
 // Nothing of a node is left: no process, control group or file.
 func TestClosedNodeLeavesNothing(t *testing.T) {
 	stock.Need(t)
-	n, err := stock.Run(t.Context(), stock.Options{Name: "brief", Log: os.Stderr})
+	ctx := stock.Context(t)
+	n, err := stock.Run(ctx, stock.Options{Name: "brief", Log: os.Stderr})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := n.Create(t.Context(), n.Pod("web", stock.Forever)); err != nil {
+	if _, err := n.Create(ctx, n.Pod("web", stock.Forever)); err != nil {
 		t.Fatal(err)
 	}
-	pod, err := n.AwaitPod(t.Context(), "default", "web", "ready", stock.Ready)
+	pod, err := n.AwaitPod(ctx, "default", "web", "ready", stock.Ready)
 	if err != nil {
 		t.Fatal(err)
 	}

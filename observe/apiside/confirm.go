@@ -2,6 +2,7 @@ package apiside
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -10,6 +11,7 @@ import (
 
 	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/podapi"
+	"github.com/statusd/statusd/observe"
 )
 
 // Limits of the watchdog.
@@ -18,13 +20,19 @@ const (
 	lag          = 2 * time.Second // how long after the answer of a list the watch may deliver the same
 )
 
+// retries is how soon a confirmation that failed is tried again.
+var retries = backoff.Schedule{First: time.Second, Limit: 15 * time.Second}
+
 // watchdog gives up watches that hang and confirms what the watch of pods has delivered, until ctx ends.
 func (s *Side) watchdog(ctx context.Context) {
-	period := min(s.options.Confirm, s.options.Quiet/4)
-	last := time.Now()
+	failures, last := 0, time.Now()
 	for {
-		timer := time.NewTimer(period)
-		asked := false
+		wait := min(s.options.Confirm-time.Since(last), s.options.Quiet/4)
+		if failures > 0 {
+			wait = retries.Random(failures)
+		}
+		timer := time.NewTimer(wait)
+		asked := failures > 0
 		select {
 		case <-ctx.Done():
 			timer.Stop()
@@ -35,53 +43,70 @@ func (s *Side) watchdog(ctx context.Context) {
 		}
 		timer.Stop()
 		s.relistSilent()
-		if asked || time.Since(last) >= s.options.Confirm {
-			s.check(ctx)
-			last = time.Now()
-			if !backoff.Sleep(ctx, min(confirmLeast, s.options.Confirm)) {
-				return
-			}
+		if !asked && time.Since(last) < s.options.Confirm {
+			continue
+		}
+		failures++
+		if s.check(ctx) {
+			failures = 0
+		}
+		last = time.Now()
+		if !backoff.Sleep(ctx, min(confirmLeast, s.options.Confirm)) {
+			return
 		}
 	}
 }
 
+// errNoWatch: the server has answered all requests, and yet there is no watch.
+var errNoWatch = errors.New("the watch has ended, and no other has begun")
+
 // relistSilent lists again what was not heard of for too long.
 func (s *Side) relistSilent() {
-	s.mu.Lock()
-	defer s.mu.Unlock()
 	for _, st := range []*stream{s.pods, s.nodes, s.lease} {
-		if st.open && time.Since(st.heard) >= s.options.Quiet {
-			s.log.Warn("nothing was heard on a watch, listing again", "what", st.what, "since", st.heard)
-			st.open = false
+		s.mu.Lock()
+		silent := st.synced && !st.polls && time.Since(st.heard) >= s.options.Quiet
+		hangs := st.open && (silent || st.unreadable)
+		if hangs {
+			s.log.Warn("a watch hangs or cannot be read, listing again", "what", st.what, "heard", st.heard)
+			st.open, st.heard = false, time.Now()
 			st.relist()
+		}
+		s.mu.Unlock()
+		if silent && !hangs {
+			st.doubt("watch", errNoWatch, true)
 		}
 	}
 }
 
 // check compares the versions of the pods in the API with those that the watch has delivered, and lists
-// the pods again if it has missed one.
-func (s *Side) check(ctx context.Context) {
+// the pods again if it has missed one. It reports whether the server has answered.
+func (s *Side) check(ctx context.Context) bool {
+	s.mu.Lock()
+	open, before := s.pods.open && s.pods.synced, s.reached
+	s.mu.Unlock()
+	if !open {
+		return true // they are being listed, or the watch begins again
+	}
 	asked := time.Now()
 	versions, reached, err := s.versions(ctx)
 	if err != nil {
 		if ctx.Err() == nil {
-			s.log.Info("the pods of the API could not be confirmed", "err", err)
+			s.pods.doubt("confirm", err, false)
 		}
-		return
+		return false
 	}
-	if s.confirms(versions, reached, asked) {
-		return
-	}
-	// The answer may be newer than what the watch has delivered so far.
-	if backoff.Sleep(ctx, lag) && !s.confirms(versions, reached, asked) {
+	// A server whose versions have gone back was restored from a backup: what the watch has delivered is of
+	// another history. Else the answer may be newer than what the watch has delivered so far.
+	if reached < before || !s.confirms(versions, reached, asked) && backoff.Sleep(ctx, lag) && !s.confirms(versions, reached, asked) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
-		if s.pods.relist != nil {
+		if ctx.Err() == nil {
 			s.log.Warn("the watch of pods has missed something, listing again")
 			s.pods.open = false
 			s.pods.relist()
 		}
 	}
+	return true
 }
 
 // versions asks for the resource versions of the pods, from the newest state of the server.
@@ -99,28 +124,42 @@ func (s *Side) versions(ctx context.Context) (map[types.UID]uint64, uint64, erro
 	return versions, version(list.ResourceVersion), nil
 }
 
-// confirms reports whether the watch has delivered all that a list shows, and notes it. A server whose
-// versions have gone back was restored from a backup; what the watch has delivered is then of another history.
+// confirms reports whether the watch has delivered all that a list shows, and notes it.
 func (s *Side) confirms(versions map[types.UID]uint64, reached uint64, asked time.Time) bool {
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.pods.record.Answer().Err != "" {
-		return true // it is being listed again already
+	complete := s.delivered(versions, reached)
+	recovered := false
+	if complete {
+		s.confirmed = asked
+		recovered = s.pods.hear(time.Now())
 	}
-	if reached < s.reached && !s.pods.heard.After(asked) {
-		return false
-	}
-	for uid, v := range versions {
-		if known, ok := s.podsByUID[uid]; !ok && s.reached < reached || ok && version(known.Pod.ResourceVersion) < v {
+	s.mu.Unlock()
+	s.announce(recovered)
+	return complete
+}
+
+// delivered reports whether the watch has delivered a list, or what came after it. The caller holds the lock.
+func (s *Side) delivered(versions map[types.UID]uint64, reached uint64) bool {
+	for uid, listed := range versions {
+		known, ok := s.podsByUID[uid]
+		if !ok && s.reached <= reached {
+			return false
+		}
+		if v := versionOf(known); ok && v != listed && v <= reached {
 			return false
 		}
 	}
 	for uid, known := range s.podsByUID {
-		if _, ok := versions[uid]; !ok && version(known.Pod.ResourceVersion) <= reached {
+		if _, ok := versions[uid]; !ok && versionOf(known) <= reached {
 			return false
 		}
 	}
-	s.confirmed = asked
-	s.pods.hear(time.Now())
 	return true
+}
+
+func versionOf(known observe.Sighting) uint64 {
+	if known.Pod == nil {
+		return 0
+	}
+	return version(known.Pod.ResourceVersion)
 }

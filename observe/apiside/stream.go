@@ -2,7 +2,9 @@ package apiside
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -12,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/observe/internal/answer"
 )
 
@@ -25,19 +28,54 @@ type stream struct {
 	lists    func(context.Context, metav1.ListOptions) (runtime.Object, error)
 	watches  func(context.Context, metav1.ListOptions) (watch.Interface, error)
 	store    cache.ReflectorStore
+	// get reads the one object, for a user that may neither list nor watch; nil: there is no such user.
+	get func(context.Context) (runtime.Object, error)
 
 	// Guarded by the side's lock:
 	record answer.Record
+	polls  bool      // the object is read at a pace, since it may not be watched
 	open   bool      // a watch is open
 	synced bool      // the objects were listed
 	heard  time.Time // when the server was last heard: a list, an event, a bookmark, the beginning of a watch
-	relist context.CancelFunc
+	// unreadable: something came that cannot be read, so that the objects are not complete before the next list.
+	unreadable bool
+	relist     context.CancelFunc
 }
 
-// run follows the objects until ctx ends. A reflector that is ended by hang begins again.
+// run follows the objects until ctx ends. A watch that was given up begins again.
 func (st *stream) run(ctx context.Context) {
-	for ctx.Err() == nil {
+	for ctx.Err() == nil && !st.polled() {
 		st.follow(ctx)
+	}
+	for ctx.Err() == nil {
+		st.poll(ctx)
+		backoff.Sleep(ctx, pollPace)
+	}
+}
+
+// pollPace is the time between two reads of an object that may not be watched. A kubelet renews its lease
+// each 10 s.
+const pollPace = 10 * time.Second
+
+func (st *stream) polled() bool {
+	st.side.mu.Lock()
+	defer st.side.mu.Unlock()
+	return st.polls
+}
+
+// poll reads the object once.
+func (st *stream) poll(ctx context.Context) {
+	bounded, cancel := context.WithTimeout(ctx, st.side.options.Timeout)
+	defer cancel()
+	obj, err := st.get(bounded)
+	switch {
+	case err == nil:
+		err = st.store.Replace([]any{obj}, "")
+	case apierrors.IsNotFound(err):
+		err = st.store.Replace(nil, "")
+	}
+	if err != nil && ctx.Err() == nil {
+		st.failed("get", err)
 	}
 }
 
@@ -91,20 +129,41 @@ func (st *stream) watch(ctx context.Context, options metav1.ListOptions) (watch.
 	}}, nil
 }
 
-// failed notes that a request failed.
+// failed notes that a request of the reflector failed.
 func (st *stream) failed(verb string, err error) {
+	if apierrors.IsResourceExpired(err) || apierrors.IsGone(err) {
+		return // an answer: the reflector lists again
+	}
+	if apierrors.IsForbidden(err) && st.get != nil && verb != "get" {
+		st.side.mu.Lock()
+		st.polls = true
+		st.relist()
+		st.side.mu.Unlock()
+		return
+	}
+	st.doubt(verb, err, true)
+}
+
+// doubt notes that the server does not answer, and whether that ends the watch.
+func (st *stream) doubt(verb string, err error, ends bool) {
 	reason := err
+	// The URL of a watch has a timeout at random: with it, each try would be news.
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		reason = request.Err
+	}
 	switch {
 	case apierrors.IsUnauthorized(err):
 		reason = fmt.Errorf("the server does not accept the credentials: check that the client certificate or the token is valid: %w", err)
 	case apierrors.IsForbidden(err):
 		reason = fmt.Errorf("the user needs the right %s: %w", st.right, err)
-	case apierrors.IsResourceExpired(err), apierrors.IsGone(err), apierrors.IsTooManyRequests(err) && verb == "watch":
-		return // an answer: the reflector lists again, or waits as it was told
+	case errors.Is(err, context.DeadlineExceeded):
+		reason = fmt.Errorf("no answer within %v: %w", st.side.options.Timeout, err)
 	}
 	s := st.side
 	s.mu.Lock()
-	st.open = false
+	if ends {
+		st.open = false
+	}
 	news := st.record.Bad(time.Now(), fmt.Errorf("%s %s: %w", verb, st.what, reason))
 	s.mu.Unlock()
 	if news {
@@ -119,7 +178,7 @@ func (st *stream) opened(current bool) {
 	s.mu.Lock()
 	now := time.Now()
 	st.open, st.heard = true, now
-	recovered := current && st.synced && st.record.Good(now)
+	recovered := current && st.synced && !st.unreadable && st.record.Good(now)
 	s.mu.Unlock()
 	if recovered {
 		s.log.Info("the API server answers", "what", st.what)
@@ -135,18 +194,17 @@ func (st *stream) closed() {
 	st.open = false
 }
 
-// hear notes that the server was heard on the watch. The caller holds the lock.
-func (st *stream) hear(now time.Time) {
+// hear notes that the server was heard on the watch. The caller holds the lock. It reports whether the side did not
+// answer before.
+func (st *stream) hear(now time.Time) bool {
 	st.heard = now
-	if st.record.Answer().Err == "" {
-		st.record.Good(now)
-	}
+	return st.open && st.synced && !st.unreadable && st.record.Good(now)
 }
 
 // listed notes that the objects are those of a list. The caller holds the lock. It reports whether the side did not
 // answer before.
 func (st *stream) listed(now time.Time) bool {
-	st.synced, st.heard = true, now
+	st.synced, st.unreadable, st.heard = true, false, now
 	return st.record.Good(now)
 }
 

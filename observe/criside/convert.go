@@ -2,6 +2,7 @@ package criside
 
 import (
 	"strconv"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -69,12 +70,47 @@ func containerOf(c *runtimeapi.Container, sandbox observe.Sandbox, at time.Time)
 	}
 }
 
-// fill adds what a status knows and a list does not.
-func fill(c observe.Container, s *runtimeapi.ContainerStatus) observe.Container {
-	c.State = stateOf(s.State)
-	c.Started, c.Finished = nanoseconds(s.StartedAt), nanoseconds(s.FinishedAt)
-	c.ExitCode, c.Reason, c.Message = s.ExitCode, s.Reason, s.Message
+// detail is what a status knows of a container and a list does not. It does not change while the container is in
+// its state.
+type detail struct {
+	state             observe.ContainerState
+	started, finished time.Time
+	exitCode          int32
+	reason, message   string
+}
+
+func detailOf(s *runtimeapi.ContainerStatus) detail {
+	return detail{
+		state: stateOf(s.State), started: nanoseconds(s.StartedAt), finished: nanoseconds(s.FinishedAt),
+		exitCode: s.ExitCode, reason: cut(s.Reason), message: cut(s.Message),
+	}
+}
+
+// maxText is how much of a message is kept. A kubelet keeps as much of a termination message.
+const maxText = 4 << 10
+
+// cut shortens a text, at the beginning of a character.
+func cut(text string) string {
+	if len(text) <= maxText {
+		return text
+	}
+	return strings.ToValidUTF8(text[:maxText], "")
+}
+
+// with returns a container with what its status knows.
+func (d detail) with(c observe.Container) observe.Container {
+	c.State, c.Started, c.Finished = d.state, d.started, d.finished
+	c.ExitCode, c.Reason, c.Message = d.exitCode, d.reason, d.message
 	return c
+}
+
+// containerOfStatus returns what an event says of a container of a sandbox.
+func containerOfStatus(s *runtimeapi.ContainerStatus, sandbox observe.Sandbox, at time.Time) observe.Container {
+	listed := &runtimeapi.Container{
+		Id: s.Id, PodSandboxId: sandbox.ID, Metadata: s.Metadata, Image: s.Image, State: s.State, CreatedAt: s.CreatedAt,
+		Labels: s.Labels, Annotations: s.Annotations,
+	}
+	return detailOf(s).with(containerOf(listed, sandbox, at))
 }
 
 // attempt is the restart count, which the kubelet writes as an annotation.

@@ -2,15 +2,15 @@ package criside
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
-	"reflect"
 	"sync"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/klog/v2"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/observe/internal/answer"
 	"github.com/statusd/statusd/observe/internal/pace"
@@ -22,12 +22,18 @@ type Side struct {
 	log     *slog.Logger
 	loop    *pace.Loop
 	counter *counter
-	client  *client // of Run; nil while the runtime has never answered
+	// connected wakes the follower of events when a list was answered; one signal is enough.
+	connected chan struct{}
 
-	mu         sync.Mutex // guards what follows
-	record     answer.Record
-	sandboxes  map[string]observe.Sandbox
-	containers map[string]observe.Container
+	mu     sync.Mutex // guards what follows
+	client *client    // nil before the runtime has answered
+	record answer.Record
+	state  state // handed out, and therefore replaced as a whole
+	// news is what events have brought since the last list was asked for.
+	news news
+	// details and addresses are what was asked for about containers and sandboxes, by ID.
+	details   map[string]detail
+	addresses map[string][]string
 }
 
 // New makes a side. It starts nothing and sends no request: see [Side.Run].
@@ -40,14 +46,17 @@ func New(o Options) (*Side, error) {
 	if err != nil {
 		return nil, fmt.Errorf("criside: %w", err)
 	}
-	return &Side{options: o, log: o.Logger, loop: loop, record: answer.New(o.Endpoint), counter: &counter{calls: map[string]uint64{}}}, nil
+	return &Side{
+		options: o, log: o.Logger, loop: loop, record: answer.New(o.Endpoint), counter: &counter{calls: map[string]uint64{}},
+		connected: make(chan struct{}, 1), details: map[string]detail{}, addresses: map[string][]string{},
+	}, nil
 }
 
 // Facts returns what the runtime had last. It does not wait.
 func (s *Side) Facts() observe.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return observe.Runtime{RuntimeAnswer: s.record.Answer(), Sandboxes: s.sandboxes, Containers: s.containers}
+	return observe.Runtime{RuntimeAnswer: s.record.Answer(), Sandboxes: s.state.sandboxes, Containers: s.state.containers}
 }
 
 // Refresh asks for a list before it is due. It never blocks; requests before the next list are one.
@@ -59,7 +68,12 @@ func (s *Side) Calls() map[string]uint64 { return s.counter.all() }
 // Run asks the runtime until ctx ends, then returns nil. It may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // the errors are in the Answer
+	var following sync.WaitGroup
+	if !s.options.NoEvents {
+		following.Go(func() { s.events(ctx) })
+	}
 	s.loop.Run(ctx, s.look)
+	following.Wait()
 	if s.client != nil {
 		s.client.close()
 	}
@@ -68,8 +82,11 @@ func (s *Side) Run(ctx context.Context) error {
 
 // look asks the runtime once.
 func (s *Side) look(ctx context.Context) error {
+	s.mu.Lock()
+	s.news = newNews()
+	s.mu.Unlock()
 	asked := time.Now()
-	sandboxes, containers, err := s.list(ctx)
+	next, err := s.list(ctx)
 	if ctx.Err() != nil {
 		return nil // the end of the side is no silence of the runtime
 	}
@@ -77,14 +94,15 @@ func (s *Side) look(ctx context.Context) error {
 		s.failed(err)
 		return err
 	}
-	s.listed(sandboxes, containers, asked)
+	s.listed(next, asked)
+	wake.Up(s.connected)
 	return nil
 }
 
 // failed notes that the runtime did not answer.
 func (s *Side) failed(err error) {
 	s.mu.Lock()
-	news := s.record.Bad(time.Now(), err)
+	news := s.record.Bad(time.Now(), s.explain(err))
 	s.mu.Unlock()
 	if news {
 		s.log.Warn("the container runtime does not answer, retrying", "err", err)
@@ -92,80 +110,14 @@ func (s *Side) failed(err error) {
 	}
 }
 
-// list asks for everything. Containers come first: the sandbox of a container that is made meanwhile is then in the later list.
-func (s *Side) list(ctx context.Context) (map[string]observe.Sandbox, map[string]observe.Container, error) {
-	if s.client == nil {
-		c, err := connect(ctx, s.options.Endpoint, s.options.Timeout, s.counter)
-		if err != nil {
-			return nil, nil, err
-		}
-		s.client = c
-	}
-	listed, err := s.client.containers(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	pods, err := s.client.sandboxes(ctx)
-	if err != nil {
-		return nil, nil, err
-	}
-	now := time.Now()
-	sandboxes, containers := map[string]observe.Sandbox{}, map[string]observe.Container{}
-	for _, p := range pods {
-		sandboxes[p.Id] = sandboxOf(p, now)
-	}
-	for _, c := range listed {
-		container := containerOf(c, sandboxes[c.PodSandboxId], now)
-		detail, err := s.client.container(ctx, c.Id)
-		switch {
-		case err == nil:
-			containers[c.Id] = fill(container, detail)
-		case silence(err):
-			return nil, nil, err
-		case !gone(err):
-			container.State, container.Message = observe.ContainerUnknown, err.Error()
-			containers[c.Id] = container
-		}
-	}
-	return sandboxes, containers, nil
-}
-
 // listed takes over a whole answer.
-func (s *Side) listed(sandboxes map[string]observe.Sandbox, containers map[string]observe.Container, asked time.Time) {
+func (s *Side) listed(next state, asked time.Time) {
 	s.mu.Lock()
+	s.news.apply(next)
+	changed := next.since(s.state)
+	s.state = next
 	recovered := s.record.Good(asked)
-	changed := map[types.UID]bool{}
-	for id, now := range sandboxes {
-		if before, ok := s.sandboxes[id]; ok {
-			now.At = before.At
-			if reflect.DeepEqual(before, now) {
-				sandboxes[id] = before
-				continue
-			}
-		}
-		changed[now.UID] = true
-	}
-	for id, before := range s.sandboxes {
-		if _, ok := sandboxes[id]; !ok {
-			changed[before.UID] = true
-		}
-	}
-	for id, now := range containers {
-		if before, ok := s.containers[id]; ok {
-			now.At = before.At
-			if before == now {
-				containers[id] = before
-				continue
-			}
-		}
-		changed[now.UID] = true
-	}
-	for id, before := range s.containers {
-		if _, ok := containers[id]; !ok {
-			changed[before.UID] = true
-		}
-	}
-	s.sandboxes, s.containers = sandboxes, containers
+	s.forget()
 	s.mu.Unlock()
 	if recovered {
 		s.log.Info("the container runtime answers", "endpoint", s.options.Endpoint)
@@ -174,4 +126,26 @@ func (s *Side) listed(sandboxes map[string]observe.Sandbox, containers map[strin
 	for uid := range changed {
 		s.options.Changed(uid)
 	}
+}
+
+// forget drops the details of what is gone. The caller holds the lock.
+func (s *Side) forget() {
+	for id := range s.details {
+		if _, ok := s.state.containers[id]; !ok {
+			delete(s.details, id)
+		}
+	}
+	for id := range s.addresses {
+		if _, ok := s.state.sandboxes[id]; !ok {
+			delete(s.addresses, id)
+		}
+	}
+}
+
+// explain adds to an error what a person needs to know.
+func (s *Side) explain(err error) error {
+	if timedOut(err) || errors.Is(err, context.DeadlineExceeded) {
+		return fmt.Errorf("no answer within %v: the container runtime hangs, is stopped or overloaded: %w", s.options.Timeout, err)
+	}
+	return err
 }

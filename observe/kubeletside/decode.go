@@ -17,6 +17,9 @@ type decoder struct {
 	pods map[fingerprint]*v1.Pod
 }
 
+// maxKept bounds how many pods are kept between two lists.
+const maxKept = 10_000
+
 // fingerprint identifies an encoding.
 type fingerprint struct {
 	hash uint64
@@ -33,10 +36,14 @@ func (d *decoder) one(data []byte) (*v1.Pod, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	pod, err := d.decode(key, data)
-	if err == nil {
-		d.pods[key] = pod
+	if err != nil {
+		return nil, err
 	}
-	return pod, err
+	if len(d.pods) >= maxKept {
+		clear(d.pods) // no list has been answered for long
+	}
+	d.pods[key] = pod
+	return pod, nil
 }
 
 // all decodes the pods of a list, and forgets those that it does not have.

@@ -14,6 +14,7 @@ import (
 	"os"
 	"strings"
 	"time"
+	"unicode"
 
 	v1 "k8s.io/api/core/v1"
 	sigsjson "sigs.k8s.io/json"
@@ -185,5 +186,10 @@ func cut(text string) string {
 	if len(text) > limit {
 		text = text[:limit]
 	}
-	return strings.ToValidUTF8(text, "?")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsControl(r) {
+			return ' '
+		}
+		return r
+	}, strings.ToValidUTF8(text, "?"))
 }

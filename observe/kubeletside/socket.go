@@ -89,20 +89,30 @@ func (c *socketClient) explain(err error) error {
 	return err
 }
 
-// watch follows the changes between the lists until ctx ends. A watch that ends asks for a list, and
-// begins again after one that was answered.
+// watch follows the changes between the lists until ctx ends. A watch that ends asks for a list, so that a kubelet
+// that is gone is noticed at once, and begins again after one that was answered; a watch that ends again and again does not ask.
 func (s *Side) watch(ctx context.Context) {
+	short := 0
 	for {
 		select {
 		case <-ctx.Done():
 			return
 		case <-s.socket.answered:
 		}
-		if err := s.follow(ctx); err != nil && ctx.Err() == nil {
-			s.log.Info("the watch of the kubelet's pods has ended", "err", err)
-			s.gap()
+		began := time.Now()
+		err := s.follow(ctx)
+		if ctx.Err() != nil {
+			return
+		}
+		s.log.Info("the watch of the kubelet's pods has ended", "err", err)
+		s.gap()
+		if time.Since(began) >= s.options.Pace {
+			short = 0
+		}
+		if short == 0 {
 			s.Refresh()
 		}
+		short++
 	}
 }
 

@@ -18,6 +18,7 @@ const (
 	DefaultProcess     = "kubelet"
 	DefaultPace        = 10 * time.Second
 	DefaultLeast       = time.Second
+	DefaultTimeout     = 10 * time.Second
 	DefaultMaxEntries  = 100_000
 )
 
@@ -30,12 +31,11 @@ type Options struct {
 	// HostProc is where the host's processes are; proc below HostRoot if empty.
 	HostProc string
 
-	// KubeletRoot, CgroupRoot and Manifests are directories of the host. NoManifests: the kubelet has no
-	// static pods from files.
+	// KubeletRoot and CgroupRoot are directories of the host, Manifests a directory or file: the kubelet's
+	// staticPodPath.
 	KubeletRoot string
 	CgroupRoot  string
 	Manifests   string
-	NoManifests bool
 
 	// PIDFile has the process ID of the kubelet. If it is empty, the kubelet is the oldest process
 	// of the name Process.
@@ -44,6 +44,8 @@ type Options struct {
 
 	// Pace is the time between two looks, Least the shortest such time after [Side.Refresh].
 	Pace, Least time.Duration
+	// Timeout is how long a look may take before the machine is unknown.
+	Timeout time.Duration
 	// MaxEntries is how many entries of directories one look reads.
 	MaxEntries int
 
@@ -75,6 +77,9 @@ func (o *Options) setDefaults() {
 	if o.Least == 0 {
 		o.Least = min(DefaultLeast, o.Pace)
 	}
+	if o.Timeout == 0 {
+		o.Timeout = DefaultTimeout
+	}
 	if o.MaxEntries == 0 {
 		o.MaxEntries = DefaultMaxEntries
 	}
@@ -100,8 +105,8 @@ func (o *Options) Validate() error {
 			problems = append(problems, fmt.Errorf("%s %q is not an absolute path", name, path))
 		}
 	}
-	if o.MaxEntries < 0 {
-		problems = append(problems, errors.New("MaxEntries must be positive"))
+	if o.MaxEntries < 0 || o.Timeout < 0 {
+		problems = append(problems, errors.New("MaxEntries and Timeout must be positive"))
 	}
 	return errors.Join(problems...)
 }

@@ -3,30 +3,32 @@ package machineside
 import (
 	"errors"
 	"io/fs"
-	"os"
-	"path/filepath"
+	"regexp"
+	"syscall"
 	"time"
-
-	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/observe"
 )
 
-// read reads everything once.
-func read(o Options) (observe.Machine, error) {
-	facts := observe.Machine{PodDirs: map[types.UID]observe.PodDir{}, Cgroups: map[types.UID]observe.Cgroup{}}
-	root := filepath.Join(o.HostRoot, o.KubeletRoot, "pods")
-	entries, err := os.ReadDir(root)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return facts, err
-	}
-	now := time.Now()
-	for _, entry := range entries {
-		info, err := entry.Info()
-		if err != nil {
-			continue
-		}
-		facts.PodDirs[types.UID(entry.Name())] = observe.PodDir{Path: filepath.Join(o.KubeletRoot, "pods", entry.Name()), Changed: info.ModTime(), At: now}
-	}
-	return facts, nil
+// uid is what the UIDs of pods look like: those of the API, and the hashes of static pods.
+var uid = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
+
+// read reads everything once; before is the kubelet's process as it was last seen.
+func read(o Options, before *observe.Process, now time.Time) (reading, error) {
+	h := &host{root: o.HostRoot, left: o.MaxEntries}
+	var r reading
+	facts := &r.facts
+	var problems [4]error
+	facts.PodDirs, problems[0] = podDirs(h, o, now)
+	facts.Cgroups, problems[1] = cgroups(h, o, now)
+	facts.Boot, problems[2] = boot(h, o)
+	facts.Process, facts.ProcessKnown, problems[3] = process(h, o, facts.Boot, before)
+	facts.Manifests, r.manifests = manifests(h, o)
+	facts.ManifestsKnown = r.manifests == nil
+	return r, errors.Join(problems[:]...)
+}
+
+// vanished reports whether something was removed while it was looked at.
+func vanished(err error) bool {
+	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) || errors.Is(err, syscall.ESRCH)
 }

@@ -10,8 +10,10 @@ import { age, clock, full } from './times.js';
 
 export function explanation(detail, now) {
   const e = detail.explanation;
-  return el('div', { class: 'explanation', 'data-tone': tone(stateOf(detail)) },
-    el('p', { class: 'sentence' }, detail.gone ? `Gone since ${clock(detail.gone, now)}. ${shortWhy(detail)}` : sentence(e, now)),
+  const reported = detail.gone ? `Gone since ${clock(detail.gone, now)}. ${shortWhy(detail)}` : sentence(e, now);
+  return el('div', { class: 'explanation', 'data-tone': e.notTrue?.length ? 'bad' : tone(stateOf(detail)) },
+    (e.notTrue ?? []).map((c) => el('p', { class: 'sentence untrue' }, `Not true${c.since ? ` since ${clock(c.since, now)}` : ''}: ${c.text}.`)),
+    el('p', { class: 'sentence' }, e.notTrue?.length ? `Reported: ${reported}` : reported),
     chain(e.causes, now),
     e.next ? el('ul', { class: 'chain' }, el('li', {}, next(e.next, now))) : null,
     titled('Worth knowing', e.notes, now),

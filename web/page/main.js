@@ -93,7 +93,8 @@ function emptiness() {
 function title() {
   const all = pods.present;
   const troubled = all.filter((p) => p.state !== 'Ready' && p.state !== 'Succeeded').length;
-  const what = route.view === 'pod' ? pod.key : route.view === 'node' ? 'node' : `${troubled} of ${all.length} not Ready`;
+  const untrue = all.filter((p) => p.drift).length;
+  const what = route.view === 'pod' ? pod.key : route.view === 'node' ? 'node' : `${troubled} of ${all.length} not Ready${untrue ? `, ${untrue} not true` : ''}`;
   const text = `${connection.live ? '' : '(not live) '}${what} · statusd`;
   if (document.title !== text) document.title = text;
 }

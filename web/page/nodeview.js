@@ -1,10 +1,13 @@
 // The node: a strip above the table of pods, and a page with everything.
 
+import { alerts } from './alerts.js';
 import { byId, el, setText } from './dom.js';
 import { flag } from './containers.js';
+import { differences } from './differences.js';
 import { facts, grid } from './grid.js';
 import { historyTable } from './historytable.js';
 import { moment } from './moments.js';
+import { isObserved, kubelet, sides, strip } from './observed.js';
 import { amount, parse } from './quantity.js';
 import { now as clockNow } from './servertime.js';
 import { Sections } from './sections.js';
@@ -17,7 +20,7 @@ const healthy = (c) => (c.type === 'Ready' ? c.status === 'True' : c.status === 
 export class NodeView {
   constructor() {
     this.strip = new Sections(byId('node-strip'));
-    this.sections = new Sections(byId('node-sections'));
+    this.sections = new Sections(byId('node-sections'), ['Problems', 'Sides', 'Differences', 'Kubelet', 'Alerts', 'Conditions']);
     this.node = null;
   }
 
@@ -36,7 +39,18 @@ export class NodeView {
     setText(byId('node-name'), n.name);
     this.strip.put('Conditions', JSON.stringify([n.conditions, n.problems]), () => chips(n));
     this.strip.put('Resources', JSON.stringify([n.allocatable, n.requested, n.pods]), () => meters(n));
-    this.strip.put('Delivery', JSON.stringify([n.uid, n.delivery, isUTC()]), () => deliveryLine(n, this.since, now));
+    if (isObserved(n)) this.strip.put('Findings', JSON.stringify([n.sides, n.drift, n.kubelet?.health, Boolean(n.alerts), n.firing]), () => strip(n));
+    else this.strip.drop('Findings');
+    this.strip.put('Delivery', JSON.stringify([n.uid, Boolean(n.sides), n.delivery, isUTC()]), () => deliveryLine(n, this.since, now));
+  }
+
+  // renderFindings shows what an audit, a guard and rules have found; a node without them shows none of it.
+  renderFindings(n, now, put) {
+    const optional = (title, there, key, make) => (there ? put(title, key, make) : this.sections.drop(title));
+    optional('Sides', n.sides, n.sides, () => sides(n, now));
+    optional('Differences', n.sides, n.differences ?? [], () => differences(n.differences, now, { named: true }));
+    optional('Kubelet', n.kubelet, n.kubelet, () => kubelet(n.kubelet, now));
+    optional('Alerts', n.alerts, [n.alerts, n.firing], () => alerts(n.alerts, now, { named: true, more: (n.firing ?? 0) - n.alerts.filter((a) => !a.silenced).length }));
   }
 
   renderPage(now) {
@@ -45,9 +59,10 @@ export class NodeView {
     setText(byId('node-title'), n.name);
     const put = (title, key, make) => this.sections.put(title, JSON.stringify([key, isUTC()]), make);
     put('Problems', n.problems, () => problems(n.problems));
+    this.renderFindings(n, now, put);
     put('Conditions', n.conditions, () => conditions(n, now));
     put('Resources', [n.capacity, n.allocatable, n.requested], () => resources(n));
-    put('Delivery', n.delivery, () => deliveryFacts(n, this.since, now));
+    put('Delivery', [n.delivery, Boolean(n.sides)], () => deliveryFacts(n, this.since, now));
     put('Node', [n.version, n.runtime, n.addresses], () => identity(n));
     put('History', n.history, () => historyTable(n.history, now));
   }
@@ -104,7 +119,7 @@ function resources(n) {
   ]));
 }
 
-function deliveryLine({ uid, delivery: d }, since, now) {
+function deliveryLine({ uid, sides: observed, delivery: d }, since, now) {
   if (d.unreachableSince) {
     const text = (at) => `API server not reached for ${age(at - Date.parse(d.unreachableSince))}`;
     return el('p', {}, flag('bad', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
@@ -113,13 +128,14 @@ function deliveryLine({ uid, delivery: d }, since, now) {
     const text = (at) => `${d.pending} ${d.pending === 1 ? 'pod has' : 'pods have'} unsent changes, the oldest for ${lag(at - since)}`;
     return el('p', {}, flag(d.lastError ? 'bad' : 'busy', ticking(text, now)), d.lastError ? ` ${d.lastError}` : null);
   }
+  if (observed) return el('p', {}, flag('done', 'the kubelet reports to the API server')); // whether it is up to date, the sides say
   return el('p', {}, uid ? flag('good', 'API server up to date') : flag('done', 'no API server')); // a node of a cluster has a UID
 }
 
 function deliveryFacts(n, since, now) {
   const d = n.delivery;
   return facts([
-    ['State', deliveryLine(n, since, now)], ['Pods with unsent changes', String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
+    ['State', deliveryLine(n, since, now)], ['Pods with unsent changes', n.sides ? null : String(d.pending)], ['Oldest unsent change', d.pending > 0 ? ticking((at) => lag(at - since), now) : null],
     ['Last error', d.lastError], ['Lease renewed', moment(d.leaseRenewed, now)], ['Not reached since', moment(d.unreachableSince, now)],
   ]);
 }

@@ -1,11 +1,14 @@
 // The page of one pod.
 
+import { alerts } from './alerts.js';
 import { ask, podPath } from './ask.js';
 import { byId, el, setAttribute, setText } from './dom.js';
 import { containers, probes } from './containers.js';
 import { delivery } from './delivery.js';
+import { differences } from './differences.js';
 import { explanation } from './explanation.js';
 import { historyTable } from './historytable.js';
+import { pictures } from './pictures.js';
 import { keyOf } from './pods.js';
 import { Sections } from './sections.js';
 import { sign, stateOf, tone, word } from './states.js';
@@ -20,9 +23,10 @@ export class PodView {
     this.element = byId('pod-view');
     this.title = byId('pod-title');
     this.badge = byId('pod-badge');
+    this.drift = byId('pod-drift');
     this.line = byId('pod-line');
     this.missing = byId('pod-missing');
-    this.sections = new Sections(byId('pod-sections'));
+    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Alerts', 'Timeline', 'Containers', 'Probes', 'Delivery', 'History']);
     this.timeline = new Timeline();
     this.yaml = yamlPanel();
     this.detail = null;
@@ -45,6 +49,7 @@ export class PodView {
     setText(this.title, key);
     this.missing.hidden = true;
     this.badge.hidden = this.detail === null;
+    this.drift.hidden = !this.detail?.drift;
     setText(this.line, this.detail ? this.line.textContent : '');
   }
 
@@ -82,15 +87,27 @@ export class PodView {
     const mood = tone(stateOf(d));
     setText(this.badge, `${sign(mood)} ${word(stateOf(d))}`);
     setAttribute(this.badge, 'data-tone', mood);
+    this.drift.hidden = !d.drift;
     const zone = isUTC();
     this.#section('Why', [d.explanation, zone], () => explanation(d, now));
+    const observed = Boolean(d.pictures?.length || d.differences?.length);
+    this.#optional('Differences', observed, [d.differences, zone], () => differences(d.differences, now));
+    this.#optional('Sides', d.pictures?.length, [d.pictures, zone], () => pictures(d.pictures, now));
+    this.#optional('Alerts', d.alertDetails?.length, [d.alertDetails, zone], () => alerts(d.alertDetails, now));
     this.#section('Timeline', [d.history, d.gone, zone], () => this.timeline.update(d, now));
     this.#section('Containers', [d.containerDetails, zone], () => containers(d, now));
     this.#section('Probes', [d.containerDetails, zone], () => probes(d, now));
-    this.#section('Delivery', [d.delivery, zone], () => delivery(d, now));
+    const reports = !(observed && d.delivery.version === 0); // beside a kubelet it is the kubelet that does
+    this.#optional('Delivery', reports, [d.delivery, zone], () => delivery(d, now));
     this.#section('History', [d.history, zone], () => historyTable(d.history, now));
     this.#section('YAML', [d.pod], () => this.yaml.show(d.pod));
     this.tick(now);
+  }
+
+  // #optional is a section that is there only while there is something to show.
+  #optional(title, there, key, make) {
+    if (there) this.#section(title, key, make);
+    else this.sections.drop(title);
   }
 
   #section(title, key, make) {

@@ -13,6 +13,8 @@ export class Row {
     this.link = el('a', { class: 'name' });
     this.badge = el('span', { class: 'badge' });
     this.why = el('div');
+    this.drift = badge('drift');
+    this.alerts = badge('alerts');
     this.cells = {
       pod: cell('pod', '', this.link, this.namespace),
       state: cell('state', '', this.badge),
@@ -21,7 +23,7 @@ export class Row {
       restarts: cell('number restarts', 'Restarts'),
       age: cell('number age', 'Age'),
       lag: cell('number lag', 'Lag'),
-      why: cell('why', '', this.why),
+      why: cell('why', '', this.drift, this.alerts, this.why),
     };
     this.element = el('tr', { role: 'row', 'data-key': key }, Object.values(this.cells));
     this.update(pod);
@@ -39,6 +41,8 @@ export class Row {
     setText(this.cells.ready, `${pod.ready}/${pod.containers}`);
     setText(this.cells.restarts, String(pod.restarts));
     setText(this.why, shortWhy(pod));
+    show(this.drift, pod.drift, '≠', pod.drift === 1 ? '1 difference: what the API reports is not true' : `${pod.drift} differences: what the API reports is not true`);
+    show(this.alerts, pod.alerts, '!', pod.alerts === 1 ? '1 alert fires' : `${pod.alerts} alerts fire`);
     setAttribute(this.cells.why, 'title', pod.why);
     setAttribute(this.cells.age, 'title', pod.created ? full(pod.created) : null);
   }
@@ -52,6 +56,17 @@ export class Row {
     setAttribute(cells.lag, 'data-tone', since !== null && now - since >= 1000 ? 'bad' : null);
     setAttribute(cells.lag, 'title', since === null ? 'The API server knows the newest status.' : waiting(pod));
   }
+}
+
+const badge = (kind) => el('span', { class: `badge found ${kind}`, 'data-tone': 'bad', role: 'img', hidden: true });
+
+// show fills a badge with a number of things that are wrong; without any there is none.
+function show(element, count, sign, words) {
+  element.hidden = !count;
+  if (!count) return;
+  setText(element, `${sign} ${count}`);
+  setAttribute(element, 'aria-label', words);
+  setAttribute(element, 'title', words);
 }
 
 const cell = (kind, label, ...children) => el('td', { role: 'cell', class: kind, 'data-label': label || null }, children);

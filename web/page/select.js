@@ -12,7 +12,10 @@ export function matches(pod, { text = '', state = '', namespace = '' }) {
 
 const words = (text) => text.toLowerCase().split(/\s+/).filter((word) => word !== '');
 
-const searchable = (pod) => [keyOf(pod), pod.status, stateOf(pod), pod.ip ?? '', pod.uid, pod.why].join('\n').toLowerCase();
+const searchable = (pod) => [keyOf(pod), pod.status, stateOf(pod), pod.ip ?? '', pod.uid, pod.why, ...found(pod)].join('\n').toLowerCase();
+
+// A search for drift or alert finds the pods that have some.
+const found = (pod) => [pod.drift ? 'drift' : '', pod.alerts ? 'alert' : ''];
 
 /** pendingSince is since when a change waits for the API server, null if none does. */
 export function pendingSince(pod) {
@@ -20,6 +23,8 @@ export function pendingSince(pod) {
   return version > accepted && since ? Date.parse(since) : null;
 }
 
+// A pod whose state is not true needs attention as one whose state is not known.
+const attention = (pod) => (pod.drift ? Math.min(urgency(stateOf(pod)), urgency('Unknown')) : urgency(stateOf(pod)));
 const missing = (pod) => pod.containers - pod.ready;
 const born = (pod) => (pod.created ? Date.parse(pod.created) : 0);
 const waiting = (pod) => pendingSince(pod) ?? Infinity;
@@ -28,7 +33,7 @@ const byText = (a, b) => (a < b ? -1 : a > b ? 1 : 0);
 // Each order begins with what needs attention, except that of names.
 const orders = {
   pod: () => 0,
-  state: (a, b) => urgency(stateOf(a)) - urgency(stateOf(b)),
+  state: (a, b) => attention(a) - attention(b),
   status: (a, b) => byText(a.status, b.status),
   ready: (a, b) => missing(b) - missing(a),
   restarts: (a, b) => b.restarts - a.restarts,
@@ -60,6 +65,8 @@ export function place(list, item, compare) {
 
 /** shortWhy is the explanation for a row that has the name and the state beside it: what follows "because". */
 export function shortWhy(pod) {
+  const untrue = `What the API says of pod ${keyOf(pod)} is not true`;
+  if (pod.why.startsWith(untrue)) return `Not true${pod.why.slice(untrue.length)}`;
   const text = pod.why.replace(`Pod ${keyOf(pod)} `, '');
   if (pod.gone) return capitalize(text);
   const because = text.indexOf(', because ');

@@ -7,6 +7,8 @@ import { parse as quantity, bytes } from '../page/quantity.js';
 import { parse as route, podHref, podsHref } from '../page/route.js';
 import { comparator, matches, place, shortWhy } from '../page/select.js';
 import { sentence, until } from '../page/sentence.js';
+import { reached, texts } from '../page/alerts.js';
+import { arranged, containerNames, sidesOf, silent, stateText } from '../page/sides.js';
 import { age, clock, full, lag, offset, useUTC } from '../page/times.js';
 import { restless, reworded } from '../page/wording.js';
 
@@ -71,6 +73,11 @@ test('a row says what follows because', () => {
   assert.equal(shortWhy(pod('a', { why: 'Pod n/a is not Ready since 10:00:00, because it sleeps. Next: it wakes.' })), 'It sleeps. Next: it wakes.');
   assert.equal(shortWhy(pod('a')), '');
   assert.equal(shortWhy(pod('a', { why: 'Pod n/a is Ready. Note: restarted once.' })), 'Note: restarted once.');
+});
+
+test('a row says first what is not true', () => {
+  const why = 'What the API says of pod n/a is not true since 10:00:00: it has ended. Reported: Pod n/a is not Ready, because it sleeps.';
+  assert.equal(shortWhy(pod('a', { why })), 'Not true since 10:00:00: it has ended. Reported: Pod n/a is not Ready, because it sleeps.');
 });
 
 test('the sentence says the whole chain', () => {
@@ -157,4 +164,37 @@ test('calls during a run are one more run', async () => {
   ends[1]();
   await first;
   assert.equal(ends.length, 2);
+});
+
+test('sides are shown from what runs to what is reported, and those that do not answer are named', () => {
+  const sides = { api: { at: at(0) }, machine: { at: at(0), error: 'no such directory' }, strange: {}, runtime: { at: at(0) } };
+  assert.deepEqual(sidesOf(sides).map(([side]) => side), ['runtime', 'api', 'machine', 'strange']);
+  assert.deepEqual(silent(sides), ['Machine', 'strange']);
+  assert.deepEqual(silent(undefined), []);
+  const pictures = arranged([{ side: 'api', containers: [{ name: 'b' }] }, { side: 'runtime', containers: [{ name: 'a' }, { name: 'b' }] }, { side: 'machine' }]);
+  assert.deepEqual(pictures.map((p) => p.side), ['runtime', 'api', 'machine']);
+  assert.deepEqual(containerNames(pictures), ['a', 'b']);
+});
+
+test('what a side says of a container', () => {
+  assert.equal(stateText({ state: 'running', ready: true }), 'running, ready');
+  assert.equal(stateText({ state: 'terminated', reason: 'Error', exitCode: 0 }), 'terminated Error (exit code 0)');
+  assert.equal(stateText({ state: 'waiting', reason: 'CrashLoopBackOff', ready: false }), 'waiting CrashLoopBackOff, not ready');
+});
+
+test('an alert says when it came into its state, and each text once', () => {
+  assert.equal(reached({ state: 'pending', since: 'a', firing: 'b' }), 'a');
+  assert.equal(reached({ state: 'firing', since: 'a', firing: 'b' }), 'b');
+  assert.equal(reached({ state: 'resolved', since: 'a', firing: 'b', resolved: 'c' }), 'c');
+  assert.deepEqual(texts({ annotations: { description: 'long' } }), ['long']);
+  assert.deepEqual(texts({ annotations: { summary: 'short', description: 'long', action: 'act', runbook: 'read' } }), ['short', 'long', 'To do: act', 'read']);
+  assert.deepEqual(texts({}), ['']);
+});
+
+test('pods that are not true come before those that are well, and a search finds them', () => {
+  const list = [pod('a'), pod('b', { drift: 1 }), pod('c', { state: 'Failed', drift: 1 }), pod('d', { state: 'Starting' }), pod('e', { state: 'NotReady' })];
+  assert.equal(list.sort(comparator({ column: 'state' })).map((p) => p.name).join(''), 'cebda');
+  assert.ok(matches(pod('a', { drift: 1 }), { text: 'drift' }));
+  assert.ok(!matches(pod('a', { drift: 0 }), { text: 'drift' }));
+  assert.ok(matches(pod('a', { alerts: 2 }), { text: 'alert' }));
 });

@@ -4,10 +4,8 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"flag"
 	"fmt"
-	"io/fs"
 	"os"
 
 	"github.com/statusd/statusd/internal/image"
@@ -26,24 +24,12 @@ func main() {
 }
 
 func build(name, out, program, authorities string) error {
-	binary, err := os.ReadFile(program)
+	i, err := image.Statusd(name, program, authorities)
 	if err != nil {
-		return err
-	}
-	files := map[string]image.File{"usr/bin/statusd": {Content: binary, Mode: 0o755}}
-	certificates, err := os.ReadFile(authorities)
-	switch {
-	case err == nil:
-		files["etc/ssl/certs/ca-certificates.crt"] = image.File{Content: certificates}
-	case !errors.Is(err, fs.ErrNotExist):
 		return err
 	}
 	var archive bytes.Buffer
-	err = image.Write(&archive, image.Image{
-		Name: name, Files: files, Entrypoint: []string{"/usr/bin/statusd"}, Env: []string{"PATH=/usr/bin"},
-		Labels: map[string]string{"org.opencontainers.image.title": "statusd"},
-	})
-	if err != nil {
+	if err := image.Write(&archive, i); err != nil {
 		return err
 	}
 	return os.WriteFile(out, archive.Bytes(), 0o644)

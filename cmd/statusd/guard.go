@@ -1,0 +1,215 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/guard"
+)
+
+func newGuard(plugin bool) *cobra.Command {
+	q := &question{plugin: plugin}
+	o := &output{}
+	cmd := &cobra.Command{
+		Use:   "guard",
+		Short: "Say how healthy the kubelet is, by which evidence, and when it was restarted",
+		Long: "Say how healthy the kubelet is, by which evidence, and when it was restarted.\n\n" +
+			"If it is not restarted though it is unhealthy, it says why, and what would help.",
+		Example: "  statusd guard\n  statusd guard -o wide\n  statusd guard -o json | jq .health",
+		Args:    usage(cobra.NoArgs),
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if err := o.check(); err != nil {
+				return err
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
+			defer cancel()
+			client, err := q.node(ctx)
+			if err != nil {
+				return err
+			}
+			defer client.Close()
+			report, err := client.Guard(ctx)
+			if err != nil {
+				return absence(err)
+			}
+			return printGuard(cmd.OutOrStdout(), o, report)
+		},
+		ValidArgsFunction: cobra.NoFileCompletions,
+	}
+	q.addFlags(cmd)
+	o.addFlag(cmd, "table", "wide", "json", "yaml")
+	if !plugin { // which has no access to the socket
+		cmd.AddCommand(newMaintenance())
+	}
+	return cmd
+}
+
+func newMaintenance() *cobra.Command {
+	q := &question{}
+	cmd := &cobra.Command{
+		Use:   "maintenance DURATION|off",
+		Short: "Keep the guard from restarting anything for a while",
+		Long: "Keep the guard from restarting anything for a while, as when you stop the kubelet yourself. It is still\n" +
+			"watched, and what is found is still told. It ends by itself, and survives a restart of statusd.\n\n" +
+			"The node takes this on its Unix socket only.",
+		Example: "  statusd guard maintenance 30m\n  statusd guard maintenance off",
+		Args:    usage(cobra.ExactArgs(1)),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			until, err := maintenanceUntil(args[0], time.Now())
+			if err != nil {
+				return fmt.Errorf("%w: %w", err, errUsage)
+			}
+			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				report, err := client.Maintenance(ctx, until)
+				if err != nil {
+					return absence(err)
+				}
+				line := "no maintenance: the guard may restart what its policy allows"
+				if !report.Maintenance.IsZero() {
+					line = "nothing is restarted until " + report.Maintenance.UTC().Format(time.RFC3339)
+				}
+				_, err = fmt.Fprintln(cmd.OutOrStdout(), line)
+				return err
+			})
+		},
+		ValidArgsFunction: cobra.FixedCompletions([]string{"30m", "2h", "off"}, cobra.ShellCompDirectiveNoFileComp),
+	}
+	q.addFlags(cmd)
+	return cmd
+}
+
+// maintenanceUntil is when a maintenance of an argument ends; zero for off.
+func maintenanceUntil(argument string, now time.Time) (time.Time, error) {
+	if argument == "off" {
+		return time.Time{}, nil
+	}
+	lasts, err := time.ParseDuration(argument)
+	if err != nil || lasts <= 0 {
+		return time.Time{}, fmt.Errorf("%q: want a duration such as 30m, or off", argument)
+	}
+	return now.Add(lasts).UTC().Truncate(time.Second), nil
+}
+
+func printGuard(out io.Writer, o *output, r guard.Report) error {
+	if done, err := o.encoded(out, r); done {
+		return err
+	}
+	now, colors := time.Now(), inColor(out)
+	var b strings.Builder
+	b.WriteString(verdictLine(&r, colors, now) + "\n")
+	for _, reason := range r.Reasons {
+		fmt.Fprintf(&b, "  %s, for %s: %s\n", plain(reason.Code), ago(reason.Since, now), plain(reason.Message))
+	}
+	for _, line := range restartLines(&r, now) {
+		b.WriteString(plain(line) + "\n")
+	}
+	if _, err := io.WriteString(out, b.String()); err != nil {
+		return err
+	}
+	if err := evidenceTable(r.Evidence, colors, now).printAfterLine(out); err != nil {
+		return err
+	}
+	return restartTable(r.Restarts, o.format == "wide", colors, now).printAfterLine(out)
+}
+
+// printAfterLine prints a table below an empty line, and nothing if it has no rows but its header.
+func (t *table) printAfterLine(out io.Writer) error {
+	if len(t.rows) < 2 {
+		return nil
+	}
+	if _, err := fmt.Fprintln(out); err != nil {
+		return err
+	}
+	return t.print(out)
+}
+
+func verdictLine(r *guard.Report, colors bool, now time.Time) string {
+	color := map[guard.Health]string{guard.Healthy: green, guard.Degraded: yellow, guard.Unhealthy: red}[r.Health]
+	line := "The kubelet is " + paint(cell{plain(string(r.Health)), color}, colors) + " for " + ago(r.Since, now)
+	var of []string
+	if r.Unit != "" {
+		of = append(of, r.Unit)
+	}
+	if r.PID != 0 {
+		of = append(of, fmt.Sprintf("pid %d", r.PID))
+	}
+	if !r.Started.IsZero() {
+		of = append(of, "started "+ago(r.Started, now)+" ago")
+	}
+	if len(of) > 0 {
+		line += " (" + plain(strings.Join(of, ", ")) + ")"
+	}
+	return line + "."
+}
+
+// restartLines say whether a restart helps, and what keeps the guard from one.
+func restartLines(r *guard.Report, now time.Time) (lines []string) {
+	switch {
+	case r.Health == guard.Healthy:
+	case r.Helps:
+		lines = append(lines, "A restart would help.")
+	case r.Do != "":
+		lines = append(lines, "A restart would not help.")
+	}
+	if r.Do != "" {
+		lines = append(lines, "What to do: "+r.Do)
+	}
+	if r.Withheld != "" {
+		lines = append(lines, "It is not restarted: "+r.Withheld)
+	}
+	if r.Maintenance.After(now) {
+		lines = append(lines, "Maintenance: nothing is restarted until "+timeOfDay(r.Maintenance)+".")
+	}
+	if r.NextRestart.After(now) {
+		lines = append(lines, "The next restart is at "+timeOfDay(r.NextRestart)+" at the earliest.")
+	}
+	return lines
+}
+
+func timeOfDay(t time.Time) string { return t.Local().Format(time.DateTime) }
+
+func evidenceTable(items []guard.Item, colors bool, now time.Time) *table {
+	t := &table{colors: colors}
+	t.header("EVIDENCE", "OK", "AGE", "WHAT")
+	for _, item := range items {
+		state, color, age := yesNo(item.OK), red, ago(item.At, now)
+		switch {
+		case item.Unknown:
+			state, color = "unknown", ""
+		case item.OK:
+			color = green
+		}
+		if item.At.IsZero() {
+			age = ""
+		}
+		t.add(cell{item.Name, ""}, cell{state, color}, cell{age, ""}, cell{item.Text, ""})
+	}
+	return t
+}
+
+func restartTable(restarts []guard.Restart, wide, colors bool, now time.Time) *table {
+	t := &table{colors: colors}
+	names := []string{"RESTARTED", "BY", "REASON", "RESULT"}
+	if wide {
+		names = append(names, "EVIDENCE")
+	}
+	t.header(names...)
+	for _, r := range restarts {
+		result, color := "done", ""
+		if r.Err != "" {
+			result, color = r.Err, red
+		}
+		cells := []cell{{ago(r.At, now) + " ago", ""}, {r.By, ""}, {r.Reason, ""}, {result, color}}
+		if wide {
+			cells = append(cells, cell{r.Evidence, ""})
+		}
+		t.add(cells...)
+	}
+	return t
+}

@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"log/slog"
+	"os"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/observer"
+)
+
+func newObserve() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "observe",
+		Short: "Report whether what the API says about this node is true, beside a kubelet; until SIGTERM or SIGINT",
+		Long: "Observe a node with a kubelet: compare what the API server, the kubelet, the container runtime and the machine\n" +
+			"know of its pods, and report each difference that lasts. By default nothing is written to the API and nothing is changed.\n" +
+			"SIGHUP reloads the config.",
+		Example: "  statusd observe --kubeconfig /etc/kubernetes/kubelet.conf\n  statusd observe --events --node-condition\n  statusd observe --repair=ContainerWithoutPod --repair-dry-run",
+		Args:    usage(cobra.NoArgs),
+	}
+	s := addObserveSettings(cmd)
+	show := cmd.Flags().Bool("print-config", false, "Print the config that the file and the flags amount to, and end.")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if !*show {
+			return keepRunning(daemonOf[observer.Config]{
+				load: s.config, check: observer.CheckConfig, start: startObserver,
+				validate: func(c observer.Config) error { return c.Validate() },
+				logger:   func(c observer.Config) *slog.Logger { return c.Log.Logger(os.Stderr) },
+			})
+		}
+		config, err := s.config()
+		if err != nil {
+			return err
+		}
+		return config.Write(cmd.OutOrStdout(), "The configuration of statusd observe.")
+	}
+	return cmd
+}
+
+// observeSettings are the flags of a command that has the config of an observer.
+type observeSettings struct {
+	file  string
+	flags *pflag.FlagSet
+}
+
+func addObserveSettings(cmd *cobra.Command) *observeSettings {
+	s := &observeSettings{flags: cmd.Flags()}
+	s.flags.SortFlags = false
+	s.flags.StringVar(&s.file, "config", "", "Config file; statusd config default --observe prints one. Flags override it.")
+	shown := observer.Default() // for the defaults that the help shows
+	shown.AddFlags(s.flags)
+	return s
+}
+
+// config reads the config file that the flags name, and then the flags over it.
+func (s *observeSettings) config() (observer.Config, error) {
+	config := observer.Default()
+	if s.file != "" {
+		var err error
+		if config, err = observer.LoadFile(s.file); err != nil {
+			return config, err
+		}
+	}
+	over := pflag.NewFlagSet("", pflag.ContinueOnError)
+	config.AddFlags(over)
+	return config, override(over, s.flags)
+}
+
+// startObserver makes an observer and returns how to run it.
+func startObserver(_ context.Context, config observer.Config, supervisor agent.Supervisor, log *slog.Logger, reload func()) (func(context.Context) error, error) {
+	o, err := observer.New(config, observer.Options{Version: version(), Logger: log, Supervisor: supervisor, Reload: reload})
+	if err != nil {
+		return nil, err
+	}
+	return o.Run, nil
+}

@@ -1,0 +1,118 @@
+package collect
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/statusd/statusd/guard"
+)
+
+const (
+	// maxAnswer is how much of the answer of a health check is kept.
+	maxAnswer = 512
+	// maxMetrics is how much of the metrics is read; those of a kubelet with 250 pods take a few MiB.
+	maxMetrics = 32 << 20
+)
+
+// parts are the checks of the kubelet's server.
+var parts = []string{"ping", "log", "syncloop"}
+
+// plainClient asks the loopback endpoint of the kubelet: no proxy, and a connection for each request,
+// because one that is kept open would hide a kubelet that takes no connections any more.
+func plainClient() *http.Client {
+	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: noRedirect}
+}
+
+func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+
+func (c *Collector) askHealthz(ctx context.Context, now time.Time) {
+	answer, _, err := check(ctx, c.http, c.o.Healthz)
+	fact := guard.Read(now, answer)
+	if err != nil {
+		fact = guard.NotKnown[guard.Answer](now, err.Error())
+	}
+	c.set(func(e *guard.Evidence) { e.Healthz = fact })
+}
+
+func (c *Collector) askParts(ctx context.Context, now time.Time) {
+	facts := map[string]guard.Fact[guard.Answer]{}
+	for _, name := range parts {
+		answer, status, err := check(ctx, c.o.ServerClient, c.o.Server+"/healthz/"+name)
+		switch {
+		case err != nil:
+			facts[name] = guard.NotKnown[guard.Answer](now, err.Error())
+		case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
+			facts[name] = guard.NotKnown[guard.Answer](now, answer.Text)
+		default:
+			facts[name] = guard.Read(now, answer)
+		}
+	}
+	c.set(func(e *guard.Evidence) { e.Parts = facts })
+}
+
+// check makes one request. An error means that it could not be made at all, which says nothing about the kubelet.
+func check(ctx context.Context, client *http.Client, url string) (answer guard.Answer, status int, err error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return guard.Answer{}, 0, err
+	}
+	begin := time.Now()
+	response, err := client.Do(request)
+	took := time.Since(begin)
+	if err != nil {
+		if errors.Is(ctx.Err(), context.Canceled) { // we end, not the kubelet
+			return guard.Answer{}, 0, ctx.Err()
+		}
+		return guard.Answer{Text: cause(err), Took: took}, 0, nil
+	}
+	defer response.Body.Close()
+	body, _ := io.ReadAll(io.LimitReader(response.Body, maxAnswer))
+	text := strings.TrimSpace(string(body))
+	if response.StatusCode != http.StatusOK {
+		text = strings.TrimSpace(fmt.Sprintf("%d %s", response.StatusCode, text))
+	}
+	return guard.Answer{Answered: true, OK: response.StatusCode == http.StatusOK, Text: text, Took: took}, response.StatusCode, nil
+}
+
+// cause is an error without the URL, which the reader knows.
+func cause(err error) string {
+	for inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "Get "); inner = errors.Unwrap(err) {
+		err = inner
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return "no answer in time"
+	}
+	return err.Error()
+}
+
+func (c *Collector) askMetrics(ctx context.Context, now time.Time) {
+	read, err := c.fetchMetrics(ctx)
+	c.set(func(e *guard.Evidence) {
+		if err != nil {
+			e.PLEG, e.Operations = guard.NotKnown[guard.PLEG](now, cause(err)), guard.NotKnown[guard.Operations](now, cause(err))
+			return
+		}
+		e.PLEG, e.Operations = c.metrics.take(read, now)
+	})
+}
+
+func (c *Collector) fetchMetrics(ctx context.Context) (reading, error) {
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, c.o.Server+"/metrics", nil)
+	if err != nil {
+		return reading{}, err
+	}
+	response, err := c.o.ServerClient.Do(request)
+	if err != nil {
+		return reading{}, err
+	}
+	defer response.Body.Close()
+	if response.StatusCode != http.StatusOK {
+		return reading{}, fmt.Errorf("/metrics says %s", response.Status)
+	}
+	return readMetrics(io.LimitReader(response.Body, maxMetrics))
+}

@@ -1,0 +1,135 @@
+package guard
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"time"
+)
+
+// memory is what the file has.
+type memory struct {
+	Version     int       `json:"version"`
+	State       State     `json:"state"`
+	Restarts    []Restart `json:"restarts,omitempty"`
+	Maintenance time.Time `json:"maintenance,omitzero"`
+}
+
+const (
+	memoryVersion = 1
+	maxMemory     = 4 << 20
+)
+
+// load reads the file. One that is missing or damaged costs what it had, and nothing else.
+func (g *Guard) load() {
+	if g.o.StateFile == "" {
+		return
+	}
+	m, err := readMemory(g.o.StateFile)
+	if err != nil {
+		if !errors.Is(err, fs.ErrNotExist) {
+			g.log.Warn("state of the guard not read: earlier restarts and maintenance are not known", "file", g.o.StateFile, "err", err)
+		}
+		return
+	}
+	g.state = m.State.resumed(time.Now())
+	if m.Restarts != nil {
+		g.report.Restarts = m.Restarts
+	}
+	g.report.Maintenance = m.Maintenance
+	if g.state.Health != "" {
+		g.report.Health, g.report.Since = g.state.Health, g.state.Since
+	}
+}
+
+func readMemory(path string) (m memory, err error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return m, err
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, maxMemory))
+	if err != nil {
+		return m, err
+	}
+	if err := json.Unmarshal(data, &m); err != nil {
+		return memory{}, err
+	}
+	if m.Version != memoryVersion {
+		return memory{}, fmt.Errorf("version %d", m.Version)
+	}
+	return m, nil
+}
+
+// resumed is the state after a time in which nothing was looked at: only what was established counts on,
+// and that the API server has answered all the time is not known.
+func (s State) resumed(now time.Time) State {
+	s = s.clone()
+	s.APISince = time.Time{}
+	for code, sign := range s.Signs {
+		if _, exists := rules[code]; !exists || !sign.established(rules[code]) || now.Sub(sign.Last) > forget {
+			delete(s.Signs, code)
+		}
+	}
+	return s
+}
+
+// store is save for callers that go on without it.
+func (g *Guard) store() { _ = g.save() }
+
+// save writes the file. A failure is logged when it begins.
+func (g *Guard) save() error {
+	if g.o.StateFile == "" {
+		return nil
+	}
+	g.mu.Lock()
+	m := memory{Version: memoryVersion, State: g.state.clone(), Restarts: g.report.Restarts, Maintenance: g.report.Maintenance}
+	g.mu.Unlock()
+	data, err := json.Marshal(m)
+	if err == nil {
+		err = replaceFile(g.o.StateFile, data)
+	}
+	text := ""
+	if err != nil {
+		text = err.Error()
+		err = fmt.Errorf("guard: state not stored, a restart of statusd forgets it: %w", err)
+	}
+	g.mu.Lock()
+	before := g.storeErr
+	g.storeErr = text
+	g.mu.Unlock()
+	if text != "" && before == "" {
+		g.log.Warn("state of the guard not stored, further failures are not logged", "file", g.o.StateFile, "err", err)
+	}
+	return err
+}
+
+// replaceFile writes a file so that a crash leaves the old one or the new one.
+func replaceFile(path string, data []byte) (err error) {
+	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
+	if err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			_ = os.Remove(file.Name())
+		}
+	}()
+	_, err = file.Write(data)
+	err = errors.Join(err, file.Sync(), file.Close())
+	if err != nil {
+		return err
+	}
+	if err := os.Rename(file.Name(), path); err != nil {
+		return err
+	}
+	dir, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}

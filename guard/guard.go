@@ -1,0 +1,256 @@
+package guard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wake"
+)
+
+const (
+	defaultEvery   = 3 * time.Second
+	restartTimeout = 3 * time.Minute
+	downTimeout    = 30 * time.Second
+	keepTimeout    = 10 * time.Second
+	// quiet is the least time between two looks: a unit that flaps must not keep the machine busy.
+	quiet = 300 * time.Millisecond
+	// keptRestarts is how many restarts the report has.
+	keptRestarts = 50
+)
+
+// ErrWithheld is why [Guard.Restart] restarts nothing; the text says what withholds it.
+var ErrWithheld = errors.New("guard: restart withheld")
+
+// Guard watches over a kubelet. See the package comment.
+type Guard struct {
+	o       Options
+	log     *slog.Logger
+	metrics *metrics
+	news    chan struct{} // of capacity 1
+	doing   sync.WaitGroup
+
+	mu       sync.Mutex // guards what follows
+	state    State
+	evidence Evidence
+	report   Report
+	said     string // the last suppression that was told
+	under    string // what is done now
+	storeErr string // why the file could not be written
+}
+
+// New makes a guard with the state of its file. It starts nothing.
+func New(o Options) (*Guard, error) {
+	if o.Kubelet == nil || o.Collect == nil {
+		return nil, errors.New("guard: Kubelet and Collect are required")
+	}
+	if o.Logger == nil {
+		o.Logger = slog.New(slog.DiscardHandler)
+	}
+	if o.Every == 0 {
+		o.Every = defaultEvery
+	}
+	if o.RestartTimeout == 0 {
+		o.RestartTimeout = restartTimeout
+	}
+	if o.DownTimeout == 0 {
+		o.DownTimeout = downTimeout
+	}
+	if o.Record == nil {
+		o.Record = func(history.Record) {}
+	}
+	if o.Changed == nil {
+		o.Changed = func() {}
+	}
+	g := &Guard{o: o, log: o.Logger, news: make(chan struct{}, 1)}
+	g.report = Report{Verdict: Verdict{Health: Unknown, Reasons: []Reason{}}, Evidence: []Item{}, Restarts: []Restart{}, Unit: o.Kubelet.Name()}
+	g.load()
+	g.metrics = newMetrics(g.Report)
+	if o.Registerer != nil {
+		if err := o.Registerer.Register(g.metrics); err != nil {
+			return nil, fmt.Errorf("guard: metrics: %w", err)
+		}
+	}
+	return g, nil
+}
+
+// Report is what the guard knows now. It implements the source of the query API.
+func (g *Guard) Report() Report {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	r := g.report
+	r.Restarts, r.Under = slices.Clone(r.Restarts), g.under
+	return r
+}
+
+// Run watches until ctx ends. It starts the services in order first and stops them in order at last, if
+// it was told how. It returns when nothing of it runs any more.
+func (g *Guard) Run(ctx context.Context) error {
+	if watcher, ok := g.o.Kubelet.(Watcher); ok {
+		g.doing.Go(func() { g.watch(ctx, watcher) })
+	}
+	if g.o.Up != nil {
+		g.begin("the services are started in order")
+		g.doing.Go(func() { g.up(ctx) })
+	}
+	ticker := time.NewTicker(g.o.Every)
+	defer ticker.Stop()
+	for ctx.Err() == nil {
+		g.look(ctx)
+		if !backoff.Sleep(ctx, quiet) {
+			break
+		}
+		select {
+		case <-ctx.Done():
+		case <-ticker.C:
+		case <-g.news:
+		}
+	}
+	g.doing.Wait()
+	g.store()
+	if g.o.Down == nil {
+		return nil
+	}
+	down, cancel := context.WithTimeout(context.WithoutCancel(ctx), g.o.DownTimeout)
+	defer cancel()
+	return g.o.Down(down)
+}
+
+// watchRetries spaces the tries to follow a service; between them the looks go on.
+var watchRetries = backoff.Schedule{First: time.Second, Limit: time.Minute}
+
+// watch has the evidence looked at as soon as the service changes.
+func (g *Guard) watch(ctx context.Context, w Watcher) {
+	for attempt := 1; ; attempt++ {
+		begin := time.Now()
+		err := w.Watch(ctx, func() { wake.Up(g.news) })
+		if ctx.Err() != nil {
+			return
+		}
+		if time.Since(begin) > watchRetries.Limit {
+			attempt = 1
+		}
+		if attempt == 1 {
+			g.log.Warn("changes of the service are not reported, it is looked at every few seconds", "service", g.o.Kubelet.Name(), "err", err)
+		}
+		if !backoff.Sleep(ctx, watchRetries.Random(attempt)) {
+			return
+		}
+	}
+}
+
+// begin notes what is done, so that nothing else is begun.
+func (g *Guard) begin(what string) (ok bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.under != "" {
+		return false
+	}
+	g.under = what
+	return true
+}
+
+func (g *Guard) end() {
+	g.mu.Lock()
+	g.under = ""
+	g.mu.Unlock()
+	wake.Up(g.news)
+}
+
+// up starts the services in order. The guard watches meanwhile, and takes over if it fails.
+func (g *Guard) up(ctx context.Context) {
+	defer g.end()
+	g.mu.Lock()
+	g.state = g.state.Restarted(time.Now()) // the start is the guard's own
+	g.mu.Unlock()
+	if err := g.o.Up(ctx); err != nil && ctx.Err() == nil {
+		g.log.Warn("services not started in order", "err", err)
+		g.o.Record(history.Record{Observed: time.Now(), Kind: history.KindNode, Subject: "kubelet", To: "not started", Message: err.Error()})
+	}
+}
+
+// look reads the evidence once, judges, decides, and acts.
+func (g *Guard) look(ctx context.Context) {
+	evidence := g.o.Collect(ctx)
+	if ctx.Err() != nil { // what was read while everything ends says nothing
+		return
+	}
+	now := time.Now()
+	before, after, decision := g.judge(evidence, now)
+	g.tell(before, after, decision)
+	if decision.Restart != "" && g.begin("the "+string(decision.Restart)+" is restarted: "+decision.Reason) {
+		g.doing.Go(func() {
+			defer g.end()
+			_ = g.restart(ctx, decision.Restart, decision.Reason, "guard") // the report has the error
+		})
+	}
+	if before.Health != after.Health {
+		g.store()
+	}
+}
+
+// judge takes in the evidence and returns the reports before and after it.
+func (g *Guard) judge(evidence Evidence, now time.Time) (before, after Report, decision Decision) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	before = g.report
+	verdict, state := Judge(evidence, g.state, now)
+	g.state, g.evidence = state, evidence
+	decision = Decide(verdict, g.o.Policy, g.historyLocked(), now)
+	if g.under != "" && (decision.Restart != "" || decision.Withheld != "") {
+		decision = Decision{Withheld: g.under, Do: decision.Do}
+	}
+	r := &g.report
+	r.At, r.Verdict, r.Evidence = now, verdict, Items(evidence, now)
+	r.PID, r.Started = evidence.Process.Value.PID, evidence.Process.Value.Started
+	r.Withheld, r.NextRestart = decision.Withheld, decision.Next
+	if !now.Before(r.Maintenance) {
+		r.Maintenance = time.Time{}
+	}
+	return before, *r, decision
+}
+
+func (g *Guard) historyLocked() History {
+	return History{
+		Restarts: g.report.Restarts, Process: g.evidence.Process, Maintenance: g.report.Maintenance,
+		ShuttingDown: g.evidence.ShuttingDown.Known && g.evidence.ShuttingDown.Value,
+	}
+}
+
+// Maintenance keeps the guard from restarting anything until a time; a time that is over ends it. It
+// survives a restart of this program.
+func (g *Guard) Maintenance(until time.Time) error {
+	g.mu.Lock()
+	g.report.Maintenance = until
+	if !time.Now().Before(until) {
+		g.report.Maintenance = time.Time{}
+	}
+	g.mu.Unlock()
+	g.log.Info("maintenance", "until", until)
+	wake.Up(g.news)
+	g.o.Changed()
+	return g.save()
+}
+
+// Restart restarts the kubelet for another reason than a verdict, within the same policy: budget, pauses,
+// cool-down, maintenance and shutdown withhold it as well, with [ErrWithheld]. It returns when it is done.
+func (g *Guard) Restart(ctx context.Context, reason string) error {
+	g.mu.Lock()
+	asked := Verdict{Health: Unhealthy, Helps: true, Reasons: []Reason{{Code: reason}}}
+	decision := Decide(asked, g.o.Policy, g.historyLocked(), time.Now())
+	g.mu.Unlock()
+	if decision.Restart == "" {
+		return fmt.Errorf("%w: %s", ErrWithheld, decision.Withheld)
+	}
+	if !g.begin("the kubelet is restarted: " + reason) {
+		return fmt.Errorf("%w: %s", ErrWithheld, g.Report().Under)
+	}
+	defer g.end()
+	return g.restart(ctx, TargetKubelet, reason, "rule")
+}

@@ -1,0 +1,125 @@
+package monitor
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// fakeJournal is a journalctl that prints entries after a cursor and then follows the file. The entries
+// are as journalctl prints them: with fields that were not asked for, and with bytes that are no UTF-8.
+const fakeJournal = `#!/bin/sh
+# Prints the lines of $JOURNAL after that of the cursor, and follows it.
+after=0
+for a in "$@"; do
+	case $a in
+	--after-cursor=bad) echo 'Failed to seek to cursor: Invalid argument' >&2; exit 1 ;;
+	--after-cursor=*) after=${a#--after-cursor=c} ;;
+	esac
+done
+echo "$@" >>"$(dirname "$0")/arguments"
+exec tail -n +$((after + 1)) -f "$(dirname "$0")/journal"
+`
+
+func entryText(cursor int, fields string) string {
+	return fmt.Sprintf(`{"__CURSOR":"c%d","__REALTIME_TIMESTAMP":"1794776276538697",%s}`+"\n", cursor, fields)
+}
+
+func TestTheJournalIsReadOnAfterItsCursor(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "journalctl")
+	if err := os.WriteFile(program, []byte(fakeJournal), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	journal := filepath.Join(dir, "journal")
+	unit := `"_SYSTEMD_UNIT":"kubelet.service","_PID":"77"`
+	appendTo(t, journal, entryText(1, `"MESSAGE":"PLEG is not healthy: \"quoted\"",`+unit)+
+		entryText(2, `"MESSAGE":"Started kubelet.service - kubelet.","UNIT":"kubelet.service","_PID":"1","_SYSTEMD_UNIT":"init.scope"`)+
+		entryText(3, `"MESSAGE":"Started kubelet.service - kubelet.","UNIT":"kubelet.service","_PID":"666","_SYSTEMD_UNIT":"evil.service"`)+ // a process that says it is systemd
+		entryText(4, `"MESSAGE":[80,76,69,71,32,105,115,32,110,111,116,32,104,101,97,108,116,104,121,255],`+unit)+
+		entryText(5, `"MESSAGE":null,`+unit)+
+		"garbage\n"+
+		entryText(7, `"MESSAGE":"EXT4-fs error","_TRANSPORT":"kernel"`))
+	options := Options{
+		Units: map[string]Origin{"kubelet.service": KubeletLog, "containerd.service": RuntimeLog}, JournalKernel: true,
+		StateFile: filepath.Join(dir, "state"), Share: 1, command: program,
+	}
+	summary := func(box *mailbox) string {
+		counts := map[string]int{}
+		for _, p := range box.problems {
+			counts[p.Reason] += p.Count
+		}
+		var list []string
+		for reason, n := range counts {
+			list = append(list, fmt.Sprintf("%s×%d", reason, n))
+		}
+		slices.Sort(list)
+		return strings.Join(list, " ")
+	}
+	box := run(t, options, func(_ *Monitor, box *mailbox) { box.await(counted("Ext4Error", 1)) })
+	if got, want := summary(box), "Ext4Error×1 KubeletStart×1 PLEGUnhealthy×2"; got != want {
+		t.Errorf("found %s, want %s", got, want)
+	}
+	appendTo(t, journal, entryText(8, `"MESSAGE":"panic: again","_SYSTEMD_UNIT":"containerd.service","_PID":"5"`))
+	box = run(t, options, func(_ *Monitor, box *mailbox) { box.await(counted("RuntimePanic", 1)) })
+	if got, want := summary(box), "RuntimePanic×1"; got != want {
+		t.Errorf("after a restart: found %s, want %s", got, want)
+	}
+	arguments, err := os.ReadFile(filepath.Join(dir, "arguments"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i, want := range []string{"--since=-300s", "--lines=all --after-cursor=c7"} {
+		if line := strings.Split(string(arguments), "\n")[i]; !strings.Contains(line, want) || !strings.Contains(line, "_SYSTEMD_UNIT=kubelet.service + _PID=1 UNIT=kubelet.service") {
+			t.Errorf("journalctl was called with %s, want %s", line, want)
+		}
+	}
+}
+
+// A journal that cannot be read says why, and a cursor that it refuses is given up.
+func TestAJournalThatCannotBeRead(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "journalctl")
+	if err := os.WriteFile(program, []byte(fakeJournal), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, filepath.Join(dir, "journal"), entryText(1, `"MESSAGE":"panic: x","_SYSTEMD_UNIT":"kubelet.service"`))
+	options := Options{Units: map[string]Origin{"kubelet.service": KubeletLog}, StateFile: filepath.Join(dir, "state"), Share: 1, command: program}
+	appendTo(t, options.StateFile, `{"positions":{"journal":"bad"}}`)
+	run(t, options, func(_ *Monitor, box *mailbox) { box.await(counted("KubeletPanic", 1)) })
+
+	options.command, options.StateFile = filepath.Join(dir, "none"), ""
+	changed := make(chan struct{}, 1)
+	options.Changed = func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}
+	run(t, options, func(m *Monitor, _ *mailbox) {
+		for m.Report().Sources[0].Err == "" {
+			<-changed
+		}
+		if err := m.Report().Sources[0].Err; !strings.Contains(err, "no such file") {
+			t.Errorf("the error is %q", err)
+		}
+	})
+}
+
+func FuzzJournal(f *testing.F) {
+	f.Add([]byte(entryText(1, `"MESSAGE":"PLEG is not healthy","_SYSTEMD_UNIT":"kubelet.service"`)))
+	f.Add([]byte(entryText(1, `"MESSAGE":[1,2,300],"_SYSTEMD_UNIT":["a","b"]`)))
+	j := &journal{units: map[string]Origin{"kubelet.service": KubeletLog}, now: testFile("/x").now}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		var b batch
+		j.add(&b, data)
+		for _, l := range b.lines {
+			if len(l.text) > 3*maxLine || l.origin != KubeletLog && l.origin != ServiceState {
+				t.Errorf("a line of %d bytes of %s", len(l.text), l.origin)
+			}
+		}
+	})
+}

@@ -1,0 +1,149 @@
+//go:build systemd
+
+package service
+
+import (
+	"context"
+	"os"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/statusd/statusd/guard"
+)
+
+// These tests run as root under a systemd that they may do anything with: make guard-systemd.
+
+func install(t *testing.T, name, service string) *Systemd {
+	t.Helper()
+	file := "/run/systemd/system/" + name
+	if err := os.WriteFile(file, []byte("[Service]\n"+service+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	// Enabled, as a kubelet is: systemd forgets how a unit has ended that nothing refers to.
+	wants := "/run/systemd/system/multi-user.target.wants"
+	if err := os.MkdirAll(wants, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(file, wants+"/"+name); err != nil {
+		t.Fatal(err)
+	}
+	unit := NewSystemd(name, SystemdOptions{})
+	t.Cleanup(unit.Close)
+	conn, err := unit.connection()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := conn.ReloadContext(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = unit.Stop(context.Background()) })
+	return unit
+}
+
+func awaitUnit(t *testing.T, unit *Systemd, want func(guard.Process) bool) guard.Process {
+	t.Helper()
+	for {
+		if p := state(t, unit); want(p) {
+			return p
+		}
+		if t.Context().Err() != nil {
+			t.Fatal("the test has ended")
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+}
+
+// A kubelet of which systemd is told to restart it on failure only ends with exit code 0, and the guard restarts it.
+func TestRealSystemd_ExitCode0(t *testing.T) {
+	unit := install(t, "kubelet0.service", "ExecStart=/bin/sh -c 'trap \"exit 0\" TERM; while :; do sleep 0.1; done'\nRestart=on-failure\nRestartSec=0")
+	if err := unit.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists && p.Unit == "active/running" })
+	if err := syscall.Kill(first.PID, syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	ended := awaitUnit(t, unit, func(p guard.Process) bool { return !p.Exists })
+	if ended.ExitCode == nil || *ended.ExitCode != 0 || ended.Restarting || ended.Unit != "inactive/dead" {
+		t.Errorf("got %+v", ended)
+	}
+	if err := unit.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists }); p.PID == first.PID {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestRealSystemd_KilledAndRestartedBySystemd(t *testing.T) {
+	unit := install(t, "kubelet1.service", "ExecStart=/bin/sleep 1000\nRestart=always\nRestartSec=0")
+	news := make(chan struct{}, 1000)
+	watched := make(chan error, 1)
+	ctx, cancel := context.WithCancel(t.Context())
+	defer func() { cancel(); <-watched }()
+	go func() { watched <- unit.Watch(ctx, func() { news <- struct{}{} }) }()
+	<-news
+	if err := unit.Start(ctx); err != nil {
+		t.Fatal(err)
+	}
+	first := awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists })
+	if err := syscall.Kill(first.PID, syscall.SIGKILL); err != nil {
+		t.Fatal(err)
+	}
+	<-news
+	second := awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists && p.PID != first.PID })
+	if second.Starts != 1 {
+		t.Errorf("systemd has restarted it %d times, want 1", second.Starts)
+	}
+}
+
+func TestRealSystemd_FrozenAndRestarted(t *testing.T) {
+	unit := install(t, "kubelet2.service", "ExecStart=/bin/sleep 1000")
+	if err := unit.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	first := awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists && !p.Stopped })
+	if err := syscall.Kill(first.PID, syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	if p := awaitUnit(t, unit, func(p guard.Process) bool { return p.Stopped }); p.Unit != "active/running" {
+		t.Errorf("got %+v", p)
+	}
+	if err := unit.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists }); p.PID == first.PID || p.Stopped {
+		t.Errorf("got %+v", p)
+	}
+}
+
+func TestRealSystemd_AUnitThatFailsTooOftenIsStarted(t *testing.T) {
+	unit := install(t, "kubelet3.service", "ExecStart=/bin/sh -c 'test -e /run/may-start && exec sleep 1000'\nRestart=always\nRestartSec=0")
+	_ = unit.Start(t.Context())
+	awaitUnit(t, unit, func(p guard.Process) bool { return p.Unit == "failed/failed" }) // beyond StartLimitBurst
+	if err := os.WriteFile("/run/may-start", nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := unit.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	awaitUnit(t, unit, func(p guard.Process) bool { return p.Exists && strings.HasPrefix(p.Unit, "active/") })
+}
+
+func TestRealSystemd_AMaskedUnit(t *testing.T) {
+	if err := os.Symlink("/dev/null", "/run/systemd/system/kubelet4.service"); err != nil {
+		t.Fatal(err)
+	}
+	unit := NewSystemd("kubelet4.service", SystemdOptions{})
+	t.Cleanup(unit.Close)
+	if p := state(t, unit); !p.Masked {
+		t.Errorf("got %+v", p)
+	}
+	nothing := NewSystemd("nothing.service", SystemdOptions{})
+	t.Cleanup(nothing.Close)
+	if p, err := nothing.State(t.Context()); err == nil {
+		t.Errorf("a unit that does not exist is %+v", p)
+	}
+}

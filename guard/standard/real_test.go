@@ -1,0 +1,273 @@
+package standard
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/collect"
+	"github.com/statusd/statusd/guard/notify"
+	"github.com/statusd/statusd/guard/service"
+	"github.com/statusd/statusd/internal/stock"
+)
+
+// stockKubelet is the kubelet of a stock node as a service: it is looked at in /proc, and started as the node does.
+type stockKubelet struct {
+	node *stock.Node
+	file string
+	mu   sync.Mutex // a node is for one goroutine
+	// may is received from before each restart, so that the test has seen what is told before it.
+	may chan struct{}
+}
+
+// process is the one that runs, or has run.
+func (s *stockKubelet) process() *stock.Process {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.node.Kubelet.Process()
+}
+
+// Name is that of a service.
+func (s *stockKubelet) Name() string { return "kubelet" }
+
+// State is that of a service.
+func (s *stockKubelet) State(ctx context.Context) (guard.Process, error) {
+	process := s.process()
+	if process.Over() {
+		return guard.Process{Sure: true}, nil
+	}
+	if err := os.WriteFile(s.file, fmt.Append(nil, process.PID()), 0o600); err != nil {
+		return guard.Process{}, err
+	}
+	return service.Found{PIDFile: s.file}.State(ctx)
+}
+
+// Start is that of a service.
+func (s *stockKubelet) Start(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.node.Kubelet.Start()
+}
+
+// Stop is that of a service.
+func (s *stockKubelet) Stop(context.Context) error {
+	s.process().Kill()
+	return nil
+}
+
+// Restart is that of a service.
+func (s *stockKubelet) Restart(ctx context.Context) error {
+	select {
+	case <-s.may:
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	return errors.Join(s.Stop(ctx), s.Start(ctx))
+}
+
+// scene is a node with a guard.
+type scene struct {
+	t       *testing.T
+	node    *stock.Node
+	kubelet *stockKubelet
+	guard   *Guard
+}
+
+// newScene starts a guard that may restart the kubelet of a node. It ends with the test.
+func newScene(t *testing.T, node *stock.Node) *scene {
+	t.Helper()
+	c := Default()
+	c.Enabled, c.Restart, c.NodeCondition, c.Events = true, true, true, true
+	c.HealthzURL = fmt.Sprintf("http://127.0.0.1:%d/healthz", node.Kubelet.HealthzPort)
+	c.Interval, c.CoolDown, c.FirstPause, c.RestartsPerHour = time.Second, time.Second, time.Second, 100
+	c.LogFile = filepath.Join(node.Dir(), "kubelet.log")
+	kubelet := &stockKubelet{node: node, file: filepath.Join(t.TempDir(), "kubelet.pid"), may: make(chan struct{})}
+	g, err := New(c, Options{
+		Node: node.Name, StateDir: t.TempDir(), Kubelet: kubelet, Client: node.Admin(),
+		Server: "https://" + node.Kubelet.Address(), Credentials: collect.Credentials{CertFile: adminCertificate(t, node)},
+		Runtime: "unix://" + node.Containerd.Socket(), KubeletRoot: node.Kubelet.Root(),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- g.Run(ctx) }()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-ended; err != nil {
+			t.Error(err)
+		}
+	})
+	return &scene{t, node, kubelet, g}
+}
+
+// adminCertificate is a file with the certificate and the key of a client that may do everything.
+func adminCertificate(t *testing.T, node *stock.Node) string {
+	t.Helper()
+	admin := node.API.AdminConfig()
+	path := filepath.Join(t.TempDir(), "admin.pem")
+	data := append(append([]byte{}, admin.CertData...), admin.KeyData...)
+	if len(data) == 0 {
+		for _, file := range []string{admin.CertFile, admin.KeyFile} {
+			content, err := os.ReadFile(file)
+			if err != nil {
+				t.Fatal(err)
+			}
+			data = append(data, content...)
+		}
+	}
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// await waits until the report is as wanted; the bound is the test's own.
+func (s *scene) await(what string, wanted func(guard.Report) bool) guard.Report {
+	s.t.Helper()
+	var last guard.Report
+	err := stock.Await(s.t.Context(), func() error {
+		if last = s.guard.Report(); !wanted(last) {
+			return fmt.Errorf("waits for: %s; it is %s: %+v, withheld %q", what, last.Health, last.Reasons, last.Withheld)
+		}
+		return nil
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return last
+}
+
+// awaitCondition waits until the API has the condition in a status.
+func (s *scene) awaitCondition(status v1.ConditionStatus) {
+	s.t.Helper()
+	err := stock.Await(s.t.Context(), func() error {
+		node, err := s.node.Admin().CoreV1().Nodes().Get(s.t.Context(), s.node.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == notify.ConditionType && c.Status == status {
+				return nil
+			}
+		}
+		return fmt.Errorf("the node has no condition %s=%s: %+v", notify.ConditionType, status, node.Status.Conditions)
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+// awaitEvent waits until the API has an Event of a reason that came after a time.
+func (s *scene) awaitEvent(reason guard.NoticeKind, after time.Time) {
+	s.t.Helper()
+	err := stock.Await(s.t.Context(), func() error {
+		events, err := s.node.Admin().CoreV1().Events("default").List(s.t.Context(), metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for _, e := range events.Items {
+			if e.Reason == string(reason) && !e.LastTimestamp.Time.Before(after.Truncate(time.Second)) {
+				return nil
+			}
+		}
+		return fmt.Errorf("no event %s since %s", reason, after)
+	})
+	if err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func healthy(r guard.Report) bool { return r.Health == guard.Healthy }
+
+// hurt breaks the kubelet, and sees it noticed, told, restarted and healthy again.
+func (s *scene) hurt(reason string, hurt func()) {
+	s.t.Helper()
+	before := len(s.await("a healthy kubelet", healthy).Restarts)
+	begin := time.Now()
+	hurt()
+	s.awaitCondition(v1.ConditionFalse)
+	noticed := time.Since(begin)
+	s.awaitEvent(guard.NoticeUnhealthy, begin)
+	s.kubelet.may <- struct{}{}
+	s.awaitEvent(guard.NoticeRestarted, begin)
+	told := time.Since(begin)
+	r := s.await("a restart, and a healthy kubelet", func(r guard.Report) bool { return len(r.Restarts) > before && healthy(r) })
+	s.awaitCondition(v1.ConditionTrue)
+	restart := r.Restarts[before]
+	if restart.Reason != reason || restart.Err != "" || restart.By != "guard" {
+		s.t.Errorf("restarted for %+v, want %s", restart, reason)
+	}
+	log, err := os.ReadFile(filepath.Join(restart.Evidence, "kubelet.log"))
+	if err != nil || len(log) == 0 {
+		s.t.Errorf("no log lines are kept in %s: %v", restart.Evidence, err)
+	}
+	s.t.Logf("%s: condition after %.1f s, events after %.1f s, healthy after %.1f s", reason, noticed.Seconds(), told.Seconds(), time.Since(begin).Seconds())
+}
+
+// Scenarios with a stock kubelet and containerd: what happens, what the verdict says, whether it is restarted.
+func TestRealKubelet(t *testing.T) {
+	node := stock.Start(t, stock.Options{Name: "guarded"})
+	s := newScene(t, node)
+	r := s.await("a healthy kubelet", healthy)
+	if r.PID != s.kubelet.process().PID() {
+		t.Errorf("guards process %d, want %d", r.PID, s.kubelet.process().PID())
+	}
+	s.awaitCondition(v1.ConditionTrue)
+	s.await("all evidence that there is", func(r guard.Report) bool {
+		for _, item := range r.Evidence {
+			// The kubelet of this node has a certificate in its kubeconfig, and no audit is asked for.
+			if item.Unknown && item.Name != "certificate" && item.Name != "audit" && item.Name != "shutdown" {
+				return false
+			}
+		}
+		return true
+	})
+
+	s.hurt(guard.ProcessGone, func() { s.kubelet.process().Kill() })
+	s.hurt(guard.ProcessStopped, func() {
+		if err := s.kubelet.process().Pause(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	})
+
+	// The runtime is down: the kubelet is not restarted, and the report says what would help.
+	restarts := len(s.guard.Report().Restarts)
+	if err := node.Containerd.Process().Pause(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	r = s.await("a verdict about the runtime", func(r guard.Report) bool { return strings.HasPrefix(r.Do, "restart the container runtime") })
+	if len(r.Restarts) != restarts || r.Withheld == "" {
+		t.Errorf("the runtime is down: %d restarts of the kubelet, withheld %q", len(r.Restarts)-restarts, r.Withheld)
+	}
+	node.Containerd.Process().Resume()
+	s.await("a healthy kubelet", healthy)
+
+	// The API server is down: the lease says nothing, and nothing is restarted.
+	if err := node.API.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	r = s.await("a verdict about the API server", func(r guard.Report) bool { return strings.HasPrefix(r.Do, "bring back the API server") })
+	if len(r.Restarts) != restarts || r.Health != guard.Degraded || r.Withheld != "a restart would not help" {
+		t.Errorf("the API server is down: %s, %d restarts, withheld %q", r.Health, len(r.Restarts)-restarts, r.Withheld)
+	}
+	if err := node.API.Restart(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	s.await("a healthy kubelet", healthy)
+	if got := len(s.guard.Report().Restarts); got != restarts {
+		t.Errorf("%d restarts after the API server was back", got-restarts)
+	}
+	s.awaitEvent(guard.NoticeSuppressed, time.Time{})
+}

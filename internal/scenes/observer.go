@@ -1,0 +1,106 @@
+package scenes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"text/template"
+
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/stock"
+	"github.com/statusd/statusd/observe"
+)
+
+// ObserverOptions say how statusd observe runs beside a node.
+type ObserverOptions struct {
+	// Program is statusd, an absolute path.
+	Program string
+	// Name is that of its directory and log below the node's.
+	Name string
+	// Kubeconfig and TokenFile are its credentials for the API and for the kubelet.
+	Kubeconfig, TokenFile string
+	// Settings are more lines of its configuration.
+	Settings string
+}
+
+// Observer is a statusd observe.
+type Observer struct {
+	Process *stock.Process
+	// Config is its configuration's file, Socket and Address are where it answers.
+	Config, Socket, Address string
+
+	client *api.Client
+}
+
+var observerConfig = template.Must(template.New("observe.yaml").Parse(`apiVersion: statusd/v1alpha1
+kind: ObserveConfiguration
+nodeName: {{.Node.Name}}
+kubeconfig: {{.Kubeconfig}}
+stateDir: {{.State}}
+querySocket: {{.Socket}}
+kubeletRoot: {{.Node.Kubelet.Root}}
+manifests: {{.Node.Manifests}}
+criEndpoint: unix://{{.Node.Containerd.Socket}}
+healthzBindAddress: {{.Address}}
+kubelet:
+  podsSocket: {{.Node.Kubelet.PodsSocket}}
+  url: https://{{.Node.Kubelet.Address}}
+  tokenFile: {{.TokenFile}}
+{{.Settings}}`))
+
+// StartObserver runs statusd observe on the node, and returns when it answers.
+func StartObserver(ctx context.Context, n *stock.Node, o ObserverOptions) (*Observer, error) {
+	observer := &Observer{Config: filepath.Join(n.Dir(), o.Name+".yaml"), Socket: filepath.Join(n.Dir(), o.Name+".sock")}
+	port, err := n.Port()
+	if err != nil {
+		return nil, err
+	}
+	observer.Address = fmt.Sprintf("127.0.0.1:%d", port)
+	file, err := os.Create(observer.Config)
+	if err != nil {
+		return nil, err
+	}
+	err = observerConfig.Execute(file, struct {
+		ObserverOptions
+		Node                   *stock.Node
+		State, Socket, Address string
+	}{o, n, filepath.Join(n.Dir(), o.Name), observer.Socket, observer.Address})
+	if err := errors.Join(err, file.Close()); err != nil {
+		return nil, err
+	}
+	if observer.Process, err = n.Start(o.Name, o.Program, "observe", "--config", observer.Config); err != nil {
+		return nil, err
+	}
+	observer.client = api.NewSocketClient(observer.Socket)
+	err = stock.Await(ctx, func() error {
+		_, err := observer.Audit(ctx)
+		return err
+	})
+	if err != nil {
+		observer.Close()
+		return nil, err
+	}
+	return observer, nil
+}
+
+// errEnded: waiting for a program that has ended is of no use.
+var errEnded = errors.New("statusd observe has ended")
+
+// Audit is what the observer says now.
+func (o *Observer) Audit(ctx context.Context) (observe.Report, error) {
+	if o.Process.Over() {
+		return observe.Report{}, fmt.Errorf("%w, see %s", errEnded, o.Process.Log())
+	}
+	return o.client.Audit(ctx)
+}
+
+// Client asks the observer.
+func (o *Observer) Client() *api.Client { return o.client }
+
+// Close ends it.
+func (o *Observer) Close() {
+	o.Process.Kill()
+	o.client.Close()
+}

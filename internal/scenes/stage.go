@@ -1,0 +1,177 @@
+package scenes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/statusd/statusd/internal/controlplane"
+	"github.com/statusd/statusd/internal/deploy"
+	"github.com/statusd/statusd/internal/stock"
+	"github.com/statusd/statusd/observe"
+)
+
+// StageOptions say where scenes take place.
+type StageOptions struct {
+	// Program is statusd, an absolute path.
+	Program string
+	// PodsAPI: the kubelet serves its Pods API, and is not asked for /pods.
+	PodsAPI bool
+	// Settings are more lines of the observer's configuration.
+	Settings string
+	// Log receives what takes minutes; nil: nothing is said.
+	Log io.Writer
+}
+
+// Stage is a stock node with an observer that has the rights of deploy/observe/rbac.yaml.
+type Stage struct {
+	Node     *stock.Node
+	Observer *Observer
+
+	program, token, kubeconfig string
+	seen                       sightings
+}
+
+// NewStage starts everything. Close it.
+func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
+	node, err := stock.Run(ctx, stock.Options{Log: o.Log, FeatureGates: map[string]bool{"PodsAPI": o.PodsAPI}})
+	if err != nil {
+		return nil, err
+	}
+	s := &Stage{Node: node, program: o.Program}
+	if err := s.furnish(ctx, o); err != nil {
+		err = fmt.Errorf("%w\n%s", err, node.Tail(20))
+		return nil, errors.Join(err, s.Close())
+	}
+	return s, nil
+}
+
+func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
+	server, err := controlplane.Build(ctx, io.Discard)
+	if err != nil {
+		return err
+	}
+	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), "namespace.yaml", "rbac.yaml")
+	if err != nil {
+		return err
+	}
+	applier, err := deploy.NewApplier(s.Node.API.AdminConfig())
+	if err != nil {
+		return err
+	}
+	for _, object := range objects {
+		if err := applier.Apply(ctx, object, false); err != nil {
+			return err
+		}
+	}
+	day := int64((24 * time.Hour).Seconds())
+	request, err := s.Node.Admin().CoreV1().ServiceAccounts("statusd").CreateToken(ctx, "statusd-observe",
+		&authenticationv1.TokenRequest{Spec: authenticationv1.TokenRequestSpec{ExpirationSeconds: &day}}, metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	s.token = filepath.Join(s.Node.Dir(), "token")
+	if err := os.WriteFile(s.token, []byte(request.Status.Token), 0o600); err != nil {
+		return err
+	}
+	if s.kubeconfig, err = s.Node.Kubeconfig("observe", s.Node.API.Address(), &clientcmdapi.AuthInfo{TokenFile: s.token}); err != nil {
+		return err
+	}
+	s.Observer, err = s.Another(ctx, "observe", s.kubeconfig, o.Settings)
+	return err
+}
+
+// Another starts one more observer, with another kubeconfig.
+func (s *Stage) Another(ctx context.Context, name, kubeconfig, settings string) (*Observer, error) {
+	return StartObserver(ctx, s.Node, ObserverOptions{
+		Program: s.program, Name: name, Kubeconfig: kubeconfig, TokenFile: s.token, Settings: settings,
+	})
+}
+
+// Close ends everything.
+func (s *Stage) Close() error {
+	if s.Observer != nil {
+		s.Observer.Close()
+	}
+	return s.Node.Close()
+}
+
+// Pods creates pods that run until they are killed, and returns when they are ready.
+func (s *Stage) Pods(ctx context.Context, names ...string) error {
+	for _, name := range names {
+		if _, err := s.Node.Create(ctx, s.Node.Pod(name, stock.Forever)); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if _, err := s.Node.AwaitPod(ctx, metav1.NamespaceDefault, name, "ready", stock.Ready); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Pod is the pod as the API has it.
+func (s *Stage) Pod(ctx context.Context, name string) (*v1.Pod, error) {
+	return s.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Get(ctx, name, metav1.GetOptions{})
+}
+
+// KillContainer ends the container of a pod behind the kubelet's back.
+func (s *Stage) KillContainer(ctx context.Context, pod string) error {
+	p, err := s.Pod(ctx, pod)
+	if err != nil {
+		return err
+	}
+	return s.Node.KillContainer(p.Status.ContainerStatuses[0].ContainerID)
+}
+
+// Delete deletes pods at once, as kubectl delete --force does.
+func (s *Stage) Delete(ctx context.Context, names ...string) error {
+	grace := int64(0)
+	for _, name := range names {
+		if err := s.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// look asks the observer once, and remembers the drift.
+func (s *Stage) look(ctx context.Context, o *Observer) (observe.Report, error) {
+	report, err := o.Audit(ctx)
+	if err == nil {
+		s.seen.add(report, time.Now())
+	}
+	return report, err
+}
+
+// Calm returns when all sides answer and agree.
+func (s *Stage) Calm(ctx context.Context) error { return s.calm(ctx, s.Observer) }
+
+// calm returns when all sides of the observer answer and agree.
+func (s *Stage) calm(ctx context.Context, o *Observer) error {
+	return stock.Await(ctx, func() error {
+		report, err := s.look(ctx, o)
+		if err != nil {
+			return err
+		}
+		for _, side := range []observe.Side{observe.SideAPI, observe.SideKubelet, observe.SideRuntime, observe.SideMachine} {
+			if answer := report.Sides[side]; !answer.Known() {
+				return fmt.Errorf("side %s does not answer: %s", side, answer.Err)
+			}
+		}
+		if len(report.Differences) > 0 {
+			return fmt.Errorf("the sides differ: %+v", report.Differences)
+		}
+		return nil
+	})
+}

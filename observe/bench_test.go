@@ -1,0 +1,21 @@
+package observe_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/statusd/statusd/observe"
+)
+
+// BenchmarkAudit is one audit of a node with 100 pods of three containers each.
+func BenchmarkAudit(b *testing.B) {
+	n := steady(100).finish()
+	n.own = true
+	a := observe.NewAuditor(observe.AuditorOptions{})
+	facts := n.facts(time.Minute)
+	b.ReportAllocs()
+	for b.Loop() {
+		facts.Now = facts.Now.Add(time.Second)
+		a.Audit(facts)
+	}
+}

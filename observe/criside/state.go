@@ -1,0 +1,103 @@
+package criside
+
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/observe"
+)
+
+// state is what a runtime has, by ID.
+type state struct {
+	sandboxes  map[string]observe.Sandbox
+	containers map[string]observe.Container
+}
+
+func newState() state {
+	return state{map[string]observe.Sandbox{}, map[string]observe.Container{}}
+}
+
+func (s state) clone() state {
+	if s.sandboxes == nil {
+		return newState()
+	}
+	return state{maps.Clone(s.sandboxes), maps.Clone(s.containers)}
+}
+
+// since returns the pods that have changed, and keeps when that which has not was first seen.
+func (s state) since(before state) map[types.UID]bool {
+	changed := map[types.UID]bool{}
+	for id, now := range s.sandboxes {
+		was, ok := before.sandboxes[id]
+		if ok && sameSandbox(was, now) {
+			s.sandboxes[id] = was
+		} else {
+			changed[now.UID] = true
+		}
+	}
+	for id, was := range before.sandboxes {
+		if _, ok := s.sandboxes[id]; !ok {
+			changed[was.UID] = true
+		}
+	}
+	for id, now := range s.containers {
+		was, ok := before.containers[id]
+		if ok && sameContainer(was, now) {
+			s.containers[id] = was
+		} else {
+			changed[now.UID] = true
+		}
+	}
+	for id, was := range before.containers {
+		if _, ok := s.containers[id]; !ok {
+			changed[was.UID] = true
+		}
+	}
+	return changed
+}
+
+func sameSandbox(a, b observe.Sandbox) bool {
+	return a.UID == b.UID && a.Namespace == b.Namespace && a.Name == b.Name && a.Attempt == b.Attempt &&
+		a.Ready == b.Ready && a.Created.Equal(b.Created) && slices.Equal(a.IPs, b.IPs)
+}
+
+func sameContainer(a, b observe.Container) bool {
+	a.At = b.At
+	return a == b
+}
+
+// news is what events have brought: nil if it is gone.
+type news struct {
+	sandboxes  map[string]*observe.Sandbox
+	containers map[string]*observe.Container
+}
+
+func newNews() news {
+	return news{map[string]*observe.Sandbox{}, map[string]*observe.Container{}}
+}
+
+// apply changes a state by the news.
+func (n news) apply(s state) {
+	for id, sandbox := range n.sandboxes {
+		if sandbox == nil {
+			delete(s.sandboxes, id)
+		} else {
+			s.sandboxes[id] = *sandbox
+		}
+	}
+	for id, container := range n.containers {
+		if container == nil {
+			delete(s.containers, id)
+		} else {
+			s.containers[id] = *container
+		}
+	}
+}
+
+// add makes later news part of these.
+func (n news) add(later news) {
+	maps.Copy(n.sandboxes, later.sandboxes)
+	maps.Copy(n.containers, later.containers)
+}

@@ -1,0 +1,161 @@
+package observer
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/wake"
+	"github.com/statusd/statusd/observe"
+)
+
+// auditor folds facts into reports. It belongs to the goroutine that audits.
+type auditor interface {
+	Audit(observe.Facts) observe.Report
+	// Due is when the next difference becomes drift without news; zero: none does.
+	Due() time.Time
+	// Stale are the sides that must answer again before a difference can be drift.
+	Stale() []observe.Side
+	State() []byte
+}
+
+const (
+	// share is how much longer than an audit the pause after it is at least: a tenth of a core.
+	share = 9
+	// idle is how often an audit is made though nothing has happened and nothing is due: that time passes
+	// is news too, as for a lease.
+	idle = 5 * time.Second
+	// saveInterval is how often what the auditor has measured is written to the disk.
+	saveInterval = time.Minute
+)
+
+// changed takes that a side has something new. It returns at once.
+func (o *Observer) changed(side observe.Side, uid types.UID) {
+	o.log.Debug("news", "side", side, "uid", uid)
+	o.sides.refreshAfter(side, uid)
+	wake.Up(o.news)
+}
+
+// follow audits whenever there is news, until ctx ends.
+func (o *Observer) follow(ctx context.Context) error {
+	pause := max(o.config.Audit.Delay, share*o.look())
+	saved := time.Now()
+	timer := time.NewTimer(0)
+	defer timer.Stop()
+	defer close(o.ended)
+	for {
+		timer.Reset(o.untilDue(time.Now()))
+		select {
+		case <-ctx.Done():
+			o.save()
+			return nil
+		case o.beat <- struct{}{}:
+			continue
+		case <-timer.C:
+		case <-o.news:
+			select { // others that belong to the same event
+			case <-ctx.Done():
+			case <-time.After(pause):
+			}
+		}
+		pause = max(o.config.Audit.Delay, share*o.look())
+		if now := time.Now(); now.Sub(saved) >= saveInterval {
+			saved = now
+			o.save()
+			o.retain(now)
+		}
+	}
+}
+
+// alive returns unless the goroutine that audits is stuck.
+func (o *Observer) alive() {
+	select {
+	case <-o.beat:
+	case <-o.ended:
+	}
+}
+
+// untilDue is how long to wait for news.
+func (o *Observer) untilDue(now time.Time) time.Duration {
+	due := o.auditor.Due()
+	if due.IsZero() {
+		return idle
+	}
+	return min(max(due.Sub(now), o.config.Audit.Delay), idle)
+}
+
+// look audits what the sides know now, and returns how long that took.
+func (o *Observer) look() time.Duration {
+	begin := time.Now()
+	facts := o.sides.facts(o.node, begin)
+	report := o.auditor.Audit(facts)
+	before := o.view.Load()
+	after := newView(facts, report)
+	o.view.Store(after)
+	list := steps(before.report.Differences, report.Differences)
+	o.record(before, after, list, begin)
+	o.publish(after, list)
+	o.sides.refreshFor(&report, o.auditor.Stale())
+	took := time.Since(begin)
+	o.metrics.audits.Observe(took.Seconds())
+	return took
+}
+
+// record brings what is new into the history, and has it served.
+func (o *Observer) record(before, after *view, list []step, at time.Time) {
+	news := map[types.UID]bool{}
+	for uid, s := range after.pods {
+		if o.recorder.pod(uid, s, at) {
+			news[uid] = true
+		}
+	}
+	for _, uid := range o.recorder.removed(after, at) {
+		news[uid] = true
+	}
+	for i := range list {
+		o.recorder.step(&list[i], at)
+		news[list[i].Pod.UID] = true
+		o.log.Info("difference", "kind", list[i].Kind, "pod", list[i].Pod.Namespace+"/"+list[i].Pod.Name, "container", list[i].Container,
+			"from", string(list[i].from), "to", string(list[i].to), "message", list[i].Message)
+	}
+	if len(list) > 0 || nodeChanged(before, after) {
+		news[""] = true
+	}
+	for uid := range news {
+		o.listeners.Announce(uid)
+	}
+}
+
+// nodeChanged reports whether what is served of the node itself has changed.
+func nodeChanged(before, after *view) bool {
+	if before.facts.NodeObject != after.facts.NodeObject || len(before.pods) != len(after.pods) {
+		return true
+	}
+	for side, answer := range after.report.Sides {
+		if old := before.report.Sides[side]; old.Known() != answer.Known() || old.Err != answer.Err {
+			return true
+		}
+	}
+	return false
+}
+
+// publish brings what became of differences to metrics, events, the condition and repairs.
+func (o *Observer) publish(v *view, list []step) {
+	o.metrics.count(list)
+	o.events.steps(v, list)
+	if o.condition != nil {
+		o.condition.want(truthful(&v.report, len(v.pods)))
+	}
+}
+
+// retain has the history forget, after a while, the pods that went while no observer ran.
+func (o *Observer) retain(now time.Time) {
+	v := o.view.Load()
+	if v.facts.APIAnswer.Known() && v.facts.KubeletAnswer.Known() {
+		o.history.Retain(func(uid types.UID) bool {
+			_, listed := v.pods[uid]
+			return listed || len(v.drift[uid]) > 0
+		}, now)
+	}
+}

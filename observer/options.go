@@ -1,0 +1,56 @@
+package observer
+
+import (
+	"log/slog"
+	"os"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/internal/daemon"
+)
+
+// Options are what a program decides about its observer, as opposed to its operator, who has the
+// [Config]. The zero value works.
+type Options struct {
+	// RESTConfig is how to reach the API server, instead of the kubeconfig of the [Config].
+	RESTConfig *rest.Config
+	// NewSides makes the sides, which call changed; server is how to reach the API server. If nil, they are
+	// those that the config names.
+	NewSides func(server *rest.Config, changed Changed) (Sides, error)
+
+	// Version is that of the program; "dev" if empty.
+	Version string
+	// Logger is one to standard error, as the config wants it, if nil.
+	Logger *slog.Logger
+	// Supervisor receives the messages of sd_notify. The zero value disables them.
+	Supervisor Supervisor
+	// Reload is called when the credentials have changed: end Run with the cause [ErrReload] and make
+	// another observer. If nil, changes are only logged.
+	Reload func()
+
+	// client is that of tests.
+	client kubernetes.Interface
+	// registerer takes the metrics in place of the observer's registry; tests look at what is registered.
+	registerer prometheus.Registerer
+}
+
+// Supervisor is systemd as the receiver of sd_notify(3) messages.
+type Supervisor = daemon.Supervisor
+
+// SupervisorFromEnvironment is the one that started this process.
+func SupervisorFromEnvironment() Supervisor { return daemon.SupervisorFromEnvironment() }
+
+// ErrReload as the cause of the end of Run's context means that another observer takes over in this
+// process: systemd gets RELOADING=1, not STOPPING=1.
+var ErrReload = daemon.ErrReload
+
+func (o *Options) setDefaults(config Config) {
+	if o.Version == "" {
+		o.Version = "dev"
+	}
+	if o.Logger == nil {
+		o.Logger = config.Log.Logger(os.Stderr)
+	}
+}

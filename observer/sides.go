@@ -1,0 +1,107 @@
+package observer
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/observe"
+)
+
+// Sides are who is asked. What they return is not changed afterwards.
+type Sides struct {
+	API     APISide
+	Kubelet KubeletSide
+	Runtime RuntimeSide
+	Machine MachineSide
+}
+
+// APISide is the API server.
+type APISide interface {
+	Run(ctx context.Context) error
+	Facts() observe.API
+	// Confirm asks whether its watch has missed anything.
+	Confirm()
+}
+
+// KubeletSide is the kubelet.
+type KubeletSide interface {
+	Run(ctx context.Context) error
+	Facts() observe.Kubelet
+	// Refresh asks it sooner than its pace.
+	Refresh()
+}
+
+// RuntimeSide is the container runtime.
+type RuntimeSide interface {
+	Run(ctx context.Context) error
+	Facts() observe.Runtime
+	Refresh()
+	// Calls counts the requests to the runtime, by name.
+	Calls() map[string]uint64
+}
+
+// MachineSide is the machine.
+type MachineSide interface {
+	Run(ctx context.Context) error
+	Facts() observe.Machine
+	Refresh()
+}
+
+// Changed takes that a side has something new about a pod, or, with an empty UID, about the node or itself.
+// It returns at once.
+type Changed func(side observe.Side, uid types.UID)
+
+// facts are what all sides know now.
+func (s *Sides) facts(node string, now time.Time) observe.Facts {
+	return observe.Facts{Now: now, Node: node, API: s.API.Facts(), Kubelet: s.Kubelet.Facts(), Runtime: s.Runtime.Facts(), Machine: s.Machine.Facts()}
+}
+
+// refreshAfter asks those sooner that learn of a change only by being asked: a container that has ended
+// is soon known to the kubelet, a pod that is deleted soon loses its directory.
+func (s *Sides) refreshAfter(side observe.Side, uid types.UID) {
+	switch side {
+	case observe.SideAPI:
+		if uid == "" {
+			return // the lease is renewed all the time
+		}
+		s.Kubelet.Refresh()
+	case observe.SideKubelet:
+		s.Runtime.Refresh()
+		s.Machine.Refresh()
+	case observe.SideRuntime:
+		s.Kubelet.Refresh()
+		s.Machine.Refresh()
+	}
+}
+
+// refreshFor asks those again whose facts are older than a difference: it may be over, or news on its way.
+// One that is drift has lasted long enough. Those that are stale hold up drift.
+func (s *Sides) refreshFor(report *observe.Report, stale []observe.Side) {
+	behind := func(side observe.Side) bool {
+		if slices.Contains(stale, side) {
+			return true
+		}
+		answer := report.Sides[side]
+		for i := range report.Differences {
+			if d := &report.Differences[i]; !d.Drift && answer.Known() && !answer.At.After(d.Seen) {
+				return true
+			}
+		}
+		return false
+	}
+	if behind(observe.SideAPI) {
+		s.API.Confirm()
+	}
+	if behind(observe.SideKubelet) {
+		s.Kubelet.Refresh()
+	}
+	if behind(observe.SideRuntime) {
+		s.Runtime.Refresh()
+	}
+	if behind(observe.SideMachine) {
+		s.Machine.Refresh()
+	}
+}

@@ -1,0 +1,122 @@
+package observer
+
+import (
+	"errors"
+	"fmt"
+	"net"
+	"net/url"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/observe"
+)
+
+// kinds are all kinds of differences.
+var kinds = []observe.Kind{
+	observe.APIBehindKubelet, observe.KubeletBehindRuntime, observe.ForeignWriter, observe.ContainerWithoutPod,
+	observe.RunningWithoutContainer, observe.StuckTerminating, observe.OrphanedPodDirectory, observe.ReadyOnDeadNode,
+	observe.UnreportedRestart, observe.MirrorWithoutManifest, observe.LeaseStale, observe.ClockSkew,
+}
+
+// Validate reports everything that is wrong with the values, each with the path of its field. It looks at
+// no file.
+func (c *Config) Validate() error {
+	wrong, problems := daemon.Problems()
+	if c.NodeName != "" {
+		if err := daemon.CheckNodeName(c.NodeName); err != nil {
+			wrong("nodeName", "%v", err)
+		}
+	}
+	if c.StateDir == "" {
+		wrong("stateDir", "is empty; name a directory that outlives a restart, such as %s", Default().StateDir)
+	}
+	if !filepath.IsAbs(c.HostRoot) {
+		wrong("hostRoot", "%q: want an absolute path", c.HostRoot)
+	}
+	if !filepath.IsAbs(c.Manifests) {
+		wrong("manifests", "%q: want an absolute path", c.Manifests)
+	}
+	if !filepath.IsAbs(c.KubeletRoot) {
+		wrong("kubeletRoot", "%q: want an absolute path", c.KubeletRoot)
+	}
+	if c.HealthzBindAddress != "" {
+		if err := daemon.CheckAddress(c.HealthzBindAddress); err != nil {
+			wrong("healthzBindAddress", "%v", err)
+		}
+	}
+	if c.MetricsBindAddress != "" {
+		if host, _, err := net.SplitHostPort(c.MetricsBindAddress); err != nil || net.ParseIP(host) == nil {
+			wrong("metricsBindAddress", "%q: want IP:PORT", c.MetricsBindAddress)
+		}
+	}
+	c.Log.Validate(wrong)
+	if !strings.HasPrefix(c.CRIEndpoint, "unix://") {
+		wrong("criEndpoint", "%q: want a Unix socket, such as %s", c.CRIEndpoint, Default().CRIEndpoint)
+	}
+	c.validatePaces(wrong)
+	c.Kubelet.validate(wrong)
+	c.Repair.validate(wrong)
+	for _, problem := range c.Guard.Problems() {
+		wrong("guard."+problem.Field, "%s", problem.Text)
+	}
+	return errors.Join(*problems...)
+}
+
+func (c *Config) validatePaces(wrong daemon.Wrong) {
+	for _, p := range []struct {
+		field string
+		value time.Duration
+	}{
+		{"machinePace", c.MachinePace}, {"criPace", c.CRIPace}, {"kubelet.pace", c.Kubelet.Pace},
+		{"shutdownTimeout", c.ShutdownTimeout}, {"audit.delay", c.Audit.Delay},
+	} {
+		if p.value <= 0 {
+			wrong(p.field, "%v: want a time above zero, such as 10s", p.value)
+		}
+	}
+}
+
+func (k *KubeletConfig) validate(wrong daemon.Wrong) {
+	if k.URL == "" && (k.PodsSocket == "" || k.PodsSocket == daemon.NoSocket) {
+		wrong("kubelet.url", "is empty, and there is no podsSocket: the kubelet could not be asked")
+	}
+	if k.URL != "" {
+		if u, err := url.Parse(k.URL); err != nil || u.Scheme != "https" || u.Host == "" {
+			wrong("kubelet.url", "%q: want https://HOST:PORT", k.URL)
+		}
+	}
+	if (k.CertFile == "") != (k.KeyFile == "") {
+		wrong("kubelet.certFile", "and keyFile need each other")
+	}
+	if k.CertFile != "" && k.TokenFile != "" {
+		wrong("kubelet.tokenFile", "is set, and so is certFile; want one")
+	}
+	if k.Insecure && k.CAFile != "" {
+		wrong("kubelet.insecure", "is set, and so is caFile; want one")
+	}
+}
+
+func (r *RepairConfig) validate(wrong daemon.Wrong) {
+	for i, kind := range r.Kinds {
+		if !slices.Contains(repairable, observe.Kind(kind)) {
+			wrong(fmt.Sprintf("repair.kinds[%d]", i), "%q: want one of %s", kind, join(repairable))
+		}
+	}
+	if r.After < 0 {
+		wrong("repair.after", "%v: want 0 or more", r.After)
+	}
+	if r.Budget < 1 {
+		wrong("repair.budget", "%d: want at least 1", r.Budget)
+	}
+}
+
+func join(kinds []observe.Kind) string {
+	names := make([]string, len(kinds))
+	for i, kind := range kinds {
+		names[i] = string(kind)
+	}
+	return strings.Join(names, ", ")
+}
