@@ -8,6 +8,7 @@ import (
 
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // The version and kind that a config file begins with.
@@ -44,6 +45,7 @@ type Config struct {
 	Repair  RepairConfig  `yaml:"repair"`
 
 	Guard standard.Config `yaml:"guard"`
+	Rules alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about the log of the observer.
@@ -100,6 +102,7 @@ func Default() Config {
 		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
 		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
 		Guard:  standard.Default(),
+		Rules:  readOnlyRules(),
 	}
 }
 
@@ -128,6 +131,7 @@ func Load(path string, data []byte) (Config, error) {
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
 		&c.Guard.PIDFile, &c.Guard.LogFile)
+	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 

@@ -93,6 +93,7 @@ func (o *Observer) look() time.Duration {
 	before := o.view.Load()
 	after := newView(facts, report)
 	o.view.Store(after)
+	o.noteKnown(after)
 	list := steps(before.report.Differences, report.Differences)
 	o.record(before, after, list, begin)
 	o.publish(after, list)

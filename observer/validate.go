@@ -62,6 +62,7 @@ func (c *Config) Validate() error {
 	for _, problem := range c.Guard.Problems() {
 		wrong("guard."+problem.Field, "%s", problem.Text)
 	}
+	c.Rules.Validate(wrong)
 	return errors.Join(*problems...)
 }
 
