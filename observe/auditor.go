@@ -173,8 +173,11 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 // ripe reports whether the difference has lasted for so long that it is drift, and from which sides
 // fresh answers are missing for that. A copy may be older than the news.
 func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
-	if e.Age < wait || !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
+	if e.Age < wait {
 		return false, nil
+	}
+	if !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
+		return false, []Side{SideAPI} // a watch measures nothing: without a request there is no second measurement
 	}
 	var stale []Side
 	for _, s := range now.fresh {
