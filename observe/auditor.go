@@ -91,6 +91,9 @@ func (a *Auditor) Audit(f Facts) Report {
 			e.Difference.Drift, stale = e.ripe(&now, wait)
 			a.stale = append(a.stale, stale...)
 		}
+		if e.Difference.Drift && e.Difference.Certainty == Possible {
+			e.Difference.Certainty = Likely // what could have explained it has not happened
+		}
 		a.wakeFor(e, wait)
 		list = append(list, e.Difference)
 	}
@@ -177,7 +180,7 @@ func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
 		return false, nil
 	}
 	if !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
-		return false, []Side{SideAPI} // a watch measures nothing: without a request there is no second measurement
+		return false, []Side{SideAPI} // each answer of the server shows its clock
 	}
 	var stale []Side
 	for _, s := range now.fresh {

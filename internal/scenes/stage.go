@@ -31,6 +31,8 @@ type StageOptions struct {
 	PodsAPI bool
 	// Settings are more lines of the observer's configuration.
 	Settings string
+	// Roles are more files of deploy/observe whose rights the observer has.
+	Roles []string
 	// Log receives what takes minutes; nil: nothing is said.
 	Log io.Writer
 }
@@ -70,7 +72,7 @@ func (s *Stage) furnish(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), "namespace.yaml", "rbac.yaml")
+	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, o.Roles...)...)
 	if err != nil {
 		return err
 	}
@@ -152,8 +154,11 @@ func (s *Stage) renew(ctx context.Context) error {
 	return err
 }
 
-// Another starts one more observer, with another kubeconfig.
+// Another starts one more observer, with another kubeconfig if it is not empty.
 func (s *Stage) Another(ctx context.Context, name, kubeconfig, settings string) (*Observer, error) {
+	if kubeconfig == "" {
+		kubeconfig = s.kubeconfig
+	}
 	return StartObserver(ctx, s.Node, ObserverOptions{
 		Program: s.program, Name: name, Kubeconfig: kubeconfig, TokenFile: s.token, Settings: settings,
 	})
