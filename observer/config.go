@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/observe/repair"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // The version and kind that a config file begins with.
@@ -44,6 +47,9 @@ type Config struct {
 	Repair  RepairConfig  `yaml:"repair"`
 
 	Guard standard.Config `yaml:"guard"`
+	// Machine is about the logs and the load of the machine.
+	Machine host.Config     `yaml:"machine"`
+	Rules   alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about the log of the observer.
@@ -97,9 +103,11 @@ func Default() Config {
 			Pace:       10 * time.Second,
 			Process:    "kubelet",
 		},
-		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
-		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
-		Guard:  standard.Default(),
+		Audit:   AuditConfig{Delay: 50 * time.Millisecond},
+		Repair:  RepairConfig{Kinds: []string{}, After: repair.DefaultKubeletDead, Budget: repair.DefaultBudget},
+		Guard:   standard.Default(),
+		Machine: host.Default(),
+		Rules:   readOnlyRules(),
 	}
 }
 
@@ -127,7 +135,8 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
-		&c.Guard.PIDFile, &c.Guard.LogFile)
+		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
+	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 
