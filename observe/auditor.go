@@ -191,10 +191,14 @@ func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
 	return len(stale) == 0, stale
 }
 
+// stoppedWait is how long a difference lasts before it is drift if the kubelet is stopped by a signal: it
+// sends no news, unless it was stopped for a moment only.
+const stoppedWait = 1500 * time.Millisecond
+
 // threshold is how long the difference may last.
 func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world) time.Duration {
 	if now.atOnce {
-		return boundFloor
+		return stoppedWait
 	}
 	wait := now.allow
 	if now.Kind == ContainerWithoutPod && !w.kubeletHalted() {
