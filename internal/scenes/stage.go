@@ -53,7 +53,7 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{Node: node, program: o.Program, settings: o.Settings}
-	err = s.furnish(ctx, o.Roles)
+	err = s.furnish(ctx, o)
 	if err == nil {
 		err = s.learn(ctx)
 	}
@@ -64,12 +64,12 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 	return s, nil
 }
 
-func (s *Stage) furnish(ctx context.Context, roles []string) error {
+func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
 	server, err := controlplane.Build(ctx, io.Discard)
 	if err != nil {
 		return err
 	}
-	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, roles...)...)
+	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, o.Roles...)...)
 	if err != nil {
 		return err
 	}
