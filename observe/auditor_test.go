@@ -400,6 +400,26 @@ func TestWatchIsConfirmed(t *testing.T) {
 	}
 }
 
+// TestClockIsMeasuredTwice: a clock that is wrong is measured a second time, which takes a request: with watches alone it
+// would be drift only when one of them ends.
+func TestClockIsMeasuredTwice(t *testing.T) {
+	n := steady(1).finish()
+	measured := at(lieAt)
+	n.change = func(now time.Duration, f *observe.Facts) {
+		if now >= lieAt {
+			f.Clock, f.ClockAt = -2*time.Minute, measured
+		}
+	}
+	a := observe.NewAuditor(observe.AuditorOptions{})
+	if last, _ := run(a, n, 0, lieAt+time.Minute); len(drifts(last)) != 0 || !slices.Equal(a.Stale(), []observe.Side{observe.SideAPI}) {
+		t.Errorf("measured once: drift %v, stale %v", drifts(last), a.Stale())
+	}
+	measured = at(lieAt + time.Minute)
+	if last, _ := run(a, n, lieAt+time.Minute, lieAt+62*time.Second); !slices.Equal(drifts(last), []string{"ClockSkew / "}) || len(a.Stale()) != 0 {
+		t.Errorf("measured twice: drift %v, stale %v", drifts(last), a.Stale())
+	}
+}
+
 // TestFreshAnswersAreNeeded: a kubelet that was not asked again may have learned of it since.
 func TestFreshAnswersAreNeeded(t *testing.T) {
 	n := hidden(steady(1).finish())
