@@ -10,6 +10,7 @@ import (
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/observe/repair"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // The version and kind that a config file begins with.
@@ -47,7 +48,8 @@ type Config struct {
 
 	Guard standard.Config `yaml:"guard"`
 	// Machine is about the logs and the load of the machine.
-	Machine host.Config `yaml:"machine"`
+	Machine host.Config     `yaml:"machine"`
+	Rules   alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about the log of the observer.
@@ -105,6 +107,7 @@ func Default() Config {
 		Repair:  RepairConfig{Kinds: []string{}, After: repair.DefaultKubeletDead, Budget: repair.DefaultBudget},
 		Guard:   standard.Default(),
 		Machine: host.Default(),
+		Rules:   readOnlyRules(),
 	}
 }
 
@@ -133,6 +136,7 @@ func Load(path string, data []byte) (Config, error) {
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
 		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
+	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 

@@ -96,6 +96,7 @@ func (o *Observer) look() time.Duration {
 	list := steps(before.report.Differences, report.Differences)
 	news := o.record(before, after, list, begin)
 	o.view.Store(after)
+	o.noteKnown(after)
 	for uid := range news {
 		o.listeners.Announce(uid)
 	}

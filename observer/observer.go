@@ -22,6 +22,7 @@ import (
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/rules/alerting"
 	"github.com/statusd/statusd/web"
 )
 
@@ -62,6 +63,8 @@ type Observer struct {
 	guard     *standard.Guard // nil: there is none
 	machine   *host.Host
 	query     *api.Server
+	alerts    *alerting.Alerting // nil: there are no rules
+	known     chan struct{}      // closed once the API has answered
 }
 
 // What lies in the state directory.
@@ -86,6 +89,7 @@ func New(config Config, options Options) (*Observer, error) {
 	o := &Observer{
 		config: config, options: options, node: name, log: options.Logger, registry: prometheus.NewRegistry(),
 		metrics: newMetrics(), news: make(chan struct{}, 1), beat: make(chan struct{}), ended: make(chan struct{}),
+		known: make(chan struct{}),
 	}
 	if o.registerer = options.registerer; o.registerer == nil {
 		o.registerer = o.registry
@@ -134,7 +138,10 @@ func (o *Observer) wire() error {
 	if o.machine, err = o.newMachine(); err != nil {
 		return err
 	}
-	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Load: o.loadSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
+	if err := o.wireAlerts(); err != nil {
+		return err
+	}
+	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Load: o.loadSource(), Alerts: o.alertSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
 
@@ -184,12 +191,15 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	}})
 	add(o.socket != nil, daemon.Part{Name: "query socket", Run: func(ctx context.Context) error { return o.endpoints().Serve(ctx, o.socket) }})
 	add(true, daemon.Part{Name: "query", Run: o.query.Run})
-	add(o.config.Events || o.config.Machine.Events, daemon.Part{Name: "events", Run: o.events.sender.Run})
+	add(o.config.Events || o.config.Machine.Events || o.sendsAlerts(), daemon.Part{Name: "events", Run: o.events.sender.Run})
 	if o.condition != nil {
 		add(true, daemon.Part{Name: "node condition", Run: o.condition.run})
 	}
 	if o.repairs != nil {
 		add(true, daemon.Part{Name: "repairs", Run: o.repairs.run})
+	}
+	if o.alerts != nil {
+		add(true, daemon.Part{Name: "alerts", Run: o.alerts.Run})
 	}
 	add(true, daemon.Part{Name: "audits", Run: o.follow})
 	add(true, daemon.Part{Name: "history of the node", Run: o.followNode})

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // A setting is one field of the config: what it is called in the file and as a flag, and what it is for.
@@ -13,7 +14,7 @@ type setting daemon.Setting
 
 // settings are those of a config, in the order of the file.
 func settings(c *Config) []setting {
-	return append([]setting{
+	list := append([]setting{
 		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
 		{"kind", "", &c.Kind, ""},
 		{"nodeName", "node-name", &c.NodeName,
@@ -80,6 +81,10 @@ func settings(c *Config) []setting {
 		{"repair.dryRun", "repair-dry-run", &c.Repair.DryRun,
 			"Only say what would be repaired."},
 	}, append(guardSettings(&c.Guard), machineSettings(&c.Machine)...)...)
+	for _, s := range alerting.Settings(&c.Rules) {
+		list = append(list, setting(s))
+	}
+	return list
 }
 
 // converted are settings as package daemon has them.

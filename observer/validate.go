@@ -64,6 +64,7 @@ func (c *Config) Validate() error {
 		wrong("guard."+problem.Field, "%s", problem.Text)
 	}
 	c.Machine.Validate(func(field, format string, args ...any) { wrong("machine."+field, format, args...) })
+	c.Rules.Validate(wrong)
 	return errors.Join(*problems...)
 }
 

@@ -28,6 +28,8 @@ type StageOptions struct {
 	PodsAPI bool
 	// Settings are more lines of the observer's configuration.
 	Settings string
+	// Roles are more files of deploy/observe whose rights the observer has.
+	Roles []string
 	// Log receives what takes minutes; nil: nothing is said.
 	Log io.Writer
 }
@@ -51,7 +53,7 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{Node: node, program: o.Program, settings: o.Settings}
-	err = s.furnish(ctx)
+	err = s.furnish(ctx, o)
 	if err == nil {
 		err = s.learn(ctx)
 	}
@@ -62,12 +64,12 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 	return s, nil
 }
 
-func (s *Stage) furnish(ctx context.Context) error {
+func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
 	server, err := controlplane.Build(ctx, io.Discard)
 	if err != nil {
 		return err
 	}
-	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), "namespace.yaml", "rbac.yaml")
+	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, o.Roles...)...)
 	if err != nil {
 		return err
 	}
@@ -149,8 +151,11 @@ func (s *Stage) renew(ctx context.Context) error {
 	return err
 }
 
-// Another starts one more observer, with another kubeconfig.
+// Another starts one more observer, with another kubeconfig if it is not empty.
 func (s *Stage) Another(ctx context.Context, name, kubeconfig, settings string) (*Observer, error) {
+	if kubeconfig == "" {
+		kubeconfig = s.kubeconfig
+	}
 	return StartObserver(ctx, s.Node, ObserverOptions{
 		Program: s.program, Name: name, Kubeconfig: kubeconfig, TokenFile: s.token, Settings: settings,
 	})
