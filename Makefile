@@ -53,7 +53,7 @@ fuzz: ## Fuzz each target for FUZZTIME (60s)
 
 .PHONY: bench
 bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/benchmarks.md
-	$(GO) test ./podstatus ./status ./journal -run '^$$' -bench . -benchmem
+	$(GO) test ./podstatus ./status ./journal ./rules -run '^$$' -bench . -benchmem
 	cd rival && $(GO) run ./bench $(BENCHFLAGS)
 
 SEED     ?= 1

@@ -141,7 +141,7 @@ func (s *Store) apply(l *line) {
 	known := s.logs[l.UID]
 	switch {
 	case l.Op == opPod && known == nil:
-		s.logs[l.UID] = &log{ref: Ref{UID: l.UID, Namespace: l.Namespace, Name: l.Name}, created: l.At, dropped: max(l.Dropped, 0)}
+		s.keep(&log{ref: Ref{UID: l.UID, Namespace: l.Namespace, Name: l.Name}, created: l.At, dropped: max(l.Dropped, 0)})
 	case known == nil:
 	case l.Op == opPod:
 		known.gone = 0

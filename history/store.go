@@ -22,6 +22,7 @@ type Store struct {
 	// mu guards the fields below. Reporters do not take it.
 	mu    sync.Mutex
 	logs  map[types.UID]*log // the node's is under the empty UID
+	named map[podName][]*log // the same by name: few pods have the same
 	total int                // entries of all logs
 	seq   uint64             // the last sequence number that was given
 	// forgotten is the highest sequence number of a change that was dropped, or that was lost before
@@ -43,6 +44,7 @@ func New(options Options) *Store {
 		arrived:  make(chan struct{}, 1),
 		create:   createFile,
 		logs:     make(map[types.UID]*log),
+		named:    make(map[podName][]*log),
 		progress: make(chan struct{}),
 	}
 	s.load(time.Now())
@@ -55,8 +57,8 @@ func (s *Store) Pod(namespace, name string) (Pod, bool) {
 	defer s.mu.Unlock()
 	s.drain()
 	var newest *log
-	for _, l := range s.logs {
-		if l.ref.Namespace == namespace && l.ref.Name == name && l.ref.UID != "" && (newest == nil || compareAge(newest, l) < 0) {
+	for _, l := range s.named[podName{namespace, name}] {
+		if l.ref.UID != "" && (newest == nil || compareAge(newest, l) < 0) {
 			newest = l
 		}
 	}
@@ -64,6 +66,17 @@ func (s *Store) Pod(namespace, name string) (Pod, bool) {
 		return Pod{}, false
 	}
 	return newest.pod(), true
+}
+
+// podName is what pods of different times may share.
+type podName struct{ namespace, name string }
+
+func (l *log) name() podName { return podName{l.ref.Namespace, l.ref.Name} }
+
+// keep adds a history. A query by name must not look at all pods: each change of a pod asks for one.
+func (s *Store) keep(l *log) {
+	s.logs[l.ref.UID] = l
+	s.named[l.name()] = append(s.named[l.name()], l)
 }
 
 // PodByUID returns the history of a pod.

@@ -104,7 +104,7 @@ func (s *Store) log(pod Ref, created int64) *log {
 	l, ok := s.logs[pod.UID]
 	if !ok {
 		l = &log{ref: pod, created: created}
-		s.logs[pod.UID] = l
+		s.keep(l)
 		s.write(podLine(l))
 	}
 	return l
@@ -289,6 +289,10 @@ func (s *Store) forget(l *log) {
 	s.forgotten = max(s.forgotten, l.changed)
 	s.total -= len(l.entries)
 	delete(s.logs, l.ref.UID)
+	rest := slices.DeleteFunc(s.named[l.name()], func(other *log) bool { return other == l })
+	if s.named[l.name()] = rest; len(rest) == 0 {
+		delete(s.named, l.name())
+	}
 }
 
 // purgeEvery is how often pods are looked for that have been gone for long enough.
