@@ -3,12 +3,10 @@ package agent
 import (
 	"errors"
 	"fmt"
-	"strings"
 
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/rules"
@@ -27,7 +25,7 @@ func (a *Agent) wireAlerts() (err error) {
 		Registerer: a.registerer, Logger: a.log,
 	}
 	if a.client != nil {
-		process.Client = a.client
+		process.Client, process.OwnsNode = a.client, true
 	}
 	if path := a.config.Rules.ActionsKubeconfig; path != "" {
 		config, err := daemon.LoadKubeconfig(path)
@@ -46,10 +44,7 @@ func (a *Agent) wireAlerts() (err error) {
 
 // recordAction keeps in the history what was done about an alert.
 func (a *Agent) recordAction(alert api.Alert, action api.AlertAction) {
-	a.history.Add(history.Ref{UID: alert.UID, Namespace: alert.Namespace, Name: alert.Pod}, history.Record{
-		Observed: action.At, Kind: history.KindAction, Subject: action.Action, Container: alert.Container, To: action.Result, Reason: alert.Rule,
-		Message: strings.TrimPrefix(alert.Annotations["summary"]+": "+action.Message, ": "),
-	})
+	a.history.Add(alerting.Recorded(alert, action))
 	a.changes.Announce(alert.UID)
 }
 

@@ -1,9 +1,12 @@
 package agent
 
 import (
+	"fmt"
+	"maps"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -136,5 +139,89 @@ func TestConfigsWithWrongRulesAreRefused(t *testing.T) {
 	c.Rules.Files, c.Rules.Pack = []string{good}, true
 	if err := CheckConfig(c); err != nil {
 		t.Errorf("good rules: %v", err)
+	}
+}
+
+// examplePods are what the rules of examples/alerts are about, with files in place of %[1]s: one that dies once, one
+// that flaps and one whose init container waits, until there is a file.
+const examplePods = `
+apiVersion: v1
+kind: Pod
+metadata: {name: dies}
+spec: {containers: [{name: main, image: host, command: [sh, -c, "test -e %[1]s/died || { touch %[1]s/died; exit 1; }; exec sleep 1000000"]}]}
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: flaps}
+spec:
+  containers:
+    - name: main
+      image: host
+      command: [sleep, "1000000"]
+      readinessProbe:
+        exec: {command: [sh, -c, "echo >> %[1]s/probes; n=$(wc -l < %[1]s/probes); test -e %[1]s/go || test $((n %% 2)) -eq 1"]}
+        periodSeconds: 1
+        failureThreshold: 1
+---
+apiVersion: v1
+kind: Pod
+metadata: {name: stuck}
+spec:
+  initContainers: [{name: waits, image: host, command: [sh, -c, "until test -e %[1]s/go; do sleep 0.1; done"]}]
+  containers: [{name: main, image: host, command: [sleep, "1000000"]}]
+`
+
+// The rules of make run fire and resolve, and Alertmanager, the query API and the engine know the same alerts.
+func TestTheExamplesOfAlertsFireAndResolve(t *testing.T) {
+	url, sink := alerted(t)
+	text, err := os.ReadFile("../examples/alerts/rules.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	file := filepath.Join(dir, "rules.yaml")
+	short := strings.NewReplacer(`"30s"`, `"6s"`, `"1m"`, `"10s"`, `"10s"`, `"1s"`).Replace(string(text)) // a test has less time
+	if err := os.WriteFile(file, []byte(short), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := testConfig(t, "examples")
+	c.Rules.Pack, c.Rules.Files, c.Rules.Alertmanagers = true, []string{file}, []endpoint.Options{{URL: url}}
+	for i, pod := range strings.Split(fmt.Sprintf(examplePods, dir), "---") {
+		if err := os.WriteFile(filepath.Join(c.Manifests, fmt.Sprintf("%d.yaml", i)), []byte(pod), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+	a, _ := run(t, c)
+	awaitAlert(t, sink, "PodStuck", "firing")
+	awaitAlert(t, sink, "PodFlaps", "firing")
+	if err := os.WriteFile(filepath.Join(dir, "go"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	rules := []string{"ContainerDied", "PodFlaps", "PodStuck"}
+	for _, rule := range rules {
+		awaitAlert(t, sink, rule, "resolved")
+	}
+	client, err := api.NewClient("http://" + a.Address())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer client.Close()
+	list, err := client.Alerts(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, rule := range rules {
+		known := func(labels map[string]string) bool {
+			return slices.ContainsFunc(list.Items, func(a api.Alert) bool {
+				return a.Rule == rule && a.State == api.AlertResolved && maps.Equal(a.Labels, labels)
+			})
+		}
+		for _, message := range sink.Messages() {
+			for _, alert := range message.Alerts {
+				if alert.Labels["alertname"] == rule && !known(alert.Labels) {
+					t.Errorf("Alertmanager has %v, and the query API does not: %+v", alert.Labels, list.Items)
+				}
+			}
+		}
 	}
 }

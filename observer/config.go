@@ -6,8 +6,11 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/observe/repair"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // The version and kind that a config file begins with.
@@ -44,6 +47,9 @@ type Config struct {
 	Repair  RepairConfig  `yaml:"repair"`
 
 	Guard standard.Config `yaml:"guard"`
+	// Machine is about the logs and the load of the machine.
+	Machine host.Config     `yaml:"machine"`
+	Rules   alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about the log of the observer.
@@ -87,7 +93,7 @@ func Default() Config {
 		Manifests:          "/etc/kubernetes/manifests",
 		MachinePace:        30 * time.Second,
 		CRIEndpoint:        "unix:///run/containerd/containerd.sock",
-		CRIPace:            10 * time.Second,
+		CRIPace:            2 * time.Second,
 		HealthzBindAddress: "127.0.0.1:10266",
 		ShutdownTimeout:    10 * time.Second,
 		Log:                LogConfig{Format: "text", Level: "info"},
@@ -97,9 +103,11 @@ func Default() Config {
 			Pace:       10 * time.Second,
 			Process:    "kubelet",
 		},
-		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
-		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
-		Guard:  standard.Default(),
+		Audit:   AuditConfig{Delay: 50 * time.Millisecond},
+		Repair:  RepairConfig{Kinds: []string{}, After: repair.DefaultKubeletDead, Budget: repair.DefaultBudget},
+		Guard:   standard.Default(),
+		Machine: host.Default(),
+		Rules:   readOnlyRules(),
 	}
 }
 
@@ -127,7 +135,8 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
-		&c.Guard.PIDFile, &c.Guard.LogFile)
+		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
+	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 

@@ -16,7 +16,7 @@ func newRegistered(t *testing.T) *metricstest.Registry {
 	w, r := newWorld(t), metricstest.NewRegistry()
 	config := Default()
 	config.NodeName, config.StateDir, config.HealthzBindAddress, config.QuerySocket = testNode, t.TempDir(), "", "none"
-	config.Guard.Enabled = true
+	config.Guard.Enabled, config.Rules.Pack = true, true
 	o, err := New(config, Options{
 		Logger: slog.New(slog.DiscardHandler), client: w.client, registerer: r,
 		NewSides: func(*rest.Config, Changed) (Sides, error) { return w.sides(), nil },

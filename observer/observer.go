@@ -17,10 +17,12 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/rules/alerting"
 	"github.com/statusd/statusd/web"
 )
 
@@ -57,8 +59,12 @@ type Observer struct {
 	history   *history.Store
 	events    *announcements
 	condition *condition      // nil: not kept
+	repairs   *repairs        // nil: nothing is repaired
 	guard     *standard.Guard // nil: there is none
+	machine   *host.Host
 	query     *api.Server
+	alerts    *alerting.Alerting // nil: there are no rules
+	known     chan struct{}      // closed once the API has answered
 }
 
 // What lies in the state directory.
@@ -83,6 +89,7 @@ func New(config Config, options Options) (*Observer, error) {
 	o := &Observer{
 		config: config, options: options, node: name, log: options.Logger, registry: prometheus.NewRegistry(),
 		metrics: newMetrics(), news: make(chan struct{}, 1), beat: make(chan struct{}), ended: make(chan struct{}),
+		known: make(chan struct{}),
 	}
 	if o.registerer = options.registerer; o.registerer == nil {
 		o.registerer = o.registry
@@ -118,12 +125,23 @@ func (o *Observer) wire() error {
 	if o.config.NodeCondition {
 		o.condition = newCondition(o.client, o.node, o.log)
 	}
+	if len(o.config.Repair.Kinds) > 0 {
+		if o.repairs, err = o.newRepairs(); err != nil {
+			return err
+		}
+	}
 	if o.config.Guard.Enabled {
 		if o.guard, err = o.newGuard(); err != nil {
 			return err
 		}
 	}
-	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
+	if o.machine, err = o.newMachine(); err != nil {
+		return err
+	}
+	if err := o.wireAlerts(); err != nil {
+		return err
+	}
+	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Load: o.loadSource(), Alerts: o.alertSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
 
@@ -173,9 +191,15 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	}})
 	add(o.socket != nil, daemon.Part{Name: "query socket", Run: func(ctx context.Context) error { return o.endpoints().Serve(ctx, o.socket) }})
 	add(true, daemon.Part{Name: "query", Run: o.query.Run})
-	add(o.config.Events, daemon.Part{Name: "events", Run: o.events.sender.Run})
+	add(o.config.Events || o.config.Machine.Events || o.sendsAlerts(), daemon.Part{Name: "events", Run: o.events.sender.Run})
 	if o.condition != nil {
 		add(true, daemon.Part{Name: "node condition", Run: o.condition.run})
+	}
+	if o.repairs != nil {
+		add(true, daemon.Part{Name: "repairs", Run: o.repairs.run})
+	}
+	if o.alerts != nil {
+		add(true, daemon.Part{Name: "alerts", Run: o.alerts.Run})
 	}
 	add(true, daemon.Part{Name: "audits", Run: o.follow})
 	add(true, daemon.Part{Name: "history of the node", Run: o.followNode})
@@ -186,6 +210,7 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	if o.guard != nil {
 		add(true, daemon.Part{Name: "guard", Run: o.guard.Run})
 	}
+	add(true, daemon.Part{Name: "logs and load", Run: o.machine.Run})
 	add(o.config.Kubeconfig != "", daemon.Part{Name: "credentials", Run: o.followCredentials})
 	add(true, daemon.Part{Name: "supervisor", Run: func(ctx context.Context) error {
 		return o.options.Supervisor.Supervise(ctx, o.log, o.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })

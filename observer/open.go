@@ -189,5 +189,5 @@ func CheckConfig(config Config) error {
 			return fmt.Errorf("config: %w", err)
 		}
 	}
-	return nil
+	return config.Rules.Check()
 }

@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // A setting is one field of the config: what it is called in the file and as a flag, and what it is for.
@@ -13,7 +14,7 @@ type setting daemon.Setting
 
 // settings are those of a config, in the order of the file.
 func settings(c *Config) []setting {
-	return append([]setting{
+	list := append([]setting{
 		{"apiVersion", "", &c.APIVersion, "Version of this file's format."},
 		{"kind", "", &c.Kind, ""},
 		{"nodeName", "node-name", &c.NodeName,
@@ -33,7 +34,7 @@ func settings(c *Config) []setting {
 		{"criEndpoint", "cri-endpoint", &c.CRIEndpoint,
 			"Where the container runtime serves CRI."},
 		{"criPace", "cri-pace", &c.CRIPace,
-			"How often the runtime's sandboxes and containers are listed if nothing else has changed. Where the\nruntime serves container events, they come at once."},
+			"How often the runtime's sandboxes and containers are listed if nothing else has changed. Where the\nruntime serves container events, they come at once, and lists are at least 10 s apart."},
 		{"healthzBindAddress", "healthz-bind-address", &c.HealthzBindAddress,
 			"Where /livez, /readyz, /metrics, the page and the query API are served, without authentication: keep it\non a loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
 		{"metricsBindAddress", "metrics-bind-address", &c.MetricsBindAddress,
@@ -72,14 +73,18 @@ func settings(c *Config) []setting {
 		{"audit.delay", "", &c.Audit.Delay,
 			"How long changes are collected before they are audited. An audit takes at most a tenth of a core,\nwhatever the delay is."},
 		{"repair.kinds", "repair", &c.Repair.Kinds,
-			"Kinds of drift that may be repaired, such as [ContainerWithoutPod]. Everything else is left alone."},
+			"Kinds of drift that may be repaired: KubeletBehindRuntime, UnreportedRestart, RunningWithoutContainer,\nContainerWithoutPod. Everything else is left alone. See docs/observe.md."},
 		{"repair.after", "", &c.Repair.After,
-			"How long drift must have lasted before it is repaired."},
+			"How long the kubelet must have been dead, with its lease stale, before anything is done in its place."},
 		{"repair.budget", "", &c.Repair.Budget,
-			"Repairs per hour."},
+			"Repairs per hour, those that failed included."},
 		{"repair.dryRun", "repair-dry-run", &c.Repair.DryRun,
 			"Only say what would be repaired."},
-	}, guardSettings(&c.Guard)...)
+	}, append(guardSettings(&c.Guard), machineSettings(&c.Machine)...)...)
+	for _, s := range alerting.Settings(&c.Rules) {
+		list = append(list, setting(s))
+	}
+	return list
 }
 
 // converted are settings as package daemon has them.

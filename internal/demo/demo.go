@@ -28,6 +28,8 @@ const (
 	nodeName  = "local"
 	manifests = "examples/pods"
 	apiPods   = "examples/pods/api"
+	// alertRules are in force beside the starter pack.
+	alertRules = "examples/alerts/rules.yaml"
 	// stopTimeout is how long each of the three, statusd, containers, control plane, may
 	// take to stop.
 	stopTimeout = 30 * time.Second
@@ -38,6 +40,7 @@ type demo struct {
 	out     io.Writer
 	state   string // directory
 	statusd string // binary
+	rules   bool   // whether alerts are shown
 }
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
@@ -51,6 +54,7 @@ type running struct {
 
 // joined shows a node of a cluster.
 func (d *demo) joined(ctx context.Context) error {
+	d.rules = true
 	return d.inCluster(ctx, func(r running) error {
 		d.explainJoined(r.server, r.daemon)
 		return d.show(ctx, r.daemon, r.server.Exited(), func(ctx context.Context) ([]v1.Pod, error) {
@@ -110,6 +114,7 @@ func join(config *agent.Config, server *controlplane.Process) (err error) {
 
 // standalone shows a node on its own.
 func (d *demo) standalone(ctx context.Context) (err error) {
+	d.rules = true
 	config, err := d.config("standalone")
 	if err != nil {
 		return err
@@ -183,6 +188,13 @@ func (d *demo) config(name string) (agent.Config, error) {
 	c.StateDir = state
 	c.Server.BindAddress = ""             // but where it is shown
 	c.Eviction.Hard = eviction.Disabled() // a disk that is nearly full is no reason to show nothing
+	if d.rules {
+		rules, err := filepath.Abs(alertRules)
+		if err != nil {
+			return c, err
+		}
+		c.Rules.Pack, c.Rules.Files = true, []string{rules}
+	}
 	c.HealthzBindAddress, err = freeAddress()
 	return c, err
 }

@@ -28,8 +28,13 @@ through the API (%s). Kill a container, and see on the page why its pod is not R
 
   pkill -f 'example-server.*18080'
 
+Rules are in force too (the starter pack and %s); what fires is on the page and in
+
+  %s alerts --socket %s
+
 statusd logs to %s. Ctrl-C stops everything; the next run goes on from here.
-`, nodeName, daemon.config.HealthzBindAddress, server.AdminKubeconfig(), manifests, apiPods, daemon.logFile)
+`, nodeName, daemon.config.HealthzBindAddress, server.AdminKubeconfig(), manifests, apiPods,
+		alertRules, d.statusd, daemon.config.QuerySocketPath(), daemon.logFile)
 }
 
 func (d *demo) explainStandalone(daemon *daemon) {
@@ -48,7 +53,12 @@ The pods come from manifests in %s: edit one and save. Kill a container, and see
 
   pkill -f 'example-server.*18080'
 
+Rules are in force too (the starter pack and %s); what fires is on the page and in
+
+  %s alerts --socket %s
+
 statusd logs to %s. Ctrl-C stops everything; the next run goes on from here.
 `, nodeName, daemon.config.HealthzBindAddress, daemon.config.HealthzBindAddress, daemon.config.HealthzBindAddress,
-		filepath.Join(daemon.config.StateDir, "runtime", "pods"), manifests, daemon.logFile)
+		filepath.Join(daemon.config.StateDir, "runtime", "pods"), manifests,
+		alertRules, d.statusd, daemon.config.QuerySocketPath(), daemon.logFile)
 }

@@ -42,6 +42,8 @@ type Process struct {
 	Node, StateDir string
 	// Client is for conditions, evictions, taints and cordons; nil: there is no API server.
 	Client kubernetes.Interface
+	// OwnsNode: conditions are removed from the Node also if they are off. Else nothing is written then.
+	OwnsNode bool
 	// ActionsClient is used for actions in place of Client, if it is set.
 	ActionsClient kubernetes.Interface
 	// Event takes an event; it must not block. Nil: there are none.
@@ -129,7 +131,7 @@ func (a *Alerting) outputs(p *Process, metrics *deliver.Metrics) ([]rules.Output
 	if a.config.Log {
 		outputs = append(outputs, kubeoutputs.NewLog(a.log))
 	}
-	if p.Client != nil {
+	if p.Client != nil && (a.config.Conditions || p.OwnsNode) {
 		conditions := kubeoutputs.NewConditions(p.Node, p.Client, a.log)
 		a.runs = append(a.runs, conditions.Run) // it also removes what is left from before it was off
 		if a.config.Conditions {
