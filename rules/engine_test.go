@@ -261,7 +261,7 @@ func TestARestartKeepsAlertsAndTellsWhatIsOwed(t *testing.T) {
 		slow.take()
 
 		// The end of c was not delivered by slow.
-		e, stop = started(t, options)
+		_, stop = started(t, options)
 		expect(t, "slow", slow.take(), "1h0m28s Kept resolved c\n1h0m28s Failed firing a")
 		expect(t, "quick", quick.take(), "1h0m28s Kept resolved c again\n1h0m28s Failed firing a again")
 		for _, done := range slow.done {
