@@ -48,7 +48,7 @@ lint: controlplane ## gofmt, go vet, staticcheck
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus api rules rules/endpoint rules/webhook; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@set -e; for package in podstatus api rules rules/endpoint rules/webhook guard/monitor; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench
@@ -173,9 +173,13 @@ PODS   ?= 30
 faults: demo ## Break disk, clock, boot, address and records under a running node and compare its statuses with its processes: FAULTS, PODS, SEED; root; about 15 minutes
 	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
+.PHONY: guard-demo
+guard-demo: build controlplane ## The guard beside a stock kubelet: killed, ended, frozen, in maintenance, runtime and API server down; what is said and done after how many seconds; root, containerd, runc; about 2 minutes
+	@$(GO) run ./internal/guarddemo
+
 .PHONY: guard-systemd
 guard-systemd: ## The guard under a systemd and a logind of their own, in a container that debootstrap makes: root; a minute the first time
-	@guard/service/systemd-container guard/service
+	@guard/service/systemd-container guard/service guard/nodedown
 
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network

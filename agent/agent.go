@@ -21,6 +21,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/bootstrap"
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/journal"
@@ -83,6 +84,7 @@ type Agent struct {
 	query      *api.Server
 	podsAPI    *podsapi.Server
 	alerts     *alerting.Alerting // nil: there are no rules
+	watched    *host.Host
 
 	born time.Time // when it was made
 
@@ -183,6 +185,7 @@ func (a *Agent) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "prober", Run: a.prober.Run})
 	add(true, daemon.Part{Name: "workers", Run: a.workers.Run})
 	add(true, daemon.Part{Name: "evictions", Run: a.evictions.Run})
+	add(true, daemon.Part{Name: "logs and load", Run: a.watched.Run})
 	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: func(ctx context.Context) error { return a.alerts.Run(ctx) }})
 	add(joined, daemon.Part{Name: "overdue statuses", Run: a.followOverdue})
 	add(joined, daemon.Part{Name: "mirror pods", Run: a.mirrors.Run})

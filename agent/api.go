@@ -66,7 +66,7 @@ func (a *Agent) wireQuery() (err error) {
 	if err := a.wireAlerts(); err != nil {
 		return err
 	}
-	options := api.Options{Source: answers{a}, Page: web.Handler(), MaxWatchers: maxWatchers}
+	options := api.Options{Source: answers{a}, Load: a.loadSource(), Page: web.Handler(), MaxWatchers: maxWatchers}
 	if a.alerts != nil {
 		options.Alerts = a.alerts
 	}
@@ -116,6 +116,8 @@ func (a answers) Watch(ctx context.Context, changed func(types.UID)) error {
 // Node is what is known of this node.
 func (a answers) Node() api.NodeDetail {
 	detail := api.NodeDetail{Name: a.nodeName, Version: a.options.Version, Runtime: a.runtime.Version(), Problems: a.problems()}
+	logs := a.watched.Logs()
+	detail.Logs = &logs
 	if here, err := a.here(); err == nil {
 		detail.Conditions, detail.Addresses = here.Status.Conditions, here.Status.Addresses
 		detail.Capacity, detail.Allocatable = here.Status.Capacity, here.Status.Allocatable

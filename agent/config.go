@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/rules/alerting"
 )
@@ -53,6 +54,7 @@ type Config struct {
 	Eviction      EvictionConfig  `yaml:"eviction"`
 	Server        ServerConfig    `yaml:"server"`
 	Rules         alerting.Config `yaml:"rules"`
+	Machine       host.Config     `yaml:"machine"`
 }
 
 // LogConfig is about statusd's own log.
@@ -122,8 +124,9 @@ func Default() Config {
 			Hard: eviction.DefaultHard(), Soft: map[string]string{}, SoftGracePeriod: map[string]string{}, MinimumReclaim: map[string]string{},
 			PressureTransitionPeriod: 5 * time.Minute,
 		},
-		Server: ServerConfig{BindAddress: ":10250"},
-		Rules:  alerting.Default(),
+		Server:  ServerConfig{BindAddress: ":10250"},
+		Rules:   alerting.Default(),
+		Machine: machineDefault(),
 	}
 }
 
@@ -137,6 +140,7 @@ func Embedded(nodeName string) Config {
 	c.StateDir = userStateDir(nodeName)
 	c.Manifests, c.HealthzBindAddress, c.Server.BindAddress, c.CgroupParent = "", "", "", ""
 	c.QuerySocket, c.PodsSocket = NoSocket, NoSocket
+	c.Machine = host.Config{}
 	c.Node.Taints = []string{}
 	return c
 }
@@ -183,6 +187,7 @@ func Load(path string, data []byte) (Config, error) {
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.QuerySocket, &c.PodsSocket,
 		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile)
 	daemon.ResolvePaths(path, c.Rules.Paths()...)
+	daemon.ResolvePaths(path, &c.Machine.LogRules)
 	return c, nil
 }
 

@@ -94,6 +94,9 @@ func settings(c *Config) []setting {
 	for _, s := range alerting.Settings(&c.Rules) {
 		list = append(list, setting(s))
 	}
+	for _, s := range c.Machine.Settings() {
+		list = append(list, setting{"machine." + s.Name, "", s.Value, s.Doc})
+	}
 	return list
 }
 

@@ -78,6 +78,7 @@ func (c *Config) validate(joined bool) error {
 	c.Node.validate(wrong)
 	c.Eviction.validate(wrong)
 	c.Rules.Validate(wrong)
+	c.Machine.Validate(func(field, format string, args ...any) { wrong("machine."+field, format, args...) })
 	c.Server.validate(joined || c.Kubeconfig != "", wrong)
 	return errors.Join(problems...)
 }

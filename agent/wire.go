@@ -57,6 +57,9 @@ func (a *Agent) wire() error {
 	if err := a.wireServer(); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
+	if err := a.wireMachine(); err != nil {
+		return err
+	}
 	return a.wireQuery()
 }
 

@@ -14,6 +14,7 @@ import (
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -201,5 +202,26 @@ func FuzzMatcher(f *testing.F) {
 			t.Errorf("%q is read as %+v, and %s as %+v, %v", text, m, m, again, err)
 		}
 		m.Matches(text)
+	})
+}
+
+// A log that grows is no change of the node; a problem that is found in it is.
+func TestAWatchFollowsProblemsInLogs(t *testing.T) {
+	bubble(t, nil, func(t *testing.T, node *fakeNode, s *api.Server) {
+		set := func(r monitor.Report) {
+			node.mu.Lock()
+			node.node.Logs = &r
+			node.mu.Unlock()
+			node.announce("")
+			time.Sleep(2 * time.Second)
+		}
+		set(monitor.Report{Sources: []monitor.Source{{Name: "kernel", Lines: 1}}})
+		c := watch(t, s, "/apis/v1/watch", "", false)
+		expect(t, c.take(), "reset node synced")
+		set(monitor.Report{Sources: []monitor.Source{{Name: "kernel", Lines: 2, Behind: 7}}})
+		expect(t, c.take(), "")
+		set(monitor.Report{Sources: []monitor.Source{{Name: "kernel", Lines: 3}}, Problems: []monitor.Problem{{Reason: "OOMKilling"}}})
+		expect(t, c.take(), "node")
+		c.leave()
 	})
 }

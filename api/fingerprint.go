@@ -42,7 +42,8 @@ func nodeFingerprint(n NodeDetail) string {
 		conditions[i].LastHeartbeatTime.Reset()
 	}
 	n.Conditions = conditions
-	n.Sides, n.Differences, n.Kubelet = timelessSides(n.Sides), timelessDifferences(n.Differences), timelessReport(n.Kubelet)
+	n.Sides, n.Differences = timelessSides(n.Sides), timelessDifferences(n.Differences)
+	n.Kubelet, n.Logs = timelessReport(n.Kubelet), timelessLogs(n.Logs)
 	return encode(n)
 }
 

@@ -5,7 +5,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"net/http"
 	"time"
 
@@ -35,14 +34,7 @@ func (s *Server) setMaintenance(w http.ResponseWriter, r *http.Request, _ map[st
 		return
 	}
 	var m Maintenance
-	decoder := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxBody))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&m); err != nil {
-		badRequest(w, "maintenance: the body is not {\"until\": TIME}: %.300s", err)
-		return
-	}
-	if _, err := decoder.Token(); err != io.EOF {
-		badRequest(w, "maintenance: there is something after the time")
+	if !readBody(w, r, "maintenance", &m) {
 		return
 	}
 	if time.Until(m.Until) > maxMaintenance {

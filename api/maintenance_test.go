@@ -27,8 +27,8 @@ func TestMaintenanceOfTheGuard(t *testing.T) {
 		t.Fatalf("got %d %s (%v)", answer.Code, answer.Body, err)
 	}
 	for body, want := range map[string]string{
-		``:                                 "the body is not",
-		`{"until":"soon"}`:                 "the body is not",
+		``:                                 "the body is none",
+		`{"until":"soon"}`:                 "the body is none",
 		`{"untill":"` + until + `"}`:       "unknown field",
 		`{"until":"` + until + `"} {}`:     "something after",
 		`{"until":"2999-01-01T00:00:00Z"}`: "more than a week",
@@ -40,6 +40,10 @@ func TestMaintenanceOfTheGuard(t *testing.T) {
 	}
 	if answer, _ := send(s, http.MethodPost, target, `{"until":"0001-01-01T00:00:00Z"}`); answer.Code != http.StatusOK || !g.report.Maintenance.IsZero() {
 		t.Errorf("it does not end: %d %s", answer.Code, answer.Body)
+	}
+	form := func(r *http.Request) { r.Header.Set("Content-Type", "application/x-www-form-urlencoded") }
+	if answer, _ := send(s, http.MethodPost, target, `{"until":"`+until+`"}`, form); answer.Code != http.StatusUnsupportedMediaType {
+		t.Errorf("of a form: %d", answer.Code)
 	}
 	// Over TCP it is not served, and without a guard there is none.
 	tcp := func(r *http.Request) { *r = *request(http.MethodPost, target, nil) }

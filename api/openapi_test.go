@@ -14,6 +14,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -81,7 +82,10 @@ var documented = []any{
 // The schemas have the fields that the encoder writes, no more and no fewer.
 func TestOpenAPIHasTheFieldsOfTheTypes(t *testing.T) {
 	doc := readOpenAPI(t, newServer(t, sampleNode()))
-	for name, value := range map[string]any{"AuditReport": observe.Report{}, "GuardReport": guard.Report{}} {
+	for name, value := range map[string]any{
+		"AuditReport": observe.Report{}, "GuardReport": guard.Report{}, "LogReport": monitor.Report{}, "LogSource": monitor.Source{}, "LogCondition": monitor.Condition{},
+		"LogProblem": monitor.Problem{}, "LogVictim": monitor.Victim{},
+	} {
 		checkSchema(t, doc, name, value)
 	}
 	for _, value := range documented {

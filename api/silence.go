@@ -1,11 +1,8 @@
 package api
 
 import (
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
-	"mime"
 	"net/http"
 	"slices"
 	"strings"
@@ -16,7 +13,6 @@ import (
 
 // Limits on a silence.
 const (
-	maxBody       = 64 << 10
 	maxMatchers   = 32
 	maxMatcher    = 1 << 10 // bytes of a name or value
 	maxComment    = 4 << 10
@@ -49,9 +45,8 @@ func (s *Server) addSilence(w http.ResponseWriter, r *http.Request, _ map[string
 		absent(w, noRules)
 		return
 	}
-	silence, code, err := readSilence(w, r)
-	if err != nil {
-		fail(w, code, reasonOf(code), "silence: %v", err)
+	silence, ok := readSilence(w, r)
+	if !ok {
 		return
 	}
 	if err := silence.Check(time.Now()); err != nil {
@@ -67,29 +62,9 @@ func (s *Server) addSilence(w http.ResponseWriter, r *http.Request, _ map[string
 	answer(w, http.StatusOK, stored)
 }
 
-func reasonOf(code int) metav1.StatusReason {
-	switch code {
-	case http.StatusUnsupportedMediaType:
-		return metav1.StatusReasonUnsupportedMediaType
-	case http.StatusRequestEntityTooLarge:
-		return metav1.StatusReasonRequestEntityTooLarge
-	}
-	return metav1.StatusReasonBadRequest
-}
-
-// readSilence reads a silence from a request. A matcher without isEqual is one for equal, as in
-// Alertmanager's API.
-func readSilence(w http.ResponseWriter, r *http.Request) (silence Silence, code int, err error) {
-	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
-		return silence, http.StatusUnsupportedMediaType, fmt.Errorf("content type %s: want application/json", short(r.Header.Get("Content-Type")))
-	}
-	data, err := io.ReadAll(http.MaxBytesReader(w, r.Body, maxBody))
-	if tooLarge := (*http.MaxBytesError)(nil); errors.As(err, &tooLarge) {
-		return silence, http.StatusRequestEntityTooLarge, fmt.Errorf("the body has more than %d bytes", maxBody)
-	}
-	if err != nil {
-		return silence, http.StatusBadRequest, errors.New("the body ended early")
-	}
+// readSilence reads a silence from a request, and answers with an error if it is none. A matcher without
+// isEqual is one for equal, as in Alertmanager's API.
+func readSilence(w http.ResponseWriter, r *http.Request) (silence Silence, ok bool) {
 	var body struct {
 		Silence
 		Matchers []struct {
@@ -97,20 +72,15 @@ func readSilence(w http.ResponseWriter, r *http.Request) (silence Silence, code 
 			IsEqual *bool `json:"isEqual"`
 		} `json:"matchers"`
 	}
-	decoder := json.NewDecoder(strings.NewReader(string(data)))
-	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(&body); err != nil {
-		return silence, http.StatusBadRequest, fmt.Errorf("the body is no silence: %.300s", err)
-	}
-	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {
-		return silence, http.StatusBadRequest, errors.New("there is something after the silence")
+	if !readBody(w, r, "silence", &body) {
+		return silence, false
 	}
 	silence = body.Silence
 	for _, m := range body.Matchers {
 		m.Matcher.IsEqual = m.IsEqual == nil || *m.IsEqual
 		silence.Matchers = append(silence.Matchers, m.Matcher)
 	}
-	return silence, 0, nil
+	return silence, true
 }
 
 func (s *Server) expireSilence(w http.ResponseWriter, _ *http.Request, values map[string]string) {

@@ -5,6 +5,7 @@ import (
 
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -35,11 +36,11 @@ func timelessDifferences(differences []observe.Difference) []observe.Difference 
 func timelessUntruths(untruths []explain.Untruth) []explain.Untruth {
 	list := append([]explain.Untruth(nil), untruths...)
 	for i := range list {
-		evidence := append([]explain.Statement(nil), list[i].Evidence...)
-		for j := range evidence {
-			evidence[j].At = time.Time{}
+		said := append([]explain.Statement(nil), list[i].Evidence...)
+		for j := range said {
+			said[j].At = time.Time{}
 		}
-		list[i].Evidence = evidence
+		list[i].Evidence = said
 	}
 	return list
 }
@@ -50,6 +51,19 @@ func timelessPictures(pictures []observe.Picture) []observe.Picture {
 		list[i].At = time.Time{}
 	}
 	return list
+}
+
+// timelessLogs leaves out how many lines were read: a log that grows without a problem is no change.
+func timelessLogs(r *monitor.Report) *monitor.Report {
+	if r == nil {
+		return nil
+	}
+	report := *r
+	report.Sources = append([]monitor.Source(nil), report.Sources...)
+	for i := range report.Sources {
+		report.Sources[i].Lines, report.Sources[i].Behind = 0, 0
+	}
+	return &report
 }
 
 func timelessReport(r *guard.Report) *guard.Report {

@@ -89,6 +89,13 @@ func (g *Guard) Report() Report {
 	return r
 }
 
+// Evidence is what was found at the last look, as values. Rules of alerts use it.
+func (g *Guard) Evidence() Evidence {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.evidence
+}
+
 // Run watches until ctx ends. It starts the services in order first and stops them in order at last, if
 // it was told how. It returns when nothing of it runs any more.
 func (g *Guard) Run(ctx context.Context) error {

@@ -23,6 +23,7 @@ const (
 	KindDeletion  Kind = "Deletion"  // the pod is being deleted, has ended, is gone
 	KindDrift     Kind = "Drift"     // what the API says was found to be untrue, true again, or repaired; Subject is the kind of difference
 	KindAction    Kind = "Action"    // what was done about an alert; Subject is the action, Reason the rule, To the result
+	KindLog       Kind = "Log"       // a line of a log that means a problem; Subject is who wrote it, Reason what it means, Message the line
 	KindNode      Kind = "Node"      // the node itself: started, stopped, pressure, unreachable
 )
 

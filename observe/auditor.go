@@ -91,6 +91,9 @@ func (a *Auditor) Audit(f Facts) Report {
 			e.Difference.Drift, stale = e.ripe(&now, wait)
 			a.stale = append(a.stale, stale...)
 		}
+		if e.Difference.Drift && e.Difference.Certainty == Possible {
+			e.Difference.Certainty = Likely // what could have explained it has not happened
+		}
 		a.wakeFor(e, wait)
 		list = append(list, e.Difference)
 	}
@@ -173,8 +176,11 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 // ripe reports whether the difference has lasted for so long that it is drift, and from which sides
 // fresh answers are missing for that. A copy may be older than the news.
 func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
-	if e.Age < wait || !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
+	if e.Age < wait {
 		return false, nil
+	}
+	if !now.stamp.IsZero() && now.stamp.Equal(e.Stamp) {
+		return false, []Side{SideAPI} // each answer of the server shows its clock
 	}
 	var stale []Side
 	for _, s := range now.fresh {

@@ -14,11 +14,13 @@ import (
 	"github.com/statusd/statusd/observe"
 )
 
-// steady is a node with pods that run, each with containers "app", "log" and "proxy".
-func steady(pods int) *simNode {
+// steady is a node with pods that run, each with one container, "app".
+func steady(pods int) *simNode { return steadyOf("plain", pods) }
+
+func steadyOf(sort string, pods int) *simNode {
 	n := &simNode{poll: time.Second, lagRuntime: 50 * time.Millisecond}
 	for i := range pods {
-		s := &simPod{pod: newPod("several", fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("uid-%d", i)))}
+		s := &simPod{pod: newPod(sort, fmt.Sprintf("web-%d", i), types.UID(fmt.Sprintf("uid-%d", i)))}
 		s.moments = []moment{{inAPI: true, admitted: true, dir: true, sandbox: true}}
 		for _, c := range s.pod.Spec.Containers {
 			s.starts(100*time.Millisecond, c.Name)
@@ -399,5 +401,34 @@ func TestFreshAnswersAreNeeded(t *testing.T) {
 	}
 	if last, _ := run(a, n, lieAt+45*time.Second, lieAt+52*time.Second); len(drifts(last)) != 1 {
 		t.Errorf("after the next answer: %v", last.Differences)
+	}
+}
+
+// TestClockStepWhileNewsIsOnItsWay: the clock is set forward between an exit and its report.
+func TestClockStepWhileNewsIsOnItsWay(t *testing.T) {
+	for _, own := range []bool{true, false} {
+		n := steady(1)
+		n.own = own
+		n.pods[0].exits(lieAt-n.pods[0].copyMoment().at, "app", 1)
+		lag := func() time.Duration { return 2 * time.Second }
+		n.pods[0].finish(lag, lag)
+		n.change = func(_ time.Duration, f *observe.Facts) { shift(f, lieAt+time.Second, time.Hour) }
+		_, ever := run(observe.NewAuditor(observe.AuditorOptions{}), n, 0, lieAt+20*time.Second)
+		if ever = slices.DeleteFunc(ever, func(d string) bool { return d == "ClockSkew / " }); len(ever) > 0 {
+			t.Errorf("own %v: %v", own, ever)
+		}
+	}
+}
+
+// TestExitBesideARunningContainer: the kubelet may be stopping the pod, within its grace, and reports the
+// exit with the last container.
+func TestExitBesideARunningContainer(t *testing.T) {
+	n := hidden(steadyOf("several", 1).finish())
+	a := observe.NewAuditor(observe.AuditorOptions{})
+	if last, _ := run(a, n, 0, lieAt+40*time.Second); len(drifts(last)) != 0 {
+		t.Errorf("within the grace: %v", drifts(last))
+	}
+	if last, _ := run(a, n, lieAt+40*time.Second, lieAt+50*time.Second); len(drifts(last)) != 1 || last.Differences[0].Certainty != observe.Likely {
+		t.Errorf("after the grace: %+v", last.Differences)
 	}
 }

@@ -107,6 +107,9 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 			Do: "Look at the kubelet's log for refused or failing status updates: the network, its client certificate, admission webhooks on pods/status."},
 		needs: []Side{SideAPI, SideKubelet}, fresh: []Side{SideAPI, SideKubelet}, news: SideAPI,
 	}
+	if podstatus.IsTerminal(p.api.Pod.Status.Phase) && !podstatus.IsTerminal(p.kubelet.Pod.Status.Phase) {
+		f.allow = grace(p.api.Pod) + leftoverAllowance // the API has ended it, and the kubelet stops it
+	}
 	// A container says most: phase and conditions follow from it.
 	slices.SortStableFunc(diffs, func(a, b fieldDiff) int { return -cmp.Compare(min(len(a.container), 1), min(len(b.container), 1)) })
 	var api, own []string

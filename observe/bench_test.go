@@ -9,7 +9,7 @@ import (
 
 // BenchmarkAudit is one audit of a node with 100 pods of three containers each.
 func BenchmarkAudit(b *testing.B) {
-	n := steady(100).finish()
+	n := steadyOf("several", 100).finish()
 	n.own = true
 	a := observe.NewAuditor(observe.AuditorOptions{})
 	facts := n.facts(time.Minute)

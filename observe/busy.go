@@ -17,8 +17,8 @@ const startingAllowance = 30 * time.Minute
 //   - it pulls an image, creates a container, or waits for a postStart hook. That excuses a container
 //     that is not reported yet. One that is reported as running and has exited is untrue at once, and
 //     traffic goes to it (kubernetes #91667);
-//   - it stops containers, each within its grace: all of a pod that is being deleted or has ended,
-//     or one that failed its liveness or startup probe.
+//   - it stops containers, each within its grace: all of a pod that is deleted, evicted, or over its
+//     deadline, or one that failed its probe. So an exit may be reported only when the others have ended.
 func (w *world) busy(p *podView, name string) time.Duration {
 	pod := p.pod()
 	status, _ := w.reported(p)
@@ -30,12 +30,10 @@ func (w *world) busy(p *podView, name string) time.Duration {
 	}
 	var allow time.Duration
 	for other := range regularAndSidecars(pod) {
-		if other.Name == name {
+		if c := p.newest(other.Name); other.Name == name || c == nil || c.State != ContainerRunning {
 			continue
 		}
-		if c := p.newest(other.Name); c == nil || c.State != ContainerRunning {
-			continue
-		}
+		allow = max(allow, grace(pod))
 		for _, probe := range []*v1.Probe{other.LivenessProbe, other.StartupProbe} {
 			if probe != nil {
 				allow = max(allow, probeGrace(pod, probe))

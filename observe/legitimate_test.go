@@ -44,7 +44,7 @@ func onKubelet(change func(*v1.Pod)) func(*story) {
 func written(manager, raw string, change func(*v1.Pod)) func(*story) {
 	return onAPI(func(p *v1.Pod) {
 		p.ManagedFields = append(p.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-			Time: &metav1.Time{Time: ago("1m")}, FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}})
+			Time: &metav1.Time{Time: ago("1m")}, FieldsV1: metav1.NewFieldsV1(raw)})
 		change(p)
 	})
 }
@@ -114,13 +114,17 @@ func TestLegitimateDifferences(t *testing.T) {
 		{"node-lifecycle, while the kubelet is silent", nil, all(says("node silent=kubelet"), written("kube-controller-manager", conditionRaw("Ready"), func(p *v1.Pod) {
 			p.Status.Conditions[0].Status = v1.ConditionFalse
 		}))},
+		{"the garbage collector of pods, while the kubelet stops the pod", nil, all(written("kube-controller-manager", `{"f:status":{"f:phase":{}}}`, func(p *v1.Pod) {
+			p.Status.Phase = v1.PodFailed
+			*p.Spec.TerminationGracePeriodSeconds = 300
+		}))},
 		{"another writer of what is true", nil, written("operator", `{"f:status":{"f:phase":{},"f:containerStatuses":{}}}`, func(*v1.Pod) {})},
 		{"a repair", nil, all(says("node silent=kubelet"), written(observe.RepairManager, conditionRaw("Ready"), func(p *v1.Pod) {
 			p.Status.Conditions[0].Status = v1.ConditionFalse
 		}))},
 		{"a kubelet of another name", nil, all(says("node silent=kubelet lease=0s"),
 			func(s *story) {
-				s.facts.Lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "k3s", FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:spec":{"f:renewTime":{}}}`)}}}
+				s.facts.Lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "k3s", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}
 			},
 			written("k3s", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }),
 			func(s *story) {
@@ -128,6 +132,12 @@ func TestLegitimateDifferences(t *testing.T) {
 					f.Lease.Spec.RenewTime, f.LeaseAt = &metav1.MicroTime{Time: now}, now
 				})
 			})},
+		{"a kubelet of another name, by what it writes of other pods", nil, all(says("node silent=kubelet", "pod db db", "api db Running ready db=running:c5", "runtime db db=running:c5"),
+			func(s *story) {
+				s.facts.APIPods["uid-db"].Pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelite", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+					FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:hostIP":{},"f:startTime":{}}}`)}}
+			},
+			written("kubelite", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }))},
 		{"fields that cannot be read", nil, written("strange", `{"f:status":[]}`, func(*v1.Pod) {})},
 
 		// What the runtime has forgotten, or has beside.
@@ -165,6 +175,11 @@ func TestLegitimateDifferences(t *testing.T) {
 				*s.facts.APIPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
 				*s.facts.KubeletPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
 			}},
+		{"ended in the API, and stopped within its grace", []string{"pod web app", "api web Failed app=exited:c1", "kubelet web Failed app=exited:c1", "runtime web app=running:c1"},
+			func(s *story) {
+				s.facts.KubeletStatuses = false
+				*s.facts.APIPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
+			}},
 		{"deleted within its grace", []string{"pod web app deleted=-10m", "api web Running ready app=running:c1", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"}, nil},
 
 		// Pods that have hardly begun.
@@ -184,6 +199,7 @@ func TestLegitimateDifferences(t *testing.T) {
 
 		// Sides that do not answer are unknown, not empty.
 		{"no API", nil, all(says("node silent=api"), func(s *story) { s.facts.APIPods = nil })},
+		{"neither API nor kubelet", nil, all(says("node silent=api silent=kubelet"), func(s *story) { s.facts.APIPods, s.facts.KubeletPods = nil, nil })},
 		{"no kubelet", nil, all(says("node silent=kubelet"), func(s *story) { s.facts.KubeletPods = nil })},
 		{"no runtime", nil, all(says("node silent=runtime"), func(s *story) { s.facts.Containers, s.facts.Sandboxes = nil, nil })},
 		{"no machine", nil, all(says("node silent=machine"), func(s *story) { s.facts.Process, s.facts.ManifestsKnown = nil, false })},
@@ -230,5 +246,25 @@ func TestNothingPanicsOnOddFacts(t *testing.T) {
 		observe.Compare(odd)
 		observe.Pictures(odd, "b")
 		observe.NewAuditor(observe.AuditorOptions{}).Audit(odd)
+	}
+}
+
+// TestSilentSidesAreNotEmpty: not even a difference is concluded from what a silent side does not have.
+func TestSilentSidesAreNotEmpty(t *testing.T) {
+	for _, silent := range []string{"silent=api", "silent=kubelet", "silent=runtime", "silent=machine", "silent=api silent=kubelet", "silent=kubelet silent=runtime", "silent=api silent=runtime silent=machine"} {
+		s := calm()
+		s.tell("node " + silent)
+		if s.facts.APIAnswer.Err != "" {
+			s.facts.APIPods, s.facts.NodeObject, s.facts.Lease = nil, nil, nil
+		}
+		if s.facts.KubeletAnswer.Err != "" {
+			s.facts.KubeletPods = nil
+		}
+		if s.facts.RuntimeAnswer.Err != "" {
+			s.facts.Containers, s.facts.Sandboxes = nil, nil
+		}
+		for _, d := range observe.Compare(s.at(time.Minute)) {
+			t.Errorf("%s: %s: %s", silent, d.Kind, d.Message)
+		}
 	}
 }

@@ -204,7 +204,7 @@ func overwrite(pod *v1.Pod, field string) {
 		pod.Status.ContainerStatuses[0].State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1, Reason: "Error"}}
 	}
 	pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: "kubectl-edit", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-		Time: &metav1.Time{Time: at(lieAt)}, FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}})
+		Time: &metav1.Time{Time: at(lieAt)}, FieldsV1: metav1.NewFieldsV1(raw)})
 }
 
 // TestExactlyTheLie: of random nodes with one lie, exactly that lie is found.

@@ -13,7 +13,7 @@ import (
 )
 
 // The sorts of pods that a node meets.
-var sorts = []string{"plain", "several", "init", "sidecar", "static", "job", "failing job", "crash loop", "deleted", "evicted", "recreated", "being created"}
+var sorts = []string{"plain", "several", "init", "sidecar", "static", "job", "failing job", "crash loop", "deleted", "evicted", "recreated", "being created", "pulling", "hook", "killed"}
 
 func ms(t *rapid.T, label string, from, to int) time.Duration {
 	return time.Duration(rapid.IntRange(from, to).Draw(t, label)) * time.Millisecond
@@ -34,6 +34,12 @@ func newPod(sort, name string, uid types.UID) *v1.Pod {
 		pod.Spec.InitContainers = []v1.Container{{Name: "setup"}, {Name: "migrate"}}
 	case "sidecar":
 		pod.Spec.InitContainers = []v1.Container{{Name: "mesh", RestartPolicy: &always}}
+	case "pulling":
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log"})
+	case "hook":
+		pod.Spec.Containers[0].Lifecycle = &v1.Lifecycle{PostStart: &v1.LifecycleHandler{}}
+	case "killed":
+		pod.Spec.Containers = append(pod.Spec.Containers, v1.Container{Name: "log", LivenessProbe: &v1.Probe{}})
 	case "job":
 		pod.Spec.RestartPolicy = v1.RestartPolicyNever
 	case "failing job":
@@ -61,8 +67,28 @@ func live(t *rapid.T, sort, name string, number int) []*simPod {
 		return []*simPod{s}
 	}
 	s.then(ms(t, "sandbox", 100, 2000), func(m *moment) { m.sandbox = true })
+	first := len(s.moments)
+	switch sort {
+	case "pulling": // an image takes long, and the container that runs already is not reported meanwhile
+		s.starts(ms(t, "start", 10, 1000), "app")
+		s.starts(ms(t, "pull", 10000, 90000), "log")
+		s.block(first)
+		return []*simPod{s}
+	case "hook": // a postStart hook takes long
+		s.starts(ms(t, "start", 10, 1000), "app")
+		s.then(ms(t, "hook", 5000, 60000), func(*moment) {})
+		s.block(first)
+		return []*simPod{s}
+	}
 	start(t, s)
 	switch sort {
+	case "killed": // the kubelet stops a container for its liveness, and another exits meanwhile
+		first := len(s.moments)
+		s.exits(ms(t, "exit", 100, 10000), "app", 0)
+		s.exits(ms(t, "grace", 100, 29000), "log", 137)
+		s.starts(ms(t, "restart", 10, 500), "log")
+		s.block(first)
+		s.starts(ms(t, "restart", 10, 500), "app")
 	case "job":
 		s.exits(ms(t, "work", 100, 20000), "app", int32(rapid.IntRange(0, 1).Draw(t, "code")))
 		s.then(ms(t, "over", 10, 500), func(m *moment) { m.ended = true })
@@ -120,9 +146,11 @@ func end(t *rapid.T, s *simPod, evicted bool) {
 	} else {
 		s.then(ms(t, "evicted", 2000, 30000), func(m *moment) { m.evicted = false })
 	}
+	first := len(s.moments)
 	for _, c := range s.pod.Spec.Containers {
 		s.exits(ms(t, "stop", 10, 14000), c.Name, 137)
 	}
+	s.block(first) // the kubelet waits for all of them
 	s.then(ms(t, "over", 10, 1000), func(m *moment) { m.ended, m.evicted = true, evicted })
 	s.then(ms(t, "no sandbox", 10, 2000), func(m *moment) { m.sandbox = false })
 	if evicted {

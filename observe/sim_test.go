@@ -39,6 +39,8 @@ type simPod struct {
 	// toKubelet and toAPI are when what the kubelet reports of a moment is known there.
 	toKubelet, toAPI []time.Duration
 	statuses         []v1.PodStatus
+	// blocked are moments that the kubelet reports only with a later one, since it is busy with the pod.
+	blocked map[int]int
 	// frozen: from then on the side learns nothing more of the pod.
 	kubeletFrozen, apiFrozen time.Duration
 	// lies are applied to the copy of a side.
@@ -95,21 +97,26 @@ func (s *simPod) exits(after time.Duration, name string, code int32) {
 	})
 }
 
-func (s *simPod) runs(name string) bool {
-	for _, c := range s.moments[len(s.moments)-1].attempts {
-		if c.Name == name && c.State == observe.ContainerRunning {
-			return true
-		}
+// block has the kubelet report the moments from an index on only with the last one.
+func (s *simPod) block(from int) {
+	if s.blocked == nil {
+		s.blocked = map[int]int{}
 	}
-	return false
+	for i := from; i < len(s.moments); i++ {
+		s.blocked[i] = len(s.moments) - 1
+	}
 }
 
 // finish computes when each side sees each moment, and what the kubelet reports of it.
 func (s *simPod) finish(lagKubelet, lagAPI func() time.Duration) {
 	var status v1.PodStatus
 	var kubelet, api time.Duration
-	for _, m := range s.moments {
-		kubelet = max(kubelet, m.at+lagKubelet())
+	for i, m := range s.moments {
+		reported := m.at
+		if later, ok := s.blocked[i]; ok {
+			reported = s.moments[later].at
+		}
+		kubelet = max(kubelet, reported+lagKubelet())
 		api = max(api, kubelet+lagAPI())
 		s.toKubelet, s.toAPI = append(s.toKubelet, kubelet), append(s.toAPI, api)
 		status = s.report(m, status, at(kubelet))
@@ -276,7 +283,7 @@ func (n *simNode) projectAPI(s *simPod, now time.Duration, f *observe.Facts) {
 		seenAt = max(seenAt, s.toAPI[i])
 	}
 	pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelet", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-		FieldsV1: &metav1.FieldsV1{Raw: []byte(`{"f:status":{"f:phase":{},"f:containerStatuses":{},"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`)}}}
+		FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:phase":{},"f:containerStatuses":{},"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`)}}
 	if s.lieAPI != nil {
 		s.lieAPI(now, pod)
 	}

@@ -196,7 +196,7 @@ func (s *story) status(side, name string, words []string) error {
 				raw = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`
 			}
 			pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
-				Time: &metav1.Time{Time: ago("2m")}, FieldsV1: &metav1.FieldsV1{Raw: []byte(raw)}})
+				Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(raw)})
 		default:
 			status, err := storyStatus(key, value)
 			if err != nil {

@@ -1,7 +1,6 @@
 package observe
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"slices"
@@ -200,7 +199,7 @@ func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFie
 	var set struct {
 		Status map[string]json.RawMessage `json:"f:status"`
 	}
-	if json.Unmarshal(e.FieldsV1.Raw, &set) != nil {
+	if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) != nil {
 		return writtenFields{}
 	}
 	_, phase := set.Status["f:phase"]
@@ -236,16 +235,31 @@ func byController(f writtenFields, status *v1.PodStatus) writtenFields {
 	return f
 }
 
-// kubeletWriters are the names under which the kubelet writes: its usual one, and that of the writer
-// of the node's lease, since a distribution may build it into a program of another name.
+// kubeletWriters are the names under which the kubelet writes: its usual one, that of the writer of the
+// node's lease, and those of writers of what only a kubelet writes of a pod. A distribution may build it
+// into a program of another name.
 func kubeletWriters(f Facts) map[string]bool {
 	names := map[string]bool{"kubelet": true}
 	if f.Lease != nil {
 		for _, e := range f.Lease.ManagedFields {
-			if e.FieldsV1 != nil && bytes.Contains(e.FieldsV1.Raw, []byte(`"f:renewTime"`)) {
+			if owns(e, "f:renewTime") {
+				names[e.Manager] = true
+			}
+		}
+	}
+	for _, s := range f.APIPods {
+		if s.Pod == nil {
+			continue
+		}
+		for _, e := range s.Pod.ManagedFields {
+			if e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationUpdate && owns(e, "f:hostIP") && owns(e, "f:startTime") {
 				names[e.Manager] = true
 			}
 		}
 	}
 	return names
+}
+
+func owns(e metav1.ManagedFieldsEntry, field string) bool {
+	return e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"`+field+`"`)
 }

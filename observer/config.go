@@ -6,8 +6,10 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/observe/repair"
 	"github.com/statusd/statusd/rules/alerting"
 )
 
@@ -46,6 +48,8 @@ type Config struct {
 
 	Guard standard.Config `yaml:"guard"`
 	Rules alerting.Config `yaml:"rules"`
+	// Machine is about the logs and the load of the machine.
+	Machine host.Config `yaml:"machine"`
 }
 
 // LogConfig is about the log of the observer.
@@ -89,7 +93,7 @@ func Default() Config {
 		Manifests:          "/etc/kubernetes/manifests",
 		MachinePace:        30 * time.Second,
 		CRIEndpoint:        "unix:///run/containerd/containerd.sock",
-		CRIPace:            10 * time.Second,
+		CRIPace:            2 * time.Second,
 		HealthzBindAddress: "127.0.0.1:10266",
 		ShutdownTimeout:    10 * time.Second,
 		Log:                LogConfig{Format: "text", Level: "info"},
@@ -99,10 +103,11 @@ func Default() Config {
 			Pace:       10 * time.Second,
 			Process:    "kubelet",
 		},
-		Audit:  AuditConfig{Delay: 50 * time.Millisecond},
-		Repair: RepairConfig{Kinds: []string{}, After: 5 * time.Minute, Budget: 10},
-		Guard:  standard.Default(),
-		Rules:  readOnlyRules(),
+		Audit:   AuditConfig{Delay: 50 * time.Millisecond},
+		Repair:  RepairConfig{Kinds: []string{}, After: repair.DefaultKubeletDead, Budget: repair.DefaultBudget},
+		Guard:   standard.Default(),
+		Machine: host.Default(),
+		Rules:   readOnlyRules(),
 	}
 }
 
@@ -130,7 +135,7 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
-		&c.Guard.PIDFile, &c.Guard.LogFile)
+		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
 	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }

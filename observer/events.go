@@ -16,7 +16,6 @@ import (
 const (
 	reasonDetected = "StatusDriftDetected"
 	reasonResolved = "StatusDriftResolved"
-	reasonRepaired = "StatusDriftRepaired"
 )
 
 const (
@@ -75,9 +74,9 @@ func (a *announcements) some(v *view, reason string, kind observe.Kind, list []s
 	}
 	for i := range list {
 		s := &list[i]
-		message := fmt.Sprintf("%s: %s", s.Kind, s.Message)
-		if reason == reasonDetected {
-			message += ". " + sentence(s.Do)
+		message := fmt.Sprintf("%s: %s", s.Kind, sentence(s.Message))
+		if reason == reasonDetected && s.Do != "" {
+			message += " " + sentence(s.Do)
 		}
 		a.about(v, s.Pod, s.Container, typeOf(reason), reason, message)
 	}
@@ -90,12 +89,12 @@ func typeOf(reason string) string {
 	return v1.EventTypeNormal
 }
 
-// sentence ends a text with a full stop.
+// sentence begins a text with a capital and ends it with a full stop.
 func sentence(text string) string {
-	if text == "" || strings.HasSuffix(text, ".") {
+	if text == "" {
 		return text
 	}
-	return strings.ToUpper(text[:1]) + text[1:] + "."
+	return strings.ToUpper(text[:1]) + strings.TrimSuffix(text[1:], ".") + "."
 }
 
 // about makes an event of a pod, if the API has it, or else of the node.

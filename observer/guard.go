@@ -38,10 +38,11 @@ func (o *Observer) newGuard() (*standard.Guard, error) {
 	return standard.New(o.config.Guard, standard.Options{
 		Node: o.node, StateDir: o.config.StateDir, Client: o.client, Server: o.config.Kubelet.URL, Credentials: credentials,
 		Runtime: o.config.CRIEndpoint, KubeletRoot: below(o.config.KubeletRoot), Proc: below("proc"),
-		Behind:  o.behind,
-		Audit:   func() any { return o.view.Load().report },
-		Record:  func(r history.Record) { o.history.Add(history.Ref{}, r) },
-		Changed: func() { o.listeners.Announce("") }, Registerer: o.registerer, Logger: o.log,
+		DownTimeout: o.config.ShutdownTimeout / 2,
+		Behind:      o.behind,
+		Audit:       func() any { return o.view.Load().report },
+		Record:      func(r history.Record) { o.history.Add(history.Ref{}, r) },
+		Changed:     func() { o.listeners.Announce("") }, Registerer: o.registerer, Logger: o.log,
 	})
 }
 

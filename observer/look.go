@@ -2,6 +2,7 @@ package observer
 
 import (
 	"context"
+	"log/slog"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -92,10 +93,13 @@ func (o *Observer) look() time.Duration {
 	report := o.auditor.Audit(facts)
 	before := o.view.Load()
 	after := newView(facts, report)
+	list := steps(before.report.Differences, report.Differences)
+	news := o.record(before, after, list, begin)
 	o.view.Store(after)
 	o.noteKnown(after)
-	list := steps(before.report.Differences, report.Differences)
-	o.record(before, after, list, begin)
+	for uid := range news {
+		o.listeners.Announce(uid)
+	}
 	o.publish(after, list)
 	o.sides.refreshFor(&report, o.auditor.Stale())
 	took := time.Since(begin)
@@ -103,12 +107,15 @@ func (o *Observer) look() time.Duration {
 	return took
 }
 
-// record brings what is new into the history, and has it served.
-func (o *Observer) record(before, after *view, list []step, at time.Time) {
+// record brings what is new into the history, and returns of which pods there is something.
+func (o *Observer) record(before, after *view, list []step, at time.Time) map[types.UID]bool {
 	news := map[types.UID]bool{}
 	for uid, s := range after.pods {
 		if o.recorder.pod(uid, s, at) {
 			news[uid] = true
+		}
+		if s.own {
+			after.deliveries[uid] = o.recorder.delivery(uid)
 		}
 	}
 	for _, uid := range o.recorder.removed(after, at) {
@@ -117,15 +124,17 @@ func (o *Observer) record(before, after *view, list []step, at time.Time) {
 	for i := range list {
 		o.recorder.step(&list[i], at)
 		news[list[i].Pod.UID] = true
-		o.log.Info("difference", "kind", list[i].Kind, "pod", list[i].Pod.Namespace+"/"+list[i].Pod.Name, "container", list[i].Container,
+		level := slog.LevelDebug // news on its way
+		if list[i].to == drifted || list[i].from == drifted {
+			level = slog.LevelInfo
+		}
+		o.log.Log(context.Background(), level, "difference", "kind", list[i].Kind, "pod", list[i].Pod.Namespace+"/"+list[i].Pod.Name, "container", list[i].Container,
 			"from", string(list[i].from), "to", string(list[i].to), "message", list[i].Message)
 	}
 	if len(list) > 0 || nodeChanged(before, after) {
 		news[""] = true
 	}
-	for uid := range news {
-		o.listeners.Announce(uid)
-	}
+	return news
 }
 
 // nodeChanged reports whether what is served of the node itself has changed.
@@ -147,6 +156,9 @@ func (o *Observer) publish(v *view, list []step) {
 	o.events.steps(v, list)
 	if o.condition != nil {
 		o.condition.want(truthful(&v.report, len(v.pods)))
+	}
+	if o.repairs != nil && len(v.drift) > 0 {
+		wake.Up(o.repairs.news)
 	}
 }
 

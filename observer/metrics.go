@@ -22,7 +22,7 @@ func newMetrics() *metrics {
 		resolved: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "statusd_drift_resolved_total", Help: "Drift that is over, by kind."}, []string{"kind"}),
 		repaired: prometheus.NewCounterVec(prometheus.CounterOpts{
-			Name: "statusd_drift_repaired_total", Help: "Repairs of drift, by kind and by what became of them: done, dry-run, failed, refused."}, []string{"kind", "result"}),
+			Name: "statusd_drift_repaired_total", Help: "Repairs of drift, by kind and by what became of them: repaired, dry-run, skipped, failed."}, []string{"kind", "result"}),
 		requests: prometheus.NewCounterVec(prometheus.CounterOpts{
 			Name: "statusd_observe_api_requests_total", Help: "Requests to the API server, by method; WATCH is the begin of a watch."}, []string{"verb"}),
 		audits: prometheus.NewHistogram(prometheus.HistogramOpts{

@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
@@ -58,7 +59,9 @@ type Observer struct {
 	history   *history.Store
 	events    *announcements
 	condition *condition      // nil: not kept
+	repairs   *repairs        // nil: nothing is repaired
 	guard     *standard.Guard // nil: there is none
+	machine   *host.Host
 	query     *api.Server
 	alerts    *alerting.Alerting // nil: there are no rules
 	known     chan struct{}      // closed once the API has answered
@@ -122,15 +125,23 @@ func (o *Observer) wire() error {
 	if o.config.NodeCondition {
 		o.condition = newCondition(o.client, o.node, o.log)
 	}
+	if len(o.config.Repair.Kinds) > 0 {
+		if o.repairs, err = o.newRepairs(); err != nil {
+			return err
+		}
+	}
 	if o.config.Guard.Enabled {
 		if o.guard, err = o.newGuard(); err != nil {
 			return err
 		}
 	}
+	if o.machine, err = o.newMachine(); err != nil {
+		return err
+	}
 	if err := o.wireAlerts(); err != nil {
 		return err
 	}
-	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Alerts: o.alertSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
+	o.query, err = api.New(api.Options{Source: answers{o}, Audit: answers{o}, Guard: o.guardSource(), Load: o.loadSource(), Alerts: o.alertSource(), Page: web.Handler(), MaxWatchers: maxWatchers})
 	return err
 }
 
@@ -180,9 +191,12 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	}})
 	add(o.socket != nil, daemon.Part{Name: "query socket", Run: func(ctx context.Context) error { return o.endpoints().Serve(ctx, o.socket) }})
 	add(true, daemon.Part{Name: "query", Run: o.query.Run})
-	add(o.config.Events || o.sendsAlerts(), daemon.Part{Name: "events", Run: o.events.sender.Run})
+	add(o.config.Events || o.config.Machine.Events || o.sendsAlerts(), daemon.Part{Name: "events", Run: o.events.sender.Run})
 	if o.condition != nil {
 		add(true, daemon.Part{Name: "node condition", Run: o.condition.run})
+	}
+	if o.repairs != nil {
+		add(true, daemon.Part{Name: "repairs", Run: o.repairs.run})
 	}
 	if o.alerts != nil {
 		add(true, daemon.Part{Name: "alerts", Run: o.alerts.Run})
@@ -196,6 +210,7 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	if o.guard != nil {
 		add(true, daemon.Part{Name: "guard", Run: o.guard.Run})
 	}
+	add(true, daemon.Part{Name: "logs and load", Run: o.machine.Run})
 	add(o.config.Kubeconfig != "", daemon.Part{Name: "credentials", Run: o.followCredentials})
 	add(true, daemon.Part{Name: "supervisor", Run: func(ctx context.Context) error {
 		return o.options.Supervisor.Supervise(ctx, o.log, o.alive, func() bool { return errors.Is(context.Cause(whole), ErrReload) })

@@ -79,6 +79,9 @@ func TestTheHistoryHasWhatPodsReport(t *testing.T) {
 		defer stop()
 		time.Sleep(time.Second)
 		w.kill("web")
+		if p, _ := (answers{o}).Pod("uid-web"); p.Facts.Delivery == nil || p.Facts.Delivery.Accepted != p.Facts.Delivery.Version {
+			t.Errorf("the delivery is %+v, want all accepted", p.Facts.Delivery)
+		}
 		w.report("web")
 		time.Sleep(time.Second)
 		past, ok := answers{o}.History("shop", "web")
@@ -151,8 +154,9 @@ func TestARestartAnnouncesNothingTwice(t *testing.T) {
 		if len(before) < 2 || !slices.ContainsFunc(after, func(s string) bool { return strings.HasSuffix(s, " web") }) {
 			t.Fatalf("drift was %q and is %q", before, after)
 		}
+		said := map[string]int{}
 		for _, e := range w.events() {
-			if e.InvolvedObject.Name == "web" && e.Count > 1 {
+			if said[e.InvolvedObject.Name+e.Reason+e.Message]++; said[e.InvolvedObject.Name+e.Reason+e.Message] > 1 || e.Count > 1 {
 				t.Errorf("announced again: %s", e.Message)
 			}
 		}

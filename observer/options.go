@@ -9,6 +9,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/observe/repair"
 )
 
 // Options are what a program decides about its observer, as opposed to its operator, who has the
@@ -32,6 +33,8 @@ type Options struct {
 
 	// client is that of tests.
 	client kubernetes.Interface
+	// runtime is what repairs do to the runtime, in tests.
+	runtime repair.Runtime
 	// registerer takes the metrics in place of the observer's registry; tests look at what is registered.
 	registerer prometheus.Registerer
 }

@@ -2,11 +2,13 @@ package observer
 
 import (
 	"fmt"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/podstatus"
@@ -75,6 +77,16 @@ func (r *recorder) pod(uid types.UID, s subject, at time.Time) bool {
 	return true
 }
 
+// delivery is how far the API knows what the kubelet has decided.
+func (r *recorder) delivery(uid types.UID) explain.Delivery {
+	known := r.pods[uid]
+	d := explain.Delivery{Version: known.version, Accepted: known.version}
+	if known.behind {
+		d.Accepted, d.Since = known.version-1, known.since
+	}
+	return d
+}
+
 // deletion records that a pod is being deleted, once.
 func (r *recorder) deletion(uid types.UID, known *recorded, pod *v1.Pod, at time.Time) {
 	if pod.DeletionTimestamp == nil || known.deleting {
@@ -109,7 +121,7 @@ func (r *recorder) step(s *step, at time.Time) {
 	}
 	switch {
 	case s.to == drifted:
-		record.Reason, record.Message = string(s.Certainty), s.Message+", first seen "+s.Seen.UTC().Format(time.RFC3339)
+		record.Reason, record.Message = string(s.Certainty), strings.TrimSuffix(s.Message, ".")+"; first seen "+s.Seen.UTC().Format(time.RFC3339)
 	case s.to == resolved && s.from == drifted:
 		record.Message = fmt.Sprintf("after %v: %s", at.Sub(s.Seen).Round(time.Second), s.Message)
 	default:

@@ -34,7 +34,7 @@ func settings(c *Config) []setting {
 		{"criEndpoint", "cri-endpoint", &c.CRIEndpoint,
 			"Where the container runtime serves CRI."},
 		{"criPace", "cri-pace", &c.CRIPace,
-			"How often the runtime's sandboxes and containers are listed if nothing else has changed. Where the\nruntime serves container events, they come at once."},
+			"How often the runtime's sandboxes and containers are listed if nothing else has changed. Where the\nruntime serves container events, they come at once, and lists are at least 10 s apart."},
 		{"healthzBindAddress", "healthz-bind-address", &c.HealthzBindAddress,
 			"Where /livez, /readyz, /metrics, the page and the query API are served, without authentication: keep it\non a loopback address. Port 0 takes a free one and logs it. Empty: not at all."},
 		{"metricsBindAddress", "metrics-bind-address", &c.MetricsBindAddress,
@@ -73,14 +73,14 @@ func settings(c *Config) []setting {
 		{"audit.delay", "", &c.Audit.Delay,
 			"How long changes are collected before they are audited. An audit takes at most a tenth of a core,\nwhatever the delay is."},
 		{"repair.kinds", "repair", &c.Repair.Kinds,
-			"Kinds of drift that may be repaired, such as [ContainerWithoutPod]. Everything else is left alone."},
+			"Kinds of drift that may be repaired: KubeletBehindRuntime, UnreportedRestart, RunningWithoutContainer,\nContainerWithoutPod. Everything else is left alone. See docs/observe.md."},
 		{"repair.after", "", &c.Repair.After,
-			"How long drift must have lasted before it is repaired."},
+			"How long the kubelet must have been dead, with its lease stale, before anything is done in its place."},
 		{"repair.budget", "", &c.Repair.Budget,
-			"Repairs per hour."},
+			"Repairs per hour, those that failed included."},
 		{"repair.dryRun", "repair-dry-run", &c.Repair.DryRun,
 			"Only say what would be repaired."},
-	}, guardSettings(&c.Guard)...)
+	}, append(guardSettings(&c.Guard), machineSettings(&c.Machine)...)...)
 	for _, s := range alerting.Settings(&c.Rules) {
 		list = append(list, setting(s))
 	}

@@ -74,6 +74,8 @@ func (a answers) Node() api.NodeDetail {
 	if silent := v.facts.APIAnswer.Silent; !silent.IsZero() {
 		detail.Delivery.UnreachableSince = &silent
 	}
+	logs := a.machine.Logs()
+	detail.Logs = &logs
 	return detail
 }
 
@@ -104,6 +106,9 @@ func podFacts(v *view, s subject, uid types.UID, now time.Time) explain.Facts {
 	f := explain.Facts{
 		Now: now, Pod: s.pod(), Status: s.decided(), Untrue: untrue(v.drift[uid]),
 		Node: explain.Node{Name: v.facts.Node, Unreachable: v.facts.APIAnswer.Silent},
+	}
+	if d, ok := v.deliveries[uid]; ok {
+		f.Delivery = &d
 	}
 	if node := v.facts.NodeObject; node != nil {
 		for _, c := range node.Status.Conditions {

@@ -12,6 +12,7 @@ import (
 
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/observe/repair"
 )
 
 // kinds are all kinds of differences.
@@ -63,6 +64,7 @@ func (c *Config) Validate() error {
 		wrong("guard."+problem.Field, "%s", problem.Text)
 	}
 	c.Rules.Validate(wrong)
+	c.Machine.Validate(func(field, format string, args ...any) { wrong("machine."+field, format, args...) })
 	return errors.Join(*problems...)
 }
 
@@ -102,12 +104,12 @@ func (k *KubeletConfig) validate(wrong daemon.Wrong) {
 
 func (r *RepairConfig) validate(wrong daemon.Wrong) {
 	for i, kind := range r.Kinds {
-		if !slices.Contains(repairable, observe.Kind(kind)) {
-			wrong(fmt.Sprintf("repair.kinds[%d]", i), "%q: want one of %s", kind, join(repairable))
+		if !slices.Contains(repair.Kinds(), observe.Kind(kind)) {
+			wrong(fmt.Sprintf("repair.kinds[%d]", i), "%q: want one of %s", kind, join(repair.Kinds()))
 		}
 	}
-	if r.After < 0 {
-		wrong("repair.after", "%v: want 0 or more", r.After)
+	if r.After < time.Minute {
+		wrong("repair.after", "%v: want at least 1m, in which a kubelet may only be restarted", r.After)
 	}
 	if r.Budget < 1 {
 		wrong("repair.budget", "%d: want at least 1", r.Budget)

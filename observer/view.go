@@ -8,17 +8,20 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/podstatus"
 )
 
-// view is what one audit has found. It is never changed.
+// view is what one audit has found. It is never changed once it is served.
 type view struct {
 	facts  observe.Facts
 	report observe.Report
 	pods   map[types.UID]subject
 	// drift has the drift of each pod; that of the node is under the empty UID.
 	drift map[types.UID][]observe.Difference
+	// deliveries is how far the API knows what the kubelet has decided, of pods of which that is known.
+	deliveries map[types.UID]explain.Delivery
 }
 
 // subject is a pod as API and kubelet have it, nil if they do not. A mirror pod and its static pod are one,
@@ -30,7 +33,8 @@ type subject struct {
 }
 
 func newView(facts observe.Facts, report observe.Report) *view {
-	v := &view{facts: facts, report: report, pods: make(map[types.UID]subject, len(facts.APIPods)), drift: map[types.UID][]observe.Difference{}}
+	v := &view{facts: facts, report: report, pods: make(map[types.UID]subject, len(facts.APIPods)), drift: map[types.UID][]observe.Difference{},
+		deliveries: map[types.UID]explain.Delivery{}}
 	mirrors := map[types.UID]types.UID{} // the UID of a mirror by that of its static pod
 	for uid, s := range facts.APIPods {
 		if s.Pod == nil {

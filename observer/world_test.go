@@ -17,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes/fake"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/guard/host"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -211,22 +212,28 @@ func (m machineOf) Facts() observe.Machine {
 func (w *world) observer(change func(*Config)) *Observer {
 	w.t.Helper()
 	config := Default()
+	config.Machine = host.Config{} // reading the logs of this machine would wait outside of virtual time
 	config.NodeName, config.StateDir = testNode, w.t.TempDir()
 	config.HealthzBindAddress, config.QuerySocket = "", "none"
 	if change != nil {
 		change(&config)
 	}
-	o, err := New(config, Options{
-		Logger: slog.New(slog.DiscardHandler), client: w.client,
-		NewSides: func(_ *rest.Config, changed Changed) (Sides, error) {
-			w.changed = changed
-			return w.sides(), nil
-		},
-	})
+	o, err := New(config, w.options())
 	if err != nil {
 		w.t.Fatal(err)
 	}
 	return o
+}
+
+// options are those of an observer of the world.
+func (w *world) options() Options {
+	return Options{
+		Logger: slog.New(slog.DiscardHandler), client: w.client, runtime: removing{w},
+		NewSides: func(_ *rest.Config, changed Changed) (Sides, error) {
+			w.changed = changed
+			return w.sides(), nil
+		},
+	}
 }
 
 // run runs an observer until the function that it returns is called.

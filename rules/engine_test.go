@@ -26,8 +26,15 @@ type live struct {
 
 func newLive() *live { return &live{scene: newScene(time.Now()), began: time.Now()} }
 
-// put makes something known now.
+// put makes something known now, and returns when the engine has looked at it: changes of one pod that come
+// faster than that are looked at once.
 func (l *live) put(t *testing.T, what map[string]any) {
+	t.Helper()
+	l.tell(t, what)
+	synctest.Wait()
+}
+
+func (l *live) tell(t *testing.T, what map[string]any) {
 	t.Helper()
 	l.mu.Lock()
 	defer l.mu.Unlock()

@@ -173,3 +173,22 @@ func (f *kubeletFacts) verdict() guard.Verdict {
 	}
 	return f.report.Verdict
 }
+
+// kubeletNumbers are the numbers in the evidence of a guard.
+func kubeletNumbers(e guard.Evidence) (f KubeletFacts) {
+	if p := e.Process; p.Known && (p.Value.Exists || p.Value.Sure) { // a search that finds none proves nothing
+		running := p.Value.Exists && !p.Value.Zombie
+		f.Running = &running
+	}
+	if e.PLEG.Known {
+		f.PLEG, f.PLEGLastSeen = &e.PLEG.Value.Relist, &e.PLEG.Value.LastSeen
+	}
+	if o := e.Operations; o.Known && o.Value.Count > 0 {
+		share := float64(o.Value.Errors) / float64(o.Value.Count)
+		f.RuntimeErrors = &share
+	}
+	if e.Certificate.Known {
+		f.ClientCertificate = &e.Certificate.Value
+	}
+	return f
+}

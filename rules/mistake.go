@@ -95,7 +95,7 @@ func between(text, begin, end string) (string, bool) {
 
 // meant is a guess at what was meant, as a clause; empty if nothing is near.
 func meant(name string, known []string) string {
-	best, least := "", max(1, len(name)/3)+1
+	best, least := "", min(max(1, len(name)/2), 3)+1
 	for _, k := range known {
 		if len(name) < 2 {
 			break

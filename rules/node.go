@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/history"
 )
 
@@ -68,6 +69,8 @@ func (c *core) ofKubelet(detail api.NodeDetail) *kubeletFacts {
 	k := &kubeletFacts{report: detail.Kubelet}
 	if c.options.Kubelet != nil {
 		k.KubeletFacts = c.options.Kubelet()
+	} else if g, ok := c.source.Guard.(interface{ Evidence() guard.Evidence }); ok {
+		k.KubeletFacts = kubeletNumbers(g.Evidence())
 	}
 	return k
 }

@@ -17,7 +17,8 @@ type Options struct {
 	// Audit and Guard add drift and the kubelet's health to the facts; nil: they are unknown.
 	Audit api.AuditSource
 	Guard api.GuardSource
-	// Kubelet returns numbers about the kubelet that the guard has read; nil: they are unknown. It must return quickly.
+	// Kubelet returns numbers about the kubelet. It must return quickly. Nil: they are those of the Guard's evidence, if
+	// it is a [guard.Guard], and else unknown.
 	Kubelet func() KubeletFacts
 	// Ready is closed once the source knows its pods. Nothing is evaluated before: a pod that is not known yet
 	// is none that is gone. Nil: it knows them.

@@ -1,6 +1,7 @@
 package rules
 
 import (
+	"maps"
 	"slices"
 	"time"
 
@@ -30,7 +31,7 @@ func (c *core) restore(lines []*line, now time.Time) {
 		c.seen = max(c.seen, l.Seen)
 	}
 	c.newest = c.seen
-	for _, s := range stored {
+	for _, s := range slices.SortedFunc(maps.Values(stored), func(a, b *storedAlert) int { return compareAlerts(&alert{Alert: a.Alert}, &alert{Alert: b.Alert}) }) {
 		c.revive(s)
 	}
 }

@@ -28,10 +28,12 @@ func TestTimelines(t *testing.T) {
 		synctest.Test(t, func(t *testing.T) {
 			s := &story{node: newLive(), out: &sink{name: "out", began: time.Now()}}
 			s.options = Options{Source: s.node, Outputs: []Output{s.out}, StateFile: filepath.Join(t.TempDir(), "alerts")}
+			defer func() {
+				if s.stop != nil {
+					s.stop()
+				}
+			}()
 			datadriven.RunTest(t, path, s.command)
-			if s.stop != nil {
-				s.stop()
-			}
 		})
 	})
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/monitor"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -38,6 +39,18 @@ func observedNode() api.NodeDetail {
 		Verdict:  guard.Verdict{Health: guard.Unhealthy, Since: *ago(40 * time.Second), Helps: true, Do: "End the maintenance.", Reasons: []guard.Reason{{Code: "Frozen", Message: "the process is stopped by a signal", Since: *ago(50 * time.Second)}}},
 		Evidence: []guard.Item{{Name: "healthz", At: *ago(2 * time.Second), Text: "no answer within 1 s"}, {Name: "unit", At: *ago(0), OK: true, Text: "active (running)"}},
 		Restarts: []guard.Restart{{At: *ago(30 * time.Minute), By: "guard", Reason: "Frozen", Evidence: "/var/lib/statusd/evidence/1"}, {At: *ago(20 * time.Minute), By: "guard", Reason: "Frozen", Err: "unit is masked"}},
+	}
+	load := guard.Load{
+		At: *ago(0), CPU: guard.CPULoad{Cores: 8, Busy: 0.25, Load1: 2.5}, Memory: guard.MemoryLoad{Total: 32 << 30, Available: 24 << 30},
+		Disks: []guard.DiskLoad{{Path: "/var/lib/kubelet", Total: 100 << 30, Available: 5 << 30, Inodes: 1000, InodesFree: 500}}, PIDs: guard.Count{Used: 300, Max: 32768}, Files: guard.Count{Used: 1000, Max: 100000},
+		Pressure: map[string]guard.Pressure{"io": {Some10: 12.5}}, Network: []guard.NetworkLoad{{Name: "eth0", Errors: 7}}, Problems: []string{"the control groups of pods cannot be read"},
+	}
+	load.Summarize()
+	n.Load = &load
+	n.Logs = &monitor.Report{
+		Sources:    []monitor.Source{{Name: "journal of kubelet", Err: "no such unit"}, {Name: "kernel", Lines: 900, Lost: 4}},
+		Conditions: []monitor.Condition{{Type: "ReadonlyFilesystem", True: true, Reason: "FilesystemIsReadOnly", Since: *ago(time.Hour), Text: "Remounting filesystem read-only"}, {Type: "KernelDeadlock", Reason: "KernelHasNoDeadlock"}},
+		Problems:   []monitor.Problem{{Origin: "kernel", Reason: "OOMKilling", Severity: monitor.Warning, At: *ago(time.Minute), Count: 3, Text: "Killed process 17 (java)", Victim: &monitor.Victim{Process: "java", PID: "17", UID: "uid-of-shop-web-0"}}},
 	}
 	n.Firing, n.Alerts = 2, []api.Alert{
 		firing("KubeletDown", "critical", func(a *api.Alert) { a.Scope, a.Namespace, a.Pod, a.UID = "kubelet", "", "", "" }),
@@ -78,6 +91,8 @@ func untrue(pod api.PodDetail) api.PodDetail {
 			Evidence: []observe.Evidence{{Side: observe.SideRuntime, At: *ago(time.Second), From: "unix:///run/containerd/containerd.sock", Text: "server ended with exit code 137"}, {Side: observe.SideAPI, At: *ago(time.Second), Text: "server runs"}},
 		},
 	}
+	pod.Load = &guard.PodLoad{UID: pod.UID, CPU: 0.25, Memory: 64 << 20, PIDs: 3, Throttled: 0.8, OOMKills: 2}
+	pod = withRecord(pod, api.Record{Kind: "Drift", Subject: string(observe.RunningWithoutContainer), Container: "server", From: "difference", To: "drift", Message: "server has ended"})
 	pod.Explanation.NotTrue = []explain.Cause{{Code: "RunningWithoutContainer", Since: &since, Text: "the API says that container server runs, and it has ended"}}
 	pod.Why = fmt.Sprintf("What the API says of pod %s is not true since %s: the API says that container server runs, and it has ended. Reported: %s", key(pod), since.Format(time.TimeOnly), pod.Why)
 	pod.AlertDetails = []api.Alert{firing("PodNotReady", "warning"), firing("Restarts", "warning", func(a *api.Alert) { a.State, a.Firing = api.AlertPending, nil })}
@@ -147,6 +162,7 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	if want := "≠ contradicts another side: terminated Error (exit code 137), ≠ contradicts another side: running, ready, ≠ contradicts another side: running, ready"; strings.Join(marked, ", ") != want {
 		t.Errorf("marked is %q, want %q", strings.Join(marked, ", "), want)
 	}
+	page.contains(`[data-kind=Drift][data-lane="RunningWithoutContainer server"] .segment`, "not true")
 	first := `[aria-label=Differences] li:first-child`
 	for _, text := range []string{
 		"≠ Not true", "The API says that container server runs, and it has ended.", "RunningWithoutContainer", "certain", "45m ago", "Runtime", "server ended with exit code 137", "To doRestart the kubelet, which does not answer.",
@@ -156,8 +172,11 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	page.contains("[aria-label=Differences] li:last-child", "◌ Settling")
 	page.contains("[aria-label=Alerts]", "PodNotReady")
 	page.contains("[aria-label=Alerts]", "pending")
+	for _, text := range []string{"0.250 cores", "64 MiB", "◐ 80 % of the periods", "▲ 2"} {
+		page.contains("#pod-sections [aria-label=Load]", text)
+	}
 	order := eval[string](page, `[...document.querySelectorAll('#pod-sections > section')].map((s) => s.getAttribute('aria-label')).join(' ')`)
-	if want := "Why Differences Sides Alerts Timeline Containers Probes History YAML"; order != want {
+	if want := "Why Differences Sides Alerts Timeline Containers Probes Load History YAML"; order != want {
 		t.Errorf("the sections are %s, want %s", order, want)
 	}
 	page.size(1280, 1100)
@@ -184,13 +203,15 @@ func TestThePageOfTheNodeShowsWhatWasFound(t *testing.T) {
 		"[aria-label=Sides]":       {"context deadline exceeded", "https://127.0.0.1:10250/pods", "50m ago"},
 		"[aria-label=Differences]": {"The lease of the node is not renewed.", "shop/lost", "volume data is mounted", "kubectl", "Remove the container.", "◌ Settling"},
 		"[aria-label=Kubelet]":     {"▲ unhealthy", "Frozen", "the process is stopped by a signal", "no answer within 1 s", "unit is masked", "/var/lib/statusd/evidence/1", "maintenance", "not before", "End the maintenance."},
+		"[aria-label=Logs]":        {"◐ journal of kubelet is not read: no such unit", "kernel: 4 lines were gone", "▲ ReadonlyFilesystem FilesystemIsReadOnly", "◐ OOMKilling", "java, pid 17, pod uid-of-shop-web-0", "Killed process 17 (java)"},
+		"[aria-label=Load]":        {"▲ Load 95 %, by disk /var/lib/kubelet", "load average 2.50, 0.00, 0.00 on 8 cores", "5 GiB of 100 GiB left", "12.5 %", "eth0", "◐ the control groups of pods cannot be read"},
 		"[aria-label=Alerts]":      {"KubeletDown", "critical", "firing, silenced", "Look at its log.", "shop/web-0 server"},
 	} {
 		for _, text := range texts {
 			page.contains("#node-sections "+selector, text)
 		}
 	}
-	if got := eval[string](page, `[...document.querySelectorAll('#node-sections > section')].map((s) => s.getAttribute('aria-label')).join(' ')`); got != "Problems Sides Differences Kubelet Alerts Conditions Resources Delivery Node History" {
+	if got := eval[string](page, `[...document.querySelectorAll('#node-sections > section')].map((s) => s.getAttribute('aria-label')).join(' ')`); got != "Problems Sides Differences Kubelet Alerts Load Logs Conditions Resources Delivery Node History" {
 		t.Errorf("the sections are %s", got)
 	}
 	page.size(1280, 1200)
@@ -211,7 +232,7 @@ func TestThePageOfTheNodeShowsWhatWasFound(t *testing.T) {
 	page.contains("#node-sections > [aria-label=Differences]", "None is known.")
 	page.contains("#node-sections > [aria-label=Alerts]", "No alert fires.")
 	f.setNode(aNode())
-	page.until(`!['Sides', 'Differences', 'Kubelet', 'Alerts'].some((s) => document.querySelector('#node-sections > [aria-label=' + s + ']'))`)
+	page.until(`!['Sides', 'Differences', 'Kubelet', 'Alerts', 'Load', 'Logs'].some((s) => document.querySelector('#node-sections > [aria-label=' + s + ']'))`)
 }
 
 // More alerts fire than are sent: the page says how many.
@@ -234,7 +255,7 @@ func TestWithoutAnAuditNothingOfItIsShown(t *testing.T) {
 	for _, hash := range []string{"#/", "#/node", "#/pods/shop/web-0"} {
 		page.goTo(hash)
 		page.until(`document.querySelector('section .body')`)
-		if got := eval[int](page, `document.querySelectorAll('[aria-label=Sides], [aria-label=Differences], [aria-label=Kubelet], [aria-label=Alerts], [aria-label=Findings], .found:not([hidden])').length`); got != 0 {
+		if got := eval[int](page, `document.querySelectorAll('[aria-label=Sides], [aria-label=Differences], [aria-label=Kubelet], [aria-label=Alerts], [aria-label=Load], [aria-label=Logs], [aria-label=Findings], .found:not([hidden])').length`); got != 0 {
 			t.Errorf("%s shows %d parts of an audit", hash, got)
 		}
 	}
@@ -261,6 +282,8 @@ func TestHostileFindingsAreText(t *testing.T) {
 	n.Sides[evil] = observe.Answer{From: evil, Err: evil}
 	n.Differences, n.Alerts = []observe.Difference{*d}, []api.Alert{alert}
 	n.Differences[0].Pod = observe.Ref{UID: evil, Namespace: evil, Name: evil}
+	n.Logs.Sources[0].Name, n.Logs.Conditions[0].Text, n.Logs.Problems[0].Text, n.Logs.Problems[0].Victim.Process = evil, evil, evil, evil
+	n.Load.Parts[0].Text, n.Load.Problems = evil, []string{evil}
 	n.Kubelet.Health, n.Kubelet.Do, n.Kubelet.Unit, n.Kubelet.Withheld = evil, evil, evil, evil
 	n.Kubelet.Reasons[0].Code, n.Kubelet.Reasons[0].Message = evil, evil
 	n.Kubelet.Evidence[0].Name, n.Kubelet.Evidence[0].Text = evil, evil
@@ -271,7 +294,7 @@ func TestHostileFindingsAreText(t *testing.T) {
 	page.live()
 	page.contains("#node-strip", evil)
 	page.goTo("#/node")
-	for _, section := range []string{"Sides", "Differences", "Kubelet", "Alerts"} {
+	for _, section := range []string{"Sides", "Differences", "Kubelet", "Alerts", "Load", "Logs"} {
 		page.contains("#node-sections [aria-label="+section+"]", evil)
 	}
 	page.goTo("#/pods/shop/web-0")

@@ -334,6 +334,12 @@ func printNode(out io.Writer, o *output, n api.NodeDetail) error {
 	if err := t.print(out); err != nil || o.format != "wide" && len(details.rows) == 0 {
 		return err
 	}
+	if n.Load != nil && o.format == "wide" {
+		details.add(cell{"load", loadColor(n.Load.Load)}, cell{fmt.Sprintf("%.0f %%, by %s", 100*n.Load.Load, n.Load.Limit), ""})
+		for _, part := range n.Load.Parts {
+			details.add(cell{"  " + part.Name, ""}, cell{part.Text, ""})
+		}
+	}
 	if o.format == "wide" {
 		details.add(cell{"pods", ""}, cell{strings.Join(states, ", "), ""})
 		for _, name := range slices.Sorted(maps.Keys(n.Allocatable)) {
@@ -367,6 +373,13 @@ func addFindings(t *table, n *api.NodeDetail, now time.Time) {
 	if n.Firing > 0 {
 		t.add(cell{"alerts", red}, cell{fmt.Sprintf("%d firing: statusd alerts", n.Firing), ""})
 	}
+}
+
+func loadColor(load float64) string {
+	if load > 0.9 {
+		return red
+	}
+	return ""
 }
 
 // count is a number with a noun.

@@ -106,6 +106,18 @@ func (g *scriptGuard) Report() guard.Report {
 	}
 }
 
+// scriptLoad is a node whose disk is nearly full.
+type scriptLoad struct{}
+
+func (scriptLoad) Load() guard.Load {
+	load := guard.Load{
+		CPU: guard.CPULoad{Cores: 2, Busy: 0.5}, Memory: guard.MemoryLoad{Total: 8 << 30, Available: 6 << 30},
+		Disks: []guard.DiskLoad{{Path: "/var/lib/kubelet", Total: 100 << 30, Available: 5 << 30}},
+	}
+	load.Summarize()
+	return load
+}
+
 // scriptAlerts keeps silences.
 type scriptAlerts struct {
 	began time.Time

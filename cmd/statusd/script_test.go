@@ -53,7 +53,7 @@ func serveScripts(t *testing.T, env *testscript.Env) error {
 	began := time.Now()
 	plain := api.Options{Source: scriptNode{began}, Location: time.UTC, Epoch: "e"}
 	observed, calm, silent := plain, plain, plain
-	observed.Audit, observed.Guard, observed.Alerts = scriptAudit{driftReport(began)}, &scriptGuard{began: began}, &scriptAlerts{began: began}
+	observed.Load, observed.Audit, observed.Guard, observed.Alerts = scriptLoad{}, scriptAudit{driftReport(began)}, &scriptGuard{began: began}, &scriptAlerts{began: began}
 	calm.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began), Differences: []observe.Difference{settling(began)}}}
 	silent.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began, observe.SideRuntime)}}
 	return errors.Join(serveScript(t, env, "", plain), serveScript(t, env, "OBSERVED_", observed), serveScript(t, env, "CALM_", calm), serveScript(t, env, "SILENT_", silent))

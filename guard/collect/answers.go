@@ -30,16 +30,17 @@ func plainClient() *http.Client {
 
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
-func (c *Collector) askHealthz(ctx context.Context, now time.Time) {
+func (c *Collector) askHealthz(ctx context.Context, now time.Time) (again bool) {
 	answer, _, err := check(ctx, c.http, c.o.Healthz)
 	fact := guard.Read(now, answer)
 	if err != nil {
 		fact = guard.NotKnown[guard.Answer](now, err.Error())
 	}
 	c.set(func(e *guard.Evidence) { e.Healthz = fact })
+	return false
 }
 
-func (c *Collector) askParts(ctx context.Context, now time.Time) {
+func (c *Collector) askParts(ctx context.Context, now time.Time) (again bool) {
 	facts := map[string]guard.Fact[guard.Answer]{}
 	for _, name := range parts {
 		answer, status, err := check(ctx, c.o.ServerClient, c.o.Server+"/healthz/"+name)
@@ -53,6 +54,7 @@ func (c *Collector) askParts(ctx context.Context, now time.Time) {
 		}
 	}
 	c.set(func(e *guard.Evidence) { e.Parts = facts })
+	return false
 }
 
 // check makes one request. An error means that it could not be made at all, which says nothing about the kubelet.
@@ -90,7 +92,7 @@ func cause(err error) string {
 	return err.Error()
 }
 
-func (c *Collector) askMetrics(ctx context.Context, now time.Time) {
+func (c *Collector) askMetrics(ctx context.Context, now time.Time) (again bool) {
 	read, err := c.fetchMetrics(ctx)
 	c.set(func(e *guard.Evidence) {
 		if err != nil {
@@ -99,6 +101,7 @@ func (c *Collector) askMetrics(ctx context.Context, now time.Time) {
 		}
 		e.PLEG, e.Operations = c.metrics.take(read, now)
 	})
+	return false
 }
 
 func (c *Collector) fetchMetrics(ctx context.Context) (reading, error) {

@@ -32,7 +32,7 @@ func (r *renewal) take(renewed, now time.Time) (seen time.Time) {
 }
 
 // askLease reads the lease, which shows that the API server answers too. An answer that refuses it is one.
-func (c *Collector) askLease(ctx context.Context, now time.Time) {
+func (c *Collector) askLease(ctx context.Context, now time.Time) (again bool) {
 	begin := time.Now()
 	lease, err := c.o.Client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(ctx, c.o.Node, metav1.GetOptions{})
 	answer := guard.Answer{Answered: true, OK: true, Text: "ok", Took: time.Since(begin)}
@@ -45,12 +45,13 @@ func (c *Collector) askLease(ctx context.Context, now time.Time) {
 	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError: // 401, 403, 429: it answers
 		fact.Why = err.Error()
 	case errors.Is(ctx.Err(), context.Canceled): // we end, not the API server
-		return
+		return true
 	default:
 		answer = guard.Answer{Answered: errors.As(err, &status), Text: cause(err), Took: answer.Took}
 		fact.Why = "the API server does not answer"
 	}
 	c.set(func(e *guard.Evidence) { e.APIServer, e.Lease = guard.Read(now, answer), fact })
+	return !answer.OK
 }
 
 func (c *Collector) leaseFact(lease *coordinationv1.Lease, now time.Time) guard.Lease {
@@ -65,9 +66,10 @@ func (c *Collector) leaseFact(lease *coordinationv1.Lease, now time.Time) guard.
 	return fact
 }
 
-func (c *Collector) askAPI(_ context.Context, now time.Time) {
+func (c *Collector) askAPI(_ context.Context, now time.Time) (again bool) {
 	answer, lease := c.o.API(now)
 	c.set(func(e *guard.Evidence) { e.APIServer, e.Lease = answer, lease })
+	return false
 }
 
 // dialRuntime makes a connection that is opened with the first request.
@@ -80,14 +82,16 @@ func dialRuntime(endpoint string) (*grpc.ClientConn, error) {
 }
 
 // askRuntime asks the runtime for its status. A network that is not ready is no fault of the runtime.
-func (c *Collector) askRuntime(ctx context.Context, now time.Time) {
+func (c *Collector) askRuntime(ctx context.Context, now time.Time) (again bool) {
 	begin := time.Now()
 	c.cri.ResetConnectBackoff() // it is opened again at once, not after the pause of gRPC, which grows to minutes
 	status, err := cri.NewRuntimeServiceClient(c.cri).Status(ctx, &cri.StatusRequest{}, grpc.WaitForReady(true))
 	if errors.Is(ctx.Err(), context.Canceled) {
-		return
+		return true
 	}
-	c.set(func(e *guard.Evidence) { e.Runtime = guard.Read(now, runtimeAnswer(status, err, time.Since(begin))) })
+	answer := runtimeAnswer(status, err, time.Since(begin))
+	c.set(func(e *guard.Evidence) { e.Runtime = guard.Read(now, answer) })
+	return !answer.OK
 }
 
 func runtimeAnswer(status *cri.StatusResponse, err error, took time.Duration) guard.Answer {

@@ -44,7 +44,7 @@ const (
 	everyLook    = 0
 	pacePart     = 10 * time.Second
 	paceMetrics  = 15 * time.Second
-	paceAPI      = 5 * time.Second
+	paceAPI      = 10 * time.Second // as often as a kubelet renews its lease: a large cluster has many guards
 	paceRuntime  = 4 * time.Second
 	paceDisk     = 5 * time.Second
 	paceCert     = 30 * time.Second
@@ -71,7 +71,8 @@ type Collector struct {
 type source struct {
 	every time.Duration
 	due   time.Time
-	ask   func(ctx context.Context, now time.Time)
+	// ask reports whether it must be asked again at the next look: what is bad is confirmed soon.
+	ask func(ctx context.Context, now time.Time) (again bool)
 }
 
 // New makes a collector. It connects to nothing.
@@ -109,7 +110,7 @@ func New(o Options) (*Collector, error) {
 
 func unknown[T any]() guard.Fact[T] { return guard.NotKnown[T](time.Time{}, notConfigured) }
 
-func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Context, time.Time)) {
+func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Context, time.Time) bool) {
 	if wanted {
 		c.sources = append(c.sources, &source{every: every, ask: ask})
 	}
@@ -128,7 +129,9 @@ func (c *Collector) Collect(ctx context.Context) guard.Evidence {
 		asked.Go(func() {
 			limited, cancel := context.WithTimeout(ctx, c.o.Timeout)
 			defer cancel()
-			s.ask(limited, now)
+			if s.ask(limited, now) {
+				s.due = now
+			}
 		})
 	}
 	asked.Wait()

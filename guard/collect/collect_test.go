@@ -333,3 +333,28 @@ func TestCredentials(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// An API server is asked at a pace that a large cluster can bear, and at each look while it does not answer.
+func TestWhatIsBadIsAskedAgainAtOnce(t *testing.T) {
+	client := fake.NewClientset()
+	asked, failure := 0, error(nil)
+	client.PrependReactor("get", "leases", func(clienttesting.Action) (bool, runtime.Object, error) {
+		asked++
+		return failure != nil, nil, failure
+	})
+	c := newCollector(t, Options{Client: client, Node: "n1"})
+	for range 5 {
+		c.Collect(t.Context())
+	}
+	if asked != 1 {
+		t.Errorf("asked %d times in a moment, want once", asked)
+	}
+	failure = errors.New("connection refused")
+	c.again()
+	for range 5 {
+		c.Collect(t.Context())
+	}
+	if asked != 6 {
+		t.Errorf("asked %d times while it does not answer, want 5", asked-1)
+	}
+}

@@ -15,16 +15,17 @@ import (
 	"github.com/statusd/statusd/guard"
 )
 
-func (c *Collector) askProcess(ctx context.Context, now time.Time) {
+func (c *Collector) askProcess(ctx context.Context, now time.Time) (again bool) {
 	process, err := c.o.Service.State(ctx)
 	fact := guard.Read(now, process)
 	if err != nil {
 		fact = guard.NotKnown[guard.Process](now, err.Error())
 	}
 	c.set(func(e *guard.Evidence) { e.Process = fact })
+	return false
 }
 
-func (c *Collector) askDisk(_ context.Context, now time.Time) {
+func (c *Collector) askDisk(_ context.Context, now time.Time) (again bool) {
 	fact := guard.NotKnown[guard.Disk](now, "")
 	var fs unix.Statfs_t
 	if err := unix.Statfs(c.o.Root, &fs); err != nil {
@@ -37,15 +38,17 @@ func (c *Collector) askDisk(_ context.Context, now time.Time) {
 		})
 	}
 	c.set(func(e *guard.Evidence) { e.Disk = fact })
+	return false
 }
 
-func (c *Collector) askCertificate(_ context.Context, now time.Time) {
+func (c *Collector) askCertificate(_ context.Context, now time.Time) (again bool) {
 	expires, err := certificateExpiry(c.o.Certificate)
 	fact := guard.Read(now, expires)
 	if err != nil {
 		fact = guard.NotKnown[time.Time](now, err.Error())
 	}
 	c.set(func(e *guard.Evidence) { e.Certificate = fact })
+	return false
 }
 
 // maxCertificate is far more than a certificate with its key and chain takes.
@@ -76,12 +79,14 @@ func certificateExpiry(path string) (time.Time, error) {
 	}
 }
 
-func (c *Collector) askBehind(_ context.Context, now time.Time) {
+func (c *Collector) askBehind(_ context.Context, now time.Time) (again bool) {
 	fact := c.o.Behind(now)
 	c.set(func(e *guard.Evidence) { e.Behind = fact })
+	return false
 }
 
-func (c *Collector) askShutdown(_ context.Context, now time.Time) {
+func (c *Collector) askShutdown(_ context.Context, now time.Time) (again bool) {
 	fact := guard.Read(now, c.o.ShuttingDown())
 	c.set(func(e *guard.Evidence) { e.ShuttingDown = fact })
+	return false
 }

@@ -39,6 +39,8 @@ type Condition struct {
 	node   string
 	log    *slog.Logger
 	news   chan struct{} // of capacity 1
+	// written: the API has the condition. Of Run alone.
+	written bool
 
 	mu     sync.Mutex // guards report
 	report *guard.Report
@@ -64,8 +66,10 @@ func (c *Condition) Notify(n guard.Notice) {
 	wake.Up(c.news)
 }
 
-// Run writes the newest report until ctx ends.
+// Run writes the newest report until ctx ends, and then removes the condition: what does not look any more must not
+// be taken for a verdict.
 func (c *Condition) Run(ctx context.Context) error {
+	defer c.remove(ctx)
 	select {
 	case <-ctx.Done():
 		return nil
@@ -87,11 +91,27 @@ func (c *Condition) Run(ctx context.Context) error {
 			}
 			wait = retries.Random(failures)
 		} else {
-			failures = 0
+			failures, c.written = 0, true
 		}
 		if !c.pause(ctx, wait) {
 			return nil
 		}
+	}
+}
+
+// removeTimeout bounds how long an end in order waits for an API server that does not answer.
+const removeTimeout = 2 * time.Second
+
+// remove takes the condition away, once.
+func (c *Condition) remove(ctx context.Context) {
+	if !c.written {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), removeTimeout)
+	defer cancel()
+	patch := fmt.Sprintf(`{"status":{"conditions":[{"$patch":"delete","type":%q}]}}`, ConditionType)
+	if _, err := c.client.CoreV1().Nodes().Patch(ctx, c.node, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, "status"); err != nil {
+		c.log.Warn("condition of the node not removed; its heartbeat shows that it is old", "node", c.node, "err", err)
 	}
 }
 

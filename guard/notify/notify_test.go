@@ -48,7 +48,7 @@ func TestTheConditionOfTheNode(t *testing.T) {
 		foreign := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue, Reason: "KubeletReady"}
 		client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{Conditions: []v1.NodeCondition{foreign}}})
 		c := NewCondition(client, "n1", nil)
-		defer runs(t, c.Run)()
+		stop := runs(t, c.Run)
 		get := func() v1.NodeCondition {
 			node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
 			if err != nil || !slices.Contains(node.Status.Conditions, foreign) {
@@ -81,6 +81,10 @@ func TestTheConditionOfTheNode(t *testing.T) {
 		}
 		if age := time.Since(get().LastHeartbeatTime.Time); age > heartbeat {
 			t.Errorf("the last heartbeat is %v old", age)
+		}
+		stop()
+		if left := get(); left.Type != "" {
+			t.Errorf("after the end the condition is still there: %+v", left)
 		}
 	})
 }
@@ -210,4 +214,30 @@ func TestAWebhookThatHangsHoldsNothingUp(t *testing.T) {
 	if w.dropped.Load() != 9*waiting {
 		t.Errorf("dropped %d", w.dropped.Load())
 	}
+}
+
+// A node that shuts down says so as a kubelet does, as soon as the API server takes it.
+func TestNotReady(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1"}, Status: v1.NodeStatus{
+			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}}})
+		failures := 2
+		client.PrependReactor("patch", "nodes", func(clienttesting.Action) (bool, runtime.Object, error) {
+			failures--
+			return failures >= 0, nil, errors.New("connection refused")
+		})
+		if err := NotReady(t.Context(), client, "n1"); err != nil {
+			t.Fatal(err)
+		}
+		node, err := client.CoreV1().Nodes().Get(t.Context(), "n1", metav1.GetOptions{})
+		if c := node.Status.Conditions; err != nil || len(c) != 1 || c[0].Status != v1.ConditionFalse || c[0].Message != "node is shutting down" {
+			t.Errorf("got %+v (%v)", c, err)
+		}
+		failures = 1000
+		ctx, cancel := context.WithTimeout(t.Context(), 5*time.Second)
+		defer cancel()
+		if err := NotReady(ctx, client, "n1"); err == nil {
+			t.Error("it was written though it was not")
+		}
+	})
 }

@@ -73,7 +73,7 @@ func TestAChildIsStartedStoppedAndRestarted(t *testing.T) {
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := state(t, c); p.Exists || p.Signal != "terminated" || p.Ended.IsZero() {
+	if p := state(t, c); p.Exists || p.Signal != "SIGTERM" || p.Ended.IsZero() {
 		t.Errorf("after the stop: %+v", p)
 	}
 	if err := c.Stop(t.Context()); err != nil {
@@ -141,7 +141,7 @@ func TestAChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	if err := c.Stop(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if p := state(t, c); p.Exists || p.Signal != "killed" {
+	if p := state(t, c); p.Exists || p.Signal != "SIGKILL" {
 		t.Errorf("got %+v", p)
 	}
 }

@@ -25,5 +25,5 @@ func Example() {
 	// <nil>
 	// exists: true
 	// <nil>
-	// exists: false ended by: terminated
+	// exists: false ended by: SIGTERM
 }

@@ -10,6 +10,7 @@ import (
 
 	systemd "github.com/coreos/go-systemd/v22/dbus"
 	"github.com/godbus/dbus/v5"
+	"golang.org/x/sys/unix"
 
 	"github.com/statusd/statusd/guard"
 )
@@ -227,4 +228,4 @@ const (
 	dumped = 3
 )
 
-func signalName(number int32) string { return syscall.Signal(number).String() }
+func signalName(number int32) string { return unix.SignalName(syscall.Signal(number)) }

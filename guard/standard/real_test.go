@@ -218,6 +218,7 @@ func (s *scene) hurt(reason string, hurt func()) {
 
 // Scenarios with a stock kubelet and containerd: what happens, what the verdict says, whether it is restarted.
 func TestRealKubelet(t *testing.T) {
+	t.Parallel()
 	node := stock.Start(t, stock.Options{Name: "guarded"})
 	s := newScene(t, node)
 	r := s.await("a healthy kubelet", healthy)

@@ -19,9 +19,11 @@ import (
 	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/guard/collect"
 	"github.com/statusd/statusd/guard/keep"
+	"github.com/statusd/statusd/guard/nodedown"
 	"github.com/statusd/statusd/guard/notify"
 	"github.com/statusd/statusd/guard/service"
 	"github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/shutdown"
 )
 
 // Options are what the program decides, as opposed to the operator. Node and StateDir are required.
@@ -39,6 +41,8 @@ type Options struct {
 	Runtime, KubeletRoot string
 	// Certificate is a file with the kubelet's client certificate; empty: the one that the kubelet keeps in its root.
 	Certificate string
+	// DownTimeout is how long children may take to stop when Run ends; 30 s if 0.
+	DownTimeout time.Duration
 	// Proc is the /proc of the machine; /proc if empty. Bus is the address of D-Bus; the system bus if empty.
 	Proc, Bus string
 	// API is asked for API server and lease in place of Client, if it is set; Behind for the audit's numbers.
@@ -66,7 +70,8 @@ const (
 type Guard struct {
 	*guard.Guard
 	collector *collect.Collector
-	server    *http.Client // of the kubelet; nil: not asked
+	server    *http.Client    // of the kubelet; nil: not asked
+	down      *nodedown.Watch // nil: shutdowns are not followed
 	runs      []func(context.Context) error
 	closes    []func()
 }
@@ -84,6 +89,8 @@ func New(c Config, o Options) (*Guard, error) {
 	if err != nil {
 		return nil, err
 	}
+	order := g.order(&c, &o, kubelet, runtime)
+	g.shutdowns(&c, &o, order)
 	g.server = g.client(&o)
 	if err := g.collects(&c, &o, kubelet); err != nil {
 		return nil, err
@@ -100,11 +107,10 @@ func New(c Config, o Options) (*Guard, error) {
 	}
 	options := guard.Options{
 		Kubelet: kubelet, Runtime: runtime, Collect: g.collector.Collect, Policy: c.policy(), Keep: store.Keep, Outputs: outputs,
-		StateFile: filepath.Join(o.StateDir, stateFile), Every: c.Interval,
+		StateFile: filepath.Join(o.StateDir, stateFile), Every: c.Interval, DownTimeout: o.DownTimeout,
 		Record: o.Record, Changed: o.Changed, Registerer: o.Registerer, Logger: o.Logger,
 	}
 	if c.kind() == child && o.Kubelet == nil {
-		order := g.order(&o, kubelet, runtime)
 		options.Up, options.Down = order.Up, order.Down
 	}
 	if g.Guard, err = guard.New(options); err != nil {
@@ -193,8 +199,13 @@ func (g *Guard) collects(c *Config, o *Options, kubelet guard.Service) (err erro
 	if certificate == "" && o.KubeletRoot != "" {
 		certificate = filepath.Join(o.KubeletRoot, "pki", "kubelet-client-current.pem")
 	}
+	var under func() bool
+	if g.down != nil {
+		under = g.down.Under
+	}
 	g.collector, err = collect.New(collect.Options{
-		Service: kubelet, Healthz: c.HealthzURL, Server: o.Server, ServerClient: g.server, Client: o.Client, Node: o.Node,
+		ShuttingDown: under,
+		Service:      kubelet, Healthz: c.HealthzURL, Server: o.Server, ServerClient: g.server, Client: o.Client, Node: o.Node,
 		API: o.API, Runtime: o.Runtime, Root: o.KubeletRoot, Certificate: certificate, Behind: o.Behind,
 	})
 	if err != nil {
@@ -245,31 +256,53 @@ func (g *Guard) outputs(c *Config, o *Options) (outputs []guard.Output, err erro
 	return outputs, nil
 }
 
-// order starts the runtime, waits until it answers, and then the kubelet until its lease is renewed.
-func (g *Guard) order(o *Options, kubelet, runtime guard.Service) service.Order {
+// shutdowns follows those of the machine.
+func (g *Guard) shutdowns(c *Config, o *Options, order service.Order) {
+	if !c.Shutdown {
+		return
+	}
+	options := nodedown.Options{
+		Host: &shutdown.Logind{Address: o.Bus}, Stop: order.Down, Start: order.Up, Grace: c.KubeletShutdownGracePeriod, Logger: o.Logger,
+	}
+	if o.Client != nil {
+		options.Say = func(ctx context.Context) error { return notify.NotReady(ctx, o.Client, o.Node) }
+	}
+	g.down = nodedown.New(options)
+	g.runs = append(g.runs, g.down.Run)
+}
+
+// order starts the runtime, waits until it answers, and then the kubelet until its lease is renewed. A runtime
+// that is a unit is left to systemd.
+func (g *Guard) order(c *Config, o *Options, kubelet, runtime guard.Service) service.Order {
 	var steps []service.Step
-	if runtime != nil {
+	if runtime != nil && c.kind() == child {
 		steps = append(steps, service.Step{Service: runtime, Ready: func(ctx context.Context) error {
 			return collect.RuntimeReady(ctx, o.Runtime)
 		}})
 	}
-	begin := time.Now()
 	steps = append(steps, service.Step{Service: kubelet, Ready: func(ctx context.Context) error {
-		return registered(ctx, o, begin)
+		return registered(ctx, o, kubelet)
 	}})
 	return service.Order{Steps: steps, Log: o.Logger}
 }
 
-// registered reports, by its error, that the node has no lease that was renewed since a time.
-func registered(ctx context.Context, o *Options, since time.Time) error {
+// registered reports, by its error, that the node has no lease that this process of the kubelet has renewed.
+func registered(ctx context.Context, o *Options, kubelet guard.Service) error {
 	if o.Client == nil {
 		return nil
+	}
+	process, err := kubelet.State(ctx)
+	if err != nil {
+		return err
+	}
+	if !process.Exists {
+		return errors.New("it has ended")
 	}
 	lease, err := o.Client.CoordinationV1().Leases(v1.NamespaceNodeLease).Get(ctx, o.Node, metav1.GetOptions{})
 	if err != nil {
 		return err
 	}
-	if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(since) {
+	if lease.Spec.RenewTime == nil || lease.Spec.RenewTime.Time.Before(process.Started) {
 		return errors.New("the lease is not renewed")
 	}
 	return nil

@@ -56,7 +56,7 @@ func kustomized(t testing.TB) []string {
 }
 
 // optional are the files for what is off by default.
-var optional = []string{"writer.yaml", "repair.yaml", "servicemonitor.yaml"}
+var optional = []string{"writer.yaml", "repair.yaml", "guard.yaml", "servicemonitor.yaml"}
 
 func newApplier(t testing.TB, config *rest.Config) *Applier {
 	t.Helper()

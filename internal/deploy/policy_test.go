@@ -24,7 +24,7 @@ func TestObserverWritesAboutItsOwnNodeOnly(t *testing.T) {
 	server := controlplanetest.Start(t)
 	ctx := stock.Context(t)
 	a := newApplier(t, server.Process.AdminConfig())
-	for _, o := range objects(t, "namespace.yaml", "rbac.yaml", "policy.yaml", "writer.yaml", "repair.yaml") {
+	for _, o := range objects(t, "namespace.yaml", "rbac.yaml", "policy.yaml", "writer.yaml", "repair.yaml", "guard.yaml") {
 		if err := a.Apply(ctx, o, false); err != nil {
 			t.Fatal(err)
 		}

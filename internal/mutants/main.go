@@ -64,7 +64,7 @@ func copyTree() (string, error) {
 	if err != nil {
 		return "", err
 	}
-	script := `cd "$1" && git ls-files -z -- '*.go' go.mod go.sum web/page status/testdata podstatus/testdata api/testdata cmd/statusd/testdata | tar --null -T - -cf - | tar -xf - -C "$2"`
+	script := `cd "$1" && git ls-files -z -- '*.go' go.mod go.sum web/page rules guard internal/stock status/testdata podstatus/testdata api/testdata cmd/statusd/testdata | tar --null -T - -cf - | tar -xf - -C "$2"`
 	if out, err := exec.Command("sh", "-c", script, "sh", strings.TrimSpace(string(top)), dir).CombinedOutput(); err != nil {
 		os.RemoveAll(dir)
 		return "", fmt.Errorf("copy the tree: %w: %s", err, out)

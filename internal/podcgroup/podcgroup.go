@@ -1,5 +1,5 @@
-// Package podcgroup knows how the kubelet names the control groups of pods and containers, by both of its
-// drivers.
+// Package podcgroup knows how the control groups of pods and containers are named: by the kubelet, with both
+// of its drivers, and by the process runtime of this module.
 package podcgroup
 
 import (
@@ -10,8 +10,8 @@ import (
 )
 
 var (
-	pod       = regexp.MustCompile(`(?:^|[-/])pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)`)
-	container = regexp.MustCompile(`^(?:cri-containerd-|crio-|docker-)?([0-9a-f]{64})(?:\.scope)?$`)
+	pod       = regexp.MustCompile(`(?:(?:^|[-/])pod|^/?statusd/)([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12}|[0-9a-f]{32})(?:\.slice)?(?:/|$)`)
+	container = regexp.MustCompile(`^(?:cri-containerd-|crio-|docker-)?([0-9a-f]{32,64})(?:\.scope)?$`)
 )
 
 // Split takes the UID of the pod and the ID of the container from the path of a control group. Both are

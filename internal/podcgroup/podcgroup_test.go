@@ -15,6 +15,7 @@ func TestSplit(t *testing.T) {
 		{"/kubepods/pod" + static + "/" + id, static, id},
 		{"/kubepods/pod" + uid, uid, ""},
 		{"/kubepods/pod" + uid + "/" + id + "/below", uid, id},
+		{"/statusd/" + uid + "/web", uid, ""},
 		{"/system.slice/podman.service", "", ""},
 		{"/", "", ""},
 		{"", "", ""},

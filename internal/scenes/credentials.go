@@ -18,8 +18,8 @@ func kubeletCertificate() Scene {
 	)
 	return Scene{
 		Name: "kubelet's client certificate expired", What: "a kubelet whose certificate ends, then SIGKILL to a container",
-		Expect: []Drift{{Kind: observe.APIBehindKubelet, Pod: pod("unheard"), Container: "main"}},
-		Allow:  []observe.Kind{observe.LeaseStale, observe.APIBehindKubelet, observe.UnreportedRestart},
+		Expect: []Drift{{Kind: observe.UnreportedRestart, Pod: pod("unheard"), Container: "main"}},
+		Allow:  []observe.Kind{observe.LeaseStale, observe.APIBehindKubelet},
 		Prepare: func(ctx context.Context, s *Stage) error {
 			if err := s.Pods(ctx, "unheard"); err != nil {
 				return err

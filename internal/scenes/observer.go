@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"text/template"
 
 	"github.com/statusd/statusd/api"
@@ -28,8 +29,8 @@ type ObserverOptions struct {
 // Observer is a statusd observe.
 type Observer struct {
 	Process *stock.Process
-	// Config is its configuration's file, Socket and Address are where it answers.
-	Config, Socket, Address string
+	// Config is its configuration's file, State its directory, Socket and Address are where it answers.
+	Config, State, Socket, Address string
 
 	client *api.Client
 }
@@ -52,7 +53,8 @@ kubelet:
 
 // StartObserver runs statusd observe on the node, and returns when it answers.
 func StartObserver(ctx context.Context, n *stock.Node, o ObserverOptions) (*Observer, error) {
-	observer := &Observer{Config: filepath.Join(n.Dir(), o.Name+".yaml"), Socket: filepath.Join(n.Dir(), o.Name+".sock")}
+	base := filepath.Join(n.Dir(), o.Name)
+	observer := &Observer{Config: base + ".yaml", State: base, Socket: base + ".sock"}
 	port, err := n.Port()
 	if err != nil {
 		return nil, err
@@ -66,7 +68,7 @@ func StartObserver(ctx context.Context, n *stock.Node, o ObserverOptions) (*Obse
 		ObserverOptions
 		Node                   *stock.Node
 		State, Socket, Address string
-	}{o, n, filepath.Join(n.Dir(), o.Name), observer.Socket, observer.Address})
+	}{o, n, observer.State, observer.Socket, observer.Address})
 	if err := errors.Join(err, file.Close()); err != nil {
 		return nil, err
 	}
@@ -98,6 +100,13 @@ func (o *Observer) Audit(ctx context.Context) (observe.Report, error) {
 
 // Client asks the observer.
 func (o *Observer) Client() *api.Client { return o.client }
+
+// Stop ends it in order: it saves what it has measured.
+func (o *Observer) Stop() {
+	o.Process.Signal(syscall.SIGTERM)
+	<-o.Process.Exited()
+	o.client.Close()
+}
 
 // Close ends it.
 func (o *Observer) Close() {

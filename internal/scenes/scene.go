@@ -89,6 +89,9 @@ func (s *Stage) play(ctx context.Context, scene Scene) (Result, error) {
 		}
 		return s.Observer
 	}
+	if err := s.renew(ctx); err != nil {
+		return result, err
+	}
 	if scene.Prepare != nil {
 		if err := scene.Prepare(ctx, s); err != nil {
 			return result, err
@@ -116,6 +119,9 @@ func (s *Stage) play(ctx context.Context, scene Scene) (Result, error) {
 		return result, err
 	}
 	result.Cleared = time.Since(mended)
+	if err := s.cleared(ctx); err != nil {
+		return result, err
+	}
 	for drift := range s.seen.since(begin) {
 		if !slices.Contains(scene.Expect, drift) && !slices.Contains(scene.Allow, drift.Kind) {
 			result.Wrong = append(result.Wrong, fmt.Sprintf("unexpected drift: %s: %+v", drift, s.seen.first[drift].difference))

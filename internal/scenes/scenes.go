@@ -60,6 +60,7 @@ func kubeletFrozen() Scene {
 			{Kind: observe.KubeletBehindRuntime, Pod: pod("frozen-a"), Container: "main"},
 			{Kind: observe.KubeletBehindRuntime, Pod: pod("frozen-b"), Container: "main"},
 		},
+		Allow:   []observe.Kind{observe.LeaseStale},
 		Silent:  observe.SideKubelet,
 		Prepare: withPods("frozen-a", "frozen-b", "frozen-c"), // nothing happens to the last
 		Break: func(ctx context.Context, s *Stage) error {
@@ -82,6 +83,7 @@ func kubeletKilled() Scene {
 	return Scene{
 		Name: "kubelet killed and pods deleted by force", What: "SIGKILL to the kubelet, then kubectl delete --force",
 		Expect:  []Drift{{Kind: observe.ContainerWithoutPod, Pod: pod("forced"), Container: "main"}},
+		Allow:   []observe.Kind{observe.LeaseStale},
 		Silent:  observe.SideKubelet,
 		Prepare: withPods("forced", "spared"),
 		Break: func(ctx context.Context, s *Stage) error {

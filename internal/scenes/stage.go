@@ -28,6 +28,8 @@ type StageOptions struct {
 	PodsAPI bool
 	// Settings are more lines of the observer's configuration.
 	Settings string
+	// Roles are more files of deploy/observe whose rights the observer has.
+	Roles []string
 	// Log receives what takes minutes; nil: nothing is said.
 	Log io.Writer
 }
@@ -37,8 +39,11 @@ type Stage struct {
 	Node     *stock.Node
 	Observer *Observer
 
-	program, token, kubeconfig string
-	seen                       sightings
+	program, token, kubeconfig, settings string
+	// experience is the state directory of an observer that knows the node.
+	experience string
+	observers  int
+	seen       sightings
 }
 
 // NewStage starts everything. Close it.
@@ -47,20 +52,24 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &Stage{Node: node, program: o.Program}
-	if err := s.furnish(ctx, o); err != nil {
+	s := &Stage{Node: node, program: o.Program, settings: o.Settings}
+	err = s.furnish(ctx)
+	if err == nil {
+		err = s.learn(ctx)
+	}
+	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, node.Tail(20))
 		return nil, errors.Join(err, s.Close())
 	}
 	return s, nil
 }
 
-func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
+func (s *Stage) furnish(ctx context.Context) error {
 	server, err := controlplane.Build(ctx, io.Discard)
 	if err != nil {
 		return err
 	}
-	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), "namespace.yaml", "rbac.yaml")
+	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, o.Roles...)...)
 	if err != nil {
 		return err
 	}
@@ -86,12 +95,67 @@ func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
 	if s.kubeconfig, err = s.Node.Kubeconfig("observe", s.Node.API.Address(), &clientcmdapi.AuthInfo{TokenFile: s.token}); err != nil {
 		return err
 	}
-	s.Observer, err = s.Another(ctx, "observe", s.kubeconfig, o.Settings)
+	return nil
+}
+
+// learn lets an observer see pods start, restart and end, and keeps what it has measured. Every scene begins with
+// that, so that what one scene breaks does not change how long news takes in the next.
+func (s *Stage) learn(ctx context.Context) error {
+	observer, err := s.Another(ctx, "learn", s.kubeconfig, s.settings)
+	if err != nil {
+		return err
+	}
+	s.Observer = observer
+	names := []string{"learn-1", "learn-2", "learn-3", "learn-4", "learn-5", "learn-6"}
+	if err := s.Pods(ctx, names...); err != nil {
+		return err
+	}
+	for _, name := range names {
+		if err := s.KillContainer(ctx, name); err != nil {
+			return err
+		}
+	}
+	for _, name := range names {
+		if _, err := s.Node.AwaitPod(ctx, metav1.NamespaceDefault, name, "restarted", func(p *v1.Pod) bool {
+			return p.Status.ContainerStatuses[0].RestartCount > 0 && stock.Ready(p)
+		}); err != nil {
+			return err
+		}
+	}
+	if err := s.Calm(ctx); err != nil {
+		return err
+	}
+	if err := s.Delete(ctx, names...); err != nil {
+		return err
+	}
+	if err := s.cleared(ctx); err != nil {
+		return err
+	}
+	s.Observer.Stop()
+	s.experience = s.Observer.State
+	return s.renew(ctx)
+}
+
+// renew starts an observer with the experience in the place of the stage's.
+func (s *Stage) renew(ctx context.Context) error {
+	s.Observer.Close()
+	s.observers++
+	name := fmt.Sprintf("observe-%d", s.observers)
+	if err := os.CopyFS(filepath.Join(s.Node.Dir(), name), os.DirFS(s.experience)); err != nil {
+		return err
+	}
+	observer, err := s.Another(ctx, name, s.kubeconfig, s.settings)
+	if err == nil {
+		s.Observer = observer
+	}
 	return err
 }
 
-// Another starts one more observer, with another kubeconfig.
+// Another starts one more observer, with another kubeconfig if it is not empty.
 func (s *Stage) Another(ctx context.Context, name, kubeconfig, settings string) (*Observer, error) {
+	if kubeconfig == "" {
+		kubeconfig = s.kubeconfig
+	}
 	return StartObserver(ctx, s.Node, ObserverOptions{
 		Program: s.program, Name: name, Kubeconfig: kubeconfig, TokenFile: s.token, Settings: settings,
 	})
@@ -152,6 +216,28 @@ func (s *Stage) look(ctx context.Context, o *Observer) (observe.Report, error) {
 		s.seen.add(report, time.Now())
 	}
 	return report, err
+}
+
+// cleared returns when the kubelet has finished with all pods that are not in the API.
+func (s *Stage) cleared(ctx context.Context) error {
+	return stock.Await(ctx, func() error {
+		left, err := s.Node.Pods()
+		if err != nil {
+			return err
+		}
+		pods, err := s.Node.Admin().CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{})
+		if err != nil {
+			return err
+		}
+		for i := range pods.Items {
+			delete(left, pods.Items[i].UID)
+		}
+		if len(left) > 0 {
+			return fmt.Errorf("%d pods are left on the node that the API does not have", len(left))
+		}
+		_, err = s.look(ctx, s.Observer)
+		return err
+	})
 }
 
 // Calm returns when all sides answer and agree.

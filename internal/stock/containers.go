@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 )
 
 // PIDs are the processes of a container, by its ID with or without "containerd://", in the namespace of the caller.
@@ -29,6 +30,24 @@ func (n *Node) PIDs(container string) ([]int, error) {
 		}
 	}
 	return nil, fmt.Errorf("container %s has no process", id)
+}
+
+// Pods are the UIDs of the pods that have a control group on the node: the kubelet has not finished with them.
+func (n *Node) Pods() (map[types.UID]bool, error) {
+	groups, err := Groups(n.group)
+	uids := map[types.UID]bool{}
+	for _, group := range groups {
+		for _, pattern := range []string{"kubepods/pod*", "kubepods/*/pod*"} {
+			found, err := filepath.Glob(filepath.Join(group, pattern))
+			if err != nil {
+				return nil, err
+			}
+			for _, path := range found {
+				uids[types.UID(strings.TrimPrefix(filepath.Base(path), "pod"))] = true
+			}
+		}
+	}
+	return uids, err
 }
 
 // pidsBelow are the processes of the control group of that name, somewhere below.

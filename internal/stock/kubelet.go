@@ -63,10 +63,17 @@ func (k *Kubelet) Start() error {
 	if err := os.MkdirAll(filepath.Join(k.Dir, "manifests"), 0o755); err != nil {
 		return err
 	}
-	args := []string{"--config", config, "--kubeconfig", k.Kubeconfig, "--hostname-override", k.NodeName,
-		"--root-dir", k.Root(), "--cert-dir", filepath.Join(k.Root(), "pki")}
-	k.process, err = k.Launch("kubelet", k.Binary, append(args, k.Args...)...)
+	command := k.command(config)
+	k.process, err = k.Launch("kubelet", command[0], command[1:]...)
 	return err
+}
+
+// Command is what starts the kubelet on the node, once Start has written its configuration.
+func (k *Kubelet) Command() []string { return k.command(filepath.Join(k.Dir, "kubelet.yaml")) }
+
+func (k *Kubelet) command(config string) []string {
+	return append([]string{k.Binary, "--config", config, "--kubeconfig", k.Kubeconfig, "--hostname-override", k.NodeName,
+		"--root-dir", k.Root(), "--cert-dir", filepath.Join(k.Root(), "pki")}, k.Args...)
 }
 
 // Process is the kubelet's.

@@ -74,6 +74,19 @@ func (w *watched) await(what string, wanted func(observe.API) bool) observe.API 
 	}
 }
 
+// awaitWatches waits until all watches are open.
+func (w *watched) awaitWatches() {
+	for {
+		w.side.mu.Lock()
+		open := w.side.pods.open && w.side.nodes.open && w.side.lease.open
+		w.side.mu.Unlock()
+		if open {
+			return
+		}
+		time.Sleep(time.Millisecond)
+	}
+}
+
 func known(f observe.API) bool  { return f.APIAnswer.Known() }
 func silent(f observe.API) bool { return !known(f) }
 
@@ -156,6 +169,7 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 			}
 		},
 		"requests": func(t *testing.T, c control, w *watched) {
+			w.awaitWatches()
 			before := w.side.Requests()
 			for range 20 {
 				c.renew("again")

@@ -3,6 +3,7 @@ package apiside
 import (
 	"encoding/json"
 	"fmt"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -66,10 +67,15 @@ type fakeAPI struct {
 }
 
 func newFakeAPI(t *testing.T) *fakeAPI {
-	f := &fakeAPI{t: t, address: "127.0.0.1:0", version: 100, objects: map[string]map[string]json.RawMessage{podsPath: {}, nodesPath: {}, leasesPath: {}}, changed: make(chan struct{})}
+	f := &fakeAPI{t: t, address: loopback(), version: 100, objects: map[string]map[string]json.RawMessage{podsPath: {}, nodesPath: {}, leasesPath: {}}, changed: make(chan struct{})}
 	f.up()
 	t.Cleanup(f.down)
 	return f
+}
+
+// loopback is an address of this test alone, so that its port is still free when the server comes back.
+func loopback() string {
+	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
 }
 
 func (f *fakeAPI) config() *rest.Config { return &rest.Config{Host: "http://" + f.address} }

@@ -77,6 +77,7 @@ func (w *watched) looks(n int) {
 	w.t.Helper()
 	at := w.side.Facts().RuntimeAnswer.At
 	for n > 0 {
+		w.side.Refresh()
 		if now := w.side.Facts().RuntimeAnswer.At; !now.Equal(at) {
 			at, n = now, n-1
 		}
@@ -207,6 +208,7 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 			sandbox := m.sandbox(uid)
 			container := m.container(uid, sandbox, "app", "exit 1", true)
 			w.await("its end", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerExited })
+			w.looks(2) // the first may have begun before its end
 			before := w.side.Calls()
 			w.looks(3)
 			after := w.side.Calls()
@@ -232,6 +234,7 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 			container := m.container(uid, m.sandbox(uid), "app", forever, true)
 			w.await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
 			c.Freeze()
+			w.side.Refresh() // where events are followed, lists are rare
 			if silent := w.await("silence", func(r observe.Runtime) bool { return !known(r) }); len(silent.Containers) != 1 {
 				t.Errorf("got %+v, want what it had last", silent)
 			}

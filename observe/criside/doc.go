@@ -7,7 +7,7 @@
 // # Lists and events
 //
 // Sandboxes and containers are listed at a pace. Where the runtime serves container events, each brings
-// the state of its pod at once. What a list does not have (times, exit codes, messages, addresses) is asked for once per
+// the state of its pod at once, and lists are rarer. What a list does not have (times, exit codes, messages, addresses) is asked for once per
 // state of a container or sandbox. [Side.Calls] counts all calls.
 //
 // # Unknown, never empty

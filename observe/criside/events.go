@@ -31,10 +31,12 @@ func (s *Side) events(ctx context.Context) {
 		}
 		began := time.Now()
 		err := c.follow(ctx, func() {
+			s.loop.SetPace(max(s.options.Pace, EventedPace))
 			if short == 0 {
 				s.Refresh() // for what happened between the list and now
 			}
 		}, s.event)
+		s.loop.SetPace(s.options.Pace)
 		if ctx.Err() != nil {
 			return
 		}

@@ -108,14 +108,17 @@ func (s *Side) addContainers(ctx context.Context, c *client, listed []*runtimeap
 	return nil
 }
 
-// detail asks for the status of a container, once per state.
+// detail asks for the status of a container, once per state. A container that has ended stays so, whatever a list that is
+// older than an event says.
 func (s *Side) detail(ctx context.Context, c *client, id string, in observe.ContainerState) (detail, error) {
 	s.mu.Lock()
 	d, known := s.details[id]
 	s.mu.Unlock()
-	if known && d.state == in || in == observe.ContainerCreated {
-		d.state = in
+	switch {
+	case known && (d.state == in || d.state == observe.ContainerExited):
 		return d, nil
+	case in == observe.ContainerCreated:
+		return detail{state: in}, nil
 	}
 	status, err := c.container(ctx, id)
 	if err != nil {

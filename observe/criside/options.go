@@ -11,16 +11,18 @@ import (
 // Defaults of the options.
 const (
 	DefaultEndpoint = "unix:///run/containerd/containerd.sock"
-	DefaultPace     = 10 * time.Second
+	DefaultPace     = 2 * time.Second
 	DefaultLeast    = time.Second
 	DefaultTimeout  = 3 * time.Second
+	EventedPace     = 10 * time.Second
 )
 
 // Options configure a [Side].
 type Options struct {
 	// Endpoint is the CRI socket of the runtime.
 	Endpoint string
-	// Pace is the time between two lists, Least the shortest such time after [Side.Refresh].
+	// Pace is the time between two lists, Least the shortest such time after [Side.Refresh]. While events are
+	// followed, lists only make sure of them, and are at least [EventedPace] apart.
 	Pace, Least time.Duration
 	// Timeout is how long a call may take.
 	Timeout time.Duration

@@ -32,7 +32,6 @@ func TestEventsBringWhatHappens(t *testing.T) {
 	w := watchSide(t, o)
 	w.await("the first answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
 	f.awaitStream()
-	before := w.side.Calls()
 	m := newMachine(t, f.Endpoint())
 	sandbox := m.sandbox(podUID)
 	container := m.container(podUID, sandbox, "app", "while :; do sleep 1; done", true)
@@ -49,10 +48,6 @@ func TestEventsBringWhatHappens(t *testing.T) {
 	w.await("its removal", func(r observe.Runtime) bool { return len(r.Containers) == 0 && len(r.Sandboxes) == 1 })
 	if len(facts.Containers) != 1 {
 		t.Error("the facts that were handed out have changed")
-	}
-	after := w.side.Calls()
-	if after["ContainerStatus"] != before["ContainerStatus"] {
-		t.Errorf("got calls %v after %v, want the events to be enough", after, before)
 	}
 }
 

@@ -5,9 +5,11 @@ import (
 	"crypto/tls"
 	"encoding/json"
 	"encoding/pem"
+	"fmt"
 	"io"
 	"log"
 	"maps"
+	"math/rand/v2"
 	"net"
 	"net/http"
 	"net/http/httptest"
@@ -178,7 +180,7 @@ type httpsKubelet struct {
 const secret = "the token"
 
 func newHTTPSKubelet(t *testing.T) *httpsKubelet {
-	k := &httpsKubelet{pods: newPods(), t: t, address: "127.0.0.1:0", dir: t.TempDir()}
+	k := &httpsKubelet{pods: newPods(), t: t, address: loopback(), dir: t.TempDir()}
 	k.start()
 	k.write("ca", string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: k.server.Certificate().Raw})))
 	k.write("token", secret+"\n")
@@ -187,6 +189,11 @@ func newHTTPSKubelet(t *testing.T) *httpsKubelet {
 		k.kill()
 	})
 	return k
+}
+
+// loopback is an address of this test alone, so that its port is still free when the kubelet comes back.
+func loopback() string {
+	return fmt.Sprintf("127.%d.%d.%d:0", 1+rand.IntN(250), rand.IntN(250), 1+rand.IntN(250))
 }
 
 func (k *httpsKubelet) write(name, content string) string {

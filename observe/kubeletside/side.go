@@ -161,7 +161,8 @@ func (s *Side) listed(l list, asked time.Time) {
 	now := time.Now()
 	s.mu.Lock()
 	s.record.From(l.from)
-	if l.fresh {
+	// A kubelet closes a connection that was not used for 90 s.
+	if l.fresh && asked.Sub(s.record.Answer().At) < keptOpen {
 		s.record.Gap(asked)
 	}
 	recovered := s.record.Good(asked)
@@ -193,6 +194,9 @@ func (s *Side) listed(l list, asked time.Time) {
 		s.options.Changed(uid)
 	}
 }
+
+// keptOpen is for how long a connection that is not used stays open, unless the kubelet ends.
+const keptOpen = time.Minute
 
 // differences returns the pods that are not the same in two answers.
 func differences(before, after map[types.UID]observe.Sighting) []types.UID {

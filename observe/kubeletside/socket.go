@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"net"
 	"os"
@@ -100,12 +101,15 @@ func (s *Side) watch(ctx context.Context) {
 		case <-s.socket.answered:
 		}
 		began := time.Now()
-		err := s.follow(ctx)
+		followed, err := s.follow(ctx)
 		if ctx.Err() != nil {
 			return
 		}
 		s.log.Info("the watch of the kubelet's pods has ended", "err", err)
-		s.gap()
+		// A connection that was lost; not a watch that the kubelet has refused, or ended because it was slow.
+		if code := status.Code(err); followed && (code == codes.Unavailable || errors.Is(err, io.EOF)) {
+			s.gap()
+		}
 		if time.Since(began) >= s.options.Pace {
 			short = 0
 		}
@@ -123,26 +127,27 @@ func (s *Side) gap() {
 	s.record.Gap(time.Now())
 }
 
-// follow reads one watch until it ends.
-func (s *Side) follow(ctx context.Context) error {
+// follow reads one watch until it ends. It reports whether the kubelet has served it.
+func (s *Side) follow(ctx context.Context) (followed bool, err error) {
 	conn, err := s.socket.connect()
 	if err != nil {
-		return err
+		return false, err
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	stream, err := podsv1alpha1.NewPodsClient(conn).WatchPods(ctx, &podsv1alpha1.WatchPodsRequest{})
 	if err != nil {
-		return err
+		return false, err
 	}
 	for {
 		event, err := stream.Recv()
 		if err != nil {
-			return err
+			return followed, err
 		}
+		followed = true
 		if err := s.event(event); err != nil {
-			return err
+			return followed, err
 		}
 	}
 }

@@ -115,7 +115,7 @@ func whoseStatus(t *testing.T, node *stock.Node, https, socket Options) {
 	bySocket.await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
 	const lie = "a message that the kubelet has not written"
 	patch := []byte(`{"status":{"message":"` + lie + `"}}`)
-	// The kubelet writes its own status again sooner or later: the lie is told until it was seen.
+	// The kubelet writes its own status again sooner or later: the lie is written until it was seen.
 	for byHTTPS.side.Facts().KubeletPods[uid].Pod.Status.Message != lie {
 		if _, err := node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Patch(t.Context(), "written", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)

@@ -291,3 +291,15 @@ func TestSteadyTimes(t *testing.T) {
 		t.Error("the clock was set by two minutes, and the time of boot has not changed")
 	}
 }
+
+// A file system whose server is gone would block a process that opens it. What is mounted is not opened, so that what is in it
+// cannot be said.
+func TestAMountIsNotOpened(t *testing.T) {
+	f := newTree(t)
+	volume := podDir(apiUID) + "/volumes/kubernetes.io~nfs/data"
+	f.write(volume+"/file", "x")
+	f.write("/proc/1/mountinfo", "99 22 0:44 / "+volume+" rw - nfs server:/data rw\n")
+	if got := f.must().PodDirs[apiUID]; len(got.Volumes) != 0 || !slices.Equal(got.Mounts, []string{volume}) {
+		t.Errorf("got %+v, want the mount alone", got)
+	}
+}

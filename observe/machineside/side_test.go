@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -14,14 +15,38 @@ import (
 	"github.com/statusd/statusd/observe"
 )
 
-// run runs a side until the test ends, and returns what was called with.
-func run(t *testing.T, o Options) (*Side, *[]types.UID) {
+// changes are the UIDs that Changed was called with.
+type changes struct {
+	mu   sync.Mutex // guards uids
+	uids []types.UID
+}
+
+func (c *changes) add(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.uids = append(c.uids, uid)
+}
+
+// take returns those since the last call.
+func (c *changes) take() []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	taken := c.uids
+	c.uids = nil
+	return taken
+}
+
+// run runs a side until the test ends.
+func run(t *testing.T, o Options) (*Side, *changes) {
 	t.Helper()
-	var changed []types.UID
-	o.Changed = func(uid types.UID) { changed = append(changed, uid) }
+	changed := &changes{}
+	o.Changed = changed.add
 	side, err := New(o)
 	if err != nil {
 		t.Fatal(err)
+	}
+	if side.Facts().MachineAnswer.Known() {
+		t.Error("known before the first look")
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
@@ -32,7 +57,7 @@ func run(t *testing.T, o Options) (*Side, *[]types.UID) {
 			t.Errorf("Run returned %v", err)
 		}
 	})
-	return side, &changed
+	return side, changed
 }
 
 func TestAMachineThatCannotBeReadKeepsItsFacts(t *testing.T) {
@@ -40,13 +65,10 @@ func TestAMachineThatCannotBeReadKeepsItsFacts(t *testing.T) {
 	f.dir(podDir(apiUID))
 	synctest.Test(t, func(t *testing.T) {
 		side, changed := run(t, f.options())
-		if side.Facts().MachineAnswer.Known() {
-			t.Error("known before the first look")
-		}
 		synctest.Wait()
 		first := side.Facts()
-		if !first.MachineAnswer.Known() || len(first.PodDirs) != 1 || len(*changed) != 2 {
-			t.Fatalf("got %+v, changed %q", first, *changed)
+		if uids := changed.take(); !first.MachineAnswer.Known() || len(first.PodDirs) != 1 || len(uids) != 2 {
+			t.Fatalf("got %+v, changed %q", first, uids)
 		}
 
 		table := filepath.Join(f.root, "proc/1/mountinfo")
@@ -67,11 +89,11 @@ func TestAMachineThatCannotBeReadKeepsItsFacts(t *testing.T) {
 		if err := os.Remove(filepath.Join(f.root, podDir(apiUID))); err != nil {
 			t.Fatal(err)
 		}
-		*changed = nil
+		changed.take()
 		time.Sleep(DefaultPace)
 		synctest.Wait()
-		if back := side.Facts(); !back.MachineAnswer.Known() || len(back.PodDirs) != 0 || len(*changed) != 2 {
-			t.Errorf("got %+v, changed %q, want it back without the pod", back, *changed)
+		if back, uids := side.Facts(), changed.take(); !back.MachineAnswer.Known() || len(back.PodDirs) != 0 || len(uids) != 2 {
+			t.Errorf("got %+v, changed %q, want it back without the pod", back, uids)
 		}
 		if len(first.PodDirs) != 1 {
 			t.Error("the facts that were handed out have changed")
@@ -89,12 +111,12 @@ func TestNothingChangesOnAQuietMachine(t *testing.T) {
 		side, changed := run(t, f.options())
 		synctest.Wait()
 		first := side.Facts()
-		*changed = nil
+		changed.take()
 		time.Sleep(time.Hour)
 		synctest.Wait()
 		last := side.Facts()
-		if len(*changed) != 0 {
-			t.Errorf("changed %q, want nothing", *changed)
+		if uids := changed.take(); len(uids) != 0 {
+			t.Errorf("changed %q, want nothing", uids)
 		}
 		if !last.PodDirs[apiUID].At.Equal(first.PodDirs[apiUID].At) || !last.MachineAnswer.At.After(first.MachineAnswer.At) || !last.MachineAnswer.Since.Equal(first.MachineAnswer.Since) {
 			t.Errorf("got %+v after %+v", last, first)

@@ -3,6 +3,7 @@ package repair_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -363,5 +364,29 @@ func TestPolicyNamesWhatCannotBeRepaired(t *testing.T) {
 	}
 	if err := (repair.Policy{Kinds: repair.Kinds()}).Validate(); err != nil {
 		t.Error(err)
+	}
+}
+
+// service is a CRI client that notes its calls.
+type service struct{ calls []string }
+
+func (s *service) StopContainer(_ context.Context, id string, seconds int64) error {
+	s.calls = append(s.calls, fmt.Sprintf("stop %s within %d s", id, seconds))
+	return nil
+}
+
+func (s *service) RemoveContainer(_ context.Context, id string) error {
+	s.calls = append(s.calls, "remove "+id)
+	return nil
+}
+
+func TestCRIStopsWithGrace(t *testing.T) {
+	s := &service{}
+	runtime := repair.ForCRI(s)
+	if err := errors.Join(runtime.Stop(t.Context(), "c1", 1500*time.Millisecond), runtime.Remove(t.Context(), "c1")); err != nil {
+		t.Fatal(err)
+	}
+	if !slices.Equal(s.calls, []string{"stop c1 within 2 s", "remove c1"}) {
+		t.Errorf("calls %q", s.calls)
 	}
 }

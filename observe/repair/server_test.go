@@ -6,11 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
-	"github.com/statusd/statusd/internal/podapi"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/observe/repair"
 	"github.com/statusd/statusd/podstatus"
@@ -23,30 +21,25 @@ func TestMain(m *testing.M) { shared.Main(m) }
 // server is a real API server, beside a node that is made up.
 type server struct {
 	*world
+	repair.API
 	client kubernetes.Interface
 	node   string
 	// before is called before a patch: what happens between get and patch.
 	before func()
 }
 
+// Get and List are those of the server, not of the world.
 func (s *server) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {
-	return s.client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
+	return s.API.Get(ctx, namespace, name)
 }
 
-func (s *server) List(ctx context.Context) ([]v1.Pod, error) {
-	list, err := s.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{FieldSelector: podapi.OnNode(s.node)})
-	if err != nil {
-		return nil, err
-	}
-	return list.Items, nil
-}
+func (s *server) List(ctx context.Context) ([]v1.Pod, error) { return s.API.List(ctx) }
 
 func (s *server) PatchStatus(ctx context.Context, namespace, name string, patch []byte) error {
 	if s.before != nil {
 		s.before()
 	}
-	_, err := s.client.CoreV1().Pods(namespace).Patch(ctx, name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: observe.RepairManager}, "status")
-	return err
+	return s.API.PatchStatus(ctx, namespace, name, patch)
 }
 
 // onServer creates a pod that the server shows as running, and the facts of a node on which it has ended.
@@ -66,12 +59,12 @@ func onServer(t *testing.T) (*server, *v1.Pod) {
 	c := f.Containers["c1"]
 	c.Namespace, c.Name = namespace, written.Spec.Containers[0].Name
 	f.Containers["c1"] = c
-	return &server{world: &world{facts: f}, client: real.Admin(), node: node}, written
+	return &server{world: &world{facts: f}, API: repair.ForClient(real.Admin(), node), client: real.Admin(), node: node}, written
 }
 
 func (s *server) repair(t *testing.T) repair.Result {
 	t.Helper()
-	r, err := repair.New(repair.Options{Sides: s, API: s, Runtime: s})
+	r, err := repair.New(repair.Options{Sides: s.world, API: s, Runtime: s.world})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -88,7 +81,7 @@ func TestServerTakesARepair(t *testing.T) {
 	if got := s.repair(t); got.Outcome != repair.Repaired {
 		t.Fatalf("%s: %s", got.Outcome, got.Reason)
 	}
-	after, err := s.Get(t.Context(), before.Namespace, before.Name)
+	after, err := s.API.Get(t.Context(), before.Namespace, before.Name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +106,7 @@ func TestServerRefusesALateRepair(t *testing.T) {
 	t.Run("the kubelet has written", func(t *testing.T) {
 		s, p := onServer(t)
 		s.before = func() {
-			kubelet, err := s.Get(t.Context(), p.Namespace, p.Name)
+			kubelet, err := s.API.Get(t.Context(), p.Namespace, p.Name)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -125,7 +118,7 @@ func TestServerRefusesALateRepair(t *testing.T) {
 		if got := s.repair(t); got.Outcome != repair.Failed {
 			t.Errorf("%s, want a refusal", got.Outcome)
 		}
-		after, err := s.Get(t.Context(), p.Namespace, p.Name)
+		after, err := s.API.Get(t.Context(), p.Namespace, p.Name)
 		if err != nil || after.Status.ContainerStatuses[0].State.Running == nil {
 			t.Errorf("the repair went over it: %v %+v", err, after.Status)
 		}
@@ -144,7 +137,7 @@ func TestServerRefusesALateRepair(t *testing.T) {
 		if got := s.repair(t); got.Outcome != repair.Failed {
 			t.Errorf("%s, want a refusal", got.Outcome)
 		}
-		after, err := s.Get(t.Context(), p.Namespace, p.Name)
+		after, err := s.API.Get(t.Context(), p.Namespace, p.Name)
 		if err != nil || after.UID == p.UID || after.Status.Phase != v1.PodPending {
 			t.Errorf("the repair reached the new pod: %v %+v", err, after.Status)
 		}

@@ -12,6 +12,7 @@ export function lanes({ history = [], containerDetails = [], delivery: known }, 
   const names = [...new Set([...containerDetails.map((c) => c.name), ...records.map((r) => r.container).filter(Boolean)])];
   const result = [
     { label: 'phase', kind: 'Phase', segments: segments(of('Phase').map(phase), end), marks: podMarks(records) },
+    ...drift(of('Drift'), end),
     ...conditions(of('Condition'), end),
     ...names.flatMap((name) => container(name, records.filter((r) => r.container === name), end)),
     ...(known?.version === 0 ? [] : [delivery(records, end, !known || known.version > known.accepted)]), // a node on its own has no API server
@@ -35,6 +36,15 @@ function segments(points, end) {
 }
 
 const note = (r) => [r.reason, r.message].filter(Boolean).join(': ');
+
+// drift has a lane for each way in which what the API said was not true.
+function drift(records, end) {
+  const lane = (r) => [r.subject, r.container].filter(Boolean).join(' ');
+  return [...new Set(records.map(lane))].map((label) => ({
+    label, kind: 'Drift', marks: [],
+    segments: segments(records.filter((r) => lane(r) === label).map((r) => ({ at: r.at, text: r.to === 'drift' ? 'not true' : '', tone: 'bad', note: note(r) })), end),
+  }));
+}
 
 const phaseTones = { Pending: 'busy', Running: 'good', Succeeded: 'done', Failed: 'bad' };
 const phase = (r) => ({ at: r.at, text: r.to ?? '', tone: phaseTones[r.to] ?? 'bad', note: note(r) });
@@ -103,8 +113,8 @@ function probePoints(records, kind) {
 const verdict = (r) => (r.to === 'passed' ? { at: r.at, text: r.to, tone: 'good', note: '' } : { at: r.at, text: r.to, tone: 'bad', note: note(r) });
 
 function podMarks(records) {
-  return records.filter((r) => ['Admission', 'Deletion'].includes(r.kind) || (r.kind === 'Hook' && !r.container))
-    .map((r) => ({ at: r.at, text: `${r.kind.toLowerCase()} ${r.to}`, tone: r.kind === 'Admission' && r.to === 'admitted' ? 'done' : 'busy', note: note(r) }));
+  return records.filter((r) => ['Admission', 'Deletion', 'Action'].includes(r.kind) || (r.kind === 'Hook' && !r.container))
+    .map((r) => ({ at: r.at, text: `${r.kind === 'Action' ? r.subject : r.kind.toLowerCase()} ${r.to}`, tone: r.kind === 'Admission' && r.to === 'admitted' ? 'done' : 'busy', note: note(r) }));
 }
 
 // delivery is when the API server did not know what the node knew. What was not reported to it,

@@ -6,6 +6,8 @@ import { flag } from './containers.js';
 import { differences } from './differences.js';
 import { facts, grid } from './grid.js';
 import { historyTable } from './historytable.js';
+import { load } from './load.js';
+import { logs } from './logs.js';
 import { moment } from './moments.js';
 import { isObserved, kubelet, sides, strip } from './observed.js';
 import { amount, parse } from './quantity.js';
@@ -20,7 +22,7 @@ const healthy = (c) => (c.type === 'Ready' ? c.status === 'True' : c.status === 
 export class NodeView {
   constructor() {
     this.strip = new Sections(byId('node-strip'));
-    this.sections = new Sections(byId('node-sections'), ['Problems', 'Sides', 'Differences', 'Kubelet', 'Alerts', 'Conditions']);
+    this.sections = new Sections(byId('node-sections'), ['Problems', 'Sides', 'Differences', 'Kubelet', 'Alerts', 'Load', 'Logs', 'Conditions']);
     this.node = null;
   }
 
@@ -50,6 +52,8 @@ export class NodeView {
     optional('Sides', n.sides, n.sides, () => sides(n, now));
     optional('Differences', n.sides, n.differences ?? [], () => differences(n.differences, now, { named: true }));
     optional('Kubelet', n.kubelet, n.kubelet, () => kubelet(n.kubelet, now));
+    optional('Logs', n.logs, n.logs, () => logs(n.logs, now));
+    optional('Load', n.load, n.load, () => load(n.load));
     optional('Alerts', n.alerts, [n.alerts, n.firing], () => alerts(n.alerts, now, { named: true, more: (n.firing ?? 0) - n.alerts.filter((a) => !a.silenced).length }));
   }
 

@@ -9,6 +9,7 @@ import { differences } from './differences.js';
 import { explanation } from './explanation.js';
 import { historyTable } from './historytable.js';
 import { pictures } from './pictures.js';
+import { podLoad } from './load.js';
 import { keyOf } from './pods.js';
 import { Sections } from './sections.js';
 import { sign, stateOf, tone, word } from './states.js';
@@ -26,7 +27,7 @@ export class PodView {
     this.drift = byId('pod-drift');
     this.line = byId('pod-line');
     this.missing = byId('pod-missing');
-    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Alerts', 'Timeline', 'Containers', 'Probes', 'Delivery', 'History']);
+    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Alerts', 'Timeline', 'Containers', 'Probes', 'Load', 'Delivery', 'History']);
     this.timeline = new Timeline();
     this.yaml = yamlPanel();
     this.detail = null;
@@ -97,6 +98,7 @@ export class PodView {
     this.#section('Timeline', [d.history, d.gone, zone], () => this.timeline.update(d, now));
     this.#section('Containers', [d.containerDetails, zone], () => containers(d, now));
     this.#section('Probes', [d.containerDetails, zone], () => probes(d, now));
+    this.#optional('Load', d.load, [d.load], () => podLoad(d.load));
     const reports = !(observed && d.delivery.version === 0); // beside a kubelet it is the kubelet that does
     this.#optional('Delivery', reports, [d.delivery, zone], () => delivery(d, now));
     this.#section('History', [d.history, zone], () => historyTable(d.history, now));

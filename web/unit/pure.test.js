@@ -3,6 +3,8 @@ import { test } from 'node:test';
 
 import { coalesced } from '../page/ask.js';
 import { lanes, rangeFor, ticks } from '../page/lanes.js';
+import { victim } from '../page/logs.js';
+import { percent, strain } from '../page/load.js';
 import { parse as quantity, bytes } from '../page/quantity.js';
 import { parse as route, podHref, podsHref } from '../page/route.js';
 import { comparator, matches, place, shortWhy } from '../page/select.js';
@@ -197,4 +199,28 @@ test('pods that are not true come before those that are well, and a search finds
   assert.ok(matches(pod('a', { drift: 1 }), { text: 'drift' }));
   assert.ok(!matches(pod('a', { drift: 0 }), { text: 'drift' }));
   assert.ok(matches(pod('a', { alerts: 2 }), { text: 'alert' }));
+});
+
+test('a share of a resource', () => {
+  assert.equal(percent(0.954), '95 %');
+  assert.deepEqual([0, 0.76, 0.95].map(strain), ['good', 'busy', 'bad']);
+});
+
+test('a process that was hit is named', () => {
+  assert.equal(victim({ process: 'java', pid: '17', uid: 'u1' }), 'java, pid 17, pod u1');
+  assert.equal(victim(undefined), '');
+});
+
+test('a lane shows when what the API said was not true', () => {
+  const history = [
+    { seq: 1, observed: at(0), kind: 'Phase', to: 'Running' },
+    { seq: 2, observed: at(5), kind: 'Drift', subject: 'RunningWithoutContainer', container: 'c', from: 'difference', to: 'drift', message: 'it has ended' },
+    { seq: 3, observed: at(7), kind: 'Action', subject: 'restart-kubelet', to: 'done', reason: 'Drift' },
+    { seq: 4, observed: at(9), kind: 'Drift', subject: 'RunningWithoutContainer', container: 'c', from: 'drift', to: 'resolved' },
+    { seq: 5, observed: at(12), kind: 'Drift', subject: 'LeaseStale', from: 'difference', to: 'drift' },
+  ];
+  const found = lanes({ history, delivery: { version: 0 } }, Date.parse(at(20)));
+  const segments = (lane) => lane.segments.map((s) => `${s.text} ${(s.start - Date.parse(at(0))) / 1000}-${(s.end - Date.parse(at(0))) / 1000}`);
+  assert.deepEqual(found.map((l) => [l.label, ...segments(l)].join(': ')), ['phase: Running 0-20', 'RunningWithoutContainer c: not true 5-9', 'LeaseStale: not true 12-20']);
+  assert.deepEqual(found[0].marks.map((m) => m.text), ['restart-kubelet done']);
 });

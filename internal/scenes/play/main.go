@@ -70,22 +70,29 @@ func run(ctx context.Context) error {
 }
 
 func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
-	var results []scenes.Result
+	var (
+		results []scenes.Result
+		wrong   error
+	)
 	for _, scene := range scenes.All(scenes.Times{APIDown: time.Minute, Churn: time.Duration(o.minutes) * time.Minute, Pods: 30}) {
 		if o.only != "" && o.only != scene.Name {
 			continue
 		}
 		fmt.Println("scene:", scene.Name)
-		result, err := play(ctx, stage, scene)
+		result, err := stage.Play(ctx, scene)
 		results = append(results, result)
 		if err != nil {
 			return err
 		}
+		for _, w := range result.Wrong {
+			fmt.Println("  wrong:", w)
+			wrong = errors.New("not everything was as expected")
+		}
 	}
 	table := scenes.Table(results)
 	fmt.Print("\n", table)
-	if o.doc == "" {
-		return nil
+	if o.doc == "" || wrong != nil {
+		return wrong
 	}
 	content, err := os.ReadFile(o.doc)
 	if err != nil {

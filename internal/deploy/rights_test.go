@@ -1,0 +1,152 @@
+package deploy
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	rbac "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/statusd/statusd/internal/stock"
+)
+
+// used are the rights that requests have needed, as "VERB RESOURCE".
+type used struct {
+	mu     sync.Mutex
+	rights map[string]bool
+}
+
+// answer notes the right that a request needed. One that was missing is noted as such.
+func (u *used) answer(r *http.Response) {
+	words := strings.Split(strings.Trim(r.Request.URL.Path, "/"), "/")
+	at := slices.Index(words, "v1") + 1
+	if at == 0 {
+		return // not of a resource
+	}
+	if words[at] == "namespaces" && len(words) > at+2 {
+		at += 2
+	}
+	resource := words[at]
+	if len(words) > at+2 {
+		resource += "/" + words[at+2]
+	}
+	verb := map[string]string{http.MethodGet: "list", http.MethodPatch: "patch", http.MethodPost: "create"}[r.Request.Method]
+	if r.Request.URL.Query().Get("watch") != "" {
+		verb = "watch"
+	}
+	right := verb + " " + resource
+	if r.StatusCode == http.StatusForbidden {
+		right += " (refused)"
+	}
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	u.rights[right] = true
+}
+
+func (u *used) all() []string {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	var all []string
+	for right := range u.rights {
+		all = append(all, right)
+	}
+	slices.Sort(all)
+	return all
+}
+
+// granted are the rights of the roles in the files, without that which the kubelet asks for.
+func granted(t *testing.T, files ...string) []string {
+	t.Helper()
+	var all []string
+	for _, o := range objects(t, files...) {
+		var role rbac.Role
+		if !strings.HasSuffix(o.GetKind(), "Role") {
+			continue
+		}
+		if err := runtime.DefaultUnstructuredConverter.FromUnstructured(o.Object, &role); err != nil {
+			t.Fatal(err)
+		}
+		for _, rule := range role.Rules {
+			for _, resource := range rule.Resources {
+				for _, verb := range rule.Verbs {
+					if resource != "nodes/pods" {
+						all = append(all, verb+" "+resource)
+					}
+				}
+			}
+		}
+	}
+	slices.Sort(all)
+	return all
+}
+
+// By default an observer uses each right that rbac.yaml gives, and no other. That of the kubelet's /pods is used in
+// TestDaemonSetOnAStockNode.
+func TestObserverUsesItsRightsAndNoOthers(t *testing.T) {
+	server := shared.Server(t)
+	ctx := stock.Context(t)
+	a := newApplier(t, server.Process.AdminConfig())
+	for _, o := range objects(t, "namespace.yaml", "rbac.yaml") {
+		if err := a.Apply(ctx, o, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	server.Node(t, "used")
+	request, err := server.Admin().CoreV1().ServiceAccounts("statusd").CreateToken(ctx, "statusd-observe", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	token, kubeconfig := filepath.Join(dir, "token"), filepath.Join(dir, "kubeconfig")
+	if err := os.WriteFile(token, []byte(request.Status.Token), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	u := used{rights: map[string]bool{}}
+	proxy, err := stock.NewProxy(server.Process, u.answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer proxy.Close()
+	if err := proxy.WriteKubeconfig(kubeconfig, token); err != nil {
+		t.Fatal(err)
+	}
+	program := filepath.Join(dir, "statusd")
+	if output, err := exec.Command("go", "build", "-o", program, root+"/cmd/statusd").CombinedOutput(); err != nil {
+		t.Fatalf("build statusd: %v\n%s", err, output)
+	}
+	log, err := os.Create(filepath.Join(dir, "log"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer log.Close()
+	cmd := exec.Command(program, "observe", "--node-name=used", "--kubeconfig="+kubeconfig, "--state-dir="+filepath.Join(dir, "state"),
+		"--kubelet-root="+dir, "--healthz-bind-address=127.0.0.1:0", "--cri-endpoint=unix://"+filepath.Join(dir, "none.sock"))
+	cmd.Stderr = log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() // killed, as asked
+	}()
+	want := granted(t, "rbac.yaml")
+	err = stock.Await(ctx, func() error {
+		if got := u.all(); !slices.Equal(got, want) {
+			return fmt.Errorf("used are %q, want %q", got, want)
+		}
+		return nil
+	})
+	if err != nil {
+		content, _ := os.ReadFile(log.Name())
+		t.Fatalf("%v\n%s", err, content)
+	}
+}
