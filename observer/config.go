@@ -47,9 +47,10 @@ type Config struct {
 	Repair  RepairConfig  `yaml:"repair"`
 
 	Guard standard.Config `yaml:"guard"`
-	Rules alerting.Config `yaml:"rules"`
 	// Machine is about the logs and the load of the machine.
 	Machine host.Config `yaml:"machine"`
+	// Rules are about alerts.
+	Rules alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about the log of the observer.
