@@ -53,8 +53,7 @@ func TestMetricsHaveNoLint(t *testing.T) {
 	}
 }
 
-// No metric has a label whose values users choose: names of pods, containers, images. Rules and outputs
-// are those of the operator's config.
+// No metric has a label whose values users choose: names of pods, containers, images.
 func TestMetricsHaveLowCardinality(t *testing.T) { newRegistered(t, "narrow").CheckLabels(t) }
 
 var eventful = &v1.Pod{

@@ -48,9 +48,8 @@ type Config struct {
 
 	Guard standard.Config `yaml:"guard"`
 	// Machine is about the logs and the load of the machine.
-	Machine host.Config `yaml:"machine"`
-	// Rules are about alerts.
-	Rules alerting.Config `yaml:"rules"`
+	Machine host.Config     `yaml:"machine"`
+	Rules   alerting.Config `yaml:"rules"`
 }
 
 // LogConfig is about the log of the observer.

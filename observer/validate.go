@@ -63,8 +63,8 @@ func (c *Config) Validate() error {
 	for _, problem := range c.Guard.Problems() {
 		wrong("guard."+problem.Field, "%s", problem.Text)
 	}
-	c.Rules.Validate(wrong)
 	c.Machine.Validate(func(field, format string, args ...any) { wrong("machine."+field, format, args...) })
+	c.Rules.Validate(wrong)
 	return errors.Join(*problems...)
 }
 

@@ -53,7 +53,7 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{Node: node, program: o.Program, settings: o.Settings}
-	err = s.furnish(ctx)
+	err = s.furnish(ctx, o)
 	if err == nil {
 		err = s.learn(ctx)
 	}
@@ -64,7 +64,7 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 	return s, nil
 }
 
-func (s *Stage) furnish(ctx context.Context) error {
+func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
 	server, err := controlplane.Build(ctx, io.Discard)
 	if err != nil {
 		return err
