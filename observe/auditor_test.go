@@ -255,6 +255,9 @@ func TestNoDriftWhileASideComesBack(t *testing.T) {
 			} else if now >= 70*time.Second {
 				f.APIAnswer.Since = at(70 * time.Second)
 			}
+			if now > 10*time.Second && now < 90*time.Second { // the kubelet renews its lease after a pause
+				f.Lease.Spec.RenewTime, f.LeaseAt = &metav1.MicroTime{Time: at(5 * time.Second)}, at(5*time.Second)
+			}
 		}
 		if _, ever := run(observe.NewAuditor(observe.AuditorOptions{}), n, 0, 2*time.Minute); len(ever) > 0 {
 			t.Error(ever)
@@ -289,6 +292,12 @@ func TestUnknownSideResolvesNothing(t *testing.T) {
 	last, _ = run(a, n, lieAt+31*time.Second, lieAt+50*time.Second)
 	if len(drifts(last)) != 1 || last.Differences[0].Certainty != observe.Likely {
 		t.Fatalf("while the runtime is silent: %+v", last.Differences)
+	}
+	b := observe.NewAuditor(observe.AuditorOptions{State: a.State()})
+	gone := n.facts(lieAt + 51*time.Second)
+	delete(gone.APIPods, "uid-0")
+	if last := b.Audit(gone); len(last.Differences) != 0 {
+		t.Errorf("the pod is gone from the API: %+v", last.Differences)
 	}
 	n.pods[0].lieRuntime = nil
 	last, _ = run(a, n, lieAt+61*time.Second, lieAt+61*time.Second)
@@ -388,6 +397,26 @@ func TestWatchIsConfirmed(t *testing.T) {
 	confirmed = at(lieAt + time.Minute)
 	if last, _ := run(a, n, lieAt+time.Minute, lieAt+62*time.Second); len(drifts(last)) != 1 || len(a.Stale()) != 0 {
 		t.Errorf("confirmed: drift %v, stale %v", drifts(last), a.Stale())
+	}
+}
+
+// TestClockIsMeasuredTwice: a clock that is wrong is measured a second time, which takes a request: with watches alone it
+// would be drift only when one of them ends.
+func TestClockIsMeasuredTwice(t *testing.T) {
+	n := steady(1).finish()
+	measured := at(lieAt)
+	n.change = func(now time.Duration, f *observe.Facts) {
+		if now >= lieAt {
+			f.Clock, f.ClockAt = -2*time.Minute, measured
+		}
+	}
+	a := observe.NewAuditor(observe.AuditorOptions{})
+	if last, _ := run(a, n, 0, lieAt+time.Minute); len(drifts(last)) != 0 || !slices.Equal(a.Stale(), []observe.Side{observe.SideAPI}) {
+		t.Errorf("measured once: drift %v, stale %v", drifts(last), a.Stale())
+	}
+	measured = at(lieAt + time.Minute)
+	if last, _ := run(a, n, lieAt+time.Minute, lieAt+62*time.Second); !slices.Equal(drifts(last), []string{"ClockSkew / "}) || len(a.Stale()) != 0 {
+		t.Errorf("measured twice: drift %v, stale %v", drifts(last), a.Stale())
 	}
 }
 

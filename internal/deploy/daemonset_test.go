@@ -26,9 +26,11 @@ import (
 // The stock kubelet runs the image as a pod of the DaemonSet, with the rights and mounts of the manifests and
 // nothing else: it is ready, and every side answers.
 func TestDaemonSetOnAStockNode(t *testing.T) {
+	stock.Need(t)
+	archive := statusdImage(t)
 	n := stock.Start(t, stock.Options{Controllers: true})
 	ctx := stock.Context(t)
-	if err := n.Containerd.LoadImage(ctx, statusdImage(t)); err != nil {
+	if err := n.Containerd.LoadImage(ctx, archive); err != nil {
 		t.Fatal(err)
 	}
 	port, err := n.Port()
@@ -111,8 +113,8 @@ func statusdImage(t *testing.T) string {
 	return file
 }
 
-// forNode are the default manifests with what is other on this node: paths, ports, and a network without a pod network and
-// without services.
+// forNode are the default manifests with what is other on this node: paths, ports, and no network but the host's, of
+// which it uses the loopback interface alone.
 func forNode(t *testing.T, n *stock.Node, port int, state string) []*unstructured.Unstructured {
 	t.Helper()
 	change := strings.NewReplacer(
@@ -121,7 +123,9 @@ func forNode(t *testing.T, n *stock.Node, port int, state string) []*unstructure
 		"/var/lib/kubelet", n.Kubelet.Root(),
 		"/etc/kubernetes/manifests", n.Manifests(),
 		"path: /var/lib/statusd-observe", "path: "+state,
-		":10250", ":"+strconv.Itoa(n.Kubelet.Port),
+		"$(HOST_IP):10250", n.Kubelet.Address(),
+		"$(POD_IP)", "127.0.0.1",
+		"httpGet: {", "httpGet: {host: 127.0.0.1, ",
 		"10266", strconv.Itoa(port),
 	)
 	server, err := url.Parse(n.API.Address())
@@ -143,6 +147,7 @@ func forNode(t *testing.T, n *stock.Node, port int, state string) []*unstructure
 		spec := o.Object["spec"].(map[string]any)["template"].(map[string]any)["spec"].(map[string]any)
 		spec["hostNetwork"] = true
 		container := spec["containers"].([]any)[0].(map[string]any)
+		container["args"] = append(container["args"].([]any), "--healthz-bind-address=127.0.0.1:0")
 		container["env"] = append(container["env"].([]any),
 			map[string]any{"name": "KUBERNETES_SERVICE_HOST", "value": server.Hostname()},
 			map[string]any{"name": "KUBERNETES_SERVICE_PORT", "value": server.Port()})

@@ -107,8 +107,20 @@ func TestExpressionsOfTheDashboardParse(t *testing.T) {
 	promtool(t, "check", "rules", file)
 }
 
-// dashboardExpressions are those of the panels, by title and letter.
+// dashboardExpressions are those of the panels, by file, title and letter.
 func dashboardExpressions(t *testing.T) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	for _, file := range []string{"statusd.json", "observe.json"} {
+		expressionsOf(t, file, found)
+	}
+	if len(found) == 0 {
+		t.Fatal("the dashboards have no expressions")
+	}
+	return found
+}
+
+func expressionsOf(t *testing.T, file string, found map[string]string) {
 	t.Helper()
 	var dashboard struct {
 		Panels []struct {
@@ -116,22 +128,17 @@ func dashboardExpressions(t *testing.T) map[string]string {
 			Targets     []struct{ RefID, Expr string }
 		}
 	}
-	if err := json.Unmarshal(readFile(t, "deploy/grafana/statusd.json"), &dashboard); err != nil {
+	if err := json.Unmarshal(readFile(t, "deploy/grafana/"+file), &dashboard); err != nil {
 		t.Fatal(err)
 	}
-	found := map[string]string{}
 	for _, panel := range dashboard.Panels {
 		if panel.Type != "row" && len(panel.Targets) == 0 {
 			t.Errorf("panel %q shows nothing", panel.Title)
 		}
 		for _, target := range panel.Targets {
-			found[panel.Title+" "+target.RefID] = target.Expr
+			found[file+": "+panel.Title+" "+target.RefID] = target.Expr
 		}
 	}
-	if len(found) == 0 {
-		t.Fatal("the dashboard has no expressions")
-	}
-	return found
 }
 
 func readFile(t testing.TB, path string) []byte {

@@ -141,6 +141,8 @@ func serverDown(lasts time.Duration) Scene {
 	var up time.Time
 	return Scene{
 		Name: "API server down", What: fmt.Sprintf("SIGKILL to the API server, a container killed meanwhile, up again after %v", lasts),
+		// A kubelet that takes long to come back has not renewed its lease, and that is true.
+		Allow:   []observe.Kind{observe.LeaseStale},
 		Silent:  observe.SideAPI,
 		Prepare: withPods("server-a", "server-b"),
 		Break: func(ctx context.Context, s *Stage) error {

@@ -20,6 +20,9 @@ import (
 	"github.com/statusd/statusd/observe"
 )
 
+// Paces are the settings of the scenes: this containerd serves no events, so it is listed more often than by default.
+const Paces = "criPace: 2s\n"
+
 // StageOptions say where scenes take place.
 type StageOptions struct {
 	// Program is statusd, an absolute path.
@@ -53,7 +56,7 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 		return nil, err
 	}
 	s := &Stage{Node: node, program: o.Program, settings: o.Settings}
-	err = s.furnish(ctx, o)
+	err = s.furnish(ctx, o.Roles)
 	if err == nil {
 		err = s.learn(ctx)
 	}
@@ -64,12 +67,12 @@ func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
 	return s, nil
 }
 
-func (s *Stage) furnish(ctx context.Context, o StageOptions) error {
+func (s *Stage) furnish(ctx context.Context, roles []string) error {
 	server, err := controlplane.Build(ctx, io.Discard)
 	if err != nil {
 		return err
 	}
-	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, o.Roles...)...)
+	objects, err := deploy.Objects(filepath.Dir(filepath.Dir(server)), append([]string{"namespace.yaml", "rbac.yaml"}, roles...)...)
 	if err != nil {
 		return err
 	}

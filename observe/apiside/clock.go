@@ -27,7 +27,7 @@ type measurement struct {
 const resolution = time.Second
 
 // clockLifetime is for how long a measurement is preferred to a newer one that is less exact.
-const clockLifetime = 2 * time.Minute
+const clockLifetime = 10 * time.Second
 
 // RoundTrip sends a request and compares the clocks.
 func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {

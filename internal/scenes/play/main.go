@@ -58,7 +58,7 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("starting an API server, containerd, the stock kubelet and statusd observe")
-	stage, err := scenes.NewStage(ctx, scenes.StageOptions{Program: o.program, Log: os.Stderr})
+	stage, err := scenes.NewStage(ctx, scenes.StageOptions{Program: o.program, Log: os.Stderr, Settings: scenes.Paces})
 	if err != nil {
 		return err
 	}
