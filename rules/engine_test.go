@@ -112,6 +112,9 @@ func (s *sink) Notify(n Notification) {
 	if n.Again {
 		text += " again"
 	}
+	if n.Alert.Silenced != "" {
+		text += " silenced"
+	}
 	s.got = append(s.got, text)
 	if s.holds {
 		s.done = append(s.done, n.Done)
@@ -330,11 +333,11 @@ func TestSilences(t *testing.T) {
 		}
 		s, _ = e.Silence(api.Silence{Matchers: []api.Matcher{{Name: "alertname", Value: "Failed", IsEqual: false}}, Until: time.Now().Add(time.Hour)})
 		node.put(t, phase("third", "Unknown"))
-		expect(t, "all but Failed", out.take(), "")
+		expect(t, "all but Failed", out.take(), "1m0s Kept firing other again silenced\n1m0s Kept firing web again silenced")
 		if err := e.Expire(s.ID); err != nil {
 			t.Error(err)
 		}
-		expect(t, "expired", out.take(), "1m0s Kept firing third")
+		expect(t, "expired", out.take(), "1m0s Kept firing other again\n1m0s Kept firing web again\n1m0s Kept firing third")
 		for _, wrong := range []api.Silence{
 			{Until: time.Now().Add(time.Hour)},
 			{Matchers: []api.Matcher{{Name: "a", Value: "(", IsRegex: true}}, Until: time.Now().Add(time.Hour)},
