@@ -133,6 +133,31 @@ func TestALeaseThatMayNotBeWatchedIsRead(t *testing.T) {
 	}
 }
 
+// A server that has just started refuses everything, before it knows the roles. A user that may watch leases and not get
+// one is then let in again.
+func TestAServerThatRefusesEverythingForAMoment(t *testing.T) {
+	f := newFakeAPI(t)
+	f.renew("holder")
+	refusals := make(chan struct{}, 1000)
+	f.set(func() {
+		f.fault = func(r *http.Request) int {
+			single := strings.HasPrefix(r.URL.Path, leasesPath+"/")
+			if single {
+				refusals <- struct{}{}
+			}
+			return map[bool]int{true: 403}[strings.HasPrefix(r.URL.Path, leasesPath)]
+		}
+	})
+	w := watchSide(t, Options{Config: f.config(), Node: "n1"})
+	<-refusals
+	f.set(func() {
+		f.fault = func(r *http.Request) int {
+			return map[bool]int{true: 403}[strings.HasPrefix(r.URL.Path, leasesPath+"/")]
+		}
+	})
+	w.await("a lease", func(a observe.API) bool { return known(a) && a.Lease != nil })
+}
+
 func TestTheClockOfTheServer(t *testing.T) {
 	for _, ahead := range []time.Duration{2 * time.Minute, -2 * time.Minute, 0} {
 		f := newFakeAPI(t)
@@ -200,7 +225,7 @@ func TestAnOutageIsOneChange(t *testing.T) {
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {
-	if _, err := New(Options{Quiet: -1}); err == nil || !strings.Contains(err.Error(), "no Config") || !strings.Contains(err.Error(), "no Node") || !strings.Contains(err.Error(), "positive") {
+	if _, err := New(Options{Quiet: -1}); err == nil || !strings.Contains(err.Error(), "no Config") || !strings.Contains(err.Error(), "no Node") || !strings.Contains(err.Error(), "negative") {
 		t.Errorf("got %v", err)
 	}
 }

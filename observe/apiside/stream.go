@@ -44,12 +44,17 @@ type stream struct {
 
 // run follows the objects until ctx ends. A watch that was given up begins again.
 func (st *stream) run(ctx context.Context) {
-	for ctx.Err() == nil && !st.polled() {
-		st.follow(ctx)
-	}
-	for ctx.Err() == nil {
-		st.poll(ctx)
-		backoff.Sleep(ctx, pollPace)
+	for failures := 0; ctx.Err() == nil; {
+		switch {
+		case !st.polled():
+			st.follow(ctx)
+		case st.poll(ctx):
+			failures = 0
+			backoff.Sleep(ctx, pollPace)
+		default:
+			failures++
+			backoff.Sleep(ctx, retries.Random(failures))
+		}
 	}
 }
 
@@ -63,8 +68,8 @@ func (st *stream) polled() bool {
 	return st.polls
 }
 
-// poll reads the object once.
-func (st *stream) poll(ctx context.Context) {
+// poll reads the object once and reports whether it could. After a refusal it is watched again.
+func (st *stream) poll(ctx context.Context) bool {
 	bounded, cancel := context.WithTimeout(ctx, st.side.options.Timeout)
 	defer cancel()
 	obj, err := st.get(bounded)
@@ -74,9 +79,17 @@ func (st *stream) poll(ctx context.Context) {
 	case apierrors.IsNotFound(err):
 		err = st.store.Replace(nil, "")
 	}
-	if err != nil && ctx.Err() == nil {
-		st.failed("get", err)
+	if err == nil || ctx.Err() != nil {
+		return true
 	}
+	st.failed("get", err)
+	if apierrors.IsForbidden(err) {
+		// Not a user that may read this object alone: a server that has just started refuses everything.
+		st.side.mu.Lock()
+		defer st.side.mu.Unlock()
+		st.polls = false
+	}
+	return false
 }
 
 // follow lists and watches until ctx ends or the watch is given up.
