@@ -191,31 +191,40 @@ func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
 	return len(stale) == 0, stale
 }
 
+// stoppedWait is how long a difference lasts before it is drift if the kubelet is stopped by a signal: it
+// sends no news, unless it was stopped for a moment only.
+const stoppedWait = 1500 * time.Millisecond
+
 // threshold is how long the difference may last.
 func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world) time.Duration {
 	if now.atOnce {
-		return boundFloor
+		return stoppedWait
 	}
 	wait := now.allow
 	if now.Kind == ContainerWithoutPod && !w.kubeletHalted() {
 		wait = max(wait, a.state.graceOf(now.Pod.UID)+leftoverAllowance/2)
 	}
 	if now.news == "" {
-		return max(wait, boundFloor)
+		wait = max(wait, boundFloor)
+	} else {
+		// The kubelet learns from the runtime, which may itself be slow to answer.
+		wait += bounds[now.news].Bound + 2*bounds[SideRuntime].P99
 	}
-	// The kubelet learns from the runtime, which may itself be slow to answer.
-	wait += bounds[now.news].Bound + 2*bounds[SideRuntime].P99
 	if w.unsettled(now) {
 		wait = max(wait, startGrace)
 	}
 	return wait
 }
 
+// returnGrace is how long after a side has come back it may lack news: a kubelet that could not reach the
+// API server sends what has gathered, and renews its lease after a pause.
+const returnGrace = 45 * time.Second
+
 // unsettled reports whether a side that the difference needs, or the kubelet that reports to it, has
 // come back only now.
 func (w *world) unsettled(now *finding) bool {
 	for _, s := range now.needs {
-		if s != SideMachine && recent(w.answer(s).Since, w.Now, boundDefault) {
+		if s != SideMachine && recent(w.answer(s).Since, w.Now, returnGrace) {
 			return true
 		}
 	}
@@ -229,14 +238,14 @@ const afterSetBack = 2 * time.Minute
 // byClock reports whether such differences are found by comparing a time with the clock.
 func (k Kind) byClock() bool { return k == StuckTerminating || k == LeaseStale }
 
-// unresolved are differences that are not found because a side does not answer: they are neither there
-// nor gone. What is not found by sides that answer is forgotten.
+// unresolved are drifts that are not found because a side does not answer: they are neither there nor
+// gone. What is not found by sides that answer is forgotten, and what was no drift yet begins again.
 func (a *Auditor) unresolved(f Facts, found map[key]bool) []Difference {
 	var list []Difference
 	for k, e := range a.state.entries {
 		switch {
 		case found[k]:
-		case slices.ContainsFunc(e.Needs, func(s Side) bool { return !f.answer(s).Known() }), e.Difference.Kind.byClock() && a.state.Counted < a.state.SetBack:
+		case e.Difference.Drift && a.undecided(e, f) && !over(&e.Difference, f):
 			if e.Difference.Certainty == Certain {
 				e.Difference.Certainty = Likely
 			}
@@ -246,6 +255,20 @@ func (a *Auditor) unresolved(f Facts, found map[key]bool) []Difference {
 		}
 	}
 	return list
+}
+
+// undecided reports whether the facts do not say whether the difference is still there.
+func (a *Auditor) undecided(e *entry, f Facts) bool {
+	return slices.ContainsFunc(e.Needs, func(s Side) bool { return !f.answer(s).Known() }) || e.Difference.Kind.byClock() && a.state.Counted < a.state.SetBack
+}
+
+// over reports whether the pod that the API was wrong about is gone from the API.
+func over(d *Difference, f Facts) bool {
+	if d.Pod.UID == "" || d.Kind == ContainerWithoutPod || d.Kind == OrphanedPodDirectory || !f.APIAnswer.Known() {
+		return false
+	}
+	_, there := f.APIPods[d.Pod.UID]
+	return !there
 }
 
 func (a *Auditor) wakeFor(e *entry, wait time.Duration) {

@@ -255,6 +255,9 @@ func TestNoDriftWhileASideComesBack(t *testing.T) {
 			} else if now >= 70*time.Second {
 				f.APIAnswer.Since = at(70 * time.Second)
 			}
+			if now > 10*time.Second && now < 90*time.Second { // the kubelet renews its lease after a pause
+				f.Lease.Spec.RenewTime, f.LeaseAt = &metav1.MicroTime{Time: at(5 * time.Second)}, at(5*time.Second)
+			}
 		}
 		if _, ever := run(observe.NewAuditor(observe.AuditorOptions{}), n, 0, 2*time.Minute); len(ever) > 0 {
 			t.Error(ever)
@@ -289,6 +292,12 @@ func TestUnknownSideResolvesNothing(t *testing.T) {
 	last, _ = run(a, n, lieAt+31*time.Second, lieAt+50*time.Second)
 	if len(drifts(last)) != 1 || last.Differences[0].Certainty != observe.Likely {
 		t.Fatalf("while the runtime is silent: %+v", last.Differences)
+	}
+	b := observe.NewAuditor(observe.AuditorOptions{State: a.State()})
+	gone := n.facts(lieAt + 51*time.Second)
+	delete(gone.APIPods, "uid-0")
+	if last := b.Audit(gone); len(last.Differences) != 0 {
+		t.Errorf("the pod is gone from the API: %+v", last.Differences)
 	}
 	n.pods[0].lieRuntime = nil
 	last, _ = run(a, n, lieAt+61*time.Second, lieAt+61*time.Second)

@@ -1,4 +1,4 @@
-// Package observe says whether what the API reports of a node is true. It compares what four sides
+// Package observe reports whether what the API reports of a node is true. It compares what four sides
 // know (the API server, the kubelet, the container runtime and the machine) and names each
 // difference: what it is, since when, how certain that is, and what to do.
 //

@@ -29,9 +29,10 @@ func drawNode(t *rapid.T, atLeast ...string) *simNode {
 	return n
 }
 
-// audit runs an auditor from one instant to another, at a random pace, and returns the reports.
+// audit runs an auditor from one instant to another, at a random pace.
 func audit(t *rapid.T, a *observe.Auditor, n *simNode, from, to time.Duration, look func(time.Duration, observe.Report)) {
-	for now := from; now <= to; now += ms(t, "pace", 100, 1000) {
+	pace := ms(t, "pace", 300, 1000)
+	for now := from; now <= to; now += pace {
 		look(now, a.Audit(n.facts(now)))
 	}
 }

@@ -52,7 +52,7 @@ func TestStories(t *testing.T) {
 	})
 }
 
-// storyNow is when a story is told; it has lasted for as long as the sides say.
+// storyNow is when a story is audited; it has lasted for as long as the sides say.
 var storyNow = epoch.Add(30 * time.Minute)
 
 type story struct {

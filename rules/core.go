@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"maps"
 	"slices"
 	"time"
 
@@ -12,7 +13,7 @@ import (
 )
 
 // core evaluates rules and moves alerts. It has no goroutine and no clock: time is an argument, and
-// what it wants to be told, written and done is collected for the engine. One goroutine at a time uses it.
+// what must be written, passed on and done is collected for the engine. One goroutine at a time uses it.
 type core struct {
 	options  *Options
 	source   api.Options // what is asked for facts
@@ -223,7 +224,7 @@ func earliest(a, b time.Time) time.Time {
 	return a
 }
 
-// reload replaces the rules. An alert of a rule with the same name, scope and expression goes on; the
+// reload replaces the rules. An alert of a rule with the same name, scope, expression, severity and labels goes on; the
 // others are over.
 func (c *core) reload(set *Set, now time.Time) {
 	c.use(set)
@@ -233,16 +234,17 @@ func (c *core) reload(set *Set, now time.Time) {
 			continue
 		}
 		if r := set.Rule(a.Rule); r != nil && r.same(a.rule) {
-			a.rule, a.Severity = r, r.Severity
+			a.rule = r
 			continue
 		}
 		c.abandon(a, now)
 	}
 }
 
-// same reports whether a rule asks for the same as another, so that its alerts go on.
+// same reports whether a rule makes the same alerts as another, so that they go on: for as long as an alert lasts,
+// its labels stay.
 func (r *Rule) same(other *Rule) bool {
-	return other != nil && r.Name == other.Name && r.Scope == other.Scope && r.Expr == other.Expr
+	return other != nil && r.Name == other.Name && r.Scope == other.Scope && r.Expr == other.Expr && r.Severity == other.Severity && maps.Equal(r.Labels, other.Labels)
 }
 
 // abandon ends an alert whose rule is not in force any more.

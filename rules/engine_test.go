@@ -90,7 +90,7 @@ func phase(name, phase string) map[string]any {
 	return map[string]any{"pod": map[string]any{"metadata": map[string]any{"name": name}, "status": map[string]any{"phase": phase}}}
 }
 
-// sink notes what it gets. It has delivered it at once, unless it is told to hold.
+// sink notes what it gets. It has delivered it at once, unless it holds it back.
 type sink struct {
 	name  string
 	began time.Time
@@ -111,6 +111,9 @@ func (s *sink) Notify(n Notification) {
 	}
 	if n.Again {
 		text += " again"
+	}
+	if n.Alert.Silenced != "" {
+		text += " silenced"
 	}
 	s.got = append(s.got, text)
 	if s.holds {
@@ -261,7 +264,7 @@ func TestARestartKeepsAlertsAndTellsWhatIsOwed(t *testing.T) {
 		slow.take()
 
 		// The end of c was not delivered by slow.
-		e, stop = started(t, options)
+		_, stop = started(t, options)
 		expect(t, "slow", slow.take(), "1h0m28s Kept resolved c\n1h0m28s Failed firing a")
 		expect(t, "quick", quick.take(), "1h0m28s Kept resolved c again\n1h0m28s Failed firing a again")
 		for _, done := range slow.done {
@@ -330,11 +333,11 @@ func TestSilences(t *testing.T) {
 		}
 		s, _ = e.Silence(api.Silence{Matchers: []api.Matcher{{Name: "alertname", Value: "Failed", IsEqual: false}}, Until: time.Now().Add(time.Hour)})
 		node.put(t, phase("third", "Unknown"))
-		expect(t, "all but Failed", out.take(), "")
+		expect(t, "all but Failed", out.take(), "1m0s Kept firing other again silenced\n1m0s Kept firing web again silenced")
 		if err := e.Expire(s.ID); err != nil {
 			t.Error(err)
 		}
-		expect(t, "expired", out.take(), "1m0s Kept firing third")
+		expect(t, "expired", out.take(), "1m0s Kept firing other again\n1m0s Kept firing web again\n1m0s Kept firing third")
 		for _, wrong := range []api.Silence{
 			{Until: time.Now().Add(time.Hour)},
 			{Matchers: []api.Matcher{{Name: "a", Value: "(", IsRegex: true}}, Until: time.Now().Add(time.Hour)},
@@ -357,16 +360,20 @@ func TestReload(t *testing.T) {
 		node.put(t, phase("other", "Unknown"))
 		time.Sleep(5 * time.Second)
 		expect(t, "before", out.take(), "0s Kept firing other")
-		e.Reload(parsed(t, strings.NewReplacer(`pod.phase == "Unknown"`, `pod.phase == "Failed"`, "warning", "critical").Replace(rulesForTests)))
+		e.Reload(parsed(t, strings.NewReplacer(`pod.phase == "Unknown"`, `pod.phase == "Failed"`, "has failed", "is broken").Replace(rulesForTests)))
 		expect(t, "another expression", out.take(), "5s Kept resolved other\n5s Kept firing web")
 		time.Sleep(5 * time.Second)
 		expect(t, "it has been pending all the time", out.take(), "10s Failed firing web")
+		e.Reload(parsed(t, strings.NewReplacer(`pod.phase == "Unknown"`, `pod.phase == "Failed"`, "for: 10s", "for: 1s", "warning", "critical").Replace(rulesForTests)))
+		expect(t, "other labels", out.take(), "10s Failed resolved web")
+		time.Sleep(time.Second)
+		expect(t, "are another alert", out.take(), "11s Failed firing web")
 		if err := e.ReloadWith(func() (*Set, error) { return Parse("x", []byte("kind: Rule")) }); err == nil {
 			t.Error("a broken file was taken")
 		}
 		node.put(t, phase("web", "Running"))
 		time.Sleep(20 * time.Second)
-		expect(t, "the rules in force stay", out.take(), "10s Failed resolved web\n30s Kept resolved web")
+		expect(t, "the rules in force stay", out.take(), "11s Failed resolved web\n31s Kept resolved web")
 	})
 }
 

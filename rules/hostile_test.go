@@ -8,6 +8,8 @@ import (
 	"testing/synctest"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus/testutil"
+
 	"github.com/statusd/statusd/api"
 )
 
@@ -85,9 +87,19 @@ func TestARuleThatOverrunsIsNamedAndRests(t *testing.T) {
 		if i < 0 || !strings.Contains(e.Alerts()[i].Annotations["summary"], "Rule Slow cannot be evaluated") {
 			t.Errorf("got %+v", e.Alerts())
 		}
+		overruns := func() float64 { return testutil.ToFloat64(e.core.metrics.faults.WithLabelValues("Slow", "overrun")) }
+		node.put(t, phase("web", "Unknown"))
+		if got := overruns(); got != 1 {
+			t.Errorf("it rests: got %v evaluations", got)
+		}
+		time.Sleep(restFor)
+		node.put(t, phase("web", "Unknown"))
+		if got := overruns(); got < 2 {
+			t.Errorf("it has rested: got %v evaluations", got)
+		}
 		e.Reload(parsed(t, rulesForTests))
 		time.Sleep(ruleFails.KeepFiringFor)
-		expect(t, "corrected", out.take(), "10m0s StatusdRuleFails resolved")
+		expect(t, "corrected", out.take(), "11m0s StatusdRuleFails resolved")
 	})
 }
 

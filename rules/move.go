@@ -4,7 +4,6 @@ import (
 	"context"
 	"maps"
 	"slices"
-	"strings"
 	"time"
 
 	"github.com/statusd/statusd/api"
@@ -269,15 +268,13 @@ func (c *core) reportFault(r *Rule, f *ruleFault, now time.Time) {
 		c.alerts[a.identity()] = a
 		c.subject("").alerts = append(c.subject("").alerts, a)
 	}
-	text := "Rule " + r.Name + " cannot be evaluated: " + f.message
-	news := a.State == api.AlertPending || a.Annotations["summary"] != text
 	a.over = now
+	// It names the last rule. That another one fails as well is not announced: what announces it may have the rules
+	// evaluated again, without an end.
+	a.Annotations = faultAnnotations("Rule " + r.Name + " cannot be evaluated: " + f.message)
+	c.version++
 	if a.State == api.AlertPending {
-		a.Annotations = faultAnnotations(text)
 		c.enter(a, api.AlertFiring, now, nil)
-	} else if news && !strings.HasPrefix(a.Annotations["summary"], "Rule "+r.Name+" ") {
-		a.Annotations = faultAnnotations(text)
-		c.touch(a)
 	}
 	c.sooner(c.subject(""), now.Add(ruleFails.KeepFiringFor))
 }

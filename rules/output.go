@@ -11,7 +11,9 @@ import (
 type Output interface {
 	// Name is the same after a restart: it is how the engine knows which outputs have got an alert.
 	Name() string
-	// Notify passes on that an alert has fired, is still firing (after a restart), or is resolved.
+	// Notify passes on that an alert has fired, is still firing (after a restart), or is resolved. One that
+	// was passed on and is silenced now is passed on again with Alert.Silenced set, and without it when the
+	// silence ends.
 	Notify(Notification)
 }
 

@@ -39,7 +39,7 @@ func (c *core) restore(lines []*line, now time.Time) {
 // revive makes an alert of a stored one.
 func (c *core) revive(s *storedAlert) {
 	a := &alert{Alert: s.Alert, over: s.Over, told: s.Told, done: s.Done, acted: s.Acted}
-	if r := c.set.Rule(s.Rule); r != nil && r.Expr == s.Expr && string(r.Scope) == s.Scope {
+	if r := c.set.Rule(s.Rule); r != nil && r.Expr == s.Expr && string(r.Scope) == s.Scope && r.Severity == s.Severity {
 		a.rule = r
 	}
 	if s.Rule == ruleFails.Name {

@@ -114,7 +114,7 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// reconsider passes on what is no longer silenced, after silences have changed or ended.
+// reconsider passes on what is silenced now, or no longer, after silences have changed or ended.
 func (c *core) reconsider(now time.Time) {
 	for id, s := range c.silences {
 		if !now.Before(s.Until) {
@@ -125,10 +125,14 @@ func (c *core) reconsider(now time.Time) {
 		if a.State != api.AlertFiring {
 			continue
 		}
-		before := a.Silenced
+		before, told := a.Silenced, a.told
 		c.tell(a, now)
-		if a.Silenced != before {
-			c.touch(a)
+		if a.Silenced == before {
+			continue
+		}
+		c.touch(a)
+		if told { // outputs that send it again and again must stop, or begin again
+			c.pass(a, now)
 		}
 	}
 }

@@ -18,8 +18,8 @@ func (e *Engine) later(change func(*core)) {
 	wake.Up(e.arrived)
 }
 
-// Reload replaces the rules. Alerts of a rule with the same name, scope and expression go on; those of
-// other rules are resolved.
+// Reload replaces the rules. Alerts of a rule with the same name, scope, expression, severity and labels go on;
+// those of other rules are resolved.
 func (e *Engine) Reload(set *Set) {
 	now, _ := e.clock()
 	e.later(func(c *core) { c.reload(set, now) })
@@ -80,13 +80,14 @@ type Fault struct {
 	Message string    `json:"message"`
 }
 
-// Faults returns the rules whose last evaluations failed, by name.
+// Faults returns the rules of which an evaluation has failed in the last minutes, in their order.
 func (e *Engine) Faults() []Fault {
+	now, _ := e.clock()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var list []Fault
 	for _, r := range e.core.set.Rules() {
-		if f, ok := e.core.faults[r.Name]; ok {
+		if f, ok := e.core.faults[r.Name]; ok && now.Sub(f.at) < ruleFails.KeepFiringFor {
 			list = append(list, Fault{Rule: r.Name, At: f.at, Message: f.message})
 		}
 	}

@@ -36,6 +36,10 @@ type fake struct {
 	watches []string      // the queries of the watches so far
 	clock   time.Duration // how far the clock of the node is ahead
 
+	// asked and release, if they are there, hold answers about the node back, as they were when they were asked for:
+	// each is sent to when one was, and received from before it goes out. Without capacity.
+	asked, release chan struct{}
+
 	left chan struct{} // capacity 100: one for each watch that its client has left
 }
 
@@ -78,7 +82,7 @@ func (f *fake) start() {
 	mux.HandleFunc("GET /apis/v1/watch", f.api(f.serveWatch))
 	mux.HandleFunc("GET /apis/v1/pods", f.api(f.servePods))
 	mux.HandleFunc("GET /apis/v1/pods/{namespace}/{name}", f.api(f.serveDetail))
-	mux.HandleFunc("GET /apis/v1/node", f.api(func(w http.ResponseWriter, _ *http.Request) { answer(w, f.nodeNow()) }))
+	mux.HandleFunc("GET /apis/v1/node", f.api(f.serveNode))
 	f.server = &http.Server{Handler: mux}
 	go f.server.Serve(listener) // ends with Close
 }
@@ -147,6 +151,33 @@ func (f *fake) nodeNow() api.NodeDetail {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	return f.node
+}
+
+func (f *fake) serveNode(w http.ResponseWriter, r *http.Request) {
+	node := f.nodeNow()
+	f.mu.Lock()
+	asked, release := f.asked, f.release
+	f.mu.Unlock()
+	if asked != nil {
+		select {
+		case asked <- struct{}{}:
+		case <-r.Context().Done():
+			return
+		}
+		select {
+		case <-release:
+		case <-r.Context().Done():
+			return
+		}
+	}
+	answer(w, node)
+}
+
+// holdNode holds answers about the node back from now on.
+func (f *fake) holdNode() {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.asked, f.release = make(chan struct{}), make(chan struct{})
 }
 
 func (f *fake) api(serve http.HandlerFunc) http.HandlerFunc {

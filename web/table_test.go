@@ -141,3 +141,27 @@ func TestTheNodeIsShown(t *testing.T) {
 	page.contains("#node-view", "10.0.3.17")
 	page.screenshot("node-light")
 }
+
+// An answer that was asked for before an event and comes after it does not take the page back.
+func TestALateAnswerDoesNotReplaceNews(t *testing.T) {
+	f := startFake(t, ready("shop", "web-0"))
+	f.holdNode()
+	page := openTab(t, f.page("#/node"))
+	page.live()
+	page.contains("[aria-label=Problems]", "None.")
+	<-f.asked // by the page, which asks for the wording every few seconds
+	node := aNode()
+	node.Problems = []string{"the disk is full"}
+	f.setNode(node)
+	page.contains("[aria-label=Problems]", "the disk is full")
+	page.do(`(() => {
+		const problems = document.querySelector('[aria-label=Problems]');
+		new MutationObserver(() => { window.wentBack ||= problems.textContent.includes('None.'); }).observe(problems, {subtree: true, childList: true, characterData: true});
+	})()`)
+	f.release <- struct{}{}
+	<-f.asked // the next time: the answer before was taken, or not
+	if eval[bool](page, `Boolean(window.wentBack)`) {
+		t.Error("an old answer has replaced the news")
+	}
+	f.release <- struct{}{}
+}

@@ -225,7 +225,7 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, ended chan struc
 		_ = encoder.Encode(map[string]any{"type": kind, "object": object})
 	}
 	f.mu.Lock()
-	next, changed := len(f.events), f.changed
+	next := len(f.events)
 	switch initial := query.Get("sendInitialEvents") == "true"; {
 	case initial:
 		for _, o := range f.sorted(r.URL.Path) {
@@ -251,7 +251,7 @@ func (f *fakeAPI) watch(w http.ResponseWriter, r *http.Request, ended chan struc
 				send(e.kind, e.object)
 			}
 		}
-		changed = f.changed
+		changed := f.changed
 		f.mu.Unlock()
 		if flush.Flush() != nil {
 			return

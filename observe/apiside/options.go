@@ -67,7 +67,7 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("no Node"))
 	}
 	if o.Quiet < 0 || o.Confirm < 0 || o.Timeout < 0 {
-		problems = append(problems, errors.New("Quiet, Confirm and Timeout must be positive"))
+		problems = append(problems, errors.New("negative Quiet, Confirm or Timeout"))
 	}
 	return errors.Join(problems...)
 }

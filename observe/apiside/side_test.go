@@ -225,7 +225,7 @@ func TestAnOutageIsOneChange(t *testing.T) {
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {
-	if _, err := New(Options{Quiet: -1}); err == nil || !strings.Contains(err.Error(), "no Config") || !strings.Contains(err.Error(), "no Node") || !strings.Contains(err.Error(), "positive") {
+	if _, err := New(Options{Quiet: -1}); err == nil || !strings.Contains(err.Error(), "no Config") || !strings.Contains(err.Error(), "no Node") || !strings.Contains(err.Error(), "negative") {
 		t.Errorf("got %v", err)
 	}
 }

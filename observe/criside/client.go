@@ -81,7 +81,7 @@ func probe(ctx context.Context, endpoint string, timeout time.Duration, counter 
 	counter.add("Version")
 	version, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{})
 	if err != nil {
-		return nil, fmt.Errorf("Version: %w", err)
+		return nil, fmt.Errorf("call Version: %w", err)
 	}
 	return version, nil
 }

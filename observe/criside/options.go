@@ -60,7 +60,7 @@ func (o *Options) setDefaults() {
 // Validate reports everything that is wrong with the options.
 func (o *Options) Validate() error {
 	if o.Timeout < 0 {
-		return errors.New("Timeout must be positive")
+		return errors.New("negative Timeout")
 	}
 	return nil
 }

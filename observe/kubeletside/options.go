@@ -100,7 +100,7 @@ func (o *Options) Validate() error {
 		problems = append(problems, errors.New("CAFile and Insecure contradict each other"))
 	}
 	if o.Timeout < 0 || o.MaxBytes < 0 {
-		problems = append(problems, errors.New("Timeout and MaxBytes must be positive"))
+		problems = append(problems, errors.New("negative Timeout or MaxBytes"))
 	}
 	return errors.Join(problems...)
 }

@@ -78,10 +78,16 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"a UID twice", "two pods with the UID uid-of-other", podList(pod("other"), changedPod(func(p *v1.Pod) { p.Name = "second" }))},
 		{"another node", "the kubelet of node n2 answers, not that of n1", podList(pod("stays"), changedPod(func(p *v1.Pod) { p.Spec.NodeName = "n2" }))},
 		{"too large", "larger than 1048576 bytes", text(`{"kind":"PodList","apiVersion":"v1","items":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`)},
-		{"401", "does not accept the client certificate or the token", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", 401) }},
-		{"403", "needs the right get on nodes/pods", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Forbidden (user=x)", 403) }},
-		{"500", "500 Internal Server Error: it broke", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "it\nbroke", 500) }},
-		{"redirect", "302 Found", func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, "https://example.com/", 302) }},
+		{"401", "does not accept the client certificate or the token", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }},
+		{"403", "needs the right get on nodes/pods", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "Forbidden (user=x)", http.StatusForbidden)
+		}},
+		{"500", "500 Internal Server Error: it broke", func(w http.ResponseWriter, _ *http.Request) {
+			http.Error(w, "it\nbroke", http.StatusInternalServerError)
+		}},
+		{"redirect", "302 Found", func(w http.ResponseWriter, r *http.Request) {
+			http.Redirect(w, r, "https://example.com/", http.StatusFound)
+		}},
 		{"hangs up", "GET", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	} {
 		k.say(c.answer)
@@ -334,7 +340,7 @@ func TestOptionsThatCannotBe(t *testing.T) {
 		"not https://":           {Node: "n", URL: "http://127.0.0.1:10255"},
 		"CertFile and KeyFile":   {Node: "n", URL: DefaultURL, CertFile: "c"},
 		"contradict":             {Node: "n", URL: DefaultURL, CAFile: "c", Insecure: true},
-		"Timeout and MaxBytes":   {Node: "n", Socket: "/s", Timeout: -1},
+		"negative Timeout":       {Node: "n", Socket: "/s", Timeout: -1},
 		"the pace must be":       {Node: "n", Socket: "/s", Pace: time.Second, Least: time.Minute},
 	} {
 		if _, err := New(o); err == nil || !strings.Contains(err.Error(), want) {

@@ -154,7 +154,7 @@ function tick() {
 async function reword() {
   if (!connection.live || document.hidden) return;
   if (route.view === 'pod') await pod.refresh();
-  else if (route.view === 'node') node.handle('node', (await ask('/apis/v1/node')) ?? node.node);
+  else if (route.view === 'node') await node.refresh();
   else await rewordTable();
   draw();
 }

@@ -1,6 +1,7 @@
 // The node: a strip above the table of pods, and a page with everything.
 
 import { alerts } from './alerts.js';
+import { ask } from './ask.js';
 import { byId, el, setText } from './dom.js';
 import { flag } from './containers.js';
 import { differences } from './differences.js';
@@ -24,12 +25,21 @@ export class NodeView {
     this.strip = new Sections(byId('node-strip'));
     this.sections = new Sections(byId('node-sections'), ['Problems', 'Sides', 'Differences', 'Kubelet', 'Alerts', 'Load', 'Logs', 'Conditions']);
     this.node = null;
+    this.takes = 0; // how many were taken
   }
 
   handle(type, data) {
     if (type !== 'node') return;
     if (this.node !== data) this.received = clockNow();
     this.node = data;
+    this.takes++;
+  }
+
+  /** refresh asks for the node again, unless the watch is faster. */
+  async refresh() {
+    const { takes } = this;
+    const node = await ask('/apis/v1/node');
+    if (node && this.takes === takes) this.handle('node', node);
   }
 
   // since is when the oldest unsent change was made. Its age is sent only with other news.

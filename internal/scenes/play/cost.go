@@ -15,8 +15,9 @@ import (
 
 const (
 	costPods = 100
-	// costSettle is left for what follows a start: the last statuses, garbage collection.
-	costSettle = 30 * time.Second
+	// costSettle is left for what follows a start: a stock kubelet writes the status of each pod once more within
+	// two minutes.
+	costSettle = 2 * time.Minute
 	// costWatched is how long the observer is watched.
 	costWatched = 2 * time.Minute
 )

@@ -138,12 +138,16 @@ func (b *book) ends(e *entry, n rules.Notification, now time.Time) {
 	}
 }
 
-// silence keeps an alert from being sent, and sent again. Its end is sent if the receiver may know it.
+// silence keeps an alert from being sent, and sent again. Its end is sent if the receiver may know it. What was not
+// sent is not finished: it is to be sent when the silence ends.
 func (b *book) silence(e *entry, n rules.Notification) {
-	b.finish(n.Done)
+	if e != nil && (e.reached || e.place != waiting) {
+		b.finish(n.Done)
+	}
 	switch {
 	case e == nil, e.alert.State != api.AlertFiring:
 	case e.place == waiting && !e.reached:
+		e.done = nil
 		b.forget(e)
 		b.dropped(DroppedSilenced)
 	case e.place == inFlight:
