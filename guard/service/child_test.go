@@ -207,6 +207,15 @@ func TestAServiceThatIsNotReady(t *testing.T) {
 	}
 }
 
+// A service that ends while it is waited for is not waited for any longer.
+func TestAServiceThatEndsBeforeItIsReady(t *testing.T) {
+	no := errors.New("the lease is not renewed")
+	order := Order{Steps: []Step{{Service: newChild(t, "kubelet", "exit 1", time.Minute), Within: time.Hour, Ready: func(context.Context) error { return no }}}}
+	if err := order.Up(t.Context()); !errors.Is(err, no) {
+		t.Errorf("got %v", err)
+	}
+}
+
 func TestFoundLooksAndTouchesNothing(t *testing.T) {
 	c := newChild(t, "kubelet", "exec sleep 1000", time.Minute)
 	if err := c.Start(t.Context()); err != nil {

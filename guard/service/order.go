@@ -63,6 +63,10 @@ func (s Step) await(ctx context.Context) error {
 		if err == nil {
 			return nil
 		}
+		// One that has ended does not become ready; the guard restarts it by its policy.
+		if p, unknown := s.State(waiting); unknown == nil && p.Sure && !p.Exists {
+			return err
+		}
 		if !backoff.Sleep(waiting, readyEvery.Random(attempt)) {
 			return errors.Join(err, ctx.Err())
 		}
