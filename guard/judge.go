@@ -49,6 +49,9 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 		v.Reasons[0].Since = v.Since
 	}
 	v.Helps, v.Do = s.advise(v)
+	if v.Helps && isStarting(e, now) && !s.deadProcess() { // what counts is about the process before it
+		v.Helps, v.Do = false, "give it time: it has started "+seconds(now.Sub(e.Process.Value.Started))+" ago"
+	}
 	s.Health, s.Since = v.Health, v.Since
 	return v, s
 }

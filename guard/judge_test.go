@@ -193,6 +193,12 @@ var stories = []struct {
 	{name: "nothing is known", until: 200, changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
 		*e = guard.Evidence{Process: guard.NotKnown[guard.Process](now, "no pid file"), Lease: guard.NotKnown[guard.Lease](now, "no kubeconfig")}
 	}}}, health: guard.Unknown, reasons: "TooLittleEvidence"},
+	{name: "stale and restarted: the lease of the process before is no reason for another restart", until: 63, changes: []change{{0, noLease},
+		{63, func(e *guard.Evidence, now, since time.Time) {
+			quiet(e, now, begin)
+			e.Process.Value.Started = since
+		}}},
+		health: guard.Unhealthy, reasons: "LeaseStale", unhealthy: 51, do: "give it time: it has started 0s ago"},
 	{name: "killed and restarted: healthy again after two looks", until: 40, changes: []change{{9, dead(137)},
 		{30, func(e *guard.Evidence, now, since time.Time) { e.Process.Value.Started = since }}},
 		health: guard.Healthy, unhealthy: 12},
@@ -259,6 +265,30 @@ func TestTheSameAnswerCountsOnce(t *testing.T) {
 		e.Healthz = guard.Read(begin, says("[-]log failed"))
 		if v, state = guard.Judge(e, state, now); v.Health != guard.Healthy {
 			t.Fatalf("after %d s: %s", i, describe(v))
+		}
+	}
+}
+
+// A process that has taken the place of a frozen one is not restarted for what was wrong with that.
+func TestANewProcessIsNotHeldToTheOldOne(t *testing.T) {
+	frozen := []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since)
+		e.Process.Value.Stopped = true
+	}}, {30, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, begin) // its lease is still that of the old one
+		e.Process.Value.Started = since
+	}}}
+	policy := guard.DefaultPolicy()
+	policy.Restart, policy.CoolDown = true, 0
+	var state guard.State
+	for i := range 20 {
+		now := begin.Add(time.Duration(i) * lookEvery)
+		e := evidence(frozen, now)
+		var v guard.Verdict
+		v, state = guard.Judge(e, state, now)
+		d := guard.Decide(v, policy, guard.History{Process: e.Process}, now)
+		if now.After(begin.Add(29*time.Second)) && d.Restart != "" {
+			t.Fatalf("after %d s it is restarted again: %s", i*3, describe(v))
 		}
 	}
 }

@@ -144,7 +144,9 @@ func (s *State) takeGood(code string, sign Sign, at time.Time) {
 		sign.GoodSince = at
 	}
 	sign.Good++
-	if !sign.established(rules[code]) || sign.Good >= 2 && at.Sub(sign.GoodSince) >= goodSpan {
+	// What was wrong with a process is over with it, and must not be held against the next one.
+	another := (code == ProcessGone || code == ProcessStopped) && s.Started.After(sign.Last)
+	if another || !sign.established(rules[code]) || sign.Good >= 2 && at.Sub(sign.GoodSince) >= goodSpan {
 		delete(s.Signs, code)
 		return
 	}

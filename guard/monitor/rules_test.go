@@ -1,6 +1,7 @@
 package monitor
 
 import (
+	"os"
 	"slices"
 	"strings"
 	"testing"
@@ -160,5 +161,20 @@ func TestCandidates(t *testing.T) {
 	candidates(chunk, nil, false, func(line []byte) { got = append(got, string(line)) })
 	if len(got) != 5 {
 		t.Errorf("without texts there are %q", got)
+	}
+}
+
+// docs/machine.md names each reason and condition of the default rules.
+func TestTheDocumentNamesEachReason(t *testing.T) {
+	text, err := os.ReadFile("../../docs/machine.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range DefaultRules() {
+		for _, name := range append(r.conditions(), r.Reason) {
+			if !strings.Contains(string(text), "`"+name+"`") {
+				t.Errorf("docs/machine.md does not name %s", name)
+			}
+		}
 	}
 }
