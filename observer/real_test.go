@@ -50,7 +50,7 @@ func TestRealServer_DriftIsAnEventAndACondition(t *testing.T) {
 		t.Helper()
 		reported := w.kubelet[pod.UID].DeepCopy()
 		reported.ResourceVersion = ""
-		if _, err := client.CoreV1().Pods(namespace).UpdateStatus(t.Context(), reported, metav1.UpdateOptions{}); err != nil {
+		if _, err := client.CoreV1().Pods(namespace).UpdateStatus(t.Context(), reported, metav1.UpdateOptions{FieldManager: "kubelet"}); err != nil {
 			t.Fatal(err)
 		}
 	}
