@@ -8,6 +8,9 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/guard/host"
+	"github.com/statusd/statusd/rules/alerting"
 )
 
 // DeleteState deletes all that agents keep in the state directory, the runtime's directory
@@ -32,7 +35,8 @@ func DeleteState(config Config) error {
 }
 
 // stateFiles are patterns of what lies in the state directory.
-var stateFiles = []string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, querySocket, podsSocket, historyFile + "*", pkiDirectory}
+var stateFiles = append([]string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, querySocket, podsSocket, historyFile + "*",
+	host.PositionsFile, pkiDirectory}, alerting.StateFiles...)
 
 // removeAll is os.RemoveAll, also for directories that their owner may not write, as modules of Go
 // in a volume are.

@@ -23,6 +23,9 @@ type Config struct {
 	Disks          []string          `yaml:"disks"`
 }
 
+// PositionsFile is what lies in the state directory.
+const PositionsFile = "log-positions"
+
 // Auto is the setting of a log that is read where there is one.
 const Auto = "auto"
 
@@ -103,7 +106,7 @@ func (c *Config) logs(hostRoot, stateDir string) (o monitor.Options, err error) 
 			return o, fmt.Errorf("host: %w", err)
 		}
 	}
-	o.StateFile = filepath.Join(stateDir, "log-positions")
+	o.StateFile = filepath.Join(stateDir, PositionsFile)
 	switch c.KernelLog {
 	case "journal":
 		o.JournalKernel = true

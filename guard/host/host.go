@@ -61,7 +61,8 @@ func New(config Config, o Options) (*Host, error) {
 	}
 	if config.LoadInterval > 0 {
 		if m.reader, err = resources.New(resources.Options{HostRoot: o.HostRoot, Disks: config.Disks}); err != nil {
-			return nil, fmt.Errorf("host: %w", err)
+			o.Logger.Warn("the load of the machine is not read", "err", err) // the rest works without it
+			return m, nil
 		}
 		load := m.reader.Read()
 		m.load.Store(&load)

@@ -110,10 +110,6 @@ func TestRealServer_ADeadlockedKubelet(t *testing.T) {
 	server := shared.Server(t)
 	const name = "deadlocked"
 	node := server.Node(t, name)
-	object := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: name}}
-	if _, err := node.CoreV1().Nodes().Create(t.Context(), object, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
 	lease, err := node.CoordinationV1().Leases(v1.NamespaceNodeLease).Create(t.Context(), &coordinationv1.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name, Namespace: v1.NamespaceNodeLease},
 		Spec: coordinationv1.LeaseSpec{HolderIdentity: ptr.To(name), LeaseDurationSeconds: ptr.To[int32](5),

@@ -29,6 +29,9 @@ const (
 	actionsFile = "actions"
 )
 
+// StateFiles are patterns of what lies in the state directory.
+var StateFiles = []string{alertsFile + "*", actionsFile + "*"}
+
 // Process is what a process brings: what it knows, and what it is able to do. Source, Node and StateDir are required.
 type Process struct {
 	Source api.Source
