@@ -35,6 +35,9 @@ func (k *kmsg) read(ctx context.Context, position string, take func(batch)) erro
 		return err
 	}
 	defer file.Close()
+	if err := file.SetReadDeadline(time.Time{}); err != nil {
+		return fmt.Errorf("%s cannot be followed: %w", k.path, err) // a read could not be ended
+	}
 	stop := context.AfterFunc(ctx, func() { file.SetReadDeadline(time.Unix(1, 0)) })
 	defer stop()
 

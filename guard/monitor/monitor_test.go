@@ -373,6 +373,23 @@ func readPast(m *Monitor, t *testing.T) bool {
 	return true
 }
 
+// A log that cannot be followed says so rather than keeping the monitor from ending.
+func TestAKernelLogThatIsAFile(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "kmsg")
+	appendTo(t, path, "6,1,1,-;text\n")
+	changed := make(chan struct{}, 1)
+	run(t, Options{Kmsg: path, Changed: func() {
+		select {
+		case changed <- struct{}{}:
+		default:
+		}
+	}}, func(m *Monitor, _ *mailbox) {
+		for !strings.Contains(m.Report().Sources[0].Err, "cannot be followed") {
+			<-changed
+		}
+	})
+}
+
 func FuzzKmsg(f *testing.F) {
 	f.Add([]byte("6,339,5140900,-;NET: Registered protocol family 10\n SUBSYSTEM=net\n"))
 	f.Add([]byte("4,-1,x;;"))
