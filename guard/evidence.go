@@ -81,6 +81,14 @@ type Operations struct {
 	Mean   time.Duration `json:"mean"`
 }
 
+// Certificates are what the kubelet says about its own. A time of zero means that it does not say.
+type Certificates struct {
+	ClientExpires time.Time `json:"clientExpires,omitzero"`
+	ServerExpires time.Time `json:"serverExpires,omitzero"`
+	// RenewalErrors counts the renewals that failed since one succeeded, or since the first look.
+	RenewalErrors int `json:"renewalErrors"`
+}
+
 // Behind is how far the statuses are behind, as an audit has found. Oldest is how long the oldest such
 // difference has lasted.
 type Behind struct {
@@ -124,6 +132,9 @@ type Evidence struct {
 	Disk      Fact[Disk]   `json:"disk"`
 	// Certificate is when the kubelet's client certificate expires.
 	Certificate Fact[time.Time] `json:"certificate"`
+	// Starts and Certificates are what the kubelet's metrics say; no verdict follows from them.
+	Starts       Fact[time.Duration] `json:"starts"` // how long pods took to start, in the mean
+	Certificates Fact[Certificates]  `json:"certificates"`
 	// ShuttingDown: the machine goes down.
 	ShuttingDown Fact[bool] `json:"shuttingDown"`
 }

@@ -190,5 +190,23 @@ func kubeletNumbers(e guard.Evidence) (f KubeletFacts) {
 	if e.Certificate.Known {
 		f.ClientCertificate = &e.Certificate.Value
 	}
+	if e.Starts.Known {
+		f.PodStart = &e.Starts.Value
+	}
+	if c := e.Certificates; c.Known {
+		f.CertificateErrors = &c.Value.RenewalErrors
+		if f.ClientCertificate == nil {
+			f.ClientCertificate = said(c.Value.ClientExpires)
+		}
+		f.ServerCertificate = said(c.Value.ServerExpires)
+	}
 	return f
+}
+
+// said is nil for a time of zero.
+func said(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
 }

@@ -26,6 +26,12 @@ func TestTheEvidenceOfAGuardFires(t *testing.T) {
 		{"KubeletDown", guard.Evidence{Process: guard.Read(now, guard.Process{})}, false}, // it may be in another PID namespace
 		{"KubeletDown", guard.Evidence{Process: guard.NotKnown[guard.Process](now, "no rights")}, false},
 		{"KubeletDown", guard.Evidence{Process: guard.Read(now, guard.Process{Exists: true})}, false},
+		{"KubeletPodStartUpLatencyHigh", guard.Evidence{Starts: guard.Read(now, 2*time.Minute)}, true},
+		{"KubeletPodStartUpLatencyHigh", guard.Evidence{Starts: guard.Read(now, 2*time.Second)}, false},
+		{"KubeletServerCertificateExpiration", guard.Evidence{Certificates: guard.Read(now, guard.Certificates{ServerExpires: now.Add(time.Hour)})}, true},
+		{"KubeletServerCertificateExpiration", guard.Evidence{Certificates: guard.Read(now, guard.Certificates{})}, false},
+		{"KubeletCertificateRenewalErrors", guard.Evidence{Certificates: guard.Read(now, guard.Certificates{RenewalErrors: 2})}, true},
+		{"KubeletCertificateRenewalErrors", guard.Evidence{Certificates: guard.Read(now, guard.Certificates{})}, false},
 		{"KubeletPlegDurationHigh", guard.Evidence{PLEG: guard.Read(now, guard.PLEG{Relist: 11 * time.Second})}, true},
 		{"KubeletPlegDurationHigh", guard.Evidence{PLEG: guard.Read(now, guard.PLEG{Relist: time.Second})}, false},
 		{"KubeletPlegDurationHigh", guard.Evidence{}, false},

@@ -97,8 +97,10 @@ func (c *Collector) askMetrics(ctx context.Context, now time.Time) (again bool) 
 	c.set(func(e *guard.Evidence) {
 		if err != nil {
 			e.PLEG, e.Operations = guard.NotKnown[guard.PLEG](now, cause(err)), guard.NotKnown[guard.Operations](now, cause(err))
+			e.Starts, e.Certificates = guard.NotKnown[time.Duration](now, cause(err)), guard.NotKnown[guard.Certificates](now, cause(err))
 			return
 		}
+		e.Starts, e.Certificates = c.metrics.takeStarts(read, now), c.metrics.takeCertificates(read, now)
 		e.PLEG, e.Operations = c.metrics.take(read, now)
 	})
 	return false

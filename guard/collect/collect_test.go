@@ -114,6 +114,44 @@ kubelet_runtime_operations_duration_seconds_count{operation_type="status"} 10
 something_else{with="much"} broken!
 `
 
+// How long pods take to start, when certificates expire, and how often their renewal has failed since it succeeded.
+func TestStartsAndCertificates(t *testing.T) {
+	now := time.Unix(1e9, 0)
+	var m metrics
+	read := func(text string) (guard.Fact[time.Duration], guard.Certificates) {
+		t.Helper()
+		r, err := readMetrics(strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		starts, certificates := m.takeStarts(r, now), m.takeCertificates(r, now)
+		m.take(r, now)
+		return starts, certificates.Value
+	}
+	page := func(starts int, took float64, client, server string, failed int) string {
+		return fmt.Sprintf("# TYPE kubelet_pod_start_duration_seconds histogram\nkubelet_pod_start_duration_seconds_bucket{le=\"+Inf\"} %[1]d\nkubelet_pod_start_duration_seconds_sum %[2]f\nkubelet_pod_start_duration_seconds_count %[1]d\n"+
+			"# TYPE kubelet_certificate_manager_client_ttl_seconds gauge\nkubelet_certificate_manager_client_ttl_seconds %[3]s\n"+
+			"# TYPE kubelet_certificate_manager_server_ttl_seconds gauge\nkubelet_certificate_manager_server_ttl_seconds %[4]s\n"+
+			"# TYPE kubelet_server_expiration_renew_errors counter\nkubelet_server_expiration_renew_errors %[5]d\n", starts, took, client, server, failed)
+	}
+	starts, c := read(page(10, 20, "3600", "+Inf", 7))
+	if starts.Known || !c.ClientExpires.Equal(now.Add(time.Hour)) || !c.ServerExpires.IsZero() || c.RenewalErrors != 0 {
+		t.Errorf("the first look: %+v, %+v", starts, c)
+	}
+	now = now.Add(10 * time.Second)
+	if starts, c = read(page(12, 24, "3590", "-5", 9)); !starts.Known || starts.Value != 2*time.Second || !c.ServerExpires.Equal(now.Add(-5*time.Second)) || c.RenewalErrors != 2 {
+		t.Errorf("after two starts and two failures: %+v, %+v", starts, c)
+	}
+	now = now.Add(startsKept + time.Second)
+	if starts, c = read(page(12, 24, "86400", "NaN", 9)); starts.Known || c.RenewalErrors != 0 || !c.ServerExpires.IsZero() {
+		t.Errorf("after a renewal: %+v, %+v", starts, c)
+	}
+	now = now.Add(time.Second)
+	if _, c = read(page(0, 0, "86399", "NaN", 0)); c.RenewalErrors != 0 { // it was restarted
+		t.Errorf("after a restart of the kubelet: %+v", c)
+	}
+}
+
 func TestPartsAndMetrics(t *testing.T) {
 	metrics, syncloop := fmt.Sprintf(page, 10, 1.0, 100, 0, 1.0), http.StatusOK
 	refused := false

@@ -5,6 +5,7 @@ import (
 	"bytes"
 	"fmt"
 	"io"
+	"math"
 	"time"
 
 	dto "github.com/prometheus/client_model/go"
@@ -22,7 +23,15 @@ const (
 	metricOperations = "kubelet_runtime_operations_duration_seconds"
 	metricTotal      = "kubelet_runtime_operations_total"
 	metricErrors     = "kubelet_runtime_operations_errors_total"
+	metricStarts     = "kubelet_pod_start_duration_seconds"
+	metricClientTTL  = "kubelet_certificate_manager_client_ttl_seconds"
+	metricServerTTL  = "kubelet_certificate_manager_server_ttl_seconds"
+	metricClientFail = "kubelet_certificate_manager_client_expiration_renew_errors"
+	metricServerFail = "kubelet_server_expiration_renew_errors"
 )
+
+// startsKept is how long the duration of starts counts when no further pod has started.
+const startsKept = 5 * time.Minute
 
 // eventedBound is after how long without a relist a kubelet that gets events of the runtime is not ready.
 const eventedBound = 10 * time.Minute
@@ -33,9 +42,13 @@ type reading struct {
 	relistTook, operationTook   float64 // seconds in all
 	lastSeen                    float64 // seconds since 1970; 0: never
 	evented                     bool
+	starts, startTook           float64
+	clientTTL, serverTTL        float64 // seconds; 0: not said
+	renewalErrors               float64
 }
 
-var prefixes = [][]byte{[]byte("kubelet_pleg_"), []byte("kubelet_runtime_operations_"), []byte("kubelet_evented_pleg_")}
+var prefixes = [][]byte{[]byte("kubelet_pleg_"), []byte("kubelet_runtime_operations_"), []byte("kubelet_evented_pleg_"),
+	[]byte("kubelet_pod_start_duration_"), []byte("kubelet_certificate_manager_"), []byte("kubelet_server_expiration_")}
 
 // readMetrics reads what is of interest: the other lines, of which a kubelet has thousands, are not parsed.
 func readMetrics(from io.Reader) (reading, error) {
@@ -69,6 +82,9 @@ func readMetrics(from io.Reader) (reading, error) {
 	r.operations, r.errors = total(families[metricTotal]), total(families[metricErrors])
 	r.lastSeen = total(families[metricLastSeen])
 	r.evented = total(families[metricEvented]) > 0
+	r.starts, r.startTook = histogram(families[metricStarts])
+	r.clientTTL, r.serverTTL = total(families[metricClientTTL]), total(families[metricServerTTL])
+	r.renewalErrors = total(families[metricClientFail]) + total(families[metricServerFail])
 	return r, nil
 }
 
@@ -91,7 +107,49 @@ func total(f *dto.MetricFamily) (sum float64) {
 type metrics struct {
 	last  reading
 	known bool
+	// start is how long pods took to start, as seen at startAt.
+	start   time.Duration
+	startAt time.Time
+	// certificates are those of the reading before; renewed is how many renewals had failed when one succeeded.
+	certificates guard.Certificates
+	renewed      float64
 }
+
+// takeStarts is how long the pods took to start that have started since the reading before. It is taken before [metrics.take].
+func (m *metrics) takeStarts(r reading, now time.Time) guard.Fact[time.Duration] {
+	if m.known && r.starts > m.last.starts {
+		m.start, m.startAt = mean(r.startTook-m.last.startTook, r.starts-m.last.starts), now
+	}
+	if age := now.Sub(m.startAt); m.startAt.IsZero() || age > startsKept || age < 0 {
+		return guard.NotKnown[time.Duration](now, "no pod has started lately")
+	}
+	return guard.Read(m.startAt, m.start)
+}
+
+// takeCertificates is when certificates expire and how often their renewal has failed. A certificate that expires later
+// than before was renewed. It is taken before [metrics.take].
+func (m *metrics) takeCertificates(r reading, now time.Time) guard.Fact[guard.Certificates] {
+	c := guard.Certificates{ClientExpires: expiry(r.clientTTL, now), ServerExpires: expiry(r.serverTTL, now)}
+	before := m.certificates
+	if !m.known || r.renewalErrors < m.renewed || later(before.ClientExpires, c.ClientExpires) || later(before.ServerExpires, c.ServerExpires) {
+		m.renewed = r.renewalErrors
+	}
+	c.RenewalErrors = int(r.renewalErrors - m.renewed)
+	m.certificates = c
+	return guard.Read(now, c)
+}
+
+// expiry is when a certificate expires that has so many seconds left. A kubelet without one says that it has an infinity.
+func expiry(ttl float64, now time.Time) time.Time {
+	const century = 100 * 365 * 24 * 3600
+	if ttl == 0 || math.IsNaN(ttl) || math.Abs(ttl) > century {
+		return time.Time{}
+	}
+	return now.Add(time.Duration(ttl * float64(time.Second))).Truncate(time.Second)
+}
+
+// later reports whether a certificate expires later than before, beyond the difference of two readings.
+func later(before, now time.Time) bool { return !before.IsZero() && now.Sub(before) > time.Minute }
 
 func (m *metrics) take(r reading, now time.Time) (guard.Fact[guard.PLEG], guard.Fact[guard.Operations]) {
 	before, known := m.last, m.known && r.relists >= m.last.relists && r.operations >= m.last.operations
