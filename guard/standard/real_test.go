@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -264,32 +263,8 @@ func TestRealKubelet(t *testing.T) {
 		}
 	})
 
-	// The runtime is down: the kubelet is not restarted, and the report says what would help.
-	restarts := len(s.guard.Report().Restarts)
-	if err := node.Containerd.Process().Pause(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r = s.await("a verdict about the runtime", func(r guard.Report) bool { return strings.HasPrefix(r.Do, "restart the container runtime") })
-	if len(r.Restarts) != restarts || r.Withheld == "" {
-		t.Errorf("the runtime is down: %d restarts of the kubelet, withheld %q", len(r.Restarts)-restarts, r.Withheld)
-	}
-	node.Containerd.Process().Resume()
-	s.await("a healthy kubelet", healthy)
-
-	// The API server is down: the lease says nothing, and nothing is restarted.
-	if err := node.API.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	r = s.await("a verdict about the API server", func(r guard.Report) bool { return strings.HasPrefix(r.Do, "bring back the API server") })
-	if len(r.Restarts) != restarts || r.Health != guard.Degraded || r.Withheld != "a restart would not help" {
-		t.Errorf("the API server is down: %s, %d restarts, withheld %q", r.Health, len(r.Restarts)-restarts, r.Withheld)
-	}
-	if err := node.API.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.await("a healthy kubelet", healthy)
-	if got := len(s.guard.Report().Restarts); got != restarts {
-		t.Errorf("%d restarts after the API server was back", got-restarts)
-	}
+	close(s.kubelet.may)
+	s.runtimeKilled()
+	s.apiServerDown()
 	s.awaitEvent(guard.NoticeSuppressed, time.Time{})
 }

@@ -56,14 +56,11 @@ func (s *scene) count() int {
 	return len(s.await("a healthy kubelet", healthy).Restarts)
 }
 
-// Each is a node on which something else than the kubelet is broken, or the kubelet in a way that a restart does not mend:
-// with a stock kubelet and containerd.
-func TestRealScenarios(t *testing.T) {
+// A stock kubelet that a restart does not mend: it does not start, or its disk is full.
+func TestRealCrashLoops(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, stock.Start(t, stock.Options{Name: "scenarios"}))
+	s := newScene(t, stock.Start(t, stock.Options{Name: "looping"}))
 	close(s.kubelet.may)
-	s.apiServerDown()
-	s.runtimeKilled()
 	s.crashLoop("a configuration that the kubelet does not take", ", exit code 1", func(k *stock.Kubelet) { k.Settings += "maxPods: -1\n" })
 	// As of node-problem-detector #861: an end with exit code 0 is as bad as any other.
 	s.crashLoop("a command that ends at once", ", exit code 0", func(k *stock.Kubelet) { k.Binary = theTrue(t) })
@@ -159,7 +156,8 @@ func (s *scene) diskFull() {
 	}
 	s.kubelet.process().Kill()
 	s.withheld(guard.Unhealthy, "free space on the disk of the kubelet's root", guard.DiskFull, guard.CrashLooping)
-	if err := os.Remove(filepath.Join(root, "filler")); err != nil {
+	// The kubelet has left an empty certificate there, with which it would not start either.
+	if err := errors.Join(os.RemoveAll(filepath.Join(root, "pki")), os.Remove(filepath.Join(root, "filler"))); err != nil {
 		s.t.Fatal(err)
 	}
 	s.await("a healthy kubelet", func(r guard.Report) bool { return healthy(r) && r.PID != 0 })
