@@ -108,7 +108,10 @@ func works(e Evidence, s *State, now time.Time) bool {
 	if e.Healthz.Known && e.Healthz.Value.OK {
 		return true
 	}
-	lease := e.Lease
+	lease, p := e.Lease, e.Process
+	if p.Known && p.Value.Exists && lease.Value.Renewed.Before(p.Value.Started) {
+		return false // it is the lease of the process before
+	}
 	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
 }
 

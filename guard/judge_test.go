@@ -146,6 +146,10 @@ var stories = []struct {
 		quiet(e, now, since.Add(-time.Hour))
 		e.Process.Value.Started = begin
 	}}}, health: guard.Degraded, reasons: "Starting"},
+	{name: "restarted, and not at work yet: the fresh lease is that of the process before", until: 48, changes: []change{{30, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since)
+		e.Process.Value.Started = since.Add(time.Second)
+	}}}, health: guard.Degraded, reasons: "Starting"},
 	{name: "started, and still no lease after a minute", until: 120, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
 		quiet(e, now, since.Add(-time.Hour))
 		e.Process.Value.Started = begin

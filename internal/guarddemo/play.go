@@ -169,7 +169,7 @@ func seen(r guard.Report, restarts int) string {
 	case restarts > 0 && strings.HasPrefix(r.Withheld, "maintenance"):
 		return text + "not restarted: maintenance; restarted after it"
 	case restarts > 0 && r.Withheld != "" && r.Under == "":
-		return text + "restarted, after a while: " + r.Withheld
+		return text + "restarted once pause and cool-down were over"
 	case restarts > 0:
 		return text + "restarted"
 	}
