@@ -150,6 +150,10 @@ var stories = []struct {
 		quiet(e, now, since)
 		e.Process.Value.Started = since.Add(time.Second)
 	}}}, health: guard.Degraded, reasons: "Starting"},
+	{name: "not started yet: the fresh lease is that of a process before", until: 0, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since)
+		e.Process = guard.Read(now, guard.Process{Sure: true})
+	}}}, health: guard.Unknown, reasons: "TooLittleEvidence"},
 	{name: "started, and still no lease after a minute", until: 120, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
 		quiet(e, now, since.Add(-time.Hour))
 		e.Process.Value.Started = begin
