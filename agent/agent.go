@@ -86,6 +86,7 @@ type Agent struct {
 	query      *api.Server
 	podsAPI    *podsapi.Server
 	alerts     *alerting.Alerting // nil: there are no rules
+	known      chan struct{}      // closed once rules can be evaluated
 	watched    *host.Host
 	guard      *selfGuard // nil: it is switched off
 
@@ -190,7 +191,7 @@ func (a *Agent) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "evictions", Run: a.evictions.Run})
 	add(true, daemon.Part{Name: "logs and load", Run: a.watched.Run})
 	add(a.guard != nil, daemon.Part{Name: "guard", Run: func(ctx context.Context) error { return a.guard.Run(ctx) }})
-	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: func(ctx context.Context) error { return a.alerts.Run(ctx) }})
+	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: a.runAlerts})
 	add(joined, daemon.Part{Name: "overdue statuses", Run: a.followOverdue})
 	add(joined, daemon.Part{Name: "mirror pods", Run: a.mirrors.Run})
 	add(joined, daemon.Part{Name: "pods of the api", Run: a.api.Run})

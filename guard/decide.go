@@ -137,7 +137,7 @@ func earliest(target Target, p Policy, h History, now time.Time) (next time.Time
 		pause := p.pause(n)
 		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %v", n, pause)
 	}
-	if process := h.Process; target == TargetKubelet && process.Known && process.Value.Exists && !process.Value.Started.IsZero() {
+	if process := h.Process; target == TargetKubelet && process.Known && process.Value.startKnown(now) {
 		later(process.Value.Started.Add(p.CoolDown), "it started at %s and is left alone for %v",
 			process.Value.Started.UTC().Format(time.RFC3339), p.CoolDown)
 	}

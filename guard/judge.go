@@ -40,8 +40,8 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	for _, code := range counting {
 		v.Reasons = append(v.Reasons, s.Signs[code].reason(code))
 	}
-	if before.Health == v.Health && !before.Since.IsZero() {
-		v.Since = before.Since
+	if before.Health == v.Health && !s.Since.IsZero() {
+		v.Since = s.Since
 	} else {
 		v.Since = now
 	}

@@ -138,7 +138,13 @@ func (l look) addGood(e Evidence, s *State, now time.Time) {
 
 func isStarting(e Evidence, now time.Time) bool {
 	p := e.Process
-	return p.Known && p.Value.Exists && !p.Value.Started.IsZero() && now.Sub(p.Value.Started) < startGrace
+	return p.Known && p.Value.startKnown(now) && now.Sub(p.Value.Started) < startGrace
+}
+
+// startKnown reports whether there is a process of which the start is known. A start in the future was recorded before
+// the clock was set back.
+func (p Process) startKnown(now time.Time) bool {
+	return p.Exists && !p.Started.IsZero() && !p.Started.After(now.Add(startJitter))
 }
 
 func observeProcess(l look, e Evidence, s *State, now time.Time) {
@@ -214,11 +220,14 @@ func observeLease(l look, e Evidence, s *State, now time.Time) {
 // server must have answered and the process must have run that long.
 func (s *State) leaseAge(e Evidence, now time.Time) time.Duration {
 	lease := e.Lease.Value
-	age := min(now.Sub(lease.Renewed), now.Sub(s.APISince))
+	age := now.Sub(s.APISince)
 	if !lease.Seen.IsZero() {
 		age = min(age, now.Sub(lease.Seen))
 	}
-	if p := e.Process; p.Known && p.Value.Exists && !p.Value.Started.IsZero() {
+	if lease.Seen.IsZero() || !lease.Renewed.After(now) { // else the clock was set back since, and what was counted here decides
+		age = min(age, now.Sub(lease.Renewed))
+	}
+	if p := e.Process; p.Known && p.Value.startKnown(now) {
 		age = min(age, now.Sub(p.Value.Started))
 	}
 	return max(age, 0)

@@ -9,6 +9,8 @@ import (
 type State struct {
 	Health Health    `json:"health,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// Looked is when the last verdict was made. One that was made later than now shows that the clock was set back.
+	Looked time.Time `json:"looked,omitzero"`
 	// Signs are what speaks against the kubelet, by code.
 	Signs map[string]Sign `json:"signs,omitempty"`
 	// SawProcess: the process was found at least once, so that its absence means something.
@@ -20,8 +22,9 @@ type State struct {
 	Started  time.Time   `json:"started,omitzero"`
 	Starts   []time.Time `json:"starts,omitempty"`
 	Expected time.Time   `json:"expected,omitzero"`
-	// Supervised is the supervisor's own count of restarts at the last look.
-	Supervised uint32 `json:"supervised,omitempty"`
+	// Supervised is the supervisor's own count of restarts, SupervisedAt is when it was read last.
+	Supervised   uint32    `json:"supervised,omitempty"`
+	SupervisedAt time.Time `json:"supervisedAt,omitzero"`
 }
 
 // Sign is something that speaks against the kubelet.
@@ -46,6 +49,8 @@ const (
 	startJitter = 2 * time.Second
 	// expectStart is how long after a restart by the guard a start counts as its own.
 	expectStart = 30 * time.Second
+	// countGap is how long ago the supervisor's count may have been read for what was added to it to be new.
+	countGap = time.Minute
 )
 
 // Restarted records that the guard has restarted the kubelet: the start that follows is its own.
@@ -64,8 +69,32 @@ func (s State) clone() State {
 	return s
 }
 
+// setBack moves the times of a clock that was set back since the last look, so that what was before now still is.
+func (s *State) setBack(now time.Time) {
+	if !now.Before(s.Looked) {
+		return
+	}
+	move := func(times ...*time.Time) {
+		for _, t := range times {
+			if !t.IsZero() {
+				*t = t.Add(now.Sub(s.Looked))
+			}
+		}
+	}
+	for code, sign := range s.Signs {
+		move(&sign.Since, &sign.Last, &sign.GoodSince)
+		s.Signs[code] = sign
+	}
+	for i := range s.Starts {
+		move(&s.Starts[i])
+	}
+	move(&s.Since, &s.APISince, &s.Expected, &s.SupervisedAt)
+}
+
 // remember takes in what is not a sign but is needed to read signs.
 func (s *State) remember(e Evidence, now time.Time) {
+	s.setBack(now)
+	s.Looked = now
 	switch a := e.APIServer; {
 	case a.Known && !a.Value.OK:
 		s.APISince = time.Time{}
@@ -83,20 +112,26 @@ func (s *State) remember(e Evidence, now time.Time) {
 }
 
 // rememberStart counts the starts that the guard did not make. A supervisor counts those that happen
-// between two looks too.
+// between two looks too; when those before the first look were is not known.
 func (s *State) rememberStart(p Process, now time.Time) {
 	if p.Unit != "" {
-		for range min(p.Starts-min(s.Supervised, p.Starts), loopStarts) {
-			s.Starts = append(s.Starts, now)
+		if !s.SupervisedAt.IsZero() && now.Sub(s.SupervisedAt) < countGap {
+			for range min(p.Starts-min(s.Supervised, p.Starts), loopStarts) {
+				s.Starts = append(s.Starts, now)
+			}
 		}
-		s.Supervised = p.Starts
+		s.Supervised, s.SupervisedAt = p.Starts, now
 	}
 	if !p.Exists {
 		return
 	}
 	first := !s.SawProcess
 	s.SawProcess = true
-	if p.Started.IsZero() || !p.Started.After(s.Started.Add(startJitter)) {
+	if p.Started.IsZero() || p.Started.Sub(s.Started).Abs() <= startJitter {
+		return
+	}
+	if p.Started.Before(s.Started) { // by a clock that was set back
+		s.Started = p.Started
 		return
 	}
 	if !first && p.Unit == "" && p.Started.After(s.Expected) {
@@ -121,6 +156,7 @@ func (s *State) take(l look, now time.Time) {
 	for code, o := range l {
 		sign, open := s.Signs[code]
 		switch {
+		case o.at.After(now): // of before the clock was set back, and counted then
 		case o.bad && !open:
 			s.Signs[code] = Sign{Since: o.at, Last: o.at, Count: 1, Text: o.text}
 		case o.bad && o.at.After(sign.Last):

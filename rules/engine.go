@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"maps"
+	"os"
 	"slices"
 	"sync"
 	"time"
@@ -94,8 +95,16 @@ func (e *Engine) open(now time.Time) error {
 	if err != nil {
 		return err
 	}
-	e.file = &stateFile{path: e.options.StateFile}
-	return e.file.replace(data)
+	e.file = &stateFile{path: e.options.StateFile, create: e.options.create}
+	if e.file.create == nil {
+		e.file.create = os.CreateTemp
+	}
+	if err = e.file.replace(data); takesNoWrites(err) {
+		e.core.metrics.stateErrors.Inc()
+		e.log.Error("alerts cannot be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
+		return nil // each write tries again
+	}
+	return err
 }
 
 func (e *Engine) loaded(set *Set) {

@@ -3,6 +3,7 @@ package monitor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"log/slog"
 	"os"
@@ -51,6 +52,10 @@ type Options struct {
 	// interval is how often the same problem is given away, pause how often positions are written while
 	// nothing is found.
 	interval, pause time.Duration
+	// patience is how long what was found waits for a state that is being written.
+	patience time.Duration
+	// write replaces the state file.
+	write func(file string, data []byte) error
 }
 
 // Problem is what lines of a log mean.
@@ -106,6 +111,7 @@ type Monitor struct {
 	rules   []rule
 	readers []reader
 	due     chan struct{} // capacity 1: something waits to be given away
+	saver   *saver
 
 	mu      sync.Mutex // guards the fields below
 	state   state
@@ -125,6 +131,7 @@ func New(options Options) (*Monitor, error) {
 	if m.state, err = loadState(options.StateFile, options.bootID); err != nil {
 		options.Logger.Warn("the positions in the logs are lost; reading begins at their end", "file", options.StateFile, "error", err)
 	}
+	m.saver = newSaver(m.write)
 	m.makeReaders()
 	if options.Registerer != nil {
 		if err := m.metrics.register(options.Registerer); err != nil {
@@ -150,7 +157,10 @@ func (o *Options) setDefaults() {
 	if o.sleep == nil {
 		o.sleep = backoff.Sleep
 	}
-	o.interval, o.pause = cmp.Or(o.interval, 10*time.Second), cmp.Or(o.pause, time.Second)
+	o.interval, o.pause, o.patience = cmp.Or(o.interval, 10*time.Second), cmp.Or(o.pause, time.Second), cmp.Or(o.patience, 2*time.Second)
+	if o.write == nil {
+		o.write = replace
+	}
 	if o.Problem == nil {
 		o.Problem = func(Problem) {}
 	}
@@ -193,9 +203,13 @@ func (m *Monitor) Run(ctx context.Context) error {
 	giving, stop := context.WithCancel(context.Background())
 	var given sync.WaitGroup
 	given.Go(func() { m.give(giving) })
+	go m.saver.run()
 	reading.Wait()
 	stop()
 	given.Wait()
+	if !m.saver.close(m.options.patience) {
+		m.options.Logger.Warn("the positions in the logs are not saved in time: a restart reads lines again", "file", m.options.StateFile)
+	}
 	return nil
 }
 
@@ -287,7 +301,7 @@ func (m *Monitor) count(l line, f found) {
 }
 
 // give gives problems away, after they and the positions were saved: a crash in between gives them
-// again under the same ID, and loses none.
+// again under the same ID, and loses none. A disk that fails or hangs keeps none back.
 func (m *Monitor) give(ctx context.Context) {
 	for {
 		select {
@@ -298,21 +312,19 @@ func (m *Monitor) give(ctx context.Context) {
 		m.mu.Lock()
 		m.state.forget(now, m.options.interval)
 		ready := m.state.ready(now, m.options.interval, ctx.Err() != nil)
-		m.save()
 		waiting := len(m.state.Outbox) > 0
 		m.mu.Unlock()
+		m.save()
 		for _, p := range ready {
 			m.options.Problem(p)
 		}
 		if len(ready) > 0 {
 			m.mu.Lock()
 			m.state.given(ready)
-			if ctx.Err() != nil {
-				m.save()
-			}
 			m.mu.Unlock()
 		}
 		if ctx.Err() != nil {
+			m.save()
 			return
 		}
 		m.options.sleep(ctx, m.options.pause)
@@ -325,19 +337,47 @@ func (m *Monitor) give(ctx context.Context) {
 	}
 }
 
-// save writes the state if it has changed. The lock is held.
+// save writes the state if it has changed. The state is encoded under the lock and written outside it.
 func (m *Monitor) save() {
+	if data := m.encode(); data != nil {
+		m.saver.put(data, m.options.patience)
+	}
+}
+
+// encode is the state, nil if it has not changed or is kept nowhere.
+func (m *Monitor) encode() []byte {
+	m.mu.Lock()
+	defer m.mu.Unlock()
 	if !m.state.dirty || m.options.StateFile == "" {
-		return
+		return nil
 	}
-	if err := m.state.save(m.options.StateFile); err != nil {
-		if !m.state.unsaved {
-			m.options.Logger.Warn("the positions in the logs cannot be saved: a restart reads lines again", "file", m.options.StateFile, "error", err)
-		}
-		m.state.unsaved = true
-		return
+	data, err := json.Marshal(&m.state)
+	m.state.dirty = false
+	if err != nil { // a line with a date that has no text
+		m.cannotSave(err)
+		return nil
 	}
-	m.state.dirty, m.state.unsaved = false, false
+	return data
+}
+
+// write replaces the file with a state. The saver calls it.
+func (m *Monitor) write(data []byte) {
+	err := m.options.write(m.options.StateFile, data)
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if err != nil {
+		m.cannotSave(err)
+	} else {
+		m.state.unsaved = false
+	}
+}
+
+// cannotSave logs the first error of a series, and lets the next change be saved with all before it. The lock is held.
+func (m *Monitor) cannotSave(err error) {
+	if !m.state.unsaved {
+		m.options.Logger.Warn("the positions in the logs cannot be saved: a restart reads lines again", "file", m.options.StateFile, "error", err)
+	}
+	m.state.dirty, m.state.unsaved = true, true
 }
 
 // Report is what the logs amount to now.

@@ -151,9 +151,7 @@ func TestWhatWasNotGivenAwayIsGivenAfterACrash(t *testing.T) {
 	}
 	m.sources["x"] = &Source{}
 	m.take("x", batch{lines: []line{{origin: Kernel, at: time.Unix(1, 0), text: "EXT4-fs error", id: "1"}}, position: "p"})
-	m.mu.Lock()
-	m.save()
-	m.mu.Unlock()
+	m.write(m.encode())
 	run(t, o, func(again *Monitor, box *mailbox) {
 		again.due <- struct{}{}
 		if p := box.await(counted("Ext4Error", 1))[0]; p.ID != "kernel 1 Ext4Error" {
@@ -201,7 +199,9 @@ func TestConditions(t *testing.T) {
 			}
 			m.take("x", batch{lines: []line{{origin: origin, at: at, text: text, id: fmt.Sprint(i)}}, position: fmt.Sprint(i)})
 		}
-		m.save()
+		if data := m.encode(); data != nil {
+			m.write(data)
+		}
 		return m
 	}
 	conditions := func(m *Monitor) string {

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -31,8 +30,8 @@ type state struct {
 	Outbox []waiting `json:"outbox"`
 
 	last    map[key]time.Time // when a problem was last given away
-	dirty   bool
-	unsaved bool
+	dirty   bool              // it has changed since it was encoded
+	unsaved bool              // the last write has failed
 }
 
 // waiting is a problem that waits to be given away.
@@ -88,27 +87,6 @@ func loadState(file, boot string) (s state, err error) {
 	}
 	s.last = map[key]time.Time{}
 	return s, err
-}
-
-// save replaces the file at once, so that a crash leaves the old or the new one.
-func (s *state) save(file string) error {
-	data, err := json.Marshal(s)
-	if err != nil {
-		return err
-	}
-	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), file)
-	}
-	if err != nil {
-		os.Remove(temporary.Name())
-	}
-	return err
 }
 
 func (s *state) setCondition(c Condition) {
