@@ -104,7 +104,7 @@ func New(config Config, options Options) (*Agent, error) {
 		return nil, err
 	}
 	options.setDefaults(config)
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience}
 	if a.registerer = options.registerer; a.registerer == nil {
 		a.registerer = a.metrics
 	}
