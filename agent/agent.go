@@ -88,8 +88,8 @@ type Agent struct {
 
 	born time.Time // when it was made
 
-	apiPatience         time.Duration // the constants, but in tests
-	credentialsInterval time.Duration
+	apiPatience         time.Duration // the constant, but in tests
+	credentialsInterval time.Duration // 0: as usual
 }
 
 // New makes an agent and opens what it needs: the port, the journal, the state of the
