@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/function"
@@ -26,6 +27,7 @@ func runNode(t *testing.T, server *controlplanetest.Server, name string, rt runt
 	t.Helper()
 	config := agent.Embedded(name)
 	config.StateDir = t.TempDir()
+	config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	node, err := agent.New(config, agent.Options{
 		Runtime: rt, RESTConfig: server.NodeConfig(t, name), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
