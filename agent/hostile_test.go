@@ -73,7 +73,7 @@ func TestARuntimeThatHangsInEveryCall(t *testing.T) {
 
 func awaitNodeReady(t *testing.T, server *controlplanetest.Server, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := server.Admin().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {

@@ -93,7 +93,7 @@ func start(t *testing.T, name string) *program {
 		source = withoutEvictions(t, source)
 	}
 	dir := scratch(t, name, source)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	p := &program{T: t, ctx: ctx, server: shared.Server(t), node: "outside-" + name}
 	p.namespace = p.server.Namespace(t)
@@ -205,7 +205,7 @@ func (p *program) await(events watch.Interface, want string, is func(map[string]
 // deleteAndAwait deletes a pod with the default grace, and waits for its end.
 func (p *program) deleteAndAwait(events watch.Interface, name string) {
 	p.Helper()
-	grace := int64(300) // only the node can end it before the test is over
+	grace := int64(3600) // only the node can end it before the test is over
 	if err := p.server.Admin().CoreV1().Pods(p.namespace).Delete(p.ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
 		p.Fatal(err)
 	}
