@@ -99,11 +99,16 @@ func (c *comparison) knowsEnd(id string) bool {
 }
 
 func (c *comparison) running(newest *Container) *finding {
-	named := c.p.byID(c.name, bareID(c.status.ContainerID))
+	id := bareID(c.status.ContainerID)
+	named := c.p.byID(c.name, id)
+	if id == "" {
+		named = newest // a report that names none is about the newest
+	}
 	switch {
+	case named == nil && newest.State == ContainerRunning:
+		return c.behind(newest.Started, fmt.Sprintf("runs as another one, %s, since %s, and does not have %s", short(newest.ID), c.w.when(newest.Started), short(id)), newest)
 	case named == nil:
-		// Another one may run in its place, of which the report will come; none is none.
-		c.missing = newest.State != ContainerRunning
+		c.missing = true
 		return nil
 	case named.State == ContainerExited:
 		return c.behind(named.Finished, c.w.ended(named), named)
@@ -112,12 +117,19 @@ func (c *comparison) running(newest *Container) *finding {
 }
 
 func (c *comparison) terminated(newest *Container) *finding {
+	if c.status.State.Terminated.ExitCode != unseenExit && wrongExit(c.p, c.status) {
+		ended := c.p.byID(c.name, bareID(c.status.ContainerID))
+		return c.behind(ended.Finished, c.w.ended(ended), ended)
+	}
 	if newest.State != ContainerRunning {
 		return nil
 	}
 	// An older end than that of the newest attempt is a restart that is on its way.
 	return c.behind(newest.Started, fmt.Sprintf("has been running since %s", c.w.when(newest.Started)), newest)
 }
+
+// unseenExit is the code that the kubelet reports for an end that it has not seen.
+const unseenExit = 137
 
 // behind is a container of which the runtime has another state than was reported.
 func (c *comparison) behind(since time.Time, is string, rt *Container) *finding {
@@ -225,7 +237,18 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 	if !w.kubeletHalted() {
 		f.allow = w.busy(p, missing[0])
 	}
+	if w.lostByRuntime(p) {
+		f.Certainty = Likely
+		f.Evidence = append(f.Evidence, w.evidence(SideMachine, p.cgroup.At, fmt.Sprintf("control group %s with %d processes", p.cgroup.Path, p.cgroup.Processes)))
+		f.Do = fmt.Sprintf("Processes of the pod run: check that %s is the socket of the runtime that the kubelet uses, and whether the runtime has lost its containers.", w.RuntimeAnswer.From)
+		f.Repair = false // nothing that runs may be reported as gone
+	}
 	return f
+}
+
+// lostByRuntime reports whether processes of the pod run, of which the runtime has no container.
+func (w *world) lostByRuntime(p *podView) bool {
+	return w.MachineAnswer.Known() && p.cgroup != nil && p.cgroup.Processes > 0 && len(p.running()) == 0 && !slices.ContainsFunc(p.sandboxes, func(s Sandbox) bool { return s.Ready })
 }
 
 // lastSign is the start of the newest missing container: it was gone at some time after it.

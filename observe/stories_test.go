@@ -24,7 +24,7 @@ import (
 //	pod NAME CONTAINER,… KEY=VALUE…     the spec; see storyPod
 //	api|kubelet NAME PHASE [ready] CONTAINER=STATE:ID[:RESTARTS[:CODE]]… [by=WRITER:FIELD]
 //	runtime NAME CONTAINER=STATE:ID[:ATTEMPT[:CODE[:AGO]]]…
-//	machine NAME mount=PATH volume=PATH
+//	machine NAME mount=PATH volume=PATH processes=NUMBER
 //
 // The commands are audit for=DURATION and pictures pod=NAME.
 func TestStories(t *testing.T) {
@@ -306,6 +306,9 @@ func (s *story) machine(name string, words []string) {
 			dir.Mounts = append(dir.Mounts, dir.Path+"/volumes/"+value)
 		case "volume":
 			dir.Volumes = append(dir.Volumes, dir.Path+"/volumes/"+value)
+		case "processes": // of its control group
+			n, _ := strconv.Atoi(value)
+			s.facts.Cgroups[uid] = observe.Cgroup{Path: "/kubepods/pod" + string(uid), Processes: n}
 		}
 	}
 	s.facts.PodDirs[uid] = dir
