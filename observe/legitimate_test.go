@@ -190,8 +190,6 @@ func TestLegitimateDifferences(t *testing.T) {
 			s.change(func(now time.Time, f *observe.Facts) { f.Process.Started = now.Add(-time.Second) })
 		}},
 
-		{"bound to another node", []string{"pod web app", "api web Running ready app=running:c1"}, onAPI(func(p *v1.Pod) { p.Spec.NodeName = "n2" })},
-
 		// Static pods.
 		{"a static pod and its mirror", []string{"pod web app mirror manifest", "api web Running ready app=running:c1", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"}, nil},
 		{"a static pod whose mirror is missing", []string{"pod web app mirror manifest", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"}, nil},

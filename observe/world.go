@@ -61,7 +61,7 @@ func newWorld(f Facts) *world {
 		p.ref = refOf(s.Pod)
 	}
 	for _, s := range f.APIPods {
-		if s.Pod == nil || elsewhere(s.Pod, f.Node) {
+		if s.Pod == nil {
 			continue
 		}
 		p := view(nodeUID(s.Pod))
@@ -129,11 +129,6 @@ func nodeUID(pod *v1.Pod) types.UID {
 		return types.UID(hash)
 	}
 	return pod.UID
-}
-
-// elsewhere reports whether a pod is bound to another node. Nothing of it can be here.
-func elsewhere(pod *v1.Pod, node string) bool {
-	return pod.Spec.NodeName != "" && node != "" && pod.Spec.NodeName != node
 }
 
 // newerMirror decides between two mirrors of one static pod: the one that is not being deleted.
