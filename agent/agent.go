@@ -84,6 +84,7 @@ type Agent struct {
 	query      *api.Server
 	podsAPI    *podsapi.Server
 	alerts     *alerting.Alerting // nil: there are no rules
+	known      chan struct{}      // closed once rules can be evaluated
 	watched    *host.Host
 
 	born time.Time // when it was made
@@ -186,7 +187,7 @@ func (a *Agent) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "workers", Run: a.workers.Run})
 	add(true, daemon.Part{Name: "evictions", Run: a.evictions.Run})
 	add(true, daemon.Part{Name: "logs and load", Run: a.watched.Run})
-	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: func(ctx context.Context) error { return a.alerts.Run(ctx) }})
+	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: a.runAlerts})
 	add(joined, daemon.Part{Name: "overdue statuses", Run: a.followOverdue})
 	add(joined, daemon.Part{Name: "mirror pods", Run: a.mirrors.Run})
 	add(joined, daemon.Part{Name: "pods of the api", Run: a.api.Run})

@@ -126,10 +126,17 @@ func (l *loader) documents(file string, data []byte, each func(*yaml.Node)) {
 		}
 		if err != nil {
 			line, message := yamlError(err)
-			l.mistakes = append(l.mistakes, Mistake{File: file, Line: line, Column: 1, Message: message})
+			column := 1
+			if l, c, ok := unreadable(data); ok { // the decoder does not know where
+				line, column = l, c
+			}
+			l.mistakes = append(l.mistakes, Mistake{File: file, Line: line, Column: column, Message: message})
 			return
 		}
-		if len(n.Content) == 1 && l.plain(n.Content[0], 0) {
+		if len(n.Content) != 1 || n.Content[0].Tag == "!!null" { // what stands between two separators, or after the last
+			continue
+		}
+		if l.plain(n.Content[0], 0) {
 			each(n.Content[0])
 		}
 	}
@@ -164,17 +171,24 @@ func (l *loader) plain(n *yaml.Node, depth int) bool {
 }
 
 func (l *loader) file(file string, data []byte) {
-	found := false
-	l.documents(file, data, func(n *yaml.Node) {
-		found = true
+	l.notEmpty(Kind+", groups", file, data, func(n *yaml.Node) {
 		l.fields(n, "the file", []key{
 			{"apiVersion", true, l.constant(APIVersion)},
 			{"kind", true, l.constant(Kind)},
 			{"groups", true, l.each(l.group)},
 		})
 	})
-	if !found && len(l.mistakes) == 0 {
-		l.mistakes = append(l.mistakes, Mistake{File: file, Line: 1, Column: 1, Message: "the file is empty; want apiVersion: " + APIVersion + ", kind: " + Kind + ", groups"})
+}
+
+// notEmpty calls a function for each document of a file, of which there must be one.
+func (l *loader) notEmpty(want, file string, data []byte, each func(*yaml.Node)) {
+	found, before := false, len(l.mistakes)
+	l.documents(file, data, func(n *yaml.Node) {
+		found = true
+		each(n)
+	})
+	if !found && len(l.mistakes) == before {
+		l.mistakes = append(l.mistakes, Mistake{File: file, Line: 1, Column: 1, Message: "the file is empty; want apiVersion: " + APIVersion + ", kind: " + want})
 	}
 }
 

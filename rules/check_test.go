@@ -1,0 +1,84 @@
+package rules
+
+import (
+	"strings"
+	"testing"
+	"testing/fstest"
+)
+
+const headOfRules = "apiVersion: statusd/v1alpha1\nkind: Rules\ngroups:\n  - name: g\n    rules:\n"
+
+// Each mistake has its place.
+func TestMistakesHaveTheirPlaces(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"bytes that are no UTF-8", headOfRules + "      - name: A\n        expr: pod.name == \"\xff\"\n", "rules.yaml:7:28: invalid leading UTF-8 octet"},
+		{"a control character", headOfRules + "      - name: A\x01\n", "rules.yaml:6:16: control characters are not allowed"},
+		{"an effect that no taint has", headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info, actions: [{action: taint, taint: \"a=b:Never\"}]}\n",
+			`rules.yaml:6:97: taint "a=b:Never": want KEY[=VALUE]:NoSchedule, PreferNoSchedule or NoExecute`},
+		{"a key that no taint has", headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info, actions: [{action: taint, taint: \"a b:NoExecute\"}]}\n",
+			`rules.yaml:6:97: taint "a b:NoExecute": want KEY[=VALUE]:NoSchedule, PreferNoSchedule or NoExecute`},
+		{"a URL that is none of HTTP", headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info, actions: [{action: webhook, url: \"ftp://x\"}]}\n",
+			`rules.yaml:6:97: "ftp://x" is no address, want http://HOST/PATH or https://HOST/PATH`},
+		{"the name of statusd's own alert", headOfRules + "      - {name: StatusdRuleFails, expr: pod.phase == \"Failed\", severity: info}\n",
+			"rules.yaml:6:16: StatusdRuleFails is the alert about rules that cannot be evaluated: want another name"},
+		{"only a separator", "---\n---\n", "rules.yaml:1:1: the file is empty; want apiVersion: statusd/v1alpha1, kind: Rules, groups"},
+		{"separators around", "---\n" + headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info}\n---\n", ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			_, err := Parse("rules.yaml", []byte(test.text))
+			if got := messageOf(err); got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
+
+func messageOf(err error) string {
+	if err == nil {
+		return ""
+	}
+	return err.Error()
+}
+
+// An empty file is a mistake also beside a file with mistakes.
+func TestAnEmptyFileBesideOthers(t *testing.T) {
+	files := fstest.MapFS{"a.yaml": {Data: []byte("kind: Rules\n")}, "b.yaml": {}}
+	if _, err := LoadFS(files, "a.yaml", "b.yaml"); !strings.Contains(messageOf(err), "b.yaml:1:1: the file is empty") {
+		t.Errorf("got %v", err)
+	}
+}
+
+const headOfTests = `apiVersion: statusd/v1alpha1
+kind: RuleTests
+rules: [rules.yaml]
+tests:
+  - name: t
+    timeline:
+      - {at: 0s, pod: {metadata: {name: a}, status: {phase: Failed}}}
+      - {at: 0s, pod: {metadata: {name: b}, status: {phase: Failed}}}
+`
+
+func TestTestsOfRules(t *testing.T) {
+	for _, test := range []struct{ name, text, want string }{
+		{"the rule after its alerts", headOfTests + "    expect:\n      - {alerts: [{pod: a}, {pod: b}], rule: Failed, at: 10s}\n", ""},
+		{"one that says little before one that says more", headOfTests + "    expect:\n      - {at: 10s, rule: Failed, alerts: [{}, {pod: a}]}\n", ""},
+		{"two that one alert cannot both be", headOfTests + "    expect:\n      - {at: 10s, rule: Failed, alerts: [{pod: a}, {pod: a}]}\n",
+			"rules_test.yaml:10: at 10s:\n  - Failed firing of a\n  + Failed firing of default/b"},
+		{"a rule that there is not", headOfTests + "    expect:\n      - {at: 1s, rule: Faild, alerts: []}\n", "rules_test.yaml:10: there is no rule Faild (did you mean Failed?)"},
+		{"a clock that is set ahead", headOfTests + "      - {at: 5s, clock: 1h}\n    expect:\n      - {at: 10s, rule: Failed, alerts: [{pod: a}, {pod: b}]}\n", ""},
+		{"a clock that is set back", headOfTests + "      - {at: 5s, clock: -3h}\n    expect:\n      - {at: 9s, rule: Failed, alerts: []}\n      - {at: 10s, rule: Failed, alerts: [{pod: a}, {pod: b}]}\n", ""},
+		{"nothing", "", "rules_test.yaml:1:1: the file is empty; want apiVersion: statusd/v1alpha1, kind: RuleTests, tests"},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			files := fstest.MapFS{"rules.yaml": {Data: []byte(rulesForTests)}, "rules_test.yaml": {Data: []byte(test.text)}}
+			results, err := RunTestsFS(files, "rules_test.yaml")
+			got := messageOf(err)
+			for _, r := range results {
+				got += strings.Join(r.Failures, "\n")
+			}
+			if got != test.want {
+				t.Errorf("got\n%s\nwant\n%s", got, test.want)
+			}
+		})
+	}
+}
