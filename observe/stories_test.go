@@ -134,6 +134,10 @@ func (s *story) storyNode(word string) {
 	case "lease": // renewed so long ago, and not since
 		f.Lease = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: ago(value)}}}
 		f.LeaseAt = ago(value)
+	case "leased": // renewed just now by a writer of this name
+		f.Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: value, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}},
+			Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: storyNow}}}
+		f.LeaseAt = storyNow
 	case "clock": // the server's is so far ahead
 		f.Clock, _ = time.ParseDuration(value)
 		f.ClockError = 30 * time.Millisecond
@@ -192,8 +196,12 @@ func (s *story) status(side, name string, words []string) error {
 		case "by":
 			manager, field, _ := strings.Cut(value, ":")
 			raw := fmt.Sprintf(`{"f:status":{"f:%s":{}}}`, field)
-			if field == "Ready" {
-				raw = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`
+			if field, others, _ := strings.Cut(field, ","); field == "Ready" {
+				raw = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}`
+				for _, other := range strings.FieldsFunc(others, func(r rune) bool { return r == ',' }) {
+					raw += fmt.Sprintf(`,"f:%s":{}`, other)
+				}
+				raw += "}}"
 			}
 			pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
 				Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(raw)})
