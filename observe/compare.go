@@ -116,6 +116,9 @@ func (w *world) compareContainers(p *podView) []finding {
 			missing = append(missing, name)
 		}
 	}
+	if p.bare(status) {
+		missing = regularNames(p.pod())
+	}
 	if len(missing) > 0 {
 		list = append(list, w.runningWithoutContainer(p, by, missing))
 	}

@@ -29,6 +29,11 @@ func containerNames(pod *v1.Pod) []string {
 	for i := range pod.Spec.InitContainers {
 		names = append(names, pod.Spec.InitContainers[i].Name)
 	}
+	return append(names, regularNames(pod)...)
+}
+
+func regularNames(pod *v1.Pod) []string {
+	var names []string
 	for i := range pod.Spec.Containers {
 		names = append(names, pod.Spec.Containers[i].Name)
 	}
@@ -60,7 +65,8 @@ func (c *comparison) compare() *finding {
 // restartUnreported reports whether the runtime has started the container again since what was
 // reported. A count that is higher than the runtime's is right: old attempts are removed.
 func (c *comparison) restartUnreported(newest *Container) bool {
-	if c.status == nil || newest.Started.IsZero() || newest.State != ContainerRunning && newest.State != ContainerExited {
+	started := newest.State == ContainerRunning || newest.State == ContainerExited && !newest.Started.IsZero()
+	if c.status == nil || !started {
 		return false
 	}
 	return int64(newest.Attempt) > int64(c.status.RestartCount) && newest.ID != bareID(c.status.ContainerID)
@@ -220,21 +226,25 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 		needs:      []Side{by, SideRuntime}, fresh: []Side{by, SideRuntime}, news: by, atOnce: w.kubeletStopped(),
 	}
 	c := comparison{w: w, p: p, by: by}
-	if len(missing) == 1 {
+	status, _ := w.reported(p)
+	bare := p.bare(status)
+	switch {
+	case bare:
+		f.Message = fmt.Sprintf("%s that %s is Running, but the runtime has no container of it.", c.says(), c.podName())
+	case len(missing) == 1:
 		f.Container = missing[0]
 		f.Message = fmt.Sprintf("%s that container %q of %s is running, but the runtime does not have it.", c.says(), missing[0], c.podName())
-	} else {
+	default:
 		f.Message = fmt.Sprintf("%s that the containers %s of %s are running, but the runtime has none of them.", c.says(), quoted(missing), c.podName())
 	}
 	for _, name := range missing {
-		st, _ := w.reported(p)
-		c.name, c.status = name, podstatus.FindContainerStatus(st, name)
+		c.name, c.status = name, podstatus.FindContainerStatus(status, name)
 		f.Evidence = append(f.Evidence, c.reportedEvidence())
 	}
 	f.Evidence = append(f.Evidence, w.evidence(SideRuntime, time.Time{}, fmt.Sprintf("no container %s of pod %s", quoted(missing), p.nodeUID)))
 	f.Do = c.doKubelet()
 	f.Repair = w.repairable(p, by)
-	if !w.kubeletHalted() {
+	if !w.kubeletHalted() && !bare {
 		f.allow = w.busy(p, missing[0])
 	}
 	if w.lostByRuntime(p) {
@@ -244,6 +254,11 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 		f.Repair = false // nothing that runs may be reported as gone
 	}
 	return f
+}
+
+// bare reports whether a status says Running without a word about containers, of which the runtime has none.
+func (p *podView) bare(status *v1.PodStatus) bool {
+	return status.Phase == v1.PodRunning && len(status.ContainerStatuses) == 0 && len(p.attempts) == 0
 }
 
 // lostByRuntime reports whether processes of the pod run, of which the runtime has no container.
@@ -256,7 +271,7 @@ func (w *world) lastSign(p *podView, missing []string) time.Time {
 	status, _ := w.reported(p)
 	var at time.Time
 	for _, name := range missing {
-		if s := podstatus.FindContainerStatus(status, name); s.State.Running.StartedAt.After(at) {
+		if s := podstatus.FindContainerStatus(status, name); s != nil && s.State.Running != nil && s.State.Running.StartedAt.After(at) {
 			at = s.State.Running.StartedAt.Time
 		}
 	}

@@ -1,6 +1,7 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"path"
 	"strings"
@@ -164,7 +165,8 @@ func (w *world) mirrorWithoutManifest(p *podView) []finding {
 		return nil
 	}
 	mirror := p.api.Pod
-	if !podstatus.IsMirror(mirror) || mirror.Annotations[podstatus.SourceAnnotation] != podstatus.SourceFile || w.manifest(p.ref) != nil {
+	source := cmp.Or(mirror.Annotations[podstatus.SourceAnnotation], podstatus.SourceFile)
+	if !podstatus.IsMirror(mirror) || source != podstatus.SourceFile || w.manifest(p.ref) != nil {
 		return nil
 	}
 	f := finding{
