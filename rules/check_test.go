@@ -1,7 +1,10 @@
 package rules
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 )
@@ -87,5 +90,28 @@ func TestTestsOfRules(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// What is in a directory and is no file is passed over, and a file without an end is refused.
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(rulesForTests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("directory", filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := Load(dir); err != nil || len(set.Rules()) != 2 {
+		t.Errorf("got %v, %v", set.Rules(), err)
+	}
+	if _, err := Load("/dev/zero"); messageOf(err) != "/dev/zero: the file has more than 1048576 bytes" {
+		t.Errorf("got %v", err)
 	}
 }

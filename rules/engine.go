@@ -35,7 +35,9 @@ type Engine struct {
 	options Options
 	log     *slog.Logger
 	file    *stateFile // used by Run alone
-	arrived chan struct{}
+	// unwritten: the last write has failed; used by Run alone.
+	unwritten bool
+	arrived   chan struct{}
 	// clock is the time of day and a time that only grows.
 	clock func() (time.Time, time.Duration)
 
@@ -100,8 +102,7 @@ func (e *Engine) open(now time.Time) error {
 		e.file.create = os.CreateTemp
 	}
 	if err = e.file.replace(data); takesNoWrites(err) {
-		e.core.metrics.stateErrors.Inc()
-		e.log.Error("alerts cannot be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
+		e.wrote(true, err)
 		return nil // each write tries again
 	}
 	return err
@@ -255,10 +256,7 @@ func (e *Engine) locked(change func(*core)) {
 	if err == nil && len(data) > 0 {
 		err = e.write(data)
 	}
-	if err != nil {
-		e.core.metrics.stateErrors.Inc()
-		e.log.Error("alerts could not be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
-	}
+	e.wrote(len(data) > 0, err)
 	for i := range tidings {
 		e.pass(&tidings[i])
 	}
@@ -266,6 +264,21 @@ func (e *Engine) locked(change func(*core)) {
 		for _, uid := range changed {
 			e.options.Changed(uid)
 		}
+	}
+}
+
+// wrote notes whether the last write has succeeded. A disk that takes no writes is logged once, not with each change.
+func (e *Engine) wrote(tried bool, err error) {
+	switch {
+	case err != nil:
+		e.core.metrics.stateErrors.Inc()
+		if !e.unwritten {
+			e.log.Error("alerts could not be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
+		}
+		e.unwritten = true
+	case tried && e.unwritten:
+		e.log.Info("alerts are written again", "file", e.options.StateFile)
+		e.unwritten = false
 	}
 }
 

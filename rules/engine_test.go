@@ -433,6 +433,14 @@ func TestThereAreNoMoreAlertsThanAllowed(t *testing.T) {
 		if got := len(e.Alerts()); got != 3 {
 			t.Errorf("got %d alerts", got)
 		}
+		out.take()
+		node.put(t, phase("web-0", "Running"))
+		time.Sleep(20 * time.Second)
+		expect(t, "room", out.take(), "20s Kept resolved web-0")
+		time.Sleep(restFor)
+		if got := out.take(); !strings.Contains(got, "Kept firing web-") {
+			t.Errorf("one that had no room does not fire when there is some: got %q", got)
+		}
 	})
 }
 
