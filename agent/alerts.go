@@ -26,7 +26,7 @@ func (a *Agent) wireAlerts() (err error) {
 	}
 	a.known = make(chan struct{})
 	process := alerting.Process{
-		Source: answers{a}, Ready: a.known, Node: a.nodeName, StateDir: a.config.StateDir,
+		Source: answers{a}, Guard: a.guardSource(), Ready: a.known, Node: a.nodeName, StateDir: a.config.StateDir,
 		Event: a.events.Take, Record: a.recordAction, Changed: a.changes.Announce, RestartContainer: a.restartContainer,
 		Why:        map[rules.ActionKind]string{rules.ActionRestartKubelet: "statusd is the kubelet of this node"},
 		Registerer: a.registerer, Logger: a.log,

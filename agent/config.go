@@ -55,6 +55,7 @@ type Config struct {
 	Server        ServerConfig    `yaml:"server"`
 	Rules         alerting.Config `yaml:"rules"`
 	Machine       host.Config     `yaml:"machine"`
+	Guard         GuardConfig     `yaml:"guard"`
 }
 
 // LogConfig is about statusd's own log.
@@ -127,6 +128,7 @@ func Default() Config {
 		Server:  ServerConfig{BindAddress: ":10250"},
 		Rules:   alerting.Default(),
 		Machine: machineDefault(),
+		Guard:   GuardConfig{Enabled: true, NodeCondition: true, Events: true},
 	}
 }
 
@@ -140,7 +142,7 @@ func Embedded(nodeName string) Config {
 	c.StateDir = userStateDir(nodeName)
 	c.Manifests, c.HealthzBindAddress, c.Server.BindAddress, c.CgroupParent = "", "", "", ""
 	c.QuerySocket, c.PodsSocket = NoSocket, NoSocket
-	c.Machine = host.Config{}
+	c.Machine, c.Guard = host.Config{}, GuardConfig{}
 	c.Node.Taints = []string{}
 	return c
 }

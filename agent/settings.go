@@ -97,7 +97,13 @@ func settings(c *Config) []setting {
 	for _, s := range c.Machine.Settings() {
 		list = append(list, setting{"machine." + s.Name, "", s.Value, s.Doc})
 	}
-	return list
+	return append(list,
+		setting{"guard.enabled", "", &c.Guard.Enabled,
+			"Judge by evidence how healthy statusd and its node are: locks, lease, statuses that are not in the API, sources of pods,\nruntime, disk, certificate. statusd never restarts itself. See docs/guard.md."},
+		setting{"guard.nodeCondition", "", &c.Guard.NodeCondition,
+			"Keep the condition KubeletHealthy of the Node, if there is an API server."},
+		setting{"guard.events", "", &c.Guard.Events, "Write Events of the Node: KubeletUnhealthy, KubeletHealthy."},
+	)
 }
 
 // AddFlags defines a flag for each setting that has one. Its default is the config's

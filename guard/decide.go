@@ -16,6 +16,8 @@ type Policy struct {
 	FirstPause, LastPause time.Duration
 	// CoolDown is how long a kubelet that has just started is left alone.
 	CoolDown time.Duration
+	// Never is why there is no restart at all, if that is not for the operator to decide. It is not news then.
+	Never string
 }
 
 // DefaultPolicy observes and restarts nothing; once Restart is set, its bounds are these.
@@ -99,6 +101,8 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 		return "maintenance until " + h.Maintenance.UTC().Format(time.RFC3339)
 	case target == TargetRuntime:
 		return ""
+	case p.Never != "":
+		return p.Never
 	case !p.Restart:
 		return "restarts are not allowed by the configuration"
 	case h.Process.Known && process.Masked:

@@ -102,11 +102,13 @@ type Behind struct {
 type Disk struct {
 	Free, Total, InodesFree, Inodes uint64
 	ReadOnly                        bool
+	// Err is why a write failed that was tried; empty if none has.
+	Err string
 }
 
 // Full reports whether the kubelet cannot write there.
 func (d Disk) Full() bool {
-	return d.ReadOnly || d.Free < diskFloor || d.Inodes > 0 && d.InodesFree < inodeFloor
+	return d.Err != "" || d.ReadOnly || d.Free < diskFloor || d.Inodes > 0 && d.InodesFree < inodeFloor
 }
 
 const (
@@ -126,7 +128,10 @@ type Evidence struct {
 	// Operations are the kubelet's own requests to the runtime; Runtime is what the runtime answers to us.
 	Operations Fact[Operations] `json:"operations"`
 	Runtime    Fact[Answer]     `json:"runtime"`
-	Behind     Fact[Behind]     `json:"behind"`
+	// Sources are what the kubelet must hear from, by name, as it knows it itself: the pods of the API, the manifests,
+	// the runtime.
+	Sources map[string]Fact[Answer] `json:"sources,omitempty"`
+	Behind  Fact[Behind]            `json:"behind"`
 	// APIServer is whether it answers from here.
 	APIServer Fact[Answer] `json:"apiServer"`
 	Disk      Fact[Disk]   `json:"disk"`

@@ -197,7 +197,7 @@ func (g *Guard) look(ctx context.Context) {
 			_ = g.restart(ctx, decision.Restart, decision.Reason, "guard") // the report has the error
 		})
 	}
-	if before.Health != after.Health {
+	if before.Health != after.Health || !before.Started.Equal(after.Started) { // a start counts also if this process is killed
 		g.store()
 	}
 }

@@ -23,6 +23,7 @@ const (
 	RuntimeErrors        = "RuntimeErrors"
 	StatusBehind         = "StatusBehind"
 	SyncBehind           = "SyncBehind"
+	SourceSilent         = "SourceSilent"
 	RuntimeDown          = "RuntimeDown"
 	APIServerUnreachable = "APIServerUnreachable"
 	DiskFull             = "DiskFull"
@@ -86,6 +87,7 @@ var rules = map[string]rule{
 	RuntimeErrors:        {minor, "operations", 3, 20 * time.Second, false},
 	StatusBehind:         {half, "audit", 2, 10 * time.Second, false},
 	SyncBehind:           {minor, "audit", 2, 10 * time.Second, false},
+	SourceSilent:         {half, "source", 3, time.Minute, false},
 	RuntimeDown:          {cause, "runtime", 3, 8 * time.Second, false},
 	APIServerUnreachable: {cause, "apiserver", 3, 8 * time.Second, false},
 	DiskFull:             {cause, "disk", 2, 2 * time.Second, false},
@@ -242,6 +244,12 @@ func observeWork(l look, e Evidence, now time.Time) {
 	if o := e.Operations; o.Known && o.Value.Count >= operationsFloor {
 		l.add(RuntimeErrors, o.At, 2*o.Value.Errors > o.Value.Count, "%d of the kubelet's last %d requests to the runtime failed", o.Value.Errors, o.Value.Count)
 	}
+	for _, name := range slices.Sorted(maps.Keys(e.Sources)) {
+		s := e.Sources[name]
+		if old, seen := l[SourceSilent]; s.Known && (!seen || !old.bad && !s.Value.OK) { // the first that is silent
+			l.add(SourceSilent, s.At, !s.Value.OK, "nothing is heard from the %s: %s", name, s.Value.Text)
+		}
+	}
 	if b := e.Behind; b.Known {
 		v := b.Value
 		l.add(StatusBehind, b.At, v.APIBehindKubelet > 0 && v.APIBehindKubeletOldest > behindBound,
@@ -260,8 +268,11 @@ func observeCauses(l look, e Evidence, now time.Time) {
 	}
 	if d := e.Disk; d.Known {
 		text := fmt.Sprintf("%d MiB and %d inodes are left", d.Value.Free>>20, d.Value.InodesFree)
-		if d.Value.ReadOnly {
+		switch {
+		case d.Value.ReadOnly:
 			text = "it is read-only"
+		case d.Value.Err != "":
+			text = d.Value.Err
 		}
 		l.add(DiskFull, d.At, d.Value.Full(), "the disk of the kubelet's root cannot be written: %s", text)
 	}

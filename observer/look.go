@@ -155,7 +155,7 @@ func (o *Observer) publish(v *view, list []step) {
 	o.metrics.count(list)
 	o.events.steps(v, list)
 	if o.condition != nil {
-		o.condition.want(truthful(&v.report, len(v.pods)))
+		o.condition.Set(truthful(&v.report, len(v.pods)))
 	}
 	if o.repairs != nil && len(v.drift) > 0 {
 		wake.Up(o.repairs.news)
