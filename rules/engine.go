@@ -124,10 +124,12 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	watched := make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
-	go func() { watched <- e.options.Source.Watch(watching, e.change) }()
-	defer func() { stop(); <-watched }()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	ended := make(chan error, 1)
+	watch.Go(func() { ended <- e.options.Source.Watch(watching, e.change) })
 	e.begin()
 	wall, monotonic := e.clock()
 	timer := time.NewTimer(0)
@@ -145,6 +147,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		timer.Reset(e.wait(now))
 		select {
 		case <-ctx.Done():
+		case err := <-ended:
+			if ctx.Err() == nil { // what has changed is not announced any more
+				return fmt.Errorf("rules: the watch of the source has ended: %w", cmp.Or(err, errors.New("without an error")))
+			}
 		case <-e.arrived:
 		case <-timer.C:
 		}

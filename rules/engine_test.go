@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -473,6 +474,24 @@ func TestADamagedStateFile(t *testing.T) {
 					t.Fatalf("one bit at %d: %d alerts are left", at, got)
 				}
 			}
+		}
+	})
+}
+
+// deaf is a source whose watch fails.
+type deaf struct{ *live }
+
+func (deaf) Watch(context.Context, func(types.UID)) error { return errors.New("connection lost") }
+
+// An engine that hears nothing any more does not go on as if nothing happened.
+func TestAWatchThatEndsEndsTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{Source: deaf{newLive()}, Set: parsed(t, rulesForTests)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "connection lost") {
+			t.Errorf("got %v", err)
 		}
 	})
 }
