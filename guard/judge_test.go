@@ -95,6 +95,10 @@ var stories = []struct {
 	{name: "restarted by an operator between two looks", until: 120, changes: []change{
 		{9, dead(0)}, {12, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
 		health: guard.Healthy},
+	{name: "systemd starts it after the network, or runs what comes before it", until: 30, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
+		dead(0)(e, now, since)
+		e.Process.Value.Unit, e.Process.Value.Starting = "activating/start-pre", true
+	}}}, health: guard.Degraded, reasons: "HealthzSilent"},
 	{name: "frozen by SIGSTOP", until: 30, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
 		quiet(e, now, since)
 		e.Process.Value.Stopped = true
@@ -296,6 +300,48 @@ func codes(v guard.Verdict) string {
 
 func describe(v guard.Verdict) string {
 	return fmt.Sprintf("%s %s, helps %t", v.Health, codes(v), v.Helps)
+}
+
+// A runtime that did not answer once is not restarted, though nothing else is known of the kubelet, or though
+// what was wrong before is just over.
+func TestOneFailedRequestToTheRuntimeRestartsNothing(t *testing.T) {
+	policy := guard.DefaultPolicy()
+	policy.RestartRuntime = true
+	blind := func(e *guard.Evidence, now, _ time.Time) {
+		e.Healthz, e.Lease = guard.NotKnown[guard.Answer](now, "not asked"), guard.NotKnown[guard.Lease](now, "forbidden")
+		e.Runtime = guard.NotKnown[guard.Answer](now, "no socket")
+	}
+	once := func(e *guard.Evidence, now, since time.Time) {
+		blind(e, now, since)
+		if now.Equal(since) {
+			e.Runtime = guard.Read(now, silent("refused"))
+		}
+	}
+	for name, c := range map[string]struct {
+		changes []change
+		health  guard.Health
+	}{
+		"nothing is known": {[]change{{0, once}}, guard.Unknown},
+		"what was wrong before is over": {[]change{{0, apiDown}, {30, func(e *guard.Evidence, now, since time.Time) {
+			if blind(e, now, since); !now.Before(since.Add(lookEvery)) {
+				once(e, now, since.Add(lookEvery))
+			}
+		}}}, guard.Degraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var state guard.State
+			var v guard.Verdict
+			for now := begin; now.Before(begin.Add(time.Minute)); now = now.Add(lookEvery) {
+				v, state = guard.Judge(evidence(c.changes, now), state, now)
+				if d := guard.Decide(v, policy, guard.History{}, now); d.Restart != "" {
+					t.Fatalf("after %v: restarts the %s, %s", now.Sub(begin), d.Restart, describe(v))
+				}
+			}
+			if v.Health != c.health {
+				t.Errorf("got %s, want %s", describe(v), c.health)
+			}
+		})
+	}
 }
 
 // Evidence that was counted once does not count again: a source that is asked less often than the

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -101,9 +100,8 @@ func TestWhatLinesMean(t *testing.T) {
 			t.Errorf("%s: %q\n means %q, want %q", tt.origin, tt.text, got, tt.want)
 		}
 		// Whatever means something must be found by its texts.
-		needles, complete := needles(rules)
 		seen := false
-		candidates([]byte("before\n"+tt.text+"\nafter\n"), needles, complete, func(line []byte) { seen = seen || string(line) == tt.text })
+		newPrefilter(rules, []Origin{tt.origin}).lines([]byte("before\n"+tt.text+"\nafter\n"), func(line []byte) { seen = seen || string(line) == tt.text })
 		if tt.want != "" && !seen {
 			t.Errorf("%q is not searched for by any of its texts", tt.text)
 		}
@@ -144,27 +142,6 @@ func TestVictimsAreFound(t *testing.T) {
 	}
 	if len(a.groups) > maxAnnouncements || len(a.order) != len(a.groups) {
 		t.Errorf("%d announcements are kept", len(a.groups))
-	}
-}
-
-// A chunk gives exactly the lines that a rule may match, in order and once.
-func TestCandidates(t *testing.T) {
-	chunk := []byte("EXT4-fs error EXT4-fs error\r\nnothing\nEXT4-fs warning, then Buffer I/O error\n\nlast EXT4-fs error\n")
-	rules, err := compile(DefaultRules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	needles, complete := needles(rules)
-	var got []string
-	candidates(chunk, needles, complete, func(line []byte) { got = append(got, string(line)) })
-	want := []string{"EXT4-fs error EXT4-fs error", "EXT4-fs warning, then Buffer I/O error", "last EXT4-fs error"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-	got = nil
-	candidates(chunk, nil, false, func(line []byte) { got = append(got, string(line)) })
-	if len(got) != 5 {
-		t.Errorf("without texts there are %q", got)
 	}
 }
 
