@@ -74,9 +74,7 @@ func (s *State) counting() []string {
 func (s *State) pending() []Reason {
 	reasons := []Reason{}
 	for _, code := range slices.Sorted(maps.Keys(s.Signs)) {
-		reason := s.Signs[code].reason(code)
-		reason.Pending = true
-		reasons = append(reasons, reason)
+		reasons = append(reasons, s.Signs[code].reason(code))
 	}
 	return reasons
 }

@@ -383,23 +383,6 @@ func TestANewProcessIsNotHeldToTheOldOne(t *testing.T) {
 	}
 }
 
-// One failed answer is a reason to be shown, and none to restart anything.
-func TestNothingIsRestartedForOneFailedAnswer(t *testing.T) {
-	policy := guard.DefaultPolicy()
-	policy.Restart, policy.RestartRuntime = true, true
-	unknown := guard.Evidence{Runtime: guard.Read(begin, guard.Answer{Answered: true, OK: true})}
-	_, state := guard.Judge(unknown, guard.State{}, begin)
-	now := begin.Add(lookEvery)
-	unknown.Runtime = guard.Read(now, silent("connection refused"))
-	v, _ := guard.Judge(unknown, state, now)
-	if codes(v) != guard.RuntimeDown || !v.Reasons[0].Pending {
-		t.Errorf("the verdict is %s", describe(v))
-	}
-	if d := guard.Decide(v, policy, guard.History{}, now); d.Restart != "" {
-		t.Errorf("restarts the %s: %s", d.Restart, d.Reason)
-	}
-}
-
 // A message says what was seen, so that an operator can check it.
 func TestReasonsSayWhatWasSeen(t *testing.T) {
 	var state guard.State
