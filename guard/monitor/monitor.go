@@ -186,7 +186,7 @@ func (m *Monitor) makeReaders() {
 	}
 	if len(o.Units) > 0 || o.JournalKernel {
 		m.readers = append(m.readers, &journal{command: o.command, args: o.JournalArgs, units: o.Units, kernel: o.JournalKernel,
-			filter: newPrefilter(m.rules, origins, listOfBytes), throttle: limit, now: o.now})
+			filter: newPrefilter(m.rules, origins, listOfBytes, []byte("Suppressed ")), throttle: limit, now: o.now})
 	}
 	for path, origin := range o.Files {
 		m.readers = append(m.readers, &logFile{path: path, origin: origin, filter: newPrefilter(m.rules, []Origin{origin}),

@@ -73,9 +73,8 @@ func (f *prefilter) next(data []byte) int {
 	}
 	leap := (*[1 << 16]uint8)(f.leap)
 	for at := f.width - 2; at+1 < len(data); {
-		block := uint16(data[at]) | uint16(data[at+1])<<8
-		step := leap[block]
-		if step != 0 {
+		block := binary.LittleEndian.Uint16(data[at : at+2])
+		if step := leap[block]; step != 0 {
 			at += int(step)
 			continue
 		}

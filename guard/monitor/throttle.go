@@ -30,7 +30,7 @@ func (t *throttle) worked(ctx context.Context) bool {
 	now := t.spent()
 	t.owed += time.Duration(float64(max(0, now-t.before)) * (1/t.share - 1))
 	t.before = now
-	if t.owed < 5*time.Millisecond { // too short to sleep
+	if t.owed < 20*time.Millisecond { // each sleep costs, too
 		return ctx.Err() == nil
 	}
 	owed := t.owed
