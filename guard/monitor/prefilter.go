@@ -7,8 +7,8 @@ import (
 )
 
 // prefilter finds the lines that a rule may match: those with one of a few texts, as they are in the expressions of the
-// rules. It looks for all texts in one pass, which leaps over most of the bytes: the blocks of two bytes in
-// which no text can end tell how far (Wu and Manber, 1994).
+// rules. It looks for all texts in one pass, which leaps over most of the bytes: a table has, for each
+// block of two bytes, how far the next place is at which a text may end (Wu and Manber, 1994).
 type prefilter struct {
 	texts [][]byte
 	// complete: each match of each rule has one of the texts. Otherwise every line counts.
