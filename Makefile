@@ -204,7 +204,7 @@ observe-scenes: scenes ## What goes wrong on a node and what statusd observe say
 	@bin/scenes -minutes $(MINUTES) -doc docs/observe.md scenes
 
 .PHONY: observe-churn
-observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm; root, containerd, runc
+observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm, and its guard must not find the kubelet anything but healthy; root, containerd, runc
 	@bin/scenes -minutes $(MINUTES) churn
 
 IMAGE ?= localhost/statusd:dev

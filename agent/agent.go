@@ -14,6 +14,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"golang.org/x/net/netutil"
@@ -61,6 +62,7 @@ type Agent struct {
 	machine     *machine
 	client      kubernetes.Interface // nil: standalone
 	credentials [sha256.Size]byte    // the digest of those that the client has
+	certificate rest.TLSClientConfig // what the client shows to the API server
 	objects     *apiobjects.Objects  // nil: standalone
 
 	apiServer string // its host and port, for containers
@@ -84,12 +86,14 @@ type Agent struct {
 	query      *api.Server
 	podsAPI    *podsapi.Server
 	alerts     *alerting.Alerting // nil: there are no rules
+	known      chan struct{}      // closed once rules can be evaluated
 	watched    *host.Host
+	guard      *selfGuard // nil: it is switched off
 
 	born time.Time // when it was made
 
-	apiPatience         time.Duration // the constants, but in tests
-	credentialsInterval time.Duration
+	apiPatience         time.Duration // the constant, but in tests
+	credentialsInterval time.Duration // 0: as usual
 }
 
 // New makes an agent and opens what it needs: the port, the journal, the state of the
@@ -104,7 +108,7 @@ func New(config Config, options Options) (*Agent, error) {
 		return nil, err
 	}
 	options.setDefaults(config)
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience}
 	if a.registerer = options.registerer; a.registerer == nil {
 		a.registerer = a.metrics
 	}
@@ -186,7 +190,8 @@ func (a *Agent) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "workers", Run: a.workers.Run})
 	add(true, daemon.Part{Name: "evictions", Run: a.evictions.Run})
 	add(true, daemon.Part{Name: "logs and load", Run: a.watched.Run})
-	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: func(ctx context.Context) error { return a.alerts.Run(ctx) }})
+	add(a.guard != nil, daemon.Part{Name: "guard", Run: func(ctx context.Context) error { return a.guard.Run(ctx) }})
+	add(a.alerts != nil, daemon.Part{Name: "alerts", Run: a.runAlerts})
 	add(joined, daemon.Part{Name: "overdue statuses", Run: a.followOverdue})
 	add(joined, daemon.Part{Name: "mirror pods", Run: a.mirrors.Run})
 	add(joined, daemon.Part{Name: "pods of the api", Run: a.api.Run})

@@ -1,12 +1,18 @@
 package agent
 
 import (
+	"context"
 	"errors"
 	"fmt"
+	"slices"
+	"sync"
+	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/daemon"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/rules"
@@ -18,8 +24,9 @@ func (a *Agent) wireAlerts() (err error) {
 	if !a.config.Rules.Enabled() {
 		return nil
 	}
+	a.known = make(chan struct{})
 	process := alerting.Process{
-		Source: answers{a}, Ready: a.dispatcher.allListed, Node: a.nodeName, StateDir: a.config.StateDir,
+		Source: answers{a}, Guard: a.guardSource(), Ready: a.known, Node: a.nodeName, StateDir: a.config.StateDir,
 		Event: a.events.Take, Record: a.recordAction, Changed: a.changes.Announce, RestartContainer: a.restartContainer,
 		Why:        map[rules.ActionKind]string{rules.ActionRestartKubelet: "statusd is the kubelet of this node"},
 		Registerer: a.registerer, Logger: a.log,
@@ -40,6 +47,52 @@ func (a *Agent) wireAlerts() (err error) {
 		return fmt.Errorf("agent: %w", err)
 	}
 	return nil
+}
+
+const (
+	// knownWithin is how long the first reports of static pods are waited for: one that hangs keeps no rule from the other pods.
+	knownWithin = 30 * time.Second
+	// knownEvery is how often they are looked for.
+	knownEvery = 20 * time.Millisecond
+)
+
+func (a *Agent) runAlerts(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var waiting sync.WaitGroup
+	defer waiting.Wait()
+	waiting.Go(func() { a.awaitKnown(ctx) })
+	return a.alerts.Run(ctx)
+}
+
+// awaitKnown closes known once all pods are listed and the static ones are reported. The API has the status of the
+// others; of a static pod nothing is known before, and it would look like one whose alerts are over.
+func (a *Agent) awaitKnown(ctx context.Context) {
+	select {
+	case <-a.dispatcher.allListed:
+	case <-ctx.Done():
+		return
+	}
+	for began := time.Now(); !a.staticKnown(); {
+		if time.Since(began) > knownWithin {
+			a.log.Warn("some static pods are not reported yet, and their alerts may end and begin again")
+			break
+		}
+		if !backoff.Sleep(ctx, knownEvery) {
+			return
+		}
+	}
+	close(a.known)
+}
+
+func (a *Agent) staticKnown() bool {
+	return !slices.ContainsFunc(a.table.All(), func(pod *v1.Pod) bool {
+		if !podstatus.IsStatic(pod) {
+			return false
+		}
+		_, known := a.manager.GetPodStatus(pod.UID)
+		return !known
+	})
 }
 
 // recordAction keeps in the history what was done about an alert.

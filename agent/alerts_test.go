@@ -90,6 +90,26 @@ func TestAlertsReachAlertmanagerAcrossARestartAndReloads(t *testing.T) {
 	awaitAlert(t, sink, "PodRuns", "resolved")
 }
 
+// An alert about a static pod that goes on across a restart does not end in between: before the first report of the pod
+// nothing is known of it.
+func TestARestartEndsNoAlertOfAStaticPod(t *testing.T) {
+	url, sink := alerted(t)
+	c := testConfig(t, "lasts")
+	c.Rules.Files = []string{ruleFile(t, filepath.Join(t.TempDir(), "rules.yaml"), podRuns)}
+	c.Rules.Alertmanagers = []endpoint.Options{{URL: url}}
+	a, stop := run(t, c)
+	awaitAlert(t, sink, "PodRuns", "firing")
+	before := a.alerts.Alerts()
+	stop()
+	ruleFile(t, c.Rules.Files[0], podRuns, `{name: RunsAgain, expr: 'pod.phase == "Running"', severity: info}`)
+	a, _ = run(t, c)
+	awaitAlert(t, sink, "RunsAgain", "firing")
+	after := slices.DeleteFunc(slices.Clone(a.alerts.Alerts()), func(x api.Alert) bool { return x.Rule != "PodRuns" })
+	if len(before) != 1 || len(after) != 1 || !after[0].Since.Equal(before[0].Since) {
+		t.Errorf("before the restart: %+v\nafter it: %+v", before, after)
+	}
+}
+
 func TestARuleRestartsAContainer(t *testing.T) {
 	c := testConfig(t, "restarts")
 	c.Rules.Files = []string{ruleFile(t, filepath.Join(t.TempDir(), "rules.yaml"),

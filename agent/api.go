@@ -66,7 +66,7 @@ func (a *Agent) wireQuery() (err error) {
 	if err := a.wireAlerts(); err != nil {
 		return err
 	}
-	options := api.Options{Source: answers{a}, Load: a.loadSource(), Page: web.Handler(), MaxWatchers: maxWatchers}
+	options := api.Options{Source: answers{a}, Guard: a.guardSource(), Load: a.loadSource(), Page: web.Handler(), MaxWatchers: maxWatchers}
 	if a.alerts != nil {
 		options.Alerts = a.alerts
 	}

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -55,6 +54,7 @@ type Config struct {
 	Server        ServerConfig    `yaml:"server"`
 	Rules         alerting.Config `yaml:"rules"`
 	Machine       host.Config     `yaml:"machine"`
+	Guard         GuardConfig     `yaml:"guard"`
 }
 
 // LogConfig is about statusd's own log.
@@ -127,6 +127,7 @@ func Default() Config {
 		Server:  ServerConfig{BindAddress: ":10250"},
 		Rules:   alerting.Default(),
 		Machine: machineDefault(),
+		Guard:   GuardConfig{Enabled: true, NodeCondition: true, Events: true},
 	}
 }
 
@@ -140,7 +141,7 @@ func Embedded(nodeName string) Config {
 	c.StateDir = userStateDir(nodeName)
 	c.Manifests, c.HealthzBindAddress, c.Server.BindAddress, c.CgroupParent = "", "", "", ""
 	c.QuerySocket, c.PodsSocket = NoSocket, NoSocket
-	c.Machine = host.Config{}
+	c.Machine, c.Guard = host.Config{}, GuardConfig{}
 	c.Node.Taints = []string{}
 	return c
 }
@@ -163,13 +164,7 @@ func userStateDir(nodeName string) string {
 func (c *Config) RuntimeDir() string { return filepath.Join(c.StateDir, runtimeDirectory) }
 
 // LoadFile reads a config file over the defaults.
-func LoadFile(path string) (Config, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("config: %w", err)
-	}
-	return Load(path, data)
-}
+func LoadFile(path string) (Config, error) { return daemon.LoadFile(path, Load) }
 
 // Load decodes a config file over the defaults: what it does not name stays as it is by
 // default. A field that does not exist, is named twice or has the wrong type is an error
@@ -195,17 +190,11 @@ func Load(path string, data []byte) (Config, error) {
 const NoSocket = daemon.NoSocket
 
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
-func (c *Config) QuerySocketPath() string { return c.socketPath(c.QuerySocket, querySocket) }
+func (c *Config) QuerySocketPath() string {
+	return daemon.SocketPath(c.QuerySocket, c.StateDir, querySocket)
+}
 
 // PodsSocketPath is where the kubelet's Pods API is served, empty if it is not.
-func (c *Config) PodsSocketPath() string { return c.socketPath(c.PodsSocket, podsSocket) }
-
-func (c *Config) socketPath(configured, name string) string {
-	switch configured {
-	case NoSocket:
-		return ""
-	case "":
-		return filepath.Join(c.StateDir, name)
-	}
-	return configured
+func (c *Config) PodsSocketPath() string {
+	return daemon.SocketPath(c.PodsSocket, c.StateDir, podsSocket)
 }

@@ -83,7 +83,7 @@ func (a *Agent) connect() error {
 	if err != nil {
 		return fmt.Errorf("agent: client of the API server: %w", err)
 	}
-	a.client = client
+	a.client, a.certificate = client, config.TLSClientConfig
 	a.objects = apiobjects.New(client, a.log)
 	a.apiServer = serverAddress(config)
 	return nil

@@ -97,28 +97,25 @@ func settings(c *Config) []setting {
 	for _, s := range c.Machine.Settings() {
 		list = append(list, setting{"machine." + s.Name, "", s.Value, s.Doc})
 	}
-	return list
+	return append(list,
+		setting{"guard.enabled", "", &c.Guard.Enabled,
+			"Judge by evidence how healthy statusd and its node are: locks, lease, statuses that are not in the API, sources of pods,\nruntime, disk, certificate. statusd never restarts itself. See docs/guard.md."},
+		setting{"guard.nodeCondition", "", &c.Guard.NodeCondition,
+			"Keep the condition KubeletHealthy of the Node, if there is an API server."},
+		setting{"guard.events", "", &c.Guard.Events, "Write Events of the Node: KubeletUnhealthy, KubeletHealthy."},
+	)
 }
 
 // AddFlags defines a flag for each setting that has one. Its default is the config's
 // value, and parsing it changes the config: bind a config that a file was read into, and
 // flags override the file.
 func (c *Config) AddFlags(flags *pflag.FlagSet) {
-	daemon.AddFlags(converted(settings(c)), flags)
+	daemon.AddFlags(daemon.Settings(settings(c)), flags)
 }
 
 // WriteDefault writes a config file in which everything is as it is by default, and each
 // field says what it is for.
 func WriteDefault(w io.Writer) error {
 	c := Default()
-	return daemon.WriteConfig(w, "The configuration of statusd. Everything here is the default; keep what you change.", converted(settings(&c)))
-}
-
-// converted are settings as package daemon has them.
-func converted(settings []setting) []daemon.Setting {
-	all := make([]daemon.Setting, len(settings))
-	for i, s := range settings {
-		all[i] = daemon.Setting(s)
-	}
-	return all
+	return daemon.WriteConfig(w, "The configuration of statusd. Everything here is the default; keep what you change.", daemon.Settings(settings(&c)))
 }

@@ -60,6 +60,9 @@ func (a *Agent) wire() error {
 	if err := a.wireMachine(); err != nil {
 		return err
 	}
+	if err := a.wireGuard(); err != nil {
+		return err
+	}
 	return a.wireQuery()
 }
 

@@ -63,8 +63,8 @@ func (g *Guard) announceHealth(before, after Report) {
 
 // announceSuppression sends one notice of why a restart is withheld, and another one when the reason changes.
 func (g *Guard) announceSuppression(after Report, d Decision) {
-	if after.PID != 0 && after.At.Sub(after.Started) < g.o.Policy.CoolDown {
-		return // it starts: that it is not restarted meanwhile is no news
+	if g.o.Policy.Never != "" || after.PID != 0 && after.At.Sub(after.Started) < g.o.Policy.CoolDown {
+		return // it starts, or it is never restarted: that it is not restarted is no news
 	}
 	g.mu.Lock()
 	last := g.suppression

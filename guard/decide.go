@@ -16,6 +16,8 @@ type Policy struct {
 	FirstPause, LastPause time.Duration
 	// CoolDown is how long a kubelet that has just started is left alone.
 	CoolDown time.Duration
+	// Never is why there is no restart at all, if that is not for the operator to decide. It is not news then.
+	Never string
 }
 
 // DefaultPolicy observes and restarts nothing; once Restart is set, its bounds are these.
@@ -74,12 +76,14 @@ func Decide(v Verdict, p Policy, h History, now time.Time) Decision {
 func wanted(v Verdict, p Policy) (target Target, reason, withheld string) {
 	codes := map[string]string{}
 	for _, r := range v.Reasons {
-		codes[r.Code] = r.Message
+		if !r.Pending {
+			codes[r.Code] = r.Message
+		}
 	}
 	switch {
 	case v.Health == Unhealthy && v.Helps:
 		return TargetKubelet, v.Reasons[0].Code, ""
-	case codes[RuntimeDown] != "" && p.RestartRuntime:
+	case codes[RuntimeDown] != "" && !v.pending && p.RestartRuntime:
 		return TargetRuntime, RuntimeDown, ""
 	case v.Do != "":
 		return "", "", "a restart would not help"
@@ -99,11 +103,13 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 		return "maintenance until " + h.Maintenance.UTC().Format(time.RFC3339)
 	case target == TargetRuntime:
 		return ""
+	case p.Never != "":
+		return p.Never
 	case !p.Restart:
 		return "restarts are not allowed by the configuration"
 	case h.Process.Known && process.Masked:
 		return "its unit is masked"
-	case h.Process.Known && process.Restarting:
+	case h.Process.Known && (process.Restarting || process.Starting):
 		return "its supervisor is about to start it"
 	}
 	return ""
@@ -133,7 +139,7 @@ func earliest(target Target, p Policy, h History, now time.Time) (next time.Time
 		pause := p.pause(n)
 		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %v", n, pause)
 	}
-	if process := h.Process; target == TargetKubelet && process.Known && process.Value.Exists && !process.Value.Started.IsZero() {
+	if process := h.Process; target == TargetKubelet && process.Known && process.Value.startKnown(now) {
 		later(process.Value.Started.Add(p.CoolDown), "it started at %s and is left alone for %v",
 			process.Value.Started.UTC().Format(time.RFC3339), p.CoolDown)
 	}

@@ -24,8 +24,9 @@ type Process struct {
 	Exists bool `json:"exists"`
 	// Sure: it was read where the process must be if it exists (its supervisor, its parent), not found
 	// by a search, which another PID namespace defeats.
-	Sure    bool      `json:"sure"`
-	PID     int       `json:"pid,omitempty"`
+	Sure bool `json:"sure"`
+	PID  int  `json:"pid,omitempty"`
+	// Started is when the process started, or the last one if there is none.
 	Started time.Time `json:"started,omitzero"`
 	Stopped bool      `json:"stopped,omitempty"` // by SIGSTOP or a debugger: state T
 	Zombie  bool      `json:"zombie,omitempty"`
@@ -37,6 +38,9 @@ type Process struct {
 	Unit string `json:"unit,omitempty"`
 	// Restarting: the supervisor is about to start it again by itself.
 	Restarting bool `json:"restarting,omitempty"`
+	// Starting: there is no process yet, and the supervisor is about to start one: a job waits for what must be there before,
+	// or what runs before the process has not ended.
+	Starting bool `json:"starting,omitempty"`
 	// Masked: the operator has made the unit impossible to start.
 	Masked bool `json:"masked,omitempty"`
 	// Starts is how often the supervisor has restarted it by itself.
@@ -102,11 +106,13 @@ type Behind struct {
 type Disk struct {
 	Free, Total, InodesFree, Inodes uint64
 	ReadOnly                        bool
+	// Err is why a write failed that was tried; empty if none has.
+	Err string
 }
 
 // Full reports whether the kubelet cannot write there.
 func (d Disk) Full() bool {
-	return d.ReadOnly || d.Free < diskFloor || d.Inodes > 0 && d.InodesFree < inodeFloor
+	return d.Err != "" || d.ReadOnly || d.Free < diskFloor || d.Inodes > 0 && d.InodesFree < inodeFloor
 }
 
 const (
@@ -126,7 +132,10 @@ type Evidence struct {
 	// Operations are the kubelet's own requests to the runtime; Runtime is what the runtime answers to us.
 	Operations Fact[Operations] `json:"operations"`
 	Runtime    Fact[Answer]     `json:"runtime"`
-	Behind     Fact[Behind]     `json:"behind"`
+	// Sources are what the kubelet must hear from, by name, as it knows it itself: the pods of the API, the manifests,
+	// the runtime.
+	Sources map[string]Fact[Answer] `json:"sources,omitempty"`
+	Behind  Fact[Behind]            `json:"behind"`
 	// APIServer is whether it answers from here.
 	APIServer Fact[Answer] `json:"apiServer"`
 	Disk      Fact[Disk]   `json:"disk"`

@@ -37,8 +37,11 @@ func (g *Guard) load() {
 		return
 	}
 	g.state = m.State.resumed(time.Now())
-	if m.Restarts != nil {
-		g.report.Restarts = m.Restarts
+	for _, r := range m.Restarts {
+		if now := time.Now(); r.At.After(now) { // by a clock that was set back since; the budget still has it
+			r.At = now
+		}
+		g.report.Restarts = append(g.report.Restarts, r)
 	}
 	g.report.Maintenance = m.Maintenance
 	if g.state.Health != "" {
@@ -69,6 +72,8 @@ func readMemory(path string) (m memory, err error) {
 // and that the API server has answered all the time is not known.
 func (s State) resumed(now time.Time) State {
 	s = s.clone()
+	s.setBack(now)
+	s.Looked = now
 	s.APISince = time.Time{}
 	for code, sign := range s.Signs {
 		if _, exists := rules[code]; !exists || !sign.established(rules[code]) || now.Sub(sign.Last) > forget {

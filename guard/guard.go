@@ -197,7 +197,7 @@ func (g *Guard) look(ctx context.Context) {
 			_ = g.restart(ctx, decision.Restart, decision.Reason, "guard") // the report has the error
 		})
 	}
-	if before.Health != after.Health {
+	if before.Health != after.Health || !before.Started.Equal(after.Started) { // a start counts also if this process is killed
 		g.store()
 	}
 }
@@ -215,7 +215,10 @@ func (g *Guard) judge(evidence Evidence, now time.Time) (before, after Report, d
 	}
 	r := &g.report
 	r.At, r.Verdict, r.Evidence = now, verdict, Items(evidence, now)
-	r.PID, r.Started = evidence.Process.Value.PID, evidence.Process.Value.Started
+	r.PID, r.Started = 0, time.Time{}
+	if p := evidence.Process.Value; p.Exists {
+		r.PID, r.Started = p.PID, p.Started
+	}
 	r.Withheld, r.NextRestart = decision.Withheld, decision.Next
 	if !now.Before(r.Maintenance) {
 		r.Maintenance = time.Time{}

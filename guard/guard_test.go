@@ -484,3 +484,36 @@ func TestMetricsOfChecks(t *testing.T) {
 		}
 	})
 }
+
+// A clock that was set back while the guard did not run: restarts that are in the future count, but not for longer than
+// others do.
+func TestRestartsInTheFutureHoldNothingBackForLong(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "guard.json")
+	// Each run begins at the same time of a virtual clock: what the first one writes is in the future of the second.
+	options := func(k *kubelet, o *guard.Options) { o.StateFile = file }
+	run(t, options, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(24 * time.Hour)
+		k.kill(1)
+		time.Sleep(10 * time.Second)
+		if k.count() != 1 {
+			t.Fatalf("%d restarts", k.count())
+		}
+		k.mu.Lock()
+		k.restart = errors.New("exit status 1")
+		k.mu.Unlock()
+		k.kill(1)
+		time.Sleep(20 * time.Second)
+	})
+	run(t, options, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(30 * time.Second)
+		if r := g.Report(); r.Health != guard.Healthy {
+			t.Fatalf("what the guard saw by another clock makes the kubelet %+v", r.Verdict)
+		}
+		time.Sleep(2 * time.Minute)
+		k.kill(1)
+		time.Sleep(2 * time.Minute)
+		if k.count() != 1 {
+			t.Errorf("%d restarts within two minutes, want 1: %+v", k.count(), g.Report())
+		}
+	})
+}

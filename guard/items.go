@@ -15,6 +15,9 @@ func Items(e Evidence, now time.Time) []Item {
 	for _, name := range slices.Sorted(maps.Keys(e.Parts)) {
 		items = append(items, item("healthz/"+name, e.Parts[name], answerWords))
 	}
+	for _, name := range slices.Sorted(maps.Keys(e.Sources)) {
+		items = append(items, item("source "+name, e.Sources[name], answerWords))
+	}
 	return append(items,
 		item("lease", e.Lease, func(l Lease) (bool, string) { return leaseWords(l, now) }),
 		item("pleg", e.PLEG, func(p PLEG) (bool, string) { return plegWords(p, now) }),
@@ -102,6 +105,9 @@ func diskWords(d Disk) (bool, string) {
 	text := fmt.Sprintf("%d of %d MiB and %d inodes are free", d.Free>>20, d.Total>>20, d.InodesFree)
 	if d.ReadOnly {
 		text += ", read-only"
+	}
+	if d.Err != "" {
+		text += ", a write failed: " + d.Err
 	}
 	return !d.Full(), text
 }

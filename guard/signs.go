@@ -23,6 +23,7 @@ const (
 	RuntimeErrors        = "RuntimeErrors"
 	StatusBehind         = "StatusBehind"
 	SyncBehind           = "SyncBehind"
+	SourceSilent         = "SourceSilent"
 	RuntimeDown          = "RuntimeDown"
 	APIServerUnreachable = "APIServerUnreachable"
 	DiskFull             = "DiskFull"
@@ -86,6 +87,7 @@ var rules = map[string]rule{
 	RuntimeErrors:        {minor, "operations", 3, 20 * time.Second, false},
 	StatusBehind:         {half, "audit", 2, 10 * time.Second, false},
 	SyncBehind:           {minor, "audit", 2, 10 * time.Second, false},
+	SourceSilent:         {half, "source", 3, time.Minute, false},
 	RuntimeDown:          {cause, "runtime", 3, 8 * time.Second, false},
 	APIServerUnreachable: {cause, "apiserver", 3, 8 * time.Second, false},
 	DiskFull:             {cause, "disk", 2, 2 * time.Second, false},
@@ -136,7 +138,13 @@ func (l look) addGood(e Evidence, s *State, now time.Time) {
 
 func isStarting(e Evidence, now time.Time) bool {
 	p := e.Process
-	return p.Known && p.Value.Exists && !p.Value.Started.IsZero() && now.Sub(p.Value.Started) < startGrace
+	return p.Known && p.Value.startKnown(now) && now.Sub(p.Value.Started) < startGrace
+}
+
+// startKnown reports whether there is a process of which the start is known. A start in the future was recorded before
+// the clock was set back.
+func (p Process) startKnown(now time.Time) bool {
+	return p.Exists && !p.Started.IsZero() && !p.Started.After(now.Add(startJitter))
 }
 
 func observeProcess(l look, e Evidence, s *State, now time.Time) {
@@ -151,11 +159,24 @@ func observeProcess(l look, e Evidence, s *State, now time.Time) {
 			how = "a zombie: its parent has not waited for it"
 		}
 		l.add(ProcessStopped, e.Process.At, p.Stopped || p.Zombie, "process %d is %s", p.PID, how)
+	case p.Starting: // it is not there yet
 	case p.Sure || s.SawProcess:
 		l.add(ProcessGone, e.Process.At, true, "the process is gone%s", ending(p))
 	}
+	observeLoop(l, e, s, now)
+}
+
+// observeLoop: whether it ends again and again, whoever starts it. One that has run for longer than the loop takes is not
+// in it any more.
+func observeLoop(l look, e Evidence, s *State, now time.Time) {
+	p := e.Process.Value
+	if n := len(s.Vain); n >= loopStarts {
+		l.add(CrashLooping, e.Process.At, true, "the guard has started it %d times within %v, and each time it ended before it answered%s", n, loopWindow, ending(p))
+		return
+	}
 	recent := s.startsSince(now.Add(-loopWindow))
-	l.add(CrashLooping, e.Process.At, recent >= loopStarts, "%d starts within %v that the guard did not make%s", recent, loopWindow, ending(p))
+	settled := p.Exists && !p.Started.IsZero() && now.Sub(p.Started) > loopWindow/loopStarts
+	l.add(CrashLooping, e.Process.At, recent >= loopStarts && !settled, "%d starts within %v that the guard did not make%s", recent, loopWindow, ending(p))
 }
 
 // ending is how the last process ended, in words.
@@ -212,11 +233,14 @@ func observeLease(l look, e Evidence, s *State, now time.Time) {
 // server must have answered and the process must have run that long.
 func (s *State) leaseAge(e Evidence, now time.Time) time.Duration {
 	lease := e.Lease.Value
-	age := min(now.Sub(lease.Renewed), now.Sub(s.APISince))
+	age := now.Sub(s.APISince)
 	if !lease.Seen.IsZero() {
 		age = min(age, now.Sub(lease.Seen))
 	}
-	if p := e.Process; p.Known && p.Value.Exists && !p.Value.Started.IsZero() {
+	if lease.Seen.IsZero() || !lease.Renewed.After(now) { // else the clock was set back since, and what was counted here decides
+		age = min(age, now.Sub(lease.Renewed))
+	}
+	if p := e.Process; p.Known && p.Value.startKnown(now) {
 		age = min(age, now.Sub(p.Value.Started))
 	}
 	return max(age, 0)
@@ -232,6 +256,12 @@ func observeWork(l look, e Evidence, now time.Time) {
 	}
 	if o := e.Operations; o.Known && o.Value.Count >= operationsFloor {
 		l.add(RuntimeErrors, o.At, 2*o.Value.Errors > o.Value.Count, "%d of the kubelet's last %d requests to the runtime failed", o.Value.Errors, o.Value.Count)
+	}
+	for _, name := range slices.Sorted(maps.Keys(e.Sources)) {
+		s := e.Sources[name]
+		if old, seen := l[SourceSilent]; s.Known && (!seen || !old.bad && !s.Value.OK) { // the first that is silent
+			l.add(SourceSilent, s.At, !s.Value.OK, "nothing is heard from the %s: %s", name, s.Value.Text)
+		}
 	}
 	if b := e.Behind; b.Known {
 		v := b.Value
@@ -251,8 +281,11 @@ func observeCauses(l look, e Evidence, now time.Time) {
 	}
 	if d := e.Disk; d.Known {
 		text := fmt.Sprintf("%d MiB and %d inodes are left", d.Value.Free>>20, d.Value.InodesFree)
-		if d.Value.ReadOnly {
+		switch {
+		case d.Value.ReadOnly:
 			text = "it is read-only"
+		case d.Value.Err != "":
+			text = d.Value.Err
 		}
 		l.add(DiskFull, d.At, d.Value.Full(), "the disk of the kubelet's root cannot be written: %s", text)
 	}

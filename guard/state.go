@@ -9,6 +9,8 @@ import (
 type State struct {
 	Health Health    `json:"health,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
+	// Looked is when the last verdict was made. One that was made later than now shows that the clock was set back.
+	Looked time.Time `json:"looked,omitzero"`
 	// Signs are what speaks against the kubelet, by code.
 	Signs map[string]Sign `json:"signs,omitempty"`
 	// SawProcess: the process was found at least once, so that its absence means something.
@@ -20,8 +22,16 @@ type State struct {
 	Started  time.Time   `json:"started,omitzero"`
 	Starts   []time.Time `json:"starts,omitempty"`
 	Expected time.Time   `json:"expected,omitzero"`
-	// Supervised is the supervisor's own count of restarts at the last look.
-	Supervised uint32 `json:"supervised,omitempty"`
+	// Supervised is the supervisor's own count of restarts, SupervisedAt is when it was read last.
+	Supervised   uint32    `json:"supervised,omitempty"`
+	SupervisedAt time.Time `json:"supervisedAt,omitzero"`
+	// Vain are the ends, one after the other, of processes that the guard started and that were not seen at work
+	// before. A process that is ends the row.
+	Vain []time.Time `json:"vain,omitempty"`
+	// Worked is the start of the process that was last seen at work.
+	Worked time.Time `json:"worked,omitzero"`
+	// NoSpace: the disk was full at the last look.
+	NoSpace bool `json:"noSpace,omitempty"`
 }
 
 // Sign is something that speaks against the kubelet.
@@ -46,6 +56,8 @@ const (
 	startJitter = 2 * time.Second
 	// expectStart is how long after a restart by the guard a start counts as its own.
 	expectStart = 30 * time.Second
+	// countGap is how long ago the supervisor's count may have been read for what was added to it to be new.
+	countGap = time.Minute
 )
 
 // Restarted records that the guard has restarted the kubelet: the start that follows is its own.
@@ -60,12 +72,36 @@ func (s State) clone() State {
 	for code, sign := range s.Signs {
 		signs[code] = sign
 	}
-	s.Signs, s.Starts = signs, slices.Clone(s.Starts)
+	s.Signs, s.Starts, s.Vain = signs, slices.Clone(s.Starts), slices.Clone(s.Vain)
 	return s
+}
+
+// setBack moves the times of a clock that was set back since the last look, so that what was before now still is.
+func (s *State) setBack(now time.Time) {
+	if !now.Before(s.Looked) {
+		return
+	}
+	move := func(times ...*time.Time) {
+		for _, t := range times {
+			if !t.IsZero() {
+				*t = t.Add(now.Sub(s.Looked))
+			}
+		}
+	}
+	for code, sign := range s.Signs {
+		move(&sign.Since, &sign.Last, &sign.GoodSince)
+		s.Signs[code] = sign
+	}
+	for i := range s.Starts {
+		move(&s.Starts[i])
+	}
+	move(&s.Since, &s.APISince, &s.Expected, &s.SupervisedAt)
 }
 
 // remember takes in what is not a sign but is needed to read signs.
 func (s *State) remember(e Evidence, now time.Time) {
+	s.setBack(now)
+	s.Looked = now
 	switch a := e.APIServer; {
 	case a.Known && !a.Value.OK:
 		s.APISince = time.Time{}
@@ -77,32 +113,73 @@ func (s *State) remember(e Evidence, now time.Time) {
 		s.APISince = e.Lease.At
 	}
 	s.Starts = slices.DeleteFunc(s.Starts, func(t time.Time) bool { return now.Sub(t) > time.Hour })
+	if d := e.Disk; d.Known {
+		if s.NoSpace && !d.Value.Full() {
+			s.Vain = nil // there was a cause, and it is gone
+		}
+		s.NoSpace = d.Value.Full()
+	}
 	if e.Process.Known {
 		s.rememberStart(e.Process.Value, now)
+		s.rememberEnd(e, now)
 	}
 }
 
 // rememberStart counts the starts that the guard did not make. A supervisor counts those that happen
-// between two looks too.
+// between two looks too; when those before the first look were is not known.
 func (s *State) rememberStart(p Process, now time.Time) {
 	if p.Unit != "" {
-		for range min(p.Starts-min(s.Supervised, p.Starts), loopStarts) {
-			s.Starts = append(s.Starts, now)
+		if !s.SupervisedAt.IsZero() && now.Sub(s.SupervisedAt) < countGap {
+			for range min(p.Starts-min(s.Supervised, p.Starts), loopStarts) {
+				s.Starts = append(s.Starts, now)
+			}
 		}
-		s.Supervised = p.Starts
+		s.Supervised, s.SupervisedAt = p.Starts, now
 	}
 	if !p.Exists {
 		return
 	}
 	first := !s.SawProcess
 	s.SawProcess = true
-	if p.Started.IsZero() || !p.Started.After(s.Started.Add(startJitter)) {
+	if p.Started.IsZero() || p.Started.Sub(s.Started).Abs() <= startJitter {
+		return
+	}
+	if p.Started.Before(s.Started) { // by a clock that was set back
+		s.Started = p.Started
 		return
 	}
 	if !first && p.Unit == "" && p.Started.After(s.Expected) {
 		s.Starts = append(s.Starts, p.Started)
 	}
 	s.Started = p.Started
+}
+
+// rememberEnd counts the processes that the guard started in vain. The supervisor of a unit counts those that it
+// started. Without /healthz it is not known whether one has worked.
+func (s *State) rememberEnd(e Evidence, now time.Time) {
+	s.Vain = slices.DeleteFunc(s.Vain, func(t time.Time) bool { return now.Sub(t) > loopWindow })
+	p := e.Process.Value
+	if p.Exists {
+		if atWork(e) {
+			s.Worked, s.Vain = p.Started, nil
+		}
+		return
+	}
+	known := !p.Started.IsZero() && !p.Ended.IsZero() && e.Healthz.Known
+	if !known || p.Started.After(s.Expected) || (p.Started.Sub(s.Worked)).Abs() <= startJitter {
+		return
+	}
+	if n := len(s.Vain); n == 0 || p.Ended.After(s.Vain[n-1]) {
+		s.Vain = append(s.Vain, p.Ended)
+	}
+}
+
+// atWork reports whether this very process has answered or renewed the lease.
+func atWork(e Evidence) bool {
+	started := e.Process.Value.Started
+	lease := e.Lease
+	return e.Healthz.Known && e.Healthz.Value.OK && e.Healthz.At.After(started) ||
+		lease.Known && lease.Value.Exists && lease.Value.Renewed.After(started.Add(startJitter))
 }
 
 func (s *State) startsSince(from time.Time) int {
@@ -121,6 +198,7 @@ func (s *State) take(l look, now time.Time) {
 	for code, o := range l {
 		sign, open := s.Signs[code]
 		switch {
+		case o.at.After(now): // of before the clock was set back, and counted then
 		case o.bad && !open:
 			s.Signs[code] = Sign{Since: o.at, Last: o.at, Count: 1, Text: o.text}
 		case o.bad && o.at.After(sign.Last):

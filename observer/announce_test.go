@@ -91,6 +91,29 @@ func TestTheConditionOfTheNode(t *testing.T) {
 	})
 }
 
+// A condition that an observer has left which was killed keeps the time of its transition.
+func TestTheConditionAfterAKill(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.add("web")
+		since := metav1.NewTime(time.Now().Add(-time.Hour))
+		node, err := w.client.CoreV1().Nodes().Get(t.Context(), testNode, metav1.GetOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{Type: ConditionType, Status: v1.ConditionTrue, LastTransitionTime: since})
+		if _, err := w.client.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
+			t.Fatal(err)
+		}
+		stop := w.run(w.observer(func(c *Config) { c.NodeCondition = true }))
+		time.Sleep(3 * time.Minute)
+		if c := w.condition(); c == nil || c.Status != v1.ConditionTrue || !c.LastTransitionTime.Equal(&since) {
+			t.Errorf("the condition is %+v, want True since %v", c, since)
+		}
+		stop()
+	})
+}
+
 func (w *world) condition() *v1.NodeCondition {
 	w.t.Helper()
 	node, err := w.client.CoreV1().Nodes().Get(w.t.Context(), testNode, metav1.GetOptions{})

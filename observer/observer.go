@@ -21,6 +21,7 @@ import (
 	"github.com/statusd/statusd/guard/standard"
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/internal/nodecondition"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/rules/alerting"
 	"github.com/statusd/statusd/web"
@@ -58,9 +59,9 @@ type Observer struct {
 	listeners daemon.Listeners
 	history   *history.Store
 	events    *announcements
-	condition *condition      // nil: not kept
-	repairs   *repairs        // nil: nothing is repaired
-	guard     *standard.Guard // nil: there is none
+	condition *nodecondition.Keeper // nil: not kept
+	repairs   *repairs              // nil: nothing is repaired
+	guard     *standard.Guard       // nil: there is none
 	machine   *host.Host
 	query     *api.Server
 	alerts    *alerting.Alerting // nil: there are no rules
@@ -193,7 +194,7 @@ func (o *Observer) parts(whole context.Context) []daemon.Part {
 	add(true, daemon.Part{Name: "query", Run: o.query.Run})
 	add(o.config.Events || o.config.Machine.Events || o.sendsAlerts(), daemon.Part{Name: "events", Run: o.events.sender.Run})
 	if o.condition != nil {
-		add(true, daemon.Part{Name: "node condition", Run: o.condition.run})
+		add(true, daemon.Part{Name: "node condition", Run: o.condition.Run})
 	}
 	if o.repairs != nil {
 		add(true, daemon.Part{Name: "repairs", Run: o.repairs.run})

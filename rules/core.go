@@ -269,7 +269,7 @@ func (c *core) sorted() []*alert {
 // clockStepped takes that the clock has jumped: what is measured since an instant has not become
 // longer, and what waits for an instant is looked at now.
 func (c *core) clockStepped(by time.Duration, now time.Time) {
-	c.memory.step, c.memory.stepped = by, now
+	c.noteStep(by, now)
 	for _, a := range c.alerts {
 		a.shift(by)
 		c.save(a)
@@ -277,5 +277,10 @@ func (c *core) clockStepped(by time.Duration, now time.Time) {
 	for _, sub := range slices.Clone(c.schedule.items) {
 		c.schedule.set(sub, now)
 	}
+}
+
+// noteStep remembers the jump, which is a fact of the node.
+func (c *core) noteStep(by time.Duration, now time.Time) {
+	c.memory.step, c.memory.stepped = by, now
 	c.schedule.set(c.subject(""), now)
 }

@@ -2,10 +2,12 @@ package rules
 
 import (
 	_ "embed"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
 	"text/template"
+	"time"
 
 	"github.com/google/cel-go/cel"
 )
@@ -48,9 +50,21 @@ func WriteDocument(w io.Writer) error {
 	}
 	for _, r := range Pack().Rules() {
 		expr := strings.ReplaceAll(strings.Join(strings.Fields(r.Expr), " "), "|", "\\|")
-		data.Pack = append(data.Pack, packRow{r.Name, string(r.Scope), r.Severity, strings.TrimSuffix(strings.TrimSuffix(r.For.String(), "0s"), "0m"), expr})
+		data.Pack = append(data.Pack, packRow{r.Name, string(r.Scope), r.Severity, shortDuration(r.For), expr})
 	}
 	return page.Execute(w, data)
+}
+
+// shortDuration is a duration without its parts that are zero, as rules are written: 10m, not 10m0s.
+func shortDuration(d time.Duration) string {
+	var b strings.Builder
+	for _, unit := range []string{"d", "h", "m", "s", "ms"} {
+		if n := d / units[unit]; n > 0 {
+			fmt.Fprintf(&b, "%d%s", n, unit)
+			d -= n * units[unit]
+		}
+	}
+	return b.String()
 }
 
 func textTemplate() (*template.Template, error) {

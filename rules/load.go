@@ -28,7 +28,17 @@ func Load(paths ...string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(files, os.ReadFile)
+	return load(files, readBounded)
+}
+
+// readBounded reads a file, and of one that is too large only so much that it is known to be: a device has no end.
+func readBounded(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxFile+1))
 }
 
 // LoadFS is [Load] from the files of a file system.
@@ -58,12 +68,20 @@ func expand(paths []string) ([]string, error) {
 			return nil, fmt.Errorf("rules: %w", err)
 		}
 		for _, e := range entries {
-			if !e.IsDir() && isRuleFile(e.Name()) {
-				files = append(files, filepath.Join(p, e.Name()))
+			path := filepath.Join(p, e.Name())
+			if isRuleFile(e.Name()) && !isSpecial(path) {
+				files = append(files, path)
 			}
 		}
 	}
 	return files, nil
+}
+
+// isSpecial reports whether a path is a directory, or a pipe, socket or device, of which a look into a directory must not
+// wait for another process. One that cannot be looked at is none: reading it says why.
+func isSpecial(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular()
 }
 
 func isRuleFile(name string) bool {
@@ -83,7 +101,7 @@ func load(files []string, readFile func(string) ([]byte, error)) (*Set, error) {
 		case err != nil:
 			l.mistakes = append(l.mistakes, Mistake{File: file, Message: err.Error()})
 		case len(data) > maxFile:
-			l.mistakes = append(l.mistakes, Mistake{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are allowed", len(data), maxFile)})
+			l.mistakes = append(l.mistakes, Mistake{File: file, Message: fmt.Sprintf("the file has more than %d bytes", maxFile)})
 		default:
 			l.file(file, data)
 		}
@@ -126,10 +144,17 @@ func (l *loader) documents(file string, data []byte, each func(*yaml.Node)) {
 		}
 		if err != nil {
 			line, message := yamlError(err)
-			l.mistakes = append(l.mistakes, Mistake{File: file, Line: line, Column: 1, Message: message})
+			column := 1
+			if l, c, ok := unreadable(data); ok { // the decoder does not know where
+				line, column = l, c
+			}
+			l.mistakes = append(l.mistakes, Mistake{File: file, Line: line, Column: column, Message: message})
 			return
 		}
-		if len(n.Content) == 1 && l.plain(n.Content[0], 0) {
+		if len(n.Content) != 1 || n.Content[0].Tag == "!!null" { // what stands between two separators, or after the last
+			continue
+		}
+		if l.plain(n.Content[0], 0) {
 			each(n.Content[0])
 		}
 	}
@@ -164,17 +189,24 @@ func (l *loader) plain(n *yaml.Node, depth int) bool {
 }
 
 func (l *loader) file(file string, data []byte) {
-	found := false
-	l.documents(file, data, func(n *yaml.Node) {
-		found = true
+	l.notEmpty(Kind+", groups", file, data, func(n *yaml.Node) {
 		l.fields(n, "the file", []key{
 			{"apiVersion", true, l.constant(APIVersion)},
 			{"kind", true, l.constant(Kind)},
 			{"groups", true, l.each(l.group)},
 		})
 	})
-	if !found && len(l.mistakes) == 0 {
-		l.mistakes = append(l.mistakes, Mistake{File: file, Line: 1, Column: 1, Message: "the file is empty; want apiVersion: " + APIVersion + ", kind: " + Kind + ", groups"})
+}
+
+// notEmpty calls a function for each document of a file, of which there must be one.
+func (l *loader) notEmpty(want, file string, data []byte, each func(*yaml.Node)) {
+	found, before := false, len(l.mistakes)
+	l.documents(file, data, func(n *yaml.Node) {
+		found = true
+		each(n)
+	})
+	if !found && len(l.mistakes) == before {
+		l.mistakes = append(l.mistakes, Mistake{File: file, Line: 1, Column: 1, Message: "the file is empty; want apiVersion: " + APIVersion + ", kind: " + want})
 	}
 }
 

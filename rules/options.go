@@ -3,6 +3,7 @@ package rules
 import (
 	"cmp"
 	"log/slog"
+	"os"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"k8s.io/apimachinery/pkg/types"
@@ -42,6 +43,8 @@ type Options struct {
 	// Registerer takes the metrics; nil: there are none.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
+
+	create func(dir, pattern string) (*os.File, error) // of the state file; nil: os.CreateTemp
 }
 
 func (o *Options) maxAlerts() int { return cmp.Or(o.MaxAlerts, 10_000) }

@@ -88,6 +88,8 @@ func (l *loader) name(n *yaml.Node, r *Rule) {
 	switch where, twice := l.names[r.Name]; {
 	case !ruleName.MatchString(r.Name):
 		l.mistake(n, "the name of a rule is %q, want letters, digits, - and _, such as PodNotReady", bounded(r.Name, 64))
+	case r.Name == ruleFails.Name:
+		l.mistake(n, "%s is the alert about rules that cannot be evaluated: want another name", r.Name)
 	case twice:
 		l.mistake(n, "there is another rule %s, at %s", r.Name, where)
 	default:
@@ -192,51 +194,4 @@ func parseDuration(source string) (time.Duration, error) {
 		return 0, fmt.Errorf("%q is no duration of at most a year", source)
 	}
 	return total, nil
-}
-
-func (l *loader) action(n *yaml.Node, r *Rule) {
-	var a Action
-	before := len(l.mistakes)
-	l.fields(n, "an action", []key{
-		{"action", true, func(n *yaml.Node) {
-			l.choice(n, (*string)(&a.Kind), string(ActionEvict), string(ActionRestartContainer), string(ActionTaint), string(ActionCordon), string(ActionWebhook), string(ActionRestartKubelet))
-		}},
-		{"dryRun", false, func(n *yaml.Node) {
-			if n.Decode(&a.DryRun) != nil || n.Tag != "!!bool" {
-				l.mistake(n, "is %s, want true or false", kindOf(n))
-			}
-		}},
-		{"budget", false, func(n *yaml.Node) {
-			if n.Decode(&a.Budget) != nil || n.Tag != "!!int" || a.Budget < 1 {
-				l.mistake(n, "is %s, want a number of at least 1", kindOf(n))
-			}
-		}},
-		{"per", false, l.duration(&a.Per)},
-		{"coolDown", false, l.duration(&a.CoolDown)},
-		{"taint", false, l.text(&a.Taint)},
-		{"url", false, l.text(&a.URL)},
-	})
-	if before == len(l.mistakes) {
-		l.checkAction(n, r, a)
-	}
-	r.Actions = append(r.Actions, a)
-}
-
-// checkAction finds what does not fit together.
-func (l *loader) checkAction(n *yaml.Node, r *Rule, a Action) {
-	ofPod := r.Scope == ScopePod || r.Scope == ScopeContainer
-	switch {
-	case a.Kind == ActionEvict && !ofPod:
-		l.mistake(n, "evict needs a rule of scope pod or container")
-	case a.Kind == ActionRestartContainer && r.Scope != ScopeContainer:
-		l.mistake(n, "restartContainer needs a rule of scope container")
-	case a.Kind == ActionRestartKubelet && ofPod:
-		l.mistake(n, "restartKubelet needs a rule of scope node or kubelet")
-	case (a.Kind == ActionTaint) != (a.Taint != ""):
-		l.mistake(n, "taint: key=value:effect belongs to the action taint, and it needs it")
-	case (a.Kind == ActionWebhook) != (a.URL != ""):
-		l.mistake(n, "url belongs to the action webhook, and it needs it")
-	case (a.Budget == 0) != (a.Per == 0):
-		l.mistake(n, "budget and per belong together: so many times per duration")
-	}
 }

@@ -19,6 +19,23 @@ func newDocument(file string, data []byte) *document {
 	return &document{file: file, lines: strings.Split(string(data), "\n")}
 }
 
+// unreadable is the place of the first byte that YAML does not allow: no UTF-8, or a control character.
+func unreadable(data []byte) (line, column int, found bool) {
+	line, column = 1, 1
+	for len(data) > 0 {
+		r, size := utf8.DecodeRune(data)
+		switch {
+		case r == '\n':
+			line, column = line+1, 0
+		case r == utf8.RuneError && size == 1, r < ' ' && r != '\t' && r != '\r', r == 0x7f:
+			return line, column, true
+		}
+		column++
+		data = data[size:]
+	}
+	return 0, 0, false
+}
+
 // at is the line and column, from 1, of the byte at an offset of the value of a scalar. Scalars fold
 // and indent their lines, but all characters that are not white space stand on disk in their order.
 func (d *document) at(n *yaml.Node, offset int) (line, column int) {

@@ -32,14 +32,21 @@ func (c *core) restore(lines []*line, now time.Time) {
 	}
 	c.newest = c.seen
 	for _, s := range slices.SortedFunc(maps.Values(stored), func(a, b *storedAlert) int { return compareAlerts(&alert{Alert: a.Alert}, &alert{Alert: b.Alert}) }) {
-		c.revive(s)
+		c.revive(s, now)
 	}
 }
 
 // revive makes an alert of a stored one.
-func (c *core) revive(s *storedAlert) {
+func (c *core) revive(s *storedAlert, now time.Time) {
 	a := &alert{Alert: s.Alert, over: s.Over, told: s.Told, done: s.Done, acted: s.Acted}
-	if r := c.set.Rule(s.Rule); r != nil && r.Expr == s.Expr && string(r.Scope) == s.Scope && r.Severity == s.Severity {
+	// The clock was set back while nothing ran: what is measured from an instant to come is measured from now on.
+	if a.State == api.AlertPending && a.Since.After(now) {
+		a.Since = now
+	}
+	if a.over.After(now) {
+		a.over = now
+	}
+	if r := c.set.Rule(s.Rule); r != nil && r.Expr == s.Expr && string(r.Scope) == s.Scope && r.Severity == s.Severity && (s.Form == "" || s.Form == fingerprint(r.Labels)) {
 		a.rule = r
 	}
 	if s.Rule == ruleFails.Name {
@@ -71,10 +78,11 @@ func (c *core) resume(now time.Time) []types.UID {
 		if a.State != api.AlertFiring {
 			continue
 		}
-		if a.told {
+		told := a.told
+		c.tell(a, now) // a silence may have begun or ended meanwhile
+		if told {
 			c.pass(a, now)
 		}
-		c.tell(a, now)
 	}
 	uids := make([]types.UID, 0, len(c.subjects))
 	for uid, sub := range c.subjects {

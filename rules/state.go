@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"time"
 
 	"github.com/statusd/statusd/api"
@@ -33,6 +34,7 @@ type line struct {
 type storedAlert struct {
 	api.Alert
 	Expr  string    `json:"expr,omitempty"`
+	Form  string    `json:"form,omitempty"` // of the rule's labels; empty in files of earlier versions
 	Over  time.Time `json:"over,omitzero"`
 	Told  bool      `json:"told,omitempty"`
 	Done  []string  `json:"done,omitempty"`
@@ -74,7 +76,7 @@ func parseLine(data []byte) (*line, error) {
 func store(a *alert) *storedAlert {
 	s := &storedAlert{Alert: a.Alert, Over: a.over, Told: a.told, Done: a.done, Acted: a.acted}
 	if a.rule != nil {
-		s.Expr = a.rule.Expr
+		s.Expr, s.Form = a.rule.Expr, fingerprint(a.rule.Labels)
 	}
 	return s
 }
@@ -86,6 +88,8 @@ type stateFile struct {
 	size int64
 	// compact is the size at which it is replaced.
 	compact int64
+	// create makes the file that becomes the new one, as [os.CreateTemp] does.
+	create func(dir, pattern string) (*os.File, error)
 }
 
 // minCompact is how large the file may become before it is ever replaced.
@@ -118,7 +122,7 @@ func readState(path string) (lines []*line, broken int, err error) {
 // replace writes a new file with the given lines, which takes the place of the old one at once or
 // not at all.
 func (f *stateFile) replace(data []byte) (err error) {
-	temporary, err := os.CreateTemp(filepath.Dir(f.path), filepath.Base(f.path)+".tmp*")
+	temporary, err := f.create(filepath.Dir(f.path), filepath.Base(f.path)+".tmp*")
 	if err != nil {
 		return err
 	}
@@ -151,6 +155,11 @@ func (f *stateFile) append(data []byte) error {
 		f.close() // a line may be there in part: nothing may follow it
 	}
 	return err
+}
+
+// takesNoWrites reports whether an error is that of a disk which is full or read-only.
+func takesNoWrites(err error) bool {
+	return errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT) || errors.Is(err, syscall.EROFS)
 }
 
 func (f *stateFile) close() {

@@ -70,7 +70,7 @@ func parseTests(file string, data []byte) (*testFile, error) {
 	if len(data) > maxFile {
 		return nil, Mistakes{{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are allowed", len(data), maxFile)}}
 	}
-	l.documents(file, data, func(n *yaml.Node) {
+	l.notEmpty(KindTests+", tests", file, data, func(n *yaml.Node) {
 		l.fields(n, "the file", []key{
 			{"apiVersion", true, l.constant(APIVersion)},
 			{"kind", true, l.constant(KindTests)},
@@ -147,10 +147,14 @@ func (l *loader) moment(into *time.Duration) func(*yaml.Node) {
 
 func (l *loader) check(n *yaml.Node, t *testCase) {
 	c := testCheck{line: n.Line}
+	var alerts *yaml.Node // read last: the rule may be named after them
 	l.fields(n, "an expectation", []key{
 		{"at", true, l.moment(&c.at)},
 		{"rule", false, l.text(&c.rule)},
-		{"alerts", true, l.each(func(n *yaml.Node) {
+		{"alerts", true, func(n *yaml.Node) { alerts = n }},
+	})
+	if alerts != nil {
+		l.each(func(n *yaml.Node) {
 			a := wantedAlert{State: "firing", Rule: c.rule}
 			var value any
 			if err := n.Decode(&value); err != nil {
@@ -162,8 +166,8 @@ func (l *loader) check(n *yaml.Node, t *testCase) {
 				return
 			}
 			c.alerts = append(c.alerts, a)
-		})},
-	})
+		})(alerts)
+	}
 	t.checks = append(t.checks, c)
 }
 

@@ -136,7 +136,7 @@ func (s *stage) take(step testStep) error {
 		s.core.source.Guard = sceneGuard{s.scene}
 	}
 	if s.scene.step != 0 {
-		s.core.clockStepped(s.scene.step, s.now)
+		s.core.noteStep(s.scene.step, s.now) // the time of the test goes on
 	}
 	slices.Sort(changed)
 	for _, uid := range slices.Compact(changed) {
@@ -147,6 +147,9 @@ func (s *stage) take(step testStep) error {
 
 // run plays a test and returns what was not as expected.
 func (t *testCase) run(file string, set *Set) (failures []string) {
+	if failures = t.unknown(file, set); len(failures) > 0 {
+		return failures
+	}
 	s := newStage(set, t.start)
 	checks := slices.Clone(t.checks)
 	sort.SliceStable(checks, func(i, j int) bool { return checks[i].at < checks[j].at })
@@ -168,6 +171,27 @@ func (t *testCase) run(file string, set *Set) (failures []string) {
 	return failures
 }
 
+// unknown names the rules that are expected to fire, or not to, and that there are not.
+func (t *testCase) unknown(file string, set *Set) (failures []string) {
+	var known []string
+	for _, r := range set.Rules() {
+		known = append(known, r.Name)
+	}
+	for _, c := range t.checks {
+		names := []string{c.rule}
+		for _, a := range c.alerts {
+			names = append(names, a.Rule)
+		}
+		slices.Sort(names)
+		for _, name := range slices.Compact(names) {
+			if name != "" && !slices.Contains(known, name) {
+				failures = append(failures, fmt.Sprintf("%s:%d: there is no rule %s%s", file, c.line, bounded(name, 64), meant(name, known)))
+			}
+		}
+	}
+	return failures
+}
+
 // verify compares the alerts at an instant with what is expected.
 func (s *stage) verify(file string, c testCheck) []string {
 	if err := s.advance(s.scene.start.Add(c.at)); err != nil {
@@ -180,19 +204,42 @@ func (s *stage) verify(file string, c testCheck) []string {
 			got = append(got, a.Alert)
 		}
 	}
-	var missing []wantedAlert
-	for _, w := range c.alerts {
-		i := slices.IndexFunc(got, w.matches)
-		if i < 0 {
-			missing = append(missing, w)
-			continue
-		}
-		got = slices.Delete(got, i, i+1)
-	}
+	missing, got := unpaired(c.alerts, got)
 	if len(missing) == 0 && len(got) == 0 {
 		return nil
 	}
 	return []string{showDifference(file, c, missing, got)}
+}
+
+// unpaired gives each wanted alert one of its own, as many as possible, and returns what is left on both sides. One that
+// says little takes none from one that says more.
+func unpaired(wanted []wantedAlert, got []api.Alert) (missing []wantedAlert, extra []api.Alert) {
+	owner := make([]int, len(got)) // the number of the wanted alert that has it, from 1
+	var pair func(i int, asked []bool) bool
+	pair = func(i int, asked []bool) bool {
+		for j := range got {
+			if asked[j] || !wanted[i].matches(got[j]) {
+				continue
+			}
+			asked[j] = true
+			if owner[j] == 0 || pair(owner[j]-1, asked) {
+				owner[j] = i + 1
+				return true
+			}
+		}
+		return false
+	}
+	for i := range wanted {
+		if !pair(i, make([]bool, len(got))) {
+			missing = append(missing, wanted[i])
+		}
+	}
+	for j := range got {
+		if owner[j] == 0 {
+			extra = append(extra, got[j])
+		}
+	}
+	return missing, extra
 }
 
 func (w wantedAlert) matches(a api.Alert) bool {

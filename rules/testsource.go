@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -58,8 +59,8 @@ func (s *scene) take(step testStep) (changed []types.UID, err error) {
 		s.guard = merge(s.guard, kubelet)
 		changed = append(changed, "")
 	}
-	if clock, ok := what["clock"]; ok {
-		if s.step, err = parseDuration(fmt.Sprint(clock)); err != nil {
+	if _, ok := what["clock"]; ok { // with a sign it is no instant
+		if s.step, err = parseJump(fmt.Sprint(step.what["clock"])); err != nil {
 			return nil, fmt.Errorf("clock: %w", err)
 		}
 	}
@@ -82,6 +83,15 @@ func (s *scene) take(step testStep) (changed []types.UID, err error) {
 	}
 	uid, err := s.takePod(what)
 	return append(changed, uid), err
+}
+
+// parseJump reads by how much a clock jumps: ahead, or with a - back.
+func parseJump(source string) (time.Duration, error) {
+	if back, ok := strings.CutPrefix(source, "-"); ok {
+		d, err := parseDuration(back)
+		return -d, err
+	}
+	return parseDuration(strings.TrimPrefix(source, "+"))
 }
 
 func (s *scene) find(name string) (types.UID, error) {

@@ -1,6 +1,7 @@
 package web_test
 
 import (
+	"encoding/json"
 	"io/fs"
 	"net/http"
 	"net/http/httptest"
@@ -9,6 +10,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/web"
 )
@@ -65,6 +68,11 @@ func TestHandlerServesNothingElse(t *testing.T) {
 	} {
 		if response := get(t, c.method, c.path, http.Header{}); response.StatusCode != c.want {
 			t.Errorf("%s %s: %s, want %d", c.method, c.path, response.Status, c.want)
+		} else if c.want >= 400 {
+			var status metav1.Status
+			if err := json.NewDecoder(response.Body).Decode(&status); err != nil || status.Kind != "Status" || int(status.Code) != c.want || status.Message == "" {
+				t.Errorf("%s %s: got %+v, %v, want a Status", c.method, c.path, status, err)
+			}
 		}
 	}
 }

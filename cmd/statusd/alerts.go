@@ -34,18 +34,13 @@ func newAlerts(plugin bool) *cobra.Command {
 			if err := c.check(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout)
-			defer cancel()
-			client, err := c.node(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			list, err := client.Alerts(ctx)
-			if err != nil {
-				return absence(err)
-			}
-			return c.print(cmd, list)
+			return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				list, err := client.Alerts(ctx)
+				if err != nil {
+					return absence(err)
+				}
+				return c.print(cmd, list)
+			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -114,6 +115,18 @@ func (q *question) node(ctx context.Context) (*api.Client, error) {
 	return nil, fmt.Errorf("%w: no statusd answers on this machine (%s); name one with --server or --socket", errUnreachable, strings.Join(problems, "; "))
 }
 
+// ask runs something with a client of the node.
+func (q *question) ask(cmd *cobra.Command, do func(context.Context, *api.Client) error) error {
+	ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
+	defer cancel()
+	client, err := q.node(ctx)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	return do(ctx, client)
+}
+
 // reach asks for the smallest answer.
 func (q *question) reach(ctx context.Context, client *api.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
@@ -123,6 +136,14 @@ func (q *question) reach(ctx context.Context, client *api.Client) error {
 		return err
 	}
 	return nil
+}
+
+// absence makes of the answer that a node does not have something one that there is nothing to ask.
+func absence(err error) error {
+	if apierrors.IsNotFound(err) {
+		return fmt.Errorf("%w: %s", errUnreachable, err.Error())
+	}
+	return err
 }
 
 // bare is the innermost known cause of an error, which says it in few words.

@@ -41,21 +41,16 @@ func newAudit(plugin bool) *cobra.Command {
 			if err := c.check(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), c.timeout)
-			defer cancel()
-			client, err := c.node(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			report, err := client.Audit(ctx)
-			if err != nil {
-				return absence(err)
-			}
-			if len(args) == 1 {
-				return c.ofPod(ctx, cmd, client, report, args[0])
-			}
-			return c.ofNode(cmd, report)
+			return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				report, err := client.Audit(ctx)
+				if err != nil {
+					return absence(err)
+				}
+				if len(args) == 1 {
+					return c.ofPod(ctx, cmd, client, report, args[0])
+				}
+				return c.ofNode(cmd, report)
+			})
 		},
 		ValidArgsFunction: c.completePods,
 	}
@@ -64,14 +59,6 @@ func newAudit(plugin bool) *cobra.Command {
 	cmd.Flags().BoolVar(&c.settling, "all", false, "also differences that may only be news on its way")
 	c.output.addFlag(cmd, "table", "wide", "json", "yaml")
 	return cmd
-}
-
-// absence makes of the answer that a node does not have something one that there is nothing to ask.
-func absence(err error) error {
-	if apierrors.IsNotFound(err) {
-		return fmt.Errorf("%w: %s", errUnreachable, err.Error())
-	}
-	return err
 }
 
 func (c *auditCommand) ofNode(cmd *cobra.Command, report observe.Report) error {
@@ -132,6 +119,11 @@ func (c *auditCommand) print(out io.Writer, report observe.Report) error {
 	colors := inColor(out)
 	if err := printSilent(out, report.Sides, colors, now); err != nil {
 		return err
+	}
+	if report.NodeMissing {
+		if _, err := fmt.Fprintf(out, "The API has no node %s. If this is not the name of the node, set nodeName.\n\n", plain(report.Node)); err != nil {
+			return err
+		}
 	}
 	shown := slices.DeleteFunc(slices.Clone(report.Differences), func(d observe.Difference) bool { return !d.Drift && !c.settling })
 	if len(shown) == 0 {

@@ -42,7 +42,7 @@ func newConfigCheck() *cobra.Command {
 		Short: "Say what is wrong with a config file, the flags over it, and its manifests",
 		Args:  usage(cobra.MaximumNArgs(1)),
 	}
-	settings := addSettings(cmd)
+	settings := addSettings(cmd, agentConfig)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			settings.file = args[0]
@@ -54,7 +54,7 @@ func newConfigCheck() *cobra.Command {
 
 // checkConfig says everything that is wrong, not only the first thing. Without a file the
 // defaults are checked, which means the manifests where they are by default.
-func checkConfig(cmd *cobra.Command, settings *settings) error {
+func checkConfig(cmd *cobra.Command, settings *settings[agent.Config]) error {
 	config, err := settings.config()
 	if err != nil {
 		return err

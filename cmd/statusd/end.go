@@ -30,7 +30,7 @@ func newDrain() *cobra.Command {
 			"The node is not ready and takes no pods until statusd drain --undo, or until statusd is restarted.",
 		Args: usage(cobra.NoArgs),
 	}
-	settings := addSettings(cmd)
+	settings := addSettings(cmd, agentConfig)
 	undo := cmd.Flags().Bool("undo", false, "Take pods again, and let static pods run again.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := settings.config()
@@ -64,7 +64,7 @@ func newEnd() *cobra.Command {
 			"statusd itself must be stopped. Its state stays, and the next statusd reports how they have ended.",
 		Args: usage(cobra.NoArgs),
 	}
-	settings := addSettings(cmd)
+	settings := addSettings(cmd, agentConfig)
 	grace := cmd.Flags().Duration("grace", 10*time.Second, "Time between SIGTERM and SIGKILL.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		config, err := settings.config()
@@ -92,7 +92,7 @@ func newReset() *cobra.Command {
 			"statusd itself must be stopped. Statuses that were not delivered are lost.",
 		Args: usage(cobra.NoArgs),
 	}
-	settings := addSettings(cmd)
+	settings := addSettings(cmd, agentConfig)
 	grace := cmd.Flags().Duration("grace", 10*time.Second, "Time between SIGTERM and SIGKILL.")
 	yes := cmd.Flags().Bool("yes", false, "Really do it.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {

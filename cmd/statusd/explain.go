@@ -1,25 +1,21 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/explain/apifacts"
 )
-
-// maxPodFile is the largest file that explain reads. The API server stores no larger object.
-const maxPodFile = 3 << 20
 
 // explainCommand is explain with its flags.
 type explainCommand struct {
@@ -36,46 +32,68 @@ func newExplain(plugin bool) *cobra.Command {
 		Long: "Say why a pod is in its state, since when, and what would change it.\n\n" +
 			"It asks the statusd of this machine, which knows probes, hooks and delivery. If the pod is not\n" +
 			"here, it reads the pod, its warnings and its node's lease from the API server, which works for\n" +
-			"the pods of any node. With -f it reads only the pod, from a file.",
+			"the pods of any node. With -f it reads only the pods, from a file, which may have several.",
 		Example: "  statusd explain web\n  statusd explain -n shop web -o yaml\n  kubectl get pod web -o yaml | statusd explain -f -",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			why, sentence, err := c.explain(cmd.Context(), args, cmd.InOrStdin())
-			if err != nil {
+			if err := c.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
 				return fmt.Errorf("explain: %w", err)
 			}
-			out := cmd.OutOrStdout()
-			if done, err := c.encoded(out, why); done {
-				return err
-			}
-			_, err = fmt.Fprintln(out, plain(sentence))
-			return err
+			return nil
 		},
 		ValidArgsFunction: c.completePods,
 	}
 	c.question.addFlags(cmd)
 	c.addNamespace(cmd, false)
-	cmd.Flags().StringVarP(&c.file, "filename", "f", "", "read the pod from this `FILE` as YAML or JSON, \"-\" is the standard input")
+	cmd.Flags().StringVarP(&c.file, "filename", "f", "", "read the pod, or a list of pods, from this `FILE` as YAML or JSON, \"-\" is the standard input")
 	c.output.addFlag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-// explain returns an explanation, and how it reads.
-func (c *explainCommand) explain(ctx context.Context, args []string, in io.Reader) (explain.Explanation, string, error) {
+// run explains one pod, or those of a file.
+func (c *explainCommand) run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	if err := c.check(); err != nil {
-		return explain.Explanation{}, "", err
+		return err
 	}
 	if (c.file == "") == (len(args) == 0) {
-		return explain.Explanation{}, "", fmt.Errorf("want either the name of a pod or a file: %w", errUsage)
+		return fmt.Errorf("want either the name of a pod or a file: %w", errUsage)
 	}
-	if c.file != "" {
-		pod, err := readPod(c.file, in)
+	if c.file == "" {
+		why, sentence, err := c.ask(ctx, args)
 		if err != nil {
-			return explain.Explanation{}, "", err
+			return err
 		}
-		why := explain.Pod(explain.Facts{Now: time.Now(), Pod: pod})
-		return why, why.Sentence(time.Local), nil
+		return c.print(out, why, sentence)
 	}
+	pods, err := readPods(c.file, in)
+	if err != nil {
+		return err
+	}
+	for i, pod := range pods {
+		if i > 0 && c.format == "yaml" {
+			if _, err := fmt.Fprintln(out, "---"); err != nil {
+				return err
+			}
+		}
+		pod.Namespace = cmp.Or(pod.Namespace, c.namespace, v1.NamespaceDefault)
+		why := explain.Pod(explain.Facts{Now: time.Now(), Pod: pod})
+		if err := c.print(out, why, why.Sentence(time.Local)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (c *explainCommand) print(out io.Writer, why explain.Explanation, sentence string) error {
+	if done, err := c.encoded(out, why); done {
+		return err
+	}
+	_, err := fmt.Fprintln(out, plain(sentence))
+	return err
+}
+
+// ask returns an explanation, and how it reads.
+func (c *explainCommand) ask(ctx context.Context, args []string) (explain.Explanation, string, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
 	namespace, name := c.podName(args[0])
@@ -125,34 +143,4 @@ func (c *explainCommand) ofCluster(ctx context.Context, argument string) (explai
 	}
 	why := explain.Pod(facts)
 	return why, why.Sentence(time.Local), nil
-}
-
-// readPod reads one pod.
-func readPod(file string, in io.Reader) (*v1.Pod, error) {
-	if file != "-" {
-		f, err := os.Open(file)
-		if err != nil {
-			return nil, err
-		}
-		defer func() { _ = f.Close() }() // it was only read
-		in = f
-	}
-	data, err := io.ReadAll(io.LimitReader(in, maxPodFile+1))
-	switch {
-	case err != nil:
-		return nil, err
-	case len(data) > maxPodFile:
-		return nil, fmt.Errorf("%s: more than %d bytes: no pod is that large", file, maxPodFile)
-	}
-	pod := &v1.Pod{}
-	if err := yaml.Unmarshal(data, pod); err != nil {
-		return nil, fmt.Errorf("%s: %w", file, err)
-	}
-	if pod.Kind != "Pod" || pod.APIVersion != "v1" {
-		return nil, fmt.Errorf("%s: want one object of kind Pod, apiVersion v1, got kind %q, apiVersion %q", file, pod.Kind, pod.APIVersion)
-	}
-	if pod.Name == "" {
-		return nil, fmt.Errorf("%s: the pod has no metadata.name", file)
-	}
-	return pod, nil
 }

@@ -283,18 +283,13 @@ func newGetNode(plugin bool) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
-			defer cancel()
-			client, err := q.node(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			detail, err := client.Node(ctx)
-			if err != nil {
-				return err
-			}
-			return printNode(cmd.OutOrStdout(), o, detail)
+			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				detail, err := client.Node(ctx)
+				if err != nil {
+					return err
+				}
+				return printNode(cmd.OutOrStdout(), o, detail)
+			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -27,18 +27,13 @@ func newGuard(plugin bool) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
-			defer cancel()
-			client, err := q.node(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			report, err := client.Guard(ctx)
-			if err != nil {
-				return absence(err)
-			}
-			return printGuard(cmd.OutOrStdout(), o, report)
+			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				report, err := client.Guard(ctx)
+				if err != nil {
+					return absence(err)
+				}
+				return printGuard(cmd.OutOrStdout(), o, report)
+			})
 		},
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}

@@ -24,26 +24,21 @@ func newHistory(plugin bool) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
-			defer cancel()
-			client, err := q.node(ctx)
-			if err != nil {
-				return err
-			}
-			defer client.Close()
-			if len(args) == 0 {
-				node, err := client.Node(ctx)
+			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+				if len(args) == 0 {
+					node, err := client.Node(ctx)
+					if err != nil {
+						return err
+					}
+					return printHistory(cmd.OutOrStdout(), o, node.History)
+				}
+				namespace, name := q.podName(args[0])
+				pod, err := client.Pod(ctx, namespace, name)
 				if err != nil {
 					return err
 				}
-				return printHistory(cmd.OutOrStdout(), o, node.History)
-			}
-			namespace, name := q.podName(args[0])
-			pod, err := client.Pod(ctx, namespace, name)
-			if err != nil {
-				return err
-			}
-			return printHistory(cmd.OutOrStdout(), o, pod.History)
+				return printHistory(cmd.OutOrStdout(), o, pod.History)
+			})
 		},
 		ValidArgsFunction: q.completePods,
 	}

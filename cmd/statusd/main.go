@@ -63,6 +63,15 @@ const (
 	exitUnknown     = 5
 )
 
+// exitCodes is how the help explains them.
+const exitCodes = `Exit codes:
+  0  it worked; for audit: there is no drift, and all sides answer
+  1  it failed; for audit: there is drift
+  2  wrong usage: an unknown flag, output or argument
+  3  there is no such pod or silence
+  4  there is nothing to ask: no statusd answers, there is no kubeconfig, or the node has no audit, guard or rules
+  5  for audit: no drift is known, but a side does not answer`
+
 // exitError is an exit code that is an answer: what there is to say has been printed.
 type exitError int
 
@@ -70,7 +79,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func exitCode(err error) int {
 	switch {
-	case errors.Is(err, errUsage):
+	case errors.Is(err, errUsage), apierrors.IsBadRequest(err): // a name or a state that cannot be one
 		return exitUsage
 	case apierrors.IsNotFound(err):
 		return exitNotFound
@@ -96,7 +105,9 @@ func newRoot() *cobra.Command {
 		Use:     "statusd",
 		Short:   "statusd is a node of Kubernetes that runs pods as processes and reports their status",
 		Example: "  statusd config default > statusd.yaml\n  statusd config check statusd.yaml\n  statusd run --config statusd.yaml",
-		Args:    usage(cobra.NoArgs),
+		Long: "statusd is a node of Kubernetes that runs pods as processes and reports their status. Beside a kubelet it\n" +
+			"reports whether what the API says is true.\n\n" + exitCodes,
+		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if v, err := cmd.Flags().GetBool("version"); err == nil && v {
 				return printVersion(cmd)
@@ -118,6 +129,7 @@ func newPlugin() *cobra.Command {
 	root := &cobra.Command{
 		Use:           pluginName,
 		Short:         "Why pods are in their states, since when, and what would change it",
+		Long:          "Why pods are in their states, since when, and what would change it.\n\n" + exitCodes,
 		Example:       "  kubectl statusd explain web\n  kubectl statusd get pods -A -o wide",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl statusd"},
 		Args:          usage(cobra.NoArgs),

@@ -6,7 +6,6 @@ import (
 	"os"
 
 	"github.com/spf13/cobra"
-	"github.com/spf13/pflag"
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/observer"
@@ -22,7 +21,7 @@ func newObserve() *cobra.Command {
 		Example: "  statusd observe --kubeconfig /etc/kubernetes/kubelet.conf\n  statusd observe --events --node-condition\n  statusd observe --repair=ContainerWithoutPod --repair-dry-run",
 		Args:    usage(cobra.NoArgs),
 	}
-	s := addObserveSettings(cmd)
+	s := addSettings(cmd, observerConfig)
 	show := cmd.Flags().Bool("print-config", false, "Print the config that the file and the flags amount to, and end.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if !*show {
@@ -39,35 +38,6 @@ func newObserve() *cobra.Command {
 		return config.Write(cmd.OutOrStdout(), "The configuration of statusd observe.")
 	}
 	return cmd
-}
-
-// observeSettings are the flags of a command that has the config of an observer.
-type observeSettings struct {
-	file  string
-	flags *pflag.FlagSet
-}
-
-func addObserveSettings(cmd *cobra.Command) *observeSettings {
-	s := &observeSettings{flags: cmd.Flags()}
-	s.flags.SortFlags = false
-	s.flags.StringVar(&s.file, "config", "", "Config file; statusd config default --observe prints one. Flags override it.")
-	shown := observer.Default() // for the defaults that the help shows
-	shown.AddFlags(s.flags)
-	return s
-}
-
-// config reads the config file that the flags name, and then the flags over it.
-func (s *observeSettings) config() (observer.Config, error) {
-	config := observer.Default()
-	if s.file != "" {
-		var err error
-		if config, err = observer.LoadFile(s.file); err != nil {
-			return config, err
-		}
-	}
-	over := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.AddFlags(over)
-	return config, override(over, s.flags)
 }
 
 // startObserver makes an observer and returns how to run it.

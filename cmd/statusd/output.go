@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -42,9 +43,13 @@ func (o *output) encoded(out io.Writer, value any) (bool, error) {
 	var err error
 	switch o.format {
 	case "json":
-		text, err = json.MarshalIndent(value, "", "  ")
+		if text, err = json.MarshalIndent(value, "", "  "); err == nil {
+			text = escaped(text)
+		}
 	case "yaml":
-		text, err = yaml.Marshal(value)
+		if text, err = json.Marshal(value); err == nil {
+			text, err = yaml.JSONToYAML(escaped(text))
+		}
 	default:
 		return false, nil
 	}
@@ -52,6 +57,28 @@ func (o *output) encoded(out io.Writer, value any) (bool, error) {
 		_, err = fmt.Fprintln(out, strings.TrimSuffix(string(text), "\n"))
 	}
 	return true, err
+}
+
+// escaped is JSON in which each character that a terminal would act on is an escape. Below 32 the encoder has
+// escaped them; the rest, which YAML does not allow either, it leaves as they are.
+func escaped(text []byte) []byte {
+	if !bytes.ContainsFunc(text, acts) {
+		return text
+	}
+	var b bytes.Buffer
+	for _, r := range string(text) {
+		if acts(r) {
+			fmt.Fprintf(&b, `\u%04x`, r)
+		} else {
+			b.WriteRune(r)
+		}
+	}
+	return b.Bytes()
+}
+
+// acts reports whether a terminal would act on a character, except for the ends of lines.
+func acts(r rune) bool {
+	return r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r)
 }
 
 // A table is printed with columns as wide as their widest cell.
@@ -130,7 +157,7 @@ func plain(text string) string {
 // harmless is a text without what a terminal would act on, except for the ends of lines.
 func harmless(text string) string {
 	return strings.Map(func(r rune) rune {
-		if r != '\n' && r != '\t' && unicode.IsControl(r) || unicode.Is(unicode.Bidi_Control, r) {
+		if acts(r) {
 			return unicode.ReplacementChar
 		}
 		return r

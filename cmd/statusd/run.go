@@ -17,7 +17,7 @@ func newRun() *cobra.Command {
 		Short: "Run as a node, until SIGTERM or SIGINT; SIGHUP reloads the config",
 		Args:  usage(cobra.NoArgs),
 	}
-	settings := addSettings(cmd)
+	settings := addSettings(cmd, agentConfig)
 	cmd.RunE = func(*cobra.Command, []string) error {
 		return keepRunning(daemonOf[agent.Config]{
 			load: settings.config, check: agent.CheckConfig, start: startAgent,

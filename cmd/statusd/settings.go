@@ -5,35 +5,51 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/observer"
 )
 
-// settings are the flags of a command that has a config.
-type settings struct {
+// settings are the flags of a command that has a config of type C.
+type settings[C any] struct {
+	configKind[C]
 	file  string
 	flags *pflag.FlagSet
 }
 
+// configKind is how a config of type C is made.
+type configKind[C any] struct {
+	byDefault func() C
+	load      func(file string) (C, error)
+	addFlags  func(*C, *pflag.FlagSet)
+	printed   string // the command that prints one
+}
+
+// agentConfig is that of statusd run, observerConfig that of statusd observe.
+var (
+	agentConfig    = configKind[agent.Config]{agent.Default, agent.LoadFile, (*agent.Config).AddFlags, "statusd config default"}
+	observerConfig = configKind[observer.Config]{observer.Default, observer.LoadFile, (*observer.Config).AddFlags, "statusd config default --observe"}
+)
+
 // addSettings gives a command --config and a flag for each setting that has one.
-func addSettings(cmd *cobra.Command) *settings {
-	s := &settings{flags: cmd.Flags()}
+func addSettings[C any](cmd *cobra.Command, kind configKind[C]) *settings[C] {
+	s := &settings[C]{configKind: kind, flags: cmd.Flags()}
 	s.flags.SortFlags = false
-	s.flags.StringVar(&s.file, "config", "", "Config file; statusd config default prints one. Flags override it.")
-	shown := agent.Default() // for the defaults that the help shows
-	shown.AddFlags(s.flags)
+	s.flags.StringVar(&s.file, "config", "", "Config file; "+kind.printed+" prints one. Flags override it.")
+	shown := kind.byDefault() // for the defaults that the help shows
+	kind.addFlags(&shown, s.flags)
 	return s
 }
 
 // config reads the config file that the flags name, and then the flags over it.
-func (s *settings) config() (agent.Config, error) {
-	config := agent.Default()
+func (s *settings[C]) config() (C, error) {
+	config := s.byDefault()
 	if s.file != "" {
 		var err error
-		if config, err = agent.LoadFile(s.file); err != nil {
+		if config, err = s.load(s.file); err != nil {
 			return config, err
 		}
 	}
 	over := pflag.NewFlagSet("", pflag.ContinueOnError)
-	config.AddFlags(over)
+	s.addFlags(&config, over)
 	return config, override(over, s.flags)
 }
 
@@ -56,7 +72,7 @@ func override(config, given *pflag.FlagSet) (problem error) {
 // parseRun is the config of statusd run with these arguments.
 func parseRun(args []string) (agent.Config, error) {
 	cmd := &cobra.Command{Use: "run"}
-	s := addSettings(cmd)
+	s := addSettings(cmd, agentConfig)
 	if err := cmd.ParseFlags(args); err != nil {
 		return agent.Config{}, err
 	}

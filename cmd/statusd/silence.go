@@ -107,18 +107,6 @@ func userName() string {
 	return "unknown"
 }
 
-// ask runs something with a client of the node.
-func (q *question) ask(cmd *cobra.Command, do func(context.Context, *api.Client) error) error {
-	ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
-	defer cancel()
-	client, err := q.node(ctx)
-	if err != nil {
-		return err
-	}
-	defer client.Close()
-	return do(ctx, client)
-}
-
 func newSilenceList() *cobra.Command {
 	q, o := &question{}, &output{}
 	cmd := &cobra.Command{

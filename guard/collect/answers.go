@@ -31,13 +31,22 @@ func plainClient() *http.Client {
 func noRedirect(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
 
 func (c *Collector) askHealthz(ctx context.Context, now time.Time) (again bool) {
-	answer, _, err := check(ctx, c.http, c.o.Healthz)
+	answer, status, err := check(ctx, c.http, c.o.Healthz)
 	fact := guard.Read(now, answer)
-	if err != nil {
+	switch {
+	case err != nil:
 		fact = guard.NotKnown[guard.Answer](now, err.Error())
+	case healthCheckMissing(status):
+		fact = guard.NotKnown[guard.Answer](now, fmt.Sprintf("%s says %s: is this the kubelet's healthzPort?", c.o.Healthz, answer.Text))
 	}
 	c.set(func(e *guard.Evidence) { e.Healthz = fact })
 	return false
+}
+
+// healthCheckMissing reports whether an answer is not that of a health check, but of a server that has none there or does
+// not let us see it. That says nothing about the kubelet.
+func healthCheckMissing(status int) bool {
+	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError && status != http.StatusTooManyRequests
 }
 
 func (c *Collector) askParts(ctx context.Context, now time.Time) (again bool) {
@@ -47,7 +56,7 @@ func (c *Collector) askParts(ctx context.Context, now time.Time) (again bool) {
 		switch {
 		case err != nil:
 			facts[name] = guard.NotKnown[guard.Answer](now, err.Error())
-		case status == http.StatusUnauthorized, status == http.StatusForbidden, status == http.StatusNotFound:
+		case healthCheckMissing(status):
 			facts[name] = guard.NotKnown[guard.Answer](now, answer.Text)
 		default:
 			facts[name] = guard.Read(now, answer)

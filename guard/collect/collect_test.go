@@ -81,6 +81,37 @@ func TestHealthz(t *testing.T) {
 	}
 }
 
+// Another server may have the port, a proxy may redirect, a server may want to know who asks: none of that is a verdict.
+func TestAPortOfAnotherServerSaysNothing(t *testing.T) {
+	status := 0
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.Header().Set("Location", "/login")
+		w.WriteHeader(status)
+	}))
+	defer other.Close()
+	client, err := ServerClient(Credentials{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCollector(t, Options{Healthz: other.URL + "/healthz", Server: other.URL, ServerClient: client})
+	for _, status = range []int{301, 302, 307, 400, 401, 403, 404, 405, 410} {
+		c.again()
+		e := c.Collect(t.Context())
+		if h := e.Healthz; h.Known || !strings.Contains(h.Why, fmt.Sprint(status)) || !strings.Contains(h.Why, "healthzPort") {
+			t.Errorf("%d: got %+v", status, h)
+		}
+		if p := e.Parts["syncloop"]; p.Known {
+			t.Errorf("%d: a part of another server: %+v", status, p)
+		}
+	}
+	for _, status = range []int{429, 500, 503} {
+		c.again()
+		if h := c.Collect(t.Context()).Healthz; !h.Known || !h.Value.Answered || h.Value.OK {
+			t.Errorf("%d: got %+v", status, h)
+		}
+	}
+}
+
 // A kubelet that is frozen takes connections, by the kernel, and answers nothing.
 func TestAKubeletThatDoesNotAnswer(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")

@@ -65,14 +65,23 @@ func certificateExpiry(path string) (time.Time, error) {
 	if err != nil {
 		return time.Time{}, err
 	}
+	expires, err := CertificateExpiry(rest)
+	if err != nil {
+		return time.Time{}, fmt.Errorf("%s: %w", path, err)
+	}
+	return expires, nil
+}
+
+// CertificateExpiry is when the first certificate of some PEM blocks expires.
+func CertificateExpiry(rest []byte) (time.Time, error) {
 	for block := (*pem.Block)(nil); ; {
 		if block, rest = pem.Decode(rest); block == nil {
-			return time.Time{}, errors.New("no certificate in " + path)
+			return time.Time{}, errors.New("no certificate")
 		}
 		if block.Type == "CERTIFICATE" {
 			certificate, err := x509.ParseCertificate(block.Bytes)
 			if err != nil {
-				return time.Time{}, fmt.Errorf("%s: %w", path, err)
+				return time.Time{}, err
 			}
 			return certificate.NotAfter, nil
 		}

@@ -57,7 +57,7 @@ func New(config Config, o Options) (*Host, error) {
 		return nil, fmt.Errorf("host: %w", err)
 	}
 	if config.NodeConditions && o.Client != nil {
-		m.keeper = nodecondition.New(o.Client, o.Node, o.Logger)
+		m.keeper = nodecondition.New(nodecondition.Options{Client: o.Client, Node: o.Node, Logger: o.Logger})
 	}
 	if config.LoadInterval > 0 {
 		if m.reader, err = resources.New(resources.Options{HostRoot: o.HostRoot, Disks: config.Disks}); err != nil {

@@ -8,9 +8,9 @@ import (
 	"os"
 	"os/signal"
 	"path/filepath"
-	"strings"
 	"syscall"
 
+	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/internal/scenes"
 )
 
@@ -38,14 +38,17 @@ func run(ctx context.Context, program string) (err error) {
 	}
 	defer func() { err = errors.Join(err, stage.Close()) }()
 
-	// From here on the guard runs the kubelet.
-	stage.Node.Kubelet.Process().Kill()
-	observer, err := stage.Another(ctx, "guard", "", settings(stage))
+	observer, err := stage.Guard(ctx, policy)
 	if err != nil {
 		return err
 	}
 	defer observer.Close()
-	p := &play{stage: stage, program: program, socket: observer.Socket, address: observer.Address, client: observer.Client()}
+	client, err := api.NewClient("http://" + observer.Address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	p := &play{stage: stage, program: program, socket: observer.Socket, client: client}
 	fmt.Printf("statusd observe runs the kubelet; the page is at http://%s/\n", observer.Address)
 	if err := p.all(ctx); err != nil {
 		return fmt.Errorf("%w\n%s", err, stage.Node.Tail(20))
@@ -53,24 +56,9 @@ func run(ctx context.Context, program string) (err error) {
 	return nil
 }
 
-// settings are the section guard of the observer.
-func settings(stage *scenes.Stage) string {
-	var command strings.Builder
-	for _, word := range stage.Node.Kubelet.Command() {
-		fmt.Fprintf(&command, "\n    - %q", word)
-	}
-	return fmt.Sprintf(`guard:
-  enabled: true
-  unit: ""
-  runtimeUnit: ""
-  command:%s
-  healthzURL: http://127.0.0.1:%d/healthz
-  restart: true
-  restartsPerHour: 20
+// policy lets the demonstration restart the kubelet often.
+const policy = `  restartsPerHour: 20
   firstPause: 5s
   lastPause: 10s
   coolDown: 10s
-  nodeCondition: true
-  events: true
-`, command.String(), stage.Node.Kubelet.HealthzPort)
-}
+`

@@ -44,7 +44,7 @@ func TestConditionsAreKept(t *testing.T) {
 			return all
 		}
 		run := func(use func(k *Keeper)) {
-			k := New(client, "n1", slog.New(slog.DiscardHandler))
+			k := New(Options{Client: client, Node: "n1", Logger: slog.New(slog.DiscardHandler)})
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { k.Run(ctx) })
@@ -70,7 +70,7 @@ func TestConditionsAreKept(t *testing.T) {
 				t.Errorf("after a restart: %+v, want the transition of %v", got, first)
 			}
 			before := get()["KernelDeadlock"].LastHeartbeatTime
-			time.Sleep(2 * heartbeat)
+			time.Sleep(2 * defaultHeartbeat)
 			if got := get()["KernelDeadlock"].LastHeartbeatTime; got.Equal(&before) {
 				t.Error("there is no heartbeat")
 			}

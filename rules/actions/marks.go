@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -47,16 +46,7 @@ func taintOf(mark string) string {
 }
 
 // ParseTaint reads KEY[=VALUE]:EFFECT.
-func ParseTaint(text string) (v1.Taint, error) {
-	left, effect, _ := strings.Cut(text, ":")
-	key, value, _ := strings.Cut(left, "=")
-	taint := v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}
-	known := []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
-	if key == "" || !slices.Contains(known, taint.Effect) {
-		return taint, fmt.Errorf("taint %q: want KEY[=VALUE]:NoSchedule, PreferNoSchedule or NoExecute", text)
-	}
-	return taint, nil
-}
+func ParseTaint(text string) (v1.Taint, error) { return rules.ParseTaint(text) }
 
 // NodeMarks sets taints and the cordon of one Node. A node's own credentials may not change its taints:
 // NodeRestriction forbids it.
@@ -108,9 +98,13 @@ func marked(spec *v1.NodeSpec, mark string, want bool) (map[string]any, error) {
 	if err != nil {
 		return nil, fmt.Errorf("actions: %w", err)
 	}
-	is := func(t v1.Taint) bool { return t.MatchTaint(&taint) && t.Value == taint.Value }
-	if slices.ContainsFunc(spec.Taints, is) == want {
+	at := slices.IndexFunc(spec.Taints, func(t v1.Taint) bool { return t.MatchTaint(&taint) })
+	has := at >= 0 && spec.Taints[at].Value == taint.Value
+	if has == want {
 		return nil, nil
+	}
+	if want && at >= 0 { // a Node has one taint per key and effect, and this one is not ours to replace
+		return nil, &RefusedError{fmt.Sprintf("the node has another taint of this key and effect: %s", spec.Taints[at].ToString())}
 	}
 	taints := slices.DeleteFunc(slices.Clone(spec.Taints), func(t v1.Taint) bool { return t.MatchTaint(&taint) })
 	if want {

@@ -3,7 +3,6 @@ package kubeoutputs
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -71,48 +70,6 @@ func TestLogOfAlerts(t *testing.T) {
 	log.Notify(silenced)
 	if text := out.String(); strings.Count(text, "\n") != 2 || !strings.Contains(text, `msg="alert firing" rule=Crash`) || !strings.Contains(text, `msg="alert resolved"`) {
 		t.Errorf("logged %s", text)
-	}
-}
-
-func TestPlanOfConditions(t *testing.T) {
-	now := time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
-	alerts := []api.Alert{notification("Flap", "a", api.AlertFiring).Alert}
-	at := func(d time.Duration) metav1.Time { return metav1.NewTime(now.Add(d)) }
-	shown := v1.NodeCondition{Type: "statusd/Flap", Status: v1.ConditionTrue, Reason: "Flap", Message: message(alerts),
-		LastHeartbeatTime: at(-time.Minute), LastTransitionTime: at(-time.Hour)}
-	old := shown
-	old.LastHeartbeatTime = at(-heartbeat)
-	foreign := v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue}
-	wanted := map[v1.NodeConditionType][]api.Alert{"statusd/Flap": alerts}
-	over := map[v1.NodeConditionType][]api.Alert{"statusd/Flap": nil}
-	deletion := `[{"$patch":"delete","type":"statusd/Flap"}]`
-	written := func(since time.Duration) string {
-		c := shown
-		c.LastHeartbeatTime, c.LastTransitionTime = at(0), at(since)
-		text, _ := json.Marshal([]v1.NodeCondition{c})
-		return string(text)
-	}
-	for _, test := range []struct {
-		name    string
-		want    map[v1.NodeConditionType][]api.Alert
-		have    []v1.NodeCondition
-		settled bool
-		patch   string
-	}{
-		{"it fires", wanted, []v1.NodeCondition{foreign}, false, written(0)},
-		{"it is shown", wanted, []v1.NodeCondition{foreign, shown}, true, "null"},
-		{"its heartbeat is old", wanted, []v1.NodeCondition{foreign, old}, true, written(-time.Hour)},
-		{"it is over", over, []v1.NodeCondition{foreign, shown}, false, deletion},
-		{"it is over and not shown", over, []v1.NodeCondition{foreign}, true, "null"},
-		{"of a rule that is gone, while alerts are not all known", nil, []v1.NodeCondition{foreign, shown}, false, "null"},
-		{"of a rule that is gone", nil, []v1.NodeCondition{foreign, shown}, true, deletion},
-	} {
-		t.Run(test.name, func(t *testing.T) {
-			got, err := json.Marshal(plan(test.want, test.have, test.settled, now))
-			if err != nil || string(got) != test.patch {
-				t.Errorf("got %s, %v; want %s", got, err, test.patch)
-			}
-		})
 	}
 }
 

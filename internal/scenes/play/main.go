@@ -1,7 +1,7 @@
 // Command play plays scenes of a stock node with statusd observe:
 //
 //	play -statusd FILE scenes -doc FILE        each scene, and the table of a document
-//	play -statusd FILE churn -minutes N        pods that come and go, and no alarm
+//	play -statusd FILE churn -minutes N        pods that come and go, no alarm and no verdict
 //	play -statusd FILE cost                    what statusd observe needs beside 100 pods: make footprint
 //	play -statusd FILE demo                    a frozen kubelet: make observe-demo
 package main
@@ -58,7 +58,9 @@ func run(ctx context.Context) error {
 		return err
 	}
 	fmt.Println("starting an API server, containerd, the stock kubelet and statusd observe")
-	stage, err := scenes.NewStage(ctx, scenes.StageOptions{Program: o.program, Log: os.Stderr, Settings: scenes.Paces})
+	stage, err := scenes.NewStage(ctx, scenes.StageOptions{
+		Program: o.program, Log: os.Stderr, Settings: scenes.Paces, Roles: []string{"guard.yaml"},
+	})
 	if err != nil {
 		return err
 	}
@@ -105,12 +107,22 @@ func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
 	return os.WriteFile(o.doc, []byte(text), 0o644)
 }
 
+// churn lets pods come and go beside an observer and a guard that runs the kubelet: neither may find anything wrong.
 func churn(ctx context.Context, o options, stage *scenes.Stage) error {
+	verdicts, err := watchVerdicts(ctx, stage)
+	if err != nil {
+		return err
+	}
 	scene := scenes.Churning(time.Duration(o.minutes)*time.Minute, 30)
 	fmt.Println("scene:", scene.Name, "-", scene.What)
 	result, err := play(ctx, stage, scene)
+	wrong, guardErr := verdicts.end(ctx)
+	for _, w := range wrong {
+		err = errors.Join(err, errors.New(w))
+	}
 	fmt.Printf("false alarms in %d minutes: %d\n", o.minutes, len(result.Wrong))
-	return err
+	fmt.Printf("false verdicts in %d minutes: %d\n", o.minutes, len(wrong))
+	return errors.Join(err, guardErr)
 }
 
 func play(ctx context.Context, stage *scenes.Stage, scene scenes.Scene) (scenes.Result, error) {
