@@ -180,7 +180,7 @@ func bootID() string {
 
 func (m *Monitor) makeReaders() {
 	o := &m.options
-	limit := throttle{share: o.Share, sleep: o.sleep, spent: threadTime}
+	limit := throttle{share: o.Share, sleep: o.sleep, spent: threadTime, now: time.Now}
 	if o.Kmsg != "" {
 		m.readers = append(m.readers, &kmsg{path: o.Kmsg, bootID: o.bootID, throttle: limit, now: o.now, sinceBoot: sinceBoot, user: o.user})
 	}
