@@ -55,7 +55,7 @@ func runNode(t *testing.T, server *controlplanetest.Server, name string, rt runt
 // await watches a pod in the API until it is as wanted; nil is a pod that is gone.
 func await(t *testing.T, server *controlplanetest.Server, namespace, name, what string, wanted func(*v1.Pod) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := server.Admin().CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
@@ -107,7 +107,7 @@ func TestAnyRuntimeIsAWholeNode(t *testing.T) {
 	await(t, server, pod.Namespace, pod.Name, "ready", isReady)
 	deletePod(t, server, pod)
 	await(t, server, pod.Namespace, pod.Name, "gone", isGone)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	changes := rt.Watch(ctx)
 	for {

@@ -1,9 +1,6 @@
 package observer
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/statusd/statusd/guard/host"
@@ -112,13 +109,7 @@ func Default() Config {
 }
 
 // LoadFile reads a config file over the defaults.
-func LoadFile(path string) (Config, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("config: %w", err)
-	}
-	return Load(path, data)
-}
+func LoadFile(path string) (Config, error) { return daemon.LoadFile(path, Load) }
 
 // Load decodes a config file over the defaults: what it does not name stays as it is by
 // default. A field that does not exist, is named twice or has the wrong type is an error
@@ -150,11 +141,5 @@ func (c *Config) runtimeEndpoint() string {
 
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
 func (c *Config) QuerySocketPath() string {
-	switch c.QuerySocket {
-	case daemon.NoSocket:
-		return ""
-	case "":
-		return filepath.Join(c.StateDir, "statusd.sock")
-	}
-	return c.QuerySocket
+	return daemon.SocketPath(c.QuerySocket, c.StateDir, "statusd.sock")
 }
