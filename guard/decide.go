@@ -109,7 +109,7 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 		return "restarts are not allowed by the configuration"
 	case h.Process.Known && process.Masked:
 		return "its unit is masked"
-	case h.Process.Known && process.Restarting:
+	case h.Process.Known && (process.Restarting || process.Starting):
 		return "its supervisor is about to start it"
 	}
 	return ""

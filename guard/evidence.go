@@ -38,6 +38,9 @@ type Process struct {
 	Unit string `json:"unit,omitempty"`
 	// Restarting: the supervisor is about to start it again by itself.
 	Restarting bool `json:"restarting,omitempty"`
+	// Starting: there is no process yet, and the supervisor is about to start one: a job waits for what must be there before,
+	// or what runs before the process has not ended.
+	Starting bool `json:"starting,omitempty"`
 	// Masked: the operator has made the unit impossible to start.
 	Masked bool `json:"masked,omitempty"`
 	// Starts is how often the supervisor has restarted it by itself.

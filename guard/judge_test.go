@@ -95,6 +95,10 @@ var stories = []struct {
 	{name: "restarted by an operator between two looks", until: 120, changes: []change{
 		{9, dead(0)}, {12, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
 		health: guard.Healthy},
+	{name: "systemd starts it after the network, or runs what comes before it", until: 30, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
+		dead(0)(e, now, since)
+		e.Process.Value.Unit, e.Process.Value.Starting = "activating/start-pre", true
+	}}}, health: guard.Degraded, reasons: "HealthzSilent"},
 	{name: "frozen by SIGSTOP", until: 30, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
 		quiet(e, now, since)
 		e.Process.Value.Stopped = true

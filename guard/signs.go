@@ -159,6 +159,7 @@ func observeProcess(l look, e Evidence, s *State, now time.Time) {
 			how = "a zombie: its parent has not waited for it"
 		}
 		l.add(ProcessStopped, e.Process.At, p.Stopped || p.Zombie, "process %d is %s", p.PID, how)
+	case p.Starting: // it is not there yet
 	case p.Sure || s.SawProcess:
 		l.add(ProcessGone, e.Process.At, true, "the process is gone%s", ending(p))
 	}

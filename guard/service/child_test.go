@@ -146,6 +146,47 @@ func TestAChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	}
 }
 
+// A command may be a shell that runs the kubelet. What it runs ends with it, also if that takes SIGTERM later or not at all:
+// another one could not have its ports.
+func TestWhatAChildHasStartedIsStoppedToo(t *testing.T) {
+	for name, script := range map[string]string{
+		"ends at once":          `sleep 1000 & echo $! > "$PIDS"; wait`,
+		"takes a while":         `(trap 'sleep 0.2; exit' TERM; while :; do sleep 0.01; done) & echo $! > "$PIDS"; wait`,
+		"ignores SIGTERM":       `(trap '' TERM; while :; do sleep 0.01; done) & echo $! > "$PIDS"; wait`,
+		"both ignore SIGTERM":   `trap '' TERM; (while :; do sleep 0.01; done) & echo $! > "$PIDS"; while :; do wait; done`,
+		"the shell is left out": `echo $$ > "$PIDS"; exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pids := filepath.Join(t.TempDir(), "pids")
+			c, err := NewChild(ChildOptions{Name: "kubelet", Command: []string{"/bin/sh", "-c", script}, Env: []string{"PIDS=" + pids}, Grace: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Stop(context.Background()) })
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			started := 0
+			await(t, c, func(guard.Process) bool {
+				data, _ := os.ReadFile(pids)
+				text, whole := strings.CutSuffix(string(data), "\n")
+				started, _ = strconv.Atoi(text)
+				return whole
+			})
+			if err := c.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			await(t, c, func(guard.Process) bool { return isGone(started) })
+		})
+	}
+}
+
+// isGone reports whether a process is gone, or waits for its parent, which may be slow to take it.
+func isGone(pid int) bool {
+	s, err := readStat("/proc", pid)
+	return err != nil || s.state == 'Z' || s.state == 'X'
+}
+
 func TestACommandThatDoesNotExist(t *testing.T) {
 	c, err := NewChild(ChildOptions{Command: []string{filepath.Join(t.TempDir(), "kubelet")}})
 	if err != nil {

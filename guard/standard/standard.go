@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -169,15 +168,11 @@ func (g *Guard) services(c *Config, o *Options) (kubelet, runtime guard.Service,
 
 // child is a process that logs to a file in the state directory, of which the file before is kept.
 func (g *Guard) child(o *Options, name, log string, command []string) (guard.Service, error) {
-	path := filepath.Join(o.StateDir, log)
-	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("guard: log of the %s: %w", name, err)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := openChildLog(filepath.Join(o.StateDir, log), maxChildLog)
 	if err != nil {
 		return nil, fmt.Errorf("guard: log of the %s: %w", name, err)
 	}
-	g.closes = append(g.closes, func() { file.Close() })
+	g.closes = append(g.closes, file.Close)
 	return service.NewChild(service.ChildOptions{Name: name, Command: command, Output: file})
 }
 
