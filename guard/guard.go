@@ -40,7 +40,7 @@ type Guard struct {
 	state    State
 	evidence Evidence
 	report   Report
-	said     string // the last suppression that was told
+	said     string // the last suppression that was reported
 	under    string // what is done now
 	storeErr string // why the file could not be written
 }

@@ -61,7 +61,7 @@ func (g *Guard) tellHealth(before, after Report) {
 	}
 }
 
-// tellSuppression tells once why a restart is withheld, and again when the reason is another one.
+// tellSuppression reports once why a restart is withheld, and again when the reason is another one.
 func (g *Guard) tellSuppression(after Report, d Decision) {
 	if g.o.Policy.Never != "" || after.PID != 0 && after.At.Sub(after.Started) < g.o.Policy.CoolDown {
 		return // it starts, or it is never restarted: that it is not restarted is no news
@@ -71,7 +71,7 @@ func (g *Guard) tellSuppression(after Report, d Decision) {
 	switch {
 	case d.Withheld == "" || after.Health != Unhealthy && d.Do == "", g.under != "" && d.Withheld == g.under:
 		g.said = ""
-		if after.Health != Healthy { // it goes on, and is told again only with another reason
+		if after.Health != Healthy { // it goes on, and is reported again only with another reason
 			g.said = said
 		}
 	default:
