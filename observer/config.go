@@ -126,9 +126,17 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
-		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
+		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Guard.CertificateFile, &c.Machine.LogRules)
 	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
+}
+
+// runtimeEndpoint is where the container runtime serves CRI, empty if there is none to ask.
+func (c *Config) runtimeEndpoint() string {
+	if c.CRIEndpoint == daemon.NoSocket {
+		return ""
+	}
+	return c.CRIEndpoint
 }
 
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.

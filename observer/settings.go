@@ -32,7 +32,7 @@ func settings(c *Config) []setting {
 		{"machinePace", "", &c.MachinePace,
 			"How often the machine (directories, mounts, control groups, processes) is looked at if nothing else has\nchanged."},
 		{"criEndpoint", "cri-endpoint", &c.CRIEndpoint,
-			"Where the container runtime serves CRI."},
+			"Where the container runtime serves CRI. none: there is no such runtime, as on a node of statusd run."},
 		{"criPace", "cri-pace", &c.CRIPace,
 			"How often the runtime's sandboxes and containers are listed if nothing else has changed. Where the\nruntime serves container events, they come at once, and lists are at least 10 s apart."},
 		{"healthzBindAddress", "healthz-bind-address", &c.HealthzBindAddress,

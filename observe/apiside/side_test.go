@@ -1,6 +1,7 @@
 package apiside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/observe/internal/answer"
 )
 
 var shared controlplanetest.Shared
@@ -280,4 +284,32 @@ func TestASilentChangeIsMissed(t *testing.T) {
 	f.say("changes", "unseen")
 	w.Side.Confirm()
 	w.Await("the change", func(a observe.API) bool { return a.APIPods[uid].Pod.Status.Message == "unseen" })
+}
+
+// A refusal is logged once, though a reflector tries list and watch by turns, and again after an answer.
+func TestARefusalIsLoggedOnce(t *testing.T) {
+	var lines bytes.Buffer
+	st := &stream{what: "pods of node n1", right: "list and watch on pods", record: answer.New("server")}
+	st.side = &Side{log: slog.New(slog.NewTextHandler(&lines, nil))}
+	st.side.options.Changed = func(types.UID) {}
+	logged := func() int { return strings.Count(lines.String(), "does not answer") }
+	refused := func() {
+		for _, verb := range []string{"watch", "list", "watch", "list"} {
+			st.doubt(verb, apierrors.NewForbidden(v1.Resource("pods"), "", errors.New("cannot "+verb)), true)
+		}
+	}
+	if refused(); logged() != 1 {
+		t.Errorf("%d lines, want 1:\n%s", logged(), &lines)
+	}
+	if st.doubt("list", apierrors.NewUnauthorized("expired"), true); logged() != 2 {
+		t.Errorf("%d lines, want another one for another reason:\n%s", logged(), &lines)
+	}
+	st.record.Good(time.Now())
+	if refused(); logged() != 3 {
+		t.Errorf("%d lines, want another one after an answer:\n%s", logged(), &lines)
+	}
+	st.record.Good(time.Now())
+	if refused(); logged() != 4 {
+		t.Errorf("%d lines, want another one after the next answer:\n%s", logged(), &lines)
+	}
 }

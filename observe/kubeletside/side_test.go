@@ -233,7 +233,7 @@ func TestAListDoesNotUndoTheWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	uid, gone := k.put("changes"), k.put("goes")
 	if err := s.look(ctx); err != nil {
