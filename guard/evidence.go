@@ -24,8 +24,9 @@ type Process struct {
 	Exists bool `json:"exists"`
 	// Sure: it was read where the process must be if it exists (its supervisor, its parent), not found
 	// by a search, which another PID namespace defeats.
-	Sure    bool      `json:"sure"`
-	PID     int       `json:"pid,omitempty"`
+	Sure bool `json:"sure"`
+	PID  int  `json:"pid,omitempty"`
+	// Started is when the process started, or the last one if there is none.
 	Started time.Time `json:"started,omitzero"`
 	Stopped bool      `json:"stopped,omitempty"` // by SIGSTOP or a debugger: state T
 	Zombie  bool      `json:"zombie,omitempty"`

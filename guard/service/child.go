@@ -79,7 +79,7 @@ func (c *Child) State(context.Context) (guard.Process, error) {
 	}
 	select {
 	case <-r.ended:
-		p := guard.Process{Sure: true, Ended: r.endedAt}
+		p := guard.Process{Sure: true, Started: r.started, Ended: r.endedAt}
 		status := r.state.Sys().(syscall.WaitStatus)
 		if status.Signaled() {
 			p.Signal = signalName(int32(status.Signal()))

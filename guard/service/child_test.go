@@ -310,3 +310,15 @@ func TestFoundByName(t *testing.T) {
 		t.Errorf("got %+v", p)
 	}
 }
+
+// A search by name finds another process of the name, not the one that searches: statusd observe looks for statusd.
+func TestFoundSkipsItself(t *testing.T) {
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Found{Comm: strings.TrimSpace(string(comm))}.State(t.Context())
+	if err != nil || p.PID == os.Getpid() {
+		t.Errorf("got %+v, %v: a process that looks for its name has found itself", p, err)
+	}
+}

@@ -112,7 +112,6 @@ func (s *Systemd) State(ctx context.Context) (guard.Process, error) {
 	process.Exists = process.PID != 0
 	if !process.Exists {
 		process.Starting = !process.Restarting && (text(p, "ActiveState") == "activating" || jobWaits(p))
-		process.Started = time.Time{}
 		ended(&process, number[int32](p, "ExecMainCode"), number[int32](p, "ExecMainStatus"))
 	}
 	return look(process, s.o.Proc, time.Duration(number[uint64](p, "ExecMainStartTimestampMonotonic"))*time.Microsecond), nil

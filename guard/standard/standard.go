@@ -1,6 +1,7 @@
 package standard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -38,8 +39,8 @@ type Options struct {
 	Credentials collect.Credentials
 	// Runtime is the CRI socket, KubeletRoot the kubelet's directory, as this process sees them.
 	Runtime, KubeletRoot string
-	// Certificate is a file with the kubelet's client certificate; empty: the one that the kubelet keeps in its root.
-	Certificate string
+	// Process is the name of the kubelet's process, where nothing else says which it is; kubelet if empty.
+	Process string
 	// DownTimeout is how long children may take to stop when Run ends; 30 s if 0.
 	DownTimeout time.Duration
 	// Proc is the /proc of the machine; /proc if empty. Bus is the address of D-Bus; the system bus if empty.
@@ -154,7 +155,7 @@ func (g *Guard) services(c *Config, o *Options) (kubelet, runtime guard.Service,
 	case systemd:
 		return unit(c.Unit), runtime, nil
 	case found:
-		return service.Found{PIDFile: c.PIDFile, Comm: "kubelet", Proc: o.Proc}, runtime, nil
+		return service.Found{PIDFile: c.PIDFile, Comm: cmp.Or(o.Process, "kubelet"), Proc: o.Proc}, runtime, nil
 	}
 	if len(c.RuntimeCommand) > 0 {
 		if runtime, err = g.child(o, "container runtime", "runtime.log", c.RuntimeCommand); err != nil {
@@ -190,7 +191,7 @@ func (g *Guard) client(o *Options) *http.Client {
 }
 
 func (g *Guard) collects(c *Config, o *Options, kubelet guard.Service) (err error) {
-	certificate := o.Certificate
+	certificate := c.CertificateFile
 	if certificate == "" && o.KubeletRoot != "" {
 		certificate = filepath.Join(o.KubeletRoot, "pki", "kubelet-client-current.pem")
 	}
