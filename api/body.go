@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"io"
@@ -32,7 +33,12 @@ func readBody(w http.ResponseWriter, r *http.Request, what string, into any) boo
 	}
 	decoder := json.NewDecoder(strings.NewReader(string(data)))
 	decoder.DisallowUnknownFields()
-	if err := decoder.Decode(into); err != nil {
+	err = decoder.Decode(into)
+	if wrong := (*json.UnmarshalTypeError)(nil); errors.As(err, &wrong) { // its words are about the types of this program
+		badRequest(w, "%s: %s cannot be %.100s; /openapi.json has its form", what, cmp.Or(wrong.Field, "the body"), wrong.Value)
+		return false
+	}
+	if err != nil {
 		badRequest(w, "%s: the body is none: %.300s; /openapi.json has its form", what, err)
 		return false
 	}

@@ -107,7 +107,7 @@ func (s *Server) expireSilence(w http.ResponseWriter, _ *http.Request, values ma
 func (s *Silence) Check(now time.Time) error {
 	switch {
 	case len(s.Matchers) == 0:
-		return errors.New("matchers: there are none; name at least one label, such as rule=KubePodNotReady")
+		return errors.New("matchers: there are none; name at least one label, such as alertname=KubePodNotReady")
 	case len(s.Matchers) > maxMatchers:
 		return fmt.Errorf("matchers: %d are too many, want at most %d", len(s.Matchers), maxMatchers)
 	case s.Until.IsZero():

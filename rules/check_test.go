@@ -1,7 +1,10 @@
 package rules
 
 import (
+	"os"
+	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"testing/fstest"
 )
@@ -21,6 +24,13 @@ func TestMistakesHaveTheirPlaces(t *testing.T) {
 			`rules.yaml:6:97: "ftp://x" is no address, want http://HOST/PATH or https://HOST/PATH`},
 		{"the name of statusd's own alert", headOfRules + "      - {name: StatusdRuleFails, expr: pod.phase == \"Failed\", severity: info}\n",
 			"rules.yaml:6:16: StatusdRuleFails is the alert about rules that cannot be evaluated: want another name"},
+		{"a phase that there is not", headOfRules + "      - {name: A, expr: '\"x\" == pod.name || pod.phase == \"running\"', severity: info}\n",
+			`rules.yaml:6:58: Pod.phase is never "running" (did you mean Running?); it is Pending, Running, Succeeded, Failed, Unknown`},
+		{"a state in a list", headOfRules + "      - {name: A, expr: 'pod.containerDetails.exists(c, c.state in [\"running\", \"crashed\"])', severity: info}\n",
+			`rules.yaml:6:80: Container.state is never "crashed"; it is waiting, running, terminated`},
+		{"a state that has no duration", headOfRules + "      - {name: A, expr: 'durationIn(\"Notready\") > duration(\"1m\")', severity: info}\n",
+			`rules.yaml:6:37: the state of a Pod is never "Notready" (did you mean NotReady?); it is Evicted, Failed, Initializing, NotReady, Pending, Ready, Rejected, Running, Starting, Succeeded, Terminating, Unknown, Unscheduled`},
+		{"an empty word", headOfRules + "      - {name: A, expr: 'pod.phase != \"\" && pod.qosClass == \"\"', severity: info}\n", ""},
 		{"only a separator", "---\n---\n", "rules.yaml:1:1: the file is empty; want apiVersion: statusd/v1alpha1, kind: Rules, groups"},
 		{"separators around", "---\n" + headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info}\n---\n", ""},
 	} {
@@ -80,5 +90,28 @@ func TestTestsOfRules(t *testing.T) {
 				t.Errorf("got\n%s\nwant\n%s", got, test.want)
 			}
 		})
+	}
+}
+
+// What is in a directory and is no file is passed over, and a file without an end is refused.
+func TestFilesThatAreNone(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "a.yaml"), []byte(rulesForTests), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Mkfifo(filepath.Join(dir, "pipe.yaml"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Mkdir(filepath.Join(dir, "directory"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("directory", filepath.Join(dir, "link.yaml")); err != nil {
+		t.Fatal(err)
+	}
+	if set, err := Load(dir); err != nil || len(set.Rules()) != 2 {
+		t.Errorf("got %v, %v", set.Rules(), err)
+	}
+	if _, err := Load("/dev/zero"); messageOf(err) != "/dev/zero: the file has more than 1048576 bytes" {
+		t.Errorf("got %v", err)
 	}
 }

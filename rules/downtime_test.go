@@ -3,6 +3,7 @@ package rules
 import (
 	"os"
 	"path/filepath"
+	"strings"
 	"syscall"
 	"testing"
 	"testing/synctest"
@@ -110,5 +111,27 @@ func TestADiskThatTakesNoWritesAtTheStart(t *testing.T) {
 			t.Errorf("got %v", written)
 		}
 		stop()
+	})
+}
+
+// A rule whose labels were changed while nothing ran begins new alerts, as with a reload.
+func TestARestartWithOtherLabelsResolves(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		node, out := newLive(), &sink{name: "out", began: time.Now()}
+		options := Options{Source: node, Set: parsed(t, rulesForTests), Outputs: []Output{out}, StateFile: filepath.Join(t.TempDir(), "alerts")}
+		node.put(t, phase("web", "Failed"))
+		_, stop := started(t, options)
+		time.Sleep(10 * time.Second)
+		expect(t, "fires", out.take(), "10s Failed firing web")
+		stop()
+		options.Set = parsed(t, strings.ReplaceAll(rulesForTests, "team:", "crew:"))
+		e, stop := started(t, options)
+		defer stop()
+		expect(t, "resolved", out.take(), "10s Failed firing web again\n10s Failed resolved web")
+		time.Sleep(10 * time.Second)
+		expect(t, "fires", out.take(), "20s Failed firing web")
+		if list := e.Alerts(); list[0].Labels["crew"] != "webs" {
+			t.Errorf("got %+v", list)
+		}
 	})
 }

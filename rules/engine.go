@@ -35,7 +35,9 @@ type Engine struct {
 	options Options
 	log     *slog.Logger
 	file    *stateFile // used by Run alone
-	arrived chan struct{}
+	// unwritten: the last write has failed; used by Run alone.
+	unwritten bool
+	arrived   chan struct{}
 	// clock is the time of day and a time that only grows.
 	clock func() (time.Time, time.Duration)
 
@@ -100,8 +102,7 @@ func (e *Engine) open(now time.Time) error {
 		e.file.create = os.CreateTemp
 	}
 	if err = e.file.replace(data); takesNoWrites(err) {
-		e.core.metrics.stateErrors.Inc()
-		e.log.Error("alerts cannot be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
+		e.wrote(true, err)
 		return nil // each write tries again
 	}
 	return err
@@ -123,10 +124,12 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		}
 	}
-	watched := make(chan error, 1)
 	watching, stop := context.WithCancel(ctx)
-	go func() { watched <- e.options.Source.Watch(watching, e.change) }()
-	defer func() { stop(); <-watched }()
+	var watch sync.WaitGroup
+	defer watch.Wait()
+	defer stop()
+	ended := make(chan error, 1)
+	watch.Go(func() { ended <- e.options.Source.Watch(watching, e.change) })
 	e.begin()
 	wall, monotonic := e.clock()
 	timer := time.NewTimer(0)
@@ -144,6 +147,10 @@ func (e *Engine) Run(ctx context.Context) error {
 		timer.Reset(e.wait(now))
 		select {
 		case <-ctx.Done():
+		case err := <-ended:
+			if ctx.Err() == nil { // what has changed is not announced any more
+				return fmt.Errorf("rules: the watch of the source has ended: %w", cmp.Or(err, errors.New("without an error")))
+			}
 		case <-e.arrived:
 		case <-timer.C:
 		}
@@ -255,10 +262,7 @@ func (e *Engine) locked(change func(*core)) {
 	if err == nil && len(data) > 0 {
 		err = e.write(data)
 	}
-	if err != nil {
-		e.core.metrics.stateErrors.Inc()
-		e.log.Error("alerts could not be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
-	}
+	e.wrote(len(data) > 0, err)
 	for i := range tidings {
 		e.pass(&tidings[i])
 	}
@@ -266,6 +270,21 @@ func (e *Engine) locked(change func(*core)) {
 		for _, uid := range changed {
 			e.options.Changed(uid)
 		}
+	}
+}
+
+// wrote notes whether the last write has succeeded. A disk that takes no writes is logged once, not with each change.
+func (e *Engine) wrote(tried bool, err error) {
+	switch {
+	case err != nil:
+		e.core.metrics.stateErrors.Inc()
+		if !e.unwritten {
+			e.log.Error("alerts could not be written, a restart may pass them on again", "file", e.options.StateFile, "err", err)
+		}
+		e.unwritten = true
+	case tried && e.unwritten:
+		e.log.Info("alerts are written again", "file", e.options.StateFile)
+		e.unwritten = false
 	}
 }
 

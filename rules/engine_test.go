@@ -2,6 +2,7 @@ package rules
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -433,6 +434,14 @@ func TestThereAreNoMoreAlertsThanAllowed(t *testing.T) {
 		if got := len(e.Alerts()); got != 3 {
 			t.Errorf("got %d alerts", got)
 		}
+		out.take()
+		node.put(t, phase("web-0", "Running"))
+		time.Sleep(20 * time.Second)
+		expect(t, "room", out.take(), "20s Kept resolved web-0")
+		time.Sleep(restFor)
+		if got := out.take(); !strings.Contains(got, "Kept firing web-") {
+			t.Errorf("one that had no room does not fire when there is some: got %q", got)
+		}
 	})
 }
 
@@ -465,6 +474,24 @@ func TestADamagedStateFile(t *testing.T) {
 					t.Fatalf("one bit at %d: %d alerts are left", at, got)
 				}
 			}
+		}
+	})
+}
+
+// deaf is a source whose watch fails.
+type deaf struct{ *live }
+
+func (deaf) Watch(context.Context, func(types.UID)) error { return errors.New("connection lost") }
+
+// An engine that hears nothing any more does not go on as if nothing happened.
+func TestAWatchThatEndsEndsTheEngine(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		e, err := New(Options{Source: deaf{newLive()}, Set: parsed(t, rulesForTests)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := e.Run(t.Context()); err == nil || !strings.Contains(err.Error(), "connection lost") {
+			t.Errorf("got %v", err)
 		}
 	})
 }

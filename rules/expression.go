@@ -116,6 +116,9 @@ func (c *compiler) compile(scope Scope, source string, wanted ...*cel.Type) (*ex
 	if !oneOf(checked.OutputType(), wanted) {
 		return nil, []fault{{1, 1, fmt.Sprintf("the expression is a %s, want %s", typeNames([]*cel.Type{checked.OutputType()}), typeNames(wanted))}}
 	}
+	if faults := wordFaults(checked.NativeRep()); len(faults) > 0 {
+		return nil, faults
+	}
 	estimate, err := env.EstimateCost(checked, estimator{})
 	if err != nil {
 		return nil, []fault{{1, 1, err.Error()}}

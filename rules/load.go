@@ -28,7 +28,17 @@ func Load(paths ...string) (*Set, error) {
 	if err != nil {
 		return nil, err
 	}
-	return load(files, os.ReadFile)
+	return load(files, readBounded)
+}
+
+// readBounded reads a file, and of one that is too large only so much that it is known to be: a device has no end.
+func readBounded(name string) ([]byte, error) {
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxFile+1))
 }
 
 // LoadFS is [Load] from the files of a file system.
@@ -58,12 +68,20 @@ func expand(paths []string) ([]string, error) {
 			return nil, fmt.Errorf("rules: %w", err)
 		}
 		for _, e := range entries {
-			if !e.IsDir() && isRuleFile(e.Name()) {
-				files = append(files, filepath.Join(p, e.Name()))
+			path := filepath.Join(p, e.Name())
+			if isRuleFile(e.Name()) && !isSpecial(path) {
+				files = append(files, path)
 			}
 		}
 	}
 	return files, nil
+}
+
+// isSpecial reports whether a path is a directory, or a pipe, socket or device, of which a look into a directory must not
+// wait for another process. One that cannot be looked at is none: reading it says why.
+func isSpecial(path string) bool {
+	info, err := os.Stat(path)
+	return err == nil && !info.Mode().IsRegular()
 }
 
 func isRuleFile(name string) bool {
@@ -83,7 +101,7 @@ func load(files []string, readFile func(string) ([]byte, error)) (*Set, error) {
 		case err != nil:
 			l.mistakes = append(l.mistakes, Mistake{File: file, Message: err.Error()})
 		case len(data) > maxFile:
-			l.mistakes = append(l.mistakes, Mistake{File: file, Message: fmt.Sprintf("the file has %d bytes, at most %d are allowed", len(data), maxFile)})
+			l.mistakes = append(l.mistakes, Mistake{File: file, Message: fmt.Sprintf("the file has more than %d bytes", maxFile)})
 		default:
 			l.file(file, data)
 		}

@@ -21,6 +21,7 @@ const (
 func (t *turn) begin(r *Rule, container string) *alert {
 	if len(t.alerts) >= t.options.maxAlerts() {
 		t.metrics.dropped.WithLabelValues("too many alerts").Inc()
+		t.look(t.now.Add(restFor)) // there may be room then
 		return nil
 	}
 	a := &alert{rule: r, Alert: api.Alert{

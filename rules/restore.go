@@ -46,7 +46,7 @@ func (c *core) revive(s *storedAlert, now time.Time) {
 	if a.over.After(now) {
 		a.over = now
 	}
-	if r := c.set.Rule(s.Rule); r != nil && r.Expr == s.Expr && string(r.Scope) == s.Scope && r.Severity == s.Severity {
+	if r := c.set.Rule(s.Rule); r != nil && r.Expr == s.Expr && string(r.Scope) == s.Scope && r.Severity == s.Severity && (s.Form == "" || s.Form == fingerprint(r.Labels)) {
 		a.rule = r
 	}
 	if s.Rule == ruleFails.Name {

@@ -34,6 +34,7 @@ type line struct {
 type storedAlert struct {
 	api.Alert
 	Expr  string    `json:"expr,omitempty"`
+	Form  string    `json:"form,omitempty"` // of the rule's labels; empty in files of earlier versions
 	Over  time.Time `json:"over,omitzero"`
 	Told  bool      `json:"told,omitempty"`
 	Done  []string  `json:"done,omitempty"`
@@ -75,7 +76,7 @@ func parseLine(data []byte) (*line, error) {
 func store(a *alert) *storedAlert {
 	s := &storedAlert{Alert: a.Alert, Over: a.over, Told: a.told, Done: a.done, Acted: a.acted}
 	if a.rule != nil {
-		s.Expr = a.rule.Expr
+		s.Expr, s.Form = a.rule.Expr, fingerprint(a.rule.Labels)
 	}
 	return s
 }

@@ -160,7 +160,7 @@ var reasonFields = []field{
 }
 
 var changeFields = []field{
-	{"kind", "Phase, Condition, Container, Ready, Restart, Probe, Hook, Admission, Delivery, Deletion, Node, Drift or Action", cel.StringType, on(func(r *history.Record) any { return text(string(r.Kind)) })},
+	{"kind", "Phase, Condition, Container, Ready, Restart, Probe, Hook, Admission, Delivery, Deletion, Node, Drift, Log or Action", cel.StringType, on(func(r *history.Record) any { return text(string(r.Kind)) })},
 	{"subject", "what it is about within its kind, such as the type of a condition", cel.StringType, on(func(r *history.Record) any { return text(r.Subject) })},
 	{"container", "the name of the container, if it is about one", cel.StringType, on(func(r *history.Record) any { return text(r.Container) })},
 	{"from", "what it was", cel.StringType, on(func(r *history.Record) any { return text(r.From) })},

@@ -79,7 +79,7 @@ func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
 
 func exitCode(err error) int {
 	switch {
-	case errors.Is(err, errUsage):
+	case errors.Is(err, errUsage), apierrors.IsBadRequest(err): // a name or a state that cannot be one
 		return exitUsage
 	case apierrors.IsNotFound(err):
 		return exitNotFound

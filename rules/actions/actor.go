@@ -240,6 +240,7 @@ func (a *Actor) decide(r rules.ActionRequest, now time.Time) {
 		return
 	}
 	subject := SubjectOf(&r)
+	a.ledger.settle(now)
 	verdict := Decide(Request{Rule: r.Alert.Rule, Action: r.Action, Subject: subject}, a.ledger, a.options.Policy, now)
 	if verdict.Refused == "" && !a.can(kind) {
 		verdict.Refused = a.why(kind)

@@ -272,6 +272,23 @@ func TestBudgetsAndMarksSurviveARestart(t *testing.T) {
 	})
 }
 
+// A clock that was ahead for a while forbids nothing for longer than the limits say.
+func TestAClockThatWasAheadForbidsNothingForLong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "actions")
+		ledger := Ledger{Entries: []Entry{{Rule: "Stuck", Kind: rules.ActionRestartContainer, Subject: "pod/a", At: time.Now().AddDate(50, 0, 0), Done: true}}}
+		if err := ledger.save(file); err != nil {
+			t.Fatal(err)
+		}
+		s := newScene(t, Policy{rules.ActionRestartContainer: {Budget: 1, Per: time.Hour, CoolDown: time.Hour}}, file)
+		s.ask("f", "a", rules.Action{Kind: rules.ActionRestartContainer})
+		want(t, "it counts from now on", s.heard(), "restartContainer refused: cool-down")
+		time.Sleep(time.Hour)
+		s.ask("g", "a", rules.Action{Kind: rules.ActionRestartContainer})
+		want(t, "and no longer than it may", s.heard(), "event Pod AlertAction restartContainer done", "restartContainer done")
+	})
+}
+
 func TestAWebhookIsCalled(t *testing.T) {
 	called := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.URL.Path }))

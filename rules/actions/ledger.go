@@ -55,6 +55,15 @@ func (l *Ledger) count(now time.Time, per time.Duration, counts, like func(*Entr
 	return n
 }
 
+// settle dates what a clock that was ahead has dated into the future to now: it counts for as long as the limits say, and no longer.
+func (l *Ledger) settle(now time.Time) {
+	for i := range l.Entries {
+		if l.Entries[i].At.After(now) {
+			l.Entries[i].At = now
+		}
+	}
+}
+
 // begin notes an action, and forgets old ones.
 func (l *Ledger) begin(e Entry, keepFor time.Duration) {
 	l.Entries = slices.DeleteFunc(l.Entries, func(old Entry) bool { return !old.Busy && e.At.Sub(old.At) > max(keep, keepFor) })

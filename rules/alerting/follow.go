@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"syscall"
 	"time"
 
 	"github.com/statusd/statusd/internal/backoff"
@@ -41,6 +42,9 @@ func (a *Alerting) look() (digest [sha256.Size]byte) {
 			return nil
 		}
 		fmt.Fprintln(hash, path, info.ModTime().UnixNano(), info.Size(), info.Mode())
+		if stat, ok := info.Sys().(*syscall.Stat_t); ok { // a copy may keep size and time
+			fmt.Fprintln(hash, stat.Dev, stat.Ino, stat.Ctim.Nano())
+		}
 		return info
 	}
 	for _, path := range a.config.Files {
