@@ -106,7 +106,7 @@ func works(e Evidence, s *State, now time.Time) bool {
 		return true
 	}
 	lease, p := e.Lease, e.Process
-	if p.Known && (p.Value.Exists && lease.Value.Renewed.Before(p.Value.Started) || !p.Value.Exists && p.Value.Sure) {
+	if p.Known && (p.Value.startKnown(now) && lease.Value.Renewed.Before(p.Value.Started) || !p.Value.Exists && p.Value.Sure) {
 		return false // it is the lease of the process before
 	}
 	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
