@@ -92,8 +92,8 @@ type Agent struct {
 
 	born time.Time // when it was made
 
-	apiPatience         time.Duration // the constants, but in tests
-	credentialsInterval time.Duration
+	apiPatience         time.Duration // the constant, but in tests
+	credentialsInterval time.Duration // 0: as usual
 }
 
 // New makes an agent and opens what it needs: the port, the journal, the state of the
@@ -108,7 +108,7 @@ func New(config Config, options Options) (*Agent, error) {
 		return nil, err
 	}
 	options.setDefaults(config)
-	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience, credentialsInterval: credentialsInterval}
+	a := &Agent{config: config, options: options, nodeName: name, log: options.Logger, metrics: prometheus.NewRegistry(), born: time.Now(), apiPatience: apiPatience}
 	if a.registerer = options.registerer; a.registerer == nil {
 		a.registerer = a.metrics
 	}

@@ -50,7 +50,7 @@ func testConfig(t *testing.T, node string) Config {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
 		defer cancel()
 		rt, err := process.New(process.Options{Dir: c.RuntimeDir()})
 		if err != nil {
@@ -120,7 +120,7 @@ func runWith(t *testing.T, c Config, options Options, change ...func(*Agent)) (a
 // awaitReady follows the manager until it says that a pod is ready.
 func awaitReady(t *testing.T, a *Agent, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	events := a.manager.Subscribe()
 	defer events.Close()
@@ -143,7 +143,7 @@ func awaitReady(t *testing.T, a *Agent, name string) {
 // awaitReadyMirror watches the API as an administrator until a mirror pod is ready.
 func awaitReadyMirror(t *testing.T, server *controlplanetest.Server, namespace, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := server.Admin().CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"fmt"
 	"os"
 	"path/filepath"
 	"time"
@@ -165,13 +164,7 @@ func userStateDir(nodeName string) string {
 func (c *Config) RuntimeDir() string { return filepath.Join(c.StateDir, runtimeDirectory) }
 
 // LoadFile reads a config file over the defaults.
-func LoadFile(path string) (Config, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("config: %w", err)
-	}
-	return Load(path, data)
-}
+func LoadFile(path string) (Config, error) { return daemon.LoadFile(path, Load) }
 
 // Load decodes a config file over the defaults: what it does not name stays as it is by
 // default. A field that does not exist, is named twice or has the wrong type is an error
@@ -197,17 +190,11 @@ func Load(path string, data []byte) (Config, error) {
 const NoSocket = daemon.NoSocket
 
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
-func (c *Config) QuerySocketPath() string { return c.socketPath(c.QuerySocket, querySocket) }
+func (c *Config) QuerySocketPath() string {
+	return daemon.SocketPath(c.QuerySocket, c.StateDir, querySocket)
+}
 
 // PodsSocketPath is where the kubelet's Pods API is served, empty if it is not.
-func (c *Config) PodsSocketPath() string { return c.socketPath(c.PodsSocket, podsSocket) }
-
-func (c *Config) socketPath(configured, name string) string {
-	switch configured {
-	case NoSocket:
-		return ""
-	case "":
-		return filepath.Join(c.StateDir, name)
-	}
-	return configured
+func (c *Config) PodsSocketPath() string {
+	return daemon.SocketPath(c.PodsSocket, c.StateDir, podsSocket)
 }

@@ -15,9 +15,6 @@ import (
 	"github.com/statusd/statusd/internal/daemon"
 )
 
-// credentialsInterval is how often the files of the kubeconfig are looked at.
-const credentialsInterval = 5 * time.Second
-
 // Bootstrap gets the node its kubeconfig, if the config says how and there is none that can be
 // used. It blocks until a certificate is approved and signed, or ctx ends. Call it before [New].
 func Bootstrap(ctx context.Context, config Config, options Options) error {
@@ -48,38 +45,12 @@ func (c *Config) bootstrapOptions(name string, options Options) bootstrap.Option
 	}
 }
 
-// followCredentials asks for a reload when the kubeconfig, its authority or its certificate has
-// changed and can be used. Changes that cannot be used are logged, and the old ones stay in force.
+// followCredentials asks for a reload when the credentials have changed. A reload would end a drain; it comes after it.
 func (a *Agent) followCredentials(ctx context.Context) error {
-	known := a.credentials
-	ticker := time.NewTicker(a.credentialsInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		now := daemon.KubeconfigDigest(a.config.Kubeconfig)
-		// A reload would end a drain; it comes after it.
-		if now == known || a.shutdown.Err() != nil {
-			continue
-		}
-		known = now
-		if now == a.credentials {
-			continue // a change that was taken back
-		}
-		if _, err := daemon.LoadKubeconfig(a.config.Kubeconfig); err != nil {
-			a.log.Error("changed credentials cannot be used, the old ones stay in force", "err", err)
-			continue
-		}
-		if a.options.Reload == nil {
-			a.log.Warn("credentials changed; restart to use the new ones", "kubeconfig", a.config.Kubeconfig)
-			continue
-		}
-		a.log.Info("credentials changed, reloading", "kubeconfig", a.config.Kubeconfig)
-		a.options.Reload()
-	}
+	return daemon.Credentials{
+		Kubeconfig: a.config.Kubeconfig, Used: a.credentials, Reload: a.options.Reload, Interval: a.credentialsInterval,
+		Busy: func() bool { return a.shutdown.Err() != nil }, Logger: a.log,
+	}.Follow(ctx)
 }
 
 // checkIdentity asks the API server, once it answers, whom it takes this agent for. Another user than

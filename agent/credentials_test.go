@@ -32,7 +32,7 @@ func TestANodeJoinsWithABootstrapToken(t *testing.T) {
 	c := testConfig(t, "newcomer")
 	c.BootstrapKubeconfig = server.BootstrapKubeconfig(t)
 	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	if err := CheckConfig(c); err != nil {
 		t.Errorf("before the bootstrap the config is refused: %v", err)
@@ -117,7 +117,7 @@ func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	err = a.Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), `it is that of user "system:node:somebody-else"`) || !strings.Contains(err.Error(), `needs user "system:node:impostor"`) {

@@ -32,7 +32,7 @@ spec:
 // awaitRecord waits until the history of a pod has a record, and returns it.
 func awaitRecord(t *testing.T, a *Agent, namespace, name string, is func(history.Record) bool) history.Record {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for event := range a.history.Watch(ctx, 0) {
 		if event.Pod.Namespace == namespace && event.Pod.Name == name && is(event.Record) {

@@ -89,6 +89,9 @@ func TestRealServer_AStuckAgentSaysSo(t *testing.T) {
 	if c.Kubeconfig, err = server.Process.NodeKubeconfig("stuck"); err != nil {
 		t.Fatal(err)
 	}
+	began := processBegan
+	processBegan = time.Now().Add(-time.Hour) // what a process that has just begun does not do yet does not count
+	t.Cleanup(func() { processBegan = began })
 	stuck, free := make(chan struct{}), make(chan struct{})
 	a, stop := run(t, c, func(a *Agent) {
 		ask := a.guard.locks.ask

@@ -11,6 +11,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimefake"
@@ -72,7 +73,7 @@ func TestARuntimeThatHangsInEveryCall(t *testing.T) {
 
 func awaitNodeReady(t *testing.T, server *controlplanetest.Server, name string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := server.Admin().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
@@ -99,6 +100,7 @@ func TestAnAgentStopsThoughItsRuntimeHangs(t *testing.T) {
 	rt := &stuck{Runtime: runtimefake.New(), released: make(chan struct{})}
 	config := agent.Embedded("leaving")
 	config.StateDir, config.ShutdownTimeout = t.TempDir(), time.Second
+	config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	node, err := agent.New(config, agent.Options{
 		Runtime: rt, RESTConfig: server.NodeConfig(t, "leaving"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})

@@ -64,7 +64,7 @@ func serve(t *testing.T, address string) (port string, stop func()) {
 // awaitStatus follows the manager until the status of a pod is as wanted.
 func awaitStatus(t *testing.T, a *Agent, name, what string, wanted func(*v1.PodStatus) bool) v1.PodStatus {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	events := a.manager.Subscribe()
 	defer events.Close()
@@ -136,7 +136,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 
 func awaitNodeAddress(t *testing.T, a *Agent, name, want string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	events, err := a.client.CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {

@@ -15,6 +15,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/function"
@@ -26,6 +27,7 @@ func runNode(t *testing.T, server *controlplanetest.Server, name string, rt runt
 	t.Helper()
 	config := agent.Embedded(name)
 	config.StateDir = t.TempDir()
+	config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	node, err := agent.New(config, agent.Options{
 		Runtime: rt, RESTConfig: server.NodeConfig(t, name), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 	})
@@ -53,7 +55,7 @@ func runNode(t *testing.T, server *controlplanetest.Server, name string, rt runt
 // await watches a pod in the API until it is as wanted; nil is a pod that is gone.
 func await(t *testing.T, server *controlplanetest.Server, namespace, name, what string, wanted func(*v1.Pod) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	w, err := server.Admin().CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
@@ -105,7 +107,7 @@ func TestAnyRuntimeIsAWholeNode(t *testing.T) {
 	await(t, server, pod.Namespace, pod.Name, "ready", isReady)
 	deletePod(t, server, pod)
 	await(t, server, pod.Namespace, pod.Name, "gone", isGone)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	changes := rt.Watch(ctx)
 	for {
@@ -164,6 +166,7 @@ func contains(err error, all ...string) bool {
 func TestOptionsOfAnEmbedder(t *testing.T) {
 	config := agent.Embedded("nowhere")
 	config.StateDir = t.TempDir()
+	config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	if _, err := agent.New(config, agent.Options{}); err == nil || !contains(err, "nothing would run the pods", "nowhere for pods to come from") {
 		t.Errorf("got %v, want that a runtime and a source of pods are missing", err)
 	}

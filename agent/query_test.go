@@ -21,7 +21,7 @@ import (
 // until follows a watch until an event is as wanted, and returns it.
 func until(t *testing.T, client *api.Client, since, pod string, wanted func(api.Event) bool) api.Event {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	for event, err := range client.Watch(ctx, since, pod) {
 		if err != nil {

@@ -21,7 +21,7 @@ func awaitEvents(t *testing.T, server *controlplanetest.Server, namespace, name 
 	missing := func(reason string) bool { _, ok := got[reason]; return !ok }
 	ticker := time.NewTicker(20 * time.Millisecond)
 	defer ticker.Stop()
-	for end := time.Now().Add(time.Minute); ; <-ticker.C {
+	for end := time.Now().Add(10 * time.Minute); ; <-ticker.C {
 		list, err := server.Admin().CoreV1().Events(namespace).List(t.Context(), metav1.ListOptions{FieldSelector: "involvedObject.name=" + name})
 		if err != nil {
 			t.Fatal(err)

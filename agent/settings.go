@@ -110,21 +110,12 @@ func settings(c *Config) []setting {
 // value, and parsing it changes the config: bind a config that a file was read into, and
 // flags override the file.
 func (c *Config) AddFlags(flags *pflag.FlagSet) {
-	daemon.AddFlags(converted(settings(c)), flags)
+	daemon.AddFlags(daemon.Settings(settings(c)), flags)
 }
 
 // WriteDefault writes a config file in which everything is as it is by default, and each
 // field says what it is for.
 func WriteDefault(w io.Writer) error {
 	c := Default()
-	return daemon.WriteConfig(w, "The configuration of statusd. Everything here is the default; keep what you change.", converted(settings(&c)))
-}
-
-// converted are settings as package daemon has them.
-func converted(settings []setting) []daemon.Setting {
-	all := make([]daemon.Setting, len(settings))
-	for i, s := range settings {
-		all[i] = daemon.Setting(s)
-	}
-	return all
+	return daemon.WriteConfig(w, "The configuration of statusd. Everything here is the default; keep what you change.", daemon.Settings(settings(&c)))
 }

@@ -47,7 +47,7 @@ func (h *fakeHost) Announcements(ctx context.Context) (<-chan bool, error) {
 // awaitNode watches the Node until its Ready condition is as wanted.
 func awaitNode(t *testing.T, server *controlplanetest.Server, name string, status v1.ConditionStatus, message string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	events, err := server.Admin().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
@@ -72,7 +72,7 @@ func awaitNode(t *testing.T, server *controlplanetest.Server, name string, statu
 // awaitPod watches a pod until it is as wanted.
 func awaitPod(t *testing.T, server *controlplanetest.Server, namespace, name, what string, wanted func(*v1.Pod) bool) *v1.Pod {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	events, err := server.Admin().CoreV1().Pods(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {

@@ -39,7 +39,7 @@ func watchPods(t *testing.T, server *controlplanetest.Server, namespace string) 
 // until follows until all is as wanted, and calls each, if there is one, with every change on the way.
 func (w *podWatch) until(t *testing.T, what string, wanted func(map[string]*v1.Pod) bool, each func(before, after *v1.Pod)) {
 	t.Helper()
-	late := time.After(2 * time.Minute) // for a machine under load
+	late := time.After(10 * time.Minute) // for a machine under load
 	for !wanted(w.newest) {
 		select {
 		case event := <-w.events.ResultChan():
@@ -56,7 +56,7 @@ func (w *podWatch) until(t *testing.T, what string, wanted func(map[string]*v1.P
 				each(before, pod)
 			}
 		case <-late:
-			t.Fatalf("not so after two minutes: %s", what)
+			t.Fatalf("waited in vain: %s", what)
 		}
 	}
 }
@@ -232,7 +232,7 @@ func keepAlive(t *testing.T, server *controlplanetest.Server, name string) {
 // awaitNodeAs watches a node until it is as wanted.
 func awaitNodeAs(t *testing.T, server *controlplanetest.Server, name, what string, wanted func(*v1.Node) bool) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	nodes, err := server.Admin().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + name})
 	if err != nil {
@@ -244,5 +244,5 @@ func awaitNodeAs(t *testing.T, server *controlplanetest.Server, name, what strin
 			return
 		}
 	}
-	t.Fatalf("node %s after two minutes: no %s", name, what)
+	t.Fatalf("node %s did not get there: no %s", name, what)
 }

@@ -54,7 +54,7 @@ func TestATokenBecomesACertificateThatIsRenewed(t *testing.T) {
 	server.SignCertificates(t, 100*time.Hour, 5*time.Hour) // 95 percent are over
 	o := testOptions(t, "booted")
 	o.Bootstrap = server.BootstrapKubeconfig(t)
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	if needed, err := Needed(o.Kubeconfig, time.Now()); err != nil || !needed {
 		t.Fatalf("got %t (%v), want that a missing kubeconfig is needed", needed, err)

@@ -76,12 +76,14 @@ func Decide(v Verdict, p Policy, h History, now time.Time) Decision {
 func wanted(v Verdict, p Policy) (target Target, reason, withheld string) {
 	codes := map[string]string{}
 	for _, r := range v.Reasons {
-		codes[r.Code] = r.Message
+		if !r.Pending {
+			codes[r.Code] = r.Message
+		}
 	}
 	switch {
 	case v.Health == Unhealthy && v.Helps:
 		return TargetKubelet, v.Reasons[0].Code, ""
-	case codes[RuntimeDown] != "" && p.RestartRuntime:
+	case codes[RuntimeDown] != "" && !v.pending && p.RestartRuntime:
 		return TargetRuntime, RuntimeDown, ""
 	case v.Do != "":
 		return "", "", "a restart would not help"
@@ -107,7 +109,7 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 		return "restarts are not allowed by the configuration"
 	case h.Process.Known && process.Masked:
 		return "its unit is masked"
-	case h.Process.Known && process.Restarting:
+	case h.Process.Known && (process.Restarting || process.Starting):
 		return "its supervisor is about to start it"
 	}
 	return ""

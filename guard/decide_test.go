@@ -68,6 +68,8 @@ func TestDecide(t *testing.T) {
 			history: guard.History{Process: guard.Read(begin, guard.Process{Masked: true})}, withheld: "its unit is masked"},
 		{name: "systemd restarts it by itself", verdict: unhealthy(guard.ProcessGone), policy: allowed,
 			history: guard.History{Process: guard.Read(begin, guard.Process{Restarting: true})}, withheld: "its supervisor is about to start it"},
+		{name: "systemd waits with its start", verdict: unhealthy(guard.LeaseStale), policy: allowed,
+			history: guard.History{Process: guard.Read(begin, guard.Process{Sure: true, Starting: true})}, withheld: "its supervisor is about to start it"},
 		{name: "it has just started", verdict: unhealthy(guard.LeaseStale), policy: allowed,
 			history:  guard.History{Process: guard.Read(begin, guard.Process{Exists: true, Started: begin.Add(-20 * time.Second)})},
 			withheld: "it started at 2026-03-01T11:59:40Z and is left alone for 1m0s", next: 40 * time.Second},

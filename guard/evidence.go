@@ -24,8 +24,9 @@ type Process struct {
 	Exists bool `json:"exists"`
 	// Sure: it was read where the process must be if it exists (its supervisor, its parent), not found
 	// by a search, which another PID namespace defeats.
-	Sure    bool      `json:"sure"`
-	PID     int       `json:"pid,omitempty"`
+	Sure bool `json:"sure"`
+	PID  int  `json:"pid,omitempty"`
+	// Started is when the process started, or the last one if there is none.
 	Started time.Time `json:"started,omitzero"`
 	Stopped bool      `json:"stopped,omitempty"` // by SIGSTOP or a debugger: state T
 	Zombie  bool      `json:"zombie,omitempty"`
@@ -37,6 +38,9 @@ type Process struct {
 	Unit string `json:"unit,omitempty"`
 	// Restarting: the supervisor is about to start it again by itself.
 	Restarting bool `json:"restarting,omitempty"`
+	// Starting: there is no process yet, and the supervisor is about to start one: a job waits for what must be there before,
+	// or what runs before the process has not ended.
+	Starting bool `json:"starting,omitempty"`
 	// Masked: the operator has made the unit impossible to start.
 	Masked bool `json:"masked,omitempty"`
 	// Starts is how often the supervisor has restarted it by itself.

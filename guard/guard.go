@@ -215,7 +215,10 @@ func (g *Guard) judge(evidence Evidence, now time.Time) (before, after Report, d
 	}
 	r := &g.report
 	r.At, r.Verdict, r.Evidence = now, verdict, Items(evidence, now)
-	r.PID, r.Started = evidence.Process.Value.PID, evidence.Process.Value.Started
+	r.PID, r.Started = 0, time.Time{}
+	if p := evidence.Process.Value; p.Exists {
+		r.PID, r.Started = p.PID, p.Started
+	}
 	r.Withheld, r.NextRestart = decision.Withheld, decision.Next
 	if !now.Before(r.Maintenance) {
 		r.Maintenance = time.Time{}

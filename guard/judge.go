@@ -26,16 +26,15 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	case v.Health != Healthy:
 	case isStarting(e, now) && !works(e, &s, now):
 		v.Health = Degraded
-		v.Reasons = append(v.Reasons, Reason{Starting, "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago", e.Process.Value.Started})
+		v.Reasons = append(v.Reasons, Reason{Code: Starting, Message: "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago", Since: e.Process.Value.Started})
 	case works(e, &s, now):
-	case len(s.Signs) > 0 && before.Health != "": // one bad observation does not change the verdict
-		if v.Health = before.Health; before.Health != Healthy {
-			v.Health = Degraded // what made it unhealthy before is over
-			v.Reasons = s.pending()
-		}
+	case len(s.Signs) > 0 && before.Health == Healthy: // one bad observation does not change the verdict
+	case len(s.Signs) > 0 && (before.Health == Degraded || before.Health == Unhealthy):
+		v.Health = Degraded // what made it unhealthy before is over
+		v.Reasons, v.pending = s.pending(), true
 	default:
 		v.Health = Unknown
-		v.Reasons = append(v.Reasons, Reason{TooLittleEvidence, unknowns(e), now})
+		v.Reasons = append(v.Reasons, Reason{Code: TooLittleEvidence, Message: unknowns(e), Since: now})
 	}
 	for _, code := range counting {
 		v.Reasons = append(v.Reasons, s.Signs[code].reason(code))
@@ -75,7 +74,9 @@ func (s *State) counting() []string {
 func (s *State) pending() []Reason {
 	reasons := []Reason{}
 	for _, code := range slices.Sorted(maps.Keys(s.Signs)) {
-		reasons = append(reasons, s.Signs[code].reason(code))
+		reason := s.Signs[code].reason(code)
+		reason.Pending = true
+		reasons = append(reasons, reason)
 	}
 	return reasons
 }
@@ -106,7 +107,10 @@ func works(e Evidence, s *State, now time.Time) bool {
 	if e.Healthz.Known && e.Healthz.Value.OK {
 		return true
 	}
-	lease := e.Lease
+	lease, p := e.Lease, e.Process
+	if p.Known && p.Value.Exists && lease.Value.Renewed.Before(p.Value.Started) {
+		return false // it is the lease of the process before
+	}
 	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
 }
 
@@ -135,8 +139,8 @@ func (s Sign) reason(code string) Reason {
 }
 
 // obstacles are the causes that keep a restart from helping, the most certain first, and what would
-// help. A process that is gone or stopped is started all the same where dead is true: it runs pods
-// without an API server, and frees disk.
+// help. A process that is gone or stopped is started all the same where dead is true, unless it ends each time: it
+// runs pods without an API server, and frees disk.
 var obstacles = []struct {
 	code string
 	dead bool
@@ -144,8 +148,8 @@ var obstacles = []struct {
 }{
 	{CertificateExpired, false, "renew its client certificate"},
 	{RuntimeDown, false, "restart the container runtime"},
-	{CrashLooping, false, "read the kubelet's last log lines: it ends by itself each time it is started"},
 	{DiskFull, true, "free space on the disk of the kubelet's root"},
+	{CrashLooping, false, "read the kubelet's last log lines: it ends by itself each time it is started"},
 	{APIServerUnreachable, true, "bring back the API server, or the way to it"},
 }
 
@@ -154,7 +158,8 @@ func (s *State) advise(v Verdict) (helps bool, do string) {
 	if v.Health != Unhealthy && v.Health != Degraded {
 		return false, ""
 	}
-	dead := s.deadProcess()
+	loop, looping := s.Signs[CrashLooping]
+	dead := s.deadProcess() && !(looping && loop.Good == 0)
 	for _, o := range obstacles {
 		// One observation is enough to hold a restart back.
 		sign, open := s.Signs[o.code]

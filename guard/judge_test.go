@@ -58,6 +58,14 @@ var (
 			e.Process = guard.Read(now, guard.Process{Sure: true, ExitCode: code(exit), Ended: since})
 		}
 	}
+	// vain is a process that the guard starts every 30 s and that ends after a second, before it answers.
+	vain = func(exit int) func(e *guard.Evidence, now, since time.Time) {
+		return func(e *guard.Evidence, now, since time.Time) {
+			dead(exit)(e, now, since)
+			start := since.Add(now.Sub(since).Truncate(30 * time.Second))
+			e.Process.Value.Started, e.Process.Value.Ended = start, start.Add(time.Second)
+		}
+	}
 	noLease = func(e *guard.Evidence, now, since time.Time) {
 		e.Lease.Value.Renewed, e.Lease.Value.Seen = since, since
 	}
@@ -87,6 +95,10 @@ var stories = []struct {
 	{name: "restarted by an operator between two looks", until: 120, changes: []change{
 		{9, dead(0)}, {12, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
 		health: guard.Healthy},
+	{name: "systemd starts it after the network, or runs what comes before it", until: 30, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
+		dead(0)(e, now, since)
+		e.Process.Value.Unit, e.Process.Value.Starting = "activating/start-pre", true
+	}}}, health: guard.Degraded, reasons: "HealthzSilent"},
 	{name: "frozen by SIGSTOP", until: 30, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
 		quiet(e, now, since)
 		e.Process.Value.Stopped = true
@@ -138,6 +150,10 @@ var stories = []struct {
 		quiet(e, now, since.Add(-time.Hour))
 		e.Process.Value.Started = begin
 	}}}, health: guard.Degraded, reasons: "Starting"},
+	{name: "restarted, and not at work yet: the fresh lease is that of the process before", until: 48, changes: []change{{30, func(e *guard.Evidence, now, since time.Time) {
+		quiet(e, now, since)
+		e.Process.Value.Started = since.Add(time.Second)
+	}}}, health: guard.Degraded, reasons: "Starting"},
 	{name: "started, and still no lease after a minute", until: 120, changes: []change{{0, func(e *guard.Evidence, now, since time.Time) {
 		quiet(e, now, since.Add(-time.Hour))
 		e.Process.Value.Started = begin
@@ -175,6 +191,30 @@ var stories = []struct {
 		e.Process.Value.Unit, e.Process.Value.Restarting = "activating/auto-restart", true
 		e.Process.Value.Starts = uint32(now.Sub(since) / (10 * time.Second))
 	}}}, health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
+	{name: "crash loop of a child: the guard starts it every 30 s, it ends after 1 s, with exit code 0", until: 200, changes: []change{{9, vain(0)}},
+		health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
+	{name: "crash loop of a child on a full disk: what would help is space", until: 200, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
+		vain(1)(e, now, since)
+		e.Disk.Value.Free = 4096
+	}}}, health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent DiskFull", unhealthy: 12, do: "free space"},
+	{name: "crash loop of a child on a disk that was full: there is space again, it is started", until: 184, changes: []change{
+		{9, func(e *guard.Evidence, now, since time.Time) {
+			vain(1)(e, now, since)
+			e.Disk.Value.Free = 4096
+		}},
+		{170, func(e *guard.Evidence, now, since time.Time) {
+			dead(1)(e, now, begin)
+			e.Process.Value.Started, e.Process.Value.Ended = begin.Add(159*time.Second), begin.Add(160*time.Second)
+		}}}, health: guard.Unhealthy, reasons: "LeaseStale ProcessGone HealthzSilent", unhealthy: 12, helps: true},
+	{name: "crash loop of a child, mended: one that answers ends it", until: 210, changes: []change{{9, vain(1)},
+		{170, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
+		health: guard.Healthy, unhealthy: 12},
+	{name: "restarted five times by an operator, and well since: no crash loop after three minutes", until: 240, changes: []change{
+		{9, func(e *guard.Evidence, now, since time.Time) {
+			e.Process.Value.Started = since.Add(now.Sub(since).Truncate(6 * time.Second))
+		}},
+		{40, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
+		health: guard.Healthy, unhealthy: 30},
 	{name: "statuses are behind, and /healthz does not answer", until: 200, changes: []change{{9, func(e *guard.Evidence, now, _ time.Time) {
 		e.Healthz = guard.Read(now, silent("i/o timeout"))
 		e.Behind = guard.Read(now, guard.Behind{APIBehindKubelet: 3, APIBehindKubeletOldest: 3 * time.Minute})
@@ -212,7 +252,11 @@ func TestJudge(t *testing.T) {
 			first, last := 0, guard.Health("")
 			var trace []string
 			for now := begin; !now.After(begin.Add(time.Duration(story.until) * time.Second)); now = now.Add(lookEvery) {
-				v, state = guard.Judge(evidence(story.changes, now), state, now)
+				e := evidence(story.changes, now)
+				if p := e.Process.Value; !p.Exists && !p.Started.IsZero() { // the guard's own start
+					state = state.Restarted(p.Started)
+				}
+				v, state = guard.Judge(e, state, now)
 				at := int(now.Sub(begin) / time.Second)
 				if v.Health == guard.Unhealthy && first == 0 {
 					first = at
@@ -254,6 +298,48 @@ func describe(v guard.Verdict) string {
 	return fmt.Sprintf("%s %s, helps %t", v.Health, codes(v), v.Helps)
 }
 
+// A runtime that did not answer once is not restarted, though nothing else is known of the kubelet, or though
+// what was wrong before is just over.
+func TestOneFailedRequestToTheRuntimeRestartsNothing(t *testing.T) {
+	policy := guard.DefaultPolicy()
+	policy.RestartRuntime = true
+	blind := func(e *guard.Evidence, now, _ time.Time) {
+		e.Healthz, e.Lease = guard.NotKnown[guard.Answer](now, "not asked"), guard.NotKnown[guard.Lease](now, "forbidden")
+		e.Runtime = guard.NotKnown[guard.Answer](now, "no socket")
+	}
+	once := func(e *guard.Evidence, now, since time.Time) {
+		blind(e, now, since)
+		if now.Equal(since) {
+			e.Runtime = guard.Read(now, silent("refused"))
+		}
+	}
+	for name, c := range map[string]struct {
+		changes []change
+		health  guard.Health
+	}{
+		"nothing is known": {[]change{{0, once}}, guard.Unknown},
+		"what was wrong before is over": {[]change{{0, apiDown}, {30, func(e *guard.Evidence, now, since time.Time) {
+			if blind(e, now, since); !now.Before(since.Add(lookEvery)) {
+				once(e, now, since.Add(lookEvery))
+			}
+		}}}, guard.Degraded},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var state guard.State
+			var v guard.Verdict
+			for now := begin; now.Before(begin.Add(time.Minute)); now = now.Add(lookEvery) {
+				v, state = guard.Judge(evidence(c.changes, now), state, now)
+				if d := guard.Decide(v, policy, guard.History{}, now); d.Restart != "" {
+					t.Fatalf("after %v: restarts the %s, %s", now.Sub(begin), d.Restart, describe(v))
+				}
+			}
+			if v.Health != c.health {
+				t.Errorf("got %s, want %s", describe(v), c.health)
+			}
+		})
+	}
+}
+
 // Evidence that was counted once does not count again: a source that is asked less often than the
 // verdict is made cannot fill the row alone.
 func TestTheSameAnswerCountsOnce(t *testing.T) {
@@ -290,6 +376,23 @@ func TestANewProcessIsNotHeldToTheOldOne(t *testing.T) {
 		if now.After(begin.Add(29*time.Second)) && d.Restart != "" {
 			t.Fatalf("after %d s it is restarted again: %s", i*3, describe(v))
 		}
+	}
+}
+
+// One failed answer is a reason to be shown, and none to restart anything.
+func TestNothingIsRestartedForOneFailedAnswer(t *testing.T) {
+	policy := guard.DefaultPolicy()
+	policy.Restart, policy.RestartRuntime = true, true
+	unknown := guard.Evidence{Runtime: guard.Read(begin, guard.Answer{Answered: true, OK: true})}
+	_, state := guard.Judge(unknown, guard.State{}, begin)
+	now := begin.Add(lookEvery)
+	unknown.Runtime = guard.Read(now, silent("connection refused"))
+	v, _ := guard.Judge(unknown, state, now)
+	if codes(v) != guard.RuntimeDown || !v.Reasons[0].Pending {
+		t.Errorf("the verdict is %s", describe(v))
+	}
+	if d := guard.Decide(v, policy, guard.History{}, now); d.Restart != "" {
+		t.Errorf("restarts the %s: %s", d.Restart, d.Reason)
 	}
 }
 

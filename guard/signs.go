@@ -159,11 +159,24 @@ func observeProcess(l look, e Evidence, s *State, now time.Time) {
 			how = "a zombie: its parent has not waited for it"
 		}
 		l.add(ProcessStopped, e.Process.At, p.Stopped || p.Zombie, "process %d is %s", p.PID, how)
+	case p.Starting: // it is not there yet
 	case p.Sure || s.SawProcess:
 		l.add(ProcessGone, e.Process.At, true, "the process is gone%s", ending(p))
 	}
+	observeLoop(l, e, s, now)
+}
+
+// observeLoop: whether it ends again and again, whoever starts it. One that has run for longer than the loop takes is not
+// in it any more.
+func observeLoop(l look, e Evidence, s *State, now time.Time) {
+	p := e.Process.Value
+	if n := len(s.Vain); n >= loopStarts {
+		l.add(CrashLooping, e.Process.At, true, "the guard has started it %d times within %v, and each time it ended before it answered%s", n, loopWindow, ending(p))
+		return
+	}
 	recent := s.startsSince(now.Add(-loopWindow))
-	l.add(CrashLooping, e.Process.At, recent >= loopStarts, "%d starts within %v that the guard did not make%s", recent, loopWindow, ending(p))
+	settled := p.Exists && !p.Started.IsZero() && now.Sub(p.Started) > loopWindow/loopStarts
+	l.add(CrashLooping, e.Process.At, recent >= loopStarts && !settled, "%d starts within %v that the guard did not make%s", recent, loopWindow, ending(p))
 }
 
 // ending is how the last process ended, in words.

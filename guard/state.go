@@ -25,6 +25,13 @@ type State struct {
 	// Supervised is the supervisor's own count of restarts, SupervisedAt is when it was read last.
 	Supervised   uint32    `json:"supervised,omitempty"`
 	SupervisedAt time.Time `json:"supervisedAt,omitzero"`
+	// Vain are the ends, one after the other, of processes that the guard started and that were not seen at work
+	// before. A process that is ends the row.
+	Vain []time.Time `json:"vain,omitempty"`
+	// Worked is the start of the process that was last seen at work.
+	Worked time.Time `json:"worked,omitzero"`
+	// NoSpace: the disk was full at the last look.
+	NoSpace bool `json:"noSpace,omitempty"`
 }
 
 // Sign is something that speaks against the kubelet.
@@ -65,7 +72,7 @@ func (s State) clone() State {
 	for code, sign := range s.Signs {
 		signs[code] = sign
 	}
-	s.Signs, s.Starts = signs, slices.Clone(s.Starts)
+	s.Signs, s.Starts, s.Vain = signs, slices.Clone(s.Starts), slices.Clone(s.Vain)
 	return s
 }
 
@@ -106,8 +113,15 @@ func (s *State) remember(e Evidence, now time.Time) {
 		s.APISince = e.Lease.At
 	}
 	s.Starts = slices.DeleteFunc(s.Starts, func(t time.Time) bool { return now.Sub(t) > time.Hour })
+	if d := e.Disk; d.Known {
+		if s.NoSpace && !d.Value.Full() {
+			s.Vain = nil // there was a cause, and it is gone
+		}
+		s.NoSpace = d.Value.Full()
+	}
 	if e.Process.Known {
 		s.rememberStart(e.Process.Value, now)
+		s.rememberEnd(e, now)
 	}
 }
 
@@ -138,6 +152,34 @@ func (s *State) rememberStart(p Process, now time.Time) {
 		s.Starts = append(s.Starts, p.Started)
 	}
 	s.Started = p.Started
+}
+
+// rememberEnd counts the processes that the guard started in vain. The supervisor of a unit counts those that it
+// started. Without /healthz it is not known whether one has worked.
+func (s *State) rememberEnd(e Evidence, now time.Time) {
+	s.Vain = slices.DeleteFunc(s.Vain, func(t time.Time) bool { return now.Sub(t) > loopWindow })
+	p := e.Process.Value
+	if p.Exists {
+		if atWork(e) {
+			s.Worked, s.Vain = p.Started, nil
+		}
+		return
+	}
+	known := !p.Started.IsZero() && !p.Ended.IsZero() && e.Healthz.Known
+	if !known || p.Started.After(s.Expected) || (p.Started.Sub(s.Worked)).Abs() <= startJitter {
+		return
+	}
+	if n := len(s.Vain); n == 0 || p.Ended.After(s.Vain[n-1]) {
+		s.Vain = append(s.Vain, p.Ended)
+	}
+}
+
+// atWork reports whether this very process has answered or renewed the lease.
+func atWork(e Evidence) bool {
+	started := e.Process.Value.Started
+	lease := e.Lease
+	return e.Healthz.Known && e.Healthz.Value.OK && e.Healthz.At.After(started) ||
+		lease.Known && lease.Value.Exists && lease.Value.Renewed.After(started.Add(startJitter))
 }
 
 func (s *State) startsSince(from time.Time) int {

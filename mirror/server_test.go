@@ -38,7 +38,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds each wait for what takes seconds at most on an idle machine.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // pipeline is both sources and the mirrors, wired as an agent wires them.
 type pipeline struct {

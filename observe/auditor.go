@@ -101,7 +101,7 @@ func (a *Auditor) Audit(f Facts) Report {
 	a.wakeAt(w)
 	a.state.rememberGraces(w)
 	slices.SortFunc(list, order)
-	return Report{At: f.Now, Node: f.Node, Differences: list, Propagation: bounds, Sides: map[Side]Answer{
+	return Report{At: f.Now, Node: f.Node, NodeMissing: f.APIAnswer.Known() && f.NodeObject == nil, Differences: list, Propagation: bounds, Sides: map[Side]Answer{
 		SideAPI: f.APIAnswer, SideKubelet: f.KubeletAnswer, SideRuntime: f.RuntimeAnswer, SideMachine: f.MachineAnswer,
 	}}
 }

@@ -461,3 +461,17 @@ func TestExitBesideARunningContainer(t *testing.T) {
 		t.Errorf("after the grace: %+v", last.Differences)
 	}
 }
+
+// A name that no node has gives no differences, which must not look as if all were well.
+func TestANodeThatTheAPIDoesNotHave(t *testing.T) {
+	for _, c := range []struct {
+		words string
+		want  bool
+	}{{"own", false}, {"deleted", true}, {"deleted silent=api", false}} {
+		s := newStory()
+		s.tell("node " + c.words)
+		if got := observe.NewAuditor(observe.AuditorOptions{}).Audit(s.at(0)).NodeMissing; got != c.want {
+			t.Errorf("%s: %t, want %t", c.words, got, c.want)
+		}
+	}
+}

@@ -72,7 +72,8 @@ func startingOne(p *podView, spec *v1.Container, status *v1.PodStatus) bool {
 	}
 	waiting := st == nil || st.State.Waiting != nil
 	if newest != nil && newest.State == ContainerRunning {
-		return waiting && spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil
+		// The status before the hook is that of a container that waits, or has ended and is started again.
+		return (st == nil || st.State.Running == nil) && spec.Lifecycle != nil && spec.Lifecycle.PostStart != nil
 	}
 	if newest != nil && newest.State == ContainerExited && !newest.Started.IsZero() && (st == nil || notYetStarted(st)) {
 		return false // it was started, and has ended since

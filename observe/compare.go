@@ -21,7 +21,8 @@ import (
 //  5. [ReadyOnDeadNode]: only for a pod with none of these.
 //
 // Pods that neither API nor kubelet has are [ContainerWithoutPod] if something of them runs, else
-// [OrphanedPodDirectory] if a directory is left. [MirrorWithoutManifest] explains all of its pod.
+// [OrphanedPodDirectory] if a directory is left. A pod that the API does not have and the kubelet still runs is
+// [ContainerWithoutPod] too, and not repaired. [MirrorWithoutManifest] explains all of its pod.
 // [LeaseStale] and [ClockSkew] are of the node, beside the differences of its pods.
 //
 // A side that does not answer takes no part: nothing is concluded from what it does not have, nor
@@ -89,7 +90,7 @@ func (w *world) comparePod(p *podView) []finding {
 	}
 	list = append(list, w.apiBehindKubelet(p, written, containers)...)
 	if len(list) == 0 {
-		list = w.readyOnDeadNode(p)
+		list = append(w.readyOnDeadNode(p), w.unknownToAPI(p)...)
 	}
 	return list
 }
@@ -114,6 +115,9 @@ func (w *world) compareContainers(p *podView) []finding {
 		case c.missing:
 			missing = append(missing, name)
 		}
+	}
+	if p.bare(status) {
+		missing = regularNames(p.pod())
 	}
 	if len(missing) > 0 {
 		list = append(list, w.runningWithoutContainer(p, by, missing))

@@ -29,6 +29,11 @@ func containerNames(pod *v1.Pod) []string {
 	for i := range pod.Spec.InitContainers {
 		names = append(names, pod.Spec.InitContainers[i].Name)
 	}
+	return append(names, regularNames(pod)...)
+}
+
+func regularNames(pod *v1.Pod) []string {
+	var names []string
 	for i := range pod.Spec.Containers {
 		names = append(names, pod.Spec.Containers[i].Name)
 	}
@@ -60,7 +65,8 @@ func (c *comparison) compare() *finding {
 // restartUnreported reports whether the runtime has started the container again since what was
 // reported. A count that is higher than the runtime's is right: old attempts are removed.
 func (c *comparison) restartUnreported(newest *Container) bool {
-	if c.status == nil || newest.Started.IsZero() || newest.State != ContainerRunning && newest.State != ContainerExited {
+	started := newest.State == ContainerRunning || newest.State == ContainerExited && !newest.Started.IsZero()
+	if c.status == nil || !started {
 		return false
 	}
 	return int64(newest.Attempt) > int64(c.status.RestartCount) && newest.ID != bareID(c.status.ContainerID)
@@ -99,11 +105,16 @@ func (c *comparison) knowsEnd(id string) bool {
 }
 
 func (c *comparison) running(newest *Container) *finding {
-	named := c.p.byID(c.name, bareID(c.status.ContainerID))
+	id := bareID(c.status.ContainerID)
+	named := c.p.byID(c.name, id)
+	if id == "" {
+		named = newest // a report that names none is about the newest
+	}
 	switch {
+	case named == nil && newest.State == ContainerRunning:
+		return c.behind(newest.Started, fmt.Sprintf("runs as another one, %s, since %s, and does not have %s", short(newest.ID), c.w.when(newest.Started), short(id)), newest)
 	case named == nil:
-		// Another one may run in its place, of which the report will come; none is none.
-		c.missing = newest.State != ContainerRunning
+		c.missing = true
 		return nil
 	case named.State == ContainerExited:
 		return c.behind(named.Finished, c.w.ended(named), named)
@@ -112,12 +123,19 @@ func (c *comparison) running(newest *Container) *finding {
 }
 
 func (c *comparison) terminated(newest *Container) *finding {
+	if c.status.State.Terminated.ExitCode != unseenExit && wrongExit(c.p, c.status) {
+		ended := c.p.byID(c.name, bareID(c.status.ContainerID))
+		return c.behind(ended.Finished, c.w.ended(ended), ended)
+	}
 	if newest.State != ContainerRunning {
 		return nil
 	}
 	// An older end than that of the newest attempt is a restart that is on its way.
 	return c.behind(newest.Started, fmt.Sprintf("has been running since %s", c.w.when(newest.Started)), newest)
 }
+
+// unseenExit is the code that the kubelet reports for an end that it has not seen.
+const unseenExit = 137
 
 // behind is a container of which the runtime has another state than was reported.
 func (c *comparison) behind(since time.Time, is string, rt *Container) *finding {
@@ -208,24 +226,44 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 		needs:      []Side{by, SideRuntime}, fresh: []Side{by, SideRuntime}, news: by, atOnce: w.kubeletStopped(),
 	}
 	c := comparison{w: w, p: p, by: by}
-	if len(missing) == 1 {
+	status, _ := w.reported(p)
+	bare := p.bare(status)
+	switch {
+	case bare:
+		f.Message = fmt.Sprintf("%s that %s is Running, but the runtime has no container of it.", c.says(), c.podName())
+	case len(missing) == 1:
 		f.Container = missing[0]
 		f.Message = fmt.Sprintf("%s that container %q of %s is running, but the runtime does not have it.", c.says(), missing[0], c.podName())
-	} else {
+	default:
 		f.Message = fmt.Sprintf("%s that the containers %s of %s are running, but the runtime has none of them.", c.says(), quoted(missing), c.podName())
 	}
 	for _, name := range missing {
-		st, _ := w.reported(p)
-		c.name, c.status = name, podstatus.FindContainerStatus(st, name)
+		c.name, c.status = name, podstatus.FindContainerStatus(status, name)
 		f.Evidence = append(f.Evidence, c.reportedEvidence())
 	}
 	f.Evidence = append(f.Evidence, w.evidence(SideRuntime, time.Time{}, fmt.Sprintf("no container %s of pod %s", quoted(missing), p.nodeUID)))
 	f.Do = c.doKubelet()
 	f.Repair = w.repairable(p, by)
-	if !w.kubeletHalted() {
+	if !w.kubeletHalted() && !bare {
 		f.allow = w.busy(p, missing[0])
 	}
+	if w.lostByRuntime(p) {
+		f.Certainty = Likely
+		f.Evidence = append(f.Evidence, w.evidence(SideMachine, p.cgroup.At, fmt.Sprintf("control group %s with %d processes", p.cgroup.Path, p.cgroup.Processes)))
+		f.Do = fmt.Sprintf("Processes of the pod run: check that %s is the socket of the runtime that the kubelet uses, and whether the runtime has lost its containers.", w.RuntimeAnswer.From)
+		f.Repair = false // nothing that runs may be reported as gone
+	}
 	return f
+}
+
+// bare reports whether a status says Running without a word about containers, of which the runtime has none.
+func (p *podView) bare(status *v1.PodStatus) bool {
+	return status.Phase == v1.PodRunning && len(status.ContainerStatuses) == 0 && len(p.attempts) == 0
+}
+
+// lostByRuntime reports whether processes of the pod run, of which the runtime has no container.
+func (w *world) lostByRuntime(p *podView) bool {
+	return w.MachineAnswer.Known() && p.cgroup != nil && p.cgroup.Processes > 0 && len(p.running()) == 0 && !slices.ContainsFunc(p.sandboxes, func(s Sandbox) bool { return s.Ready })
 }
 
 // lastSign is the start of the newest missing container: it was gone at some time after it.
@@ -233,7 +271,7 @@ func (w *world) lastSign(p *podView, missing []string) time.Time {
 	status, _ := w.reported(p)
 	var at time.Time
 	for _, name := range missing {
-		if s := podstatus.FindContainerStatus(status, name); s.State.Running.StartedAt.After(at) {
+		if s := podstatus.FindContainerStatus(status, name); s != nil && s.State.Running != nil && s.State.Running.StartedAt.After(at) {
 			at = s.State.Running.StartedAt.Time
 		}
 	}

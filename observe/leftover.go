@@ -1,8 +1,10 @@
 package observe
 
 import (
+	"cmp"
 	"fmt"
 	"path"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -80,6 +82,26 @@ func (w *world) containerWithoutPod(p *podView, running []Container) []finding {
 	return []finding{f}
 }
 
+// unknownToAPI is a pod that the kubelet goes on running, though the API does not have it: the kubelet has missed that
+// it was deleted, as after a restore of the API from a backup, or cannot stop it. A static pod may lack its mirror.
+func (w *world) unknownToAPI(p *podView) []finding {
+	if !w.APIAnswer.Known() || p.api != nil || p.kubelet == nil || !w.kubeletLists() || podstatus.IsStatic(p.kubelet.Pod) || !w.RuntimeAnswer.Known() {
+		return nil
+	}
+	running := p.running()
+	if len(running) == 0 {
+		return nil
+	}
+	list := w.containerWithoutPod(p, running)
+	d := &list[0].Difference
+	d.Repair = false
+	d.Message = strings.Replace(d.Message, "neither the API nor the kubelet has such a pod", "the API has no such pod, which the kubelet still has", 1)
+	d.Evidence[len(d.Evidence)-1] = w.evidence(SideKubelet, p.kubelet.At, "lists the pod")
+	d.Do = "Look at the kubelet's log for why it does not stop the pod; a restart makes it read its pods from the API again."
+	list[0].allow = leftoverAllowance + grace(p.kubelet.Pod)
+	return list
+}
+
 // orphanedDirectory is of a pod that is gone everywhere else. Without the kubelet it is no more than
 // what the kubelet has not cleaned up yet.
 func (w *world) orphanedDirectory(p *podView) []finding {
@@ -143,7 +165,8 @@ func (w *world) mirrorWithoutManifest(p *podView) []finding {
 		return nil
 	}
 	mirror := p.api.Pod
-	if !podstatus.IsMirror(mirror) || mirror.Annotations[podstatus.SourceAnnotation] != podstatus.SourceFile || w.manifest(p.ref) != nil {
+	source := cmp.Or(mirror.Annotations[podstatus.SourceAnnotation], podstatus.SourceFile)
+	if !podstatus.IsMirror(mirror) || source != podstatus.SourceFile || w.manifest(p.ref) != nil {
 		return nil
 	}
 	f := finding{

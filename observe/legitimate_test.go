@@ -170,6 +170,7 @@ func TestLegitimateDifferences(t *testing.T) {
 		// The kubelet is busy with the pod.
 		{"the other image is being pulled", []string{"pod web app,log", "api web Pending app=ContainerCreating log=ContainerCreating", "kubelet web Pending app=ContainerCreating log=ContainerCreating", "runtime web app=running:c1"}, nil},
 		{"a postStart hook runs", []string{"pod web app postStart", "api web Pending app=ContainerCreating", "kubelet web Pending app=ContainerCreating", "runtime web app=running:c1"}, nil},
+		{"a postStart hook runs after a restart", []string{"pod web app postStart", "api web Running app=exited:c1:0:1", "kubelet web Running app=exited:c1:0:1", "runtime web app=exited:c1:0:1:2m app=running:c2:1:0:1m"}, nil},
 		{"the first container of a pod that is stopped", []string{"pod web app,log deleted=-10m", "api web Running ready app=running:c1 log=running:c2", "kubelet web Running ready app=running:c1 log=running:c2", "runtime web app=exited:c1:0:0:1s log=running:c2"},
 			func(s *story) {
 				*s.facts.APIPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600

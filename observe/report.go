@@ -83,6 +83,8 @@ type Report struct {
 	At    time.Time       `json:"at"`
 	Node  string          `json:"node"`
 	Sides map[Side]Answer `json:"sides"`
+	// NodeMissing: the API answers, and has no Node of this name. Then it has no pods of it either, or none that are true.
+	NodeMissing bool `json:"nodeMissing,omitempty"`
 	// Propagation is how long news of a side takes, as measured.
 	Propagation map[Side]Propagation `json:"propagation"`
 	// Differences are those that there are, the pods by name; only those with Drift are an alarm.

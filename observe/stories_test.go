@@ -24,7 +24,7 @@ import (
 //	pod NAME CONTAINER,… KEY=VALUE…     the spec; see storyPod
 //	api|kubelet NAME PHASE [ready] CONTAINER=STATE:ID[:RESTARTS[:CODE]]… [by=WRITER:FIELD]
 //	runtime NAME CONTAINER=STATE:ID[:ATTEMPT[:CODE[:AGO]]]…
-//	machine NAME mount=PATH volume=PATH
+//	machine NAME mount=PATH volume=PATH processes=NUMBER
 //
 // The commands are audit for=DURATION and pictures pod=NAME.
 func TestStories(t *testing.T) {
@@ -134,6 +134,10 @@ func (s *story) storyNode(word string) {
 	case "lease": // renewed so long ago, and not since
 		f.Lease = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: ago(value)}}}
 		f.LeaseAt = ago(value)
+	case "leased": // renewed just now by a writer of this name
+		f.Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: value, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}},
+			Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: storyNow}}}
+		f.LeaseAt = storyNow
 	case "clock": // the server's is so far ahead
 		f.Clock, _ = time.ParseDuration(value)
 		f.ClockError = 30 * time.Millisecond
@@ -192,8 +196,12 @@ func (s *story) status(side, name string, words []string) error {
 		case "by":
 			manager, field, _ := strings.Cut(value, ":")
 			raw := fmt.Sprintf(`{"f:status":{"f:%s":{}}}`, field)
-			if field == "Ready" {
-				raw = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}}}`
+			if field, others, _ := strings.Cut(field, ","); field == "Ready" {
+				raw = `{"f:status":{"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}}}`
+				for _, other := range strings.FieldsFunc(others, func(r rune) bool { return r == ',' }) {
+					raw += fmt.Sprintf(`,"f:%s":{}`, other)
+				}
+				raw += "}}"
 			}
 			pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
 				Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(raw)})
@@ -306,6 +314,9 @@ func (s *story) machine(name string, words []string) {
 			dir.Mounts = append(dir.Mounts, dir.Path+"/volumes/"+value)
 		case "volume":
 			dir.Volumes = append(dir.Volumes, dir.Path+"/volumes/"+value)
+		case "processes": // of its control group
+			n, _ := strconv.Atoi(value)
+			s.facts.Cgroups[uid] = observe.Cgroup{Path: "/kubepods/pod" + string(uid), Processes: n}
 		}
 	}
 	s.facts.PodDirs[uid] = dir

@@ -236,16 +236,22 @@ func byController(f writtenFields, status *v1.PodStatus) writtenFields {
 }
 
 // kubeletWriters are the names under which the kubelet writes: its usual one, that of the writer of the
-// node's lease, and those of writers of what only a kubelet writes of a pod. A distribution may build it
-// into a program of another name.
+// node's lease, and if that is not known, those of writers of what only a kubelet writes of a pod. A
+// distribution may build it into a program of another name. A program that writes whole statuses of
+// pods, as simulators of nodes do, is none.
 func kubeletWriters(f Facts) map[string]bool {
 	names := map[string]bool{"kubelet": true}
+	leased := false
 	if f.Lease != nil {
 		for _, e := range f.Lease.ManagedFields {
 			if owns(e, "f:renewTime") {
 				names[e.Manager] = true
+				leased = true
 			}
 		}
+	}
+	if leased {
+		return names
 	}
 	for _, s := range f.APIPods {
 		if s.Pod == nil {

@@ -1,9 +1,6 @@
 package observer
 
 import (
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/statusd/statusd/guard/host"
@@ -112,13 +109,7 @@ func Default() Config {
 }
 
 // LoadFile reads a config file over the defaults.
-func LoadFile(path string) (Config, error) {
-	data, err := os.ReadFile(path)
-	if err != nil {
-		return Config{}, fmt.Errorf("config: %w", err)
-	}
-	return Load(path, data)
-}
+func LoadFile(path string) (Config, error) { return daemon.LoadFile(path, Load) }
 
 // Load decodes a config file over the defaults: what it does not name stays as it is by
 // default. A field that does not exist, is named twice or has the wrong type is an error
@@ -135,18 +126,20 @@ func Load(path string, data []byte) (Config, error) {
 	}
 	daemon.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests, &c.QuerySocket,
 		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
-		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Machine.LogRules)
+		&c.Guard.PIDFile, &c.Guard.LogFile, &c.Guard.CertificateFile, &c.Machine.LogRules)
 	daemon.ResolvePaths(path, c.Rules.Paths()...)
 	return c, nil
 }
 
+// runtimeEndpoint is where the container runtime serves CRI, empty if there is none to ask.
+func (c *Config) runtimeEndpoint() string {
+	if c.CRIEndpoint == daemon.NoSocket {
+		return ""
+	}
+	return c.CRIEndpoint
+}
+
 // QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
 func (c *Config) QuerySocketPath() string {
-	switch c.QuerySocket {
-	case daemon.NoSocket:
-		return ""
-	case "":
-		return filepath.Join(c.StateDir, "statusd.sock")
-	}
-	return c.QuerySocket
+	return daemon.SocketPath(c.QuerySocket, c.StateDir, "statusd.sock")
 }

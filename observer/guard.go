@@ -37,7 +37,7 @@ func (o *Observer) newGuard() (*standard.Guard, error) {
 	below := func(path string) string { return filepath.Join(o.config.HostRoot, path) }
 	return standard.New(o.config.Guard, standard.Options{
 		Node: o.node, StateDir: o.config.StateDir, Client: o.client, Server: o.config.Kubelet.URL, Credentials: credentials,
-		Runtime: o.config.CRIEndpoint, KubeletRoot: below(o.config.KubeletRoot), Proc: below("proc"),
+		Process: o.config.Kubelet.Process, Runtime: o.config.runtimeEndpoint(), KubeletRoot: below(o.config.KubeletRoot), Proc: below("proc"),
 		DownTimeout: o.config.ShutdownTimeout / 2,
 		Behind:      o.behind,
 		Audit:       func() any { return o.view.Load().report },

@@ -3,6 +3,7 @@ package observer
 import (
 	"context"
 	"log/slog"
+	"slices"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -27,7 +28,8 @@ const (
 	// idle is how often an audit is made though nothing has happened and nothing is due: that time passes
 	// is news too, as for a lease.
 	idle = 5 * time.Second
-	// saveInterval is how often what the auditor has measured is written to the disk.
+	// saveInterval is how often what the auditor has measured is written to the disk. Drift is at once: the next observer
+	// must not announce it again, however this one ends.
 	saveInterval = time.Minute
 )
 
@@ -93,6 +95,9 @@ func (o *Observer) look() time.Duration {
 	report := o.auditor.Audit(facts)
 	before := o.view.Load()
 	after := newView(facts, report)
+	if report.NodeMissing && !before.report.NodeMissing {
+		o.log.Warn("the API has no node of this name; if it is wrong, set nodeName", "node", o.node)
+	}
 	list := steps(before.report.Differences, report.Differences)
 	news := o.record(before, after, list, begin)
 	o.view.Store(after)
@@ -101,6 +106,9 @@ func (o *Observer) look() time.Duration {
 		o.listeners.Announce(uid)
 	}
 	o.publish(after, list)
+	if slices.ContainsFunc(list, func(s step) bool { return s.from == drifted || s.to == drifted }) {
+		o.save()
+	}
 	o.sides.refreshFor(&report, o.auditor.Stale())
 	took := time.Since(begin)
 	o.metrics.audits.Observe(took.Seconds())

@@ -1,6 +1,8 @@
 package observer
 
 import (
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
@@ -164,6 +166,50 @@ func TestARestartAnnouncesNothingTwice(t *testing.T) {
 			if !slices.ContainsFunc(w.events(), func(e v1.Event) bool { return e.Reason+" "+e.InvolvedObject.Name == want }) {
 				t.Errorf("there is no event %s", want)
 			}
+		}
+	})
+}
+
+// The same for an observer that is killed: what it leaves on the disk is what it had there at that moment.
+func TestAKilledObserverAnnouncesNothingTwice(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		w.add("web")
+		dir, left := t.TempDir(), t.TempDir()
+		first := w.observer(func(c *Config) { c.StateDir, c.Events = dir, true })
+		stop := w.run(first)
+		time.Sleep(3 * time.Minute)
+		w.freeze(true)
+		w.kill("web")
+		var seen time.Time
+		for seen.IsZero() {
+			time.Sleep(100 * time.Millisecond)
+			for _, d := range first.view.Load().report.Differences {
+				if d.Drift {
+					seen = d.Seen
+				}
+			}
+		}
+		synctest.Wait()
+		data, err := os.ReadFile(filepath.Join(dir, auditFile))
+		if err == nil {
+			err = os.WriteFile(filepath.Join(left, auditFile), data, 0o600)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		stop()
+		before := len(w.events())
+		second := w.observer(func(c *Config) { c.StateDir, c.Events = left, true })
+		stop = w.run(second)
+		time.Sleep(20 * time.Second) // its lease still counts
+		after := second.view.Load().report.Differences
+		stop()
+		if len(after) != 1 || !after[0].Drift || !after[0].Seen.Equal(seen) {
+			t.Errorf("it was first seen at %v, and is %+v", seen, after)
+		}
+		if events := w.events(); before == 0 || len(events) != before {
+			t.Errorf("%d events before the end, then %+v", before, events)
 		}
 	})
 }

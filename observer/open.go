@@ -7,7 +7,6 @@ import (
 	"net"
 	"os"
 	"path/filepath"
-	"time"
 
 	"golang.org/x/sys/unix"
 	"k8s.io/client-go/kubernetes"
@@ -139,40 +138,10 @@ func (c *Config) kubeletKubeconfig() (string, bool) {
 	return "", false
 }
 
-// credentialsInterval is how often the files of the kubeconfig are looked at.
-const credentialsInterval = 5 * time.Second
-
-// followCredentials asks for a reload when the kubeconfig, its authority or its certificate has
-// changed and can be used, as when the kubelet has renewed its certificate.
+// followCredentials asks for a reload when the credentials have changed, as when the kubelet has renewed its
+// certificate.
 func (o *Observer) followCredentials(ctx context.Context) error {
-	known := o.credentials
-	ticker := time.NewTicker(credentialsInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
-		now := daemon.KubeconfigDigest(o.config.Kubeconfig)
-		if now == known {
-			continue
-		}
-		known = now
-		if now == o.credentials {
-			continue // a change that was taken back
-		}
-		if _, err := daemon.LoadKubeconfig(o.config.Kubeconfig); err != nil {
-			o.log.Error("changed credentials cannot be used, the old ones stay in force", "err", err)
-			continue
-		}
-		if o.options.Reload == nil {
-			o.log.Warn("credentials changed; restart to use the new ones", "kubeconfig", o.config.Kubeconfig)
-			continue
-		}
-		o.log.Info("credentials changed, reloading", "kubeconfig", o.config.Kubeconfig)
-		o.options.Reload()
-	}
+	return daemon.Credentials{Kubeconfig: o.config.Kubeconfig, Used: o.credentials, Reload: o.options.Reload, Logger: o.log}.Follow(ctx)
 }
 
 // CheckConfig returns everything because of which [New] would refuse the config: wrong values, and a

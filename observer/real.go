@@ -3,6 +3,7 @@ package observer
 import (
 	"os"
 	"path/filepath"
+	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
@@ -27,7 +28,9 @@ func (o *Observer) realSides(server *rest.Config, changed Changed) (sides Sides,
 	if err != nil {
 		return sides, err
 	}
-	sides.Runtime, err = criside.New(criside.Options{Endpoint: o.config.CRIEndpoint, Pace: o.config.CRIPace, Changed: of(observe.SideRuntime), Logger: o.log})
+	if sides.Runtime = noRuntime(time.Now()); o.config.runtimeEndpoint() != "" {
+		sides.Runtime, err = criside.New(criside.Options{Endpoint: o.config.runtimeEndpoint(), Pace: o.config.CRIPace, Changed: of(observe.SideRuntime), Logger: o.log})
+	}
 	if err != nil {
 		return sides, err
 	}

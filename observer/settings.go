@@ -32,7 +32,7 @@ func settings(c *Config) []setting {
 		{"machinePace", "", &c.MachinePace,
 			"How often the machine (directories, mounts, control groups, processes) is looked at if nothing else has\nchanged."},
 		{"criEndpoint", "cri-endpoint", &c.CRIEndpoint,
-			"Where the container runtime serves CRI."},
+			"Where the container runtime serves CRI. none: there is no such runtime, as on a node of statusd run."},
 		{"criPace", "cri-pace", &c.CRIPace,
 			"How often the runtime's sandboxes and containers are listed if nothing else has changed. Where the\nruntime serves container events, they come at once, and lists are at least 10 s apart."},
 		{"healthzBindAddress", "healthz-bind-address", &c.HealthzBindAddress,
@@ -87,19 +87,10 @@ func settings(c *Config) []setting {
 	return list
 }
 
-// converted are settings as package daemon has them.
-func converted(settings []setting) []daemon.Setting {
-	all := make([]daemon.Setting, len(settings))
-	for i, s := range settings {
-		all[i] = daemon.Setting(s)
-	}
-	return all
-}
-
 // AddFlags defines a flag for each setting that has one. Its default is the config's
 // value, and parsing it changes the config: bind a config that a file was read into, and
 // flags override the file.
-func (c *Config) AddFlags(flags *pflag.FlagSet) { daemon.AddFlags(converted(settings(c)), flags) }
+func (c *Config) AddFlags(flags *pflag.FlagSet) { daemon.AddFlags(daemon.Settings(settings(c)), flags) }
 
 // WriteDefault writes a config file in which everything is as it is by default, and each
 // field says what it is for.
@@ -110,5 +101,5 @@ func WriteDefault(w io.Writer) error {
 
 // Write writes the config as a file in which each field says what it is for. The heading is its first line.
 func (c *Config) Write(w io.Writer, heading string) error {
-	return daemon.WriteConfig(w, heading, converted(settings(c)))
+	return daemon.WriteConfig(w, heading, daemon.Settings(settings(c)))
 }

@@ -50,6 +50,24 @@ type MachineSide interface {
 	Refresh()
 }
 
+// absent is a runtime that is not asked, as it does not serve CRI: nothing is known of it.
+type absent struct{ since time.Time }
+
+func noRuntime(now time.Time) RuntimeSide { return absent{now} }
+
+func (absent) Run(ctx context.Context) error {
+	<-ctx.Done()
+	return nil
+}
+
+func (a absent) Facts() observe.Runtime {
+	return observe.Runtime{RuntimeAnswer: observe.Answer{From: "none", Silent: a.since, Err: "there is no runtime that serves CRI"}}
+}
+
+func (absent) Refresh() {}
+
+func (absent) Calls() map[string]uint64 { return nil }
+
 // Changed takes that a side has something new about a pod, or, with an empty UID, about the node or itself.
 // It returns at once.
 type Changed func(side observe.Side, uid types.UID)

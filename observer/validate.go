@@ -54,8 +54,8 @@ func (c *Config) Validate() error {
 		}
 	}
 	c.Log.Validate(wrong)
-	if !strings.HasPrefix(c.CRIEndpoint, "unix://") {
-		wrong("criEndpoint", "%q: want a Unix socket, such as %s", c.CRIEndpoint, Default().CRIEndpoint)
+	if endpoint := c.runtimeEndpoint(); endpoint != "" && !strings.HasPrefix(endpoint, "unix://") || c.CRIEndpoint == "" {
+		wrong("criEndpoint", "%q: want a Unix socket, such as %s, or none", c.CRIEndpoint, Default().CRIEndpoint)
 	}
 	c.validatePaces(wrong)
 	c.Kubelet.validate(wrong)

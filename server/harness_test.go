@@ -169,7 +169,7 @@ func start(t testing.TB, options server.Options) string {
 			if err != nil {
 				t.Errorf("Run: %v", err)
 			}
-		case <-time.After(time.Minute):
+		case <-time.After(10 * time.Minute):
 			t.Error("Run does not return")
 		}
 		if t.Failed() {

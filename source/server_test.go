@@ -24,7 +24,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds each wait for what takes seconds at most on an idle machine.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 func TestPodsOfThisNodeOnARealServer(t *testing.T) {
 	server := shared.Server(t)

@@ -34,7 +34,7 @@ func TestMain(m *testing.M) {
 }
 
 // patience bounds the wait for something that is to come; it is not a speed that is tested.
-const patience = 2 * time.Minute
+const patience = 10 * time.Minute
 
 // node is a node agent on a real API server: a manager as the node's own user, a table of
 // pods, and a watch that feeds both.

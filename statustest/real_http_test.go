@@ -43,7 +43,7 @@ func TestRealServer_LivesOfPodsAreAlike(t *testing.T) {
 
 // story returns what a clientset is answered, and what a watch sees of it.
 func story(t *testing.T, client kubernetes.Interface, ns string) (lines []string) {
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	pods := client.CoreV1().Pods(ns)
 	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=story"})

@@ -19,7 +19,7 @@ import (
 
 // patience is how long a test waits for the page at most. It is a bound for tests that fail; no
 // test waits for it to pass.
-const patience = time.Minute
+const patience = 10 * time.Minute
 
 // chromium is the browser of all tests of this package, started by the first that needs it.
 var chromium struct {

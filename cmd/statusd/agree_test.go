@@ -88,7 +88,7 @@ var settled = seen{"steady-n1": "Running 1 0", "done-n1": "Succeeded 0 0", "fail
 // watched follows the stream that the page reads until the pods have come to rest.
 func watched(t *testing.T, client *api.Client) seen {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	found := seen{}
 	for event, err := range client.Watch(ctx, "", "") {

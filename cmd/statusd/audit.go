@@ -120,6 +120,11 @@ func (c *auditCommand) print(out io.Writer, report observe.Report) error {
 	if err := printSilent(out, report.Sides, colors, now); err != nil {
 		return err
 	}
+	if report.NodeMissing {
+		if _, err := fmt.Fprintf(out, "The API has no node %s. If this is not the name of the node, set nodeName.\n\n", plain(report.Node)); err != nil {
+			return err
+		}
+	}
 	shown := slices.DeleteFunc(slices.Clone(report.Differences), func(d observe.Difference) bool { return !d.Drift && !c.settling })
 	if len(shown) == 0 {
 		_, err := fmt.Fprintln(out, noDrift(report, c.namespace))

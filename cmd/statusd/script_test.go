@@ -54,7 +54,7 @@ func serveScripts(t *testing.T, env *testscript.Env) error {
 	plain := api.Options{Source: scriptNode{began}, Location: time.UTC, Epoch: "e"}
 	observed, calm, silent := plain, plain, plain
 	observed.Load, observed.Audit, observed.Guard, observed.Alerts = scriptLoad{}, scriptAudit{driftReport(began)}, &scriptGuard{began: began}, &scriptAlerts{began: began}
-	calm.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began), Differences: []observe.Difference{settling(began)}}}
+	calm.Audit = scriptAudit{observe.Report{At: began, Node: "n1", NodeMissing: true, Sides: sides(began), Differences: []observe.Difference{settling(began)}}}
 	silent.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began, observe.SideRuntime)}}
 	return errors.Join(serveScript(t, env, "", plain), serveScript(t, env, "OBSERVED_", observed), serveScript(t, env, "CALM_", calm), serveScript(t, env, "SILENT_", silent))
 }

@@ -2,17 +2,13 @@ package monitor
 
 import (
 	"bytes"
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"hash/fnv"
 	"io"
 	"os"
-	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 	"time"
 )
 
@@ -22,21 +18,29 @@ type logFile struct {
 	path   string
 	origin Origin
 
-	needles  [][]byte
-	complete bool
+	filter   *prefilter
 	throttle throttle
 	now      func() time.Time
 	poll     time.Duration
 	sleep    func(context.Context, time.Duration) bool
+
+	// size is that of the file when it was last looked at, unread those of later ones by inode, and lost what was gone
+	// before it was read since the last batch, all in bytes.
+	size, lost int64
+	unread     map[uint64]int64
+	surveyed   time.Time
+	gone       bool // the place was not found: how much is lost is not known
 }
 
 func (l *logFile) name() string { return l.path }
 
-// place is a position. Head is a checksum of the first HeadSize bytes of the file.
+// place is a position. Head is a checksum of the first HeadSize bytes of the file; its inode tells it from others
+// that begin alike.
 type place struct {
 	Head     uint64 `json:"head"`
 	HeadSize int    `json:"headSize"`
 	Offset   int64  `json:"offset"`
+	Inode    uint64 `json:"inode,omitempty"`
 }
 
 func (p place) String() string {
@@ -48,6 +52,7 @@ func (p place) String() string {
 const maxHead = 1024
 
 func (l *logFile) read(ctx context.Context, position string, take func(batch)) error {
+	l.throttle.begin()
 	file, at, err := l.begin(position)
 	for errors.Is(err, os.ErrNotExist) { // not written yet
 		if !l.sleep(ctx, l.poll) {
@@ -72,8 +77,8 @@ func (l *logFile) read(ctx context.Context, position string, take func(batch)) e
 			return err
 		}
 		if next != nil {
-			if begin == (place{}) { // what was written between the last read and the rotation
-				if _, err = l.readToEnd(ctx, file, at, take); err != nil || ctx.Err() != nil {
+			if begin.Offset == 0 && is(file, at) { // what was written between the last read and the rotation
+				if err = l.finish(ctx, file, at, take); err != nil || ctx.Err() != nil {
 					next.Close()
 					return err
 				}
@@ -106,6 +111,7 @@ func (l *logFile) begin(position string) (*os.File, place, error) {
 		}
 	}
 	file, err := os.Open(l.path)
+	l.gone = err == nil
 	return file, place{}, err
 }
 
@@ -124,61 +130,6 @@ func endOf(file *os.File) (place, error) {
 	return at, at.identify(file)
 }
 
-// generation is the file or what it was rotated to.
-type generation struct {
-	path   string
-	info   os.FileInfo
-	number int
-}
-
-// generations are the file and what it was rotated to, the oldest first. A directory that changes while
-// it is listed is listed again, so that no file is missing because it was renamed meanwhile.
-func (l *logFile) generations() []generation {
-	list := l.list()
-	for {
-		again := l.list()
-		if slices.EqualFunc(list, again, func(a, b generation) bool { return a.path == b.path && os.SameFile(a.info, b.info) }) {
-			return again
-		}
-		list = again
-	}
-}
-
-func (l *logFile) list() (list []generation) {
-	names, _ := filepath.Glob(quoteMeta(l.path) + "*")
-	for _, name := range names {
-		info, err := os.Stat(name)
-		suffix := strings.TrimPrefix(name, l.path)
-		if err != nil || !info.Mode().IsRegular() || suffix != "" && !strings.ContainsAny(suffix[:1], ".-") || compressed(suffix) {
-			continue
-		}
-		number, _ := strconv.Atoi(strings.TrimPrefix(suffix, "."))
-		list = append(list, generation{name, info, number})
-	}
-	slices.SortFunc(list, func(a, b generation) int {
-		if a.path == l.path || b.path == l.path { // the newest, whatever its time
-			return cmp.Compare(bit(a.path == l.path), bit(b.path == l.path))
-		}
-		return cmp.Or(a.info.ModTime().Compare(b.info.ModTime()), cmp.Compare(b.number, a.number), strings.Compare(a.path, b.path))
-	})
-	return list
-}
-
-func bit(b bool) int {
-	if b {
-		return 1
-	}
-	return 0
-}
-
-func compressed(suffix string) bool {
-	return slices.Contains([]string{".gz", ".xz", ".zst", ".bz2"}, filepath.Ext(suffix))
-}
-
-func quoteMeta(path string) string {
-	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
-}
-
 // is reports whether a place is in a file.
 func is(file *os.File, at place) bool {
 	info, err := file.Stat()
@@ -192,17 +143,27 @@ func is(file *os.File, at place) bool {
 	return err == nil && sum == at.Head
 }
 
-// identify remembers the beginning of the file, of which more is known the more there was read.
+// identify remembers the beginning of the file, of which more is known the more was written. A file that no longer begins as
+// it did was truncated, and is not remembered.
 func (p *place) identify(file *os.File) error {
-	size := int(min(p.Offset, maxHead))
-	if size == p.HeadSize {
+	info, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	size := int(min(info.Size(), maxHead))
+	if size <= p.HeadSize && p.Inode != 0 {
 		return nil
 	}
-	sum, err := headSum(file, size)
-	if err == nil {
-		p.Head, p.HeadSize = sum, size
+	head := make([]byte, max(size, p.HeadSize))
+	n, err := file.ReadAt(head, 0)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
 	}
-	return err
+	if n < len(head) || p.HeadSize > 0 && checksum(head[:p.HeadSize]) != p.Head {
+		return nil
+	}
+	p.Head, p.HeadSize, p.Inode = checksum(head), len(head), inode(info)
+	return nil
 }
 
 func headSum(file *os.File, size int) (uint64, error) {
@@ -210,20 +171,25 @@ func headSum(file *os.File, size int) (uint64, error) {
 	if _, err := file.ReadAt(head, 0); err != nil {
 		return 0, err
 	}
+	return checksum(head), nil
+}
+
+func checksum(data []byte) uint64 {
 	h := fnv.New64a()
-	h.Write(head)
-	return h.Sum64(), nil
+	h.Write(data)
+	return h.Sum64()
 }
 
 // readToEnd reads all whole lines that there are.
 func (l *logFile) readToEnd(ctx context.Context, file *os.File, at place, take func(batch)) (place, error) {
 	buffer := make([]byte, chunkSize)
-	skipping := false // within a line of more than a chunk, of which the beginning was read
 	for ctx.Err() == nil {
-		began := l.now()
 		n, err := file.ReadAt(buffer, at.Offset)
 		if err != nil && !errors.Is(err, io.EOF) {
 			return at, err
+		}
+		if !is(file, at) {
+			return at, nil // truncated meanwhile: what was read may be of another text
 		}
 		chunk := buffer[:n]
 		if end := bytes.LastIndexByte(chunk, '\n'); end >= 0 {
@@ -231,112 +197,83 @@ func (l *logFile) readToEnd(ctx context.Context, file *os.File, at place, take f
 		} else if n < len(buffer) {
 			return at, nil // no whole line yet
 		}
-		b := l.batchOf(chunk, at, skipping)
-		skipping = chunk[len(chunk)-1] != '\n'
-		at.Offset += int64(len(chunk))
-		if err := at.identify(file); err != nil {
+		if at, err = l.give(file, at, chunk, take); err != nil {
 			return at, err
 		}
-		b.position = at.String()
-		if info, err := file.Stat(); err == nil {
-			b.behind = max(0, info.Size()-at.Offset)
-		}
-		take(b)
-		if !l.throttle.worked(ctx, l.now().Sub(began)) {
+		if !l.throttle.worked(ctx) {
 			return at, nil
 		}
 	}
 	return at, nil
 }
 
-func (l *logFile) batchOf(chunk []byte, at place, skipping bool) batch {
+// finish reads a file to its end, also a last line that has none, since nothing more is written to it.
+func (l *logFile) finish(ctx context.Context, file *os.File, at place, take func(batch)) error {
+	at, err := l.readToEnd(ctx, file, at, take)
+	if err != nil || ctx.Err() != nil {
+		return err
+	}
+	rest := make([]byte, chunkSize)
+	n, err := file.ReadAt(rest, at.Offset)
+	if err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	if n > 0 && is(file, at) {
+		_, err = l.give(file, at, rest[:n], take)
+		return err
+	}
+	return nil
+}
+
+// give gives a chunk of lines that begins at a place, and returns the place after it.
+func (l *logFile) give(file *os.File, at place, chunk []byte, take func(batch)) (place, error) {
+	inside, err := l.insideLine(file, at)
+	if err != nil {
+		return at, err
+	}
+	b := l.batchOf(chunk, at, inside)
+	at.Offset += int64(len(chunk))
+	if err := at.identify(file); err != nil {
+		return at, err
+	}
+	b.position = at.String()
+	if b.behind, err = l.survey(file, at); err != nil {
+		return at, err
+	}
+	b.origin, b.lostBytes, b.gone = l.origin, l.lost, l.gone
+	l.lost, l.gone = 0, false
+	take(b)
+	return at, nil
+}
+
+// insideLine reports whether a place is within a line, of which the beginning was read: it is longer than a chunk. A writer
+// that goes on where it was after its file was truncated leaves a hole of zeros, which is no part of a line.
+func (l *logFile) insideLine(file *os.File, at place) (bool, error) {
+	if at.Offset == 0 {
+		return false, nil
+	}
+	var before [1]byte
+	if _, err := file.ReadAt(before[:], at.Offset-1); err != nil {
+		return false, err
+	}
+	return before[0] != '\n' && before[0] != 0, nil
+}
+
+func (l *logFile) batchOf(chunk []byte, at place, inside bool) batch {
 	b := batch{count: bytes.Count(chunk, []byte("\n"))}
 	rest := chunk
-	if skipping { // the end of a line that was too long
+	if inside { // the end of a line that was too long
 		end := bytes.IndexByte(chunk, '\n')
 		if end < 0 {
 			return b
 		}
 		rest = chunk[end+1:]
 	}
-	id := func(text []byte) string {
-		return strconv.FormatUint(at.Head, 36) + " " + strconv.FormatInt(at.Offset+int64(cap(chunk)-cap(text)), 10)
+	id := func(text []byte) string { // the same in a copy of the log
+		return strconv.FormatUint(checksum(text), 36) + " " + strconv.FormatInt(at.Offset+int64(cap(chunk)-cap(text)), 10)
 	}
-	candidates(rest, l.needles, l.complete, func(text []byte) {
+	l.filter.lines(bytes.TrimLeft(rest, "\x00"), func(text []byte) {
 		b.lines = append(b.lines, line{origin: l.origin, at: l.now(), text: bounded(string(text)), id: id(text)})
 	})
 	return b
-}
-
-// next opens what comes after a place at which nothing more is to be read, nil if nothing does: as long
-// as nothing was written to the next file, the writer may still write to this one.
-func (l *logFile) next(file *os.File, at place) (*os.File, place, error) {
-	if !is(file, at) { // truncated: it goes on in the copy that was made before, else at the beginning
-		if rest := l.find(at); rest != nil {
-			return rest, at, nil
-		}
-		again, err := os.Open(l.path)
-		return again, place{}, err
-	}
-	here, err := file.Stat()
-	if err != nil {
-		return nil, place{}, err
-	}
-	generations := l.generations()
-	self := slices.IndexFunc(generations, func(g generation) bool { return os.SameFile(g.info, here) })
-	for i, g := range generations {
-		// A file that was removed is followed by those that were written later.
-		later := i > self && (self >= 0 || g.path == l.path || g.info.ModTime().After(here.ModTime()))
-		if !later || g.info.Size() == 0 {
-			continue
-		}
-		next, err := openSame(g)
-		if next == nil && err == nil {
-			break // renamed since: the next look finds it
-		}
-		return next, place{}, err
-	}
-	return nil, place{}, nil
-}
-
-// openSame opens a file unless its name is meanwhile that of another one.
-func openSame(g generation) (*os.File, error) {
-	file, err := os.Open(g.path)
-	if errors.Is(err, os.ErrNotExist) {
-		return nil, nil
-	} else if err != nil {
-		return nil, err
-	}
-	if info, err := file.Stat(); err != nil || !os.SameFile(info, g.info) {
-		file.Close()
-		return nil, err
-	}
-	return file, nil
-}
-
-// find opens the file in which a place is, the oldest of them, nil if there is none.
-func (l *logFile) find(at place) *os.File {
-	for {
-		file, renamed := l.findIn(l.generations(), at)
-		if !renamed {
-			return file
-		}
-	}
-}
-
-// findIn reports whether a file was renamed meanwhile, so that it was not looked at.
-func (l *logFile) findIn(generations []generation, at place) (found *os.File, renamed bool) {
-	for _, g := range generations {
-		file, err := openSame(g)
-		switch {
-		case err != nil:
-		case file == nil:
-			return nil, true
-		case is(file, at):
-			return file, false
-		default:
-			file.Close()
-		}
-	}
-	return nil, false
 }

@@ -23,11 +23,13 @@ type journal struct {
 	units   map[string]Origin // by the name of the unit
 	kernel  bool              // the lines of the kernel, too
 
-	needles  [][]byte
-	complete bool
+	filter   *prefilter
 	throttle throttle
 	now      func() time.Time
 }
+
+// listOfBytes begins a text that is no UTF-8, in which no other text can be searched for.
+var listOfBytes = []byte(`"MESSAGE":[`)
 
 func (j *journal) name() string { return "journal" }
 
@@ -42,10 +44,19 @@ func (j *journal) read(ctx context.Context, position string, take func(batch)) e
 	if err != nil {
 		return err
 	}
+	limit := j.throttle
+	limit.spent = func() time.Duration { // journalctl waits while its pipe is full
+		spent := j.throttle.spent()
+		if cmd.Process != nil {
+			spent += processTime(cmd.Process.Pid)
+		}
+		return spent
+	}
+	limit.begin()
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = j.follow(ctx, out, take)
+	err = j.follow(ctx, out, take, &limit)
 	ended := ctx.Err() != nil
 	cancel()
 	waited := cmd.Wait()
@@ -94,23 +105,21 @@ func (j *journal) arguments(position string) []string {
 }
 
 // follow reads entries, as many as there are in one go.
-func (j *journal) follow(ctx context.Context, out io.Reader, take func(batch)) error {
+func (j *journal) follow(ctx context.Context, out io.Reader, take func(batch), limit *throttle) error {
 	in := bufio.NewReaderSize(out, chunkSize)
 	for {
 		text, err := in.ReadSlice('\n')
 		if errors.Is(err, bufio.ErrBufferFull) { // an entry of more than a chunk
-			began := j.now()
 			if err := skipLine(in); err != nil {
 				return ignoreEnd(err)
 			}
-			take(batch{count: 1, lost: 1})
-			j.throttle.worked(ctx, j.now().Sub(began))
+			take(batch{origin: ServiceState, count: 1, lost: 1})
+			limit.worked(ctx)
 			continue
 		}
 		if err != nil {
 			return ignoreEnd(err)
 		}
-		began := j.now()
 		b := batch{}
 		for {
 			j.add(&b, text)
@@ -122,7 +131,7 @@ func (j *journal) follow(ctx context.Context, out io.Reader, take func(batch)) e
 			}
 		}
 		take(b)
-		if !j.throttle.worked(ctx, j.now().Sub(began)) {
+		if !limit.worked(ctx) {
 			return nil
 		}
 	}
@@ -167,8 +176,7 @@ func (j *journal) add(b *batch, text []byte) {
 	if cursor := cursorOf(text); cursor != "" {
 		b.position = cursor
 	}
-	if j.complete && !bytes.Contains(text, []byte(`"MESSAGE":[`)) &&
-		!slices.ContainsFunc(j.needles, func(needle []byte) bool { return bytes.Contains(text, needle) }) {
+	if !j.filter.has(text) {
 		return
 	}
 	var e entry

@@ -1,12 +1,15 @@
 package monitor
 
 import (
+	"context"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // fakeJournal is a journalctl that prints entries after a cursor and then follows the file. The entries
@@ -112,7 +115,7 @@ func TestAJournalThatCannotBeRead(t *testing.T) {
 func FuzzJournal(f *testing.F) {
 	f.Add([]byte(entryText(1, `"MESSAGE":"PLEG is not healthy","_SYSTEMD_UNIT":"kubelet.service"`)))
 	f.Add([]byte(entryText(1, `"MESSAGE":[1,2,300],"_SYSTEMD_UNIT":["a","b"]`)))
-	j := &journal{units: map[string]Origin{"kubelet.service": KubeletLog}, now: testFile("/x").now}
+	j := &journal{units: map[string]Origin{"kubelet.service": KubeletLog}, now: testFile("/x").now, filter: &prefilter{}}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		var b batch
 		j.add(&b, data)
@@ -122,4 +125,38 @@ func FuzzJournal(f *testing.F) {
 			}
 		}
 	})
+}
+
+// What journalctl costs counts: it is kept to the share together with its reader.
+func TestTheShareHasTheCostOfJournalctl(t *testing.T) {
+	dir := t.TempDir()
+	program := filepath.Join(dir, "journalctl")
+	busy := "#!/bin/sh\ni=0\nwhile [ $i -lt 300000 ]; do i=$((i+1)); done\n" + fakeJournal[len("#!/bin/sh\n"):]
+	if err := os.WriteFile(program, []byte(busy), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, filepath.Join(dir, "journal"), entryText(1, `"MESSAGE":"panic: x","_SYSTEMD_UNIT":"kubelet.service"`))
+	slept := make(chan time.Duration, 1)
+	options := Options{Units: map[string]Origin{"kubelet.service": KubeletLog}, Share: 0.01, command: program}
+	options.sleep = func(ctx context.Context, d time.Duration) bool {
+		select {
+		case slept <- d:
+		default:
+		}
+		<-ctx.Done()
+		return false
+	}
+	m, err := New(options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	var reading sync.WaitGroup
+	reading.Go(func() { m.follow(ctx, m.readers[0]) })
+	if d := <-slept; d < time.Second { // 99 times what the loop of the shell costs, at the very least 10 ms
+		t.Errorf("it waits %v after the first entry", d)
+	}
+	cancel()
+	reading.Wait()
 }

@@ -47,6 +47,7 @@ func (k *kmsg) read(ctx context.Context, position string, take func(batch)) erro
 		last = -1 // everything is of this boot
 	}
 	buffer := make([]byte, maxLine)
+	k.throttle.begin()
 	for {
 		n, err := file.Read(buffer)
 		switch {
@@ -62,7 +63,7 @@ func (k *kmsg) read(ctx context.Context, position string, take func(batch)) erro
 		if err != nil || r.seq <= last {
 			continue
 		}
-		b := batch{count: 1, position: fmt.Sprintf("%s %d", k.bootID, r.seq)}
+		b := batch{origin: Kernel, count: 1, position: fmt.Sprintf("%s %d", k.bootID, r.seq)}
 		if last >= 0 {
 			b.lost = int(r.seq - last - 1)
 		}
@@ -72,7 +73,7 @@ func (k *kmsg) read(ctx context.Context, position string, take func(batch)) erro
 			b.lines = []line{{origin: Kernel, at: at, text: r.text, id: b.position}}
 		}
 		take(b)
-		if !k.throttle.worked(ctx, k.now().Sub(began)) {
+		if !k.throttle.worked(ctx) {
 			return nil
 		}
 	}

@@ -1,9 +1,16 @@
 package monitor
 
 import (
+	"os"
 	"testing"
 
 	"go.uber.org/goleak"
 )
 
-func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+func TestMain(m *testing.M) {
+	if log := os.Getenv(logVariable); log != "" {
+		runAsMonitor(log)
+		return
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,9 +1,9 @@
 package monitor
 
 import (
-	"bytes"
 	"regexp"
 	"slices"
+	"strings"
 )
 
 // rule is a Rule that is ready to be used.
@@ -12,6 +12,13 @@ type rule struct {
 	number int
 	match  *regexp.Regexp
 	clear  *regexp.Regexp // nil: there is none
+	// texts are those of which each match has one, clearTexts those of each match of clear; none: not known.
+	texts, clearTexts []string
+}
+
+// searchable reports whether the lines that count can be found by texts.
+func (r *rule) searchable() bool {
+	return shortest(r.texts) >= shortestText && (r.clear == nil || shortest(r.clearTexts) >= shortestText)
 }
 
 func compile(rules []Rule) ([]rule, error) {
@@ -20,71 +27,12 @@ func compile(rules []Rule) ([]rule, error) {
 		if err := r.validate(); err != nil {
 			return nil, err
 		}
-		compiled[i] = rule{Rule: r, number: i, match: regexp.MustCompile(r.Match)}
+		compiled[i] = rule{Rule: r, number: i, match: regexp.MustCompile(r.Match), texts: literals(r.Match)}
 		if r.Clear != "" {
-			compiled[i].clear = regexp.MustCompile(r.Clear)
+			compiled[i].clear, compiled[i].clearTexts = regexp.MustCompile(r.Clear), literals(r.Clear)
 		}
 	}
 	return compiled, nil
-}
-
-// needles are the texts one of which is in each line that a rule may match, and whether that is
-// known of all rules.
-func needles(rules []rule) (list [][]byte, complete bool) {
-	complete = true
-	expect := func(expression string) {
-		texts := literals(expression)
-		if shortest(texts) < 4 { // too short to spare much
-			complete = false
-		}
-		for _, text := range texts {
-			list = append(list, []byte(text))
-		}
-	}
-	for i := range rules {
-		expect(rules[i].Match)
-		if rules[i].clear != nil {
-			expect(rules[i].Clear)
-		}
-	}
-	list = append(list, companions...)
-	slices.SortFunc(list, bytes.Compare)
-	return slices.CompactFunc(list, bytes.Equal), complete
-}
-
-// candidates calls yield with those lines of a chunk, in order, that contain a needle; with all if the
-// needles are not complete. A chunk ends with a line.
-func candidates(chunk []byte, needles [][]byte, complete bool, yield func(line []byte)) {
-	if !complete {
-		for line := range bytes.Lines(chunk) {
-			yield(bytes.TrimRight(line, "\r\n"))
-		}
-		return
-	}
-	var starts []int
-	for _, needle := range needles {
-		for from := 0; ; {
-			i := bytes.Index(chunk[from:], needle)
-			if i < 0 {
-				break
-			}
-			at := from + i
-			starts = append(starts, bytes.LastIndexByte(chunk[:at], '\n')+1)
-			end := bytes.IndexByte(chunk[at:], '\n')
-			if end < 0 {
-				break
-			}
-			from = at + end + 1 // one hit per line is enough
-		}
-	}
-	slices.Sort(starts)
-	for _, start := range slices.Compact(starts) {
-		line := chunk[start:]
-		if end := bytes.IndexByte(line, '\n'); end >= 0 {
-			line = line[:end]
-		}
-		yield(bytes.TrimRight(line, "\r"))
-	}
 }
 
 // found is the result of a rule on a line.
@@ -101,15 +49,23 @@ func find(rules []rule, origin Origin, text string) (list []found) {
 		if r.Origin != origin {
 			continue
 		}
-		if m := r.match.FindStringSubmatch(text); m != nil {
+		if m := submatch(r.match, r.texts, text); m != nil {
 			if !slices.ContainsFunc(list, func(f found) bool { return f.Reason == r.Reason && !f.clears }) {
 				list = append(list, found{rule: r, pid: group(r.match, m, "pid"), process: group(r.match, m, "process")})
 			}
-		} else if r.clear != nil && r.clear.MatchString(text) {
+		} else if r.clear != nil && submatch(r.clear, r.clearTexts, text) != nil {
 			list = append(list, found{rule: r, clears: true})
 		}
 	}
 	return list
+}
+
+// submatch tries an expression on a line that has one of its texts: to search for these costs a hundredth.
+func submatch(re *regexp.Regexp, texts []string, line string) []string {
+	if len(texts) > 0 && !slices.ContainsFunc(texts, func(text string) bool { return strings.Contains(line, text) }) {
+		return nil
+	}
+	return re.FindStringSubmatch(line)
 }
 
 func group(re *regexp.Regexp, match []string, name string) string {

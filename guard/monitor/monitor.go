@@ -7,6 +7,7 @@ import (
 	"errors"
 	"log/slog"
 	"os"
+	"runtime"
 	"slices"
 	"strings"
 	"sync"
@@ -88,11 +89,15 @@ type Source struct {
 	Name string `json:"name"`
 	// Err is why it is not read; empty if it is.
 	Err string `json:"error,omitempty"`
-	// Lines counts the lines since the start, Lost those that were gone before they could be read.
-	Lines int64 `json:"lines"`
-	Lost  int64 `json:"lost,omitempty"`
+	// Lines counts the lines since the start, Lost those that were gone before they could be read, LostBytes the bytes of
+	// those that were not counted.
+	Lines     int64 `json:"lines"`
+	Lost      int64 `json:"lost,omitempty"`
+	LostBytes int64 `json:"lostBytes,omitempty"`
 	// Behind is how many bytes are left to be read, as far as it is known.
 	Behind int64 `json:"behind,omitempty"`
+
+	reported bool // that it is far behind
 }
 
 // Report is what the logs amount to.
@@ -145,10 +150,7 @@ func (o *Options) setDefaults() {
 	if o.Rules == nil {
 		o.Rules = DefaultRules()
 	}
-	if o.bootID == "" {
-		data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
-		o.bootID = strings.TrimSpace(string(data))
-	}
+	o.bootID = cmp.Or(o.bootID, bootID())
 	o.Share = min(1, max(0.001, cmp.Or(o.Share, 0.1)))
 	o.command = cmp.Or(o.command, "journalctl")
 	if o.now == nil {
@@ -170,19 +172,24 @@ func (o *Options) setDefaults() {
 	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 
+// bootID changes with each start of the machine.
+func bootID() string {
+	data, _ := os.ReadFile("/proc/sys/kernel/random/boot_id") // every Linux has it
+	return strings.TrimSpace(string(data))
+}
+
 func (m *Monitor) makeReaders() {
 	o := &m.options
-	needles, complete := needles(m.rules)
-	limit := throttle{share: o.Share, sleep: o.sleep}
+	limit := throttle{share: o.Share, sleep: o.sleep, spent: threadTime}
 	if o.Kmsg != "" {
 		m.readers = append(m.readers, &kmsg{path: o.Kmsg, bootID: o.bootID, throttle: limit, now: o.now, sinceBoot: sinceBoot, user: o.user})
 	}
 	if len(o.Units) > 0 || o.JournalKernel {
 		m.readers = append(m.readers, &journal{command: o.command, args: o.JournalArgs, units: o.Units, kernel: o.JournalKernel,
-			needles: needles, complete: complete, throttle: limit, now: o.now})
+			filter: newPrefilter(m.rules, origins, listOfBytes), throttle: limit, now: o.now})
 	}
 	for path, origin := range o.Files {
-		m.readers = append(m.readers, &logFile{path: path, origin: origin, needles: needles, complete: complete,
+		m.readers = append(m.readers, &logFile{path: path, origin: origin, filter: newPrefilter(m.rules, []Origin{origin}),
 			throttle: limit, now: o.now, sleep: o.sleep, poll: 250 * time.Millisecond})
 	}
 	slices.SortFunc(m.readers, func(a, b reader) int { return strings.Compare(a.name(), b.name()) })
@@ -215,6 +222,8 @@ func (m *Monitor) Run(ctx context.Context) error {
 
 // follow reads one log, again and again if it cannot be read.
 func (m *Monitor) follow(ctx context.Context, r reader) {
+	runtime.LockOSThread() // its CPU time is that of the reader
+	defer runtime.UnlockOSThread()
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		m.mu.Lock()
 		position, before := m.state.Positions[r.name()], m.sources[r.name()].Lines
@@ -248,23 +257,30 @@ func (m *Monitor) follow(ctx context.Context, r reader) {
 
 // take is what a reader has read.
 func (m *Monitor) take(name string, b batch) {
+	meant := make([][]found, len(b.lines)) // outside the lock: expressions may take long
+	for i, l := range b.lines {
+		meant[i] = find(m.rules, l.origin, l.text)
+	}
 	m.mu.Lock()
 	source := m.sources[name]
-	changed := source.Err != "" || b.lost > 0
-	source.Err, source.Behind = "", b.behind
+	changed := source.Err != ""
+	source.Err = ""
 	source.Lines += int64(b.count)
-	source.Lost += int64(b.lost)
 	m.metrics.read(name, b)
 	if b.position != "" {
 		m.state.Positions[name] = b.position
 		m.state.dirty = true
 	}
-	for _, l := range b.lines {
+	for i, l := range b.lines {
 		m.victims.take(l.text)
-		for _, f := range find(m.rules, l.origin, l.text) {
+		for _, f := range meant[i] {
 			m.count(l, f)
 			changed = true
 		}
+	}
+	for _, p := range source.lag(b, m.options.now(), m.options.Share) {
+		m.count(p.line, p.found)
+		changed = true
 	}
 	wanted := changed || m.state.dirty
 	m.mu.Unlock()

@@ -21,6 +21,11 @@ type batch struct {
 	// count is how many lines there were, also those that no rule may match; lost is how many were gone
 	// before they could be read, as far as it is known.
 	count, lost int
+	// lostBytes is the size of lines that were gone and not counted; gone: how much was lost is not known at all.
+	lostBytes int64
+	gone      bool
+	// origin is that of the lost lines.
+	origin Origin
 	// behind is how much is left to be read, in bytes, as far as it is known.
 	behind int64
 }
@@ -41,25 +46,6 @@ const (
 	// chunkSize is how much is read in one go.
 	chunkSize = 256 << 10
 )
-
-// throttle keeps the work of a reader to a share of one CPU: after each piece of work it waits so much
-// longer than the work took.
-type throttle struct {
-	share float64
-	sleep func(context.Context, time.Duration) bool
-	owed  time.Duration
-}
-
-// worked waits for its turn after work that took d. It reports whether ctx goes on.
-func (t *throttle) worked(ctx context.Context, d time.Duration) bool {
-	t.owed += time.Duration(float64(d) * (1/t.share - 1))
-	if t.owed < time.Millisecond { // too short to sleep
-		return ctx.Err() == nil
-	}
-	owed := t.owed
-	t.owed = 0
-	return t.sleep(ctx, owed)
-}
 
 // lostPosition is the error of a reader that can do nothing with its position.
 type lostPosition struct{ why string }

@@ -2,7 +2,6 @@ package monitor
 
 import (
 	"os"
-	"slices"
 	"strings"
 	"testing"
 )
@@ -66,15 +65,19 @@ func TestWhatLinesMean(t *testing.T) {
 		{ServiceState, "Started kubelet.service - kubelet: The Kubernetes Node Agent.", "KubeletStart"},
 		{ServiceState, "Started Kubernetes kubelet.", "KubeletStart"},
 		{ServiceState, "Started kubelet: The Kubernetes Node Agent.", "KubeletStart"},
-		{ServiceState, "Started containerd.service - containerd container runtime.", "ContainerdStart"},
-		{ServiceState, "Started containerd container runtime.", "ContainerdStart"},
-		{ServiceState, "Started Docker Application Container Engine.", "DockerStart"},
+		{ServiceState, "Starting containerd.service - containerd container runtime...", "ContainerdStart"},
+		{ServiceState, "Starting containerd container runtime...", "ContainerdStart"},
+		{ServiceState, "Started containerd container runtime.", ""}, // the same start
+		{ServiceState, "Starting Docker Application Container Engine...", "DockerStart"},
+		{ServiceState, "Starting crio.service - Container Runtime Interface for OCI (CRI-O)...", "CRIOStart"},
 		{ServiceState, "kubelet.service: Failed with result 'exit-code'.", "ServiceFailed"},
 		{ServiceState, "Started kubelet-wrapper-cleanup.", ""},
 		{KubeletLog, "Started kubelet", ""},
 		{KubeletLog, `E1115 10:00:00.1 1 kubelet.go:2412] "Skipping pod synchronization" err="PLEG is not healthy: pleg was last seen active 3m5s ago"`, "PLEGUnhealthy"},
 		{KubeletLog, `E1115 10:00:00.1 1 server.go:1] "Unable to authenticate" err="x509: certificate has expired or is not yet valid"`, "CertificateExpired"},
 		{RuntimeLog, "failed to extract layer sha256:1: no space left on device", "CorruptImage"},
+		{RuntimeLog, "Error trying v2 registry: failed to register layer: rename /var/lib/docker/image/a /var/lib/docker/image/b: directory not empty", "CorruptImage"},
+		{RuntimeLog, "Handler for GET /containers/json returned error: readlink /var/lib/docker/overlay2/l/A: invalid argument", "CorruptOverlay"},
 		{RuntimeLog, "panic: runtime error: index out of range", "RuntimePanic"},
 		{Kernel, "", ""},
 		{Kernel, "EXT4-fs (vda): mounted filesystem 12 ro with ordered data mode. Quota mode: none.", ""},
@@ -97,9 +100,8 @@ func TestWhatLinesMean(t *testing.T) {
 			t.Errorf("%s: %q\n means %q, want %q", tt.origin, tt.text, got, tt.want)
 		}
 		// Whatever means something must be found by its texts.
-		needles, complete := needles(rules)
 		seen := false
-		candidates([]byte("before\n"+tt.text+"\nafter\n"), needles, complete, func(line []byte) { seen = seen || string(line) == tt.text })
+		newPrefilter(rules, []Origin{tt.origin}).lines([]byte("before\n"+tt.text+"\nafter\n"), func(line []byte) { seen = seen || string(line) == tt.text })
 		if tt.want != "" && !seen {
 			t.Errorf("%q is not searched for by any of its texts", tt.text)
 		}
@@ -140,27 +142,6 @@ func TestVictimsAreFound(t *testing.T) {
 	}
 	if len(a.groups) > maxAnnouncements || len(a.order) != len(a.groups) {
 		t.Errorf("%d announcements are kept", len(a.groups))
-	}
-}
-
-// A chunk gives exactly the lines that a rule may match, in order and once.
-func TestCandidates(t *testing.T) {
-	chunk := []byte("EXT4-fs error EXT4-fs error\r\nnothing\nEXT4-fs warning, then Buffer I/O error\n\nlast EXT4-fs error\n")
-	rules, err := compile(DefaultRules())
-	if err != nil {
-		t.Fatal(err)
-	}
-	needles, complete := needles(rules)
-	var got []string
-	candidates(chunk, needles, complete, func(line []byte) { got = append(got, string(line)) })
-	want := []string{"EXT4-fs error EXT4-fs error", "EXT4-fs warning, then Buffer I/O error", "last EXT4-fs error"}
-	if !slices.Equal(got, want) {
-		t.Errorf("got %q", got)
-	}
-	got = nil
-	candidates(chunk, nil, false, func(line []byte) { got = append(got, string(line)) })
-	if len(got) != 5 {
-		t.Errorf("without texts there are %q", got)
 	}
 }
 

@@ -46,6 +46,11 @@ func newMachine(t *testing.T) (*machine, *Reader) {
 	if err != nil {
 		t.Fatal(err)
 	}
+	// Of the disks of this machine only the device counts: how full they are is not the test's to say.
+	reader.disk = func(path string) (guard.DiskLoad, uint64, error) {
+		_, device, err := disk(path)
+		return guard.DiskLoad{Total: 1000, Available: 600, Inodes: 100, InodesFree: 70}, device, err
+	}
 	return m, reader
 }
 
@@ -89,6 +94,7 @@ func TestAMachineIsRead(t *testing.T) {
 		{"interfaces", len(l.Network), 1},
 		{"network", l.Network[0], guard.NetworkLoad{Name: "eth0", Errors: 23, Drops: 3, ErrorsPerSecond: 2, ReceivedPerSec: 100}},
 		{"disks", len(l.Disks), 1},
+		{"disk", l.Disks[0], guard.DiskLoad{Path: "/", Total: 1000, Available: 600, Inodes: 100, InodesFree: 70}},
 		{"limit", l.Limit, "cpu"},
 	} {
 		if tt.got != tt.want {
@@ -103,6 +109,14 @@ func TestAMachineIsRead(t *testing.T) {
 	l = reader.Read()
 	if l.CPU.Busy != 0 || l.Network[0].ErrorsPerSecond != 0 {
 		t.Errorf("after the clock was set back: %+v", l)
+	}
+}
+
+// The numbers of a disk are those of its file system.
+func TestADiskIsRead(t *testing.T) {
+	d, _, err := disk(t.TempDir())
+	if err != nil || d.Total == 0 || d.Available > d.Total || d.InodesFree > d.Inodes {
+		t.Errorf("disk: %+v, %v", d, err)
 	}
 }
 

@@ -19,7 +19,7 @@ import (
 type ChildOptions struct {
 	// Name defaults to the first word of the command.
 	Name string
-	// Command and its arguments. It must stay in the foreground.
+	// Command and its arguments. It must stay in the foreground; what it starts in its process group is stopped with it.
 	Command []string
 	Dir     string
 	// Env is added to the environment of this process.
@@ -79,7 +79,7 @@ func (c *Child) State(context.Context) (guard.Process, error) {
 	}
 	select {
 	case <-r.ended:
-		p := guard.Process{Sure: true, Ended: r.endedAt}
+		p := guard.Process{Sure: true, Started: r.started, Ended: r.endedAt}
 		status := r.state.Sys().(syscall.WaitStatus)
 		if status.Signaled() {
 			p.Signal = signalName(int32(status.Signal()))
@@ -175,25 +175,40 @@ func (c *Child) stop(ctx context.Context) error {
 	signal(r, syscall.SIGCONT)
 	grace := time.NewTimer(c.o.Grace)
 	defer grace.Stop()
-	select {
-	case <-r.ended:
-		return nil
-	case <-grace.C:
-	case <-ctx.Done():
+	look := time.NewTicker(10 * time.Millisecond) // there is no event for the end of a process that is not a child
+	defer look.Stop()
+	ended := r.ended
+	for groupExists(r) {
+		select {
+		case <-ended:
+			ended = nil // what it has started may take the rest of the grace
+		case <-look.C:
+		case <-grace.C:
+			return kill(r)
+		case <-ctx.Done():
+			return kill(r)
+		}
 	}
+	<-r.ended
+	return nil
+}
+
+// kill ends the process and what it has started.
+func kill(r *run) error {
 	signal(r, syscall.SIGKILL)
 	<-r.ended // nothing withstands SIGKILL but a process in the kernel, and then another one could not start either
 	return nil
 }
 
-// signal sends a signal to a process unless it was waited for: its number may be another's then.
+// signal sends a signal to a process and to what it has started in its group, such as what a shell runs: another one
+// could not have its ports while that runs.
 func signal(r *run, s syscall.Signal) {
-	select {
-	case <-r.ended:
-	default:
-		_ = syscall.Kill(r.pid, s) // it may be a zombie, which takes it too
-	}
+	_ = syscall.Kill(-r.pid, s) // zombies take it too
 }
+
+// groupExists reports whether something of the group runs. Its number is that of the process, and is not given to another
+// one while there is a member.
+func groupExists(r *run) bool { return syscall.Kill(-r.pid, 0) == nil }
 
 // Restart implements [guard.Service].
 func (c *Child) Restart(ctx context.Context) error {

@@ -146,6 +146,47 @@ func TestAChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	}
 }
 
+// A command may be a shell that runs the kubelet. What it runs ends with it, also if that takes SIGTERM later or not at all:
+// another one could not have its ports.
+func TestWhatAChildHasStartedIsStoppedToo(t *testing.T) {
+	for name, script := range map[string]string{
+		"ends at once":          `sleep 1000 & echo $! > "$PIDS"; wait`,
+		"takes a while":         `(trap 'sleep 0.2; exit' TERM; while :; do sleep 0.01; done) & echo $! > "$PIDS"; wait`,
+		"ignores SIGTERM":       `(trap '' TERM; while :; do sleep 0.01; done) & echo $! > "$PIDS"; wait`,
+		"both ignore SIGTERM":   `trap '' TERM; (while :; do sleep 0.01; done) & echo $! > "$PIDS"; while :; do wait; done`,
+		"the shell is left out": `echo $$ > "$PIDS"; exec sleep 1000`,
+	} {
+		t.Run(name, func(t *testing.T) {
+			pids := filepath.Join(t.TempDir(), "pids")
+			c, err := NewChild(ChildOptions{Name: "kubelet", Command: []string{"/bin/sh", "-c", script}, Env: []string{"PIDS=" + pids}, Grace: time.Second})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(func() { _ = c.Stop(context.Background()) })
+			if err := c.Start(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			started := 0
+			await(t, c, func(guard.Process) bool {
+				data, _ := os.ReadFile(pids)
+				text, whole := strings.CutSuffix(string(data), "\n")
+				started, _ = strconv.Atoi(text)
+				return whole
+			})
+			if err := c.Stop(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			await(t, c, func(guard.Process) bool { return isGone(started) })
+		})
+	}
+}
+
+// isGone reports whether a process is gone, or waits for its parent, which may be slow to take it.
+func isGone(pid int) bool {
+	s, err := readStat("/proc", pid)
+	return err != nil || s.state == 'Z' || s.state == 'X'
+}
+
 func TestACommandThatDoesNotExist(t *testing.T) {
 	c, err := NewChild(ChildOptions{Command: []string{filepath.Join(t.TempDir(), "kubelet")}})
 	if err != nil {
@@ -267,5 +308,17 @@ func TestFoundByName(t *testing.T) {
 	}
 	if p := state(t, Found{Comm: "containerd", Proc: proc}); p.Exists || p.Sure {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// A search by name finds another process of the name, not the one that searches: statusd observe looks for statusd.
+func TestFoundSkipsItself(t *testing.T) {
+	comm, err := os.ReadFile("/proc/self/comm")
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := Found{Comm: strings.TrimSpace(string(comm))}.State(t.Context())
+	if err != nil || p.PID == os.Getpid() {
+		t.Errorf("got %+v, %v: a process that looks for its name has found itself", p, err)
 	}
 }

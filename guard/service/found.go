@@ -71,9 +71,10 @@ func (f Found) find(proc string) (int, error) {
 	if err != nil {
 		return 0, fmt.Errorf("service: %w", err)
 	}
+	self, _ := os.Readlink(filepath.Join(proc, "self")) // statusd observe is not the statusd that it looks for
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
+		if err != nil || entry.Name() == self {
 			continue
 		}
 		comm, err := os.ReadFile(filepath.Join(proc, entry.Name(), "comm"))

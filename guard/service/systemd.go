@@ -111,10 +111,21 @@ func (s *Systemd) State(ctx context.Context) (guard.Process, error) {
 	}
 	process.Exists = process.PID != 0
 	if !process.Exists {
-		process.Started = time.Time{}
+		process.Starting = !process.Restarting && (text(p, "ActiveState") == "activating" || jobWaits(p))
 		ended(&process, number[int32](p, "ExecMainCode"), number[int32](p, "ExecMainStatus"))
 	}
 	return look(process, s.o.Proc, time.Duration(number[uint64](p, "ExecMainStartTimestampMonotonic"))*time.Microsecond), nil
+}
+
+// jobWaits reports whether systemd has a job for the unit, as at boot, when it waits for the network. A unit without a
+// process that is to be stopped has none.
+func jobWaits(properties map[string]any) bool {
+	job, _ := properties["Job"].([]any) // its number and its path
+	if len(job) == 0 {
+		return false
+	}
+	id, _ := job[0].(uint32)
+	return id != 0
 }
 
 // ended notes how the last process ended, in the numbers of waitid(2).

@@ -139,6 +139,12 @@ func (f *fakeSystemd) done() string {
 	return strings.Join(f.jobs, ", ")
 }
 
+// waiting is a job of a unit as systemd shows it.
+type waiting struct {
+	ID   uint32
+	Path dbus.ObjectPath
+}
+
 func TestSystemd_TheStateOfAUnit(t *testing.T) {
 	systemd, unit := startSystemd(t)
 	begin := time.UnixMicro(1_700_000_000_000_000)
@@ -155,6 +161,12 @@ func TestSystemd_TheStateOfAUnit(t *testing.T) {
 			guard.Process{Sure: true, Unit: "failed/failed", Ended: begin}, 255},
 		{"killed, and about to be started again", []any{"ActiveState", "activating", "SubState", "auto-restart", "ExecMainCode", int32(2), "ExecMainStatus", int32(9), "NRestarts", uint32(4)},
 			guard.Process{Sure: true, Unit: "activating/auto-restart", Ended: begin, Signal: "SIGKILL", Restarting: true, Starts: 4}, -1},
+		{"what runs before it has not ended", []any{"SubState", "start-pre"},
+			guard.Process{Sure: true, Unit: "activating/start-pre", Ended: begin, Signal: "SIGKILL", Starting: true, Starts: 4}, -1},
+		{"a job waits for the network", []any{"ActiveState", "inactive", "SubState", "dead", "Job", waiting{7, managerPath + "/job/7"}},
+			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Starting: true, Starts: 4}, -1},
+		{"no job", []any{"Job", waiting{0, "/"}},
+			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Starts: 4}, -1},
 		{"masked", []any{"ActiveState", "inactive", "SubState", "dead", "LoadState", "masked"},
 			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Masked: true, Starts: 4}, -1},
 		{"runs, and its process is not one of this PID namespace", []any{"LoadState", "loaded", "ActiveState", "active", "SubState", "running", "MainPID", uint32(1),

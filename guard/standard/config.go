@@ -12,15 +12,17 @@ import (
 
 // Config is what an operator decides about a guard. [Config.Settings] says of each field what it is for.
 type Config struct {
-	Enabled        bool          `yaml:"enabled"`
-	Unit           string        `yaml:"unit"`
-	RuntimeUnit    string        `yaml:"runtimeUnit"`
-	Command        []string      `yaml:"command"`
-	RuntimeCommand []string      `yaml:"runtimeCommand"`
-	PIDFile        string        `yaml:"pidFile"`
-	HealthzURL     string        `yaml:"healthzURL"`
-	LogFile        string        `yaml:"logFile"`
-	Interval       time.Duration `yaml:"interval"`
+	Enabled        bool     `yaml:"enabled"`
+	Unit           string   `yaml:"unit"`
+	RuntimeUnit    string   `yaml:"runtimeUnit"`
+	Command        []string `yaml:"command"`
+	RuntimeCommand []string `yaml:"runtimeCommand"`
+	PIDFile        string   `yaml:"pidFile"`
+	HealthzURL     string   `yaml:"healthzURL"`
+	LogFile        string   `yaml:"logFile"`
+
+	CertificateFile string        `yaml:"certificateFile"`
+	Interval        time.Duration `yaml:"interval"`
 
 	Restart         bool          `yaml:"restart"`
 	RestartRuntime  bool          `yaml:"restartRuntime"`
@@ -66,9 +68,10 @@ func (c *Config) Settings() []Setting {
 		{"runtimeUnit", &c.RuntimeUnit, "The container runtime's unit. Empty: it is not known."},
 		{"command", &c.Command, "The kubelet's command and arguments, if the guard is to run it as a child process in place of a unit: it is\nstarted after the runtime answers, and stopped when statusd stops."},
 		{"runtimeCommand", &c.RuntimeCommand, "The same for the container runtime."},
-		{"pidFile", &c.PIDFile, "The kubelet's pid file, where there is neither unit nor command. Then nothing is restarted. If this is empty too, a\nprocess of the name kubelet is looked for."},
+		{"pidFile", &c.PIDFile, "The kubelet's pid file, where there is neither unit nor command. Then nothing is restarted. If this is empty too, a\nprocess of the name of kubelet.process is looked for."},
 		{"healthzURL", &c.HealthzURL, "The kubelet's healthz endpoint. Empty: it is not asked."},
 		{"logFile", &c.LogFile, "The kubelet's log file, of which the end is kept before a restart. Empty: the journal of its unit."},
+		{"certificateFile", &c.CertificateFile, "The kubelet's client certificate. Empty: pki/kubelet-client-current.pem in kubeletRoot."},
 		{"interval", &c.Interval, "How often the evidence is looked at. Changes of the unit are seen at once."},
 		{"restart", &c.Restart, "Restart a kubelet that is unhealthy, if that would help, within the bounds below."},
 		{"restartRuntime", &c.RestartRuntime, "Restart a container runtime that is down, within the same bounds."},

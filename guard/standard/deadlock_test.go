@@ -125,9 +125,9 @@ func TestRealServer_ADeadlockedKubelet(t *testing.T) {
 
 	c := Default()
 	c.Enabled, c.Restart, c.NodeCondition, c.Events = true, true, true, true
-	c.HealthzURL, c.Interval = healthz.URL, time.Second
+	c.HealthzURL, c.Interval, c.CertificateFile = healthz.URL, time.Second, certificate
 	kubelet := &deadlocked{started: time.Now().Add(-time.Hour)}
-	g, err := New(c, Options{Node: name, StateDir: t.TempDir(), Kubelet: kubelet, Client: node, Certificate: certificate})
+	g, err := New(c, Options{Node: name, StateDir: t.TempDir(), Kubelet: kubelet, Client: node})
 	if err != nil {
 		t.Fatal(err)
 	}

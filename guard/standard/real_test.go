@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -37,6 +36,13 @@ func (s *stockKubelet) process() *stock.Process {
 	return s.node.Kubelet.Process()
 }
 
+// change changes how the kubelet is started the next time.
+func (s *stockKubelet) change(change func(*stock.Kubelet)) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	change(s.node.Kubelet)
+}
+
 // Name is that of a service.
 func (s *stockKubelet) Name() string { return "kubelet" }
 
@@ -44,12 +50,25 @@ func (s *stockKubelet) Name() string { return "kubelet" }
 func (s *stockKubelet) State(ctx context.Context) (guard.Process, error) {
 	process := s.process()
 	if process.Over() {
-		return guard.Process{Sure: true}, nil
+		return endedProcess(process), nil
 	}
 	if err := os.WriteFile(s.file, fmt.Append(nil, process.PID()), 0o600); err != nil {
 		return guard.Process{}, err
 	}
 	return service.Found{PIDFile: s.file}.State(ctx)
+}
+
+// endedProcess is what a parent knows of a process that has ended.
+func endedProcess(process *stock.Process) guard.Process {
+	status, at := process.Ended()
+	p := guard.Process{Sure: true, Started: process.Began(), Ended: at}
+	if status.Signaled() {
+		p.Signal = status.Signal().String()
+	} else {
+		code := status.ExitStatus()
+		p.ExitCode = &code
+	}
+	return p
 }
 
 // Start is that of a service.
@@ -78,6 +97,7 @@ func (s *stockKubelet) Restart(ctx context.Context) error {
 // scene is a node with a guard.
 type scene struct {
 	t       *testing.T
+	ctx     context.Context // ends shortly before the time of the test run is over
 	node    *stock.Node
 	kubelet *stockKubelet
 	guard   *Guard
@@ -89,13 +109,13 @@ func newScene(t *testing.T, node *stock.Node) *scene {
 	c := Default()
 	c.Enabled, c.Restart, c.NodeCondition, c.Events = true, true, true, true
 	c.HealthzURL = fmt.Sprintf("http://127.0.0.1:%d/healthz", node.Kubelet.HealthzPort)
-	c.Interval, c.CoolDown, c.FirstPause, c.RestartsPerHour = time.Second, time.Second, time.Second, 100
+	c.Interval, c.CoolDown, c.FirstPause, c.LastPause, c.RestartsPerHour = time.Second, time.Second, time.Second, time.Second, 100
 	c.LogFile = filepath.Join(node.Dir(), "kubelet.log")
 	kubelet := &stockKubelet{node: node, file: filepath.Join(t.TempDir(), "kubelet.pid"), may: make(chan struct{})}
 	g, err := New(c, Options{
 		Node: node.Name, StateDir: t.TempDir(), Kubelet: kubelet, Client: node.Admin(),
 		Server: "https://" + node.Kubelet.Address(), Credentials: collect.Credentials{CertFile: adminCertificate(t, node)},
-		Runtime: "unix://" + node.Containerd.Socket(), KubeletRoot: node.Kubelet.Root(),
+		Runtime: "unix://" + node.Containerd.Socket(), KubeletRoot: filepath.Join(node.Root(), node.Kubelet.Root()),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -109,7 +129,7 @@ func newScene(t *testing.T, node *stock.Node) *scene {
 			t.Error(err)
 		}
 	})
-	return &scene{t, node, kubelet, g}
+	return &scene{t, stock.Context(t), node, kubelet, g}
 }
 
 // adminCertificate is a file with the certificate and the key of a client that may do everything.
@@ -137,7 +157,7 @@ func adminCertificate(t *testing.T, node *stock.Node) string {
 func (s *scene) await(what string, wanted func(guard.Report) bool) guard.Report {
 	s.t.Helper()
 	var last guard.Report
-	err := stock.Await(s.t.Context(), func() error {
+	err := stock.Await(s.ctx, func() error {
 		if last = s.guard.Report(); !wanted(last) {
 			return fmt.Errorf("waits for: %s; it is %s: %+v, withheld %q", what, last.Health, last.Reasons, last.Withheld)
 		}
@@ -152,8 +172,8 @@ func (s *scene) await(what string, wanted func(guard.Report) bool) guard.Report 
 // awaitCondition waits until the API has the condition in a status.
 func (s *scene) awaitCondition(status v1.ConditionStatus) {
 	s.t.Helper()
-	err := stock.Await(s.t.Context(), func() error {
-		node, err := s.node.Admin().CoreV1().Nodes().Get(s.t.Context(), s.node.Name, metav1.GetOptions{})
+	err := stock.Await(s.ctx, func() error {
+		node, err := s.node.Admin().CoreV1().Nodes().Get(s.ctx, s.node.Name, metav1.GetOptions{})
 		if err != nil {
 			return err
 		}
@@ -172,8 +192,8 @@ func (s *scene) awaitCondition(status v1.ConditionStatus) {
 // awaitEvent waits until the API has an Event of a reason that came after a time.
 func (s *scene) awaitEvent(reason guard.NoticeKind, after time.Time) {
 	s.t.Helper()
-	err := stock.Await(s.t.Context(), func() error {
-		events, err := s.node.Admin().CoreV1().Events("default").List(s.t.Context(), metav1.ListOptions{})
+	err := stock.Await(s.ctx, func() error {
+		events, err := s.node.Admin().CoreV1().Events("default").List(s.ctx, metav1.ListOptions{})
 		if err != nil {
 			return err
 		}
@@ -243,32 +263,8 @@ func TestRealKubelet(t *testing.T) {
 		}
 	})
 
-	// The runtime is down: the kubelet is not restarted, and the report says what would help.
-	restarts := len(s.guard.Report().Restarts)
-	if err := node.Containerd.Process().Pause(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	r = s.await("a verdict about the runtime", func(r guard.Report) bool { return strings.HasPrefix(r.Do, "restart the container runtime") })
-	if len(r.Restarts) != restarts || r.Withheld == "" {
-		t.Errorf("the runtime is down: %d restarts of the kubelet, withheld %q", len(r.Restarts)-restarts, r.Withheld)
-	}
-	node.Containerd.Process().Resume()
-	s.await("a healthy kubelet", healthy)
-
-	// The API server is down: the lease says nothing, and nothing is restarted.
-	if err := node.API.Kill(); err != nil {
-		t.Fatal(err)
-	}
-	r = s.await("a verdict about the API server", func(r guard.Report) bool { return strings.HasPrefix(r.Do, "bring back the API server") })
-	if len(r.Restarts) != restarts || r.Health != guard.Degraded || r.Withheld != "a restart would not help" {
-		t.Errorf("the API server is down: %s, %d restarts, withheld %q", r.Health, len(r.Restarts)-restarts, r.Withheld)
-	}
-	if err := node.API.Restart(t.Context()); err != nil {
-		t.Fatal(err)
-	}
-	s.await("a healthy kubelet", healthy)
-	if got := len(s.guard.Report().Restarts); got != restarts {
-		t.Errorf("%d restarts after the API server was back", got-restarts)
-	}
+	close(s.kubelet.may)
+	s.runtimeKilled()
+	s.apiServerDown()
 	s.awaitEvent(guard.NoticeSuppressed, time.Time{})
 }

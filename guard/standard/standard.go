@@ -1,12 +1,12 @@
 package standard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
-	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -39,8 +39,8 @@ type Options struct {
 	Credentials collect.Credentials
 	// Runtime is the CRI socket, KubeletRoot the kubelet's directory, as this process sees them.
 	Runtime, KubeletRoot string
-	// Certificate is a file with the kubelet's client certificate; empty: the one that the kubelet keeps in its root.
-	Certificate string
+	// Process is the name of the kubelet's process, where nothing else says which it is; kubelet if empty.
+	Process string
 	// DownTimeout is how long children may take to stop when Run ends; 30 s if 0.
 	DownTimeout time.Duration
 	// Proc is the /proc of the machine; /proc if empty. Bus is the address of D-Bus; the system bus if empty.
@@ -155,7 +155,7 @@ func (g *Guard) services(c *Config, o *Options) (kubelet, runtime guard.Service,
 	case systemd:
 		return unit(c.Unit), runtime, nil
 	case found:
-		return service.Found{PIDFile: c.PIDFile, Comm: "kubelet", Proc: o.Proc}, runtime, nil
+		return service.Found{PIDFile: c.PIDFile, Comm: cmp.Or(o.Process, "kubelet"), Proc: o.Proc}, runtime, nil
 	}
 	if len(c.RuntimeCommand) > 0 {
 		if runtime, err = g.child(o, "container runtime", "runtime.log", c.RuntimeCommand); err != nil {
@@ -168,15 +168,11 @@ func (g *Guard) services(c *Config, o *Options) (kubelet, runtime guard.Service,
 
 // child is a process that logs to a file in the state directory, of which the file before is kept.
 func (g *Guard) child(o *Options, name, log string, command []string) (guard.Service, error) {
-	path := filepath.Join(o.StateDir, log)
-	if err := os.Rename(path, path+".1"); err != nil && !errors.Is(err, os.ErrNotExist) {
-		return nil, fmt.Errorf("guard: log of the %s: %w", name, err)
-	}
-	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	file, err := openChildLog(filepath.Join(o.StateDir, log), maxChildLog)
 	if err != nil {
 		return nil, fmt.Errorf("guard: log of the %s: %w", name, err)
 	}
-	g.closes = append(g.closes, func() { file.Close() })
+	g.closes = append(g.closes, file.Close)
 	return service.NewChild(service.ChildOptions{Name: name, Command: command, Output: file})
 }
 
@@ -195,7 +191,7 @@ func (g *Guard) client(o *Options) *http.Client {
 }
 
 func (g *Guard) collects(c *Config, o *Options, kubelet guard.Service) (err error) {
-	certificate := o.Certificate
+	certificate := c.CertificateFile
 	if certificate == "" && o.KubeletRoot != "" {
 		certificate = filepath.Join(o.KubeletRoot, "pki", "kubelet-client-current.pem")
 	}

@@ -175,7 +175,7 @@ func requestServing(t *testing.T, server *controlplanetest.Server, name string) 
 // await returns the first object of the watch that is as wanted.
 func await[T runtime.Object](t *testing.T, events watch.Interface, what string, wanted func(T) bool) T {
 	t.Helper()
-	late := time.After(2 * time.Minute) // for a machine under load
+	late := time.After(10 * time.Minute) // for a machine under load
 	for {
 		select {
 		case event, open := <-events.ResultChan():
@@ -186,7 +186,7 @@ func await[T runtime.Object](t *testing.T, events watch.Interface, what string, 
 				t.Fatalf("the watch ended before there was %s", what)
 			}
 		case <-late:
-			t.Fatalf("no %s after two minutes", what)
+			t.Fatalf("waited in vain for %s", what)
 		}
 	}
 }

@@ -39,7 +39,7 @@ func binaryPath(t *testing.T) string {
 // refused runs the binary, which must end by itself with an error, and returns what it said.
 func refused(t *testing.T, args ...string) string {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	output, err := exec.CommandContext(ctx, binaryPath(t), args...).CombinedOutput()
 	if exit, ok := errors.AsType[*exec.ExitError](err); !ok || exit.ExitCode() != 1 {
@@ -217,7 +217,7 @@ func stopsCleanlyWithAWatchOpen(t *testing.T, server *controlplanetest.Server) {
 		t.Fatalf("watch: %v", err)
 	}
 	defer watch.Stop()
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	if err := server.Process.Stop(ctx); err != nil {
 		t.Errorf("stop on SIGTERM: %v", err)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"path/filepath"
 	"strings"
 
@@ -13,6 +14,17 @@ import (
 
 // NoSocket as the path of a socket means that there is none.
 const NoSocket = "none"
+
+// SocketPath is where a socket is served: as configured, or by default in a directory. Empty: it is not.
+func SocketPath(configured, directory, name string) string {
+	switch configured {
+	case NoSocket:
+		return ""
+	case "":
+		return filepath.Join(directory, name)
+	}
+	return configured
+}
 
 // Decode reads a config file into a config, over what it has: what the file does not name stays.
 // A field that does not exist, is named twice or has the wrong type is an error with its line. The
@@ -27,6 +39,16 @@ func Decode(path string, data []byte, command string, into any) error {
 		return fmt.Errorf("config: %s: holds more than one document; a config file is one", path)
 	}
 	return nil
+}
+
+// LoadFile reads a config file.
+func LoadFile[C any](path string, load func(path string, data []byte) (C, error)) (C, error) {
+	data, err := os.ReadFile(path)
+	if err != nil {
+		var none C
+		return none, fmt.Errorf("config: %w", err)
+	}
+	return load(path, data)
 }
 
 // CheckKind returns an error unless a file is of the version and kind that are wanted.

@@ -20,6 +20,19 @@ type Setting struct {
 	Doc   string
 }
 
+// Settings are those of a package that has a type of its own for them, so that it can list them without field names.
+func Settings[S ~struct {
+	Path, Flag string
+	Value      any
+	Doc        string
+}](list []S) []Setting {
+	all := make([]Setting, len(list))
+	for i, s := range list {
+		all[i] = Setting(s)
+	}
+	return all
+}
+
 // AddFlags defines a flag for each setting that has one. Its default is the config's
 // value, and parsing it changes the config: bind a config that a file was read into, and
 // flags override the file.

@@ -44,7 +44,7 @@ func (w *transcript) String() string {
 // await waits for a line with all of the words.
 func (w *transcript) await(t *testing.T, words ...string) {
 	t.Helper()
-	late := time.After(time.Minute)
+	late := time.After(10 * time.Minute)
 	for {
 		for line := range strings.Lines(w.String()) {
 			found := 0

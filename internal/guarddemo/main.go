@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"syscall"
 
+	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/internal/scenes"
 )
 
@@ -42,7 +43,12 @@ func run(ctx context.Context, program string) (err error) {
 		return err
 	}
 	defer observer.Close()
-	p := &play{stage: stage, program: program, socket: observer.Socket, address: observer.Address, client: observer.Client()}
+	client, err := api.NewClient("http://" + observer.Address)
+	if err != nil {
+		return err
+	}
+	defer client.Close()
+	p := &play{stage: stage, program: program, socket: observer.Socket, client: client}
 	fmt.Printf("statusd observe runs the kubelet; the page is at http://%s/\n", observer.Address)
 	if err := p.all(ctx); err != nil {
 		return fmt.Errorf("%w\n%s", err, stage.Node.Tail(20))

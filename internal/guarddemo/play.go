@@ -11,21 +11,19 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/guard"
-	"github.com/statusd/statusd/guard/notify"
 	"github.com/statusd/statusd/internal/scenes"
 	"github.com/statusd/statusd/internal/stock"
 )
 
 // play is a guard that is watched.
 type play struct {
-	stage                    *scenes.Stage
-	program, socket, address string
-	client                   *api.Client
-	rows                     []string
+	stage           *scenes.Stage
+	program, socket string
+	client          *api.Client // of the page's address
+	rows            []string
 }
 
 // scenario is something that breaks, and what is expected then.
@@ -33,10 +31,11 @@ type scenario struct {
 	name     string
 	breaks   func(ctx context.Context, p *play) error
 	expected string
-	// told is the report that is waited for. If condition is not empty, the Node must have it in this status, and an
-	// Event of this reason must come.
+	// told is the report that is waited for, on the page and of statusd guard. If reason is not empty, the Node must have
+	// the condition in this status for this reason, and an Event must come.
 	told      func(guard.Report) bool
 	condition v1.ConditionStatus
+	reason    string
 	event     guard.NoticeKind
 	// mended ends it; then the kubelet must be healthy again, after so many restarts.
 	mended   func(ctx context.Context, p *play) error
@@ -67,11 +66,11 @@ func helpedBy(text string) func(guard.Report) bool {
 
 var scenarios = []scenario{
 	{name: "kubelet killed (SIGKILL)", breaks: kill("KILL"), expected: "unhealthy, restarted",
-		told: unhealthyBy(guard.ProcessGone), condition: v1.ConditionFalse, event: guard.NoticeUnhealthy, restarts: 1},
+		told: unhealthyBy(guard.ProcessGone), condition: v1.ConditionFalse, reason: guard.ProcessGone, event: guard.NoticeUnhealthy, restarts: 1},
 	{name: "kubelet ends with exit code 0 (SIGTERM)", breaks: kill("TERM"), expected: "unhealthy, restarted",
-		told: unhealthyBy(guard.ProcessGone), condition: v1.ConditionFalse, event: guard.NoticeUnhealthy, restarts: 1},
+		told: unhealthyBy(guard.ProcessGone), condition: v1.ConditionFalse, reason: guard.ProcessGone, event: guard.NoticeUnhealthy, restarts: 1},
 	{name: "kubelet frozen (SIGSTOP)", breaks: kill("STOP"), expected: "unhealthy, restarted",
-		told: unhealthyBy(guard.ProcessStopped), condition: v1.ConditionFalse, event: guard.NoticeUnhealthy, restarts: 1},
+		told: unhealthyBy(guard.ProcessStopped), condition: v1.ConditionFalse, reason: guard.ProcessStopped, event: guard.NoticeUnhealthy, restarts: 1},
 	{name: "kubelet killed during maintenance", expected: "unhealthy, not restarted until it ends",
 		breaks: func(ctx context.Context, p *play) error {
 			if err := p.statusd(ctx, "guard", "maintenance", "10m"); err != nil {
@@ -81,11 +80,11 @@ var scenarios = []scenario{
 		},
 		told: func(r guard.Report) bool {
 			return unhealthyBy(guard.ProcessGone)(r) && strings.HasPrefix(r.Withheld, "maintenance until")
-		}, condition: v1.ConditionFalse, event: guard.NoticeSuppressed,
+		}, condition: v1.ConditionFalse, reason: guard.ProcessGone, event: guard.NoticeSuppressed,
 		mended: func(ctx context.Context, p *play) error { return p.statusd(ctx, "guard", "maintenance", "off") }, restarts: 1},
 	{name: "containerd frozen (SIGSTOP)", expected: "degraded, kubelet not restarted: restart the runtime",
 		breaks: func(ctx context.Context, p *play) error { return p.stage.Node.Containerd.Process().Pause(ctx) },
-		told:   helpedBy("restart the container runtime"), event: guard.NoticeSuppressed,
+		told:   helpedBy("restart the container runtime"), condition: v1.ConditionTrue, reason: guard.RuntimeDown, event: guard.NoticeSuppressed,
 		mended: func(_ context.Context, p *play) error { p.stage.Node.Containerd.Process().Resume(); return nil }},
 	{name: "API server down", expected: "degraded, not restarted: bring back the API server",
 		breaks: func(_ context.Context, p *play) error { return p.stage.Node.API.Kill() },
@@ -107,45 +106,34 @@ func (p *play) all(ctx context.Context) error {
 			return fmt.Errorf("%s: %w", s.name, err)
 		}
 	}
-	fmt.Print("\n| scenario | expected | seen | verdict after | condition after | Event after | healthy again after |\n|---|---|---|---|---|---|---|\n" + strings.Join(p.rows, ""))
+	fmt.Print("\n| scenario | expected | seen | page after | `statusd guard` after | condition after | Event after | healthy again after |\n|---|---|---|---|---|---|---|---|\n" + strings.Join(p.rows, ""))
 	return nil
 }
 
-// scenario plays one and adds its row. A condition that is False only until the restart is caught by a watch.
+// scenario plays one and adds its row. Page, command line, condition and Event are watched all at once, so that each time
+// is its own. A condition that is False only until the restart is caught by a watch.
 func (p *play) scenario(ctx context.Context, s scenario) error {
 	before, err := p.await(ctx, func(r guard.Report) bool { return r.Health == guard.Healthy })
 	if err != nil {
 		return err
 	}
-	watching, stop := context.WithCancel(ctx)
+	ctx, stop := context.WithCancel(ctx)
 	defer stop()
-	changes, err := p.conditions(watching)
+	changes, err := p.conditions(ctx)
 	if err != nil {
 		return err
 	}
 	begin := time.Now()
-	after := func() string { return fmt.Sprintf("%.1f s", time.Since(begin).Seconds()) }
 	if err := s.breaks(ctx, p); err != nil {
 		return err
 	}
-	told, err := p.await(ctx, s.told)
+	// A restart may follow at once; then the report has it, and its reason.
+	noticed := func(r guard.Report) bool {
+		return s.told(r) || s.restarts > 0 && len(r.Restarts) > len(before.Restarts) && r.Restarts[len(before.Restarts)].Reason == s.reason
+	}
+	told, sightings, err := p.sightings(ctx, s, noticed, changes, begin)
 	if err != nil {
 		return err
-	}
-	verdict, condition, event := after(), "-", "-"
-	if err := p.statusd(ctx, "guard"); err != nil {
-		return err
-	}
-	if s.condition != "" {
-		if err := until(ctx, changes, s.condition); err != nil {
-			return err
-		}
-		condition = after()
-	}
-	if s.event != "" && s.event != guard.NoticeSuppressed || s.condition != "" {
-		if event, err = p.awaitEvent(ctx, s.event, begin); err != nil {
-			return err
-		}
 	}
 	if s.mended != nil {
 		if err := s.mended(ctx, p); err != nil {
@@ -162,15 +150,26 @@ func (p *play) scenario(ctx context.Context, s scenario) error {
 	if restarts != s.restarts {
 		return fmt.Errorf("%d restarts, want %d", restarts, s.restarts)
 	}
-	p.rows = append(p.rows, fmt.Sprintf("| %s | %s | %s | %s | %s | %s | %s |\n", s.name, s.expected, seen(told, restarts), verdict, condition, event, after()))
+	healthy := time.Since(begin)
+	fmt.Printf("%s healthy again\n", seconds(healthy))
+	row := fmt.Sprintf("| %s | %s | %s |", s.name, s.expected, seen(told, restarts))
+	for _, sighting := range sightings {
+		row += " " + sighting.String() + " |"
+	}
+	p.rows = append(p.rows, row+" "+seconds(healthy)+" |\n")
 	return nil
 }
 
 func seen(r guard.Report, restarts int) string {
+	if r.Health == guard.Healthy { // it was restarted before anything asked
+		return "unhealthy (" + r.Restarts[len(r.Restarts)-1].Reason + "), restarted"
+	}
 	text := fmt.Sprintf("%s (%s), ", r.Health, r.Reasons[0].Code)
 	switch {
-	case restarts > 0 && r.Withheld != "" && !strings.HasPrefix(r.Withheld, "the kubelet is restarted"):
-		return text + "not restarted: " + strings.Fields(r.Withheld)[0] + "; restarted after it"
+	case restarts > 0 && strings.HasPrefix(r.Withheld, "maintenance"):
+		return text + "not restarted: maintenance; restarted after it"
+	case restarts > 0 && r.Withheld != "" && r.Under == "":
+		return text + "restarted once pause and cool-down were over"
 	case restarts > 0:
 		return text + "restarted"
 	}
@@ -178,7 +177,7 @@ func seen(r guard.Report, restarts int) string {
 	return text + "not restarted: " + do
 }
 
-// await waits until the report is as wanted. It is read through the query API, as the page does.
+// await waits until the report is as wanted. It is read as the page does.
 func (p *play) await(ctx context.Context, wanted func(guard.Report) bool) (report guard.Report, err error) {
 	err = stock.Await(ctx, func() error {
 		node, err := p.client.Node(ctx)
@@ -194,71 +193,6 @@ func (p *play) await(ctx context.Context, wanted func(guard.Report) bool) (repor
 		return nil
 	})
 	return report, err
-}
-
-// conditions are the statuses that the condition of the Node takes from now on.
-func (p *play) conditions(ctx context.Context) (<-chan v1.ConditionStatus, error) {
-	node := p.stage.Node
-	watch, err := node.Admin().CoreV1().Nodes().Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=" + node.Name})
-	if err != nil {
-		return nil, err
-	}
-	statuses := make(chan v1.ConditionStatus, 1000)
-	go func() {
-		defer watch.Stop()
-		defer close(statuses)
-		for event := range watch.ResultChan() {
-			object, ok := event.Object.(*v1.Node)
-			if !ok {
-				continue
-			}
-			for _, c := range object.Status.Conditions {
-				if c.Type == notify.ConditionType {
-					select {
-					case statuses <- c.Status:
-					case <-ctx.Done():
-						return
-					}
-				}
-			}
-		}
-	}()
-	return statuses, nil
-}
-
-// until waits for a status.
-func until(ctx context.Context, statuses <-chan v1.ConditionStatus, wanted v1.ConditionStatus) error {
-	for {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case got, open := <-statuses:
-			if !open {
-				return errors.New("the watch of the Node has ended")
-			}
-			if got == wanted {
-				return nil
-			}
-		}
-	}
-}
-
-// awaitEvent waits for an Event, and returns how long after the begin it came.
-func (p *play) awaitEvent(ctx context.Context, reason guard.NoticeKind, begin time.Time) (after string, err error) {
-	err = stock.Await(ctx, func() error {
-		events, err := p.stage.Node.Admin().CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
-		if err != nil {
-			return err
-		}
-		for _, e := range events.Items {
-			if e.Reason == string(reason) && e.CreationTimestamp.Time.After(begin.Add(-time.Second)) {
-				after = fmt.Sprintf("%.1f s", time.Since(begin).Seconds())
-				return nil
-			}
-		}
-		return fmt.Errorf("there is no Event %s", reason)
-	})
-	return after, err
 }
 
 // statusd runs a command and shows what it says.

@@ -16,6 +16,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
+	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/podstatus"
 )
@@ -88,8 +89,11 @@ func start(t *testing.T, name string) *program {
 	if lines := codeLines(source); lines > longest {
 		t.Errorf("examples/%s has %d lines of code, want at most %d", name, lines, longest)
 	}
+	if name == "node" {
+		source = withoutEvictions(t, source)
+	}
 	dir := scratch(t, name, source)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	t.Cleanup(cancel)
 	p := &program{T: t, ctx: ctx, server: shared.Server(t), node: "outside-" + name}
 	p.namespace = p.server.Namespace(t)
@@ -118,6 +122,16 @@ func start(t *testing.T, name string) *program {
 		}
 	})
 	return p
+}
+
+// withoutEvictions changes the program so that it runs pods whatever the disk of this machine has left.
+func withoutEvictions(t *testing.T, source []byte) []byte {
+	t.Helper()
+	configured := []byte("\tconfig.Kubeconfig = os.Args[1]\n")
+	if bytes.Count(source, configured) != 1 {
+		t.Fatalf("the program does not configure itself by one line %q", configured)
+	}
+	return bytes.Replace(source, configured, fmt.Appendf(configured, "\tconfig.Eviction.Hard = %#v\n", eviction.Disabled()), 1)
 }
 
 // scratch builds the program as a module of its own that knows this one by a replace directive.
@@ -191,7 +205,7 @@ func (p *program) await(events watch.Interface, want string, is func(map[string]
 // deleteAndAwait deletes a pod with the default grace, and waits for its end.
 func (p *program) deleteAndAwait(events watch.Interface, name string) {
 	p.Helper()
-	grace := int64(300) // only the node can end it before the test is over
+	grace := int64(3600) // only the node can end it before the test is over
 	if err := p.server.Admin().CoreV1().Pods(p.namespace).Delete(p.ctx, name, metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
 		p.Fatal(err)
 	}

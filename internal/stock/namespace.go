@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"runtime"
 	"syscall"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -143,9 +144,11 @@ func launch(cmd *exec.Cmd, in *namespaces) (*Process, error) {
 		if err == nil {
 			err = cmd.Start()
 		}
+		p.began = time.Now()
 		started <- err
 		if err == nil {
 			_ = cmd.Wait() // the state says it
+			p.ended = time.Now()
 			close(p.exited)
 		}
 	}()

@@ -15,7 +15,9 @@ import (
 type Process struct {
 	cmd    *exec.Cmd
 	log    string
-	exited chan struct{}
+	exited chan struct{} // closed when the process has ended
+	// began and ended are when; ended is for those who have seen exited closed.
+	began, ended time.Time
 }
 
 // Launcher starts a program; what it says is appended to a file NAME.log.
@@ -64,6 +66,15 @@ func (p *Process) Over() bool {
 	default:
 		return false
 	}
+}
+
+// Began is when the process was started.
+func (p *Process) Began() time.Time { return p.began }
+
+// Ended is how and when the process has ended. Call it only if it is over.
+func (p *Process) Ended() (syscall.WaitStatus, time.Time) {
+	<-p.exited
+	return p.cmd.ProcessState.Sys().(syscall.WaitStatus), p.ended
 }
 
 // Kill ends the process as kill -9 does and returns when it is gone.

@@ -1,15 +1,14 @@
 package apiside
 
 import (
-	"context"
 	"testing"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
 
-	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/observe/internal/sidetest"
 )
 
 // control is an API server that can be disturbed.
@@ -32,54 +31,24 @@ type control interface {
 
 // watched is a side under test.
 type watched struct {
-	t       *testing.T
-	side    *Side
-	changed chan struct{}
+	*sidetest.Watched[*Side, observe.API]
 }
 
 // watchSide runs a side until the test ends.
 func watchSide(t *testing.T, o Options) *watched {
 	t.Helper()
-	w := &watched{t: t, changed: make(chan struct{}, 1)}
-	o.Changed = func(types.UID) { wake.Up(w.changed) }
-	var err error
-	if w.side, err = New(o); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- w.side.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-	})
-	return w
-}
-
-// await waits until the facts are as wanted.
-func (w *watched) await(what string, wanted func(observe.API) bool) observe.API {
-	w.t.Helper()
-	for {
-		facts := w.side.Facts()
-		if wanted(facts) {
-			return facts
-		}
-		select {
-		case <-w.changed:
-		case <-w.t.Context().Done():
-			w.t.Fatalf("%s: not seen, last %+v", what, facts)
-		}
-	}
+	return &watched{sidetest.Watch(t, func(changed func(types.UID)) (*Side, error) {
+		o.Changed = changed
+		return New(o)
+	})}
 }
 
 // awaitWatches waits until all watches are open.
 func (w *watched) awaitWatches() {
 	for {
-		w.side.mu.Lock()
-		open := w.side.pods.open && w.side.nodes.open && w.side.lease.open
-		w.side.mu.Unlock()
+		w.Side.mu.Lock()
+		open := w.Side.pods.open && w.Side.nodes.open && w.Side.lease.open
+		w.Side.mu.Unlock()
 		if open {
 			return
 		}
@@ -100,7 +69,7 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 			c.renew("first")
 			uid := c.put("mine", c.node())
 			other := c.put("elsewhere", "other")
-			first := w.await("a pod, the node and the lease", func(f observe.API) bool { return has(f, uid) && f.NodeObject != nil && f.Lease != nil })
+			first := w.Await("a pod, the node and the lease", func(f observe.API) bool { return has(f, uid) && f.NodeObject != nil && f.Lease != nil })
 			if got := first.APIPods[uid]; got.Pod.Name != "mine" || got.At.IsZero() || has(first, other) {
 				t.Errorf("got %+v", first.APIPods)
 			}
@@ -110,73 +79,73 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 			c.say("mine", "changed")
 			c.label("second")
 			c.renew("second")
-			second := w.await("three changes", func(f observe.API) bool {
+			second := w.Await("three changes", func(f observe.API) bool {
 				return has(f, uid) && f.APIPods[uid].Pod.Status.Message == "changed" && f.NodeObject.Labels["test"] == "second" && *f.Lease.Spec.HolderIdentity == "second"
 			})
 			if first.APIPods[uid].Pod.Status.Message != "" || !second.LeaseAt.After(first.LeaseAt) || !second.NodeAt.After(first.NodeAt) || !second.APIPods[uid].At.After(first.APIPods[uid].At) {
 				t.Errorf("got %+v, then %+v", first, second)
 			}
 			c.remove("mine")
-			w.await("no pod", func(f observe.API) bool { return known(f) && !has(f, uid) })
+			w.Await("no pod", func(f observe.API) bool { return known(f) && !has(f, uid) })
 		},
 		"an outage": func(t *testing.T, c control, w *watched) {
 			c.label("x")
 			uid := c.put("stays", c.node())
-			w.await("a pod and the node", func(f observe.API) bool { return has(f, uid) && f.NodeObject != nil })
+			w.Await("a pod and the node", func(f observe.API) bool { return has(f, uid) && f.NodeObject != nil })
 			c.down()
-			before := w.await("silence", silent)
+			before := w.Await("silence", silent)
 			if !has(before, uid) || before.NodeObject == nil || before.APIAnswer.Silent.IsZero() || before.APIAnswer.At.IsZero() || !before.APIAnswer.Since.IsZero() {
 				t.Errorf("got %+v, want what it said last", before)
 			}
 			c.up()
-			after := w.await("an answer", known)
+			after := w.Await("an answer", known)
 			if !has(after, uid) || !after.APIAnswer.Since.After(before.APIAnswer.Silent) {
 				t.Errorf("got %+v", after)
 			}
 			late := c.put("late", c.node())
-			w.await("a new pod", func(f observe.API) bool { return has(f, late) })
+			w.Await("a new pod", func(f observe.API) bool { return has(f, late) })
 		},
 		"a backup": func(t *testing.T, c control, w *watched) {
 			old := c.put("old", c.node())
-			w.await("a pod", func(f observe.API) bool { return has(f, old) })
+			w.Await("a pod", func(f observe.API) bool { return has(f, old) })
 			restore := c.backup()
 			lost := c.put("lost", c.node())
 			for _, message := range []string{"a", "b", "c", "d"} {
 				c.say("old", message)
 			}
-			w.await("what will be lost", func(f observe.API) bool { return known(f) && has(f, lost) && f.APIPods[old].Pod.Status.Message == "d" })
+			w.Await("what will be lost", func(f observe.API) bool { return known(f) && has(f, lost) && f.APIPods[old].Pod.Status.Message == "d" })
 			restore()
-			w.side.Confirm()
-			w.await("the backup", func(f observe.API) bool {
+			w.Side.Confirm()
+			w.Await("the backup", func(f observe.API) bool {
 				return known(f) && has(f, old) && !has(f, lost) && f.APIPods[old].Pod.Status.Message == ""
 			})
 			late := c.put("late", c.node())
-			w.await("a new pod", func(f observe.API) bool { return has(f, late) })
+			w.Await("a new pod", func(f observe.API) bool { return has(f, late) })
 		},
 		"the clock": func(t *testing.T, _ control, w *watched) {
-			facts := w.side.Facts()
+			facts := w.Side.Facts()
 			if facts.ClockAt.IsZero() || facts.Clock.Abs() > facts.ClockError {
 				t.Errorf("got %v ± %v, want the clock of this machine", facts.Clock, facts.ClockError)
 			}
 		},
 		"a confirmation": func(t *testing.T, c control, w *watched) {
 			uid := c.put("here", c.node())
-			w.await("a pod", func(f observe.API) bool { return has(f, uid) })
+			w.Await("a pod", func(f observe.API) bool { return has(f, uid) })
 			after := time.Now()
-			w.side.Confirm()
-			for w.side.Facts().APIConfirmed.Before(after) {
+			w.Side.Confirm()
+			for w.Side.Facts().APIConfirmed.Before(after) {
 				time.Sleep(time.Millisecond)
 			}
 		},
 		"requests": func(t *testing.T, c control, w *watched) {
 			w.awaitWatches()
-			before := w.side.Requests()
+			before := w.Side.Requests()
 			for range 20 {
 				c.renew("again")
 			}
 			c.renew("last")
-			w.await("it", func(f observe.API) bool { return f.Lease != nil && *f.Lease.Spec.HolderIdentity == "last" })
-			if after := w.side.Requests(); after["WATCH"] != before["WATCH"] || after["LIST"] > before["LIST"]+1 {
+			w.Await("it", func(f observe.API) bool { return f.Lease != nil && *f.Lease.Spec.HolderIdentity == "last" })
+			if after := w.Side.Requests(); after["WATCH"] != before["WATCH"] || after["LIST"] > before["LIST"]+1 {
 				t.Errorf("got requests %v after %v, want none for changes", after, before)
 			}
 		},
@@ -184,7 +153,7 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 		t.Run(name, func(t *testing.T) {
 			c := begin(t)
 			w := watchSide(t, Options{Config: c.config(), Node: c.node()})
-			w.await("the first answer", known)
+			w.Await("the first answer", known)
 			run(t, c, w)
 		})
 	}

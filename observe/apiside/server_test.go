@@ -115,14 +115,14 @@ func TestRealServer_AsANode(t *testing.T) {
 	r.label("value")
 	uid := r.put("mine", r.node())
 	w := watchSide(t, Options{Config: r.config(), Node: r.node()})
-	facts := w.await("all of it", func(f observe.API) bool { return known(f) && has(f, uid) && f.Lease != nil && f.NodeObject != nil })
+	facts := w.Await("all of it", func(f observe.API) bool { return known(f) && has(f, uid) && f.Lease != nil && f.NodeObject != nil })
 	if *facts.Lease.Spec.HolderIdentity != "holder" || facts.NodeObject.Labels["test"] != "value" {
 		t.Errorf("got %+v and %+v", facts.Lease, facts.NodeObject)
 	}
 
 	// The pods of another node are forbidden, which is not the same as none.
 	other := watchSide(t, Options{Config: r.config(), Node: "another"})
-	refused := other.await("a refusal", func(f observe.API) bool { return !f.APIAnswer.Silent.IsZero() })
+	refused := other.Await("a refusal", func(f observe.API) bool { return !f.APIAnswer.Silent.IsZero() })
 	if refused.APIAnswer.Known() || refused.APIPods != nil {
 		t.Errorf("got %+v, want it to be unknown", refused)
 	}

@@ -1,6 +1,7 @@
 package apiside
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,11 +13,14 @@ import (
 	"testing"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	utilruntime "k8s.io/apimachinery/pkg/util/runtime"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/observe/internal/answer"
 )
 
 var shared controlplanetest.Shared
@@ -36,22 +40,22 @@ func TestRefusals(t *testing.T) {
 		f := newFakeAPI(t)
 		uid := f.put("stays", "n1")
 		w := watchSide(t, Options{Config: f.config(), Node: "n1"})
-		w.await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
+		w.Await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
 		f.set(func() {
 			f.fault = func(r *http.Request) int { return map[bool]int{true: code}[r.URL.Path == podsPath] }
 		})
 		f.down()
 		f.up()
-		facts := w.await("a refusal", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, want) })
+		facts := w.Await("a refusal", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, want) })
 		if !has(facts, uid) {
 			t.Errorf("%d: got %+v, want what it said last", code, facts)
 		}
 		f.set(func() { f.fault = nil })
-		w.await("an answer", known)
+		w.Await("an answer", known)
 
 		f.set(func() { f.fault = func(*http.Request) int { return code } })
 		fresh := watchSide(t, Options{Config: f.config(), Node: "n1"})
-		facts = fresh.await("a refusal", func(a observe.API) bool { return !a.APIAnswer.Silent.IsZero() })
+		facts = fresh.Await("a refusal", func(a observe.API) bool { return !a.APIAnswer.Silent.IsZero() })
 		if facts.APIAnswer.Known() || facts.APIPods != nil || !facts.APIAnswer.At.IsZero() {
 			t.Errorf("%d: got %+v, want nothing to be known", code, facts)
 		}
@@ -63,9 +67,9 @@ func TestAServerThatHangs(t *testing.T) {
 	f := newFakeAPI(t)
 	f.set(func() { f.fault = func(*http.Request) int { return -1 } })
 	w := watchSide(t, Options{Config: f.config(), Node: "n1", Timeout: 100 * time.Millisecond})
-	w.await("silence", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "no answer within 100ms") })
+	w.Await("silence", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "no answer within 100ms") })
 	f.set(func() { f.fault = nil })
-	w.await("an answer", known)
+	w.Await("an answer", known)
 }
 
 // A watch that stays open and shows nothing is noticed by a confirmation.
@@ -73,13 +77,13 @@ func TestADeafWatchIsNoticed(t *testing.T) {
 	f := newFakeAPI(t)
 	gone, stays := f.put("gone", "n1"), f.put("stays", "n1")
 	w := watchSide(t, Options{Config: f.config(), Node: "n1", Logger: slog.New(slog.DiscardHandler)})
-	w.await("two pods", func(a observe.API) bool { return known(a) && has(a, gone) && has(a, stays) })
+	w.Await("two pods", func(a observe.API) bool { return known(a) && has(a, gone) && has(a, stays) })
 	f.set(func() { f.deaf = true })
 	f.remove("gone")
 	f.say("stays", "changed")
 	late := f.put("late", "n1")
-	w.side.Confirm()
-	w.await("all of it", func(a observe.API) bool {
+	w.Side.Confirm()
+	w.Await("all of it", func(a observe.API) bool {
 		return known(a) && !has(a, gone) && has(a, late) && a.APIPods[stays].Pod.Status.Message == "changed"
 	})
 }
@@ -88,32 +92,32 @@ func TestADeafWatchIsNoticed(t *testing.T) {
 func TestASilentWatchIsGivenUp(t *testing.T) {
 	f := newFakeAPI(t)
 	w := watchSide(t, Options{Config: f.config(), Node: "n1", Quiet: 50 * time.Millisecond, Confirm: time.Hour})
-	w.await("an answer", known)
-	watches := w.side.Requests()["WATCH"]
-	for w.side.Requests()["WATCH"] < watches+3 {
+	w.Await("an answer", known)
+	watches := w.Side.Requests()["WATCH"]
+	for w.Side.Requests()["WATCH"] < watches+3 {
 		time.Sleep(time.Millisecond)
 	}
-	w.await("an answer", known) // it is no silence of the server, which answers lists
+	w.Await("an answer", known) // it is no silence of the server, which answers lists
 }
 
 // The server does not answer a confirmation though the watch is open: it is unknown until it does, or shows something.
 func TestAConfirmationThatFails(t *testing.T) {
 	f := newFakeAPI(t)
 	w := watchSide(t, Options{Config: f.config(), Node: "n1", Timeout: 100 * time.Millisecond})
-	w.await("an answer", known)
+	w.Await("an answer", known)
 	f.set(func() {
 		f.fault = func(r *http.Request) int { return map[bool]int{true: -1}[r.URL.Query().Get("watch") == ""] }
 	})
-	w.side.Confirm()
-	w.await("silence", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "confirm pods") })
-	for silent(w.side.Facts()) { // confirmations go on to fail meanwhile
+	w.Side.Confirm()
+	w.Await("silence", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "confirm pods") })
+	for silent(w.Side.Facts()) { // confirmations go on to fail meanwhile
 		f.bookmark()
 		time.Sleep(time.Millisecond)
 	}
-	w.side.Confirm()
-	w.await("silence", silent)
+	w.Side.Confirm()
+	w.Await("silence", silent)
 	f.set(func() { f.fault = nil })
-	w.await("a confirmation", known)
+	w.Await("a confirmation", known)
 }
 
 // The Node authorizer lets a node read its lease, but not watch it.
@@ -124,11 +128,11 @@ func TestALeaseThatMayNotBeWatchedIsRead(t *testing.T) {
 		f.fault = func(r *http.Request) int { return map[bool]int{true: 403}[r.URL.Path == leasesPath] }
 	})
 	w := watchSide(t, Options{Config: f.config(), Node: "n1"})
-	facts := w.await("a lease", func(a observe.API) bool { return known(a) && a.Lease != nil })
+	facts := w.Await("a lease", func(a observe.API) bool { return known(a) && a.Lease != nil })
 	if *facts.Lease.Spec.HolderIdentity != "holder" {
 		t.Errorf("got %+v", facts.Lease)
 	}
-	if watches := w.side.Requests()["WATCH"]; watches > 4 {
+	if watches := w.Side.Requests()["WATCH"]; watches > 4 {
 		t.Errorf("got %d watches, want none again that is forbidden", watches)
 	}
 }
@@ -155,7 +159,7 @@ func TestAServerThatRefusesEverythingForAMoment(t *testing.T) {
 			return map[bool]int{true: 403}[strings.HasPrefix(r.URL.Path, leasesPath+"/")]
 		}
 	})
-	w.await("a lease", func(a observe.API) bool { return known(a) && a.Lease != nil })
+	w.Await("a lease", func(a observe.API) bool { return known(a) && a.Lease != nil })
 }
 
 func TestTheClockOfTheServer(t *testing.T) {
@@ -163,7 +167,7 @@ func TestTheClockOfTheServer(t *testing.T) {
 		f := newFakeAPI(t)
 		f.set(func() { f.ahead = ahead })
 		w := watchSide(t, Options{Config: f.config(), Node: "n1"})
-		facts := w.await("an answer", known)
+		facts := w.Await("an answer", known)
 		if facts.ClockAt.IsZero() || (facts.Clock-ahead).Abs() > facts.ClockError {
 			t.Errorf("got %v ± %v, want %v", facts.Clock, facts.ClockError, ahead)
 		}
@@ -236,21 +240,21 @@ func TestAPodWithoutAUID(t *testing.T) {
 	uid := f.put("stays", "n1")
 	o := Options{Config: f.config(), Node: "n1", Quiet: time.Second}
 	w := watchSide(t, o)
-	w.await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
+	w.Await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
 	odd := pod("odd", "n1")
 	odd.UID = ""
 	f.store(podsPath, odd, "ADDED")
-	facts := w.await("an error", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "without a UID, ns/odd") })
+	facts := w.Await("an error", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "without a UID, ns/odd") })
 	if !has(facts, uid) || len(facts.APIPods) != 1 {
 		t.Errorf("got %+v", facts.APIPods)
 	}
 	fresh := watchSide(t, o)
-	if facts := fresh.await("an error", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "without a UID, ns/odd") }); facts.APIPods != nil {
+	if facts := fresh.Await("an error", func(a observe.API) bool { return strings.Contains(a.APIAnswer.Err, "without a UID, ns/odd") }); facts.APIPods != nil {
 		t.Errorf("got %+v, want nothing of an answer that is not whole", facts.APIPods)
 	}
 	f.set(func() { delete(f.objects[podsPath], "odd") })
-	w.await("an answer", known)
-	if facts := fresh.await("an answer", known); !has(facts, uid) {
+	w.Await("an answer", known)
+	if facts := fresh.Await("an answer", known); !has(facts, uid) {
 		t.Errorf("got %+v", facts.APIPods)
 	}
 }
@@ -259,15 +263,15 @@ func TestAPodWithoutAUID(t *testing.T) {
 func TestAWatchThatDoesNotBegin(t *testing.T) {
 	f := newFakeAPI(t)
 	w := watchSide(t, Options{Config: f.config(), Node: "n1", Quiet: 100 * time.Millisecond, Confirm: time.Hour})
-	w.await("an answer", known)
+	w.Await("an answer", known)
 	f.set(func() { f.fault = func(*http.Request) int { return 410 } })
 	f.down()
 	f.up()
-	for !strings.Contains(w.side.Facts().APIAnswer.Err, "no other has begun") {
+	for !strings.Contains(w.Side.Facts().APIAnswer.Err, "no other has begun") {
 		time.Sleep(time.Millisecond)
 	}
 	f.set(func() { f.fault = nil })
-	w.await("an answer", known)
+	w.Await("an answer", known)
 }
 
 // A watch that has missed one change of a pod is noticed though it knows all pods.
@@ -275,9 +279,37 @@ func TestASilentChangeIsMissed(t *testing.T) {
 	f := newFakeAPI(t)
 	uid := f.put("changes", "n1")
 	w := watchSide(t, Options{Config: f.config(), Node: "n1"})
-	w.await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
+	w.Await("a pod", func(a observe.API) bool { return known(a) && has(a, uid) })
 	f.set(func() { f.deaf = true })
 	f.say("changes", "unseen")
-	w.side.Confirm()
-	w.await("the change", func(a observe.API) bool { return a.APIPods[uid].Pod.Status.Message == "unseen" })
+	w.Side.Confirm()
+	w.Await("the change", func(a observe.API) bool { return a.APIPods[uid].Pod.Status.Message == "unseen" })
+}
+
+// A refusal is logged once, though a reflector tries list and watch by turns, and again after an answer.
+func TestARefusalIsLoggedOnce(t *testing.T) {
+	var lines bytes.Buffer
+	st := &stream{what: "pods of node n1", right: "list and watch on pods", record: answer.New("server")}
+	st.side = &Side{log: slog.New(slog.NewTextHandler(&lines, nil))}
+	st.side.options.Changed = func(types.UID) {}
+	logged := func() int { return strings.Count(lines.String(), "does not answer") }
+	refused := func() {
+		for _, verb := range []string{"watch", "list", "watch", "list"} {
+			st.doubt(verb, apierrors.NewForbidden(v1.Resource("pods"), "", errors.New("cannot "+verb)), true)
+		}
+	}
+	if refused(); logged() != 1 {
+		t.Errorf("%d lines, want 1:\n%s", logged(), &lines)
+	}
+	if st.doubt("list", apierrors.NewUnauthorized("expired"), true); logged() != 2 {
+		t.Errorf("%d lines, want another one for another reason:\n%s", logged(), &lines)
+	}
+	st.record.Good(time.Now())
+	if refused(); logged() != 3 {
+		t.Errorf("%d lines, want another one after an answer:\n%s", logged(), &lines)
+	}
+	st.record.Good(time.Now())
+	if refused(); logged() != 4 {
+		t.Errorf("%d lines, want another one after the next answer:\n%s", logged(), &lines)
+	}
 }

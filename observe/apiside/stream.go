@@ -1,9 +1,11 @@
 package apiside
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"net/url"
 	"time"
 
@@ -40,6 +42,7 @@ type stream struct {
 	// unreadable: something came that cannot be read, so that the objects are not complete before the next list.
 	unreadable bool
 	relist     context.CancelFunc
+	said       string // the kind of error that was logged last
 }
 
 // run follows the objects until ctx ends. A watch that was given up begins again.
@@ -94,7 +97,7 @@ func (st *stream) poll(ctx context.Context) bool {
 
 // follow lists and watches until ctx ends or the watch is given up.
 func (st *stream) follow(ctx context.Context) {
-	log := logr.FromSlogHandler(st.side.log.Handler())
+	log := logr.Discard() // the errors are in the Answer, and logged once
 	ctx, cancel := context.WithCancel(logr.NewContext(ctx, log))
 	defer cancel()
 	st.side.mu.Lock()
@@ -177,12 +180,24 @@ func (st *stream) doubt(verb string, err error, ends bool) {
 	if ends {
 		st.open = false
 	}
+	level := st.levelOf(err, reason)
 	news := st.record.Bad(time.Now(), fmt.Errorf("%s %s: %w", verb, st.what, reason))
 	s.mu.Unlock()
 	if news {
-		s.log.Warn("the API server does not answer, retrying", "err", reason, "what", st.what)
+		s.log.Log(context.Background(), level, "the API server does not answer, retrying", "err", reason, "what", st.what)
 		s.options.Changed("")
 	}
+}
+
+// levelOf is at which level an error is logged: once as a warning while the server does not answer. A reflector that is
+// refused tries a watch and a list by turns, each of which has a text of its own.
+func (st *stream) levelOf(err, reason error) slog.Level {
+	why := cmp.Or(string(apierrors.ReasonForError(err)), reason.Error())
+	if before := st.said; before == why && !st.record.Answer().Silent.IsZero() {
+		return slog.LevelDebug
+	}
+	st.said = why
+	return slog.LevelWarn
 }
 
 // opened notes that a watch has begun.

@@ -12,8 +12,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/observe/internal/sidetest"
 )
 
 // control is a runtime that can be disturbed.
@@ -27,58 +27,27 @@ type control interface {
 
 // watched is a side under test.
 type watched struct {
-	t       *testing.T
-	side    *Side
-	changed chan struct{}
+	*sidetest.Watched[*Side, observe.Runtime]
 }
 
 // watchSide runs a side until the test ends. It looks as often as it may, so that each wait below is for a state.
 func watchSide(t *testing.T, o Options) *watched {
 	t.Helper()
-	w := &watched{t: t, changed: make(chan struct{}, 1)}
-	o.Changed = func(types.UID) { wake.Up(w.changed) }
 	if o.Pace == 0 {
 		o.Pace, o.Least = 20*time.Millisecond, 10*time.Millisecond
 	}
-	var err error
-	if w.side, err = New(o); err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- w.side.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Run returned %v", err)
-		}
-	})
-	return w
-}
-
-// await waits until the facts are as wanted.
-func (w *watched) await(what string, wanted func(observe.Runtime) bool) observe.Runtime {
-	w.t.Helper()
-	for {
-		facts := w.side.Facts()
-		if wanted(facts) {
-			return facts
-		}
-		select {
-		case <-w.changed:
-		case <-w.t.Context().Done():
-			w.t.Fatalf("%s: not seen, last %+v", what, facts)
-		}
-	}
+	return &watched{sidetest.Watch(t, func(changed func(types.UID)) (*Side, error) {
+		o.Changed = changed
+		return New(o)
+	})}
 }
 
 // looks waits until the runtime was listed n times more.
 func (w *watched) looks(n int) {
-	w.t.Helper()
-	at := w.side.Facts().RuntimeAnswer.At
+	at := w.Side.Facts().RuntimeAnswer.At
 	for n > 0 {
-		w.side.Refresh()
-		if now := w.side.Facts().RuntimeAnswer.At; !now.Equal(at) {
+		w.Side.Refresh()
+		if now := w.Side.Facts().RuntimeAnswer.At; !now.Equal(at) {
 			at, n = now, n-1
 		}
 		time.Sleep(time.Millisecond)
@@ -170,7 +139,7 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 		"what there is": func(t *testing.T, _ control, m machine, w *watched) {
 			sandbox := m.sandbox(uid)
 			container := m.container(uid, sandbox, "app", forever, true)
-			facts := w.await("a container that runs", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
+			facts := w.Await("a container that runs", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
 			if got := facts.Sandboxes[sandbox]; got.UID != uid || got.Namespace != "ns" || got.Name != "pod" || got.Attempt != 2 || !got.Ready || got.Created.IsZero() || got.At.IsZero() || got.ID != sandbox {
 				t.Errorf("got sandbox %+v", got)
 			}
@@ -183,9 +152,9 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 			sandbox := m.sandbox(uid)
 			failed := m.container(uid, sandbox, "failed", "exit 3", true)
 			killed := m.container(uid, sandbox, "killed", forever, true)
-			w.await("a container that runs", func(r observe.Runtime) bool { return r.Containers[killed].State == observe.ContainerRunning })
+			w.Await("a container that runs", func(r observe.Runtime) bool { return r.Containers[killed].State == observe.ContainerRunning })
 			m.stop(killed)
-			facts := w.await("two that ended", func(r observe.Runtime) bool {
+			facts := w.Await("two that ended", func(r observe.Runtime) bool {
 				return r.Containers[failed].State == observe.ContainerExited && r.Containers[killed].State == observe.ContainerExited
 			})
 			for id, code := range map[string]int32{failed: 3, killed: 137} {
@@ -195,11 +164,11 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 				}
 			}
 			m.remove(failed)
-			w.await("one that is gone", func(r observe.Runtime) bool { _, ok := r.Containers[failed]; return !ok && len(r.Containers) == 1 })
+			w.Await("one that is gone", func(r observe.Runtime) bool { _, ok := r.Containers[failed]; return !ok && len(r.Containers) == 1 })
 		},
 		"a container of another program": func(t *testing.T, _ control, m machine, w *watched) {
 			container := m.container(uid, m.sandbox(uid), "by-hand", forever, false)
-			facts := w.await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
+			facts := w.Await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
 			if got := facts.Containers[container]; got.UID != uid || got.PodName != "pod" || got.Name != "by-hand" || got.Attempt != 1 {
 				t.Errorf("got %+v, want it to be of the pod of its sandbox", got)
 			}
@@ -207,45 +176,45 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 		"details are asked for once": func(t *testing.T, _ control, m machine, w *watched) {
 			sandbox := m.sandbox(uid)
 			container := m.container(uid, sandbox, "app", "exit 1", true)
-			w.await("its end", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerExited })
+			w.Await("its end", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerExited })
 			w.looks(2) // the first may have begun before its end
-			before := w.side.Calls()
+			before := w.Side.Calls()
 			w.looks(3)
-			after := w.side.Calls()
+			after := w.Side.Calls()
 			if after["ContainerStatus"] != before["ContainerStatus"] || after["PodSandboxStatus"] != before["PodSandboxStatus"] || after["ListContainers"] < before["ListContainers"]+2 {
 				t.Errorf("got calls %v after %v, want lists only", after, before)
 			}
 		},
 		"killed and started again": func(t *testing.T, c control, m machine, w *watched) {
 			container := m.container(uid, m.sandbox(uid), "app", forever, true)
-			before := w.await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
+			before := w.Await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
 			c.Kill()
-			silent := w.await("silence", func(r observe.Runtime) bool { return !known(r) })
+			silent := w.Await("silence", func(r observe.Runtime) bool { return !known(r) })
 			if silent.Containers[container] != before.Containers[container] || silent.RuntimeAnswer.Silent.IsZero() || silent.RuntimeAnswer.At.IsZero() || silent.RuntimeAnswer.From == "" {
 				t.Errorf("got %+v, want what it had last", silent)
 			}
 			c.Start()
-			back := w.await("an answer", known)
+			back := w.Await("an answer", known)
 			if back.Containers[container] != before.Containers[container] || !back.RuntimeAnswer.Silent.IsZero() || !back.RuntimeAnswer.Since.After(silent.RuntimeAnswer.Silent) {
 				t.Errorf("got %+v, want the container, and since when the runtime answers", back)
 			}
 		},
 		"frozen": func(t *testing.T, c control, m machine, w *watched) {
 			container := m.container(uid, m.sandbox(uid), "app", forever, true)
-			w.await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
+			w.Await("it", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
 			c.Freeze()
-			w.side.Refresh() // where events are followed, lists are rare
-			if silent := w.await("silence", func(r observe.Runtime) bool { return !known(r) }); len(silent.Containers) != 1 {
+			w.Side.Refresh() // where events are followed, lists are rare
+			if silent := w.Await("silence", func(r observe.Runtime) bool { return !known(r) }); len(silent.Containers) != 1 {
 				t.Errorf("got %+v, want what it had last", silent)
 			}
 			c.Thaw()
-			w.await("an answer", known)
+			w.Await("an answer", known)
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := make(t)
 			w := watchSide(t, Options{Endpoint: c.Endpoint(), Timeout: time.Second})
-			w.await("the first answer", known)
+			w.Await("the first answer", known)
 			run(t, c, newMachine(t, c.Endpoint()), w)
 		})
 	}

@@ -30,14 +30,14 @@ func TestEventsBringWhatHappens(t *testing.T) {
 	o := rarely
 	o.Endpoint = f.Endpoint()
 	w := watchSide(t, o)
-	w.await("the first answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
+	w.Await("the first answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
 	f.awaitStream()
 	m := newMachine(t, f.Endpoint())
 	sandbox := m.sandbox(podUID)
 	container := m.container(podUID, sandbox, "app", "while :; do sleep 1; done", true)
-	w.await("its start", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
+	w.Await("its start", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerRunning })
 	m.stop(container)
-	facts := w.await("its end", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerExited })
+	facts := w.Await("its end", func(r observe.Runtime) bool { return r.Containers[container].State == observe.ContainerExited })
 	if got := facts.Containers[container]; got.ExitCode != 137 || got.UID != podUID || got.Attempt != 7 || got.SandboxID != sandbox || got.Finished.IsZero() {
 		t.Errorf("got %+v", got)
 	}
@@ -45,7 +45,7 @@ func TestEventsBringWhatHappens(t *testing.T) {
 		t.Errorf("got %+v", got)
 	}
 	m.remove(container)
-	w.await("its removal", func(r observe.Runtime) bool { return len(r.Containers) == 0 && len(r.Sandboxes) == 1 })
+	w.Await("its removal", func(r observe.Runtime) bool { return len(r.Containers) == 0 && len(r.Sandboxes) == 1 })
 	if len(facts.Containers) != 1 {
 		t.Error("the facts that were handed out have changed")
 	}
@@ -77,7 +77,7 @@ func TestEventsOfContainerd1AreLeftToTheKubelet(t *testing.T) {
 	f.set(func() { f.name, f.version = "containerd", "1.7.24" })
 	w := watchSide(t, Options{Endpoint: f.Endpoint()})
 	w.looks(3)
-	if calls := w.side.Calls(); calls["GetContainerEvents"] != 0 {
+	if calls := w.Side.Calls(); calls["GetContainerEvents"] != 0 {
 		t.Errorf("got calls %v, want no events", calls)
 	}
 }
@@ -88,9 +88,9 @@ func TestARuntimeWithoutEventsIsListed(t *testing.T) {
 	w := watchSide(t, Options{Endpoint: f.Endpoint()})
 	m := newMachine(t, f.Endpoint())
 	container := m.container(podUID, m.sandbox(podUID), "app", "exit 2", true)
-	w.await("its end", func(r observe.Runtime) bool { return r.Containers[container].ExitCode == 2 })
+	w.Await("its end", func(r observe.Runtime) bool { return r.Containers[container].ExitCode == 2 })
 	w.looks(3)
-	if calls := w.side.Calls(); calls["GetContainerEvents"] > 1 {
+	if calls := w.Side.Calls(); calls["GetContainerEvents"] > 1 {
 		t.Errorf("got calls %v, want events to be asked for once", calls)
 	}
 }
@@ -103,7 +103,7 @@ func TestAContainerThatVanishesAfterTheListIsGone(t *testing.T) {
 		f.listed = []*runtimeapi.Container{{Id: "vanished", State: runtimeapi.ContainerState_CONTAINER_EXITED}}
 	})
 	w := watchSide(t, Options{Endpoint: f.Endpoint()})
-	facts := w.await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
+	facts := w.Await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
 	if got := ids(facts); !slices.Equal(got, []string{stays}) {
 		t.Errorf("got %q, want the one that is left", got)
 	}
@@ -115,19 +115,19 @@ func TestAContainerWhoseStatusFailsHasNoExitCode(t *testing.T) {
 	container := m.container(podUID, m.sandbox(podUID), "app", "exit 2", true)
 	f.set(func() { f.statusErr = status.Error(codes.Internal, "its files are broken") })
 	w := watchSide(t, Options{Endpoint: f.Endpoint(), NoEvents: true})
-	facts := w.await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
+	facts := w.Await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
 	if got := facts.Containers[container]; got.State != observe.ContainerUnknown || !strings.Contains(got.Message, "broken") {
 		t.Errorf("got %+v, want an unknown state and why", got)
 	}
 	f.set(func() { f.statusErr = nil })
-	w.await("its exit code", func(r observe.Runtime) bool {
+	w.Await("its exit code", func(r observe.Runtime) bool {
 		return r.Containers[container].State == observe.ContainerExited && r.Containers[container].ExitCode == 2
 	})
 	f.set(func() {
 		f.statusErr = status.Error(codes.Unavailable, "going down")
 		f.listed = []*runtimeapi.Container{{Id: "new", State: runtimeapi.ContainerState_CONTAINER_EXITED}}
 	})
-	silent := w.await("silence", func(r observe.Runtime) bool { return !r.RuntimeAnswer.Known() })
+	silent := w.Await("silence", func(r observe.Runtime) bool { return !r.RuntimeAnswer.Known() })
 	if got := ids(silent); !slices.Equal(got, []string{container}) {
 		t.Errorf("got %q, want the facts of the last whole answer", got)
 	}
@@ -137,7 +137,7 @@ func TestHostileLists(t *testing.T) {
 	f := newFake(t)
 	f.set(func() { f.listed = []*runtimeapi.Container{{Id: ""}} })
 	w := watchSide(t, Options{Endpoint: f.Endpoint(), NoEvents: true})
-	w.await("an error", func(r observe.Runtime) bool { return strings.Contains(r.RuntimeAnswer.Err, "without an ID") })
+	w.Await("an error", func(r observe.Runtime) bool { return strings.Contains(r.RuntimeAnswer.Err, "without an ID") })
 
 	// Nothing but an ID; annotations that are no numbers; times before time; a state that does not exist.
 	f.set(func() {
@@ -147,7 +147,7 @@ func TestHostileLists(t *testing.T) {
 		}}
 		f.listed = nil
 	})
-	facts := w.await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
+	facts := w.Await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
 	if got := facts.Containers["odd"]; got.State != observe.ContainerUnknown || got.UID != "" || got.Attempt != 0 || !got.Created.IsZero() {
 		t.Errorf("got %+v", got)
 	}
@@ -158,13 +158,13 @@ func TestARuntimeThatIsDownAtFirst(t *testing.T) {
 	f := newFake(t)
 	f.Kill()
 	w := watchSide(t, Options{Endpoint: f.Endpoint(), Timeout: time.Second})
-	first := w.await("silence", func(r observe.Runtime) bool { return !r.RuntimeAnswer.Silent.IsZero() })
+	first := w.Await("silence", func(r observe.Runtime) bool { return !r.RuntimeAnswer.Silent.IsZero() })
 	if first.RuntimeAnswer.Known() || !first.RuntimeAnswer.At.IsZero() {
 		t.Errorf("got %+v", first.RuntimeAnswer)
 	}
-	for w.side.Calls()["Version"] < 3 {
+	for w.Side.Calls()["Version"] < 3 {
 		time.Sleep(time.Millisecond)
 	}
 	f.Start()
-	w.await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
+	w.Await("an answer", func(r observe.Runtime) bool { return r.RuntimeAnswer.Known() })
 }

@@ -60,7 +60,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 	o := k.options()
 	o.MaxBytes = 1 << 20
 	w := watchSide(t, o)
-	w.await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
+	w.Await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
 	for _, c := range []struct {
 		name, want string
 		answer     http.HandlerFunc
@@ -91,19 +91,19 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"hangs up", "GET", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
 	} {
 		k.say(c.answer)
-		facts := w.await(c.name, func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, c.want) })
+		facts := w.Await(c.name, func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, c.want) })
 		if len(facts.KubeletPods) != 1 || facts.KubeletPods[uid].Pod == nil || len(facts.KubeletAnswer.Err) > 600 {
 			t.Errorf("%s: got %+v, want the pod of the last whole answer", c.name, facts)
 		}
 		k.say(nil)
-		w.await("an answer", func(f observe.Kubelet) bool { return running(f, uid) })
+		w.Await("an answer", func(f observe.Kubelet) bool { return running(f, uid) })
 	}
 	// Pods of no node yet (a static pod that a kubelet has not completed) are those of this one.
 	k.say(podList(changedPod(func(p *v1.Pod) { p.Spec.NodeName = "" })))
-	w.await("a pod", func(f observe.Kubelet) bool { return running(f, "uid-of-other") })
+	w.Await("a pod", func(f observe.Kubelet) bool { return running(f, "uid-of-other") })
 	// No pods are an answer.
 	k.say(text(`{"kind":"PodList","apiVersion":"v1","metadata":{},"items":null}`))
-	w.await("no pods", func(f observe.Kubelet) bool { return known(f) && len(f.KubeletPods) == 0 })
+	w.Await("no pods", func(f observe.Kubelet) bool { return known(f) && len(f.KubeletPods) == 0 })
 }
 
 // ended reports whether an error was seen or, if none is wanted, an answer. On a slow machine another error may come
@@ -131,29 +131,29 @@ func TestCredentials(t *testing.T) {
 		o := k.options()
 		c.change(&o)
 		w := watchSide(t, o)
-		w.await(c.name, func(f observe.Kubelet) bool { return ended(f, c.want) })
+		w.Await(c.name, func(f observe.Kubelet) bool { return ended(f, c.want) })
 	}
 
 	// A token that was renewed is used without a restart.
 	o := k.options()
 	o.TokenFile = k.write("renewed", "old")
 	w := watchSide(t, o)
-	w.await("a refusal", func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, "401") })
+	w.Await("a refusal", func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, "401") })
 	k.write("renewed", secret)
-	w.await("an answer", known)
+	w.Await("an answer", known)
 }
 
 func TestUnchangedPodsAreTheSame(t *testing.T) {
 	k := newHTTPSKubelet(t)
 	a, b := k.put("a"), k.put("b")
 	w := watchSide(t, k.options())
-	first := w.await("two pods", func(f observe.Kubelet) bool { return running(f, a) && running(f, b) })
+	first := w.Await("two pods", func(f observe.Kubelet) bool { return running(f, a) && running(f, b) })
 	changed := pod("b")
 	changed.Status.Message = "changed"
 	k.mu.Lock()
 	k.pods.pods[b] = changed
 	k.mu.Unlock()
-	second := w.await("a change", func(f observe.Kubelet) bool { return f.KubeletPods[b].Pod.Status.Message == "changed" })
+	second := w.Await("a change", func(f observe.Kubelet) bool { return f.KubeletPods[b].Pod.Status.Message == "changed" })
 	if second.KubeletPods[a] != first.KubeletPods[a] {
 		t.Errorf("got another copy of a pod that has not changed: %v, %v", first.KubeletPods[a].At, second.KubeletPods[a].At)
 	}
@@ -168,12 +168,12 @@ func TestARestartBetweenTwoLooksIsAGap(t *testing.T) {
 	o := k.options()
 	o.Pace, o.Least = 24*time.Hour, time.Millisecond
 	w := watchSide(t, o)
-	first := w.await("an answer", known)
+	first := w.Await("an answer", known)
 	k.kill()
 	k.start()
 	uid := k.put("new")
-	w.side.Refresh()
-	second := w.await("another answer", func(f observe.Kubelet) bool { return running(f, uid) })
+	w.Side.Refresh()
+	second := w.Await("another answer", func(f observe.Kubelet) bool { return running(f, uid) })
 	if !second.KubeletAnswer.Since.After(first.KubeletAnswer.Since) {
 		t.Errorf("got %+v after %+v, want that it answers since its restart", second.KubeletAnswer, first.KubeletAnswer)
 	}
@@ -185,17 +185,17 @@ func TestTheWatchBringsChanges(t *testing.T) {
 	o := k.options()
 	o.Pace, o.Least, o.Timeout = 24*time.Hour, time.Millisecond, time.Minute
 	w := watchSide(t, o)
-	first := w.await("an answer", known)
+	first := w.Await("an answer", known)
 	uid := k.put("late")
-	w.await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
+	w.Await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
 	k.remove(uid, "late")
-	last := w.await("its removal", func(f observe.Kubelet) bool { return f.KubeletPods[uid].Pod == nil })
+	last := w.Await("its removal", func(f observe.Kubelet) bool { return f.KubeletPods[uid].Pod == nil })
 	if len(first.KubeletPods) != 0 || !last.KubeletStatuses {
 		t.Errorf("got %+v, then %+v", first, last)
 	}
 	// The end of the watch asks for a list.
 	k.kill()
-	w.await("silence", silent)
+	w.Await("silence", silent)
 }
 
 // A kubelet that serves no watch, or ends it, was not restarted for that.
@@ -217,11 +217,11 @@ func TestAWatchThatIsNotServedIsNoGap(t *testing.T) {
 		<-served
 	}()
 	w := watchSide(t, Options{Node: "n1", Socket: socket})
-	first := w.await("an answer", known)
+	first := w.Await("an answer", known)
 	for range 5 {
 		w.look()
 	}
-	if last := w.side.Facts(); !last.KubeletAnswer.Since.Equal(first.KubeletAnswer.Since) {
+	if last := w.Side.Facts(); !last.KubeletAnswer.Since.Equal(first.KubeletAnswer.Since) {
 		t.Errorf("got %+v after %+v, want answers without a gap", last.KubeletAnswer, first.KubeletAnswer)
 	}
 }
@@ -233,7 +233,7 @@ func TestAListDoesNotUndoTheWatch(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
 	uid, gone := k.put("changes"), k.put("goes")
 	if err := s.look(ctx); err != nil {
@@ -303,7 +303,7 @@ func TestHostilePodsAPI(t *testing.T) {
 				<-served
 			}()
 			w := watchSide(t, Options{Node: "n1", Socket: socket, MaxBytes: 1 << 20})
-			w.await(c.want, func(f observe.Kubelet) bool { return ended(f, c.want) })
+			w.Await(c.want, func(f observe.Kubelet) bool { return ended(f, c.want) })
 		})
 	}
 }
@@ -315,7 +315,7 @@ func TestTheOtherWay(t *testing.T) {
 	o := https.options()
 	o.Socket = filepath.Join(t.TempDir(), "s")
 	w := watchSide(t, o)
-	facts := w.await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
+	facts := w.Await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
 	if facts.KubeletStatuses || !strings.HasPrefix(facts.KubeletAnswer.From, "https://") {
 		t.Errorf("got %+v, own statuses %t", facts.KubeletAnswer, facts.KubeletStatuses)
 	}
@@ -324,13 +324,13 @@ func TestTheOtherWay(t *testing.T) {
 	socket.start()
 	defer socket.kill()
 	other := socket.put("by-socket")
-	facts = w.await("a pod of the socket", func(f observe.Kubelet) bool { return running(f, other) })
+	facts = w.Await("a pod of the socket", func(f observe.Kubelet) bool { return running(f, other) })
 	if !facts.KubeletStatuses || facts.KubeletAnswer.From != o.Socket || len(facts.KubeletPods) != 1 {
 		t.Errorf("got %+v, own statuses %t", facts.KubeletAnswer, facts.KubeletStatuses)
 	}
 
 	alone := watchSide(t, Options{Node: "n1", Socket: o.Socket + ".missing"})
-	alone.await("an error", func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, "feature gate PodsAPI") })
+	alone.Await("an error", func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, "feature gate PodsAPI") })
 }
 
 func TestOptionsThatCannotBe(t *testing.T) {

@@ -98,7 +98,7 @@ func TestRealKubelet(t *testing.T) {
 			k := &stockKubelet{t, node, https, false}
 			uid := k.put("refused")
 			w := watchSide(t, o)
-			w.await(want, func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, want) })
+			w.Await(want, func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, want) })
 			k.remove(uid, "refused")
 		}
 	})
@@ -111,12 +111,12 @@ func whoseStatus(t *testing.T, node *stock.Node, https, socket Options) {
 	k := &stockKubelet{t, node, https, false}
 	uid := k.put("written")
 	byHTTPS, bySocket := watchSide(t, https), watchSide(t, socket)
-	byHTTPS.await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
-	bySocket.await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
+	byHTTPS.Await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
+	bySocket.Await("a pod", func(f observe.Kubelet) bool { return running(f, uid) })
 	const lie = "a message that the kubelet has not written"
 	patch := []byte(`{"status":{"message":"` + lie + `"}}`)
 	// The kubelet writes its own status again sooner or later: the lie is written until it was seen.
-	for byHTTPS.side.Facts().KubeletPods[uid].Pod.Status.Message != lie {
+	for byHTTPS.Side.Facts().KubeletPods[uid].Pod.Status.Message != lie {
 		if _, err := node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Patch(t.Context(), "written", types.StrategicMergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
 			t.Fatal(err)
 		}
@@ -124,7 +124,7 @@ func whoseStatus(t *testing.T, node *stock.Node, https, socket Options) {
 	}
 	// A list that was asked for after the kubelet had the lie.
 	bySocket.look()
-	if got := bySocket.side.Facts().KubeletPods[uid].Pod.Status; got.Message == lie || got.Phase != v1.PodRunning {
+	if got := bySocket.Side.Facts().KubeletPods[uid].Pod.Status; got.Message == lie || got.Phase != v1.PodRunning {
 		t.Errorf("the Pods API has the status %+v, want the kubelet's own", got)
 	}
 	k.remove(uid, "written")

@@ -54,10 +54,11 @@ func process(h *host, o Options, boot time.Time, before *observe.Process) (*obse
 	if err != nil {
 		return nil, false, fmt.Errorf("processes: %w", err)
 	}
+	self, _ := os.Readlink(filepath.Join(o.HostProc, "self")) // statusd observe is not the statusd that it looks for
 	var oldest *observe.Process
 	for _, entry := range proc {
 		pid, err := strconv.Atoi(entry.Name())
-		if err != nil {
+		if err != nil || entry.Name() == self {
 			continue
 		}
 		if !named(o, pid) {

@@ -331,7 +331,7 @@ func TestAShimThatIsStillStartingIsReached(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	timeout := time.After(time.Minute)
+	timeout := time.After(10 * time.Minute)
 	for h.only(t, pod.UID).State == runtime.Created {
 		select {
 		case <-h.watch:

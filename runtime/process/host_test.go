@@ -52,7 +52,7 @@ func newHost(t *testing.T) *host {
 	// A pipe that another process has opened for writing too never ends for a reader.
 	up, err := os.OpenFile(h.pipe, os.O_RDWR|syscall.O_NONBLOCK, 0)
 	if err == nil {
-		err = errors.Join(up.SetReadDeadline(time.Now().Add(time.Minute)), os.Chmod(h.pipe, 0o666))
+		err = errors.Join(up.SetReadDeadline(time.Now().Add(10*time.Minute)), os.Chmod(h.pipe, 0o666))
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -150,7 +150,7 @@ func (h *host) only(t *testing.T, uid types.UID) runtime.Container {
 
 func (h *host) awaitExit(t *testing.T, uid types.UID) runtime.Container {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(10 * time.Minute)
 	for {
 		if c := h.only(t, uid); c.State == runtime.Exited {
 			return c
@@ -166,7 +166,7 @@ func (h *host) awaitExit(t *testing.T, uid types.UID) runtime.Container {
 // awaitAllExited waits until no container of the pod runs.
 func (h *host) awaitAllExited(t *testing.T, uid types.UID) {
 	t.Helper()
-	timeout := time.After(time.Minute)
+	timeout := time.After(10 * time.Minute)
 	for {
 		pod, err := h.Pod(context.Background(), uid)
 		if err != nil {

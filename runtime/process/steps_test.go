@@ -113,7 +113,7 @@ func TestAnAgentKilledAtAnyStepLeavesNothingBehind(t *testing.T) {
 		_, _ = io.Copy(io.Discard, lines)
 		_ = agent.Wait()
 		h.open(t)
-		for timeout := time.After(time.Minute); h.anyCreated(t); {
+		for timeout := time.After(10 * time.Minute); h.anyCreated(t); {
 			select {
 			case <-h.watch:
 			case <-timeout:

@@ -397,7 +397,7 @@ func TestManyClientsLeaveNothing(t *testing.T) {
 		}
 	}
 	// The runtime closes its descriptor of a shim once it has learned of the end.
-	for after, deadline := openFiles(t), time.Now().Add(time.Minute); after > before; after = openFiles(t) {
+	for after, deadline := openFiles(t), time.Now().Add(10*time.Minute); after > before; after = openFiles(t) {
 		if time.Now().After(deadline) {
 			t.Fatalf("%d descriptors are open, %d were before", after, before)
 		}

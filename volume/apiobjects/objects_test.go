@@ -24,7 +24,7 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 func object(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: "shop", Name: name} }
 
 // patience bounds the wait for what must come.
-const patience = 30 * time.Second
+const patience = 10 * time.Minute
 
 // bell counts calls and lets a test wait for one.
 type bell struct{ rung chan struct{} }

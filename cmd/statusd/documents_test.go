@@ -1,0 +1,86 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+)
+
+// shown finds commands of statusd where documents show them: in code, or on a line of its own.
+var shown = regexp.MustCompile("(?m)(?:`|^    (?:sudo )?)statusd ([^`\n#|]*)")
+
+// Each command and each flag that a document names exists.
+func TestDocumentsNameCommandsThatExist(t *testing.T) {
+	documents, err := filepath.Glob("../../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := 0
+	for _, path := range append(documents, "../../README.md", "../../deploy/README.md") {
+		text, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
+			found++
+			if problem := unknown(m[1]); problem != "" {
+				t.Errorf("%s: statusd %s: there is no %s", filepath.Base(path), m[1], problem)
+			}
+		}
+	}
+	if found < 50 {
+		t.Errorf("found %d commands in the documents, want more: the expression does not match any more", found)
+	}
+	for _, wrong := range []string{"nonsense", "audit --nonsense", "get pods -q"} {
+		if unknown(wrong) == "" {
+			t.Errorf("statusd %s exists, by this test", wrong)
+		}
+	}
+}
+
+// unknown is the first word of a command line that is neither a command nor a flag nor an argument.
+func unknown(line string) string {
+	usage, _, _ := strings.Cut(line, "   ") // what follows explains it
+	cmd, first := newRoot(), true
+	cmd.InitDefaultCompletionCmd()
+	for _, word := range strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(usage)) {
+		if name, is := strings.CutPrefix(word, "-"); is {
+			if !hasFlag(cmd, strings.TrimLeft(name, "-")) {
+				return word
+			}
+			continue
+		}
+		if next := subcommand(cmd, word); next != nil {
+			cmd = next
+		} else if first {
+			return word
+		}
+		first = false
+	}
+	return ""
+}
+
+func subcommand(cmd *cobra.Command, name string) *cobra.Command {
+	for _, c := range cmd.Commands() {
+		if c.Name() == name || c.HasAlias(name) {
+			return c
+		}
+	}
+	return nil
+}
+
+func hasFlag(cmd *cobra.Command, name string) bool {
+	name, _, _ = strings.Cut(name, "=")
+	cmd.InitDefaultHelpFlag()
+	for _, flags := range []*pflag.FlagSet{cmd.Flags(), cmd.InheritedFlags()} {
+		if flags.Lookup(name) != nil || len(name) == 1 && flags.ShorthandLookup(name) != nil {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,175 @@
+package main
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"syscall"
+	"testing"
+	"text/template"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/guard/notify"
+	"github.com/statusd/statusd/internal/controlplanetest"
+)
+
+// The configuration of docs/guard.md, with paths and ports of this test.
+var guardedConfig = template.Must(template.New("observe.yaml").Parse(`apiVersion: statusd/v1alpha1
+kind: ObserveConfiguration
+nodeName: {{.Node}}
+kubeconfig: {{.Kubeconfig}}
+stateDir: {{.Dir}}/observe
+healthzBindAddress: 127.0.0.1:0
+kubeletRoot: {{.State}}
+manifests: {{.Manifests}}
+criEndpoint: none
+kubelet:
+  process: statusd
+  podsSocket: {{.State}}/pods.sock
+  url: https://{{.Server}}
+  insecure: true
+  certFile: {{.Dir}}/client.crt
+  keyFile: {{.Dir}}/client.key
+guard:
+  enabled: true
+  command: [{{.Program}}, run, --config, {{.Config}}]
+  healthzURL: http://{{.Healthz}}/healthz
+  restart: true
+  restartsPerHour: 20
+  firstPause: 1s
+  lastPause: 1s
+  coolDown: 1s
+  nodeCondition: true
+  events: true
+`))
+
+// guarded is a statusd run whose guard is a statusd observe beside it.
+type guarded struct {
+	t      *testing.T
+	server *controlplanetest.Server
+	node   string
+	log    lockedBuffer
+	client *api.Client
+}
+
+// newGuarded starts the guard, which starts the node.
+func newGuarded(t *testing.T, node string) *guarded {
+	t.Helper()
+	server := shared.Server(t)
+	d := newDaemon(t, node).join(server)
+	d.config.Server.BindAddress = freeAddress(t)
+	d.config.Guard = agent.GuardConfig{} // the verdict is that of the guard
+	dir := t.TempDir()
+	admin := server.Process.AdminConfig()
+	file, err := os.Create(filepath.Join(dir, "observe.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = guardedConfig.Execute(file, map[string]string{
+		"Node": node, "Kubeconfig": d.config.Kubeconfig, "Dir": dir, "State": d.config.StateDir, "Manifests": d.config.Manifests,
+		"Server": d.config.Server.BindAddress, "Program": os.Args[0], "Config": d.configFile(), "Healthz": d.config.HealthzBindAddress,
+	})
+	if err := errors.Join(err, file.Close(), os.WriteFile(filepath.Join(dir, "client.crt"), admin.CertData, 0o600), os.WriteFile(filepath.Join(dir, "client.key"), admin.KeyData, 0o600)); err != nil {
+		t.Fatal(err)
+	}
+	g := &guarded{t: t, server: server, node: node, client: api.NewSocketClient(filepath.Join(dir, "observe", "statusd.sock"))}
+	cmd := exec.Command(os.Args[0], "observe", "--config", file.Name())
+	cmd.Stderr = &g.log
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		g.client.Close()
+		_ = cmd.Process.Signal(syscall.SIGTERM) // it stops the node too
+		if err := cmd.Wait(); err != nil || t.Failed() {
+			t.Errorf("the guard ended with %v; its log:\n%s", err, &g.log)
+		}
+	})
+	return g
+}
+
+// await waits for a verdict.
+func (g *guarded) await(what string, wanted func(r *guard.Report) bool) (r guard.Report) {
+	g.t.Helper()
+	untilTrue(g.t, &g.log, what, func() bool {
+		var err error
+		r, err = g.client.Guard(g.t.Context())
+		return err == nil && wanted(&r)
+	})
+	return r
+}
+
+func (g *guarded) awaitCondition(want v1.ConditionStatus, reason string) {
+	g.t.Helper()
+	untilTrue(g.t, &g.log, "the condition is "+string(want)+" "+reason, func() bool {
+		node, err := g.server.Admin().CoreV1().Nodes().Get(g.t.Context(), g.node, metav1.GetOptions{})
+		return err == nil && slices.ContainsFunc(node.Status.Conditions, func(c v1.NodeCondition) bool {
+			return c.Type == notify.ConditionType && c.Status == want && (reason == "" || c.Reason == reason)
+		})
+	})
+}
+
+// events counts those of the Node with a reason.
+func (g *guarded) events(reason guard.NoticeKind) (n int) {
+	list, err := g.server.Admin().CoreV1().Events(metav1.NamespaceDefault).List(g.t.Context(), metav1.ListOptions{
+		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + g.node + ",reason=" + string(reason),
+	})
+	if err != nil {
+		return 0
+	}
+	for i := range list.Items {
+		n += int(max(list.Items[i].Count, 1))
+	}
+	return n
+}
+
+func (g *guarded) maintenance(until time.Time) {
+	g.t.Helper()
+	if _, err := g.client.Maintenance(g.t.Context(), until); err != nil {
+		g.t.Fatal(err)
+	}
+}
+
+// statusd observe guards a statusd run as it guards a kubelet: killed or frozen, it says so as verdict, condition and Event,
+// and restarts it once its policy lets it.
+func TestRealServer_TheGuardBesideANodeOfItsOwn(t *testing.T) {
+	g := newGuarded(t, "guarded")
+	healthy := func(r *guard.Report) bool { return r.Health == guard.Healthy && r.PID != 0 }
+	r := g.await("the node is healthy", healthy)
+	for _, name := range []string{"process", "healthz", "healthz/syncloop", "lease", "apiserver", "disk"} {
+		g.await(name+" is known and well", func(r *guard.Report) bool {
+			return slices.ContainsFunc(r.Evidence, func(i guard.Item) bool { return i.Name == name && i.OK })
+		})
+	}
+	g.awaitCondition(v1.ConditionTrue, "")
+	for i, scene := range []struct {
+		name   string
+		signal syscall.Signal
+		reason string
+	}{{"killed", syscall.SIGKILL, guard.ProcessGone}, {"frozen", syscall.SIGSTOP, guard.ProcessStopped}} {
+		g.maintenance(time.Now().Add(time.Hour)) // so that the verdict is not over before it was seen
+		before := r.PID
+		if err := syscall.Kill(before, scene.signal); err != nil {
+			t.Fatal(err)
+		}
+		g.await(scene.name+": a verdict", func(r *guard.Report) bool {
+			return r.Health == guard.Unhealthy && r.Reasons[0].Code == scene.reason && r.Withheld != "" && len(r.Restarts) == i
+		})
+		g.awaitCondition(v1.ConditionFalse, scene.reason)
+		untilTrue(t, &g.log, scene.name+": an Event", func() bool { return g.events(guard.NoticeUnhealthy) == i+1 })
+		g.maintenance(time.Time{})
+		r = g.await(scene.name+": restarted and healthy", func(r *guard.Report) bool { return healthy(r) && r.PID != before && len(r.Restarts) == i+1 })
+		if last := r.Restarts[i]; last.Err != "" || last.Reason != scene.reason {
+			t.Errorf("%s: the restart is %+v", scene.name, last)
+		}
+		g.awaitCondition(v1.ConditionTrue, "")
+	}
+}
