@@ -130,8 +130,9 @@ kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && chmod 755 "$$state" && bin/demo --state "$$state" with examples/kubectl.sh
 
 .PHONY: footprint
-footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, and what serving the stream costs; about 4 minutes
+footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, what its guard adds, and what serving the stream costs; about 10 minutes
 	@bin/demo footprint
+	@bin/demo guard-cost
 	@bin/demo serving
 	@if [ "$$(id -u)" = 0 ] && command -v containerd runc >/dev/null; then $(MAKE) --no-print-directory observe-footprint; \
 	else echo "no observe part: it needs root, containerd and runc"; fi
