@@ -74,9 +74,7 @@ func (s *State) counting() []string {
 func (s *State) pending() []Reason {
 	reasons := []Reason{}
 	for _, code := range slices.Sorted(maps.Keys(s.Signs)) {
-		reason := s.Signs[code].reason(code)
-		reason.Pending = true
-		reasons = append(reasons, reason)
+		reasons = append(reasons, s.Signs[code].reason(code))
 	}
 	return reasons
 }
@@ -108,7 +106,7 @@ func works(e Evidence, s *State, now time.Time) bool {
 		return true
 	}
 	lease, p := e.Lease, e.Process
-	if p.Known && p.Value.startKnown(now) && lease.Value.Renewed.Before(p.Value.Started) {
+	if p.Known && (p.Value.startKnown(now) && lease.Value.Renewed.Before(p.Value.Started) || !p.Value.Exists && p.Value.Sure) {
 		return false // it is the lease of the process before
 	}
 	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration

@@ -19,8 +19,6 @@ type Reason struct {
 	Code    string    `json:"code"`
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
-	// Pending: it was not seen often enough yet to count. Nothing is restarted for it.
-	Pending bool `json:"pending,omitempty"`
 }
 
 // Verdict is what the evidence amounts to.
