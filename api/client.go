@@ -35,13 +35,9 @@ type Client struct {
 	base string
 }
 
-// NewClient asks the server at an address such as http://127.0.0.1:10265, or 127.0.0.1:10265.
+// NewClient asks the server at an address such as http://127.0.0.1:10265.
 func NewClient(address string) (*Client, error) {
-	full := address
-	if !strings.Contains(address, "://") {
-		full = "http://" + address
-	}
-	u, err := url.Parse(full)
+	u, err := url.Parse(address)
 	if err != nil {
 		return nil, fmt.Errorf("api: server: %w", err)
 	}

@@ -158,7 +158,7 @@ func (l *loader) choice(n *yaml.Node, into *string, known ...string) {
 
 func (l *loader) duration(into *time.Duration) func(*yaml.Node) {
 	return func(n *yaml.Node) {
-		d, err := parseDuration(n.Value)
+		d, err := ParseDuration(n.Value)
 		if n.Kind != yaml.ScalarNode || err != nil {
 			l.mistake(n, "is %s, want a duration such as 30s, 5m, 1h30m or 2d", kindOf(n))
 			return
@@ -171,8 +171,8 @@ var durationPart = regexp.MustCompile(`^(\d{1,9})(ms|s|m|h|d|w)`)
 
 var units = map[string]time.Duration{"ms": time.Millisecond, "s": time.Second, "m": time.Minute, "h": time.Hour, "d": 24 * time.Hour, "w": 7 * 24 * time.Hour}
 
-// parseDuration reads a duration as Prometheus writes them: 1h30m, 2d.
-func parseDuration(source string) (time.Duration, error) {
+// ParseDuration reads a duration of at most a year as Prometheus writes them: 1h30m, 2d.
+func ParseDuration(source string) (time.Duration, error) {
 	if source == "0" {
 		return 0, nil
 	}

@@ -224,7 +224,7 @@ func instants(value any, start time.Time) any {
 		return replaced
 	case string:
 		if len(v) > 1 && (v[0] == '+' || v[0] == '-') {
-			if d, err := parseDuration(v[1:]); err == nil {
+			if d, err := ParseDuration(v[1:]); err == nil {
 				if v[0] == '-' {
 					d = -d
 				}

@@ -88,10 +88,10 @@ func (s *scene) take(step testStep) (changed []types.UID, err error) {
 // parseJump reads by how much a clock jumps: ahead, or with a - back.
 func parseJump(source string) (time.Duration, error) {
 	if back, ok := strings.CutPrefix(source, "-"); ok {
-		d, err := parseDuration(back)
+		d, err := ParseDuration(back)
 		return -d, err
 	}
-	return parseDuration(strings.TrimPrefix(source, "+"))
+	return ParseDuration(strings.TrimPrefix(source, "+"))
 }
 
 func (s *scene) find(name string) (types.UID, error) {
@@ -320,10 +320,10 @@ func (g sceneGuard) facts() KubeletFacts {
 	words, _ := g.kubelet()
 	f := KubeletFacts{Running: words.Running, PLEGLastSeen: words.PLEGLastSeen, ClientCertificate: words.ClientCertificate,
 		ServerCertificate: words.ServerCertificate, CertificateErrors: words.CertificateRenewalErrors, RuntimeErrors: words.RuntimeErrors}
-	if d, err := parseDuration(words.PLEG); err == nil {
+	if d, err := ParseDuration(words.PLEG); err == nil {
 		f.PLEG = &d
 	}
-	if d, err := parseDuration(words.PodStart); err == nil {
+	if d, err := ParseDuration(words.PodStart); err == nil {
 		f.PodStart = &d
 	}
 	return f
@@ -340,7 +340,7 @@ func (s *scene) valid() error {
 		return fmt.Errorf("kubelet: %w", err)
 	}
 	for _, d := range []string{words.PLEG, words.PodStart} {
-		if _, err := parseDuration(d); d != "" && err != nil {
+		if _, err := ParseDuration(d); d != "" && err != nil {
 			return fmt.Errorf("kubelet: %w", err)
 		}
 	}

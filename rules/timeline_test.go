@@ -102,7 +102,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func length(t *testing.T, d *datadriven.TestData, text string) time.Duration {
-	duration, err := parseDuration(text)
+	duration, err := ParseDuration(text)
 	if err != nil {
 		d.Fatalf(t, "%v", err)
 	}

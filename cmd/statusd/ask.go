@@ -80,7 +80,11 @@ func (q *question) node(ctx context.Context) (*api.Client, error) {
 	case q.kubeconfig != "":
 		return nil, fmt.Errorf("%w: --kubeconfig names an API server, and this is known by a node only", errUnreachable)
 	case q.server != "":
-		client, err := api.NewClient(q.server)
+		address := q.server
+		if !strings.Contains(address, "://") { // as healthzBindAddress has it
+			address = "http://" + address
+		}
+		client, err := api.NewClient(address)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", err, errUsage)
 		}

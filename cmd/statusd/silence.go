@@ -14,6 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/rules"
 )
 
 func newSilence() *cobra.Command {
@@ -67,12 +68,34 @@ func newSilenceAdd() *cobra.Command {
 		ValidArgsFunction: c.completeMatchers,
 	}
 	c.question.addFlags(cmd)
-	cmd.Flags().DurationVar(&c.lasts, "for", 0, "how long, such as 30m or 12h")
+	cmd.Flags().Var((*days)(&c.lasts), "for", "how long, such as 30m, 12h or 2d")
 	cmd.Flags().StringVar(&c.comment, "comment", "", "why")
 	cmd.Flags().StringVar(&c.by, "by", "", "who silences; by default the user")
 	c.output.addFlag(cmd, "name", "json", "yaml")
 	return cmd
 }
+
+// days is a duration as rules write it, 2d included.
+type days time.Duration
+
+// String, Set and Type are those of a value of a flag.
+func (d *days) String() string {
+	if *d == 0 {
+		return "" // there is no default
+	}
+	return time.Duration(*d).String()
+}
+
+func (d *days) Set(text string) error {
+	lasts, err := time.ParseDuration(text)
+	if err != nil {
+		lasts, err = rules.ParseDuration(text)
+	}
+	*d = days(lasts)
+	return err
+}
+
+func (*days) Type() string { return "duration" }
 
 // silence makes one of the arguments and flags.
 func (c *silenceAdd) silence(args []string, now time.Time) (api.Silence, error) {
