@@ -130,8 +130,9 @@ kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && chmod 755 "$$state" && bin/demo --state "$$state" with examples/kubectl.sh
 
 .PHONY: footprint
-footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, and what serving the stream costs; about 4 minutes
+footprint: demo ## Measure the CPU and memory of statusd with 100 idle pods, what its guard adds, and what serving the stream costs; about 10 minutes
 	@bin/demo footprint
+	@bin/demo guard-cost
 	@bin/demo serving
 	@if [ "$$(id -u)" = 0 ] && command -v containerd runc >/dev/null; then $(MAKE) --no-print-directory observe-footprint; \
 	else echo "no observe part: it needs root, containerd and runc"; fi
@@ -177,9 +178,13 @@ faults: demo ## Break disk, clock, boot, address and records under a running nod
 guard-demo: build controlplane ## The guard beside a stock kubelet: killed, ended, frozen, in maintenance, runtime and API server down; what is said and done after how many seconds; root, containerd, runc; about 2 minutes
 	@$(GO) run ./internal/guarddemo
 
+.PHONY: guard-flood
+guard-flood: ## A log of 100 MB/s, read by the monitor of logs: its CPU, its memory, what it finds and what it does not read; beside expressions on each line; 2 minutes
+	@mkdir -p build && $(GO) build -o build/guardflood ./internal/guardflood && build/guardflood
+
 .PHONY: guard-systemd
-guard-systemd: ## The guard under a systemd and a logind of their own, in a container that debootstrap makes: root; a minute the first time
-	@guard/service/systemd-container guard/service guard/nodedown
+guard-systemd: ## The guard under a systemd, a journald and a logind of their own, which power off at the end, in a container that debootstrap makes: root; a minute the first time; not part of CI
+	@guard/service/systemd-container guard/service guard/monitor guard/nodedown
 
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network

@@ -25,6 +25,7 @@ func (a *Agent) facts(pod *v1.Pod) explain.Facts {
 	if status, ok := a.manager.GetPodStatus(pod.UID); ok {
 		f.Status = &status
 	}
+	f.Node.Left = a.watched.Left(explain.Moments(f))
 	return f
 }
 

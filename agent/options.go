@@ -34,7 +34,7 @@ type Options struct {
 
 	// Version is that of the program; "dev" if empty.
 	Version string
-	// Logger is one to standard error, as the config wants it, if nil.
+	// Logger is one to standard error, as the config has it, if nil.
 	Logger *slog.Logger
 	// Machine reads the capacity and the addresses of the node. If nil, they are those of
 	// the machine that this program runs on. Resources of which the capacity is 0 are never

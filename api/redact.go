@@ -16,7 +16,7 @@ func redacted(pod *v1.Pod, status *v1.PodStatus) v1.Pod {
 	return v1.Pod{ObjectMeta: identity(&pod.ObjectMeta), Spec: outline(&pod.Spec), Status: *status.DeepCopy()}
 }
 
-// identity is what tells one pod from another. Of the annotations only those of the pod's source
+// identity is what distinguishes pods. Of the annotations only those of the pod's source
 // are shown: kubectl apply keeps the whole manifest in one, with the values of variables, and so
 // may others.
 func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {

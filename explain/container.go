@@ -161,7 +161,7 @@ func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Pr
 // whyEnded explains a container that has ended and is not ready for that reason.
 func whyEnded(f Facts, c container) Cause {
 	t := c.status.State.Terminated
-	cause := Cause{Code: CodeExited, Since: known(t.FinishedAt.Time), Text: "it ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(t)}
+	cause := Cause{Code: CodeExited, Since: known(t.FinishedAt.Time), Text: "it ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(f, c.spec.Name, t)}
 	if k := killedByWarning(f, c.spec.Name, t); k != nil {
 		cause.Text += ", because " + k.Text
 	}

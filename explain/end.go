@@ -72,9 +72,12 @@ func whyFailed(e *Explanation, f Facts) {
 		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since, Text: "the node was under pressure" + message + pressure(f),
 			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: replaced}}}
 	case status.Reason == "Evicted":
-		next := r.next
+		next, text := r.next, r.text
+		if left := whatWasLeft(f); left != "" {
+			text = "the node had " + left + " left"
+		}
 		e.State = r.state
-		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message + pressure(f), Next: &next}}
+		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: text + message + pressure(f), Next: &next}}
 	case ok:
 		e.State = r.state
 		next := r.next
@@ -118,7 +121,7 @@ func failedContainers(f Facts) []Cause {
 			what = "init container "
 		}
 		cause := Cause{Code: CodeContainersFailed, Container: c.spec.Name, Since: known(t.FinishedAt.Time),
-			Text: what + quote(c.spec.Name) + " ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(t), Next: adviceForEnd(t)}
+			Text: what + quote(c.spec.Name) + " ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(f, c.spec.Name, t), Next: adviceForEnd(t)}
 		cause.Next.Wait = "its restart policy does not start it again"
 		causes = append(causes, cause)
 	}
@@ -155,7 +158,7 @@ func ended(f Facts) *time.Time {
 }
 
 // ending says how a container ended: "exit code 3", "exit code 137 (SIGKILL), out of memory".
-func ending(t *v1.ContainerStateTerminated) string {
+func ending(f Facts, container string, t *v1.ContainerStateTerminated) string {
 	text := fmt.Sprintf("exit code %d", t.ExitCode)
 	if name := signal(t); name != "" {
 		text += " (" + name + ")"
@@ -163,7 +166,7 @@ func ending(t *v1.ContainerStateTerminated) string {
 	switch t.Reason {
 	case "", "Error", "Completed":
 	case "OOMKilled":
-		text += ", killed for lack of memory"
+		text += ", killed for lack of memory" + f.shortOfMemory(container, t)
 	case "StartError", "ContainerCannotRun":
 		text += " (it could not be started)"
 	case "ContainerStatusUnknown":

@@ -38,7 +38,7 @@ type story struct {
 // reads there what a person on call reads.
 func TestSentences(t *testing.T) {
 	var b strings.Builder
-	for _, s := range stories() {
+	for _, s := range slices.Concat(stories(), leftStories()) {
 		e := explain.Pod(s.facts())
 		fmt.Fprintf(&b, "# %s\n%s\n\n", s.name, e.Sentence(time.UTC))
 	}
@@ -64,7 +64,7 @@ func TestSentences(t *testing.T) {
 }
 
 func TestStories(t *testing.T) {
-	for _, s := range stories() {
+	for _, s := range slices.Concat(stories(), leftStories()) {
 		t.Run(s.name, func(t *testing.T) {
 			e := explain.Pod(s.facts())
 			if e.State != s.state {

@@ -87,6 +87,8 @@ type Node struct {
 	ShuttingDown bool
 	// Unreachable says since when the API server has not been reached; zero if it is reached.
 	Unreachable time.Time
+	// Left is what it had left near the [Moments] that matter.
+	Left []Left
 }
 
 // Warning is an event of type Warning.

@@ -72,7 +72,7 @@ func crashLoop(f Facts, c container) Cause {
 		return cause
 	}
 	cause.Since = known(last.FinishedAt.Time)
-	ended := Cause{Code: CodeExited, Container: c.spec.Name, Since: known(last.FinishedAt.Time), Text: "its last run ended" + at(f.Now, last.FinishedAt.Time) + " with " + ending(last)}
+	ended := Cause{Code: CodeExited, Container: c.spec.Name, Since: known(last.FinishedAt.Time), Text: "its last run ended" + at(f.Now, last.FinishedAt.Time) + " with " + ending(f, c.spec.Name, last)}
 	ended.Next = adviceForEnd(last)
 	ended.Next.Wait, ended.Next.At = "it starts again", known(c.NextStart)
 	if k := killed(f, c); k != nil {

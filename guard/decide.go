@@ -76,14 +76,12 @@ func Decide(v Verdict, p Policy, h History, now time.Time) Decision {
 func wanted(v Verdict, p Policy) (target Target, reason, withheld string) {
 	codes := map[string]string{}
 	for _, r := range v.Reasons {
-		if !r.Pending {
-			codes[r.Code] = r.Message
-		}
+		codes[r.Code] = r.Message
 	}
 	switch {
 	case v.Health == Unhealthy && v.Helps:
 		return TargetKubelet, v.Reasons[0].Code, ""
-	case codes[RuntimeDown] != "" && !v.pending && p.RestartRuntime:
+	case codes[RuntimeDown] != "" && p.RestartRuntime:
 		return TargetRuntime, RuntimeDown, ""
 	case v.Do != "":
 		return "", "", "a restart would not help"

@@ -74,7 +74,7 @@ type PLEG struct {
 	Relist   time.Duration `json:"relist"`
 	LastSeen time.Time     `json:"lastSeen,omitzero"`
 	// Bound is after how long without a relist the kubelet calls itself not ready; 3 minutes if 0. It is longer for one
-	// that the runtime tells of its events.
+	// that the runtime reports its events.
 	Bound time.Duration `json:"bound,omitempty"`
 }
 

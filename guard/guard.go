@@ -36,13 +36,13 @@ type Guard struct {
 	news    chan struct{} // of capacity 1
 	doing   sync.WaitGroup
 
-	mu       sync.Mutex // guards what follows
-	state    State
-	evidence Evidence
-	report   Report
-	said     string // the last suppression that was told
-	under    string // what is done now
-	storeErr string // why the file could not be written
+	mu          sync.Mutex // guards what follows
+	state       State
+	evidence    Evidence
+	report      Report
+	suppression string // the reason of the last notice that a restart is withheld
+	under       string // what is done now
+	storeErr    string // why the file could not be written
 }
 
 // New makes a guard with the state of its file. It starts nothing.
@@ -97,7 +97,7 @@ func (g *Guard) Evidence() Evidence {
 }
 
 // Run watches until ctx ends. It starts the services in order first and stops them in order at last, if
-// it was told how. It returns when nothing of it runs any more.
+// the options have functions for that. It returns when all its goroutines have ended.
 func (g *Guard) Run(ctx context.Context) error {
 	if watcher, ok := g.o.Kubelet.(Watcher); ok {
 		g.doing.Go(func() { g.watch(ctx, watcher) })
@@ -190,7 +190,7 @@ func (g *Guard) look(ctx context.Context) {
 	}
 	now := time.Now()
 	before, after, decision := g.judge(evidence, now)
-	g.tell(before, after, decision)
+	g.announce(before, after, decision)
 	if decision.Restart != "" && g.begin("the "+string(decision.Restart)+" is restarted: "+decision.Reason) {
 		g.doing.Go(func() {
 			defer g.end()

@@ -28,10 +28,11 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 		v.Health = Degraded
 		v.Reasons = append(v.Reasons, Reason{Code: Starting, Message: "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago", Since: e.Process.Value.Started})
 	case works(e, &s, now):
-	case len(s.Signs) > 0 && before.Health == Healthy: // one bad observation does not change the verdict
-	case len(s.Signs) > 0 && (before.Health == Degraded || before.Health == Unhealthy):
-		v.Health = Degraded // what made it unhealthy before is over
-		v.Reasons, v.pending = s.pending(), true
+	case len(s.Signs) > 0 && before.Health != "": // one bad observation does not change the verdict
+		if v.Health = before.Health; before.Health != Healthy {
+			v.Health = Degraded // what made it unhealthy before is over
+			v.Reasons = s.pending()
+		}
 	default:
 		v.Health = Unknown
 		v.Reasons = append(v.Reasons, Reason{Code: TooLittleEvidence, Message: unknowns(e), Since: now})
@@ -74,9 +75,7 @@ func (s *State) counting() []string {
 func (s *State) pending() []Reason {
 	reasons := []Reason{}
 	for _, code := range slices.Sorted(maps.Keys(s.Signs)) {
-		reason := s.Signs[code].reason(code)
-		reason.Pending = true
-		reasons = append(reasons, reason)
+		reasons = append(reasons, s.Signs[code].reason(code))
 	}
 	return reasons
 }
@@ -108,7 +107,7 @@ func works(e Evidence, s *State, now time.Time) bool {
 		return true
 	}
 	lease, p := e.Lease, e.Process
-	if p.Known && p.Value.Exists && lease.Value.Renewed.Before(p.Value.Started) {
+	if p.Known && (p.Value.startKnown(now) && lease.Value.Renewed.Before(p.Value.Started) || !p.Value.Exists && p.Value.Sure) {
 		return false // it is the lease of the process before
 	}
 	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration

@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/guard"
 )
 
-// forget makes what it is told to unknown.
+// forget makes random parts of the evidence unknown.
 func forget(t *rapid.T, e *guard.Evidence, now time.Time) {
 	drop := func(name string) bool { return rapid.IntRange(0, 3).Draw(t, name) == 0 }
 	if drop("process") {

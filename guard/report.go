@@ -19,8 +19,6 @@ type Reason struct {
 	Code    string    `json:"code"`
 	Message string    `json:"message"`
 	Since   time.Time `json:"since"`
-	// Pending: it was not seen often enough yet to count. Nothing is restarted for it.
-	Pending bool `json:"pending,omitempty"`
 }
 
 // Verdict is what the evidence amounts to.
@@ -31,9 +29,6 @@ type Verdict struct {
 	// Helps reports whether a restart would help; if not, Do says what would.
 	Helps bool   `json:"restartHelps"`
 	Do    string `json:"do,omitempty"`
-
-	// pending: the reasons are signs that do not count yet, so nothing is restarted because of them.
-	pending bool
 }
 
 // Restart is one restart of the kubelet.

@@ -72,7 +72,7 @@ func (g *Guard) count(r Restart, begins bool) {
 	g.o.Changed()
 }
 
-// restarted tells what became of a restart.
+// restarted reports what became of a restart.
 func (g *Guard) restarted(r Restart, name string, err error) {
 	result, record := "success", history.Record{Observed: time.Now(), Kind: history.KindNode, Subject: string(r.What), To: "restarted", Reason: r.Reason}
 	message := fmt.Sprintf("%s was restarted by the %s: %s", name, r.By, r.Reason)

@@ -95,6 +95,9 @@ func (s *State) setBack(now time.Time) {
 	for i := range s.Starts {
 		move(&s.Starts[i])
 	}
+	for i := range s.Vain {
+		move(&s.Vain[i])
+	}
 	move(&s.Since, &s.APISince, &s.Expected, &s.SupervisedAt)
 }
 

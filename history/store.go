@@ -79,18 +79,6 @@ func (s *Store) keep(l *log) {
 	s.named[l.name()] = append(s.named[l.name()], l)
 }
 
-// PodByUID returns the history of a pod.
-func (s *Store) PodByUID(uid types.UID) (Pod, bool) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	s.drain()
-	l, ok := s.logs[uid]
-	if !ok || uid == "" {
-		return Pod{}, false
-	}
-	return l.pod(), true
-}
-
 // Pods returns the histories of all pods, also of those that are gone, by name and age.
 func (s *Store) Pods() []Pod {
 	s.mu.Lock()

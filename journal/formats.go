@@ -6,7 +6,7 @@ import "fmt"
 // never released, and cannot be read.
 const currentFormat = 2
 
-// formats knows how to bring the records of older formats up to the current one.
+// formats brings the records of older formats up to the current one.
 type formats struct {
 	current int
 	// upgrades maps a format to the step that makes the next one of it.

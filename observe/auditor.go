@@ -46,7 +46,7 @@ type entry struct {
 	Allow  time.Duration `json:"allow,omitempty"`
 }
 
-// key tells differences apart.
+// key distinguishes differences.
 type key struct {
 	kind      Kind
 	uid       types.UID

@@ -158,7 +158,7 @@ func directoryText(d *PodDir) string {
 	return text
 }
 
-// mirrorWithoutManifest is a mirror pod that no manifest on disk wants. A static pod from elsewhere
+// mirrorWithoutManifest is a mirror pod that no manifest on disk defines. A static pod from elsewhere
 // (a URL) has no manifest on disk.
 func (w *world) mirrorWithoutManifest(p *podView) []finding {
 	if p.api == nil || !w.APIAnswer.Known() || !w.MachineAnswer.Known() || !w.ManifestsKnown {

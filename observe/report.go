@@ -57,7 +57,7 @@ type Difference struct {
 	Pod  Ref  `json:"pod"`
 	// Container is the name of the container, if it is about one.
 	Container string `json:"container,omitempty"`
-	// Subject tells differences of a kind apart: the type of a condition, the path of a directory.
+	// Subject distinguishes differences of a kind: the type of a condition, the path of a directory.
 	Subject string `json:"subject,omitempty"`
 	// Message is what is not true, as a sentence.
 	Message string `json:"message"`

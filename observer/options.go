@@ -23,7 +23,7 @@ type Options struct {
 
 	// Version is that of the program; "dev" if empty.
 	Version string
-	// Logger is one to standard error, as the config wants it, if nil.
+	// Logger is one to standard error, as the config has it, if nil.
 	Logger *slog.Logger
 	// Supervisor receives the messages of sd_notify. The zero value disables them.
 	Supervisor Supervisor

@@ -26,7 +26,9 @@ func (a answers) Pod(uid types.UID) (api.Pod, bool) {
 	if !ok {
 		return api.Pod{}, false
 	}
-	return api.Pod{Facts: podFacts(v, s, uid, time.Now())}, true
+	facts := podFacts(v, s, uid, time.Now())
+	facts.Node.Left = a.machine.Left(explain.Moments(facts))
+	return api.Pod{Facts: facts}, true
 }
 
 func (a answers) Gone() []api.PodHistory { return a.history.Gone() }

@@ -7,7 +7,7 @@ import (
 	"github.com/statusd/statusd/observe"
 )
 
-// identity tells differences apart.
+// identity distinguishes differences.
 type identity struct {
 	kind      observe.Kind
 	pod       observe.Ref

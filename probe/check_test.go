@@ -46,7 +46,7 @@ func want(t *testing.T, story string, got answer, result result, part string) {
 	}
 }
 
-// closedPort is one on which nobody listens.
+// closedPort is one on which no process listens.
 func closedPort(t *testing.T) int {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

@@ -156,7 +156,7 @@ func TestAResultThatCannotBeStoredIsInTheNextStatus(t *testing.T) {
 	})
 }
 
-// TestRunWaitsForProbesUnderWay has a probe that takes its time even when nobody waits.
+// TestRunWaitsForProbesUnderWay has a probe that takes its time even when no caller waits.
 func TestRunWaitsForProbesUnderWay(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, nil)

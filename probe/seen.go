@@ -38,7 +38,7 @@ type seen struct {
 	at        time.Time
 	notBefore time.Time
 	verdict   result
-	// told is the verdict that the observer knows, or that an earlier process has reported.
+	// told is the verdict that was reported to the observer, or by an earlier process.
 	told result
 }
 

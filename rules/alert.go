@@ -26,7 +26,7 @@ type alert struct {
 	acted bool
 }
 
-// identity is what tells alerts apart.
+// identity is what distinguishes alerts.
 type identity struct {
 	rule      string
 	uid       types.UID

@@ -37,7 +37,7 @@ func MountErrors(err error) []*MountError {
 	return found
 }
 
-// PodUpdater is a [Runtime] that wants to know when a pod that it runs has changed: labels
+// PodUpdater is a [Runtime] to which changes of the pods that it runs are reported: labels
 // and annotations may be in its volumes. UpdatePod does not block and ignores pods that the
 // runtime does not have. The pod must not be changed afterwards.
 type PodUpdater interface {

@@ -11,7 +11,7 @@ import (
 	"time"
 )
 
-// stamp tells one version of a file from another.
+// stamp identifies a version of a file.
 type stamp struct {
 	modified time.Time
 	size     int64

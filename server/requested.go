@@ -70,7 +70,7 @@ func NewRequested(o RequestOptions) (*Requested, error) {
 	return &Requested{manager: manager, log: o.Logger}, nil
 }
 
-// request is nil, which postpones it, while the node has no address: the signer wants one.
+// request is nil, which postpones it, while the node has no address: the signer requires one.
 func request(node, host string, addresses []string) *x509.CertificateRequest {
 	template := &x509.CertificateRequest{
 		Subject:  pkix.Name{CommonName: "system:node:" + node, Organization: []string{"system:nodes"}},

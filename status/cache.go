@@ -15,7 +15,7 @@ import (
 // cache holds the newest status of each pod, and how far it is delivered to the API server.
 //
 // A stored status is never changed, only replaced, so a pointer to it may be read
-// without the lock for as long as one likes.
+// without the lock for as long as needed.
 type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed

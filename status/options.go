@@ -93,7 +93,7 @@ type Options struct {
 	CompleteReports bool
 
 	// FieldManager is the name under which the API server records the manager's writes, and by
-	// which [Manager.Fights] tells them from those of others. Default "statusd". The client of
+	// which [Manager.Fights] distinguishes them from those of others. Default "statusd". The client of
 	// NewClient writes under it; a Client of the caller's own has to do the same.
 	FieldManager string
 

@@ -29,7 +29,7 @@ type refusal struct {
 	err error
 }
 
-// pairs are fields of which the server wants both or none.
+// pairs are fields of which the server requires both or none.
 var pairs = map[string]string{"podIP": "podIPs", "podIPs": "podIP", "hostIP": "hostIPs", "hostIPs": "hostIP"}
 
 // refusedFields returns the fields of the status that an answer refuses, as their names in

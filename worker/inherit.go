@@ -36,7 +36,7 @@ func (l leftover) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: l.pod.Namespace, Name: l.pod.Name}
 }
 
-// mayRunAgain reports whether a pod of which nothing runs is one that its source wants to
+// mayRunAgain reports whether a pod of which nothing runs is one that its source lets
 // run, as in a back-off or after a restart of the machine.
 func (l leftover) mayRunAgain(m inbox) bool {
 	return !l.over && !m.gone && m.pod.DeletionTimestamp == nil && !podstatus.IsTerminal(m.pod.Status.Phase)

@@ -207,7 +207,7 @@ func TestContainersAreAdoptedAfterARestart(t *testing.T) {
 			pod.Status = before.get(pod)
 		}
 		before.stop()
-		m.rt.Exit(before.newest(job, "main").ID, runtimefake.Exit{Code: 3}) // while nobody looks
+		m.rt.Exit(before.newest(job, "main").ID, runtimefake.Exit{Code: 3}) // while no process looks
 		starts := len(before.starts())
 
 		after := m.run(t, func(o *worker.Options) {

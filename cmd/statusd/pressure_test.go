@@ -33,6 +33,9 @@ func TestMemoryPressureEvictsAndRefuses(t *testing.T) {
 	if evicted.Status.Reason != "Evicted" || !strings.HasPrefix(evicted.Status.Message, "The node was low on resource: memory. Threshold quantity: ") {
 		t.Errorf("evicted as %q: %q", evicted.Status.Reason, evicted.Status.Message)
 	}
+	if _, body, err := d.get("/apis/v1/pods/" + namespace + "/victim"); err != nil || !strings.Contains(body, ", because the node had ") || !strings.Contains(body, " of memory left") {
+		t.Errorf("the explanation does not say what the node had left: %s, %v", body, err)
+	}
 	if !slices.ContainsFunc(evicted.Status.Conditions, func(c v1.PodCondition) bool {
 		return c.Type == v1.DisruptionTarget && c.Status == v1.ConditionTrue && c.Reason == "TerminationByKubelet"
 	}) {

@@ -47,14 +47,14 @@ type Setting struct {
 // Settings are all fields.
 func (c *Config) Settings() []Setting {
 	return []Setting{
-		{"kernelLog", &c.KernelLog, "log of the kernel: its device, journal to read it from the journal, auto for /dev/kmsg where it can be read; empty: it is not read"},
-		{"units", &c.Units, "units of systemd whose journal is read, with who they are: kubelet or runtime; where there is no journalctl, none is read"},
-		{"logFiles", &c.LogFiles, "log files, with who writes them: kernel, kubelet, runtime or systemd"},
-		{"logRules", &c.LogRules, "file of kind LogRules that says what lines mean; empty: the rules that statusd brings"},
-		{"events", &c.Events, "report what is found in the logs as Events of the pod or the Node"},
-		{"nodeConditions", &c.NodeConditions, "keep a condition of the Node for each problem that lasts, such as KernelDeadlock and ReadonlyFilesystem"},
-		{"loadInterval", &c.LoadInterval, "how often CPU, memory, disks, PIDs, file descriptors, pressure and network errors are read; 0: not at all"},
-		{"disks", &c.Disks, "paths whose file systems count in the load of the node"},
+		{"kernelLog", &c.KernelLog, "Log of the kernel: its device, journal to read it from the journal, auto for /dev/kmsg where it can be read. Empty: it is not read."},
+		{"units", &c.Units, "Units of systemd whose journal is read, with who they are: kubelet or runtime. Where there is no journalctl, none is read."},
+		{"logFiles", &c.LogFiles, "Log files, with who writes them: kernel, kubelet, runtime or systemd."},
+		{"logRules", &c.LogRules, "File of kind LogRules with what lines mean. Empty: the rules that statusd brings."},
+		{"events", &c.Events, "Report what is found in the logs as Events of the pod or the Node."},
+		{"nodeConditions", &c.NodeConditions, "Keep a condition of the Node for each problem that lasts, such as KernelDeadlock and ReadonlyFilesystem."},
+		{"loadInterval", &c.LoadInterval, "How often CPU, memory, disks, PIDs, file descriptors, pressure and network errors are read. 0: not at all."},
+		{"disks", &c.Disks, "Paths whose file systems count in the load of the node."},
 	}
 }
 

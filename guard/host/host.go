@@ -42,6 +42,7 @@ type Host struct {
 	reader  *resources.Reader // nil: the load is not read
 	keeper  *nodecondition.Keeper
 	load    atomic.Pointer[guard.Load]
+	past    past
 }
 
 // New makes it. It starts nothing.
@@ -64,8 +65,7 @@ func New(config Config, o Options) (*Host, error) {
 			o.Logger.Warn("the load of the machine is not read", "err", err) // the rest works without it
 			return m, nil
 		}
-		load := m.reader.Read()
-		m.load.Store(&load)
+		m.readOnce()
 		if o.Registerer != nil {
 			if err := o.Registerer.Register(loadMetrics{m}); err != nil {
 				return nil, fmt.Errorf("host: %w", err)
@@ -113,11 +113,16 @@ func (m *Host) read(ctx context.Context) {
 		case <-ticker.C:
 		}
 		if m.reader != nil {
-			load := m.reader.Read()
-			m.load.Store(&load)
+			m.readOnce()
 		}
 		m.keep()
 	}
+}
+
+func (m *Host) readOnce() {
+	load := m.reader.Read()
+	m.load.Store(&load)
+	m.past.add(&load)
 }
 
 func (m *Host) changed() {

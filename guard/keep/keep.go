@@ -99,11 +99,25 @@ func (s *Store) Keep(ctx context.Context, c guard.Case) (dir string, err error) 
 	if written == 0 {
 		return "", errors.Join(append(problems, os.RemoveAll(temp))...)
 	}
-	dir = filepath.Join(s.o.Dir, c.At.UTC().Format(layout)+"-"+string(c.Target)+"-"+fileName(c.Reason))
+	dir = filepath.Join(s.o.Dir, s.stamp(c.At)+"-"+string(c.Target)+"-"+fileName(c.Reason))
 	if err := os.Rename(temp, dir); err != nil {
 		return "", errors.Join(append(problems, fmt.Errorf("keep: %w", err), os.RemoveAll(temp))...)
 	}
 	return dir, errors.Join(append(problems, syncDir(s.o.Dir), s.trim(0))...)
+}
+
+// stamp is the time in the name of a case, by which they are ordered: after those that there are, also if the clock was set
+// back since. The case itself has the time.
+func (s *Store) stamp(at time.Time) string {
+	at = at.UTC()
+	kept, _ := s.List() // what cannot be listed is found by the rename
+	if n := len(kept); n > 0 {
+		name := filepath.Base(kept[n-1].Dir)
+		if last, err := time.Parse(layout, name[:min(len(layout), len(name))]); err == nil && at.Sub(last) < time.Millisecond {
+			at = last.Add(time.Millisecond)
+		}
+	}
+	return at.Format(layout)
 }
 
 // fileName is a reason as a part of a name: rules may have any.

@@ -106,6 +106,21 @@ func TestCasesAreBoundedInCountAndBytes(t *testing.T) {
 	}
 }
 
+// After the clock was set back, and for two cases of one moment, the newest case is still the last one that is removed.
+func TestTheNewestCaseIsKeptWhateverTheClockSays(t *testing.T) {
+	s := newStore(t, Options{Count: 3, Bytes: 20000, PartBytes: 8000, Parts: []Part{text("log", strings.Repeat("x", 5000))}})
+	for _, second := range []int{100000, 100060, 0, 0, 60, 200000, 5} {
+		dir, err := s.Keep(t.Context(), caseAt(second))
+		if err != nil {
+			t.Fatal(err)
+		}
+		kept, err := s.List()
+		if err != nil || len(kept) == 0 || kept[len(kept)-1].Dir != dir {
+			t.Fatalf("after %d s: kept %v (%v), want %s as the newest", second, kept, err, dir)
+		}
+	}
+}
+
 // What a crash has left half written is no case, and goes with the next one.
 func TestACaseAppearsAsAWhole(t *testing.T) {
 	s := newStore(t, Options{})

@@ -13,7 +13,7 @@ import (
 )
 
 // logFile reads a file that grows and is rotated, by renaming it or by copying and truncating it. Its
-// position is the beginning of the file, which tells it from others, and how far it was read.
+// position is the beginning of the file, which identifies it, and how far it was read.
 type logFile struct {
 	path   string
 	origin Origin

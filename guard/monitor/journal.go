@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -95,6 +96,9 @@ func (j *journal) arguments(position string) []string {
 		}
 		args = append(args, "_SYSTEMD_UNIT="+unit, "+", "_PID=1", "UNIT="+unit)
 	}
+	if len(units) > 0 {
+		args = append(args, "+", "_TRANSPORT=driver", "MESSAGE_ID="+suppressed)
+	}
 	if j.kernel {
 		if len(units) > 0 {
 			args = append(args, "+")
@@ -102,6 +106,32 @@ func (j *journal) arguments(position string) []string {
 		args = append(args, "_TRANSPORT=kernel")
 	}
 	return args
+}
+
+// suppressed is the ID of the message by which journald says that a unit has logged more than its rate limit allows. Only
+// journald itself has the transport driver.
+const suppressed = "a596d6fe7bfa4994828e72309e95d61e"
+
+var suppressedLines = regexp.MustCompile(`^Suppressed (\d+) messages from (\S+)$`)
+
+// lost is how many lines of a unit journald has not taken, by its message.
+func (j *journal) lost(e entry) (n int, origin Origin) {
+	if e.Transport != "driver" {
+		return 0, ""
+	}
+	m := suppressedLines.FindStringSubmatch(textOf(e.Message))
+	if m == nil {
+		return 0, ""
+	}
+	unit := m[2]
+	if i := strings.LastIndexByte(unit, '/'); i >= 0 { // a path of control groups
+		unit = unit[i+1:]
+	}
+	n, err := strconv.Atoi(m[1])
+	if err != nil || j.units[unit] == "" {
+		return 0, ""
+	}
+	return n, j.units[unit]
 }
 
 // follow reads entries, as many as there are in one go.
@@ -181,6 +211,10 @@ func (j *journal) add(b *batch, text []byte) {
 	}
 	var e entry
 	if json.Unmarshal(text, &e) != nil {
+		return
+	}
+	if n, origin := j.lost(e); n > 0 {
+		b.lost, b.origin = b.lost+n, origin
 		return
 	}
 	origin, ok := j.origin(e)

@@ -44,8 +44,11 @@ func TestTheJournalIsReadOnAfterItsCursor(t *testing.T) {
 		entryText(3, `"MESSAGE":"Started kubelet.service - kubelet.","UNIT":"kubelet.service","_PID":"666","_SYSTEMD_UNIT":"evil.service"`)+ // a process that says it is systemd
 		entryText(4, `"MESSAGE":[80,76,69,71,32,105,115,32,110,111,116,32,104,101,97,108,116,104,121,255],`+unit)+
 		entryText(5, `"MESSAGE":null,`+unit)+
+		entryText(6, `"MESSAGE":"Suppressed 41 messages from kubelet.service","_TRANSPORT":"driver"`)+
+		entryText(6, `"MESSAGE":"Suppressed 41 messages from other.service","_TRANSPORT":"driver"`)+
+		entryText(6, `"MESSAGE":"Suppressed 41 messages from kubelet.service","_TRANSPORT":"journal","_SYSTEMD_UNIT":"evil.service"`)+
 		"garbage\n"+
-		entryText(7, `"MESSAGE":"EXT4-fs error","_TRANSPORT":"kernel"`))
+		entryText(10, `"MESSAGE":"EXT4-fs error","_TRANSPORT":"kernel"`))
 	options := Options{
 		Units: map[string]Origin{"kubelet.service": KubeletLog, "containerd.service": RuntimeLog}, JournalKernel: true,
 		StateFile: filepath.Join(dir, "state"), Share: 1, command: program,
@@ -62,11 +65,16 @@ func TestTheJournalIsReadOnAfterItsCursor(t *testing.T) {
 		slices.Sort(list)
 		return strings.Join(list, " ")
 	}
-	box := run(t, options, func(_ *Monitor, box *mailbox) { box.await(counted("Ext4Error", 1)) })
-	if got, want := summary(box), "Ext4Error×1 KubeletStart×1 PLEGUnhealthy×2"; got != want {
+	box := run(t, options, func(m *Monitor, box *mailbox) {
+		box.await(counted("Ext4Error", 1))
+		if lost := m.Report().Sources[0].Lost; lost != 41 {
+			t.Errorf("%d lines are lost, want 41", lost)
+		}
+	})
+	if got, want := summary(box), "Ext4Error×1 KubeletStart×1 LogLinesLost×1 PLEGUnhealthy×2"; got != want {
 		t.Errorf("found %s, want %s", got, want)
 	}
-	appendTo(t, journal, entryText(8, `"MESSAGE":"panic: again","_SYSTEMD_UNIT":"containerd.service","_PID":"5"`))
+	appendTo(t, journal, entryText(11, `"MESSAGE":"panic: again","_SYSTEMD_UNIT":"containerd.service","_PID":"5"`))
 	box = run(t, options, func(_ *Monitor, box *mailbox) { box.await(counted("RuntimePanic", 1)) })
 	if got, want := summary(box), "RuntimePanic×1"; got != want {
 		t.Errorf("after a restart: found %s, want %s", got, want)
@@ -75,7 +83,7 @@ func TestTheJournalIsReadOnAfterItsCursor(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"--since=-300s", "--lines=all --after-cursor=c7"} {
+	for i, want := range []string{"--since=-300s", "--lines=all --after-cursor=c10"} {
 		if line := strings.Split(string(arguments), "\n")[i]; !strings.Contains(line, want) || !strings.Contains(line, "_SYSTEMD_UNIT=kubelet.service + _PID=1 UNIT=kubelet.service") {
 			t.Errorf("journalctl was called with %s, want %s", line, want)
 		}

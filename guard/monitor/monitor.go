@@ -180,13 +180,13 @@ func bootID() string {
 
 func (m *Monitor) makeReaders() {
 	o := &m.options
-	limit := throttle{share: o.Share, sleep: o.sleep, spent: threadTime}
+	limit := throttle{share: o.Share, sleep: o.sleep, spent: threadTime, now: time.Now}
 	if o.Kmsg != "" {
 		m.readers = append(m.readers, &kmsg{path: o.Kmsg, bootID: o.bootID, throttle: limit, now: o.now, sinceBoot: sinceBoot, user: o.user})
 	}
 	if len(o.Units) > 0 || o.JournalKernel {
 		m.readers = append(m.readers, &journal{command: o.command, args: o.JournalArgs, units: o.Units, kernel: o.JournalKernel,
-			filter: newPrefilter(m.rules, origins, listOfBytes), throttle: limit, now: o.now})
+			filter: newPrefilter(m.rules, origins, listOfBytes, []byte("Suppressed ")), throttle: limit, now: o.now})
 	}
 	for path, origin := range o.Files {
 		m.readers = append(m.readers, &logFile{path: path, origin: origin, filter: newPrefilter(m.rules, []Origin{origin}),

@@ -306,20 +306,6 @@ func TestAFloodOfLines(t *testing.T) {
 	})
 }
 
-// The throttle keeps work to its share.
-func TestTheThrottleKeepsToItsShare(t *testing.T) {
-	slept, spent := time.Duration(0), time.Hour
-	limit := throttle{share: 0.1, sleep: func(_ context.Context, d time.Duration) bool { slept += d; return true }, spent: func() time.Duration { return spent }}
-	limit.begin()
-	for range 1000 {
-		spent += 100 * time.Microsecond
-		limit.worked(t.Context())
-	}
-	if want := 900 * time.Millisecond; slept < want-5*time.Millisecond || slept > want+5*time.Millisecond {
-		t.Errorf("after 100 ms of work it has slept %v, want %v", slept, want)
-	}
-}
-
 // The kernel of this machine: what a process writes to its log is no line of the kernel.
 func TestTheLogOfThisKernel(t *testing.T) {
 	kernelLog, err := os.OpenFile("/dev/kmsg", os.O_WRONLY, 0)

@@ -7,8 +7,8 @@ import (
 )
 
 // prefilter finds the lines that a rule may match: those with one of a few texts, as they are in the expressions of the
-// rules. It looks for all texts in one pass, which leaps over most of the bytes: the blocks of two bytes in
-// which no text can end tell how far (Wu and Manber, 1994).
+// rules. It looks for all texts in one pass, which leaps over most of the bytes: a table has, for each
+// block of two bytes, how far the next place is at which a text may end (Wu and Manber, 1994).
 type prefilter struct {
 	texts [][]byte
 	// complete: each match of each rule has one of the texts. Otherwise every line counts.
@@ -73,9 +73,8 @@ func (f *prefilter) next(data []byte) int {
 	}
 	leap := (*[1 << 16]uint8)(f.leap)
 	for at := f.width - 2; at+1 < len(data); {
-		block := uint16(data[at]) | uint16(data[at+1])<<8
-		step := leap[block]
-		if step != 0 {
+		block := binary.LittleEndian.Uint16(data[at : at+2])
+		if step := leap[block]; step != 0 {
 			at += int(step)
 			continue
 		}

@@ -11,31 +11,37 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// throttle keeps the work of a reader to a share of one CPU: after each piece of work it waits so much
-// longer than the work took.
+// throttle keeps the work of a reader to a share of one CPU. A reader that did not get its share, on a busy machine, may take it
+// later, up to that of a second.
 type throttle struct {
 	share float64
 	sleep func(context.Context, time.Duration) bool
 	// spent is the CPU time that the reader has cost so far.
 	spent func() time.Duration
+	now   func() time.Time // monotonic
 
-	before, owed time.Duration
+	before time.Duration
+	until  time.Time // until then the work so far takes up the share
 }
 
+// maxCredit is how much of a share that was not used can be used later.
+const maxCredit = time.Second
+
 // begin is called before the first piece of work.
-func (t *throttle) begin() { t.before, t.owed = t.spent(), 0 }
+func (t *throttle) begin() { t.before, t.until = t.spent(), t.now() }
 
 // worked waits until the work since the last call is within the share. It reports whether ctx goes on.
 func (t *throttle) worked(ctx context.Context) bool {
-	now := t.spent()
-	t.owed += time.Duration(float64(max(0, now-t.before)) * (1/t.share - 1))
-	t.before = now
-	if t.owed < 5*time.Millisecond { // too short to sleep
-		return ctx.Err() == nil
+	spent, now := t.spent(), t.now()
+	if earliest := now.Add(-maxCredit); t.until.Before(earliest) {
+		t.until = earliest
 	}
-	owed := t.owed
-	t.owed = 0
-	return t.sleep(ctx, owed)
+	t.until = t.until.Add(time.Duration(float64(max(0, spent-t.before)) / t.share))
+	t.before = spent
+	if wait := t.until.Sub(now); wait >= 20*time.Millisecond { // each sleep costs, too
+		return t.sleep(ctx, wait)
+	}
+	return ctx.Err() == nil
 }
 
 // threadTime is the CPU time of this thread. The goroutine must be locked to it.

@@ -81,7 +81,7 @@ func TestAChildIsStartedStoppedAndRestarted(t *testing.T) {
 	}
 }
 
-// The end of a process is told at once, with its exit code, which may be 0.
+// The end of a process is reported at once, with its exit code, which may be 0.
 func TestTheEndOfAChildIsSeen(t *testing.T) {
 	for _, code := range []int{0, 3} {
 		c := newChild(t, "kubelet", "exit "+strconv.Itoa(code), time.Minute)

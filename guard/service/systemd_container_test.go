@@ -55,7 +55,7 @@ func awaitUnit(t *testing.T, unit *Systemd, want func(guard.Process) bool) guard
 	}
 }
 
-// A kubelet of which systemd is told to restart it on failure only ends with exit code 0, and the guard restarts it.
+// With Restart=on-failure systemd does not restart a kubelet that ends with exit code 0. The guard does.
 func TestRealSystemd_ExitCode0(t *testing.T) {
 	unit := install(t, "kubelet0.service", "ExecStart=/bin/sh -c 'trap \"exit 0\" TERM; while :; do sleep 0.1; done'\nRestart=on-failure\nRestartSec=0")
 	if err := unit.Start(t.Context()); err != nil {

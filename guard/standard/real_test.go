@@ -25,7 +25,7 @@ type stockKubelet struct {
 	node *stock.Node
 	file string
 	mu   sync.Mutex // a node is for one goroutine
-	// may is received from before each restart, so that the test has seen what is told before it.
+	// may is received from before each restart, so that the test has seen the Events before it.
 	may chan struct{}
 }
 
@@ -211,7 +211,7 @@ func (s *scene) awaitEvent(reason guard.NoticeKind, after time.Time) {
 
 func healthy(r guard.Report) bool { return r.Health == guard.Healthy }
 
-// hurt breaks the kubelet, and sees it noticed, told, restarted and healthy again.
+// hurt breaks the kubelet, and waits for the condition, the Events, the restart and a healthy kubelet.
 func (s *scene) hurt(reason string, hurt func()) {
 	s.t.Helper()
 	before := len(s.await("a healthy kubelet", healthy).Restarts)
@@ -222,7 +222,7 @@ func (s *scene) hurt(reason string, hurt func()) {
 	s.awaitEvent(guard.NoticeUnhealthy, begin)
 	s.kubelet.may <- struct{}{}
 	s.awaitEvent(guard.NoticeRestarted, begin)
-	told := time.Since(begin)
+	restarted := time.Since(begin)
 	r := s.await("a restart, and a healthy kubelet", func(r guard.Report) bool { return len(r.Restarts) > before && healthy(r) })
 	s.awaitCondition(v1.ConditionTrue)
 	restart := r.Restarts[before]
@@ -233,7 +233,7 @@ func (s *scene) hurt(reason string, hurt func()) {
 	if err != nil || len(log) == 0 {
 		s.t.Errorf("no log lines are kept in %s: %v", restart.Evidence, err)
 	}
-	s.t.Logf("%s: condition after %.1f s, events after %.1f s, healthy after %.1f s", reason, noticed.Seconds(), told.Seconds(), time.Since(begin).Seconds())
+	s.t.Logf("%s: condition after %.1f s, events after %.1f s, healthy after %.1f s", reason, noticed.Seconds(), restarted.Seconds(), time.Since(begin).Seconds())
 }
 
 // Scenarios with a stock kubelet and containerd: what happens, what the verdict says, whether it is restarted.

@@ -36,9 +36,9 @@ func (s *scene) withheld(health guard.Health, do string, reasons ...string) guar
 	return r
 }
 
-// has reports whether a reason counts.
+// has reports whether the report has a reason.
 func has(r guard.Report, code string) bool {
-	return slices.ContainsFunc(r.Reasons, func(reason guard.Reason) bool { return reason.Code == code && !reason.Pending })
+	return slices.ContainsFunc(r.Reasons, func(reason guard.Reason) bool { return reason.Code == code })
 }
 
 // restarted waits until the guard has restarted the kubelet once more than so often, and it runs.

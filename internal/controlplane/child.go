@@ -77,7 +77,7 @@ func (c *child) kill() {
 }
 
 func (c *child) signal(s syscall.Signal) {
-	// The one error that one's own child can cause is that it has ended, and exited tells that.
+	// The one error that one's own child can cause is that it has ended, and exited shows that.
 	_ = c.process.Signal(s)
 }
 

@@ -13,7 +13,7 @@ type LogConfig struct {
 	Level  string `yaml:"level"`
 }
 
-// Logger is a logger as the config wants it. It is made of a valid config.
+// Logger is a logger as the config has it. It is made of a valid config.
 func (l *LogConfig) Logger(w io.Writer) *slog.Logger {
 	level, _ := l.level() // info, if it does not parse
 	options := &slog.HandlerOptions{Level: level}

@@ -100,7 +100,7 @@ func (d *demo) stopStatusd(ctx context.Context, daemon *daemon) error {
 func (d *daemon) stop(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, stopTimeout)
 	defer cancel()
-	// The one error that one's own child can cause is that it has ended, and exited tells that.
+	// The one error that one's own child can cause is that it has ended, and exited shows that.
 	_ = d.process.Signal(syscall.SIGTERM)
 	select {
 	case <-d.exited:

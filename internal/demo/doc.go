@@ -5,6 +5,7 @@
 //	demo --standalone  static pods only
 //	demo with COMMAND  with a control plane, for as long as the command runs; KUBECONFIG is set
 //	demo footprint     what statusd needs when 100 pods are idle
+//	demo guard-cost    what its guard adds to that
 //	demo serving       how far a stream client is behind with 500 pods, and what serving it costs
 //	demo scale         500 pods started, run and deleted, and nothing left
 //	demo unreachable   statusd away for 60 s, and the pods ready again after its return

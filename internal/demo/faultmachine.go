@@ -23,7 +23,7 @@ const (
 	stateSize = "size=96m,mode=711"
 	// containerVariable is in the environment of each process of a container.
 	containerVariable = "STATUSD_CONTAINER_ID="
-	// runVariable tells the containers of this run from others on the machine.
+	// runVariable distinguishes the containers of this run from others on the machine.
 	runVariable = "FAULTS_RUN="
 	link        = "faults0"
 )
@@ -53,7 +53,7 @@ func namespaces() error {
 
 // machine is what the faults happen to: a disk, a boot ID, an address, and processes.
 type machine struct {
-	run     string // tells its containers apart
+	run     string // distinguishes its containers
 	state   string // a file system of its own
 	cgroup  string
 	boot    string // a file in the place of the kernel's

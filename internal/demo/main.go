@@ -48,6 +48,10 @@ func command(ctx context.Context, args []string) error {
 	flags.IntVar(&faults.pods, "pods", 30, "for faults: on a node with how many pods")
 	flags.Uint64Var(&faults.seed, "seed", 1, "for faults: which ones")
 	kills := flags.Int("kills", 100, "for alerting-kills: how many")
+	cost := guardCost{}
+	flags.IntVar(&cost.pods, "idle", footprintSize, "for guard-cost: on a node with how many idle pods")
+	flags.IntVar(&cost.rounds, "rounds", 2, "for guard-cost: how often it is measured with and without")
+	flags.DurationVar(&cost.watched, "watched", watched, "for guard-cost: how long each time")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -61,6 +65,8 @@ func command(ctx context.Context, args []string) error {
 		return d.with(ctx, flags.Args()[1:])
 	case mode == "footprint":
 		return d.footprint(ctx)
+	case mode == "guard-cost":
+		return d.guardCost(ctx, cost)
 	case mode == "clients":
 		return d.clients(ctx)
 	case mode == "serving":
@@ -79,6 +85,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, serving, alerting, alerting-kills, scale, unreachable, clients or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, guard-cost, serving, alerting, alerting-kills, scale, unreachable, clients or faults", mode)
 	}
 }

@@ -64,6 +64,9 @@ func helpedBy(text string) func(guard.Report) bool {
 	}
 }
 
+// runsWell: there is a process to break, and it is healthy.
+func runsWell(r guard.Report) bool { return r.Health == guard.Healthy && r.PID != 0 }
+
 var scenarios = []scenario{
 	{name: "kubelet killed (SIGKILL)", breaks: kill("KILL"), expected: "unhealthy, restarted",
 		told: unhealthyBy(guard.ProcessGone), condition: v1.ConditionFalse, reason: guard.ProcessGone, event: guard.NoticeUnhealthy, restarts: 1},
@@ -94,7 +97,7 @@ var scenarios = []scenario{
 
 // all plays all scenarios.
 func (p *play) all(ctx context.Context) error {
-	if _, err := p.await(ctx, func(r guard.Report) bool { return r.Health == guard.Healthy }); err != nil {
+	if _, err := p.await(ctx, runsWell); err != nil {
 		return err
 	}
 	if err := p.statusd(ctx, "guard"); err != nil {
@@ -113,7 +116,7 @@ func (p *play) all(ctx context.Context) error {
 // scenario plays one and adds its row. Page, command line, condition and Event are watched all at once, so that each time
 // is its own. A condition that is False only until the restart is caught by a watch.
 func (p *play) scenario(ctx context.Context, s scenario) error {
-	before, err := p.await(ctx, func(r guard.Report) bool { return r.Health == guard.Healthy })
+	before, err := p.await(ctx, runsWell)
 	if err != nil {
 		return err
 	}
@@ -141,7 +144,7 @@ func (p *play) scenario(ctx context.Context, s scenario) error {
 		}
 	}
 	well, err := p.await(ctx, func(r guard.Report) bool {
-		return r.Health == guard.Healthy && len(r.Restarts) >= len(before.Restarts)+s.restarts
+		return runsWell(r) && len(r.Restarts) >= len(before.Restarts)+s.restarts
 	})
 	if err != nil {
 		return err

@@ -56,7 +56,7 @@ func Mounts() error {
 			return fmt.Errorf("hide %s: %w", dir, err)
 		}
 	}
-	// The kubelet wants to share the mounts of pods.
+	// The kubelet shares the mounts of pods.
 	if err := unix.Mount("", "/", "", unix.MS_REC|unix.MS_SHARED, ""); err != nil {
 		return fmt.Errorf("make mounts shared: %w", err)
 	}

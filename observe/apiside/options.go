@@ -1,6 +1,7 @@
 package apiside
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -40,21 +41,13 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Quiet == 0 {
-		o.Quiet = DefaultQuiet
-	}
-	if o.Confirm == 0 {
-		o.Confirm = DefaultConfirm
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Quiet = cmp.Or(o.Quiet, DefaultQuiet)
+	o.Confirm = cmp.Or(o.Confirm, DefaultConfirm)
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Changed == nil {
 		o.Changed = func(types.UID) {}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Validate reports everything that is wrong with the options.

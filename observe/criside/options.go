@@ -1,6 +1,7 @@
 package criside
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"time"
@@ -37,24 +38,14 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Endpoint == "" {
-		o.Endpoint = DefaultEndpoint
-	}
-	if o.Pace == 0 {
-		o.Pace = DefaultPace
-	}
-	if o.Least == 0 {
-		o.Least = min(DefaultLeast, o.Pace)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
+	o.Endpoint = cmp.Or(o.Endpoint, DefaultEndpoint)
+	o.Pace = cmp.Or(o.Pace, DefaultPace)
+	o.Least = cmp.Or(o.Least, min(DefaultLeast, o.Pace))
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
 	if o.Changed == nil {
 		o.Changed = func(types.UID) {}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Validate reports everything that is wrong with the options.

@@ -1,6 +1,7 @@
 package kubeletside
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -61,24 +62,14 @@ type Options struct {
 }
 
 func (o *Options) setDefaults() {
-	if o.Pace == 0 {
-		o.Pace = DefaultPace
-	}
-	if o.Least == 0 {
-		o.Least = min(DefaultLeast, o.Pace)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.MaxBytes == 0 {
-		o.MaxBytes = DefaultMaxBytes
-	}
+	o.Pace = cmp.Or(o.Pace, DefaultPace)
+	o.Least = cmp.Or(o.Least, min(DefaultLeast, o.Pace))
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxBytes = cmp.Or(o.MaxBytes, DefaultMaxBytes)
 	if o.Changed == nil {
 		o.Changed = func(types.UID) {}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Validate reports everything that is wrong with the options.

@@ -1,6 +1,7 @@
 package machineside
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -68,27 +69,15 @@ func (o *Options) setDefaults() {
 			*d.value = d.otherwise
 		}
 	}
-	if o.HostProc == "" {
-		o.HostProc = filepath.Join(o.HostRoot, "proc")
-	}
-	if o.Pace == 0 {
-		o.Pace = DefaultPace
-	}
-	if o.Least == 0 {
-		o.Least = min(DefaultLeast, o.Pace)
-	}
-	if o.Timeout == 0 {
-		o.Timeout = DefaultTimeout
-	}
-	if o.MaxEntries == 0 {
-		o.MaxEntries = DefaultMaxEntries
-	}
+	o.HostProc = cmp.Or(o.HostProc, filepath.Join(o.HostRoot, "proc"))
+	o.Pace = cmp.Or(o.Pace, DefaultPace)
+	o.Least = cmp.Or(o.Least, min(DefaultLeast, o.Pace))
+	o.Timeout = cmp.Or(o.Timeout, DefaultTimeout)
+	o.MaxEntries = cmp.Or(o.MaxEntries, DefaultMaxEntries)
 	if o.Changed == nil {
 		o.Changed = func(types.UID) {}
 	}
-	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
-	}
+	o.Logger = cmp.Or(o.Logger, slog.New(slog.DiscardHandler))
 }
 
 // Validate reports everything that is wrong with the options.

@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/observe"
 )
 
-// ticks is in what parts of a second the kernel tells user space about times, on every architecture
+// ticks are the parts of a second in which the kernel reports times to user space, on every architecture
 // that Go supports.
 const ticks = 100
 

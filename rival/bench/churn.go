@@ -126,7 +126,7 @@ func (c *churn) delivered(event watch.EventType, pod *v1.Pod) {
 	}
 }
 
-// startsLocked is starts for a pod that no watch event tells of.
+// startsLocked is starts for a pod that no watch event brings.
 func (c *churn) startsLocked(pod *v1.Pod) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

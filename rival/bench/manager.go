@@ -17,7 +17,7 @@ type manager interface {
 	get(types.UID) (v1.PodStatus, bool)
 
 	// know puts the pod, as the watch has delivered it, where the manager looks for it,
-	// and tells the manager if it wants to be told. forget is its opposite.
+	// and informs the manager if it has a method for that. forget is its opposite.
 	know(*v1.Pod)
 	forget(*v1.Pod)
 

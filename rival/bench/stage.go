@@ -184,7 +184,7 @@ func (st *stage) sayFirst(ctx context.Context) error {
 	return nil
 }
 
-// deliver tells the manager what the watch of the node has brought.
+// deliver passes what the watch of the node has brought on to the manager.
 func (st *stage) deliver(event watch.EventType, pod *v1.Pod) {
 	switch {
 	case st.manager == nil:

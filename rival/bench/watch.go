@@ -16,7 +16,7 @@ import (
 )
 
 // watchPods calls handle, from one goroutine, for the pods that there are and then for
-// each change. The function that it returns ends it, and tells if it failed before.
+// each change. The function that it returns ends it, and returns an error if it failed before.
 func watchPods(ctx context.Context, client kubernetes.Interface, namespace string, options metav1.ListOptions,
 	handle func(watch.EventType, *v1.Pod)) (stop func() error, err error) {
 	pods := client.CoreV1().Pods(namespace)

@@ -33,7 +33,7 @@ const (
 )
 
 // watchRows watches one pod as kubectl does: the server makes the rows. The channel is
-// closed when the watch has ended; the function that is returned then tells why.
+// closed when the watch has ended; the function that is returned then returns why.
 func watchRows(ctx context.Context, client kubernetes.Interface, name string) (<-chan event, func() error, error) {
 	stream, err := client.CoreV1().RESTClient().Get().Namespace(namespace).Resource("pods").
 		SetHeader("Accept", "application/json;as=Table;v=v1;g=meta.k8s.io").

@@ -13,7 +13,7 @@ type side interface {
 	stop()
 
 	// setPod and removePod are what the node learns of its pods: the table of pods
-	// changes, and the manager is told if it wants to be.
+	// changes, and the manager is informed if it has a method for that.
 	setPod(*v1.Pod)
 	removePod(*v1.Pod)
 	// known returns the pod as the node has it; a mirror pod is not known this way.

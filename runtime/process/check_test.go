@@ -277,7 +277,7 @@ func TestEveryFieldOfThePodIsClassed(t *testing.T) {
 	for structure, fields := range classes {
 		for i := range structure.NumField() {
 			if name := structure.Field(i).Name; fields[name].name == "" {
-				t.Errorf("%s.%s is in no class: decide whether the runtime supports it, somebody else does, or Check rejects it", structure, name)
+				t.Errorf("%s.%s is in no class: decide whether the runtime supports it, another part does, or Check rejects it", structure, name)
 			}
 		}
 		for name := range fields {

@@ -14,7 +14,7 @@ import (
 type pipes struct {
 	theirs   []*os.File  // the command's ends: three, or one of a terminal
 	input    *os.File    // nil if the client has none
-	outputs  [2]*os.File // nil if the client wants none
+	outputs  [2]*os.File // nil if the client takes none
 	terminal *os.File    // nil if there is none
 	copies   outputs
 }
@@ -68,7 +68,7 @@ func (p *pipes) openTerminal(streams runtime.Streams, owner *syscall.Credential)
 	if streams.Stdin != nil {
 		p.input = master
 	}
-	p.outputs[0] = master // read even if the client wants nothing, or the command would wait
+	p.outputs[0] = master // read even if the client takes nothing, or the command would wait
 	select {
 	case size, open := <-streams.Resize: // the command begins with the right one if it is known
 		if open {

@@ -22,7 +22,7 @@ func (p *pod) makeVolumes() error {
 		var err error
 		switch {
 		case len(validation.IsDNS1123Label(volume.Name)) > 0:
-			err = errors.New("the name cannot be that of a directory") // the API server knows better
+			err = errors.New("the name cannot be that of a directory") // the API server allows no such name
 		case volume.EmptyDir != nil:
 			err = p.makeEmptyDir(volume.Name)
 		case volume.HostPath != nil:

@@ -39,7 +39,7 @@ type fixture struct {
 	close func() // of the runtime and the watch; nil while it is closed
 
 	up   *bufio.Reader // what containers say
-	down *os.File      // what they are told
+	down *os.File      // commands to them
 }
 
 func newFixture(t *testing.T, config Config) *fixture {

@@ -14,7 +14,7 @@ import (
 // just before it; between two short sleeps it cannot.
 const linger = `; say ready; while :; do sleep 0.05; done`
 
-// obstinate tells when it is asked to end, and does not.
+// obstinate prints when it is asked to end, and goes on.
 const obstinate = `trap 'say asked' TERM` + linger
 
 func (f *fixture) stop(t *testing.T, id string, grace time.Duration) {

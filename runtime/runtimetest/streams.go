@@ -28,7 +28,7 @@ func (f *fixture) streamer(t *testing.T) runtime.Streamer {
 	return s
 }
 
-// output is what a client gets, and tells of each write.
+// output is what a client gets, and signals each write.
 type output struct {
 	mu      sync.Mutex
 	text    bytes.Buffer

@@ -3,9 +3,11 @@ package main
 import (
 	"context"
 	"errors"
+	"flag"
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -13,55 +15,103 @@ import (
 	"github.com/statusd/statusd/internal/scenes"
 )
 
-const (
-	costPods = 100
-	// costSettle is left for what follows a start: a stock kubelet writes the status of each pod once more within
-	// two minutes.
-	costSettle = 2 * time.Minute
-	// costWatched is how long the observer is watched.
-	costWatched = 2 * time.Minute
-)
+// costOptions say how much is measured. The defaults are those of the documents.
+type costOptions struct {
+	pods int
+	// settle is left for what follows a start: a stock kubelet writes the status of each pod once more within two
+	// minutes. watched is how long the observers are watched.
+	settle, watched time.Duration
+}
 
-// cost measures what an observer needs beside a node with 100 pods that only exist.
-func cost(ctx context.Context, _ options, stage *scenes.Stage) error {
-	names := make([]string, costPods)
+func (c *costOptions) flags(flags *flag.FlagSet) {
+	flags.IntVar(&c.pods, "pods", 100, "for cost: how many pods")
+	flags.DurationVar(&c.settle, "settle", 2*time.Minute, "for cost: the time before it is measured")
+	flags.DurationVar(&c.watched, "watched", 2*time.Minute, "for cost: the time that is measured")
+}
+
+// cost measures what an observer needs beside a node with pods that only exist, without and with a guard. Both run at the same time, so
+// that what differs is the guard.
+func cost(ctx context.Context, o options, stage *scenes.Stage) error {
+	names := make([]string, o.cost.pods)
 	for i := range names {
 		names[i] = fmt.Sprintf("idle-%d", i)
 	}
-	fmt.Printf("creating %d pods\n", costPods)
+	fmt.Printf("creating %d pods\n", o.cost.pods)
 	const batch = 10 // what two cores can start at a time
-	for i := 0; i < costPods; i += batch {
-		if err := stage.Pods(ctx, names[i:i+batch]...); err != nil {
+	for part := range slices.Chunk(names, batch) {
+		if err := stage.Pods(ctx, part...); err != nil {
 			return err
 		}
 	}
 	if err := stage.Calm(ctx); err != nil {
 		return err
 	}
-	fmt.Printf("waiting %v for things to settle, then watching for %v\n", costSettle, costWatched)
-	if err := wait(ctx, costSettle); err != nil {
-		return err
-	}
-	before, err := scrape(ctx, stage.Observer.Address)
+	guarded, err := stage.Another(ctx, "guarded", "", scenes.Paces+fmt.Sprintf(`guard:
+  enabled: true
+  unit: ""
+  healthzURL: http://127.0.0.1:%d/healthz
+  nodeCondition: true
+  events: true
+`, stage.Node.Kubelet.HealthzPort))
 	if err != nil {
 		return err
 	}
-	if err := wait(ctx, costWatched); err != nil {
+	defer guarded.Close()
+	fmt.Printf("waiting %v for things to settle, then watching for %v\n", o.cost.settle, o.cost.watched)
+	if err := wait(ctx, o.cost.settle); err != nil {
 		return err
 	}
-	after, err := scrape(ctx, stage.Observer.Address)
+	addresses := []string{stage.Observer.Address, guarded.Address}
+	before, err := scrapeAll(ctx, addresses)
 	if err != nil {
 		return err
 	}
-	growth := func(name string) float64 { return after[name] - before[name] }
-	fmt.Printf("\nbeside a stock kubelet with %d idle pods, over %v:\n\n", costPods, costWatched)
-	fmt.Printf("statusd observe      %8.2f %% of one CPU %8.1f MiB resident\n",
-		100*growth("process_cpu_seconds_total")/costWatched.Seconds(), after["process_resident_memory_bytes"]/(1<<20))
-	fmt.Printf("requests per minute  %8.1f to the API server %8.1f to the runtime (CRI)\n",
-		growth("statusd_observe_api_requests_total")/costWatched.Minutes(), growth("statusd_observe_cri_calls_total")/costWatched.Minutes())
-	fmt.Printf("audits               %8.1f per minute %8.2f ms each\n", growth("statusd_audit_duration_seconds_count")/costWatched.Minutes(),
-		1000*growth("statusd_audit_duration_seconds_sum")/growth("statusd_audit_duration_seconds_count"))
+	if err := wait(ctx, o.cost.watched); err != nil {
+		return err
+	}
+	after, err := scrapeAll(ctx, addresses)
+	if err != nil {
+		return err
+	}
+	fmt.Printf("\nbeside a stock kubelet with %d idle pods, over %v:\n\n", o.cost.pods, o.cost.watched)
+	without, with := o.cost.measured(before[0], after[0]), o.cost.measured(before[1], after[1])
+	without.print("statusd observe")
+	with.print("with its guard")
+	fmt.Printf("the guard            %+8.2f %% of one CPU %+8.1f MiB resident; %+.1f requests per minute to the API server; CPU %.2f times\n",
+		with.cpu-without.cpu, with.resident-without.resident, with.api-without.api, with.cpu/without.cpu)
 	return nil
+}
+
+// needs are what an observer needs: percent of one CPU, MiB, requests and audits per minute, and milliseconds per audit.
+type needs struct{ cpu, resident, api, cri, audits, audit float64 }
+
+func (c *costOptions) measured(before, after map[string]float64) needs {
+	growth := func(name string) float64 { return after[name] - before[name] }
+	minutes := c.watched.Minutes()
+	return needs{
+		cpu: 100 * growth("process_cpu_seconds_total") / c.watched.Seconds(), resident: after["process_resident_memory_bytes"] / (1 << 20),
+		api: growth("statusd_observe_api_requests_total") / minutes, cri: growth("statusd_observe_cri_calls_total") / minutes,
+		audits: growth("statusd_audit_duration_seconds_count") / minutes,
+		audit:  1000 * growth("statusd_audit_duration_seconds_sum") / growth("statusd_audit_duration_seconds_count"),
+	}
+}
+
+func (n needs) print(name string) {
+	fmt.Printf("%-20s %8.2f %% of one CPU %8.1f MiB resident\n", name, n.cpu, n.resident)
+	fmt.Printf("requests per minute  %8.1f to the API server %8.1f to the runtime (CRI)\n", n.api, n.cri)
+	fmt.Printf("audits               %8.1f per minute %8.2f ms each\n", n.audits, n.audit)
+}
+
+// scrapeAll reads the metrics of some observers.
+func scrapeAll(ctx context.Context, addresses []string) (all []map[string]float64, err error) {
+	for _, address := range addresses {
+		values, err := scrape(ctx, address)
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, values)
+	}
+	return all, nil
 }
 
 func wait(ctx context.Context, d time.Duration) error {

@@ -34,6 +34,7 @@ type options struct {
 	program, doc, only string
 	minutes            int
 	stay               bool
+	cost               costOptions
 }
 
 func run(ctx context.Context) error {
@@ -44,6 +45,7 @@ func run(ctx context.Context) error {
 	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
 	flags.StringVar(&o.only, "only", "", "play only the scene of that name")
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
+	o.cost.flags(flags)
 	_ = flags.Parse(os.Args[1:]) // ends the program itself
 	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "churn": churn, "demo": demo, "cost": cost}
 	action, ok := actions[flags.Arg(0)]

@@ -21,7 +21,7 @@ func (e *RefusedError) Error() string { return "refused: " + e.Err.Error() }
 
 func (e *RefusedError) Unwrap() error { return e.Err }
 
-// WaitError is that of a receiver which wants no request for some time.
+// WaitError is that of a receiver which takes no request for some time.
 type WaitError struct {
 	Err error
 	For time.Duration

@@ -175,7 +175,7 @@ func (w *Writer) remember(piece []byte) {
 	}
 }
 
-// Tail returns the last lines that were written, as a termination message wants them.
+// Tail returns the last lines that were written, as a termination message needs them.
 func (w *Writer) Tail() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -92,7 +92,7 @@ func (a *attachments) serve(client *control.Connection) {
 		}
 		switch {
 		case kind == control.Stdin && hasInput:
-			_, _ = a.stdin.Write(data) // a container that has closed its input wants none
+			_, _ = a.stdin.Write(data) // a container may have closed its input
 		case kind == control.Resize:
 			a.resize(data)
 		}

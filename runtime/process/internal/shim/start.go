@@ -135,7 +135,7 @@ func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release 
 	return attributes, release, nil
 }
 
-// Credential is how the kernel wants a user; nil stands for statusd's own.
+// Credential is a user in the form of the kernel; nil stands for statusd's own.
 func Credential(user *record.User) *syscall.Credential {
 	if user == nil {
 		return nil

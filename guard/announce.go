@@ -8,16 +8,16 @@ import (
 	"github.com/statusd/statusd/history"
 )
 
-// tell passes on what one look has changed.
-func (g *Guard) tell(before, after Report, d Decision) {
+// announce sends notices of what one look has changed.
+func (g *Guard) announce(before, after Report, d Decision) {
 	changed := !sameVerdict(before.Verdict, after.Verdict) || before.Withheld != after.Withheld || before.PID != after.PID
 	switch {
 	case before.Health != after.Health:
-		g.tellHealth(before, after)
+		g.announceHealth(before, after)
 	case changed:
 		g.notify(NoticeReport, Summary(after.Verdict))
 	}
-	g.tellSuppression(after, d)
+	g.announceSuppression(after, d)
 	if changed || !before.Maintenance.Equal(after.Maintenance) {
 		g.o.Changed()
 	}
@@ -43,7 +43,7 @@ func Summary(v Verdict) string {
 	return strings.Join(lines, "; ")
 }
 
-func (g *Guard) tellHealth(before, after Report) {
+func (g *Guard) announceHealth(before, after Report) {
 	summary := Summary(after.Verdict)
 	g.log.Info("verdict", "from", before.Health, "to", after.Health, "because", summary)
 	r := history.Record{Observed: after.At, Kind: history.KindNode, Subject: "kubelet", From: string(before.Health), To: string(after.Health), Message: summary}
@@ -61,23 +61,23 @@ func (g *Guard) tellHealth(before, after Report) {
 	}
 }
 
-// tellSuppression tells once why a restart is withheld, and again when the reason is another one.
-func (g *Guard) tellSuppression(after Report, d Decision) {
+// announceSuppression sends one notice of why a restart is withheld, and another one when the reason changes.
+func (g *Guard) announceSuppression(after Report, d Decision) {
 	if g.o.Policy.Never != "" || after.PID != 0 && after.At.Sub(after.Started) < g.o.Policy.CoolDown {
 		return // it starts, or it is never restarted: that it is not restarted is no news
 	}
 	g.mu.Lock()
-	said := g.said
+	last := g.suppression
 	switch {
 	case d.Withheld == "" || after.Health != Unhealthy && d.Do == "", g.under != "" && d.Withheld == g.under:
-		g.said = ""
-		if after.Health != Healthy { // it goes on, and is told again only with another reason
-			g.said = said
+		g.suppression = ""
+		if after.Health != Healthy { // it goes on, and only another reason is announced
+			g.suppression = last
 		}
 	default:
-		g.said = d.Withheld
+		g.suppression = d.Withheld
 	}
-	news := g.said != "" && g.said != said
+	news := g.suppression != "" && g.suppression != last
 	g.mu.Unlock()
 	if !news {
 		return
