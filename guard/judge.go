@@ -31,7 +31,7 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	case len(s.Signs) > 0 && before.Health != "": // one bad observation does not change the verdict
 		if v.Health = before.Health; before.Health != Healthy {
 			v.Health = Degraded // what made it unhealthy before is over
-			v.Reasons = s.pending()
+			v.Reasons, v.pending = s.pending(), true
 		}
 	default:
 		v.Health = Unknown
