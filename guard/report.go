@@ -29,7 +29,8 @@ type Verdict struct {
 	// Helps reports whether a restart would help; if not, Do says what would.
 	Helps bool   `json:"restartHelps"`
 	Do    string `json:"do,omitempty"`
-	// pending: the reasons do not count yet, and nothing is restarted for them.
+
+	// pending: the reasons are signs that do not count yet, so nothing is restarted because of them.
 	pending bool
 }
 
