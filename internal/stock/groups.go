@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -58,9 +59,12 @@ func makeGroups(name string) error {
 	return nil
 }
 
+// tries counts those of this process: tests that run at the same time must not remove each other's group.
+var tries atomic.Int64
+
 // groupsWritable tries it.
 func groupsWritable() error {
-	name := fmt.Sprintf("statusd-stock-try-%d", os.Getpid())
+	name := fmt.Sprintf("statusd-stock-try-%d-%d", os.Getpid(), tries.Add(1))
 	return errors.Join(makeGroups(name), RemoveGroups(name))
 }
 

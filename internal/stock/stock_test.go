@@ -6,6 +6,7 @@ import (
 	"net"
 	"os"
 	"path/filepath"
+	"sync"
 	"testing"
 
 	"go.uber.org/goleak"
@@ -95,6 +96,20 @@ func TestNode(t *testing.T) {
 
 func ended(s v1.ContainerState, id string) bool {
 	return s.Terminated != nil && s.Terminated.ContainerID == id
+}
+
+// Tests that run at the same time do not get in each other's way when they ask.
+func TestManyAskAtOnce(t *testing.T) {
+	stock.Need(t)
+	errs := make([]error, 20)
+	var asking sync.WaitGroup
+	for i := range errs {
+		asking.Go(func() { errs[i] = stock.Missing() })
+	}
+	asking.Wait()
+	if err := errors.Join(errs...); err != nil {
+		t.Error(err)
+	}
 }
 
 // Nothing of a node is left: no process, control group or file.
