@@ -81,7 +81,7 @@ func wanted(v Verdict, p Policy) (target Target, reason, withheld string) {
 	switch {
 	case v.Health == Unhealthy && v.Helps:
 		return TargetKubelet, v.Reasons[0].Code, ""
-	case codes[RuntimeDown] != "" && p.RestartRuntime:
+	case codes[RuntimeDown] != "" && !v.pending && p.RestartRuntime:
 		return TargetRuntime, RuntimeDown, ""
 	case v.Do != "":
 		return "", "", "a restart would not help"

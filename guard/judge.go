@@ -28,11 +28,10 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 		v.Health = Degraded
 		v.Reasons = append(v.Reasons, Reason{Code: Starting, Message: "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago", Since: e.Process.Value.Started})
 	case works(e, &s, now):
-	case len(s.Signs) > 0 && before.Health != "": // one bad observation does not change the verdict
-		if v.Health = before.Health; before.Health != Healthy {
-			v.Health = Degraded // what made it unhealthy before is over
-			v.Reasons = s.pending()
-		}
+	case len(s.Signs) > 0 && before.Health == Healthy: // one bad observation does not change the verdict
+	case len(s.Signs) > 0 && (before.Health == Degraded || before.Health == Unhealthy):
+		v.Health = Degraded // what made it unhealthy before is over
+		v.Reasons, v.pending = s.pending(), true
 	default:
 		v.Health = Unknown
 		v.Reasons = append(v.Reasons, Reason{Code: TooLittleEvidence, Message: unknowns(e), Since: now})

@@ -317,22 +317,28 @@ func TestOneFailedRequestToTheRuntimeRestartsNothing(t *testing.T) {
 			e.Runtime = guard.Read(now, silent("refused"))
 		}
 	}
-	for name, changes := range map[string][]change{
-		"nothing is known": {{0, once}},
-		"what was wrong before is over": {{0, apiDown}, {30, func(e *guard.Evidence, now, since time.Time) {
+	for name, c := range map[string]struct {
+		changes []change
+		health  guard.Health
+	}{
+		"nothing is known": {[]change{{0, once}}, guard.Unknown},
+		"what was wrong before is over": {[]change{{0, apiDown}, {30, func(e *guard.Evidence, now, since time.Time) {
 			if blind(e, now, since); !now.Before(since.Add(lookEvery)) {
 				once(e, now, since.Add(lookEvery))
 			}
-		}}},
+		}}}, guard.Degraded},
 	} {
 		t.Run(name, func(t *testing.T) {
 			var state guard.State
 			var v guard.Verdict
 			for now := begin; now.Before(begin.Add(time.Minute)); now = now.Add(lookEvery) {
-				v, state = guard.Judge(evidence(changes, now), state, now)
+				v, state = guard.Judge(evidence(c.changes, now), state, now)
 				if d := guard.Decide(v, policy, guard.History{}, now); d.Restart != "" {
 					t.Fatalf("after %v: restarts the %s, %s", now.Sub(begin), d.Restart, describe(v))
 				}
+			}
+			if v.Health != c.health {
+				t.Errorf("got %s, want %s", describe(v), c.health)
 			}
 		})
 	}

@@ -29,6 +29,9 @@ type Verdict struct {
 	// Helps reports whether a restart would help; if not, Do says what would.
 	Helps bool   `json:"restartHelps"`
 	Do    string `json:"do,omitempty"`
+
+	// pending: the reasons are signs that do not count yet, so nothing is restarted because of them.
+	pending bool
 }
 
 // Restart is one restart of the kubelet.

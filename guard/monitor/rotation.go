@@ -180,8 +180,10 @@ func (l *logFile) survey(file *os.File, at place) (behind int64, err error) {
 	}
 	l.size = info.Size()
 	behind = max(0, l.size-at.Offset)
-	for _, size := range l.unread {
-		behind += size
+	for number, size := range l.unread {
+		if number != inode(info) { // this one was a later one when they were last looked at
+			behind += size
+		}
 	}
 	return behind, nil
 }

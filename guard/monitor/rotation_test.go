@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 )
 
 // numbered are lines of about 1 KB with their numbers.
@@ -211,6 +212,18 @@ func TestGenerationsThatAreRemovedBeforeTheyWereRead(t *testing.T) {
 	behind, err := l.survey(file, place{})
 	if want := size(t, path+".2") + size(t, path+".1") + size(t, path); err != nil || behind != want {
 		t.Errorf("%d bytes are left to be read, %v, want %d", behind, err, want)
+	}
+	middle, err := os.Open(path + ".1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer middle.Close()
+	if behind, err := l.survey(middle, place{}); err != nil || behind != size(t, path+".1")+size(t, path) {
+		t.Errorf("in the second one %d bytes are left to be read, %v", behind, err)
+	}
+	l.surveyed = time.Time{}
+	if _, err := l.survey(file, place{}); err != nil {
+		t.Fatal(err)
 	}
 	want := size(t, path+".1")
 	if err := os.Remove(path + ".1"); err != nil {
