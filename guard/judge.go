@@ -55,7 +55,8 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	return v, s
 }
 
-// counting are the codes of the signs that are established, the heaviest first.
+// counting are the codes of the signs that are established, the heaviest first. Of those that weigh the same, what
+// happened to the process explains the others: a dead kubelet does not renew its lease.
 func (s *State) counting() []string {
 	codes := slices.DeleteFunc(slices.Collect(maps.Keys(s.Signs)), func(code string) bool { return !s.Signs[code].established(rules[code]) })
 	if slices.Contains(codes, LeaseStale) { // which says the same and more
@@ -64,6 +65,12 @@ func (s *State) counting() []string {
 	slices.SortFunc(codes, func(a, b string) int {
 		if d := rules[b].weight - rules[a].weight; d != 0 {
 			return int(d)
+		}
+		if process := rules[a].kind == "process"; process != (rules[b].kind == "process") {
+			if process {
+				return -1
+			}
+			return 1
 		}
 		return strings.Compare(a, b)
 	})

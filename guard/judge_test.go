@@ -194,13 +194,13 @@ var stories = []struct {
 		dead(1)(e, now, since)
 		e.Process.Value.Unit, e.Process.Value.Restarting = "activating/auto-restart", true
 		e.Process.Value.Starts = uint32(now.Sub(since) / (10 * time.Second))
-	}}}, health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
+	}}}, health: guard.Unhealthy, reasons: "CrashLooping ProcessGone LeaseStale HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
 	{name: "crash loop of a child: the guard starts it every 30 s, it ends after 1 s, with exit code 0", until: 200, changes: []change{{9, vain(0)}},
-		health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
+		health: guard.Unhealthy, reasons: "CrashLooping ProcessGone LeaseStale HealthzSilent", unhealthy: 12, do: "read the kubelet's last log lines"},
 	{name: "crash loop of a child on a full disk: what would help is space", until: 200, changes: []change{{9, func(e *guard.Evidence, now, since time.Time) {
 		vain(1)(e, now, since)
 		e.Disk.Value.Free = 4096
-	}}}, health: guard.Unhealthy, reasons: "CrashLooping LeaseStale ProcessGone HealthzSilent DiskFull", unhealthy: 12, do: "free space"},
+	}}}, health: guard.Unhealthy, reasons: "CrashLooping ProcessGone LeaseStale HealthzSilent DiskFull", unhealthy: 12, do: "free space"},
 	{name: "crash loop of a child on a disk that was full: there is space again, it is started", until: 184, changes: []change{
 		{9, func(e *guard.Evidence, now, since time.Time) {
 			vain(1)(e, now, since)
@@ -209,7 +209,7 @@ var stories = []struct {
 		{170, func(e *guard.Evidence, now, since time.Time) {
 			dead(1)(e, now, begin)
 			e.Process.Value.Started, e.Process.Value.Ended = begin.Add(159*time.Second), begin.Add(160*time.Second)
-		}}}, health: guard.Unhealthy, reasons: "LeaseStale ProcessGone HealthzSilent", unhealthy: 12, helps: true},
+		}}}, health: guard.Unhealthy, reasons: "ProcessGone LeaseStale HealthzSilent", unhealthy: 12, helps: true},
 	{name: "crash loop of a child, mended: one that answers ends it", until: 210, changes: []change{{9, vain(1)},
 		{170, func(e *guard.Evidence, _, since time.Time) { e.Process.Value.Started = since }}},
 		health: guard.Healthy, unhealthy: 12},

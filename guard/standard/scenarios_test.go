@@ -200,7 +200,7 @@ func TestRealCertificate(t *testing.T) {
 	s := newScene(t, node)
 	close(s.kubelet.may)
 	before := s.count()
-	s.certificate(time.Now().Add(10 * time.Second))
+	s.certificate(time.Now().Add(45 * time.Second)) // the kubelet is left alone for a minute after its start
 	s.kubelet.process().Kill()
 	s.restarted(before, guard.ProcessGone)
 	r := s.withheld(guard.Unhealthy, "renew its client certificate", guard.CertificateExpired, guard.LeaseStale)
