@@ -17,6 +17,7 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/internal/freeport"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process"
 )
@@ -83,7 +84,7 @@ func startNode(t *testing.T) (c *agent.Config, server string) {
 	c.StateDir, c.Manifests = filepath.Join(dir, "state"), filepath.Join(dir, "manifests")
 	c.Server.BindAddress = ""
 	c.Eviction.Hard = eviction.Disabled()
-	c.HealthzBindAddress, server = freeAddress(t), freeAddress(t)
+	c.HealthzBindAddress, server = freeport.Address(t), freeport.Address(t)
 	writeExample(t, c.Manifests, binary, server)
 	node, err := agent.New(*c, agent.Options{
 		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
@@ -146,16 +147,6 @@ func endContainers(t *testing.T, c *agent.Config) {
 	if err := rt.Close(); err != nil {
 		t.Error(err)
 	}
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // pidOf asks the example for its process ID.

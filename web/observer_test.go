@@ -20,6 +20,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/freeport"
 	"github.com/statusd/statusd/observe"
 	"github.com/statusd/statusd/observer"
 )
@@ -146,7 +147,7 @@ func (b besideMachine) Facts() observe.Machine {
 func TestThePageSaysWhatIsNotTrueAnyMore(t *testing.T) {
 	node := newBeside()
 	config := observer.Default()
-	config.NodeName, config.StateDir, config.HealthzBindAddress = "beside", t.TempDir(), freeAddress(t)
+	config.NodeName, config.StateDir, config.HealthzBindAddress = "beside", t.TempDir(), freeport.Address(t)
 	made, err := observer.New(config, observer.Options{
 		RESTConfig: &rest.Config{Host: "http://127.0.0.1:1"}, Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
 		NewSides: func(_ *rest.Config, changed observer.Changed) (observer.Sides, error) {

@@ -21,6 +21,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 // docs/explain.md has what statusd, kubectl and k8sgpt say of pods that are broken. The test runs each pod
@@ -251,7 +252,7 @@ func readPodExample(t *testing.T, file string) *v1.Pod {
 	t.Helper()
 	text := readExample(t, filepath.Join("..", file))
 	for _, port := range []string{"18082", "18083"} {
-		_, free, err := net.SplitHostPort(freeAddress(t))
+		_, free, err := net.SplitHostPort(freeport.Address(t))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 // ready reports whether statusd says that a pod is ready.
@@ -131,7 +133,7 @@ func TestHangupReloadsTheConfig(t *testing.T) {
 	}
 
 	old := d.config.HealthzBindAddress
-	d.config.HealthzBindAddress = freeAddress(t)
+	d.config.HealthzBindAddress = freeport.Address(t)
 	writeFile(t, file, strings.ReplaceAll(string(text), old, d.config.HealthzBindAddress))
 	d.signal(syscall.SIGHUP)
 	until(t, "the endpoints are where the new config says", func() bool { return d.ready("static-reloading") })

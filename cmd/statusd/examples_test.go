@@ -12,6 +12,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 	"sigs.k8s.io/yaml"
+
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 // expected is what an example must reach, condition by condition, and then hold.
@@ -132,7 +134,7 @@ func readExample(t *testing.T, file string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, port, err := net.SplitHostPort(freeAddress(t))
+	_, port, err := net.SplitHostPort(freeport.Address(t))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,7 @@ import (
 	"github.com/statusd/statusd/guard"
 	"github.com/statusd/statusd/guard/notify"
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 // The configuration of docs/guard.md, with paths and ports of this test.
@@ -65,7 +66,7 @@ func newGuarded(t *testing.T, node string) *guarded {
 	t.Helper()
 	server := shared.Server(t)
 	d := newDaemon(t, node).join(server)
-	d.config.Server.BindAddress = freeAddress(t)
+	d.config.Server.BindAddress = freeport.Address(t)
 	d.config.Guard = agent.GuardConfig{} // the verdict is that of the guard
 	dir := t.TempDir()
 	admin := server.Process.AdminConfig()

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"net"
 	"net/http"
 	"os"
 	"os/exec"
@@ -26,6 +25,7 @@ import (
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 var shared controlplanetest.Shared
@@ -66,7 +66,7 @@ func newDaemon(t *testing.T, node string) *daemon {
 	d.config.AllowPodsWithoutIsolation = true
 	d.config.StateDir = filepath.Join(dir, "state")
 	d.config.Manifests = filepath.Join(dir, "manifests")
-	d.config.HealthzBindAddress = freeAddress(t)
+	d.config.HealthzBindAddress = freeport.Address(t)
 	d.config.Server.BindAddress = ""
 	d.config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	if err := os.Mkdir(d.config.Manifests, 0o755); err != nil {
@@ -86,16 +86,6 @@ func (d *daemon) join(server *controlplanetest.Server) *daemon {
 	d.config.Kubeconfig = kubeconfig
 	d.config.Server = agent.ServerConfig{BindAddress: "127.0.0.1:0", ClientCAFile: filepath.Join(server.Process.DataDir(), "pki", "ca.crt")}
 	return d
-}
-
-func freeAddress(t *testing.T) string {
-	t.Helper()
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer listener.Close()
-	return listener.Addr().String()
 }
 
 // start runs statusd. It may be called again after the last one has ended.

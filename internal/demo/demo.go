@@ -22,6 +22,7 @@ import (
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/eviction"
 	"github.com/statusd/statusd/internal/controlplane"
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 const (
@@ -199,13 +200,17 @@ func (d *demo) config(name string) (agent.Config, error) {
 	return c, err
 }
 
+// heldPorts are those of this program, until it ends.
+var heldPorts []net.Listener
+
 // freeAddress returns an address with a free port.
 func freeAddress() (string, error) {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	port, held, err := freeport.Take()
 	if err != nil {
 		return "", err
 	}
-	return listener.Addr().String(), listener.Close()
+	heldPorts = append(heldPorts, held)
+	return fmt.Sprintf("127.0.0.1:%d", port), nil
 }
 
 // awaitNode waits until the controllers let pods onto the node. The scheduler tries a pod that it could not

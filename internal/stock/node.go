@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/controlplane"
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 // Options say what a node is like. The zero value is a node "stock" with an API server of its own.
@@ -178,7 +179,7 @@ func (n *Node) configure(o Options) error {
 
 // Port is a free one of the loopback interface, for this node until it is closed.
 func (n *Node) Port() (int, error) {
-	number, held, err := port()
+	number, held, err := freeport.Take()
 	if err == nil {
 		n.ports = append(n.ports, held)
 	}
