@@ -172,7 +172,7 @@ func whyEnded(f Facts, c container) Cause {
 		cause.Causes = []Cause{{Code: CodeWillNotRestart, Container: c.spec.Name, Text: "its restart policy does not start it again",
 			Next: &Next{Wait: "the pod ends when its other containers have ended"}}}
 	}
-	cause.Causes[0].Next.Do = adviceForEnd(t).Do
+	cause.Causes[0].Next.Do = adviceForEnd(f, c.spec.Name, t).Do
 	return cause
 }
 

@@ -121,7 +121,7 @@ func failedContainers(f Facts) []Cause {
 			what = "init container "
 		}
 		cause := Cause{Code: CodeContainersFailed, Container: c.spec.Name, Since: known(t.FinishedAt.Time),
-			Text: what + quote(c.spec.Name) + " ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(f, c.spec.Name, t), Next: adviceForEnd(t)}
+			Text: what + quote(c.spec.Name) + " ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(f, c.spec.Name, t), Next: adviceForEnd(f, c.spec.Name, t)}
 		cause.Next.Wait = "its restart policy does not start it again"
 		causes = append(causes, cause)
 	}
@@ -216,8 +216,10 @@ func signal(t *v1.ContainerStateTerminated) string {
 }
 
 // adviceForEnd is what to do about a container that ended.
-func adviceForEnd(t *v1.ContainerStateTerminated) *Next {
+func adviceForEnd(f Facts, container string, t *v1.ContainerStateTerminated) *Next {
 	switch {
+	case t.Reason == "OOMKilled" && f.memoryLimit(container) == "":
+		return do("find what uses the memory; ask for what the container needs in its requests, and limit it")
 	case t.Reason == "OOMKilled":
 		return do("raise the memory limit, or find what uses the memory")
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":

@@ -116,20 +116,19 @@ func bytes(n uint64) string {
 	return fmt.Sprintf("%.4g %ciB", value, units[unit])
 }
 
-// shortOfMemory says what a container that was killed for lack of memory was allowed, and what the node had left then: both tell
+// shortOfMemory says what a container that was killed for lack of memory was allowed, and what the node had left then: both show
 // whether it or the node was short. It is empty if neither is known.
 func (f Facts) shortOfMemory(name string, t *v1.ContainerStateTerminated) string {
 	if t.Reason != "OOMKilled" {
 		return ""
 	}
 	var known []string
-	for _, c := range slices.Concat(f.Pod.Spec.InitContainers, f.Pod.Spec.Containers) {
-		if limit, limited := c.Resources.Limits[v1.ResourceMemory]; c.Name == name && limited {
-			known = append(known, "its limit is "+bytes(uint64(max(limit.Value(), 0))))
-		}
+	limit := f.memoryLimit(name)
+	if limit != "" {
+		known = append(known, limit)
 	}
 	if l := f.left(t.FinishedAt.Time); l != nil && l.Memory > 0 {
-		if len(known) == 0 {
+		if limit == "" {
 			known = append(known, "it has no limit")
 		}
 		known = append(known, "the node had "+bytes(l.Memory)+" left")
@@ -139,3 +138,20 @@ func (f Facts) shortOfMemory(name string, t *v1.ContainerStateTerminated) string
 	}
 	return " (" + strings.Join(known, ", ") + ")"
 }
+
+// memoryLimit says what a container is allowed: "its limit is 64 MiB". It is empty if neither it nor its pod has a limit.
+func (f Facts) memoryLimit(name string) string {
+	for _, c := range slices.Concat(f.Pod.Spec.InitContainers, f.Pod.Spec.Containers) {
+		if limit, limited := c.Resources.Limits[v1.ResourceMemory]; c.Name == name && limited {
+			return "its limit is " + quantity(limit)
+		}
+	}
+	if r := f.Pod.Spec.Resources; r != nil {
+		if limit, limited := r.Limits[v1.ResourceMemory]; limited {
+			return "the limit of its pod is " + quantity(limit)
+		}
+	}
+	return ""
+}
+
+func quantity(q resource.Quantity) string { return bytes(uint64(max(q.Value(), 0))) }

@@ -235,7 +235,7 @@ func notes(f Facts) []Cause {
 	for _, s := range slices.Concat(f.status().InitContainerStatuses, f.status().ContainerStatuses) {
 		if last := s.LastTerminationState.Terminated; s.RestartCount > 0 && last != nil && s.State.Running != nil {
 			note := Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
-				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(f, s.Name, last)), Next: adviceForEnd(last)}
+				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(f, s.Name, last)), Next: adviceForEnd(f, s.Name, last)}
 			if k := killedByWarning(f, s.Name, last); k != nil {
 				note.Causes, note.Next = []Cause{*k}, k.Next
 			}

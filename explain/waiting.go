@@ -73,7 +73,7 @@ func crashLoop(f Facts, c container) Cause {
 	}
 	cause.Since = known(last.FinishedAt.Time)
 	ended := Cause{Code: CodeExited, Container: c.spec.Name, Since: known(last.FinishedAt.Time), Text: "its last run ended" + at(f.Now, last.FinishedAt.Time) + " with " + ending(f, c.spec.Name, last)}
-	ended.Next = adviceForEnd(last)
+	ended.Next = adviceForEnd(f, c.spec.Name, last)
 	ended.Next.Wait, ended.Next.At = "it starts again", known(c.NextStart)
 	if k := killed(f, c); k != nil {
 		k.Next.Wait, k.Next.At = "it starts again", known(c.NextStart)
