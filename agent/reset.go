@@ -34,9 +34,9 @@ func DeleteState(config Config) error {
 	return nil
 }
 
-// stateFiles are patterns of what lies in the state directory.
+// stateFiles are patterns of what lies in the state directory, with what a kill leaves of unfinished files.
 var stateFiles = append([]string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, querySocket, podsSocket, historyFile + "*",
-	host.PositionsFile, pkiDirectory}, alerting.StateFiles...)
+	host.PositionsFile + "*", guardFile + "*", pkiDirectory}, alerting.StateFiles...)
 
 // removeAll is os.RemoveAll, also for directories that their owner may not write, as modules of Go
 // in a volume are.

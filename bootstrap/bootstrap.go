@@ -10,7 +10,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -21,6 +20,8 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/certificate"
 	"k8s.io/klog/v2"
+
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // lookEvery is how often the certificate manager, which does not tell, is asked for a certificate.
@@ -168,29 +169,8 @@ func (o *Options) writeKubeconfig(server *rest.Config) error {
 	if err != nil {
 		return fmt.Errorf("bootstrap: kubeconfig: %w", err)
 	}
-	if err := writeFile(o.Kubeconfig, content); err != nil {
+	if err := wholefile.Write(o.Kubeconfig, content); err != nil {
 		return fmt.Errorf("bootstrap: kubeconfig: %w", err)
 	}
 	return nil
-}
-
-// writeFile replaces a file as a whole, readable by its owner only, and returns when it is on disk.
-func writeFile(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(file.Name()))
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

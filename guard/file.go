@@ -7,8 +7,9 @@ import (
 	"io"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"time"
+
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // memory is what the file has.
@@ -91,12 +92,14 @@ func (g *Guard) save() error {
 	if g.o.StateFile == "" {
 		return nil
 	}
+	g.saving.Lock()
+	defer g.saving.Unlock()
 	g.mu.Lock()
 	m := memory{Version: memoryVersion, State: g.state.clone(), Restarts: g.report.Restarts, Maintenance: g.report.Maintenance}
 	g.mu.Unlock()
 	data, err := json.Marshal(m)
 	if err == nil {
-		err = replaceFile(g.o.StateFile, data)
+		err = wholefile.Write(g.o.StateFile, data)
 	}
 	text := ""
 	if err != nil {
@@ -111,30 +114,4 @@ func (g *Guard) save() error {
 		g.log.Warn("state of the guard not stored, further failures are not logged", "file", g.o.StateFile, "err", err)
 	}
 	return err
-}
-
-// replaceFile writes a file so that a crash leaves the old one or the new one.
-func replaceFile(path string, data []byte) (err error) {
-	file, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-")
-	if err != nil {
-		return err
-	}
-	defer func() {
-		if err != nil {
-			_ = os.Remove(file.Name())
-		}
-	}()
-	_, err = file.Write(data)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err != nil {
-		return err
-	}
-	if err := os.Rename(file.Name(), path); err != nil {
-		return err
-	}
-	dir, err := os.Open(filepath.Dir(path))
-	if err != nil {
-		return err
-	}
-	return errors.Join(dir.Sync(), dir.Close())
 }

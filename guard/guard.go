@@ -35,6 +35,7 @@ type Guard struct {
 	metrics *metrics
 	news    chan struct{} // of capacity 1
 	doing   sync.WaitGroup
+	saving  sync.Mutex // held while the file is written, so that the newest state is the last
 
 	mu          sync.Mutex // guards what follows
 	state       State

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/statusd/statusd/internal/wholefile"
 	"github.com/statusd/statusd/observe"
 )
 
@@ -35,10 +36,7 @@ func (o *Observer) save() {
 	path := filepath.Join(o.config.StateDir, auditFile)
 	data, err := json.Marshal(saved{Auditor: o.auditor.State(), Differences: o.view.Load().report.Differences})
 	if err == nil {
-		err = os.WriteFile(path+".tmp", data, 0o600)
-	}
-	if err == nil {
-		err = os.Rename(path+".tmp", path)
+		err = wholefile.Write(path, data)
 	}
 	if err != nil {
 		o.log.Warn("what audits have measured cannot be written", "err", err)

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/util/cert"
+
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 const (
@@ -44,28 +46,11 @@ func SelfSigned(directory, host string, addresses []string, log *slog.Logger) (*
 		path    string
 		content []byte
 	}{{key, keyPEM}, {certificate, certPEM}} {
-		if err := replaceFile(file.path, file.content); err != nil {
+		if err := wholefile.Write(file.path, file.content); err != nil {
 			return nil, fmt.Errorf("server: self-signed certificate: %w", err)
 		}
 	}
 	return NewKeyPair(certificate, key, log)
-}
-
-// replaceFile leaves the old content or the new one, readable by its owner only.
-func replaceFile(path string, content []byte) error {
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*") // mode 0600
-	if err != nil {
-		return err
-	}
-	defer os.Remove(file.Name()) // gone already if all went well
-	if _, err := file.Write(content); err != nil {
-		file.Close()
-		return err
-	}
-	if err := file.Close(); err != nil {
-		return err
-	}
-	return os.Rename(file.Name(), path)
 }
 
 // usable reports whether the pair is there, lasts, and is for this host.

@@ -50,11 +50,11 @@ func TestExplainAFile(t *testing.T) {
 func TestExplainRefusesWhatIsNoPod(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, want string }{
-		"list":    {"apiVersion: v1\nkind: List\nitems: []\n", `kind "List"`},
+		"list":    {"apiVersion: v1\nkind: List\nitems: []\n", "there is no pod in it"},
 		"garbage": {"{{{", "yaml"},
-		"empty":   {"", `kind ""`},
+		"empty":   {"", "there is no pod in it"},
 		"no name": {"apiVersion: v1\nkind: Pod\n", "metadata.name"},
-		"large":   {strings.Repeat("#", maxPodFile+1), "no pod is that large"},
+		"large":   {strings.Repeat("#", maxPodFile+1), "more than 64 MiB"},
 	} {
 		file := filepath.Join(dir, name)
 		writeFile(t, file, c.text)

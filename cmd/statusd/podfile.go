@@ -33,7 +33,7 @@ func readPods(file string, in io.Reader) ([]*v1.Pod, error) {
 	case err != nil:
 		return nil, err
 	case len(data) > maxPodFile:
-		return nil, fmt.Errorf("%s: more than %d bytes", file, maxPodFile)
+		return nil, fmt.Errorf("%s: more than %d MiB; explain fewer pods at once", file, maxPodFile>>20)
 	}
 	var pods []*v1.Pod
 	reader := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
@@ -53,7 +53,7 @@ func readPods(file string, in io.Reader) ([]*v1.Pod, error) {
 		}
 	}
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("%s: there is no pod in it", file)
+		return nil, fmt.Errorf("%s: there is no pod in it; explain takes pods and lists of them, as kubectl get pods -o yaml prints them", file)
 	}
 	return pods, nil
 }

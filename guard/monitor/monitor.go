@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // Options are what a monitor is made of.
@@ -161,7 +162,7 @@ func (o *Options) setDefaults() {
 	}
 	o.interval, o.pause, o.patience = cmp.Or(o.interval, 10*time.Second), cmp.Or(o.pause, time.Second), cmp.Or(o.patience, 2*time.Second)
 	if o.write == nil {
-		o.write = replace
+		o.write = wholefile.Replace
 	}
 	if o.Problem == nil {
 		o.Problem = func(Problem) {}

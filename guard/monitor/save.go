@@ -1,11 +1,6 @@
 package monitor
 
-import (
-	"errors"
-	"os"
-	"path/filepath"
-	"time"
-)
+import "time"
 
 // saver writes states in a goroutine of its own, one at a time, so that a disk that hangs holds neither
 // reports nor the reading of logs. A state that was not begun when a newer one comes is not written.
@@ -63,21 +58,4 @@ func await(c <-chan struct{}, patience time.Duration) bool {
 	case <-timer.C:
 		return false
 	}
-}
-
-// replace replaces a file at once, so that a crash leaves the old or the new one.
-func replace(file string, data []byte) error {
-	temporary, err := os.CreateTemp(filepath.Dir(file), "."+filepath.Base(file)+".")
-	if err != nil {
-		return err
-	}
-	_, err = temporary.Write(data)
-	err = errors.Join(err, temporary.Close())
-	if err == nil {
-		err = os.Rename(temporary.Name(), file)
-	}
-	if err != nil {
-		os.Remove(temporary.Name())
-	}
-	return err
 }

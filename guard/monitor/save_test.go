@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // A disk that hangs holds neither reports nor the reading of lines nor what was found in them. There is one write
@@ -26,7 +28,7 @@ func TestADiskThatHangsHoldsNothing(t *testing.T) {
 		}
 		hangs <- struct{}{}
 		<-works
-		return replace(file, data)
+		return wholefile.Replace(file, data)
 	}
 	var saver *saver
 	run(t, options, func(m *Monitor, box *mailbox) {

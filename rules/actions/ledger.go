@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/statusd/statusd/internal/wholefile"
 	"github.com/statusd/statusd/rules"
 )
 
@@ -159,28 +159,8 @@ func (l *Ledger) save(path string) error {
 	if err != nil {
 		return fmt.Errorf("actions: %w", err)
 	}
-	file, err := os.CreateTemp(filepath.Dir(path), filepath.Base(path)+".*")
-	if err != nil {
-		return fmt.Errorf("actions: %w", err)
-	}
-	_, err = file.Write(content)
-	err = errors.Join(err, file.Sync(), file.Close())
-	if err == nil {
-		err = os.Rename(file.Name(), path)
-	}
-	if err != nil {
-		return fmt.Errorf("actions: write %s: %w", path, errors.Join(err, os.Remove(file.Name())))
-	}
-	return syncDirectory(filepath.Dir(path))
-}
-
-func syncDirectory(path string) error {
-	directory, err := os.Open(path)
-	if err != nil {
-		return fmt.Errorf("actions: %w", err)
-	}
-	if err := errors.Join(directory.Sync(), directory.Close()); err != nil {
-		return fmt.Errorf("actions: %w", err)
+	if err := wholefile.Write(path, content); err != nil {
+		return fmt.Errorf("actions: write %s: %w", path, err)
 	}
 	return nil
 }
