@@ -57,7 +57,7 @@ func (j *journal) read(ctx context.Context, position string, take func(batch)) e
 	if err := cmd.Start(); err != nil {
 		return err
 	}
-	err = j.follow(ctx, out, take, &limit)
+	err = j.follow(ctx, out, position, take, &limit)
 	ended := ctx.Err() != nil
 	cancel()
 	waited := cmd.Wait()
@@ -81,7 +81,8 @@ func (j *journal) arguments(position string) []string {
 	args := append([]string{"--output=json", "--follow", "--all", "--no-pager", "--quiet",
 		"--output-fields=MESSAGE,UNIT,_SYSTEMD_UNIT,_TRANSPORT,_PID"}, j.args...)
 	if position != "" {
-		args = append(args, "--lines=all", "--after-cursor="+position)
+		// Not --after-cursor, which leaves out the first entry that there is once that of the cursor was vacuumed.
+		args = append(args, "--lines=all", "--cursor="+position)
 	} else {
 		args = append(args, "--since=-"+strconv.Itoa(int(lookback.Seconds()))+"s")
 	}
@@ -134,8 +135,8 @@ func (j *journal) lost(e entry) (n int, origin Origin) {
 	return n, j.units[unit]
 }
 
-// follow reads entries, as many as there are in one go.
-func (j *journal) follow(ctx context.Context, out io.Reader, take func(batch), limit *throttle) error {
+// follow reads entries after a position, as many as there are in one go.
+func (j *journal) follow(ctx context.Context, out io.Reader, position string, take func(batch), limit *throttle) error {
 	in := bufio.NewReaderSize(out, chunkSize)
 	for {
 		text, err := in.ReadSlice('\n')
@@ -152,7 +153,9 @@ func (j *journal) follow(ctx context.Context, out io.Reader, take func(batch), l
 		}
 		b := batch{}
 		for {
-			j.add(&b, text)
+			if position == "" || cursorOf(text) != position { // that one was read before
+				j.add(&b, text)
+			}
 			if !bytes.ContainsRune(peek(in), '\n') {
 				break
 			}

@@ -12,19 +12,20 @@ import (
 	"time"
 )
 
-// fakeJournal is a journalctl that prints entries after a cursor and then follows the file. The entries
+// fakeJournal is a journalctl that prints entries from a cursor on and then follows the file. The entries
 // are as journalctl prints them: with fields that were not asked for, and with bytes that are no UTF-8.
 const fakeJournal = `#!/bin/sh
-# Prints the lines of $JOURNAL after that of the cursor, and follows it.
-after=0
+# Prints the lines from that of the cursor on, or from the next one if it is gone, and follows the file.
+journal=$(dirname "$0")/journal
+from=1
 for a in "$@"; do
 	case $a in
-	--after-cursor=bad) echo 'Failed to seek to cursor: Invalid argument' >&2; exit 1 ;;
-	--after-cursor=*) after=${a#--after-cursor=c} ;;
+	--cursor=bad) echo 'Failed to seek to cursor: Invalid argument' >&2; exit 1 ;;
+	--cursor=*) from=$(awk -F '"' -v cursor="${a#--cursor=c}" 'substr($4, 2) + 0 >= cursor { found = 1; exit } END { print NR + !found }' "$journal") ;;
 	esac
 done
 echo "$@" >>"$(dirname "$0")/arguments"
-exec tail -n +$((after + 1)) -f "$(dirname "$0")/journal"
+exec tail -n +"$from" -f "$journal"
 `
 
 func entryText(cursor int, fields string) string {
@@ -79,11 +80,21 @@ func TestTheJournalIsReadOnAfterItsCursor(t *testing.T) {
 	if got, want := summary(box), "RuntimePanic×1"; got != want {
 		t.Errorf("after a restart: found %s, want %s", got, want)
 	}
+	// It was vacuumed: the entry of the cursor is gone.
+	if err := os.Remove(journal); err != nil {
+		t.Fatal(err)
+	}
+	appendTo(t, journal, entryText(12, `"MESSAGE":"panic: the first that is left","_SYSTEMD_UNIT":"containerd.service","_PID":"5"`)+
+		entryText(13, `"MESSAGE":"EXT4-fs error","_TRANSPORT":"kernel"`))
+	box = run(t, options, func(_ *Monitor, box *mailbox) { box.await(counted("Ext4Error", 1)) })
+	if got, want := summary(box), "Ext4Error×1 RuntimePanic×1"; got != want {
+		t.Errorf("after a vacuum: found %s, want %s", got, want)
+	}
 	arguments, err := os.ReadFile(filepath.Join(dir, "arguments"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for i, want := range []string{"--since=-300s", "--lines=all --after-cursor=c10"} {
+	for i, want := range []string{"--since=-300s", "--lines=all --cursor=c10"} {
 		if line := strings.Split(string(arguments), "\n")[i]; !strings.Contains(line, want) || !strings.Contains(line, "_SYSTEMD_UNIT=kubelet.service + _PID=1 UNIT=kubelet.service") {
 			t.Errorf("journalctl was called with %s, want %s", line, want)
 		}
