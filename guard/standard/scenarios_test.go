@@ -193,7 +193,8 @@ func fill(t *testing.T, file string) {
 	}
 }
 
-// A kubelet whose client certificate ends renews no lease. It is restarted once it has another one.
+// A kubelet whose client certificate ends renews no lease. It is healthy once it has another one: it reads the file again
+// itself, or is restarted, whichever comes first.
 func TestRealCertificate(t *testing.T) {
 	t.Parallel()
 	node := stock.Start(t, stock.Options{Name: "certificate", Settings: "nodeLeaseDurationSeconds: 20\n"})
@@ -208,8 +209,12 @@ func TestRealCertificate(t *testing.T) {
 		t.Errorf("restarted for %+v", r.Restarts[before+1:])
 	}
 	s.certificate(time.Now().Add(time.Hour))
-	s.restarted(before+1, guard.LeaseStale)
-	s.await("a healthy kubelet", healthy)
+	r = s.await("a healthy kubelet", healthy)
+	for _, restart := range r.Restarts[before+1:] {
+		if restart.Reason != guard.LeaseStale || restart.Err != "" {
+			t.Errorf("restarted for %+v, want %s", restart, guard.LeaseStale)
+		}
+	}
 }
 
 // certificate gives the kubelet a client certificate that ends at a time, in the file where kubelets keep it.
