@@ -9,6 +9,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
+
+	"github.com/statusd/statusd/internal/bytesize"
 )
 
 // Left is what a node had left at some time: bytes of memory and of disk, inodes, process IDs. What is not known is 0.
@@ -93,27 +95,13 @@ func whatWasLeft(f Facts) string {
 func amount(name string, n uint64) string {
 	switch name {
 	case "memory":
-		return bytes(n) + " of memory"
+		return bytesize.Text(n) + " of memory"
 	case "ephemeral-storage":
-		return bytes(n) + " of disk"
+		return bytesize.Text(n) + " of disk"
 	case "pids":
 		return fmt.Sprintf("%d process IDs", n)
 	}
 	return fmt.Sprintf("%d %s", n, name)
-}
-
-// bytes writes a number of bytes with the unit that fits: "80 MiB", "1.5 GiB".
-func bytes(n uint64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, unit := float64(n)/1024, 0
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.4g %ciB", value, units[unit])
 }
 
 // shortOfMemory says what a container that was killed for lack of memory was allowed, and what the node had left then: both show
@@ -131,7 +119,7 @@ func (f Facts) shortOfMemory(name string, t *v1.ContainerStateTerminated) string
 		if limit == "" {
 			known = append(known, "it has no limit")
 		}
-		known = append(known, "the node had "+bytes(l.Memory)+" left")
+		known = append(known, "the node had "+bytesize.Text(l.Memory)+" left")
 	}
 	if len(known) == 0 {
 		return ""
@@ -154,4 +142,4 @@ func (f Facts) memoryLimit(name string) string {
 	return ""
 }
 
-func quantity(q resource.Quantity) string { return bytes(uint64(max(q.Value(), 0))) }
+func quantity(q resource.Quantity) string { return bytesize.Text(uint64(max(q.Value(), 0))) }

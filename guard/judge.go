@@ -21,13 +21,14 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	s.contradict(e)
 
 	counting := s.counting()
+	well := works(e, &s, now) && (before.Health == Healthy || registered(e))
 	v := Verdict{Health: s.weigh(counting), Reasons: []Reason{}}
 	switch {
 	case v.Health != Healthy:
-	case isStarting(e, now) && !works(e, &s, now):
+	case isStarting(e, now) && !well:
 		v.Health = Degraded
-		v.Reasons = append(v.Reasons, Reason{Code: Starting, Message: "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago", Since: e.Process.Value.Started})
-	case works(e, &s, now):
+		v.Reasons = append(v.Reasons, Reason{Code: Starting, Message: startingWords(e, now), Since: e.Process.Value.Started})
+	case well:
 	case len(s.Signs) > 0 && before.Health == Healthy: // one bad observation does not change the verdict
 	case len(s.Signs) > 0 && (before.Health == Degraded || before.Health == Unhealthy):
 		v.Health = Degraded // what made it unhealthy before is over
@@ -119,6 +120,17 @@ func works(e Evidence, s *State, now time.Time) bool {
 	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
 }
 
+// registered reports whether nothing says that the node has no lease. A kubelet makes one once its Node exists.
+func registered(e Evidence) bool { return !e.Lease.Known || e.Lease.Value.Exists }
+
+func startingWords(e Evidence, now time.Time) string {
+	text := "it has started " + seconds(now.Sub(e.Process.Value.Started)) + " ago"
+	if !registered(e) {
+		text += ", and the node has no lease yet"
+	}
+	return text
+}
+
 // unknowns is why there is too little evidence.
 func unknowns(e Evidence) string {
 	var why []string
@@ -129,7 +141,11 @@ func unknowns(e Evidence) string {
 			why = append(why, u.name+": "+u.why)
 		}
 	}
-	if len(why) == 0 {
+	switch {
+	case len(why) > 0:
+	case !registered(e):
+		return "the node has no lease yet"
+	default:
 		return "neither /healthz nor the lease was seen to be well yet"
 	}
 	return strings.Join(why, "; ")

@@ -69,6 +69,10 @@ var (
 	noLease = func(e *guard.Evidence, now, since time.Time) {
 		e.Lease.Value.Renewed, e.Lease.Value.Seen = since, since
 	}
+	unregistered = func(e *guard.Evidence, now, _ time.Time) { // it has started just now, and has no Node yet
+		e.Process.Value.Started = begin
+		e.Lease = guard.Read(now, guard.Lease{})
+	}
 	apiDown = func(e *guard.Evidence, now, _ time.Time) {
 		e.APIServer = guard.Read(now, silent("connection refused"))
 		e.Lease = guard.NotKnown[guard.Lease](now, "the API server does not answer")
@@ -162,6 +166,23 @@ var stories = []struct {
 		quiet(e, now, since.Add(-time.Hour))
 		e.Process.Value.Started = begin
 	}}}, health: guard.Unhealthy, reasons: "LeaseStale HealthzSilent", unhealthy: 69, helps: true},
+	{name: "started, answers and is not registered yet", until: 30, changes: []change{{0, unregistered}},
+		health: guard.Degraded, reasons: "Starting"},
+	{name: "started and registered after half a minute", until: 36, changes: []change{{0, unregistered}, {30, func(e *guard.Evidence, now, _ time.Time) {
+		e.Process.Value.Started, e.Lease.Value.Renewed, e.Lease.Value.Seen = begin, now, now
+	}}}, health: guard.Healthy},
+	{name: "started, answers and is never registered", until: 100, changes: []change{{0, unregistered}},
+		health: guard.Degraded, reasons: "NotRegistered"},
+	{name: "runs for an hour, answers and is not registered", until: 21, changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
+		e.Lease = guard.Read(now, guard.Lease{})
+	}}}, health: guard.Degraded, reasons: "NotRegistered"},
+	{name: "answers and is not registered, and when it started is not known", until: 60, changes: []change{{0, func(e *guard.Evidence, now, _ time.Time) {
+		e.Process = guard.NotKnown[guard.Process](now, "no pid file")
+		e.Lease = guard.Read(now, guard.Lease{})
+	}}}, health: guard.Unknown, reasons: "TooLittleEvidence"},
+	{name: "healthy, and somebody deletes its lease: it makes another", until: 120, changes: []change{
+		{9, func(e *guard.Evidence, now, _ time.Time) { e.Lease = guard.Read(now, guard.Lease{}) }},
+		{18, func(*guard.Evidence, time.Time, time.Time) {}}}, health: guard.Healthy},
 	{name: "the API server is down: the lease says nothing", until: 300, changes: []change{{9, apiDown}},
 		health: guard.Degraded, reasons: "APIServerUnreachable", do: "bring back the API server"},
 	{name: "the API server is back: the kubelet gets the time to renew", until: 330, changes: []change{
@@ -275,6 +296,17 @@ func TestJudge(t *testing.T) {
 					describe(v), v.Do, first, story.health, story.reasons, story.helps, story.do, story.unhealthy, strings.Join(trace, "\n"))
 			}
 		})
+	}
+}
+
+// Between the end of its start and the sign that it is not registered, a kubelet without a lease is not healthy either.
+func TestAKubeletThatIsNotRegisteredIsNeverHealthy(t *testing.T) {
+	var state guard.State
+	var v guard.Verdict
+	for now := begin; now.Before(begin.Add(5 * time.Minute)); now = now.Add(lookEvery) {
+		if v, state = guard.Judge(evidence([]change{{0, unregistered}}, now), state, now); v.Health != guard.Degraded {
+			t.Errorf("after %v: %s", now.Sub(begin), describe(v))
+		}
 	}
 }
 

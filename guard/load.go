@@ -7,6 +7,8 @@ import (
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/bytesize"
 )
 
 // Formula is how [Load.Load] is computed.
@@ -113,9 +115,9 @@ type PodLoad struct {
 func (l *Load) Summarize() {
 	l.Parts = []LoadPart{}
 	l.part("cpu", l.CPU.Busy, "%.0f %% of %d cores", 100*l.CPU.Busy, l.CPU.Cores)
-	l.part("memory", used(l.Memory.Available, l.Memory.Total), "%s of %s left", Bytes(l.Memory.Available), Bytes(l.Memory.Total))
+	l.part("memory", used(l.Memory.Available, l.Memory.Total), "%s of %s left", bytesize.Text(l.Memory.Available), bytesize.Text(l.Memory.Total))
 	for _, d := range l.Disks {
-		l.part("disk "+d.Path, used(d.Available, d.Total), "%s of %s left", Bytes(d.Available), Bytes(d.Total))
+		l.part("disk "+d.Path, used(d.Available, d.Total), "%s of %s left", bytesize.Text(d.Available), bytesize.Text(d.Total))
 		l.part("inodes "+d.Path, used(d.InodesFree, d.Inodes), "%d of %d left", d.InodesFree, d.Inodes)
 	}
 	l.part("pids", ratio(l.PIDs.Used, l.PIDs.Max), "%d of %d", l.PIDs.Used, l.PIDs.Max)
@@ -141,18 +143,4 @@ func ratio(part, total uint64) float64 {
 		return 0
 	}
 	return float64(part) / float64(total)
-}
-
-// Bytes writes a number of bytes with the unit that fits.
-func Bytes(n uint64) string {
-	const units = "KMGTPE"
-	if n < 1024 {
-		return fmt.Sprintf("%d B", n)
-	}
-	value, unit := float64(n)/1024, 0
-	for value >= 1024 && unit < len(units)-1 {
-		value /= 1024
-		unit++
-	}
-	return fmt.Sprintf("%.4g %ciB", value, units[unit])
 }

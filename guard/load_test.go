@@ -33,11 +33,3 @@ func TestTheLoadIsTheLargestPart(t *testing.T) {
 		t.Errorf("a machine of which nothing is known has a load of %v", empty.Load)
 	}
 }
-
-func TestBytes(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1 KiB", 80 << 20: "80 MiB", 3 << 29: "1.5 GiB", 1<<64 - 1: "16 EiB"} {
-		if got := Bytes(n); got != want {
-			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
-		}
-	}
-}

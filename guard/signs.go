@@ -166,8 +166,8 @@ func observeProcess(l look, e Evidence, s *State, now time.Time) {
 	observeLoop(l, e, s, now)
 }
 
-// observeLoop: whether it ends again and again, whoever starts it. One that has run for longer than the loop takes is not
-// in it any more.
+// observeLoop adds whether the process ends again and again, started by the guard or by others. One that has run for longer than
+// the loop takes is not in it any more.
 func observeLoop(l look, e Evidence, s *State, now time.Time) {
 	p := e.Process.Value
 	if n := len(s.Vain); n >= loopStarts {
@@ -216,7 +216,9 @@ func observeLease(l look, e Evidence, s *State, now time.Time) {
 	}
 	lease := e.Lease.Value
 	if !lease.Exists {
-		l.add(NotRegistered, e.Lease.At, now.Sub(s.APISince) > startGrace, "the node has no lease")
+		// A kubelet that starts is not asked. If it is not known when it started, it gets that time now.
+		late := e.Process.Known && e.Process.Value.startKnown(now) || now.Sub(s.APISince) > startGrace
+		l.add(NotRegistered, e.Lease.At, late, "the node has no lease")
 		return
 	}
 	l.add(NotRegistered, e.Lease.At, false, "the node has a lease")

@@ -64,7 +64,7 @@ func helpedBy(text string) func(guard.Report) bool {
 	}
 }
 
-// runsWell: there is a process to break, and it is healthy.
+// runsWell reports whether there is a process to break, and it is healthy: its node is registered, too.
 func runsWell(r guard.Report) bool { return r.Health == guard.Healthy && r.PID != 0 }
 
 var scenarios = []scenario{
