@@ -17,6 +17,9 @@ import (
 // ConditionType is the condition of the Node. True: the kubelet does its work.
 const ConditionType v1.NodeConditionType = "KubeletHealthy"
 
+// ReasonHealthy is the reason of the condition of a healthy kubelet. Otherwise it is the first of the verdict's reasons.
+const ReasonHealthy = "KubeletIsHealthy"
+
 const (
 	requestTimeout = 10 * time.Second
 	// heartbeat is how often the condition is written though nothing has changed. An old one shows that the guard is
@@ -59,7 +62,7 @@ func condition(r guard.Report) v1.NodeCondition {
 	want := v1.NodeCondition{Type: ConditionType, Message: guard.Summary(r.Verdict)}
 	switch r.Health {
 	case guard.Healthy:
-		want.Status, want.Reason = v1.ConditionTrue, "KubeletIsHealthy"
+		want.Status, want.Reason = v1.ConditionTrue, ReasonHealthy
 	case guard.Degraded:
 		want.Status, want.Reason = v1.ConditionTrue, "KubeletIsDegraded"
 	case guard.Unhealthy:

@@ -113,16 +113,27 @@ func (p *play) all(ctx context.Context) error {
 	return nil
 }
 
+// patience is how long a scenario may take before the demonstration says what is missing and ends.
+const patience = 5 * time.Minute
+
 // scenario plays one and adds its row. Page, command line, condition and Event are watched all at once, so that each time
-// is its own. A condition that is False only until the restart is caught by a watch.
+// is its own. A condition that is False only until the restart is caught by a watch. It begins when nothing speaks of the
+// scenario before it any more.
 func (p *play) scenario(ctx context.Context, s scenario) error {
+	ctx, stop := context.WithTimeout(ctx, patience)
+	defer stop()
 	before, err := p.await(ctx, runsWell)
 	if err != nil {
 		return err
 	}
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
+	if err := p.awaitHealthyNode(ctx); err != nil {
+		return err
+	}
 	changes, err := p.conditions(ctx)
+	if err != nil {
+		return err
+	}
+	old, err := p.events(ctx)
 	if err != nil {
 		return err
 	}
@@ -134,7 +145,7 @@ func (p *play) scenario(ctx context.Context, s scenario) error {
 	noticed := func(r guard.Report) bool {
 		return s.told(r) || s.restarts > 0 && len(r.Restarts) > len(before.Restarts) && r.Restarts[len(before.Restarts)].Reason == s.reason
 	}
-	told, sightings, err := p.sightings(ctx, s, noticed, changes, begin)
+	told, sightings, err := p.sightings(ctx, s, noticed, changes, old, begin)
 	if err != nil {
 		return err
 	}

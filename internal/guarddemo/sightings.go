@@ -35,7 +35,7 @@ func seconds(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds())
 
 // sightings are those of page, command line, condition and Event, in this order, and the report that the page has. They are
 // printed with their times.
-func (p *play) sightings(ctx context.Context, s scenario, noticed func(guard.Report) bool, changes <-chan v1.NodeCondition, begin time.Time) (told guard.Report, all []sighting, err error) {
+func (p *play) sightings(ctx context.Context, s scenario, noticed func(guard.Report) bool, changes <-chan v1.NodeCondition, old map[string]v1.Event, begin time.Time) (told guard.Report, all []sighting, err error) {
 	all = make([]sighting, 4)
 	errs := make([]error, len(all))
 	var watching sync.WaitGroup
@@ -52,7 +52,7 @@ func (p *play) sightings(ctx context.Context, s scenario, noticed func(guard.Rep
 	see(1, func() (string, error) { return p.awaitCommand(ctx, noticed) })
 	if s.reason != "" {
 		see(2, func() (string, error) { return until(ctx, changes, s.condition, s.reason) })
-		see(3, func() (string, error) { return p.awaitEvent(ctx, s.event, begin) })
+		see(3, func() (string, error) { return p.awaitEvent(ctx, s.event, old) })
 	}
 	watching.Wait()
 	for _, sighting := range all {
@@ -90,6 +90,22 @@ func (p *play) awaitCommand(ctx context.Context, wanted func(guard.Report) bool)
 		return err
 	})
 	return text, err
+}
+
+// awaitHealthyNode waits until the condition says that the kubelet is healthy, and nothing else.
+func (p *play) awaitHealthyNode(ctx context.Context) error {
+	return stock.Await(ctx, func() error {
+		node, err := p.stage.Node.Admin().CoreV1().Nodes().Get(ctx, p.stage.Node.Name, metav1.GetOptions{})
+		if err != nil {
+			return err
+		}
+		for _, c := range node.Status.Conditions {
+			if c.Type == notify.ConditionType && c.Reason == notify.ReasonHealthy {
+				return nil
+			}
+		}
+		return fmt.Errorf("the Node has no condition %s with reason %s", notify.ConditionType, notify.ReasonHealthy)
+	})
 }
 
 // conditions are what the condition of the Node becomes from now on.
@@ -139,15 +155,28 @@ func until(ctx context.Context, changes <-chan v1.NodeCondition, status v1.Condi
 	}
 }
 
-// awaitEvent waits for an Event that came after the begin.
-func (p *play) awaitEvent(ctx context.Context, reason guard.NoticeKind, begin time.Time) (text string, err error) {
+// events are those of the Node by what tells two of them, or two counts of one, apart.
+func (p *play) events(ctx context.Context) (map[string]v1.Event, error) {
+	list, err := p.stage.Node.Admin().CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	all := make(map[string]v1.Event, len(list.Items))
+	for _, e := range list.Items {
+		all[string(e.UID)+"/"+e.ResourceVersion] = e
+	}
+	return all, nil
+}
+
+// awaitEvent waits for an Event that is none of the old ones.
+func (p *play) awaitEvent(ctx context.Context, reason guard.NoticeKind, old map[string]v1.Event) (text string, err error) {
 	err = stock.Await(ctx, func() error {
-		events, err := p.stage.Node.Admin().CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
+		events, err := p.events(ctx)
 		if err != nil {
 			return err
 		}
-		for _, e := range events.Items {
-			if e.Reason == string(reason) && e.CreationTimestamp.After(begin.Add(-time.Second)) {
+		for key, e := range events {
+			if _, seen := old[key]; !seen && e.Reason == string(reason) {
 				text = fmt.Sprintf("Event %s: %s", e.Reason, e.Message)
 				return nil
 			}
