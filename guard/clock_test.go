@@ -56,12 +56,16 @@ func TestAStepOfTheClockIsNoSign(t *testing.T) {
 	}
 }
 
-// A kubelet that is silent before, while or after the clock steps is unhealthy as soon as otherwise, and
-// healthy again as soon.
+// A kubelet that is silent before, while or after the clock steps is unhealthy as soon as otherwise, and healthy again as
+// soon. Here a step ahead looks like a time without looks, so that the observations of before it do not count.
 func TestAStepOfTheClockHidesNothing(t *testing.T) {
 	for _, step := range steps {
 		for _, stepAt := range []time.Duration{20 * time.Second, 64 * time.Second, 100 * time.Second, 310 * time.Second} {
 			m := machine{step: step, stepAt: stepAt}
+			noticed := 75 * time.Second
+			if step > time.Hour && stepAt < noticed {
+				noticed = max(noticed, stepAt+15*time.Second)
+			}
 			m.change = func(e *guard.Evidence, now time.Time, passed time.Duration) {
 				if passed < time.Minute || passed >= 5*time.Minute {
 					return
@@ -70,7 +74,7 @@ func TestAStepOfTheClockHidesNothing(t *testing.T) {
 			}
 			m.judge(8*time.Minute, func(passed time.Duration, e guard.Evidence, v guard.Verdict) {
 				switch {
-				case passed >= 75*time.Second && passed < 5*time.Minute && v.Health != guard.Unhealthy,
+				case passed >= noticed && passed < 5*time.Minute && v.Health != guard.Unhealthy,
 					passed >= 5*time.Minute+9*time.Second && v.Health != guard.Healthy:
 					t.Fatalf("%v, with a step of %v after %v: %s", passed, step, stepAt, describe(v))
 				case v.Health == guard.Unhealthy && (!v.Helps || v.Since.After(e.Healthz.At)):
@@ -133,4 +137,36 @@ func TestRestartsBeforeTheFirstLookAreNoCrashLoop(t *testing.T) {
 			t.Fatalf("after %v: %s", passed, describe(v))
 		}
 	})
+}
+
+// Nobody looks for ten minutes, as while a virtual machine is paused or statusd does not run. What was seen before does not add
+// up with what is seen after, and a kubelet that was paused too gets the time to renew its lease.
+func TestATimeWithoutLooksProvesNothing(t *testing.T) {
+	const asleep, awake, renews = 60 * time.Second, 660 * time.Second, 680 * time.Second
+	for name, change := range map[string]func(e *guard.Evidence, now time.Time, passed time.Duration){
+		"the lease is renewed after 20 s": func(e *guard.Evidence, _ time.Time, passed time.Duration) {
+			if passed >= asleep && passed < renews {
+				e.Lease.Value.Renewed, e.Lease.Value.Seen = begin.Add(asleep), begin.Add(asleep)
+			}
+		},
+		"one request fails before, two after": func(e *guard.Evidence, now time.Time, passed time.Duration) {
+			if passed == asleep-lookEvery || passed == awake || passed == awake+lookEvery {
+				e.Healthz = guard.Read(now, silent("i/o timeout"))
+			}
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := machine{change: change}
+			var state guard.State
+			for passed := time.Duration(0); passed <= awake+2*time.Minute; passed += lookEvery {
+				if passed >= asleep && passed < awake {
+					continue
+				}
+				var v guard.Verdict
+				if v, state = guard.Judge(m.evidence(passed), state, m.now(passed)); v.Health != guard.Healthy {
+					t.Errorf("after %v: %s", passed, describe(v))
+				}
+			}
+		})
+	}
 }

@@ -14,7 +14,7 @@ type Policy struct {
 	// FirstPause is the pause after the first restart within an hour; it doubles with each further one, up to
 	// LastPause.
 	FirstPause, LastPause time.Duration
-	// CoolDown is how long a kubelet that has just started is left alone.
+	// CoolDown is how long a kubelet that has just started, or a runtime that was just restarted, is left alone.
 	CoolDown time.Duration
 	// Never is why there is no restart at all, if that is not for the operator to decide. It is not news then.
 	Never string
@@ -113,6 +113,9 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 	return ""
 }
 
+// runtimeGrace is how long a runtime that was restarted is left alone at least: longer than it takes to see that it answers.
+const runtimeGrace = 30 * time.Second
+
 // earliest is when the next restart may be made, and why not before.
 func earliest(target Target, p Policy, h History, now time.Time) (next time.Time, why string) {
 	var recent []Restart
@@ -136,6 +139,10 @@ func earliest(target Target, p Policy, h History, now time.Time) (next time.Time
 	if n := len(recent); n > 0 {
 		pause := p.pause(n)
 		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %v", n, pause)
+	}
+	if n := len(recent); n > 0 && target == TargetRuntime {
+		alone := max(p.CoolDown, runtimeGrace)
+		later(recent[n-1].At.Add(alone), "it was restarted at %s and is left alone for %v", recent[n-1].At.UTC().Format(time.RFC3339), alone)
 	}
 	if process := h.Process; target == TargetKubelet && process.Known && process.Value.startKnown(now) {
 		later(process.Value.Started.Add(p.CoolDown), "it started at %s and is left alone for %v",

@@ -84,6 +84,11 @@ func TestDecide(t *testing.T) {
 		{name: "a budget of none", verdict: unhealthy(guard.ProcessGone), policy: none, withheld: "0 restarts within the last hour", next: time.Hour},
 		{name: "restarts of the runtime are not those of the kubelet", verdict: unhealthy(guard.ProcessGone), policy: allowed, restart: guard.TargetKubelet,
 			history: guard.History{Process: gone, Restarts: []guard.Restart{{At: begin.Add(-time.Second), What: guard.TargetRuntime}}}},
+		{name: "the runtime was just restarted", verdict: hopeless(guard.RuntimeDown, "restart the container runtime"), policy: both,
+			history:  guard.History{Restarts: []guard.Restart{{At: begin.Add(-20 * time.Second), What: guard.TargetRuntime}}},
+			withheld: "it was restarted at 2026-03-01T11:59:40Z and is left alone for 1m0s", do: "restart the container runtime", next: 40 * time.Second},
+		{name: "the runtime was restarted a while ago", verdict: hopeless(guard.RuntimeDown, "restart the container runtime"), policy: both,
+			history: guard.History{Restarts: []guard.Restart{{At: begin.Add(-time.Minute), What: guard.TargetRuntime}}}, restart: guard.TargetRuntime},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			d := guard.Decide(c.verdict, c.policy, c.history, begin)

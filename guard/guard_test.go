@@ -447,19 +447,6 @@ func TestServicesAreStartedFirstAndStoppedLast(t *testing.T) {
 	}
 }
 
-func TestTheRuntimeIsRestartedIfAllowed(t *testing.T) {
-	runtime := newKubelet()
-	run(t, func(k *kubelet, o *guard.Options) {
-		k.runtime = silent("connection refused")
-		o.Runtime, o.Policy.RestartRuntime = runtime, true
-	}, func(t *testing.T, k *kubelet, g *guard.Guard, told *notices) {
-		time.Sleep(20 * time.Second)
-		if r := g.Report().Restarts; runtime.count() != 1 || k.count() != 0 || r[0].What != guard.TargetRuntime {
-			t.Errorf("%d restarts of the runtime, %d of the kubelet: %+v", runtime.count(), k.count(), r)
-		}
-	})
-}
-
 func TestMetricsOfChecks(t *testing.T) {
 	registry := prometheus.NewRegistry()
 	run(t, func(k *kubelet, o *guard.Options) { o.Registerer, o.Policy.Restart = registry, false }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {

@@ -49,7 +49,8 @@ type Sign struct {
 }
 
 const (
-	// A sign is gone after two good observations this far apart, or without any news after forget.
+	// A sign is gone after two good observations this far apart, or without any news after forget, which is longer than two
+	// looks are apart. Bad observations further apart than that do not add up.
 	goodSpan = 2 * time.Second
 	forget   = 2 * time.Minute
 	// startJitter is how far two readings of one start may be apart: the kernel counts in ticks since boot.
@@ -104,6 +105,9 @@ func (s *State) setBack(now time.Time) {
 // remember takes in what is not a sign but is needed to read signs.
 func (s *State) remember(e Evidence, now time.Time) {
 	s.setBack(now)
+	if now.Sub(s.Looked) > forget { // the machine, or this program, was asleep: the kubelet gets the time to renew its lease
+		s.APISince = time.Time{}
+	}
 	s.Looked = now
 	switch a := e.APIServer; {
 	case a.Known && !a.Value.OK:
@@ -202,7 +206,7 @@ func (s *State) take(l look, now time.Time) {
 		sign, open := s.Signs[code]
 		switch {
 		case o.at.After(now): // of before the clock was set back, and counted then
-		case o.bad && !open:
+		case o.bad && (!open || !sign.established(rules[code]) && o.at.Sub(sign.Last) > forget):
 			s.Signs[code] = Sign{Since: o.at, Last: o.at, Count: 1, Text: o.text}
 		case o.bad && o.at.After(sign.Last):
 			sign.Last, sign.Count, sign.Good, sign.GoodSince, sign.Text = o.at, sign.Count+1, 0, time.Time{}, o.text

@@ -8,9 +8,12 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/statusd/statusd/guard"
 )
@@ -54,29 +57,69 @@ func (c *Collector) askCertificate(_ context.Context, now time.Time) (again bool
 // maxCertificate is far more than a certificate with its key and chain takes.
 const maxCertificate = 1 << 20
 
-// certificateExpiry is when the first certificate of a file expires. The file may have the key too.
+// certificateExpiry is when the first certificate of a file expires. The file may have the key too, or it is a kubeconfig that
+// has the certificate or names its file.
 func certificateExpiry(path string) (time.Time, error) {
-	file, err := os.Open(path)
+	data, err := readBounded(path)
 	if err != nil {
 		return time.Time{}, err
 	}
-	defer file.Close()
-	rest, err := io.ReadAll(io.LimitReader(file, maxCertificate))
-	if err != nil {
-		return time.Time{}, err
+	expires, err := CertificateExpiry(data)
+	if errors.Is(err, errNoCertificate) {
+		var file string
+		if data, file, err = certificateOfKubeconfig(data, filepath.Dir(path)); err == nil && file != "" {
+			data, err = readBounded(file)
+		}
+		if err == nil {
+			expires, err = CertificateExpiry(data)
+		}
 	}
-	expires, err := CertificateExpiry(rest)
 	if err != nil {
 		return time.Time{}, fmt.Errorf("%s: %w", path, err)
 	}
 	return expires, nil
 }
 
+func readBounded(path string) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, err
+	}
+	defer file.Close()
+	return io.ReadAll(io.LimitReader(file, maxCertificate))
+}
+
+// errNoCertificate is what is wrong with a file that has none.
+var errNoCertificate = errors.New("no certificate")
+
+// certificateOfKubeconfig is the certificate of the user of a kubeconfig in a directory, or the file that has it.
+func certificateOfKubeconfig(data []byte, dir string) (certificate []byte, file string, err error) {
+	config, err := clientcmd.Load(data)
+	if err != nil {
+		return nil, "", errNoCertificate // and no kubeconfig either
+	}
+	var user *clientcmdapi.AuthInfo
+	if current := config.Contexts[config.CurrentContext]; current != nil {
+		user = config.AuthInfos[current.AuthInfo]
+	}
+	switch {
+	case user == nil:
+		return nil, "", errors.New("the kubeconfig has no user for its current context")
+	case len(user.ClientCertificateData) > 0:
+		return user.ClientCertificateData, "", nil
+	case user.ClientCertificate == "":
+		return nil, "", errors.New("the user of the kubeconfig has no client certificate")
+	case filepath.IsAbs(user.ClientCertificate):
+		return nil, user.ClientCertificate, nil
+	}
+	return nil, filepath.Join(dir, user.ClientCertificate), nil
+}
+
 // CertificateExpiry is when the first certificate of some PEM blocks expires.
 func CertificateExpiry(rest []byte) (time.Time, error) {
 	for block := (*pem.Block)(nil); ; {
 		if block, rest = pem.Decode(rest); block == nil {
-			return time.Time{}, errors.New("no certificate")
+			return time.Time{}, errNoCertificate
 		}
 		if block.Type == "CERTIFICATE" {
 			certificate, err := x509.ParseCertificate(block.Bytes)

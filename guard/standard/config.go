@@ -67,18 +67,18 @@ func (c *Config) Settings() []Setting {
 		{"unit", &c.Unit, "The kubelet's unit of systemd. Empty: see command and pidFile."},
 		{"runtimeUnit", &c.RuntimeUnit, "The container runtime's unit. Empty: it is not known."},
 		{"command", &c.Command, "The kubelet's command and arguments, if the guard is to run it as a child process in place of a unit: it is\nstarted after the runtime answers, and stopped when statusd stops."},
-		{"runtimeCommand", &c.RuntimeCommand, "The same for the container runtime."},
+		{"runtimeCommand", &c.RuntimeCommand, "The same for the container runtime. Empty: it is not started, and restarted as runtimeUnit."},
 		{"pidFile", &c.PIDFile, "The kubelet's pid file, where there is neither unit nor command. Then nothing is restarted. If this is empty too, a\nprocess of the name of kubelet.process is looked for."},
 		{"healthzURL", &c.HealthzURL, "The kubelet's healthz endpoint. Empty: it is not asked."},
 		{"logFile", &c.LogFile, "The kubelet's log file, of which the end is kept before a restart. Empty: the journal of its unit."},
-		{"certificateFile", &c.CertificateFile, "The kubelet's client certificate. Empty: pki/kubelet-client-current.pem in kubeletRoot."},
+		{"certificateFile", &c.CertificateFile, "The kubelet's client certificate, or its kubeconfig if that has or names it. Empty: pki/kubelet-client-current.pem in\nkubeletRoot."},
 		{"interval", &c.Interval, "How often the evidence is looked at. Changes of the unit are seen at once."},
 		{"restart", &c.Restart, "Restart a kubelet that is unhealthy, if that would help, within the bounds below."},
 		{"restartRuntime", &c.RestartRuntime, "Restart a container runtime that is down, within the same bounds."},
 		{"restartsPerHour", &c.RestartsPerHour, "How many restarts there may be within an hour."},
 		{"firstPause", &c.FirstPause, "The pause after the first restart within an hour; it doubles with each further one."},
 		{"lastPause", &c.LastPause, "The longest pause."},
-		{"coolDown", &c.CoolDown, "How long a kubelet that has just started is left alone."},
+		{"coolDown", &c.CoolDown, "How long a kubelet that has just started, or a runtime that was just restarted, is left alone."},
 		{"nodeCondition", &c.NodeCondition, "Keep the condition KubeletHealthy of the Node, also while the kubelet is dead."},
 		{"events", &c.Events, "Write Events of the Node: KubeletUnhealthy, KubeletHealthy, KubeletRestarted, KubeletRestartSuppressed."},
 		{"webhook", &c.Webhook, "URL that gets a small JSON document for each of these. Empty: none."},
@@ -125,7 +125,9 @@ func (c *Config) Problems() (problems []Problem) {
 	wrong(c.KubeletShutdownGracePeriod < 0, "kubeletShutdownGracePeriod", "%v is negative", c.KubeletShutdownGracePeriod)
 	wrong((c.Restart || c.RestartRuntime || c.Shutdown || c.NodeCondition || c.Events || c.Webhook != "") && !c.Enabled,
 		"enabled", "is false, and restart, restartRuntime, nodeCondition, events, webhook and shutdown need it")
+	wrong(len(c.RuntimeCommand) > 0 && c.kind() != child, "runtimeCommand", "needs command: a kubelet that is a unit has its runtime in runtimeUnit")
 	wrong(c.Restart && c.kind() == found, "restart", "needs unit or command")
+	wrong(c.RestartRuntime && c.RuntimeUnit == "" && len(c.RuntimeCommand) == 0, "restartRuntime", "needs runtimeUnit or runtimeCommand")
 	wrong(c.Shutdown && c.kind() == found, "shutdown", "needs unit or command")
 	return problems
 }

@@ -25,6 +25,8 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		{func(c *Config) { c.LastPause = time.Second }, "lastPause: 1s is less than firstPause"},
 		{func(c *Config) { c.Restart = true }, "enabled: is false"},
 		{func(c *Config) { c.Enabled, c.Restart, c.Unit = true, true, "" }, "restart: needs unit or command"},
+		{func(c *Config) { c.RuntimeCommand = []string{"containerd"} }, "runtimeCommand: needs command"},
+		{func(c *Config) { c.Enabled, c.RestartRuntime, c.RuntimeUnit = true, true, "" }, "restartRuntime: needs runtimeUnit or runtimeCommand"},
 		{func(c *Config) { c.EvidenceCount, c.RestartsPerHour = 0, -1 }, "evidenceCount: 0 is less than 1"},
 	} {
 		config := Default()
@@ -32,6 +34,41 @@ func TestWhatIsWrongIsSaid(t *testing.T) {
 		if err := config.Validate(); err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("got %v, want %s", err, c.want)
 		}
+	}
+}
+
+// A kubelet that is a child may have its runtime as a unit, which is asked for nothing unless it may be restarted: there need
+// not be a systemd.
+func TestTheRuntimeOfAChild(t *testing.T) {
+	for _, c := range []struct {
+		name    string
+		change  func(*Config)
+		runtime string
+		started int // services in order
+	}{
+		{"a unit", func(*Config) {}, "", 1},
+		{"a unit that may be restarted", func(c *Config) { c.RestartRuntime = true }, "containerd.service", 1},
+		{"a child", func(c *Config) { c.RuntimeCommand = []string{"containerd"} }, "container runtime", 2},
+	} {
+		config, g := Default(), &Guard{}
+		config.Enabled, config.Command = true, []string{"kubelet"}
+		c.change(&config)
+		if err := config.Validate(); err != nil {
+			t.Fatal(err)
+		}
+		o := Options{StateDir: t.TempDir()}
+		kubelet, runtime, err := g.services(&config, &o)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var name string
+		if runtime != nil {
+			name = runtime.Name()
+		}
+		if steps := g.order(&config, &o, kubelet, runtime).Steps; name != c.runtime || len(steps) != c.started || kubelet.Name() != "kubelet" {
+			t.Errorf("%s: the runtime is %q, %d services are started, the kubelet is %s", c.name, name, len(steps), kubelet.Name())
+		}
+		g.Close()
 	}
 }
 

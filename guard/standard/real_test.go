@@ -103,17 +103,17 @@ type scene struct {
 	guard   *Guard
 }
 
-// newScene starts a guard that may restart the kubelet of a node. It ends with the test.
-func newScene(t *testing.T, node *stock.Node) *scene {
+// newScene starts a guard that may restart the kubelet of a node, and the runtime if that is given. It ends with the test.
+func newScene(t *testing.T, node *stock.Node, runtime guard.Service) *scene {
 	t.Helper()
 	c := Default()
-	c.Enabled, c.Restart, c.NodeCondition, c.Events = true, true, true, true
+	c.Enabled, c.Restart, c.RestartRuntime, c.NodeCondition, c.Events = true, true, runtime != nil, true, true
 	c.HealthzURL = fmt.Sprintf("http://127.0.0.1:%d/healthz", node.Kubelet.HealthzPort)
 	c.Interval, c.CoolDown, c.FirstPause, c.LastPause, c.RestartsPerHour = time.Second, time.Second, time.Second, time.Second, 100
 	c.LogFile = filepath.Join(node.Dir(), "kubelet.log")
 	kubelet := &stockKubelet{node: node, file: filepath.Join(t.TempDir(), "kubelet.pid"), may: make(chan struct{})}
 	g, err := New(c, Options{
-		Node: node.Name, StateDir: t.TempDir(), Kubelet: kubelet, Client: node.Admin(),
+		Node: node.Name, StateDir: t.TempDir(), Kubelet: kubelet, RuntimeService: runtime, Client: node.Admin(),
 		Server: "https://" + node.Kubelet.Address(), Credentials: collect.Credentials{CertFile: adminCertificate(t, node)},
 		Runtime: "unix://" + node.Containerd.Socket(), KubeletRoot: filepath.Join(node.Root(), node.Kubelet.Root()),
 	})
@@ -240,7 +240,7 @@ func (s *scene) hurt(reason string, hurt func()) {
 func TestRealKubelet(t *testing.T) {
 	t.Parallel()
 	node := stock.Start(t, stock.Options{Name: "guarded"})
-	s := newScene(t, node)
+	s := newScene(t, node, nil)
 	r := s.await("a healthy kubelet", healthy)
 	if r.PID != s.kubelet.process().PID() {
 		t.Errorf("guards process %d, want %d", r.PID, s.kubelet.process().PID())

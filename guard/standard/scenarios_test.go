@@ -59,7 +59,7 @@ func (s *scene) count() int {
 // A stock kubelet that a restart does not mend: it does not start, or its disk is full.
 func TestRealCrashLoops(t *testing.T) {
 	t.Parallel()
-	s := newScene(t, stock.Start(t, stock.Options{Name: "looping"}))
+	s := newScene(t, stock.Start(t, stock.Options{Name: "looping"}), nil)
 	close(s.kubelet.may)
 	s.crashLoop("a configuration that the kubelet does not take", ", exit code 1", func(k *stock.Kubelet) { k.Settings += "maxPods: -1\n" })
 	// As of node-problem-detector #861: an end with exit code 0 is as bad as any other.
@@ -198,7 +198,7 @@ func fill(t *testing.T, file string) {
 func TestRealCertificate(t *testing.T) {
 	t.Parallel()
 	node := stock.Start(t, stock.Options{Name: "certificate", Settings: "nodeLeaseDurationSeconds: 20\n"})
-	s := newScene(t, node)
+	s := newScene(t, node, nil)
 	close(s.kubelet.may)
 	before := s.count()
 	s.certificate(time.Now().Add(45 * time.Second)) // the kubelet is left alone for a minute after its start

@@ -148,7 +148,7 @@ func (g *Guard) services(c *Config, o *Options) (kubelet, runtime guard.Service,
 		g.closes = append(g.closes, s.Close)
 		return s
 	}
-	if c.RuntimeUnit != "" && len(c.RuntimeCommand) == 0 && c.kind() != child {
+	if c.RuntimeUnit != "" && len(c.RuntimeCommand) == 0 && (c.kind() != child || c.RestartRuntime) { // a child may run where there is no systemd
 		runtime = unit(c.RuntimeUnit)
 	}
 	switch c.kind() {
@@ -271,7 +271,7 @@ func (g *Guard) shutdowns(c *Config, o *Options, order service.Order) {
 // that is a unit is left to systemd.
 func (g *Guard) order(c *Config, o *Options, kubelet, runtime guard.Service) service.Order {
 	var steps []service.Step
-	if runtime != nil && c.kind() == child {
+	if len(c.RuntimeCommand) > 0 {
 		steps = append(steps, service.Step{Service: runtime, Ready: func(ctx context.Context) error {
 			return collect.RuntimeReady(ctx, o.Runtime)
 		}})
