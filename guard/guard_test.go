@@ -362,33 +362,6 @@ func TestADamagedStateCostsNothingElse(t *testing.T) {
 	})
 }
 
-// Evidence is kept before the restart, and a disk that takes none holds no restart back.
-func TestEvidenceIsKeptBeforeARestart(t *testing.T) {
-	for _, failure := range []error{nil, errors.New("no space left on device")} {
-		var kept []guard.Case
-		run(t, func(k *kubelet, o *guard.Options) {
-			o.Keep = func(_ context.Context, c guard.Case) (string, error) {
-				if k.count() != 0 {
-					t.Error("the restart came first")
-				}
-				kept = append(kept, c)
-				return "/evidence/1", failure
-			}
-		}, func(t *testing.T, k *kubelet, g *guard.Guard, told *notices) {
-			time.Sleep(time.Minute)
-			k.kill(7)
-			time.Sleep(10 * time.Second)
-			r := g.Report().Restarts
-			if len(kept) != 1 || k.count() != 1 || r[0].Evidence != "/evidence/1" || (r[0].EvidenceErr == "") != (failure == nil) {
-				t.Fatalf("kept %d times, %d restarts, %+v", len(kept), k.count(), r)
-			}
-			if c := kept[0]; c.Reason != guard.ProcessGone || c.Report.Health != guard.Unhealthy || *c.Evidence.Process.Value.ExitCode != 7 {
-				t.Errorf("kept %+v", c)
-			}
-		})
-	}
-}
-
 // Rules restart within the same policy.
 func TestARestartThatIsAskedFor(t *testing.T) {
 	run(t, nil, func(t *testing.T, k *kubelet, g *guard.Guard, told *notices) {

@@ -2,7 +2,10 @@ package guard
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io/fs"
+	"os"
 	"slices"
 	"time"
 
@@ -23,6 +26,7 @@ func (g *Guard) restart(ctx context.Context, target Target, reason, by string) e
 		return fmt.Errorf("guard: %s", r.Err)
 	}
 	r.Evidence, r.EvidenceErr = g.keep(ctx, r)
+	g.forgetEvidence()
 	g.count(r, true)
 	g.log.Warn("restart begins", "service", service.Name(), "reason", reason, "evidence", r.Evidence)
 
@@ -70,6 +74,25 @@ func (g *Guard) count(r Restart, begins bool) {
 	g.mu.Unlock()
 	g.store()
 	g.o.Changed()
+}
+
+// forgetEvidence ceases to name evidence that was removed since. There is one restart at a time, so that the list is the same
+// before and after the disk was asked.
+func (g *Guard) forgetEvidence() {
+	g.mu.Lock()
+	restarts := slices.Clone(g.report.Restarts)
+	g.mu.Unlock()
+	for i, r := range restarts {
+		if r.Evidence == "" {
+			continue
+		}
+		if _, err := os.Stat(r.Evidence); errors.Is(err, fs.ErrNotExist) {
+			restarts[i].Evidence, restarts[i].EvidenceErr = "", "removed: later evidence took its room"
+		}
+	}
+	g.mu.Lock()
+	g.report.Restarts = restarts
+	g.mu.Unlock()
 }
 
 // restarted reports what became of a restart.

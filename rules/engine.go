@@ -54,6 +54,9 @@ type Engine struct {
 	core   *core
 	listed []api.Alert // the alerts as of version
 	as     uint64
+	// runs: Run writes what changes. waited are closed once what has changed before is written, or cannot be.
+	runs   bool
+	waited []chan struct{}
 }
 
 // New returns an engine and reads its state file. It starts nothing.
@@ -116,6 +119,7 @@ func (e *Engine) loaded(set *Set) {
 
 // Run evaluates until ctx ends. It is called once.
 func (e *Engine) Run(ctx context.Context) error {
+	defer e.setRuns(false)
 	defer e.closeFile()
 	if e.options.Ready != nil {
 		select {
@@ -124,6 +128,7 @@ func (e *Engine) Run(ctx context.Context) error {
 			return nil
 		}
 	}
+	e.setRuns(true)
 	watching, stop := context.WithCancel(ctx)
 	var watch sync.WaitGroup
 	defer watch.Wait()
@@ -156,6 +161,19 @@ func (e *Engine) Run(ctx context.Context) error {
 		}
 	}
 	return nil
+}
+
+// setRuns notes whether Run writes what changes. If it does not, nobody waits for that.
+func (e *Engine) setRuns(runs bool) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.runs = runs
+	if !runs {
+		for _, written := range e.waited {
+			close(written)
+		}
+		e.waited = nil
+	}
 }
 
 // begin passes on what was left of the run before, and has everything looked at once.
@@ -258,11 +276,16 @@ func (e *Engine) locked(change func(*core)) {
 	tidings, changed := e.core.tidings, slices.Sorted(maps.Keys(e.core.changed))
 	e.core.tidings = nil
 	clear(e.core.changed)
+	waited := e.waited
+	e.waited = nil
 	e.mu.Unlock()
 	if err == nil && len(data) > 0 {
 		err = e.write(data)
 	}
 	e.wrote(len(data) > 0, err)
+	for _, written := range waited {
+		close(written)
+	}
 	for i := range tidings {
 		e.pass(&tidings[i])
 	}

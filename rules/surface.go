@@ -18,6 +18,26 @@ func (e *Engine) later(change func(*core)) {
 	wake.Up(e.arrived)
 }
 
+// patience is how long a caller waits for a disk that hangs. What was asked for holds until a restart anyway.
+const patience = 5 * time.Second
+
+// lasting is later, and returns once what has changed is in the file: a crash after the answer does not undo it.
+func (e *Engine) lasting(change func(*core)) {
+	written := make(chan struct{})
+	e.later(func(c *core) {
+		change(c)
+		if !e.runs {
+			close(written)
+			return
+		}
+		e.waited = append(e.waited, written)
+	})
+	select {
+	case <-written:
+	case <-time.After(patience):
+	}
+}
+
 // Reload replaces the rules. Alerts of a rule with the same name, scope, expression, severity and labels go on;
 // those of other rules are resolved.
 func (e *Engine) Reload(set *Set) {
@@ -58,7 +78,7 @@ func (e *Engine) Silences() []api.Silence {
 // Silence stores a silence, and replaces the one with its ID if it has one.
 func (e *Engine) Silence(s api.Silence) (stored api.Silence, err error) {
 	now, _ := e.clock()
-	e.later(func(c *core) { stored, err = c.addSilence(s, now) })
+	e.lasting(func(c *core) { stored, err = c.addSilence(s, now) })
 	return stored, err
 }
 
@@ -66,7 +86,7 @@ func (e *Engine) Silence(s api.Silence) (stored api.Silence, err error) {
 func (e *Engine) Expire(id string) error {
 	now, _ := e.clock()
 	found := false
-	e.later(func(c *core) { found = c.expire(id, now) })
+	e.lasting(func(c *core) { found = c.expire(id, now) })
 	if !found {
 		return api.ErrNoSilence
 	}

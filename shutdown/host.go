@@ -9,15 +9,11 @@ import (
 type Host interface {
 	// Delay has the host delay a shutdown. It returns how long at most, and a function that lets it go on.
 	Delay(ctx context.Context) (atMost time.Duration, release func(), err error)
-	// Announcements delivers true when a shutdown is about to begin, and false when it was canceled.
-	// The channel is closed when the host cannot be heard any more, or ctx ends.
+	// Announcements delivers true when a shutdown is about to begin, and false when it was canceled. At first it may deliver
+	// whether one is under way, for a listener that has not heard the host for a while. The channel is closed when the host
+	// cannot be heard any more, or ctx ends.
 	Announcements(ctx context.Context) (<-chan bool, error)
 }
-
-const (
-	firstRetry = time.Second
-	lastRetry  = time.Minute
-)
 
 // Run follows the host until ctx ends, then returns nil. A host that cannot be heard is tried again.
 func (m *Manager) Run(ctx context.Context) error {
@@ -26,81 +22,30 @@ func (m *Manager) Run(ctx context.Context) error {
 		<-ctx.Done()
 		return nil
 	}
-	for wait, told := firstRetry, false; ; wait = min(2*wait, lastRetry) {
-		heard, err := m.follow(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if heard {
-			wait, told = firstRetry, false
-		}
-		if !told { // once, and not again each minute on a machine that has no logind
-			m.o.Logger.Info("shutdowns of this machine are not announced", "err", err)
-			told = true
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return nil
-		case <-timer.C:
-		}
-	}
-}
-
-// follow delays shutdowns and acts on announcements until the host is not heard any more. It reports
-// whether it was heard at all.
-func (m *Manager) follow(ctx context.Context) (heard bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	announcements, err := m.o.Host.Announcements(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { // nothing of the host runs on
-		cancel()
-		for range announcements {
-		}
-	}()
-	atMost, release, err := m.o.Host.Delay(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { release() }()
-	grace := m.graceWithin(atMost)
-	var drained <-chan struct{} // nil: no shutdown, or it was let go on
-	for {
-		select {
-		case begins, open := <-announcements:
-			switch {
-			case !open:
-				return true, errLost
-			case begins:
-				drained = m.begin(grace)
-			default:
-				drained = nil
-				m.Cancel()
-				release() // if it was not: two locks would be one too many
-				if _, release, err = m.o.Host.Delay(ctx); err != nil {
-					release = func() {}
-					return true, err
-				}
+	Follow(ctx, m.o.Host, Listener{
+		Delays: func(atMost time.Duration) {
+			if allowed := m.graceWithin(atMost); allowed < m.o.Grace {
+				m.o.Logger.Warn("pods get less time to end than configured; raise InhibitDelayMaxSec of logind",
+					"configured", m.o.Grace, "allowed", allowed)
 			}
-		case <-drained:
-			drained = nil
-			release()
-		}
-	}
+		},
+		Begin:  func(atMost time.Duration) <-chan struct{} { return m.begin(m.graceWithin(atMost), true) },
+		Cancel: m.cancelAnnounced,
+	}, m.o.Logger)
+	return nil
 }
 
-// graceWithin is the configured grace, or what the host allows if that is less.
+// graceWithin is the configured grace, or what the host allows if that is less. What is left is for the last statuses.
 func (m *Manager) graceWithin(atMost time.Duration) time.Duration {
-	// What is left is for the last statuses.
-	allowed := max(atMost-settleTime, atMost/2)
-	if m.o.Grace <= allowed {
-		return m.o.Grace
+	return min(m.o.Grace, max(atMost-settleTime, atMost/2))
+}
+
+// cancelAnnounced ends a shutdown that the host had announced. A node that an operator had drained before stays so.
+func (m *Manager) cancelAnnounced() {
+	m.mu.Lock()
+	announced := m.down != nil && m.down.announced
+	m.mu.Unlock()
+	if announced {
+		m.Cancel()
 	}
-	m.o.Logger.Warn("pods get less time to end than configured; raise InhibitDelayMaxSec of logind",
-		"configured", m.o.Grace, "allowed", allowed)
-	return allowed
 }

@@ -52,16 +52,14 @@ func (l *Logind) Announcements(ctx context.Context) (<-chan bool, error) {
 	l.mu.Lock()
 	l.bus = bus
 	l.mu.Unlock()
-	// One that was announced before, as to the last agent of this process, is not announced again.
+	// What was announced while nobody listened, as while the bus was restarted, is not announced again.
 	var under bool
 	if err := property(ctx, bus, "PreparingForShutdown").Store(&under); err != nil {
 		bus.Close()
 		return nil, fmt.Errorf("shutdown: ask logind whether it shuts down: %w", err)
 	}
 	announcements := make(chan bool, 1) // the first one waits there
-	if under {
-		announcements <- true
-	}
+	announcements <- under
 	go func() {
 		defer close(announcements)
 		defer bus.Close()

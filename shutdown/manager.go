@@ -49,8 +49,9 @@ type Manager struct {
 
 // drain is one shutdown.
 type drain struct {
-	cancel context.CancelFunc
-	done   chan struct{} // closed when all pods have ended or the time is over
+	announced bool // by the host, and not begun by an operator
+	cancel    context.CancelFunc
+	done      chan struct{} // closed when all pods have ended or the time is over
 }
 
 // New makes a manager. It starts nothing.
@@ -84,7 +85,7 @@ func (m *Manager) Err() error {
 // time is over. If ctx ends first it returns the error of ctx, and the shutdown goes on.
 func (m *Manager) Drain(ctx context.Context) error {
 	select {
-	case <-m.begin(m.o.Grace):
+	case <-m.begin(m.o.Grace, false):
 		return nil
 	case <-ctx.Done():
 		return ctx.Err()
@@ -121,14 +122,14 @@ func (m *Manager) Close() {
 }
 
 // begin starts a shutdown or joins the one that is under way.
-func (m *Manager) begin(grace time.Duration) (done <-chan struct{}) {
+func (m *Manager) begin(grace time.Duration, announced bool) (done <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.down != nil {
 		return m.down.done
 	}
 	ctx, cancel := context.WithCancel(context.Background())
-	d := &drain{cancel: cancel, done: make(chan struct{})}
+	d := &drain{announced: announced, cancel: cancel, done: make(chan struct{})}
 	m.down = d
 	m.rounds.Go(func() {
 		defer close(d.done)

@@ -243,6 +243,51 @@ func TestAHostThatIsLostIsLookedForAgain(t *testing.T) {
 	})
 }
 
+// A shutdown that was canceled while the host could not be heard is undone once it says so.
+func TestAShutdownThatWasCanceledUnheardIsUndone(t *testing.T) {
+	run(t, func() *world {
+		return newWorld(map[string]time.Duration{"stubborn": time.Hour}, newPod("stubborn", 0))
+	}, func(w *world, m *Manager) {
+		w.announce <- true
+		synctest.Wait()
+		again := make(chan bool)
+		w.mu.Lock()
+		lost := w.announce
+		w.announce = again
+		w.mu.Unlock()
+		close(lost)
+		time.Sleep(5 * time.Second)
+		if m.Err() == nil {
+			t.Error("a host that is lost has canceled the shutdown")
+		}
+		again <- false
+		synctest.Wait()
+		if m.Err() != nil || w.held() != 1 {
+			t.Errorf("got %v and %d locks, want a node as before and one lock", m.Err(), w.held())
+		}
+	})
+}
+
+// A node that an operator has drained stays so, whatever the host says of shutdowns.
+func TestTheHostUndoesNoDrainOfAnOperator(t *testing.T) {
+	run(t, func() *world { return newWorld(nil) }, func(w *world, m *Manager) {
+		if err := m.Drain(context.Background()); err != nil {
+			t.Fatal(err)
+		}
+		for _, begins := range []bool{false, true, true, false} {
+			w.announce <- begins
+			synctest.Wait()
+			if m.Err() == nil {
+				t.Fatalf("the drain is undone by %t", begins)
+			}
+		}
+		if w.held() != 1 {
+			t.Errorf("%d locks, want one for the next shutdown", w.held())
+		}
+		m.Cancel()
+	})
+}
+
 func TestDrainWithoutAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(map[string]time.Duration{"web": 5 * time.Second}, newPod("web", 0))

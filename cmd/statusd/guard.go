@@ -190,9 +190,9 @@ func evidenceTable(items []guard.Item, colors bool, now time.Time) *table {
 
 func restartTable(restarts []guard.Restart, wide, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
-	names := []string{"RESTARTED", "BY", "REASON", "RESULT"}
+	names := []string{"RESTARTED", "WHAT", "BY", "REASON", "RESULT", "EVIDENCE"}
 	if wide {
-		names = append(names, "EVIDENCE")
+		names = append(names, "MISSING")
 	}
 	t.header(names...)
 	for _, r := range restarts {
@@ -200,9 +200,9 @@ func restartTable(restarts []guard.Restart, wide, colors bool, now time.Time) *t
 		if r.Err != "" {
 			result, color = r.Err, red
 		}
-		cells := []cell{{ago(r.At, now) + " ago", ""}, {r.By, ""}, {r.Reason, ""}, {result, color}}
+		cells := []cell{{ago(r.At, now) + " ago", ""}, {string(r.Target()), ""}, {r.By, ""}, {r.Reason, ""}, {result, color}, {r.Evidence, ""}}
 		if wide {
-			cells = append(cells, cell{r.Evidence, ""})
+			cells = append(cells, cell{r.EvidenceErr, ""})
 		}
 		t.add(cells...)
 	}

@@ -2,7 +2,6 @@ package nodedown
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"sync"
 	"sync/atomic"
@@ -30,15 +29,12 @@ type Options struct {
 // startTimeout is how long the start of a kubelet may take after a shutdown that did not take place.
 const startTimeout = 3 * time.Minute
 
-// retries space the tries to reach a host that cannot be heard.
-var retries = backoff.Schedule{First: time.Second, Limit: time.Minute}
-
-var errLost = errors.New("nodedown: the host of shutdowns cannot be heard any more")
-
 // Watch follows the shutdowns of a machine.
 type Watch struct {
 	o     Options
 	under atomic.Bool
+	// down is the shutdown that is under way, up the start after one that was canceled. Both are Run's, and may be nil.
+	down, up *task
 }
 
 // New makes a watch. It starts nothing.
@@ -55,103 +51,51 @@ func New(o Options) *Watch {
 // Under reports whether the machine shuts down now.
 func (w *Watch) Under() bool { return w.under.Load() }
 
-// Run follows the host until ctx ends. A host that cannot be heard is tried again.
+// Run follows the host until ctx ends. A host that cannot be heard is tried again. It may be called once.
 func (w *Watch) Run(ctx context.Context) error {
-	for attempt := 1; ; attempt++ {
-		heard, err := w.follow(ctx)
-		if ctx.Err() != nil {
-			return nil
-		}
-		if heard {
-			attempt = 1
-		}
-		if attempt == 1 { // and not again each minute on a machine that has no logind
-			w.o.Logger.Info("shutdowns of this machine are not announced", "err", err)
-		}
-		if !backoff.Sleep(ctx, retries.Random(attempt)) {
-			return nil
-		}
-	}
+	shutdown.Follow(ctx, w.o.Host, shutdown.Listener{
+		Begin:  func(atMost time.Duration) <-chan struct{} { return w.begin(ctx, atMost) },
+		Cancel: func() { w.undo(ctx) },
+	}, w.o.Logger)
+	w.down.end()
+	w.up.end()
+	return nil
 }
 
-// follow delays shutdowns and acts on announcements until the host cannot be heard any more.
-func (w *Watch) follow(ctx context.Context) (heard bool, err error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	announcements, err := w.o.Host.Announcements(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { // nothing of the host runs on
-		cancel()
-		for range announcements {
-		}
+// task is something that goes on beside the announcements.
+type task struct {
+	cancel context.CancelFunc
+	done   chan struct{} // closed at its end
+}
+
+func begin(ctx context.Context, within time.Duration, what func(context.Context)) *task {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	t := &task{cancel, make(chan struct{})}
+	go func() {
+		defer close(t.done)
+		defer cancel()
+		what(ctx)
 	}()
-	atMost, release, err := w.o.Host.Delay(ctx)
-	if err != nil {
-		return false, err
-	}
-	defer func() { release() }()
-	var r *round
-	defer func() { r.end() }()
-	for {
-		select {
-		case begins, open := <-announcements:
-			switch {
-			case !open:
-				return true, errLost
-			case begins && r == nil:
-				r = w.begin(ctx, atMost)
-			case !begins && r != nil:
-				w.undo(ctx, r)
-				r = nil
-				release() // if it was not: two locks would be one too many
-				if atMost, release, err = w.o.Host.Delay(ctx); err != nil {
-					release = func() {}
-					return true, err
-				}
-			}
-		case <-r.finished():
-			release()
-			r.done = nil
-		}
+	return t
+}
+
+// end ends what is left of a task and waits for it.
+func (t *task) end() {
+	if t != nil {
+		t.cancel()
+		<-t.done
 	}
 }
 
-// round is one shutdown. A nil one is none.
-type round struct {
-	cancel  context.CancelFunc
-	running sync.WaitGroup
-	done    chan struct{} // closed when the shutdown may go on
-}
-
-func (r *round) finished() <-chan struct{} {
-	if r == nil {
-		return nil
+// begin begins a shutdown, which ends before the host goes on without it, or joins it.
+func (w *Watch) begin(ctx context.Context, atMost time.Duration) <-chan struct{} {
+	if w.down == nil {
+		w.up.end()
+		w.under.Store(true)
+		w.o.Logger.Info("the machine shuts down", "grace", w.o.Grace, "within", atMost)
+		w.down, w.up = begin(ctx, atMost-min(time.Second, atMost/10), w.run), nil
 	}
-	return r.done
-}
-
-// end ends what is left of a round and waits for it.
-func (r *round) end() {
-	if r != nil {
-		r.cancel()
-		r.running.Wait()
-	}
-}
-
-// begin starts a round that ends before the host goes on without it.
-func (w *Watch) begin(ctx context.Context, atMost time.Duration) *round {
-	w.under.Store(true)
-	ctx, cancel := context.WithTimeout(ctx, atMost-min(time.Second, atMost/10))
-	r := &round{cancel: cancel, done: make(chan struct{})}
-	done := r.done
-	w.o.Logger.Info("the machine shuts down", "grace", w.o.Grace, "within", atMost)
-	r.running.Go(func() {
-		defer close(done)
-		w.run(ctx)
-	})
-	return r
+	return w.down.done
 }
 
 // run is one shutdown. The Node is reported beside the rest: an API server that does not answer must not use up the
@@ -177,14 +121,14 @@ func (w *Watch) say(ctx context.Context) {
 	}
 }
 
-// undo ends a round and starts the kubelet again.
-func (w *Watch) undo(ctx context.Context, r *round) {
-	r.end()
+// undo ends a shutdown and starts the kubelet again. The start takes a while; the next shutdown ends it.
+func (w *Watch) undo(ctx context.Context) {
+	w.down.end()
 	w.o.Logger.Info("the shutdown is canceled, the kubelet is started")
-	limited, cancel := context.WithTimeout(ctx, startTimeout)
-	defer cancel()
-	if err := w.o.Start(limited); err != nil {
-		w.o.Logger.Warn("kubelet not started after a shutdown that was canceled", "err", err)
-	}
-	w.under.Store(false)
+	w.down, w.up = nil, begin(ctx, startTimeout, func(ctx context.Context) {
+		defer w.under.Store(false)
+		if err := w.o.Start(ctx); err != nil {
+			w.o.Logger.Warn("kubelet not started after a shutdown that was canceled", "err", err)
+		}
+	})
 }

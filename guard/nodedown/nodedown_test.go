@@ -17,19 +17,41 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
 // machine is a fake of logind, of the API and of a kubelet, which notes what happens and when.
 type machine struct {
-	begin         time.Time
-	announcements chan bool
-	atMost        time.Duration
-	hangs         bool // the API server
+	begin  time.Time
+	atMost time.Duration
+	hangs  bool          // the API server
+	takes  time.Duration // a start
+	// timeless: times are not noted, as those of tries at random times.
+	timeless bool
 
-	mu    sync.Mutex // guards story
-	story []string
+	mu            sync.Mutex // guards what follows
+	announcements chan bool  // closed: the bus is restarted
+	story         []string
 }
 
 func (m *machine) note(what string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.story = append(m.story, fmt.Sprintf("%v %s", time.Since(m.begin), what))
+	if !m.timeless {
+		what = fmt.Sprintf("%v %s", time.Since(m.begin), what)
+	}
+	m.story = append(m.story, what)
+}
+
+func (m *machine) bus() chan bool {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.announcements
+}
+
+func (m *machine) announce(begins bool) { m.bus() <- begins }
+
+// restartBus lets listeners lose the bus, and find it again when they try.
+func (m *machine) restartBus() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	close(m.announcements)
+	m.announcements = make(chan bool)
 }
 
 func (m *machine) String() string {
@@ -40,14 +62,17 @@ func (m *machine) String() string {
 
 // Announcements is that of a host.
 func (m *machine) Announcements(ctx context.Context) (<-chan bool, error) {
-	out := make(chan bool)
+	in, out := m.bus(), make(chan bool)
 	go func() {
 		defer close(out)
 		for {
 			select {
 			case <-ctx.Done():
 				return
-			case begins := <-m.announcements:
+			case begins, open := <-in:
+				if !open {
+					return
+				}
 				out <- begins
 			}
 		}
@@ -81,9 +106,16 @@ func (m *machine) stop(ctx context.Context) error {
 	}
 }
 
-func (m *machine) start(context.Context) error {
-	m.note("started")
-	return nil
+// start takes as long as a kubelet takes to register.
+func (m *machine) start(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		m.note("not started")
+		return ctx.Err()
+	case <-time.After(m.takes):
+		m.note("started")
+		return nil
+	}
 }
 
 func TestShutdowns(t *testing.T) {
@@ -93,36 +125,72 @@ func TestShutdowns(t *testing.T) {
 		happen func(*machine, *Watch)
 		want   string
 	}{
-		{"the kubelet is stopped in order", nil, func(m *machine, _ *Watch) { m.announcements <- true },
+		{"the kubelet is stopped in order", nil, func(m *machine, _ *Watch) { m.announce(true) },
 			"0s delayed, 0s not ready, 2s stopped, 2s not ready, 2s goes on"},
-		{"the kubelet ends pods first", func(_ *machine, o *Options) { o.Grace = 3 * time.Second }, func(m *machine, _ *Watch) { m.announcements <- true },
+		{"the kubelet ends pods first", func(_ *machine, o *Options) { o.Grace = 3 * time.Second }, func(m *machine, _ *Watch) { m.announce(true) },
 			"0s delayed, 0s not ready, 5s stopped, 5s not ready, 5s goes on"},
-		{"an API server that hangs costs the kubelet no time", func(m *machine, _ *Options) { m.hangs = true }, func(m *machine, _ *Watch) { m.announcements <- true },
+		{"an API server that hangs costs the kubelet no time", func(m *machine, _ *Options) { m.hangs = true }, func(m *machine, _ *Watch) { m.announce(true) },
 			"0s delayed, 0s not ready, 2s stopped, 9s not ready, 9s goes on"},
-		{"all within the time that logind gives", func(m *machine, o *Options) { m.atMost, o.Grace = 3*time.Second, time.Minute }, func(m *machine, _ *Watch) { m.announcements <- true },
+		{"all within the time that logind gives", func(m *machine, o *Options) { m.atMost, o.Grace = 3*time.Second, time.Minute }, func(m *machine, _ *Watch) { m.announce(true) },
 			"0s delayed, 0s not ready, 2.7s killed, 2.7s not ready, 2.7s goes on"},
 		{"canceled before the kubelet was stopped", nil, func(m *machine, _ *Watch) {
-			m.announcements <- true
+			m.announce(true)
 			time.Sleep(time.Second)
-			m.announcements <- false
-		}, "0s delayed, 0s not ready, 1s killed, 1s not ready, 1s started, 1s goes on, 1s delayed"},
+			m.announce(false)
+		}, "0s delayed, 0s not ready, 1s killed, 1s not ready, 1s goes on, 1s delayed, 2s started"},
 		{"canceled afterwards, and then another one", nil, func(m *machine, w *Watch) {
-			m.announcements <- true
+			m.announce(true)
 			time.Sleep(5 * time.Second)
 			if !w.Under() {
 				m.note("not under")
 			}
-			m.announcements <- false
+			m.announce(false)
 			time.Sleep(5 * time.Second)
 			if w.Under() {
 				m.note("still under")
 			}
-			m.announcements <- true
-		}, "0s delayed, 0s not ready, 2s stopped, 2s not ready, 2s goes on, 5s started, 5s delayed, 10s not ready, 12s stopped, 12s not ready, 12s goes on"},
+			m.announce(true)
+		}, "0s delayed, 0s not ready, 2s stopped, 2s not ready, 2s goes on, 5s delayed, 6s started, 10s not ready, 12s stopped, 12s not ready, 12s goes on"},
+		{"another one while the kubelet starts", func(m *machine, _ *Options) { m.takes = time.Minute }, func(m *machine, w *Watch) {
+			m.announce(true)
+			time.Sleep(5 * time.Second)
+			m.announce(false)
+			time.Sleep(5 * time.Second)
+			if !w.Under() {
+				m.note("not under")
+			}
+			m.announce(true)
+			time.Sleep(time.Second)
+			if !w.Under() {
+				m.note("not under")
+			}
+		}, "0s delayed, 0s not ready, 2s stopped, 2s not ready, 2s goes on, 5s delayed, 10s not started, 10s not ready, 12s stopped, 12s not ready, 12s goes on"},
+		{"canceled while the bus is restarted", func(m *machine, _ *Options) { m.timeless = true }, func(m *machine, w *Watch) {
+			m.announce(true)
+			time.Sleep(5 * time.Second)
+			m.restartBus()
+			time.Sleep(5 * time.Second)
+			if !w.Under() {
+				m.note("not under")
+			}
+			m.announce(false) // at first it says how things are
+			time.Sleep(2 * time.Second)
+			if w.Under() {
+				m.note("still under")
+			}
+		}, "delayed, not ready, stopped, not ready, goes on, delayed, goes on, delayed, started"},
+		{"the bus is restarted while the kubelet is stopped", func(m *machine, _ *Options) { m.timeless = true }, func(m *machine, _ *Watch) {
+			m.announce(true)
+			time.Sleep(100 * time.Millisecond)
+			m.restartBus()
+			time.Sleep(5 * time.Second)
+			m.announce(true)
+		}, "delayed, not ready, goes on, delayed, stopped, not ready, goes on"},
+		{"nothing is under way", nil, func(m *machine, _ *Watch) { m.announce(false) }, "0s delayed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				m := &machine{begin: time.Now(), announcements: make(chan bool), atMost: 10 * time.Second}
+				m := &machine{begin: time.Now(), announcements: make(chan bool), atMost: 10 * time.Second, takes: time.Second}
 				o := Options{Host: m, Say: m.say, Stop: m.stop, Start: m.start}
 				if c.make != nil {
 					c.make(m, &o)
