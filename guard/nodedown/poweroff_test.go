@@ -122,7 +122,7 @@ func TestRealLogind_ACanceledShutdownIsUndone(t *testing.T) {
 	powerOff(t)
 	const stopped = "node not ready, kubelet stopped, stop returned within the delay, node not ready"
 	d.await(stopped)
-	for !strings.Contains(system(t, "systemctl", "list-jobs", "--no-pager"), "poweroff.target") {
+	for !strings.Contains(system(t, "systemctl", "list-jobs", "--no-pager"), "poweroff.target") || state(t, "slow.service") != "deactivating" {
 		time.Sleep(20 * time.Millisecond)
 	}
 	if !w.Under() {
@@ -133,11 +133,20 @@ func TestRealLogind_ACanceledShutdownIsUndone(t *testing.T) {
 	for w.Under() || !strings.Contains(system(t, "systemd-inhibit", "--list", "--no-pager"), "statusd") {
 		time.Sleep(20 * time.Millisecond)
 	}
-	if state := system(t, "systemctl", "is-active", "kubelet5.service"); state != "active\n" {
+	if state := state(t, "kubelet5.service"); state != "active" {
 		t.Errorf("the kubelet is %s", state)
 	}
 	t.Log(d)
 	system(t, "systemctl", "kill", "--signal=SIGKILL", "slow.service") // its ExecStop would hold the next shutdown
+	for state(t, "slow.service") == "deactivating" {
+		time.Sleep(20 * time.Millisecond)
+	}
+}
+
+// state is what systemctl calls active, deactivating and so on.
+func state(t *testing.T, unit string) string {
+	t.Helper()
+	return strings.TrimSpace(system(t, "systemctl", "show", "--property=ActiveState", "--value", unit))
 }
 
 // The machine goes down: its script reads the diary when it is off. The unit notes which jobs there are when it stops: none,
