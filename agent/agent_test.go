@@ -91,7 +91,7 @@ func run(t *testing.T, c Config, change ...func(*Agent)) (a *Agent, stop func())
 // runWith runs an agent with options of its own.
 func runWith(t *testing.T, c Config, options Options, change ...func(*Agent)) (a *Agent, stop func()) {
 	t.Helper()
-	options.Logger = slog.New(slog.NewTextHandler(t.Output(), nil))
+	options.Logger = controlplanetest.Logger(t)
 	a, err := New(c, withProcesses(c, options))
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -10,6 +9,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/controlplanetest"
 )
 
 // copyFile is a file at another place.
@@ -37,7 +38,7 @@ func TestANodeJoinsWithABootstrapToken(t *testing.T) {
 	if err := CheckConfig(c); err != nil {
 		t.Errorf("before the bootstrap the config is refused: %v", err)
 	}
-	log := slog.New(slog.NewTextHandler(t.Output(), nil))
+	log := controlplanetest.Logger(t)
 	if err := Bootstrap(ctx, c, Options{Logger: log}); err != nil {
 		t.Fatal(err)
 	}
@@ -73,7 +74,7 @@ func TestChangedCredentialsAskForAReload(t *testing.T) {
 	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	copyFile(t, own, c.Kubeconfig)
 	reloads := make(chan struct{}, 8)
-	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Reload: func() { reloads <- struct{}{} }}))
+	a, err := New(c, withProcesses(c, Options{Logger: controlplanetest.Logger(t), Reload: func() { reloads <- struct{}{} }}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -113,7 +114,7 @@ func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
 	if c.Kubeconfig, err = server.Process.NodeKubeconfig("somebody-else"); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil))}))
+	a, err := New(c, withProcesses(c, Options{Logger: controlplanetest.Logger(t)}))
 	if err != nil {
 		t.Fatal(err)
 	}

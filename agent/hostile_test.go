@@ -2,7 +2,6 @@ package agent_test
 
 import (
 	"context"
-	"log/slog"
 	"testing"
 	"time"
 
@@ -102,7 +101,7 @@ func TestAnAgentStopsThoughItsRuntimeHangs(t *testing.T) {
 	config.StateDir, config.ShutdownTimeout = t.TempDir(), time.Second
 	config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	node, err := agent.New(config, agent.Options{
-		Runtime: rt, RESTConfig: server.NodeConfig(t, "leaving"), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Runtime: rt, RESTConfig: server.NodeConfig(t, "leaving"), Logger: controlplanetest.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)

@@ -2,7 +2,6 @@ package agent
 
 import (
 	"context"
-	"log/slog"
 	"net"
 	"net/http"
 	"os"
@@ -16,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/node"
 )
 
@@ -101,7 +101,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.Manifests, "probed.yaml"), []byte(probed), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Machine: machine.read, machineInterval: 10 * time.Millisecond}))
+	a, err := New(c, withProcesses(c, Options{Logger: controlplanetest.Logger(t), Machine: machine.read, machineInterval: 10 * time.Millisecond}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -29,7 +28,7 @@ func runNode(t *testing.T, server *controlplanetest.Server, name string, rt runt
 	config.StateDir = t.TempDir()
 	config.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
 	node, err := agent.New(config, agent.Options{
-		Runtime: rt, RESTConfig: server.NodeConfig(t, name), Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Runtime: rt, RESTConfig: server.NodeConfig(t, name), Logger: controlplanetest.Logger(t),
 	})
 	if err != nil {
 		t.Fatal(err)

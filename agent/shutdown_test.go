@@ -3,7 +3,6 @@ package agent
 import (
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -108,7 +107,7 @@ func TestShutdownOfTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := &fakeHost{announce: make(chan bool), released: make(chan struct{}, 8)}
-	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.NewTextHandler(t.Output(), nil)), Host: host}))
+	a, err := New(c, withProcesses(c, Options{Logger: controlplanetest.Logger(t), Host: host}))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"errors"
-	"log/slog"
 	"os"
 	"path/filepath"
 	"testing"
@@ -25,7 +24,7 @@ func testOptions(t *testing.T, node string) Options {
 	dir := t.TempDir()
 	return Options{
 		NodeName: node, Directory: filepath.Join(dir, "pki"), Kubeconfig: filepath.Join(dir, "kubeconfig"),
-		Logger: slog.New(slog.NewTextHandler(t.Output(), nil)),
+		Logger: controlplanetest.Logger(t),
 	}
 }
 

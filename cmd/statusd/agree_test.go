@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"maps"
 	"net"
 	"net/http"
@@ -21,6 +20,7 @@ import (
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/eviction"
+	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/internal/unixsocket"
 	"github.com/statusd/statusd/runtime/runtimefake"
 )
@@ -49,7 +49,7 @@ func settledNode(t *testing.T, change ...func(*agent.Config)) (*agent.Agent, age
 		writeFile(t, filepath.Join(config.Manifests, name+".yaml"), fmt.Sprintf(
 			"apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {restartPolicy: Never, containers: [{name: %s, image: host}]}\n", name, name))
 	}
-	node, err := agent.New(config, agent.Options{Runtime: rt, Logger: slog.New(slog.NewTextHandler(t.Output(), nil))})
+	node, err := agent.New(config, agent.Options{Runtime: rt, Logger: controlplanetest.Logger(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
