@@ -48,9 +48,13 @@ func startChild(binary string, args ...string) (*child, error) {
 	return c, nil
 }
 
-func (c *child) hasExited() bool {
+func (c *child) wasReady() bool { return isClosed(c.ready) }
+
+func (c *child) hasExited() bool { return isClosed(c.exited) }
+
+func isClosed(c <-chan struct{}) bool {
 	select {
-	case <-c.exited:
+	case <-c:
 		return true
 	default:
 		return false

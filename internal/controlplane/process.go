@@ -103,6 +103,10 @@ func (p *Process) start(ctx context.Context) error {
 		p.child = c
 		return nil
 	case <-c.exited:
+		if c.wasReady() { // then both channels were closed, and select took one at random
+			p.child = c
+			return nil
+		}
 		err = fmt.Errorf("ended before it was ready: %s", c.reason())
 	case <-ctx.Done():
 		c.kill()

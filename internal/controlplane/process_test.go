@@ -7,6 +7,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
 )
 
 // impostor is a Process whose server is a script: for ends that the real server does not come to.
@@ -22,9 +24,16 @@ func impostor(t *testing.T, script string) *Process {
 }
 
 func TestServerThatEndsByItselfIsNoticed(t *testing.T) {
-	p := impostor(t, "echo ready; exit 7")
+	p := impostor(t, `echo ready; read end < "$2/end"; exit 7`)
+	end := filepath.Join(p.DataDir(), "end")
+	if err := unix.Mkfifo(end, 0o600); err != nil {
+		t.Fatal(err)
+	}
 	if err := p.Restart(t.Context()); err != nil {
 		t.Fatalf("start: %v", err)
+	}
+	if err := os.WriteFile(end, []byte("now\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	<-p.Exited()
 	if err := p.Stop(t.Context()); err == nil || !strings.Contains(err.Error(), "ended by itself: exit status 7") {
@@ -32,6 +41,17 @@ func TestServerThatEndsByItselfIsNoticed(t *testing.T) {
 	}
 	if err := p.Stop(t.Context()); err != nil {
 		t.Errorf("second stop: got %v, want a no-op", err)
+	}
+}
+
+// A server that ended right after it was ready has started: it is Exited and Stop that say the rest.
+func TestServerThatEndsRightAfterItWasReadyHasStarted(t *testing.T) {
+	for range 20 { // the end and the readiness may be seen in any order
+		p := impostor(t, "echo ready; exit 7")
+		if err := p.Restart(t.Context()); err != nil {
+			t.Fatalf("start: %v", err)
+		}
+		<-p.Exited()
 	}
 }
 
