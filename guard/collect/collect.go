@@ -62,6 +62,7 @@ type Collector struct {
 	cri     *grpc.ClientConn // nil without a runtime
 	metrics metrics
 	renewed renewal
+	now     func() time.Time // by which sources are due
 
 	mu   sync.Mutex // guards last while sources are asked
 	last guard.Evidence
@@ -80,7 +81,7 @@ func New(o Options) (*Collector, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultLimit
 	}
-	c := &Collector{o: o, http: plainClient()}
+	c := &Collector{o: o, http: plainClient(), now: time.Now}
 	if o.Runtime != "" {
 		conn, err := dialRuntime(o.Runtime)
 		if err != nil {
@@ -119,7 +120,7 @@ func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Conte
 // Collect asks the sources that are due, all at once, and returns what is known. It takes as long as
 // the slowest one may take, and leaves nothing running.
 func (c *Collector) Collect(ctx context.Context) guard.Evidence {
-	now := time.Now()
+	now := c.now()
 	var asked sync.WaitGroup
 	for _, s := range c.sources {
 		if now.Before(s.due) {
