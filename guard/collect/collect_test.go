@@ -21,6 +21,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -371,6 +372,42 @@ func TestTheMachine(t *testing.T) {
 	e = newCollector(t, Options{Root: nothing, Certificate: nothing}).Collect(t.Context())
 	if e.Disk.Known || e.Certificate.Known || !strings.Contains(e.Disk.Why, "no such file") {
 		t.Errorf("got %+v", e)
+	}
+}
+
+// A disk that does not answer is asked once, and holds back nothing that is read beside it.
+func TestADiskThatHangs(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "certificate") // to open it hangs until there is a writer
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	works, asked := make(chan struct{}), make(chan struct{}, 10)
+	c := newCollector(t, Options{
+		Root: t.TempDir(), Certificate: fifo, ShuttingDown: func() bool { return true }, Timeout: time.Millisecond,
+	})
+	c.statfs = func(path string, fs *unix.Statfs_t) error {
+		asked <- struct{}{}
+		<-works
+		return unix.Statfs(path, fs)
+	}
+	for range 3 {
+		e := c.Collect(t.Context())
+		if !e.ShuttingDown.Value || e.Disk.Known || e.Certificate.Known ||
+			e.Disk.Why != c.o.Root+": no answer in time" || e.Certificate.Why != fifo+": no answer in time" {
+			t.Errorf("got %+v", e)
+		}
+		c.again()
+	}
+	<-asked
+	if more := len(asked); more != 0 {
+		t.Errorf("the disk was asked %d times more while it did not answer", more)
+	}
+	close(works)
+	if err := errors.Join(os.WriteFile(fifo, nil, 0o600), os.Remove(fifo)); err != nil {
+		t.Fatal(err)
+	}
+	for !c.Collect(t.Context()).Disk.Known {
+		c.again()
 	}
 }
 
