@@ -27,8 +27,8 @@ func kubeletCertificate() Scene {
 				return err
 			}
 			valid = s.Node.Kubelet.Kubeconfig
-			// A kubelet that has not listed its pods before the end of its certificate knows of none. That another pod
-			// is ready shows that it has; a slow machine gets more time for it.
+			// Before the end of its certificate a kubelet must have listed its pods, and have asked the API server who the
+			// observer is. That all sides agree about another pod shows that it has; a slow machine gets more time for it.
 			for lasts := 10 * time.Second; ; lasts *= 2 {
 				expires = time.Now().Add(lasts)
 				if err := s.restartUntil(expires); err != nil {
@@ -41,6 +41,9 @@ func kubeletCertificate() Scene {
 				witnesses = append(witnesses, witness)
 				limited, cancel := context.WithDeadline(ctx, expires)
 				_, err := s.Node.AwaitPod(limited, v1.NamespaceDefault, witness, "ready", stock.Ready)
+				if err == nil {
+					err = s.calm(limited, s.Observer)
+				}
 				cancel()
 				if err == nil || ctx.Err() != nil {
 					return err
