@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // copyFile is a file at another place.
@@ -42,8 +43,8 @@ func TestANodeJoinsWithABootstrapToken(t *testing.T) {
 	if err := Bootstrap(ctx, c, Options{Logger: log}); err != nil {
 		t.Fatal(err)
 	}
-	reloads := make(chan struct{}, 8)
-	a, err := New(c, withProcesses(c, Options{Logger: log, Reload: func() { reloads <- struct{}{} }}))
+	reloads := make(chan struct{}, 1)
+	a, err := New(c, withProcesses(c, Options{Logger: log, Reload: func() { wake.Up(reloads) }}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -73,8 +74,8 @@ func TestChangedCredentialsAskForAReload(t *testing.T) {
 	}
 	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
 	copyFile(t, own, c.Kubeconfig)
-	reloads := make(chan struct{}, 8)
-	a, err := New(c, withProcesses(c, Options{Logger: controlplanetest.Logger(t), Reload: func() { reloads <- struct{}{} }}))
+	reloads := make(chan struct{}, 1)
+	a, err := New(c, withProcesses(c, Options{Logger: controlplanetest.Logger(t), Reload: func() { wake.Up(reloads) }}))
 	if err != nil {
 		t.Fatal(err)
 	}

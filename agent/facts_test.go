@@ -12,6 +12,8 @@ import (
 
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/podstatus"
 )
 
 const broken = `apiVersion: v1
@@ -25,7 +27,7 @@ spec:
     - name: db
       image: host
       command: [sleep, "1000000"]
-      readinessProbe: {exec: {command: [sh, -c, "echo not yet; exit 1"]}, periodSeconds: 1, failureThreshold: 1}
+      readinessProbe: {exec: {command: [sh, -c, "echo not yet; exit 1"]}, periodSeconds: 1, timeoutSeconds: 60, failureThreshold: 1}
       lifecycle: {postStart: {exec: {command: ["true"]}}}
 `
 
@@ -67,8 +69,8 @@ func TestABrokenPodIsExplainedByWhatTheNodeKnows(t *testing.T) {
 	})
 
 	pod := podNamed(t, a, name)
-	why := explain.Pod(a.facts(pod))
-	sentence := why.Sentence(time.UTC)
+	f := inBackOff(t, a, pod, "crash")
+	sentence := explain.Pod(f).Sentence(time.UTC)
 	for _, part := range []string{
 		"is not Ready", `container "crash" is not ready: it is in crash-loop back-off, next start in`, "exit code 3",
 		`container "db" is not ready: its readiness probe`, "has failed", `last answer "not yet`,
@@ -77,7 +79,7 @@ func TestABrokenPodIsExplainedByWhatTheNodeKnows(t *testing.T) {
 			t.Errorf("the sentence lacks %q: %s", part, sentence)
 		}
 	}
-	if f := a.facts(pod); f.Containers["crash"].NextStart.IsZero() || f.Containers["db"].Readiness == nil || len(f.Warnings) == 0 {
+	if f.Containers["db"].Readiness == nil || len(f.Warnings) == 0 {
 		t.Errorf("facts: %+v", f)
 	}
 	before, _ := a.history.Pod(namespace, name)
@@ -90,6 +92,23 @@ func TestABrokenPodIsExplainedByWhatTheNodeKnows(t *testing.T) {
 	}
 	if n := len(again.history.Node()); n < 2 {
 		t.Errorf("the node has %d records, want that it was started and stopped", n)
+	}
+}
+
+// inBackOff are the facts of a pod at a time when one of its containers waits for its next start.
+func inBackOff(t *testing.T, a *Agent, pod *v1.Pod, container string) explain.Facts {
+	t.Helper()
+	for {
+		awaitStatus(t, a, pod.Name, container+" in back-off", func(s *v1.PodStatus) bool {
+			c := podstatus.FindContainerStatus(s, container)
+			return c != nil && c.State.Waiting != nil && c.State.Waiting.Reason == "CrashLoopBackOff"
+		})
+		if f := a.facts(pod); f.Containers[container].NextStart.After(f.Now) {
+			return f
+		} // else it starts again just now
+		if !backoff.Sleep(t.Context(), 10*time.Millisecond) {
+			t.Fatal("the test has ended")
+		}
 	}
 }
 

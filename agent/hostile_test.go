@@ -54,11 +54,11 @@ func (s *stuck) Pods(ctx context.Context) ([]runtime.Pod, error) {
 func TestARuntimeThatHangsInEveryCall(t *testing.T) {
 	server := agent.Shared.Server(t)
 	rt := &stuck{Runtime: runtimefake.New(), released: make(chan struct{})}
-	runNode(t, server, "stuck", rt)
-	awaitNodeReady(t, server, "stuck")
+	runNode(t, server, "hanging", rt)
+	awaitNodeReady(t, server, "hanging")
 	namespace := server.Namespace(t)
-	pod := server.CreatePod(t, controlplanetest.Pod(namespace, "web", "stuck"))
-	ended := controlplanetest.Pod(namespace, "ended", "stuck")
+	pod := server.CreatePod(t, controlplanetest.Pod(namespace, "web", "hanging"))
+	ended := controlplanetest.Pod(namespace, "ended", "hanging")
 	server.CreatePod(t, ended)
 	deletePod(t, server, ended)
 	got := server.GetPod(t, namespace, "ended")

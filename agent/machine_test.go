@@ -123,8 +123,8 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 	}
 	machine.set("127.0.0.1")
 	awaitStatus(t, a, "probed-moving", "the first address", at("127.0.0.1"))
+	serve(t, net.JoinHostPort("127.0.0.2", port)) // before the other ends, so that nothing else takes the port
 	stopOld()
-	serve(t, net.JoinHostPort("127.0.0.2", port))
 	machine.set("127.0.0.2")
 	moved := awaitStatus(t, a, "probed-moving", "the second address, ready", at("127.0.0.2"))
 	if restarts := moved.ContainerStatuses[0].RestartCount; restarts != 0 {

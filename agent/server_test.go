@@ -66,6 +66,7 @@ func TestRealServer_TheKubeletsAPIIsServedWhereTheNodeSays(t *testing.T) {
 	c := joinedConfig(t, server, node)
 	a, _ := run(t, c)
 	awaitReadyMirror(t, server, "default", "sleeper-"+node)
+	awaitNode(t, server, node, v1.ConditionTrue, "") // its status comes after its UID, with which mirrors are made
 
 	_, port, err := net.SplitHostPort(a.ServerAddress())
 	if err != nil {

@@ -8,7 +8,6 @@ import (
 
 	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
 
@@ -112,7 +111,7 @@ func TestRealServer_PodsAreReadyAgainAfterTheNodeWasUnreachable(t *testing.T) {
 		if i%2 == 0 { // readiness that has to be found again
 			pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{
 				ProbeHandler:  v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}},
-				PeriodSeconds: 1,
+				PeriodSeconds: 1, TimeoutSeconds: 60, // under load too
 			}
 		}
 		server.CreatePod(t, pod)
@@ -204,7 +203,7 @@ func keepAlive(t *testing.T, server *controlplanetest.Server, name string) {
 		t.Fatal(err)
 	}
 	lease, err := leases.Create(t.Context(), &coordination.Lease{ObjectMeta: metav1.ObjectMeta{Name: name}}, metav1.CreateOptions{})
-	if err != nil && !apierrors.IsAlreadyExists(err) {
+	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
@@ -214,7 +213,11 @@ func keepAlive(t *testing.T, server *controlplanetest.Server, name string) {
 		for ctx.Err() == nil {
 			now := metav1.NowMicro()
 			lease.Spec.HolderIdentity, lease.Spec.RenewTime = &name, &now
-			if renewed, err := leases.Update(ctx, lease, metav1.UpdateOptions{}); err == nil {
+			renewed, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
+			if err != nil { // perhaps it was taken, and its answer was lost
+				renewed, err = leases.Get(ctx, name, metav1.GetOptions{})
+			}
+			if err == nil {
 				lease = renewed
 			}
 			select {

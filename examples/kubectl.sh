@@ -17,6 +17,7 @@ export PATH=$PWD/bin:$PATH
 data=$(dirname "$KUBECONFIG")
 namespace=kubectl-session
 bytes=${BYTES:-1073741824} # through port-forward
+patience=600               # seconds for what should come; a good run waits for moments, also on a slow machine
 
 work=$(mktemp -d)
 chmod 755 "$work"
@@ -74,31 +75,41 @@ shows() {
 	grep -qE -- "$pattern" "$work/out" || fail "no line with $pattern"
 }
 
-# soon PATTERN COMMAND...: the command prints such a line within a minute.
+# soon PATTERN COMMAND...: the command prints such a line, if not at once then a little later.
 soon() {
-	local pattern=$1 deadline=$((SECONDS + 60))
+	local pattern=$1 deadline=$((SECONDS + patience))
 	shift
 	say "$@"
 	until "$@" </dev/null >"$work/out" 2>&1 && grep -qE -- "$pattern" "$work/out"; do
 		if [ $SECONDS -ge $deadline ]; then
 			cat "$work/out"
-			fail "no line with $pattern within a minute"
+			fail "no line with $pattern within $patience s"
 		fi
 		sleep 0.2
 	done
 	head -n 12 "$work/out"
 }
 
-# until_lines COUNT PATTERN FILE: waits for up to a minute until so many lines of the file match.
+# until_lines COUNT PATTERN FILE: waits until so many lines of the file match.
 until_lines() {
-	local deadline=$((SECONDS + 60))
+	local deadline=$((SECONDS + patience))
 	until [ "$(tr -d '\r' <"$3" | grep -cE -- "$2")" -ge "$1" ]; do
 		if [ $SECONDS -ge $deadline ]; then
 			cat "$3"
-			fail "fewer than $1 lines with $2 within a minute"
+			fail "fewer than $1 lines with $2 within $patience s"
 		fi
 		sleep 0.1
 	done
+}
+
+# free_port FIRST COUNT: prints a port of so many from the first on at which nothing listens.
+free_port() {
+	local port
+	while :; do
+		port=$(($1 + RANDOM % $2))
+		(exec 4<>"/dev/tcp/127.0.0.1/$port") 2>/dev/null || break
+	done
+	echo "$port"
 }
 
 # follows COUNT PATTERN ARGUMENT...: a kubectl that does not end by itself prints so many lines that match.
@@ -116,13 +127,13 @@ follows() {
 }
 
 step "the node is ready and has no taint"
-shows 'condition met' kubectl wait --for=condition=Ready node/local --timeout=60s
+shows 'condition met' kubectl wait --for=condition=Ready node/local --timeout=${patience}s
 soon '^\[?\]?$' kubectl get node local -o 'jsonpath={.spec.taints}{"\n"}'
 shows created kubectl create namespace "$namespace"
 
 step "create deployment"
 shows created k create deployment talk --image=host -- /bin/sh -c 'n=0; while :; do n=$((n+1)); echo "line $n"; sleep 0.1; done'
-shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=${patience}s
 pod=$(k get pod -l app=talk -o 'jsonpath={.items[0].metadata.name}')
 
 step "logs"
@@ -187,9 +198,9 @@ k cp "$pod:$work/in/there" "$work/back" >/dev/null 2>&1
 cmp "$work/random" "$work/in/there" && cmp "$work/random" "$work/back" || fail "cp changed the file"
 
 step "port-forward: $bytes bytes"
-port=$((20000 + RANDOM % 10000))
+port=$(free_port 20000 10000)
 shows created k create deployment files --image=host -- "$PWD/bin/example-server" --address "127.0.0.1:$port"
-shows 'successfully rolled out' k rollout status deployment/files --timeout=60s
+shows 'successfully rolled out' k rollout status deployment/files --timeout=${patience}s
 soon 'hello' curl -s "http://127.0.0.1:$port/"
 say k port-forward deployment/files ":$port"
 : >"$work/forward"
@@ -204,32 +215,32 @@ direct=$(curl -sf "http://127.0.0.1:$port/data?bytes=$bytes" | sha256sum)
 [ "$through" = "$direct" ] || fail "the bytes differ: without port-forward $direct"
 
 step "top, with metrics-server"
-port=$((30000 + RANDOM % 2000))
+port=$(free_port 30000 2000)
 ca=$data/pki/ca.crt
 controlplane certificate --data-dir "$data" --name metrics-server.kube-system.svc --out "$data/metrics-server"
 sed -e "s,@BIN@,$PWD/bin," -e "s,@DIR@,$data," -e "s,@PORT@,$port," -e "s,@CA@,$ca," -e "s,@CABUNDLE@,$(base64 -w0 <"$ca")," \
 	examples/metrics-server.yaml >"$work/metrics-server.yaml"
 shows 'apiservice.*metrics' kubectl apply -f "$work/metrics-server.yaml"
-shows 'successfully rolled out' kubectl rollout status deployment/metrics-server -n kube-system --timeout=120s
+shows 'successfully rolled out' kubectl rollout status deployment/metrics-server -n kube-system --timeout=${patience}s
 soon "^$pod +[0-9]+m +[1-9][0-9]*Mi" k top pod
 soon '^local +[0-9]+m' kubectl top node
 
 step "scale"
 shows scaled k scale deployment/talk --replicas=3
-shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=${patience}s
 shows '^3$' k get deployment talk -o 'jsonpath={.status.readyReplicas}{"\n"}'
 
 step "rollout, and rollout undo"
 shows updated k set env deployment/talk GREETING=hello
-shows 'successfully rolled out' k rollout status deployment/talk --timeout=120s
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=${patience}s
 soon '^hello$' k exec deployment/talk -- sh -c 'echo $GREETING'
 shows 'rolled back' k rollout undo deployment/talk
-shows 'successfully rolled out' k rollout status deployment/talk --timeout=120s
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=${patience}s
 shows 'revision|REVISION' k rollout history deployment/talk
 
 step "a job"
 shows created k create job once --image=host -- echo "the job is done"
-shows 'condition met' k wait --for=condition=Complete job/once --timeout=60s
+shows 'condition met' k wait --for=condition=Complete job/once --timeout=${patience}s
 shows '^the job is done$' k logs job/once
 
 step "cordon and uncordon"
@@ -237,21 +248,21 @@ shows cordoned kubectl cordon local
 shows created k create deployment later --image=host -- sleep 1000
 soon 'Unschedulable|unschedulable' k get pods -l app=later -o 'jsonpath={.items[0].status.conditions[0].message}{"\n"}'
 shows uncordoned kubectl uncordon local
-shows 'successfully rolled out' k rollout status deployment/later --timeout=60s
+shows 'successfully rolled out' k rollout status deployment/later --timeout=${patience}s
 
 step "drain"
-shows drained kubectl drain local --force --ignore-daemonsets --delete-emptydir-data --grace-period=1 --timeout=120s --pod-selector='app in (talk,files,later)'
-shows '^talk +0/3' k get deployment talk
+shows drained kubectl drain local --force --ignore-daemonsets --delete-emptydir-data --grace-period=1 --timeout=${patience}s --pod-selector='app in (talk,files,later)'
+soon '^talk +0/3' k get deployment talk # once its controller has seen it
 shows uncordoned kubectl uncordon local
-shows 'successfully rolled out' k rollout status deployment/talk --timeout=60s
+shows 'successfully rolled out' k rollout status deployment/talk --timeout=${patience}s
 
 step "delete, and delete --force"
 marker=stubborn-$$
 shows created k run stubborn --image=host --command -- /bin/sh -c 'trap "" TERM; while :; do sleep 1; done' "$marker"
-shows 'condition met' k wait --for=condition=Ready pod/stubborn --timeout=60s
+shows 'condition met' k wait --for=condition=Ready pod/stubborn --timeout=${patience}s
 grep -qsa "[s]${marker#s}" /proc/[0-9]*/cmdline || fail "the process of pod stubborn is not found"
 shows deleted k delete pod stubborn --force --grace-period=0
-for _ in $(seq 300); do
+for _ in $(seq $((10 * patience))); do
 	grep -qsa "[s]${marker#s}" /proc/[0-9]*/cmdline || break
 	sleep 0.1
 done
@@ -260,4 +271,4 @@ shows deleted k delete deployment talk files later
 soon 'No resources found' k get pods -l 'app in (talk,files,later)'
 
 step "delete the namespace"
-shows deleted kubectl delete namespace "$namespace" --timeout=120s
+shows deleted kubectl delete namespace "$namespace" --timeout=${patience}s

@@ -6,10 +6,14 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // Evidence is kept before the restart, and a disk that takes none holds no restart back.
@@ -58,5 +62,71 @@ func TestEvidenceThatWasRemovedIsNotNamed(t *testing.T) {
 		if len(r) != 2 || r[0].Evidence != "" || r[0].EvidenceErr == "" || r[1].Evidence != filepath.Join(dir, "1") || r[1].EvidenceErr != "" {
 			t.Errorf("got %+v", r)
 		}
+	})
+}
+
+// A disk that hangs holds neither looks nor restarts nor the end of the guard. When it answers again, the file gets what is known then.
+func TestADiskThatHangsHoldsNothing(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "guard.json")
+	synctest.Test(t, func(t *testing.T) {
+		k := newKubelet()
+		works, worksAtLast := make(chan struct{}), make(chan struct{})
+		var ending atomic.Bool
+		policy := guard.DefaultPolicy()
+		policy.Restart = true
+		g, err := guard.New(guard.Options{
+			Kubelet: k, Collect: k.collect, Policy: policy, StateFile: file,
+			Keep: func(context.Context, guard.Case) (string, error) {
+				<-works
+				return "", nil
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g.SetWrite(func(path string, content []byte) error {
+			<-works
+			if ending.Load() {
+				<-worksAtLast
+			}
+			return wholefile.Write(path, content)
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan struct{})
+		go func() {
+			defer close(ended)
+			_ = g.Run(ctx)
+		}()
+		time.Sleep(time.Minute)
+		k.kill(7)
+		time.Sleep(4 * time.Second)
+		if r := g.Report(); r.Health != guard.Unhealthy {
+			t.Errorf("%s after 4 s", r.Health)
+		}
+		time.Sleep(11 * time.Second)
+		if r := g.Report(); k.count() != 1 || len(r.Restarts) != 1 || r.Restarts[0].EvidenceErr != "no answer in time" {
+			t.Errorf("%d restarts, %+v", k.count(), r.Restarts)
+		}
+		time.Sleep(2 * time.Minute)
+		if r := g.Report(); r.Health != guard.Healthy || time.Since(r.At) > 10*time.Second {
+			t.Errorf("%s, looked at %s ago", r.Health, time.Since(r.At))
+		}
+		if err := g.Maintenance(time.Now().Add(time.Hour)); err == nil || !strings.Contains(err.Error(), file) {
+			t.Errorf("a maintenance that is not on disk: got %v, want an error that names the file", err)
+		}
+		close(works)
+		time.Sleep(10 * time.Second)
+		if content, err := os.ReadFile(file); err != nil || !strings.Contains(string(content), "maintenance") {
+			t.Errorf("the file has %s, %v", content, err)
+		}
+		ending.Store(true)
+		cancel()
+		time.Sleep(10 * time.Second)
+		select {
+		case <-ended:
+		default:
+			t.Error("the guard does not end")
+		}
+		close(worksAtLast)
 	})
 }

@@ -1,6 +1,7 @@
 package guard
 
 import (
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -8,8 +9,6 @@ import (
 	"io/fs"
 	"os"
 	"time"
-
-	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // memory is what the file has.
@@ -87,24 +86,33 @@ func (s State) resumed(now time.Time) State {
 // store is save for callers that go on without it.
 func (g *Guard) store() { _ = g.save() }
 
-// save writes the file. A failure is logged when it begins.
+func (g *Guard) storeFailed() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.storeErr != ""
+}
+
+// save writes the file, and waits for it no longer than saveTimeout. A failure is logged when it begins.
 func (g *Guard) save() error {
 	if g.o.StateFile == "" {
 		return nil
 	}
-	g.saving.Lock()
-	defer g.saving.Unlock()
-	g.mu.Lock()
-	m := memory{Version: memoryVersion, State: g.state.clone(), Restarts: g.report.Restarts, Maintenance: g.report.Maintenance}
-	g.mu.Unlock()
-	data, err := json.Marshal(m)
-	if err == nil {
-		err = wholefile.Write(g.o.StateFile, data)
-	}
+	limited, cancel := context.WithTimeout(context.Background(), saveTimeout)
+	defer cancel()
+	err := g.saving.Do(limited, func() error {
+		g.mu.Lock()
+		m := memory{Version: memoryVersion, State: g.state.clone(), Restarts: g.report.Restarts, Maintenance: g.report.Maintenance}
+		g.mu.Unlock()
+		data, err := json.Marshal(m)
+		if err != nil {
+			return err
+		}
+		return g.write(g.o.StateFile, data)
+	})
 	text := ""
 	if err != nil {
 		text = err.Error()
-		err = fmt.Errorf("guard: state not stored, a restart of statusd forgets it: %w", err)
+		err = fmt.Errorf("guard: state not stored in %s, a restart of statusd forgets it: %w", g.o.StateFile, err)
 	}
 	g.mu.Lock()
 	before := g.storeErr

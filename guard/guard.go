@@ -11,7 +11,9 @@ import (
 
 	"github.com/statusd/statusd/history"
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/bounded"
 	"github.com/statusd/statusd/internal/wake"
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 const (
@@ -19,6 +21,8 @@ const (
 	restartTimeout = 3 * time.Minute
 	downTimeout    = 30 * time.Second
 	keepTimeout    = 10 * time.Second
+	// saveTimeout is how long the file may take: a disk that hangs does not hold back what waits for it for longer.
+	saveTimeout = 5 * time.Second
 	// quiet is the least time between two looks: a unit that flaps must not keep the machine busy.
 	quiet = 300 * time.Millisecond
 	// keptRestarts is how many restarts the report has.
@@ -35,7 +39,9 @@ type Guard struct {
 	metrics *metrics
 	news    chan struct{} // of capacity 1
 	doing   sync.WaitGroup
-	saving  sync.Mutex // held while the file is written, so that the newest state is the last
+	write   func(path string, content []byte) error
+	keeping *bounded.Calls // those that keep evidence and look for it
+	saving  *bounded.Calls // those that write the file: one at a time, so that the newest state is the last
 
 	mu          sync.Mutex // guards what follows
 	state       State
@@ -69,7 +75,7 @@ func New(o Options) (*Guard, error) {
 	if o.Changed == nil {
 		o.Changed = func() {}
 	}
-	g := &Guard{o: o, log: o.Logger, news: make(chan struct{}, 1)}
+	g := &Guard{o: o, log: o.Logger, news: make(chan struct{}, 1), keeping: bounded.New(), saving: bounded.New(), write: wholefile.Write}
 	g.report = Report{Verdict: Verdict{Health: Unknown, Reasons: []Reason{}}, Evidence: []Item{}, Restarts: []Restart{}, Unit: o.Kubelet.Name()}
 	g.load()
 	g.metrics = newMetrics(g.Report)
@@ -98,7 +104,7 @@ func (g *Guard) Evidence() Evidence {
 }
 
 // Run watches until ctx ends. It starts the services in order first and stops them in order at last, if
-// the options have functions for that. It returns when all its goroutines have ended.
+// the options have functions for that. It returns when all its goroutines have ended, but for those that wait for a disk that hangs.
 func (g *Guard) Run(ctx context.Context) error {
 	if watcher, ok := g.o.Kubelet.(Watcher); ok {
 		g.doing.Go(func() { g.watch(ctx, watcher) })
@@ -198,8 +204,9 @@ func (g *Guard) look(ctx context.Context) {
 			_ = g.restart(ctx, decision.Restart, decision.Reason, "guard") // the report has the error
 		})
 	}
-	if before.Health != after.Health || !before.Started.Equal(after.Started) { // a start counts also if this process is killed
-		g.store()
+	// A start counts also if this process is killed. What could not be written is tried again. No look waits for the disk.
+	if before.Health != after.Health || !before.Started.Equal(after.Started) || g.storeFailed() {
+		g.doing.Go(g.store)
 	}
 }
 

@@ -33,7 +33,7 @@ type Options struct {
 	RestartTimeout time.Duration
 	// Record adds to the history of the node; nil: nothing is recorded.
 	Record func(history.Record)
-	// Changed is called when the report has changed in more than times; nil: none is.
+	// Changed is called when the report has changed in more than its times; nil: it is not called.
 	Changed func()
 	// Registerer gets the metrics; nil: there are none.
 	Registerer prometheus.Registerer

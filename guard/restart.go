@@ -26,7 +26,7 @@ func (g *Guard) restart(ctx context.Context, target Target, reason, by string) e
 		return fmt.Errorf("guard: %s", r.Err)
 	}
 	r.Evidence, r.EvidenceErr = g.keep(ctx, r)
-	g.forgetEvidence()
+	g.forgetEvidence(ctx)
 	g.count(r, true)
 	g.log.Warn("restart begins", "service", service.Name(), "reason", reason, "evidence", r.Evidence)
 
@@ -41,7 +41,7 @@ func (g *Guard) restart(ctx context.Context, target Target, reason, by string) e
 	return err
 }
 
-// keep keeps the evidence. That it cannot be kept holds no restart back.
+// keep keeps the evidence. That it cannot be kept, or that the disk hangs, holds no restart back.
 func (g *Guard) keep(ctx context.Context, r Restart) (dir, problem string) {
 	if g.o.Keep == nil {
 		return "", ""
@@ -51,7 +51,16 @@ func (g *Guard) keep(ctx context.Context, r Restart) (dir, problem string) {
 	g.mu.Unlock()
 	limited, cancel := context.WithTimeout(ctx, keepTimeout)
 	defer cancel()
-	dir, err := g.o.Keep(limited, c)
+	kept := make(chan string, 1)
+	err := g.keeping.Do(limited, func() error {
+		dir, err := g.o.Keep(limited, c)
+		kept <- dir
+		return err
+	})
+	select {
+	case dir = <-kept:
+	default: // it hangs
+	}
 	if err != nil {
 		g.log.Warn("evidence not kept as a whole, the restart goes on", "err", err)
 		problem = err.Error()
@@ -78,17 +87,25 @@ func (g *Guard) count(r Restart, begins bool) {
 
 // forgetEvidence ceases to name evidence that was removed since. There is one restart at a time, so that the list is the same
 // before and after the disk was asked.
-func (g *Guard) forgetEvidence() {
+func (g *Guard) forgetEvidence(ctx context.Context) {
 	g.mu.Lock()
 	restarts := slices.Clone(g.report.Restarts)
 	g.mu.Unlock()
-	for i, r := range restarts {
-		if r.Evidence == "" {
-			continue
+	limited, cancel := context.WithTimeout(ctx, keepTimeout)
+	defer cancel()
+	err := g.keeping.Do(limited, func() error {
+		for i, r := range restarts {
+			if r.Evidence == "" {
+				continue
+			}
+			if _, err := os.Stat(r.Evidence); errors.Is(err, fs.ErrNotExist) {
+				restarts[i].Evidence, restarts[i].EvidenceErr = "", "removed: later evidence took its room"
+			}
 		}
-		if _, err := os.Stat(r.Evidence); errors.Is(err, fs.ErrNotExist) {
-			restarts[i].Evidence, restarts[i].EvidenceErr = "", "removed: later evidence took its room"
-		}
+		return nil
+	})
+	if err != nil { // the list is still in use by a disk that hangs
+		return
 	}
 	g.mu.Lock()
 	g.report.Restarts = restarts

@@ -104,7 +104,7 @@ func TestAWrongClockIsNamed(t *testing.T) {
 	page := openTab(t, f.page(""))
 	page.live()
 	page.contains("#lost:not([hidden])", "The clock of this browser is 90m behind that of statusd.")
-	page.contains("#pods .age", "5h30m") // 4 hours ago by the clock of the browser
+	page.contains("#pods .age", "13h") // 11 hours ago by the clock of the browser
 }
 
 // What a sentence says of time is asked for again, without an event.

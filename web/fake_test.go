@@ -15,6 +15,7 @@ import (
 
 	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/internal/freeport"
 	"github.com/statusd/statusd/web"
 )
 
@@ -36,9 +37,10 @@ type fake struct {
 	watches []string      // the queries of the watches so far
 	clock   time.Duration // how far the clock of the node is ahead
 
-	// asked and release, if they are there, hold answers about the node back, as they were when they were asked for:
-	// each is sent to when one was, and received from before it goes out. Without capacity.
-	asked, release chan struct{}
+	// These, if they are there, hold answers about the node back, as they were when they were asked for: asked is sent to
+	// when one was, and release received from before it goes out, or gaveUp sent to if the page does not wait any longer.
+	// Without capacity.
+	asked, release, gaveUp chan struct{}
 
 	left chan struct{} // capacity 100: one for each watch that its client has left
 }
@@ -50,7 +52,8 @@ type sent struct {
 
 func startFake(t *testing.T, pods ...api.PodDetail) *fake {
 	t.Helper()
-	f := &fake{t: t, pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{}), left: make(chan struct{}, 100)}
+	// The port stays the test's while nothing listens there.
+	f := &fake{t: t, address: freeport.Address(t), pods: map[string]api.PodDetail{}, node: aNode(), changed: make(chan struct{}), left: make(chan struct{}, 100)}
 	for _, pod := range pods {
 		f.pods[key(pod)] = pod
 	}
@@ -64,16 +67,11 @@ func key(pod api.PodDetail) string { return pod.Namespace + "/" + pod.Name }
 // start serves, as a process that knows nothing of the revisions of an earlier one.
 func (f *fake) start() {
 	f.t.Helper()
-	address := f.address
-	if address == "" {
-		address = "127.0.0.1:0"
-	}
-	listener, err := net.Listen("tcp", address)
+	listener, err := net.Listen("tcp", f.address)
 	if err != nil {
 		f.t.Fatal(err)
 	}
 	f.mu.Lock()
-	f.address = listener.Addr().String()
 	f.epoch++
 	f.log = nil
 	f.mu.Unlock()
@@ -156,7 +154,7 @@ func (f *fake) nodeNow() api.NodeDetail {
 func (f *fake) serveNode(w http.ResponseWriter, r *http.Request) {
 	node := f.nodeNow()
 	f.mu.Lock()
-	asked, release := f.asked, f.release
+	asked, release, gaveUp := f.asked, f.release, f.gaveUp
 	f.mu.Unlock()
 	if asked != nil {
 		select {
@@ -167,6 +165,10 @@ func (f *fake) serveNode(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-release:
 		case <-r.Context().Done():
+			select {
+			case gaveUp <- struct{}{}:
+			case <-f.t.Context().Done():
+			}
 			return
 		}
 	}
@@ -177,7 +179,17 @@ func (f *fake) serveNode(w http.ResponseWriter, r *http.Request) {
 func (f *fake) holdNode() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.asked, f.release = make(chan struct{}), make(chan struct{})
+	f.asked, f.release, f.gaveUp = make(chan struct{}), make(chan struct{}), make(chan struct{})
+}
+
+// releaseNode lets the answer go that was asked for last, and reports whether the page still waited for it.
+func (f *fake) releaseNode() bool {
+	select {
+	case f.release <- struct{}{}:
+		return true
+	case <-f.gaveUp:
+		return false
+	}
 }
 
 func (f *fake) api(serve http.HandlerFunc) http.HandlerFunc {
@@ -317,6 +329,10 @@ func (f *fake) epochNow() int {
 
 func (f *fake) revision(at int) string { return fmt.Sprintf("%d-%d", f.epochNow(), at) }
 
+// heartbeat is how often a watch is heard of at least. The page takes one that is silent for longer than two of the real
+// ones for lost.
+const heartbeat = 10 * time.Second
+
 // events writes server-sent events.
 type events struct{ w http.ResponseWriter }
 
@@ -330,12 +346,18 @@ func (out events) send(kind, id, data string) {
 }
 
 func (out events) wait(r *http.Request, changed <-chan struct{}) bool {
-	_ = http.NewResponseController(out.w).Flush() // an error is that of a client that has left
-	select {
-	case <-r.Context().Done():
-		return false
-	case <-changed:
-		return true
+	beat := time.NewTicker(heartbeat)
+	defer beat.Stop()
+	for {
+		_ = http.NewResponseController(out.w).Flush() // an error is that of a client that has left
+		select {
+		case <-r.Context().Done():
+			return false
+		case <-changed:
+			return true
+		case <-beat.C:
+			fmt.Fprint(out.w, ": heartbeat\n\n")
+		}
 	}
 }
 

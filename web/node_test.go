@@ -125,6 +125,9 @@ func writeExample(t *testing.T, manifests, binary, server string) {
 		}
 		_, port, _ := net.SplitHostPort(server)
 		lines = append(lines, strings.ReplaceAll(line, "18080", port))
+		if before, _, ok := strings.Cut(line, "periodSeconds: "); ok {
+			lines = append(lines, before+"timeoutSeconds: 60") // a machine under load is no reason to restart it
+		}
 	}
 	if err := os.Mkdir(manifests, 0o755); err != nil {
 		t.Fatal(err)

@@ -18,7 +18,7 @@ func observedNode() api.NodeDetail {
 	n := aNode()
 	n.Sides = map[observe.Side]observe.Answer{
 		observe.SideAPI:     {From: "https://10.0.0.1:6443", At: *ago(time.Second), Since: *ago(3 * time.Hour)},
-		observe.SideKubelet: {From: "https://127.0.0.1:10250/pods", At: *ago(time.Minute), Err: "context deadline exceeded", Silent: *ago(50*time.Minute + 5*time.Second)},
+		observe.SideKubelet: {From: "https://127.0.0.1:10250/pods", At: *ago(time.Minute), Err: "context deadline exceeded", Silent: *ago(8*time.Hour + 30*time.Minute)},
 		observe.SideRuntime: {From: "unix:///run/containerd/containerd.sock", At: *ago(time.Second), Since: *ago(3 * time.Hour)},
 		observe.SideMachine: {From: "/var/lib/kubelet", At: *ago(2 * time.Second), Since: *ago(3 * time.Hour)},
 	}
@@ -74,7 +74,7 @@ func firing(rule, severity string, change ...func(*api.Alert)) api.Alert {
 // untrue is a pod of which the API says that it runs, while its container has ended.
 func untrue(pod api.PodDetail) api.PodDetail {
 	code, yes := int32(137), true
-	since := *ago(45*time.Minute + 5*time.Second) // whose age is the same for the time of a test
+	since := *ago(9*time.Hour + 30*time.Minute) // whose age is the same for the time of a test
 	runs := []observe.PictureContainer{{Name: "server", ID: "4f", State: "running", Ready: &yes, Since: *ago(3 * time.Hour), Differs: true}}
 	pod.Drift, pod.Alerts, pod.Delivery = 1, 1, api.Freshness{} // the kubelet reports, not statusd
 	pod.Pictures = []observe.Picture{
@@ -165,7 +165,7 @@ func TestThePageOfAPodShowsTheSides(t *testing.T) {
 	page.contains(`[data-kind=Drift][data-lane="RunningWithoutContainer server"] .segment`, "not true")
 	first := `[aria-label=Differences] li:first-child`
 	for _, text := range []string{
-		"≠ Not true", "The API says that container server runs, and it has ended.", "RunningWithoutContainer", "certain", "45m ago", "Runtime", "server ended with exit code 137", "To doRestart the kubelet, which does not answer.",
+		"≠ Not true", "The API says that container server runs, and it has ended.", "RunningWithoutContainer", "certain", "9h ago", "Runtime", "server ended with exit code 137", "To doRestart the kubelet, which does not answer.",
 	} {
 		page.contains(first, text)
 	}
@@ -200,7 +200,7 @@ func TestThePageOfTheNodeShowsWhatWasFound(t *testing.T) {
 	page := openTab(t, f.page("#/node"))
 	page.live()
 	for selector, texts := range map[string][]string{
-		"[aria-label=Sides]":       {"context deadline exceeded", "https://127.0.0.1:10250/pods", "50m ago"},
+		"[aria-label=Sides]":       {"context deadline exceeded", "https://127.0.0.1:10250/pods", "8h ago"},
 		"[aria-label=Differences]": {"The lease of the node is not renewed.", "shop/lost", "volume data is mounted", "kubectl", "Remove the container.", "◌ Settling"},
 		"[aria-label=Kubelet]":     {"▲ unhealthy", "Frozen", "the process is stopped by a signal", "no answer within 1 s", "unit is masked", "/var/lib/statusd/evidence/1", "maintenance", "not before", "End the maintenance."},
 		"[aria-label=Logs]":        {"◐ journal of kubelet is not read: no such unit", "kernel: 4 lines were gone", "▲ ReadonlyFilesystem FilesystemIsReadOnly", "◐ OOMKilling", "java, pid 17, pod uid-of-shop-web-0", "Killed process 17 (java)"},

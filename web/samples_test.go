@@ -47,7 +47,7 @@ func aNode() api.NodeDetail {
 
 // ready is a pod that serves.
 func ready(namespace, name string) api.PodDetail {
-	created := ago(3 * time.Hour)
+	created := ago(10*time.Hour + 30*time.Minute) // whose age is the same for the time of a test
 	since := created.Add(2 * time.Second)
 	started := true
 	pod := v1.Pod{

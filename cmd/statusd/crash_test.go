@@ -24,6 +24,7 @@ func servingPod(namespace, node, probes, ready string) *v1.Pod {
 	pod := shellPod(namespace, "serves", node, "while :; do sleep 0.1; done")
 	pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{
 		PeriodSeconds:    1,
+		TimeoutSeconds:   60, // under load too
 		FailureThreshold: 1,
 		ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{
 			Command: []string{"/bin/sh", "-c", "echo probe >> " + probes + "; test -e " + ready},

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"syscall"
 	"testing"
 
@@ -35,11 +37,19 @@ func running(t *testing.T, words string) bool {
 	return false
 }
 
+// uniqueSleep is a command that nothing else on this machine runs.
+func uniqueSleep(t *testing.T) string {
+	t.Helper()
+	return fmt.Sprintf("sleep 1000000.%d%03d", os.Getpid(), unique.Add(1))
+}
+
+var unique atomic.Int32
+
 // After end nothing runs of what statusd has started, even what hides from its shim and what no
 // record names any more; after reset nothing is left on disk either.
 func TestEndAndReset(t *testing.T) {
 	d := newDaemon(t, "ending")
-	const marker = "sleep 1000000.125"
+	marker := uniqueSleep(t)
 	d.manifest("stubborn.yaml", `{apiVersion: v1, kind: Pod, metadata: {name: stubborn}, spec: {containers: [
 		{name: main, image: host, command: [/bin/sh, -c, "trap '' TERM; setsid `+marker+` & while :; do sleep 0.1; done"]}]}}`)
 	args := []string{"--state-dir", d.config.StateDir, "--grace", "100ms"}
@@ -84,7 +94,7 @@ func TestStandaloneOnTheStateOfAClustersNode(t *testing.T) {
 	d := newDaemon(t, "forgetful").join(server)
 	d.start()
 	history := follow(t, server.Admin(), namespace)
-	const marker = "sleep 1000000.25"
+	marker := uniqueSleep(t)
 	server.CreatePod(t, shellPod(namespace, "precious", "forgetful", "exec "+marker))
 	history.await("precious", "that it runs", isReady)
 	d.stop()

@@ -5,6 +5,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -75,9 +76,9 @@ func TestExamplesReachAndHoldTheirStatus(t *testing.T) {
 	d := newDaemon(t, node).join(server)
 	history := follow(t, server.Admin(), metav1.NamespaceDefault)
 	for _, e := range examples {
-		d.manifest(e.name+".yaml", readExample(t, e.name+".yaml"))
+		d.manifest(e.name+".yaml", patient(readExample(t, e.name+".yaml")))
 		var pod v1.Pod
-		if err := yaml.UnmarshalStrict([]byte(readExample(t, "api/"+e.name+".yaml")), &pod); err != nil {
+		if err := yaml.UnmarshalStrict([]byte(patient(readExample(t, "api/"+e.name+".yaml"))), &pod); err != nil {
 			t.Fatal(err)
 		}
 		pod.Namespace, pod.Spec.NodeName = metav1.NamespaceDefault, node
@@ -109,6 +110,13 @@ func TestExamplesReachAndHoldTheirStatus(t *testing.T) {
 		}
 	}
 	d.stop()
+}
+
+var periods = regexp.MustCompile(`(?m)^( *)periodSeconds: \d+$`)
+
+// patient is an example whose probes wait also for a machine under load.
+func patient(example string) string {
+	return periods.ReplaceAllString(example, "$0\n${1}timeoutSeconds: 60")
 }
 
 // held fails if a pod has left the status that it had reached.

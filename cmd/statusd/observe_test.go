@@ -2,7 +2,6 @@ package main
 
 import (
 	"bytes"
-	"errors"
 	"fmt"
 	"net"
 	"os"
@@ -60,14 +59,15 @@ func TestObserveBesideNothing(t *testing.T) {
 	}
 	defer notify.Close()
 	file := filepath.Join(dir, "observe.yaml")
+	kubeconfig := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"http://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\ncurrent-context: c\n"
+	if err := os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	write := func(more string) {
 		t.Helper()
-		kubeconfig := "apiVersion: v1\nkind: Config\nclusters: [{name: c, cluster: {server: \"http://127.0.0.1:1\"}}]\ncontexts: [{name: c, context: {cluster: c, user: u}}]\nusers: [{name: u}]\ncurrent-context: c\n"
 		text := fmt.Sprintf("apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nnodeName: n1\nkubeconfig: kubeconfig\nstateDir: state\nhealthzBindAddress: 127.0.0.1:0\n"+
 			"hostRoot: %s\ncriEndpoint: unix://%s\nkubelet: {podsSocket: none, url: \"https://127.0.0.1:1\"}\n%s\n", dir, filepath.Join(dir, "cri.sock"), more)
-		if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(filepath.Join(dir, "kubeconfig"), []byte(kubeconfig), 0o600)); err != nil {
-			t.Fatal(err)
-		}
+		writeFile(t, file, text)
 	}
 	if err := os.Mkdir(filepath.Join(dir, "proc"), 0o755); err != nil { // of a machine without processes
 		t.Fatal(err)

@@ -83,7 +83,7 @@ func (d daemonOf[C]) once(ctx context.Context, config C, supervisor agent.Superv
 }
 
 // awaitReload waits for a hangup, or a wish of the daemon, after which there is a good config. A bad one is logged, and the
-// daemon runs on with the one that it has.
+// daemon runs on with the one that it has. A daemon that is stopped is not reloaded any more, whichever came first.
 func (d daemonOf[C]) awaitReload(ctx context.Context, log *slog.Logger, hangups <-chan os.Signal, wanted <-chan struct{}) *C {
 	for {
 		select {
@@ -95,6 +95,9 @@ func (d daemonOf[C]) awaitReload(ctx context.Context, log *slog.Logger, hangups 
 		next, err := d.load()
 		if err == nil {
 			err = d.check(next)
+		}
+		if ctx.Err() != nil {
+			return nil
 		}
 		if err != nil {
 			log.Error("config not reloaded, the old one stays in force", "err", err)

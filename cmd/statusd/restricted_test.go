@@ -152,10 +152,10 @@ func TestAPodWaitsForItsConfigMap(t *testing.T) {
 	until(t, "the event that says what it waits for", func() bool {
 		return hasEvent(t, server, namespace, "FailedMount", `MountVolume.SetUp failed for volume "settings" : configmap "settings" not found`)
 	})
-	waiting := server.GetPod(t, namespace, "patient")
-	if reason := waiting.Status.ContainerStatuses[0].State.Waiting; reason == nil || reason.Reason != "ContainerCreating" {
-		t.Errorf("got %v, want ContainerCreating", waiting.Status.ContainerStatuses[0].State)
-	}
+	history.await("patient", "that its container is created", func(_ watch.EventType, pod *v1.Pod) bool {
+		all := pod.Status.ContainerStatuses
+		return len(all) == 1 && stateWord(all[0].State) == "waiting(ContainerCreating)"
+	})
 	createObjects(t, server, namespace)
 	history.await("patient", "that it runs", isReady)
 	d.stop()

@@ -6,10 +6,12 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/internal/bounded"
 )
 
 // Options configure a [Collector]. What is left empty is not known.
@@ -62,6 +64,10 @@ type Collector struct {
 	cri     *grpc.ClientConn // nil without a runtime
 	metrics metrics
 	renewed renewal
+	now     func() time.Time // by which sources are due
+	// The files may be on disks that hang.
+	disk, certificate *bounded.Calls
+	statfs            func(path string, fs *unix.Statfs_t) error
 
 	mu   sync.Mutex // guards last while sources are asked
 	last guard.Evidence
@@ -80,7 +86,9 @@ func New(o Options) (*Collector, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultLimit
 	}
-	c := &Collector{o: o, http: plainClient()}
+	c := &Collector{
+		o: o, http: plainClient(), now: time.Now, disk: bounded.New(), certificate: bounded.New(), statfs: unix.Statfs,
+	}
 	if o.Runtime != "" {
 		conn, err := dialRuntime(o.Runtime)
 		if err != nil {
@@ -117,9 +125,9 @@ func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Conte
 }
 
 // Collect asks the sources that are due, all at once, and returns what is known. It takes as long as
-// the slowest one may take, and leaves nothing running.
+// the slowest one may take, and leaves nothing running but a request to a disk that hangs.
 func (c *Collector) Collect(ctx context.Context) guard.Evidence {
-	now := time.Now()
+	now := c.now()
 	var asked sync.WaitGroup
 	for _, s := range c.sources {
 		if now.Before(s.due) {

@@ -14,12 +14,14 @@ import (
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -108,6 +110,15 @@ func TestAPortOfAnotherServerSaysNothing(t *testing.T) {
 		c.again()
 		if h := c.Collect(t.Context()).Healthz; !h.Known || !h.Value.Answered || h.Value.OK {
 			t.Errorf("%d: got %+v", status, h)
+		}
+	}
+}
+
+// Whether the time is over while it connects or while it waits for the answer makes no difference.
+func TestAnAnswerThatDoesNotComeInTime(t *testing.T) {
+	for _, err := range []error{context.DeadlineExceeded, &net.OpError{Op: "dial", Net: "tcp", Err: os.ErrDeadlineExceeded}} {
+		if got := cause(&url.Error{Op: "Get", URL: "http://127.0.0.1:10248/healthz", Err: err}); got != "no answer in time" {
+			t.Errorf("%v: got %q", err, got)
 		}
 	}
 }
@@ -204,12 +215,14 @@ func TestPartsAndMetrics(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := newCollector(t, Options{Server: kubelet.URL, ServerClient: client})
+	begin := time.Now()
+	c.now = func() time.Time { return begin } // of a machine that is not slow
 	e := c.Collect(t.Context())
 	if !e.Parts["log"].Value.OK || !e.Parts["syncloop"].Value.OK || !e.PLEG.Value.LastSeen.Equal(time.Unix(1.7e9, 0)) || e.Operations.Known {
 		t.Errorf("got %+v", e)
 	}
 	metrics, syncloop = fmt.Sprintf(page, 20, 31.0, 120, 5, 41.0), http.StatusInternalServerError
-	if again := c.Collect(t.Context()); again.Parts["syncloop"].At != e.Parts["syncloop"].At {
+	if again := c.Collect(t.Context()); !again.Parts["syncloop"].Value.OK {
 		t.Error("the parts are asked at each look")
 	}
 	c.again()
@@ -362,6 +375,42 @@ func TestTheMachine(t *testing.T) {
 	}
 }
 
+// A disk that does not answer is asked once, and holds back nothing that is read beside it.
+func TestADiskThatHangs(t *testing.T) {
+	fifo := filepath.Join(t.TempDir(), "certificate") // to open it hangs until there is a writer
+	if err := unix.Mkfifo(fifo, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	works, asked := make(chan struct{}), make(chan struct{}, 10)
+	c := newCollector(t, Options{
+		Root: t.TempDir(), Certificate: fifo, ShuttingDown: func() bool { return true }, Timeout: time.Millisecond,
+	})
+	c.statfs = func(path string, fs *unix.Statfs_t) error {
+		asked <- struct{}{}
+		<-works
+		return unix.Statfs(path, fs)
+	}
+	for range 3 {
+		e := c.Collect(t.Context())
+		if !e.ShuttingDown.Value || e.Disk.Known || e.Certificate.Known ||
+			e.Disk.Why != c.o.Root+": no answer in time" || e.Certificate.Why != fifo+": no answer in time" {
+			t.Errorf("got %+v", e)
+		}
+		c.again()
+	}
+	<-asked
+	if more := len(asked); more != 0 {
+		t.Errorf("the disk was asked %d times more while it did not answer", more)
+	}
+	close(works)
+	if err := errors.Join(os.WriteFile(fifo, nil, 0o600), os.Remove(fifo)); err != nil {
+		t.Fatal(err)
+	}
+	for !c.Collect(t.Context()).Disk.Known {
+		c.again()
+	}
+}
+
 // With a client certificate the kubelet knows who asks; a token is sent only to a server that is verified.
 func TestCredentials(t *testing.T) {
 	file := certificate(t, time.Now().Add(time.Hour))
@@ -412,14 +461,16 @@ func TestWhatIsBadIsAskedAgainAtOnce(t *testing.T) {
 		return failure != nil, nil, failure
 	})
 	c := newCollector(t, Options{Client: client, Node: "n1"})
+	now := time.Now()
+	c.now = func() time.Time { return now }
 	for range 5 {
 		c.Collect(t.Context())
 	}
 	if asked != 1 {
 		t.Errorf("asked %d times in a moment, want once", asked)
 	}
+	now = now.Add(paceAPI)
 	failure = errors.New("connection refused")
-	c.again()
 	for range 5 {
 		c.Collect(t.Context())
 	}

@@ -16,6 +16,7 @@ import (
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/internal/bounded"
 )
 
 func (c *Collector) askProcess(ctx context.Context, now time.Time) (again bool) {
@@ -28,10 +29,10 @@ func (c *Collector) askProcess(ctx context.Context, now time.Time) (again bool) 
 	return false
 }
 
-func (c *Collector) askDisk(_ context.Context, now time.Time) (again bool) {
+func (c *Collector) askDisk(ctx context.Context, now time.Time) (again bool) {
 	fact := guard.NotKnown[guard.Disk](now, "")
 	var fs unix.Statfs_t
-	if err := unix.Statfs(c.o.Root, &fs); err != nil {
+	if err := c.disk.Do(ctx, func() error { return c.statfs(c.o.Root, &fs) }); err != nil {
 		fact.Why = fmt.Sprintf("%s: %v", c.o.Root, err)
 	} else {
 		size := uint64(fs.Bsize)
@@ -44,10 +45,19 @@ func (c *Collector) askDisk(_ context.Context, now time.Time) (again bool) {
 	return false
 }
 
-func (c *Collector) askCertificate(_ context.Context, now time.Time) (again bool) {
-	expires, err := certificateExpiry(c.o.Certificate)
-	fact := guard.Read(now, expires)
-	if err != nil {
+func (c *Collector) askCertificate(ctx context.Context, now time.Time) (again bool) {
+	var expires time.Time
+	err := c.certificate.Do(ctx, func() (err error) {
+		expires, err = certificateExpiry(c.o.Certificate)
+		return err
+	})
+	var fact guard.Fact[time.Time]
+	switch {
+	case err == nil:
+		fact = guard.Read(now, expires)
+	case errors.Is(err, bounded.ErrHangs):
+		fact = guard.NotKnown[time.Time](now, fmt.Sprintf("%s: %v", c.o.Certificate, err))
+	default:
 		fact = guard.NotKnown[time.Time](now, err.Error())
 	}
 	c.set(func(e *guard.Evidence) { e.Certificate = fact })

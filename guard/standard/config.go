@@ -67,7 +67,7 @@ func (c *Config) Settings() []Setting {
 		{"unit", &c.Unit, "The kubelet's unit of systemd. Empty: see command and pidFile."},
 		{"runtimeUnit", &c.RuntimeUnit, "The container runtime's unit. Empty: it is not known."},
 		{"command", &c.Command, "The kubelet's command and arguments, if the guard is to run it as a child process in place of a unit: it is\nstarted after the runtime answers, and stopped when statusd stops."},
-		{"runtimeCommand", &c.RuntimeCommand, "The same for the container runtime. Empty: it is not started, and restarted as runtimeUnit."},
+		{"runtimeCommand", &c.RuntimeCommand, "The same for the container runtime. Empty: the guard does not start one, and restartRuntime restarts runtimeUnit."},
 		{"pidFile", &c.PIDFile, "The kubelet's pid file, where there is neither unit nor command. Then nothing is restarted. If this is empty too, a\nprocess of the name of kubelet.process is looked for."},
 		{"healthzURL", &c.HealthzURL, "The kubelet's healthz endpoint. Empty: it is not asked."},
 		{"logFile", &c.LogFile, "The kubelet's log file, of which the end is kept before a restart. Empty: the journal of its unit."},

@@ -1,6 +1,7 @@
 package deploy
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"os"
@@ -12,9 +13,11 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
 	rbac "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/stock"
 )
@@ -64,9 +67,9 @@ func (u *used) all() []string {
 }
 
 // granted are the rights of the roles in the files, without that which the kubelet asks for.
-func granted(t *testing.T, files ...string) []string {
+func granted(t *testing.T, files ...string) []authorization.ResourceAttributes {
 	t.Helper()
-	var all []string
+	var all []authorization.ResourceAttributes
 	for _, o := range objects(t, files...) {
 		var role rbac.Role
 		if !strings.HasSuffix(o.GetKind(), "Role") {
@@ -79,14 +82,41 @@ func granted(t *testing.T, files ...string) []string {
 			for _, resource := range rule.Resources {
 				for _, verb := range rule.Verbs {
 					if resource != "nodes/pods" {
-						all = append(all, verb+" "+resource)
+						name, sub, _ := strings.Cut(resource, "/")
+						all = append(all, authorization.ResourceAttributes{Namespace: role.Namespace, Verb: verb, Group: rule.APIGroups[0], Resource: name, Subresource: sub})
 					}
 				}
 			}
 		}
 	}
+	return all
+}
+
+// words are rights as "VERB RESOURCE".
+func words(rights []authorization.ResourceAttributes) (all []string) {
+	for _, r := range rights {
+		all = append(all, strings.TrimSuffix(r.Verb+" "+r.Resource+"/"+r.Subresource, "/"))
+	}
 	slices.Sort(all)
 	return all
+}
+
+// awaitRights waits until the API server obeys the roles, which takes it a moment.
+func awaitRights(ctx context.Context, t *testing.T, client kubernetes.Interface, rights []authorization.ResourceAttributes) {
+	t.Helper()
+	for _, right := range rights {
+		review := &authorization.SubjectAccessReview{Spec: authorization.SubjectAccessReviewSpec{User: account, ResourceAttributes: &right}}
+		err := stock.Await(ctx, func() error {
+			answer, err := client.AuthorizationV1().SubjectAccessReviews().Create(ctx, review, metav1.CreateOptions{})
+			if err == nil && !answer.Status.Allowed {
+				err = fmt.Errorf("%+v is not allowed: %s", right, answer.Status.Reason)
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
 }
 
 // By default an observer uses each right that rbac.yaml gives, and no other. That of the kubelet's /pods is used in
@@ -100,6 +130,8 @@ func TestObserverUsesItsRightsAndNoOthers(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+	rights := granted(t, "rbac.yaml")
+	awaitRights(ctx, t, server.Admin(), rights)
 	server.Node(t, "used")
 	request, err := server.Admin().CoreV1().ServiceAccounts("statusd").CreateToken(ctx, "statusd-observe", &authenticationv1.TokenRequest{}, metav1.CreateOptions{})
 	if err != nil {
@@ -138,7 +170,7 @@ func TestObserverUsesItsRightsAndNoOthers(t *testing.T) {
 		_ = cmd.Process.Kill()
 		_ = cmd.Wait() // killed, as asked
 	}()
-	want := granted(t, "rbac.yaml")
+	want := words(rights)
 	err = stock.Await(ctx, func() error {
 		got := u.all()
 		for _, right := range want {
