@@ -127,17 +127,18 @@ func (o *Options) renewalClient(current *tls.Certificate) (kubernetes.Interface,
 	return kubernetes.NewForConfig(config)
 }
 
-func (o *Options) manager(ctx context.Context, client certificate.ClientsetFunc) (certificate.Manager, error) {
+func (o *Options) manager(ctx context.Context, client certificate.ClientsetFunc) (*manager, error) {
 	if err := os.MkdirAll(o.Directory, 0o700); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	store, err := o.store()
+	files, err := o.store()
 	if err != nil {
 		return nil, err
 	}
+	store := &closingStore{Store: files}
 	// The manager keeps the context for its logger alone: one that never ends spares it a goroutine.
 	logging := klog.NewContext(context.WithoutCancel(ctx), logr.FromSlogHandler(o.Logger.Handler()))
-	manager, err := certificate.NewManager(&certificate.Config{
+	m, err := certificate.NewManager(&certificate.Config{
 		Ctx:         &logging,
 		ClientsetFn: client,
 		Template: &x509.CertificateRequest{Subject: pkix.Name{
@@ -150,7 +151,7 @@ func (o *Options) manager(ctx context.Context, client certificate.ClientsetFunc)
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	return manager, nil
+	return &manager{Manager: m, store: store}, nil
 }
 
 // writeKubeconfig writes a kubeconfig for the server of the given config that uses the newest

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
 	"errors"
 	"os"
 	"path/filepath"
@@ -11,6 +13,7 @@ import (
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
+	certificates "k8s.io/api/certificates/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
@@ -118,14 +121,10 @@ func TestARequestThatIsNotApproved(t *testing.T) {
 	o := testOptions(t, "patient")
 	o.Bootstrap = server.BootstrapKubeconfig(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	requests, err := server.Admin().CertificatesV1().CertificateSigningRequests().Watch(ctx, metav1.ListOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer requests.Stop()
+	defer cancel()
 	done := make(chan error, 1)
 	go func() { done <- Obtain(ctx, o) }()
-	<-requests.ResultChan()
+	awaitRequest(t, server, "system:node:patient")
 	cancel()
 	if err := <-done; !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want that the wait was ended", err)
@@ -133,6 +132,33 @@ func TestARequestThatIsNotApproved(t *testing.T) {
 	if _, err := os.Stat(o.Kubeconfig); err == nil {
 		t.Error("there is a kubeconfig without a certificate")
 	}
+}
+
+// awaitRequest returns when the server has a request for a certificate of the user that is neither approved nor denied.
+// The watch begins with what is there, such as the requests of other tests.
+func awaitRequest(t *testing.T, server *controlplanetest.Server, user string) {
+	t.Helper()
+	requests, err := server.Admin().CertificatesV1().CertificateSigningRequests().Watch(t.Context(), metav1.ListOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer requests.Stop()
+	for event := range requests.ResultChan() {
+		request, ok := event.Object.(*certificates.CertificateSigningRequest)
+		if !ok || len(request.Status.Conditions) > 0 {
+			continue
+		}
+		block, _ := pem.Decode(request.Spec.Request)
+		if block == nil {
+			t.Fatalf("request %s is not PEM", request.Name)
+		}
+		if wanted, err := x509.ParseCertificateRequest(block.Bytes); err != nil {
+			t.Fatal(err)
+		} else if wanted.Subject.CommonName == user {
+			return
+		}
+	}
+	t.Fatalf("the watch ended before there was a request of %s", user)
 }
 
 func TestBadKubeconfigsAreErrors(t *testing.T) {

@@ -11,7 +11,7 @@ import (
 
 // Victims returns the pods that have to leave so that a critical pod fits, nil if no choice
 // makes enough room. Those that have asked for nothing go first and guaranteed ones last;
-// beyond that as few as possible, and the smallest that are enough.
+// beyond that as few as possible, and the smallest that are enough, by name among those of one size.
 func Victims(pod *v1.Pod, active []*v1.Pod, short *Shortage) []*v1.Pod {
 	need := short.Requested - (short.Capacity - short.Used)
 	share := func(p *v1.Pod) int64 {
@@ -48,7 +48,7 @@ func Victims(pod *v1.Pod, active []*v1.Pod, short *Shortage) []*v1.Pod {
 // or else the largest and then on.
 func fewest(pods []*v1.Pod, need int64, share func(*v1.Pod) int64) []*v1.Pod {
 	left := slices.Clone(pods)
-	slices.SortStableFunc(left, func(a, b *v1.Pod) int { return cmp.Compare(share(a), share(b)) })
+	slices.SortFunc(left, func(a, b *v1.Pod) int { return cmp.Or(cmp.Compare(share(a), share(b)), byName(a, b)) })
 	var picked []*v1.Pod
 	for need > 0 && len(left) > 0 {
 		i := slices.IndexFunc(left, func(p *v1.Pod) bool { return share(p) >= need })
@@ -60,6 +60,11 @@ func fewest(pods []*v1.Pod, need int64, share func(*v1.Pod) int64) []*v1.Pod {
 		left = slices.Delete(left, i, i+1)
 	}
 	return picked
+}
+
+// byName makes the choice among pods of one size the same, in whichever order they come.
+func byName(a, b *v1.Pod) int {
+	return cmp.Or(cmp.Compare(a.Namespace, b.Namespace), cmp.Compare(a.Name, b.Name), cmp.Compare(a.UID, b.UID))
 }
 
 // mayPreempt reports whether a pod may have to leave for a critical one.

@@ -60,3 +60,16 @@ func TestVictims(t *testing.T) {
 		t.Errorf("for lack of pods: got %v, want one to leave", got)
 	}
 }
+
+// The active pods of a node come in no order.
+func TestVictimsOfOneSizeAreTheSameInAnyOrder(t *testing.T) {
+	critical := &v1.Pod{Spec: v1.PodSpec{Priority: new(int32(2_000_001_000))}}
+	active := []*v1.Pod{holder("a", v1.PodQOSBurstable, 300), holder("b", v1.PodQOSBurstable, 300), holder("c", v1.PodQOSBurstable, 300)}
+	for range 2 {
+		got := fit.Victims(critical, active, &fit.Shortage{Resource: v1.ResourceCPU, Requested: 200, Used: 1000, Capacity: 1000})
+		if len(got) != 1 || got[0].Name != "a" {
+			t.Errorf("got %v, want a", got)
+		}
+		slices.Reverse(active)
+	}
+}

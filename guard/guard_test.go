@@ -136,12 +136,6 @@ func (n *notices) String() string {
 	return strings.Join(all, " ")
 }
 
-func (n *notices) last() guard.Notice {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.list[len(n.list)-1]
-}
-
 // run runs a guard in virtual time.
 func run(t *testing.T, options func(*kubelet, *guard.Options), story func(t *testing.T, k *kubelet, g *guard.Guard, told *notices)) {
 	t.Helper()
@@ -369,8 +363,8 @@ func TestARestartThatIsAskedFor(t *testing.T) {
 		if err := g.Restart(t.Context(), "StuckForAnHour"); err != nil {
 			t.Fatal(err)
 		}
-		if r := g.Report().Restarts; k.count() != 1 || r[0].By != "rule" || r[0].Reason != "StuckForAnHour" || told.last().Kind != guard.NoticeRestarted {
-			t.Errorf("got %+v", r)
+		if r := g.Report().Restarts; k.count() != 1 || r[0].By != "rule" || r[0].Reason != "StuckForAnHour" || told.String() != "KubeletRestarted" {
+			t.Errorf("got %+v, told %s", r, told)
 		}
 		if err := g.Restart(t.Context(), "StuckForAnHour"); !errors.Is(err, guard.ErrWithheld) || k.count() != 1 {
 			t.Errorf("a second one at once: %v", err)

@@ -278,6 +278,7 @@ func TestServerRefusesMirrorsThatReferenceObjects(t *testing.T) {
 	const node = "source-references"
 	client, namespace := server.Node(t, node), server.Namespace(t)
 	uid := nodeUID(t, server.Admin(), node)
+	awaitAdmission(t, client, namespace, node, uid)
 	for name, alter := range map[string]func(*v1.PodSpec){
 		"service account": func(s *v1.PodSpec) { s.ServiceAccountName = "default" },
 		"pull secret":     func(s *v1.PodSpec) { s.ImagePullSecrets = []v1.LocalObjectReference{{Name: "s"}} },
@@ -307,6 +308,25 @@ func TestServerRefusesMirrorsThatReferenceObjects(t *testing.T) {
 		_, err := client.CoreV1().Pods(namespace).Create(t.Context(), podFor(static, node, uid), metav1.CreateOptions{})
 		if !apierrors.IsForbidden(err) {
 			t.Errorf("%s: the server says %v, want that it is forbidden", name, err)
+		}
+	}
+}
+
+// awaitAdmission returns when a mirror without references is admitted. NodeRestriction looks nodes up in a cache of
+// its own, and answers that there is no such node until it knows a new one.
+func awaitAdmission(t *testing.T, client kubernetes.Interface, namespace, node string, uid types.UID) {
+	t.Helper()
+	defined, problems := manifest.Decode("f", []byte(manifestIn(namespace, "plain", "host")), node)
+	if len(defined) != 1 {
+		t.Fatalf("the manifest is refused: %v", problems)
+	}
+	for {
+		_, err := client.CoreV1().Pods(namespace).Create(t.Context(), podFor(defined[0].Pod, node, uid), metav1.CreateOptions{})
+		if err == nil {
+			return
+		}
+		if !apierrors.IsNotFound(err) {
+			t.Fatalf("a mirror without references: %v", err)
 		}
 	}
 }

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -46,17 +47,25 @@ func want(t *testing.T, story string, got answer, result result, part string) {
 	}
 }
 
-// closedPort is one on which no process listens.
+// closedPort is one on which no process listens. It is bound until the test ends, so that no other process can get it.
 func closedPort(t *testing.T) int {
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	socket, err := syscall.Socket(syscall.AF_INET, syscall.SOCK_STREAM|syscall.SOCK_CLOEXEC, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	port := listener.Addr().(*net.TCPAddr).Port
-	if err := listener.Close(); err != nil {
+	t.Cleanup(func() {
+		if err := syscall.Close(socket); err != nil {
+			t.Error(err)
+		}
+	})
+	if err := syscall.Bind(socket, &syscall.SockaddrInet4{Addr: [4]byte{127, 0, 0, 1}}); err != nil {
 		t.Fatal(err)
 	}
-	return port
+	address, err := syscall.Getsockname(socket)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return address.(*syscall.SockaddrInet4).Port
 }
 
 func TestAProbeWithoutHandlerCannotBeCarriedOut(t *testing.T) {

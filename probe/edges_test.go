@@ -3,6 +3,7 @@ package probe
 import (
 	"context"
 	"slices"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -40,6 +41,28 @@ func TestAResultIsDroppedWhenTheRunEndsInTheLastMoment(t *testing.T) {
 			t.Errorf("got %q, want the probe and no verdict: %q", got, want)
 		}
 	})
+}
+
+// The run ends while its next probe is due already. Which of the two is seen first is random.
+func TestNothingIsProbedAfterTheEndOfItsRun(t *testing.T) {
+	for range 20 {
+		synctest.Test(t, func(t *testing.T) {
+			var w *world
+			w = newWorld(t, func(o *Options) { o.Recorder = hook{on: func() { w.prober.RemovePod("web") }} })
+			var probes atomic.Int32
+			w.prober.check = func(context.Context, question) answer {
+				probes.Add(1)
+				time.Sleep(2 * time.Second) // longer than the period
+				return failed("not well")
+			}
+			w.add("web", withHandlers(v1.Container{LivenessProbe: &v1.Probe{PeriodSeconds: 1, FailureThreshold: 3}}))
+			w.run("web", "web-1")
+			w.wait(time.Minute)
+			if got := probes.Load(); got != 1 {
+				t.Fatalf("probed %d times, want not again after the end of the run", got)
+			}
+		})
+	}
 }
 
 func TestNothingIsProbedOfARunThatEndsWhenItHasJustStarted(t *testing.T) {

@@ -29,7 +29,7 @@ func (p *Prober) perform(ctx context.Context, t *task) {
 	ticker := time.NewTicker(t.period)
 	defer ticker.Stop()
 	var so streak
-	for {
+	for ctx.Err() == nil { // a run may end in the moment in which its next probe is due
 		begin := time.Now()
 		found := p.ask(ctx, t)
 		if ctx.Err() != nil {

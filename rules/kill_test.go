@@ -32,14 +32,29 @@ groups: [{name: g, rules: [{name: Unknown, expr: pod.phase == "Unknown", severit
 
 // childPods is a source of pods that are in a phase.
 type childPods struct {
-	*scene
-	announce chan func(types.UID)
+	*live
+	announced chan func(types.UID)
 }
 
 func (c *childPods) Watch(ctx context.Context, changed func(types.UID)) error {
-	c.announce <- changed
+	c.announced <- changed
 	<-ctx.Done()
 	return nil
+}
+
+// put brings a pod into a phase and returns its UID.
+func (c *childPods) put(name, to string) types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	changed, err := c.take(testStep{what: phase(name, to)})
+	must(err)
+	return changed[0]
+}
+
+func must(err error) {
+	if err != nil {
+		panic(err)
+	}
 }
 
 // appender is an output that delivers slowly: it appends a line to a file.
@@ -70,25 +85,15 @@ func episode(a api.Alert) string { return fmt.Sprint(a.Pod, " ", a.Since.UnixNan
 
 // childMain runs an engine over pods in the phases that a file has and standard input changes.
 func childMain(dir string) {
-	must := func(err error) {
-		if err != nil {
-			panic(err)
-		}
-	}
 	set, err := Parse("rules.yaml", []byte(killRules))
 	must(err)
-	source := &childPods{newScene(time.Now()), make(chan func(types.UID), 1)}
-	put := func(name, to string) types.UID {
-		changed, err := source.take(testStep{what: phase(name, to)})
-		must(err)
-		return changed[0]
-	}
+	source := &childPods{newLive(), make(chan func(types.UID), 1)}
 	data, err := os.ReadFile(filepath.Join(dir, "world"))
 	must(err)
 	world := map[string]string{}
 	must(json.Unmarshal(data, &world))
 	for _, name := range slices.Sorted(maps.Keys(world)) {
-		put(name, world[name])
+		source.put(name, world[name])
 	}
 	file, err := os.OpenFile(filepath.Join(dir, "delivered"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
 	must(err)
@@ -97,37 +102,37 @@ func childMain(dir string) {
 	must(err)
 	go out.run()
 	go func() { must(e.Run(context.Background())) }()
-	changed := <-source.announce
+	changed := <-source.announced
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		name, to, _ := strings.Cut(lines.Text(), " ")
-		if name == "end" {
-			for { // until everything is delivered
-				e.mu.Lock()
-				idle := len(e.core.ended) == 0 && e.settled()
-				e.mu.Unlock()
-				if idle {
-					os.Exit(0)
-				}
+		changed(source.put(name, to))
+		if name == lastPod {
+			for !e.settled() {
 				time.Sleep(time.Millisecond)
 			}
+			os.Exit(0)
 		}
-		e.mu.Lock() // the engine reads the source under it
-		uid := put(name, to)
-		e.mu.Unlock()
-		changed(uid)
 	}
 }
 
-// settled reports whether nothing waits for the engine, and all that fires is delivered.
+// lastPod is the pod whose change is the last one of a child that is not killed.
+const lastPod = "last"
+
+// settled reports whether the engine has looked at everything, the last pod included, and all is delivered. Without that pod
+// an engine that has not begun would be one with nothing to do.
 func (e *Engine) settled() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
 	e.inbox.Lock()
 	defer e.inbox.Unlock()
-	for _, a := range e.core.alerts {
+	last := false
+	for id, a := range e.core.alerts {
 		if len(a.done) == 0 {
 			return false
 		}
+		last = last || id.uid == "default."+lastPod
 	}
-	return len(e.inbox.queue)+len(e.inbox.backlog) == 0 && len(e.core.unsaved) == 0 && len(e.core.tidings) == 0
+	return last && len(e.inbox.queue)+len(e.inbox.backlog)+len(e.core.ended)+len(e.core.unsaved)+len(e.core.tidings) == 0
 }
 
 // An engine is killed 100 times while alerts come and go: no output misses an alert that it was to get, and in the end
@@ -176,7 +181,7 @@ func TestKill9_NoAlertIsLost(t *testing.T) {
 			if err := child.Process.Kill(); err != nil { // SIGKILL
 				t.Fatal(err)
 			}
-		} else if _, err := fmt.Fprintln(in, "end"); err != nil {
+		} else if _, err := fmt.Fprintln(in, lastPod, "Unknown"); err != nil {
 			t.Fatal(err)
 		}
 		for note() { // until its end

@@ -30,10 +30,15 @@ type Logind struct {
 }
 
 func (l *Logind) connect(ctx context.Context) (*dbus.Conn, error) {
-	if l.Address == "" {
-		return dbus.ConnectSystemBus(dbus.WithContext(ctx))
+	options := []dbus.ConnOption{
+		dbus.WithContext(ctx),
+		// The default one gives signals that are not taken at once in any order.
+		dbus.WithSignalHandler(dbus.NewSequentialSignalHandler()),
 	}
-	return dbus.Connect(l.Address, dbus.WithContext(ctx))
+	if l.Address == "" {
+		return dbus.ConnectSystemBus(options...)
+	}
+	return dbus.Connect(l.Address, options...)
 }
 
 // Announcements implements [Host].
@@ -47,7 +52,7 @@ func (l *Logind) Announcements(ctx context.Context) (<-chan bool, error) {
 		bus.Close()
 		return nil, fmt.Errorf("shutdown: subscribe at logind: %w", err)
 	}
-	signals := make(chan *dbus.Signal, 4) // godbus drops what is not taken; there are two in a shutdown
+	signals := make(chan *dbus.Signal) // the handler keeps what is not taken
 	bus.Signal(signals)
 	l.mu.Lock()
 	l.bus = bus

@@ -139,13 +139,14 @@ func (m *Manager) begin(grace time.Duration, announced bool) (done <-chan struct
 }
 
 // run is one shutdown. The Node is reported beside it: a server that does not answer must not use up
-// the time of the pods.
+// the time of the pods. It has the time of the last statuses as well, since there may be no pods.
 func (m *Manager) run(ctx context.Context, grace time.Duration) {
-	var report sync.WaitGroup
 	reporting, enough := context.WithCancel(ctx)
-	defer report.Wait()
-	defer enough()
-	report.Go(func() { m.o.Changed(reporting) })
+	reported := make(chan struct{})
+	go func() {
+		defer close(reported)
+		m.o.Changed(reporting)
+	}()
 
 	begin := time.Now()
 	pods := m.o.Pods()
@@ -158,6 +159,12 @@ func (m *Manager) run(ctx context.Context, grace time.Duration) {
 	if err := m.o.Settle(settling); err != nil && ctx.Err() == nil {
 		m.o.Logger.Warn("not all statuses were delivered before the shutdown", "err", err)
 	}
+	select {
+	case <-reported:
+	case <-settling.Done():
+	}
+	enough()
+	<-reported
 	m.o.Logger.Info("shutdown may go on", "took", time.Since(begin).Round(time.Millisecond))
 }
 

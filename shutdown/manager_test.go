@@ -288,6 +288,29 @@ func TestTheHostUndoesNoDrainOfAnOperator(t *testing.T) {
 	})
 }
 
+// A node that has nothing to end is reported as shutting down all the same, and a server that hangs does not hold it up.
+func TestANodeWithoutPodsIsReported(t *testing.T) {
+	for _, c := range []struct{ answers, took time.Duration }{{time.Second, time.Second}, {time.Hour, settleTime}} {
+		synctest.Test(t, func(t *testing.T) {
+			begin := time.Now()
+			var err error
+			m := New(Options{Pods: func() []*v1.Pod { return nil }, Changed: func(ctx context.Context) {
+				select {
+				case <-ctx.Done():
+					err = ctx.Err()
+				case <-time.After(c.answers):
+				}
+			}})
+			if err := m.Drain(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+			if took := time.Since(begin); took != c.took || (err == nil) != (c.answers < settleTime) {
+				t.Errorf("a server that answers after %v: %v after %v, want an end after %v", c.answers, err, took, c.took)
+			}
+		})
+	}
+}
+
 func TestDrainWithoutAHost(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(map[string]time.Duration{"web": 5 * time.Second}, newPod("web", 0))

@@ -80,15 +80,22 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 	if p.watched != nil {
 		watched = revisionOf(p.watched)
 	}
-	if newest := max(p.began.revision, watched); newest > answer.revision && answer.revision != 0 && watched != b.undone {
-		b, known = behind{undone: watched}, true
+	// Each of the two may be what the server has forgotten, and only what it has may be ignored later.
+	stale := watched > answer.revision
+	if answer.revision != 0 && (p.began.revision > answer.revision || stale && watched != b.undone) {
+		b, known = behind{}, true
+		if stale {
+			b.undone = watched
+		}
 		undone = !p.look && p.epoch == c.epoch // else all pods are being read already
 	}
 	if known {
 		b.look = false
 		c.behinds[p.uid] = b
 	}
-	c.reached(answer.revision, time.Now())
+	if p.asked {
+		c.reached(answer.revision, time.Now())
+	}
 	if e.base.same(p.began) {
 		e.base = answer
 		return undone

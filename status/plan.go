@@ -22,8 +22,9 @@ type plan struct {
 	// the turn began.
 	base, began base
 	watched     *v1.Pod // the watch's copy of the API's pod, if there is one
-	// look: the base is in doubt, and the pod is to be read.
-	look bool
+	// look: the base is in doubt, and the pod is to be read. Asked: what the turn knows is an answer
+	// of the API server to a request of this turn.
+	look, asked bool
 	// epoch is the server's history at the beginning of the turn.
 	epoch    int
 	fight    fight

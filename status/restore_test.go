@@ -274,3 +274,54 @@ func TestChangeObservedDuringAWriteIsRepairedAfterIt(t *testing.T) {
 		w.wantLog("the change, and its repair", "PATCH ns/web", "PATCH ns/web")
 	})
 }
+
+// Of the base and the watch's copy only the base was forgotten. The copy is what a second restore of the
+// same backup shows once more, and must count then.
+func TestASecondRestoreOfTheSameBackupHeals(t *testing.T) {
+	for name, before := range map[string]func(*world){
+		"the node reports nothing":     func(*world) {},
+		"and its watch brings no news": func(w *world) { w.api.OnStore(nil) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w := newWorld(t)
+				pod := w.create("web")
+				w.run()
+				backup := w.api.Backup()
+				w.set(pod, running(pod, true))
+				synctest.Wait()
+				w.api.Restore(backup) // which the watch shows
+				before(w)
+				time.Sleep(restoredWithin)
+				w.wantAgreement(pod)
+				w.api.Restore(backup)
+				time.Sleep(restoredWithin)
+				w.wantAgreement(pod)
+				w.wantNothingPending()
+			})
+		})
+	}
+}
+
+// What a turn finds in the cache shows nothing of the server, and keeps it from being asked for its version
+// no longer than silence does.
+func TestTurnsWithoutARequestDoNotStandForTheServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := statustest.New().Client()
+		w := newWorld(t, func(o *Options) { o.Client = api })
+		w.api = api.Server
+		w.api.OnStore(w.deliver)
+		pod := w.create("web")
+		w.run()
+		backup := w.api.Backup()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		w.api.OnStore(nil)
+		w.api.Restore(backup)
+		for range 4 * int(historyPeriod/time.Second) {
+			w.manager.engine.changed(turnRequest{uid: pod.UID, urgency: background, at: time.Now()})
+			time.Sleep(time.Second)
+		}
+		w.wantAgreement(pod)
+	})
+}

@@ -115,6 +115,7 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 		t.gone(p, nil)
 		return false
 	}
+	p.asked = true
 	p.base = baseOf(pod)
 	p.base.status = pod.Status.DeepCopy() // and not the whole pod with it
 	// What was read is the newest there is, also for later turns if this one's write fails.
@@ -198,7 +199,7 @@ func (p *plan) guard(merged *v1.PodStatus) string {
 
 // taken handles the answer to a write that the API server has accepted.
 func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod, merged *v1.PodStatus, couldRun bool) {
-	t.wrote = true
+	t.wrote, p.asked = true, true
 	t.m.recordWrite(p)
 	api := baseOf(answer).compact(t.m.owns, p.target, merged, &p.status)
 	t.altered = api.status != merged && api.status != &p.status

@@ -81,17 +81,25 @@ func (s *Server) Delete(ctx context.Context, namespace, name string, uid types.U
 	if err != nil {
 		return err
 	}
+	return end(s.deleteNow(namespace, name, uid))
+}
+
+// deleteNow removes a pod if it is the one of the UID, and one that the user may delete.
+func (s *Server) deleteNow(namespace, name string, uid types.UID) error {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	pod, err := s.find(namespace, name)
-	switch node := s.user(); {
-	case err != nil:
-	case node != "" && pod.Spec.NodeName != node:
-		err = BoundElsewhere(node, "delete pods", name)
-	case pod.UID != uid:
-		err = differentUID(name)
-	default:
-		s.DeleteGracefully(namespace, name, 0)
+	if err != nil {
+		return err
 	}
-	return end(err)
+	if node := s.user(); node != "" && pod.Spec.NodeName != node {
+		return BoundElsewhere(node, "delete pods", name)
+	}
+	if pod.UID != uid {
+		return differentUID(name)
+	}
+	s.deleteGracefully(pod, 0)
+	return nil
 }
 
 func differentUID(name string) error {

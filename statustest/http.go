@@ -99,12 +99,19 @@ func (s *Server) serveCreate(w http.ResponseWriter, r *http.Request, namespace s
 		return
 	}
 	pod.Namespace = namespace
-	if s.Pod(pod) != nil {
-		writeError(w, apierrors.NewAlreadyExists(podResource, pod.Name))
-		return
-	}
 	pod.Generation, pod.Status = 1, v1.PodStatus{Phase: v1.PodPending}
-	writePod(w, s.Put(pod), nil)
+	created, err := s.create(pod)
+	writePod(w, created, err)
+}
+
+// create stores a pod unless one of its name is stored.
+func (s *Server) create(pod *v1.Pod) (*v1.Pod, error) {
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	if s.Pod(pod) != nil {
+		return nil, apierrors.NewAlreadyExists(podResource, pod.Name)
+	}
+	return s.put(pod), nil
 }
 
 // serveDelete serves the delete of a user, and that of a node: without grace, and with a UID.

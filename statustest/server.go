@@ -10,6 +10,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/backoff"
 )
 
 // Request is a request that the server has received.
@@ -107,7 +109,7 @@ func (s *Server) set(change func()) {
 // caller serves the request and passes its result to end, which returns what the client gets.
 func (s *Server) begin(ctx context.Context, r Request) (end func(error) error, err error) {
 	finish, fault, latency := s.record(&r)
-	if !sleep(ctx, latency) {
+	if !backoff.Sleep(ctx, latency) {
 		return nil, finish(ctx.Err())
 	}
 	if fault == nil {

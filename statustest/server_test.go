@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -175,4 +176,50 @@ func TestOverlapsAreSeen(t *testing.T) {
 			t.Errorf("overlaps %q", got)
 		}
 	})
+}
+
+// A second writer changes what is stored, and not what was stored before the patch of another one.
+func TestChangesAndPatchesDoNotUndoEachOther(t *testing.T) {
+	server := statustest.New()
+	pod := server.Put(newPod("web"))
+	const each = 200
+	var writers sync.WaitGroup
+	writers.Go(func() {
+		for i := range each {
+			if _, err := server.PatchStatus(t.Context(), "ns", "web", patch(pod, fmt.Sprintf(`{"message":"%d"}`, i))); err != nil {
+				t.Error(err)
+			}
+			if got := server.Pod(pod).Status.Message; got != fmt.Sprint(i) {
+				t.Errorf("after patch %d the message is %q", i, got)
+			}
+		}
+	})
+	writers.Go(func() {
+		for range each {
+			server.Change(pod, func(p *v1.Pod) { p.Generation++ })
+		}
+	})
+	writers.Wait()
+	if got := server.Pod(pod).Generation; got != each {
+		t.Errorf("%d changes left generation %d", each, got)
+	}
+}
+
+// A pod that is removed while its node deletes it stays removed.
+func TestADeletionDuringARemovalBringsNothingBack(t *testing.T) {
+	server := statustest.New()
+	for range 500 {
+		pod := server.Put(newPod("web"))
+		var writers sync.WaitGroup
+		writers.Go(func() { server.Remove("ns", "web") })
+		writers.Go(func() {
+			if err := server.Delete(t.Context(), "ns", "web", pod.UID); err != nil && !apierrors.IsNotFound(err) {
+				t.Error(err)
+			}
+		})
+		writers.Wait()
+		if got := server.Pod(pod); got != nil {
+			t.Fatalf("the pod is there again: %+v", got.ObjectMeta)
+		}
+	}
 }

@@ -22,6 +22,11 @@ import (
 func (s *Server) Put(pod *v1.Pod) *v1.Pod {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	return s.put(pod)
+}
+
+// put is Put for a caller that holds the lock writing.
+func (s *Server) put(pod *v1.Pod) *v1.Pod {
 	pod = pod.DeepCopy()
 	SetDefaults(&pod.Status)
 	if pod.UID == "" {
@@ -33,35 +38,46 @@ func (s *Server) Put(pod *v1.Pod) *v1.Pod {
 	return s.store(pod)
 }
 
-// Change changes a stored pod as a second writer does, and returns it. It panics if there is none of
-// this namespace and name.
+// Change changes a stored pod as a second writer does, and returns it. Nothing is written between the
+// pod that the function gets and the one that is stored, so the function must not write to the server.
+// Change panics if there is no pod of this namespace and name.
 func (s *Server) Change(pod *v1.Pod, change func(*v1.Pod)) *v1.Pod {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	stored, err := s.find(pod.Namespace, pod.Name)
 	if err != nil {
 		panic(fmt.Sprintf("statustest: change: %v", err))
 	}
 	change(stored)
-	return s.Put(stored)
+	return s.put(stored)
 }
 
 // DeleteGracefully deletes a pod as a user does: it gets a deletion timestamp, and its node has the
 // grace period in seconds to end it. Without a grace, unbound or finished it is removed at once. It
 // reports whether there was such a pod.
 func (s *Server) DeleteGracefully(namespace, name string, grace int64) bool {
+	s.writing.Lock()
+	defer s.writing.Unlock()
 	pod, err := s.find(namespace, name)
 	if err != nil {
 		return false
 	}
+	s.deleteGracefully(pod, grace)
+	return true
+}
+
+// deleteGracefully deletes a stored pod. The caller holds the lock writing.
+func (s *Server) deleteGracefully(pod *v1.Pod, grace int64) {
 	if pod.Spec.NodeName == "" || pod.Status.Phase == v1.PodSucceeded || pod.Status.Phase == v1.PodFailed {
 		grace = 0
 	}
 	if before := pod.DeletionGracePeriodSeconds; before == nil || *before > grace { // it is only ever shortened
-		s.Change(pod, func(pod *v1.Pod) { markDeleted(pod, grace) })
+		markDeleted(pod, grace)
+		s.put(pod)
 	}
 	if grace == 0 {
-		s.Remove(namespace, name)
+		s.remove(pod.Namespace, pod.Name)
 	}
-	return true
 }
 
 // markDeleted sets the deletion timestamp. The first time is a new generation.
@@ -77,6 +93,11 @@ func markDeleted(pod *v1.Pod, grace int64) {
 func (s *Server) Remove(namespace, name string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
+	s.remove(namespace, name)
+}
+
+// remove is Remove for a caller that holds the lock writing.
+func (s *Server) remove(namespace, name string) {
 	s.mu.Lock()
 	s.version++
 	pod, removed := s.pods[namespace+"/"+name], s.removed

@@ -10,6 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/tools/cache"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/wake"
 )
 
@@ -73,7 +74,7 @@ func (s *Server) next(ctx context.Context, w *watcher) (event, bool) {
 			w.queue = w.queue[1:]
 			wait := time.Until(e.at.Add(s.delay))
 			s.mu.Unlock()
-			return e, sleep(ctx, wait)
+			return e, backoff.Sleep(ctx, wait)
 		}
 		s.mu.Unlock()
 		select {
@@ -81,18 +82,6 @@ func (s *Server) next(ctx context.Context, w *watcher) (event, bool) {
 		case <-ctx.Done():
 			return event{}, false
 		}
-	}
-}
-
-func sleep(ctx context.Context, d time.Duration) bool {
-	if d <= 0 {
-		return ctx.Err() == nil
-	}
-	select {
-	case <-time.After(d):
-		return true
-	case <-ctx.Done():
-		return false
 	}
 }
 

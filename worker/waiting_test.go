@@ -91,8 +91,8 @@ func TestANewProcessFollowsAWaitingContainer(t *testing.T) {
 		n.update(pod)
 		n.stop()
 		n = m.run(t)
+		n.update(pod) // before the sources are ready: a pod that none of them has by then is ended
 		n.workers.SourcesReady()
-		n.update(pod)
 		id := n.newest(pod, "main").ID
 		n.rt.Begin(id)
 		synctest.Wait()

@@ -3,7 +3,6 @@ package accounts
 import (
 	"context"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -15,8 +14,7 @@ import (
 // deleted or changed.
 func TestEveryNamespaceHasAServiceAccountAndTheRootCA(t *testing.T) {
 	client := fake.NewClientset(&v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "old"}})
-	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	accounts, err := client.CoreV1().ServiceAccounts("").Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -29,23 +27,23 @@ func TestEveryNamespaceHasAServiceAccountAndTheRootCA(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- New(client, []byte("certificate")).Run(running) }()
 
-	await(ctx, t, accounts, "old")
-	await(ctx, t, maps, "old")
+	await(accounts, "old")
+	await(maps, "old")
 	if _, err := client.CoreV1().Namespaces().Create(ctx, &v1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "new"}}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(ctx, t, accounts, "new")
-	await(ctx, t, maps, "new")
+	await(accounts, "new")
+	await(maps, "new")
 
 	if err := client.CoreV1().ServiceAccounts("new").Delete(ctx, ServiceAccount, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(ctx, t, accounts, "new")
+	await(accounts, "new")
 	wrong := &v1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Name: RootCA}, Data: map[string]string{rootCAKey: "forged"}}
 	if _, err := client.CoreV1().ConfigMaps("new").Update(ctx, wrong, metav1.UpdateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	await(ctx, t, maps, "new")
+	await(maps, "new")
 
 	stop()
 	if err := <-done; err != nil {
@@ -53,26 +51,20 @@ func TestEveryNamespaceHasAServiceAccountAndTheRootCA(t *testing.T) {
 	}
 }
 
-// await waits until an object of a namespace is as it should be.
-func await(ctx context.Context, t *testing.T, events watch.Interface, namespace string) {
-	t.Helper()
-	for {
-		select {
-		case <-ctx.Done():
-			t.Fatalf("nothing in namespace %s", namespace)
-		case event := <-events.ResultChan():
-			if event.Type == watch.Deleted {
-				continue
+// await waits until an object of a namespace is as it should be; the bound is the test's own.
+func await(events watch.Interface, namespace string) {
+	for event := range events.ResultChan() {
+		if event.Type == watch.Deleted {
+			continue
+		}
+		switch o := event.Object.(type) {
+		case *v1.ServiceAccount:
+			if o.Namespace == namespace && o.Name == ServiceAccount {
+				return
 			}
-			switch o := event.Object.(type) {
-			case *v1.ServiceAccount:
-				if o.Namespace == namespace && o.Name == ServiceAccount {
-					return
-				}
-			case *v1.ConfigMap:
-				if o.Namespace == namespace && o.Name == RootCA && o.Data[rootCAKey] == "certificate" {
-					return
-				}
+		case *v1.ConfigMap:
+			if o.Namespace == namespace && o.Name == RootCA && o.Data[rootCAKey] == "certificate" {
+				return
 			}
 		}
 	}

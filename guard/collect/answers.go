@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"os"
 	"strings"
 	"time"
 
@@ -95,7 +96,7 @@ func cause(err error) string {
 	for inner := errors.Unwrap(err); inner != nil && strings.HasPrefix(err.Error(), "Get "); inner = errors.Unwrap(err) {
 		err = inner
 	}
-	if errors.Is(err, context.DeadlineExceeded) {
+	if errors.Is(err, context.DeadlineExceeded) || errors.Is(err, os.ErrDeadlineExceeded) { // the latter while it connects
 		return "no answer in time"
 	}
 	return err.Error()

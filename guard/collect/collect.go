@@ -64,6 +64,7 @@ type Collector struct {
 	cri     *grpc.ClientConn // nil without a runtime
 	metrics metrics
 	renewed renewal
+	now     func() time.Time // by which sources are due
 	// The files may be on disks that hang.
 	disk, certificate *bounded.Calls
 	statfs            func(path string, fs *unix.Statfs_t) error
@@ -85,7 +86,9 @@ func New(o Options) (*Collector, error) {
 	if o.Timeout == 0 {
 		o.Timeout = defaultLimit
 	}
-	c := &Collector{o: o, http: plainClient(), disk: bounded.New(), certificate: bounded.New(), statfs: unix.Statfs}
+	c := &Collector{
+		o: o, http: plainClient(), now: time.Now, disk: bounded.New(), certificate: bounded.New(), statfs: unix.Statfs,
+	}
 	if o.Runtime != "" {
 		conn, err := dialRuntime(o.Runtime)
 		if err != nil {
@@ -124,7 +127,7 @@ func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Conte
 // Collect asks the sources that are due, all at once, and returns what is known. It takes as long as
 // the slowest one may take, and leaves nothing running but a request to a disk that hangs.
 func (c *Collector) Collect(ctx context.Context) guard.Evidence {
-	now := time.Now()
+	now := c.now()
 	var asked sync.WaitGroup
 	for _, s := range c.sources {
 		if now.Before(s.due) {

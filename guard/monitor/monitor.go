@@ -16,6 +16,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
@@ -210,6 +211,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 	}
 	giving, stop := context.WithCancel(context.Background())
 	var given sync.WaitGroup
+	wake.Up(m.due) // for what was not given away before a restart: a log that says nothing would keep it back
 	given.Go(func() { m.give(giving) })
 	go m.saver.run()
 	reading.Wait()
@@ -286,10 +288,7 @@ func (m *Monitor) take(name string, b batch) {
 	wanted := changed || m.state.dirty
 	m.mu.Unlock()
 	if wanted {
-		select {
-		case m.due <- struct{}{}:
-		default:
-		}
+		wake.Up(m.due)
 	}
 	if changed {
 		m.options.Changed()
@@ -325,10 +324,11 @@ func (m *Monitor) give(ctx context.Context) {
 		case <-m.due:
 		case <-ctx.Done():
 		}
+		last := ctx.Err() != nil // if ctx ends later, there is one more round: what waits is given then
 		now := m.options.now()
 		m.mu.Lock()
 		m.state.forget(now, m.options.interval)
-		ready := m.state.ready(now, m.options.interval, ctx.Err() != nil)
+		ready := m.state.ready(now, m.options.interval, last)
 		waiting := len(m.state.Outbox) > 0
 		m.mu.Unlock()
 		m.save()
@@ -340,16 +340,13 @@ func (m *Monitor) give(ctx context.Context) {
 			m.state.given(ready)
 			m.mu.Unlock()
 		}
-		if ctx.Err() != nil {
+		if last {
 			m.save()
 			return
 		}
 		m.options.sleep(ctx, m.options.pause)
 		if waiting || len(ready) > 0 {
-			select {
-			case m.due <- struct{}{}:
-			default:
-			}
+			wake.Up(m.due)
 		}
 	}
 }

@@ -143,28 +143,55 @@ func TestRestartsLoseNoLineAndRepeatNone(t *testing.T) {
 	}
 }
 
-// What was found and not given away before a crash is given after it.
+// What was found and not given away before a crash is given after it, also if the log says nothing more.
 func TestWhatWasNotGivenAwayIsGivenAfterACrash(t *testing.T) {
-	file := filepath.Join(t.TempDir(), "state")
-	o := Options{StateFile: file}
+	dir := t.TempDir()
+	log := filepath.Join(dir, "kubelet.log")
+	appendTo(t, log, "")
+	o := Options{StateFile: filepath.Join(dir, "state"), Files: map[string]Origin{log: KubeletLog}}
 	m, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	m.sources["x"] = &Source{}
-	m.take("x", batch{lines: []line{{origin: Kernel, at: time.Unix(1, 0), text: "EXT4-fs error", id: "1"}}, position: "p"})
+	m.take(log, batch{lines: []line{{origin: Kernel, at: time.Unix(1, 0), text: "EXT4-fs error", id: "1"}}, position: positionOf(t, log, 0)})
 	m.write(m.encode())
 	run(t, o, func(again *Monitor, box *mailbox) {
-		again.due <- struct{}{}
 		if p := box.await(counted("Ext4Error", 1))[0]; p.ID != "kernel 1 Ext4Error" {
 			t.Errorf("it comes as %+v", p)
 		}
 	})
-	run(t, o, func(again *Monitor, box *mailbox) {
-		if len(again.state.Outbox) != 0 {
-			t.Errorf("it is still there: %+v", again.state.Outbox)
+	again, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(again.state.Outbox) != 0 {
+		t.Errorf("it is still there: %+v", again.state.Outbox)
+	}
+}
+
+// What is found while something else is given away at the end is given, too.
+func TestAtTheEndEverythingIsGivenAway(t *testing.T) {
+	var given []string
+	ctx, cancel := context.WithCancel(t.Context())
+	var m *Monitor
+	find := func(id string) {
+		m.take("x", batch{lines: []line{{origin: Kernel, at: time.Unix(1, 0), text: "EXT4-fs error", id: id}}})
+	}
+	m, err := New(Options{Problem: func(p Problem) {
+		if given = append(given, p.ID); len(given) == 1 {
+			find("2") // the same reason, which may come again after 10 seconds only
+			cancel()
 		}
-	})
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m.sources["x"] = &Source{}
+	find("1")
+	m.give(ctx)
+	if want := []string{"kernel 1 Ext4Error", "kernel 1 Ext4Error+"}; !slices.Equal(given, want) {
+		t.Errorf("given are %q, want %q", given, want)
+	}
 }
 
 // A state that cannot be read or written stops nothing.

@@ -28,7 +28,7 @@ func (s Schedule) Wait(attempt int, jitter float64) time.Duration {
 // Random returns [Schedule.Wait] with random jitter.
 func (s Schedule) Random(attempt int) time.Duration { return s.Wait(attempt, rand.Float64()) }
 
-// Sleep waits for d or until ctx ends. It reports whether ctx still lasts.
+// Sleep waits for d or until ctx ends. It reports whether ctx still lasts, also if both end together.
 func Sleep(ctx context.Context, d time.Duration) bool {
 	if d <= 0 {
 		return ctx.Err() == nil
@@ -39,6 +39,6 @@ func Sleep(ctx context.Context, d time.Duration) bool {
 	case <-ctx.Done():
 		return false
 	case <-timer.C:
-		return true
+		return ctx.Err() == nil
 	}
 }

@@ -40,3 +40,14 @@ func TestSleepEndsWithItsContext(t *testing.T) {
 		}
 	})
 }
+
+// The time may be over before Sleep looks. A context that has ended is then not taken for one that lasts.
+func TestSleepReportsAContextThatHasEndedBeforeIt(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 10_000 { // some of them find both ended
+		if Sleep(ctx, 1) {
+			t.Fatal("the context has ended, and Sleep reports that it lasts")
+		}
+	}
+}

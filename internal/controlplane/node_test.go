@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
+	authorization "k8s.io/api/authorization/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -22,6 +23,21 @@ func whoAmI(t *testing.T, client kubernetes.Interface) string {
 		t.Fatalf("who am I: %v", err)
 	}
 	return review.Status.UserInfo.Username
+}
+
+// awaitAllowed waits until the server lets the client do that; the bound is the test's own.
+func awaitAllowed(t *testing.T, client kubernetes.Interface, what *authorization.ResourceAttributes) {
+	t.Helper()
+	review := &authorization.SelfSubjectAccessReview{Spec: authorization.SelfSubjectAccessReviewSpec{ResourceAttributes: what}}
+	for {
+		answer, err := client.AuthorizationV1().SelfSubjectAccessReviews().Create(t.Context(), review, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatalf("may it %s %s: %v", what.Verb, what.Resource, err)
+		}
+		if answer.Status.Allowed {
+			return
+		}
+	}
 }
 
 func patchPhase(t *testing.T, client kubernetes.Interface, pod *v1.Pod) error {
@@ -97,6 +113,9 @@ func TestPodsGetTheirServiceAccountToken(t *testing.T) {
 	if pod.Spec.ServiceAccountName != "default" || len(pod.Spec.Volumes) != 1 || pod.Spec.Volumes[0].Projected == nil {
 		t.Fatalf("got service account %q and volumes %v, want the default one and its token", pod.Spec.ServiceAccountName, pod.Spec.Volumes)
 	}
+	// The Node authorizer learns of the pod by a watch, some time after its creation was answered.
+	awaitAllowed(t, node, &authorization.ResourceAttributes{Namespace: namespace, Verb: "get", Resource: "configmaps", Name: "kube-root-ca.crt"})
+	awaitAllowed(t, node, &authorization.ResourceAttributes{Namespace: namespace, Verb: "create", Resource: "serviceaccounts", Subresource: "token", Name: "default"})
 	roots, err := node.CoreV1().ConfigMaps(namespace).Get(t.Context(), "kube-root-ca.crt", metav1.GetOptions{})
 	if err != nil || !strings.Contains(roots.Data["ca.crt"], "BEGIN CERTIFICATE") {
 		t.Errorf("the root certificate of the namespace: %v (%v)", roots.Data, err)
