@@ -43,6 +43,25 @@ func TestEvidenceIsKeptBeforeARestart(t *testing.T) {
 	}
 }
 
+// Evidence that takes all the time there is for it is named all the same.
+func TestEvidenceThatIsCutShortIsNamed(t *testing.T) {
+	run(t, func(k *kubelet, o *guard.Options) {
+		o.Keep = func(ctx context.Context, c guard.Case) (string, error) {
+			<-ctx.Done()
+			time.Sleep(100 * time.Millisecond) // for the disk
+			return "/evidence/1", ctx.Err()
+		}
+	}, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(time.Minute)
+		k.kill(7)
+		time.Sleep(15 * time.Second)
+		r := g.Report().Restarts
+		if len(r) != 1 || r[0].Evidence != "/evidence/1" || r[0].EvidenceErr == "" {
+			t.Errorf("got %+v", r)
+		}
+	})
+}
+
 // A report names the evidence that there is: of a store that keeps one case, that of the last restart.
 func TestEvidenceThatWasRemovedIsNotNamed(t *testing.T) {
 	dir := t.TempDir()

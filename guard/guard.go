@@ -20,7 +20,10 @@ const (
 	defaultEvery   = 3 * time.Second
 	restartTimeout = 3 * time.Minute
 	downTimeout    = 30 * time.Second
-	keepTimeout    = 10 * time.Second
+	// keepTimeout is how long the evidence may be collected, and keepPatience how long it is waited for: a disk that hangs does not hear
+	// the end of a context.
+	keepTimeout  = 8 * time.Second
+	keepPatience = 10 * time.Second
 	// saveTimeout is how long the file may take: a disk that hangs does not hold back what waits for it for longer.
 	saveTimeout = 5 * time.Second
 	// quiet is the least time between two looks: a unit that flaps must not keep the machine busy.

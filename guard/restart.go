@@ -49,10 +49,12 @@ func (g *Guard) keep(ctx context.Context, r Restart) (dir, problem string) {
 	g.mu.Lock()
 	c := Case{At: r.At, Target: r.What, Reason: r.Reason, Report: g.report, Evidence: g.evidence}
 	g.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, keepTimeout)
+	patient, cancel := context.WithTimeout(ctx, keepPatience)
 	defer cancel()
 	kept := make(chan string, 1)
-	err := g.keeping.Do(limited, func() error {
+	err := g.keeping.Do(patient, func() error {
+		limited, cancel := context.WithTimeout(patient, keepTimeout)
+		defer cancel()
 		dir, err := g.o.Keep(limited, c)
 		kept <- dir
 		return err
@@ -91,9 +93,9 @@ func (g *Guard) forgetEvidence(ctx context.Context) {
 	g.mu.Lock()
 	restarts := slices.Clone(g.report.Restarts)
 	g.mu.Unlock()
-	limited, cancel := context.WithTimeout(ctx, keepTimeout)
+	patient, cancel := context.WithTimeout(ctx, keepPatience)
 	defer cancel()
-	err := g.keeping.Do(limited, func() error {
+	err := g.keeping.Do(patient, func() error {
 		for i, r := range restarts {
 			if r.Evidence == "" {
 				continue
