@@ -55,7 +55,9 @@ func TestKill9_TheHistoryHasNoHoles(t *testing.T) {
 		lines := bufio.NewScanner(out)
 		for restarts(t, path) < 100*(round+1)+7*round { // as many as were written, however slow that is
 			for range 10 {
-				lines.Scan()
+				if !lines.Scan() {
+					t.Fatalf("the process has ended: %v", child.Wait())
+				}
 			}
 		}
 		if err := child.Process.Kill(); err != nil { // SIGKILL
