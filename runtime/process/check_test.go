@@ -1,6 +1,7 @@
 package process
 
 import (
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -310,6 +311,9 @@ func testsOfTheModule(t *testing.T) map[string]bool {
 		}
 	}
 	err := filepath.WalkDir("../..", func(path string, entry fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil // what tests of other packages make and remove meanwhile is no test
+		}
 		if err != nil || entry.IsDir() || !strings.HasSuffix(path, ".go") {
 			return err
 		}
@@ -318,6 +322,9 @@ func testsOfTheModule(t *testing.T) map[string]bool {
 			return nil
 		}
 		text, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
 		add(text, `(?m)^func (Test\w+)\(`, "")
 		if suite {
 			add(text, `\{"(\w+)", test`, "TestConformance/")

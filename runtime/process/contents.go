@@ -259,7 +259,16 @@ func (r *Runtime) keepAdopted() {
 		k := r.newKept(p)
 		k.poke()
 		r.keeper.add(p.manifest.UID, k)
+		if !r.isListed(p) { // removed meanwhile; a removal from now on finds it with the keeper
+			r.keeper.remove(p.manifest.UID)
+		}
 	}
+}
+
+func (r *Runtime) isListed(p *pod) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.pods[p.manifest.UID] == p
 }
 
 // couldRun needs Runtime.mu. It reports whether a container of the pod runs or may be

@@ -171,6 +171,52 @@ func TestContentsFollowTheirObjects(t *testing.T) {
 	}
 }
 
+// removing is an API server with which one pod is removed while another one is taken up.
+type removing struct {
+	*fakeObjects
+	once   sync.Once
+	remove func(other types.UID)
+}
+
+func (r *removing) Follow(pod types.UID, references []volume.Reference, changed func()) {
+	r.fakeObjects.Follow(pod, references, changed)
+	r.once.Do(func() { r.remove(map[types.UID]types.UID{"a": "b", "b": "a"}[pod]) })
+}
+
+// A pod that is removed while a restarted statusd takes up those with contents is not kept up to date.
+func TestAPodThatIsRemovedIsNotTakenUp(t *testing.T) {
+	h := newHost(t)
+	h.options.Objects = settings("one")
+	h.open(t)
+	for _, uid := range []types.UID{"a", "b"} {
+		if err := h.StartPod(t.Context(), contentPod(uid, "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	h.close()
+	h.options.Dir = h.dir
+	objects := &removing{fakeObjects: settings("one")}
+	h.options.Objects = objects
+	rt, err := New(h.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	objects.remove = func(other types.UID) {
+		if err := rt.RemovePod(t.Context(), other); err != nil {
+			t.Error(err)
+		}
+	}
+	rt.keepAdopted()
+	kept := slices.Collect(maps.Keys(rt.keeper.pods))
+	if err := rt.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if len(kept) != 1 || len(objects.follows) != 1 {
+		t.Errorf("%q are kept up to date, %d followed; want the one that was not removed", kept, len(objects.follows))
+	}
+	h.options.Objects = nil
+}
+
 func TestAPodWaitsForItsObjects(t *testing.T) {
 	h := newHost(t)
 	objects := newFakeObjects()
