@@ -119,6 +119,9 @@ func (m *Manager) Run(ctx context.Context) error {
 			return nil
 		case <-timer.C:
 		}
+		if ctx.Err() != nil { // both were there
+			return nil
+		}
 		pause := m.opts.Interval
 		if evicted := m.look(ctx); evicted != nil {
 			m.await(ctx, evicted)

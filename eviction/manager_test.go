@@ -316,6 +316,38 @@ func TestOptionsSayWhatIsMissing(t *testing.T) {
 	}
 }
 
+// The next look is due in the moment in which the context ends. Which of the two is seen first is random.
+func TestNoPodIsEvictedAfterTheEndOfRun(t *testing.T) {
+	thresholds, err := hundred.Thresholds()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		ctx, cancel := context.WithCancel(t.Context())
+		evictions := 0
+		m, err := New(Options{
+			Thresholds: thresholds,
+			Read: func() (Observations, error) {
+				return Observations{MemoryAvailable: {Available: mib, Capacity: 1000 * mib}}, nil
+			},
+			Pods: func() []*v1.Pod { return []*v1.Pod{pod("a", 0, 600, 0).pod} },
+			Evict: func(*v1.Pod, string, time.Duration) <-chan struct{} {
+				evictions++
+				cancel()
+				ended := make(chan struct{})
+				close(ended)
+				return ended
+			},
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := m.Run(ctx); err != nil || evictions != 1 {
+			t.Fatalf("evicted %d times (%v), want once and nothing after the end of the context", evictions, err)
+		}
+	}
+}
+
 func TestRunMayBeCalledOnce(t *testing.T) {
 	(&machine{}).run(t, hundred, nil, func(m *Manager) {
 		synctest.Wait()

@@ -18,7 +18,8 @@ const childVariable = "HISTORY_TEST_CHILD"
 
 // writeForever counts restarts of a container up, and says how far it is.
 func writeForever(path string) {
-	s := New(Options{File: path, PerPod: 1 << 20, Total: 1 << 20, FileSize: 8 << 10, Delay: time.Millisecond})
+	// Batch is more than there can be before the pipe is full: a slow disk must not have changes joined.
+	s := New(Options{File: path, PerPod: 1 << 20, Total: 1 << 20, FileSize: 8 << 10, Delay: time.Millisecond, Batch: 1 << 20})
 	go s.Run(context.Background())
 	r := report(s, "web")
 	if pod, ok := s.Pod("shop", "web"); ok { // of the process before

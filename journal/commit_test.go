@@ -79,14 +79,19 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 		release := make(chan struct{})
 		s.before = func() error { <-release; return nil }
 		var group sync.WaitGroup
-		for n := range 16 {
+		write := func(n int) {
 			group.Go(func() {
 				if err := deferred(d, types.UID(fmt.Sprint("pod-", n))); err != nil {
 					t.Error(err)
 				}
 			})
 		}
-		synctest.Wait() // one leads and is in its commit, fifteen wait
+		write(0)
+		synctest.Wait() // it leads, is in its commit, and takes no other write along
+		for n := range 15 {
+			write(n + 1)
+		}
+		synctest.Wait()
 		if got := len(d.AllResizeStatuses()); got != 0 {
 			t.Errorf("readers see %d writes before any is on the disk", got)
 		}

@@ -114,11 +114,13 @@ func open(path string, options Options, env environment) (*Durable, error) {
 	if logger == nil {
 		logger = slog.New(slog.DiscardHandler)
 	}
-	lock, err := takeLock(path+lockSuffix, options.LockTimeout)
+	deadline := time.Now().Add(options.LockTimeout)
+	lock, err := takeLock(path+lockSuffix, deadline)
 	if err != nil {
 		return nil, openError(path, err)
 	}
-	if isLocked(path) {
+	// A process that is killed lets go of its files one after the other.
+	if !await(deadline, func() bool { return !isLocked(path) }) {
 		return nil, openError(path, errors.Join(ErrInUse, lock.release()))
 	}
 	d := &Durable{path: path, options: options, logger: logger, env: env, lock: lock,

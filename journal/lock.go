@@ -18,19 +18,15 @@ const lockPoll = 20 * time.Millisecond
 // journal's files are replaced while it is held. The kernel drops it with the process.
 type lock struct{ file *os.File }
 
-func takeLock(path string, timeout time.Duration) (*lock, error) {
+func takeLock(path string, deadline time.Time) (*lock, error) {
 	f, writable, err := openLock(path)
 	if err != nil {
 		return nil, err
 	}
-	deadline := time.Now().Add(timeout)
-	for {
+	await(deadline, func() bool {
 		err = tryLock(f)
-		if !errors.Is(err, syscall.EWOULDBLOCK) || time.Now().After(deadline) {
-			break
-		}
-		time.Sleep(lockPoll)
-	}
+		return !errors.Is(err, syscall.EWOULDBLOCK)
+	})
 	if errors.Is(err, syscall.EWOULDBLOCK) {
 		err = fmt.Errorf("%w%s", ErrInUse, holder(path))
 	}
@@ -70,6 +66,17 @@ func (l *lock) sign() error {
 
 func tryLock(f *os.File) error {
 	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
+}
+
+// await tries until it succeeds or the deadline has passed, at least once, and reports whether it succeeded.
+func await(deadline time.Time, try func() bool) bool {
+	for !try() {
+		if time.Now().After(deadline) {
+			return false
+		}
+		time.Sleep(lockPoll)
+	}
+	return true
 }
 
 // isLocked reports whether a process appends to the log. It finds the process also if the

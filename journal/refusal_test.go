@@ -13,6 +13,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -203,6 +204,22 @@ func TestOpen_InUseAlsoIfTheLockFileWasDeleted(t *testing.T) {
 	}
 	mustClose(t, d)
 	wantIntact(t, path)
+}
+
+// A process that is killed lets go of the lock file first and of the log a little later.
+func TestOpen_WaitsForTheLogOfAProcessThatIsOnItsWayOut(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		path := onePod(t)
+		log, err := os.Open(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := tryLock(log); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(time.Second/2, func() { log.Close() })
+		wantIntact(t, path)
+	})
 }
 
 // unprivilegedChild gives up root, which may write anywhere, before it tries.

@@ -11,6 +11,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/controlplanetest"
@@ -20,10 +21,13 @@ var shared controlplanetest.Shared
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-// awaitNode watches the Node as an administrator until it is as wanted.
-func awaitNode(t *testing.T, admin kubernetes.Interface, name string, wanted func(*v1.Node) bool) *v1.Node {
+// awaitNode watches the Node as an administrator until it is as wanted, after a version of it if that
+// is not empty: the server may begin a watch with a state that is older than the answers it has given.
+func awaitNode(t *testing.T, admin kubernetes.Interface, name, after string, wanted func(*v1.Node) bool) *v1.Node {
 	t.Helper()
-	w, err := admin.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String()})
+	w, err := admin.CoreV1().Nodes().Watch(t.Context(), metav1.ListOptions{
+		FieldSelector: fields.OneTermEqualSelector("metadata.name", name).String(), ResourceVersion: after,
+	})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -65,7 +69,7 @@ func TestNodeOnARealServer(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- n.Run(ctx) }()
 
-	node := awaitNode(t, admin, name, func(node *v1.Node) bool { return ready(node, v1.ConditionTrue) })
+	node := awaitNode(t, admin, name, "", func(node *v1.Node) bool { return ready(node, v1.ConditionTrue) })
 	if node.Labels["example.com/rack"] != "7" || node.Status.Capacity.Cpu().IsZero() || node.Status.Allocatable.Memory().IsZero() || len(node.Status.Addresses) == 0 {
 		t.Errorf("the server's node is not what the machine is: %+v", node)
 	}
@@ -78,20 +82,21 @@ func TestNodeOnARealServer(t *testing.T) {
 	}
 
 	// Someone takes a label away and adds a condition; both is answered rightly.
-	node.Labels = map[string]string{"admin": "was-here"}
-	if _, err := admin.CoreV1().Nodes().Update(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
+	patch := func(patch string, subresources ...string) (version string) {
+		t.Helper()
+		patched, err := admin.CoreV1().Nodes().Patch(t.Context(), name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}, subresources...)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return patched.ResourceVersion
 	}
-	node = awaitNode(t, admin, name, func(node *v1.Node) bool { return node.Labels["example.com/rack"] == "7" })
+	version := patch(`{"metadata":{"labels":{"admin":"was-here","example.com/rack":null}}}`)
+	node = awaitNode(t, admin, name, version, func(node *v1.Node) bool { return node.Labels["example.com/rack"] == "7" })
 	if node.Labels["admin"] != "was-here" {
 		t.Errorf("labels %v: the administrator's is gone", node.Labels)
 	}
-	node.Status.Conditions = append(node.Status.Conditions, v1.NodeCondition{Type: "example.com/KernelHealthy", Status: v1.ConditionTrue})
-	find(node.Status.Conditions, v1.NodeReady).Status = v1.ConditionUnknown
-	if _, err := admin.CoreV1().Nodes().UpdateStatus(t.Context(), node, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	node = awaitNode(t, admin, name, func(node *v1.Node) bool { return ready(node, v1.ConditionTrue) })
+	version = patch(`{"status":{"conditions":[{"type":"example.com/KernelHealthy","status":"True"},{"type":"Ready","status":"Unknown"}]}}`, "status")
+	node = awaitNode(t, admin, name, version, func(node *v1.Node) bool { return ready(node, v1.ConditionTrue) })
 	if find(node.Status.Conditions, "example.com/KernelHealthy") == nil {
 		t.Errorf("conditions %v: the foreign one is gone", node.Status.Conditions)
 	}
@@ -101,7 +106,7 @@ func TestNodeOnARealServer(t *testing.T) {
 	if err := admin.CoreV1().Nodes().Delete(t.Context(), name, metav1.DeleteOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	node = awaitNode(t, admin, name, func(node *v1.Node) bool { return node.UID != old && ready(node, v1.ConditionTrue) })
+	node = awaitNode(t, admin, name, "", func(node *v1.Node) bool { return node.UID != old && ready(node, v1.ConditionTrue) })
 	cancel()
 	if err := <-done; err != nil {
 		t.Fatal(err)
@@ -130,5 +135,5 @@ func TestNodeOnARealServer(t *testing.T) {
 	if err := n.Announce(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	awaitNode(t, admin, name, func(node *v1.Node) bool { return ready(node, v1.ConditionFalse) })
+	awaitNode(t, admin, name, "", func(node *v1.Node) bool { return ready(node, v1.ConditionFalse) })
 }

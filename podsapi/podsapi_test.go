@@ -233,6 +233,7 @@ func TestASlowWatcherDelaysNoOtherAndGetsTheNewest(t *testing.T) {
 	}
 	connect := serve(t, node, 0)
 	slow := watch(t, t.Context(), connect())
+	next(t, slow) // it watches before anything changes, or it would begin with the last pod
 	fast := watch(t, t.Context(), connect())
 	for next(t, fast) != "INITIAL_SYNC_COMPLETE" {
 	}

@@ -180,7 +180,8 @@ func TestTheFirstSuccessAfterAnOutageReleasesAll(t *testing.T) {
 				if latest > recoverySpread {
 					t.Errorf("the last of 100 pods came %v after the first success, want at most %v", latest, recoverySpread)
 				}
-				if name != "timeout" && seconds[0] > 60 {
+				// Half of them by the spread, and those of the others whose own try was due by chance.
+				if name != "timeout" && seconds[0] > 75 {
 					t.Errorf("%d of 100 pods came in the first second: they should be spread", seconds[0])
 				}
 				w.wantNothingPending()

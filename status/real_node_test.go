@@ -143,10 +143,35 @@ func (n *node) create(namespace, name string, edits ...func(*v1.Pod)) *v1.Pod {
 // awaitTable waits until the watch has brought the pod.
 func (n *node) awaitTable(pod *v1.Pod) {
 	n.Helper()
-	n.await(pod.Namespace, pod.Name, "known on the node", func(*v1.Pod) bool {
+	n.until(pod.Name+" to be known on the node", func() bool {
 		_, ok := n.table.ByUID(pod.UID)
 		return ok || n.table.TranslateUID(pod.UID) != pod.UID // a mirror
 	})
+}
+
+// awaitSeen waits until the node's own watch has brought the pod as wanted. The watch of another client may be ahead of it.
+func (n *node) awaitSeen(pod *v1.Pod, want string, is func(*v1.Pod) bool) (seen *v1.Pod) {
+	n.Helper()
+	n.until(pod.Name+" to be seen "+want, func() bool {
+		known, ok := n.table.ByUID(pod.UID)
+		seen = known
+		return ok && is(known)
+	})
+	return seen
+}
+
+// until waits for something to happen in this process or at the server.
+func (n *node) until(want string, is func() bool) {
+	n.Helper()
+	ctx, cancel := context.WithTimeout(n.Context(), patience)
+	defer cancel()
+	for !is() {
+		select {
+		case <-ctx.Done():
+			n.Fatalf("waited for %s; pending: %+v", want, n.manager.Pending())
+		case <-time.After(5 * time.Millisecond):
+		}
+	}
 }
 
 // await waits until the API's pod is as wanted, looking at every version of it.

@@ -120,12 +120,16 @@ var oddStatuses = []odd{
 // Each change of an odd status costs one request, or is refused with the field that is wrong.
 func TestRealServer_OddStatuses(t *testing.T) {
 	server := shared.Server(t)
-	n := startNode(t, server, "odd", func(o *status.Options) { o.OwnedConditions = []v1.PodConditionType{"example.com/attached"} })
+	n := startNode(t, server, "odd", func(o *status.Options) {
+		o.OwnedConditions = []v1.PodConditionType{"example.com/attached"}
+		o.ResyncPeriod, o.RequestTimeout = time.Hour, patience // which would add requests on a slow machine
+	})
 	ns := n.server.Namespace(t)
 	for i, odd := range oddStatuses {
 		t.Run(odd.name, func(t *testing.T) {
 			pod := n.create(ns, fmt.Sprintf("pod-%02d", i))
 			const changes = 4
+			begin := time.Now()
 			before := n.requests.writes.Load() + n.requests.reads.Load()
 			for change := range changes {
 				s := runningStatus(pod, change%2 == 0)
@@ -155,7 +159,11 @@ func TestRealServer_OddStatuses(t *testing.T) {
 			if odd.refused != nil {
 				want++ // to learn what is refused
 			}
-			if got != want {
+			most := want
+			if odd.refused != nil { // what is refused is tried again once a minute, of which a fifth may be taken off
+				most += 2 * int64(time.Since(begin)/(48*time.Second))
+			}
+			if got < want || got > most {
 				t.Errorf("%d requests for %d changes, want %d", got, changes, want)
 			}
 			var refused []string

@@ -1,7 +1,6 @@
 package status_test
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"testing"
@@ -47,7 +46,7 @@ func TestRealServer_ThePodsWholeLife(t *testing.T) {
 	if err := n.server.Admin().CoreV1().Pods(ns).Delete(t.Context(), "web", metav1.DeleteOptions{GracePeriodSeconds: &grace}); err != nil {
 		t.Fatal(err)
 	}
-	doomed := n.await(ns, "web", "deleted with grace", func(p *v1.Pod) bool { return p.DeletionTimestamp != nil })
+	doomed := n.awaitSeen(pod, "deleted with grace", func(p *v1.Pod) bool { return p.DeletionTimestamp != nil })
 	n.set(doomed, endedStatus(doomed, 0))
 	n.flush()
 	if got := n.server.GetPod(t, ns, "web"); got.Status.Phase != v1.PodSucceeded || conditionOf(got, v1.PodReady) != v1.ConditionFalse {
@@ -65,21 +64,10 @@ func TestRealServer_ThePodsWholeLife(t *testing.T) {
 // awaitGone waits until the API has no pod of this UID.
 func (n *node) awaitGone(namespace, name string, uid types.UID) {
 	n.Helper()
-	ctx, cancel := context.WithTimeout(n.Context(), patience)
-	defer cancel()
-	for {
-		pod, err := n.server.Admin().CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
-		if apierrors.IsNotFound(err) || err == nil && pod.UID != uid {
-			return
-		}
-		if ctx.Err() != nil {
-			n.Fatalf("pod %s/%s is still there: %v; pending: %+v", namespace, name, err, n.manager.Pending())
-		}
-		select {
-		case <-ctx.Done():
-		case <-time.After(20 * time.Millisecond):
-		}
-	}
+	n.until(fmt.Sprintf("pod %s/%s to be gone", namespace, name), func() bool {
+		pod, err := n.server.Admin().CoreV1().Pods(namespace).Get(n.Context(), name, metav1.GetOptions{})
+		return apierrors.IsNotFound(err) || err == nil && pod.UID != uid
+	})
 }
 
 func TestRealServer_StaticPodWithItsMirror(t *testing.T) {
@@ -106,9 +94,9 @@ func TestRealServer_StaticPodWithItsMirror(t *testing.T) {
 			t.Errorf("round %d: the status is not found by the mirror's UID", round)
 		}
 		now := int64(0)
-		if err := n.client.CoreV1().Pods(ns).Delete(t.Context(), static.Name, metav1.DeleteOptions{GracePeriodSeconds: &now}); err != nil {
-			t.Fatal(err)
-		}
+		n.asAdmitted(func() error {
+			return n.client.CoreV1().Pods(ns).Delete(t.Context(), static.Name, metav1.DeleteOptions{GracePeriodSeconds: &now})
+		})
 		n.awaitGone(ns, static.Name, mirror.UID)
 	}
 }
@@ -141,12 +129,26 @@ func (n *node) createMirror(static *v1.Pod) *v1.Pod {
 	mirror := controlplanetest.Pod(static.Namespace, static.Name, n.name)
 	mirror.Annotations = map[string]string{"kubernetes.io/config.source": "file", "kubernetes.io/config.mirror": "hash"}
 	mirror.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.name, UID: object.UID, Controller: &controller}}
-	created, err := n.client.CoreV1().Pods(static.Namespace).Create(n.Context(), mirror, metav1.CreateOptions{})
-	if err != nil {
-		n.Fatalf("create mirror pod: %v", err)
-	}
+	var created *v1.Pod
+	n.asAdmitted(func() (err error) {
+		created, err = n.client.CoreV1().Pods(static.Namespace).Create(n.Context(), mirror, metav1.CreateOptions{})
+		return err
+	})
 	n.awaitTable(created)
 	return created
+}
+
+// asAdmitted repeats a request for as long as the server's admission does not know the node or the pod that
+// it is about: NodeRestriction looks into a cache of its own.
+func (n *node) asAdmitted(request func() error) {
+	n.Helper()
+	n.until("the server's admission", func() bool {
+		err := request()
+		if err != nil && !apierrors.IsNotFound(err) {
+			n.Fatal(err)
+		}
+		return err == nil
+	})
 }
 
 func TestRealServer_ForeignConditionsAndReadinessGatesAreKept(t *testing.T) {
@@ -163,7 +165,7 @@ func TestRealServer_ForeignConditionsAndReadinessGatesAreKept(t *testing.T) {
 		t.Errorf("before the gate opens: containers ready %s, ready %s", conditionOf(got, v1.ContainersReady), conditionOf(got, v1.PodReady))
 	}
 	n.patchStatus(got, map[string]any{"conditions": []map[string]any{{"type": gate, "status": "True", "reason": "Opened"}}})
-	opened := n.await(ns, "web", "gated open", func(p *v1.Pod) bool { return conditionOf(p, gate) == v1.ConditionTrue })
+	opened := n.awaitSeen(pod, "gated open", func(p *v1.Pod) bool { return conditionOf(p, gate) == v1.ConditionTrue })
 	n.set(opened, runningStatus(opened, true)) // what a worker does when it sees the gate
 	n.flush()
 	got = n.server.GetPod(t, ns, "web")
@@ -257,19 +259,10 @@ func TestRealServer_ADeniedPodIsPendingWithTheReasonAndDelaysNoOther(t *testing.
 	own := n.create(ns, "ours")
 	n.set(own, runningStatus(own, true))
 	n.await(ns, "ours", "running", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodRunning })
-	ctx, cancel := context.WithTimeout(t.Context(), patience)
-	defer cancel()
-	for {
+	n.until("the denial", func() bool {
 		pending := n.manager.Pending()
-		if len(pending) == 1 && apierrors.IsForbidden(pending[0].Err) && pending[0].Name == "not-ours" {
-			break
-		}
-		select {
-		case <-ctx.Done():
-			t.Fatalf("pending is %+v, want the foreign pod with the denial", pending)
-		case <-time.After(10 * time.Millisecond):
-		}
-	}
+		return len(pending) == 1 && apierrors.IsForbidden(pending[0].Err) && pending[0].Name == "not-ours"
+	})
 	if got := server.GetPod(t, ns, "not-ours"); got.Status.Phase != v1.PodPending {
 		t.Errorf("the foreign pod is %s", got.Status.Phase)
 	}
@@ -311,7 +304,8 @@ func TestRealServer_KilledInTheMiddleOf300Changes(t *testing.T) {
 
 // The burst of design.md, for its requests; how fast it is, is for `make bench`.
 func TestRealServer_BurstOf500TakesOneRequestAChange(t *testing.T) {
-	n := startNode(t, shared.Server(t), "burst")
+	// Neither a full pass nor a timeout adds requests, however slow the machine is.
+	n := startNode(t, shared.Server(t), "burst", func(o *status.Options) { o.ResyncPeriod, o.RequestTimeout = time.Hour, patience })
 	ns := n.server.Namespace(t)
 	var all []*v1.Pod
 	for i := range 500 {

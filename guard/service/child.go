@@ -141,12 +141,12 @@ func (c *Child) follow(r *run, began chan<- error) {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()
 	cmd := exec.Command(c.o.Command[0], c.o.Command[1:]...)
-	cmd.Dir, cmd.Stdout, cmd.Stderr = c.o.Dir, c.o.Output, c.o.Output
+	cmd.Dir = c.o.Dir
 	cmd.Env = append(os.Environ(), c.o.Env...)
 	// A process group of its own: Ctrl-C in a terminal is for statusd, which ends it in order.
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGTERM}
-	cmd.WaitDelay = time.Second // what it has left running may hold the output
-	if err := cmd.Start(); err != nil {
+	output, err := start(cmd, c.o.Output)
+	if err != nil {
 		began <- err
 		return
 	}
@@ -154,6 +154,7 @@ func (c *Child) follow(r *run, began chan<- error) {
 	began <- nil
 	_ = cmd.Wait() // the state says how it ended
 	r.endedAt, r.state = time.Now(), cmd.ProcessState
+	output.end()
 	close(r.ended)
 	c.changed()
 }

@@ -3,11 +3,13 @@ package service
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -143,6 +145,53 @@ func TestAChildThatIgnoresSIGTERMIsKilled(t *testing.T) {
 	}
 	if p := state(t, c); p.Exists || p.Signal != "SIGKILL" {
 		t.Errorf("got %+v", p)
+	}
+}
+
+// gate is an output that takes nothing before it is opened, as a disk that is slow.
+type gate struct {
+	begun, open chan struct{}
+	once        sync.Once
+	text        strings.Builder
+}
+
+func (g *gate) Write(data []byte) (int, error) {
+	g.once.Do(func() { close(g.begun) })
+	<-g.open
+	return g.text.Write(data)
+}
+
+// The last words of a process are kept, also if those before them are written slowly, and it has left something running that
+// holds its output.
+func TestTheLastWordsOfAChild(t *testing.T) {
+	dir := t.TempDir()
+	begin, pids := filepath.Join(dir, "go"), filepath.Join(dir, "pids")
+	if err := syscall.Mkfifo(begin, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := newChild(t, "kubelet", `sleep 1000 & echo first; read x < `+begin+`; echo $$ $! > `+pids+`; echo last; exit 3`, time.Minute)
+	out := &gate{begun: make(chan struct{}), open: make(chan struct{})}
+	c.o.Output = out
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	<-out.begun // the first words are being written
+	if err := os.WriteFile(begin, []byte("on\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var shell, left int
+	await(t, c, func(guard.Process) bool {
+		data, _ := os.ReadFile(pids)
+		n, _ := fmt.Sscanf(string(data), "%d %d\n", &shell, &left)
+		return n == 2 && isGone(shell)
+	})
+	close(out.open)
+	await(t, c, func(p guard.Process) bool { return !p.Exists })
+	if got := out.text.String(); got != "first\nlast\n" {
+		t.Errorf("kept %q", got)
+	}
+	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
+		t.Error(err)
 	}
 }
 

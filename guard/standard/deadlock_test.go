@@ -21,6 +21,7 @@ import (
 	coordinationv1 "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/utils/ptr"
 
@@ -66,7 +67,8 @@ func (d *deadlocked) count() int {
 	return d.restarts
 }
 
-// renew renews the lease of the node, as a kubelet that has been restarted does, until ctx ends.
+// renew renews the lease of the node, as a kubelet that has been restarted does, until ctx ends. It names no version: if the
+// answer to one renewal is lost, the next one does not conflict.
 func (d *deadlocked) renew(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease) {
 	ticker := time.NewTicker(time.Second)
 	defer ticker.Stop()
@@ -79,10 +81,8 @@ func (d *deadlocked) renew(ctx context.Context, client kubernetes.Interface, lea
 		if d.count() == 0 {
 			continue
 		}
-		lease.Spec.RenewTime = &metav1.MicroTime{Time: time.Now()}
-		if renewed, err := client.CoordinationV1().Leases(lease.Namespace).Update(ctx, lease, metav1.UpdateOptions{}); err == nil {
-			lease = renewed
-		}
+		renewal := fmt.Sprintf(`{"spec": {"renewTime": %q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
+		_, _ = client.CoordinationV1().Leases(lease.Namespace).Patch(ctx, lease.Name, types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
 	}
 }
 

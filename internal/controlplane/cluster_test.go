@@ -83,20 +83,16 @@ func beReady(t *testing.T, server *controlplanetest.Server, name string) (silenc
 	t.Helper()
 	duration := int32(40)
 	leases := server.Admin().CoordinationV1().Leases(v1.NamespaceNodeLease)
-	lease, err := leases.Create(t.Context(), &coordination.Lease{
+	lease := &coordination.Lease{
 		ObjectMeta: metav1.ObjectMeta{Name: name},
 		Spec:       coordination.LeaseSpec{HolderIdentity: &name, LeaseDurationSeconds: &duration},
-	}, metav1.CreateOptions{})
-	if err != nil {
+	}
+	if _, err := leases.Create(t.Context(), lease, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
 	report := func(ctx context.Context) error {
-		now := metav1.NowMicro()
-		lease.Spec.RenewTime = &now
-		renewed, err := leases.Update(ctx, lease, metav1.UpdateOptions{})
-		if err == nil {
-			lease = renewed
-		}
+		renewal := fmt.Sprintf(`{"spec": {"renewTime": %q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
+		_, err := leases.Patch(ctx, name, types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
 		return errors.Join(err, reportReady(ctx, server.Admin(), name))
 	}
 	if err := report(t.Context()); err != nil {

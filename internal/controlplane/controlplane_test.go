@@ -196,6 +196,10 @@ func TestKilledServerKeepsObjectsAndAddress(t *testing.T) {
 	if _, err := server.Admin().Discovery().ServerVersion(); err == nil {
 		t.Fatal("the server still answers after kill -9")
 	}
+	if held, err := net.Listen("unix", "@statusd-port-"+address[strings.LastIndexByte(address, ':')+1:]); err == nil {
+		held.Close()
+		t.Error("the port of a server that is down can be chosen for another one")
+	}
 	server.Restart(t)
 
 	// The clients are those made before the kill.

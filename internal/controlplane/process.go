@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -15,6 +16,7 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/controlplane/binary"
+	"github.com/statusd/statusd/internal/freeport"
 )
 
 // tailLines of the log go into an error: enough to see the cause, few enough to read.
@@ -54,6 +56,7 @@ func (o Options) args() []string {
 type Process struct {
 	binary  string
 	options Options
+	held    net.Listener // holds the port, and is closed with this program; nil: nothing holds it
 
 	mu    sync.Mutex // guards what follows; held while the server starts or ends
 	child *child     // nil: not running
@@ -80,6 +83,9 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, err
 	}
 	p := &Process{binary: path, options: o, nodes: map[string]*rest.Config{}}
+	if err := p.holdPort(); err != nil {
+		return nil, err
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if err := p.start(ctx); err != nil {
@@ -89,6 +95,21 @@ func Start(ctx context.Context, o Options) (*Process, error) {
 		return nil, errors.Join(err, p.kill())
 	}
 	return p, nil
+}
+
+// holdPort chooses the port of a data directory that was not served before. While this program runs, no other server of
+// this machine whose port was chosen that way gets it, also while this one is down; nor does this one get theirs.
+func (p *Process) holdPort() (err error) {
+	if p.options.Port != 0 {
+		return nil
+	}
+	if _, err := os.Stat(filepath.Join(p.options.DataDir, "port")); !errors.Is(err, os.ErrNotExist) {
+		return nil // the server finds it there, or says why it cannot
+	}
+	if p.options.Port, p.held, err = freeport.Take(); err != nil {
+		return fmt.Errorf("control plane: %w", err)
+	}
+	return nil
 }
 
 // start is called with the lock held and no child running.

@@ -8,6 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
 )
 
 // Namespace creates a namespace for this test and returns its name, once pods can be created in it:
@@ -28,15 +29,15 @@ func (s *Server) Namespace(t testing.TB) string {
 // awaitServiceAccount returns when the namespace has its default service account.
 func (s *Server) awaitServiceAccount(t testing.TB, namespace string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(t.Context(), startTimeout)
+	ctx, cancel := waiting(t)
 	defer cancel()
 	accounts, err := s.admin.CoreV1().ServiceAccounts(namespace).Watch(ctx, metav1.ListOptions{FieldSelector: "metadata.name=default"})
 	if err != nil {
 		t.Fatalf("watch service accounts: %v", err)
 	}
 	defer accounts.Stop()
-	if _, ok := <-accounts.ResultChan(); !ok {
-		t.Fatalf("namespace %s has no default service account after %v", namespace, startTimeout)
+	if event, ok := <-accounts.ResultChan(); !ok || event.Type == watch.Error {
+		t.Fatalf("namespace %s has no default service account: %v %v", namespace, event.Object, context.Cause(ctx))
 	}
 }
 

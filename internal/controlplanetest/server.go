@@ -2,6 +2,7 @@ package controlplanetest
 
 import (
 	"context"
+	"errors"
 	"os"
 	"testing"
 	"time"
@@ -13,13 +14,22 @@ import (
 )
 
 const (
-	// startTimeout is for a machine under load; a start takes seconds on an idle one. The build
-	// that may precede it is bounded by the timeout of the test run.
-	startTimeout = 2 * time.Minute
-	stopTimeout  = 30 * time.Second
+	// timeToSay is how long before the end of the test run a wait is given up, so that the log of the server is shown.
+	timeToSay = 20 * time.Second
 
 	logLines = 60
 )
+
+// waiting is for what a test waits for: it ends with the test, or shortly before the time of the test run is over. On a
+// machine under load nothing else says how long a start may take.
+func waiting(t testing.TB) (context.Context, context.CancelFunc) {
+	if timed, ok := t.(interface{ Deadline() (time.Time, bool) }); ok {
+		if deadline, ok := timed.Deadline(); ok {
+			return context.WithDeadlineCause(t.Context(), deadline.Add(-timeToSay), errors.New("the time of the test run is over"))
+		}
+	}
+	return context.WithCancel(t.Context())
+}
 
 // Server is a running API server and clients for it.
 type Server struct {
@@ -44,7 +54,7 @@ func StartCluster(t testing.TB, grace time.Duration) *Server {
 
 func startFor(t testing.TB, options controlplane.Options) *Server {
 	t.Helper()
-	server, err := start(options)
+	server, err := start(t, options)
 	if err != nil {
 		t.Fatalf("start control plane: %v", err)
 	}
@@ -57,18 +67,14 @@ func startFor(t testing.TB, options controlplane.Options) *Server {
 	return server
 }
 
-func start(options controlplane.Options) (*Server, error) {
-	// The build may take minutes and must not count against the start.
-	if _, err := controlplane.Build(context.Background(), os.Stderr); err != nil {
-		return nil, err
-	}
+func start(t testing.TB, options controlplane.Options) (*Server, error) {
 	dir, err := os.MkdirTemp("", "controlplane-*")
 	if err != nil {
 		return nil, err
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := waiting(t)
 	defer cancel()
-	options.DataDir = dir
+	options.DataDir, options.Log = dir, os.Stderr
 	process, err := controlplane.Start(ctx, options)
 	if err != nil {
 		os.RemoveAll(dir)
@@ -114,7 +120,7 @@ func (s *Server) Kill(t testing.TB) {
 // runs. Clients made before work on.
 func (s *Server) Restart(t testing.TB) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(context.Background(), startTimeout)
+	ctx, cancel := waiting(t)
 	defer cancel()
 	if err := s.Process.Restart(ctx); err != nil {
 		t.Fatalf("restart: %v", err)

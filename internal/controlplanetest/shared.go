@@ -22,7 +22,7 @@ type Shared struct {
 // Server returns the server, which starts with the first call. Tests may run in parallel.
 func (s *Shared) Server(t testing.TB) *Server {
 	t.Helper()
-	s.once.Do(func() { s.server, s.err = start(controlplane.Options{}) })
+	s.once.Do(func() { s.server, s.err = start(t, controlplane.Options{}) })
 	if s.err != nil {
 		t.Fatalf("start shared control plane: %v", s.err)
 	}

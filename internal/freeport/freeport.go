@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"syscall"
 	"testing"
 )
 
@@ -17,17 +18,30 @@ const first, ports = 20000, 10000
 func Take() (port int, held net.Listener, err error) {
 	for range 100 {
 		port = first + rand.IntN(ports)
-		// A name in the abstract namespace: it exists once on this machine, and goes with its process.
-		if held, err = net.Listen("unix", fmt.Sprintf("@statusd-port-%d", port)); err != nil {
-			continue
+		if held, err = hold(port); err == nil {
+			return port, held, nil
 		}
-		var listener net.Listener
-		if listener, err = net.Listen("tcp", address(port)); err == nil {
-			return port, held, listener.Close()
-		}
-		held.Close()
 	}
 	return 0, nil, errors.Join(errors.New("found no free port"), err)
+}
+
+// hold takes a port, unless it is taken or in use.
+func hold(port int) (held net.Listener, err error) {
+	// A name in the abstract namespace: it exists once on this machine, and goes with its process.
+	if held, err = net.Listen("unix", fmt.Sprintf("@statusd-port-%d", port)); err != nil {
+		return nil, err
+	}
+	// A program that is being started would inherit the listener, and have it until it is executed.
+	syscall.ForkLock.RLock()
+	listener, err := net.Listen("tcp", address(port))
+	if err == nil {
+		err = listener.Close()
+	}
+	syscall.ForkLock.RUnlock()
+	if err != nil {
+		return nil, errors.Join(err, held.Close())
+	}
+	return held, nil
 }
 
 // Address returns an address with a port that is the test's until it ends.

@@ -2,19 +2,21 @@ package scenes
 
 import (
 	"context"
+	"fmt"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/stock"
 	"github.com/statusd/statusd/observe"
 )
 
 // kubeletCertificate: the kubelet's certificate ends while it works. It knows what its containers do and cannot say so.
 func kubeletCertificate() Scene {
-	const lasts = 10 * time.Second
 	var (
-		valid   string
-		expires time.Time
+		valid     string
+		expires   time.Time
+		witnesses []string
 	)
 	return Scene{
 		Name: "kubelet's client certificate expired", What: "a kubelet whose certificate ends, then SIGKILL to a container",
@@ -24,14 +26,29 @@ func kubeletCertificate() Scene {
 			if err := s.Pods(ctx, "unheard"); err != nil {
 				return err
 			}
-			kubelet := s.Node.Kubelet
-			valid, expires = kubelet.Kubeconfig, time.Now().Add(lasts)
-			var err error
-			if kubelet.Kubeconfig, err = s.Node.KubeconfigUntil("short", expires); err != nil {
-				return err
+			valid = s.Node.Kubelet.Kubeconfig
+			// Before the end of its certificate a kubelet must have listed its pods, and have asked the API server who the
+			// observer is. That all sides agree about another pod shows that it has; a slow machine gets more time for it.
+			for lasts := 10 * time.Second; ; lasts *= 2 {
+				expires = time.Now().Add(lasts)
+				if err := s.restartUntil(expires); err != nil {
+					return err
+				}
+				witness := fmt.Sprintf("witness-%d", len(witnesses))
+				if _, err := s.Node.Create(ctx, s.Node.Pod(witness, stock.Forever)); err != nil {
+					return err
+				}
+				witnesses = append(witnesses, witness)
+				limited, cancel := context.WithDeadline(ctx, expires)
+				_, err := s.Node.AwaitPod(limited, v1.NamespaceDefault, witness, "ready", stock.Ready)
+				if err == nil {
+					err = s.calm(limited, s.Observer)
+				}
+				cancel()
+				if err == nil || ctx.Err() != nil {
+					return err
+				}
 			}
-			kubelet.Process().Kill()
-			return kubelet.Start()
 		},
 		Break: func(ctx context.Context, s *Stage) error {
 			select {
@@ -52,9 +69,19 @@ func kubeletCertificate() Scene {
 			}); err != nil {
 				return err
 			}
-			return s.Delete(ctx, "unheard")
+			return s.Delete(ctx, append(witnesses, "unheard")...)
 		},
 	}
+}
+
+// restartUntil restarts the kubelet with a certificate that ends at a time.
+func (s *Stage) restartUntil(end time.Time) (err error) {
+	kubelet := s.Node.Kubelet
+	if kubelet.Kubeconfig, err = s.Node.KubeconfigUntil("short", end); err != nil {
+		return err
+	}
+	kubelet.Process().Kill()
+	return kubelet.Start()
 }
 
 // ownCertificate: an observer that the API server does not let in knows nothing and says so.

@@ -61,6 +61,11 @@ func silent(f observe.API) bool { return !known(f) }
 
 func has(f observe.API, uid types.UID) bool { return f.APIPods[uid].Pod != nil }
 
+// heldBy reports whether there is a lease with this holder. One that was just made has none.
+func heldBy(f observe.API, holder string) bool {
+	return f.Lease != nil && f.Lease.Spec.HolderIdentity != nil && *f.Lease.Spec.HolderIdentity == holder
+}
+
 // apiCases is what must hold of the side whatever the server is.
 func apiCases(t *testing.T, begin func(t *testing.T) control) {
 	for name, run := range map[string]func(t *testing.T, c control, w *watched){
@@ -69,7 +74,9 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 			c.renew("first")
 			uid := c.put("mine", c.node())
 			other := c.put("elsewhere", "other")
-			first := w.Await("a pod, the node and the lease", func(f observe.API) bool { return has(f, uid) && f.NodeObject != nil && f.Lease != nil })
+			first := w.Await("a pod, the node and the lease", func(f observe.API) bool {
+				return known(f) && has(f, uid) && f.NodeObject != nil && heldBy(f, "first")
+			})
 			if got := first.APIPods[uid]; got.Pod.Name != "mine" || got.At.IsZero() || has(first, other) {
 				t.Errorf("got %+v", first.APIPods)
 			}
@@ -80,7 +87,7 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 			c.label("second")
 			c.renew("second")
 			second := w.Await("three changes", func(f observe.API) bool {
-				return has(f, uid) && f.APIPods[uid].Pod.Status.Message == "changed" && f.NodeObject.Labels["test"] == "second" && *f.Lease.Spec.HolderIdentity == "second"
+				return has(f, uid) && f.APIPods[uid].Pod.Status.Message == "changed" && f.NodeObject.Labels["test"] == "second" && heldBy(f, "second")
 			})
 			if first.APIPods[uid].Pod.Status.Message != "" || !second.LeaseAt.After(first.LeaseAt) || !second.NodeAt.After(first.NodeAt) || !second.APIPods[uid].At.After(first.APIPods[uid].At) {
 				t.Errorf("got %+v, then %+v", first, second)
@@ -144,7 +151,7 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 				c.renew("again")
 			}
 			c.renew("last")
-			w.Await("it", func(f observe.API) bool { return f.Lease != nil && *f.Lease.Spec.HolderIdentity == "last" })
+			w.Await("it", func(f observe.API) bool { return heldBy(f, "last") })
 			if after := w.Side.Requests(); after["WATCH"] != before["WATCH"] || after["LIST"] > before["LIST"]+1 {
 				t.Errorf("got requests %v after %v, want none for changes", after, before)
 			}

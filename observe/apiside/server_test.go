@@ -116,7 +116,7 @@ func TestRealServer_AsANode(t *testing.T) {
 	uid := r.put("mine", r.node())
 	w := watchSide(t, Options{Config: r.config(), Node: r.node()})
 	facts := w.Await("all of it", func(f observe.API) bool { return known(f) && has(f, uid) && f.Lease != nil && f.NodeObject != nil })
-	if *facts.Lease.Spec.HolderIdentity != "holder" || facts.NodeObject.Labels["test"] != "value" {
+	if !heldBy(facts, "holder") || facts.NodeObject.Labels["test"] != "value" {
 		t.Errorf("got %+v and %+v", facts.Lease, facts.NodeObject)
 	}
 

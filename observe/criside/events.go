@@ -85,8 +85,9 @@ func (s *Side) apply(n news, e *runtimeapi.ContainerEventResponse) map[types.UID
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, c := range e.GetContainersStatuses() {
-		if _, ok := n.containers[c.GetId()]; ok && c.GetState() != runtimeapi.ContainerState_CONTAINER_CREATED {
-			s.details[c.GetId()] = detailOf(c)
+		_, ok := n.containers[c.GetId()]
+		if d := detailOf(c); ok && d.state != observe.ContainerCreated && !isOver(d.state, s.details[c.GetId()].state) {
+			s.details[c.GetId()] = d
 		}
 	}
 	for id, sandbox := range n.sandboxes {

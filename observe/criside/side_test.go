@@ -51,6 +51,51 @@ func TestEventsBringWhatHappens(t *testing.T) {
 	}
 }
 
+// An event may be older than a list that was answered before it came, or that is under way: a container that has ended does not
+// run again, and is not asked for again.
+func TestAnEventThatIsOlderThanAListTakesNothingBack(t *testing.T) {
+	f := newFake(t)
+	o := rarely
+	o.Endpoint, o.Timeout = f.Endpoint(), time.Hour
+	s, err := New(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t, f.Endpoint())
+	sandbox := m.sandbox(podUID)
+	container := m.container(podUID, sandbox, "app", "exit 2", true)
+	if err := s.look(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	defer s.client.close()
+	ended := func(when string) {
+		t.Helper()
+		if got := s.Facts().Containers[container]; got.State != observe.ContainerExited || got.ExitCode != 2 {
+			t.Errorf("%s: got %+v, want its end", when, got)
+		}
+	}
+	ended("after the list")
+	started := &runtimeapi.ContainerEventResponse{
+		ContainerId: container, ContainerEventType: runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT,
+		PodSandboxStatus:   &runtimeapi.PodSandboxStatus{Id: sandbox, Metadata: &runtimeapi.PodSandboxMetadata{Uid: podUID}},
+		ContainersStatuses: []*runtimeapi.ContainerStatus{{Id: container, State: runtimeapi.ContainerState_CONTAINER_RUNNING}},
+	}
+	s.event(started)
+	ended("after the event of its start")
+	before := s.Calls()
+	next, err := s.list(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if after := s.Calls(); after["ContainerStatus"] != before["ContainerStatus"] {
+		t.Errorf("got calls %v after %v, want no status again", after, before)
+	}
+	s.state, s.news = newState(), newNews() // as if that list were the first
+	s.event(started)
+	s.listed(next, time.Now())
+	ended("after an event during the list")
+}
+
 // awaitStream waits until events are followed.
 func (f *fake) awaitStream() {
 	for {

@@ -78,7 +78,8 @@ func newNews() news {
 	return news{map[string]*observe.Sandbox{}, map[string]*observe.Container{}}
 }
 
-// apply changes a state by the news.
+// apply changes a state by the news. Events wait in a queue, so that one may be older than the list that the state is of: it must
+// not take a container back to a state that is over.
 func (n news) apply(s state) {
 	for id, sandbox := range n.sandboxes {
 		if sandbox == nil {
@@ -90,10 +91,21 @@ func (n news) apply(s state) {
 	for id, container := range n.containers {
 		if container == nil {
 			delete(s.containers, id)
-		} else {
+		} else if known, ok := s.containers[id]; !ok || !isOver(container.State, known.State) {
 			s.containers[id] = *container
 		}
 	}
+}
+
+// isOver reports whether a container that is in a state now has left another one for good: it is created, runs and exits once.
+func isOver(before, now observe.ContainerState) bool {
+	switch before {
+	case observe.ContainerCreated:
+		return now == observe.ContainerRunning || now == observe.ContainerExited
+	case observe.ContainerRunning:
+		return now == observe.ContainerExited
+	}
+	return false
 }
 
 // add makes later news part of these.

@@ -34,10 +34,11 @@ type pods struct {
 	pods    map[types.UID]*v1.Pod
 	changed func(types.UID)
 	thawed  chan struct{} // closed while the kubelet answers
+	watched chan struct{} // has a value once the server watches
 }
 
 func newPods() *pods {
-	p := &pods{pods: map[types.UID]*v1.Pod{}, changed: func(types.UID) {}, thawed: make(chan struct{})}
+	p := &pods{pods: map[types.UID]*v1.Pod{}, changed: func(types.UID) {}, thawed: make(chan struct{}), watched: make(chan struct{}, 1)}
 	close(p.thawed)
 	return p
 }
@@ -115,6 +116,7 @@ func (p *pods) Watch(ctx context.Context, changed func(types.UID)) error {
 	p.mu.Lock()
 	p.changed = changed
 	p.mu.Unlock()
+	p.watched <- struct{}{}
 	<-ctx.Done()
 	return ctx.Err()
 }
@@ -158,6 +160,7 @@ func (k *socketKubelet) start() {
 		defer close(done)
 		_ = server.Run(ctx, listener)
 	}()
+	<-k.watched // what changes before would be in no watch
 	k.end = func() {
 		cancel()
 		<-done

@@ -11,6 +11,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptrace"
+	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -164,7 +165,10 @@ func (c *httpClient) explain(ctx context.Context, err error) error {
 	case errors.As(err, &invalid):
 		return fmt.Errorf("the kubelet's certificate is not valid: %w", invalid)
 	}
-	return errors.Unwrap(err)
+	if request := (*url.Error)(nil); errors.As(err, &request) {
+		return request.Err // without the URL, which the caller adds
+	}
+	return err
 }
 
 // refusal says what a status code means here.

@@ -89,6 +89,12 @@ func TestAnswersThatAreNone(t *testing.T) {
 			http.Redirect(w, r, "https://example.com/", http.StatusFound)
 		}},
 		{"hangs up", "GET", func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }},
+		{"hangs up in the middle", "unexpected EOF", func(w http.ResponseWriter, _ *http.Request) {
+			w.Header().Set("Content-Length", "1000")
+			_, _ = io.WriteString(w, `{"kind":"PodList","apiVersion":"v1","items":[]}`)
+			_ = http.NewResponseController(w).Flush()
+			panic(http.ErrAbortHandler)
+		}},
 	} {
 		k.say(c.answer)
 		facts := w.Await(c.name, func(f observe.Kubelet) bool { return strings.Contains(f.KubeletAnswer.Err, c.want) })
@@ -216,7 +222,7 @@ func TestAWatchThatIsNotServedIsNoGap(t *testing.T) {
 		server.Stop()
 		<-served
 	}()
-	w := watchSide(t, Options{Node: "n1", Socket: socket})
+	w := watchSide(t, Options{Node: "n1", Socket: socket, Timeout: time.Hour}) // an answer that came too late would be a gap
 	first := w.Await("an answer", known)
 	for range 5 {
 		w.look()
@@ -229,12 +235,13 @@ func TestAWatchThatIsNotServedIsNoGap(t *testing.T) {
 // What a list says is older than what the watch has brought since it was asked for.
 func TestAListDoesNotUndoTheWatch(t *testing.T) {
 	k := newSocketKubelet(t)
-	s, err := New(k.options())
+	o := k.options()
+	o.Timeout = time.Hour // the test looks once, and needs the answer
+	s, err := New(o)
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
-	defer cancel()
+	ctx := t.Context()
 	uid, gone := k.put("changes"), k.put("goes")
 	if err := s.look(ctx); err != nil {
 		t.Fatal(err)

@@ -2,10 +2,12 @@ package actions
 
 import (
 	"fmt"
+	"maps"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -79,8 +81,8 @@ func TestActionsNeverFight(t *testing.T) {
 		begun := map[rules.ActionKind][]time.Time{}
 		for range 200 {
 			now = now.Add(time.Duration(random.IntN(300)) * time.Second)
-			for subject, e := range running { // some end
-				if random.IntN(2) == 0 {
+			for _, subject := range slices.Sorted(maps.Keys(running)) { // some end
+				if e := running[subject]; random.IntN(2) == 0 {
 					success := random.IntN(4) > 0
 					ledger.end(subject, e.Kind, success)
 					evicted[subject] = evicted[subject] || success && e.Kind == rules.ActionEvict

@@ -5,10 +5,13 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
+	authorization "k8s.io/api/authorization/v1"
 	v1 "k8s.io/api/core/v1"
 	policy "k8s.io/api/policy/v1"
 	rbac "k8s.io/api/rbac/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/intstr"
@@ -32,10 +35,12 @@ func about(pod *v1.Pod) *rules.ActionRequest {
 func TestRealServer_ANodeEvictsItsOwnPodsAndDisruptionBudgetsHold(t *testing.T) {
 	server := shared.Server(t)
 	namespace, node := server.Namespace(t), "evictor"
-	evict := Evict(server.Node(t, node))
+	client := server.Node(t, node)
+	evict := Evict(client)
 	mine := controlplanetest.Pod(namespace, "mine", node)
 	mine.Labels = map[string]string{"app": "mine"}
 	mine = server.CreatePod(t, mine)
+	awaitOwn(t, client, mine)
 	setRunning(t, server, mine)
 	budget, err := server.Admin().PolicyV1().PodDisruptionBudgets(namespace).Create(t.Context(), &policy.PodDisruptionBudget{
 		ObjectMeta: metav1.ObjectMeta{Name: "budget"},
@@ -75,6 +80,22 @@ func TestRealServer_ANodeEvictsItsOwnPodsAndDisruptionBudgetsHold(t *testing.T) 
 	foreign := server.CreatePod(t, controlplanetest.Pod(namespace, "foreign", "elsewhere"))
 	if _, err := evict(t.Context(), about(foreign)); err == nil || isRefused(err) {
 		t.Errorf("a pod of another node: %v, want the API server to forbid it", err)
+	}
+}
+
+// awaitOwn waits until the server lets a node read a pod of its own, and so knows that it is: the authorizer and the admission
+// of nodes learn of pods by watches.
+func awaitOwn(t *testing.T, node kubernetes.Interface, pod *v1.Pod) {
+	t.Helper()
+	for {
+		_, err := node.CoreV1().Pods(pod.Namespace).Get(t.Context(), pod.Name, metav1.GetOptions{})
+		if err == nil {
+			return
+		}
+		if !apierrors.IsForbidden(err) {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Millisecond)
 	}
 }
 
@@ -133,7 +154,7 @@ func documentedRole() []rbac.PolicyRule {
 	}
 }
 
-// withRole is a client that has a role and nothing else.
+// withRole is a client that has a role and nothing else, once the server knows of it.
 func withRole(t *testing.T, server *controlplanetest.Server, role []rbac.PolicyRule) kubernetes.Interface {
 	t.Helper()
 	name := server.Namespace(t) // unique
@@ -146,6 +167,7 @@ func withRole(t *testing.T, server *controlplanetest.Server, role []rbac.PolicyR
 	}, metav1.CreateOptions{}); err != nil {
 		t.Fatal(err)
 	}
+	awaitRole(t, server.Admin(), name, role)
 	config := server.Process.AdminConfig()
 	config.Impersonate = rest.ImpersonationConfig{UserName: name}
 	client, err := kubernetes.NewForConfig(config)
@@ -153,6 +175,29 @@ func withRole(t *testing.T, server *controlplanetest.Server, role []rbac.PolicyR
 		t.Fatal(err)
 	}
 	return client
+}
+
+// awaitRole waits until the server allows a user what a role says: the authorizer learns of roles by watches.
+func awaitRole(t *testing.T, admin kubernetes.Interface, user string, role []rbac.PolicyRule) {
+	t.Helper()
+	allowed := func(resource *authorization.ResourceAttributes) bool {
+		t.Helper()
+		review, err := admin.AuthorizationV1().SubjectAccessReviews().Create(t.Context(), &authorization.SubjectAccessReview{
+			Spec: authorization.SubjectAccessReviewSpec{User: user, ResourceAttributes: resource},
+		}, metav1.CreateOptions{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return review.Status.Allowed
+	}
+	for _, rule := range role {
+		for _, verb := range rule.Verbs {
+			resource, subresource, _ := strings.Cut(rule.Resources[0], "/")
+			for !allowed(&authorization.ResourceAttributes{Verb: verb, Group: rule.APIGroups[0], Resource: resource, Subresource: subresource}) {
+				time.Sleep(time.Millisecond)
+			}
+		}
+	}
 }
 
 func TestRealServer_TheDocumentedRoleEvicts(t *testing.T) {

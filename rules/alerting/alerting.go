@@ -3,6 +3,7 @@ package alerting
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,15 +70,18 @@ type Alerting struct {
 	config Config
 	log    *slog.Logger
 	runs   []func(context.Context) error
+	// files is a digest of the files of the rules in force. Of follow, once it runs.
+	files [sha256.Size]byte
 }
 
 // New makes an engine, its outputs and its actor. It starts nothing: see [Alerting.Run].
 func New(config Config, p Process) (*Alerting, error) {
+	a := &Alerting{config: config, log: cmp.Or(p.Logger, slog.New(slog.DiscardHandler))}
+	a.files = a.look() // before they are read: a file that changes meanwhile is read again
 	set, err := config.Load()
 	if err != nil {
 		return nil, err
 	}
-	a := &Alerting{config: config, log: cmp.Or(p.Logger, slog.New(slog.DiscardHandler))}
 	metrics := deliver.NewMetrics()
 	outputs, err := a.outputs(&p, metrics)
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"testing/synctest"
@@ -81,6 +82,32 @@ func TestRulesAreReloadedWhenTheirFilesChange(t *testing.T) {
 			t.Fatal(err)
 		}
 		expect("without the first file", "Second")
+		cancel()
+		if err := <-done; err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// A file that changes after the rules were read, and before their files are followed, is read again.
+func TestAFileThatChangesDuringTheStartIsReloaded(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		file := filepath.Join(t.TempDir(), "a.yaml")
+		write(t, file, "First")
+		a, err := New(Config{Files: []string{file}}, Process{Source: nothing{}, Node: "n1", StateDir: t.TempDir()})
+		if err != nil {
+			t.Fatal(err)
+		}
+		write(t, file, "Another")
+		ctx, cancel := context.WithCancel(t.Context())
+		done := make(chan error)
+		go func() { done <- a.Run(ctx) }()
+		for range 3 { // the files are looked at, then the rules
+			wait()
+		}
+		if got := a.Alerts(); !slices.ContainsFunc(got, func(alert api.Alert) bool { return alert.Rule == "Another" }) {
+			t.Errorf("got %+v, want an alert of the rule that is in the file now", got)
+		}
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)

@@ -18,13 +18,12 @@ const interval = 2 * time.Second
 
 // follow reloads the rules when their files change. Rules with mistakes leave those in force as they are.
 func (a *Alerting) follow(ctx context.Context) error {
-	known := a.look()
 	for backoff.Sleep(ctx, interval) {
 		now := a.look()
-		if now == known {
+		if now == a.files {
 			continue
 		}
-		known = now
+		a.files = now
 		if err := a.ReloadWith(a.config.Load); err == nil {
 			a.log.Info("rules reloaded")
 		}

@@ -109,8 +109,8 @@ func TestAnAlertInTheWordsOfAlertmanager(t *testing.T) {
 	f := newFake(t)
 	output := run(t, to(f.URL))
 	n := firing("PodStuck", "web 1")
-	done := make(chan struct{})
-	n.Done = func() { close(done) }
+	done := make(chan struct{}, 2) // of the alert and of its end
+	n.Done = func() { done <- struct{}{} }
 	output.Notify(n)
 	<-done
 	got := f.got(t, 0)[0]
@@ -127,6 +127,7 @@ func TestAnAlertInTheWordsOfAlertmanager(t *testing.T) {
 		t.Errorf("expires %v after its start, want about 4 minutes", life)
 	}
 	output.Notify(resolved(n))
+	<-done
 	if end := f.got(t, 1)[0]; end.EndsAt.After(time.Now()) {
 		t.Errorf("ends at %v, want in the past", end.EndsAt)
 	}

@@ -317,6 +317,9 @@ func TestAShimThatIsStillStartingIsReached(t *testing.T) {
 	if err == nil {
 		err = errors.Join(syscall.Close(pidfd), syscall.Kill(pid, syscall.SIGSTOP))
 	}
+	if err == nil {
+		_, err = syscall.Wait4(pid, nil, syscall.WUNTRACED, nil) // all of its threads have stopped
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -331,14 +334,7 @@ func TestAShimThatIsStillStartingIsReached(t *testing.T) {
 	if err := syscall.Kill(pid, syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	timeout := time.After(10 * time.Minute)
-	for h.only(t, pod.UID).State == runtime.Created {
-		select {
-		case <-h.watch:
-		case <-timeout:
-			t.Fatal("the runtime does not hear that the container has started")
-		}
-	}
+	h.awaitStarted(t, pod.UID)
 }
 
 // A daemon that has left parent, session and environment can only be found because the

@@ -2,14 +2,12 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"sync"
 	"testing"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -33,23 +31,6 @@ func execMain(dir, id, script string) int {
 	return 1
 }
 
-// awaitEnded waits for the end of a process that is not ours.
-func awaitEnded(t *testing.T, what string, id proc.ID) {
-	t.Helper()
-	fd, err := id.Open()
-	if errors.Is(err, proc.ErrGone) {
-		return
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer unix.Close(fd)
-	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	if n, err := unix.Poll(poll, int(time.Minute.Milliseconds())); n != 1 {
-		t.Errorf("%s still runs: %v", what, err)
-	}
-}
-
 func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
 	h, id := sleeping(t)
 	h.close()
@@ -69,8 +50,8 @@ func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
 	if err := agent.Wait(); err == nil {
 		t.Error("the agent ended by itself")
 	}
-	awaitEnded(t, "the command", first)
-	awaitEnded(t, "what it started", second)
+	awaitEnd(t, first)
+	awaitEnd(t, second)
 	h.open(t)
 	if c := h.only(t, "pod"); c.State != runtime.Running {
 		t.Errorf("got %+v, want the container to run on", c)
@@ -93,7 +74,7 @@ func TestACommandEndsWithItsShim(t *testing.T) {
 	if code := <-ended; code != 137 {
 		t.Errorf("got %d, want 137", code)
 	}
-	awaitEnded(t, "the command", command)
+	awaitEnd(t, command)
 }
 
 func TestAProbeThatHidesEndsWithItsContainer(t *testing.T) {

@@ -212,13 +212,17 @@ func (e *exits) wait() (ended, spoke []*container, err error) {
 }
 
 // take returns what a descriptor stands for. It forgets that of an ended shim, and reaps
-// the shim if it was our child.
+// the shim if it was our child. The descriptor that was reported may have been closed since, and
+// its number be that of a shim which has just been started: that one has not ended.
 func (e *exits) take(fd int) watched {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	w, known := e.byFD[fd]
 	if !known || w.control {
 		return w
+	}
+	if !hasEnded(fd) {
+		return watched{}
 	}
 	delete(e.byFD, fd)
 	if w.container != nil {
@@ -228,6 +232,17 @@ func (e *exits) take(fd int) watched {
 	_ = unix.Waitid(unix.P_PIDFD, fd, nil, unix.WEXITED|unix.WNOHANG, nil)
 	unix.Close(fd)
 	return w
+}
+
+// hasEnded reports whether the process of a pidfd has ended.
+func hasEnded(pidfd int) bool {
+	poll := []unix.PollFd{{Fd: int32(pidfd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(poll, 0)
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n > 0
+		}
+	}
 }
 
 // wakeUp lets the current wait, or the next one, return.

@@ -159,10 +159,20 @@ const introductionTimeout = 2 * time.Second
 func (r *Runtime) hearAll() {
 	deadline := time.Now().Add(introductionTimeout)
 	for _, c := range r.connected() {
-		left := max(0, time.Until(deadline))
-		poll := []unix.PollFd{{Fd: int32(c.control), Events: unix.POLLIN}}
-		if n, err := unix.Poll(poll, int(left.Milliseconds())); n > 0 && err == nil {
+		if speaks(c.control, deadline) {
 			r.hear(c)
+		}
+	}
+}
+
+// speaks waits until there is something to read, and reports whether there is before the deadline.
+// Signals, such as those for children that end, do not end the wait.
+func speaks(fd int, deadline time.Time) bool {
+	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
+	for {
+		n, err := unix.Poll(poll, int(max(0, time.Until(deadline)).Milliseconds()))
+		if !errors.Is(err, unix.EINTR) {
+			return err == nil && n > 0
 		}
 	}
 }

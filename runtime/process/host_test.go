@@ -163,6 +163,23 @@ func (h *host) awaitExit(t *testing.T, uid types.UID) runtime.Container {
 	}
 }
 
+// awaitStarted waits until a container has started. A runtime that was opened again may hear of it
+// a little later.
+func (h *host) awaitStarted(t *testing.T, uid types.UID) runtime.Container {
+	t.Helper()
+	timeout := time.After(10 * time.Minute)
+	for {
+		if c := h.only(t, uid); c.State != runtime.Created {
+			return c
+		}
+		select {
+		case <-h.watch:
+		case <-timeout:
+			t.Fatalf("pod %s did not start: %+v", uid, h.only(t, uid))
+		}
+	}
+}
+
 // awaitAllExited waits until no container of the pod runs.
 func (h *host) awaitAllExited(t *testing.T, uid types.UID) {
 	t.Helper()
@@ -200,8 +217,8 @@ func kill(t *testing.T, id proc.ID, signal syscall.Signal) {
 	}
 }
 
-// expectEnded waits for the end of a process that must be dead already; what may take
-// its time is that it is reaped.
+// expectEnded is for a process that must be dead already; what may take its time is that it is
+// reaped.
 func expectEnded(t *testing.T, what string, id proc.ID) {
 	t.Helper()
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", id.PID))
@@ -209,7 +226,8 @@ func expectEnded(t *testing.T, what string, id proc.ID) {
 		return
 	}
 	again, err := proc.Identify(id.PID)
-	if err != nil || again != id || strings.Contains(string(stat), ") Z ") {
+	dead := strings.Contains(string(stat), ") Z ") || strings.Contains(string(stat), ") X ") // the latter while it is reaped
+	if err != nil || again != id || dead {
 		return
 	}
 	t.Errorf("%s still runs: %s", what, stat)

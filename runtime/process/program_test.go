@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -63,7 +64,9 @@ func TestContainersOutliveAChangeOfTheShim(t *testing.T) {
 	}
 }
 
-// maxShimKiB is what a container may cost besides itself. It differs by 20 KiB from run to run.
+// maxShimKiB is what a container may cost besides itself. Some shims take 150 KiB more or less than the
+// others, by when their garbage is collected and how many threads they needed; the one in the middle
+// differs by 40 KiB from run to run.
 const maxShimKiB = 1600
 
 func TestAShimIsSmall(t *testing.T) {
@@ -72,7 +75,7 @@ func TestAShimIsSmall(t *testing.T) {
 	h.options.ShimCommand = []string{program}
 	h.open(t)
 	const pods = 10 // which share the pages of the program
-	var total int64
+	var each []int64
 	for i := range pods {
 		uid := types.UID(fmt.Sprint("pod-", i))
 		id := h.start(t, scriptPod(uid, fmt.Sprintf(`for i in $(seq 1000); do echo line $i; done; echo > %s; exec sleep 100000`, h.pipe)))
@@ -88,12 +91,12 @@ func TestAShimIsSmall(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, pod := range all {
-		total += proportional(t, h.shimOf(t, pod.Manifest.UID, pod.Containers[0].ID).PID)
+		each = append(each, proportional(t, h.shimOf(t, pod.Manifest.UID, pod.Containers[0].ID).PID))
 	}
-	each := total / pods
-	t.Logf("a shim takes %d KiB of memory", each)
-	if each > maxShimKiB {
-		t.Errorf("a shim takes %d KiB of memory, want at most %d", each, maxShimKiB)
+	slices.Sort(each)
+	t.Logf("shims take %d KiB of memory", each)
+	if middle := each[pods/2]; middle > maxShimKiB {
+		t.Errorf("a shim takes %d KiB of memory, want at most %d", middle, maxShimKiB)
 	}
 }
 

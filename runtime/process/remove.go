@@ -48,6 +48,11 @@ type problems struct {
 func (p *problems) set(path string, err error) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
+	return p.add(path, err)
+}
+
+// add needs mu.
+func (p *problems) add(path string, err error) bool {
 	old, known := p.byPath[path]
 	since := time.Now()
 	if known {
@@ -58,6 +63,18 @@ func (p *problems) set(path string, err error) bool {
 	}
 	p.byPath[path] = runtime.Problem{Path: path, Err: err, Since: since}
 	return !known || old.Err.Error() != err.Error()
+}
+
+// setUnlessGone is set for what could not be deleted. It reports whether that is still there, and
+// whether the problem is new. Another goroutine may delete the same directory meanwhile: it calls
+// solved when nothing is left, and a problem that was set after that would stay.
+func (p *problems) setUnlessGone(path string, err error) (there, isNew bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if _, statErr := os.Lstat(path); errors.Is(statErr, fs.ErrNotExist) {
+		return false, false
+	}
+	return true, p.add(path, err)
 }
 
 func (p *problems) solved(path string) {
@@ -80,11 +97,25 @@ func (r *Runtime) removeDir(dir string) error {
 	if err != nil || aside == "" {
 		return err
 	}
-	if err := r.cleaner.delete(aside); err != nil {
-		r.report("cannot delete what is left of a pod, will retry", aside, err)
+	if !r.deleted(aside) {
 		r.deleteLater(aside)
 	}
 	return nil
+}
+
+// deleted deletes a directory that was given up, and reports whether nothing of it is left.
+func (r *Runtime) deleted(dir string) bool {
+	if err := r.cleaner.delete(dir); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		there, isNew := r.problems.setUnlessGone(dir, err)
+		if isNew {
+			r.options.Logger.Error("cannot delete what is left of a pod, will retry", "path", dir, "err", err)
+		}
+		if there {
+			return false
+		}
+	}
+	r.problems.solved(dir)
+	return true
 }
 
 // deleteLater hands a directory that was given up to the cleaner.
@@ -282,13 +313,11 @@ func (r *Runtime) cleanOnce(ctx context.Context) (left bool) {
 		if ctx.Err() != nil {
 			return true
 		}
-		if err := r.cleaner.delete(path); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			r.report("cannot delete what is left of a pod, will retry", path, err)
+		if !r.deleted(path) {
 			left = true
 			continue
 		}
 		r.cleaner.done(path)
-		r.problems.solved(path)
 	}
 	return left
 }

@@ -1,6 +1,7 @@
 package process
 
 import (
+	"bufio"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -31,10 +32,18 @@ func TestStatsOfRealProcesses(t *testing.T) {
 	h := newHost(t)
 	h.open(t)
 	const megabytes = 50
-	h.start(t, scriptPod("pod", fmt.Sprintf(`(%[1]s); sh -c '(%[1]s) & :'; wait; echo line; x=$(head -c %[2]d000000 /dev/zero | tr '\0' x); echo allocated > %[3]s; %[1]s; sleep 100000 & echo counted > %[3]s; wait`,
+	id := h.start(t, scriptPod("pod", fmt.Sprintf(`(%[1]s); sh -c '(%[1]s) & :'; wait; echo line; x=$(head -c %[2]d000000 /dev/zero | tr '\0' x); echo allocated > %[3]s; %[1]s; sleep 100000 & echo counted > %[3]s; wait`,
 		counting, megabytes, h.pipe)))
 	h.hear(t)
 	h.hear(t)
+	logs, err := h.Logs(t.Context(), id, runtime.LogOptions{Follow: true})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer logs.Close()
+	if line, err := bufio.NewReader(logs).ReadString('\n'); err != nil { // until the shim has logged it
+		t.Fatalf("log: got %q, %v", line, err)
+	}
 	stats, err := h.PodStats(t.Context(), "pod")
 	if err != nil || len(stats.Containers) != 1 {
 		t.Fatalf("got %+v, %v; want one container", stats, err)

@@ -179,11 +179,11 @@ func TestVeryLongLinesAreLogged(t *testing.T) {
 	h := newHost(t)
 	h.options.LogMaxBytes, h.options.LogMaxFiles = 30<<20, 2
 	h.open(t)
-	id := h.start(t, scriptPod("pod", fmt.Sprintf(
-		`head -c 10000000 /dev/zero | tr '\0' x; echo; head -c 10000000 /dev/zero | tr '\0' y; echo > %[1]s; read -r line < %[1]s.go`, h.pipe)))
 	if err := syscall.Mkfifo(h.pipe+".go", 0o600); err != nil {
 		t.Fatal(err)
 	}
+	id := h.start(t, scriptPod("pod", fmt.Sprintf(
+		`head -c 10000000 /dev/zero | tr '\0' x; echo; head -c 10000000 /dev/zero | tr '\0' y; echo > %[1]s; read -r line < %[1]s.go`, h.pipe)))
 	h.hear(t)
 	if err := h.StopContainer(t.Context(), id, 0); err != nil {
 		t.Fatal(err)

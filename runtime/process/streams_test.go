@@ -273,7 +273,9 @@ func TestAContainerCanHaveATerminal(t *testing.T) {
 	go func() {
 		ended <- h.Attach(t.Context(), id, runtime.Streams{Stdin: in, Stdout: &out, TTY: true, Resize: sizes})
 	}()
-	sizes <- runtime.TerminalSize{Width: 132, Height: 43}
+	for range 2 { // the first is on its way when the second is taken, and input comes after it
+		sizes <- runtime.TerminalSize{Width: 132, Height: 43}
+	}
 	// The shell runs the trap when the read ends, which it does for a line.
 	if _, err := io.WriteString(input, "hello\r"); err != nil {
 		t.Fatal(err)

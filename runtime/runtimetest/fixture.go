@@ -22,8 +22,27 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// patience is how long a test waits for what must happen. It only ends tests that fail.
-const patience = time.Minute
+// cleanUpTime is what a test leaves of its time to end its containers, if what must happen does not.
+const cleanUpTime = 10 * time.Second
+
+// deadline is when a test gives up waiting for what must happen; zero is never. It only ends tests that
+// fail.
+func deadline(t *testing.T) time.Time {
+	end, ok := t.Deadline()
+	if !ok {
+		return time.Time{}
+	}
+	return end.Add(-cleanUpTime)
+}
+
+// timeout is a channel that reports the deadline.
+func timeout(t *testing.T) <-chan time.Time {
+	end := deadline(t)
+	if end.IsZero() {
+		return nil
+	}
+	return time.After(time.Until(end))
+}
 
 // forever is a grace that no test lives to see the end of.
 const forever = 24 * time.Hour
@@ -70,7 +89,7 @@ func makePipe(t *testing.T, dir, name string) *os.File {
 	if err != nil {
 		t.Fatalf("open pipe: %v", err)
 	}
-	if err := file.SetReadDeadline(time.Now().Add(patience)); err != nil {
+	if err := file.SetReadDeadline(deadline(t)); err != nil {
 		t.Fatalf("open pipe: %v", err)
 	}
 	t.Cleanup(func() { file.Close() })
@@ -236,14 +255,14 @@ func (f *fixture) container(t *testing.T, pod *v1.Pod, id string) runtime.Contai
 // exited.
 func (f *fixture) awaitExit(t *testing.T, pod *v1.Pod, id string) runtime.Container {
 	t.Helper()
-	timeout := time.After(patience)
+	over := timeout(t)
 	for {
 		if c := f.container(t, pod, id); c.State == runtime.Exited {
 			return c
 		}
 		select {
 		case <-f.watch:
-		case <-timeout:
+		case <-over:
 			t.Fatalf("container %s did not exit: %+v", id, f.container(t, pod, id))
 		}
 	}

@@ -69,8 +69,7 @@ func testKilledAfterGrace(t *testing.T, f *fixture) {
 	begin := time.Now()
 	const grace = 200 * time.Millisecond
 	f.stop(t, id, grace)
-	f.expect(t, "asked")
-	f.expectKilled(t, pod, id)
+	f.expectKilled(t, pod, id) // on a busy machine before it could say that it was asked to end
 	if took := f.container(t, pod, id).FinishedAt.Sub(begin); took < grace {
 		t.Errorf("killed after %s, want its grace of %s to be honored", took, grace)
 	}

@@ -10,7 +10,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -56,11 +55,11 @@ func (o *output) String() string {
 // await waits until the client has got something.
 func (o *output) await(t *testing.T, want string) {
 	t.Helper()
-	timeout := time.After(patience)
+	over := timeout(t)
 	for !strings.Contains(o.String(), want) {
 		select {
 		case <-o.written:
-		case <-timeout:
+		case <-over:
 			t.Fatalf("the client has got %q, want %q", o.String(), want)
 		}
 	}
@@ -128,10 +127,10 @@ func testExecStreamTerminal(t *testing.T, f *fixture) {
 	}
 	write("one\n")
 	stdout.await(t, "40 120\r\n")
-	for _, size := range []runtime.TerminalSize{{Width: 80, Height: 25}, {Width: 81, Height: 26}} {
+	for _, size := range []runtime.TerminalSize{{Width: 80, Height: 25}, {Width: 81, Height: 26}, {Width: 82, Height: 27}} {
 		sizes <- size
 	}
-	// The first of the two is set when the second was taken.
+	// There is room for the third when the second was taken, and then the first is set.
 	write("two\n")
 	stdout.await(t, "\r\n2")
 	write("\x03") // as typed: the terminal makes it a signal

@@ -53,11 +53,27 @@ func openOldest(dir string) (*os.File, error) {
 		if len(found) == 0 {
 			return nil, fs.ErrNotExist
 		}
-		file, err := openAt(dir, found[len(found)-1])
+		file, err := openIfOldest(dir, found[len(found)-1])
 		if file != nil || err != nil {
 			return file, err
 		}
 	}
+}
+
+// openIfOldest opens the file that had the highest number, or returns nil if another one has a higher
+// number by now: rotations may have given its number to a younger file, even to one in which nothing is
+// yet. The highest number never becomes lower, so that a file was the oldest when it was opened if the
+// highest number is the same before and after that.
+func openIfOldest(dir string, highest int) (*os.File, error) {
+	file, err := openAt(dir, highest)
+	if file == nil || err != nil {
+		return nil, err
+	}
+	again, err := numbers(dir)
+	if err != nil || len(again) == 0 || again[len(again)-1] == highest { // or the log was removed
+		return file, nil
+	}
+	return nil, file.Close()
 }
 
 // openAt returns nil for a file that has another name by now.

@@ -87,6 +87,13 @@ func TestOpenDuringRotations(t *testing.T) {
 	lines.write(1)
 	stop := make(chan struct{})
 	var writing sync.WaitGroup
+	defer func() {
+		close(stop)
+		writing.Wait()
+		if err := w.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
 	writing.Go(func() {
 		for {
 			select {
@@ -118,10 +125,35 @@ func TestOpenDuringRotations(t *testing.T) {
 			t.Fatalf("got %q, want lines", text)
 		}
 	}
-	close(stop)
-	writing.Wait()
-	if err := w.Close(); err != nil {
+}
+
+// A reader that has listed the files before a rotation does not begin with a younger file.
+func TestAYoungerFileIsNotTakenForTheOldest(t *testing.T) {
+	dir := t.TempDir()
+	w := newWriter(t, dir, 1<<20, 4)
+	defer w.Close()
+	lines := &numbered{Writer: w}
+	for highest := range 3 {
+		lines.write(1)
+		if file, err := openIfOldest(dir, highest); err != nil || file == nil {
+			t.Errorf("before rotation %d: got %v, %v; want the oldest file", highest+1, file, err)
+		} else {
+			file.Close()
+		}
+		if err := w.rotate(); err != nil {
+			t.Fatal(err)
+		}
+		if file, err := openIfOldest(dir, highest); err != nil || file != nil {
+			t.Errorf("after rotation %d: got %v, %v; want another look", highest+1, file, err)
+		}
+	}
+	oldest, err := openOldest(dir)
+	if err != nil {
 		t.Fatal(err)
+	}
+	defer oldest.Close()
+	if text, err := io.ReadAll(oldest); err != nil || !strings.HasSuffix(string(text), " line 0\n") {
+		t.Errorf("the oldest file is %q, %v; want the first line", text, err)
 	}
 }
 

@@ -2,8 +2,10 @@ package proc
 
 import (
 	"errors"
+	"fmt"
 	"os"
 	"os/exec"
+	"runtime"
 	"slices"
 	"strings"
 	"syscall"
@@ -109,8 +111,9 @@ func TestMembersOfAContainer(t *testing.T) {
 }
 
 func TestKillFindsProcessesByTheirVariable(t *testing.T) {
-	mine, other := sleeper(t, "A=1", "MARK=me"), sleeper(t, "MARK=me-too")
-	members := Members{Variable: "MARK=me"}
+	mark := fmt.Sprint("MARK=of-test-", os.Getpid())
+	mine, other := sleeper(t, "A=1", mark), sleeper(t, mark+"-too")
+	members := Members{Variable: mark}
 	if pids, err := members.PIDs(); err != nil || !slices.Equal(pids, []int{mine.Process.Pid}) {
 		t.Errorf("got %v, %v; want %d only", pids, err, mine.Process.Pid)
 	}
@@ -128,15 +131,18 @@ func TestKillFindsProcessesByTheirVariable(t *testing.T) {
 // A process that was started by one that was killed meanwhile has the arguments of that one until it
 // runs its own program.
 func TestKillFindsProcessesByTheirArguments(t *testing.T) {
-	arguments := []string{"a shim", "123456.25"}
+	arguments := []string{fmt.Sprint("a shim of test ", os.Getpid()), "123456.25"}
 	start := func(arguments ...string) *exec.Cmd {
 		cmd := &exec.Cmd{Path: "/bin/sleep", Args: arguments}
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
+		for !hasArguments(cmd.Process.Pid, arguments) { // in the middle of execve the kernel shows none
+			runtime.Gosched()
+		}
 		return cmd
 	}
-	member, stranger := start(arguments...), start("a shim", "123456.25", "1")
+	member, stranger := start(arguments...), start(arguments[0], "123456.25", "1")
 	if err := (Members{Arguments: arguments}).Kill(time.Minute); err != nil {
 		t.Fatal(err)
 	}

@@ -1,10 +1,13 @@
 package shim
 
 import (
+	"errors"
 	"io"
 	"os"
 	"sync"
 	"time"
+
+	"golang.org/x/sys/unix"
 
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/logfile"
@@ -90,9 +93,42 @@ func (o *output) copyTo(log *logfile.Writer) {
 	}
 	for _, s := range o.sources {
 		o.copies.Go(func() {
-			log.Copy(s.name, io.TeeReader(s.file, o.attachments.writer(s.kind)))
+			log.Copy(s.name, io.TeeReader(&toItsEnd{file: s.file}, o.attachments.writer(s.kind)))
 		})
 	}
+}
+
+// maxBuffered is more than the kernel keeps for a reader.
+const maxBuffered = 1 << 20
+
+// toItsEnd reads a file. After a read deadline it reads what the kernel holds by then, however long
+// the log or a client took for what came before, and does not wait for more.
+type toItsEnd struct {
+	file *os.File
+	late int // bytes that were read after the deadline
+}
+
+func (r *toItsEnd) Read(p []byte) (int, error) {
+	n, err := r.file.Read(p)
+	if n > 0 || !errors.Is(err, os.ErrDeadlineExceeded) {
+		return n, err
+	}
+	if r.late >= maxBuffered {
+		return 0, io.EOF // of a process that writes on
+	}
+	raw, err := r.file.SyscallConn()
+	if err != nil {
+		return 0, err
+	}
+	var readErr error
+	if err := raw.Control(func(fd uintptr) { n, readErr = unix.Read(int(fd), p) }); err != nil {
+		return 0, err
+	}
+	if n <= 0 || readErr != nil {
+		return 0, io.EOF
+	}
+	r.late += n
+	return n, nil
 }
 
 // drain returns when all that was written is in the log and with the clients. The deadline is

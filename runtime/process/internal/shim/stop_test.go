@@ -58,8 +58,6 @@ func TestAStopThatWasAskedForBeforeTheShimListenedIsSeen(t *testing.T) {
 	if err := record.Write(s.dir.Stop(), record.Stop{}); err != nil {
 		t.Fatal(err)
 	}
-	overdue := time.AfterFunc(30*time.Second, func() { syscall.Kill(main.Pid, syscall.SIGTERM) })
-	defer overdue.Stop()
 	if status := s.wait(); status.Signal() != syscall.SIGKILL {
 		t.Errorf("the command ended by %s, want it killed because of stop.json", status.Signal())
 	}
