@@ -35,6 +35,8 @@ type ChildOptions struct {
 // that runs already. The process ends with this one: the kernel sends it SIGTERM. It is safe for concurrent use.
 type Child struct {
 	o ChildOptions
+	// patience is how long the end of a process is held back until its last words are written.
+	patience time.Duration
 
 	changing sync.Mutex // one start or stop at a time
 
@@ -63,7 +65,7 @@ func NewChild(o ChildOptions) (*Child, error) {
 	if o.Grace == 0 {
 		o.Grace = 10 * time.Second
 	}
-	return &Child{o: o, watches: map[chan struct{}]bool{}}, nil
+	return &Child{o: o, patience: 5 * time.Second, watches: map[chan struct{}]bool{}}, nil
 }
 
 // Name implements [guard.Service].
@@ -154,7 +156,7 @@ func (c *Child) follow(r *run, began chan<- error) {
 	began <- nil
 	_ = cmd.Wait() // the state says how it ended
 	r.endedAt, r.state = time.Now(), cmd.ProcessState
-	output.end()
+	output.end(c.patience)
 	close(r.ended)
 	c.changed()
 }

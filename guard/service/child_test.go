@@ -153,11 +153,15 @@ type gate struct {
 	begun, open chan struct{}
 	once        sync.Once
 	text        strings.Builder
+	written     chan string // gets each text, if it is not nil
 }
 
 func (g *gate) Write(data []byte) (int, error) {
 	g.once.Do(func() { close(g.begun) })
 	<-g.open
+	if g.written != nil {
+		g.written <- string(data)
+	}
 	return g.text.Write(data)
 }
 
@@ -171,7 +175,7 @@ func TestTheLastWordsOfAChild(t *testing.T) {
 	}
 	c := newChild(t, "kubelet", `sleep 1000 & echo first; read x < `+begin+`; echo $$ $! > `+pids+`; echo last; exit 3`, time.Minute)
 	out := &gate{begun: make(chan struct{}), open: make(chan struct{})}
-	c.o.Output = out
+	c.o.Output, c.patience = out, time.Hour
 	if err := c.Start(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -192,6 +196,23 @@ func TestTheLastWordsOfAChild(t *testing.T) {
 	}
 	if err := syscall.Kill(left, syscall.SIGKILL); err != nil {
 		t.Error(err)
+	}
+}
+
+// A disk that hangs does not hide that a process has ended; its last words are kept when the disk answers.
+func TestADiskThatHangsHidesNoEnd(t *testing.T) {
+	c := newChild(t, "kubelet", `echo last; exit 3`, time.Minute)
+	out := &gate{begun: make(chan struct{}), open: make(chan struct{}), written: make(chan string, 1)}
+	c.o.Output, c.patience = out, time.Millisecond
+	if err := c.Start(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	if p := await(t, c, func(p guard.Process) bool { return !p.Exists }); *p.ExitCode != 3 {
+		t.Errorf("ended with %+v", p)
+	}
+	close(out.open)
+	if got := <-out.written; got != "last\n" {
+		t.Errorf("kept %q", got)
 	}
 }
 

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// output passes on what a process writes. When the process has ended, what it has written by then is passed on, however long
-// that takes; what it has left running may hold the pipe, and is not waited for.
+// output passes on what a process writes. When the process has ended, what it has written by then is passed on, however slow the
+// writer is; what it has left running may hold the pipe, and is not waited for.
 type output struct {
 	from *os.File      // nil: the process writes to a file, or nowhere
 	done chan struct{} // closed when nothing more is passed on
@@ -77,11 +77,17 @@ func (o *output) passRest(to io.Writer, buffer []byte) {
 	}
 }
 
-// end is called when the process has ended. It returns when what it has written is passed on.
-func (o *output) end() {
+// end is called when the process has ended. It returns when what it has written is passed on, or after patience: a disk that hangs
+// must not hide that a process has ended. The rest is passed on when the disk answers.
+func (o *output) end(patience time.Duration) {
 	if o.from == nil {
 		return
 	}
 	_ = o.from.SetReadDeadline(time.Unix(1, 0))
-	<-o.done
+	timer := time.NewTimer(patience)
+	defer timer.Stop()
+	select {
+	case <-o.done:
+	case <-timer.C:
+	}
 }
