@@ -45,6 +45,10 @@ func RunParts(ctx context.Context, log *slog.Logger, timeout time.Duration, part
 	case <-ctx.Done():
 		log.Info("stopping")
 	case p := <-ended:
+		if ctx.Err() != nil { // what ends during a stop does not end by itself, whichever is seen first
+			log.Info("stopping")
+			break
+		}
 		failure = fmt.Errorf("%s ended by itself: %w", p.Name, cause(p.err))
 		log.Error("part ended by itself, stopping", "part", p.Name, "err", p.err)
 	}
@@ -94,12 +98,14 @@ func (s *started) stop(ctx, hooks context.Context, log *slog.Logger) error {
 	s.cancel()
 	select {
 	case <-s.done:
-		log.Info("stopped", "part", s.Name, "took", time.Since(begin).Round(time.Millisecond))
-		return s.err
 	case <-ctx.Done():
-		log.Error("part did not stop in time", "part", s.Name)
-		return errTimeout
+		if !s.hasEnded() { // it may have, long ago, when the time is over
+			log.Error("part did not stop in time", "part", s.Name)
+			return errTimeout
+		}
 	}
+	log.Info("stopped", "part", s.Name, "took", time.Since(begin).Round(time.Millisecond))
+	return s.err
 }
 
 func (s *started) hasEnded() bool {

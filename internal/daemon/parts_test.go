@@ -111,3 +111,44 @@ func TestStopIsBounded(t *testing.T) {
 		l.expect(t, "talker talked for 5s", "talker stopped", "runtime stopped")
 	})
 }
+
+// settling is a log that lets each part that was started come to rest before the next line.
+type settling struct{ slog.Handler }
+
+func (settling) Enabled(context.Context, slog.Level) bool { return true }
+
+func (settling) Handle(context.Context, slog.Record) error {
+	synctest.Wait()
+	return nil
+}
+
+// What ends in the moment of a stop is part of the stop, in whichever order the two are seen.
+func TestAPartThatEndsDuringAStopIsNoFailure(t *testing.T) {
+	for range 50 { // each time a select has the choice
+		synctest.Test(t, func(t *testing.T) {
+			ctx, cancel := context.WithCancel(t.Context())
+			cancel()
+			last := Part{Name: "last", Run: func(context.Context) error { return nil }}
+			if err := RunParts(ctx, slog.New(settling{slog.DiscardHandler}), time.Second, []Part{last}); err != nil {
+				t.Errorf("got %v from a stop", err)
+			}
+		})
+	}
+}
+
+// A part that has ended is not named as left behind, also when another one has used up the time.
+func TestAPartThatHasEndedIsNotLeftBehind(t *testing.T) {
+	for range 50 { // each time a select has the choice
+		synctest.Test(t, func(t *testing.T) {
+			var l lifecycle
+			released := make(chan struct{})
+			defer close(released)
+			broken := Part{Name: "broken", Run: func(context.Context) error { return errors.New("out of paper") }}
+			stuck := Part{Name: "stuck", Run: func(context.Context) error { <-released; return nil }}
+			err := l.run(t, t.Context(), broken, stuck)
+			if err == nil || !strings.Contains(err.Error(), "stuck: did not stop in time") || strings.Contains(err.Error(), "broken: did not stop in time") {
+				t.Fatalf("got %v, want the stuck part left behind, and not the broken one", err)
+			}
+		})
+	}
+}
