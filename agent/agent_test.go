@@ -267,7 +267,7 @@ func TestStaticPodsRunWithoutAnswerOfTheAPI(t *testing.T) {
 	defer silent.Close()
 	c := testConfig(t, "alone")
 	c.Kubeconfig = filepath.Join(t.TempDir(), "kubeconfig")
-	c.ShutdownTimeout = 5 * time.Second
+	c.ShutdownTimeout = 20 * time.Second // of which the half is waited for a server that does not answer
 	kubeconfig := `{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}], users: [{name: u}],
 		clusters: [{name: c, cluster: {server: "http://` + silent.Addr().String() + `"}}]}`
 	if err := os.WriteFile(c.Kubeconfig, []byte(kubeconfig), 0o600); err != nil {

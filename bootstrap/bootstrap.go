@@ -12,15 +12,14 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	certificates "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 	"k8s.io/client-go/util/certificate"
-	"k8s.io/klog/v2"
 
+	"github.com/statusd/statusd/internal/certmanager"
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
@@ -68,7 +67,7 @@ func Obtain(ctx context.Context, o Options) error {
 	if err != nil {
 		return err
 	}
-	manager, err := o.manager(ctx, func(*tls.Certificate) (kubernetes.Interface, error) { return kubernetes.NewForConfig(first) })
+	manager, err := o.manager(func(*tls.Certificate) (kubernetes.Interface, error) { return kubernetes.NewForConfig(first) })
 	if err != nil {
 		return err
 	}
@@ -101,7 +100,7 @@ func Renew(ctx context.Context, o Options) error {
 		<-ctx.Done()
 		return nil
 	}
-	manager, err := o.manager(ctx, o.renewalClient)
+	manager, err := o.manager(o.renewalClient)
 	if err != nil {
 		return err
 	}
@@ -127,19 +126,15 @@ func (o *Options) renewalClient(current *tls.Certificate) (kubernetes.Interface,
 	return kubernetes.NewForConfig(config)
 }
 
-func (o *Options) manager(ctx context.Context, client certificate.ClientsetFunc) (*manager, error) {
+func (o *Options) manager(client certificate.ClientsetFunc) (*certmanager.Manager, error) {
 	if err := os.MkdirAll(o.Directory, 0o700); err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	files, err := o.store()
+	store, err := o.store()
 	if err != nil {
 		return nil, err
 	}
-	store := &closingStore{Store: files}
-	// The manager keeps the context for its logger alone: one that never ends spares it a goroutine.
-	logging := klog.NewContext(context.WithoutCancel(ctx), logr.FromSlogHandler(o.Logger.Handler()))
-	m, err := certificate.NewManager(&certificate.Config{
-		Ctx:         &logging,
+	manager, err := certmanager.New(certificate.Config{
 		ClientsetFn: client,
 		Template: &x509.CertificateRequest{Subject: pkix.Name{
 			CommonName: "system:node:" + o.NodeName, Organization: []string{"system:nodes"},
@@ -147,11 +142,11 @@ func (o *Options) manager(ctx context.Context, client certificate.ClientsetFunc)
 		SignerName:       certificates.KubeAPIServerClientKubeletSignerName,
 		Usages:           []certificates.KeyUsage{certificates.UsageDigitalSignature, certificates.UsageClientAuth},
 		CertificateStore: store,
-	})
+	}, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("bootstrap: %w", err)
 	}
-	return &manager{Manager: m, store: store}, nil
+	return manager, nil
 }
 
 // writeKubeconfig writes a kubeconfig for the server of the given config that uses the newest

@@ -11,18 +11,18 @@ import (
 	"os"
 	"time"
 
-	"github.com/go-logr/logr"
 	certificates "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/certificate"
-	"k8s.io/klog/v2"
+
+	"github.com/statusd/statusd/internal/certmanager"
 )
 
 // Requested is a certificate of the signer kubernetes.io/kubelet-serving, requested by a
 // CertificateSigningRequest and renewed before it expires. Until a person or a controller has approved the
 // request there is none, and connections are refused.
 type Requested struct {
-	manager certificate.Manager
+	manager *certmanager.Manager
 	log     *slog.Logger
 }
 
@@ -54,16 +54,13 @@ func NewRequested(o RequestOptions) (*Requested, error) {
 	if err != nil {
 		return nil, fmt.Errorf("server: certificate: %w", err)
 	}
-	// The manager keeps the context for its logger alone: one that never ends spares it a goroutine.
-	logging := klog.NewContext(context.Background(), logr.FromSlogHandler(o.Logger.Handler()))
-	manager, err := certificate.NewManager(&certificate.Config{
-		Ctx:              &logging,
+	manager, err := certmanager.New(certificate.Config{
 		ClientsetFn:      func(*tls.Certificate) (kubernetes.Interface, error) { return o.Client, nil },
 		GetTemplate:      func() *x509.CertificateRequest { return request(o.NodeName, o.Host, o.Addresses()) },
 		SignerName:       certificates.KubeletServingSignerName,
 		GetUsages:        certificate.DefaultKubeletServingGetUsages,
 		CertificateStore: store,
-	})
+	}, o.Logger)
 	if err != nil {
 		return nil, fmt.Errorf("server: certificate: %w", err)
 	}

@@ -1,12 +1,16 @@
-package bootstrap
+package certmanager
 
 import (
 	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
+	"log/slog"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
 
+	certificates "k8s.io/api/certificates/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/util/certificate"
 )
@@ -54,10 +58,18 @@ func TestAClosedStoreWritesNothing(t *testing.T) {
 	})
 }
 
-// The doc comment promises that nothing is left running.
 func TestAManagerThatHasStoppedStoresNothing(t *testing.T) {
-	o := testOptions(t, "stopped")
-	m, err := o.manager(t.Context(), func(*tls.Certificate) (kubernetes.Interface, error) { return nil, errors.New("no server") })
+	files, err := certificate.NewFileStore("test", t.TempDir(), t.TempDir(), "", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	m, err := New(certificate.Config{
+		ClientsetFn:      func(*tls.Certificate) (kubernetes.Interface, error) { return nil, errors.New("no server") },
+		Template:         &x509.CertificateRequest{Subject: pkix.Name{CommonName: "test"}},
+		SignerName:       certificates.KubeAPIServerClientKubeletSignerName,
+		Usages:           []certificates.KeyUsage{certificates.UsageClientAuth},
+		CertificateStore: files,
+	}, slog.New(slog.DiscardHandler))
 	if err != nil {
 		t.Fatal(err)
 	}
