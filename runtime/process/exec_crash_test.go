@@ -58,6 +58,38 @@ func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
 	}
 }
 
+// The terminal of a killed agent may end the command before its shim sees the end of the connection. The agent is stopped first, so
+// that it reads nothing, and the command is ended before it is killed.
+func TestACommandEndsWithAnAgentThatNeverLearnedOfIt(t *testing.T) {
+	h, id := sleeping(t)
+	h.close()
+	script := "setsid env -i sleep 100000 & echo $! > %[1]s; echo $$ > %[1]s; wait"
+	agent := exec.Command(os.Args[0], execArgument, h.dir, id, fmt.Sprintf(script, h.pipe))
+	input, err := agent.StdinPipe()
+	if err == nil {
+		err = agent.Start()
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer input.Close()
+	hidden, main := h.hearPID(t), h.hearPID(t)
+	err = agent.Process.Signal(unix.SIGSTOP)
+	if err == nil {
+		_, err = unix.Wait4(agent.Process.Pid, nil, unix.WUNTRACED, nil) // all of its threads have stopped
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	kill(t, main, unix.SIGKILL)
+	awaitEnd(t, main)
+	if err := agent.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = agent.Wait() // killed, as asked
+	awaitEnd(t, hidden)
+}
+
 // The shim of a command is killed, as for memory: the command goes with it.
 func TestACommandEndsWithItsShim(t *testing.T) {
 	h, id := sleeping(t)

@@ -60,6 +60,9 @@ const (
 // ErrNothing is returned when no message is there yet.
 var ErrNothing = errors.New("no message")
 
+// ErrUnread is the end of a connection, as [io.EOF] is, whose other side has gone without reading all that was sent to it.
+var ErrUnread = fmt.Errorf("gone with messages unread: %w", io.EOF)
+
 // Pair returns the two ends of the connection that a shim has from the start.
 func Pair() (ours, theirs int, err error) {
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
@@ -120,7 +123,7 @@ func receive(fd int, buffer []byte, message any) error {
 		case errors.Is(err, unix.EAGAIN):
 			return ErrNothing
 		case errors.Is(err, unix.ECONNRESET):
-			return io.EOF
+			return ErrUnread
 		case err != nil:
 			return fmt.Errorf("receive: %w", err)
 		case n == 0:

@@ -3,6 +3,7 @@ package shim
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"syscall"
 
@@ -90,8 +91,8 @@ func (e *execution) run() {
 		complain("identifying a command", err)
 	}
 	e.report(control.Command{Main: id})
-	if code, ended := e.wait(main); ended {
-		e.report(control.Command{ExitCode: &code})
+	gone := e.follow()
+	if code, ended := e.wait(main, gone); ended && e.learned(code, gone) {
 		e.awaitBackground()
 		return
 	}
@@ -100,17 +101,33 @@ func (e *execution) run() {
 	}
 }
 
-// wait reports false if the runtime has gone before the command has ended.
-func (e *execution) wait(main int) (exitCode int, ended bool) {
-	gone := make(chan struct{})
+// follow returns a channel that gets how the connection to the runtime has ended.
+func (e *execution) follow() <-chan error {
+	gone := make(chan error, 1)
 	go func() {
-		defer close(gone)
 		for {
 			if _, err := e.connection.receive(); err != nil {
+				gone <- err
 				return
 			}
 		}
 	}()
+	return gone
+}
+
+// learned reports whether the runtime has learned how the command ended. A runtime that is killed takes the command's input and
+// terminal with it, by which the command may end before the connection does: that is no end of its own. The runtime hangs up when it
+// has read the report; if it ends before, the kernel resets the connection.
+func (e *execution) learned(exitCode int, gone <-chan error) bool {
+	if !e.report(control.Command{ExitCode: &exitCode}) {
+		return false
+	}
+	err := <-gone
+	return errors.Is(err, io.EOF) && !errors.Is(err, control.ErrUnread)
+}
+
+// wait reports false if the runtime has gone before the command has ended.
+func (e *execution) wait(main int, gone <-chan error) (exitCode int, ended bool) {
 	for {
 		select {
 		case <-e.signals.children:
@@ -136,15 +153,14 @@ func (e *execution) awaitBackground() {
 	}
 }
 
-func (e *execution) report(command control.Command) {
-	waitErr := e.connection.raw.Control(func(fd uintptr) {
-		if err := control.Send(int(fd), command); err != nil && !errors.Is(err, unix.EPIPE) {
-			complain("reporting a command", err)
-		}
-	})
-	if waitErr != nil {
-		complain("reporting a command", waitErr)
+// report sends how far the command has come, and reports whether there is a runtime that could read it.
+func (e *execution) report(command control.Command) bool {
+	var err error
+	waitErr := e.connection.raw.Control(func(fd uintptr) { err = control.Send(int(fd), command) })
+	if err := errors.Join(waitErr, err); err != nil && !errors.Is(err, unix.EPIPE) && !errors.Is(err, unix.ECONNRESET) {
+		complain("reporting a command", err)
 	}
+	return waitErr == nil && err == nil
 }
 
 // exitCode128 is 128 plus the signal for a process that a signal ended, as in a shell.
