@@ -1,28 +1,56 @@
-# statusd: `make help` lists the targets.
+# statusd: `make help` lists the targets that most need, `make help-all` all of them.
 
 GO          ?= go
 FUZZTIME    ?= 60s
-STATICCHECK := $(GO) tool -modfile=$(CURDIR)/tools/go.mod staticcheck
+STATICCHECK := $(GO) tool -modfile=$(CURDIR)/test/tools/go.mod staticcheck
 
 .DEFAULT_GOAL := help
 
+# What ### describes is for everybody, what ## describes for those who ask for all.
 .PHONY: help
-help: ## Show this list
-	@awk 'BEGIN {FS = ":.*## "} /^[a-z][a-z-]*:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+help:
+	@awk 'BEGIN {FS = ":.*### "} /^[a-z][a-z0-9-]*:.*### / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo "  help-all         All other targets: measurements, demonstrations, comparisons with the kubelet"
+
+.PHONY: help-all
+help-all: help
+	@awk 'BEGIN {FS = ":.*[^#]## "} /^[a-z][a-z0-9-]*:.*[^#]## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 .PHONY: build
-build: ## Build bin/statusd and bin/statusd-shim
-	@test -e bin/statusd || echo "building bin/statusd: the first time takes a minute or two on 2 cores, because it compiles client-go and the types of the API"
-	$(GO) build -o bin/statusd ./cmd/statusd
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/statusd-shim ./cmd/statusd-shim
+build: ### Build bin/statusd and bin/statusd-shim; the first time takes a minute or two on 2 cores
+	@$(GO) run ./test/build programs statusd statusd-shim
 
 .PHONY: controlplane
 controlplane: ## Build bin/controlplane; the first time takes 7 to 8 minutes on 2 cores: it compiles kube-apiserver, etcd, scheduler and controllers
-	$(GO) run ./internal/controlplane/build
+	@$(GO) run ./test/build controlplane
 
 .PHONY: kubelet
 kubelet: ## Build build/kubelet-1.36.3, the stock kubelet for tests and demonstrations; the first time takes some minutes
-	rival/kubernetes.sh kubelet build/kubelet-1.36.3
+	test/upstream/kubernetes.sh kubelet build/kubelet-1.36.3
+
+.PHONY: kubelet-statusd
+kubelet-statusd: ## Build build/kubelet-statusd-1.36.3, the kubelet with statusd's manager in the place of its own; the first time takes some minutes
+	test/upstream/kubelet/build.sh kubelet build/kubelet-statusd-1.36.3
+
+.PHONY: kubelet-unit
+kubelet-unit: ## Run the kubelet's own unit tests of the packages that use a status manager against statusd's; the first time takes some minutes
+	test/upstream/kubelet/build.sh tree
+	cd test/upstream && $(GO) build -o ../../bin/kubelet-unit ./kubelet/unit
+	bin/kubelet-unit $(KUBELET_UNIT)
+
+COMPARE ?= starts
+
+.PHONY: kubelet-compare
+kubelet-compare: controlplane kubelet kubelet-statusd ## The stock kubelet and the one with statusd's manager with real containers: COMPARE=starts (30, 60, 100 pods) or ends (API server down, kubelet killed); root, containerd, runc
+	cd test/upstream && $(GO) build -o ../../bin/kubelet-compare ./kubelet/compare
+	bin/kubelet-compare $(COMPARE)
+
+.PHONY: kubelet-lives
+kubelet-lives: controlplane kubelet kubelet-statusd ## Pods' lives on both kubelets, for docs/evidence/kubelet.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
+	cd test/upstream && $(GO) build -o ../../bin/lives ./lives
+	cd test/upstream/lives && ../../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
+	cd test/upstream/lives && ../../../bin/lives record -agent kubelet-statusd -runs $(RUNS) $(LIVES)
+	cd test/upstream/lives && ../../../bin/lives compare -with kubelet-statusd -doc ../../../docs/evidence/kubelet.md
 
 .PHONY: packages
 packages:
@@ -30,31 +58,39 @@ packages:
 
 .PHONY: axe
 axe: packages
-	@web/fetch-axe
+	@internal/web/fetch-axe
+
+# Flags of the tiers, such as -run or -p, and packages: make test TIER='-run TestX ./status'
+TIER ?=
 
 .PHONY: test
-test: packages controlplane kubelet axe ## Run all tests under the race detector; installs the packages that they need, as root on Debian
-	$(GO) test -race -timeout 20m ./...
-	cd controlplane && $(GO) test -race ./accounts ./datadir ./nodecerts ./pki
+test: ### Run the tests that need only Go, with the race detector where there are goroutines
+	@$(GO) run ./test/tier fast $(TIER)
 
+.PHONY: test-real
+test-real: packages controlplane kubelet axe ### Run the tests with a real API server, kubelet, browser and more, which it installs as root on Debian
+	@$(GO) run ./test/tier real $(TIER)
+	cd test/controlplane/server && $(GO) test ./accounts ./datadir ./nodecerts ./pki
+
+# The tag real adds files and leaves out only the TestMain of some packages.
 .PHONY: lint
-lint: controlplane ## gofmt, go vet, staticcheck
+lint: controlplane ### gofmt, go vet, staticcheck
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt-ed (run gofmt -w on them):"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet ./...
-	$(STATICCHECK) ./...
-	cd controlplane && $(GO) vet ./...
-	cd controlplane && $(STATICCHECK) ./accounts ./datadir ./nodecerts ./pki # the rest would make it analyze all of Kubernetes
+	$(GO) vet -tags real ./...
+	$(STATICCHECK) -tags real ./...
+	cd test/controlplane/server && $(GO) vet ./...
+	cd test/controlplane/server && $(STATICCHECK) ./accounts ./datadir ./nodecerts ./pki # the rest would make it analyze all of Kubernetes
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus api rules rules/endpoint rules/webhook guard/monitor; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@set -e; for package in podstatus internal/queryapi internal/alert/rules internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench
-bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/benchmarks.md
-	$(GO) test ./podstatus ./status ./journal ./rules -run '^$$' -bench . -benchmem
-	cd rival && $(GO) run ./bench $(BENCHFLAGS)
+bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/evidence/benchmarks.md
+	$(GO) test ./podstatus ./status ./journal ./internal/alert/rules -run '^$$' -bench . -benchmem
+	cd test/upstream && $(GO) run ./bench $(BENCHFLAGS)
 
 SEED     ?= 1
 RUNS     ?= 3
@@ -67,35 +103,57 @@ COMMIT_SEED = $(if $(filter file,$(origin SEED)),$(shell printf '%d' 0x$$(git re
 
 .PHONY: oracle
 oracle: ## The kubelet's manager and statusd's in 20,000 random programs: SEED, PROGRAMS, PROGRAM (one, with its trace), WILD
-	cd rival && $(GO) test ./oracle -count=1 -run 'TestKept|TestFunctions'
-	cd rival && $(GO) test ./oracle -count=1 -v -timeout 0 -run '^TestOracle$$' -args -seed $(SEED) -programs $(PROGRAMS) -program $(PROGRAM) -wild=$(WILD)
+	@$(GO) run ./test/build in test/upstream test/upstream
+	cd test/upstream/oracle && $(GO) test -count=1 -run 'TestKept|TestFunctions'
+	cd test/upstream/oracle && $(GO) test -count=1 -timeout 0 -run '^TestOracle$$' -args -seed $(SEED) -programs $(PROGRAMS) -program $(PROGRAM) -wild=$(WILD)
 
 .PHONY: oracle-short
-oracle-short: ## The same for at most 2 minutes, and the other tests of the rival module, for CI; the seed is taken from the commit unless SEED is given
-	cd rival && $(GO) vet ./...
-	cd rival && $(GO) test ./bench/... ./lives/... ./oracle/mutants
+oracle-short: ## The same for at most 2 minutes, and the other tests of the module test/upstream, for CI; the seed is taken from the commit unless SEED is given
+	@$(GO) run ./test/build in test/upstream test/upstream
+	cd test/upstream && $(GO) vet ./...
+	cd test/upstream && $(GO) test ./bench/... ./kubelet/... ./lives/... ./oracle/mutants
 	@echo "oracle: seed $(COMMIT_SEED); the same programs again: make oracle SEED=$(COMMIT_SEED)"
-	cd rival && $(GO) test ./oracle -count=1 -timeout 10m -args -seed $(COMMIT_SEED) -programs $(PROGRAMS) -duration 100s
+	cd test/upstream/oracle && $(GO) test -count=1 -timeout 10m -args -seed $(COMMIT_SEED) -programs $(PROGRAMS) -duration 100s
 
 .PHONY: oracle-mutants
 oracle-mutants: ## Break a rule of statusd, one at a time, and see a random program find it: SEED; about 8 minutes
-	cd rival && $(GO) run ./oracle/mutants -seed $(SEED)
+	cd test/upstream && $(GO) run ./oracle/mutants -seed $(SEED)
 
 .PHONY: lives
-lives: build controlplane kubelet ## Pods' lives on a node of the kubelet and on one of statusd, for docs/kubelet-comparison.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
-	cd rival && $(GO) build -o ../bin/lives ./lives
-	cd rival/lives && ../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
-	cd rival/lives && ../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
-	cd rival/lives && ../../bin/lives compare
+lives: build controlplane kubelet ## Pods' lives on a node of the kubelet and on one of statusd, for docs/evidence/podlives.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
+	cd test/upstream && $(GO) build -o ../../../bin/lives ./lives
+	cd test/upstream/lives && ../../../bin/lives record -agent kubelet -runs $(RUNS) $(LIVES)
+	cd test/upstream/lives && ../../../bin/lives record -agent statusd -runs $(RUNS) $(LIVES)
+	cd test/upstream/lives && ../../../bin/lives compare
 
 .PHONY: doors
-doors: build controlplane kubelet ## The answers of a stock kubelet to each kind of credentials on each path, for server/testdata/doors.txt; root, containerd, runc; about a minute
-	cd rival && $(GO) build -o ../bin/doors ./doors
-	cd rival/doors && ../../bin/doors
+doors: build controlplane kubelet ## The answers of a stock kubelet to each kind of credentials on each path, for kubeletapi/testdata/doors.txt; root, containerd, runc; about a minute
+	cd test/upstream && $(GO) build -o ../../bin/doors ./doors
+	cd test/upstream/doors && ../../../bin/doors
+
+.PHONY: storm
+storm: controlplane ## Deploy what a node cannot run, 21 kinds (examples/storm), and count the pods that are made for each; about 12 minutes
+	$(GO) test -tags real -count 1 -timeout 30m -v -run TestDeploymentsThatCannotRun_MakeNoStorm ./cmd/statusd -args -storm 10m
+
+EVENTS ?= 100
+
+.PHONY: sessions
+sessions: controlplane ## Follow kubectl exec, logs -f, attach and port-forward through reloads, renewed certificates and stops: EVENTS; about 6 minutes
+	$(GO) test -tags real -count 1 -timeout 60m -v -run TestSessionsOfKubectl_ThroughReloadsRenewalsAndStops ./cmd/statusd -args -events $(EVENTS)
+
+.PHONY: core-bars
+core-bars: controlplane ## A webhook, flaps and a busy annotator on a real API server: how long the API is wrong after each; 22 minutes
+	$(GO) test -tags real -count 1 -timeout 40m -run TestRealServer_NeverStopsTrying ./status -args -bars
+
+BROKEN ?= 2m
+
+.PHONY: broken
+broken: controlplane ## Run the broken workloads of examples/broken, judge what is said about each, and write docs/evidence/broken-pods.md: BROKEN (how long to look); root; about 5 minutes
+	$(GO) test -tags real -count 1 -timeout 30m -v -run TestCorpus_IsExplained ./cmd/statusd -args -corpus $(BROKEN)
 
 .PHONY: mutants
-mutants: ## Take the guard of each invariant out, one at a time, and see a test fail; about 3 minutes
-	$(GO) run ./internal/mutants
+mutants: packages ## Take the guard of each invariant out, one at a time, and see a test fail; about 5 minutes
+	$(GO) run ./test/mutants
 
 .PHONY: cover
 cover: ## Statement coverage of the rules, as text and build/cover.html
@@ -105,25 +163,24 @@ cover: ## Statement coverage of the rules, as text and build/cover.html
 	@$(GO) tool cover -html=build/cover.out -o build/cover.html
 
 .PHONY: demo
-demo: build
-	@$(GO) build -o bin/demo ./internal/demo
-	@$(GO) build -o bin/example-server ./examples/webserver
+demo:
+	@$(GO) run ./test/build programs statusd-shim statusd demo example-server
 
 .PHONY: run
-run: demo ## Start a control plane and statusd with example pods; the first time builds for minutes and says why
+run: demo ### Start statusd with example pods and a page; builds a control plane meanwhile, and joins it
 	@bin/demo
 
 .PHONY: run-standalone
-run-standalone: demo ## Start statusd with example pods and without a control plane
+run-standalone: demo ### Start statusd with example pods and without a control plane
 	@bin/demo --standalone
 
 .PHONY: kubectl
 kubectl: ## Build bin/kubectl, for machines that have none; the first time takes some minutes
-	rival/kubernetes.sh kubectl bin/kubectl
+	test/upstream/kubernetes.sh kubectl bin/kubectl
 
 .PHONY: metrics-server
 metrics-server: ## Build bin/metrics-server, for kubectl top; the first time takes a minute
-	rival/kubernetes.sh metrics-server bin/metrics-server
+	test/upstream/kubernetes.sh metrics-server bin/metrics-server
 
 .PHONY: kubectl-session
 kubectl-session: demo kubectl metrics-server ## Run examples/kubectl.sh, kubectl's daily verbs, on a node of its own; root; about 2 minutes
@@ -175,38 +232,72 @@ faults: demo ## Break disk, clock, boot, address and records under a running nod
 	@bin/demo --faults $(FAULTS) --pods $(PODS) --seed $(SEED) faults
 
 .PHONY: guard-demo
-guard-demo: build controlplane ## The guard beside a stock kubelet: killed, ended, frozen, in maintenance, runtime and API server down; what is said and done after how many seconds; root, containerd, runc; about 2 minutes
-	@$(GO) run ./internal/guarddemo
+guard-demo: scenes ## The guard beside a stock kubelet: killed, ended, frozen, in maintenance, runtime and API server down; what is said and done after how many seconds; root, containerd, runc; about 2 minutes
+	@bin/scenes guard
 
 .PHONY: guard-flood
 guard-flood: ## A log of 100 MB/s, read by the monitor of logs: its CPU, its memory, what it finds and what it does not read; beside expressions on each line; 2 minutes
-	@mkdir -p build && $(GO) build -o build/guardflood ./internal/guardflood && build/guardflood
+	@mkdir -p build && $(GO) build -o build/guardflood ./test/guardflood && build/guardflood
 
 .PHONY: guard-systemd
 guard-systemd: ## The guard under a systemd, a journald and a logind of their own, which power off at the end, in a container that debootstrap makes: root; a minute the first time; not part of CI
-	@guard/service/systemd-container guard/service guard/monitor guard/nodedown
+	@internal/guard/service/systemd-container internal/guard/service internal/machine/logs internal/guard/nodedown
 
 .PHONY: deb
 deb: build ## Build build/statusd_VERSION_ARCH.deb: VERSION; needs dpkg-deb and no network
-	@packaging/deb/build
+	@deploy/packaging/deb/build
+
+.PHONY: packages-observe
+packages-observe: build ## Build build/statusd-observe_*.deb and build/statusd-observe-*.rpm, for those who guard a kubelet from outside: VERSION
+	cd test/install && $(GO) run ./pack observe $(or $(VERSION),0.0.0)
+
+.PHONY: packages-run
+packages-run: build ## Build build/statusd_*.deb and build/statusd-*.rpm of statusd run: VERSION
+	cd test/install && $(GO) run ./pack run $(or $(VERSION),0.0.0)
+
+.PHONY: install-checks
+install-checks: ## Compare the Helm chart with the kustomize overlays, and read the deb and rpm packages; needs dpkg-deb and rpm (Debian: rpm)
+	cd test/install && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 MINUTES ?= 10
 
 .PHONY: scenes
 scenes: build controlplane kubelet
-	@$(GO) build -o bin/scenes ./internal/scenes/play
+	@$(GO) run ./test/build go scenes -o bin/scenes ./test/scenes/play
 
 .PHONY: observe-demo
 observe-demo: scenes ## statusd observe beside a stock kubelet: a container is killed and the kubelet frozen, the page and statusd audit say so; root, containerd, runc; Ctrl-C cleans up
 	@bin/scenes -stay demo
 
 .PHONY: observe-scenes
-observe-scenes: scenes ## What goes wrong on a node and what statusd observe says, for docs/observe.md: MINUTES (of churn); root, containerd, runc; about 20 minutes
-	@bin/scenes -minutes $(MINUTES) -doc docs/observe.md scenes
+observe-scenes: scenes ## What goes wrong on a node and what statusd observe says, for docs/evidence/scenes-and-cost.md: MINUTES (of churn); root, containerd, runc; about 20 minutes
+	@bin/scenes -minutes $(MINUTES) -doc docs/evidence/scenes-and-cost.md scenes
 
 .PHONY: observe-churn
 observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm, and its guard must not find the kubelet anything but healthy; root, containerd, runc
 	@bin/scenes -minutes $(MINUTES) churn
+
+AGENT ?= stock
+FOCUS ?= \[NodeConformance\]
+SKIP  ?= \[Serial\]|\[Disruptive\]|\[Slow\]
+PROCS ?= 10
+
+.PHONY: e2e-packages
+e2e-packages:
+	@.ci/packages e2e
+
+# The kubelet with statusd's manager has a target of its own; the other agents need no more than the rest.
+.PHONY: e2e
+e2e: e2e-packages controlplane $(if $(filter kubelet,$(AGENT)),kubelet-statusd) ## Kubernetes' end-to-end specs on a node of AGENT (stock, kubelet, statusd), in namespaces of its own, for docs/evidence/kubelet.md: FOCUS, SKIP (regular expressions), PROCS; root; 10 minutes to build the first time, then 15
+	@$(GO) build -o bin/e2e ./test/e2e
+	@bin/e2e run -agent $(AGENT) -focus '$(FOCUS)' -skip '$(SKIP)' -procs $(PROCS)
+
+AGENTS ?= stock kubelet
+
+.PHONY: e2e-compare
+e2e-compare: ## Compare the last runs of make e2e of two agents, spec by spec: AGENTS (stock kubelet)
+	@$(GO) build -o bin/e2e ./test/e2e
+	@bin/e2e compare $(AGENTS)
 
 IMAGE ?= localhost/statusd:dev
 

@@ -9,47 +9,37 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/bootstrap"
-	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/internal/certs"
+	"github.com/statusd/statusd/internal/node/source"
+	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/source"
 )
 
 // CheckConfig returns everything because of which [New] would refuse the config: wrong values, and
 // files that cannot be used. It asks no server.
 func CheckConfig(config Config) error {
-	if err := config.Validate(); err != nil {
-		return err
-	}
-	var problems []error
-	if _, err := config.nodeName(); err != nil {
+	problems := []error{config.Validate()}
+	if config.NodeName == "" { // else Validate has looked at it
+		_, err := config.nodeName()
 		problems = append(problems, err)
 	}
 	if kubeconfig := config.firstKubeconfig(); kubeconfig != "" {
-		if _, err := daemon.LoadKubeconfig(kubeconfig); err != nil {
+		if _, err := process.LoadKubeconfig(kubeconfig); err != nil {
 			problems = append(problems, fmt.Errorf("config: %w", err))
 		}
 	}
-	return errors.Join(append(problems, readableManifests(config.Manifests), config.Rules.Check())...)
+	return errors.Join(append(problems, readableManifests(config.Manifests))...)
 }
 
 // firstKubeconfig is the one that is needed first: that of the bootstrap if the other one is still
 // to be written.
 func (c *Config) firstKubeconfig() string {
 	if c.BootstrapKubeconfig != "" {
-		if needed, err := bootstrap.Needed(c.Kubeconfig, time.Now()); err == nil && needed {
+		if needed, err := certs.Needed(c.Kubeconfig, time.Now()); err == nil && needed {
 			return c.BootstrapKubeconfig
 		}
 	}
 	return c.Kubeconfig
-}
-
-// Check is [CheckConfig] and, if the config is good, [CheckManifests].
-func Check(ctx context.Context, config Config, rt runtime.Runtime) (pods int, problems []error) {
-	if err := CheckConfig(config); err != nil {
-		return 0, []error{err}
-	}
-	return CheckManifests(ctx, config, rt)
 }
 
 // CheckManifests reads the manifests as an agent of this config and runtime would, and returns how

@@ -32,7 +32,7 @@ func (a *Agent) claimState() error {
 	}
 	if !a.config.LeaveCluster {
 		return fmt.Errorf("agent: %s is the state of a node of a cluster, and without a kubeconfig its pods of the API would be ended; "+
-			"set kubeconfig, or another stateDir, or leaveCluster (--leave-cluster) to end them", a.config.StateDir)
+			"set kubeconfig, or another stateDir, or start with --leave-cluster to end them", a.config.StateDir)
 	}
 	a.log.Warn("leaving the cluster: pods of the api are ended", "stateDir", a.config.StateDir)
 	if err := os.Remove(marker); err != nil && !errors.Is(err, fs.ErrNotExist) {

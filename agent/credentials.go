@@ -10,9 +10,10 @@ import (
 
 	authentication "k8s.io/api/authentication/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
-	"github.com/statusd/statusd/bootstrap"
-	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/internal/certs"
+	"github.com/statusd/statusd/internal/process"
 )
 
 // Bootstrap gets the node its kubeconfig, if the config says how and there is none that can be
@@ -24,7 +25,7 @@ func Bootstrap(ctx context.Context, config Config, options Options) error {
 	if err := config.Validate(); err != nil {
 		return err
 	}
-	needed, err := bootstrap.Needed(config.Kubeconfig, time.Now())
+	needed, err := certs.Needed(config.Kubeconfig, time.Now())
 	if err != nil || !needed {
 		return err
 	}
@@ -35,20 +36,21 @@ func Bootstrap(ctx context.Context, config Config, options Options) error {
 	if err := os.MkdirAll(config.StateDir, stateDirMode); err != nil {
 		return fmt.Errorf("agent: state directory: %w", err)
 	}
-	return bootstrap.Obtain(ctx, config.bootstrapOptions(name, options))
+	return certs.Obtain(ctx, config.bootstrapOptions(name, options))
 }
 
-func (c *Config) bootstrapOptions(name string, options Options) bootstrap.Options {
-	return bootstrap.Options{
+func (c *Config) bootstrapOptions(name string, options Options) certs.Options {
+	return certs.Options{
 		NodeName: name, Directory: filepath.Join(c.StateDir, pkiDirectory),
 		Kubeconfig: c.Kubeconfig, Bootstrap: c.BootstrapKubeconfig, Logger: options.Logger,
 	}
 }
 
-// followCredentials asks for a reload when the credentials have changed. A reload would end a drain; it comes after it.
+// followCredentials uses credentials that have changed from the next request on: no stream, watch or back-off ends with them. For
+// another API server it asks for a reload, which would end a drain, and so comes after it.
 func (a *Agent) followCredentials(ctx context.Context) error {
-	return daemon.Credentials{
-		Kubeconfig: a.config.Kubeconfig, Used: a.credentials, Reload: a.options.Reload, Interval: a.credentialsInterval,
+	return process.Credentials{
+		Kubeconfig: a.config.Kubeconfig, Used: a.credentials, Use: a.connection.Use, Reload: a.options.Reload, Interval: a.options.credentialsInterval,
 		Busy: func() bool { return a.shutdown.Err() != nil }, Logger: a.log,
 	}.Follow(ctx)
 }
@@ -83,4 +85,12 @@ func wrongUser(user authentication.UserInfo, node string) error {
 			"give it the kubeconfig of the node, or set nodeName", user.Username, user.Groups, want)
 	}
 	return nil
+}
+
+// shownCertificate is what the client shows to the API server now; it is empty without an API server.
+func (a *Agent) shownCertificate() rest.TLSClientConfig {
+	if a.connection == nil {
+		return rest.TLSClientConfig{}
+	}
+	return a.connection.Config().TLSClientConfig
 }

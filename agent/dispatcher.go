@@ -6,12 +6,13 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/mirror"
-	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/internal/node/mirror"
+	"github.com/statusd/statusd/internal/node/pods"
+	"github.com/statusd/statusd/internal/node/source"
+	"github.com/statusd/statusd/internal/node/worker"
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
-	"github.com/statusd/statusd/worker"
 )
 
 // dispatcher passes on the changes of the sources: first to the table of pods, which all others
@@ -83,7 +84,7 @@ func (d *dispatcher) update(pod *v1.Pod, origin source.Origin) {
 // withMirrorStatus gives a static pod the status that its mirror has from an earlier process.
 func (d *dispatcher) withMirrorStatus(pod *v1.Pod) *v1.Pod {
 	if mirror, ok := d.table.MirrorOf(pod); ok && podstatus.IsStatic(pod) {
-		return podstatus.WithMirrorStatus(pod, mirror)
+		return podrules.WithMirrorStatus(pod, mirror)
 	}
 	return pod
 }
@@ -124,13 +125,6 @@ func (d *dispatcher) hasSynced(origin source.Origin) bool {
 	}
 	close(d.allListed)
 	return true
-}
-
-// synced reports whether every source has delivered its pods.
-func (d *dispatcher) synced() bool {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return len(d.unsynced) == 0
 }
 
 // isLeaving reports whether a static pod whose manifest is gone still has a worker.

@@ -8,12 +8,12 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/internal/node/pods"
+	"github.com/statusd/statusd/internal/node/source"
+	"github.com/statusd/statusd/internal/node/worker"
+	"github.com/statusd/statusd/internal/runtimefake"
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/runtime/runtimefake"
-	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
-	"github.com/statusd/statusd/worker"
 )
 
 // newTestDispatcher is a dispatcher whose workers do not run: what it tells them has no effect.

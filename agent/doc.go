@@ -16,11 +16,17 @@
 //	                                       │    prober         │
 //	                                       └─► mirrors         └──► journal
 //
-// This package holds no rule about pods. It reads the config (config.go, settings.go,
-// validate.go), opens files and connections (open.go), connects the parts
-// (wire.go), passes on the changes of the sources (dispatcher.go), starts the parts in order and
-// stops them in the reverse order (lifecycle.go), and reports its health
-// (health.go, systemd.go).
+// This package holds no rule about pods. It has the config (config.go), opens files and connections
+// (open.go), connects the parts (wire.go) and passes on the changes of the sources (dispatcher.go).
+// Starting the parts in order, stopping them in the reverse order and reporting their health is
+// internal/process. What statusd run adds to a node is internal/run.
+//
+// # What it links
+//
+// A node links what every node needs. kubectl logs, exec, attach, port-forward and top need the kubelet's API, which comes in by value:
+//
+//	config.Server.BindAddress, config.Server.ClientCAFile = ":10250", "/etc/kubernetes/pki/ca.crt"
+//	node, err := agent.New(config, agent.Options{Runtime: yours, KubeletAPI: kubeletapi.ForNode})
 //
 // # Starting
 //
@@ -33,7 +39,7 @@
 // When the context of [Agent.Run] ends, first the sources stop, then the workers, the
 // probes, the Node, the status manager (after it has delivered what
 // it can), the runtime. Containers are not stopped: the next agent
-// adopts those that its runtime still lists. All of that takes at most ShutdownTimeout.
+// adopts those that its runtime still lists. Stopping takes at most ShutdownTimeout.
 //
 // # Concurrency
 //

@@ -6,12 +6,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/eviction"
-	"github.com/statusd/statusd/fit"
+	"github.com/statusd/statusd/internal/node/eviction"
+	"github.com/statusd/statusd/internal/node/fit"
+	"github.com/statusd/statusd/internal/node/worker"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/worker"
 )
 
 func (e *EvictionConfig) config() eviction.Config {
@@ -64,7 +64,7 @@ func (a *Agent) wireEviction() error {
 		Evict:       a.evict,
 		Recorder:    a.events,
 		NodeEvent:   a.events.NodeEvent,
-		Registerer:  a.registerer,
+		Registerer:  a.metrics,
 		Logger:      a.log,
 	})
 	return err

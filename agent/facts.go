@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/explain"
-	"github.com/statusd/statusd/probe"
+	"github.com/statusd/statusd/internal/node/worker"
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/worker"
 )
 
 // facts are what is known of a pod, for its explanation.
@@ -25,7 +25,7 @@ func (a *Agent) facts(pod *v1.Pod) explain.Facts {
 	if status, ok := a.manager.GetPodStatus(pod.UID); ok {
 		f.Status = &status
 	}
-	f.Node.Left = a.watched.Left(explain.Moments(f))
+	a.logs.add(&f)
 	return f
 }
 
@@ -40,11 +40,11 @@ func (a *Agent) nodeFacts(now time.Time) explain.Node {
 func (a *Agent) containerFacts(pod *v1.Pod, known worker.Facts) map[string]explain.Container {
 	all := make(map[string]explain.Container)
 	for name, c := range known.Containers {
-		all[name] = explain.Container{NextStart: c.NextStart, Hook: c.Hook, HookSince: c.HookSince, KillAt: c.KillAt}
+		all[name] = explain.Container{ContainerFacts: c}
 	}
 	for _, r := range a.prober.Results(pod.UID) {
 		c := all[r.Container]
-		switch found := probeFacts(r); r.Kind {
+		switch found := &r.Probe; r.Kind {
 		case runtime.StartupProbe:
 			c.Startup = found
 		case runtime.ReadinessProbe:
@@ -68,26 +68,13 @@ func waits(known worker.Facts) string {
 	return ""
 }
 
-func probeFacts(r probe.Result) *explain.Probe {
-	return &explain.Probe{
-		Failures: r.Failures, Successes: r.Successes, Since: r.Since, Answer: r.Answer, At: r.At, NotBefore: r.NotBefore,
-	}
-}
-
 // deliveryFacts are nil for a node that has no API server, and for a pod without a status.
-func (a *Agent) deliveryFacts(pod *v1.Pod) *explain.Delivery {
+func (a *Agent) deliveryFacts(pod *v1.Pod) *podstatus.Delivery {
 	d, ok := a.manager.Delivery(pod.UID)
 	if !ok || a.client == nil {
 		return nil
 	}
-	facts := &explain.Delivery{
-		Version: d.Version, Accepted: d.Accepted, Since: d.Since, Attempts: d.Attempts, NextTry: d.NextTry, Held: d.Reason,
-		Refused: d.Refused, Writer: d.Writer, Rounds: d.Rounds,
-	}
-	if d.Err != nil {
-		facts.Err = d.Err.Error()
-	}
-	return facts
+	return &d
 }
 
 // leaseTrouble is how old a lease may be: it is renewed each 10 s.

@@ -8,38 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/statusd/statusd/internal/daemon"
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/process"
 )
-
-// Every local user can read /pods: nothing in it holds what containers are given. kubectl apply
-// keeps whole manifests in an annotation, and so may others.
-func TestPodsShowNoSecrets(t *testing.T) {
-	a, _ := run(t, testConfig(t, "discreet"))
-	awaitReady(t, a, "sleeper-discreet")
-	const secret = "hunter2"
-	pod := &v1.Pod{
-		ObjectMeta: metav1.ObjectMeta{
-			Namespace: "default", Name: "web", UID: "web", Labels: map[string]string{"app": "web"},
-			Annotations: map[string]string{
-				v1.LastAppliedConfigAnnotation: `{"spec":{"containers":[{"env":[{"name":"PASSWORD","value":"` + secret + `"}]}]}}`,
-				"example.com/note":             secret, podstatus.SourceAnnotation: "api",
-			},
-			ManagedFields: []metav1.ManagedFieldsEntry{{Manager: secret}},
-		},
-		Spec: v1.PodSpec{Containers: []v1.Container{{
-			Name: "main", Image: "host", Command: []string{secret}, Args: []string{secret}, Env: []v1.EnvVar{{Name: "PASSWORD", Value: secret}},
-		}}},
-	}
-	a.table.Set(pod)
-	code, body := get(t, a, "/pods")
-	if code != http.StatusOK || strings.Contains(body, secret) || !strings.Contains(body, `"app":"web"`) || !strings.Contains(body, `"kubernetes.io/config.source":"api"`) {
-		t.Errorf("got %d %s, want the pod without what its container is given", code, body)
-	}
-}
 
 // An operator can see what the disk does not take or give.
 func TestMetricsShowTroublesWithTheDisk(t *testing.T) {
@@ -70,7 +40,7 @@ func TestConnectionsAreLimited(t *testing.T) {
 	a, _ := run(t, testConfig(t, "limited"))
 	awaitReady(t, a, "sleeper-limited")
 	before := descriptors(t)
-	for range 2 * daemon.MaxConnections {
+	for range 2 * process.MaxConnections {
 		connection, err := net.Dial("tcp", a.Address())
 		if err != nil {
 			t.Fatal(err)
@@ -81,8 +51,8 @@ func TestConnectionsAreLimited(t *testing.T) {
 		t.Errorf("livez answers %d", code)
 	}
 	// One descriptor of each pair is the client's, which is in this process too.
-	if taken := descriptors(t) - before - 2*daemon.MaxConnections; taken > daemon.MaxConnections+16 {
-		t.Errorf("the endpoints have taken %d file descriptors, want at most about %d", taken, daemon.MaxConnections)
+	if taken := descriptors(t) - before - 2*process.MaxConnections; taken > process.MaxConnections+16 {
+		t.Errorf("the endpoints have taken %d file descriptors, want at most about %d", taken, process.MaxConnections)
 	}
 }
 

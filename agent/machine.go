@@ -15,10 +15,10 @@ import (
 // machineInterval is how often the addresses of the machine are looked at.
 const machineInterval = 5 * time.Second
 
-// machine remembers the last good reading of this machine. Node, pods and probes all get their
+// addressBook remembers the last good reading of this machine. Node, pods and probes all get their
 // addresses from it, so that they follow a change together: a DHCP lease that comes after the
 // start, or another one.
-type machine struct {
+type addressBook struct {
 	read     func() (node.Reading, error)
 	interval time.Duration
 	log      *slog.Logger
@@ -31,7 +31,7 @@ type machine struct {
 
 // look reads the machine. A machine without an address, as when a cable is pulled, keeps the
 // last one that it had: pods are still reached there once the link is back.
-func (m *machine) look() (node.Reading, error) {
+func (m *addressBook) look() (node.Reading, error) {
 	reading, err := m.read()
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -46,14 +46,14 @@ func (m *machine) look() (node.Reading, error) {
 }
 
 // latest is the last good reading.
-func (m *machine) latest() node.Reading {
+func (m *addressBook) latest() node.Reading {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.last
 }
 
 // run looks at the machine until ctx ends.
-func (m *machine) run(ctx context.Context) error {
+func (m *addressBook) run(ctx context.Context) error {
 	known := m.latest().Addresses
 	ticker := time.NewTicker(m.interval)
 	defer ticker.Stop()
@@ -108,10 +108,15 @@ func (a *Agent) here() (*v1.Node, error) {
 	if err != nil || a.node == nil {
 		return here, err
 	}
-	if current := a.node.Current(); current != nil {
+	return asShown(here, a.node.Current()), nil
+}
+
+// asShown is the node with the labels and taints that the API shows, if it shows any.
+func asShown(here, current *v1.Node) *v1.Node {
+	if current != nil {
 		here.Labels, here.Spec.Taints = current.Labels, current.Spec.Taints
 	}
-	return here, nil
+	return here
 }
 
 // allocatable is what this node has for pods.

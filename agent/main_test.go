@@ -1,18 +1,19 @@
+//go:build !real
+
 package agent
 
 import (
 	"os"
 	"testing"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
+	"go.uber.org/goleak"
+
 	"github.com/statusd/statusd/runtime/process"
 )
-
-var shared controlplanetest.Shared
 
 func TestMain(m *testing.M) {
 	if process.IsShim() {
 		os.Exit(process.ShimMain())
 	}
-	shared.Main(m) // which also looks for goroutines that an agent has left
+	goleak.VerifyTestMain(m)
 }

@@ -5,34 +5,30 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"github.com/prometheus/client_golang/prometheus/collectors"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
 // registerMetrics adds those of the process and of the parts that have none themselves.
-// docs/metrics.md describes all of them.
+// docs/reference/metrics.md describes all of them.
 func (a *Agent) registerMetrics() {
-	a.registerer.MustRegister(
-		collectors.NewGoCollector(),
-		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}),
-		prometheus.NewGaugeFunc(prometheus.GaugeOpts{
-			Name: "statusd_build_info", Help: "Always 1.", ConstLabels: prometheus.Labels{"version": a.options.Version},
-		}, func() float64 { return 1 }),
+	process.RegisterBuild(a.metrics, a.options.Version)
+	a.metrics.MustRegister(
 		gauge("statusd_pods", "Pods of this node.", func() float64 { return float64(len(a.table.All())) }),
 		newPodMetrics(a.statuses),
 	)
-	a.registerer.MustRegister(a.events.Collectors()...)
+	a.metrics.MustRegister(a.events.Collectors()...)
 	a.registerJournalMetrics()
 	if reporter, ok := a.runtime.(runtime.ProblemReporter); ok {
-		a.registerer.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
+		a.metrics.MustRegister(gauge("statusd_runtime_problems", "Files of the runtime that it can neither read nor remove.",
 			func() float64 { return float64(len(reporter.Problems())) }))
 	}
 	if a.client != nil {
-		a.registerer.MustRegister(
+		a.metrics.MustRegister(
 			gauge("statusd_node_lease_age_seconds", "Time since the lease of the Node was renewed; -1 if it never was.", a.leaseAge),
 			gauge("statusd_node_up_to_date", "1 if the last report of the Node reached the API server.", func() float64 { return yes(a.nodeProblem() == nil) }),
 			gauge("statusd_api_watch_connected", "1 if the pods of this node are listed and followed in the API.", func() float64 { return yes(a.apiProblem() == nil) }),
@@ -41,12 +37,12 @@ func (a *Agent) registerMetrics() {
 				func() float64 { return float64(len(a.mirrors.Pending())) }))
 	}
 	for _, kind := range []v1.NodeConditionType{v1.NodeMemoryPressure, v1.NodeDiskPressure, v1.NodePIDPressure} {
-		a.registerer.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
+		a.metrics.MustRegister(prometheus.NewGaugeFunc(prometheus.GaugeOpts{
 			Name: "statusd_node_pressure", Help: "1 while the node is under this pressure.", ConstLabels: prometheus.Labels{"condition": string(kind)},
 		}, func() float64 { return a.pressure(kind) }))
 	}
 	if a.manifests != nil {
-		a.registerer.MustRegister(gauge("statusd_manifest_problems", "Things wrong with the manifests now.",
+		a.metrics.MustRegister(gauge("statusd_manifest_problems", "Things wrong with the manifests now.",
 			func() float64 { return float64(len(a.manifests.Problems())) }))
 	}
 }
@@ -55,7 +51,7 @@ func (a *Agent) registerJournalMetrics() {
 	counter := func(name, help string, value func(journal.Stats) uint64) prometheus.Collector {
 		return prometheus.NewCounterFunc(prometheus.CounterOpts{Name: name, Help: help}, func() float64 { return float64(value(a.journal.Stats())) })
 	}
-	a.registerer.MustRegister(
+	a.metrics.MustRegister(
 		gauge("statusd_journal_bytes", "Size of the journal.", func() float64 { return float64(a.journal.Stats().Bytes) }),
 		gauge("statusd_journal_records", "Records in the journal.", func() float64 { return float64(a.journal.Stats().Records) }),
 		gauge("statusd_journal_writable", "1, or 0 while the disk has taken no write since the journal was opened.",

@@ -1,60 +1,13 @@
 package agent
 
 import (
-	"log/slog"
 	"strings"
 	"sync"
 	"testing"
 
-	"github.com/prometheus/client_golang/prometheus/testutil"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/statusd/statusd/internal/metricstest"
 )
-
-// newRegistered makes an agent of a cluster that is not run, and returns its metrics.
-func newRegistered(t *testing.T, node string) *metricstest.Registry {
-	t.Helper()
-	server := shared.Server(t)
-	c := testConfig(t, node)
-	c.Rules.Pack = true
-	var err error
-	if c.Kubeconfig, err = server.Process.NodeKubeconfig(node); err != nil {
-		t.Fatal(err)
-	}
-	r := metricstest.NewRegistry()
-	a, err := New(c, withProcesses(c, Options{Logger: slog.New(slog.DiscardHandler), registerer: r}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := a.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return r
-}
-
-// Each metric of an agent has a row in docs/metrics.md with its type, its labels, its meaning and what to do,
-// and each row that is not of statusd observe is of a metric.
-func TestTheTableOfMetricsIsTrue(t *testing.T) {
-	newRegistered(t, "tabulated").CheckTable(t, "../docs/metrics.md", func(section string) bool { return section != "Observe" })
-}
-
-// Names and help follow the conventions of Prometheus.
-func TestMetricsHaveNoLint(t *testing.T) {
-	problems, err := testutil.GatherAndLint(newRegistered(t, "linted"))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, p := range problems {
-		t.Errorf("%s: %s", p.Metric, p.Text)
-	}
-}
-
-// No metric has a label whose values users choose: names of pods, containers, images.
-func TestMetricsHaveLowCardinality(t *testing.T) { newRegistered(t, "narrow").CheckLabels(t) }
 
 var eventful = &v1.Pod{
 	ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "u1"},

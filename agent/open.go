@@ -14,10 +14,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/internal/node/volume/apiobjects"
+	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/node"
-	"github.com/statusd/statusd/volume/apiobjects"
 )
 
 // What lies in the state directory.
@@ -25,6 +25,7 @@ const (
 	journalFile      = "journal.db"
 	runtimeDirectory = "runtime"
 	pkiDirectory     = "pki"
+	cordonFile       = "cordoned" // see node.Memory
 )
 
 // stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
@@ -47,14 +48,11 @@ func (a *Agent) open() error {
 	if err := a.listen(); err != nil {
 		return err
 	}
+	a.life.OnClose(closerFunc(a.closeOrLeave))
 	if err := a.openServer(); err != nil {
 		return err
 	}
-	if err := a.openState(); err != nil {
-		return err
-	}
-	a.openSockets() // after the state, whose lock says that no other agent has them
-	return nil
+	return a.openState()
 }
 
 // readableManifests finds a directory that can never be read. One that is missing may come.
@@ -79,13 +77,15 @@ func (a *Agent) connect() error {
 	config.UserAgent = "statusd/" + a.options.Version
 	config.ContentType = serializers.ContentTypeProtobuf
 	config.AcceptContentTypes = serializers.ContentTypeProtobuf + "," + serializers.ContentTypeJSON
-	client, err := kubernetes.NewForConfig(config)
+	a.apiServer = serverAddress(config)
+	if a.connection, err = process.NewConnection(config); err != nil {
+		return fmt.Errorf("agent: client of the API server: %w", err)
+	}
+	client, err := kubernetes.NewForConfig(a.connection.Clients())
 	if err != nil {
 		return fmt.Errorf("agent: client of the API server: %w", err)
 	}
-	a.client, a.certificate = client, config.TLSClientConfig
-	a.objects = apiobjects.New(client, a.log)
-	a.apiServer = serverAddress(config)
+	a.client, a.objects = client, apiobjects.New(client, a.log)
 	return nil
 }
 
@@ -97,8 +97,8 @@ func (a *Agent) restConfig() (*rest.Config, error) {
 	if a.config.Kubeconfig == "" {
 		return nil, nil
 	}
-	a.credentials = daemon.KubeconfigDigest(a.config.Kubeconfig)
-	config, err := daemon.LoadKubeconfig(a.config.Kubeconfig)
+	a.credentials = process.KubeconfigDigest(a.config.Kubeconfig)
+	config, err := process.LoadKubeconfig(a.config.Kubeconfig)
 	if err != nil {
 		return nil, fmt.Errorf("agent: %w", err)
 	}
@@ -119,15 +119,14 @@ func serverAddress(config *rest.Config) string {
 	return net.JoinHostPort(server.Hostname(), port)
 }
 
-func (a *Agent) listen() error {
-	if a.config.HealthzBindAddress == "" {
-		return nil
+// listen binds the address of the endpoints.
+func (a *Agent) listen() (err error) {
+	if a.listener, err = process.ListenAt(a.config.HealthzBindAddress, "healthz-bind-address"); err != nil {
+		return fmt.Errorf("agent: %w", err)
 	}
-	listener, err := daemon.Listen(a.config.HealthzBindAddress)
-	if err != nil {
-		return fmt.Errorf("agent: endpoints: %w; choose another --healthz-bind-address, or port 0 for a free one", err)
+	if a.listener != nil {
+		a.life.OnClose(a.listener)
 	}
-	a.listener = listener
 	return nil
 }
 
@@ -135,11 +134,13 @@ func (a *Agent) openState() error {
 	if err := a.openRuntime(); err != nil {
 		return fmt.Errorf("agent: runtime: %w", err)
 	}
+	a.logs = newLastLogs(a.runtime)
 	opened, err := journal.Open(filepath.Join(a.config.StateDir, journalFile), journal.Options{NodeName: a.nodeName, Logger: a.log})
 	if err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
 	a.journal = opened
+	a.life.OnClose(opened)
 	return a.claimState()
 }
 
@@ -163,6 +164,16 @@ func (a *Agent) openRuntime() (err error) {
 	if a.objects != nil {
 		services.Objects = a.objects
 	}
+	left := &a.options.Memory.left
+	if left.runtime != nil && a.options.Successor != nil && left.stateDir == a.config.StateDir {
+		former := left.runtime
+		left.runtime = nil
+		a.runtime, err = a.options.Successor(former, services)
+		return err
+	}
+	if err := a.options.Memory.closeRuntime(); err != nil {
+		return err
+	}
 	a.runtime, err = a.options.NewRuntime(services)
 	return err
 }
@@ -182,6 +193,7 @@ func (a *Agent) nodeOptions() node.Options {
 		Ready:     a.notReady,
 		Port:      a.serverPort(),
 		Lease:     a.options.lease,
+		Memory:    &a.options.Memory.node,
 
 		Thresholds: a.thresholds(),
 		Logger:     a.log,

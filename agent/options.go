@@ -1,19 +1,23 @@
 package agent
 
 import (
+	"cmp"
 	"errors"
 	"log/slog"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/internal/node/inside"
+	"github.com/statusd/statusd/internal/node/shutdown"
+	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/shutdown"
-	"github.com/statusd/statusd/volume"
+	"github.com/statusd/statusd/status"
 )
 
 // Options are what a program decides about its agent, as opposed to its operator, who has
@@ -27,6 +31,12 @@ type Options struct {
 	// that runtime when it is closed itself, if it is an [io.Closer].
 	NewRuntime func(NodeServices) (runtime.Runtime, error)
 
+	// Successor makes the runtime instead of NewRuntime where the agent before in this process, with the same Memory and state
+	// directory, has ended with the cause [ErrReload]: out of the runtime of that agent, which Run no longer runs and which is not closed.
+	// The runtime that it returns takes over containers and clients, and closes what both have in common. Requests to the kubelet's API go
+	// on through the reload then. If nil, the former runtime is closed, NewRuntime makes another one, and requests end with an error.
+	Successor func(former runtime.Runtime, services NodeServices) (runtime.Runtime, error)
+
 	// RESTConfig is how to reach the API server, instead of the kubeconfig of the [Config].
 	// It is copied; its limit of requests is not used, because the status manager has one.
 	// Any user that may do the work of this node will do, such as a service account.
@@ -34,8 +44,10 @@ type Options struct {
 
 	// Version is that of the program; "dev" if empty.
 	Version string
-	// Logger is one to standard error, as the config has it, if nil.
+	// Logger is one to standard error, in text, if nil.
 	Logger *slog.Logger
+	// Metrics takes the metrics of the node; /metrics shows what it has. A registry of its own if nil.
+	Metrics Registry
 	// Machine reads the capacity and the addresses of the node. If nil, they are those of
 	// the machine that this program runs on. Resources of which the capacity is 0 are never
 	// under pressure.
@@ -46,16 +58,35 @@ type Options struct {
 	// announcements.
 	Host shutdown.Host
 
-	// Reload is called when the credentials have changed: end Run with the cause [ErrReload] and make
-	// another agent. If nil, changes are only logged.
+	// Reload is called when the credentials are for another API server: end Run with the cause [ErrReload] and make
+	// another agent. If nil, such changes are only logged.
 	Reload func()
+	// Memory hands on what must outlive an agent from one to the next in this process, as at a reload. The program closes it.
+	Memory *Memory
+
+	// KubeletAPI makes the server of the kubelet's API, if the [Config] has an address for it: set it to
+	// kubeletapi.ForNode. If nil, none can be served, and the program links none.
+	KubeletAPI func(inside.Serving) (inside.Server, error)
+	// Observer sees each change of a pod's status and how far its delivery is. Its methods are called under locks and
+	// must return at once. Interfaces Observer of the prober and the workers, and Announce, which is called with the
+	// UID when the table of pods has changed, are used if it implements them. Nil: there is none.
+	Observer status.Observer
+	// Shown is the config that /configz shows; the [Config] if nil. It must hold no secrets.
+	Shown func() any
 
 	// machineInterval is how often the machine is read; tests shorten it.
 	machineInterval time.Duration
-	// registerer takes the metrics in place of the agent's registry; tests look at what is registered.
-	registerer prometheus.Registerer
+	// apiPatience is how long static pods wait for the API at the start, credentialsInterval how often the kubeconfig is
+	// looked at; tests shorten them.
+	apiPatience, credentialsInterval time.Duration
 	// lease is how long the lease of the node lasts; 0 is the default of package node. Tests shorten it.
 	lease time.Duration
+}
+
+// Registry is a registry of metrics, as [prometheus.Registry] is.
+type Registry interface {
+	prometheus.Registerer
+	prometheus.Gatherer
 }
 
 // NodeServices is what a node offers to its runtime. The functions may be called from any
@@ -95,13 +126,22 @@ func (o *Options) setDefaults(config Config) {
 	if o.Version == "" {
 		o.Version = "dev"
 	}
+	if o.Memory == nil {
+		o.Memory = &Memory{forgets: true}
+	}
+	o.Memory.node.CordonFile = filepath.Join(config.StateDir, cordonFile)
 	if o.Logger == nil {
-		o.Logger = config.Log.Logger(os.Stderr)
+		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
+	}
+	if o.Metrics == nil {
+		o.Metrics = prometheus.NewRegistry()
 	}
 	if o.Machine == nil {
 		o.Machine = func() (node.Reading, error) { return node.ReadMachine(config.StateDir) }
 	}
-	if o.machineInterval == 0 {
-		o.machineInterval = machineInterval
+	o.machineInterval = cmp.Or(o.machineInterval, machineInterval)
+	if o.Observer == nil {
+		o.Observer = unobserved{}
 	}
+	o.apiPatience = cmp.Or(o.apiPatience, apiPatience)
 }

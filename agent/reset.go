@@ -8,17 +8,14 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
-
-	"github.com/statusd/statusd/guard/host"
-	"github.com/statusd/statusd/rules/alerting"
 )
 
 // DeleteState deletes all that agents keep in the state directory, the runtime's directory
-// included. What else is in there stays. No agent may use the state, and nothing may run that the
+// included, and what patterns of more name. What else is in there stays. No agent may use the state, and nothing may run that the
 // runtime has started: see [EndContainers].
-func DeleteState(config Config) error {
+func DeleteState(config Config, more ...string) error {
 	var problems []error
-	for _, name := range stateFiles {
+	for _, name := range append(more, stateFiles...) {
 		found, err := filepath.Glob(filepath.Join(config.StateDir, name))
 		problems = append(problems, err)
 		for _, path := range found {
@@ -35,8 +32,7 @@ func DeleteState(config Config) error {
 }
 
 // stateFiles are patterns of what lies in the state directory, with what a kill leaves of unfinished files.
-var stateFiles = append([]string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, querySocket, podsSocket, historyFile + "*",
-	host.PositionsFile + "*", guardFile + "*", pkiDirectory}, alerting.StateFiles...)
+var stateFiles = []string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, cordonFile + "*", pkiDirectory}
 
 // removeAll is os.RemoveAll, also for directories that their owner may not write, as modules of Go
 // in a volume are.

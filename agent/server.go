@@ -6,45 +6,24 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
-	"strings"
 
 	"github.com/prometheus/client_golang/prometheus"
+	"go.yaml.in/yaml/v3"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/internal/daemon"
-	"github.com/statusd/statusd/pods"
-	"github.com/statusd/statusd/server"
+	"github.com/statusd/statusd/internal/node/inside"
+	"github.com/statusd/statusd/internal/node/pods"
+	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/status"
 )
 
 // kubeletAPI is what the agent serves to the API server, if it does.
 type kubeletAPI struct {
-	listener  net.Listener      // nil: not served
-	requested *server.Requested // nil: its certificate is not requested
-	server    *server.Server
-	probes    *prometheus.Registry // what /metrics/probes shows
-}
-
-func (k *kubeletAPI) parts() []daemon.Part {
-	var parts []daemon.Part
-	if k.requested != nil {
-		parts = append(parts, daemon.Part{Name: "server certificate", Run: k.requested.Run})
-	}
-	if k.server != nil {
-		parts = append(parts, daemon.Part{Name: "server", Run: k.server.Run})
-	}
-	return parts
-}
-
-func (k *kubeletAPI) close() error {
-	if k.listener == nil {
-		return nil
-	}
-	if err := k.listener.Close(); !errors.Is(err, net.ErrClosed) { // the server may have closed it
-		return err
-	}
-	return nil
+	listener net.Listener         // nil: not served
+	server   inside.Server        // made of the listener
+	former   inside.Server        // of the agent before in this process, whose clients the server takes over; nil: none
+	probes   *prometheus.Registry // what /metrics/probes shows
 }
 
 // validate reports what is wrong with the values; joined means that there is an API server.
@@ -96,10 +75,16 @@ func (s *ServerConfig) isLoopback() bool {
 // machines are not served.
 func (a *Agent) openServer() error {
 	config := &a.config.Server
-	if config.BindAddress == "" || a.client == nil && !config.isLoopback() {
+	if err := a.takeOver(); err != nil {
+		a.log.Warn("server of the former config did not end in order", "err", err)
+	}
+	if a.kubelet.listener != nil || config.BindAddress == "" || a.client == nil && !config.isLoopback() {
 		return nil
 	}
-	listener, err := daemon.Listen(config.BindAddress)
+	if a.options.KubeletAPI == nil {
+		return errors.New("agent: server: server.bindAddress is set, and Options.KubeletAPI is nil: set it to kubeletapi.ForNode")
+	}
+	listener, err := process.Listen(config.BindAddress)
 	if err != nil {
 		return fmt.Errorf("agent: server: %w; choose another --server-bind-address, or port 0 for a free one, or \"\" for none", err)
 	}
@@ -108,12 +93,7 @@ func (a *Agent) openServer() error {
 }
 
 // ServerAddress is where the kubelet's API is served, empty if it is not.
-func (a *Agent) ServerAddress() string {
-	if a.kubelet.listener == nil {
-		return ""
-	}
-	return a.kubelet.listener.Addr().String()
-}
+func (a *Agent) ServerAddress() string { return process.AddressOf(a.kubelet.listener) }
 
 func (a *Agent) serverPort() int32 {
 	if a.kubelet.listener == nil {
@@ -131,65 +111,22 @@ func (a *Agent) wireServer() (err error) {
 	if a.kubelet.listener == nil {
 		return nil
 	}
-	options := server.Options{
-		NodeName:     a.nodeName,
-		Listener:     a.kubelet.listener,
-		Client:       a.client,
-		Pods:         reportedPods{a.table, a.manager},
-		Runtime:      a.runtime,
-		Metrics:      a.metrics,
-		ProbeMetrics: a.kubelet.probes,
-		Config:       func() any { return a.config.shown() },
-		Healthy:      func() error { a.alive(); return nil },
-		Logger:       a.log,
+	config, shown := &a.config.Server, a.options.Shown
+	if shown == nil {
+		shown = func() any { return a.config.shown() }
 	}
-	if file := a.config.Server.ClientCAFile; file != "" {
-		if options.ClientCA, err = server.NewRoots(file, a.log); err != nil {
-			return err
-		}
+	a.kubelet.server, err = a.options.KubeletAPI(inside.Serving{
+		NodeName: a.nodeName, Listener: a.kubelet.listener, Former: a.kubelet.former, Client: a.client, Pods: reportedPods{a.table, a.manager}, Runtime: a.runtime,
+		Metrics: a.metrics, ProbeMetrics: a.kubelet.probes, Config: shown,
+		Healthy:   func() error { a.alive(); return nil },
+		Addresses: a.addresses, Directory: filepath.Join(a.config.StateDir, pkiDirectory),
+		ClientCAFile: config.ClientCAFile, TLSCertFile: config.TLSCertFile, TLSPrivateKeyFile: config.TLSPrivateKeyFile,
+		RequestCertificate: config.RequestCertificate, Logger: a.log,
+	})
+	if err == nil {
+		a.options.Memory.left.server = nil // its clients are those of the new one
 	}
-	if options.Certificate, err = a.serverCertificate(); err != nil {
-		return err
-	}
-	a.kubelet.server, err = server.New(options)
 	return err
-}
-
-// serverCertificate is that of the files, else requested if the config says so, else self-signed.
-func (a *Agent) serverCertificate() (server.CertificateSource, error) {
-	config, directory := &a.config.Server, filepath.Join(a.config.StateDir, pkiDirectory)
-	switch {
-	case config.TLSCertFile != "":
-		return server.NewKeyPair(config.TLSCertFile, config.TLSPrivateKeyFile, a.log)
-	case config.RequestCertificate:
-		requested, err := server.NewRequested(server.RequestOptions{
-			Client: a.client, NodeName: a.nodeName, Directory: directory,
-			Host: a.nodeName, Addresses: a.addresses, Logger: a.log,
-		})
-		a.kubelet.requested = requested
-		return requested, err
-	}
-	return server.SelfSigned(directory, a.nodeName, a.addresses(), a.log)
-}
-
-// shown is the config as /configz shows it: by the names of the file. Nothing in it is secret: what is, the
-// config only names the file of.
-func (c *Config) shown() map[string]any {
-	all := map[string]any{}
-	for _, s := range settings(c) {
-		parent, child, nested := strings.Cut(s.Path, ".")
-		if !nested {
-			all[s.Path] = s.Value
-			continue
-		}
-		section, ok := all[parent].(map[string]any)
-		if !ok {
-			section = map[string]any{}
-			all[parent] = section
-		}
-		section[child] = s.Value
-	}
-	return all
 }
 
 // reportedPods are the pods of the table with the statuses that this node reports.
@@ -204,6 +141,14 @@ func (r reportedPods) All() []*v1.Pod {
 		known[i] = r.reported(pod)
 	}
 	return known
+}
+
+func (r reportedPods) ByUID(uid types.UID) (*v1.Pod, bool) {
+	pod, ok := r.table.ByUID(uid)
+	if !ok {
+		return nil, false
+	}
+	return r.reported(pod), true
 }
 
 func (r reportedPods) ByName(namespace, name string) (*v1.Pod, bool) {
@@ -223,4 +168,14 @@ func (r reportedPods) reported(pod *v1.Pod) *v1.Pod {
 		shown.Status = reported
 	}
 	return &shown
+}
+
+// shown is the config as /configz shows it: by the names of the YAML. Nothing in it is secret: what is, the config only names
+// the file of.
+func (c Config) shown() map[string]any {
+	all := map[string]any{}
+	if text, err := yaml.Marshal(c); err == nil {
+		_ = yaml.Unmarshal(text, &all)
+	}
+	return all
 }

@@ -6,9 +6,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/node/shutdown"
+	"github.com/statusd/statusd/internal/node/worker"
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/shutdown"
-	"github.com/statusd/statusd/worker"
 )
 
 // Reasons and messages of a shutdown, as the kubelet gives them.

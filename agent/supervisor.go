@@ -1,11 +1,11 @@
 package agent
 
-import "github.com/statusd/statusd/internal/daemon"
+import "github.com/statusd/statusd/internal/process"
 
 // Supervisor is systemd as the receiver of sd_notify(3) messages: ready, stopping, reloading, and
 // the watchdog's keep-alive. The zero value disables them.
-type Supervisor = daemon.Supervisor
+type Supervisor = process.Supervisor
 
 // SupervisorFromEnvironment is the one that started this process, by the variables that
 // systemd sets. It removes them, so that containers cannot send messages in the agent's name.
-func SupervisorFromEnvironment() Supervisor { return daemon.SupervisorFromEnvironment() }
+func SupervisorFromEnvironment() Supervisor { return process.SupervisorFromEnvironment() }

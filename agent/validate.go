@@ -4,34 +4,30 @@ import (
 	"errors"
 	"fmt"
 	"maps"
-	"path"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/statusd/statusd/internal/daemon"
+	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/node"
 )
 
 // Validate reports everything that is wrong with the values, each with the path of its field.
-// It looks at no file: see [Check] for that.
+// It looks at no file: see [CheckConfig] for that.
 func (c *Config) Validate() error { return c.validate(false) }
 
 // validate is Validate; joined means that the program itself knows how to reach the API server.
 func (c *Config) validate(joined bool) error {
-	var problems []error
-	wrong := func(field, format string, args ...any) {
-		problems = append(problems, fmt.Errorf("config: %s: %s", field, fmt.Sprintf(format, args...)))
-	}
+	wrong, problems := process.Problems()
 	if c.NodeName != "" {
-		if err := daemon.CheckNodeName(c.NodeName); err != nil {
+		if err := process.CheckNodeName(c.NodeName); err != nil {
 			wrong("nodeName", "%v", err)
 		}
 	}
 	if c.StateDir == "" {
-		wrong("stateDir", "is empty; name a directory that outlives a restart, such as %s", Default().StateDir)
+		wrong("stateDir", "is empty; name a directory that outlives a restart, such as /var/lib/statusd")
 	}
 	if c.BootstrapKubeconfig != "" && c.Kubeconfig == "" {
 		wrong("bootstrapKubeconfig", "needs kubeconfig, the file to write")
@@ -42,19 +38,13 @@ func (c *Config) validate(joined bool) error {
 	if !joined && c.Kubeconfig == "" && c.Manifests == "" {
 		wrong("manifests", "is empty, and so is kubeconfig: there is nowhere for pods to come from")
 	}
-	if c.ManifestsRescan <= 0 {
-		wrong("manifestsRescan", "%v: want a time above zero, such as 20s", c.ManifestsRescan)
-	}
 	if c.HealthzBindAddress != "" {
-		if err := daemon.CheckAddress(c.HealthzBindAddress); err != nil {
+		if err := process.CheckAddress(c.HealthzBindAddress); err != nil {
 			wrong("healthzBindAddress", "%v", err)
 		}
 	}
 	if c.ShutdownTimeout <= 0 {
 		wrong("shutdownTimeout", "%v: want a time above zero, such as 20s", c.ShutdownTimeout)
-	}
-	if c.CgroupParent != "" && (!strings.HasPrefix(c.CgroupParent, "/") || path.Clean(c.CgroupParent) != c.CgroupParent || c.CgroupParent == "/") {
-		wrong("cgroupParent", "%q: want a path below the root of the control groups, such as %s", c.CgroupParent, Default().CgroupParent)
 	}
 	if c.ShutdownGracePeriod < 0 {
 		wrong("shutdownGracePeriod", "%v: want 0 or more", c.ShutdownGracePeriod)
@@ -62,25 +52,13 @@ func (c *Config) validate(joined bool) error {
 	if c.ShutdownGracePeriodCriticalPods < 0 || c.ShutdownGracePeriodCriticalPods > max(0, c.ShutdownGracePeriod) {
 		wrong("shutdownGracePeriodCriticalPods", "%v: want at least 0 and at most shutdownGracePeriod, which is %v", c.ShutdownGracePeriodCriticalPods, c.ShutdownGracePeriod)
 	}
-	c.Log.Validate(wrong)
 	if c.StatusUpdates.QPS < 0 {
 		wrong("statusUpdates.qps", "%v: want 0, which is no limit, or more", c.StatusUpdates.QPS)
 	}
-	if c.StatusUpdates.Burst < 0 {
-		wrong("statusUpdates.burst", "%d: want 0, which is twice the qps, or more", c.StatusUpdates.Burst)
-	}
-	if c.ContainerLogs.MaxBytes < 1024 {
-		wrong("containerLogs.maxBytes", "%d: want at least 1024", c.ContainerLogs.MaxBytes)
-	}
-	if c.ContainerLogs.MaxFiles < 1 {
-		wrong("containerLogs.maxFiles", "%d: want at least 1", c.ContainerLogs.MaxFiles)
-	}
 	c.Node.validate(wrong)
 	c.Eviction.validate(wrong)
-	c.Rules.Validate(wrong)
-	c.Machine.Validate(func(field, format string, args ...any) { wrong("machine."+field, format, args...) })
 	c.Server.validate(joined || c.Kubeconfig != "", wrong)
-	return errors.Join(problems...)
+	return errors.Join(*problems...)
 }
 
 func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
@@ -142,10 +120,7 @@ func (n *NodeConfig) reserved() v1.ResourceList {
 
 // nodeName is the configured one or that of the machine.
 func (c *Config) nodeName() (string, error) {
-	if c.NodeName != "" {
-		return c.NodeName, nil
-	}
-	name, err := daemon.HostName()
+	name, err := process.NodeName(c.NodeName)
 	if err != nil {
 		return "", fmt.Errorf("agent: %w", err)
 	}

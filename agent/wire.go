@@ -1,24 +1,24 @@
 package agent
 
 import (
+	"context"
 	"errors"
-	"fmt"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/eviction"
-	"github.com/statusd/statusd/fit"
-	"github.com/statusd/statusd/internal/daemon"
-	"github.com/statusd/statusd/mirror"
+	"github.com/statusd/statusd/internal/node/eviction"
+	"github.com/statusd/statusd/internal/node/fit"
+	"github.com/statusd/statusd/internal/node/mirror"
+	"github.com/statusd/statusd/internal/node/pods"
+	"github.com/statusd/statusd/internal/node/probe"
+	"github.com/statusd/statusd/internal/node/source"
+	"github.com/statusd/statusd/internal/node/worker"
+	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/node"
-	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/probe"
-	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/source"
 	"github.com/statusd/statusd/status"
-	"github.com/statusd/statusd/worker"
 )
 
 // safety answers for the workers, which are made after the manager that asks them.
@@ -37,47 +37,62 @@ func (a *Agent) wire() error {
 	a.table = pods.New()
 	a.dispatcher = newDispatcher(a.table, origins...)
 	a.handle = source.Serial(a.dispatcher.handle)
-	a.events = daemon.NewEvents(a.nodeName, a.client, a.log)
-	a.wireHistory()
+	a.events = process.NewEvents(a.nodeName, a.client, a.log)
+	a.events.Warned = a.warnings.add
+	if announcer, ok := a.options.Observer.(interface{ Announce(types.UID) }); ok {
+		a.dispatcher.changed = announcer.Announce
+	}
 	if err := a.wirePods(); err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return err
 	}
 	if a.client != nil {
 		if err := a.wireNode(); err != nil {
-			return fmt.Errorf("agent: %w", err)
+			return err
 		}
 	}
 	if err := a.wireSources(); err != nil {
-		return fmt.Errorf("agent: %w", err)
+		return err
 	}
 	a.wireShutdown()
 	if err := a.wireEviction(); err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
-	if err := a.wireServer(); err != nil {
-		return fmt.Errorf("agent: %w", err)
-	}
-	if err := a.wireMachine(); err != nil {
 		return err
 	}
-	if err := a.wireGuard(); err != nil {
-		return err
-	}
-	return a.wireQuery()
+	return a.wireServer()
 }
+
+// observer is that of the program, behind what the agent itself does when a pod is gone.
+type observer struct {
+	status.Observer
+	warnings *warnings
+}
+
+// Removed is called when the status of a pod is no longer kept.
+func (o observer) Removed(uid types.UID, at time.Time) {
+	o.warnings.forget(uid)
+	o.Observer.Removed(uid, at)
+}
+
+// unobserved is the observer of a program that has none.
+type unobserved struct{}
+
+func (unobserved) Changed(podstatus.Change)              {}
+func (unobserved) Accepted(types.UID, uint64, time.Time) {}
+func (unobserved) Failed(podstatus.Undelivered)          {}
+func (unobserved) Removed(types.UID, time.Time)          {}
 
 // wirePods makes what runs, probes and reports pods.
 func (a *Agent) wirePods() (err error) {
 	safety := &safety{}
+	probes, _ := a.options.Observer.(probe.Observer)
+	steps, _ := a.options.Observer.(worker.Observer)
 	options := status.Options{
 		Pods:       a.table,
 		Safety:     safety,
 		Journal:    a.journal,
 		QPS:        a.config.StatusUpdates.QPS,
-		Burst:      a.config.StatusUpdates.Burst,
 		Logger:     a.log,
-		Observer:   &a.changes,
-		Registerer: a.registerer,
+		Observer:   observer{a.options.Observer, &a.warnings},
+		Registerer: a.metrics,
 		HistoryChanged: func() {
 			if a.api != nil {
 				a.api.Relist()
@@ -85,7 +100,7 @@ func (a *Agent) wirePods() (err error) {
 		},
 	}
 	if a.client != nil {
-		options.Client = status.NewClient(a.client.CoreV1().RESTClient(), a.nodeName)
+		options.Client = status.NewClient(a.client.CoreV1(), a.nodeName)
 	}
 	if a.manager, err = status.New(options); err != nil {
 		return err
@@ -98,8 +113,8 @@ func (a *Agent) wirePods() (err error) {
 		},
 		Sync:          func(uid types.UID) { a.workers.Sync(uid) },
 		Recorder:      a.events,
-		Observer:      observed{a.history, a},
-		Registerer:    a.registerer,
+		Observer:      probes,
+		Registerer:    a.metrics,
 		PodRegisterer: a.kubelet.probes,
 		Version:       a.options.Version,
 		Logger:        a.log,
@@ -112,11 +127,12 @@ func (a *Agent) wirePods() (err error) {
 		Status:      reporter{a.manager, a.manager.Resizes()},
 		Prober:      a.prober,
 		Recorder:    a.events,
-		Registerer:  a.registerer,
-		Observer:    observed{a.history, a},
+		Registerer:  a.metrics,
+		Observer:    steps,
 		Admit:       a.admit,
 		HostIPs:     a.addresses,
 		OnForgotten: a.dispatcher.release,
+		Memory:      &a.options.Memory.workers,
 		Version:     a.options.Version,
 		Logger:      a.log,
 	})
@@ -151,7 +167,6 @@ func (a *Agent) wireSources() (err error) {
 			Directory: a.config.Manifests,
 			NodeName:  a.nodeName,
 			Handle:    a.handle,
-			Rescan:    a.config.ManifestsRescan,
 			Logger:    a.log,
 		})
 		if err != nil {
@@ -176,15 +191,22 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 	if err != nil {
 		return &fit.Rejection{Reason: "UnexpectedAdmissionError", Message: err.Error()}
 	}
-	return fit.Rules{SharedPorts: runtime.SharesHostNetwork(a.runtime)}.Check(here, pod, active)
+	r := fit.Check(here, pod, active)
+	if r != nil && (r.Reason == fit.ReasonNodeAffinity || r.Reason == fit.ReasonTaint) && a.node != nil {
+		// An administrator may have labeled the node a moment ago, and the scheduler knows it already.
+		if current, err := a.node.Look(context.Background()); err == nil {
+			r = fit.Check(asShown(here, current), pod, active)
+		}
+	}
+	return r
 }
 
 // endpoints are what the agent serves, if it serves anything.
-func (a *Agent) endpoints() *daemon.Endpoints {
-	e := &daemon.Endpoints{Alive: a.alive, Pending: func() any { return a.pending() }, Metrics: a.metrics, Query: a.query.Handler()}
-	e.Ready = append(e.Ready, daemon.Check{Name: "journal", Err: a.journal.Writable})
+func (a *Agent) endpoints() *process.Endpoints {
+	e := &process.Endpoints{Alive: a.alive, Pending: func() any { return a.pending() }, Metrics: a.metrics}
+	e.Ready = append(e.Ready, process.Check{Name: "journal", Err: a.journal.Writable})
 	if a.manifests != nil {
-		e.Ready = append(e.Ready, daemon.Check{Name: "manifests", Err: func() error {
+		e.Ready = append(e.Ready, process.Check{Name: "manifests", Err: func() error {
 			if !a.manifests.HasSynced() {
 				return errors.New("the directory was not read yet")
 			}
@@ -192,7 +214,7 @@ func (a *Agent) endpoints() *daemon.Endpoints {
 		}})
 	}
 	if a.client != nil {
-		e.Ready = append(e.Ready, daemon.Check{Name: "api", Err: a.apiProblem}, daemon.Check{Name: "node", Err: a.nodeProblem})
+		e.Ready = append(e.Ready, process.Check{Name: "api", Err: a.apiProblem}, process.Check{Name: "node", Err: a.nodeProblem})
 	}
 	return e
 }

@@ -68,6 +68,7 @@ const (
 	CodeContainersFailed Code = "ContainersFailed"
 	CodeCompleted        Code = "ContainersCompleted"
 	CodeFailedReason     Code = "FailedWithReason"
+	CodeEnded            Code = "Ended"
 )
 
 // Causes of a deletion that has not come to its end.

@@ -3,10 +3,14 @@ package explain
 import (
 	"fmt"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -60,8 +64,11 @@ func initDone(c container) bool {
 
 func whyInit(f Facts, c container) Cause {
 	if c.status != nil && c.status.State.Running != nil && !c.sidecar {
-		return Cause{Code: CodeInitRunning, Container: c.spec.Name, Since: known(c.status.State.Running.StartedAt.Time),
-			Text: "it has been running" + since(f.Now, c.status.State.Running.StartedAt.Time),
+		text := "it has been running" + since(f.Now, c.status.State.Running.StartedAt.Time)
+		if c.Log != nil && len(c.Log.Lines) > 0 {
+			text += ", its log ends with " + quote(shorten(redact(strings.TrimSpace(c.Log.Lines[len(c.Log.Lines)-1]))))
+		}
+		return Cause{Code: CodeInitRunning, Container: c.spec.Name, Since: known(c.status.State.Running.StartedAt.Time), Text: text,
 			Next: &Next{Wait: "the next container starts when it ends with exit code 0", Do: "read its log if it takes too long"}}
 	}
 	return whyUnready(f, c)
@@ -93,10 +100,14 @@ func whyNotServing(f Facts, c container) Cause {
 	started := c.status.State.Running.StartedAt.Time
 	if c.Hook == "postStart" {
 		return Cause{Code: CodePostStartRunning, Since: known(c.HookSince), Text: "its postStart hook has been running" + since(f.Now, c.HookSince),
-			Next: wait("the container counts as started when the hook ends")}
+			Next: &Next{Wait: "the container counts as started when the hook ends", Do: "if the hook hangs, correct its command or URL"}}
 	}
 	if c.spec.StartupProbe != nil && (c.status.Started == nil || !*c.status.Started) {
 		return probing(f, c, CodeStartupProbe, "startup", c.Startup, c.spec.StartupProbe, started)
+	}
+	if c.spec.ReadinessProbe == nil && c.spec.Lifecycle != nil && c.spec.Lifecycle.PostStart != nil {
+		return Cause{Code: CodePostStartRunning, Since: known(started), Text: "its postStart hook has not ended" + since(f.Now, started),
+			Next: &Next{Wait: "the container counts as started when the hook ends", Do: "if the hook hangs, correct its command or URL"}}
 	}
 	if c.spec.ReadinessProbe == nil {
 		return Cause{Code: CodeReadinessNotReported, Since: known(started), Text: "it has been running" + since(f.Now, started) + " and has no readiness probe, but was not reported as ready",
@@ -110,8 +121,12 @@ func whyNotServing(f Facts, c container) Cause {
 }
 
 // probing explains a container by its probes.
-func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Probe, started time.Time) Cause {
+func probing(f Facts, c container, code Code, kind string, p *podstatus.Probe, spec *v1.Probe, started time.Time) Cause {
 	cause := Cause{Code: code}
+	if name := missingPort(c.spec, spec); name != "" {
+		return Cause{Code: code, Since: known(started), Text: "its " + kind + " probe names port " + quote(name) + ", which the container does not have",
+			Next: do("correct the name of the port in the probe, or give a port of the container that name")}
+	}
 	period := seconds(spec.PeriodSeconds, 10)
 	threshold := max(spec.SuccessThreshold, 1)
 	target := target(c.spec, spec)
@@ -125,7 +140,7 @@ func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Pr
 		if code == CodeReadinessProbePending {
 			cause.Code = CodeReadinessProbeFailing
 		}
-	case p == nil && f.probeWarning(c.spec.Name, kind) != nil:
+	case (p == nil || p.Failures == 0 && f.errored(c.spec.Name, kind)) && f.probeWarning(c.spec.Name, kind) != nil && !f.probeWarning(c.spec.Name, kind).Last.Before(started):
 		w := f.probeWarning(c.spec.Name, kind)
 		cause.Since = known(w.Last)
 		cause.Text = "its " + kind + " probe" + target + " fails: " + shorten(w.Message)
@@ -151,40 +166,15 @@ func probing(f Facts, c container, code Code, kind string, p *Probe, spec *v1.Pr
 	if kind == "startup" {
 		effect = "the container counts as started"
 	}
-	cause.Next = &Next{Wait: fmt.Sprintf("%s when %s; it is probed every %s", effect, succeeds, period), Do: adviceForProbe(cause, kind)}
+	cause.Next = &Next{Wait: fmt.Sprintf("%s when %s; it is probed every %s", effect, succeeds, text.Span(period)), Do: adviceForProbe(cause, kind)}
 	if kind == "startup" && p != nil && p.Failures > 0 {
 		cause.Next.Wait += "; after " + failuresLeft(spec, p) + " more it is killed"
 	}
 	return cause
 }
 
-// whyEnded explains a container that has ended and is not ready for that reason.
-func whyEnded(f Facts, c container) Cause {
-	t := c.status.State.Terminated
-	cause := Cause{Code: CodeExited, Since: known(t.FinishedAt.Time), Text: "it ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(f, c.spec.Name, t)}
-	if k := killedByWarning(f, c.spec.Name, t); k != nil {
-		cause.Text += ", because " + k.Text
-	}
-	if podstatus.ShouldRestart(f.Pod, c.spec, t.ExitCode) || c.sidecar {
-		cause.Causes = []Cause{{Code: CodeWillRestart, Container: c.spec.Name, Text: "it will be started again",
-			Next: startsAgain(f, c)}}
-	} else {
-		cause.Causes = []Cause{{Code: CodeWillNotRestart, Container: c.spec.Name, Text: "its restart policy does not start it again",
-			Next: &Next{Wait: "the pod ends when its other containers have ended"}}}
-	}
-	cause.Causes[0].Next.Do = adviceForEnd(f, c.spec.Name, t).Do
-	return cause
-}
-
-func startsAgain(f Facts, c container) *Next {
-	if c.NextStart.After(f.Now) {
-		return waitUntil("it starts again", c.NextStart)
-	}
-	return wait("it starts again at once")
-}
-
 // failuresLeft is how many failures more make a verdict.
-func failuresLeft(spec *v1.Probe, p *Probe) string {
+func failuresLeft(spec *v1.Probe, p *podstatus.Probe) string {
 	return counted(max(threshold(spec)-p.Failures, 1), "failure", "failures")
 }
 
@@ -217,12 +207,15 @@ func failingLiveness(f Facts) []Cause {
 	return list
 }
 
-// killed reports why the node has ended the last run of a container, nil if it has not. A probe that has not failed
+// killed reports why the node has ended a run of a container, nil if it has not. A probe that has not failed
 // as often as it must is no reason: a process that is killed by another often has failed probes at its start.
-func killed(f Facts, c container) *Cause {
+func killed(f Facts, c container, t *v1.ContainerStateTerminated) *Cause {
+	if k := killedByHook(f, c, t); k != nil {
+		return k
+	}
 	p := c.Liveness
-	if p == nil || p.Failures < threshold(c.spec.LivenessProbe) {
-		return killedByWarning(f, c.spec.Name, c.status.LastTerminationState.Terminated)
+	if p == nil || c.status == nil || c.status.LastTerminationState.Terminated != t || p.Failures < threshold(c.spec.LivenessProbe) {
+		return killedByWarning(f, c.spec.Name, t)
 	}
 	cause := Cause{Code: CodeLivenessKilled, Container: c.spec.Name, Since: known(p.Since),
 		Text: fmt.Sprintf("its liveness probe%s had failed %s", target(c.spec, c.spec.LivenessProbe), times(p.Failures))}
@@ -233,6 +226,35 @@ func killed(f Facts, c container) *Cause {
 	return &cause
 }
 
+// errored reports whether the newest warning about a probe is that it could not be asked, which counts neither as a success nor as a failure.
+func (f Facts) errored(container, kind string) bool {
+	w := f.probeWarning(container, kind)
+	return w != nil && strings.Contains(w.Message, "probe errored")
+}
+
+// killedByHook: a container whose postStart hook fails is killed.
+func killedByHook(f Facts, c container, t *v1.ContainerStateTerminated) *Cause {
+	w := f.warning(c.spec.Name, "FailedPostStartHook")
+	if w == nil || t == nil {
+		return nil
+	}
+	text := "its postStart hook failed" + detail(w.Message)
+	if !f.ledTo(w, t) {
+		if name := signal(t); c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil || name != "SIGTERM" && name != "SIGKILL" {
+			return nil
+		}
+		text = "the node kills it when its postStart hook fails, as it did before" + detail(w.Message) // events are limited in number
+	}
+	return &Cause{Code: CodeHookFailed, Container: c.spec.Name, Since: known(w.Last), Text: text,
+		Next: &Next{Do: "check the command or URL of the postStart hook", Command: "kubectl describe pod -n " + f.Pod.Namespace + " " + f.Pod.Name}}
+}
+
+// ledTo reports whether a warning can be why the node has ended a run.
+func (f Facts) ledTo(w *Warning, t *v1.ContainerStateTerminated) bool {
+	before := t.FinishedAt.Sub(w.Last)
+	return before >= -time.Second && before <= f.grace()+killLate // times of containers have no fractions
+}
+
 // killedByWarning is killed as the warnings show it: the probes of a run end with it.
 func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminated) *Cause {
 	if last == nil || last.ExitCode == 0 || last.Reason == "OOMKilled" {
@@ -240,22 +262,43 @@ func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminate
 	}
 	liveness, startup := f.killers(container)
 	for _, kind := range []string{"liveness", "startup"} {
-		w, needed := f.probeWarning(container, kind), threshold(liveness)
+		spec, w := liveness, f.probeWarning(container, kind)
 		if kind == "startup" {
-			needed = threshold(startup)
+			spec = startup
 		}
-		if w == nil || f.probeFailures(container, kind) < needed {
-			continue
-		}
-		before := last.FinishedAt.Sub(w.Last)
-		if before < -time.Second || before > f.grace()+killLate { // times of containers have no fractions
+		if spec == nil || w == nil || f.probeFailures(container, kind) < threshold(spec) {
 			continue
 		}
 		cause := &Cause{Code: CodeLivenessKilled, Container: container, Since: known(w.Last), Text: "the node has killed it: " + said(w)}
+		if !f.ledTo(w, last) {
+			if name := signal(last); name != "SIGTERM" && name != "SIGKILL" {
+				continue
+			}
+			// Events are limited in number, so that the newest kills may have none: this is how earlier runs ended.
+			cause.Since, cause.Text = nil, "the node kills it when its "+kind+" probe fails, as it did before: "+said(w)
+		}
 		cause.Next = do(adviceForProbe(*cause, kind))
 		return cause
 	}
 	return nil
+}
+
+// missingPort is the name by which a probe asks for a port that the container does not have, empty if there is none.
+func missingPort(c *v1.Container, p *v1.Probe) string {
+	var name intstr.IntOrString
+	switch {
+	case p.HTTPGet != nil:
+		name = p.HTTPGet.Port
+	case p.TCPSocket != nil:
+		name = p.TCPSocket.Port
+	}
+	if name.Type == intstr.Int || slices.ContainsFunc(c.Ports, func(p v1.ContainerPort) bool { return p.Name == name.StrVal }) {
+		return ""
+	}
+	if _, err := strconv.Atoi(name.StrVal); err == nil {
+		return ""
+	}
+	return name.StrVal
 }
 
 // killLate is how much longer than its grace a container that is killed may take to end.

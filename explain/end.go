@@ -71,6 +71,14 @@ func whyFailed(e *Explanation, f Facts) {
 		e.State = StateRejected
 		e.Causes = []Cause{{Code: CodeRejected, Since: e.Since, Text: "the node was under pressure" + message + pressure(f),
 			Next: &Next{Do: "free what the node is short of; a rejected pod is not tried again", Wait: replaced}}}
+	case status.Reason == "Evicted" && strings.Contains(status.Message, "EmptyDir volume"):
+		e.State = StateEvicted
+		e.Causes = []Cause{{Code: CodeEvicted, Since: e.Since, Text: "a volume was too large" + message,
+			Next: &Next{Do: "raise sizeLimit of the volume, or have the pod write less", Wait: replaced}}}
+	case status.Reason == "Evicted" && strings.Contains(status.Message, "ephemeral") && strings.Contains(status.Message, "exceed"):
+		e.State = StateEvicted
+		e.Causes = []Cause{{Code: CodeEvicted, Since: e.Since, Text: "it used more local storage than it may" + message,
+			Next: &Next{Do: "raise the limit of ephemeral-storage, or have the pod write less", Wait: replaced}}}
 	case status.Reason == "Evicted":
 		next, text := r.next, r.text
 		if left := whatWasLeft(f); left != "" {
@@ -81,6 +89,10 @@ func whyFailed(e *Explanation, f Facts) {
 	case ok:
 		e.State = r.state
 		next := r.next
+		if ports := hostPorts(f.Pod); status.Reason == "NodePorts" && len(ports) > 0 {
+			message = " (it asks for " + list(ports) + ")" + message
+			next.Command = "kubectl get pods -A -o wide --field-selector spec.nodeName=" + f.Pod.Spec.NodeName
+		}
 		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message, Next: &next}}
 	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
 		e.State = StateRejected
@@ -121,8 +133,14 @@ func failedContainers(f Facts) []Cause {
 			what = "init container "
 		}
 		cause := Cause{Code: CodeContainersFailed, Container: c.spec.Name, Since: known(t.FinishedAt.Time),
-			Text: what + quote(c.spec.Name) + " ended" + at(f.Now, t.FinishedAt.Time) + " with " + ending(f, c.spec.Name, t), Next: adviceForEnd(f, c.spec.Name, t)}
+			Text: what + quote(c.spec.Name) + " failed: " + ending(f, c, t), Next: adviceForEnd(f, c, t)}
+		if when := at(f.Now, t.FinishedAt.Time); when != "" {
+			cause.Text += " · ended" + when
+		}
 		cause.Next.Wait = "its restart policy does not start it again"
+		if owner := metav1.GetControllerOf(f.Pod); owner != nil && owner.Kind == "Job" {
+			cause.Next.Wait = "its Job makes another pod until it has failed as often as backoffLimit allows"
+		}
 		causes = append(causes, cause)
 	}
 	if len(causes) == 0 {
@@ -155,29 +173,6 @@ func ended(f Facts) *time.Time {
 		return nil
 	}
 	return known(last)
-}
-
-// ending says how a container ended: "exit code 3", "exit code 137 (SIGKILL), out of memory".
-func ending(f Facts, container string, t *v1.ContainerStateTerminated) string {
-	text := fmt.Sprintf("exit code %d", t.ExitCode)
-	if name := signal(t); name != "" {
-		text += " (" + name + ")"
-	}
-	switch t.Reason {
-	case "", "Error", "Completed":
-	case "OOMKilled":
-		text += ", killed for lack of memory" + f.shortOfMemory(container, t)
-	case "StartError", "ContainerCannotRun":
-		text += " (it could not be started)"
-	case "ContainerStatusUnknown":
-		text += " (its end was not seen)"
-	default:
-		text += ", reason " + t.Reason
-	}
-	if message := strings.TrimSpace(t.Message); message != "" {
-		text += " and message " + quote(shorten(message))
-	}
-	return text
 }
 
 // signal names the signal that ended a container, by what the runtime says or by the
@@ -215,29 +210,105 @@ func signal(t *v1.ContainerStateTerminated) string {
 	}
 }
 
+// remedies are what to do about a run by what it said last.
+var remedies = []struct{ words, do string }{
+	{"exec format error", "use an image for the node's architecture; a script needs a first line such as #!/bin/sh"},
+	{"bind() to", "listen on a port from 1024 on, or add the capability NET_BIND_SERVICE"},
+	{"bind: permission denied", "listen on a port from 1024 on, or add the capability NET_BIND_SERVICE"},
+	{"address already in use", "another process has the port: change the port of one of them"},
+	{"password authentication failed", "correct the user name or password that the container is given"},
+	{"access denied for user", "correct the user name or password that the container is given"},
+	{"authentication failed", "correct the credentials that the container is given"},
+	{"no space left on device", "free space in the volume or on the node"},
+	{"read-only file system", "write to a volume, or drop readOnlyRootFilesystem"},
+	{"permission denied", "check the user that the container runs as, and the modes of the files it uses"},
+	{"operation not permitted", "check the capabilities and the user of the container"},
+	{"is forbidden: user", "bind a role with that right to its service account"},
+	{"certificate", "check the certificate that the message names: who signed it, for which host, until when"},
+	{"x509", "check the certificate that the message names: who signed it, for which host, until when"},
+	{"exists but is not empty", "give it an empty directory, such as a subdirectory of the volume (subPath)"},
+	{"enotfound", nameOfHost}, {"eai_again", nameOfHost}, {"unknownhost", nameOfHost}, {"name or service not known", nameOfHost},
+	{"name resolution", nameOfHost}, {"could not translate host name", nameOfHost},
+	{"no such host", nameOfHost},
+	{"could not resolve", nameOfHost},
+	{"connection refused", "check that what it connects to runs, and its host and port"},
+	{"i/o timeout", "check that what it connects to is reachable; a network policy may be in the way"},
+	{"outofmemoryerror", "give the program more memory, and raise the limit of the container with it"},
+	{"heap out of memory", "give the program more memory, and raise the limit of the container with it"},
+	{"modulenotfounderror", "install the module in the image, or correct its path"},
+	{"no module named", "install the module in the image, or correct its path"},
+	{"cannot find module", "install the module in the image, or correct its path"},
+	{"keyerror", setVariable}, {"environment variable", setVariable}, {"env var", setVariable},
+	{"unrecognized option", correctArguments}, {"unrecognized argument", correctArguments}, {"unknown flag", correctArguments}, {"unknown option", correctArguments},
+	{"flag provided but not defined", correctArguments}, {"invalid option", correctArguments}, {"unknown command", correctArguments},
+	{"no such file or directory", "provide the file, with a volume or in the image, or correct its path"},
+	{"yaml: line", correctConfiguration}, {"toml: line", correctConfiguration}, {"unmarshal", correctConfiguration}, {"invalid configuration", correctConfiguration},
+	{"out of memory", "give the program more memory, and raise the limit of the container with it"},
+}
+
+// Advice that several messages have in common.
+const (
+	nameOfHost           = "correct the name of the host, create the Service, or check the cluster's DNS"
+	setVariable          = "set the variable or setting that the message names"
+	correctArguments     = "correct the arguments in command and args"
+	correctConfiguration = "correct the configuration file that the message names"
+)
+
 // adviceForEnd is what to do about a container that ended.
-func adviceForEnd(f Facts, container string, t *v1.ContainerStateTerminated) *Next {
+func adviceForEnd(f Facts, c container, t *v1.ContainerStateTerminated) *Next {
+	said := strings.ToLower(lastWords(c, t))
+	top := "kubectl top pod -n " + f.Pod.Namespace + " " + f.Pod.Name + " --containers"
 	switch {
-	case t.Reason == "OOMKilled" && f.memoryLimit(container) == "":
-		return do("find what uses the memory; ask for what the container needs in its requests, and limit it")
+	case t.Reason == "OOMKilled" && f.memoryLimit(c.spec.Name) == "":
+		return &Next{Do: "find what uses the memory; ask for what the container needs in its requests, and limit it", Command: top}
 	case t.Reason == "OOMKilled":
-		return do("raise the memory limit, or find what uses the memory")
-	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
-		return do("check that the command exists and may be executed, and the working directory")
+		return &Next{Do: "raise the memory limit, or find what uses the memory", Command: top}
 	case t.Reason == "ContainerStatusUnknown":
 		return do("check whether the node was restarted")
 	case t.ExitCode == 0:
 		return do("check whether the command is meant to end")
+	}
+	starts := t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
+	if starts || t.ExitCode == 126 || t.ExitCode == 127 {
+		switch missing := strings.Contains(said, "not found") || strings.Contains(said, "no such file"); {
+		case starts && len(c.spec.Command) > 0 && strings.Contains(strings.TrimSpace(c.spec.Command[0]), " ") && missing:
+			return do("give each argument as an item of its own: command has them in one string")
+		case starts && c.spec.WorkingDir != "" && strings.Contains(said, strings.ToLower(c.spec.WorkingDir)), strings.Contains(said, "chdir"):
+			return do("correct the working directory (workingDir); the image must have it")
+		case !starts && missing:
+			return do("correct the name of the command that is not found, or install it in the image")
+		case strings.Contains(said, "permission denied"):
+			return do("make the command executable")
+		case missing:
+			return do("correct the path of the command; the image must have it, and the interpreter of its first line")
+		}
+	}
+	for _, r := range remedies {
+		if strings.Contains(said, r.words) {
+			return do(r.do)
+		}
+	}
+	switch {
+	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
+		return do("check that the command exists and may be executed, and the working directory")
 	case t.ExitCode == 126:
-		return do("make the command executable")
+		return do("check that the file which the log names can be executed: its mode, and that it is no directory")
 	case t.ExitCode == 127:
-		return do("check the name of the command and PATH")
+		return do("check the name of the command that the log names, and PATH")
 	case signal(t) == "SIGSEGV", signal(t) == "SIGABRT", signal(t) == "SIGBUS", signal(t) == "SIGILL":
 		return do("look for a crash of the program in its log")
+	case signal(t) == "SIGKILL" && (c.spec.LivenessProbe != nil || c.spec.StartupProbe != nil):
+		return do("check its liveness and startup probes, and the kernel's log, which names processes killed for lack of memory")
 	case signal(t) == "SIGKILL":
 		return do("find what killed it: the kernel's log names processes killed for lack of memory")
+	case signal(t) == "SIGTERM" && c.spec.Lifecycle != nil && c.spec.Lifecycle.PostStart != nil:
+		return do("check its postStart hook: the node ends a container so if the hook fails")
+	case signal(t) == "SIGTERM" && (c.spec.LivenessProbe != nil || c.spec.StartupProbe != nil):
+		return do("check its liveness and startup probes: the node ends a container so if one fails")
 	case signal(t) == "SIGTERM":
 		return do("find what asked it to stop")
+	case c.Log != nil && len(c.Log.Lines) == 0 && t.Message == "":
+		return do("have the program log why it ends: the log of that run is empty")
 	default:
 		return do("read the log of that run")
 	}

@@ -24,5 +24,5 @@ func ExamplePod() {
 	fmt.Println(e.Sentence(time.UTC))
 	// Output:
 	// NotReady ReadinessGateNeverSet
-	// Pod shop/web is not Ready since 11:59:00, because readiness gate "lb/registered" was never set. To do: check the controller that is to set the condition "lb/registered".
+	// Pod shop/web is not Ready since 11:59:00, because readiness gate "lb/registered" was never set. To do: check the controller that is to set the condition "lb/registered" (kubectl get pod -n shop web -o yaml --show-managed-fields).
 }

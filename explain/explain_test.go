@@ -16,6 +16,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/podstatus"
 )
 
 var rewrite = flag.Bool("rewrite", false, "record the sentences as they are now")
@@ -179,11 +180,11 @@ func combination(phase v1.PodPhase, reason string, init, main *v1.ContainerStatu
 		f.Pod.Spec.Containers[0].ReadinessProbe = httpProbe(8080)
 		f.Pod.Status.Conditions = append(f.Pod.Status.Conditions, condition(v1.PodReady, v1.ConditionFalse, "", ""))
 		f.Containers = map[string]explain.Container{"db": {
-			Readiness: &explain.Probe{Failures: 3, Since: ago(time.Minute), Answer: "connection refused"}, NextStart: ago(-time.Minute),
+			Readiness: &podstatus.Probe{Failures: 3, Since: ago(time.Minute), Answer: "connection refused"}, ContainerFacts: podstatus.ContainerFacts{NextStart: ago(-time.Minute)},
 		}}
 	}
 	if bits&16 != 0 {
-		f.Delivery = &explain.Delivery{Version: 3, Accepted: 1, Since: ago(time.Second), Attempts: 2, Err: "503", NextTry: ago(-time.Second)}
+		f.Delivery = &podstatus.Delivery{Version: 3, Accepted: 1, Since: ago(time.Second), Attempts: 2, Error: "503", NextTry: ago(-time.Second)}
 		f.Node.Unreachable = ago(time.Minute)
 	}
 	return f

@@ -2,11 +2,11 @@ package explain
 
 import (
 	"slices"
-	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -24,58 +24,27 @@ type Facts struct {
 	// waits for nothing.
 	Waits string
 	// Delivery is how far the reports of the pod have come. Nil means that it is unknown.
-	Delivery *Delivery
+	Delivery *podstatus.Delivery
 	// Node is what holds all pods of the node.
 	Node Node
 	// Warnings are the last Warning events of the pod, the newest last.
 	Warnings []Warning
+	// Claims are the PersistentVolumeClaims of a pod without a node that are not bound.
+	Claims []Claim
+	// Absent are the objects that a pod without a node names and that do not exist, such as ResourceClaim "gpu".
+	Absent []string
+	// Taints are those of nodes that a pod without a node does not tolerate.
+	Taints []string
 	// Untrue is how what the API reports of the pod is not true, as an audit has found.
 	Untrue []Untruth
 }
 
 // Container is what a node agent knows of a container beyond its status.
 type Container struct {
-	Startup, Liveness, Readiness *Probe
-	// NextStart is when the container is started again at the earliest.
-	NextStart time.Time
-	// Hook is the lifecycle hook that runs, "postStart" or "preStop", since HookSince.
-	Hook      string
-	HookSince time.Time
-	// KillAt is when the container is killed if it has not stopped by then.
-	KillAt time.Time
-}
-
-// Probe is what the probes of one kind have found in the current run of a container.
-type Probe struct {
-	// Failures counts the failures since the last success, the first of them at Since.
-	Failures int
-	Since    time.Time
-	// Successes counts the successes since the last failure; then Since is the first of them.
-	Successes int
-	// Answer is the last answer, such as "connection refused", given at At.
-	Answer string
-	At     time.Time
-	// NotBefore is when the first probe is due, if there was none yet.
-	NotBefore time.Time
-}
-
-// Delivery is how far the reports of a pod have come.
-type Delivery struct {
-	// Version is the newest change of the status, Accepted the newest that the API server took.
-	Version, Accepted uint64
-	// Since is when the first change after Accepted was made.
-	Since time.Time
-	// Attempts counts the tries without success, Err is the last error, NextTry when the next is due.
-	Attempts int
-	Err      string
-	NextTry  time.Time
-	// Held is what the change waits for on this node, empty if it waits for the API server.
-	Held string
-	// Refused are the fields that the API server refuses.
-	Refused []string
-	// Writer is another writer that changes the status back, Rounds how often it has.
-	Writer string
-	Rounds int
+	podstatus.ContainerFacts
+	Startup, Liveness, Readiness *podstatus.Probe
+	// Log is the end of the log of the run that failed last; nil if that is not known.
+	Log *Log
 }
 
 // Node is what is known of the node.
@@ -85,8 +54,13 @@ type Node struct {
 	Pressure []v1.NodeConditionType
 	// ShuttingDown: the machine goes down and ends its pods.
 	ShuttingDown bool
-	// Unreachable says since when the API server has not been reached; zero if it is reached.
+	// Unreachable says since when the node has not reached the API server; zero if it does. The facts are the node's own.
 	Unreachable time.Time
+	// Silent is when the node was last heard of, if that is too long ago; zero if the node is heard of. The facts are those of the
+	// API, and were true then.
+	Silent time.Time
+	// Gone: the node is not in the API any more.
+	Gone bool
 	// Left is what it had left near the [Moments] that matter.
 	Left []Left
 }
@@ -107,45 +81,6 @@ func (f Facts) status() *v1.PodStatus {
 	return &f.Pod.Status
 }
 
-// warning returns the newest warning about a container (empty: the pod) with one of the reasons.
-func (f Facts) warning(container string, reasons ...string) *Warning {
-	for i := len(f.Warnings) - 1; i >= 0; i-- {
-		w := &f.Warnings[i]
-		if w.Container != container {
-			continue
-		}
-		for _, reason := range reasons {
-			if w.Reason == reason {
-				return w
-			}
-		}
-	}
-	return nil
-}
-
-// probeWarning returns the newest warning about a probe of a container, nil if there is none. The
-// kind is startup, readiness or liveness; empty is any.
-func (f Facts) probeWarning(container, kind string) *Warning {
-	for i := len(f.Warnings) - 1; i >= 0; i-- {
-		w := &f.Warnings[i]
-		if w.Container == container && w.Reason == "Unhealthy" && strings.HasPrefix(strings.ToLower(w.Message), kind) {
-			return w
-		}
-	}
-	return nil
-}
-
-// probeFailures counts the failures of a probe of a container that warnings report; each answer has a warning of its own.
-func (f Facts) probeFailures(container, kind string) int {
-	count := 0
-	for _, w := range f.Warnings {
-		if w.Container == container && w.Reason == "Unhealthy" && strings.HasPrefix(strings.ToLower(w.Message), kind) {
-			count += max(1, w.Count)
-		}
-	}
-	return count
-}
-
 // condition returns a condition of the status, nil if there is none.
 func (f Facts) condition(t v1.PodConditionType) *v1.PodCondition {
 	return podstatus.FindCondition(f.status().Conditions, t)
@@ -156,7 +91,7 @@ type container struct {
 	Container
 	spec   *v1.Container
 	status *v1.ContainerStatus // nil: not reported
-	kind   podstatus.Kind
+	kind   podrules.Kind
 	// sidecar: an init container that keeps running.
 	sidecar bool
 }
@@ -168,24 +103,24 @@ func (f Facts) containers() (inits, regular []container) {
 		spec := &f.Pod.Spec.InitContainers[i]
 		inits = append(inits, container{
 			Container: f.Containers[spec.Name], spec: spec, status: named(status.InitContainerStatuses, spec.Name),
-			kind: podstatus.KindInitContainer, sidecar: podstatus.IsSidecar(spec),
+			kind: podrules.KindInitContainer, sidecar: podstatus.IsSidecar(spec),
 		})
 	}
 	for i := range f.Pod.Spec.Containers {
 		spec := &f.Pod.Spec.Containers[i]
 		regular = append(regular, container{
 			Container: f.Containers[spec.Name], spec: spec, status: named(status.ContainerStatuses, spec.Name),
-			kind: podstatus.KindContainer,
+			kind: podrules.KindContainer,
 		})
 	}
-	inits = f.unlisted(inits, status.InitContainerStatuses, podstatus.KindInitContainer)
-	regular = f.unlisted(regular, status.ContainerStatuses, podstatus.KindContainer)
+	inits = f.unlisted(inits, status.InitContainerStatuses, podrules.KindInitContainer)
+	regular = f.unlisted(regular, status.ContainerStatuses, podrules.KindContainer)
 	return inits, regular
 }
 
 // unlisted appends the containers that the status has and the spec does not, as of a pod of which
 // only a part is known.
-func (f Facts) unlisted(list []container, statuses []v1.ContainerStatus, kind podstatus.Kind) []container {
+func (f Facts) unlisted(list []container, statuses []v1.ContainerStatus, kind podrules.Kind) []container {
 	for i := range statuses {
 		name := statuses[i].Name
 		if !slices.ContainsFunc(list, func(c container) bool { return c.spec.Name == name }) {
@@ -193,6 +128,17 @@ func (f Facts) unlisted(list []container, statuses []v1.ContainerStatus, kind po
 		}
 	}
 	return list
+}
+
+// container is a container of the pod by its name.
+func (f Facts) container(name string) container {
+	inits, regular := f.containers()
+	for _, c := range append(inits, regular...) {
+		if c.spec.Name == name {
+			return c
+		}
+	}
+	return container{spec: &v1.Container{Name: name}}
 }
 
 func named(statuses []v1.ContainerStatus, name string) *v1.ContainerStatus {

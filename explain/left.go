@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
-	"github.com/statusd/statusd/internal/bytesize"
+	"github.com/statusd/statusd/internal/text"
 )
 
 // Left is what a node had left at some time: bytes of memory and of disk, inodes, process IDs. What is not known is 0.
@@ -95,9 +95,9 @@ func whatWasLeft(f Facts) string {
 func amount(name string, n uint64) string {
 	switch name {
 	case "memory":
-		return bytesize.Text(n) + " of memory"
+		return text.Bytes(n) + " of memory"
 	case "ephemeral-storage":
-		return bytesize.Text(n) + " of disk"
+		return text.Bytes(n) + " of disk"
 	case "pids":
 		return fmt.Sprintf("%d process IDs", n)
 	}
@@ -119,7 +119,7 @@ func (f Facts) shortOfMemory(name string, t *v1.ContainerStateTerminated) string
 		if limit == "" {
 			known = append(known, "it has no limit")
 		}
-		known = append(known, "the node had "+bytesize.Text(l.Memory)+" left")
+		known = append(known, "the node had "+text.Bytes(l.Memory)+" left")
 	}
 	if len(known) == 0 {
 		return ""
@@ -142,4 +142,4 @@ func (f Facts) memoryLimit(name string) string {
 	return ""
 }
 
-func quantity(q resource.Quantity) string { return bytesize.Text(uint64(max(q.Value(), 0))) }
+func quantity(q resource.Quantity) string { return text.Bytes(uint64(max(q.Value(), 0))) }

@@ -32,7 +32,7 @@ func leftStories() []story {
 				f.Node.Left = []explain.Left{{At: ago(5 * time.Minute), Memory: 1 << 30}}
 				return f
 			}},
-		{"out of memory with a limit", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillRestart},
+		{"out of memory with a limit", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeWillRestart, explain.CodeExited},
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, ended("OOMKilled", 137, ""), v1.ConditionFalse), func(p *v1.Pod) {
 					p.Spec.Containers[0].Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("64Mi")}
@@ -40,7 +40,7 @@ func leftStories() []story {
 				f.Node.Left = []explain.Left{{At: ago(25 * time.Second), Memory: 3 << 29}}
 				return f
 			}},
-		{"out of memory without a limit", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillRestart},
+		{"out of memory without a limit", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeWillRestart, explain.CodeExited},
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, ended("OOMKilled", 137, ""), v1.ConditionFalse))
 				f.Node.Left = []explain.Left{{At: ago(25 * time.Second), Memory: 30 << 20}}

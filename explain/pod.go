@@ -17,7 +17,8 @@ func Pod(f Facts) Explanation {
 	if f.Pod == nil {
 		return Explanation{State: StateUnknown, now: f.Now, Causes: []Cause{{Code: CodeNothingKnown, Text: "nothing is known of the pod", Next: do("check that the pod is on this node")}}}
 	}
-	e := Explanation{Namespace: f.Pod.Namespace, Name: f.Pod.Name, now: f.Now}
+	f.Warnings = f.relevant()
+	e := Explanation{Namespace: f.Pod.Namespace, Name: f.Pod.Name, now: f.Now, several: len(f.Pod.Spec.Containers)+len(f.Pod.Spec.InitContainers) > 1}
 	switch phase := f.status().Phase; {
 	case f.Pod.DeletionTimestamp != nil:
 		terminating(&e, f)
@@ -34,9 +35,10 @@ func Pod(f Facts) Explanation {
 	default: // Pending, or nothing was reported yet
 		starting(&e, f)
 	}
-	e.NotTrue = untruths(f)
 	e.Notes = append(e.Notes, notes(f)...)
-	e.Delivery = delivery(f)
+	conditional(&e, f)
+	e.NotTrue, e.Delivery, e.Logs = untruths(f), delivery(f), logs(f)
+	f.complete(&e)
 	if e.Since != nil && e.Since.After(f.Now) {
 		e.Since = nil // another clock; a state that holds has not begun in the future
 	}
@@ -58,13 +60,25 @@ func unscheduled(e *Explanation, f Facts) {
 			Next: &Next{Wait: "the scheduler takes up the pod when all gates are removed", Do: "find the controller that owns the gates, or remove them"}}}
 	case c != nil && c.Status == v1.ConditionFalse:
 		e.Since = known(c.LastTransitionTime.Time)
-		e.Causes = []Cause{{Code: CodeUnschedulable, Since: e.Since,
-			Text: "the scheduler finds no node for it" + detail(c.Message),
-			Next: &Next{Do: "free or add capacity, or relax what the pod asks for", Wait: "the scheduler tries again when the cluster changes"}}}
+		if e.Causes = unschedulable(f, c.Message); len(e.Causes) == 0 {
+			e.Causes = []Cause{{Code: CodeUnschedulable, Since: e.Since, Text: "the scheduler finds no node for it" + detail(c.Message),
+				Next: &Next{Do: "read the message", Wait: "the scheduler tries again when the cluster changes"}}}
+		}
+	case len(f.Absent) > 0:
+		e.Causes = []Cause{{Code: CodeUnschedulable, Since: e.Since, Text: list(f.Absent) + " not found",
+			Next: &Next{Do: "create the claim, or correct its name in the pod's resourceClaims", Command: "kubectl get resourceclaims -n " + f.Pod.Namespace, Wait: "the scheduler takes up the pod"}}}
 	default:
-		e.Causes = []Cause{{Code: CodeNotScheduledYet, Since: e.Since, Text: "the scheduler has not looked at it yet",
+		e.Causes = []Cause{{Code: CodeNotScheduledYet, Since: e.Since, Text: scheduler(f.Pod) + " has not looked at it yet",
 			Next: &Next{Do: "check that the scheduler " + quote(schedulerOf(f.Pod)) + " runs", Wait: "the scheduler assigns a node"}}}
 	}
+}
+
+// scheduler names the scheduler of a pod, if that is not the default one.
+func scheduler(pod *v1.Pod) string {
+	if name := schedulerOf(pod); name != v1.DefaultSchedulerName {
+		return "its scheduler " + quote(name)
+	}
+	return "the scheduler"
 }
 
 func schedulerOf(pod *v1.Pod) string {
@@ -105,7 +119,7 @@ func notSeen(f Facts) Cause {
 	switch {
 	case f.Waits != "":
 		return Cause{Code: CodeWaitsOnNode, Text: f.Waits, Next: wait("the node starts it as soon as that has changed")}
-	case !f.Node.Unreachable.IsZero():
+	case !f.Node.Silent.IsZero():
 		return nodeUnreachable(f)
 	}
 	return Cause{Code: CodeNotSeenByNode, Text: "node " + quote(f.Pod.Spec.NodeName) + " has not reported anything about it",
@@ -115,7 +129,7 @@ func notSeen(f Facts) Cause {
 // sandbox explains why no container can start yet.
 func sandbox(f Facts) *Cause {
 	c := f.condition(v1.PodReadyToStartContainers)
-	if c == nil || c.Status != v1.ConditionFalse {
+	if c == nil || c.Status != v1.ConditionFalse || f.saysWhy() {
 		return nil
 	}
 	cause := Cause{Code: CodeSandboxNotReady, Since: known(c.LastTransitionTime.Time), Text: "its volumes and network are being prepared" + detail(c.Message),
@@ -129,6 +143,13 @@ func sandbox(f Facts) *Cause {
 			Next: &Next{Do: "check the node's runtime and network plug-in", Wait: "the node tries again"}}}, nil
 	}
 	return &cause
+}
+
+// saysWhy reports whether a container waits for a reason of its own: an image or a configuration that cannot be had.
+func (f Facts) saysWhy() bool {
+	return slices.ContainsFunc(slices.Concat(f.status().InitContainerStatuses, f.status().ContainerStatuses), func(s v1.ContainerStatus) bool {
+		return s.State.Waiting != nil && !slices.Contains([]string{"", "ContainerCreating", "PodInitializing"}, s.State.Waiting.Reason)
+	})
 }
 
 // running: the pod runs, and serves or not.
@@ -156,6 +177,9 @@ func running(e *Explanation, f Facts) {
 	e.Causes = append(e.Causes, gates(f)...)
 	if len(e.Causes) == 0 {
 		e.Causes = []Cause{withdrawnByOther(f, c)}
+	}
+	if slices.ContainsFunc(e.Causes, func(c Cause) bool { return c.leadsTo(CodeCrashLoop) }) {
+		e.Since = nil // each restart begins it again; how often and in which time is said
 	}
 }
 
@@ -208,11 +232,6 @@ func lost(e *Explanation, f Facts) {
 	e.Causes = []Cause{cause}
 }
 
-func nodeUnreachable(f Facts) Cause {
-	return Cause{Code: CodeNodeUnreachable, Since: known(f.Node.Unreachable), Text: "node " + quote(f.Pod.Spec.NodeName) + " has not been heard of",
-		Next: do("check the machine and its network")}
-}
-
 // notes are what is worth knowing beside the state.
 func notes(f Facts) []Cause {
 	var list []Cause
@@ -234,9 +253,10 @@ func notes(f Facts) []Cause {
 	list = append(list, failingLiveness(f)...)
 	for _, s := range slices.Concat(f.status().InitContainerStatuses, f.status().ContainerStatuses) {
 		if last := s.LastTerminationState.Terminated; s.RestartCount > 0 && last != nil && s.State.Running != nil {
+			c := f.container(s.Name)
 			note := Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
-				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(f, s.Name, last)), Next: adviceForEnd(f, s.Name, last)}
-			if k := killedByWarning(f, s.Name, last); k != nil {
+				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(f, c, last)), Next: adviceForEnd(f, c, last)}
+			if k := killed(f, c, last); k != nil {
 				note.Causes, note.Next = []Cause{*k}, k.Next
 			}
 			list = append(list, note)

@@ -1,8 +1,11 @@
 package explain
 
 import (
+	"cmp"
 	"strings"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // headlines say a state, as the end of "Pod default/web …".
@@ -30,20 +33,19 @@ func (e Explanation) Sentence(loc *time.Location) string {
 	if len(e.NotTrue) > 0 {
 		b.WriteString("Reported: ")
 	}
-	b.WriteString("Pod " + e.Namespace + "/" + e.Name + " " + headlines[e.State])
-	if e.Since != nil {
-		word := " since "
-		if ends[e.State] {
-			word = " at "
+	b.WriteString(e.headline(loc))
+	for i, c := range e.Causes {
+		because := ", because "
+		if i > 0 {
+			because = " Also because "
 		}
-		b.WriteString(word + clock(e.now, *e.Since, loc))
+		b.WriteString(because + causes([]Cause{c}) + ".")
+		for _, root := range roots([]Cause{c}) {
+			b.WriteString(e.outlook(root.Next, loc))
+		}
 	}
-	if len(e.Causes) > 0 {
-		b.WriteString(", because " + causes(e.Causes))
-	}
-	b.WriteString(".")
-	for _, root := range e.Roots() {
-		b.WriteString(e.outlook(root.Next, loc))
+	if len(e.Causes) == 0 {
+		b.WriteString(".")
 	}
 	for _, note := range e.Notes {
 		b.WriteString(" Note: " + causes([]Cause{note}) + "." + e.outlook(note.Next, loc))
@@ -52,6 +54,19 @@ func (e Explanation) Sentence(loc *time.Location) string {
 		b.WriteString(" " + capitalize(e.Delivery.Text) + "." + e.outlook(e.Delivery.Next, loc))
 	}
 	return b.String()
+}
+
+// headline says the object, its state and since when.
+func (e Explanation) headline(loc *time.Location) string {
+	said := cmp.Or(e.Kind, "Pod") + " " + e.Namespace + "/" + e.Name + " " + headlines[e.State]
+	if e.Since != nil {
+		word := " since "
+		if ends[e.State] {
+			word = " at "
+		}
+		said += word + clock(e.now, *e.Since, loc)
+	}
+	return said
 }
 
 // saysDelivery reports whether the causes say already what keeps the API server from knowing more:
@@ -69,12 +84,44 @@ func (e Explanation) saysDelivery() bool {
 func causes(list []Cause) string {
 	clauses := make([]string, len(list))
 	for i, c := range list {
-		clauses[i] = c.Text
-		if len(c.Causes) > 0 {
-			clauses[i] += ": " + causes(c.Causes)
+		switch deeper := causes(c.Causes); {
+		case deeper == "":
+			clauses[i] = c.Text
+		case c.Behind:
+			clauses[i] = deeper + " · " + c.Text
+		default:
+			clauses[i] = c.Text + ": " + deeper
 		}
 	}
 	return strings.Join(clauses, "; and ")
+}
+
+// Brief is the cause in a few words, the deepest first and without the pod: "exit code 1: no such table · 4 restarts in 10 min".
+// It is empty for a pod that serves.
+func (e Explanation) Brief() string {
+	if len(e.NotTrue) > 0 {
+		return "not true: " + causes([]Cause{{Text: e.NotTrue[0].Text}})
+	}
+	return briefs(e.Causes, e.several)
+}
+
+// wrappers are causes that only say that what is behind them keeps the pod.
+var wrappers = map[Code]bool{CodeContainersNotReady: true, CodeInitContainers: true, CodeNotStopped: true, CodeWaitingForInit: true, CodeContainerCreating: true, CodeSandboxNotReady: true}
+
+func briefs(list []Cause, several bool) string {
+	var parts []string
+	for _, c := range list {
+		if wrappers[c.Code] && len(c.Causes) > 0 {
+			part := briefs(c.Causes, false)
+			if several && c.Container != "" {
+				part = c.Container + ": " + part
+			}
+			parts = append(parts, part)
+			continue
+		}
+		parts = append(parts, causes([]Cause{c}))
+	}
+	return strings.Join(parts, "; ")
 }
 
 // outlook says what would change a cause.
@@ -82,22 +129,26 @@ func (e Explanation) outlook(next *Next, loc *time.Location) string {
 	if next == nil {
 		return ""
 	}
-	var text string
+	var said string
 	if next.Wait != "" {
-		text = " Next: " + next.Wait
+		said = " Next: " + next.Wait
 		if next.At != nil {
 			if next.At.After(e.now) {
-				text += " in " + span(next.At.Sub(e.now)) + " (" + clock(e.now, *next.At, loc) + ")"
+				said += " in " + text.Span(next.At.Sub(e.now)) + " (" + clock(e.now, *next.At, loc) + ")"
 			} else {
-				text += " at any moment"
+				said += " at any moment"
 			}
 		}
-		text += "."
+		said += "."
 	}
 	if next.Do != "" {
-		text += " To do: " + next.Do + "."
+		said += " To do: " + next.Do
+		if next.Command != "" {
+			said += " (" + next.Command + ")"
+		}
+		said += "."
 	}
-	return text
+	return said
 }
 
 // clock is a time of day, with the date if that is another one.
@@ -109,9 +160,9 @@ func clock(now, t time.Time, loc *time.Location) string {
 	return t.Format(time.DateTime)
 }
 
-func capitalize(text string) string {
-	if text == "" {
-		return text
+func capitalize(said string) string {
+	if said == "" {
+		return said
 	}
-	return strings.ToUpper(text[:1]) + text[1:]
+	return strings.ToUpper(said[:1]) + said[1:]
 }

@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // facts are those of a pod with one container, "db", changed as asked for.
@@ -92,7 +93,7 @@ func stories() []story {
 		{"readiness probe fails", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeReadinessProbeFailing},
 			func() explain.Facts {
 				f := facts(notReady, probed)
-				f.Containers = map[string]explain.Container{"db": {Readiness: &explain.Probe{Failures: 14, Since: ago(70 * time.Second), Answer: "dial tcp 10.0.0.1:5432: connect: connection refused"}}}
+				f.Containers = map[string]explain.Container{"db": {Readiness: &podstatus.Probe{Failures: 14, Since: ago(70 * time.Second), Answer: "dial tcp 10.0.0.1:5432: connect: connection refused"}}}
 				return f
 			}},
 		{"readiness probe fails, known by an event", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeReadinessProbeFailing},
@@ -113,7 +114,7 @@ func stories() []story {
 					p.Spec.Containers[0].StartupProbe = httpProbe(5432)
 					p.Status.ContainerStatuses[0].Started = nil
 				})
-				f.Containers = map[string]explain.Container{"db": {Startup: &explain.Probe{Failures: 2, Since: ago(10 * time.Second), Answer: "context deadline exceeded"}}}
+				f.Containers = map[string]explain.Container{"db": {Startup: &podstatus.Probe{Failures: 2, Since: ago(10 * time.Second), Answer: "context deadline exceeded"}}}
 				return f
 			}},
 		{"no readiness probe and not ready", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeReadinessNotReported},
@@ -121,13 +122,13 @@ func stories() []story {
 		{"postStart hook runs", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodePostStartRunning},
 			func() explain.Facts {
 				f := facts(notReady)
-				f.Containers = map[string]explain.Container{"db": {Hook: "postStart", HookSince: ago(15 * time.Second)}}
+				f.Containers = map[string]explain.Container{"db": {ContainerFacts: podstatus.ContainerFacts{Hook: "postStart", HookSince: ago(15 * time.Second)}}}
 				return f
 			}},
 		{"crash loop", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited},
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", "back-off 40s restarting failed container=db"), v1.ConditionFalse), crashed)
-				f.Containers = map[string]explain.Container{"db": {NextStart: now.Add(38 * time.Second)}}
+				f.Containers = map[string]explain.Container{"db": {ContainerFacts: podstatus.ContainerFacts{NextStart: now.Add(38 * time.Second)}}}
 				return f
 			}},
 		{"crash loop by the liveness probe", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited, explain.CodeLivenessKilled},
@@ -136,18 +137,18 @@ func stories() []story {
 					p.Spec.Containers[0].LivenessProbe = httpProbe(5432)
 					p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", 143, "")
 				})
-				f.Containers = map[string]explain.Container{"db": {Liveness: &explain.Probe{Failures: 3, Answer: "HTTP probe failed with statuscode: 500"}}}
+				f.Containers = map[string]explain.Container{"db": {Liveness: &podstatus.Probe{Failures: 3, Answer: "HTTP probe failed with statuscode: 500"}}}
 				return f
 			}},
-		{"out of memory", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillRestart},
+		{"out of memory", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeWillRestart, explain.CodeExited},
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("OOMKilled", 137, ""), v1.ConditionFalse))
 			}},
-		{"could not be started", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillRestart},
+		{"could not be started", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeWillRestart, explain.CodeExited},
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("StartError", 128, "exec: no such file"), v1.ConditionFalse))
 			}},
-		{"ended and not started again", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeExited, explain.CodeWillNotRestart},
+		{"ended and not started again", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeWillNotRestart, explain.CodeExited},
 			func() explain.Facts {
 				return facts(with(v1.PodRunning, ended("Completed", 0, ""), v1.ConditionFalse), func(p *v1.Pod) { p.Spec.RestartPolicy = v1.RestartPolicyNever })
 			}},
@@ -206,7 +207,7 @@ func stories() []story {
 		{"not taken up by a dead node", explain.StateStarting, []explain.Code{explain.CodeNodeUnreachable},
 			func() explain.Facts {
 				f := facts(func(p *v1.Pod) { p.Status.Phase = v1.PodPending })
-				f.Node.Unreachable = ago(3 * time.Minute)
+				f.Node.Silent = ago(3 * time.Minute)
 				return f
 			}},
 		{"volume missing", explain.StateStarting, []explain.Code{explain.CodeSandboxNotReady, explain.CodeVolumesNotReady},
@@ -272,7 +273,7 @@ func stories() []story {
 				f := facts(with(v1.PodPending, waiting("PodInitializing", ""), v1.ConditionFalse), initContainer(waiting("CrashLoopBackOff", "")), func(p *v1.Pod) {
 					p.Status.InitContainerStatuses[0].LastTerminationState = ended("Error", 1, "cannot reach db")
 				})
-				f.Containers = map[string]explain.Container{"migrate": {NextStart: now.Add(10 * time.Second)}}
+				f.Containers = map[string]explain.Container{"migrate": {ContainerFacts: podstatus.ContainerFacts{NextStart: now.Add(10 * time.Second)}}}
 				return f
 			}},
 		{"container not reported", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeNotReported},
@@ -290,17 +291,17 @@ func stories() []story {
 		{"preStop hook runs", explain.StateTerminating, []explain.Code{explain.CodeNotStopped, explain.CodePreStopRunning},
 			func() explain.Facts {
 				f := facts(notReady, deleted(30, 12*time.Second))
-				f.Containers = map[string]explain.Container{"db": {Hook: "preStop", HookSince: ago(18 * time.Second)}}
+				f.Containers = map[string]explain.Container{"db": {ContainerFacts: podstatus.ContainerFacts{Hook: "preStop", HookSince: ago(18 * time.Second)}}}
 				return f
 			}},
 		{"being killed", explain.StateTerminating, []explain.Code{explain.CodeNotStopped, explain.CodeStillRunning},
 			func() explain.Facts { return facts(notReady, deleted(30, -2*time.Second)) }},
 		{"does not die", explain.StateTerminating, []explain.Code{explain.CodeNotStopped, explain.CodeDoesNotDie},
 			func() explain.Facts { return facts(notReady, deleted(30, -5*time.Minute)) }},
-		{"node gone while terminating", explain.StateTerminating, []explain.Code{explain.CodeNotStopped, explain.CodeNodeUnreachable},
+		{"node gone while terminating", explain.StateTerminating, []explain.Code{explain.CodeNodeUnreachable},
 			func() explain.Facts {
 				f := facts(notReady, deleted(30, -5*time.Minute))
-				f.Node.Unreachable = ago(10 * time.Minute)
+				f.Node.Silent = ago(10 * time.Minute)
 				return f
 			}},
 		{"finalizer", explain.StateTerminating, []explain.Code{explain.CodeFinalizers},
@@ -312,13 +313,13 @@ func stories() []story {
 		{"not cleaned up", explain.StateTerminating, []explain.Code{explain.CodeCleaningUp},
 			func() explain.Facts {
 				f := facts(with(v1.PodFailed, ended("Error", 137, ""), v1.ConditionFalse), deleted(30, -time.Minute))
-				f.Delivery = &explain.Delivery{Version: 4, Accepted: 4, Held: "the resources of the finished pod are not reclaimed yet", NextTry: now.Add(2 * time.Second)}
+				f.Delivery = &podstatus.Delivery{Version: 4, Accepted: 4, Held: "the resources of the finished pod are not reclaimed yet", NextTry: now.Add(2 * time.Second)}
 				return f
 			}},
 		{"deletion not delivered", explain.StateTerminating, []explain.Code{explain.CodeDeletionNotSent},
 			func() explain.Facts {
 				f := facts(with(v1.PodFailed, ended("Error", 137, ""), v1.ConditionFalse), deleted(30, -time.Minute))
-				f.Delivery = &explain.Delivery{Version: 4, Accepted: 3, Since: ago(20 * time.Second), Attempts: 3, Err: "the server is currently unable to handle the request", NextTry: now.Add(8 * time.Second)}
+				f.Delivery = &podstatus.Delivery{Version: 4, Accepted: 3, Since: ago(20 * time.Second), Attempts: 3, Error: "the server is currently unable to handle the request", NextTry: now.Add(8 * time.Second)}
 				return f
 			}},
 		{"rejected for memory", explain.StateRejected, []explain.Code{explain.CodeRejected},
@@ -368,12 +369,13 @@ func stories() []story {
 		{"liveness probe begins to fail", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue), func(p *v1.Pod) { p.Spec.Containers[0].LivenessProbe = httpProbe(5432) })
-				f.Containers = map[string]explain.Container{"db": {Liveness: &explain.Probe{Failures: 2, Since: ago(8 * time.Second), Answer: "context deadline exceeded"}}}
+				f.Containers = map[string]explain.Container{"db": {Liveness: &podstatus.Probe{Failures: 2, Since: ago(8 * time.Second), Answer: "context deadline exceeded"}}}
 				return f
 			}},
 		{"killed by the liveness probe, known by an event", explain.StateNotReady, []explain.Code{explain.CodeContainersNotReady, explain.CodeCrashLoop, explain.CodeExited, explain.CodeLivenessKilled},
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+					p.Spec.Containers[0].LivenessProbe = httpProbe(5432)
 					p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", 137, "")
 				})
 				f.Warnings = []explain.Warning{
@@ -440,31 +442,31 @@ func stories() []story {
 		{"server down", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
-				f.Delivery = &explain.Delivery{Version: 9, Accepted: 7, Since: ago(75 * time.Second), Attempts: 12, Err: "503 Service Unavailable", NextTry: now.Add(8 * time.Second)}
+				f.Delivery = &podstatus.Delivery{Version: 9, Accepted: 7, Since: ago(75 * time.Second), Attempts: 12, Error: "503 Service Unavailable", NextTry: now.Add(8 * time.Second)}
 				return f
 			}},
 		{"another writer", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
-				f.Delivery = &explain.Delivery{Version: 9, Accepted: 9, Writer: "bad-controller", Rounds: 5, NextTry: now.Add(30 * time.Second)}
+				f.Delivery = &podstatus.Delivery{Version: 9, Accepted: 9, Writer: "bad-controller", Rounds: 5, NextTry: now.Add(30 * time.Second)}
 				return f
 			}},
 		{"fields refused", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
-				f.Delivery = &explain.Delivery{Version: 9, Accepted: 8, Refused: []string{"status.qosClass"}, Err: "field is immutable", NextTry: now.Add(time.Minute)}
+				f.Delivery = &podstatus.Delivery{Version: 9, Accepted: 8, Refused: []string{"status.qosClass"}, Error: "field is immutable", NextTry: now.Add(time.Minute)}
 				return f
 			}},
 		{"held on the node", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
-				f.Delivery = &explain.Delivery{Version: 2, Accepted: 0, Held: "the static pod has no mirror pod yet"}
+				f.Delivery = &podstatus.Delivery{Version: 2, Accepted: 0, Held: "the static pod has no mirror pod yet"}
 				return f
 			}},
 		{"offline", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
-				f.Delivery, f.Node.Unreachable = &explain.Delivery{Version: 2, Accepted: 1, Since: ago(5 * time.Second)}, ago(time.Minute)
+				f.Delivery, f.Node.Unreachable = &podstatus.Delivery{Version: 2, Accepted: 1, Since: ago(5 * time.Second)}, ago(time.Minute)
 				return f
 			}},
 		{"not true: the container is gone", explain.StateReady, nil,
@@ -493,7 +495,7 @@ func stories() []story {
 		{"on its way", explain.StateReady, nil,
 			func() explain.Facts {
 				f := facts(with(v1.PodRunning, running(time.Hour), v1.ConditionTrue))
-				f.Delivery = &explain.Delivery{Version: 2, Accepted: 1, Since: ago(time.Second)}
+				f.Delivery = &podstatus.Delivery{Version: 2, Accepted: 1, Since: ago(time.Second)}
 				return f
 			}},
 	}

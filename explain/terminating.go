@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"strings"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // terminating: the pod is being deleted. What is left to do is explained in the order in
@@ -37,8 +39,8 @@ func terminating(e *Explanation, f Facts) {
 			Next: waitUntil("the node looks again", d.NextTry)}}
 	case d != nil && d.Attempts > 0:
 		e.Causes = []Cause{{Code: CodeDeletionNotSent, Since: known(d.Since),
-			Text: "all containers have stopped, and the node cannot tell the API server: " + counted(d.Attempts, "try", "tries") + " failed with " + quote(shorten(d.Err)),
-			Next: &Next{Wait: "the node tries again", At: known(d.NextTry), Do: adviceForError(d.Err)}}}
+			Text: "all containers have stopped, and the node cannot tell the API server: " + counted(d.Attempts, "try", "tries") + " failed with " + quote(shorten(d.Error)),
+			Next: &Next{Wait: "the node tries again", At: known(d.NextTry), Do: adviceForError(d.Error)}}}
 	default:
 		e.Causes = finalizers(f)
 	}
@@ -49,7 +51,7 @@ func terminating(e *Explanation, f Facts) {
 }
 
 func nodeAdvice(f Facts) string {
-	if !f.Node.Unreachable.IsZero() {
+	if !f.Node.Silent.IsZero() {
 		return "check the node; if its machine is gone for good, delete the pod with --force"
 	}
 	return ""
@@ -68,12 +70,16 @@ func notStopped(f Facts, c container, deadline time.Time) *Cause {
 	switch {
 	case c.Hook == "preStop" && left > 0:
 		cause.Causes = []Cause{{Code: CodePreStopRunning, Container: c.spec.Name, Since: known(c.HookSince),
-			Text: fmt.Sprintf("its preStop hook has been running%s, %s of its grace are left", since(f.Now, c.HookSince), span(left)),
-			Next: waitUntil("it is asked to stop when the hook ends, and is killed when its grace is over", deadline)}}
+			Text: fmt.Sprintf("its preStop hook has been running%s, %s of its grace are left", since(f.Now, c.HookSince), text.Span(left)),
+			Next: &Next{Wait: "it is asked to stop when the hook ends, and is killed when its grace is over", At: known(deadline), Do: "if the hook hangs, correct it; until then it uses up the grace"}}}
+	case left > 0 && c.KillAt.IsZero() && c.spec.Lifecycle != nil && c.spec.Lifecycle.PreStop != nil:
+		cause.Causes = []Cause{{Code: CodeStillRunning, Container: c.spec.Name,
+			Text: fmt.Sprintf("its preStop hook runs, or it was asked to stop and goes on; %s of its grace are left", text.Span(left)),
+			Next: &Next{Wait: "it ends by itself, or is killed", At: known(deadline), Do: "if the hook hangs, correct it; have the program end on SIGTERM"}}}
 	case left > 0:
 		cause.Causes = []Cause{{Code: CodeStillRunning, Container: c.spec.Name,
-			Text: fmt.Sprintf("it was asked to stop, %s of its grace are left", span(left)),
-			Next: waitUntil("it ends by itself, or is killed", deadline)}}
+			Text: fmt.Sprintf("it was asked to stop, %s of its grace are left", text.Span(left)),
+			Next: &Next{Wait: "it ends by itself, or is killed", At: known(deadline), Do: "have the program end on SIGTERM, or lower terminationGracePeriodSeconds"}}}
 	case left > -10*time.Second:
 		cause.Causes = []Cause{{Code: CodeStillRunning, Container: c.spec.Name, Text: "its grace is over and it is being killed",
 			Next: wait("the kernel ends it")}}
@@ -85,10 +91,10 @@ func notStopped(f Facts, c container, deadline time.Time) *Cause {
 
 // doesNotDie explains a container that is there long after its grace.
 func doesNotDie(f Facts, c container, over time.Duration) Cause {
-	if !f.Node.Unreachable.IsZero() {
+	if !f.Node.Silent.IsZero() {
 		return nodeUnreachable(f)
 	}
-	cause := Cause{Code: CodeDoesNotDie, Container: c.spec.Name, Text: "its grace has been over for " + span(over) + " and it has not been reported as ended",
+	cause := Cause{Code: CodeDoesNotDie, Container: c.spec.Name, Text: "its grace has been over for " + text.Span(over) + " and it has not been reported as ended",
 		Next: do("look for a process in state D (waiting for a disk or a network file system) and at the node's log")}
 	if w := f.warning("", "FailedKillPod"); w != nil {
 		cause.Text += ": " + said(w)
@@ -133,22 +139,24 @@ func delivery(f Facts) *Cause {
 		cause.Next = &Next{Do: "find out why " + quote(d.Writer) + " writes the status of pods on this node, and stop it", Wait: "the node writes again", At: known(d.NextTry)}
 	case len(d.Refused) > 0:
 		cause.Code = CodeRefused
-		cause.Text = "the API server refuses " + strings.Join(d.Refused, ", ") + detail(d.Err) + "; it has the rest of the status"
+		cause.Text = "the API server refuses " + strings.Join(d.Refused, ", ") + detail(d.Error) + "; it has the rest of the status"
 		cause.Next = &Next{Do: "correct what the node reports in these fields", Wait: "the node tries them again", At: known(d.NextTry)}
 	case !behind:
 		return nil
-	case d.Held != "" && d.Attempts == 0 || d.Held != "" && d.Err == "":
+	case d.Held != "" && d.Attempts == 0 || d.Held != "" && d.Error == "":
 		cause.Code = CodeHeld
 		cause.Text = "the API server does not know the newest status yet, because " + d.Held
 		cause.Next = &Next{Wait: "it is sent when that has changed", At: known(d.NextTry)}
 	case d.Attempts > 0:
 		cause.Code = CodeRetrying
-		cause.Text = fmt.Sprintf("the API server does not know the newest status yet, because %s failed with %s", counted(d.Attempts, "try", "tries"), quote(shorten(d.Err)))
-		cause.Next = &Next{Do: adviceForError(d.Err), Wait: "the node tries again", At: known(d.NextTry)}
+		cause.Text = fmt.Sprintf("the API server does not know the newest status yet, because %s failed with %s", counted(d.Attempts, "try", "tries"), quote(shorten(d.Error)))
+		cause.Next = &Next{Do: adviceForError(d.Error), Wait: "the node tries again", At: known(d.NextTry)}
 	case !f.Node.Unreachable.IsZero():
 		cause.Code = CodeOffline
 		cause.Text = "the API server does not know the newest status yet, because it has not been reached" + since(f.Now, f.Node.Unreachable)
 		cause.Next = &Next{Do: "check the API server and the network to it", Wait: "the status is sent when it answers"}
+	case f.Now.Sub(d.Since) < sendingIsNews:
+		return nil
 	default:
 		cause.Code = CodeSending
 		cause.Text = "the newest status has been on its way to the API server" + since(f.Now, d.Since)
@@ -156,6 +164,9 @@ func delivery(f Facts) *Cause {
 	}
 	return &cause
 }
+
+// sendingIsNews is how long a change may be on its way before that is worth a word.
+const sendingIsNews = 5 * time.Second
 
 // adviceForError is what to do about an error of the API server.
 func adviceForError(err string) string {

@@ -49,37 +49,18 @@ func whyWaiting(f Facts, c container) Cause {
 			Next: &Next{Wait: "the node tries again", Do: "read the reason; the node has given no more"}}
 	}
 	cause := Cause{Code: r.code, Text: r.text + detail(w.Message), Next: &Next{Do: r.do, Wait: "the node tries again"}}
-	if r.code == CodeConfig {
+	switch {
+	case r.code == CodeConfig:
 		cause.Next = adviceForMissing(w.Message)
+	case strings.HasSuffix(r.do, "pull secrets"):
+		cause.Next = adviceForImage(f.imageError(c, w.Message))
+		if detail(w.Message) == "" || w.Reason == "ImagePullBackOff" {
+			cause.Text = r.text + detail(f.imageError(c, w.Message))
+		}
 	}
 	if c.NextStart.After(f.Now) {
 		cause.Next.At = known(c.NextStart)
 	}
-	return cause
-}
-
-func crashLoop(f Facts, c container) Cause {
-	cause := Cause{Code: CodeCrashLoop, Text: "it is in crash-loop back-off"}
-	last := c.status.LastTerminationState.Terminated
-	switch {
-	case c.NextStart.After(f.Now):
-		cause.Text += ", next start " + in(f.Now, c.NextStart)
-	case !c.NextStart.IsZero():
-		cause.Text += ", next start at any moment"
-	}
-	if last == nil {
-		cause.Next = &Next{Wait: "it starts again", At: known(c.NextStart), Do: "read the log of its last run"}
-		return cause
-	}
-	cause.Since = known(last.FinishedAt.Time)
-	ended := Cause{Code: CodeExited, Container: c.spec.Name, Since: known(last.FinishedAt.Time), Text: "its last run ended" + at(f.Now, last.FinishedAt.Time) + " with " + ending(f, c.spec.Name, last)}
-	ended.Next = adviceForEnd(f, c.spec.Name, last)
-	ended.Next.Wait, ended.Next.At = "it starts again", known(c.NextStart)
-	if k := killed(f, c); k != nil {
-		k.Next.Wait, k.Next.At = "it starts again", known(c.NextStart)
-		ended.Causes, ended.Next = []Cause{*k}, nil
-	}
-	cause.Causes = []Cause{ended}
 	return cause
 }
 
@@ -105,13 +86,19 @@ func initializing(f Facts, c container) Cause {
 func creating(f Facts, c container) Cause {
 	cause := Cause{Code: CodeContainerCreating, Text: "it is being created" + detail(c.status.State.Waiting.Message),
 		Next: &Next{Wait: "it starts as soon as volumes, network and image are there"}}
-	for _, w := range f.Warnings {
-		if w.Container == c.spec.Name || w.Container == "" {
-			cause.Causes = []Cause{{Code: CodeVolumesNotReady, Since: known(w.Last), Text: said(&w), Next: adviceForMissing(w.Message)}}
-		}
+	hung := &Next{Wait: "the container counts as started when the hook ends", Do: "if the hook hangs, correct its command or URL"}
+	switch hook := c.spec.Lifecycle; {
+	case c.Hook == "postStart":
+		return Cause{Code: CodePostStartRunning, Since: known(c.HookSince), Text: "its postStart hook has been running" + since(f.Now, c.HookSince), Next: hung}
+	case hook != nil && hook.PostStart != nil: // a kubelet reports the container as running when the hook has ended
+		cause.Text, cause.Next = "it is being created, or its postStart hook has not ended"+detail(c.status.State.Waiting.Message), hung
 	}
-	if len(cause.Causes) > 0 {
-		cause.Next = nil
+	if w, code := f.creationWarning(c); w != nil {
+		next := adviceForMissing(w.Message)
+		if code == CodeImage {
+			next = adviceForImage(w.Message)
+		}
+		cause.Causes, cause.Next = []Cause{{Code: code, Since: known(w.Last), Text: said(w), Next: next}}, nil
 	}
 	return cause
 }
@@ -120,15 +107,67 @@ func creating(f Facts, c container) Cause {
 func adviceForMissing(message string) *Next {
 	next := &Next{Do: "create what is missing, or mark the reference as optional", Wait: "the node tries again"}
 	switch lower := strings.ToLower(message); {
-	case strings.Contains(lower, "couldn't find key"):
+	case strings.Contains(lower, "couldn't find key"), strings.Contains(lower, "non-existent"):
 		next.Do = "add the key, or mark the reference as optional"
 	case strings.Contains(lower, "runasnonroot"):
 		next.Do = "set runAsUser to a user other than root, or drop runAsNonRoot"
+	case strings.Contains(lower, "hostpath"):
+		next.Do = "create the path on the node, or correct hostPath and its type"
+	case strings.Contains(lower, "are supported"), strings.Contains(lower, "not supported"), strings.Contains(lower, "unsupported"), strings.Contains(lower, "cannot be honored"):
+		next.Do = "change the field that the message names, or use another node"
 	case strings.Contains(lower, "not found"), strings.Contains(lower, "not registered"):
 	case strings.Contains(lower, "forbidden"):
 		next.Do = "allow the node to read it"
 	default:
 		next.Do = "read the message; it names what is wrong"
+	}
+	return next
+}
+
+// imageError is why an image cannot be pulled: while the node waits for its next try, only a warning says so.
+func (f Facts) imageError(c container, message string) string {
+	if !strings.HasPrefix(message, "Back-off pulling image") || strings.Contains(message, ": ErrImagePull: ") {
+		return message
+	}
+	if w, code := f.creationWarning(c); code == CodeImage && !strings.HasPrefix(w.Message, "Back-off") && !strings.HasPrefix(w.Message, "Error: ") {
+		return w.Message
+	}
+	return message
+}
+
+// adviceForImage is what to do about an image that cannot be pulled, by what the registry answered.
+func adviceForImage(message string) *Next {
+	next := &Next{Wait: "the node tries again", Do: "check the image's name, that the registry is reachable, and the pull secrets"}
+	lower := strings.ToLower(message)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(lower, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case has(`must be "host"`):
+		next.Do = "use image \"host\" with a command of the machine, or have the pod run on another node"
+	case has("401", "403", "unauthorized", "forbidden", "denied", "authentication required", "no basic auth"):
+		next.Do = "check imagePullSecrets and the rights of their user; a registry may answer so also if the image does not exist"
+	case has("not found", "manifest unknown", "404", "does not exist"):
+		next.Do = "correct the image's name or tag"
+	case has("no match for platform", "no matching manifest"):
+		next.Do = "use an image for the node's architecture"
+	case has("x509", "certificate"):
+		next.Do = "let the node trust the registry's certificate"
+	case has("http: server gave http response"):
+		next.Do = "serve the registry with TLS, or allow it as insecure on the node"
+	case has("no such host", "server misbehaving"):
+		next.Do = "correct the registry's name, or the node's DNS"
+	case has("i/o timeout", "connection refused", "no route", "deadline exceeded", "network is unreachable"):
+		next.Do = "check that the node reaches the registry"
+	case has("no space left"):
+		next.Do = "free disk space on the node"
+	case has("toomanyrequests", "429", "rate limit"):
+		next.Do = "log in to the registry, or use a mirror: its rate limit is reached"
 	}
 	return next
 }

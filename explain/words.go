@@ -5,27 +5,21 @@ import (
 	"strconv"
 	"strings"
 	"time"
-	"unicode/utf8"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/intstr"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // longest is how much of a message of another program is shown.
-const longest = 200
+const longest = 240
 
-// shorten makes one line of limited length of what another program said.
-func shorten(text string) string {
-	text = strings.Join(strings.Fields(strings.ToValidUTF8(text, "\uFFFD")), " ")
-	if len(text) <= longest {
-		return text
-	}
-	end := longest
-	for !utf8.RuneStart(text[end]) {
-		end--
-	}
-	return text[:end] + "…"
-}
+// shorten makes one line of limited length of what another program said: its head, which names what failed, and its tail,
+// which names why.
+func shorten(message string) string { return shortenTo(message, longest) }
+
+func shortenTo(message string, limit int) string { return text.Ends(text.Line(message), limit) }
 
 // quote quotes a name or a message.
 func quote(text string) string { return strconv.Quote(text) }
@@ -82,35 +76,12 @@ func times(n int) string {
 	return fmt.Sprintf("%d times", n)
 }
 
-// span says how long, in at most two units: "38 s", "2 min 5 s", "3 h 2 min", "4 d".
-func span(d time.Duration) string {
-	d = max(d, 0).Round(time.Second)
-	days, hours := int(d/(24*time.Hour)), int(d/time.Hour)%24
-	minutes, secs := int(d/time.Minute)%60, int(d/time.Second)%60
-	switch {
-	case days > 0 && hours > 0:
-		return fmt.Sprintf("%d d %d h", days, hours)
-	case days > 0:
-		return fmt.Sprintf("%d d", days)
-	case hours > 0 && minutes > 0:
-		return fmt.Sprintf("%d h %d min", hours, minutes)
-	case hours > 0:
-		return fmt.Sprintf("%d h", hours)
-	case minutes > 0 && secs > 0:
-		return fmt.Sprintf("%d min %d s", minutes, secs)
-	case minutes > 0:
-		return fmt.Sprintf("%d min", minutes)
-	default:
-		return fmt.Sprintf("%d s", secs)
-	}
-}
-
 // since says for how long: " for 2 min", nothing if the beginning is not known or not past.
 func since(now, begin time.Time) string {
 	if begin.IsZero() || !now.After(begin) {
 		return ""
 	}
-	return " for " + span(now.Sub(begin))
+	return " for " + text.Span(now.Sub(begin))
 }
 
 // at says how long ago: " 38 s ago", nothing if that is not known.
@@ -118,11 +89,11 @@ func at(now, then time.Time) string {
 	if then.IsZero() || then.After(now) {
 		return ""
 	}
-	return " " + span(now.Sub(then)) + " ago"
+	return " " + text.Span(now.Sub(then)) + " ago"
 }
 
 // in says when: "in 38 s".
-func in(now, then time.Time) string { return "in " + span(then.Sub(now)) }
+func in(now, then time.Time) string { return "in " + text.Span(then.Sub(now)) }
 
 // target says what a probe asks: " (GET http :8080/healthz)".
 func target(c *v1.Container, p *v1.Probe) string {
@@ -164,17 +135,25 @@ func port(c *v1.Container, p intstr.IntOrString) string {
 
 // adviceForProbe is what to do about a probe that fails, by its last answer.
 func adviceForProbe(c Cause, kind string) string {
-	switch text := strings.ToLower(c.Text); {
-	case strings.Contains(text, "connection refused"):
+	switch said := strings.ToLower(c.Text); {
+	case strings.Contains(said, "connection refused"), strings.Contains(said, "failed to connect service"):
 		return "check that the container listens on the port that is probed"
-	case strings.Contains(text, "deadline exceeded"), strings.Contains(text, "timeout"), strings.Contains(text, "timed out"):
+	case strings.Contains(said, "deadline exceeded"), strings.Contains(said, "timeout"), strings.Contains(said, "timed out"):
 		return "find out why the container answers slowly, or raise timeoutSeconds"
-	case strings.Contains(text, "statuscode"), strings.Contains(text, "status code"):
+	case strings.Contains(said, "statuscode: 404"), strings.Contains(said, "status code 404"):
+		return "correct the path of the probe, or have the server answer it"
+	case strings.Contains(said, "statuscode: 401"), strings.Contains(said, "statuscode: 403"):
+		return "have the server answer the path of the probe without credentials"
+	case strings.Contains(said, "no such file or directory") && strings.Contains(said, "exec"), strings.Contains(said, "executable file not found"):
+		return "install the command of the probe in the image, or correct its path"
+	case strings.Contains(said, "statuscode"), strings.Contains(said, "status code"):
 		return "read the container's log for why it answers so"
-	case strings.Contains(text, "no such host"), strings.Contains(text, "no route"):
+	case strings.Contains(said, "no such host"), strings.Contains(said, "no route"):
 		return "check the probe's host"
-	case strings.Contains(text, "has not succeeded yet"):
+	case strings.Contains(said, "has not succeeded yet"):
 		return ""
+	case kind == "startup":
+		return "read the container's log; if it only needs longer to start, raise failureThreshold of the probe"
 	default:
 		return "read the container's log"
 	}

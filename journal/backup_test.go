@@ -57,9 +57,9 @@ func TestRestoredBackup_TheNewerFileWins(t *testing.T) {
 		mustWrite(t, path+copySuffix, story.backup)
 		d := mustOpen(t, path, Options{})
 		r := d.Recovery()
-		if r.Outcome != story.outcome || r.MayHaveLost != story.lost || len(d.AllResizeStatuses()) != story.pods || len(r.MovedAside) != story.kept {
+		if r.Outcome != story.outcome || r.MayHaveLost != story.lost || len(marks(d)) != story.pods || len(r.MovedAside) != story.kept {
 			t.Errorf("%s: got %v with %v, want %s, lost %t, %d pods, %d files kept",
-				story.name, r, slices.Collect(maps.Keys(d.AllResizeStatuses())), story.outcome, story.lost, story.pods, story.kept)
+				story.name, r, slices.Collect(maps.Keys(marks(d))), story.outcome, story.lost, story.pods, story.kept)
 		}
 		mustClose(t, d)
 	}

@@ -8,11 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/apimachinery/pkg/types"
-
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/journal/journaltest"
-	"github.com/statusd/statusd/podstatus"
 )
 
 // stored opens a journal that holds n pods.
@@ -27,13 +24,15 @@ func stored(b *testing.B, n int) *journal.Durable {
 			b.Error(err)
 		}
 	})
-	all := map[types.UID]podstatus.Allocation{}
+	var group sync.WaitGroup // writes at the same time are one commit
 	for i := range n {
-		all[journaltest.UID(i)] = journaltest.Allocation(i)
+		group.Go(func() {
+			if err := j.SetPodAllocation(journaltest.UID(i), journaltest.Allocation(i)); err != nil {
+				b.Error(err)
+			}
+		})
 	}
-	if err := j.ReplaceAllocations(all); err != nil {
-		b.Fatal(err)
-	}
+	group.Wait()
 	return j
 }
 

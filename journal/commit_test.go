@@ -12,7 +12,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -65,7 +64,7 @@ var errDisk = errors.New("input/output error")
 
 func deferred(d *Durable, pods ...types.UID) error {
 	for _, uid := range pods {
-		if err := d.SetPodResizeStatus(uid, v1.PodResizeStatusDeferred); err != nil {
+		if err := mark(d, uid, "deferred"); err != nil {
 			return err
 		}
 	}
@@ -92,7 +91,7 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 			write(n + 1)
 		}
 		synctest.Wait()
-		if got := len(d.AllResizeStatuses()); got != 0 {
+		if got := len(marks(d)); got != 0 {
 			t.Errorf("readers see %d writes before any is on the disk", got)
 		}
 		close(release)
@@ -100,7 +99,7 @@ func TestWaitingWritersShareACommit(t *testing.T) {
 		if s.commits != 2 {
 			t.Errorf("16 writers made %d commits, want 2: the first one's, and one for all that waited", s.commits)
 		}
-		if got := len(d.AllResizeStatuses()); got != 16 {
+		if got := len(marks(d)); got != 16 {
 			t.Errorf("readers see %d of 16 acknowledged writes", got)
 		}
 		mustClose(t, d)
@@ -128,7 +127,7 @@ func TestClose_ServesWhoWaits(t *testing.T) {
 		close(release)
 		group.Wait()
 		d = mustOpen(t, path, Options{})
-		if got := len(d.AllResizeStatuses()); got != 3 {
+		if got := len(marks(d)); got != 3 {
 			t.Errorf("the closed journal holds %d of 3 acknowledged writes", got)
 		}
 		mustClose(t, d)
@@ -174,25 +173,6 @@ func TestFailedCommit_MemoryIsAsBeforeAndTheNextOneSucceeds(t *testing.T) {
 	d = mustOpen(t, path, Options{})
 	wantPods(t, "after reopening", d, "before", "after")
 	mustClose(t, d)
-}
-
-// Two writes that add to the same pod: the second must not carry the failed first along.
-func TestFailedCommit_LeavesNothingForTheNextOneToBuildOn(t *testing.T) {
-	d := mustOpen(t, filepath.Join(t.TempDir(), "journal.db"), Options{})
-	defer mustClose(t, d)
-	s := script(d)
-	s.before = func() error { return errDisk }
-	if err := d.SetContainerResourceAllocation("pod", "failed", v1.ResourceRequirements{}); !errors.Is(err, ErrWrite) {
-		t.Errorf("got %v, want ErrWrite", err)
-	}
-	s.before = nil
-	if err := d.SetContainerResourceAllocation("pod", "next", v1.ResourceRequirements{}); err != nil {
-		t.Fatal(err)
-	}
-	got, _ := d.GetPodAllocation("pod")
-	if _, ok := got.Containers["next"]; !ok || len(got.Containers) != 1 {
-		t.Errorf("got %v, want the container of the second write alone", got.Containers)
-	}
 }
 
 // The sync of a commit fails after it was written: the commit is on the disk, or it is not. Memory says that it is not, and the disk must come to say the same.
@@ -310,7 +290,7 @@ func TestFailedCopy_DoesNotFailTheWrite(t *testing.T) {
 
 func wantPods(t *testing.T, story string, d *Durable, pods ...types.UID) {
 	t.Helper()
-	got := d.AllResizeStatuses()
+	got := marks(d)
 	for _, uid := range pods {
 		if got[uid] == "" {
 			t.Errorf("%s: pod %s is missing from %v", story, uid, got)
@@ -337,8 +317,8 @@ func twoSteps() environment {
 		}
 		return next, nil
 	}
-	return environment{disk: osDisk{}, now: time.Now, formats: formats{current: 4,
-		upgrades: map[int]func(image) (image, error){2: renamed, 3: renamed}}}
+	return environment{disk: osDisk{}, now: time.Now, formats: formats{current: currentFormat + 2,
+		upgrades: map[int]func(image) (image, error){currentFormat: renamed, currentFormat + 1: renamed}}}
 }
 
 func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
@@ -348,8 +328,8 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	wantPods(t, "after two upgrades", d, "upgraded-upgraded-kept")
-	if r := d.Recovery(); r.Outcome != OutcomeClean || r.UpgradedFrom != 2 || len(r.MovedAside) != 0 {
-		t.Errorf("got %+v, want clean and upgraded from 2", r)
+	if r := d.Recovery(); r.Outcome != OutcomeClean || r.UpgradedFrom != currentFormat || len(r.MovedAside) != 0 {
+		t.Errorf("got %+v, want clean and upgraded", r)
 	}
 	mustClose(t, d)
 	if d, err = open(path, Options{NodeName: "node-1"}, twoSteps()); err != nil {
@@ -362,6 +342,32 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 	mustClose(t, d)
 }
 
+// What format 2 had and nothing read is dropped; finals without word of vanished containers are read.
+func TestFormat2_IsRead(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "journal.db")
+	old := map[recordKey][]byte{
+		{"resize-statuses", "pod"}: []byte(`"Deferred"`),
+		{finals, "pod"}:            []byte(`{"namespace":"ns","name":"job","version":7,"finished":false,"status":{"phase":"Failed"}}`),
+	}
+	e := entry{header: header{Format: 2, Node: "node-1", ID: "old", Sequence: 1, Whole: true, Clean: true}}
+	for k, record := range old {
+		e.writes = append(e.writes, write{k, record})
+	}
+	data, err := e.encode()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mustWrite(t, path, append(data, make([]byte, 4096)...))
+	d := mustOpen(t, path, Options{})
+	defer mustClose(t, d)
+	if r := d.Recovery(); r.UpgradedFrom != 2 || len(r.Damage) > 0 {
+		t.Errorf("got %+v, want upgraded from 2 without damage", r)
+	}
+	if got := d.Finals()["pod"]; got.Name != "job" || got.Version != 7 || got.Vanished || got.Status.Phase != "Failed" {
+		t.Errorf("the final is %+v", got)
+	}
+}
+
 func TestOldFormat_CopyOfADamagedJournalIsUpgraded(t *testing.T) {
 	path := onePod(t)
 	mustWrite(t, path, []byte("not a database"))
@@ -371,8 +377,8 @@ func TestOldFormat_CopyOfADamagedJournalIsUpgraded(t *testing.T) {
 	}
 	defer mustClose(t, d)
 	wantPods(t, "after restoring and two upgrades", d, "upgraded-upgraded-kept")
-	if r := d.Recovery(); r.Outcome != OutcomeRestored || r.UpgradedFrom != 2 || len(r.MovedAside) != 1 {
-		t.Errorf("got %+v, want restored, upgraded from 2, and the damaged file kept", r)
+	if r := d.Recovery(); r.Outcome != OutcomeRestored || r.UpgradedFrom != currentFormat || len(r.MovedAside) != 1 {
+		t.Errorf("got %+v, want restored, upgraded, and the damaged file kept", r)
 	}
 }
 
@@ -380,9 +386,9 @@ func TestOldFormat_FailedUpgradeChangesNothing(t *testing.T) {
 	path := onePod(t)
 	before := mustRead(t, path)
 	for _, steps := range []map[int]func(image) (image, error){
-		nil, {2: func(image) (image, error) { return image{}, errDisk }},
+		nil, {currentFormat: func(image) (image, error) { return image{}, errDisk }},
 	} {
-		env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3, upgrades: steps}}
+		env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: currentFormat + 1, upgrades: steps}}
 		if _, err := open(path, Options{NodeName: "node-1"}, env); err == nil {
 			t.Error("a journal that cannot be upgraded opens")
 		}

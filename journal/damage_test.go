@@ -266,7 +266,7 @@ func TestDamagedFilesOpenAndTakeWrites(t *testing.T) {
 				t.Errorf("the damaged file was not kept as it was: %v", d.Recovery())
 			}
 		}
-		if err := d.SetPodResizeStatus("after", v1.PodResizeStatusDeferred); err != nil {
+		if err := mark(d, "after", "deferred"); err != nil {
 			t.Errorf("%v: a write after opening: %v", d.Recovery(), err)
 		}
 		wanted := len(d.AllAllocations())

@@ -36,6 +36,6 @@
 //
 // journal.db is an append-only log: a snapshot of the state, then the commits. Beside it
 // are journal.db.good, a verified copy of the state for the case that the log is damaged,
-// and journal.db.lock. docs/journal.md describes the format, what is guaranteed, and what
-// to do for each error; docs/journal-design.md the reasons.
+// and journal.db.lock. docs/internals/journal.md describes the format, what is guaranteed, what to do
+// for each error, and the reasons.
 package journal

@@ -4,7 +4,6 @@ import (
 	"maps"
 	"slices"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/podstatus"
@@ -38,65 +37,6 @@ func (e *edit) rollback() {
 	}
 }
 
-func (e *edit) setContainer(pod types.UID, container string, resources v1.ResourceRequirements) {
-	current := e.tables.allocations[pod]
-	containers := maps.Clone(current.Containers)
-	if containers == nil {
-		containers = map[string]v1.ResourceRequirements{}
-	}
-	containers[container] = resources
-	e.set(allocations, string(pod), podstatus.Allocation{Containers: containers, PodLevel: current.PodLevel})
-}
-
-func (e *edit) setAllAllocations(all map[types.UID]podstatus.Allocation) {
-	for uid := range maps.Clone(e.tables.allocations) {
-		if _, stays := all[uid]; !stays {
-			e.drop(allocations, string(uid))
-		}
-	}
-	for uid, allocation := range all {
-		e.set(allocations, string(uid), allocation)
-	}
-}
-
-func (e *edit) setResizeStatus(pod types.UID, status ResizeStatus) {
-	if status == "" {
-		e.drop(resizeStatuses, string(pod))
-		return
-	}
-	e.set(resizeStatuses, string(pod), status)
-}
-
-func (e *edit) setAllResizeStatuses(all map[types.UID]ResizeStatus) {
-	for uid := range maps.Clone(e.tables.resizeStatuses) {
-		if _, stays := all[uid]; !stays {
-			e.drop(resizeStatuses, string(uid))
-		}
-	}
-	for uid, status := range all {
-		e.setResizeStatus(uid, status)
-	}
-}
-
-func (e *edit) deleteContainer(pod types.UID, container string) {
-	current, ok := e.tables.allocations[pod]
-	if _, has := current.Containers[container]; !ok || !has {
-		return
-	}
-	if len(current.Containers) == 1 {
-		e.deleteAllocation(pod)
-		return
-	}
-	containers := maps.Clone(current.Containers)
-	delete(containers, container)
-	e.set(allocations, string(pod), podstatus.Allocation{Containers: containers, PodLevel: current.PodLevel})
-}
-
-func (e *edit) deleteAllocation(pod types.UID) {
-	e.drop(allocations, string(pod))
-	e.drop(resizeStatuses, string(pod))
-}
-
 func (e *edit) setConditions(pod types.UID, conditions podstatus.ResizeConditions) {
 	if conditions.Pending == nil && conditions.InProgress == nil {
 		e.drop(resizeConditions, string(pod))
@@ -120,7 +60,7 @@ func (e *edit) dropTerminations(pod types.UID, ids []string) {
 }
 
 func (e *edit) removePod(pod types.UID) {
-	e.deleteAllocation(pod)
+	e.drop(allocations, string(pod))
 	e.drop(resizeConditions, string(pod))
 	e.drop(finals, string(pod))
 	e.deleteTerminations(pod)

@@ -1,10 +1,16 @@
 package journal
 
-import "fmt"
+import (
+	"fmt"
+	"maps"
+)
 
-// currentFormat is the format that this code writes. Format 1 was a bbolt file; it was
-// never released, and cannot be read.
-const currentFormat = 2
+// currentFormat is the format that this code writes.
+//
+//	1  a bbolt file; never released, and cannot be read
+//	2  had records of the kind resize-statuses, which nothing read
+//	3  finals say whether the end of a container is not proven
+const currentFormat = 3
 
 // formats brings the records of older formats up to the current one.
 type formats struct {
@@ -14,7 +20,13 @@ type formats struct {
 }
 
 func currentFormats() formats {
-	return formats{current: currentFormat}
+	return formats{current: currentFormat, upgrades: map[int]func(image) (image, error){2: withoutResizeStatuses}}
+}
+
+func withoutResizeStatuses(img image) (image, error) {
+	records := maps.Clone(img.records)
+	maps.DeleteFunc(records, func(k recordKey, _ []byte) bool { return k.kind == "resize-statuses" })
+	return image{header: img.header, records: records}, nil
 }
 
 // upgrade returns the image in the current format. The caller writes it to a new file, so

@@ -9,10 +9,6 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// ResizeStatus is the API's type. The API deprecates it in favor of conditions, and agents
-// that embed the manager still use it.
-type ResizeStatus = podstatus.ResizeStatus
-
 // Allocations are the resources that a node has allocated to its pods.
 type Allocations interface {
 	// GetContainerResourceAllocation returns what is allocated to one container, and
@@ -23,27 +19,8 @@ type Allocations interface {
 	GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool)
 	// AllAllocations returns the allocations of all pods.
 	AllAllocations() map[types.UID]podstatus.Allocation
-	// GetPodResizeStatus returns the resize status of a pod, and whether it has one.
-	GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool)
-	// AllResizeStatuses returns the resize statuses of all pods.
-	AllResizeStatuses() map[types.UID]ResizeStatus
-
-	// SetContainerResourceAllocation sets the allocation of one container and leaves the
-	// others.
-	SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error
 	// SetPodAllocation replaces the allocation of one pod.
 	SetPodAllocation(podUID types.UID, allocation podstatus.Allocation) error
-	// ReplaceAllocations replaces the allocations of all pods in one commit.
-	ReplaceAllocations(allocations map[types.UID]podstatus.Allocation) error
-	// SetPodResizeStatus sets the resize status of a pod; the empty one deletes it.
-	SetPodResizeStatus(podUID types.UID, status ResizeStatus) error
-	// ReplaceResizeStatuses replaces the resize statuses of all pods in one commit.
-	ReplaceResizeStatuses(statuses map[types.UID]ResizeStatus) error
-	// Delete deletes the allocation of one container or, with an empty name, of the whole
-	// pod. With the last container the pod's resize status is deleted as well.
-	Delete(podUID types.UID, container string) error
-	// ClearAllocations deletes all allocations and resize statuses, and nothing else.
-	ClearAllocations() error
 }
 
 // Resizes are the resize conditions of pods, with their transition times.
@@ -60,7 +37,7 @@ type Resizes interface {
 type Finals interface {
 	// Finals returns the final statuses of all pods.
 	Finals() map[types.UID]podstatus.Final
-	// SetFinal sets the final status of a pod.
+	// SetFinal sets the final status of a pod; one without a name deletes it.
 	SetFinal(podUID types.UID, final podstatus.Final) error
 	// DeleteFinal deletes the final status of a pod.
 	DeleteFinal(podUID types.UID) error

@@ -49,21 +49,6 @@ func (m *methods) AllAllocations() map[types.UID]podstatus.Allocation {
 	return copyTable(m.published.allocations, copyAllocation)
 }
 
-// GetPodResizeStatus returns the resize status of a pod, and whether it has one.
-func (m *methods) GetPodResizeStatus(podUID types.UID) (ResizeStatus, bool) {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	status, ok := m.published.resizeStatuses[podUID]
-	return status, ok
-}
-
-// AllResizeStatuses returns the resize statuses of all pods.
-func (m *methods) AllResizeStatuses() map[types.UID]ResizeStatus {
-	m.mu.RLock()
-	defer m.mu.RUnlock()
-	return maps.Clone(m.published.resizeStatuses)
-}
-
 // ResizeConditions returns the conditions of a pod, and whether it has any.
 func (m *methods) ResizeConditions(podUID types.UID) (podstatus.ResizeConditions, bool) {
 	m.mu.RLock()
@@ -94,16 +79,6 @@ func (m *methods) Termination(containerID string) (v1.ContainerStateTerminated, 
 	return *ended.state.DeepCopy(), ok
 }
 
-// SetContainerResourceAllocation sets the allocation of one container and leaves the
-// others.
-func (m *methods) SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error {
-	if err := checkKeys(string(podUID), container); err != nil {
-		return err
-	}
-	resources = *resources.DeepCopy()
-	return m.submit(func(e *edit) { e.setContainer(podUID, container, resources) })
-}
-
 // SetPodAllocation replaces the allocation of one pod.
 func (m *methods) SetPodAllocation(podUID types.UID, allocation podstatus.Allocation) error {
 	if err := checkKeys(string(podUID)); err != nil {
@@ -111,49 +86,6 @@ func (m *methods) SetPodAllocation(podUID types.UID, allocation podstatus.Alloca
 	}
 	allocation = copyAllocation(allocation)
 	return m.submit(func(e *edit) { e.set(allocations, string(podUID), allocation) })
-}
-
-// ReplaceAllocations replaces the allocations of all pods in one commit.
-func (m *methods) ReplaceAllocations(all map[types.UID]podstatus.Allocation) error {
-	if err := checkPods(all); err != nil {
-		return err
-	}
-	all = copyTable(all, copyAllocation)
-	return m.submit(func(e *edit) { e.setAllAllocations(all) })
-}
-
-// SetPodResizeStatus sets the resize status of a pod; the empty one deletes it.
-func (m *methods) SetPodResizeStatus(podUID types.UID, status ResizeStatus) error {
-	if err := checkKeys(string(podUID)); err != nil {
-		return err
-	}
-	return m.submit(func(e *edit) { e.setResizeStatus(podUID, status) })
-}
-
-// ReplaceResizeStatuses replaces the resize statuses of all pods in one commit.
-func (m *methods) ReplaceResizeStatuses(all map[types.UID]ResizeStatus) error {
-	if err := checkPods(all); err != nil {
-		return err
-	}
-	all = maps.Clone(all)
-	return m.submit(func(e *edit) { e.setAllResizeStatuses(all) })
-}
-
-// Delete deletes the allocation of one container or, with an empty name, of the whole
-// pod. With the last container the pod's resize status is deleted as well.
-func (m *methods) Delete(podUID types.UID, container string) error {
-	if container == "" {
-		return m.submit(func(e *edit) { e.deleteAllocation(podUID) })
-	}
-	return m.submit(func(e *edit) { e.deleteContainer(podUID, container) })
-}
-
-// ClearAllocations deletes all allocations and resize statuses, and nothing else.
-func (m *methods) ClearAllocations() error {
-	return m.submit(func(e *edit) {
-		e.setAllAllocations(nil)
-		e.setAllResizeStatuses(nil)
-	})
 }
 
 // SetResizeConditions replaces both conditions of a pod; the zero value deletes them.
@@ -165,10 +97,13 @@ func (m *methods) SetResizeConditions(podUID types.UID, conditions podstatus.Res
 	return m.submit(func(e *edit) { e.setConditions(podUID, conditions) })
 }
 
-// SetFinal sets the final status of a pod.
+// SetFinal sets the final status of a pod; one without a name deletes it.
 func (m *methods) SetFinal(podUID types.UID, final podstatus.Final) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
+	}
+	if final.Name == "" {
+		return m.DeleteFinal(podUID)
 	}
 	final = copyFinal(final)
 	return m.submit(func(e *edit) { e.set(finals, string(podUID), final) })
@@ -245,15 +180,6 @@ func checkKeys(keys ...string) error {
 		}
 		if len(key) > maxKey {
 			return fmt.Errorf("journal: %w: the key %.40q... has %d bytes, the limit is %d", ErrInvalid, key, len(key), maxKey)
-		}
-	}
-	return nil
-}
-
-func checkPods[V any](table map[types.UID]V) error {
-	for uid := range table {
-		if err := checkKeys(string(uid)); err != nil {
-			return err
 		}
 	}
 	return nil

@@ -9,8 +9,6 @@ import (
 	"syscall"
 	"testing"
 	"time"
-
-	v1 "k8s.io/api/core/v1"
 )
 
 // stubbornDisk lets some calls pass that change something, and gives an error for each
@@ -55,17 +53,17 @@ func (s stubbornDisk) rename(from, to string) error {
 
 // readable checks that a journal can be read and takes no writes, for the right reason.
 func readable(d *Durable, path string, sentinel error) error {
-	if got, _ := d.GetPodResizeStatus("kept"); got != v1.PodResizeStatusDeferred {
+	if got, _ := marked(d, "kept"); got != "deferred" {
 		return fmt.Errorf("earlier data cannot be read: got %q, %v", got, d.Recovery())
 	}
 	if err := wantRefusal(d.Writable(), sentinel, path); err != nil {
 		return err
 	}
-	err := d.SetPodResizeStatus("refused", v1.PodResizeStatusDeferred)
+	err := mark(d, "refused", "deferred")
 	if err := errors.Join(wantRefusal(err, ErrWrite, path), wantRefusal(err, sentinel, path)); err != nil {
 		return err
 	}
-	if got, ok := d.GetPodResizeStatus("refused"); ok {
+	if got, ok := marked(d, "refused"); ok {
 		return fmt.Errorf("a write that was refused is there: %q", got)
 	}
 	return nil
@@ -74,7 +72,7 @@ func readable(d *Durable, path string, sentinel error) error {
 // writable checks that a journal takes writes, and that all of it is there when it is
 // opened again.
 func writable(d *Durable, path string) error {
-	if err := d.SetPodResizeStatus("later", v1.PodResizeStatusInfeasible); err != nil {
+	if err := mark(d, "later", "infeasible"); err != nil {
 		return fmt.Errorf("a write after the disk takes writes: %w", err)
 	}
 	if err := errors.Join(d.Writable(), d.Close()); err != nil {
@@ -85,9 +83,9 @@ func writable(d *Durable, path string) error {
 		return err
 	}
 	defer again.Close()
-	kept, _ := again.GetPodResizeStatus("kept")
-	later, _ := again.GetPodResizeStatus("later")
-	if _, there := again.GetPodResizeStatus("refused"); there || kept != v1.PodResizeStatusDeferred || later != v1.PodResizeStatusInfeasible {
+	kept, _ := marked(again, "kept")
+	later, _ := marked(again, "later")
+	if _, there := marked(again, "refused"); there || kept != "deferred" || later != "infeasible" {
 		return fmt.Errorf("after reopening: kept %q, later %q, refused %v; %v", kept, later, there, again.Recovery())
 	}
 	if r := again.Recovery(); r.Outcome != OutcomeClean || r.MayHaveLost || len(r.Damage) > 0 {
@@ -184,11 +182,11 @@ func TestOpen_ANewJournalOnAFullDisk(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := d.SetPodResizeStatus("kept", v1.PodResizeStatusDeferred); !errors.Is(err, ErrNoSpace) {
+	if err := mark(d, "kept", "deferred"); !errors.Is(err, ErrNoSpace) {
 		t.Errorf("got %v, want ErrNoSpace", err)
 	}
 	left = -1
-	if err := d.SetPodResizeStatus("kept", v1.PodResizeStatusDeferred); err != nil {
+	if err := mark(d, "kept", "deferred"); err != nil {
 		t.Error(err)
 	}
 	mustClose(t, d)

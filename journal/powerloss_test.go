@@ -134,7 +134,7 @@ func check(t *testing.T, story, path string, d *simDisk, before map[string][]byt
 		}
 	}
 	for _, uid := range []types.UID{"kept", "tail"} {
-		if had := uid == "kept" && len(before) > 0 || uid == "tail" && hasTail(before, path); had && j.AllResizeStatuses()[uid] == "" {
+		if had := uid == "kept" && len(before) > 0 || uid == "tail" && hasTail(before, path); had && marks(j)[uid] == "" {
 			t.Errorf("%s: what was there before is gone: %s; %v", story, uid, j.Recovery())
 		}
 	}

@@ -33,6 +33,7 @@ type (
 		Name      string       `json:"name"`
 		Version   uint64       `json:"version"`
 		Finished  bool         `json:"finished"`
+		Vanished  bool         `json:"vanished,omitempty"`
 		Status    v1.PodStatus `json:"status"`
 	}
 	terminationRecord struct {
@@ -69,9 +70,6 @@ func decode(k recordKey, record []byte) (any, error) {
 	case allocations:
 		r, err := fromJSON[allocationRecord](k, record)
 		return podstatus.Allocation(r), err
-	case resizeStatuses:
-		r, err := fromJSON[ResizeStatus](k, record)
-		return r, err
 	case resizeConditions:
 		r, err := fromJSON[conditionsRecord](k, record)
 		return podstatus.ResizeConditions(r), err

@@ -16,7 +16,6 @@ import (
 	"testing/synctest"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 )
 
@@ -59,7 +58,7 @@ func onePod(t *testing.T) (path string) {
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "journal.db")
 	d := mustOpen(t, path, Options{})
-	if err := d.SetPodResizeStatus("kept", v1.PodResizeStatusDeferred); err != nil {
+	if err := mark(d, "kept", "deferred"); err != nil {
 		t.Fatal(err)
 	}
 	mustClose(t, d)
@@ -70,7 +69,7 @@ func wantIntact(t *testing.T, path string) {
 	t.Helper()
 	d := mustOpen(t, path, Options{})
 	defer mustClose(t, d)
-	if got, _ := d.GetPodResizeStatus("kept"); got != v1.PodResizeStatusDeferred {
+	if got, _ := marked(d, "kept"); got != "deferred" {
 		t.Errorf("earlier data is gone: got %q, %v", got, d.Recovery())
 	}
 	if r := d.Recovery(); r.MayHaveLost || len(r.Damage) > 0 {
@@ -81,8 +80,8 @@ func wantIntact(t *testing.T, path string) {
 func TestOpen_NewerFormat(t *testing.T) {
 	path := onePod(t)
 	older := mustRead(t, path)
-	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: 3,
-		upgrades: map[int]func(image) (image, error){2: func(img image) (image, error) { return img, nil }}}}
+	env := environment{disk: osDisk{}, now: time.Now, formats: formats{current: currentFormat + 1,
+		upgrades: map[int]func(image) (image, error){currentFormat: func(img image) (image, error) { return img, nil }}}}
 	d, err := open(path, Options{NodeName: "node-1"}, env)
 	if err != nil {
 		t.Fatal(err)
@@ -334,13 +333,13 @@ func fullDiskChild(args []string) error {
 	}
 	stored := 0
 	for ; err == nil && stored < 10000; stored++ {
-		err = d.SetPodResizeStatus(types.UID(fmt.Sprintf("pod-%05d", stored)), v1.PodResizeStatusInfeasible)
+		err = mark(d, types.UID(fmt.Sprintf("pod-%05d", stored)), "infeasible")
 	}
 	stored-- // the last one failed
 	if err := errors.Join(wantRefusal(err, ErrWrite, path), wantRefusal(err, ErrNoSpace, path)); err != nil {
 		return err
 	}
-	if got := len(d.AllResizeStatuses()); got != stored+1 {
+	if got := len(marks(d)); got != stored+1 {
 		return fmt.Errorf("memory has %d statuses after %d acknowledged writes and one from before", got, stored)
 	}
 	if err := d.RemovePod("pod-00000"); err != nil {
@@ -349,7 +348,7 @@ func fullDiskChild(args []string) error {
 	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
 		return err
 	}
-	if err := d.SetPodResizeStatus("pod-00000", v1.PodResizeStatusInfeasible); err != nil {
+	if err := mark(d, "pod-00000", "infeasible"); err != nil {
 		return fmt.Errorf("a write after space was freed: %w", err)
 	}
 	if err := d.Close(); err != nil {
@@ -359,7 +358,7 @@ func fullDiskChild(args []string) error {
 	if err != nil {
 		return err
 	}
-	if got := len(again.AllResizeStatuses()); got != stored+1 || again.Recovery().Outcome != OutcomeClean {
+	if got := len(marks(again)); got != stored+1 || again.Recovery().Outcome != OutcomeClean {
 		return fmt.Errorf("after reopening: %d statuses, want %d; %v", got, stored+1, again.Recovery())
 	}
 	return again.Close()

@@ -14,7 +14,6 @@ type kind string
 
 const (
 	allocations      kind = "allocations"
-	resizeStatuses   kind = "resize-statuses"
 	resizeConditions kind = "resize-conditions"
 	finals           kind = "finals"
 	terminations     kind = "terminations"
@@ -42,7 +41,6 @@ type termination struct {
 // two tables may share them.
 type tables struct {
 	allocations      map[types.UID]podstatus.Allocation
-	resizeStatuses   map[types.UID]ResizeStatus
 	resizeConditions map[types.UID]podstatus.ResizeConditions
 	finals           map[types.UID]podstatus.Final
 	terminations     map[string]termination
@@ -54,7 +52,6 @@ type tables struct {
 func newTables() *tables {
 	return &tables{
 		allocations:      map[types.UID]podstatus.Allocation{},
-		resizeStatuses:   map[types.UID]ResizeStatus{},
 		resizeConditions: map[types.UID]podstatus.ResizeConditions{},
 		finals:           map[types.UID]podstatus.Final{},
 		terminations:     map[string]termination{},
@@ -66,7 +63,6 @@ func newTables() *tables {
 func (t *tables) clone() *tables {
 	c := newTables()
 	maps.Copy(c.allocations, t.allocations)
-	maps.Copy(c.resizeStatuses, t.resizeStatuses)
 	maps.Copy(c.resizeConditions, t.resizeConditions)
 	maps.Copy(c.finals, t.finals)
 	for id, ended := range t.terminations {
@@ -80,8 +76,6 @@ func (t *tables) apply(c change) change {
 	switch c.kind {
 	case allocations:
 		return replace(t.allocations, c)
-	case resizeStatuses:
-		return replace(t.resizeStatuses, c)
 	case resizeConditions:
 		return replace(t.resizeConditions, c)
 	case finals:
@@ -133,8 +127,6 @@ func (t *tables) value(k recordKey) any {
 	switch k.kind {
 	case allocations:
 		return valueOf(t.allocations, uid)
-	case resizeStatuses:
-		return valueOf(t.resizeStatuses, uid)
 	case resizeConditions:
 		return valueOf(t.resizeConditions, uid)
 	case finals:
@@ -155,7 +147,6 @@ func valueOf[K comparable, V any](table map[K]V, key K) any {
 func (t *tables) pods() map[types.UID]struct{} {
 	pods := map[types.UID]struct{}{}
 	addKeys(pods, t.allocations)
-	addKeys(pods, t.resizeStatuses)
 	addKeys(pods, t.resizeConditions)
 	addKeys(pods, t.finals)
 	addKeys(pods, t.containers)

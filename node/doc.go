@@ -11,7 +11,11 @@
 // What others wrote stays: labels, taints, conditions and resources that statusd does not
 // own are never changed or removed, and each write names the UID of the Node that it is
 // meant for. An API server that is down is never fatal; both loops retry with backoff and
-// jitter, forever. A Node that someone deleted is registered again.
+// jitter, forever.
+//
+// A Node that someone deletes stays deleted until the next start of the program, as with the kubelet: kubectl drain and
+// kubectl delete node take a machine away for as long as its operator leaves the program alone. With a [Memory] the Node
+// comes back unschedulable if it was so when it was last seen.
 //
 // What the conditions say is decided by pure functions over a [Reading]; reasons and
 // messages are those of the kubelet, since that is what people and tools look for.

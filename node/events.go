@@ -64,4 +64,7 @@ func (n *Node) recordSchedulable(node *v1.Node) {
 		n.o.Event(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", n.o.Name, reason))
 	}
 	n.closed = closed
+	if err := n.o.Memory.noteCordon(closed); err != nil {
+		n.log.Warn("cordon not remembered: the node would come back schedulable if its Node were deleted", "err", err)
+	}
 }

@@ -2,6 +2,7 @@ package node
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"time"
@@ -25,6 +26,13 @@ func (n *Node) keepLease(ctx context.Context) {
 	interval := n.o.Lease / 4
 	var lease *coordination.Lease // what the API has, as far as we know
 	for attempt := 0; ; {
+		if errors.Is(n.Err(), ErrDeleted) { // without a Node a lease has no owner
+			lease = nil
+			if !backoff.Sleep(ctx, interval) {
+				return
+			}
+			continue
+		}
 		renewed, err := n.renewLease(ctx, lease)
 		if ctx.Err() != nil {
 			return

@@ -24,6 +24,10 @@ var retrySchedule = backoff.Schedule{First: 200 * time.Millisecond, Limit: 10 * 
 
 var errRunTwice = errors.New("node: Run may be called only once")
 
+// ErrDeleted is the answer of [Node.Err] once the Node was deleted from the API. It is registered again by the
+// next start of the program, as with the kubelet.
+var ErrDeleted = errors.New("node: the Node was deleted from the API; restart to register it again")
+
 // Node keeps the Node object and the lease of this machine. See the package comment.
 type Node struct {
 	o   Options
@@ -39,6 +43,7 @@ type Node struct {
 	reading   Reading   // the last good one
 	reported  time.Time // when the status was last written
 	closed    bool      // whether the Node was unschedulable when it was last seen
+	deleted   bool      // whether someone has deleted the Node
 
 	mu  sync.Mutex // guards what follows, for the accessors
 	ran bool
@@ -76,7 +81,9 @@ func (n *Node) Run(ctx context.Context) error {
 
 	for attempt := 0; ; {
 		wait := n.o.Interval
-		if err := n.Report(ctx); err != nil && ctx.Err() == nil {
+		if err := n.Report(ctx); errors.Is(err, ErrDeleted) {
+			attempt = 0 // not tried again, but looked at: an administrator may have put it back
+		} else if err != nil && ctx.Err() == nil {
 			attempt++
 			wait = min(retrySchedule.Random(attempt), n.o.Interval)
 			n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
@@ -116,8 +123,8 @@ func (n *Node) LeaseRenewed() time.Time {
 func (n *Node) Announce(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := n.Report(ctx)
-		if err == nil {
-			return nil
+		if err == nil || errors.Is(err, ErrDeleted) {
+			return err
 		}
 		n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
 		if !backoff.Sleep(ctx, retrySchedule.Random(attempt)) {
@@ -170,11 +177,14 @@ func (n *Node) report(ctx context.Context) error {
 		}
 		f.pressures = n.pressures
 	}
-	if err := n.mendLabels(ctx, node); err != nil {
+	object := n.o.object(n.reading, conditions(f, n.o.Thresholds.Clear, node.Status.Conditions, now))
+	if node, err = n.mendLabels(ctx, node, object); err != nil {
 		return err
 	}
-	want := n.o.status(n.reading)
-	want.Conditions = conditions(f, n.o.Thresholds.Clear, node.Status.Conditions, now)
+	want := object.Status
+	if n.o.Configure != nil {
+		want.Conditions = timed(want.Conditions, node.Status.Conditions, now)
+	}
 	if isUpToDate(node.Status, want) && now.Sub(n.reported) < n.o.Report {
 		return nil
 	}
@@ -182,7 +192,7 @@ func (n *Node) report(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := n.patch(ctx, "patch status of the node", patch, "status"); err != nil {
+	if _, err := n.patch(ctx, "patch status of the node", patch, "status"); err != nil {
 		return err
 	}
 	n.reported = now
@@ -190,13 +200,27 @@ func (n *Node) report(ctx context.Context) error {
 	return nil
 }
 
-// findOrCreate looks at the Node, in the server's cache first, and creates it if it is missing.
+// findOrCreate looks at the Node, in the server's cache first, and creates it if it is missing. A Node that was
+// there is not created again: someone has deleted it, as after kubectl drain, and wants no pods here.
 func (n *Node) findOrCreate(ctx context.Context, f findings, now time.Time) (node *v1.Node, created bool, err error) {
 	node, err = n.get(ctx, metav1.GetOptions{ResourceVersion: "0"})
+	if apierrors.IsNotFound(err) && n.isKnown() {
+		node, err = n.get(ctx, metav1.GetOptions{}) // the cache may be behind
+	}
 	if !apierrors.IsNotFound(err) {
+		if err == nil {
+			n.setDeleted(false)
+		}
 		return node, false, err
 	}
-	node, err = n.create(ctx, n.o.object(n.reading, conditions(f, n.o.Thresholds.Clear, nil, now)))
+	if n.isKnown() {
+		n.setDeleted(true)
+		return nil, false, ErrDeleted
+	}
+	object := n.o.object(n.reading, conditions(f, n.o.Thresholds.Clear, nil, now))
+	object.Status.Conditions = timed(object.Status.Conditions, nil, now)
+	object.Spec.Unschedulable = n.o.Memory.wasCordoned()
+	node, err = n.create(ctx, object)
 	if apierrors.IsAlreadyExists(err) { // the cache was behind
 		node, err = n.get(ctx, metav1.GetOptions{})
 		return node, false, err
@@ -227,14 +251,14 @@ func (n *Node) create(ctx context.Context, node *v1.Node) (*v1.Node, error) {
 	return node, nil
 }
 
-func (n *Node) patch(ctx context.Context, what string, patch []byte, subresources ...string) error {
+func (n *Node) patch(ctx context.Context, what string, patch []byte, subresources ...string) (*v1.Node, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	_, err := n.o.Client.CoreV1().Nodes().Patch(ctx, n.o.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
+	node, err := n.o.Client.CoreV1().Nodes().Patch(ctx, n.o.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
 	if err != nil {
-		return fmt.Errorf("node: %s: %w", what, err)
+		return nil, fmt.Errorf("node: %s: %w", what, err)
 	}
-	return nil
+	return node, nil
 }
 
 // adopt takes over a Node that was there before us.
@@ -252,17 +276,27 @@ func (n *Node) adopt(node *v1.Node, now time.Time) {
 	}
 }
 
-// mendLabels puts our labels back, and nothing else.
-func (n *Node) mendLabels(ctx context.Context, node *v1.Node) error {
-	missing := missingLabels(n.o.labels(), node.Labels)
-	if len(missing) == 0 {
-		return nil
+// mendLabels puts our labels, annotations and provider ID back, and nothing else. The answer is what the node is from then on: pods that
+// select it by such a label may be scheduled at once.
+func (n *Node) mendLabels(ctx context.Context, node, object *v1.Node) (*v1.Node, error) {
+	labels, annotations := missingLabels(object.Labels, node.Labels), missingLabels(object.Annotations, node.Annotations)
+	providerID := ""
+	if node.Spec.ProviderID == "" { // it can be set once
+		providerID = object.Spec.ProviderID
 	}
-	patch, err := labelPatch(node.UID, missing)
+	if len(labels) == 0 && len(annotations) == 0 && providerID == "" {
+		return node, nil
+	}
+	patch, err := labelPatch(node.UID, labels, annotations, providerID)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return n.patch(ctx, "label node", patch)
+	mended, err := n.patch(ctx, "label node", patch)
+	if err != nil {
+		return nil, err
+	}
+	n.note(mended)
+	return mended, nil
 }
 
 func (n *Node) note(node *v1.Node) {
@@ -270,6 +304,7 @@ func (n *Node) note(node *v1.Node) {
 	before := n.uid
 	n.uid, n.current = node.UID, node
 	n.mu.Unlock()
+	n.o.Memory.registered()
 	switch {
 	case before == "":
 		close(n.registered)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -12,6 +13,7 @@ import (
 	"testing/synctest"
 	"time"
 
+	coordination "k8s.io/api/coordination/v1"
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -278,24 +280,108 @@ func TestWhatOthersChangeOfOursIsRepaired(t *testing.T) {
 	})
 }
 
-func TestDeletedNodeIsRegisteredAgain(t *testing.T) {
+// A kubelet registers once: kubectl drain and kubectl delete node last until its next start.
+func TestDeletedNode_StaysDeletedUntilTheNextStart(t *testing.T) {
+	memory := &Memory{CordonFile: filepath.Join(t.TempDir(), "cordoned")}
+	synctest.Test(t, func(t *testing.T) {
+		remember := func(o *Options) { o.Memory = memory }
+		s := newNodeStory(t, remember)
+		stop := s.run()
+		s.take()
+		node := s.get()
+		node.Spec.Unschedulable = true
+		if err := s.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(11 * time.Second) // it is seen cordoned
+		for _, resource := range []string{"nodes", "leases"} {
+			group, namespace := v1.SchemeGroupVersion, ""
+			if resource == "leases" {
+				group, namespace = coordination.SchemeGroupVersion, "kube-node-lease"
+			}
+			if err := s.client.Tracker().Delete(group.WithResource(resource), namespace, "n"); err != nil {
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(10 * time.Second)
+		s.take()
+		s.takeLeases()
+		time.Sleep(time.Hour)
+		s.expect("an hour later", "")
+		if got := s.takeLeases(); len(got) > 0 {
+			t.Errorf("the node was deleted, and yet the API was asked to %q its lease", got)
+		}
+		if err := s.node.Err(); !errors.Is(err, ErrDeleted) {
+			t.Errorf("got %v, want ErrDeleted", err)
+		}
+		if err := s.node.Announce(t.Context()); !errors.Is(err, ErrDeleted) {
+			t.Errorf("announce: got %v, want ErrDeleted and no wait", err)
+		}
+		stop()
+		for _, c := range []struct {
+			story   string
+			memory  *Memory
+			created string
+		}{
+			{"a reload in the same process", memory, ""},
+			{"a start", &Memory{CordonFile: memory.CordonFile}, "create nodes"},
+		} {
+			again := newNodeStory(t, func(o *Options) { o.Memory = c.memory })
+			stop := again.run()
+			again.expect(c.story, c.created)
+			if c.created != "" {
+				if node := again.get(); !node.Spec.Unschedulable {
+					t.Errorf("%s: the node came back schedulable, want it cordoned as it was", c.story)
+				}
+				node := again.get()
+				node.Spec.Unschedulable = false
+				if err := again.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
+					t.Fatal(err)
+				}
+				time.Sleep(11 * time.Second)
+				if c.memory.wasCordoned() {
+					t.Error("the cordon of a node that was opened again is still remembered")
+				}
+			}
+			stop()
+		}
+	})
+}
+
+// An administrator may put a deleted Node back.
+func TestDeletedNode_IsAdoptedWhenItIsBack(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newNodeStory(t, nil)
 		defer s.run()()
 		s.take()
-		first := s.node.UID()
+		node := s.get()
 		if err := s.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("nodes"), "", "n"); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(10 * time.Second)
-		s.expect("ten seconds later", "create nodes")
-		if s.node.UID() == first || s.node.UID() != s.get().UID {
-			t.Errorf("got UID %s, want that of the new node, not %s", s.node.UID(), first)
+		time.Sleep(time.Minute)
+		node.UID, node.ResourceVersion = "another", ""
+		if err := s.client.Tracker().Add(node); err != nil {
+			t.Fatal(err)
 		}
-		time.Sleep(11 * time.Second)
+		time.Sleep(22 * time.Second)
+		if err := s.node.Err(); err != nil || s.node.UID() != "another" {
+			t.Errorf("got %v and UID %s, want the node that is back", err, s.node.UID())
+		}
 		lease, err := s.client.CoordinationV1().Leases("kube-node-lease").Get(t.Context(), "n", metav1.GetOptions{})
-		if err != nil || lease.OwnerReferences[0].UID != s.node.UID() {
+		if err != nil || lease.OwnerReferences[0].UID != "another" {
 			t.Errorf("lease %+v, %v: want it owned by the new node", lease, err)
+		}
+	})
+}
+
+// Pods that select the node by a label may be scheduled as soon as it is there.
+func TestMendedLabels_AreCurrentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newNodeStory(t, nil, &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n", UID: "before"}})
+		defer s.run()()
+		s.take()
+		if got := s.node.Current().Labels[v1.LabelHostname]; got != "n" {
+			t.Errorf("got labels %v, want those that were put on the node", s.node.Current().Labels)
 		}
 	})
 }

@@ -6,6 +6,7 @@ import (
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -100,7 +101,25 @@ func (o *Options) object(r Reading, conditions []v1.NodeCondition) *v1.Node {
 		Status:     o.status(r),
 	}
 	node.Status.Conditions = conditions
+	if o.Configure != nil {
+		o.Configure(node)
+	}
 	return node
+}
+
+// timed gives the conditions that Configure has added or changed the times of the API's: a transition is when the
+// status changes.
+func timed(conditions, before []v1.NodeCondition, now time.Time) []v1.NodeCondition {
+	for i := range conditions {
+		c := &conditions[i]
+		old := find(before, c.Type)
+		if c.LastHeartbeatTime = metav1.NewTime(now); old != nil && old.Status == c.Status {
+			c.LastTransitionTime = old.LastTransitionTime
+		} else if old != nil || c.LastTransitionTime.IsZero() {
+			c.LastTransitionTime = metav1.NewTime(now)
+		}
+	}
+	return conditions
 }
 
 // missingLabels are those of want that have lacks or has otherwise.
@@ -171,8 +190,12 @@ func statusPatch(uid types.UID, s v1.NodeStatus) ([]byte, error) {
 	})
 }
 
-func labelPatch(uid types.UID, labels map[string]string) ([]byte, error) {
-	return marshal(map[string]any{"metadata": map[string]any{"uid": uid, "labels": labels}})
+func labelPatch(uid types.UID, labels, annotations map[string]string, providerID string) ([]byte, error) {
+	patch := map[string]any{"metadata": map[string]any{"uid": uid, "labels": labels, "annotations": annotations}}
+	if providerID != "" {
+		patch["spec"] = map[string]any{"providerID": providerID}
+	}
+	return marshal(patch)
 }
 
 func marshal(patch map[string]any) ([]byte, error) {

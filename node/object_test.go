@@ -2,7 +2,9 @@ package node
 
 import (
 	"strings"
+	"sync/atomic"
 	"testing"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -78,3 +80,43 @@ func TestOptionsAreRefusedWithAReason(t *testing.T) {
 }
 
 func healthyQuantity(n int64) resource.Quantity { return *resource.NewQuantity(n, resource.DecimalSI) }
+
+// Configure has the last word on the Node, and its conditions keep their transition times.
+func TestConfigure_ChangesTheNode(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var sick atomic.Bool
+		s := newNodeStory(t, func(o *Options) {
+			o.Configure = func(n *v1.Node) {
+				n.Labels["example.com/zone"] = "moon"
+				n.Annotations = map[string]string{"example.com/owner": "lab"}
+				n.Spec.ProviderID = "moon://1"
+				n.Status.Capacity["example.com/gpu"] = resource.MustParse("8")
+				n.Status.NodeInfo.Architecture = "riscv64"
+				healthy := v1.ConditionTrue
+				if sick.Load() {
+					healthy = v1.ConditionFalse
+				}
+				n.Status.Conditions = append(n.Status.Conditions, v1.NodeCondition{Type: "example.com/Healthy", Status: healthy})
+			}
+		})
+		defer s.run()()
+		synctest.Wait()
+		began := s.condition("example.com/Healthy").LastTransitionTime
+		node := s.get()
+		if gpus := node.Status.Capacity["example.com/gpu"]; gpus.Value() != 8 || node.Spec.ProviderID != "moon://1" || node.Labels["example.com/zone"] != "moon" ||
+			node.Annotations["example.com/owner"] != "lab" || node.Status.NodeInfo.Architecture != "riscv64" {
+			t.Errorf("the Node is %+v %+v %+v", node.ObjectMeta, node.Spec, node.Status)
+		}
+		time.Sleep(10 * time.Minute)
+		synctest.Wait()
+		if c := s.condition("example.com/Healthy"); !c.LastTransitionTime.Equal(&began) {
+			t.Errorf("the transition time moved from %v to %v without a change", began, c.LastTransitionTime)
+		}
+		sick.Store(true)
+		time.Sleep(time.Minute)
+		synctest.Wait()
+		if c := s.condition("example.com/Healthy"); c.Status != v1.ConditionFalse || c.LastTransitionTime.Equal(&began) {
+			t.Errorf("the condition is %+v after it changed", c)
+		}
+	})
+}

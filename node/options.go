@@ -56,6 +56,15 @@ type Options struct {
 	// Ready says why the node is not ready, nil if it is. Ready if nil.
 	Ready func() error
 
+	// Configure changes the Node before it is compared with the API's and written, at each look: capacity (extended
+	// resources too) and allocatable, operating system, architecture, spec.providerID, labels, annotations, addresses,
+	// and conditions of one's own. What it leaves alone is as the other options say. The API server takes a provider ID
+	// once and taints only from the first write, and NodeRestriction refuses some labels. It must be quick.
+	Configure func(*v1.Node)
+
+	// Memory is what outlives this value, if set: see [Memory].
+	Memory *Memory
+
 	// Event takes the events of the Node, if set. It must not block.
 	Event func(eventType, reason, message string)
 

@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 func TestN6_AddressesAgree(t *testing.T) {
@@ -30,7 +30,7 @@ func TestN6_AddressesAgree(t *testing.T) {
 			PodIP: row.main, PodIPs: convertIPs[v1.PodIP](row.all),
 			HostIP: row.main, HostIPs: convertIPs[v1.HostIP](row.all),
 		}
-		got := podstatus.Normalize(&v1.Pod{}, reported)
+		got := podrules.Normalize(&v1.Pod{}, reported)
 		for what, is := range map[string]string{
 			"pod":  fmt.Sprint(got.PodIP, " ", convertBack(got.PodIPs)),
 			"host": fmt.Sprint(got.HostIP, " ", convertBack(got.HostIPs)),
@@ -40,8 +40,8 @@ func TestN6_AddressesAgree(t *testing.T) {
 		if row.main == "" && len(row.all) == 0 {
 			continue
 		}
-		stored := podstatus.Next(&v1.Pod{}, &v1.PodStatus{}, reported, noon)
-		if !podstatus.Unchanged(&v1.Pod{}, &stored, reported) {
+		stored := podrules.Next(&v1.Pod{}, &v1.PodStatus{}, reported, noon)
+		if !podrules.Unchanged(&v1.Pod{}, &stored, reported) {
 			t.Errorf("%s: the same report again is a change", row.story)
 		}
 	}
@@ -68,10 +68,10 @@ func checkAddresses(t *rapid.T) {
 		}
 	}
 	pod := &v1.Pod{}
-	cached := podstatus.Next(pod, &v1.PodStatus{}, draw("first"), epoch)
+	cached := podrules.Next(pod, &v1.PodStatus{}, draw("first"), epoch)
 	incoming := draw("second")
-	next := podstatus.Next(pod, &cached, incoming, epoch)
-	if got, want := podstatus.Unchanged(pod, &cached, incoming), podstatus.Equal(&cached, &next); got != want {
+	next := podrules.Next(pod, &cached, incoming, epoch)
+	if got, want := podrules.Unchanged(pod, &cached, incoming), podrules.Equal(&cached, &next); got != want {
 		t.Fatalf("Unchanged is %t, Equal of what would be stored is %t\ncached: %+v\nincoming: %+v", got, want, cached, incoming)
 	}
 	if len(next.PodIPs) > 0 && next.PodIPs[0].IP != next.PodIP || len(next.HostIPs) > 0 && next.HostIPs[0].IP != next.HostIP {

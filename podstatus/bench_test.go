@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // Each benchmark measures ours and, with the timer stopped, what apimachinery takes for the
@@ -82,11 +82,11 @@ func reportRatio(b *testing.B, unit string, rival func()) {
 
 func BenchmarkEqualUnchanged(b *testing.B) {
 	pod := benchPod()
-	x := podstatus.Normalize(pod, &pod.Status)
-	y := podstatus.Normalize(pod, reporter(&pod.Status))
+	x := podrules.Normalize(pod, &pod.Status)
+	y := podrules.Normalize(pod, reporter(&pod.Status))
 	b.ReportAllocs()
 	for b.Loop() {
-		if !podstatus.Equal(&x, &y) {
+		if !podrules.Equal(&x, &y) {
 			b.Fatal("not equal")
 		}
 	}
@@ -95,12 +95,12 @@ func BenchmarkEqualUnchanged(b *testing.B) {
 
 func BenchmarkUnchanged(b *testing.B) {
 	pod := benchPod()
-	cached := podstatus.Normalize(pod, &pod.Status)
+	cached := podrules.Normalize(pod, &pod.Status)
 	incoming := reporter(&pod.Status)
-	normal := podstatus.Normalize(pod, incoming)
+	normal := podrules.Normalize(pod, incoming)
 	b.ReportAllocs()
 	for b.Loop() {
-		if !podstatus.Unchanged(pod, &cached, incoming) {
+		if !podrules.Unchanged(pod, &cached, incoming) {
 			b.Fatal("changed")
 		}
 	}
@@ -109,11 +109,11 @@ func BenchmarkUnchanged(b *testing.B) {
 
 func BenchmarkNeedsReconcileNot(b *testing.B) {
 	pod := benchPod()
-	cached := podstatus.Normalize(pod, &pod.Status)
+	cached := podrules.Normalize(pod, &pod.Status)
 	api := stored(b, &cached)
 	b.ReportAllocs()
 	for b.Loop() {
-		if podstatus.NeedsReconcile(pod, api, &cached) {
+		if podrules.NeedsReconcile(pod, api, &cached) {
 			b.Fatal("differs")
 		}
 	}
@@ -124,12 +124,12 @@ func BenchmarkNext(b *testing.B) {
 	pod := benchPod()
 	pod.Status.ContainerStatuses = pod.Status.ContainerStatuses[:1]
 	pod.Status.Conditions = pod.Status.Conditions[:4]
-	old := podstatus.Normalize(pod, &pod.Status)
+	old := podrules.Normalize(pod, &pod.Status)
 	incoming := pod.Status.DeepCopy()
 	incoming.ContainerStatuses[0].RestartCount++
 	b.ReportAllocs()
 	for b.Loop() {
-		podstatus.Next(pod, &old, incoming, epoch)
+		podrules.Next(pod, &old, incoming, epoch)
 	}
 }
 
@@ -137,7 +137,7 @@ func BenchmarkNext(b *testing.B) {
 // so is the pod.
 func benchPair() (pod *v1.Pod, base, cached *v1.PodStatus) {
 	pod = benchPod()
-	normal := podstatus.Normalize(pod, &pod.Status)
+	normal := podrules.Normalize(pod, &pod.Status)
 	changed := normal.DeepCopy()
 	changed.ContainerStatuses[1].Ready = false
 	changed.Conditions[2].Status = v1.ConditionFalse
@@ -148,7 +148,7 @@ func BenchmarkMerge(b *testing.B) {
 	pod, base, cached := benchPair()
 	b.ReportAllocs()
 	for b.Loop() {
-		podstatus.Merge(pod, base, cached, false, epoch)
+		podrules.Merge(pod, base, cached, false, epoch)
 	}
 }
 

@@ -6,6 +6,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // Complete returns a status that a reporter knows in part with the rest filled in, as the
@@ -13,8 +15,9 @@ import (
 // is in status stays as it is. What is missing comes from previous, which is what was
 // reported before or what the API holds, or follows from the rest:
 //
-//   - a container of the spec without a status has the one of previous, or waits; in a
-//     terminal phase it has ended, as far as it was started;
+//   - a container of the spec without a status has the one of previous, or waits; in a pod that
+//     has Succeeded it has ended, since that is what the phase means. Failed means no such thing:
+//     a pod that is evicted has Failed before its containers are stopped;
 //   - a phase that is empty is the one that the containers add up to;
 //   - an owned condition that is missing is generated, except those of a resize: without
 //     them there is none;
@@ -22,44 +25,42 @@ import (
 //
 // A status without its owned conditions would remove them from the API, and one without a
 // container would say that the container is unknown. Conditions of others are in the result
-// as pod.Status has them; [Merge] takes them from the API in any case. The result shares
+// as pod.Status has them; the manager takes them from the API in any case. The result shares
 // nothing with the arguments.
-func Complete(pod *v1.Pod, status, previous v1.PodStatus, now time.Time) v1.PodStatus {
-	return Ownership{}.Complete(pod, status, previous, now)
-}
-
-// Complete is the function [Complete] by this table.
-func (o Ownership) Complete(pod *v1.Pod, status, previous v1.PodStatus, now time.Time) v1.PodStatus {
-	facts := Facts{Ended: IsTerminal(status.Phase) || IsTerminal(previous.Phase), Conditions: status.Conditions}
+//
+// Owned are condition types of the reporter's own, besides those that the kubelet owns.
+func Complete(pod *v1.Pod, status, previous v1.PodStatus, now time.Time, owned ...v1.PodConditionType) v1.PodStatus {
+	o := podrules.Owning(owned...)
+	facts := Facts{Ended: podrules.IsTerminal(status.Phase) || podrules.IsTerminal(previous.Phase), Conditions: status.Conditions}
 	g := generation{pod: pod, facts: &facts, old: &previous}
 	status.InitContainerStatuses = g.fillIn(status.Phase, pod.Spec.InitContainers, status.InitContainerStatuses, previous.InitContainerStatuses)
 	status.ContainerStatuses = g.fillIn(status.Phase, pod.Spec.Containers, status.ContainerStatuses, previous.ContainerStatuses)
-	status.EphemeralContainerStatuses = g.fillInEphemeral(status.EphemeralContainerStatuses)
+	status.EphemeralContainerStatuses = g.fillInEphemeral(status.Phase, status.EphemeralContainerStatuses)
 	facts.Attempts = attemptsIn(&status)
 	if status.Phase == "" {
 		g.decidePhase(&status)
 	}
 	fillInAddresses(&status, &previous)
-	status.QOSClass = cmp.Or(status.QOSClass, previous.QOSClass, QOSClass(pod))
+	status.QOSClass = cmp.Or(status.QOSClass, previous.QOSClass, podrules.QOSClass(pod))
 	status.ObservedGeneration = cmp.Or(status.ObservedGeneration, pod.Generation)
-	facts.Sandbox = len(status.PodIPs) > 0 || isTrue(previous.Conditions, v1.PodReadyToStartContainers) ||
+	facts.Sandbox = len(status.PodIPs) > 0 || podrules.IsTrue(previous.Conditions, v1.PodReadyToStartContainers) ||
 		slices.ContainsFunc(facts.Attempts, func(a Attempt) bool { return a.State == AttemptRunning })
-	status.Conditions = o.conditions(&g, &status)
+	status.Conditions = g.conditions(o, &status)
 	return o.Next(pod, &previous, &status, now)
 }
 
 // fillIn returns reported with a status for each container that it lacks.
 func (g *generation) fillIn(phase v1.PodPhase, specs []v1.Container, reported, before []v1.ContainerStatus) []v1.ContainerStatus {
-	all := exactCopy(reported)
+	all := podrules.ExactCopy(reported)
 	for i := range specs {
-		if statusNamed(reported, specs[i].Name) != nil {
+		if podrules.StatusNamed(reported, specs[i].Name) != nil {
 			continue
 		}
 		status := v1.ContainerStatus{
 			Name: specs[i].Name, Image: specs[i].Image, VolumeMounts: mountStatuses(&specs[i]),
 			State: v1.ContainerState{Waiting: g.defaultWaiting()},
 		}
-		if known := statusNamed(before, specs[i].Name); known != nil {
+		if known := podrules.StatusNamed(before, specs[i].Name); known != nil {
 			status = *known
 		}
 		endBy(&status, phase)
@@ -68,32 +69,27 @@ func (g *generation) fillIn(phase v1.PodPhase, specs []v1.Container, reported, b
 	return all
 }
 
-// endBy ends a container that is not reported in a pod of a terminal phase. A pod succeeds
-// if each container has exited with 0; how those of a failed pod ended is unknown, and what
-// was never started stays so.
+// endBy ends a container that is not reported by the phase of its pod. A pod succeeds if each
+// container has exited with 0.
 func endBy(status *v1.ContainerStatus, phase v1.PodPhase) {
-	switch {
-	case status.State.Terminated != nil:
-		return
-	case phase == v1.PodSucceeded:
-		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: ReasonCompleted, ContainerID: status.ContainerID}}
-	case phase == v1.PodFailed && status.State.Running != nil:
-		end, _ := endOf("", nil)
-		status.State = v1.ContainerState{Terminated: &end}
-	default:
+	if phase != v1.PodSucceeded || status.State.Terminated != nil {
 		return
 	}
+	status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Reason: podrules.ReasonCompleted, ContainerID: status.ContainerID}}
 	status.Ready, status.Started = false, new(bool)
 }
 
-func (g *generation) fillInEphemeral(reported []v1.ContainerStatus) []v1.ContainerStatus {
-	all := exactCopy(reported)
+func (g *generation) fillInEphemeral(phase v1.PodPhase, reported []v1.ContainerStatus) []v1.ContainerStatus {
+	all := podrules.ExactCopy(reported)
 	for _, status := range g.ephemeralStatuses(g.pod.Spec.EphemeralContainers, nil) {
-		if statusNamed(reported, status.Name) != nil {
+		if podrules.StatusNamed(reported, status.Name) != nil {
 			continue
 		}
-		if known := statusNamed(g.old.EphemeralContainerStatuses, status.Name); known != nil {
+		if known := podrules.StatusNamed(g.old.EphemeralContainerStatuses, status.Name); known != nil {
 			status = *known
+			if status.State.Running != nil {
+				endBy(&status, phase)
+			}
 		}
 		all = append(all, status)
 	}
@@ -107,8 +103,8 @@ func fillInAddresses(status, previous *v1.PodStatus) {
 	if status.HostIP == "" && len(status.HostIPs) == 0 {
 		status.HostIP, status.HostIPs = previous.HostIP, previous.HostIPs
 	}
-	pairAddresses(&status.PodIP, &status.PodIPs)
-	pairAddresses(&status.HostIP, &status.HostIPs)
+	podrules.PairAddresses(&status.PodIP, &status.PodIPs)
+	podrules.PairAddresses(&status.HostIP, &status.HostIPs)
 }
 
 // attemptsIn are the containers of a status that were started.

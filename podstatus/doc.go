@@ -1,15 +1,14 @@
-// Package podstatus holds the rules of pod status: a set of pure functions over
-// [k8s.io/api/core/v1.Pod] and [k8s.io/api/core/v1.PodStatus] that decide as the
-// kubelet decides, rule by rule.
-//
-// A status travels through the package in this order:
+// Package podstatus makes pod statuses and answers questions about them, as the kubelet does: a set of
+// pure functions over [k8s.io/api/core/v1.Pod] and [k8s.io/api/core/v1.PodStatus].
 //
 //	facts ──► Generate ──┐
-//	                     ├─► Next ──► CheckTransitions ──► (cache) ──► Merge ──► Patch ──► API server
-//	part ───► Complete ──┘   times,   may it follow?                   with the   what to
-//	                         order, cuts                               API's own  send
+//	                     ├─► status.Manager.SetPodStatus ──► API server
+//	part ───► Complete ──┘
 //
-// and the API's answer comes back through NeedsReconcile and Deletable.
+// [Generate] makes a complete status of what a runtime knows, [Complete] fills in one that is known in
+// part. The other functions are single rules: the phase that containers add up to, the conditions, whether
+// a container runs again. What the manager does with a status, its comparison, merge and patch, is not part
+// of this package.
 //
 // # Contract
 //
@@ -21,8 +20,7 @@
 //
 // # Words
 //
-// The cached status is what this node says, the API status is what the API server
-// holds. A condition type is owned (only the node writes it), shared (DisruptionTarget)
-// or foreign (never touched). Rule names in comments and tests (T3, C9, X5, …) are
-// explained in docs/rules.md.
+// A condition type is owned (only the node writes it), shared (DisruptionTarget)
+// or foreign (never touched). Rule names in tests (T3, C9, X5, …) are
+// explained in docs/reference/pod-status-rules.md.
 package podstatus

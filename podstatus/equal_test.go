@@ -9,7 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // plainEqual is the oracle of Equal: what does not count is cut away, what is left goes
@@ -36,11 +36,11 @@ func plainEqual(a, b *v1.PodStatus) bool {
 func checkEqual(t *rapid.T) {
 	pod := drawPod(t)
 	first := drawStatus(t)
-	a, b := podstatus.Normalize(pod, first), podstatus.Normalize(pod, drawOther(t, first))
-	if got, want := podstatus.Equal(&a, &b), plainEqual(&a, &b); got != want {
+	a, b := podrules.Normalize(pod, first), podrules.Normalize(pod, drawOther(t, first))
+	if got, want := podrules.Equal(&a, &b), plainEqual(&a, &b); got != want {
 		t.Fatalf("Equal = %v, semantic equality of what counts = %v\na: %+v\nb: %+v", got, want, a, b)
 	}
-	if !podstatus.Equal(&a, &a) || podstatus.Equal(&a, &b) != podstatus.Equal(&b, &a) {
+	if !podrules.Equal(&a, &a) || podrules.Equal(&a, &b) != podrules.Equal(&b, &a) {
 		t.Fatalf("Equal is not reflexive and symmetric\na: %+v\nb: %+v", a, b)
 	}
 }
@@ -52,12 +52,12 @@ func FuzzEqual(f *testing.F) { fuzz(f, checkEqual) }
 func checkUnchanged(t *rapid.T) {
 	pod := drawPod(t)
 	first := drawStatus(t)
-	cached := podstatus.Normalize(pod, first)
+	cached := podrules.Normalize(pod, first)
 	incoming := drawOther(t, first)
 	incoming.ObservedGeneration = pod.Generation // U2
-	next := podstatus.Next(pod, &cached, incoming, epoch)
-	if got, want := podstatus.Unchanged(pod, &cached, incoming), podstatus.Equal(&cached, &next); got != want {
-		t.Fatalf("Unchanged = %v, but podstatus.Equal(cached, podstatus.Next(...)) = %v\ncached: %+v\nincoming: %+v\nnext: %+v",
+	next := podrules.Next(pod, &cached, incoming, epoch)
+	if got, want := podrules.Unchanged(pod, &cached, incoming), podrules.Equal(&cached, &next); got != want {
+		t.Fatalf("Unchanged = %v, but podrules.Equal(cached, podrules.Next(...)) = %v\ncached: %+v\nincoming: %+v\nnext: %+v",
 			got, want, cached, incoming, next)
 	}
 }
@@ -72,8 +72,8 @@ func TestNoiseIsUnchanged(t *testing.T) {
 		first := drawStatus(t)
 		first.StartTime = &metav1.Time{Time: epoch}
 		pod.Generation = first.ObservedGeneration
-		cached := podstatus.Normalize(pod, first)
-		if noisy := drawNoise(t, first); !podstatus.Unchanged(pod, &cached, noisy) {
+		cached := podrules.Normalize(pod, first)
+		if noisy := drawNoise(t, first); !podrules.Unchanged(pod, &cached, noisy) {
 			t.Fatalf("a status that differs only in order, units and fractions counts as changed\ncached: %+v\nincoming: %+v",
 				cached, noisy)
 		}

@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // comparison is one row: two ways to say a status, and whether they say the same.
@@ -25,10 +25,10 @@ func (row comparison) run(t *testing.T) {
 	pod := &v1.Pod{}
 	row.a.StartTime, row.b.StartTime = &metav1.Time{Time: noon}, &metav1.Time{Time: noon}
 	answers := map[string]bool{
-		"Equal(a, b)":       podstatus.Equal(&row.a, &row.b),
-		"Equal(b, a)":       podstatus.Equal(&row.b, &row.a),
-		"Unchanged(a, b)":   podstatus.Unchanged(pod, &row.a, &row.b),
-		"!NeedsReconcile":   !podstatus.NeedsReconcile(pod, &row.b, &row.a),
+		"Equal(a, b)":       podrules.Equal(&row.a, &row.b),
+		"Equal(b, a)":       podrules.Equal(&row.b, &row.a),
+		"Unchanged(a, b)":   podrules.Unchanged(pod, &row.a, &row.b),
+		"!NeedsReconcile":   !podrules.NeedsReconcile(pod, &row.b, &row.a),
 		"semantic (oracle)": plainEqual(&row.a, &row.b),
 	}
 	for name, got := range answers {
@@ -134,10 +134,10 @@ func TestE5_TheRestIsComparedByMeaning(t *testing.T) {
 func TestE6_NormalizedStatusesAreComparedPlaceByPlace(t *testing.T) {
 	sorted := v1.PodStatus{ContainerStatuses: parseStatuses(t, "a:running b:running")}
 	swapped := v1.PodStatus{ContainerStatuses: parseStatuses(t, "b:running a:running")}
-	if podstatus.Equal(&sorted, &swapped) {
+	if podrules.Equal(&sorted, &swapped) {
 		t.Error("Equal takes normalized statuses, so that another order is a difference")
 	}
-	if podstatus.NeedsReconcile(&v1.Pod{}, &swapped, &sorted) {
+	if podrules.NeedsReconcile(&v1.Pod{}, &swapped, &sorted) {
 		t.Error("NeedsReconcile takes a raw status, so that its order does not count")
 	}
 }
@@ -176,7 +176,7 @@ func TestU2_G3_UnchangedAsksThePodForTheGeneration(t *testing.T) {
 		incoming := startedStatus(t)
 		incoming.ObservedGeneration = row.incoming
 		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Generation: row.pod}}
-		if got := podstatus.Unchanged(pod, startedStatus(t), incoming); got != row.want {
+		if got := podrules.Unchanged(pod, startedStatus(t), incoming); got != row.want {
 			t.Errorf("%s: Unchanged = %v, want %v", row.story, got, row.want)
 		}
 	}
@@ -185,13 +185,13 @@ func TestU2_G3_UnchangedAsksThePodForTheGeneration(t *testing.T) {
 func TestU8_UnchangedLooksOnlyForAMissingStartTime(t *testing.T) {
 	incoming := startedStatus(t)
 	incoming.StartTime = &metav1.Time{Time: noon.Add(time.Hour)}
-	if !podstatus.Unchanged(&v1.Pod{}, startedStatus(t), incoming) {
+	if !podrules.Unchanged(&v1.Pod{}, startedStatus(t), incoming) {
 		t.Error("the cached start time wins, so that another one is no news")
 	}
 	for _, missing := range []*metav1.Time{nil, {}} {
 		cached := startedStatus(t)
 		cached.StartTime = missing
-		if podstatus.Unchanged(&v1.Pod{}, cached, incoming) {
+		if podrules.Unchanged(&v1.Pod{}, cached, incoming) {
 			t.Errorf("a cached start time of %v gets replaced, which is news", missing)
 		}
 	}
@@ -200,11 +200,11 @@ func TestU8_UnchangedLooksOnlyForAMissingStartTime(t *testing.T) {
 func TestTerminalIsFinal_AnotherPhaseIsNoNews(t *testing.T) {
 	cached, incoming := startedStatus(t), startedStatus(t)
 	cached.Phase, cached.Reason = v1.PodFailed, "Evicted"
-	if !podstatus.Unchanged(&v1.Pod{}, cached, incoming) {
+	if !podrules.Unchanged(&v1.Pod{}, cached, incoming) {
 		t.Error("Running after Failed is pinned to Failed, so that nothing changes")
 	}
 	incoming.Phase = v1.PodFailed
-	if podstatus.Unchanged(&v1.Pod{}, cached, incoming) {
+	if podrules.Unchanged(&v1.Pod{}, cached, incoming) {
 		t.Error("Failed with another reason is news")
 	}
 }
@@ -220,8 +220,11 @@ func TestUnchanged_ReadsARawStatusAsIfNormalized(t *testing.T) {
 	raw.ContainerStatuses[0].State.Terminated.Message = long
 	raw.ContainerStatuses[1].State.Running.StartedAt = metav1.NewTime(noon.Add(time.Millisecond))
 	raw.InitContainerStatuses[0].State.Terminated.Message = "stray \xff byte"
-	cached := podstatus.Normalize(pod, raw)
-	if !podstatus.Unchanged(pod, &cached, raw) {
+	raw.InitContainerStatuses[0].State.Terminated.ContainerID = "process://\xff"
+	running := &raw.ContainerStatuses[1]
+	running.Image, running.ImageID, running.ContainerID = "app:\xff", "sha256:\xff", "process://\xff"
+	cached := podrules.Normalize(pod, raw)
+	if !podrules.Unchanged(pod, &cached, raw) {
 		t.Fatal("a status is not unchanged against its own normal form")
 	}
 
@@ -237,7 +240,7 @@ func TestUnchanged_ReadsARawStatusAsIfNormalized(t *testing.T) {
 	} {
 		other := raw.DeepCopy()
 		change(other)
-		if podstatus.Unchanged(pod, &cached, other) {
+		if podrules.Unchanged(pod, &cached, other) {
 			t.Errorf("%s: not noticed", story)
 		}
 	}
@@ -247,12 +250,12 @@ func TestN2_AContainerMoreInTheSpecCutsACachedMessageAgain(t *testing.T) {
 	pod := parsePod(t, "app=a app=b")
 	raw := startedStatus(t)
 	raw.ContainerStatuses[1].State.Terminated.Message = strings.Repeat("m", 6144)
-	cached := podstatus.Normalize(pod, raw)
-	if !podstatus.Unchanged(pod, &cached, raw) {
+	cached := podrules.Normalize(pod, raw)
+	if !podrules.Unchanged(pod, &cached, raw) {
 		t.Fatal("the message fits: unchanged")
 	}
 	pod.Spec.EphemeralContainers = make([]v1.EphemeralContainer, 1)
-	if podstatus.Unchanged(pod, &cached, raw) {
+	if podrules.Unchanged(pod, &cached, raw) {
 		t.Error("a debug container was added, the message fits no more: not noticed")
 	}
 }
@@ -261,12 +264,12 @@ func TestUnchanged_ContainersThatAreThereTwice(t *testing.T) {
 	pod := &v1.Pod{}
 	raw := startedStatus(t)
 	raw.ContainerStatuses = parseStatuses(t, "b:running a:exited(1) a:exited(2)")
-	cached := podstatus.Normalize(pod, raw)
-	if !podstatus.Unchanged(pod, &cached, raw) {
+	cached := podrules.Normalize(pod, raw)
+	if !podrules.Unchanged(pod, &cached, raw) {
 		t.Error("a status is not unchanged against its own normal form")
 	}
 	raw.ContainerStatuses = parseStatuses(t, "b:running a:exited(2) a:exited(1)")
-	if podstatus.Unchanged(pod, &cached, raw) {
+	if podrules.Unchanged(pod, &cached, raw) {
 		t.Error("two statuses of one name have changed places: not noticed")
 	}
 }
@@ -277,14 +280,14 @@ func TestUnchanged_AllocatesNothing(t *testing.T) {
 	pod.Status.InitContainerStatuses = parseStatuses(t, "two:running one:exited(0)")
 	pod.Status.InitContainerStatuses[1].State.Terminated.Message = "stray \xff" + strings.Repeat("é", 5000)
 	pod.Status.ContainerStatuses[0].User = &v1.ContainerUser{Linux: &v1.LinuxContainerUser{SupplementalGroups: []int64{1}}}
-	cached := podstatus.Normalize(pod, &pod.Status)
+	cached := podrules.Normalize(pod, &pod.Status)
 	incoming := reporter(&pod.Status)
 	incoming.Conditions[0], incoming.Conditions[1] = incoming.Conditions[1], incoming.Conditions[0]
-	normal := podstatus.Normalize(pod, incoming)
+	normal := podrules.Normalize(pod, incoming)
 	for name, ask := range map[string]func() bool{
-		"Unchanged":       func() bool { return podstatus.Unchanged(pod, &cached, incoming) },
-		"Equal":           func() bool { return podstatus.Equal(&cached, &normal) },
-		"!NeedsReconcile": func() bool { return !podstatus.NeedsReconcile(pod, incoming, &cached) },
+		"Unchanged":       func() bool { return podrules.Unchanged(pod, &cached, incoming) },
+		"Equal":           func() bool { return podrules.Equal(&cached, &normal) },
+		"!NeedsReconcile": func() bool { return !podrules.NeedsReconcile(pod, incoming, &cached) },
 	} {
 		if !ask() {
 			t.Errorf("%s: want true", name)

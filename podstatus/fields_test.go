@@ -9,7 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // Equality and patch are written out field by field. These tests make sure that no one
@@ -108,24 +108,24 @@ func walkTypes(t *testing.T, typ reflect.Type, seen map[reflect.Type]bool) {
 func TestE5_EachComparedFieldCountsAndIsSent(t *testing.T) {
 	pod := &v1.Pod{}
 	original := fullStatus()
-	normal := podstatus.Normalize(pod, original)
+	normal := podrules.Normalize(pod, original)
 	for _, m := range mutations() {
 		other := original.DeepCopy()
 		m.apply(reflect.ValueOf(other).Elem())
-		otherNormal := podstatus.Normalize(pod, other)
+		otherNormal := podrules.Normalize(pod, other)
 		counts := m.class != ignored
-		if got := !podstatus.Equal(&normal, &otherNormal); got != counts {
+		if got := !podrules.Equal(&normal, &otherNormal); got != counts {
 			t.Errorf("%s changed: Equal sees a change: %v, want %v", m.path, got, counts)
 		}
-		if got := podstatus.NeedsReconcile(pod, other, &normal); got != counts {
+		if got := podrules.NeedsReconcile(pod, other, &normal); got != counts {
 			t.Errorf("%s changed: NeedsReconcile = %v, want %v", m.path, got, counts)
 		}
-		if got, want := !podstatus.Unchanged(pod, &normal, other), m.class == compared; got != want {
+		if got, want := !podrules.Unchanged(pod, &normal, other), m.class == compared; got != want {
 			t.Errorf("%s changed: Unchanged sees a change: %v, want %v", m.path, got, want)
 		}
 		if counts {
-			patched := podstatus.Normalize(pod, apply(t, &normal, mustPatch(t, &normal, &otherNormal)))
-			if !podstatus.Equal(&patched, &otherNormal) {
+			patched := podrules.Normalize(pod, apply(t, &normal, mustPatch(t, &normal, &otherNormal)))
+			if !podrules.Equal(&patched, &otherNormal) {
 				t.Errorf("%s changed: the patch does not carry it: %s", m.path, mustPatch(t, &normal, &otherNormal))
 			}
 		}

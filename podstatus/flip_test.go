@@ -8,6 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/api/equality"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -35,19 +36,19 @@ func TestH1_UnknownContainerOrSameValueChangesNothing(t *testing.T) {
 	for _, row := range []struct {
 		story, id string
 		ready     bool
-		want      podstatus.Flip
+		want      podrules.Flip
 	}{
-		{"same value", "c://main", true, podstatus.NotFlipped},
-		{"same value of a sidecar", "c://proxy", true, podstatus.NotFlipped},
-		{"unknown", "c://gone", false, podstatus.UnknownContainer},
-		{"no ID", "", false, podstatus.UnknownContainer},
-		{"flip", "c://main", false, podstatus.Flipped},
+		{"same value", "c://main", true, podrules.NotFlipped},
+		{"same value of a sidecar", "c://proxy", true, podrules.NotFlipped},
+		{"unknown", "c://gone", false, podrules.UnknownContainer},
+		{"no ID", "", false, podrules.UnknownContainer},
+		{"flip", "c://main", false, podrules.Flipped},
 	} {
-		got, flip := podstatus.WithContainerReady(parsePod(t, flipPod), cached, row.id, row.ready, noon)
+		got, flip := podrules.WithContainerReady(parsePod(t, flipPod), cached, row.id, row.ready, noon)
 		if flip != row.want {
 			t.Errorf("%s: got %v, want %v", row.story, flip, row.want)
 		}
-		if same := equality.Semantic.DeepEqual(&got, cached); same != (row.want != podstatus.Flipped) {
+		if same := equality.Semantic.DeepEqual(&got, cached); same != (row.want != podrules.Flipped) {
 			t.Errorf("%s (%v): result equals the cached status: %t", row.story, flip, same)
 		}
 	}
@@ -67,8 +68,8 @@ func TestH2_ReadinessFlipRegeneratesBothConditions(t *testing.T) {
 			[]string{"ContainersReady=False " + unready, "x.io/lb=False", "Ready=False " + unready}},
 	} {
 		cached := runningStatus(t, row.conditions)
-		got, flip := podstatus.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon.Add(time.Millisecond))
-		if flip != podstatus.Flipped {
+		got, flip := podrules.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon.Add(time.Millisecond))
+		if flip != podrules.Flipped {
 			t.Fatalf("%s: got %v, want a flip", row.story, flip)
 		}
 		if len(got.Conditions) != len(row.want) {
@@ -93,15 +94,15 @@ func TestH2_ReadinessFlipRegeneratesBothConditions(t *testing.T) {
 func TestH2_SidecarCountsAndTransitionTimeStaysWhileStatusDoes(t *testing.T) {
 	pod := parsePod(t, flipPod)
 	cached := runningStatus(t, "Ready=True ContainersReady=True")
-	first, _ := podstatus.WithContainerReady(pod, cached, "c://proxy", false, noon)
-	second, _ := podstatus.WithContainerReady(pod, &first, "c://main", false, noon.Add(time.Minute))
+	first, _ := podrules.WithContainerReady(pod, cached, "c://proxy", false, noon)
+	second, _ := podrules.WithContainerReady(pod, &first, "c://main", false, noon.Add(time.Minute))
 	got := podstatus.FindCondition(second.Conditions, v1.PodReady)
 	check(t, "both unready", describe(*got), `Ready=False (ContainersNotReady) "containers with unready status: [proxy main]" gen=2`)
 	if !got.LastTransitionTime.Time.Equal(noon) {
 		t.Errorf("transition time after the second flip: got %v, want that of the first, %v", got.LastTransitionTime, noon)
 	}
-	third, _ := podstatus.WithContainerReady(pod, &second, "c://proxy", true, noon.Add(2*time.Minute))
-	last, _ := podstatus.WithContainerReady(pod, &third, "c://main", true, noon.Add(3*time.Minute))
+	third, _ := podrules.WithContainerReady(pod, &second, "c://proxy", true, noon.Add(2*time.Minute))
+	last, _ := podrules.WithContainerReady(pod, &third, "c://main", true, noon.Add(3*time.Minute))
 	got = podstatus.FindCondition(last.Conditions, v1.PodReady)
 	check(t, "ready again", describe(*got), "Ready=True gen=2")
 	if !got.LastTransitionTime.Time.Equal(noon.Add(3 * time.Minute)) {
@@ -113,7 +114,7 @@ func TestH2_ReadinessGatesOfAPodThatTheAPINeverHadAreCached(t *testing.T) {
 	pod := parsePod(t, flipPod+" gate=x.io/lb")
 	cached := runningStatus(t, "Ready=False ContainersReady=False x.io/lb=False")
 	cached.ContainerStatuses[0].Ready = false
-	got, _ := podstatus.WithContainerReady(pod, cached, "c://main", true, noon)
+	got, _ := podrules.WithContainerReady(pod, cached, "c://main", true, noon)
 	check(t, "containers", describe(*podstatus.FindCondition(got.Conditions, v1.ContainersReady)), "ContainersReady=True gen=2")
 	check(t, "pod", describe(*podstatus.FindCondition(got.Conditions, v1.PodReady)),
 		`Ready=False (ReadinessGatesNotReady) "the status of pod readiness gate \"x.io/lb\" is not \"True\", but False" gen=2`)
@@ -124,22 +125,22 @@ func TestH3_StartupFlipTouchesNoConditionAndNilDiffersFromFalse(t *testing.T) {
 	for _, row := range []struct {
 		story, id string
 		started   bool
-		want      podstatus.Flip
+		want      podrules.Flip
 	}{
-		{"never said, now yes", "c://main", true, podstatus.Flipped},
-		{"never said, now no", "c://main", false, podstatus.Flipped},
-		{"sidecar said yes", "c://proxy", true, podstatus.NotFlipped},
-		{"sidecar says no", "c://proxy", false, podstatus.Flipped},
-		{"unknown", "c://gone", true, podstatus.UnknownContainer},
+		{"never said, now yes", "c://main", true, podrules.Flipped},
+		{"never said, now no", "c://main", false, podrules.Flipped},
+		{"sidecar said yes", "c://proxy", true, podrules.NotFlipped},
+		{"sidecar says no", "c://proxy", false, podrules.Flipped},
+		{"unknown", "c://gone", true, podrules.UnknownContainer},
 	} {
-		got, flip := podstatus.WithContainerStarted(parsePod(t, flipPod), cached, row.id, row.started, noon)
+		got, flip := podrules.WithContainerStarted(parsePod(t, flipPod), cached, row.id, row.started, noon)
 		if flip != row.want {
 			t.Errorf("%s: got %v, want %v", row.story, flip, row.want)
 		}
 		if !equality.Semantic.DeepEqual(got.Conditions, cached.Conditions) {
 			t.Errorf("%s: conditions changed: got %v, want %v", row.story, got.Conditions, cached.Conditions)
 		}
-		if flip != podstatus.Flipped {
+		if flip != podrules.Flipped {
 			continue
 		}
 		for _, c := range append(got.InitContainerStatuses, got.ContainerStatuses...) {
@@ -153,15 +154,15 @@ func TestH3_StartupFlipTouchesNoConditionAndNilDiffersFromFalse(t *testing.T) {
 func TestH4_AReplacedContainersResultIsDropped(t *testing.T) {
 	cached := runningStatus(t, "Ready=True")
 	cached.ContainerStatuses[0].ContainerID = "c://main-2"
-	if _, flip := podstatus.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon); flip != podstatus.UnknownContainer {
-		t.Errorf("a result for the container before: got %v, want %v", flip, podstatus.UnknownContainer)
+	if _, flip := podrules.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon); flip != podrules.UnknownContainer {
+		t.Errorf("a result for the container before: got %v, want %v", flip, podrules.UnknownContainer)
 	}
 }
 
 func TestH5_FlipsLeaveTheStatusGeneration(t *testing.T) {
 	cached := runningStatus(t, "Ready=True ContainersReady=True")
-	ready, _ := podstatus.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon)
-	started, _ := podstatus.WithContainerStarted(parsePod(t, flipPod), cached, "c://main", true, noon)
+	ready, _ := podrules.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon)
+	started, _ := podrules.WithContainerStarted(parsePod(t, flipPod), cached, "c://main", true, noon)
 	if ready.ObservedGeneration != 1 || started.ObservedGeneration != 1 {
 		t.Errorf("got generations %d and %d, want 1 as cached", ready.ObservedGeneration, started.ObservedGeneration)
 	}
@@ -172,7 +173,7 @@ func TestH5_FlipsLeaveTheStatusGeneration(t *testing.T) {
 
 func TestFlip_SharesWhatDoesNotChangeAndHasNoSpareCapacity(t *testing.T) {
 	cached := runningStatus(t, "Ready=True ContainersReady=True")
-	got, _ := podstatus.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon)
+	got, _ := podrules.WithContainerReady(parsePod(t, flipPod), cached, "c://main", false, noon)
 	if &got.InitContainerStatuses[0] != &cached.InitContainerStatuses[0] {
 		t.Error("init statuses were copied although nothing in them changed")
 	}
@@ -180,7 +181,7 @@ func TestFlip_SharesWhatDoesNotChangeAndHasNoSpareCapacity(t *testing.T) {
 		t.Error("a list that changed is shared with the cached status")
 	}
 	for _, conditions := range []string{"Ready=True ContainersReady=True", "PodScheduled=True Initialized=True x=True"} {
-		got, _ := podstatus.WithContainerReady(parsePod(t, flipPod), runningStatus(t, conditions), "c://main", false, noon)
+		got, _ := podrules.WithContainerReady(parsePod(t, flipPod), runningStatus(t, conditions), "c://main", false, noon)
 		if len(got.Conditions) != cap(got.Conditions) || len(got.ContainerStatuses) != cap(got.ContainerStatuses) {
 			t.Errorf("spare capacity: conditions %d/%d, containers %d/%d; two appends to the shared result would collide",
 				len(got.Conditions), cap(got.Conditions), len(got.ContainerStatuses), cap(got.ContainerStatuses))
@@ -189,9 +190,9 @@ func TestFlip_SharesWhatDoesNotChangeAndHasNoSpareCapacity(t *testing.T) {
 }
 
 func TestFlip_String(t *testing.T) {
-	for flip, want := range map[podstatus.Flip]string{
-		podstatus.Flipped: "flipped", podstatus.NotFlipped: "not flipped",
-		podstatus.UnknownContainer: "unknown container", podstatus.Flip(7): "invalid flip",
+	for flip, want := range map[podrules.Flip]string{
+		podrules.Flipped: "flipped", podrules.NotFlipped: "not flipped",
+		podrules.UnknownContainer: "unknown container", podrules.Flip(7): "invalid flip",
 	} {
 		check(t, "flip", flip.String(), want)
 	}
@@ -214,7 +215,7 @@ func BenchmarkWithContainerReady(b *testing.B) {
 		b.Run(map[bool]string{false: "lost", true: "gained"}[ready], func(b *testing.B) {
 			b.ReportAllocs()
 			for b.Loop() {
-				podstatus.WithContainerReady(pod, cached, "c://main", ready, noon)
+				podrules.WithContainerReady(pod, cached, "c://main", ready, noon)
 			}
 		})
 	}

@@ -6,6 +6,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // Facts are what a node knows of a pod beyond its spec and what was reported before. The
@@ -127,15 +129,13 @@ type Failure struct {
 // that the runtime has forgotten, a phase that is final, transition times. Conditions that
 // readiness gates name are looked up in pod.Status. The result shares nothing with the
 // arguments, and can be reported as it is.
-func Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now time.Time) v1.PodStatus {
-	return Ownership{}.Generate(pod, facts, previous, now)
-}
-
-// Generate is the function [Generate] by this table.
-func (o Ownership) Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now time.Time) v1.PodStatus {
+//
+// Owned are condition types of the reporter's own, besides those that the kubelet owns.
+func Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now time.Time, owned ...v1.PodConditionType) v1.PodStatus {
+	o := podrules.Owning(owned...)
 	g := generation{pod: pod, facts: &facts, old: &previous}
 	status := v1.PodStatus{
-		QOSClass:                   QOSClass(pod),
+		QOSClass:                   podrules.QOSClass(pod),
 		StartTime:                  g.startTime(),
 		ObservedGeneration:         pod.Generation,
 		InitContainerStatuses:      g.containerStatuses(pod.Spec.InitContainers, previous.InitContainerStatuses),
@@ -148,7 +148,7 @@ func (o Ownership) Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now
 	if facts.Probe != nil {
 		facts.Probe(&status)
 	}
-	status.Conditions = o.conditions(&g, &status)
+	status.Conditions = g.conditions(o, &status)
 	return o.Next(pod, &previous, &status, now)
 }
 
@@ -180,8 +180,8 @@ func (g *generation) addresses(status *v1.PodStatus) {
 	for _, ip := range ips {
 		status.PodIPs = append(status.PodIPs, v1.PodIP{IP: ip})
 	}
-	pairAddresses(&status.PodIP, &status.PodIPs)
-	pairAddresses(&status.HostIP, &status.HostIPs)
+	podrules.PairAddresses(&status.PodIP, &status.PodIPs)
+	podrules.PairAddresses(&status.HostIP, &status.HostIPs)
 }
 
 // decidePhase sets the phase that the containers add up to, and keeps what explains it.
@@ -189,15 +189,15 @@ func (g *generation) decidePhase(status *v1.PodStatus) {
 	all := initAndRegular(status)
 	for i := range all {
 		// A container that the node has stopped is between two runs, not ended.
-		if exit := LastExit(&all[i]); exit != nil && g.facts.Restarting[exit.ContainerID] && !g.facts.Ended {
+		if exit := podrules.LastExit(&all[i]); exit != nil && g.facts.Restarting[exit.ContainerID] && !g.facts.Ended {
 			all[i].State = v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 		}
 	}
-	status.Phase = Phase(g.pod, all, g.facts.Ended, g.hasInitialized())
+	status.Phase = podrules.Phase(g.pod, all, g.facts.Ended, g.hasInitialized())
 	switch { // an ended pod stays ended, whether the API or this node said so
-	case IsTerminal(g.pod.Status.Phase):
+	case podrules.IsTerminal(g.pod.Status.Phase):
 		status.Phase = g.pod.Status.Phase
-	case IsTerminal(g.old.Phase):
+	case podrules.IsTerminal(g.old.Phase):
 		status.Phase = g.old.Phase
 	}
 	if status.Phase == g.old.Phase {
@@ -208,10 +208,10 @@ func (g *generation) decidePhase(status *v1.PodStatus) {
 // fail applies what the node itself decides about the phase.
 func (g *generation) fail(status *v1.PodStatus, now time.Time) {
 	end := Deadline(g.pod, g.old.StartTime)
-	if g.facts.EnforceDeadline && !IsTerminal(status.Phase) && !end.IsZero() && !now.Before(end) {
-		status.Phase, status.Reason, status.Message = v1.PodFailed, ReasonDeadlineExceeded, messageDeadlineExceeded
+	if g.facts.EnforceDeadline && !podrules.IsTerminal(status.Phase) && !end.IsZero() && !now.Before(end) {
+		status.Phase, status.Reason, status.Message = v1.PodFailed, podrules.ReasonDeadlineExceeded, messageDeadlineExceeded
 	}
-	if failure := g.facts.Failure; failure != nil && !IsTerminal(g.old.Phase) {
+	if failure := g.facts.Failure; failure != nil && !podrules.IsTerminal(g.old.Phase) {
 		if status.Phase != v1.PodSucceeded {
 			status.Phase = v1.PodFailed
 		}
@@ -232,30 +232,42 @@ func Deadline(pod *v1.Pod, start *metav1.Time) time.Time {
 // proof that the initialization of the pod was over once.
 func (g *generation) hasInitialized() bool {
 	return slices.ContainsFunc(g.facts.Attempts, func(a Attempt) bool {
-		return !a.EarlierSandbox && specNamed(g.pod.Spec.Containers, a.Container) != nil
+		return !a.EarlierSandbox && podrules.SpecNamed(g.pod.Spec.Containers, a.Container) != nil
 	})
+}
+
+// generators make a condition for a status whose earlier conditions are given, nil if the status
+// needs none. Without a generator a condition is only there if it is reported.
+var generators = map[v1.PodConditionType]func(g *generation, status *v1.PodStatus, earlier []v1.PodCondition) *v1.PodCondition{
+	v1.DisruptionTarget:          (*generation).disruptionTarget,
+	v1.PodReadyToStartContainers: (*generation).readyToStartContainers,
+	v1.PodInitialized:            (*generation).initialized,
+	v1.PodReady:                  (*generation).ready,
+	v1.ContainersReady:           (*generation).containersReady,
+	v1.PodScheduled:              (*generation).scheduled,
+	v1.AllContainersRestarting:   (*generation).allContainersRestarting,
 }
 
 // conditions returns the conditions of a status in one order: first those of others, since
 // readiness gates look at them, then those of the kubelet's table. What facts brings counts
 // before what would be generated.
-func (o Ownership) conditions(g *generation, status *v1.PodStatus) []v1.PodCondition {
+func (g *generation) conditions(o podrules.Ownership, status *v1.PodStatus) []v1.PodCondition {
 	given := g.facts.Conditions
 	var all []v1.PodCondition
 	for _, c := range g.pod.Status.Conditions {
-		if o.IsForeign(c.Type) && FindCondition(given, c.Type) == nil {
+		if o.IsForeign(c.Type) && podrules.FindCondition(given, c.Type) == nil {
 			all = append(all, c)
 		}
 	}
 	for _, c := range given {
-		if traitsOf(c.Type) == 0 {
+		if (podrules.Ownership{}).IsForeign(c.Type) {
 			all = append(all, c)
 		}
 	}
-	for i := range kubeletTypes {
-		c := lastOfType(given, kubeletTypes[i].kind)
-		if c == nil && kubeletTypes[i].generate != nil {
-			c = kubeletTypes[i].generate(g, status, all)
+	for _, row := range podrules.KubeletTypes {
+		c := podrules.LastOfType(given, row.Type)
+		if generate := generators[row.Type]; c == nil && generate != nil {
+			c = generate(g, status, all)
 		}
 		if c != nil {
 			all = append(all, *c)
@@ -266,48 +278,48 @@ func (o Ownership) conditions(g *generation, status *v1.PodStatus) []v1.PodCondi
 
 // disruptionTarget is the condition of the failure, or the one that was there before.
 func (g *generation) disruptionTarget(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
-	if f := g.facts.Failure; f != nil && f.Condition != nil && !IsTerminal(g.old.Phase) {
+	if f := g.facts.Failure; f != nil && f.Condition != nil && !podrules.IsTerminal(g.old.Phase) {
 		c := *f.Condition
 		c.ObservedGeneration = g.pod.Generation
 		return &c
 	}
-	if c := FindCondition(g.old.Conditions, v1.DisruptionTarget); c != nil {
+	if c := podrules.FindCondition(g.old.Conditions, v1.DisruptionTarget); c != nil {
 		return c
 	}
-	return FindCondition(g.pod.Status.Conditions, v1.DisruptionTarget)
+	return podrules.FindCondition(g.pod.Status.Conditions, v1.DisruptionTarget)
 }
 
 // readyToStartContainers is false for a pod that has ended, whatever the runtime keeps of it.
 func (g *generation) readyToStartContainers(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
-	c := ReadyToStartContainers(g.pod, g.facts.Ended || !g.facts.Sandbox)
+	c := podrules.ReadyToStartContainers(g.pod, g.facts.Ended || !g.facts.Sandbox)
 	return &c
 }
 
 func (g *generation) initialized(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
-	c := Initialized(g.pod, g.old, initAndRegular(status), status.Phase)
+	c := podrules.Initialized(g.pod, g.old, initAndRegular(status), status.Phase)
 	return &c
 }
 
 func (g *generation) ready(status *v1.PodStatus, earlier []v1.PodCondition) *v1.PodCondition {
-	c := Ready(g.pod, earlier, initAndRegular(status), status.Phase)
+	c := podrules.Ready(g.pod, earlier, initAndRegular(status), status.Phase)
 	return &c
 }
 
 func (g *generation) containersReady(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
-	c := ContainersReady(g.pod, initAndRegular(status), status.Phase)
+	c := podrules.ContainersReady(g.pod, initAndRegular(status), status.Phase)
 	return &c
 }
 
 func (g *generation) scheduled(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
-	c := generated(g.pod, v1.PodScheduled, v1.ConditionTrue)
+	c := podrules.Generated(g.pod, v1.PodScheduled, v1.ConditionTrue)
 	return &c
 }
 
 func (g *generation) allContainersRestarting(status *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
-	if !CouldRestartAll(g.pod) {
+	if !podrules.CouldRestartAll(g.pod) {
 		return nil
 	}
-	c := AllContainersRestarting(g.pod, g.old, g.held(), status.Phase)
+	c := podrules.AllContainersRestarting(g.pod, g.old, g.held(), status.Phase)
 	return &c
 }
 
@@ -320,7 +332,7 @@ func (g *generation) held() []v1.ContainerStatus {
 	var held []v1.ContainerStatus
 	for i := range g.facts.Attempts {
 		name := g.facts.Attempts[i].Container
-		if statusNamed(held, name) != nil {
+		if podrules.StatusNamed(held, name) != nil {
 			continue
 		}
 		newest, _ := g.attemptsOf(name)

@@ -186,9 +186,9 @@ func drawContainer(t *rapid.T, name string) v1.ContainerStatus {
 		LastTerminationState: drawState(t),
 		Ready:                rapid.Bool().Draw(t, "ready"),
 		RestartCount:         rapid.Int32Range(0, 2).Draw(t, "restarts"),
-		Image:                anyOf(t, "image", "", "registry.example/app:1"),
-		ImageID:              anyOf(t, "image ID", "", "sha256:1"),
-		ContainerID:          anyOf(t, "container ID", "", "process://1", "process://2"),
+		Image:                anyOf(t, "image", "", "registry.example/app:1", "app:\xff"),
+		ImageID:              anyOf(t, "image ID", "", "sha256:1", "sha256:\xff"),
+		ContainerID:          anyOf(t, "container ID", "", "process://1", "process://2", "process://\xff"),
 		Started:              maybe(t, "started", func(t *rapid.T) bool { return rapid.Bool().Draw(t, "is started") }),
 		AllocatedResources:   drawResources(t, "container allocated"),
 		Resources:            maybe(t, "container resources", drawRequirements),
@@ -216,7 +216,7 @@ func drawState(t *rapid.T) v1.ContainerState {
 		return v1.ContainerState{Terminated: &v1.ContainerStateTerminated{
 			ExitCode: rapid.Int32Range(0, 1).Draw(t, "exit code"), Signal: rapid.Int32Range(0, 1).Draw(t, "signal"),
 			Reason: drawText(t, "terminated reason"), Message: drawMessage(t),
-			StartedAt: drawTime(t), FinishedAt: drawTime(t), ContainerID: anyOf(t, "ended ID", "", "process://0"),
+			StartedAt: drawTime(t), FinishedAt: drawTime(t), ContainerID: anyOf(t, "ended ID", "", "process://0", "process://\xff"),
 		}}
 	}
 	return v1.ContainerState{}

@@ -9,6 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"pgregory.net/rapid"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -35,21 +36,21 @@ func TestProperty_NothingWritesIntoItsInputs(t *testing.T) {
 		podBefore, oldBefore, incomingBefore := pod.DeepCopy(), old.DeepCopy(), incoming.DeepCopy()
 
 		all := allOf(incoming)
-		_ = podstatus.CheckTransitions(pod, old, incoming)
-		_ = podstatus.InitMismatch(pod, old)
+		_ = podrules.CheckTransitions(pod, old, incoming)
+		_ = podrules.InitMismatch(pod, old)
 		podstatus.ContainersReady(pod, all, incoming.Phase)
 		podstatus.Ready(pod, incoming.Conditions, all, incoming.Phase)
 		podstatus.Initialized(pod, old, all, incoming.Phase)
-		podstatus.AllContainersRestarting(pod, old, all, incoming.Phase)
-		podstatus.NeedsReadinessReconcile(pod, incoming)
+		podrules.AllContainersRestarting(pod, old, all, incoming.Phase)
+		podrules.NeedsReadinessReconcile(pod, incoming)
 		podstatus.Phase(pod, all, true, false)
-		podstatus.WithContainerReady(pod, old, id, true, noon)
-		podstatus.WithContainerReady(pod, old, id, false, noon)
-		podstatus.WithContainerStarted(pod, old, id, true, noon)
-		podstatus.WithContainerStarted(pod, old, id, false, noon)
-		podstatus.Terminate(pod, old, nil)
-		podstatus.Terminate(pod, nil, observing(map[string]int32{id: 0}))
-		podstatus.NewlyTerminated(old, incoming)
+		podrules.WithContainerReady(pod, old, id, true, noon)
+		podrules.WithContainerReady(pod, old, id, false, noon)
+		podrules.WithContainerStarted(pod, old, id, true, noon)
+		podrules.WithContainerStarted(pod, old, id, false, noon)
+		podrules.Terminate(pod, old, nil)
+		podrules.Terminate(pod, nil, observing(map[string]int32{id: 0}))
+		podrules.NewlyTerminated(old, incoming)
 		podstatus.ResizeConditionsOf(old.Conditions)
 
 		for _, pair := range [][2]any{{pod, podBefore}, {old, oldBefore}, {incoming, incomingBefore}} {
@@ -79,7 +80,7 @@ func TestProperty_AStatusMayFollowItself(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod := drawSmallPod(t)
 		status := drawReport(t, pod)
-		if err := podstatus.CheckTransitions(pod, status, status.DeepCopy()); err != nil {
+		if err := podrules.CheckTransitions(pod, status, status.DeepCopy()); err != nil {
 			t.Fatalf("the same status again: %v", err)
 		}
 	})
@@ -90,10 +91,10 @@ func TestProperty_TerminateEndsOnceAndForAll(t *testing.T) {
 		pod := drawSmallPod(t)
 		cached := drawReport(t, pod)
 		seen := observing(map[string]int32{drawID(t, cached): drawExitCode(t)})
-		ended := podstatus.Terminate(pod, cached, seen)
-		again := podstatus.Terminate(pod, &ended, seen)
+		ended := podrules.Terminate(pod, cached, seen)
+		again := podrules.Terminate(pod, &ended, seen)
 
-		if err := podstatus.CheckTransitions(pod, cached, &ended); err != nil {
+		if err := podrules.CheckTransitions(pod, cached, &ended); err != nil {
 			t.Fatalf("the end may not follow what was before: %v", err)
 		}
 		if !podstatus.IsStatic(pod) && !podstatus.IsTerminal(ended.Phase) {
@@ -122,8 +123,8 @@ func TestProperty_FlipsAgreeWithTheGenerators(t *testing.T) {
 		pod := drawSmallPod(t)
 		cached := drawReport(t, pod)
 		id, ready := drawID(t, cached), rapid.Bool().Draw(t, "value")
-		got, flip := podstatus.WithContainerReady(pod, cached, id, ready, noon)
-		if flip != podstatus.Flipped {
+		got, flip := podrules.WithContainerReady(pod, cached, id, ready, noon)
+		if flip != podrules.Flipped {
 			if !reflect.DeepEqual(&got, cached) {
 				t.Fatalf("%v, yet the status differs", flip)
 			}
@@ -133,12 +134,12 @@ func TestProperty_FlipsAgreeWithTheGenerators(t *testing.T) {
 			podstatus.Ready(pod, cached.Conditions, allOf(&got), cached.Phase),
 			podstatus.ContainersReady(pod, allOf(&got), cached.Phase),
 		} {
-			want.LastTransitionTime = podstatus.TransitionTime(cached, &want, noon)
+			want.LastTransitionTime = podrules.TransitionTime(cached, &want, noon)
 			if c := podstatus.FindCondition(got.Conditions, want.Type); c == nil || *c != want {
 				t.Fatalf("got %+v, want %+v", c, want)
 			}
 		}
-		back, _ := podstatus.WithContainerReady(pod, &got, id, !ready, noon.Add(time.Minute))
+		back, _ := podrules.WithContainerReady(pod, &got, id, !ready, noon.Add(time.Minute))
 		if !reflect.DeepEqual(allOf(&back), allOf(cached)) {
 			t.Fatalf("flipped there and back: got %v, want %v", allOf(&back), allOf(cached))
 		}
@@ -150,9 +151,9 @@ func TestProperty_StartupFlipSetsOneFieldOnly(t *testing.T) {
 		pod := drawSmallPod(t)
 		cached := drawReport(t, pod)
 		id, started := drawID(t, cached), rapid.Bool().Draw(t, "value")
-		got, flip := podstatus.WithContainerStarted(pod, cached, id, started, noon)
+		got, flip := podrules.WithContainerStarted(pod, cached, id, started, noon)
 		want := cached.DeepCopy()
-		if flip == podstatus.Flipped {
+		if flip == podrules.Flipped {
 			for _, list := range [][]v1.ContainerStatus{want.InitContainerStatuses, want.ContainerStatuses} {
 				for i := range list {
 					if list[i].ContainerID == id {
@@ -217,8 +218,8 @@ func TestProperty_ResizeConditionsSurviveAStatus(t *testing.T) {
 			if back := podstatus.ResizeConditionsOf(r.List()); !reflect.DeepEqual(back, r) {
 				t.Fatalf("read back: got %+v, want %+v", back, r)
 			}
-			if r.IsZero() != (podstatus.ResizeStatusOf(r) == "") {
-				t.Fatalf("zero is %t, and the older form is %q", r.IsZero(), podstatus.ResizeStatusOf(r))
+			if r.IsZero() != (len(r.List()) == 0) {
+				t.Fatalf("zero is %t, and the list is %v", r.IsZero(), r.List())
 			}
 		}
 	})

@@ -11,6 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -49,7 +50,7 @@ func describePhase(status *v1.PodStatus) string {
 
 func (row merging) run(t *testing.T) {
 	t.Helper()
-	got := podstatus.Merge(&v1.Pod{}, parsePhase(row.api), parsePhase(row.cached), row.couldRun, noon)
+	got := podrules.Merge(&v1.Pod{}, parsePhase(row.api), parsePhase(row.cached), row.couldRun, noon)
 	check(t, row.story, describePhase(&got), row.want)
 	if (got.Message != "") != (got.Reason != "") || !strings.HasSuffix(got.Message, got.Reason) {
 		t.Errorf("%s: message %q does not belong to reason %q", row.story, got.Message, got.Reason)
@@ -93,12 +94,12 @@ func TestX2_DisruptionTargetIsWrittenOnlyWithTheTerminalPhase(t *testing.T) {
 func TestX2_DisruptionTargetTakesItsTimeFromTheWrite(t *testing.T) {
 	cached := parsePhase("Failed DisruptionTarget=True")
 	cached.Conditions[0].LastTransitionTime = earlier // when the node decided; the write had to wait
-	got := podstatus.Merge(&v1.Pod{}, parsePhase("Running"), cached, false, noon.Add(time.Millisecond))
+	got := podrules.Merge(&v1.Pod{}, parsePhase("Running"), cached, false, noon.Add(time.Millisecond))
 	checkTime(t, "new to the API", got.Conditions[0].LastTransitionTime, noon)
 
 	api := parsePhase("Running DisruptionTarget=True")
 	api.Conditions[0].LastTransitionTime = earlier
-	got = podstatus.Merge(&v1.Pod{}, api, cached, false, noon)
+	got = podrules.Merge(&v1.Pod{}, api, cached, false, noon)
 	checkTime(t, "the API has it already", got.Conditions[0].LastTransitionTime, earlier.Time)
 }
 
@@ -121,7 +122,7 @@ func TestX4_ClaimStatusesAreTheAPIs(t *testing.T) {
 			NodeAllocatableResourceClaimStatuses: []v1.NodeAllocatableResourceClaimStatus{{ResourceClaimName: "old"}},
 		},
 	} {
-		if got := podstatus.Merge(&v1.Pod{}, api, cached, false, noon); !equality.Semantic.DeepEqual(&got, api) {
+		if got := podrules.Merge(&v1.Pod{}, api, cached, false, noon); !equality.Semantic.DeepEqual(&got, api) {
 			t.Errorf("%s: got %+v, want %+v", story, got, api)
 		}
 	}
@@ -139,7 +140,7 @@ func TestX5_ATerminalPhaseIsWithheldWhileAContainerCouldRun(t *testing.T) {
 	} {
 		row.run(t)
 		becomes := !strings.HasPrefix(row.api, "Failed") && !strings.HasPrefix(row.cached, "Running")
-		if got, want := podstatus.Withheld(parsePhase(row.api), parsePhase(row.cached), row.couldRun), row.couldRun && becomes; got != want {
+		if got, want := podrules.Withheld(parsePhase(row.api), parsePhase(row.cached), row.couldRun), row.couldRun && becomes; got != want {
 			t.Errorf("%s: Withheld = %v, want %v", row.story, got, want)
 		}
 	}
@@ -172,7 +173,7 @@ func TestX6_TheTerminalFormsCarryGenerationAndTime(t *testing.T) {
 	for i := range api.Conditions {
 		api.Conditions[i].LastTransitionTime, cached.Conditions[i].LastTransitionTime = earlier, earlier
 	}
-	got := podstatus.Merge(pod, api, cached, false, noon.Add(time.Millisecond))
+	got := podrules.Merge(pod, api, cached, false, noon.Add(time.Millisecond))
 	checkTime(t, "Ready turns False with this write", got.Conditions[0].LastTransitionTime, noon)
 	checkTime(t, "ContainersReady was False", got.Conditions[1].LastTransitionTime, earlier.Time)
 	for _, c := range got.Conditions {
@@ -199,7 +200,7 @@ func TestX8_MergeWritesIntoNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod, api, cached := drawPod(t), drawStatus(t), drawStatus(t)
 		apiBefore, cachedBefore := api.DeepCopy(), cached.DeepCopy()
-		podstatus.Merge(pod, api, cached, rapid.Bool().Draw(t, "could run"), epoch)
+		podrules.Merge(pod, api, cached, rapid.Bool().Draw(t, "could run"), epoch)
 		if !equality.Semantic.DeepEqual(api, apiBefore) || !equality.Semantic.DeepEqual(cached, cachedBefore) {
 			t.Fatalf("Merge wrote into its input")
 		}
@@ -207,7 +208,7 @@ func TestX8_MergeWritesIntoNothing(t *testing.T) {
 }
 
 func TestX8_AppendingToTheResultReachesNoInput(t *testing.T) {
-	got := podstatus.Merge(&v1.Pod{}, parsePhase("Running Ready=True"), parsePhase("Running Ready=True"), false, noon)
+	got := podrules.Merge(&v1.Pod{}, parsePhase("Running Ready=True"), parsePhase("Running Ready=True"), false, noon)
 	if cap(got.Conditions) != len(got.Conditions) {
 		t.Errorf("the conditions have room for %d more: two holders that append would write over each other",
 			cap(got.Conditions)-len(got.Conditions))
@@ -216,7 +217,7 @@ func TestX8_AppendingToTheResultReachesNoInput(t *testing.T) {
 
 func TestX9_CouldRunIsTheCallersAnswerAlsoForAMirror(t *testing.T) {
 	mirror := parsePod(t, "mirror")
-	got := podstatus.Merge(mirror, parsePhase("Running"), parsePhase("Failed"), true, noon)
+	got := podrules.Merge(mirror, parsePhase("Running"), parsePhase("Failed"), true, noon)
 	check(t, "the static pod behind the mirror could still run", describePhase(&got), "Running")
 }
 
@@ -224,12 +225,12 @@ func TestX9_CouldRunIsTheCallersAnswerAlsoForAMirror(t *testing.T) {
 // that minReadySeconds can be counted from.
 func TestIssue119514_ATimeInTheFutureEndsWithTheNextChange(t *testing.T) {
 	pod := &v1.Pod{}
-	ahead := podstatus.Next(pod, &v1.PodStatus{}, parsePhase("Running Ready=True"), noon.AddDate(10, 0, 0))
-	api := podstatus.Merge(pod, &v1.PodStatus{}, &ahead, false, noon.AddDate(10, 0, 0))
+	ahead := podrules.Next(pod, &v1.PodStatus{}, parsePhase("Running Ready=True"), noon.AddDate(10, 0, 0))
+	api := podrules.Merge(pod, &v1.PodStatus{}, &ahead, false, noon.AddDate(10, 0, 0))
 	for i, phase := range []string{"Running Ready=False", "Running Ready=True"} {
 		now := noon.Add(time.Duration(i) * time.Minute)
-		next := podstatus.Next(pod, &ahead, parsePhase(phase), now)
-		api = podstatus.Merge(pod, &api, &next, false, now)
+		next := podrules.Next(pod, &ahead, parsePhase(phase), now)
+		api = podrules.Merge(pod, &api, &next, false, now)
 		checkTime(t, phase, api.Conditions[0].LastTransitionTime, now)
 		ahead = next
 	}
@@ -254,7 +255,7 @@ func TestIssue119514_TransitionTimesNeverRunBackwards(t *testing.T) {
 		api, cached := parsePhase("Running Ready="+row.api), parsePhase("Running Ready="+row.cached)
 		api.Conditions[0].LastTransitionTime = metav1.NewTime(row.apiTime)
 		cached.Conditions[0].LastTransitionTime = metav1.NewTime(row.ourTime)
-		got := podstatus.Merge(&v1.Pod{}, api, cached, false, noon)
+		got := podrules.Merge(&v1.Pod{}, api, cached, false, noon)
 		checkTime(t, row.story, got.Conditions[0].LastTransitionTime, row.want)
 		if string(got.Conditions[0].Status) != row.cached {
 			t.Errorf("%s: status %s, want %s", row.story, got.Conditions[0].Status, row.cached)
@@ -266,12 +267,12 @@ func TestMerge_KeepsWhatTheAPIServerRefusesToClear(t *testing.T) {
 	api := parsePhase("Running Ready=True")
 	api.QOSClass, api.ObservedGeneration, api.Conditions[0].ObservedGeneration = v1.PodQOSBurstable, 3, 2
 	cached := parsePhase("Running Ready=True")
-	got := podstatus.Merge(&v1.Pod{}, api, cached, false, noon)
+	got := podrules.Merge(&v1.Pod{}, api, cached, false, noon)
 	if patch := mustPatch(t, api, &got); patch != nil {
 		t.Errorf("the server would ignore this patch forever: %s", patch)
 	}
 	cached.ObservedGeneration, cached.QOSClass, cached.Conditions[0].ObservedGeneration = 4, v1.PodQOSGuaranteed, 4
-	got = podstatus.Merge(&v1.Pod{}, api, cached, false, noon)
+	got = podrules.Merge(&v1.Pod{}, api, cached, false, noon)
 	if got.ObservedGeneration != 4 || got.QOSClass != v1.PodQOSGuaranteed || got.Conditions[0].ObservedGeneration != 4 {
 		t.Errorf("what the node does say was not taken: %+v", got)
 	}
@@ -301,7 +302,7 @@ func sameInAPI(a, b *v1.PodStatus) bool {
 }
 
 func isForeign(kind v1.PodConditionType) bool {
-	return !podstatus.IsOwned(kind) && !podstatus.IsShared(kind)
+	return !podstatus.IsOwned(kind) && !podrules.IsShared(kind)
 }
 
 // checkMerge writes a cached status over an API status, once and again.
@@ -309,13 +310,13 @@ func checkMerge(t *rapid.T) {
 	pod := drawPod(t)
 	first := drawStatus(t)
 	api := stored(t, first)
-	cached := podstatus.Normalize(pod, drawOther(t, first))
+	cached := podrules.Normalize(pod, drawOther(t, first))
 	couldRun := rapid.Bool().Draw(t, "could run")
-	merged := podstatus.Merge(pod, api, &cached, couldRun, epoch)
+	merged := podrules.Merge(pod, api, &cached, couldRun, epoch)
 	checkMergeInvariants(t, api, &merged, couldRun)
 
 	written := apply(t, api, mustPatch(t, api, &merged))
-	again := podstatus.Merge(pod, written, &cached, couldRun, epoch.Add(time.Hour))
+	again := podrules.Merge(pod, written, &cached, couldRun, epoch.Add(time.Hour))
 	if patch := mustPatch(t, written, &again); patch != nil {
 		t.Fatalf("writing the same status again is not settled: %s\napi: %s\ncached: %s\nwritten: %s",
 			patch, mustMarshal(t, api), mustMarshal(t, cached), mustMarshal(t, written))

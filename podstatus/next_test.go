@@ -10,7 +10,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 func TestC3_C4_NextKeepsTransitionTimesOfSevenTypes(t *testing.T) {
@@ -24,7 +24,7 @@ func TestC3_C4_NextKeepsTransitionTimesOfSevenTypes(t *testing.T) {
 	for i := range incoming.Conditions {
 		incoming.Conditions[i].LastTransitionTime = ours
 	}
-	got := podstatus.Next(&v1.Pod{}, old, incoming, noon)
+	got := podrules.Next(&v1.Pod{}, old, incoming, noon)
 	checkTime(t, "Ready stays True", got.Conditions[0].LastTransitionTime, earlier.Time)
 	checkTime(t, "ContainersReady turns False", got.Conditions[1].LastTransitionTime, noon)
 	checkTime(t, "Initialized is new", got.Conditions[2].LastTransitionTime, noon)
@@ -36,7 +36,7 @@ func TestC3_C4_NextKeepsTransitionTimesOfSevenTypes(t *testing.T) {
 func TestE7_NextKeepsTheLastOfTwoConditionsWithOneType(t *testing.T) {
 	old := &v1.PodStatus{Conditions: parseConditions("Ready=True")}
 	incoming := &v1.PodStatus{Conditions: parseConditions("Ready=True Initialized=True Ready=False x.io/gate=True x.io/gate=False")}
-	next := podstatus.Next(&v1.Pod{}, old, incoming, noon)
+	next := podrules.Next(&v1.Pod{}, old, incoming, noon)
 	var got []string
 	for _, c := range next.Conditions {
 		got = append(got, string(c.Type)+"="+string(c.Status))
@@ -62,7 +62,7 @@ func TestU8_TheFirstStartTimeStays(t *testing.T) {
 		{"now if both are zero", &zero, &zero, noon},
 	} {
 		incoming := &v1.PodStatus{StartTime: row.incoming}
-		got := podstatus.Next(&v1.Pod{}, &v1.PodStatus{StartTime: row.old}, incoming, noon.Add(time.Millisecond))
+		got := podrules.Next(&v1.Pod{}, &v1.PodStatus{StartTime: row.old}, incoming, noon.Add(time.Millisecond))
 		checkTime(t, row.story, *got.StartTime, row.want)
 		if got.StartTime == row.old || got.StartTime == row.incoming {
 			t.Errorf("%s: the start time is shared with an input", row.story)
@@ -72,7 +72,7 @@ func TestU8_TheFirstStartTimeStays(t *testing.T) {
 
 func TestG3_ObservedGenerationNeverDecreases(t *testing.T) {
 	for _, row := range []struct{ old, incoming, want int64 }{{1, 2, 2}, {2, 1, 2}, {2, 0, 2}, {0, 0, 0}} {
-		got := podstatus.Next(&v1.Pod{}, &v1.PodStatus{ObservedGeneration: row.old},
+		got := podrules.Next(&v1.Pod{}, &v1.PodStatus{ObservedGeneration: row.old},
 			&v1.PodStatus{ObservedGeneration: row.incoming}, noon)
 		if got.ObservedGeneration != row.want {
 			t.Errorf("old %d, incoming %d: got %d, want %d", row.old, row.incoming, got.ObservedGeneration, row.want)
@@ -99,7 +99,7 @@ func TestTerminalIsFinal_NextKeepsPhaseReasonAndMessage(t *testing.T) {
 		if row.final {
 			want = *old
 		}
-		got := podstatus.Next(&v1.Pod{}, old, incoming, noon)
+		got := podrules.Next(&v1.Pod{}, old, incoming, noon)
 		if got.Phase != want.Phase || got.Reason != want.Reason || got.Message != want.Message || got.PodIP != "10.0.0.1" {
 			t.Errorf("%s: got %s/%s/%s with IP %q, want %s/%s/%s with the new IP", row.story,
 				got.Phase, got.Reason, got.Message, got.PodIP, want.Phase, want.Reason, want.Message)
@@ -109,7 +109,7 @@ func TestTerminalIsFinal_NextKeepsPhaseReasonAndMessage(t *testing.T) {
 
 func TestU7_NextNormalizesLast(t *testing.T) {
 	pod := parsePod(t, "app=b app=a")
-	got := podstatus.Next(pod, &v1.PodStatus{}, &v1.PodStatus{
+	got := podrules.Next(pod, &v1.PodStatus{}, &v1.PodStatus{
 		Conditions: parseConditions("Ready=True"), ContainerStatuses: parseStatuses(t, "b:running a:running"),
 	}, noon.Add(time.Millisecond))
 	checkTime(t, "the new transition time", got.Conditions[0].LastTransitionTime, noon)
@@ -121,7 +121,7 @@ func TestU1_NextSharesNothingAndWritesNothing(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		pod, old, incoming := drawPod(t), drawStatus(t), drawStatus(t)
 		oldBefore, incomingBefore := old.DeepCopy(), incoming.DeepCopy()
-		next := podstatus.Next(pod, old, incoming, epoch)
+		next := podrules.Next(pod, old, incoming, epoch)
 		scribble(&next)
 		if !equality.Semantic.DeepEqual(old, oldBefore) || !equality.Semantic.DeepEqual(incoming, incomingBefore) {
 			t.Fatalf("an input was written to, or shares memory with the result")

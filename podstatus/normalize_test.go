@@ -11,7 +11,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 func TestN1_TimesAreInWholeSeconds(t *testing.T) {
@@ -21,7 +21,7 @@ func TestN1_TimesAreInWholeSeconds(t *testing.T) {
 		Terminated: &v1.ContainerStateTerminated{StartedAt: at, FinishedAt: at},
 	}
 	list := []v1.ContainerStatus{{State: ended, LastTerminationState: ended}}
-	got := podstatus.Normalize(&v1.Pod{}, &v1.PodStatus{
+	got := podrules.Normalize(&v1.Pod{}, &v1.PodStatus{
 		StartTime:         &at,
 		Conditions:        []v1.PodCondition{{LastProbeTime: at, LastTransitionTime: at}},
 		ContainerStatuses: list, InitContainerStatuses: list, EphemeralContainerStatuses: list,
@@ -39,7 +39,7 @@ func TestN1_TimesAreInWholeSeconds(t *testing.T) {
 }
 
 func TestN1_AStartTimeOfZeroIsNone(t *testing.T) {
-	got := podstatus.Normalize(&v1.Pod{}, &v1.PodStatus{StartTime: &metav1.Time{}})
+	got := podrules.Normalize(&v1.Pod{}, &v1.PodStatus{StartTime: &metav1.Time{}})
 	if got.StartTime != nil {
 		t.Errorf("a start time of zero is sent as null and comes back as nil, but normalizes to %v", got.StartTime)
 	}
@@ -49,7 +49,7 @@ func TestN1_AStartTimeOfZeroIsNone(t *testing.T) {
 func normalMessage(t *testing.T, pod *v1.Pod, message string) string {
 	t.Helper()
 	ended := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{Message: message}}
-	got := podstatus.Normalize(pod, &v1.PodStatus{
+	got := podrules.Normalize(pod, &v1.PodStatus{
 		ContainerStatuses: []v1.ContainerStatus{{State: ended, LastTerminationState: ended}},
 	}).ContainerStatuses[0]
 	if got.State.Terminated.Message != got.LastTerminationState.Terminated.Message {
@@ -101,9 +101,20 @@ func TestN3_MessagesAreCutBetweenRunes(t *testing.T) {
 	}
 }
 
+func TestN3_NamesOfImagesAndContainersAreWhatJSONMakesOfThem(t *testing.T) {
+	raw := parseStatuses(t, "a:exited(1)")
+	raw[0].Image, raw[0].ImageID, raw[0].ContainerID = "app:\xff", "sha256:\xff", "process://\xff"
+	raw[0].State.Terminated.ContainerID = "process://\xff"
+	got := podrules.Normalize(&v1.Pod{}, &v1.PodStatus{ContainerStatuses: raw}).ContainerStatuses[0]
+	check(t, "image", got.Image, "app:\uFFFD")
+	check(t, "image ID", got.ImageID, "sha256:\uFFFD")
+	check(t, "container ID", got.ContainerID, "process://\uFFFD")
+	check(t, "ID of the ended container", got.State.Terminated.ContainerID, "process://\uFFFD")
+}
+
 func TestN4_ContainersAreSortedByNameAndInitContainersBySpec(t *testing.T) {
 	pod := parsePod(t, "init=setup sidecar=proxy init=migrate app=b app=a")
-	got := podstatus.Normalize(pod, &v1.PodStatus{
+	got := podrules.Normalize(pod, &v1.PodStatus{
 		InitContainerStatuses:      parseStatuses(t, "zebra:none migrate:none ant:none setup:none proxy:none"),
 		ContainerStatuses:          parseStatuses(t, "b:none c:none a:none"),
 		EphemeralContainerStatuses: parseStatuses(t, "y:none x:none"),
@@ -115,14 +126,14 @@ func TestN4_ContainersAreSortedByNameAndInitContainersBySpec(t *testing.T) {
 }
 
 func TestN4_TwoStatusesOfOneNameKeepTheirOrder(t *testing.T) {
-	got := podstatus.Normalize(&v1.Pod{}, &v1.PodStatus{
+	got := podrules.Normalize(&v1.Pod{}, &v1.PodStatus{
 		ContainerStatuses: parseStatuses(t, "b:running a:exited(1) b:waiting a:exited(2)"),
 	})
 	check(t, "duplicates", describeStates(got.ContainerStatuses), "a:exited(1) a:exited(2) b:running b:waiting")
 }
 
 func TestN5_ConditionsKeepTheirOrder(t *testing.T) {
-	got := podstatus.Normalize(&v1.Pod{}, &v1.PodStatus{Conditions: parseConditions("Ready=True Initialized=True x.io/a=True")})
+	got := podrules.Normalize(&v1.Pod{}, &v1.PodStatus{Conditions: parseConditions("Ready=True Initialized=True x.io/a=True")})
 	check(t, "conditions", describeAll(got.Conditions), "Ready=True, Initialized=True, x.io/a=True")
 }
 
@@ -137,14 +148,14 @@ func describeAll(conditions []v1.PodCondition) string {
 func checkNormalize(t *rapid.T) {
 	pod, raw := drawPod(t), drawStatus(t)
 	before := raw.DeepCopy()
-	normal := podstatus.Normalize(pod, raw)
-	if again := podstatus.Normalize(pod, &normal); !equality.Semantic.DeepEqual(normal, again) {
+	normal := podrules.Normalize(pod, raw)
+	if again := podrules.Normalize(pod, &normal); !equality.Semantic.DeepEqual(normal, again) {
 		t.Fatalf("normalizing twice is not the same as once\nonce:  %+v\ntwice: %+v", normal, again)
 	}
-	if back := stored(t, &normal); !podstatus.Equal(&normal, back) || podstatus.NeedsReconcile(pod, back, &normal) {
+	if back := stored(t, &normal); !podrules.Equal(&normal, back) || podrules.NeedsReconcile(pod, back, &normal) {
 		t.Fatalf("the API would hand back something else\nsent: %s\nback: %s", mustMarshal(t, normal), mustMarshal(t, back))
 	}
-	if raw := normalAddresses(raw, &normal); podstatus.NeedsReconcile(pod, raw, &normal) {
+	if raw := normalAddresses(raw, &normal); podrules.NeedsReconcile(pod, raw, &normal) {
 		t.Fatalf("the raw status does not compare like its normal form\nraw: %+v\nnormal: %+v", raw, normal)
 	}
 	limit := 12288 / max(1, len(pod.Spec.Containers)+len(pod.Spec.InitContainers)+len(pod.Spec.EphemeralContainers))

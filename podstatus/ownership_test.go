@@ -10,15 +10,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
 const ownType v1.PodConditionType = "example.com/Synced"
 
 func TestC17_DeclaredTypesAreOwnedAndTimed(t *testing.T) {
-	own := podstatus.Owning(ownType, ownType, v1.PodReady, v1.PodResizePending, v1.DisruptionTarget)
+	own := podrules.Owning(ownType, ownType, v1.PodReady, v1.PodResizePending, v1.DisruptionTarget)
 	for _, c := range allTypes {
-		kubelet := podstatus.Ownership{}
+		kubelet := podrules.Ownership{}
 		if own.IsOwned(c) != kubelet.IsOwned(c) || own.IsShared(c) != kubelet.IsShared(c) ||
 			own.IsForeign(c) != kubelet.IsForeign(c) || own.HasTransitionTime(c) != kubelet.HasTransitionTime(c) {
 			t.Errorf("%s: declaring other types, or itself, has changed what it is", c)
@@ -34,7 +35,7 @@ func TestC17_DeclaredTypesAreOwnedAndTimed(t *testing.T) {
 }
 
 func TestC17_DeclaredTypesAreSentAndRemoved(t *testing.T) {
-	own := podstatus.Owning(ownType)
+	own := podrules.Owning(ownType)
 	pod := &v1.Pod{}
 	api := parsePhase("Running Ready=True x.io/a=True")
 	report := parsePhase("Running Ready=True example.com/Synced=False")
@@ -62,7 +63,7 @@ func TestC17_DeclaredTypesAreSentAndRemoved(t *testing.T) {
 	}
 
 	// To a node that did not declare it, it is another's.
-	foreign := podstatus.Merge(pod, &merged, &without, false, noon)
+	foreign := podrules.Merge(pod, &merged, &without, false, noon)
 	if patch := mustPatch(t, &merged, &foreign); patch != nil {
 		t.Errorf("a type that was not declared is written: %s", patch)
 	}
@@ -70,7 +71,7 @@ func TestC17_DeclaredTypesAreSentAndRemoved(t *testing.T) {
 
 // A readiness gate of a type that the node owns is decided by what the node says.
 func TestC17_H6_DeclaredTypesMayBeReadinessGates(t *testing.T) {
-	own := podstatus.Owning(ownType)
+	own := podrules.Owning(ownType)
 	pod := parsePod(t, "app=main gate=example.com/Synced version=1")
 	for _, row := range []struct{ cached, api, want v1.ConditionStatus }{
 		{v1.ConditionTrue, v1.ConditionFalse, v1.ConditionTrue},
@@ -109,8 +110,8 @@ func TestH6_ReadinessGatesAreDecidedByTheNewestConditions(t *testing.T) {
 			Conditions:        parseConditions(row.cached),
 			ContainerStatuses: parseStatuses(t, "main:running"),
 		}
-		got, flip := podstatus.WithContainerReady(pod, cached, "c://main", true, noon)
-		if ready := podstatus.FindCondition(got.Conditions, v1.PodReady); flip != podstatus.Flipped || ready.Status != row.want {
+		got, flip := podrules.WithContainerReady(pod, cached, "c://main", true, noon)
+		if ready := podstatus.FindCondition(got.Conditions, v1.PodReady); flip != podrules.Flipped || ready.Status != row.want {
 			t.Errorf("%s: %v, Ready is %s, want %s", row.story, flip, ready.Status, row.want)
 		}
 		if before, after := podstatus.FindCondition(cached.Conditions, "x.io/lb"), podstatus.FindCondition(got.Conditions, "x.io/lb"); *before != *after {
@@ -121,14 +122,14 @@ func TestH6_ReadinessGatesAreDecidedByTheNewestConditions(t *testing.T) {
 
 func TestC4_ATransitionTimeThatWasNeverSetIsNow(t *testing.T) {
 	old := &v1.PodStatus{Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionTrue}}}
-	got := podstatus.TransitionTime(old, &old.Conditions[0], noon)
+	got := podrules.TransitionTime(old, &old.Conditions[0], noon)
 	checkTime(t, "same status, no time", got, noon)
 }
 
 // checkDeclared compares a declared type with one of the kubelet's: what one node says of
 // Ready must go the same way as what another says of its own type.
 func checkDeclared(t *rapid.T) {
-	own := podstatus.Owning(ownType)
+	own := podrules.Owning(ownType)
 	rename := func(s *v1.PodStatus, from, to v1.PodConditionType) *v1.PodStatus {
 		s = s.DeepCopy()
 		for i := range s.Conditions {
@@ -151,7 +152,7 @@ func checkDeclared(t *rapid.T) {
 	}
 	pod := &v1.Pod{}
 	api, old, report := draw("api"), draw("old"), draw("report")
-	run := func(o podstatus.Ownership, to v1.PodConditionType) string {
+	run := func(o podrules.Ownership, to v1.PodConditionType) string {
 		r := func(s *v1.PodStatus) *v1.PodStatus { return rename(s, v1.PodScheduled, to) }
 		next := o.Next(pod, r(old), r(report), epoch)
 		merged := o.Merge(pod, r(api), &next, false, epoch)
@@ -162,7 +163,7 @@ func checkDeclared(t *rapid.T) {
 		return fmt.Sprint(o.Unchanged(pod, r(old), r(report)), o.Equal(r(old), &next), o.NeedsReconcile(pod, r(api), &next),
 			" ", strings.ReplaceAll(string(patch), string(to), "TYPE"))
 	}
-	if declared, kubelet := run(own, ownType), run(podstatus.Ownership{}, v1.PodScheduled); declared != kubelet {
+	if declared, kubelet := run(own, ownType), run(podrules.Ownership{}, v1.PodScheduled); declared != kubelet {
 		t.Fatalf("a declared type goes another way than one of the kubelet's:\n%s\n%s", declared, kubelet)
 	}
 }

@@ -12,7 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"pgregory.net/rapid"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // checkPatchIs compares the status part of a patch, "" for no patch, as JSON.
@@ -215,7 +215,7 @@ func TestP4_ResourcesMergeByName(t *testing.T) {
 }
 
 func TestP5_APatchThatCouldHitAnotherPodIsAnError(t *testing.T) {
-	patch, err := podstatus.Patch("", &v1.PodStatus{}, &v1.PodStatus{Phase: v1.PodRunning})
+	patch, err := podrules.Patch("", &v1.PodStatus{}, &v1.PodStatus{Phase: v1.PodRunning})
 	if err == nil || !strings.Contains(err.Error(), "UID is empty") || patch != nil {
 		t.Errorf("without a UID: got patch %q and error %v, want an error that says so", patch, err)
 	}
@@ -228,8 +228,8 @@ func TestPatchLeavesForeignConditionsAloneWhateverTheBaseSays(t *testing.T) {
 		pod := drawPod(t)
 		first := drawStatus(t)
 		base := stored(t, first)
-		cached := podstatus.Normalize(pod, drawOther(t, first))
-		desired := podstatus.Merge(pod, base, &cached, false, epoch)
+		cached := podrules.Normalize(pod, drawOther(t, first))
+		desired := podrules.Merge(pod, base, &cached, false, epoch)
 		live := stored(t, drawOther(t, first))
 		if !distinct(live.Conditions, conditionType) {
 			return // the API server's merge is at a loss with two of one type

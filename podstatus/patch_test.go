@@ -10,7 +10,7 @@ import (
 	"k8s.io/apimachinery/pkg/util/strategicpatch"
 	"pgregory.net/rapid"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 const testUID types.UID = "b7a2f1d0-0000-4000-8000-000000000001"
@@ -54,7 +54,7 @@ func twoWay(t fataler, base, desired *v1.PodStatus) []byte {
 }
 
 func mustPatch(t fataler, base, desired *v1.PodStatus) []byte {
-	patch, err := podstatus.Patch(testUID, base, desired)
+	patch, err := podrules.Patch(testUID, base, desired)
 	if err != nil {
 		t.Fatalf("Patch: %v", err)
 	}
@@ -74,8 +74,8 @@ func checkPatch(t *rapid.T) {
 	pod := drawPod(t)
 	first := drawStatus(t)
 	base := stored(t, first)
-	cached := podstatus.Normalize(pod, drawOther(t, first))
-	desired := podstatus.Merge(pod, base, &cached, rapid.Bool().Draw(t, "could run"), epoch)
+	cached := podrules.Normalize(pod, drawOther(t, first))
+	desired := podrules.Merge(pod, base, &cached, rapid.Bool().Draw(t, "could run"), epoch)
 	patch := mustPatch(t, base, &desired)
 	got, want := apply(t, base, patch), stored(t, &desired)
 	if !sameInAPI(got, want) {

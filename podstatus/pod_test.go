@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -72,7 +73,7 @@ func TestD1_DeletableOnlyWhenAskedTerminalFinishedAndNoMirror(t *testing.T) {
 	} {
 		pod := parsePod(t, row.pod)
 		pod.Status.Phase = row.phase
-		if got := podstatus.Deletable(pod, row.finished); got != row.want {
+		if got := podrules.Deletable(pod, row.finished); got != row.want {
 			t.Errorf("%s, %s, finished %t: got %t, want %t", row.pod, row.phase, row.finished, got, row.want)
 		}
 	}
@@ -82,7 +83,7 @@ func TestD6_AnAPIPhaseThatIsNotTerminalDelaysDeletion(t *testing.T) {
 	for _, phase := range []v1.PodPhase{v1.PodPending, v1.PodRunning, v1.PodUnknown, ""} {
 		pod := parsePod(t, "deleted app=main")
 		pod.Status.Phase = phase
-		if podstatus.Deletable(pod, true) {
+		if podrules.Deletable(pod, true) {
 			t.Errorf("API phase %q: deletable, want a delay until the terminal phase was written", phase)
 		}
 	}

@@ -7,11 +7,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 func TestR1_AnUnknownPodIsNotReconciled(t *testing.T) {
-	if podstatus.NeedsReconcile(nil, parsePhase("Pending"), parsePhase("Running")) {
+	if podrules.NeedsReconcile(nil, parsePhase("Pending"), parsePhase("Running")) {
 		t.Error("an unknown pod is nil and has nothing to reconcile")
 	}
 }
@@ -20,13 +20,13 @@ func TestR2_AStaticPodIsComparedWithItsMirror(t *testing.T) {
 	static := parsePod(t, "source=file app=a")
 	static.Status = *parsePhase("Pending")
 	cached := parsePhase("Running")
-	if podstatus.NeedsReconcile(static, nil, cached) {
+	if podrules.NeedsReconcile(static, nil, cached) {
 		t.Error("without a mirror there is nothing to reconcile")
 	}
-	if podstatus.NeedsReconcile(static, parsePhase("Running"), cached) {
+	if podrules.NeedsReconcile(static, parsePhase("Running"), cached) {
 		t.Error("the mirror says the same; what the manifest's own status says counts for nothing")
 	}
-	if !podstatus.NeedsReconcile(static, parsePhase("Pending"), cached) {
+	if !podrules.NeedsReconcile(static, parsePhase("Pending"), cached) {
 		t.Error("the mirror differs")
 	}
 }
@@ -58,7 +58,7 @@ func TestR3_AnyDifferenceThatCountsIsReconciled(t *testing.T) {
 	} {
 		api := startedStatus(t)
 		row.change(api)
-		if got := podstatus.NeedsReconcile(pod, api, cached); got != row.want {
+		if got := podrules.NeedsReconcile(pod, api, cached); got != row.want {
 			t.Errorf("%s differs: NeedsReconcile = %v, want %v", story, got, row.want)
 		}
 	}
@@ -66,7 +66,7 @@ func TestR3_AnyDifferenceThatCountsIsReconciled(t *testing.T) {
 
 func TestR4_NoDiffIsMadeNotEvenOfADifference(t *testing.T) {
 	pod, api, cached := benchPair()
-	if allocs := testing.AllocsPerRun(50, func() { podstatus.NeedsReconcile(pod, api, cached) }); allocs != 0 {
+	if allocs := testing.AllocsPerRun(50, func() { podrules.NeedsReconcile(pod, api, cached) }); allocs != 0 {
 		t.Errorf("a difference costs %v allocations, want 0", allocs)
 	}
 }
@@ -82,10 +82,10 @@ func TestR5_WhatMergeKeepsBackLeavesNothingToSend(t *testing.T) {
 		{"X7: a final phase", "Failed/Evicted", "Running", false},
 	} {
 		api, cached := parsePhase(row.api), parsePhase(row.cached)
-		if !podstatus.NeedsReconcile(&v1.Pod{}, api, cached) {
+		if !podrules.NeedsReconcile(&v1.Pod{}, api, cached) {
 			t.Errorf("%s: want a difference", row.story)
 		}
-		merged := podstatus.Merge(&v1.Pod{}, api, cached, row.couldRun, noon)
+		merged := podrules.Merge(&v1.Pod{}, api, cached, row.couldRun, noon)
 		checkPatchIs(t, row.story, api, &merged, "")
 	}
 }

@@ -102,23 +102,6 @@ func ResizeConditionsOf(conditions []v1.PodCondition) ResizeConditions {
 	return r
 }
 
-// ResizeStatusOf returns the older, single-word form of the conditions, "" if none is set.
-// A pending resize is the newer request and so comes first. The oldest of the words,
-// Proposed, has left the API.
-//
-//lint:ignore SA1019 the deprecated form is what this function is for
-func ResizeStatusOf(r ResizeConditions) v1.PodResizeStatus {
-	switch {
-	case r.Pending != nil && r.Pending.Reason == v1.PodReasonInfeasible:
-		return v1.PodResizeStatusInfeasible
-	case r.Pending != nil:
-		return v1.PodResizeStatusDeferred
-	case r.InProgress != nil:
-		return v1.PodResizeStatusInProgress
-	}
-	return ""
-}
-
 // resizeCondition returns a new condition; old is left as it is, since others may hold it
 // (Z7). Its times are exact, so that resizes can be ordered by them; like all others they are
 // cut to whole seconds in a status (N1).
@@ -169,6 +152,9 @@ type Final struct {
 	Version uint64
 	// Finished means that the pod has terminated and may be deleted from the API.
 	Finished bool
+	// Vanished means that a container which was reported running is not in the status, so that its
+	// end is not proven.
+	Vanished bool
 	Status   v1.PodStatus
 }
 
@@ -178,9 +164,3 @@ type ResizeConditions struct {
 	Pending    *v1.PodCondition
 	InProgress *v1.PodCondition
 }
-
-// ResizeStatus is how a resize stands, in the one word that was used before there were
-// conditions for it. Kubernetes calls the type deprecated; node agents still store it.
-//
-//lint:ignore SA1019 this is the one place that names the deprecated type
-type ResizeStatus = v1.PodResizeStatus

@@ -7,6 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -56,7 +57,7 @@ func TestZ8_TimesAreExactUntilTheyAreInAStatus(t *testing.T) {
 	if got := second.List()[0].LastTransitionTime; !got.Equal(&second.Pending.LastTransitionTime) {
 		t.Errorf("List hands out %v", got)
 	}
-	status := podstatus.Next(&v1.Pod{}, &v1.PodStatus{}, &v1.PodStatus{Conditions: second.List()}, noon)
+	status := podrules.Next(&v1.Pod{}, &v1.PodStatus{}, &v1.PodStatus{Conditions: second.List()}, noon)
 	checkTime(t, "in a status", status.Conditions[0].LastTransitionTime, noon)
 	checkTime(t, "probe time in a status", status.Conditions[0].LastProbeTime, noon)
 }
@@ -198,25 +199,4 @@ func TestZ7_ValuesAreImmutable(t *testing.T) {
 	conditions := r.List()
 	podstatus.ResizeConditionsOf(conditions).Pending.Message = "written by a caller"
 	check(t, "reading back shares nothing", conditions[0].Message, "first")
-}
-
-func TestResizeStatusOf_OlderForm(t *testing.T) {
-	var none podstatus.ResizeConditions
-	deferred, _ := none.SetPending(v1.PodReasonDeferred, "", 1, noon)
-	infeasible, _ := none.SetPending(v1.PodReasonInfeasible, "", 1, noon)
-	inProgress, _, _ := none.SetInProgress("", "", 1, noon)
-	both, _ := inProgress.SetPending(v1.PodReasonDeferred, "", 2, noon)
-	for _, row := range []struct {
-		story string
-		r     podstatus.ResizeConditions
-		want  string
-	}{
-		{"none", none, ""},
-		{"deferred", deferred, "Deferred"},
-		{"infeasible", infeasible, "Infeasible"},
-		{"in progress", inProgress, "InProgress"},
-		{"in progress, and a newer one deferred", both, "Deferred"},
-	} {
-		check(t, row.story, string(podstatus.ResizeStatusOf(row.r)), row.want)
-	}
 }

@@ -8,12 +8,12 @@ import (
 	"testing"
 )
 
-// TestEveryRuleHasATest keeps docs/rules.md and the tests together: each rule that the page
+// TestEveryRuleHasATest keeps docs/reference/pod-status-rules.md and the tests together: each rule that the page
 // places in this package is in the name of a test or is told in a story.
 func TestEveryRuleHasATest(t *testing.T) {
 	told := map[string]bool{}
 	testName := regexp.MustCompile(`(?m)^func Test((?:[A-Z]\d+_)+)`)
-	for _, file := range readAll(t, "*_test.go") {
+	for _, file := range append(readAll(t, "*_test.go"), readAll(t, "../internal/podrules/*_test.go")...) {
 		for _, match := range testName.FindAllStringSubmatch(file, -1) {
 			for rule := range strings.SplitSeq(match[1], "_") {
 				told[rule] = true
@@ -29,7 +29,7 @@ func TestEveryRuleHasATest(t *testing.T) {
 
 	row := regexp.MustCompile(`^\| ([A-Z]\d+) \|`)
 	listed, manager := 0, false
-	for line := range strings.Lines(readAll(t, "../docs/rules.md")[0]) {
+	for line := range strings.Lines(readAll(t, "../docs/reference/pod-status-rules.md")[0]) {
 		if strings.HasPrefix(line, "## ") {
 			manager = strings.Contains(line, "*(manager)*")
 		}
@@ -39,11 +39,11 @@ func TestEveryRuleHasATest(t *testing.T) {
 		}
 		listed++
 		if !manager && !strings.Contains(line, "*(manager)*") && !told[match[1]] {
-			t.Errorf("rule %s of docs/rules.md is in no test name and in no story", match[1])
+			t.Errorf("rule %s of docs/reference/pod-status-rules.md is in no test name and in no story", match[1])
 		}
 	}
 	if listed < 50 {
-		t.Errorf("found %d rules in docs/rules.md, want all of them: has its form changed?", listed)
+		t.Errorf("found %d rules in docs/reference/pod-status-rules.md, want all of them: has its form changed?", listed)
 	}
 }
 

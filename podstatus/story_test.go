@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -90,7 +91,7 @@ func (s *story) play(t *testing.T, d *datadriven.TestData) string {
 	case "deletable":
 		apiPod := s.pod.DeepCopy()
 		apiPod.Status = *s.api
-		return fmt.Sprintln(podstatus.Deletable(apiPod, d.HasArg("finished")))
+		return fmt.Sprintln(podrules.Deletable(apiPod, d.HasArg("finished")))
 	}
 	d.Fatalf(t, "command %q is not known", d.Cmd)
 	return ""
@@ -117,14 +118,14 @@ func (s *story) report(t *testing.T, d *datadriven.TestData) string {
 	all := allOf(next)
 	next.Phase = podstatus.Phase(s.pod, all, d.HasArg("terminal"), podstatus.HasInitialized(s.pod, old))
 	next.Conditions = slices.Concat(also, s.resize.List(), []v1.PodCondition{
-		podstatus.ReadyToStartContainers(s.pod, d.HasArg("no-sandbox")),
+		podrules.ReadyToStartContainers(s.pod, d.HasArg("no-sandbox")),
 		podstatus.Initialized(s.pod, old, all, next.Phase),
 		podstatus.Ready(s.pod, also, all, next.Phase),
 		podstatus.ContainersReady(s.pod, all, next.Phase),
 	})
-	if podstatus.CouldRestartAll(s.pod) {
+	if podrules.CouldRestartAll(s.pod) {
 		held := slices.DeleteFunc(slices.Clone(all), func(c v1.ContainerStatus) bool { return c.State.Waiting != nil })
-		next.Conditions = append(next.Conditions, podstatus.AllContainersRestarting(s.pod, old, held, next.Phase))
+		next.Conditions = append(next.Conditions, podrules.AllContainersRestarting(s.pod, old, held, next.Phase))
 	}
 	return s.store(old, next)
 }
@@ -133,14 +134,14 @@ func (s *story) probe(t *testing.T, d *datadriven.TestData) string {
 	var id string
 	var value bool
 	d.ScanArgs(t, "id", &id)
-	flipper := podstatus.WithContainerReady
+	flipper := podrules.WithContainerReady
 	if !d.MaybeScanArgs(t, "ready", &value) {
 		d.ScanArgs(t, "started", &value)
-		flipper = podstatus.WithContainerStarted
+		flipper = podrules.WithContainerStarted
 	}
 	old := s.cached
 	next, flip := flipper(s.pod, old, id, value, s.now)
-	if flip != podstatus.Flipped {
+	if flip != podrules.Flipped {
 		return fmt.Sprintln(flip)
 	}
 	s.cached = &next
@@ -166,7 +167,7 @@ func (s *story) playResize(t *testing.T, d *datadriven.TestData) string {
 		d.Fatalf(t, "resize step %q is not known", words[0])
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, "changed %t, generation %d, older form %q\n", changed, generation, podstatus.ResizeStatusOf(s.resize))
+	fmt.Fprintf(&b, "changed %t, generation %d\n", changed, generation)
 	writeConditions(&b, s.resize.List())
 	return b.String()
 }
@@ -179,14 +180,14 @@ func (s *story) terminate(t *testing.T, d *datadriven.TestData) string {
 		seen[id] = int32(parseInt(t, code))
 	}
 	old := s.old()
-	next := podstatus.Terminate(s.pod, s.cached, observing(seen))
+	next := podrules.Terminate(s.pod, s.cached, observing(seen))
 	return s.store(old, &next)
 }
 
 // sync writes what the node says over what the API holds.
 func (s *story) sync(t *testing.T, couldRun bool) string {
-	merged := podstatus.Merge(s.pod, s.api, s.cached, couldRun, s.now)
-	patch, err := podstatus.Patch(s.pod.UID, s.api, &merged)
+	merged := podrules.Merge(s.pod, s.api, s.cached, couldRun, s.now)
+	patch, err := podrules.Patch(s.pod.UID, s.api, &merged)
 	if err != nil {
 		t.Fatalf("patch: %v", err)
 	}
@@ -221,13 +222,13 @@ func (s *story) old() *v1.PodStatus {
 
 // store checks a status, makes it the next one, and prints it.
 func (s *story) store(old, incoming *v1.PodStatus) string {
-	if err := podstatus.CheckTransitions(s.pod, old, incoming); err != nil {
+	if err := podrules.CheckTransitions(s.pod, old, incoming); err != nil {
 		return "refused: " + err.Error() + "\n"
 	}
-	if s.cached != nil && podstatus.Unchanged(s.pod, s.cached, incoming) {
+	if s.cached != nil && podrules.Unchanged(s.pod, s.cached, incoming) {
 		return "unchanged\n"
 	}
-	next := podstatus.Next(s.pod, old, incoming, s.now)
+	next := podrules.Next(s.pod, old, incoming, s.now)
 	s.cached = &next
 	return describeChange(old, &next)
 }
@@ -235,7 +236,7 @@ func (s *story) store(old, incoming *v1.PodStatus) string {
 // describeChange prints what ended, and then the whole status.
 func describeChange(old, next *v1.PodStatus) string {
 	var b strings.Builder
-	for _, c := range podstatus.NewlyTerminated(old, next) {
+	for _, c := range podrules.NewlyTerminated(old, next) {
 		fmt.Fprintf(&b, "ended: %s %s, exit code %d %s\n", c.Kind, c.Name, c.ExitCode, c.Reason)
 	}
 	fmt.Fprintf(&b, "%s: %s\n", next.Phase, describeStates(allOf(next)))

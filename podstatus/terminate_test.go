@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -29,7 +30,7 @@ func (row termination) run(t *testing.T) {
 		InitContainerStatuses: parseStatuses(t, row.init),
 		ContainerStatuses:     parseStatuses(t, row.regular),
 	}
-	got := podstatus.Terminate(pod, cached, observing(row.seen))
+	got := podrules.Terminate(pod, cached, observing(row.seen))
 	check(t, row.story, describeStates(slices.Concat(got.InitContainerStatuses, got.ContainerStatuses)), row.want)
 	check(t, row.story+": phase", string(got.Phase), string(row.wantPhase))
 }
@@ -46,8 +47,8 @@ func TestK1_TerminateStartsFromTheCacheElseFromThePod(t *testing.T) {
 	pod := parsePod(t, "app=main")
 	pod.Status = v1.PodStatus{Phase: v1.PodPending, Message: "pod", ContainerStatuses: parseStatuses(t, "main:waiting")}
 	cached := &v1.PodStatus{Phase: v1.PodSucceeded, Message: "cached", ContainerStatuses: parseStatuses(t, "main:exited(0)")}
-	check(t, "cached", podstatus.Terminate(pod, cached, nil).Message, "cached")
-	got := podstatus.Terminate(pod, nil, nil)
+	check(t, "cached", podrules.Terminate(pod, cached, nil).Message, "cached")
+	got := podrules.Terminate(pod, nil, nil)
 	check(t, "not cached", got.Message, "pod")
 	check(t, "not cached: states", describeStates(got.ContainerStatuses), "main:"+unseen)
 	check(t, "not cached: phase", string(got.Phase), "Failed")
@@ -56,7 +57,7 @@ func TestK1_TerminateStartsFromTheCacheElseFromThePod(t *testing.T) {
 func TestK2_UnseenEndsAreFailures(t *testing.T) {
 	termination{story: "running, waiting and ended", pod: "app=a app=b app=c", regular: "a:running b:waiting c:exited(0)", phase: v1.PodRunning,
 		want: "a:" + unseen + " b:" + unseen + " c:exited(0)", wantPhase: v1.PodFailed}.run(t)
-	got := podstatus.Terminate(parsePod(t, "app=a"), &v1.PodStatus{ContainerStatuses: parseStatuses(t, "a:running")}, nil)
+	got := podrules.Terminate(parsePod(t, "app=a"), &v1.PodStatus{ContainerStatuses: parseStatuses(t, "a:running")}, nil)
 	check(t, "message", got.ContainerStatuses[0].State.Terminated.Message, "The container could not be located when the pod was terminated")
 	if got.ContainerStatuses[0].State.Running != nil {
 		t.Error("the ended container still has a running state")
@@ -114,9 +115,9 @@ func TestK3_RegularContainersEndOnlyIfThePodHasInitialized(t *testing.T) {
 		if got := podstatus.HasInitialized(pod, status); got != row.want {
 			t.Errorf("%s: got %t, want %t", row.story, got, row.want)
 		}
-		before := len(podstatus.NewlyTerminated(&v1.PodStatus{}, &v1.PodStatus{ContainerStatuses: status.ContainerStatuses}))
-		ended := podstatus.Terminate(pod, status, nil)
-		after := len(podstatus.NewlyTerminated(&v1.PodStatus{}, &v1.PodStatus{ContainerStatuses: ended.ContainerStatuses}))
+		before := len(podrules.NewlyTerminated(&v1.PodStatus{}, &v1.PodStatus{ContainerStatuses: status.ContainerStatuses}))
+		ended := podrules.Terminate(pod, status, nil)
+		after := len(podrules.NewlyTerminated(&v1.PodStatus{}, &v1.PodStatus{ContainerStatuses: ended.ContainerStatuses}))
 		if got := after > before; got != (row.want && len(status.ContainerStatuses) > 0) {
 			t.Errorf("%s: regular container ended: got %t, want %t", row.story, got, row.want)
 		}
@@ -129,11 +130,11 @@ func TestK3_CacheOrPodObjectMayShowThatThePodHasInitialized(t *testing.T) {
 
 	pod := parsePod(t, "init=i app=a")
 	pod.Status = *stale
-	check(t, "only the cache shows it", describeStates(podstatus.Terminate(pod, fresh, nil).ContainerStatuses), "a:"+unseen)
+	check(t, "only the cache shows it", describeStates(podrules.Terminate(pod, fresh, nil).ContainerStatuses), "a:"+unseen)
 	pod.Status = *fresh
-	check(t, "only the pod object shows it", describeStates(podstatus.Terminate(pod, stale, nil).ContainerStatuses), "a:"+unseen)
+	check(t, "only the pod object shows it", describeStates(podrules.Terminate(pod, stale, nil).ContainerStatuses), "a:"+unseen)
 	pod.Status = *stale
-	check(t, "neither", describeStates(podstatus.Terminate(pod, stale, nil).ContainerStatuses), "a:waiting")
+	check(t, "neither", describeStates(podrules.Terminate(pod, stale, nil).ContainerStatuses), "a:waiting")
 }
 
 func TestK4_InitContainersEndUpToTheLastOneThatStarted(t *testing.T) {
@@ -151,7 +152,7 @@ func TestK4_InitContainersEndUpToTheLastOneThatStarted(t *testing.T) {
 
 func TestK5_EphemeralContainersAreLeftAlone(t *testing.T) {
 	cached := &v1.PodStatus{EphemeralContainerStatuses: parseStatuses(t, "debug:running")}
-	got := podstatus.Terminate(parsePod(t, "app=a"), cached, observing(map[string]int32{"c://debug": 0}))
+	got := podrules.Terminate(parsePod(t, "app=a"), cached, observing(map[string]int32{"c://debug": 0}))
 	check(t, "ephemeral", describeStates(got.EphemeralContainerStatuses), "debug:running")
 }
 
@@ -169,7 +170,7 @@ func TestK6_ThePhaseBecomesTerminalExceptForStaticPods(t *testing.T) {
 		{"source=file app=a", v1.PodRunning, v1.PodRunning},
 		{"source=file app=a", v1.PodFailed, v1.PodFailed},
 	} {
-		got := podstatus.Terminate(parsePod(t, row.pod), &v1.PodStatus{Phase: row.phase}, nil)
+		got := podrules.Terminate(parsePod(t, row.pod), &v1.PodStatus{Phase: row.phase}, nil)
 		check(t, row.pod+" in phase "+string(row.phase), string(got.Phase), string(row.want))
 	}
 }
@@ -177,7 +178,7 @@ func TestK6_ThePhaseBecomesTerminalExceptForStaticPods(t *testing.T) {
 func TestK7_TheGenerationIsLeft(t *testing.T) {
 	pod := parsePod(t, flipPod)
 	cached := runningStatus(t, "Ready=True")
-	if got := podstatus.Terminate(pod, cached, nil).ObservedGeneration; got != cached.ObservedGeneration {
+	if got := podrules.Terminate(pod, cached, nil).ObservedGeneration; got != cached.ObservedGeneration {
 		t.Errorf("got generation %d, want %d as cached", got, cached.ObservedGeneration)
 	}
 }
@@ -199,7 +200,7 @@ func TestTerminate_AnEndedPodIsNotReady(t *testing.T) {
 		cached := runningStatus(t, row.conditions)
 		cached.Phase = row.phase
 		var got []string
-		for _, c := range podstatus.Terminate(parsePod(t, row.pod), cached, nil).Conditions {
+		for _, c := range podrules.Terminate(parsePod(t, row.pod), cached, nil).Conditions {
 			got = append(got, describe(c))
 		}
 		if !slices.Equal(got, row.want) {
@@ -209,7 +210,7 @@ func TestTerminate_AnEndedPodIsNotReady(t *testing.T) {
 }
 
 func TestK8_LastTerminationsAreKept(t *testing.T) {
-	got := podstatus.Terminate(parsePod(t, "init=i app=a"), &v1.PodStatus{
+	got := podrules.Terminate(parsePod(t, "init=i app=a"), &v1.PodStatus{
 		InitContainerStatuses: parseStatuses(t, "i:running,last(4)"),
 		ContainerStatuses:     parseStatuses(t, "a:waiting,last(5)"),
 	}, nil)
@@ -219,7 +220,7 @@ func TestK8_LastTerminationsAreKept(t *testing.T) {
 
 func TestTerminate_SharesListsThatDoNotChange(t *testing.T) {
 	cached := &v1.PodStatus{ContainerStatuses: parseStatuses(t, "a:exited(0)"), InitContainerStatuses: parseStatuses(t, "i:running")}
-	got := podstatus.Terminate(parsePod(t, "init=i app=a"), cached, nil)
+	got := podrules.Terminate(parsePod(t, "init=i app=a"), cached, nil)
 	if &got.ContainerStatuses[0] != &cached.ContainerStatuses[0] {
 		t.Error("regular statuses were copied although all had ended")
 	}
@@ -239,18 +240,18 @@ func TestM2_NewlyTerminated(t *testing.T) {
 		ContainerStatuses:          parseStatuses(t, "a:exited(0) b:exited(1;Error) c:waiting"),
 		EphemeralContainerStatuses: parseStatuses(t, "debug:exited(130;Error)"),
 	}
-	want := []podstatus.TerminatedContainer{
-		{Name: "i", Kind: podstatus.KindInitContainer, ExitCode: 0, Reason: "Completed"},
-		{Name: "b", Kind: podstatus.KindContainer, ExitCode: 1, Reason: "Error"},
-		{Name: "debug", Kind: podstatus.KindEphemeralContainer, ExitCode: 130, Reason: "Error"},
+	want := []podrules.TerminatedContainer{
+		{Name: "i", Kind: podrules.KindInitContainer, ExitCode: 0, Reason: "Completed"},
+		{Name: "b", Kind: podrules.KindContainer, ExitCode: 1, Reason: "Error"},
+		{Name: "debug", Kind: podrules.KindEphemeralContainer, ExitCode: 130, Reason: "Error"},
 	}
-	if got := podstatus.NewlyTerminated(old, next); !slices.Equal(got, want) {
+	if got := podrules.NewlyTerminated(old, next); !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if got := podstatus.NewlyTerminated(next, next); got != nil {
+	if got := podrules.NewlyTerminated(next, next); got != nil {
 		t.Errorf("nothing new: got %v, want nil", got)
 	}
-	if n := testing.AllocsPerRun(10, func() { podstatus.NewlyTerminated(next, next) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { podrules.NewlyTerminated(next, next) }); n != 0 {
 		t.Errorf("nothing new: got %v allocations, want 0", n)
 	}
 }

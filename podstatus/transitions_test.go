@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -24,7 +25,7 @@ func (row transition) run(t *testing.T) {
 	old := &v1.PodStatus{ContainerStatuses: parseStatuses(t, row.old), InitContainerStatuses: parseStatuses(t, row.oldInit)}
 	incoming := &v1.PodStatus{ContainerStatuses: parseStatuses(t, row.incoming), InitContainerStatuses: parseStatuses(t, row.init)}
 	got := ""
-	if err := podstatus.CheckTransitions(pod, old, incoming); err != nil {
+	if err := podrules.CheckTransitions(pod, old, incoming); err != nil {
 		if _, ok := errors.AsType[*podstatus.TransitionError](err); !ok {
 			t.Fatalf("%s: error %v is a %T, want *TransitionError", row.story, err, err)
 		}
@@ -127,7 +128,7 @@ func TestT7_InitMismatchIsReportedButMatchedByName(t *testing.T) {
 			`init container status 2 is "ghost", but the spec has only 2 init containers`},
 	} {
 		got := ""
-		if err := podstatus.InitMismatch(parsePod(t, pod), &v1.PodStatus{InitContainerStatuses: parseStatuses(t, row.old)}); err != nil {
+		if err := podrules.InitMismatch(parsePod(t, pod), &v1.PodStatus{InitContainerStatuses: parseStatuses(t, row.old)}); err != nil {
 			got = err.Error()
 		}
 		check(t, row.story, got, row.want)
@@ -146,7 +147,7 @@ func TestT8_DisappearedAndEphemeralContainersAreNotChecked(t *testing.T) {
 	pod := parsePod(t, "restart=Never app=main")
 	old := &v1.PodStatus{EphemeralContainerStatuses: parseStatuses(t, "debug:exited(0)")}
 	incoming := &v1.PodStatus{EphemeralContainerStatuses: parseStatuses(t, "debug:running")}
-	if err := podstatus.CheckTransitions(pod, old, incoming); err != nil {
+	if err := podrules.CheckTransitions(pod, old, incoming); err != nil {
 		t.Errorf("an ephemeral container that runs again: got %v, want no error", err)
 	}
 }
@@ -158,14 +159,14 @@ func TestT9_PodOnFailureComesBeforeContainerNever(t *testing.T) {
 
 func TestT10_PhasesAreNotChecked(t *testing.T) {
 	pod := parsePod(t, "restart=Never app=main")
-	if err := podstatus.CheckTransitions(pod, &v1.PodStatus{Phase: v1.PodFailed}, &v1.PodStatus{Phase: v1.PodRunning}); err != nil {
+	if err := podrules.CheckTransitions(pod, &v1.PodStatus{Phase: v1.PodFailed}, &v1.PodStatus{Phase: v1.PodRunning}); err != nil {
 		t.Errorf("Failed to Running without containers: got %v, want no error", err)
 	}
 }
 
 func TestTransitionError_NamesContainerAndStates(t *testing.T) {
 	pod := parsePod(t, "restart=Never init=setup app=main")
-	err := podstatus.CheckTransitions(pod,
+	err := podrules.CheckTransitions(pod,
 		&v1.PodStatus{InitContainerStatuses: parseStatuses(t, "setup:exited(0)")},
 		&v1.PodStatus{InitContainerStatuses: parseStatuses(t, "setup:waiting")})
 	got, ok := errors.AsType[*podstatus.TransitionError](err)
@@ -184,7 +185,7 @@ func TestCheckTransitions_AllocatesNothingWhenAllIsWell(t *testing.T) {
 		InitContainerStatuses: parseStatuses(t, "setup:exited(0)"),
 		ContainerStatuses:     parseStatuses(t, "main:exited(0) side:running"),
 	}
-	if n := testing.AllocsPerRun(10, func() { _ = podstatus.CheckTransitions(pod, status, status) }); n != 0 {
+	if n := testing.AllocsPerRun(10, func() { _ = podrules.CheckTransitions(pod, status, status) }); n != 0 {
 		t.Errorf("got %v allocations, want 0", n)
 	}
 }

@@ -4,7 +4,7 @@
 // A pod's life in a runtime:
 //
 //	Check ──► StartPod ──► StartContainer … ──► StopContainer … ──► RemovePod
-//	admit?    place,       one attempt of       signal, grace,       nothing
+//	can it?   place,       one attempt of       signal, grace,       nothing
 //	          volumes, IP  one container        kill                 is left
 //
 // Meanwhile Watch says which pod changed, and Pod and Pods say what it looks like now.
@@ -18,7 +18,8 @@
 // never asks the API server.
 //
 // It refuses rather than ignores. Whatever a pod asks for and the runtime cannot do is
-// named by Check, field by field, before the pod is admitted.
+// named by Check, field by field, before a container is started. The container waits with the
+// reason, as with the kubelet; the pod is not rejected, since a controller would replace it at once.
 //
 // It decides nothing. Restarts, back-off, probes, order of init containers and the
 // pod's phase belong to the caller, who hands over one attempt of one container at a
@@ -40,5 +41,5 @@
 // are calls of a Go function.
 //
 // A new runtime runs the suite of runtime/runtimetest over itself. Tests of callers use
-// runtime/runtimefake.
+// internal/runtimefake.
 package runtime

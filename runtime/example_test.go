@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/runtimefake"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/runtimefake"
 )
 
 // The life of a pod as a runtime sees it. Here the runtime is a fake.

@@ -16,8 +16,8 @@ type Runtime interface {
 	// What comes before "://" is also how its container IDs start.
 	Version() string
 
-	// Check names the fields of the pod that this runtime cannot honor. A pod with
-	// none may be started. Check looks at the spec only and touches nothing.
+	// Check names the fields of the pod that this runtime cannot honor: see [Refusal]. A pod with
+	// none may be started. It is asked again before each start that is tried again. Check looks at the spec only and touches nothing.
 	Check(pod *v1.Pod) []Unsupported
 
 	// StartPod makes the place where the containers of the pod will run: volumes,

@@ -83,7 +83,7 @@ func drain(watch <-chan types.UID) []types.UID {
 }
 
 func TestDescribeNamesEachField(t *testing.T) {
-	got := Describe([]Unsupported{{"spec.a", "no a here"}, {"spec.b[0]", "no b"}})
+	got := Describe([]Unsupported{{Field: "spec.a", Reason: "no a here"}, {Field: "spec.b[0]", Reason: "no b"}})
 	if want := "spec.a: no a here; spec.b[0]: no b"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

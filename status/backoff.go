@@ -14,10 +14,17 @@ import (
 //	a pod waits at most  because                                      what ends the wait early
 //	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s (one is tried each 5 s);
 //	                                                                  its loss of readiness or end: within 1 s
-//	30 s                 its request was refused                      a report that changes its status: within 1 s
+//	30 s                 its request was refused, or failed alone     a report that changes its status: within 1 s
+//	10 s                 it failed, readiness or phase differ, and
+//	                     the server serves other pods                 the same; not if it has failed with this pod alone for 10 minutes
 //	10 s                 something on this node has to happen         a report of the pod
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
+//	10 s                 the same, and readiness or phase differ      a report of the pod
+//	10 s                 the server stores another readiness or phase what shows that it may not do so any more; a report of the pod
+//	50 s                 the server stores something else of the rest a pod of the node of which it does not do so any more; a report of the pod
+//	50 s                 the server refuses fields                    a report that changes them
+//	10 min               it fails with some, or they are too large    a report that changes them
 //	30 s (all pods)      the server asked for a pause            a probe that succeeds, one each 5 s
 var (
 	// retryBackoff spaces the tries of a pod whose request failed.
@@ -32,6 +39,11 @@ var (
 )
 
 const (
+	// graveWait is how long a pod waits at most of which the API has another readiness or phase, while the server
+	// serves others. A kubelet tries every 10 s.
+	graveWait = 10 * time.Second
+	// graveFor is for how long that is so if the server answers with an internal error, for this pod alone.
+	graveFor = 10 * time.Minute
 	// longestPause caps what a server may ask for: a proxy's maintenance page says
 	// Retry-After: 86400, and no status of the node would be sent for a day.
 	longestPause = 30 * time.Second

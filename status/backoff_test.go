@@ -44,8 +44,8 @@ func TestBackoffIsThePodsOwn(t *testing.T) {
 			t.Errorf("%d tries in 10 s, want about 6", tries)
 		}
 		pending := w.manager.Pending()
-		if len(pending) != 1 || pending[0].Attempts != tries || pending[0].Err == nil || !pending[0].NextTry.After(time.Now()) {
-			t.Errorf("pending is %+v, want the failing pod with %d attempts, its error and its next try", pending, tries)
+		if len(pending) != 1 || pending[0].Attempts < tries-1 || pending[0].Err == nil || !pending[0].NextTry.After(time.Now()) {
+			t.Errorf("pending is %+v, want the failing pod with %d attempts, one of two requests, its error and its next try", pending, tries-1)
 		}
 		w.api.SetFault(nil)
 		time.Sleep(30 * time.Second)
@@ -93,7 +93,7 @@ func TestConflictWithoutANewPodIsRetried(t *testing.T) {
 		w := newWorld(t)
 		pod := w.create("web")
 		w.run()
-		conflicts := 2
+		conflicts := 3
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
 			if s.Verb == "PATCH" && conflicts > 0 {
 				conflicts--
@@ -102,7 +102,7 @@ func TestConflictWithoutANewPodIsRetried(t *testing.T) {
 			return nil
 		})
 		w.set(pod, running(pod, true))
-		w.wantLog("conflict: look, write again, then back off", "PATCH ns/web", "GET ns/web", "PATCH ns/web")
+		w.wantLog("conflict: look, write again, write in parts, then back off", "PATCH ns/web", "GET ns/web", "PATCH ns/web", "PATCH ns/web")
 		time.Sleep(time.Second)
 		w.wantLog("and again later", "PATCH ns/web")
 		w.wantNothingPending()

@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // base is a copy of the API's pod: what a write is a difference to. It keeps only what
@@ -39,8 +39,15 @@ func baseOf(pod *v1.Pod) base {
 	return base{
 		status:   &pod.Status,
 		revision: revisionOf(pod),
-		ended:    podstatus.Deletable(pod, true),
+		ended:    podrules.Deletable(pod, true) && !awaitsFinalizers(pod),
 	}
+}
+
+// awaitsFinalizers reports whether the API server deletes the pod by itself once its finalizers are removed, as
+// that of a Job is: the node, or a user without a grace period, has deleted it.
+func awaitsFinalizers(pod *v1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return len(pod.Finalizers) > 0 && grace != nil && *grace == 0
 }
 
 func (b base) known() bool { return b.status != nil }
@@ -67,9 +74,9 @@ func newer(other, trusted base) base {
 
 // compact avoids holding a second copy of the status: if the server's answer equals what was written,
 // the written status is kept in its place, or the cached one if that is the same. The comparison is
-// that of a patch, which unlike podstatus.Equal sees the times of conditions: a base must not hide
+// that of a patch, which unlike podrules.Equal sees the times of conditions: a base must not hide
 // a difference that is to be sent.
-func (b base) compact(owns podstatus.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
+func (b base) compact(owns podrules.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
 	switch {
 	case !b.matches(owns, uid, written):
 		b.status = b.status.DeepCopy() // and not the whole pod with it
@@ -82,7 +89,7 @@ func (b base) compact(owns podstatus.Ownership, uid types.UID, written, cached *
 }
 
 // matches reports whether there would be nothing to send to give the pod this status.
-func (b base) matches(owns podstatus.Ownership, uid types.UID, status *v1.PodStatus) bool {
+func (b base) matches(owns podrules.Ownership, uid types.UID, status *v1.PodStatus) bool {
 	patch, err := owns.Patch(uid, b.status, status)
 	return err == nil && patch == nil
 }

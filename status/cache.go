@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/equality"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -20,7 +23,8 @@ type cache struct {
 	standalone bool // nothing is ever sent
 	feed       *feed
 	observer   Observer
-	owns       podstatus.Ownership
+	owns       podrules.Ownership
+	judges     bool // whether containers could run follows from the reports: there is no Safety
 	jitter     func() float64
 
 	// mu guards all fields below, and the order of the events of feed.
@@ -44,6 +48,8 @@ type cache struct {
 	// retired is the highest version that was ever removed. A pod starts above it, so
 	// that versions also grow across removal and re-adding, for one number in all.
 	retired uint64
+	// stall is why nothing at all is sent, if that is so.
+	stall stall
 	// progress is closed and replaced when the API server has accepted something, or when a pod no
 	// longer needs to be delivered.
 	progress chan struct{}
@@ -66,9 +72,11 @@ type snapshot struct {
 	finished  bool
 	// vanished: a container that was reported running is no longer reported at all.
 	vanished bool
+	// restored: an earlier process has reported it.
+	restored bool
 	// forgotten: the journal needs no copy of it any more. It and acceptedAt are the fields that
-	// change; the lock of finals guards it.
-	forgotten bool
+	// change.
+	forgotten atomic.Bool
 	// acceptedAt is when the API server accepted this version or the last one before it that it has
 	// accepted, in Unix nanoseconds, 0 if it has accepted none. The lock of the cache guards it.
 	acceptedAt int64
@@ -91,6 +99,7 @@ func newCache(standalone bool, feed *feed, observer Observer, jitter func() floa
 		mirrors:    make(map[types.UID]types.UID),
 		behinds:    make(map[types.UID]behind),
 		decisions:  make(map[types.UID]decision),
+		stall:      stall{reason: stallNotRunning},
 		progress:   make(chan struct{}),
 	}
 }
@@ -147,6 +156,8 @@ func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 		name:      final.Name,
 		version:   max(final.Version, 1),
 		finished:  final.Finished,
+		vanished:  final.Vanished,
+		restored:  true,
 	}}
 	e.accepted = e.version - 1
 	final.Status.DeepCopyInto(&e.status)
@@ -154,14 +165,30 @@ func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 	c.markUnsent(uid, e, now)
 }
 
-// remove forgets a pod. It reports whether something was left to be done for it in the API, so
-// that it may be queued.
-func (c *cache) remove(uid types.UID) (queued bool) {
+// endedAs reports whether the pod has ended before as it ends in the next snapshot. Conditions and resource claims of
+// other writers that a report names count too: they are kept in the cache, although they are not sent.
+func (s *snapshot) endedAs(next *snapshot) bool {
+	return s.final() && s.finished == next.finished && s.vanished == next.vanished && s.static == next.static &&
+		equality.Semantic.DeepEqual(&s.status, &next.status)
+}
+
+// awaits reports whether a pod waits for something that a report, of which nothing is stored, may be; or has
+// to be read because a deletion is known that the base does not show.
+func (c *cache) awaits(pod *v1.Pod, reads bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[pod.UID]
+	return ok && (e.waitsFor().local() || reads && pod.DeletionTimestamp != nil && !e.base.ended)
+}
+
+// remove forgets a pod. It returns its newest snapshot, nil if it is not there, and reports whether
+// something was left to be done for it in the API, so that it may be queued.
+func (c *cache) remove(uid types.UID) (was *snapshot, queued bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
 	if !ok {
-		return false
+		return nil, false
 	}
 	delete(c.entries, uid)
 	delete(c.fights, uid)
@@ -172,7 +199,7 @@ func (c *cache) remove(uid types.UID) (queued bool) {
 	c.retired = max(c.retired, e.version)
 	c.feed.removed(uid, e.snapshot)
 	c.observer.Removed(uid, time.Now())
-	return e.backlog != nil
+	return e.snapshot, e.backlog != nil
 }
 
 // unknown returns the cached pods that keep does not name.
@@ -182,6 +209,19 @@ func (c *cache) unknown(keep func(types.UID) bool) []types.UID {
 	var uids []types.UID
 	for uid := range c.entries {
 		if !keep(uid) {
+			uids = append(uids, uid)
+		}
+	}
+	return uids
+}
+
+// unfinished returns the pods for which something is left to be done in the API.
+func (c *cache) unfinished() []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var uids []types.UID
+	for uid, e := range c.entries {
+		if e.backlog != nil || e.pending() || e.finished {
 			uids = append(uids, uid)
 		}
 	}

@@ -8,8 +8,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/history"
-	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/internal/history"
+	"github.com/statusd/statusd/internal/node/pods"
 )
 
 // BenchmarkCalls is what one report costs its caller, of a manager that is not running: without an

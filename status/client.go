@@ -9,6 +9,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
+	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/util/flowcontrol"
 
@@ -30,9 +31,8 @@ type Client interface {
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
-// VersionReader is a Client that can read the newest resource version of the server. The manager
-// calls it while nothing else shows that version, to notice that the server was
-// restored from a backup. The client of [NewClient] is one.
+// VersionReader is a Client that can read the newest resource version of the server, see
+// [Options.Versions]. The client of [NewClient] is one.
 type VersionReader interface {
 	// ResourceVersion returns the newest resource version of the server's pods.
 	ResourceVersion(ctx context.Context) (string, error)
@@ -42,18 +42,45 @@ type VersionReader interface {
 // [Options.FieldManager] is not set.
 const DefaultFieldManager = "statusd"
 
-// NewClient returns a Client for the pods of a node on top of a client-go REST client,
-// such as clientset.CoreV1().RESTClient().
+// NewClient returns a Client for the pods of a node on top of client-go's, clientset.CoreV1(). The fake
+// clientset of client-go works too, within what it can do: it has no resource versions.
 //
-// The rate limiter of the REST client, 5 requests per second unless its config says otherwise, is
+// A program on controller-runtime makes the typed client of what its manager has, so that both share one
+// connection:
+//
+//	core, err := corev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
+//
+// There is no constructor for its client.Client: that reads from a cache, while the manager must know what
+// is stored, and the types of its options cannot be named without the dependency.
+//
+// The rate limiter of the clientset, 5 requests per second unless its config says otherwise, is
 // not used: it is first come first served, so a pod that loses readiness would wait behind all pods
 // that start. The manager has a limit of its own, see [Options.QPS]. Other users of the
 // same clientset stay limited.
-func NewClient(core rest.Interface, nodeName string) Client {
-	return &restClient{core: core, nodeName: nodeName, fieldManager: DefaultFieldManager}
+func NewClient(core corev1.CoreV1Interface, nodeName string) Client {
+	who := identity{nodeName: nodeName, fieldManager: DefaultFieldManager}
+	if core == nil {
+		return &restClient{identity: who} // refused by New
+	}
+	if requests, ok := core.RESTClient().(*rest.RESTClient); ok && requests == nil {
+		return &typedClient{identity: who, pods: core} // a fake clientset, which makes no requests
+	}
+	return &restClient{identity: who, core: core.RESTClient()}
 }
 
-// writingAs returns the client with another name for its writes.
+// identity is for whom the clients of NewClient act.
+type identity struct {
+	nodeName     string
+	fieldManager string
+}
+
+// ownClient is a client of NewClient.
+type ownClient interface {
+	validate() error
+	// writingAs returns the client with another name for its writes.
+	writingAs(fieldManager string) Client
+}
+
 func (c *restClient) writingAs(fieldManager string) Client {
 	renamed := *c
 	renamed.fieldManager = fieldManager
@@ -64,17 +91,33 @@ func (c *restClient) writingAs(fieldManager string) Client {
 var unlimited = flowcontrol.NewFakeAlwaysRateLimiter()
 
 // validate is asked by [Options.Validate].
-func (c *restClient) validate() error {
-	if c.nodeName == "" {
+func (who identity) validate() error {
+	if who.nodeName == "" {
 		return errors.New("Client: NewClient was given no node name; it would list the pods that are not bound to any node")
 	}
 	return nil
 }
 
+func (c *restClient) validate() error {
+	if c.core == nil {
+		return errors.New("Client: NewClient was given a nil client")
+	}
+	return c.identity.validate()
+}
+
+// restClient builds its requests itself, since only so can each go past the rate limiter.
 type restClient struct {
-	core         rest.Interface
-	nodeName     string
-	fieldManager string
+	identity
+	core rest.Interface
+}
+
+// listed checks that the answer to a LIST was one. A gateway may answer 200 with something else, which
+// decodes to a list of nothing, and no pods in a list are the proof that a pod is gone.
+func listed(list *v1.PodList, err error) error {
+	if err == nil && list.ResourceVersion == "" {
+		return errors.New("the answer is not a list of pods: it has no resource version")
+	}
+	return err
 }
 
 func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
@@ -83,7 +126,7 @@ func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	options := &metav1.ListOptions{FieldSelector: podapi.OnNode(c.nodeName), ResourceVersion: "0"}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
-	if err != nil {
+	if err := listed(&list, err); err != nil {
 		return nil, fmt.Errorf("list pods of node %s: %w", c.nodeName, err)
 	}
 	return list.Items, nil
@@ -95,7 +138,7 @@ func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
-	if err != nil {
+	if err := listed(&list, err); err != nil {
 		return "", fmt.Errorf("ask for the resource version: %w", err)
 	}
 	return list.ResourceVersion, nil
@@ -112,8 +155,16 @@ func (c *restClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, 
 }
 
 func (c *restClient) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	return c.patchStatus(ctx, types.StrategicMergePatchType, namespace, name, patch)
+}
+
+func (c *restClient) JSONPatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	return c.patchStatus(ctx, types.JSONPatchType, namespace, name, patch)
+}
+
+func (c *restClient) patchStatus(ctx context.Context, kind types.PatchType, namespace, name string, patch []byte) (*v1.Pod, error) {
 	pod := &v1.Pod{}
-	err := c.core.Patch(types.StrategicMergePatchType).Namespace(namespace).Resource("pods").Name(name).
+	err := c.core.Patch(kind).Namespace(namespace).Resource("pods").Name(name).
 		SubResource("status").VersionedParams(&metav1.PatchOptions{FieldManager: c.fieldManager}, scheme.ParameterCodec).
 		Body(patch).Throttle(unlimited).MaxRetries(0).Do(ctx).Into(pod)
 	if err != nil {
@@ -139,7 +190,7 @@ func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.P
 	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, name)}
 	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
-	if err != nil {
+	if err := listed(&list, err); err != nil {
 		return nil, fmt.Errorf("list pods of the name: %w", err)
 	}
 	if len(list.Items) == 0 {

@@ -29,14 +29,14 @@ func TestFindPodListsWhatIsStored(t *testing.T) {
 				if r.Method != http.MethodGet || r.URL.Path != path || r.URL.Query().Get("fieldSelector") != selector || r.URL.Query().Has("resourceVersion") {
 					t.Errorf("unexpected request: %s %s", r.Method, r.URL)
 				}
-				json.NewEncoder(w).Encode(v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, Items: stored})
+				json.NewEncoder(w).Encode(v1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "PodList"}, ListMeta: metav1.ListMeta{ResourceVersion: "7"}, Items: stored})
 			}))
 			defer server.Close()
 			clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server.URL}, server.Client())
 			if err != nil {
 				t.Fatal(err)
 			}
-			core := clientset.CoreV1().RESTClient()
+			core := clientset.CoreV1()
 			found, err := status.NewClient(core, "n").(status.Finder).FindPod(t.Context(), "ns", "web")
 			if err != nil || (found != nil) != (len(stored) > 0) {
 				t.Errorf("got %v, %v; stored are %d", found, err, len(stored))
@@ -74,7 +74,7 @@ func TestClientIsNotThrottledAndWritesUnderItsName(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, name := range []string{"", "vk"} {
-		manager, err := status.New(status.Options{Client: status.NewClient(clientset.CoreV1().RESTClient(), "n"), FieldManager: name})
+		manager, err := status.New(status.Options{Client: status.NewClient(clientset.CoreV1(), "n"), FieldManager: name})
 		if err != nil {
 			t.Fatal(err)
 		}

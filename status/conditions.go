@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -49,6 +50,6 @@ func (m *Manager) conditionsInAPI(pod *v1.Pod) []v1.PodCondition {
 
 // withContainerReady applies a readiness result. Readiness gates are decided by the newest
 // conditions of the API's pod: the cached ones of other owners may be old (E3).
-func (m *Manager) withContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, podstatus.Flip) {
+func (m *Manager) withContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, podrules.Flip) {
 	return m.owns.WithContainerReady(pod, m.conditionsInAPI(pod), cached, containerID, ready, now)
 }

@@ -220,8 +220,8 @@ func TestHalfAReportIsCompleted(t *testing.T) {
 	})
 }
 
-// What is filled in is no proof: a container that was running and that a report of the end does not
-// mention could still run.
+// That a pod has failed is no proof: a container that was running and that the report does not mention
+// could still run, and neither its end nor the phase is sent.
 func TestACompletedReportDoesNotProveThatContainersEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.CompleteReports = true })
@@ -229,10 +229,13 @@ func TestACompletedReportDoesNotProveThatContainersEnded(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		synctest.Wait()
-		w.set(pod, v1.PodStatus{Phase: v1.PodFailed, Reason: "Evicted"})
+		_, err := w.manager.SetPodStatus(pod, evictedOnly)
+		if _, withheld := errors.AsType[*WithheldError](err); !withheld {
+			t.Errorf("the report returned %v, want a WithheldError", err)
+		}
 		synctest.Wait()
-		if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
-			t.Errorf("the API has %s while the container could run", got)
+		if got := w.api.Pod(pod).Status; got.Phase != v1.PodRunning || got.ContainerStatuses[0].State.Running == nil {
+			t.Errorf("the API has %s with container %+v while that could run", got.Phase, got.ContainerStatuses[0].State)
 		}
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(time.Minute)

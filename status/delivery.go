@@ -77,6 +77,7 @@ func (c *cache) retarget(uid types.UID, e *entry, target types.UID, now time.Tim
 	c.mirrors[uid] = target
 	e.accepted, e.base = min(e.accepted, e.version-1), base{}
 	delete(c.behinds, uid)
+	delete(c.decisions, uid)
 	c.release(uid, e, now)
 	return true
 }
@@ -104,6 +105,7 @@ const (
 	waitUnreclaimed
 	waitFight
 	waitRefused
+	waitOverruled
 )
 
 // deliverable reports whether a pod that waits for this reason still has to be delivered: the API
@@ -113,7 +115,7 @@ func (h waitReason) deliverable() bool { return h != waitGone && h != waitNoMirr
 // local reports whether the pod waits for something on this node, which any report may be:
 // its wait is then over.
 func (h waitReason) local() bool {
-	return h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused
+	return h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled
 }
 
 func (h waitReason) String() string {
@@ -130,6 +132,8 @@ func (h waitReason) String() string {
 		return "another writer keeps changing the status back"
 	case waitRefused:
 		return "the API server refuses fields of the status and has the rest"
+	case waitOverruled:
+		return "the API server stores something else than was sent"
 	default:
 		return ""
 	}
@@ -187,6 +191,15 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	return a
 }
 
+// leave records that all is done for a pod which the API server deletes by itself.
+func (c *cache) leave(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && !e.pending() {
+		e.backlog, e.base.ended = nil, false
+	}
+}
+
 // settle records that this copy of the API's pod needs nothing from us.
 func (c *cache) settle(uid types.UID, version uint64, at base) {
 	c.mu.Lock()
@@ -211,12 +224,12 @@ func (c *cache) failed(uid types.UID, err error, why waitReason, schedule backof
 	o.attempts++
 	wait := schedule.Wait(o.attempts, c.jitter())
 	o.lastErr, o.reason, o.nextTry = err, why, now.Add(wait)
+	if why == waitWithheld || why == waitOverruled {
+		c.progressed() // Flush waits for the try, and not for its success
+	}
 	c.observer.Failed(podstatus.Undelivered{UID: uid, Version: e.version, At: now, Tries: o.attempts, Err: err, Reason: reasonOf(err), Waits: why.String()})
 	if e.pending() && why.deliverable() {
 		c.unsent[uid] = e
-		if why == waitWithheld {
-			c.progressed()
-		}
 	} else if !why.deliverable() {
 		c.clearUnsent(uid)
 	}
@@ -239,6 +252,15 @@ func (c *cache) waitUntil(uid types.UID, why waitReason, at time.Time) {
 	defer c.mu.Unlock()
 	if e, ok := c.entries[uid]; ok {
 		e.ensureBacklog().reason, e.ensureBacklog().nextTry = why, at
+	}
+}
+
+// setNextTry records that a pod is tried at another time.
+func (c *cache) setNextTry(uid types.UID, at time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok && e.backlog != nil {
+		e.backlog.nextTry = at
 	}
 }
 
@@ -291,7 +313,8 @@ func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now 
 		fight:    c.fights[uid],
 		decision: c.decisions[uid],
 	}
-	if e.waitsFor() == waitRefused && now.Before(e.backlog.nextTry) {
+	p.refusedBefore = e.waitsFor() == waitRefused
+	if p.refusedBefore && now.Before(e.backlog.nextTry) {
 		p.leftOut, p.tryRefusedAt = e.backlog.refusal.standing(&e.status), e.backlog.nextTry
 	}
 	if pod == nil {
@@ -318,15 +341,6 @@ func (c *cache) endFight(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.fights, uid)
-}
-
-// setDecision records what the server has made of a version.
-func (c *cache) setDecision(uid types.UID, d decision) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	if _, ok := c.entries[uid]; ok {
-		c.decisions[uid] = d
-	}
 }
 
 // setRefusal records what the server refuses of a pod.

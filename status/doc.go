@@ -3,7 +3,7 @@
 // bridge to another scheduler reports what it sees of its pods; the [Manager] does the rest.
 //
 //	manager, err := status.New(status.Options{
-//		Client: status.NewClient(clientset.CoreV1().RESTClient(), nodeName),
+//		Client: status.NewClient(clientset.CoreV1(), nodeName),
 //	})
 //	...
 //	podInformer.AddEventHandler(manager.EventHandler())
@@ -31,8 +31,8 @@
 //     is being deleted, the manager deletes it from the API once its last status is there.
 //     [Manager.ObserveTermination] makes the exit of a container survive a crash before its report.
 //
-//  6. On the way out, call [Manager.Flush], which waits for what is not sent, and then end the context
-//     of Run.
+//  6. On the way out, call [Manager.Shutdown], which delivers what is not sent and ends Run. It also
+//     delivers if Run has ended already, as with the context of signal.NotifyContext.
 //
 // # How a pod is forgotten
 //
@@ -54,9 +54,28 @@
 //
 // A terminal phase is final, and controllers act on it at once. So it is withheld from the API while a
 // container could still run; the rest of the status is sent. [Options.Safety] decides that, and is
-// asked for no other phase. By default it follows from the reports. Before a pod is deleted from the
-// API, [Options.Reclaim] may ask for more: volumes unmounted, cgroups removed. Both are asked again
-// after each report, and on a schedule that ends at 10 s.
+// asked for no other phase. By default it follows from the reports: a container runs that was last reported
+// running, also if a later report does not list it. Such a report returns a [*Warning] whose cause is a
+// [*WithheldError], and the pod is in [Manager.Pending] until a report lists the containers as terminated, or
+// [Manager.TerminatePod] is called.
+//
+// Before a pod is deleted from the API, [Options.Reclaim] may ask for more: volumes unmounted, cgroups
+// removed. Both are asked again after each report, and on a schedule that ends at 10 s.
+//
+// # Errors of a report
+//
+// Each call that reports returns one error. There are two kinds:
+//
+//	[*Warning]   the report was stored and is sent, but for a part. The cause: [*PhaseError],
+//	             [*WithheldError], or the journal's error
+//	any other    nothing of the report was stored: [*InvalidStatusError], [*podstatus.TransitionError],
+//	             [ErrUnknownPod], [ErrNoUID], [ErrNoStatus], [ErrUnknownContainer]
+//
+// [IsWarning] tells them apart, errors.Is and errors.As find the cause. A report that was stored need
+// not be repeated: the manager tries until the API server has it.
+//
+// [Manager.SetPodAllocation] and [Manager.ObserveTermination] store in the journal alone: with an error, what
+// they were given is not durable.
 //
 // # Static pods
 //
@@ -98,9 +117,12 @@
 //
 // # Concurrency
 //
-// Every exported method may be called from any goroutine. Only Run and Flush wait for the API server.
-// Reports that end a pod wait for the journal, if there is one. Constructors start nothing. Run starts
-// a goroutine for each turn and has none left when it returns.
+// Every exported method may be called from any goroutine. Only Run, Flush and Shutdown wait for the API server.
+// With a journal, reports that end a pod wait until the end is written or the API server has it, ObserveTermination,
+// SetPodAllocation, Forget and RemoveOrphanedStatuses until their write is done; none waits for the writes of
+// another pod, nor for a disk that hangs, but SetPodAllocation. ObservePod, ObserveDelete and all other
+// reports never wait for the disk. Constructors start nothing. Run starts a goroutine for each turn and has none left
+// when it returns, unless a write hangs.
 //
 // Reports are copied, and what the manager returns is a copy. Pods that were observed are kept as they
 // are, as an informer keeps them, and must not be changed.

@@ -25,12 +25,14 @@ type engine struct {
 
 type engineConfig struct {
 	workers int
+	wide    bool // throughput counts more than latency
 	slow    time.Duration
 	resync  time.Duration
 	qps     float64
 	burst   int
-	turn    func(context.Context, types.UID) outcome
+	turn    func(ctx context.Context, uid types.UID, alone bool) outcome
 	pass    func() []turnRequest
+	nextTry func(uid types.UID, at time.Time) // a pod is tried earlier than its turn has said
 	metrics *metrics
 }
 
@@ -51,7 +53,7 @@ func (e *engine) run(ctx context.Context) {
 	o := &owner{
 		engine: e,
 		queue:  newQueue(),
-		limit:  newLimit(e.workers, now),
+		limit:  newLimit(e.workers, e.wide, now),
 		budget: newBudget(e.qps, e.burst, now),
 		timer:  time.NewTimer(0),
 		slots:  slots{byPod: make(map[types.UID]*activeTurn)},
@@ -90,6 +92,8 @@ type owner struct {
 
 	// throttledSince is when work began to wait for budget or pause.
 	throttledSince time.Time
+	// probes counts the turns in pauses: every other one is of the newest pod.
+	probes int
 }
 
 // read queues what reporters and observers have asked for.
@@ -122,16 +126,29 @@ func (o *owner) dispatch(ctx context.Context, now time.Time) {
 			throttled = until
 			break
 		}
-		j := o.queue.take(u, now)
+		j := o.take(u, now)
 		o.metrics.queued[u].Observe(now.Sub(j.since).Seconds())
 		o.health.tried = now
 		o.begin(j.uid, now, o.limit.allowed())
-		go func() { o.outcomes <- o.turn(ctx, j.uid) }()
+		alone := j.suspect && !o.health.failsAll
+		go func() { o.outcomes <- o.turn(ctx, j.uid, alone) }()
 	}
 	o.metrics.limit.Set(float64(o.limit.allowed()))
 	o.metrics.inFlight.Set(float64(o.inFlight()))
 	o.countThrottled(!throttled.IsZero(), now)
 	o.setTimer(throttled, now)
+}
+
+// take hands out the next pod of the class. In a pause every other one is the newest.
+func (o *owner) take(u urgency, now time.Time) *job {
+	if !o.health.paused(now) {
+		return o.queue.take(u, now)
+	}
+	o.probes++
+	if o.probes%2 == 1 {
+		return o.queue.takeNewest(u, now)
+	}
+	return o.queue.take(u, now)
 }
 
 // choose returns the class whose turn it is, and takes a token for it. If there is no turn
@@ -184,6 +201,7 @@ func (o *owner) finish(out outcome, now time.Time) {
 	full := !o.hasSlot(o.limit.allowed())
 	f := o.end(out.uid)
 	o.budget.charge(out.requests)
+	o.blame(&out, now)
 	switch {
 	case out.failure == overloaded:
 		o.limit.overload(now)
@@ -193,13 +211,17 @@ func (o *owner) finish(out outcome, now time.Time) {
 		o.limit.sample(now, out.latency, f.among, full)
 	}
 	recovered := o.health.record(out, f.since, now)
-	o.queue.backgroundFrom = o.health.backgroundFrom()
+	o.queue.backgroundFrom, o.queue.pausedUntil = o.health.backgroundFrom(), o.health.pausedUntil
 	switch {
 	case out.again && out.wait > 0:
 		server := out.failure.ofServer()
+		if out.grave && o.hurries(&out, now) {
+			out.wait = max(min(out.wait, graveWait), out.pause)
+			o.nextTry(out.uid, now.Add(out.wait))
+		}
 		o.queue.retry(out.uid, out.urgency, now, now.Add(out.wait), server)
 		if j, queued := o.queue.jobs[out.uid]; queued {
-			j.deletes, j.refused = out.deletes, out.refusal
+			j.deletes, j.refused, j.grave = out.deletes, out.refusal || out.failure == internal, out.grave
 			if j.renewed {
 				o.queue.renew(out.uid, now)
 			}
@@ -216,6 +238,36 @@ func (o *owner) finish(out outcome, now time.Time) {
 	}
 	if recovered {
 		o.queue.release(now, recoverySpread)
+	}
+}
+
+// hurries reports whether a pod whose readiness or phase are wrong in the API is tried again soon: the server serves others, and
+// has not failed with this pod for long.
+func (o *owner) hurries(out *outcome, now time.Time) bool {
+	j := o.queue.jobs[out.uid]
+	if out.failure != internal {
+		j.internalSince = time.Time{}
+	} else if j.internalSince.IsZero() {
+		j.internalSince = now
+	}
+	return out.failure != refused && !o.health.failing && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
+}
+
+// blame decides whether the server or the pod is the reason for a failure that either could be.
+func (o *owner) blame(out *outcome, now time.Time) {
+	j := o.queue.jobs[out.uid]
+	j.suspect = out.failure.ofEither()
+	throttled := j.throttled
+	j.throttled = time.Time{}
+	switch {
+	case out.failure == overloaded:
+		j.throttled = now
+		if o.health.singlesOut(throttled, now) {
+			out.failure, out.pause = refused, 0
+		}
+	case j.suspect && !out.deletes && o.health.suspect(out.uid):
+		out.failure = away
+		o.queue.blameServer()
 	}
 }
 

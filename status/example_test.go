@@ -4,12 +4,14 @@ import (
 	"context"
 	"fmt"
 	"log"
+	"maps"
 	"net/http"
 	"net/http/httptest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -31,12 +33,12 @@ func Example() {
 		Spec:       v1.PodSpec{NodeName: "batch", RestartPolicy: v1.RestartPolicyNever, Containers: []v1.Container{{Name: "main"}}},
 		Status:     v1.PodStatus{Phase: v1.PodPending},
 	})
-	ctx, stop := context.WithCancel(context.Background())
+	ctx := context.Background()
 	done := make(chan error)
 
 	// README:
 	manager, err := status.New(status.Options{
-		Client: status.NewClient(clientset.CoreV1().RESTClient(), "batch"), // the name of the node
+		Client: status.NewClient(clientset.CoreV1(), "batch"), // the name of the node
 	})
 	if err != nil {
 		log.Fatal(err)
@@ -63,12 +65,11 @@ func Example() {
 	end := fake.Pod(pod).Status
 	fmt.Println(end.Phase, end.ContainerStatuses[0].State.Terminated.Reason)
 
-	stop()
-	fmt.Println(<-done)
+	fmt.Println(manager.Shutdown(ctx), <-done)
 	// Output:
 	// Running
 	// Succeeded Completed
-	// <nil>
+	// <nil> <nil>
 }
 
 // Reporters of different parts may share a manager; here a prober withdraws a pod from its services.
@@ -90,4 +91,38 @@ func ExampleManager_SetContainerReadiness() {
 	ready := podstatus.FindCondition(now.Conditions, v1.PodReady)
 	fmt.Println(now.Phase, ready.Status, ready.Reason)
 	// Output: Running False ContainersNotReady
+}
+
+// database stands for the one that a program has already.
+type database map[types.UID]podstatus.Final
+
+func (d database) Finals() map[types.UID]podstatus.Final { return maps.Clone(d) }
+
+func (d database) SetFinal(uid types.UID, final podstatus.Final) error {
+	if final.Name == "" {
+		delete(d, uid)
+	} else {
+		d[uid] = final
+	}
+	return nil
+}
+
+// The end of a job that the API server did not get before the program ended is sent by the next one.
+func ExampleEnds() {
+	jobs := database{}
+	fake := statustest.New()
+	pod := fake.Put(&v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "default", Name: "job"},
+		Spec:       v1.PodSpec{NodeName: "batch", Containers: []v1.Container{{Name: "main"}}},
+	})
+	first, _ := status.New(status.Options{Client: fake, Journal: jobs})
+	first.ObservePod(pod)
+	first.SetPodStatus(pod, v1.PodStatus{Phase: v1.PodSucceeded})
+
+	second, _ := status.New(status.Options{Client: fake, Journal: jobs})
+	if err := second.Shutdown(context.Background()); err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(fake.Pod(pod).Status.Phase, len(jobs))
+	// Output: Succeeded 0
 }

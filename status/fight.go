@@ -1,6 +1,7 @@
 package status
 
 import (
+	"cmp"
 	"slices"
 	"time"
 
@@ -9,12 +10,17 @@ import (
 )
 
 // fight notices that a second writer keeps changing a status back. What the API server
-// itself makes of a write is no fight, see decision.
+// itself makes of a write is no fight, see decision. Nor is a writer that comes by now and then: each
+// time that a node has been out of reach, the node lifecycle controller takes the readiness of
+// its pods away, and each time it is given back at once.
 type fight struct {
-	// rounds counts the writes of one and the same version beyond the first.
-	rounds  int
 	version uint64
-	last    time.Time
+	// rounds counts the writes of this version in a row that another writer has answered within
+	// the fightWindow.
+	rounds int
+	// last is when the version was last written, and changed when another writer was first seen
+	// to have changed it since; zero: none was.
+	last, changed time.Time
 	// writer is the other writer, as far as the managed fields of the pod show it.
 	writer string
 }
@@ -22,17 +28,50 @@ type fight struct {
 const (
 	// fightRounds is how many rewrites of one version in a row make a fight.
 	fightRounds = 3
-	// fightMemory is how long a round counts. It is longer than the
+	// fightWindow is how soon after our write that of the other comes in a fight.
+	fightWindow = 30 * time.Second
+	// fightMemory is how long after its last round there still is a fight. It is longer than the
 	// longest pause between two rounds.
 	fightMemory = 10 * time.Minute
+	// fightGrave is how long readiness and phase wait in a fight at most, as long as a kubelet takes
+	// to notice.
+	fightGrave = 10 * time.Second
 )
 
+// lasts reports whether there is a fight about the version.
+func (f fight) lasts(version uint64, now time.Time) bool {
+	return f.rounds >= fightRounds && f.version == version && now.Sub(f.last) < fightMemory
+}
+
 // wait is how long a rewrite of an unchanged status must be put off.
-func (f fight) wait(p *plan, now time.Time, jitter float64) time.Duration {
-	if f.version != p.version || f.rounds < fightRounds {
+func (f fight) wait(p *plan, merged *v1.PodStatus, now time.Time, jitter float64) time.Duration {
+	if !f.lasts(p.version, now) {
 		return 0
 	}
-	return f.last.Add(fightBackoff.Wait(f.rounds-fightRounds+1, jitter)).Sub(now)
+	wait := fightBackoff.Wait(f.rounds-fightRounds+1, jitter)
+	if graveDifference(p.base.status, merged) {
+		wait = min(wait, fightGrave)
+	}
+	return f.last.Add(wait).Sub(now)
+}
+
+// noteForeignWrite records that another writer has changed the status of a pod.
+func (c *cache) noteForeignWrite(uid types.UID, e *entry, now time.Time) {
+	f := c.fights[uid]
+	if f.version != e.version {
+		f = fight{version: e.version, last: time.Unix(0, e.acceptedAt)}
+	}
+	f.changed = cmp.Or(f.changed, now)
+	c.fights[uid] = f
+}
+
+// foreignWrite is noteForeignWrite for a turn, which has found that its write did not last.
+func (c *cache) foreignWrite(uid types.UID, now time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if e, ok := c.entries[uid]; ok {
+		c.noteForeignWrite(uid, e, now)
+	}
 }
 
 // recordWrite counts a write, and logs it when it is part of a fight.
@@ -43,12 +82,15 @@ func (m *Manager) recordWrite(p *plan) {
 	}
 	m.metrics.reconciles.WithLabelValues("rewritten").Inc()
 	f := p.fight
-	now := time.Now()
-	if f.version != p.version || now.Sub(f.last) > fightMemory {
-		f = fight{version: p.version}
+	if f.version != p.version || f.changed.IsZero() {
+		return // no other writer was seen: the server has overruled or forgotten the status
 	}
-	f.rounds++
-	f.last = now
+	if f.changed.Sub(f.last) < fightWindow {
+		f.rounds++
+	} else {
+		f.rounds = 0
+	}
+	f.last, f.changed = time.Now(), time.Time{}
 	if p.watched != nil {
 		f.writer = otherWriter(p.watched, m.opts.FieldManager)
 	}

@@ -1,32 +1,24 @@
 package status
 
 import (
-	"context"
+	"errors"
 	"fmt"
-	"hash/maphash"
 	"sync"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
 // finals keeps the journal's copy of final statuses in step with the cache: written
-// before a report returns, deleted once the API server has the status.
+// before a report returns, unless the API server has the status by then, and deleted once it has.
 type finals struct {
 	// unsaved holds the UIDs of pods whose end could not be written. It is tried again with
 	// each try to deliver it.
 	unsaved sync.Map
-	// locks, one for a share of the pods each, keep an older version of a pod from being
-	// written after a newer one. They are held while the disk is written.
-	locks [16]sync.Mutex
-}
-
-var finalsSeed = maphash.MakeSeed()
-
-func (f *finals) lock(uid types.UID) *sync.Mutex {
-	return &f.locks[maphash.String(finalsSeed, string(uid))%uint64(len(f.locks))]
 }
 
 // keepsFinals reports whether final statuses are kept until the API server has them. Without a
@@ -34,69 +26,50 @@ func (f *finals) lock(uid types.UID) *sync.Mutex {
 // static pod is never kept: with the next start of the node it begins another life.
 func (m *Manager) keepsFinals() bool { return m.opts.Journal != nil && m.opts.Client != nil }
 
-// keepFinal writes the newest status of a pod to the journal if the pod has ended in it.
+// keepFinal writes the newest status of a pod to the journal if the pod has ended in it. It returns when that
+// is done, or when the API server has the status.
 func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
+	x := m.saveFinal(uid, stored)
+	if x == nil {
+		return nil
+	}
+	return m.unlessHung("keep final status", uid, m.writes.wait(x))
+}
+
+// saveFinal has the newest status of a pod written to the journal if the pod has ended in it.
+func (m *Manager) saveFinal(uid types.UID, stored *snapshot) *write {
 	if !m.keepsFinals() || stored.static || !stored.final() {
 		return nil
 	}
-	lock := m.finals.lock(uid)
-	lock.Lock()
-	defer lock.Unlock()
-	newest := m.cache.load(uid)
-	if newest == nil || newest.static || !newest.final() || newest.forgotten {
-		return nil
-	}
-	err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
-		Namespace: newest.namespace,
-		Name:      newest.name,
-		Version:   newest.version,
-		Finished:  newest.finished,
-		Status:    newest.status,
-	}))
-	if err != nil {
-		m.finals.unsaved.Store(uid, true)
-	} else {
-		m.finals.unsaved.Delete(uid)
-	}
-	return err
-}
-
-// journalPatience is how long the end of Run waits for the disk. A write to a disk that hangs cannot
-// be canceled; what it was to write is then left to the next start.
-const journalPatience = 5 * time.Second
-
-// inJournal does the writes to the journal that a turn has led to. It returns without them if
-// the disk hangs and the context ends.
-func inJournal(ctx context.Context, writes []func()) {
-	if len(writes) == 0 {
-		return
-	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		for _, write := range writes {
-			write()
+	return m.writes.add(uid, writeFinal, func() error {
+		newest := m.cache.load(uid)
+		if newest == nil || newest.static || !newest.final() || newest.forgotten.Load() {
+			return nil
 		}
-	}()
-	select {
-	case <-done:
-		return
-	case <-ctx.Done():
-	}
-	select {
-	case <-done:
-	case <-time.After(journalPatience):
-	}
+		err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
+			Namespace: newest.namespace,
+			Name:      newest.name,
+			Version:   newest.version,
+			Finished:  newest.finished,
+			Vanished:  newest.vanished,
+			Status:    newest.status,
+		}))
+		if err != nil {
+			m.finals.unsaved.Store(uid, true)
+		} else {
+			m.finals.unsaved.Delete(uid)
+		}
+		return err
+	})
 }
 
 // forgetEnds deletes the recorded ends of containers that the API server's status has left
 // behind.
 func (m *Manager) forgetEnds(p *plan) {
-	if m.opts.Journal == nil {
-		return
-	}
 	keep := m.ends.accepted(p.uid, &p.status)
-	m.journaled("forget terminations", p.uid, m.opts.Journal.RetainTerminations(p.uid, keep))
+	m.writes.add(p.uid, writeForgetEnds, func() error {
+		return m.journaled("forget terminations", p.uid, m.opts.Journal.RetainTerminations(p.uid, keep))
+	})
 }
 
 // forgetFinal deletes what the API server has accepted, unless there is something newer.
@@ -104,16 +77,22 @@ func (m *Manager) forgetFinal(p *plan) {
 	if m.opts.Journal == nil {
 		return
 	}
-	lock := m.finals.lock(p.uid)
-	lock.Lock()
-	defer lock.Unlock()
+	m.writes.mu.Lock()
+	defer m.writes.mu.Unlock()
 	if m.cache.load(p.uid) != p.snapshot {
 		return
 	}
-	p.forgotten = true // its report may not have come to keepFinal yet
-	m.finals.unsaved.Delete(p.uid)
-	m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid))
-	m.journaled("forget terminations", p.uid, m.opts.Journal.DeleteTerminations(p.uid))
+	p.forgotten.Store(true) // its report may not have come to keepFinal yet
+	m.writes.delivered(p.uid)
+	m.writes.addLocked(p.uid, writeForgetFinal, func() error {
+		if m.cache.load(p.uid) != p.snapshot {
+			return nil
+		}
+		m.finals.unsaved.Delete(p.uid)
+		return errors.Join(
+			m.journaled("forget final status", p.uid, m.opts.Journal.DeleteFinal(p.uid)),
+			m.journaled("forget terminations", p.uid, m.opts.Journal.DeleteTerminations(p.uid)))
+	})
 }
 
 // restoreFinals puts the final statuses of an earlier process back into the cache and
@@ -130,6 +109,46 @@ func (m *Manager) restoreFinals() {
 	}
 }
 
+// overtaken puts the end that the API's pod has in the place of one that was restored, if the restored one is provably
+// older: a disk that failed did not let the journal forget it. It reports whether it was. If there was a report
+// meanwhile, nothing is replaced.
+func (m *Manager) overtaken(pod *v1.Pod, restored *snapshot, api *v1.PodStatus) bool {
+	if !restored.restored || !endedSince(&restored.status, api) {
+		return false
+	}
+	next := &snapshot{namespace: restored.namespace, name: restored.name, finished: restored.finished, status: *api.DeepCopy()}
+	if ok, _ := m.cache.swap(restored, next, pod, &restored.status, "New", time.Now()); ok {
+		m.opts.Logger.Warn("the API server has a newer end than the journal", "pod", next.podName(), "uid", pod.UID, "version", next.version)
+	}
+	return true
+}
+
+// knownOvertaken is overtaken with what is known of the API's pod.
+func (m *Manager) knownOvertaken(pod *v1.Pod, restored *snapshot) bool {
+	known, ok := m.opts.Pods.ByUID(pod.UID)
+	return ok && m.overtaken(pod, restored, &known.Status)
+}
+
+// endedSince reports whether the API's pod has ended in all its containers, and the end of one of them is missing in
+// an end from the journal. An end that is newer has no fewer of them: no container runs once the phase is terminal.
+func endedSince(kept, api *v1.PodStatus) bool {
+	if !podstatus.IsTerminal(api.Phase) {
+		return false
+	}
+	since := false
+	for i := range api.ContainerStatuses {
+		there := &api.ContainerStatuses[i]
+		here := podrules.StatusNamed(kept.ContainerStatuses, there.Name)
+		switch {
+		case there.State.Terminated == nil, here != nil && here.RestartCount > there.RestartCount:
+			return false
+		case here == nil, here.State.Terminated == nil, here.RestartCount < there.RestartCount:
+			since = true
+		}
+	}
+	return since
+}
+
 // journaled reports a write to the journal that failed: to the metrics, the log and the caller.
 func (m *Manager) journaled(what string, uid types.UID, err error) error {
 	if err == nil {
@@ -138,4 +157,19 @@ func (m *Manager) journaled(what string, uid types.UID, err error) error {
 	m.metrics.journalErrors.Inc()
 	m.opts.Logger.Error("journal write failed; statuses are still sent, but would not survive a crash", "what", what, "uid", uid, "err", err)
 	return fmt.Errorf("status: %s of pod %s: %w", what, uid, err)
+}
+
+// writeThrough makes a write to the journal and waits for it, however long that takes.
+func (m *Manager) writeThrough(what string, uid types.UID, perform func() error) error {
+	x := m.writes.add(uid, writeOther, func() error { return m.journaled(what, uid, perform()) })
+	<-x.done
+	return x.err
+}
+
+// unlessHung reports a write that the disk has not done in time, in the same way.
+func (m *Manager) unlessHung(what string, uid types.UID, err error) error {
+	if errors.Is(err, errDiskHangs) {
+		return m.journaled(what, uid, err)
+	}
+	return err
 }

@@ -15,30 +15,33 @@ type sharedGauge struct {
 	largest     bool
 	// mu guards parts.
 	mu    sync.Mutex
-	parts map[*part]bool
+	parts map[*gaugePart]bool
 }
 
-type part struct{ read func() float64 }
+// gaugePart is what one manager adds to a gauge.
+type gaugePart struct {
+	gauge *sharedGauge
+	read  func() float64
+}
 
 func newSharedGauge(name, help string, labels prometheus.Labels, read func() float64) *sharedGauge {
 	return &sharedGauge{
 		description: prometheus.NewDesc("statusd_"+name, help, nil, labels),
 		read:        read,
-		parts:       make(map[*part]bool),
+		parts:       make(map[*gaugePart]bool),
 	}
 }
 
-// join adds the part of a manager until leave is called.
-func (g *sharedGauge) join(read func() float64) (leave func()) {
-	p := &part{read}
+func (g *sharedGauge) add(p *gaugePart) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.parts[p] = true
-	return func() {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		delete(g.parts, p)
-	}
+}
+
+func (g *sharedGauge) remove(p *gaugePart) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	delete(g.parts, p)
 }
 
 // Describe is for the registry.

@@ -3,11 +3,14 @@ package status
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/backoff"
 )
@@ -87,11 +90,14 @@ func (t *turn) resolve(ctx context.Context, p *plan, hint, why error) (pod *v1.P
 	return pod, true
 }
 
+// denialsPerList is how many denials of a pod it takes until a list is asked for again.
+const denialsPerList = 30
+
 // denied handles a 403 to a write. It mostly means that permission is missing; but it is also the
 // only answer that a node gets for a pod whose name was taken by a pod of another node. So a list is asked for
 // at the first denial, and then rarely.
 func (t *turn) denied(ctx context.Context, p *plan, err error) {
-	if t.m.cache.attempts(p.uid)%10 == 0 {
+	if t.m.cache.attempts(p.uid)%denialsPerList == 0 {
 		if _, there := t.resolve(ctx, p, err, err); !there {
 			return
 		}
@@ -104,13 +110,83 @@ func (t *turn) denied(ctx context.Context, p *plan, err error) {
 func (t *turn) gone(p *plan, err error) {
 	t.m.opts.Logger.Info("pod not found in the API", "pod", p.podName(), "uid", p.target)
 	if t.m.unobserved(p) {
-		t.writes = append(t.writes, func() { t.m.forget(p.uid) })
+		t.m.gone.add(p.uid, p.snapshot, time.Now())
+		t.m.forget(p.uid)
 		return
 	}
+	t.m.cache.endDecision(p.uid)
 	t.wait = t.m.cache.failed(p.uid, err, waitGone, goneBackoff, time.Now())
 	t.again, t.urgency = p.version > p.accepted, background
 	if p.final() {
-		t.writes = append(t.writes, func() { t.m.forgetFinal(p) })
+		t.m.forgetFinal(p)
+	}
+}
+
+// goneMemory holds the pods that the API server has proven not to have, with their last reports. Batch
+// systems list their jobs for long after the pods are gone: such reports cost nothing. The zero value
+// is ready.
+type goneMemory struct {
+	mu    sync.Mutex
+	last  map[types.UID]gonePod
+	order []types.UID // the oldest first
+}
+
+type gonePod struct {
+	*snapshot
+	until time.Time
+}
+
+const (
+	goneMemoryTime = 10 * time.Minute
+	goneMemorySize = 1024
+)
+
+func (g *goneMemory) add(uid types.UID, last *snapshot, now time.Time) {
+	g.expire(now)
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.last == nil {
+		g.last = make(map[types.UID]gonePod)
+	}
+	if _, known := g.last[uid]; !known {
+		g.order = append(g.order, uid)
+	}
+	g.last[uid] = gonePod{last, now.Add(goneMemoryTime)}
+	if len(g.order) > goneMemorySize {
+		delete(g.last, g.order[0])
+		g.order = g.order[1:]
+	}
+}
+
+// get returns the last report of a pod that is gone, nil if the pod is not known to be.
+func (g *goneMemory) get(uid types.UID, now time.Time) *snapshot {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if gone, known := g.last[uid]; known && now.Before(gone.until) {
+		return gone.snapshot
+	}
+	return nil
+}
+
+// forget makes reports of a pod count again: it was observed.
+func (g *goneMemory) forget(uid types.UID) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if _, known := g.last[uid]; known {
+		delete(g.last, uid)
+		g.order = slices.DeleteFunc(g.order, func(other types.UID) bool { return other == uid })
+	}
+}
+
+func (g *goneMemory) expire(now time.Time) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	for len(g.order) > 0 && !now.Before(g.last[g.order[0]].until) {
+		delete(g.last, g.order[0])
+		g.order = g.order[1:]
+	}
+	if len(g.order) == 0 {
+		g.last, g.order = nil, nil // gives the memory back
 	}
 }
 
@@ -127,7 +203,7 @@ func (m *Manager) unobserved(p *plan) bool {
 
 // deleted ends the life of a pod whose DELETE was answered: it is forgotten if it is gone.
 func (t *turn) deleted(ctx context.Context, p *plan, err error) {
-	if err != nil && hintsGone(err) && (!apierrors.IsForbidden(err) || t.m.cache.attempts(p.uid)%10 == 0) {
+	if err != nil && hintsGone(err) && (!apierrors.IsForbidden(err) || t.m.cache.attempts(p.uid)%denialsPerList == 0) {
 		pod, findErr := t.find(ctx, p)
 		switch {
 		case findErr != nil:
@@ -145,5 +221,9 @@ func (t *turn) deleted(ctx context.Context, p *plan, err error) {
 		return
 	}
 	t.m.opts.Logger.Info("deleted finished pod", "pod", p.podName(), "uid", p.uid)
-	t.writes = append(t.writes, func() { t.m.forget(p.uid) })
+	if p.watched != nil && len(p.watched.Finalizers) > 0 {
+		t.m.cache.leave(p.uid)
+		return
+	}
+	t.m.forget(p.uid)
 }

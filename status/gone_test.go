@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"path/filepath"
@@ -18,8 +19,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/internal/node/pods"
 	"github.com/statusd/statusd/journal"
-	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/statustest"
 )
 
@@ -169,14 +170,19 @@ type front struct {
 	down atomic.Bool
 }
 
-func (f *front) RoundTrip(r *http.Request) (*http.Response, error) {
+func (f *front) RoundTrip(r *http.Request) (response *http.Response, err error) {
+	defer func() {
+		if recover() != nil { // http.ErrAbortHandler: the connection breaks
+			response, err = nil, io.ErrUnexpectedEOF
+		}
+	}()
 	recorder := httptest.NewRecorder()
 	if f.down.Load() {
 		http.Error(recorder, "default backend - 404", http.StatusNotFound)
 	} else {
 		f.api.ServeHTTP(recorder, r)
 	}
-	response := recorder.Result()
+	response = recorder.Result()
 	response.Request = r
 	return response, nil
 }
@@ -190,7 +196,7 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 		front := &front{api: statustest.New()}
 		clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1", QPS: -1}, &http.Client{Transport: front})
 		must(err)
-		client := NewClient(clientset.CoreV1().RESTClient(), "node")
+		client := NewClient(clientset.CoreV1(), "node")
 		start := func() (*world, *journal.Durable) {
 			durable, err := journal.Open(filepath.Join(dir, "journal.db"), journal.Options{NodeName: "node"})
 			must(err)
@@ -251,7 +257,7 @@ func TestClientIgnoresTheLimiterOfTheRESTClient(t *testing.T) {
 		front := &front{api: statustest.New()}
 		clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1"}, &http.Client{Transport: front})
 		must(err)
-		w := newWorld(t, func(o *Options) { o.Client = NewClient(clientset.CoreV1().RESTClient(), "node") })
+		w := newWorld(t, func(o *Options) { o.Client = NewClient(clientset.CoreV1(), "node") })
 		w.api = front.api
 		w.api.OnStore(w.deliver)
 		var all []*v1.Pod

@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/internal/node/pods"
 )
 
 // BenchmarkGrowth is one change, from the report until the API server has it, with ever

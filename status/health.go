@@ -1,12 +1,14 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
 	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/instant"
 )
@@ -19,6 +21,12 @@ const (
 	none failure = iota
 	// refused: the server answers, and rejects the request.
 	refused
+	// denied: the server answers that this is forbidden. The reason may be the pod; if several
+	// pods are denied, it is the server, see [health.suspect].
+	denied
+	// internal: the server answers that it has failed. The reason may be the pod, for which it always fails;
+	// as for denied, it is the server if several pods get that answer.
+	internal
 	// away: the server cannot be reached, or fails by itself.
 	away
 	// timedOut: the server has not answered in time.
@@ -41,14 +49,25 @@ func failureOf(err error) failure {
 		return timedOut
 	case errors.Is(err, context.Canceled):
 		return refused // by this process, which is about to end
+	case tooLarge(err):
+		return refused // although etcd's refusal is a 500
 	case !fromServer(err): // something before it answers in its place
 		return away
+	case apierrors.IsUnauthorized(err): // a token that has expired, an authenticator that is down
+		return away
+	case apierrors.IsForbidden(err):
+		return denied
 	case errors.As(err, &status) && status.Status().Code < http.StatusInternalServerError:
 		return refused
+	case apierrors.IsInternalError(err):
+		return internal
 	default:
 		return away
 	}
 }
+
+// ofEither reports whether the pod or the server may be the reason.
+func (f failure) ofEither() bool { return f == denied || f == internal }
 
 // recordResult records the result of a request.
 func (o *outcome) recordResult(err error, took time.Duration) {
@@ -65,8 +84,34 @@ type health struct {
 	pausedAt, pausedUntil time.Time
 	// failing: requests have failed by the server's fault, and none has succeeded since.
 	failing bool
-	// tried is when a request was last begun or ended, succeeded when one last succeeded.
-	tried, succeeded time.Time
+	// tried is when a request was last begun or ended, succeeded when one last succeeded, and began
+	// when the newest of those that have succeeded was begun.
+	tried, succeeded, began time.Time
+	// failedPod is the first pod since the last success with a failure of which it or the server may be the
+	// reason, and failsAll: another one had such a failure too.
+	failedPod types.UID
+	failsAll  bool
+	// singled is when the server last asked for a pause with regard to some pods only.
+	singled time.Time
+}
+
+// suspect takes in a failure of which the pod or the server may be the reason. It reports whether it is the
+// server: more than one pod had such a failure, and none has succeeded in between.
+func (h *health) suspect(uid types.UID) bool {
+	h.failedPod = cmp.Or(h.failedPod, uid)
+	h.failsAll = h.failsAll || h.failedPod != uid
+	return h.failsAll
+}
+
+// singlesOut reports whether the server asks for a pause with regard to some pods only: since it last
+// did so for this one, at the given time, it has served another. For a while it is then taken to do
+// so with regard to any pod.
+func (h *health) singlesOut(throttled, now time.Time) bool {
+	if !throttled.IsZero() && !h.began.Before(throttled) {
+		h.singled = now
+		return true
+	}
+	return !h.singled.IsZero() && now.Sub(h.singled) < longestPause
 }
 
 // record takes in how a turn ended that began at a certain time. It reports whether the server
@@ -86,10 +131,11 @@ func (h *health) record(out outcome, began, now time.Time) (recovered bool) {
 		h.failing = true
 		return false
 	}
-	if !out.succeeded {
+	if !out.succeeded || out.failure == denied { // which was followed by a look whether the pod is there
 		return false
 	}
-	h.succeeded = now
+	h.succeeded, h.began = now, instant.Later(h.began, began)
+	h.failedPod, h.failsAll = "", false
 	recovered = h.failing
 	// What was under way when the server asked for a pause does not end it.
 	if h.paused(now) {

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/backoff"
+	"github.com/statusd/statusd/internal/instant"
 )
 
 // Resource versions order the copies of a pod for as long as the server's history is one. A
@@ -69,6 +70,18 @@ func (c *cache) takeIn(uid types.UID, e *entry, seen base, now time.Time) (news,
 	}
 	c.behinds[uid] = b
 	return false, b.look
+}
+
+// heard begins the schedule of a pod again that the watch is behind with: the watch has brought the pod, so it does not
+// hang, and an older copy may be what the server has by now.
+func (c *cache) heard(uid types.UID, now time.Time) {
+	if b, ok := c.behinds[uid]; ok && b.looks > 0 {
+		b.looks = 0
+		if first := now.Add(behindBackoff.Wait(1, 0)); first.Before(b.lookAt) {
+			b.lookAt = first
+		}
+		c.behinds[uid] = b
+	}
 }
 
 // rebase makes the answer to a request of this turn the base, unless the watch has brought a
@@ -152,37 +165,40 @@ func (m *Manager) historyChanged(reached revision) {
 	}
 }
 
-// historyPeriod is for how long the server's version may go unseen before it is asked for.
-const historyPeriod = 15 * time.Second
-
 // followHistory asks for the server's version while nothing else shows it, until the context
 // ends.
-func (m *Manager) followHistory(ctx context.Context, server VersionReader) {
-	ticker := time.NewTicker(historyPeriod)
-	defer ticker.Stop()
+func (m *Manager) followHistory(ctx context.Context) {
+	timer := time.NewTimer(m.opts.Versions.every)
+	defer timer.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			return
-		case <-ticker.C:
-			m.checkHistory(ctx, server)
+		case <-timer.C:
+			timer.Reset(time.Until(m.checkHistory(ctx)))
 		}
 	}
 }
 
-func (m *Manager) checkHistory(ctx context.Context, server VersionReader) {
+// checkHistory asks for the server's version if none was seen for as long as Options.Versions says. It
+// returns when to check again.
+func (m *Manager) checkHistory(ctx context.Context) (next time.Time) {
+	every := m.opts.Versions.every
 	before, at := m.cache.newestRevision()
-	if before == 0 || time.Since(at) < historyPeriod {
-		return
+	if before == 0 {
+		return time.Now().Add(every)
+	}
+	if next = at.Add(every); next.After(time.Now()) {
+		return next
 	}
 	ctx, cancel := context.WithTimeout(ctx, m.opts.RequestTimeout)
 	defer cancel()
-	version, err := server.ResourceVersion(ctx)
-	m.metrics.requests.WithLabelValues("list", reasonOf(err)).Inc()
-	if err != nil {
-		return // it is asked again
+	read := m.opts.Versions.since(ctx, at)
+	if read.asked {
+		m.metrics.requests.WithLabelValues("list", reasonOf(read.err)).Inc()
 	}
-	if now := parseRevision(version); now != 0 && now < before {
-		m.historyChanged(now)
+	if read.err == nil && read.version != 0 && read.version < before {
+		m.historyChanged(read.version)
 	}
+	return instant.Later(read.at.Add(every), time.Now().Add(time.Second))
 }

@@ -109,19 +109,24 @@ func TestJournalForgetsPodsThatAreGoneFromTheAPI(t *testing.T) {
 }
 
 func TestTerminatePodUsesObservedTerminations(t *testing.T) {
-	memory := journal.NewMemory()
-	pod := newPod("job", restartNever)
-	m := standalone(t, pod)
-	m.opts.Journal = memory
-	if _, err := m.SetPodStatus(pod, running(pod, true)); err != nil {
-		t.Fatal(err)
-	}
-	must(m.ObserveTermination(pod.UID, "process://job-uid", v1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: "out of cheese"}))
-	must(m.TerminatePod(pod))
-	status, _ := m.GetPodStatus(pod.UID)
-	how := status.ContainerStatuses[0].State.Terminated
-	if how == nil || how.ExitCode != 3 || how.Message != "out of cheese" {
-		t.Errorf("the container ended with %+v, want what was observed", how)
+	for _, id := range []string{"process://job-uid", "process://not UTF-8 \xff"} {
+		memory := journal.NewMemory()
+		pod := newPod("job", restartNever)
+		m := standalone(t, pod)
+		m.opts.Journal = memory
+		reported := running(pod, true)
+		reported.ContainerStatuses[0].ContainerID = id
+		if _, err := m.SetPodStatus(pod, reported); err != nil {
+			t.Fatal(err)
+		}
+		must(m.SetContainerReadiness(pod.UID, id, false))
+		must(m.ObserveTermination(pod.UID, id, v1.ContainerStateTerminated{ExitCode: 3, Reason: "Error", Message: "out of cheese"}))
+		must(m.TerminatePod(pod))
+		status, _ := m.GetPodStatus(pod.UID)
+		how := status.ContainerStatuses[0].State.Terminated
+		if how == nil || how.ExitCode != 3 || how.Message != "out of cheese" {
+			t.Errorf("%q ended with %+v, want what was observed", id, how)
+		}
 	}
 }
 
@@ -154,22 +159,15 @@ func TestAllocationsGoThroughTheJournal(t *testing.T) {
 	if err := m.SetPodAllocation(pod); err != nil {
 		t.Errorf("without a journal: %v, want none: the spec says what the pod has", err)
 	}
-	if err := m.SetPodResizeStatus(pod.UID, "Deferred"); !errors.Is(err, ErrNoJournal) {
-		t.Errorf("without a journal: %v, want ErrNoJournal", err)
-	}
 	if _, ok := m.GetContainerResourceAllocation(pod.UID, "main"); ok {
 		t.Error("there is an allocation without a journal")
 	}
 	memory := journal.NewMemory()
 	m.opts.Journal = memory
 	must(m.SetPodAllocation(pod))
-	must(m.SetPodResizeStatus(pod.UID, "Deferred"))
 	got, ok := m.GetContainerResourceAllocation(pod.UID, "main")
 	if cpu := got.Requests[v1.ResourceCPU]; !ok || cpu.String() != "250m" {
 		t.Errorf("allocated %v, %v; want 250m", got, ok)
-	}
-	if got := m.GetPodResizeStatus(pod.UID); got != "Deferred" {
-		t.Errorf("resize status is %q, want Deferred", got)
 	}
 	m.RemoveOrphanedStatuses(nil)
 	if _, ok := m.GetContainerResourceAllocation(pod.UID, "main"); ok {
@@ -190,4 +188,43 @@ func TestResizeConditionsSurviveARestartWithTheirTimes(t *testing.T) {
 			t.Errorf("after the restart: %+v, want %+v", got, want)
 		}
 	})
+}
+
+// A pod is evicted, which the journal keeps; its container stops, which the API server has and a full disk does not
+// let the journal know. The next process finds the older end in the journal.
+func TestOlderEndOfTheJournal_DoesNotReplaceTheEndInTheAPI(t *testing.T) {
+	for name, next := range map[string]func(*world, *v1.Pod){
+		"no report": func(w *world, _ *v1.Pod) { w.run() },
+		"finished before the first turn": func(w *world, pod *v1.Pod) {
+			must(w.manager.TerminatePod(pod))
+			w.run()
+		},
+	} {
+		for kind, older := range map[string]func(*v1.Pod) v1.PodStatus{
+			"running": evicted,
+			"bare":    func(*v1.Pod) v1.PodStatus { return evictedBare() },
+		} {
+			t.Run(name+", "+kind, func(t *testing.T) {
+				synctest.Test(t, func(t *testing.T) {
+					memory := journal.NewMemory()
+					pod := newPod("job", restartNever)
+					must(memory.SetFinal(pod.UID, podstatus.Final{Namespace: pod.Namespace, Name: pod.Name, Version: 4, Vanished: kind == "bare", Status: older(pod)}))
+					w := newWorld(t, withJournal(memory))
+					pod = w.create("job", restartNever, func(p *v1.Pod) { p.Status = ended(p, 3) })
+					next(w, pod)
+					time.Sleep(time.Minute)
+					got := w.api.Pod(pod).Status
+					if end := got.ContainerStatuses; got.Reason != "" || len(end) != 1 || end[0].State.Terminated == nil || end[0].State.Terminated.ExitCode != 3 {
+						t.Errorf("the API says %s %s %+v, want the end with exit code 3", got.Phase, got.Reason, end)
+					}
+					if version := w.manager.cache.load(pod.UID).version; version < 5 {
+						t.Errorf("version %d, want one after that of the journal, 4", version)
+					}
+					if left := memory.Finals(); len(left) != 0 {
+						t.Errorf("the journal still holds %v although the API server has a newer end", left)
+					}
+				})
+			})
+		}
+	}
 }

@@ -2,11 +2,13 @@ package status
 
 import (
 	"fmt"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -18,17 +20,28 @@ import (
 // stored before. Nothing of what is passed in is kept or changed. It
 // reports whether there was a difference.
 //
-// A status that no pod can have is refused with an [*InvalidStatusError] that names the
-// field, and one in which a container that had ended for good is alive again with a
-// [*podstatus.TransitionError]; nothing is stored then. A pod that has Succeeded or Failed
-// stays so: of a status with another phase everything else is stored, and the error is a
-// [*PhaseError]. If a final status could not be written to the journal, it is stored and
-// sent all the same, and the journal's error is returned.
+// If nothing of the status is stored, the error says why: an [*InvalidStatusError] names a field that
+// no pod can have, a [*podstatus.TransitionError] a container that had ended for good and is alive
+// again. If the status is stored and sent but for a part, the error is a [*Warning]: a pod that has
+// Succeeded or Failed stays so ([*PhaseError]), a pod ends while containers could run ([*WithheldError]),
+// or a final status could not be written to the journal.
+//
+// A pod without a UID is found by its name in the manager's own table, and otherwise refused ([ErrNoUID]).
+// With that table, a pod is refused ([ErrUnknownPod]) if the table has a later pod of its name, or if the API
+// server has proven within the last 10 minutes not to have it; repeating its last report is no error.
 func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
+	if pod.UID == "" {
+		if pod, err = m.identify(pod); err != nil {
+			return false, err
+		}
+	}
 	old := m.cache.load(pod.UID)
+	if old == nil {
+		old = m.gone.get(pod.UID, time.Now())
+	}
 	forced := pod.DeletionTimestamp != nil // U3
 	if old != nil && !forced && m.owns.Unchanged(pod, &old.status, &status) && phaseError(&old.status, &status) == nil {
-		return false, nil
+		return false, warning(m.withheld(pod, old))
 	}
 	return m.set(pod, status, forced)
 }
@@ -41,24 +54,34 @@ func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready
 
 // SetContainerStartup records whether a container has started.
 func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started bool) error {
-	return m.flip("SetContainerStartup", uid, containerID, started, podstatus.WithContainerStarted)
+	return m.flip("SetContainerStartup", uid, containerID, started, podrules.WithContainerStarted)
 }
 
 // TerminatePod records that the pod has ended and that nothing of it will change any more: once
 // the API server has its last status, the pod may be deleted there. Containers whose end was not
 // observed are reported as such; a pod that is not static becomes Failed unless it has
-// a terminal phase already.
+// a terminal phase already. If the journal could not be written, the error is a [*Warning]. For a pod that
+// the API server has proven not to have, there is nothing to be done.
 func (m *Manager) TerminatePod(pod *v1.Pod) error {
+	pod, err := m.identify(pod)
+	if err != nil {
+		return err
+	}
 	var observed func(string) (v1.ContainerStateTerminated, bool)
 	if m.opts.Journal != nil {
-		observed = m.opts.Journal.Termination
+		observed = func(containerID string) (v1.ContainerStateTerminated, bool) {
+			if how, ok := m.ends.find(pod.UID, containerID); ok {
+				return how, true
+			}
+			return m.opts.Journal.Termination(containerID)
+		}
 	}
-	_, err := m.store(pod, storing{by: "TerminatePod", forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+	_, err = m.store(pod, storing{by: "TerminatePod", forced: true, finish: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
 		status := old
 		if !cached {
 			status = &pod.Status // K1: not the mirror's
 		}
-		ended := podstatus.Terminate(pod, status, observed)
+		ended := podrules.Terminate(pod, status, observed)
 		return m.owns.Next(pod, old, &ended, time.Now()), nil
 	})
 	return err
@@ -66,8 +89,9 @@ func (m *Manager) TerminatePod(pod *v1.Pod) error {
 
 // RemoveOrphanedStatuses forgets the pods that are not in the map; the values do not matter.
 func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
+	known := maps.Clone(pods) // which the journal may look at later
 	m.retain(func(uid types.UID) bool {
-		_, ok := pods[uid]
+		_, ok := known[uid]
 		return ok
 	})
 }
@@ -91,10 +115,15 @@ func (m *Manager) SetPodAllocation(pod *v1.Pod) error {
 	if m.opts.Journal == nil {
 		return nil
 	}
+	pod, err := m.identify(pod)
+	if err != nil {
+		return err
+	}
 	if !m.knows(pod.UID) {
 		return fmt.Errorf("allocation of pod %s/%s: %w", pod.Namespace, pod.Name, ErrUnknownPod)
 	}
-	return m.journaled("store allocation", pod.UID, m.opts.Journal.SetPodAllocation(pod.UID, podstatus.AllocationOf(pod)))
+	allocation := podstatus.AllocationOf(pod)
+	return m.writeThrough("store allocation", pod.UID, func() error { return m.opts.Journal.SetPodAllocation(pod.UID, allocation) })
 }
 
 // GetContainerResourceAllocation returns the resources set aside for a container.
@@ -103,28 +132,4 @@ func (m *Manager) GetContainerResourceAllocation(uid types.UID, container string
 		return v1.ResourceRequirements{}, false
 	}
 	return m.opts.Journal.GetContainerResourceAllocation(m.opts.Pods.TranslateUID(uid), container)
-}
-
-// SetPodResizeStatus stores how a resize of the pod stands, in the form that was used
-// before there were conditions for it. An empty one removes it.
-func (m *Manager) SetPodResizeStatus(uid types.UID, status podstatus.ResizeStatus) error {
-	if m.opts.Journal == nil {
-		return fmt.Errorf("resize status of pod %s: %w", uid, ErrNoJournal)
-	}
-	if !m.knows(uid) {
-		return fmt.Errorf("resize status of pod %s: %w", uid, ErrUnknownPod)
-	}
-	return m.journaled("store resize status", uid, m.opts.Journal.SetPodResizeStatus(uid, status))
-}
-
-// GetPodResizeStatus returns what was stored by SetPodResizeStatus, or else what the
-// resize conditions say. It is empty if the pod is not being resized.
-func (m *Manager) GetPodResizeStatus(uid types.UID) podstatus.ResizeStatus {
-	if m.opts.Journal != nil {
-		if status, ok := m.opts.Journal.GetPodResizeStatus(uid); ok {
-			return status
-		}
-	}
-	conditions, _ := m.resizes.get(uid)
-	return podstatus.ResizeStatusOf(conditions)
 }

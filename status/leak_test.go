@@ -25,9 +25,9 @@ func TestNothingIsLeftOfTenThousandPods(t *testing.T) {
 		w.api.OnRemove(w.table.Remove)
 		var turns atomic.Int64
 		turn := w.manager.engine.turn
-		w.manager.engine.turn = func(ctx context.Context, uid types.UID) outcome {
+		w.manager.engine.turn = func(ctx context.Context, uid types.UID, alone bool) outcome {
 			turns.Add(1)
-			return turn(ctx, uid)
+			return turn(ctx, uid, alone)
 		}
 		w.run()
 		ways := []func(*world, *v1.Pod){finished, forced, replaced, contested, observedOnly, failing, mirrored}

@@ -25,6 +25,8 @@ import (
 type limit struct {
 	floor, first, ceiling float64
 	current               float64
+	// wide: throughput counts and latency does not.
+	wide bool
 	// latency is what requests take of late and base what they take on an idle server, in
 	// seconds; zero as long as nothing is known.
 	latency, base float64
@@ -45,12 +47,12 @@ const (
 	// limitFloor is the least that is in flight, whatever the server does.
 	limitFloor = 4
 	// limitFirst is where the search begins, unless the way to the server is long.
-	limitFirst = 16
+	limitFirst = 8
 	limitRate  = 400
 	farthest   = 0.3
 	// limitQueue is how many requests may wait in the server: a server that stops for a
 	// moment must find work when it goes on, and each more makes every request slower.
-	limitQueue = 10
+	limitQueue = 3
 	// limitNoise is how much slower requests may become for no reason.
 	limitNoise = 1.1
 	// quietFlights is how many requests in flight still leave a server idle.
@@ -65,11 +67,15 @@ const (
 	forgetAfter = time.Minute
 )
 
-func newLimit(ceiling int, now time.Time) *limit {
+// newLimit returns a limit up to a ceiling. A wide one is at its ceiling unless the server refuses work or does not answer.
+func newLimit(ceiling int, wide bool, now time.Time) *limit {
 	top := float64(ceiling)
 	first := min(limitFirst, top)
-	return &limit{floor: min(limitFloor, top), first: first, ceiling: top, current: first,
-		climbing: true, quiet: now, used: now, answered: now}
+	if wide {
+		first = top
+	}
+	return &limit{floor: min(limitFloor, top), first: first, ceiling: top, current: first, wide: wide,
+		climbing: !wide, quiet: now, used: now, answered: now}
 }
 
 // allowed is how many requests may be in flight.
@@ -104,15 +110,19 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 		return
 	}
 	l.used = now
+	if l.wide {
+		l.widen(now)
+		return
+	}
 	waiting := l.current * max(0, 1-limitNoise*l.base/l.latency)
-	l.climbing = l.climbing && waiting <= 2*limitQueue && l.latency <= 2*l.base
+	l.climbing = l.climbing && waiting <= 2*l.queue() && l.latency <= 2*l.base
 	grow := 0.0
 	switch {
 	case l.climbing && seconds <= 2*l.base:
 		grow = 1
 	case !l.climbing:
 		// One round trip has as many samples as there are requests in flight.
-		grow = (limitQueue - waiting) / l.current
+		grow = (l.queue() - waiting) / l.current
 	}
 	if now.Sub(l.refused) < cautious {
 		grow = min(grow, 0.9*l.tooMany-l.current)
@@ -121,6 +131,18 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 	if now.Sub(l.quiet) > dipEvery {
 		l.dip, l.dipUntil = dipSamples, now.Add(time.Second+time.Duration(4*l.latency*float64(time.Second)))
 	}
+}
+
+// queue is how many requests may wait in the server: over a long way more, since it takes longer to find more work.
+func (l *limit) queue() float64 { return limitQueue + l.current/16 }
+
+// widen goes back towards the ceiling after the server has refused work, by one with each answer.
+func (l *limit) widen(now time.Time) {
+	most := l.ceiling
+	if now.Sub(l.refused) < cautious {
+		most = min(most, max(0.9*l.tooMany, l.current))
+	}
+	l.set(min(l.current+1, most))
 }
 
 // measureBase follows what requests take on an idle server.
@@ -177,7 +199,7 @@ func (l *limit) pass(now time.Time) {
 	if idle < forgetAfter {
 		return
 	}
-	l.used, l.climbing = now, true
+	l.used, l.climbing = now, !l.wide
 	l.set(l.start() + (l.current-l.start())*math.Exp2(-float64(idle)/float64(forgetAfter)))
 }
 

@@ -21,6 +21,8 @@ type serverModel struct {
 	jitter  time.Duration // of the round trip, at most, evenly spread
 	queue   int           // requests that wait at the server before it answers 429; zero is no bound
 	dead    bool          // answers nothing
+	// shared is the part of the service that requests which wait at the same time have in common.
+	shared float64
 }
 
 // When the client of the simulation gives a request up, and before that its slot.
@@ -80,7 +82,7 @@ func (h *eventHeap) Pop() any {
 }
 
 func newSimulation(model serverModel, ceiling int) *simulation {
-	return &simulation{serverModel: model, limit: newLimit(ceiling, epoch), now: epoch, random: rand.New(rand.NewPCG(1, 2)), demand: -1}
+	return &simulation{serverModel: model, limit: newLimit(ceiling, false, epoch), now: epoch, random: rand.New(rand.NewPCG(1, 2)), demand: -1}
 }
 
 func (s *simulation) after(d time.Duration, do func()) {
@@ -150,7 +152,8 @@ func (s *simulation) arrive(r *simulated) {
 func (s *simulation) serve(r *simulated) {
 	s.serving++
 	// Between half and one and a half times the mean.
-	s.after(time.Duration((0.5+s.random.Float64())*float64(s.service)), func() {
+	service := float64(s.service) * (1 - s.shared + s.shared/float64(1+len(s.backlog)))
+	s.after(time.Duration((0.5+s.random.Float64())*service), func() {
 		s.serving--
 		if len(s.backlog) > 0 {
 			next := s.backlog[0]
@@ -319,7 +322,7 @@ func TestLimitFindsWhatPays(t *testing.T) {
 			}
 			// With a core of its own a request takes the round trip and 5 ms; the queue adds what the
 			// server takes for it, and noise a tenth of the round trip and more.
-			queueing := time.Duration(1.5 * limitQueue / possible * float64(time.Second))
+			queueing := time.Duration(1.5 * (limitQueue + float64(limit)/16) / possible * float64(time.Second))
 			if most := rtt*5/4 + 3*model.service + queueing; latency > most {
 				t.Errorf("round trip %v, %d cores: limit %d makes a request take %v, want at most %v", rtt, cores, limit, latency, most)
 			}
@@ -332,7 +335,7 @@ func TestLimitStaysWithinItsBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		ceiling := rapid.IntRange(1, 300).Draw(t, "ceiling")
 		now := epoch
-		l := newLimit(ceiling, now)
+		l := newLimit(ceiling, false, now)
 		for range rapid.IntRange(1, 300).Draw(t, "steps") {
 			now = now.Add(time.Duration(rapid.IntRange(0, 40_000).Draw(t, "ms")) * time.Millisecond)
 			took := time.Duration(rapid.Int64Range(0, int64(time.Minute)).Draw(t, "took"))
@@ -360,7 +363,7 @@ func TestLimitStaysWithinItsBounds(t *testing.T) {
 }
 
 func TestLimitShrinksOncePerRoundTripWhenTheServerRefuses(t *testing.T) {
-	l := newLimit(200, epoch)
+	l := newLimit(200, false, epoch)
 	l.sample(epoch, 50*time.Millisecond, 1, false)
 	for range 30 { // all that was in flight
 		l.overload(after(time.Second))
@@ -376,7 +379,7 @@ func TestLimitShrinksOncePerRoundTripWhenTheServerRefuses(t *testing.T) {
 
 // A few pods whose requests hang say nothing of the server, if it answers others meanwhile.
 func TestLimitIgnoresTimeoutsOfAServerThatAnswers(t *testing.T) {
-	l := newLimit(200, epoch)
+	l := newLimit(200, false, epoch)
 	l.sample(after(20*time.Second), 5*time.Millisecond, 1, false)
 	l.timeout(after(0), after(30*time.Second))
 	if got := l.allowed(); got != limitFirst {
@@ -386,4 +389,46 @@ func TestLimitIgnoresTimeoutsOfAServerThatAnswers(t *testing.T) {
 	if got := l.allowed(); got >= limitFirst {
 		t.Errorf("%d are allowed although nothing was answered for 30 s", got)
 	}
+}
+
+// frontier are the servers that the limit is compared with fixed numbers on: near and far ones, and one that
+// serves requests together which wait at the same time, as etcd commits them.
+var frontier = map[string]serverModel{
+	"near, 2 cores":        {cores: 2, service: 3 * time.Millisecond},
+	"near, 8 cores":        {cores: 8, service: 3 * time.Millisecond},
+	"50 ms away":           {cores: 2, service: 3 * time.Millisecond, rtt: 50 * time.Millisecond, jitter: 5 * time.Millisecond},
+	"200 ms away":          {cores: 2, service: 3 * time.Millisecond, rtt: 200 * time.Millisecond, jitter: 20 * time.Millisecond},
+	"near, commits share":  {cores: 2, service: 3 * time.Millisecond, shared: 0.4},
+	"50 ms, commits share": {cores: 2, service: 3 * time.Millisecond, shared: 0.4, rtt: 50 * time.Millisecond, jitter: 5 * time.Millisecond},
+}
+
+// No fixed number in flight has both more throughput and less latency, but for noise.
+func TestLimitIsOnTheFrontierOfFixedNumbers(t *testing.T) {
+	for name, model := range frontier {
+		_, rate, latency := settled(model, 200)
+		best := 0.0
+		for _, n := range []int{4, 8, 16, 48, 200} {
+			s := newSimulation(model, n)
+			s.limit = fixedLimit(n)
+			s.run(2 * time.Second)
+			_, fixedRate, fixedLatency := s.window(10 * time.Second)
+			best = max(best, fixedRate)
+			if fixedRate > 1.03*rate && fixedLatency < latency {
+				t.Errorf("%s: %d in flight give %.0f/s at %v, the limit %.0f/s at %v", name, n, fixedRate, fixedLatency, rate, latency)
+			}
+			t.Logf("%s: %d in flight give %.0f/s at %v, the limit %.0f/s at %v", name, n, fixedRate, fixedLatency, rate, latency)
+		}
+		s := newSimulation(model, 200)
+		s.limit = newLimit(200, true, epoch)
+		s.run(2 * time.Second)
+		if _, rate, _ := s.window(10 * time.Second); rate < 0.95*best {
+			t.Errorf("%s: with PreferThroughput %.0f/s, the best fixed number gives %.0f/s", name, rate, best)
+		}
+	}
+}
+
+// fixedLimit allows the same number at all times.
+func fixedLimit(n int) *limit {
+	fixed := float64(n)
+	return &limit{floor: fixed, first: fixed, ceiling: fixed, current: fixed, quiet: after(time.Hour), used: epoch, answered: epoch}
 }

@@ -22,6 +22,7 @@ import (
 type record struct {
 	seen  map[types.UID]int // number of the newest report
 	ended map[types.UID]v1.PodPhase
+	exits map[types.UID]int32 // of the containers of ended pods
 	gates map[types.UID]string
 	// versions is what the cache has said of each pod since the start of the process, by
 	// the UID on the node, and written the newest of them that was seen in the API.
@@ -35,12 +36,12 @@ type version struct {
 }
 
 func newRecord() record {
-	return record{seen: map[types.UID]int{}, ended: map[types.UID]v1.PodPhase{}, gates: map[types.UID]string{},
+	return record{seen: map[types.UID]int{}, ended: map[types.UID]v1.PodPhase{}, exits: map[types.UID]int32{}, gates: map[types.UID]string{},
 		versions: map[types.UID][]version{}, written: map[types.UID]uint64{}}
 }
 
 func (r record) clone() record {
-	return record{seen: maps.Clone(r.seen), ended: maps.Clone(r.ended), gates: maps.Clone(r.gates),
+	return record{seen: maps.Clone(r.seen), ended: maps.Clone(r.ended), exits: maps.Clone(r.exits), gates: maps.Clone(r.gates),
 		versions: r.versions, written: map[types.UID]uint64{}}
 }
 
@@ -95,7 +96,7 @@ func (m *machine) checkRequest(s statustest.Request) {
 func (m *machine) inspect(pod *v1.Pod) {
 	s := m.truth[pod.UID]
 	if number, ok := reportNumber(&pod.Status); ok {
-		if number < m.seen[pod.UID] {
+		if number < m.seen[pod.UID] && number != m.revived[pod.UID] {
 			m.violated("monotonic: %s went from report %d to %d", pod.Name, m.seen[pod.UID], number)
 		}
 		m.seen[pod.UID] = number
@@ -109,10 +110,11 @@ func (m *machine) inspect(pod *v1.Pod) {
 			m.violated("terminal is final: %s became %s while its container could run", pod.Name, pod.Status.Phase)
 		}
 		// What a node writes before it knows of a restore is a difference to what is no more.
-		if isReady(&pod.Status) && (m.restored.IsZero() || time.Since(m.restored) > restoredWithin) {
+		if isReady(&pod.Status) && !m.hooked && (m.restored.IsZero() || time.Since(m.restored) > restoredWithin) {
 			m.violated("terminal is final: %s is %s and Ready", pod.Name, pod.Status.Phase)
 		}
 	}
+	m.inspectExit(pod)
 	gate := ""
 	if c := podstatus.FindCondition(pod.Status.Conditions, "example.com/gate"); c != nil {
 		gate = c.Message
@@ -120,9 +122,31 @@ func (m *machine) inspect(pod *v1.Pod) {
 	if gate != m.gates[pod.UID] {
 		m.violated("own fields only: the foreign condition of %s is %q, its owner wrote %q", pod.Name, gate, m.gates[pod.UID])
 	}
-	if s != nil {
+	// A write in two parts may look like what the node said before.
+	if s != nil && s != m.busyWith {
 		m.inspectVersion(s, pod)
 	}
+}
+
+// inspectExit checks that the end of a container in an ended pod stays.
+func (m *machine) inspectExit(pod *v1.Pod) {
+	if !podstatus.IsTerminal(pod.Status.Phase) || podstatus.IsMirror(pod) {
+		return
+	}
+	code, known := exitCode(&pod.Status)
+	if was, ok := m.exits[pod.UID]; ok && (!known || code != was) {
+		m.violated("terminal is final: the container of %s had exited with %d, and now: %+v", pod.Name, was, pod.Status.ContainerStatuses)
+	}
+	if known {
+		m.exits[pod.UID] = code
+	}
+}
+
+func exitCode(status *v1.PodStatus) (code int32, known bool) {
+	if len(status.ContainerStatuses) == 0 || status.ContainerStatuses[0].State.Terminated == nil {
+		return 0, false
+	}
+	return status.ContainerStatuses[0].State.Terminated.ExitCode, true
 }
 
 // inspectVersion checks that the API is not taken back to what the node said before. Not all
@@ -186,29 +210,26 @@ func (m *machine) checkFlushed() {
 	}
 }
 
-// fought tells which pods the manager puts off because another writer has its way with them.
-func (m *machine) fought() map[types.UID]bool {
+// fought tells which pods the manager may still put off because another writer has its way with them, for up to the
+// longest pause in a fight.
+func (m *machine) fought(after time.Duration) map[types.UID]bool {
 	fought := map[types.UID]bool{}
 	for _, f := range m.manager.Fights() {
-		fought[f.UID] = true
+		fought[f.UID] = after < fightBackoff.Limit
 	}
 	return fought
 }
 
-// checkWithdrawals checks that no pod is still shown as ready which is not.
-func (m *machine) checkWithdrawals() {
-	fought := m.fought()
+// checkWithdrawals checks that the API has the readiness and the phase of each pod.
+func (m *machine) checkWithdrawals(after time.Duration) {
 	for _, s := range m.subjects {
-		cached, ok := m.manager.GetPodStatus(s.pod.UID)
-		if ok && !isReady(&cached) && m.owns(s) && isReady(&m.api.Pod(s.pod).Status) && !fought[s.pod.UID] {
-			m.violated("late: %s is ready in the API, %s after all faults ended: %+v", s.pod.Name, healedWithin, m.manager.Pending())
-		}
+		m.checkGrave(s, after, "after all faults ended")
 	}
 }
 
 // checkDelivered checks that the API's pods say what the node says.
 func (m *machine) checkDelivered(after time.Duration) {
-	fought := m.fought()
+	fought := m.fought(after)
 	for _, s := range m.subjects {
 		if !m.owns(s) || fought[s.pod.UID] {
 			continue
@@ -216,9 +237,6 @@ func (m *machine) checkDelivered(after time.Duration) {
 		api := m.api.Pod(s.pod)
 		if s.finished && api.DeletionTimestamp != nil {
 			m.violated("nothing lost: %s has finished, is in deletion, and is still there after %s: %+v", s.pod.Name, after, m.manager.Pending())
-			continue
-		}
-		if s.mutated {
 			continue
 		}
 		cached := m.manager.cache.load(s.pod.UID)
@@ -236,10 +254,9 @@ func (m *machine) checkDelivered(after time.Duration) {
 
 // checkRemains checks that nothing is left to do, nor of what is done.
 func (m *machine) checkRemains() {
-	fought := m.fought()
-	for _, s := range m.subjects {
-		if fought[s.pod.UID] && !s.contested {
-			m.violated("a fight over %s, which no other has written to", s.pod.Name)
+	for _, f := range m.manager.Fights() {
+		if s := m.truth[f.UID]; s != nil && !s.contested {
+			m.violated("a fight over %s, which no other has written to", f.Name)
 		}
 	}
 	for _, p := range m.manager.Pending() {

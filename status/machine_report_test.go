@@ -62,6 +62,10 @@ func (m *machine) endPod(choices [3]int) {
 		s.ended = true
 		s.running = choices[1]%2 == 0
 	})
+	if s.running && choices[2]%2 == 0 && m.mayEvictBare(s) {
+		m.report(s, evictedBare())
+		return
+	}
 	if s.running {
 		m.report(s, evicted(s.pod))
 		return
@@ -103,9 +107,10 @@ func (m *machine) report(s *subject, status v1.PodStatus) {
 
 // noteReport keeps what the manager has acknowledged.
 func (m *machine) noteReport(s *subject, status *v1.PodStatus, err error) {
-	if err == nil {
+	_, withheld := errors.AsType[*WithheldError](err)
+	if err == nil || withheld || lostEnd(err) {
 		m.edit(func() {
-			s.reported, s.flips, s.kept = m.reports, 0, s.ended
+			s.reported, s.flips, s.kept = m.reports, 0, s.ended && !lostEnd(err)
 			if len(status.ContainerStatuses) > 0 {
 				s.ready = status.ContainerStatuses[0].Ready
 			}
@@ -132,8 +137,7 @@ func (m *machine) finish(choices [3]int) {
 		return
 	}
 	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
-	must(m.manager.TerminatePod(m.known(s)))
-	m.noteVersion(s)
+	m.terminate(s)
 }
 
 // wholeEnd is the way of most pods: deleted by a user, stopped, finished.
@@ -146,8 +150,7 @@ func (m *machine) wholeEnd(choices [3]int) {
 	m.api.Change(s.pod, deleting)
 	m.report(s, ended(s.pod, int32(choices[2]%4)))
 	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
-	must(m.manager.TerminatePod(m.known(s)))
-	m.noteVersion(s)
+	m.terminate(s)
 }
 
 func (m *machine) reclaim(choices [3]int) {
@@ -163,8 +166,7 @@ func (m *machine) reportAgain(s *subject) {
 	}
 	switch {
 	case s.finished:
-		must(m.manager.TerminatePod(m.known(s)))
-		m.noteVersion(s)
+		m.terminate(s)
 	case s.ended && !s.running:
 		m.report(s, m.lastEnd(s))
 	case s.ended:
@@ -176,13 +178,18 @@ func (m *machine) reportAgain(s *subject) {
 
 // lastEnd is how the runtime says the pod ended: as it did before the crash.
 func (m *machine) lastEnd(s *subject) v1.PodStatus {
-	if status, ok := m.manager.GetPodStatus(s.pod.UID); ok {
+	if status, ok := m.manager.GetPodStatus(s.pod.UID); ok && hasEnded(&status) {
 		return status
 	}
-	if podstatus.IsTerminal(s.pod.Status.Phase) {
+	if hasEnded(&s.pod.Status) {
 		return s.pod.Status
 	}
 	return ended(s.pod, 1)
+}
+
+// hasEnded reports whether a status has the end of the pod and of its container.
+func hasEnded(status *v1.PodStatus) bool {
+	return podstatus.IsTerminal(status.Phase) && len(status.ContainerStatuses) > 0 && !anyRuns(status)
 }
 
 // flush asks for everything to be delivered and does not wait. If that is said to be done, it is.
@@ -195,9 +202,8 @@ func (m *machine) flush([3]int) {
 }
 
 // faults are what may be wrong with the way to the server; some answer only half of the
-// requests so. From the second list on they are such that a withdrawal may wait for longer
-// than after an outage: the server refuses the one pod, flaps, or asks for time.
-var faults = slices.Concat(outages, troubles)
+// requests so.
+var faults = slices.Concat(outages, troubles, singled)
 
 var outages = []func(s statustest.Request, seq int) error{
 	func(statustest.Request, int) error { return apierrors.NewInternalError(errors.New("boom")) },
@@ -248,6 +254,13 @@ func onDelete(err error) func(statustest.Request, int) error {
 
 func (m *machine) startFault(choices [3]int) {
 	which := choices[0] % len(faults)
-	m.patient = m.patient || which >= len(outages)
-	m.edit(func() { m.fault = faults[which] })
+	m.troubled = m.troubled || which >= len(outages)
+	err := faults[which](statustest.Request{Verb: "PATCH", Name: "ns/pod-1"}, 0)
+	m.asked = m.asked || err != nil && pauseAsked(err) > 0
+	m.edit(func() {
+		if m.fault == nil {
+			m.faultSince = time.Now()
+		}
+		m.fault = faults[which]
+	})
 }

@@ -17,14 +17,27 @@ import (
 // all is well again, that the API's pods say what the node says, and within what time.
 func TestInvariantsHoldWhateverHappens(t *testing.T) {
 	rapid.Check(t, func(r *rapid.T) {
+		kind := rapid.Custom(drawKind).Draw(r, "kind")
 		program := rapid.SliceOfN(rapid.Custom(drawStep), 30, 60).Draw(r, "program")
 		program = slices.DeleteFunc(program, func(s step) bool { return s.Action == nothing })
 		var broken string
-		synctest.Test(t, func(*testing.T) { broken = runProgram(program) })
+		synctest.Test(t, func(*testing.T) { broken = runProgram(kind, program) })
 		if broken != "" {
-			r.Fatalf("%s\nprogram: %v", broken, program)
+			r.Fatalf("%s\nkind: %+v\nprogram: %v", broken, kind, program)
 		}
 	})
+}
+
+// kind is what a program is run with.
+type kind struct {
+	// Safety: the node knows which containers run; else the manager goes by the reports.
+	Safety bool
+	// Crashes: the process dies after each step.
+	Crashes bool
+}
+
+func drawKind(t *rapid.T) kind {
+	return kind{Safety: rapid.Bool().Draw(t, "safety"), Crashes: rapid.IntRange(0, 3).Draw(t, "crashes") == 3}
 }
 
 // step is an action with the numbers that it chooses by.
@@ -70,6 +83,10 @@ var actions = map[string]func(*machine, [3]int){
 	"fault ends":            func(m *machine, _ [3]int) { m.edit(func() { m.fault = nil }) },
 	"backup":                (*machine).backUp,
 	"restore":               (*machine).restore,
+	"disk":                  (*machine).setDisk,
+	"withdraw":              (*machine).withdraw,
+	"node flaps":            (*machine).flap,
+	"chatty writer":         (*machine).chat,
 	"watch lags":            func(m *machine, _ [3]int) { m.edit(func() { m.lag = true }) },
 	"watch catches up":      func(m *machine, _ [3]int) { m.catchUp() },
 	"wait":                  (*machine).wait,
@@ -79,9 +96,12 @@ var actions = map[string]func(*machine, [3]int){
 }
 
 // runProgram returns what was violated, or nothing.
-func runProgram(program []step) string {
-	m := newMachine()
-	defer func() { m.stop() }()
+func runProgram(kind kind, program []step) string {
+	m := newMachine(kind)
+	defer func() {
+		m.replaceDisk(diskState{})
+		m.stop()
+	}()
 	m.create([3]int{})
 	m.create([3]int{})
 	m.createStatic([3]int{1})
@@ -92,6 +112,11 @@ func runProgram(program []step) string {
 		if broken := m.violations(); broken != "" {
 			return fmt.Sprintf("after step %d, %s: %s", i, s.Action, broken)
 		}
+		if kind.Crashes {
+			m.restart(s.Choices)
+			synctest.Wait()
+			m.checkStep()
+		}
 	}
 	m.heal()
 	return m.violations()
@@ -100,38 +125,37 @@ func runProgram(program []step) string {
 // heal ends everything that is wrong with the world, and looks when the API's pods say what
 // the node says, without a new event.
 func (m *machine) heal() {
-	patient := m.patient
-	m.edit(func() {
-		m.fault = nil
-		for _, s := range m.subjects {
+	lasted := m.fault != nil && time.Since(m.faultSince) > graveFor // after which a lone pod is tried each 30 s
+	m.replaceDisk(diskState{})
+	for _, s := range m.subjects {
+		stopped := s.running && s.ended
+		m.edit(func() {
+			m.fault = nil
 			s.running = s.running && !s.ended
 			s.unreclaimed = false
+		})
+		if stopped && !m.kind.Safety && !s.lost { // only a report says so
+			m.report(s, ended(s.pod, 137))
 		}
-	})
+	}
+	m.edit(func() { m.hooked = false })
 	m.api.SetWebhook(nil)
 	m.catchUp()
 	time.Sleep(healedWithin)
 	synctest.Wait()
-	if !patient {
-		m.checkWithdrawals()
+	if m.restored.IsZero() && !lasted && !m.asked {
+		m.checkWithdrawals(healedWithin)
 	}
 	time.Sleep(restoredWithin - healedWithin)
 	synctest.Wait()
+	m.checkWithdrawals(restoredWithin)
 	m.checkDelivered(restoredWithin)
 	m.wait([3]int{60_000})
 	m.wait([3]int{60_000})
+	m.wait([3]int{60_000})
+	m.checkDelivered(4 * time.Minute)
 	time.Sleep(time.Hour)
 	synctest.Wait()
 	m.checkDelivered(time.Hour)
 	m.checkRemains()
-	// A server that has changed what was written is not asked to think it over, until there is news.
-	for _, s := range m.subjects {
-		if s.mutated && alive(s) && s.reported > 0 {
-			m.edit(func() { s.mutated = false })
-			m.report(s, running(s.pod, !s.ready))
-		}
-	}
-	time.Sleep(restoredWithin)
-	synctest.Wait()
-	m.checkDelivered(restoredWithin)
 }

@@ -3,6 +3,7 @@ package status
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"slices"
 	"sync"
 	"testing/synctest"
@@ -12,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/pods"
 	"github.com/statusd/statusd/journal"
-	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/statustest"
 )
@@ -34,9 +35,8 @@ type subject struct {
 	lost     bool // gone from the API, and the node has forgotten it
 	// unreclaimed: something of the finished pod is still on the node.
 	unreclaimed bool
-	// mutated: a webhook may have had a hand in what the API says; contested: it, a second
-	// writer or a restored backup had.
-	mutated, contested bool
+	// contested: a webhook, a second writer or a restored backup had a hand in what the API says.
+	contested bool
 }
 
 // target is the UID of the pod in the API.
@@ -56,8 +56,10 @@ type watchEvent struct {
 }
 
 type machine struct {
+	kind     kind
 	api      *statustest.Server
 	journal  *journal.Memory
+	process  *machineDisk // the journal of this process
 	table    *pods.Table
 	manager  *Manager
 	stop     func()
@@ -66,8 +68,12 @@ type machine struct {
 	reports  int
 	saved    *saved
 	restored time.Time // when a backup was last restored
-	// patient: the world is such that a withdrawal may take longer than after an outage.
-	patient bool
+	// troubled: something was wrong with the server before, besides outages, of which a pod may still wait for the end.
+	troubled bool
+	// asked: the server has asked for pauses of up to 30 s, for all pods or for some.
+	asked bool
+	// faultSince is when the fault began.
+	faultSince time.Time
 
 	diceMu sync.Mutex // guards dice; roll is called with the cache locked, and must not wait for mu
 	dice   uint64
@@ -81,6 +87,15 @@ type machine struct {
 	lag   bool
 	fault func(statustest.Request, int) error
 	seq   int // of requests
+	disk  diskState
+	// outdated holds the pods whose end in the journal is not followed by a later write, which the disk has not done,
+	// and revived the numbers of such ends that this process has begun with.
+	outdated map[types.UID]bool
+	revived  map[types.UID]int
+	// busyWith is the pod that another writer is busy with.
+	busyWith *subject
+	// hooked: a webhook changes what is written.
+	hooked bool
 }
 
 // saved is a backup of the server, with the record of that moment.
@@ -89,8 +104,9 @@ type saved struct {
 	record
 }
 
-func newMachine() *machine {
-	m := &machine{api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{}}
+func newMachine(kind kind) *machine {
+	m := &machine{kind: kind, api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{},
+		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}}
 	m.api.SetNode("node")
 	m.api.SetFault(m.misbehave)
 	m.api.OnStore(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) })
@@ -126,8 +142,13 @@ func (m *machine) start() {
 			m.table.Set(pod)
 		}
 	}
-	manager, err := New(Options{Client: m.api.Client(), Pods: m.table, Journal: m.journal, Safety: m, Reclaim: m,
-		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: 5 * time.Second})
+	m.process = &machineDisk{Memory: m.journal, m: m}
+	options := Options{Client: m.api.Client(), Pods: m.table, Journal: m.process, Safety: m, Reclaim: m,
+		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)}
+	if !m.kind.Safety {
+		options.Safety = nil
+	}
+	manager, err := New(options)
 	must(err)
 	manager.cache.jitter = m.roll
 	m.manager = manager
@@ -193,18 +214,12 @@ func (m *machine) catchUp() {
 	m.relist()
 }
 
-// relist is a watch that begins again: what it knows otherwise than the API has it is news.
+// relist is a watch that begins again: it delivers all pods, as an informer does.
 func (m *machine) relist() {
 	there := map[types.UID]bool{}
 	for _, pod := range m.api.Pods() {
 		there[pod.UID] = true
-		known, ok := m.table.ByUID(pod.UID)
-		if podstatus.IsMirror(pod) {
-			known, ok = m.table.MirrorOf(pod)
-		}
-		if !ok || known.ResourceVersion != pod.ResourceVersion {
-			m.deliver(watchEvent{pod: pod})
-		}
+		m.deliver(watchEvent{pod: pod})
 	}
 	for _, pod := range slices.Concat(m.table.All(), m.table.Mirrors()) {
 		if pod.ResourceVersion != "" && !there[pod.UID] {
@@ -376,6 +391,8 @@ func (m *machine) webhook(choices [3]int) {
 		nil,
 		func(p *v1.Pod) { p.Status.Reason = "webhook" },
 		func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil }, // as a server that does not know a field
+		m.keepReady,
+		m.keepPhase,
 		func(p *v1.Pod) {
 			if c := podstatus.FindCondition(p.Status.Conditions, v1.PodScheduled); c != nil {
 				c.Message = "changed"
@@ -383,6 +400,8 @@ func (m *machine) webhook(choices [3]int) {
 		},
 	}
 	hook := hooks[choices[0]%len(hooks)]
+	m.troubled = true
+	m.edit(func() { m.hooked = hook != nil })
 	if hook == nil {
 		m.api.SetWebhook(nil)
 		return
@@ -390,7 +409,7 @@ func (m *machine) webhook(choices [3]int) {
 	m.api.SetWebhook(func(p *v1.Pod) {
 		m.edit(func() {
 			if s := m.truth[p.UID]; s != nil {
-				s.mutated, s.contested = true, true
+				s.contested = true
 			}
 		})
 		hook(p)
@@ -407,7 +426,7 @@ func (m *machine) restore([3]int) {
 	if m.saved == nil {
 		return
 	}
-	m.patient = true
+	m.troubled = true
 	m.edit(func() {
 		m.held, m.restored = nil, time.Now()
 		m.record = m.saved.record.clone()
@@ -451,7 +470,7 @@ func (m *machine) wait(choices [3]int) {
 		counts[s.String()]++
 	}
 	for request, n := range counts {
-		if n > requestsAMinute {
+		if n > requestsAMinute && (n > 2*requestsAMinute || !m.hooked || m.fault == nil) {
 			m.edit(func() { m.violated("costly: %d times %s in %d ms without an event", n, request, choices[0]) })
 		}
 	}
@@ -459,7 +478,7 @@ func (m *machine) wait(choices [3]int) {
 
 // requestsAMinute bounds what a pod may cost that keeps failing: 8 tries of its own back-off,
 // of which a fifth may be taken off, and a probe each 5 s. Lists, which all pods share, are
-// needed for no more than one pod in each turn.
+// needed for no more than one pod in each turn. Of two obstacles in turns each begins its schedule again.
 const requestsAMinute = 30
 
 func (m *machine) removeOrphans([3]int) {
@@ -478,9 +497,14 @@ func (m *machine) removeOrphans([3]int) {
 // start, the workers report again what they see. The manifests are read after the start.
 func (m *machine) restart(choices [3]int) {
 	m.stop()
+	m.process.die()
 	m.edit(func() { m.held, m.lag = nil, false })
 	m.record.forgetVersions()
+	m.reviveOutdatedEnds()
 	m.start()
+	if choices[1]%2 == 0 { // the workers come later
+		synctest.Wait()
+	}
 	for i, s := range m.subjects {
 		if s.static {
 			m.table.Set(s.pod)

@@ -4,46 +4,56 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/pods"
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/node/pods"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // Errors that a caller may want to tell apart.
 var (
-	// ErrUnknownPod: the table of pods does not have the pod.
+	// ErrNoUID: the pod that was passed in has no UID, and is not found by its name.
+	ErrNoUID = errors.New("metadata.uid is empty")
+	// ErrUnknownPod: the table of pods does not have the pod, or has a later one of its name.
 	ErrUnknownPod = errors.New("the pod is not known on this node")
 	// ErrNoStatus: no status of the pod has been reported yet.
 	ErrNoStatus = errors.New("the pod has no status yet")
 	// ErrUnknownContainer: the pod's status lists no container of this ID, for example
 	// because the container has been replaced by another one.
 	ErrUnknownContainer = errors.New("the pod has no container of this ID")
-	// ErrNoJournal: the manager was made without a journal.
-	ErrNoJournal = errors.New("status: there is no journal to store this in; set Options.Journal")
+	// ErrNotRunning: Run was not called, or has ended, so nothing is sent.
+	ErrNotRunning = errors.New("the manager is not running: Run was not called, or has ended")
+	// ErrShutdown: Run was called after Shutdown.
+	ErrShutdown = errors.New("status: the manager was shut down; status.New makes another one")
 )
 
-var errRunTwice = errors.New("status: Run was called before; a manager runs once, status.New makes another one")
+var errRunTwice = errors.New("status: Run was called while another Run of the same manager goes on")
 
 // Manager publishes the status of a node's pods to the API server. See the package comment for
 // how it is used. All methods may be called from any goroutine.
 type Manager struct {
-	opts    Options
+	opts    settings
 	table   *pods.Table // the manager's own; nil: Options.Pods was set
 	cache   *cache
 	resizes *Resizes
 	finals  finals
+	writes  writes
 	ends    terminations
 	engine  *engine
 	metrics *metrics
-	owns    podstatus.Ownership
+	owns    podrules.Ownership
 	foreign foreignTypes
-	started atomic.Bool
+	gone    goneMemory
+	life    life
+}
+
+// settings are the options with a journal that has every method.
+type settings struct {
+	Options
+	Journal Journal
 }
 
 // New returns a manager. It starts nothing, and sends nothing before [Manager.Run]. What
@@ -54,60 +64,35 @@ func New(options Options) (*Manager, error) {
 	}
 	options.setDefaults()
 	m := &Manager{
-		opts:  options,
+		opts:  settings{Options: options, Journal: wholeJournal(options.Journal)},
 		cache: newCache(options.Client == nil, newFeed(), options.Observer, options.Jitter),
-		owns:  podstatus.Owning(options.OwnedConditions...),
+		owns:  podrules.Owning(options.OwnedConditions...),
+		life:  life{begun: make(chan struct{})},
 	}
 	if options.Pods == nil {
 		m.table = pods.New()
 		m.opts.Pods = m.table
 	}
 	m.resizes = newResizes(m)
-	m.cache.owns = m.owns
+	m.cache.owns, m.cache.judges = m.owns, options.Safety == nil
 	m.metrics = newMetrics()
 	if err := m.metrics.register(options.Registerer, m.cache, m.resizes.gauges()); err != nil {
 		return nil, fmt.Errorf("status: register metrics: %w", err)
 	}
 	m.engine = newEngine(engineConfig{
 		workers: options.Workers,
+		wide:    options.PreferThroughput,
 		slow:    options.SlowRequest,
 		resync:  options.ResyncPeriod,
 		qps:     options.QPS,
 		burst:   options.Burst,
 		turn:    m.syncPod,
+		nextTry: m.cache.setNextTry,
 		pass:    m.fullPass,
 		metrics: m.metrics,
 	})
 	m.restoreFinals()
 	return m, nil
-}
-
-// Run delivers statuses until the context ends, and returns once everything that it
-// started has stopped. What is not delivered by then stays in the cache, see
-// [Manager.Flush]. Nothing is sent before the node's pods were listed.
-func (m *Manager) Run(ctx context.Context) error {
-	if !m.started.CompareAndSwap(false, true) {
-		return errRunTwice
-	}
-	defer func() {
-		for _, leave := range m.metrics.leave {
-			leave()
-		}
-	}()
-	if m.opts.Client == nil {
-		<-ctx.Done()
-		return nil
-	}
-	if !m.initialList(ctx) {
-		return nil
-	}
-	var background sync.WaitGroup
-	if server, ok := m.opts.Client.(VersionReader); ok {
-		background.Go(func() { m.followHistory(ctx, server) })
-	}
-	m.engine.run(ctx)
-	background.Wait()
-	return nil
 }
 
 // initialList lists the node's pods, and retries until that succeeds or the context ends.
@@ -123,10 +108,12 @@ func (m *Manager) initialList(ctx context.Context) bool {
 			for i := range listed {
 				m.observe(&listed[i])
 			}
+			m.forgetUnlisted(listed)
 			return true
 		}
-		// All pods wait for this one request, so that it is no more than the probe of an outage.
-		wait := max(min(retryBackoff.Wait(attempt, m.cache.jitter()), probeEvery), pauseAsked(err))
+		// All pods wait for this one request, so that it is no more than the probe of an outage or of a pause.
+		wait := min(max(retryBackoff.Wait(attempt, m.cache.jitter()), pauseAsked(err)), probeEvery)
+		m.cache.setStall(stall{reason: stallUnlisted, err: err, attempts: attempt, nextTry: time.Now().Add(wait)})
 		m.opts.Logger.Warn("initial pod list failed, will retry; no status is sent before it succeeds", "attempt", attempt, "wait", wait, "err", err)
 		select {
 		case <-ctx.Done():
@@ -136,18 +123,44 @@ func (m *Manager) initialList(ctx context.Context) bool {
 	}
 }
 
-// forget drops everything about a pod. It reports whether the pod may be queued.
-func (m *Manager) forget(uid types.UID) (queued bool) {
-	// Under the lock of its final status, so that no report puts that back in between.
-	lock := m.finals.lock(uid)
-	lock.Lock()
-	defer lock.Unlock()
-	queued = m.cache.remove(uid)
-	m.finals.unsaved.Delete(uid)
+// forgetUnlisted removes from the journal what it has of pods that were deleted while no process of the node
+// ran: no event will. With a table of the caller's, RemoveOrphanedStatuses does that.
+func (m *Manager) forgetUnlisted(listed []v1.Pod) {
+	if m.table == nil || m.opts.Journal == nil {
+		return
+	}
+	there := make(map[types.UID]bool, len(listed))
+	for i := range listed {
+		there[listed[i].UID] = true
+	}
+	m.retainInJournal(func(uid types.UID) bool { return there[uid] || m.knows(uid) })
+}
+
+// forget drops everything about a pod: at once what is in memory, and then what the journal has. It
+// returns that write, nil if there is none, and reports whether the pod may be queued.
+func (m *Manager) forget(uid types.UID) (x *write, queued bool) {
+	queued, x = m.drop(uid)
 	m.ends.forget(uid)
 	m.resizes.remove(uid)
-	if m.opts.Journal != nil {
-		m.journaled("remove pod", uid, m.opts.Journal.RemovePod(uid))
+	return x, queued
+}
+
+// drop is one step for the journal, so that a report either comes before it, or its end is written after it.
+func (m *Manager) drop(uid types.UID) (queued bool, x *write) {
+	m.writes.mu.Lock()
+	defer m.writes.mu.Unlock()
+	was, queued := m.cache.remove(uid)
+	m.finals.unsaved.Delete(uid)
+	if m.opts.Journal == nil {
+		return queued, nil
 	}
-	return queued
+	x = m.writes.addLocked(uid, writeRemove, func() error { return m.removeFromJournal(uid) })
+	if was != nil {
+		m.writes.nameLocked(uid, was.namespace, was.name)
+	}
+	return queued, x
+}
+
+func (m *Manager) removeFromJournal(uid types.UID) error {
+	return m.journaled("remove pod", uid, m.opts.Journal.RemovePod(uid))
 }

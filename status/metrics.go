@@ -7,7 +7,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // metrics has names that an operator of kubelets recognizes. Without a Registerer
@@ -31,7 +31,7 @@ type metrics struct {
 	inFlight      prometheus.Gauge
 	queued        [background + 1]prometheus.Observer // by urgency
 	queuedVec     *prometheus.HistogramVec
-	leave         []func() // ends the part in gauges that managers share
+	parts         []*gaugePart // of gauges that managers share
 }
 
 func newMetrics() *metrics {
@@ -51,7 +51,7 @@ func newMetrics() *metrics {
 		retries:       vector("pod_status_retries_total", "Tries that failed and are repeated, by reason.", "reason"),
 		refused:       vector("pod_status_refused_total", "Reported statuses that were refused, by what was wrong: container, phase or status.", "kind"),
 		reconciles:    vector("pod_status_reconciles_total", "Turns for pods whose API status differed: observed on the watch, found by the full pass, and rewritten in fact.", "cause"),
-		ended:         vector("terminated_containers_total", "Containers that have ended, by type, exit code and reason.", "container_type", "exit_code", "reason"),
+		ended:         vector("terminated_containers_total", "Containers that have ended, by type, exit code and reason; exit codes beyond 255 and reasons that Kubernetes does not use are other.", "container_type", "exit_code", "reason"),
 		changes:       counter("pod_status_changes_total", "Changes stored."),
 		coalesced:     counter("pod_status_coalesced_changes_total", "Changes that went out together with a later one."),
 		noops:         counter("pod_status_noop_writes_total", "Changes that needed no request, since the API said so already."),
@@ -104,10 +104,12 @@ func (m *metrics) register(registerer prometheus.Registerer, c *cache, gauges []
 		m.queued[u] = m.queuedVec.WithLabelValues(urgency(u).String())
 	}
 	for _, gauge := range append(gauges, pendingGauges(c)...) {
-		read := gauge.read
+		p := &gaugePart{read: gauge.read}
 		use(shared, &gauge)
-		m.leave = append(m.leave, gauge.join(read))
+		p.gauge = gauge
+		m.parts = append(m.parts, p)
 	}
+	m.join()
 	return errors.Join(problems...)
 }
 
@@ -130,6 +132,33 @@ func (m *metrics) accepted(a acceptance, wrote bool) {
 	}
 }
 
-func (m *metrics) terminated(c podstatus.TerminatedContainer) {
-	m.ended.WithLabelValues(string(c.Kind), strconv.Itoa(int(c.ExitCode)), c.Reason).Inc()
+func (m *metrics) terminated(c podrules.TerminatedContainer) {
+	exitCode, reason := "other", "other"
+	if c.ExitCode >= 0 && c.ExitCode <= 255 {
+		exitCode = strconv.Itoa(int(c.ExitCode))
+	}
+	if endReasons[c.Reason] {
+		reason = c.Reason
+	}
+	m.ended.WithLabelValues(string(c.Kind), exitCode, reason).Inc()
+}
+
+// endReasons are the reasons that become the value of a label. The backend of a reporter may have one of
+// its own for each container.
+var endReasons = map[string]bool{
+	"": true, "Completed": true, "Error": true, "OOMKilled": true, "ContainerCannotRun": true, "StartError": true,
+	"DeadlineExceeded": true, "Evicted": true, "Unknown": true, "ContainerStatusUnknown": true, "RestartingAllContainers": true,
+}
+
+// join adds this manager to the gauges that managers share, leave takes it out of them.
+func (m *metrics) join() {
+	for _, p := range m.parts {
+		p.gauge.add(p)
+	}
+}
+
+func (m *metrics) leave() {
+	for _, p := range m.parts {
+		p.gauge.remove(p)
+	}
 }

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"fmt"
 	"maps"
 	"net/http"
 	"testing"
@@ -12,6 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/statustest"
 )
 
@@ -171,7 +173,7 @@ func TestRegistryThatRefusesIsAnError(t *testing.T) {
 	w := newWorld(t)
 	options := w.manager.opts
 	options.Registerer = registry
-	if _, err := New(options); err == nil {
+	if _, err := New(options.Options); err == nil {
 		t.Error("New took it")
 	}
 }
@@ -182,5 +184,19 @@ func TestReasonsInMetricsAreBounded(t *testing.T) {
 		if got := reasonOf(statustest.DeniedByWebhook(http.StatusTeapot, v1Reason(reason))); got != want {
 			t.Errorf("%q: got %q, want %q", reason, got, want)
 		}
+	}
+}
+
+// The backend of a reporter has reasons and exit codes of its own, one for each job.
+func TestTerminatedContainers_HaveBoundedLabels(t *testing.T) {
+	m := newMetrics()
+	for i := range 1000 {
+		m.terminated(podrules.TerminatedContainer{Kind: "container", ExitCode: int32(1000 + i), Reason: fmt.Sprint("job ", i, " failed")})
+	}
+	m.terminated(podrules.TerminatedContainer{Kind: "container", ExitCode: 137, Reason: "OOMKilled"})
+	series := make(chan prometheus.Metric, 2000)
+	m.ended.Collect(series)
+	if got := len(series); got != 2 {
+		t.Errorf("there are %d series, want 2", got)
 	}
 }

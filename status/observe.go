@@ -21,51 +21,73 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgenc
 	c.reached(revisionOf(pod), now)
 	another := c.retarget(uid, e, pod.UID, now)
 	waited := c.release(uid, e, now) || another
+	c.heard(uid, now)
 	news, look := c.takeIn(uid, e, baseOf(pod), now)
 	switch {
 	case news && e.finished && e.base.ended:
 		return withdrawal, true
 	case waited, look:
 		return background, true
+	case news && c.needs(uid, e, e.base, spec):
+		c.noteForeignWrite(uid, e, now)
+		return reconcileUrgency(e.base.status, &e.status), true
 	default:
-		return background, news && c.needs(uid, e, e.base, spec)
+		return background, news && c.reconsider(uid, e, spec, now)
 	}
 }
 
+// reconsider reports whether news of a pod is a reason not to wait any longer for what the server has
+// decided, or for another writer: the API's pod is as it should be; or another writer came
+// through, and traffic or controllers wait for what was decided otherwise.
+func (c *cache) reconsider(uid types.UID, e *entry, spec *v1.Pod, now time.Time) bool {
+	if waits := e.waitsFor(); waits != waitOverruled && waits != waitFight {
+		return false
+	}
+	d := c.decisions[uid]
+	return !c.owns.NeedsReconcile(spec, e.base.status, &e.status) || d.grave && d.version == e.version && c.question(uid, d, now)
+}
+
 // needs reports whether the API's pod calls for a turn: a difference, or a deletion that is
-// due. What is unsent has its turn coming anyway; but the turn of a phase that is withheld may be
-// far off, and what others change does not wait for it.
+// due. What is unsent has its turn coming anyway; but the turn of a phase that is withheld, or of what
+// the server overrules, may be far off, and what others change does not wait for it.
 func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
+	waits := e.waitsFor()
 	return e.finished && api.ended ||
-		(!e.pending() || e.waitsFor() == waitWithheld) && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
+		(!e.pending() || waits == waitWithheld || waits == waitOverruled) && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
 }
 
 // decided reports whether the server has decided to answer the newest version with what this
 // copy of the API's pod shows.
 func (c *cache) decided(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 	d, ok := c.decisions[uid]
-	return ok && d.covers(e.version) && !c.owns.NeedsReconcile(spec, api.status, d.status)
+	return ok && d.version == e.version && !c.owns.NeedsReconcile(spec, api.status, d.status)
 }
 
 // due reports whether the full pass has found something to do for a pod, whose newest copy in the
-// API is known.
-func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) bool {
+// API is known, and how urgent that is.
+func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) (urgency, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
 	if !ok {
-		return false
+		return background, false
 	}
 	c.retarget(uid, e, api.UID, now)
 	if e.pending() {
-		return e.waitsFor().deliverable()
+		return background, e.waitsFor().deliverable()
 	}
 	if e.base.settled && e.base.revision == revisionOf(api) {
-		return false
+		return background, false
 	}
-	look := false
+	news, look := false, false
 	if api.ResourceVersion != "" || !e.base.known() {
-		_, look = c.takeIn(uid, e, baseOf(api), now)
+		news, look = c.takeIn(uid, e, baseOf(api), now)
 	}
-	return look || c.needs(uid, e, e.base, pod)
+	if !c.needs(uid, e, e.base, pod) {
+		return background, look
+	}
+	if news {
+		c.noteForeignWrite(uid, e, now)
+	}
+	return reconcileUrgency(e.base.status, &e.status), true
 }

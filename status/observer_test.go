@@ -87,7 +87,7 @@ func TestAnObserverLearnsOfEveryStep(t *testing.T) {
 		time.Sleep(time.Second)
 		synctest.Wait()
 		d, ok := w.manager.Delivery(pod.UID)
-		if !ok || d.Version != 3 || d.Accepted != 0 || d.Attempts == 0 || d.Err == nil || !d.AcceptedAt.IsZero() || d.Since.IsZero() {
+		if !ok || d.Version != 3 || d.Accepted != 0 || d.Attempts == 0 || d.Error == "" || !d.AcceptedAt.IsZero() || d.Since.IsZero() {
 			t.Errorf("delivery while the server refuses connections: got %+v", d)
 		}
 		if lines := seen.take(); len(lines) == 0 || lines[0] != "failed web-uid v3 try 1 unreachable  " {

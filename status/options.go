@@ -13,7 +13,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // Options say what a [Manager] works with. The zero value works: it keeps statuses and sends
@@ -23,9 +23,8 @@ type Options struct {
 	// the journal and the subscribers work, and nothing is sent.
 	Client Client
 
-	// Pods is a table of the pods known on this node that the caller keeps, such as a
-	// [github.com/statusd/statusd/pods.Table]. By default the manager keeps one itself, from [Manager.ObservePod] and
-	// [Manager.ObserveDelete], and then a pod that is deleted from the API is forgotten.
+	// Pods is a table of the pods known on this node that the caller keeps. By default the manager keeps one itself,
+	// from [Manager.ObservePod] and [Manager.ObserveDelete], and then a pod that is deleted from the API is forgotten.
 	Pods Pods
 
 	// Safety decides whether a pod could still have running containers. While it could, a
@@ -39,14 +38,21 @@ type Options struct {
 	Reclaim Reclaim
 
 	// Journal remembers what must survive a restart. Without one, nothing does, and
-	// allocations cannot be stored.
-	Journal Journal
+	// allocations cannot be stored. Package journal has a whole [Journal]; a program that keeps the
+	// ends of pods in a database of its own writes the two methods of Ends.
+	Journal Ends
 
 	// Workers is the most requests that may be in flight at once. How many are within that
 	// follows what pays: few on a near server, many over a slow link. A few slots beyond it
 	// are kept for withdrawals, and requests that hang do not count, see SlowRequest.
 	// Default 200: enough to keep a server busy over a link of 200 ms.
 	Workers int
+
+	// PreferThroughput keeps as many requests in flight as Workers allows while there is that much to send, unless the
+	// server refuses some. An API server stores requests together that wait at the same time, so that more of them are done in
+	// a second, while each of them takes several times as long. For nodes where only the time until the last of
+	// many changes is there counts. Withdrawals still go first.
+	PreferThroughput bool
 
 	// QPS and Burst limit the requests. QPS 0 means no limit. Burst defaults to twice QPS.
 	QPS   float64
@@ -69,6 +75,11 @@ type Options struct {
 	// is taken off. It may be called from any goroutine. Default: random. A test in virtual time that
 	// sets it can be repeated.
 	Jitter func() float64
+
+	// Versions reads the newest resource version of the API server while nothing else shows it, to notice
+	// that the server was restored from a backup. Managers of one process and one server may share one. By
+	// default each manager whose Client is a [VersionReader] asks once a minute.
+	Versions *Versions
 
 	// HistoryChanged, if set, is called when the API server's resource versions were found to have gone
 	// back, as after a restore from a backup. The manager then reads all pods by itself. But a watch that has
@@ -100,7 +111,8 @@ type Options struct {
 	// Observer learns of every step of every pod, if set.
 	Observer Observer
 
-	// Logger defaults to one that discards everything.
+	// Logger takes warnings and errors, and at lower levels single steps. By default warnings and errors
+	// go to slog.Default(), as those of net/http go to the default logger of package log.
 	Logger *slog.Logger
 
 	// Registerer takes the metrics, if set. Several managers may share one; they then share the
@@ -136,42 +148,10 @@ type Reclaim interface {
 	ResourcesReclaimed(*v1.Pod, *v1.PodStatus) bool
 }
 
-// Journal is the durable memory of the manager. Each write is durable when it returns. The
-// implementations are in package journal.
-type Journal interface {
-	// The resources set aside for pods, and how their resize stands.
-	GetPodAllocation(types.UID) (podstatus.Allocation, bool)
-	GetContainerResourceAllocation(pod types.UID, container string) (v1.ResourceRequirements, bool)
-	SetPodAllocation(types.UID, podstatus.Allocation) error
-	GetPodResizeStatus(types.UID) (podstatus.ResizeStatus, bool)
-	SetPodResizeStatus(types.UID, podstatus.ResizeStatus) error
-
-	// The resize conditions of pods with their transition times.
-	AllResizeConditions() map[types.UID]podstatus.ResizeConditions
-	SetResizeConditions(types.UID, podstatus.ResizeConditions) error
-
-	// The statuses that end a pod, until the API server has them.
-	Finals() map[types.UID]podstatus.Final
-	SetFinal(types.UID, podstatus.Final) error
-	DeleteFinal(types.UID) error
-
-	// How containers ended, by container ID, until the API server has it. RetainTerminations
-	// forgets those of a pod whose IDs the function does not name.
-	Termination(containerID string) (v1.ContainerStateTerminated, bool)
-	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
-	RetainTerminations(types.UID, func(containerID string) bool) error
-	DeleteTerminations(types.UID) error
-
-	// RemovePod forgets everything about a pod.
-	RemovePod(types.UID) error
-	// RetainPods forgets the pods that the function does not name.
-	RetainPods(func(types.UID) bool) (removed int, err error)
-}
-
 // Validate reports everything that is wrong with the options.
 func (o *Options) Validate() error {
 	problems := o.typedNils()
-	if client, ok := o.Client.(*restClient); ok && client != nil {
+	if client, ok := o.Client.(ownClient); ok && len(problems) == 0 {
 		if err := client.validate(); err != nil {
 			problems = append(problems, err)
 		}
@@ -188,7 +168,7 @@ func (o *Options) Validate() error {
 	atLeast("SlowRequest", o.SlowRequest.Seconds(), 0)
 	atLeast("ResyncPeriod", o.ResyncPeriod.Seconds(), 0)
 	for _, t := range o.OwnedConditions {
-		if t == "" || podstatus.IsShared(t) {
+		if t == "" || podrules.IsShared(t) {
 			problems = append(problems, fmt.Errorf("OwnedConditions names %q: it must name types that no other component writes", t))
 		}
 	}
@@ -221,8 +201,11 @@ func (o *Options) setDefaults() {
 	if o.Jitter == nil {
 		o.Jitter = rand.Float64
 	}
-	if client, ok := o.Client.(*restClient); ok {
+	if client, ok := o.Client.(ownClient); ok {
 		o.Client = client.writingAs(o.FieldManager)
+	}
+	if reader, ok := o.Client.(VersionReader); ok && o.Versions == nil {
+		o.Versions = NewVersions(reader, 0)
 	}
 	if len(o.MetricsLabels) > 0 && o.Registerer != nil {
 		o.Registerer = prometheus.WrapRegistererWith(o.MetricsLabels, o.Registerer)
@@ -231,6 +214,6 @@ func (o *Options) setDefaults() {
 		o.Observer = noObserver{}
 	}
 	if o.Logger == nil {
-		o.Logger = slog.New(slog.DiscardHandler)
+		o.Logger = slog.New(warnings{slog.Default().Handler()})
 	}
 }

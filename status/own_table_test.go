@@ -34,9 +34,9 @@ func newEmbedder(t *testing.T, change ...func(*Options)) *world {
 func (w *world) countTurns() *atomic.Int64 {
 	turns := &atomic.Int64{}
 	turn := w.manager.engine.turn
-	w.manager.engine.turn = func(ctx context.Context, uid types.UID) outcome {
+	w.manager.engine.turn = func(ctx context.Context, uid types.UID, alone bool) outcome {
 		turns.Add(1)
-		return turn(ctx, uid)
+		return turn(ctx, uid, alone)
 	}
 	return turns
 }
@@ -122,8 +122,12 @@ func embedderReplaced(w *world, pod *v1.Pod) {
 	w.api.Remove(pod.Namespace, pod.Name)
 	w.api.OnRemove(func(pod *v1.Pod) { w.manager.EventHandler().OnDelete(pod) })
 	next := w.create(pod.Name, restartNever, func(p *v1.Pod) { p.UID = pod.UID + "-next" })
-	w.set(pod, ended(pod, 1))
-	must(w.manager.TerminatePod(pod))
+	if _, err := w.manager.SetPodStatus(pod, ended(pod, 1)); !errors.Is(err, ErrUnknownPod) {
+		w.Errorf("SetPodStatus of a former UID: got %v, want %v", err, ErrUnknownPod)
+	}
+	if err := w.manager.TerminatePod(pod); !errors.Is(err, ErrUnknownPod) {
+		w.Errorf("TerminatePod of a former UID: got %v, want %v", err, ErrUnknownPod)
+	}
 	finished(w, next)
 }
 

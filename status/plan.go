@@ -33,6 +33,8 @@ type plan struct {
 	// tryRefusedAt.
 	leftOut      []string
 	tryRefusedAt time.Time
+	// refusedBefore: the last try was made without fields that the server refuses.
+	refusedBefore bool
 }
 
 // newPlan prepares a turn, or returns why there is none.

@@ -2,7 +2,6 @@ package status
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"slices"
 	"strings"
@@ -36,13 +35,13 @@ func (m *Manager) Statuses() []PodStatus {
 	return list
 }
 
-// Pending is a pod for which something is still to be done in the API.
+// Pending is a pod for which something is still to be done in the API, or in the journal if its disk is slow.
 type Pending struct {
 	UID       types.UID
 	Namespace string
 	Name      string
 	// Version is the newest change, Accepted the newest one that the API server accepted. If
-	// they are equal, it is the deletion of the pod that is still to be done.
+	// they are equal, it is the deletion of the pod that is still to be done, or what Reason says.
 	Version  uint64
 	Accepted uint64
 	// Since is when the first change after Accepted was made.
@@ -62,7 +61,7 @@ type Pending struct {
 // Pending returns the pods for which something is still to be done in the API, those that
 // wait the longest first.
 func (m *Manager) Pending() []Pending {
-	list := m.cache.pending()
+	list := m.writes.explain(m.cache.pending(), time.Now(), m.cache.describeAny)
 	slices.SortFunc(list, func(a, b Pending) int {
 		if c := a.Since.Compare(b.Since); c != 0 {
 			return c
@@ -91,8 +90,8 @@ func (c *cache) pending() []Pending {
 	}
 	var list []Pending
 	for uid, e := range c.entries {
-		if e.pending() || e.backlog != nil && e.backlog.attempts > 0 {
-			list = append(list, e.describe(uid))
+		if e.pending() || e.backlog != nil && (e.backlog.attempts > 0 || e.backlog.reason == waitFight) {
+			list = append(list, c.describe(uid, e))
 		}
 	}
 	return list
@@ -103,8 +102,9 @@ func (c *cache) fighting() []Fight {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	var fights []Fight
+	now := time.Now()
 	for uid, f := range c.fights {
-		if e := c.entries[uid]; f.rounds >= fightRounds && f.version == e.version {
+		if e := c.entries[uid]; f.lasts(e.version, now) {
 			fights = append(fights, Fight{UID: uid, Namespace: e.namespace, Name: e.name,
 				Rounds: f.rounds, Writer: f.writer, Last: f.last})
 		}
@@ -128,7 +128,7 @@ func (c *cache) oldestUnsent(now time.Time) time.Duration {
 	return oldest
 }
 
-func (e *entry) describe(uid types.UID) Pending {
+func (c *cache) describe(uid types.UID, e *entry) Pending {
 	p := Pending{UID: uid, Namespace: e.namespace, Name: e.name, Version: e.version, Accepted: e.accepted}
 	if o := e.backlog; o != nil {
 		p.Since, p.Attempts, p.Err, p.NextTry, p.Reason = o.since, o.attempts, o.lastErr, o.nextTry, o.reason.String()
@@ -136,43 +136,26 @@ func (e *entry) describe(uid types.UID) Pending {
 			p.Refused = append(p.Refused, "status."+field)
 		}
 	}
+	if p.Reason == "" && c.withholds(e.snapshot) {
+		p.Reason = waitWithheld.String() // before the first turn, too
+	}
+	c.stall.explain(&p)
 	return p
+}
+
+// describeAny describes a pod that is in the cache.
+func (c *cache) describeAny(uid types.UID) (Pending, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[uid]
+	if !ok {
+		return Pending{}, false
+	}
+	return c.describe(uid, e), true
 }
 
 func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
 	return cmp.Or(strings.Compare(namespaceA, namespaceB), strings.Compare(nameA, nameB))
-}
-
-// Flush waits until the API server has accepted everything that was stored before the call.
-// Pods that the API does not have, and static pods without a mirror, are not waited for. Nor
-// is the terminal phase of a pod whose containers could still run: whether they could is
-// asked once more, and if so, it is enough for Flush that the API server has the rest of the
-// status. On the way out of a node agent, with its workers stopped, nothing would end that
-// wait; the journal keeps the end. If the context ends first, the error names the pods that are
-// left, see [*FlushError].
-func (m *Manager) Flush(ctx context.Context) error {
-	wanted := m.cache.goals()
-	now := time.Now()
-	for uid, want := range wanted {
-		if want.withheld {
-			m.engine.changed(turnRequest{uid: uid, urgency: withdrawal, at: now, expedite: true})
-		}
-	}
-	// One pod after the other, so that each delivery costs one look and not one at all pods.
-	for uid, want := range wanted {
-		for {
-			delivered, progress := m.cache.delivered(uid, want)
-			if delivered {
-				break
-			}
-			select {
-			case <-ctx.Done():
-				return m.cache.undelivered(wanted, ctx.Err())
-			case <-progress:
-			}
-		}
-	}
-	return nil
 }
 
 // goal is what Flush waits for: that the API server has a version; or that the pod was
@@ -219,7 +202,7 @@ func (c *cache) undelivered(wanted map[types.UID]goal, err error) error {
 	var left []Pending
 	for uid, want := range wanted {
 		if e, ok := c.unsent[uid]; ok && e.accepted < want.version {
-			left = append(left, e.describe(uid))
+			left = append(left, c.describe(uid, e))
 		}
 	}
 	if len(left) == 0 {

@@ -37,6 +37,9 @@ type queue struct {
 	passed [background + 1]int
 	// backgroundFrom holds background work back until then.
 	backgroundFrom time.Time
+	// pausedUntil is the end of a pause that the server asked for. Until then no pod is made ready
+	// with regard to which it did, so that the probes of the pause are others.
+	pausedUntil time.Time
 	// asked counts the calls of add: the tie-break between equal times, first come first served.
 	asked uint64
 }
@@ -61,6 +64,14 @@ type job struct {
 	// another status to send during the turn.
 	refused bool
 	renewed bool
+	// suspect: the last failure may be the pod's or the server's. Throttled is when the server asked for a
+	// pause with regard to this pod, zero if that was not its last answer.
+	suspect   bool
+	throttled time.Time
+	// grave: readiness or phase in the API are not those of the node.
+	grave bool
+	// internalSince is since when the server has failed with this pod alone, zero if it has not.
+	internalSince time.Time
 	// deletes: all that is left is to delete the pod. Neither news nor the lack of other
 	// work is a reason to try that more often: a webhook that denies it may do so for long.
 	deletes bool
@@ -123,11 +134,18 @@ func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 
 // hurry shortens the back-off of a pod that waits for the server's sake, and which the
 // server, being back, would serve: it is tried again at the given time at the latest, but not
-// within a second of its last try.
+// within a second of its last try. A pod with regard to which the server asked for a pause is not.
 func (q *queue) hurry(uid types.UID, at time.Time) {
 	j := q.jobs[uid]
-	if at = instant.Later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && at.Before(j.notBefore) {
-		q.shorten(j, at)
+	if at = instant.Later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && j.throttled.IsZero() && at.Before(j.notBefore) {
+		q.waitUntil(j, at)
+	}
+}
+
+// blameServer makes the pods wait for the server's sake whose last failure may be its fault.
+func (q *queue) blameServer() {
+	for _, j := range q.waiting.jobs {
+		j.server = j.server || j.suspect
 	}
 }
 
@@ -137,51 +155,66 @@ func (q *queue) renew(uid types.UID, now time.Time) {
 	j := q.jobs[uid]
 	j.renewed = j.inFlight
 	if at := instant.Later(now, j.tried.Add(time.Second)); j.heap == &q.waiting && j.refused && !j.deletes && at.Before(j.notBefore) {
-		q.shorten(j, at)
+		q.waitUntil(j, at)
 	}
 }
 
-// shorten ends a back-off earlier.
-func (q *queue) shorten(j *job, at time.Time) {
+// waitUntil ends a back-off at another time.
+func (q *queue) waitUntil(j *job, at time.Time) {
 	j.notBefore, j.since = at, at
 	heap.Fix(&q.waiting, j.index)
 }
 
 // release lets go the pods that wait because the server was away, the most urgent first,
-// spread over a time. A pod is released once within the longest back-off, so that one
+// spread over a time. A pod is released once within the longest back-off, or within graveWait, so that one
 // which fails by its own fault gains one try by it and no more.
 func (q *queue) release(now time.Time, over time.Duration) {
 	var freed []*job
 	for _, j := range q.waiting.jobs {
-		if j.server && (j.released.IsZero() || now.Sub(j.released) >= retryBackoff.Limit) {
+		if j.server && (j.hurts() || j.released.IsZero() || now.Sub(j.released) >= retryBackoff.Limit) {
 			freed = append(freed, j)
 		}
 	}
 	slices.SortFunc(freed, compareUrgency)
 	for i, j := range freed {
-		j.released = now
-		if at := now.Add(over * time.Duration(i) / time.Duration(len(freed))); at.Before(j.notBefore) {
-			q.shorten(j, at)
+		at := now.Add(over * time.Duration(i) / time.Duration(len(freed)))
+		if j.hurts() && !j.released.IsZero() {
+			at = instant.Later(at, j.released.Add(graveWait))
 		}
+		if at.Before(j.notBefore) {
+			q.waitUntil(j, at)
+		}
+		j.released = instant.Later(now, at)
 	}
 }
 
-// hasten makes the most urgent of the pods that wait for the server's sake ready, as a probe.
+// hasten makes the most urgent of the pods that wait for the server's sake ready, as a probe. Of those it
+// is the one whose last try is the longest ago: a pod that was a probe in vain is not the next one.
 func (q *queue) hasten(now time.Time) {
 	var first *job
 	for _, j := range q.waiting.jobs {
-		if j.server && !j.deletes && (first == nil || compareUrgency(j, first) < 0) {
+		if j.server && !j.deletes && (first == nil || compareProbes(j, first) < 0) {
 			first = j
 		}
 	}
 	if first != nil {
-		q.shorten(first, now)
+		first.since = now
+		q.makeReady(first)
 	}
 }
+
+// hurts reports whether the pod is released earlier: what the API says of it is gravely wrong, and the server has not
+// asked for a pause with regard to it.
+func (j *job) hurts() bool { return j.grave && j.throttled.IsZero() }
 
 // compareUrgency orders pods that wait: by class, then by the end of their back-off.
 func compareUrgency(a, b *job) int {
 	return cmp.Or(cmp.Compare(a.urgency, b.urgency), a.notBefore.Compare(b.notBefore), cmp.Compare(a.asked, b.asked))
+}
+
+// compareProbes orders pods that may be probes: by class, then by their last try.
+func compareProbes(a, b *job) int {
+	return cmp.Or(cmp.Compare(a.urgency, b.urgency), a.tried.Compare(b.tried), cmp.Compare(a.asked, b.asked))
 }
 
 // turn returns the class that is served next. Overdue means that withdrawals are passed over
@@ -216,11 +249,25 @@ func (q *queue) hasBelow(u urgency, now time.Time) bool {
 }
 
 // take hands out the pod of the class that has waited longest. There must be one.
-func (q *queue) take(u urgency, now time.Time) *job {
+func (q *queue) take(u urgency, now time.Time) *job { return q.takeAt(u, 0, now) }
+
+// takeNewest hands out the pod of the class that came last. In a pause that the server asked for, pods that came together with
+// the refused ones are likely to be refused as well: as probes they would delay all others.
+func (q *queue) takeNewest(u urgency, now time.Time) *job {
+	newest := 0
+	for i, j := range q.ready[u].jobs {
+		if q.ready[u].jobs[newest].asked < j.asked {
+			newest = i
+		}
+	}
+	return q.takeAt(u, newest, now)
+}
+
+func (q *queue) takeAt(u urgency, index int, now time.Time) *job {
 	for above := withdrawal; above < u; above++ {
 		q.passed[above] = 0
 	}
-	j := heap.Pop(&q.ready[u]).(*job)
+	j := heap.Remove(&q.ready[u], index).(*job)
 	j.inFlight, j.expedited, j.server, j.refused, j.renewed = true, false, false, false, false
 	q.passed[u]++
 	if !q.hasBelow(u, now) {
@@ -252,7 +299,7 @@ func (q *queue) drop(uid types.UID) {
 		grown = grown || cap(q.ready[u].jobs) > burst
 	}
 	if grown {
-		*q = queue{jobs: make(map[types.UID]*job), ready: q.ready, waiting: q.waiting, backgroundFrom: q.backgroundFrom, asked: q.asked}
+		*q = queue{jobs: make(map[types.UID]*job), ready: q.ready, waiting: q.waiting, backgroundFrom: q.backgroundFrom, pausedUntil: q.pausedUntil, asked: q.asked}
 		q.waiting.jobs = nil
 		for u := range q.ready {
 			q.ready[u].jobs = nil
@@ -279,7 +326,11 @@ func (q *queue) retry(uid types.UID, u urgency, now, at time.Time, server bool) 
 // promote makes the pods ready whose wait is over.
 func (q *queue) promote(now time.Time) {
 	for q.waiting.Len() > 0 && !q.waiting.jobs[0].notBefore.After(now) {
-		q.makeReady(q.waiting.jobs[0])
+		if j := q.waiting.jobs[0]; !j.throttled.IsZero() && now.Before(q.pausedUntil) {
+			q.waitUntil(j, q.pausedUntil)
+		} else {
+			q.makeReady(j)
+		}
 	}
 }
 

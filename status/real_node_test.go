@@ -1,3 +1,5 @@
+//go:build real
+
 package status_test
 
 import (
@@ -18,10 +20,10 @@ import (
 	"k8s.io/client-go/tools/cache"
 	watchtools "k8s.io/client-go/tools/watch"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
-	"github.com/statusd/statusd/pods"
+	"github.com/statusd/statusd/internal/node/pods"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
 var shared controlplanetest.Shared
@@ -60,7 +62,7 @@ func startNode(t *testing.T, server *controlplanetest.Server, name string, chang
 		t.Fatal(err)
 	}
 	n := &node{T: t, server: server, name: name, client: client, table: pods.New(), requests: counter}
-	options := status.Options{Client: status.NewClient(client.CoreV1().RESTClient(), name), Pods: n.table}
+	options := status.Options{Client: status.NewClient(client.CoreV1(), name), Pods: n.table}
 	for _, c := range change {
 		c(&options)
 	}

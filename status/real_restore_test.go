@@ -1,3 +1,5 @@
+//go:build real
+
 package status_test
 
 import (
@@ -10,8 +12,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
 // copyData copies the data of a server that does not run.

@@ -1,3 +1,5 @@
+//go:build real
+
 package status_test
 
 import (
@@ -11,8 +13,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
 func TestRealServer_ThePodsWholeLife(t *testing.T) {
@@ -231,7 +233,7 @@ func TestRealServer_APodOfTheSameNameIsNotTouched(t *testing.T) {
 }
 
 func TestRealServer_AForceDeletedPodIsLeftAlone(t *testing.T) {
-	n := startNode(t, shared.Server(t), "forced")
+	n := startNode(t, shared.Server(t), "force-deleted")
 	ns := n.server.Namespace(t)
 	pod := n.create(ns, "web")
 	n.set(pod, runningStatus(pod, true))

@@ -16,10 +16,18 @@ import (
 
 // One field that the API server refuses must not keep the rest of a status from it. A 422
 // names the fields; the rest is sent without them, and they are tried again on a slow
-// schedule, or when the node reports another value.
+// schedule, or when the node reports another value. A status that is too large to be stored
+// is sent without its largest part, and without the next one if that is not enough.
 
-// refusedBackoff spaces the tries of fields that the API server refuses.
+// A write that the server answers with an internal error, again and again and for this pod alone as far as is
+// known, is tried without the lists: so readiness and phase arrive if one of the lists is the reason.
+
+// refusedBackoff spaces the tries of fields with which the API server fails, or which are too large. Fields that
+// it refuses by name may be those of a server that is about to be upgraded, and are tried as what it overrules.
 var refusedBackoff = backoff.Schedule{First: time.Minute, Limit: 10 * time.Minute}
+
+// suspectEvery is of how many tries in vain one is followed by one without the lists.
+const suspectEvery = 4
 
 // refusal is what the API server refuses of a pod.
 type refusal struct {
@@ -118,31 +126,56 @@ func (r refusal) standing(status *v1.PodStatus) []string {
 // is something that was not left out already.
 func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 	fields := refusedFields(err, written)
+	switch {
+	case tooLarge(err):
+		fields = largestPart(written, t.leftOut)
+	case failureOf(err) == internal && (p.refusedBefore || t.alone && t.m.cache.attempts(p.uid)%suspectEvery == 0):
+		fields = slices.Clone(lists)
+	}
 	fields = slices.DeleteFunc(fields, func(f string) bool { return slices.Contains(t.leftOut, f) })
 	if len(fields) == 0 {
 		return false
 	}
-	for _, field := range fields {
-		key, _, _ := strings.Cut(field, "[")
-		t.m.metrics.refusedFields.WithLabelValues(key).Inc()
-	}
-	t.m.opts.Logger.Warn("API server rejects fields of the status; the rest is sent without them",
-		"pod", p.podName(), "uid", p.target, "version", p.version, "fields", fields, "err", err)
 	t.leftOut = append(t.leftOut, fields...)
 	t.refused = &refusal{fields: t.leftOut, in: &p.status, err: err}
 	return true
 }
 
+// lists are the parts of a status that are left out if the server fails with one of them.
+var lists = []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "resourceClaimStatuses"}
+
+// schedule spaces the tries of what is refused.
+func (r *refusal) schedule() backoff.Schedule {
+	if apierrors.IsInvalid(r.err) {
+		return overruledBackoff
+	}
+	return refusedBackoff
+}
+
 // tryRefusedLater ends a turn in which fields were left out: they are tried again later.
-func (t *turn) tryRefusedLater(p *plan) {
+func (t *turn) tryRefusedLater(p *plan, grave bool) {
 	var wait time.Duration
 	if t.refused != nil {
-		wait = t.m.cache.failed(p.uid, t.refused.err, waitRefused, refusedBackoff, time.Now())
+		schedule := t.refused.schedule()
+		if grave {
+			schedule = graveBackoff
+		}
+		for _, field := range t.refused.fields {
+			if key, _, _ := strings.Cut(field, "["); !slices.Contains(p.leftOut, field) {
+				t.m.metrics.refusedFields.WithLabelValues(key).Inc()
+			}
+		}
+		t.m.opts.Logger.Warn("API server rejects fields of the status; the rest was sent without them",
+			"pod", p.podName(), "uid", p.target, "version", p.version, "fields", t.refused.fields, "err", t.refused.err)
+		wait = t.m.cache.failed(p.uid, t.refused.err, waitRefused, schedule, time.Now())
 		t.m.cache.setRefusal(p.uid, *t.refused)
 	} else {
 		wait = max(time.Until(p.tryRefusedAt), time.Second)
 	}
 	if !t.again {
 		t.again, t.wait, t.urgency = true, wait, background
+		if grave {
+			t.urgency = p.urgency()
+		}
 	}
 }

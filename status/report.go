@@ -10,6 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -21,8 +22,7 @@ func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, erro
 	}
 	status.ObservedGeneration = pod.Generation // U2
 	m.warnOfForeign(pod, status.Conditions)
-	how := storing{by: "SetPodStatus", forced: forced, reported: &status}
-	return m.store(pod, how, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
+	return m.store(pod, storing{by: "SetPodStatus", forced: forced}, func(old *v1.PodStatus, _ bool) (v1.PodStatus, error) {
 		if m.opts.CompleteReports {
 			return m.complete(pod, old, &status)
 		}
@@ -33,7 +33,7 @@ func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, erro
 // complete fills in what a report leaves out. A report without a phase leaves that to the
 // containers, and to the end that the pod had.
 func (m *Manager) complete(pod *v1.Pod, old, reported *v1.PodStatus) (v1.PodStatus, error) {
-	next := m.owns.Complete(pod, *reported, *old, time.Now())
+	next := podstatus.Complete(pod, *reported, *old, time.Now(), m.opts.OwnedConditions...)
 	if reported.Phase == "" {
 		return next, nil
 	}
@@ -63,17 +63,17 @@ func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (ch
 }
 
 func (m *Manager) flip(by string, uid types.UID, containerID string, value bool,
-	with func(*v1.Pod, *v1.PodStatus, string, bool, time.Time) (v1.PodStatus, podstatus.Flip)) error {
+	with func(*v1.Pod, *v1.PodStatus, string, bool, time.Time) (v1.PodStatus, podrules.Flip)) error {
 	pod, ok := m.opts.Pods.ByUID(uid)
 	if !ok {
 		return fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
 	}
-	_, err := m.store(pod, storing{by: by}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
+	_, err := m.store(pod, storing{by: by, part: true}, func(old *v1.PodStatus, cached bool) (v1.PodStatus, error) {
 		if !cached {
 			return v1.PodStatus{}, ErrNoStatus
 		}
 		next, flip := with(pod, old, containerID, value, time.Now())
-		if flip == podstatus.UnknownContainer {
+		if flip == podrules.UnknownContainer {
 			return v1.PodStatus{}, fmt.Errorf("container %s: %w", containerID, ErrUnknownContainer)
 		}
 		return next, nil
@@ -93,8 +93,12 @@ func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.C
 	if !m.knows(uid) {
 		return fmt.Errorf("status: pod %s: %w", uid, ErrUnknownPod)
 	}
-	m.ends.recorded(uid, containerID)
-	return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
+	containerID = podrules.ValidText(containerID) // as in the cached status
+	m.ends.recorded(uid, containerID, how)
+	x := m.writes.add(uid, writeOther, func() error {
+		return m.journaled("record termination", uid, m.opts.Journal.RecordTermination(uid, containerID, how))
+	})
+	return m.unlessHung("record termination", uid, m.writes.wait(x))
 }
 
 func (m *Manager) retain(keep func(types.UID) bool) {
@@ -105,12 +109,19 @@ func (m *Manager) retain(keep func(types.UID) bool) {
 	}
 	m.resizes.retain(keep)
 	if m.opts.Journal != nil {
-		_, err := m.opts.Journal.RetainPods(keep)
-		m.journaled("remove orphaned pods", "", err)
+		m.unlessHung("remove orphaned pods", "", m.writes.wait(m.retainInJournal(keep)))
 	}
 }
 
-// PhaseError: a status would have taken a pod out of its terminal phase.
+// retainInJournal removes from the journal the pods that are not to be kept.
+func (m *Manager) retainInJournal(keep func(types.UID) bool) *write {
+	return m.writes.retain(keep, func(keep func(types.UID) bool) error {
+		_, err := m.opts.Journal.RetainPods(keep)
+		return m.journaled("remove orphaned pods", "", err)
+	}, m.removeFromJournal)
+}
+
+// PhaseError is the cause of a [*Warning]: a status would have taken a pod out of its terminal phase.
 type PhaseError struct {
 	Has, Wanted v1.PodPhase
 }
@@ -139,8 +150,7 @@ type storing struct {
 	by     string // the kind of call
 	forced bool   // also if nothing differs
 	finish bool   // the pod has ended for good
-	// reported is what the reporter has sent, which may be less than what is stored.
-	reported *v1.PodStatus
+	part   bool   // only a container is reported, and not the phase
 }
 
 // store computes the next status of a pod from the one before it and puts it in the
@@ -150,6 +160,16 @@ type storing struct {
 func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, cached bool) (v1.PodStatus, error)) (bool, error) {
 	for {
 		before := m.cache.load(pod.UID)
+		gone := before == nil && m.gone.get(pod.UID, time.Now()) != nil
+		if gone && how.finish {
+			return false, nil // there is nothing to be done
+		}
+		if gone || before == nil && m.former(pod) {
+			return false, fmt.Errorf("status: pod %s/%s: UID %s: %w", pod.Namespace, pod.Name, pod.UID, ErrUnknownPod)
+		}
+		if before != nil && before.restored && m.knownOvertaken(pod, before) {
+			continue
+		}
 		static := podstatus.IsStatic(pod)
 		old := m.statusBefore(pod, before, how)
 		next := &snapshot{
@@ -168,24 +188,40 @@ func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, 
 		if err := m.checkTransitions(pod, old, &next.status); err != nil {
 			return false, err
 		}
-		if before != nil && !how.forced && m.owns.Equal(old, &next.status) {
-			return false, m.refusePhase(pod, refused)
-		}
-		reported := &next.status
-		if how.reported != nil {
-			reported = how.reported
-		}
-		next.vanished = vanished(pod, before, old, reported)
+		next.vanished = vanished(pod, before, old, &next.status)
 		now := time.Now()
+		if before != nil && m.owns.Equal(old, &next.status) && (!how.forced || before.endedAs(next)) {
+			if how.forced {
+				m.repeated(pod, now)
+			}
+			return how.forced, warning(m.refusePhase(pod, refused), m.withheldBy(pod, how, before))
+		}
 		ok, awaited := m.cache.swap(before, next, pod, old, how.by, now)
 		if !ok {
 			continue
 		}
 		m.stored(old, next, turnRequest{uid: pod.UID, at: now, expedite: awaited, stored: true})
-		if err := m.keepFinal(pod.UID, next); err != nil {
-			return true, err
+		withheld := m.withheldBy(pod, how, next)
+		if withheld != nil && (before == nil || !m.cache.withholds(before)) {
+			m.opts.Logger.Warn("terminal phase withheld from the API: containers may still be running", "pod", next.podName(), "uid", pod.UID, "err", withheld)
 		}
-		return true, m.refusePhase(pod, refused)
+		return true, warning(m.keepFinal(pod.UID, next), m.refusePhase(pod, refused), withheld)
+	}
+}
+
+// withheldBy returns the error of a report whose phase is withheld, nil if the report was not about the phase.
+func (m *Manager) withheldBy(pod *v1.Pod, how storing, s *snapshot) error {
+	if how.part {
+		return nil
+	}
+	return m.withheld(pod, s)
+}
+
+// repeated handles a report of an end that changes nothing: it makes no version and costs no write. If the pod
+// waits for something on this node, that may have happened.
+func (m *Manager) repeated(pod *v1.Pod, now time.Time) {
+	if m.opts.Client != nil && m.cache.awaits(pod, m.opts.AlwaysRead) {
+		m.engine.changed(turnRequest{uid: pod.UID, urgency: withdrawal, at: now, expedite: true})
 	}
 }
 
@@ -231,11 +267,11 @@ func earlierLife(status *v1.PodStatus) *v1.PodStatus {
 // checkTransitions refuses a status in which a container came back from its end.
 func (m *Manager) checkTransitions(pod *v1.Pod, old, next *v1.PodStatus) error {
 	if m.opts.Logger.Enabled(context.Background(), slog.LevelDebug) {
-		if err := podstatus.InitMismatch(pod, old); err != nil {
+		if err := podrules.InitMismatch(pod, old); err != nil {
 			m.opts.Logger.Debug("init container statuses do not match the spec", "pod", pod.Namespace+"/"+pod.Name, "uid", pod.UID, "err", err)
 		}
 	}
-	if err := podstatus.CheckTransitions(pod, old, next); err != nil {
+	if err := podrules.CheckTransitions(pod, old, next); err != nil {
 		return m.refuse(pod, "container", err)
 	}
 	return nil
@@ -258,7 +294,7 @@ func (m *Manager) refuse(pod *v1.Pod, kind string, err error) error {
 // stored counts a new version and requests a turn for it.
 func (m *Manager) stored(old *v1.PodStatus, next *snapshot, n turnRequest) {
 	m.metrics.changes.Inc()
-	for _, ended := range podstatus.NewlyTerminated(old, &next.status) {
+	for _, ended := range podrules.NewlyTerminated(old, &next.status) {
 		m.metrics.terminated(ended)
 	}
 	if m.opts.Client != nil {

@@ -15,8 +15,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/pods"
 	"github.com/statusd/statusd/journal"
-	"github.com/statusd/statusd/pods"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -368,8 +368,8 @@ func TestResizeConditions(t *testing.T) {
 	if m.Resizes().SetPodResizePendingCondition(pod.UID, "Deferred", "still no room", 2) {
 		t.Error("a new message alone is reported as a change (Z1)")
 	}
-	if got := m.GetPodResizeStatus(pod.UID); got != "Deferred" {
-		t.Errorf("resize status is %q, want Deferred", got)
+	if got := m.Resizes().GetPodResizeConditions(pod.UID); len(got) != 1 || got[0].Reason != "Deferred" {
+		t.Errorf("resize conditions are %+v, want Deferred", got)
 	}
 	m.Resizes().ClearPodResizePendingCondition(pod.UID)
 	if generation, changed := m.Resizes().SetPodResizeInProgressCondition(pod.UID, "", "", 2); generation != 2 || !changed {

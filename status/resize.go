@@ -1,7 +1,6 @@
 package status
 
 import (
-	"hash/maphash"
 	"maps"
 	"slices"
 	"strings"
@@ -22,58 +21,62 @@ import (
 // of the [Manager].
 type Resizes struct {
 	m *Manager
-	// writing, one for a share of the pods each, keep the changes of a pod in order, in memory
-	// and on disk. They are held while the journal is written, so that memory never has what
-	// the disk does not have; readers do not need them.
-	writing [16]sync.Mutex
-	// mu guards the maps. It is never held while the journal is written.
+	// mu guards the maps. It is never held while the journal is written: a change is written first, and
+	// then made if no other was made meanwhile.
 	mu   sync.Mutex
-	pods map[types.UID]podstatus.ResizeConditions
+	pods map[types.UID]*podstatus.ResizeConditions // never changed, only replaced
 	// unkept are the pods whose conditions the journal did not take. The next change of such
 	// a pod is written whatever it is.
 	unkept map[types.UID]bool
 }
 
-var resizesSeed = maphash.MakeSeed()
-
 func newResizes(m *Manager) *Resizes {
-	r := &Resizes{m: m, pods: make(map[types.UID]podstatus.ResizeConditions), unkept: make(map[types.UID]bool)}
+	r := &Resizes{m: m, pods: make(map[types.UID]*podstatus.ResizeConditions), unkept: make(map[types.UID]bool)}
 	if m.opts.Journal != nil {
-		maps.Copy(r.pods, m.opts.Journal.AllResizeConditions())
+		for uid, conditions := range m.opts.Journal.AllResizeConditions() {
+			r.pods[uid] = &conditions
+		}
 	}
 	return r
 }
 
-// lock keeps others from changing the conditions of the pod until the returned mutex is unlocked.
-func (r *Resizes) lock(uid types.UID) *sync.Mutex {
-	lock := &r.writing[maphash.String(resizesSeed, string(uid))%uint64(len(r.writing))]
-	lock.Lock()
-	return lock
+func (r *Resizes) get(uid types.UID) podstatus.ResizeConditions {
+	if conditions, _ := r.load(uid); conditions != nil {
+		return *conditions
+	}
+	return podstatus.ResizeConditions{}
 }
 
-func (r *Resizes) get(uid types.UID) (conditions podstatus.ResizeConditions, kept bool) {
+func (r *Resizes) load(uid types.UID) (conditions *podstatus.ResizeConditions, kept bool) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.pods[uid], !r.unkept[uid]
 }
 
-func (r *Resizes) put(uid types.UID, conditions podstatus.ResizeConditions, kept bool) {
+// swap replaces the conditions of a pod if they are still those that the next ones were computed from.
+func (r *Resizes) swap(uid types.UID, from, next *podstatus.ResizeConditions, kept bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if r.pods[uid] != from {
+		return false
+	}
 	delete(r.unkept, uid)
 	if !kept {
 		r.unkept[uid] = true
 	}
-	if conditions.IsZero() {
+	if next.IsZero() {
 		delete(r.pods, uid)
-		return
+	} else {
+		r.pods[uid] = next
 	}
-	r.pods[uid] = conditions
+	return true
 }
 
 func (r *Resizes) remove(uid types.UID) {
-	defer r.lock(uid).Unlock()
-	r.put(uid, podstatus.ResizeConditions{}, true)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	delete(r.pods, uid)
+	delete(r.unkept, uid)
 }
 
 func (r *Resizes) retain(keep func(types.UID) bool) {
@@ -93,7 +96,7 @@ func (r *Resizes) count(is func(podstatus.ResizeConditions) bool) float64 {
 	defer r.mu.Unlock()
 	n := 0
 	for _, conditions := range r.pods {
-		if is(conditions) {
+		if is(*conditions) {
 			n++
 		}
 	}
@@ -128,17 +131,35 @@ func (r *Resizes) gauges() []*sharedGauge {
 // that cannot be written is reported, and the conditions change all the same: a resize
 // must not depend on a disk.
 func (r *Resizes) change(uid types.UID, change func(podstatus.ResizeConditions) podstatus.ResizeConditions) {
-	defer r.lock(uid).Unlock()
-	before, kept := r.get(uid)
-	after := change(before)
 	if !r.m.knows(uid) {
 		return
 	}
-	journal := r.m.opts.Journal
-	if journal != nil && (!kept || !after.SameButProbed(before)) {
-		kept = r.m.journaled("keep resize conditions", uid, journal.SetResizeConditions(uid, after)) == nil
+	for wrote := false; ; {
+		before, kept := r.load(uid)
+		from := podstatus.ResizeConditions{}
+		if before != nil {
+			from = *before
+		}
+		after := change(from)
+		if r.m.opts.Journal != nil && (wrote || !kept || !after.SameButProbed(from)) {
+			wrote, kept = true, r.keep(uid, after) == nil
+		}
+		if r.swap(uid, before, &after, kept) {
+			break
+		}
 	}
-	r.put(uid, after, kept)
+	if !r.m.knows(uid) { // it was forgotten meanwhile
+		r.remove(uid)
+	}
+}
+
+// keep writes the conditions of a pod to the journal.
+func (r *Resizes) keep(uid types.UID, conditions podstatus.ResizeConditions) error {
+	const what = "keep resize conditions"
+	x := r.m.writes.add(uid, writeOther, func() error {
+		return r.m.journaled(what, uid, r.m.opts.Journal.SetResizeConditions(uid, conditions))
+	})
+	return r.m.unlessHung(what, uid, r.m.writes.wait(x))
 }
 
 // Resizes returns what the manager keeps of the resizes of pods.
@@ -153,7 +174,8 @@ func (r *Resizes) GetPodAllocation(uid types.UID) (podstatus.Allocation, bool) {
 }
 
 // SetPodResizePendingCondition says that a resize of the pod waits: Deferred, or
-// Infeasible. It reports whether the reason or the generation is new.
+// Infeasible. It reports whether the reason or the generation is new. Of a pod that is not known nothing
+// is stored, as with the other conditions.
 func (r *Resizes) SetPodResizePendingCondition(uid types.UID, reason, message string, observedGeneration int64) (changed bool) {
 	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, changed = c.SetPending(reason, message, observedGeneration, time.Now())
@@ -194,8 +216,7 @@ func (r *Resizes) ClearPodResizeInProgressCondition(uid types.UID) (generation i
 // GetPodResizeConditions returns the resize conditions of a pod, the pending one first, to
 // be included in its status.
 func (r *Resizes) GetPodResizeConditions(uid types.UID) []v1.PodCondition {
-	conditions, _ := r.get(uid)
-	return conditions.List()
+	return r.get(uid).List()
 }
 
 // BackfillPodResizeConditions takes over the resize conditions that pods of the API carry,

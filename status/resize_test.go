@@ -2,6 +2,7 @@ package status
 
 import (
 	"errors"
+	"log/slog"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -126,4 +127,18 @@ func TestResizesAreCounted(t *testing.T) {
 		m.Resizes().ClearPodResizeInProgressCondition("b")
 		wants("all done", 0, 0, 0)
 	})
+}
+
+func TestResizeConditionsOfAnUnknownPod_AreNotStored(t *testing.T) {
+	m, err := New(Options{Logger: slog.New(slog.DiscardHandler)})
+	must(err)
+	if m.Resizes().SetPodResizePendingCondition("unknown", v1.PodReasonDeferred, "", 1) {
+		t.Error("a condition of an unknown pod counts as changed")
+	}
+	if _, changed := m.Resizes().SetPodResizeInProgressCondition("unknown", "", "", 1); changed {
+		t.Error("a condition of an unknown pod counts as changed")
+	}
+	if got := m.Resizes().GetPodResizeConditions("unknown"); len(got) != 0 {
+		t.Errorf("stored: %v", got)
+	}
 }

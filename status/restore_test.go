@@ -8,8 +8,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/statustest"
 )
 
@@ -44,8 +45,8 @@ func (w *world) wantAgreement(pod *v1.Pod) {
 		w.Errorf("the API has no pod %s", pod.Name)
 		return
 	}
-	merged := podstatus.Merge(pod, &api.Status, &status, false, time.Now())
-	if patch, err := podstatus.Patch(api.UID, &api.Status, &merged); err != nil || patch != nil {
+	merged := podrules.Merge(pod, &api.Status, &status, false, time.Now())
+	if patch, err := podrules.Patch(api.UID, &api.Status, &merged); err != nil || patch != nil {
 		w.Errorf("the API's pod %s still lacks %s, %v", pod.Name, patch, err)
 	}
 }
@@ -138,6 +139,29 @@ func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 	})
 }
 
+// A watch that has hung for long lists again after a restore. What it brings is the very copy that it had before, and
+// others have brought the server's versions to where they were.
+func TestWatchThatHung_BringsTheRestoredPod(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, false))
+		synctest.Wait()
+		backup := w.api.Backup()
+		w.api.OnStore(nil)
+		w.set(pod, running(pod, true))
+		time.Sleep(time.Hour)
+		w.api.Restore(backup)
+		for i := range 5 {
+			w.api.Put(newPod(fmt.Sprint("other-", i), func(p *v1.Pod) { p.Spec.NodeName = "elsewhere" }))
+		}
+		w.manager.ObservePod(w.api.Pod(pod))
+		time.Sleep(restoredWithin)
+		w.wantAgreement(pod)
+	})
+}
+
 // Many writes that are in flight when the server is found to have been restored have all pods
 // read once, not once for each of them.
 func TestRestoreHasEachPodReadOnce(t *testing.T) {
@@ -207,7 +231,7 @@ func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
 		w.api.OnStore(nil)
 		w.api.Restore(b)
 		w.api.ForgetRequests()
-		time.Sleep(40 * time.Second)
+		time.Sleep(time.Minute + time.Second)
 		for _, pod := range all {
 			w.wantAgreement(pod)
 		}
@@ -218,7 +242,7 @@ func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
 		w.api.ForgetRequests()
 		time.Sleep(time.Hour)
 		synctest.Wait()
-		if log := w.api.Log(); len(log) != w.api.Count("VERSION") || len(log) > 240 {
+		if log := w.api.Log(); len(log) != w.api.Count("VERSION") || len(log) > 60 {
 			t.Errorf("%d requests in an hour of peace, %d of them for the version", len(log), w.api.Count("VERSION"))
 		}
 	})
@@ -318,10 +342,58 @@ func TestTurnsWithoutARequestDoNotStandForTheServer(t *testing.T) {
 		synctest.Wait()
 		w.api.OnStore(nil)
 		w.api.Restore(backup)
-		for range 4 * int(historyPeriod/time.Second) {
+		for range 4 * int(time.Minute/time.Second) {
 			w.manager.engine.changed(turnRequest{uid: pod.UID, urgency: background, at: time.Now()})
 			time.Sleep(time.Second)
 		}
 		w.wantAgreement(pod)
+	})
+}
+
+// Twenty managers of one process share the reads of the version, in peace and in an outage, and each still
+// notices a restore.
+func TestManagersShareVersionReads(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		api := statustest.New().Client()
+		versions := NewVersions(api, 0)
+		var worlds []*world
+		for i := range 20 {
+			w := newWorld(t, func(o *Options) { o.Client, o.Versions = api, versions })
+			w.api = api.Server
+			pod := w.create(fmt.Sprint("pod-", i))
+			w.manager.ObservePod(pod)
+			time.Sleep(700 * time.Millisecond) // they do not start at once
+			w.run()
+			worlds = append(worlds, w)
+		}
+		backup := api.Backup()
+		for i, w := range worlds {
+			pod, _ := w.table.ByUID(types.UID(fmt.Sprintf("pod-%d-uid", i)))
+			w.set(pod, running(pod, true))
+			time.Sleep(300 * time.Millisecond)
+		}
+		api.ForgetRequests()
+		time.Sleep(time.Hour)
+		if got := api.Count("VERSION"); got < 55 || got > 61 {
+			t.Errorf("%d reads of the version in an hour, want one a minute for all managers", got)
+		}
+		api.SetFault(statustest.On("VERSION", statustest.ErrRefused))
+		api.ForgetRequests()
+		time.Sleep(time.Hour)
+		if got := api.Count("VERSION"); got > 61 {
+			t.Errorf("%d reads of the version in an hour of outage", got)
+		}
+		api.SetFault(nil)
+		api.Restore(backup)
+		time.Sleep(time.Minute + time.Second)
+		synctest.Wait()
+		for _, pod := range api.Pods() {
+			if pod.Status.Phase != v1.PodRunning {
+				t.Errorf("%s is %s a minute after the restore", pod.Name, pod.Status.Phase)
+			}
+		}
+		for _, w := range worlds {
+			w.stop()
+		}
 	})
 }

@@ -1,6 +1,9 @@
 package status
 
 import (
+	"fmt"
+	"strings"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
@@ -16,11 +19,57 @@ func (m *Manager) couldRun(p *plan) bool {
 		return false
 	case m.opts.Safety != nil:
 		return m.opts.Safety.CouldHaveRunningContainers(p.pod)
-	case p.finished:
-		return false
 	default:
-		return p.vanished || anyRuns(&p.status)
+		return p.unproven()
 	}
+}
+
+// unproven reports whether the reports leave open that a container still runs. Only for them, Safety
+// may say otherwise.
+func (s *snapshot) unproven() bool { return !s.finished && (s.vanished || anyRuns(&s.status)) }
+
+// withholds reports whether the phase of a status is kept from the API by what was reported. What
+// Safety would say is not known before a turn: only that asks it, since it may wait for the reporter.
+func (c *cache) withholds(s *snapshot) bool {
+	return c.judges && podstatus.IsTerminal(s.status.Phase) && s.unproven()
+}
+
+// WithheldError is the cause of a [*Warning]: a pod is reported as ended while containers of it could
+// run, so the phase is kept from the API. The rest of the status is sent. The phase follows with a
+// report in which the containers have ended, or with [Manager.TerminatePod]; until then the pod is in
+// [Manager.Pending]. A manager with Options.Safety asks that instead, and returns no such error.
+type WithheldError struct {
+	Phase v1.PodPhase
+	// Containers were last reported running.
+	Containers []string
+}
+
+func (e *WithheldError) Error() string {
+	return fmt.Sprintf("phase %s is withheld from the API: the end of these containers was not reported: %s; "+
+		"report them as terminated, or call TerminatePod once none runs", e.Phase, strings.Join(e.Containers, ", "))
+}
+
+// withheld returns the error of a report whose phase is withheld, nil if it is not.
+func (m *Manager) withheld(pod *v1.Pod, s *snapshot) error {
+	if !m.cache.withholds(s) {
+		return nil
+	}
+	e := &WithheldError{Phase: s.status.Phase}
+	for _, list := range containerLists(&s.status) {
+		for i := range list {
+			if list[i].State.Running != nil {
+				e.Containers = append(e.Containers, list[i].Name)
+			}
+		}
+	}
+	if s.vanished {
+		for i := range pod.Spec.Containers {
+			if name := pod.Spec.Containers[i].Name; !names(s.status.ContainerStatuses, name) {
+				e.Containers = append(e.Containers, name)
+			}
+		}
+	}
+	return fmt.Errorf("status: pod %s/%s: %w", pod.Namespace, pod.Name, e)
 }
 
 // anyRuns reports whether a container is reported running.

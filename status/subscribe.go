@@ -43,18 +43,31 @@ func (m *Manager) Subscribe() *Subscription { return m.cache.subscribe() }
 
 // Subscription hands out the changes of the cache. The events of one pod come in order.
 // A receiver that is slow delays no other: of the updates of a pod that pile up it gets the
-// newest, so that what waits for it is bounded by the number of pods. One goroutine receives.
+// newest, and of a pod that came and went meanwhile it learns nothing. So what waits is bounded by
+// the pods that there are and those that the receiver knows. One goroutine receives.
 type Subscription struct {
 	feed   *feed
 	wake   chan struct{} // capacity 1: one wake-up stands for any number of events
 	closed chan struct{}
 
-	// mu guards the events that wait, in order of arrival, and where the last one of each pod is.
-	mu     sync.Mutex
-	events []queuedEvent
-	first  uint64 // number of events[0], counted from the beginning
-	last   map[types.UID]uint64
+	// mu guards the fields below.
+	mu sync.Mutex
+	// waiting has what the receiver is to learn of each pod, in the order of the first event of each.
+	waiting map[types.UID]*waitingEvents
+	order   []types.UID
+	empty   int // how many of them have nothing to learn any more
+	// known are the pods that the receiver has learned of, and not of their removal.
+	known map[types.UID]bool
 }
+
+// waitingEvents are what a receiver is to learn of a pod: its removal, and then what it is now.
+type waitingEvents struct {
+	removed *snapshot
+	newest  *snapshot
+	kind    EventType // of newest
+}
+
+func (w *waitingEvents) none() bool { return w.removed == nil && w.newest == nil }
 
 type queuedEvent struct {
 	kind     EventType
@@ -92,31 +105,73 @@ func (s *Subscription) Close() { s.feed.unsubscribe(s) }
 func (s *Subscription) pop() (queuedEvent, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.events) == 0 {
-		return queuedEvent{}, false
+	for len(s.order) > 0 {
+		uid := s.order[0]
+		w := s.waiting[uid]
+		if removed := w.removed; removed != nil && w.newest != nil {
+			w.removed = nil
+			delete(s.known, uid)
+			return queuedEvent{Removed, uid, removed}, true
+		}
+		s.order = s.order[1:]
+		delete(s.waiting, uid)
+		switch {
+		case w.removed != nil:
+			delete(s.known, uid)
+			return queuedEvent{Removed, uid, w.removed}, true
+		case w.newest != nil:
+			s.known[uid] = true
+			return queuedEvent{w.kind, uid, w.newest}, true
+		}
+		s.empty--
 	}
-	e := s.events[0]
-	if s.last[e.uid] == s.first {
-		delete(s.last, e.uid)
-	}
-	s.events = s.events[1:]
-	s.first++
-	return e, true
+	return queuedEvent{}, false
 }
 
 func (s *Subscription) push(e queuedEvent) {
 	s.mu.Lock()
-	number, ok := s.last[e.uid]
-	switch {
-	case ok && e.kind == s.events[number-s.first].kind, // of two of a kind the newer one is enough
-		ok && e.kind == Updated && s.events[number-s.first].kind == Added:
-		s.events[number-s.first].snapshot = e.snapshot
-	default:
-		s.last[e.uid] = s.first + uint64(len(s.events))
-		s.events = append(s.events, e)
+	defer s.mu.Unlock()
+	w, ok := s.waiting[e.uid]
+	if !ok {
+		w = &waitingEvents{}
+		s.waiting[e.uid] = w
+		s.order = append(s.order, e.uid)
+		s.empty++
 	}
-	s.mu.Unlock()
+	if w.none() {
+		s.empty--
+	}
+	switch {
+	case e.kind != Removed && w.newest == nil:
+		w.newest, w.kind = e.snapshot, e.kind
+	case e.kind != Removed:
+		w.newest = e.snapshot
+	case s.known[e.uid]:
+		w.removed, w.newest = e.snapshot, nil
+	default:
+		w.newest = nil
+	}
+	if w.none() {
+		s.empty++
+		s.compact()
+	}
 	wake.Up(s.wake)
+}
+
+// compact drops the pods of which there is nothing to learn, once they are most of what waits.
+func (s *Subscription) compact() {
+	if s.empty < 64 || s.empty < len(s.order)/2 {
+		return
+	}
+	left := make([]types.UID, 0, len(s.order)-s.empty)
+	for _, uid := range s.order {
+		if s.waiting[uid].none() {
+			delete(s.waiting, uid)
+		} else {
+			left = append(left, uid)
+		}
+	}
+	s.order, s.empty = left, 0
 }
 
 // feed passes changes on to the subscriptions. The cache calls it under its lock, which
@@ -158,14 +213,14 @@ func (f *feed) publish(e queuedEvent) {
 // subscribe begins a subscription with events for what is known already.
 func (f *feed) subscribe(known []queuedEvent) *Subscription {
 	s := &Subscription{
-		feed:   f,
-		wake:   make(chan struct{}, 1),
-		closed: make(chan struct{}),
-		events: known,
-		last:   make(map[types.UID]uint64, len(known)),
+		feed:    f,
+		wake:    make(chan struct{}, 1),
+		closed:  make(chan struct{}),
+		waiting: make(map[types.UID]*waitingEvents, len(known)),
+		known:   make(map[types.UID]bool),
 	}
-	for i := range known {
-		s.last[known[i].uid] = uint64(i)
+	for _, e := range known {
+		s.push(e)
 	}
 	f.mu.Lock()
 	defer f.mu.Unlock()

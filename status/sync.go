@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -36,13 +37,16 @@ type outcome struct {
 	// to be written, by the fault of the pod alone.
 	deletes bool
 	refusal bool
+	// grave: readiness or phase in the API are not those of the node.
+	grave bool
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod equal to the cached status, with
 // one request where that is possible, or deletes the pod if it has finished. It runs in a
 // goroutine of its own; there is never more than one for a pod.
-func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
-	t := &turn{m: m, outcome: outcome{uid: uid}}
+// Alone: as far as is known, the server fails with this pod only.
+func (m *Manager) syncPod(ctx context.Context, uid types.UID, alone bool) outcome {
+	t := &turn{m: m, alone: alone, outcome: outcome{uid: uid}}
 	p, why, ok := m.newPlan(uid, time.Now())
 	switch {
 	case !ok:
@@ -51,14 +55,14 @@ func (m *Manager) syncPod(ctx context.Context, uid types.UID) outcome {
 		m.cache.failed(uid, nil, why, goneBackoff, time.Now())
 	default:
 		t.run(ctx, p)
-		inJournal(ctx, t.writes)
 	}
 	return t.outcome
 }
 
 // turn is the state of one turn of a pod.
 type turn struct {
-	m *Manager
+	m     *Manager
+	alone bool
 	outcome
 	// read: the base comes from the API server in this very turn; wrote: the
 	// turn has changed the API's pod.
@@ -72,8 +76,10 @@ type turn struct {
 	// is what it has refused in this turn.
 	leftOut []string
 	refused *refusal
-	// writes are what is to be written to the journal when the turn is over.
-	writes []func()
+	// decision is by what the API's pod differs after this turn; overruledNow: the server has
+	// decided so in this turn.
+	decision     decision
+	overruledNow bool
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
@@ -81,6 +87,10 @@ func (t *turn) run(ctx context.Context, p *plan) {
 		if !t.look(ctx, p) {
 			return
 		}
+	}
+	if t.m.overtaken(p.pod, p.snapshot, p.base.status) {
+		t.urgency, t.again = p.urgency(), true
+		return
 	}
 	t.leftOut = p.leftOut
 	for t.write(ctx, p) {
@@ -96,7 +106,11 @@ func (t *turn) run(ctx context.Context, p *plan) {
 // look reads the API's pod as the base of the write.
 func (t *turn) look(ctx context.Context, p *plan) bool {
 	pod, err := request(ctx, t, "get", func(ctx context.Context) (*v1.Pod, error) {
-		return t.m.opts.Client.Get(ctx, p.namespace, p.name)
+		pod, err := t.m.opts.Client.Get(ctx, p.namespace, p.name)
+		if err == nil && pod.UID == "" {
+			err = notThePod(pod, p.target)
+		}
+		return pod, err
 	})
 	t.read = true
 	switch {
@@ -115,6 +129,12 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 		t.gone(p, nil)
 		return false
 	}
+	t.rebase(p, pod)
+	return true
+}
+
+// rebase makes an answer of the API server the base.
+func (t *turn) rebase(p *plan, pod *v1.Pod) {
 	p.asked = true
 	p.base = baseOf(pod)
 	p.base.status = pod.Status.DeepCopy() // and not the whole pod with it
@@ -123,7 +143,6 @@ func (t *turn) look(ctx context.Context, p *plan) bool {
 		t.m.historyChanged(p.base.revision)
 	}
 	p.began = p.base
-	return true
 }
 
 // write sends what the API's pod lacks. It reports whether the base proved to be wrong,
@@ -137,16 +156,23 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			return false
 		}
 		if patch == nil {
+			if p.decision.status != nil && t.decision.status == nil {
+				t.m.cache.endDecision(p.uid)
+			}
 			t.accepted(ctx, p, p.base, couldRun)
 			return false
 		}
-		if wait := p.fight.wait(p, time.Now(), t.m.cache.jitter()); wait > 0 {
+		if wait := p.fight.wait(p, merged, time.Now(), t.m.cache.jitter()); wait > 0 {
 			t.m.cache.waitUntil(p.uid, waitFight, time.Now().Add(wait))
-			t.again, t.wait, t.urgency = true, wait, background
+			t.again, t.wait, t.urgency = true, wait, reconcileUrgency(p.base.status, &p.status)
 			return false
 		}
 		answer, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
-			return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
+			pod, err := t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
+			if err == nil && pod.UID != p.target {
+				err = notThePod(pod, p.target)
+			}
+			return pod, err
 		})
 		switch {
 		case err == nil:
@@ -154,6 +180,9 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			return false
 		case contradicts(err) && !t.read:
 			return true
+		case t.contended(p, merged, err):
+			t.writeApart(ctx, p, couldRun)
+			return false
 		case !contradicts(err) && t.refuse(p, err, merged):
 			// The rest is sent without what is refused.
 		default:
@@ -178,9 +207,8 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 		leaveOut(&merged, p.base.status, field)
 	}
 	patch, err := t.m.owns.PatchAt(p.target, p.guard(&merged), p.base.status, &merged)
-	if patch != nil && p.decision.covers(p.version) && p.decision.couldRun == couldRun &&
-		!t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
-		patch = nil
+	if patch != nil && p.decision.holds(p.version, couldRun, time.Now()) && !t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
+		patch, t.decision = nil, p.decision
 	}
 	return &merged, patch, err
 }
@@ -203,9 +231,13 @@ func (t *turn) taken(ctx context.Context, p *plan, patch []byte, answer *v1.Pod,
 	t.m.recordWrite(p)
 	api := baseOf(answer).compact(t.m.owns, p.target, merged, &p.status)
 	t.altered = api.status != merged && api.status != &p.status
-	if t.altered && t.overruled(p, patch, api, merged) {
+	switch {
+	case t.altered && t.overruled(p, patch, api, merged):
 		t.altered = false
-		t.m.recordDecision(p, api, couldRun)
+		t.decide(p, api, merged, couldRun)
+	case !t.altered:
+		now := time.Now()
+		t.m.retryOverruled(slices.Values(t.m.cache.storedAsSent(p.uid, now)), now)
 	}
 	t.accepted(ctx, p, api, couldRun)
 }
@@ -236,14 +268,30 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 		t.recheckLater(p, waitWithheld, withdrawal)
 		return
 	}
-	deletable := api.ended && p.finished
-	a := m.cache.accept(p, api, deletable && !t.wrote || len(t.leftOut) > 0)
+	deletable, overruled := api.ended && p.finished, t.decision.status != nil
+	if overruled && t.decision.grave && !deletable {
+		if m.cache.keepBase(p, api) {
+			m.historyChanged(api.revision)
+		}
+		t.tryOverruledLater(p)
+		return
+	}
+	if len(t.leftOut) > 0 && isReady(api.status) != isReady(&p.status) && !deletable && !podstatus.IsTerminal(api.status.Phase) {
+		// What the server refuses is readiness itself, or makes it differ: the version is not accepted.
+		if m.cache.keepBase(p, api) {
+			m.historyChanged(api.revision)
+		}
+		t.tryRefusedLater(p, true)
+		return
+	}
+	a := m.cache.accept(p, api, deletable && !t.wrote || len(t.leftOut) > 0 || overruled)
 	m.metrics.accepted(a, t.wrote)
 	if a.undone {
 		m.historyChanged(api.revision)
 	}
 	if t.altered || a.drifted {
-		t.again, t.urgency = true, background
+		t.again, t.urgency = true, reconcileUrgency(api.status, &p.status)
+		m.cache.foreignWrite(p.uid, time.Now())
 	} else {
 		m.cache.settle(p.uid, p.version, api)
 	}
@@ -253,14 +301,17 @@ func (t *turn) accepted(ctx context.Context, p *plan, api base, couldRun bool) {
 		// A write that was taken need not have brought the end along: it is a difference to
 		// what the server may have lost in a restore.
 	case p.final():
-		t.writes = append(t.writes, func() { m.forgetFinal(p) })
+		m.forgetFinal(p)
 	case a.changes > 0:
-		t.writes = append(t.writes, func() { m.forgetEnds(p) })
+		m.forgetEnds(p)
 	}
-	if deletable {
+	switch {
+	case deletable:
 		t.deletePod(ctx, p)
-	} else if len(t.leftOut) > 0 {
-		t.tryRefusedLater(p)
+	case len(t.leftOut) > 0:
+		t.tryRefusedLater(p, false)
+	case overruled:
+		t.tryOverruledLater(p)
 	}
 }
 
@@ -305,11 +356,16 @@ func (t *turn) retry(p *plan, err error) { t.retryOn(retryBackoff, p, err) }
 func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 	m := t.m
 	t.wait = m.cache.failed(p.uid, err, waitNone, schedule, time.Now())
-	t.pause, t.refusal = pauseAsked(err), failureOf(err) == refused
+	why := failureOf(err)
+	t.pause, t.refusal = pauseAsked(err), why == refused || why == denied
+	if why == denied {
+		t.failure = denied // whatever the server has answered since, to whether the pod is there
+	}
 	t.wait = max(t.wait, t.pause)
 	t.again, t.urgency = true, p.urgency()
+	t.grave = p.base.known() && graveDifference(p.base.status, &p.status)
 	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {
-		t.writes = append(t.writes, func() { m.keepFinal(p.uid, p.snapshot) })
+		m.saveFinal(p.uid, p.snapshot)
 	}
 	m.metrics.retries.WithLabelValues(reasonOf(err)).Inc()
 	m.opts.Logger.Warn("status update failed, will retry", "pod", p.podName(), "uid", p.target, "version", p.version, "wait", t.wait, "err", err)
@@ -337,6 +393,11 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	return answer, err
 }
 
+// notThePod is the error of a 200 that does not have the pod: something before the server has answered.
+func notThePod(got *v1.Pod, want types.UID) error {
+	return fmt.Errorf("the answer is not the pod: it has UID %q, want %q", got.UID, want)
+}
+
 // contradicts reports whether an error means that the pod is not the one that the base shows:
 // not there, or of another UID. For a patch with another UID the server answers that the
 // UID cannot be changed.
@@ -360,6 +421,10 @@ func reasonOf(err error) string {
 		return "timeout"
 	case errors.Is(err, context.Canceled):
 		return "canceled"
+	case errors.Is(err, errOverruled):
+		return "overruled"
+	case errors.Is(err, errContended):
+		return string(metav1.StatusReasonConflict)
 	}
 	switch reason := apierrors.ReasonForError(err); {
 	case reason == "":

@@ -14,19 +14,27 @@ type terminations struct {
 	// mu guards unnamed: the containers whose end was recorded, and which no accepted status
 	// has named since. Their report may still be on its way.
 	mu      sync.Mutex
-	unnamed map[types.UID]map[string]bool
+	unnamed map[types.UID]map[string]v1.ContainerStateTerminated
 }
 
-func (t *terminations) recorded(uid types.UID, containerID string) {
+func (t *terminations) recorded(uid types.UID, containerID string, how v1.ContainerStateTerminated) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.unnamed == nil {
-		t.unnamed = make(map[types.UID]map[string]bool)
+		t.unnamed = make(map[types.UID]map[string]v1.ContainerStateTerminated)
 	}
 	if t.unnamed[uid] == nil {
-		t.unnamed[uid] = make(map[string]bool)
+		t.unnamed[uid] = make(map[string]v1.ContainerStateTerminated)
 	}
-	t.unnamed[uid][containerID] = true
+	t.unnamed[uid][containerID] = how
+}
+
+// find returns a recorded end that no accepted status has named, also if the disk does not have it yet.
+func (t *terminations) find(uid types.UID, containerID string) (how v1.ContainerStateTerminated, ok bool) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	how, ok = t.unnamed[uid][containerID]
+	return how, ok
 }
 
 // accepted returns which recorded ends of a pod are still of use once the API server has a

@@ -17,7 +17,8 @@ const (
 	start
 	// normal: any other change.
 	normal
-	// background: the API differs from a status that it had accepted before.
+	// background: the API differs from a status that it had accepted before, and neither in
+	// readiness nor in an end.
 	background
 )
 
@@ -40,6 +41,15 @@ func urgencyOf(old, next *v1.PodStatus, finished bool) urgency {
 	default:
 		return normal
 	}
+}
+
+// reconcileUrgency classes a difference between the API's pod and a status that it had accepted before:
+// what traffic and controllers wait for is as urgent as if it were new.
+func reconcileUrgency(api, cached *v1.PodStatus) urgency {
+	if u := urgencyOf(api, cached, false); u != normal {
+		return u
+	}
+	return background
 }
 
 func isReady(status *v1.PodStatus) bool {

@@ -21,6 +21,10 @@ import (
 // Nothing of the pod is changed, but it is kept as the base of writes: as with any object of a
 // watch, the caller must not change it.
 func (m *Manager) ObservePod(pod *v1.Pod) {
+	if pod.UID == "" {
+		m.opts.Logger.Error("observed pod ignored", "pod", pod.Namespace+"/"+pod.Name, "err", ErrNoUID)
+		return
+	}
 	m.track(pod)
 	if !podstatus.IsStatic(pod) {
 		m.observe(pod)
@@ -30,7 +34,7 @@ func (m *Manager) ObservePod(pod *v1.Pod) {
 // ObserveDelete takes the deletion of a pod from a watch of the node's pods. The pod of this
 // UID does not exist any more, so the manager forgets it, see [Manager.Forget]; a pod
 // that has taken its name is not touched. The deletion of a mirror pod leaves the status of its
-// static pod, which waits for the next mirror.
+// static pod, which waits for the next mirror. Unlike Forget it does not wait for the journal.
 //
 // A static pod is deleted by the caller, once its last status needs no mirror any more. With
 // Options.Pods the caller removes the pod from its table first.
@@ -38,7 +42,8 @@ func (m *Manager) ObserveDelete(pod *v1.Pod) {
 	if m.table != nil {
 		m.table.Remove(pod)
 	}
-	m.Forget(pod.UID)
+	m.forgetSoon(pod.UID)
+	m.writes.named(pod.UID, pod.Namespace, pod.Name)
 }
 
 // EventHandler returns a handler for an informer of the node's pods, which makes the calls of
@@ -87,6 +92,7 @@ func (m *Manager) track(pod *v1.Pod) {
 	if m.table == nil {
 		return
 	}
+	m.gone.forget(pod.UID)
 	if displaced := m.table.Set(pod); displaced != nil && !podstatus.IsStatic(displaced) && !podstatus.IsStatic(pod) {
 		m.ObserveDelete(displaced)
 	}
@@ -120,9 +126,11 @@ func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
 func (m *Manager) fullPass() []turnRequest {
 	var requests []turnRequest
 	now := time.Now()
+	m.writes.retry(now)
+	m.gone.expire(now)
 	for _, uid := range m.cache.unknown(func(types.UID) bool { return false }) {
-		if m.due(uid, now) {
-			requests = append(requests, turnRequest{uid: uid, urgency: background, at: now})
+		if u, due := m.due(uid, now); due {
+			requests = append(requests, turnRequest{uid: uid, urgency: u, at: now})
 		}
 	}
 	if len(requests) > 0 {
@@ -131,15 +139,18 @@ func (m *Manager) fullPass() []turnRequest {
 	return requests
 }
 
-// due reports whether the full pass has found something to do for a pod.
-func (m *Manager) due(uid types.UID, now time.Time) bool {
+// due reports whether the full pass has found something to do for a pod, and how urgent that is.
+func (m *Manager) due(uid types.UID, now time.Time) (urgency, bool) {
 	pod, known := m.opts.Pods.ByUID(uid)
 	api := pod
 	if known && podstatus.IsStatic(pod) {
 		api, known = m.opts.Pods.MirrorOf(pod)
 	}
 	// R1: without the API's pod there is nothing to compare with.
-	return known && m.cache.due(uid, pod, api, now)
+	if !known {
+		return background, false
+	}
+	return m.cache.due(uid, pod, api, now)
 }
 
 // knows reports whether a pod was observed or reported. With a table of its own the manager
@@ -162,8 +173,17 @@ func (m *Manager) knows(uid types.UID) bool {
 // comes after Forget makes the pod known again. If the API server then turns out not to have it, a
 // manager with a table of its own forgets it once more.
 func (m *Manager) Forget(uid types.UID) {
-	if queued := m.forget(uid); queued && m.opts.Client != nil {
+	if x := m.forgetSoon(uid); x != nil {
+		m.unlessHung("remove pod", uid, m.writes.wait(x))
+	}
+}
+
+// forgetSoon is Forget without the wait for the journal, whose write it returns.
+func (m *Manager) forgetSoon(uid types.UID) *write {
+	x, queued := m.forget(uid)
+	if queued && m.opts.Client != nil {
 		// A turn that finds nothing takes the pod out of the queue, where it may wait for long.
 		m.engine.changed(turnRequest{uid: uid, urgency: background, at: time.Now(), expedite: true})
 	}
+	return x
 }

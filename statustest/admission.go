@@ -15,7 +15,7 @@ import (
 
 // patch does what the server does with a patch of a status: it applies it, completes what the result
 // lacks, has webhooks change it, refuses what is invalid, and stores the rest.
-func (s *Server) patch(namespace, name string, uid types.UID, version string, patch []byte) (*v1.Pod, error) {
+func (s *Server) patch(namespace, name string, uid types.UID, version string, apply func(*v1.Pod) (*v1.Pod, error)) (*v1.Pod, error) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
 	old, err := s.find(namespace, name)
@@ -31,9 +31,9 @@ func (s *Server) patch(namespace, name string, uid types.UID, version string, pa
 	if version != "" && version != old.ResourceVersion {
 		return nil, Conflict(Request{Name: name})
 	}
-	patched, err := apply(old, patch)
+	patched, err := apply(old)
 	if err != nil {
-		return nil, apierrors.NewBadRequest(err.Error())
+		return nil, err
 	}
 	SetDefaults(&patched.Status)
 	keepOld(&patched.Status, &old.Status)
@@ -59,11 +59,16 @@ func apply(pod *v1.Pod, patch []byte) (*v1.Pod, error) {
 	}
 	after, err := strategicpatch.StrategicMergePatch(before, patch, &v1.Pod{})
 	if err != nil {
-		return nil, err
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
+	return changedBy(pod, after)
+}
+
+// changedBy is the pod with what a patch of its status may change.
+func changedBy(pod *v1.Pod, after []byte) (*v1.Pod, error) {
 	patched := &v1.Pod{}
 	if err := json.Unmarshal(after, patched); err != nil {
-		return nil, err
+		return nil, apierrors.NewBadRequest(err.Error())
 	}
 	patched.Spec, patched.OwnerReferences = pod.Spec, pod.OwnerReferences
 	patched.DeletionTimestamp, patched.DeletionGracePeriodSeconds = pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds

@@ -71,7 +71,8 @@ func (s *Server) PatchStatus(ctx context.Context, namespace, name string, patch 
 	if err != nil {
 		return nil, err
 	}
-	pod, err := s.patch(namespace, name, precondition.Metadata.UID, precondition.Metadata.ResourceVersion, patch)
+	pod, err := s.patch(namespace, name, precondition.Metadata.UID, precondition.Metadata.ResourceVersion,
+		func(pod *v1.Pod) (*v1.Pod, error) { return apply(pod, patch) })
 	return answer(pod, end(err))
 }
 
@@ -130,7 +131,7 @@ func (s *Server) find(namespace, name string) (*v1.Pod, error) {
 }
 
 // Client is a client of a [Server] that can do what the one for a real server can: it also finds
-// single pods in what is stored, and returns the newest resource version.
+// single pods in what is stored, sends JSON patches, and returns the newest resource version.
 type Client struct{ *Server }
 
 // Client returns a client with all methods that a status manager makes use of.
@@ -144,6 +145,20 @@ func (c Client) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, e
 		return nil, err
 	}
 	return &found[0], nil
+}
+
+// JSONPatchStatus applies a JSON patch to the status of a pod. It is recorded as PATCH.
+func (c Client) JSONPatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	var operations []operation
+	if err := json.Unmarshal(patch, &operations); err != nil {
+		return nil, apierrors.NewBadRequest(fmt.Sprintf("not a JSON patch: %v: %s", err, patch))
+	}
+	end, err := c.begin(ctx, Request{Verb: "PATCH", Name: namespace + "/" + name, UID: testedUID(operations), Body: string(patch)})
+	if err != nil {
+		return nil, err
+	}
+	pod, err := c.patch(namespace, name, "", "", func(pod *v1.Pod) (*v1.Pod, error) { return applyOperations(pod, operations) })
+	return answer(pod, end(err))
 }
 
 // ResourceVersion returns the newest resource version. It is recorded as VERSION.

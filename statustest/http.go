@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
@@ -37,7 +38,11 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		if err != nil {
 			return // the client is gone
 		}
-		pod, err := s.PatchStatus(r.Context(), namespace, name, body)
+		patch := s.PatchStatus
+		if r.Header.Get("Content-Type") == string(types.JSONPatchType) {
+			patch = s.Client().JSONPatchStatus
+		}
+		pod, err := patch(r.Context(), namespace, name, body)
 		writePod(w, pod, err)
 	case r.Method == http.MethodDelete:
 		s.serveDelete(w, r, namespace, name)

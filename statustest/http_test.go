@@ -26,7 +26,7 @@ func TestFaultsOverHTTP(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client := status.NewClient(clientset.CoreV1().RESTClient(), "node")
+	client := status.NewClient(clientset.CoreV1(), "node")
 	for name, c := range map[string]struct {
 		fault statustest.Fault
 		is    func(error) bool
@@ -43,6 +43,10 @@ func TestFaultsOverHTTP(t *testing.T) {
 			server.SetFault(c.fault)
 			if _, err := client.PatchStatus(t.Context(), "ns", "web", patch(pod, `{"phase":"Running"}`)); !c.is(err) {
 				t.Errorf("the client got %v", err)
+			}
+			alone := []byte(`[{"op":"test","path":"/status/phase","value":"Running"},{"op":"add","path":"/status/reason","value":"Busy"}]`)
+			if _, err := client.(status.JSONPatcher).JSONPatchStatus(t.Context(), "ns", "web", alone); !c.is(err) {
+				t.Errorf("the client got %v for a JSON patch", err)
 			}
 		})
 	}

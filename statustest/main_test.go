@@ -1,11 +1,11 @@
+//go:build !real
+
 package statustest_test
 
 import (
 	"testing"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
+	"go.uber.org/goleak"
 )
 
-var shared controlplanetest.Shared
-
-func TestMain(m *testing.M) { shared.Main(m) }
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }

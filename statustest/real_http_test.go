@@ -1,3 +1,5 @@
+//go:build real
+
 package statustest_test
 
 import (
@@ -8,7 +10,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -18,8 +19,9 @@ import (
 	clients "k8s.io/client-go/kubernetes/typed/core/v1"
 	"k8s.io/client-go/rest"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/statustest"
+	"github.com/statusd/statusd/test/controlplane/controlplanetest"
+	"github.com/statusd/statusd/test/patience"
 )
 
 // A clientset that works through the same script with both servers gets the same answers and the
@@ -43,7 +45,7 @@ func TestRealServer_LivesOfPodsAreAlike(t *testing.T) {
 
 // story returns what a clientset is answered, and what a watch sees of it.
 func story(t *testing.T, client kubernetes.Interface, ns string) (lines []string) {
-	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
+	ctx, cancel := patience.Context(t)
 	defer cancel()
 	pods := client.CoreV1().Pods(ns)
 	events, err := pods.Watch(ctx, metav1.ListOptions{FieldSelector: "spec.nodeName=story"})

@@ -1,3 +1,5 @@
+//go:build real
+
 package statustest_test
 
 import (
@@ -14,9 +16,9 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/statusd/statusd/internal/controlplanetest"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/statustest"
+	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
 // The same patches of one pod, in this order, get the same answers of both servers.
@@ -31,7 +33,7 @@ func TestRealServer_AnswersPatchesAlike(t *testing.T) {
 	spec := controlplanetest.Pod(ns, "web", "fidelity")
 	spec.Spec.RestartPolicy = v1.RestartPolicyNever
 	pod := server.CreatePod(t, spec)
-	real := status.NewClient(client.CoreV1().RESTClient(), "fidelity")
+	real := status.NewClient(client.CoreV1(), "fidelity")
 	fake := statustest.New()
 	fake.SetNode("fidelity")
 	fake.Put(pod)
@@ -69,6 +71,16 @@ func TestRealServer_AnswersPatchesAlike(t *testing.T) {
 		compare(t, step, pod, real, fake.Client(), patch(pod.UID))
 	}
 	compare(t, "another UID", pod, real, fake.Client(), []byte(`{"metadata":{"uid":"other"},"status":{"phase":"Failed"}}`))
+	for _, step := range []string{
+		`{"op":"test","path":"/status/phase","value":"Running"},{"op":"add","path":"/status/phase","value":"Failed"},{"op":"add","path":"/status/reason","value":"Over"},{"op":"add","path":"/status/message","value":""}`,
+		`{"op":"test","path":"/status/phase","value":"Running"},{"op":"add","path":"/status/phase","value":"Succeeded"}`, // it has failed
+		`{"op":"test","path":"/metadata/uid","value":"other"},{"op":"add","path":"/status/phase","value":"Succeeded"}`,
+	} {
+		patch := fmt.Appendf(nil, `[{"op":"test","path":"/metadata/uid","value":%q},%s]`, pod.UID, step)
+		compareBy(t, step, pod, real, fake.Client(), func(client status.Client) (*v1.Pod, error) {
+			return client.(status.JSONPatcher).JSONPatchStatus(t.Context(), ns, pod.Name, patch)
+		})
+	}
 	compare(t, "another resource version", pod, real, fake.Client(), fmt.Appendf(nil, `{"metadata":{"uid":%q,"resourceVersion":"1"},"status":{"phase":"Failed"}}`, pod.UID))
 	elsewhere := server.CreatePod(t, controlplanetest.Pod(ns, "elsewhere", "other-node"))
 	_, err = real.PatchStatus(t.Context(), ns, elsewhere.Name, fmt.Appendf(nil, `{"metadata":{"uid":%q},"status":{"phase":"Failed"}}`, elsewhere.UID))
@@ -88,6 +100,14 @@ func TestRealServer_AnswersPatchesAlike(t *testing.T) {
 // compare sends a patch to both servers and compares the answers.
 func compare(t *testing.T, story string, pod *v1.Pod, real, fake status.Client, patch []byte) {
 	t.Helper()
+	compareBy(t, story, pod, real, fake, func(client status.Client) (*v1.Pod, error) {
+		return client.PatchStatus(t.Context(), pod.Namespace, pod.Name, patch)
+	})
+}
+
+// compareBy makes a request to both servers and compares the answers.
+func compareBy(t *testing.T, story string, pod *v1.Pod, real, fake status.Client, send func(status.Client) (*v1.Pod, error)) {
+	t.Helper()
 	version := func(client status.Client) string {
 		found, err := client.(status.Finder).FindPod(t.Context(), pod.Namespace, pod.Name) // the Node authorizer may not know the pod yet
 		if err != nil {
@@ -100,7 +120,7 @@ func compare(t *testing.T, story string, pod *v1.Pod, real, fake status.Client, 
 	}
 	answer := func(client status.Client) string {
 		before := version(client)
-		after, err := client.PatchStatus(t.Context(), pod.Namespace, pod.Name, patch)
+		after, err := send(client)
 		if err != nil {
 			return problem(err)
 		}

@@ -223,3 +223,30 @@ func TestADeletionDuringARemovalBringsNothingBack(t *testing.T) {
 		}
 	}
 }
+
+// A pod with a finalizer stays until the finalizer is removed, as those of Jobs do.
+func TestPodWithAFinalizer_StaysUntilItIsRemoved(t *testing.T) {
+	server := statustest.New()
+	pod := server.Put(&v1.Pod{
+		ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "job", Finalizers: []string{"batch.kubernetes.io/job-tracking"}},
+		Spec:       v1.PodSpec{NodeName: "node"}, Status: v1.PodStatus{Phase: v1.PodRunning},
+	})
+	server.DeleteGracefully("ns", "job", 30)
+	for range 2 { // the node may ask more than once
+		if err := server.Delete(t.Context(), "ns", "job", pod.UID); err != nil {
+			t.Fatal(err)
+		}
+	}
+	got := server.Pod(pod)
+	if got == nil || got.DeletionTimestamp == nil || *got.DeletionGracePeriodSeconds != 0 {
+		t.Fatalf("after the DELETE the server has %+v, want the pod without a grace period", got)
+	}
+	server.Change(pod, func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} })
+	if server.Pod(pod) == nil {
+		t.Error("another change has removed the pod")
+	}
+	server.Change(pod, func(p *v1.Pod) { p.Finalizers = nil })
+	if got := server.Pod(pod); got != nil {
+		t.Errorf("without its finalizer the pod is still there: %+v", got.ObjectMeta)
+	}
+}

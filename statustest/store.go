@@ -35,7 +35,18 @@ func (s *Server) put(pod *v1.Pod) *v1.Pod {
 	if pod.Status.QOSClass == "" {
 		pod.Status.QOSClass = podstatus.QOSClass(pod) // the server computes it when a pod is created
 	}
-	return s.store(pod)
+	before, err := s.find(pod.Namespace, pod.Name)
+	stored := s.store(pod)
+	if err == nil && before.UID == pod.UID && len(before.Finalizers) > 0 && mayGo(stored) {
+		s.remove(pod.Namespace, pod.Name)
+	}
+	return stored
+}
+
+// mayGo reports whether a pod that was deleted has nothing left to wait for.
+func mayGo(pod *v1.Pod) bool {
+	grace := pod.DeletionGracePeriodSeconds
+	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && len(pod.Finalizers) == 0
 }
 
 // Change changes a stored pod as a second writer does, and returns it. Nothing is written between the
@@ -53,8 +64,9 @@ func (s *Server) Change(pod *v1.Pod, change func(*v1.Pod)) *v1.Pod {
 }
 
 // DeleteGracefully deletes a pod as a user does: it gets a deletion timestamp, and its node has the
-// grace period in seconds to end it. Without a grace, unbound or finished it is removed at once. It
-// reports whether there was such a pod.
+// grace period in seconds to end it. Without a grace, unbound or finished it is removed at once; one with
+// finalizers is removed when [Server.Change] or [Server.Put] has removed them. It reports whether there was
+// such a pod.
 func (s *Server) DeleteGracefully(namespace, name string, grace int64) bool {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -75,7 +87,7 @@ func (s *Server) deleteGracefully(pod *v1.Pod, grace int64) {
 		markDeleted(pod, grace)
 		s.put(pod)
 	}
-	if grace == 0 {
+	if mayGo(pod) {
 		s.remove(pod.Namespace, pod.Name)
 	}
 }

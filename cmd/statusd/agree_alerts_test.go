@@ -9,8 +9,10 @@ import (
 	"testing"
 	"time"
 
-	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/alert"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/run"
+	"github.com/statusd/statusd/internal/view"
 )
 
 const failedRule = `apiVersion: statusd/v1alpha1
@@ -29,16 +31,16 @@ groups:
 `
 
 // rowWhen follows the stream that the page reads until a pod's row is as it should be.
-func rowWhen(t *testing.T, client *api.Client, name string, right func(api.PodSummary) bool) {
+func rowWhen(t *testing.T, client *queryapi.Client, name string, right func(view.PodSummary) bool) {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), patience)
 	defer cancel()
-	var last api.PodSummary
+	var last view.PodSummary
 	for event, err := range client.Watch(ctx, "", "") {
 		if err != nil {
 			t.Fatalf("the row of %s stays %+v: %v", name, last, err)
 		}
-		var row api.PodSummary
+		var row view.PodSummary
 		if event.Kind != "pod" || json.Unmarshal(event.Data, &row) != nil || row.Name != name {
 			continue
 		}
@@ -53,8 +55,8 @@ func rowWhen(t *testing.T, client *api.Client, name string, right func(api.PodSu
 func TestAllAnswersAgreeOnAlerts(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "rules.yaml")
 	writeFile(t, file, failedRule)
-	node, config := settledNode(t, func(c *agent.Config) { c.Rules.Files = []string{file} })
-	client, err := api.NewClient("http://" + node.Address())
+	node, config := settledNode(t, func(c *run.Config) { c.Rules.Files = []string{file} })
+	client, err := queryapi.NewClient("http://" + node.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,10 +76,10 @@ func TestAllAnswersAgreeOnAlerts(t *testing.T) {
 		if silenced {
 			want = 0
 		}
-		rowWhen(t, client, "failed-n1", func(row api.PodSummary) bool { return row.Alerts == want })
+		rowWhen(t, client, "failed-n1", func(row view.PodSummary) bool { return row.Alerts == want })
 		list, err := client.Alerts(t.Context())
-		i := slices.IndexFunc(list.Items, func(a api.Alert) bool { return a.Rule == "PodFailed" })
-		if err != nil || i != 0 || list.Items[0].State != api.AlertFiring || (list.Items[0].Silenced != "") != silenced {
+		i := slices.IndexFunc(list.Items, func(a alert.Alert) bool { return a.Rule == "PodFailed" })
+		if err != nil || i != 0 || list.Items[0].State != alert.Firing || (list.Items[0].Silenced != "") != silenced {
 			t.Fatalf("over HTTP there are %+v, %v", list.Items, err)
 		}
 		alert := list.Items[0]
@@ -89,7 +91,7 @@ func TestAllAnswersAgreeOnAlerts(t *testing.T) {
 		if err != nil || overview.Firing != want || len(overview.Alerts) != 1 || overview.Alerts[0].Fingerprint != alert.Fingerprint {
 			t.Errorf("the node has %d firing, %+v, %v", overview.Firing, overview.Alerts, err)
 		}
-		var printed api.AlertList
+		var printed queryapi.AlertList
 		if err := json.Unmarshal([]byte(run("alerts", "-o", "json")), &printed); err != nil || len(printed.Items) != 1 || printed.Items[0].Fingerprint != alert.Fingerprint {
 			t.Errorf("the command prints %+v, %v", printed, err)
 		}
@@ -97,7 +99,7 @@ func TestAllAnswersAgreeOnAlerts(t *testing.T) {
 			t.Errorf("the command prints\n%s", table)
 		}
 	}
-	rowWhen(t, client, "failed-n1", func(row api.PodSummary) bool { return row.State == "Failed" })
+	rowWhen(t, client, "failed-n1", func(row view.PodSummary) bool { return row.State == "Failed" })
 	check(false)
 	id := strings.TrimSpace(run("silence", "add", "PodFailed", "pod=failed-n1", "--for", time.Hour.String(), "--comment", "known"))
 	check(true)

@@ -18,17 +18,20 @@ import (
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 
 	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/eviction"
-	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/internal/node/eviction"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/run"
+	"github.com/statusd/statusd/internal/runtimefake"
 	"github.com/statusd/statusd/internal/unixsocket"
-	"github.com/statusd/statusd/runtime/runtimefake"
+	"github.com/statusd/statusd/internal/view"
+	"github.com/statusd/statusd/test/background"
+	"github.com/statusd/statusd/test/testlog"
 )
 
 // settledNode is a node with pods that have come to rest: one runs, one has succeeded, one has failed.
-func settledNode(t *testing.T, change ...func(*agent.Config)) (*agent.Agent, agent.Config) {
+func settledNode(t *testing.T, change ...func(*run.Config)) (*run.Process, run.Config) {
 	t.Helper()
-	config := agent.Default()
+	config := run.Default()
 	config.NodeName, config.StateDir, config.Manifests = "n1", t.TempDir(), t.TempDir()
 	config.HealthzBindAddress, config.Server.BindAddress, config.CgroupParent = "127.0.0.1:0", "", ""
 	config.Eviction.Hard = eviction.Disabled()
@@ -49,26 +52,18 @@ func settledNode(t *testing.T, change ...func(*agent.Config)) (*agent.Agent, age
 		writeFile(t, filepath.Join(config.Manifests, name+".yaml"), fmt.Sprintf(
 			"apiVersion: v1\nkind: Pod\nmetadata: {name: %s}\nspec: {restartPolicy: Never, containers: [{name: %s, image: host}]}\n", name, name))
 	}
-	node, err := agent.New(config, agent.Options{Runtime: rt, Logger: controlplanetest.Logger(t)})
+	node, err := run.New(config, agent.Options{Runtime: rt, Logger: testlog.New(t)})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- node.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	background.Run(t, node.Run)
 	return node, config
 }
 
 // seen are pods as PHASE READY RESTARTS, by name.
 type seen map[string]string
 
-func (s seen) row(p *api.PodSummary) {
+func (s seen) row(p *view.PodSummary) {
 	s[p.Name] = fmt.Sprint(p.Phase, " ", p.Ready, " ", p.Restarts)
 }
 
@@ -86,7 +81,7 @@ func (s seen) pod(p *v1.Pod) {
 var settled = seen{"steady-n1": "Running 1 0", "done-n1": "Succeeded 0 0", "failed-n1": "Failed 0 0"}
 
 // watched follows the stream that the page reads until the pods have come to rest.
-func watched(t *testing.T, client *api.Client) seen {
+func watched(t *testing.T, client *queryapi.Client) seen {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Minute)
 	defer cancel()
@@ -96,7 +91,7 @@ func watched(t *testing.T, client *api.Client) seen {
 			t.Fatalf("the stream has %v: %v", found, err)
 		}
 		if event.Kind == "pod" {
-			var row api.PodSummary
+			var row view.PodSummary
 			if err := json.Unmarshal(event.Data, &row); err != nil {
 				t.Fatal(err)
 			}
@@ -113,7 +108,7 @@ func watched(t *testing.T, client *api.Client) seen {
 // of a running node.
 func TestAllAnswersAgree(t *testing.T) {
 	node, config := settledNode(t)
-	client, err := api.NewClient("http://" + node.Address())
+	client, err := queryapi.NewClient("http://" + node.Address())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +132,7 @@ func TestAllAnswersAgree(t *testing.T) {
 	if err := command([]string{"get", "pods", "-A", "-o", "json", "--socket", config.QuerySocketPath()}, &out); err != nil {
 		t.Fatal(err)
 	}
-	var rows api.PodList
+	var rows view.PodList
 	if err := json.Unmarshal([]byte(out.String()), &rows); err != nil {
 		t.Fatal(err)
 	}

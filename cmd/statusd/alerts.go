@@ -11,7 +11,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/alert"
+	"github.com/statusd/statusd/internal/queryapi"
 )
 
 // alertsCommand is alerts with its flags.
@@ -34,7 +35,7 @@ func newAlerts(plugin bool) *cobra.Command {
 			if err := c.check(); err != nil {
 				return err
 			}
-			return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return c.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				list, err := client.Alerts(ctx)
 				if err != nil {
 					return absence(err)
@@ -50,9 +51,9 @@ func newAlerts(plugin bool) *cobra.Command {
 	return cmd
 }
 
-func (c *alertsCommand) print(cmd *cobra.Command, list api.AlertList) error {
+func (c *alertsCommand) print(cmd *cobra.Command, list queryapi.AlertList) error {
 	if !c.whole {
-		list.Items = slices.DeleteFunc(list.Items, func(a api.Alert) bool { return a.State != api.AlertFiring })
+		list.Items = slices.DeleteFunc(list.Items, func(a alert.Alert) bool { return a.State != alert.Firing })
 	}
 	out := cmd.OutOrStdout()
 	if done, err := c.encoded(out, list); done {
@@ -69,7 +70,7 @@ func (c *alertsCommand) print(cmd *cobra.Command, list api.AlertList) error {
 	return c.table(out, list.Items)
 }
 
-func (c *alertsCommand) table(out io.Writer, alerts []api.Alert) error {
+func (c *alertsCommand) table(out io.Writer, alerts []alert.Alert) error {
 	now := time.Now()
 	t := &table{colors: inColor(out)}
 	names := []string{"STATE", "SEVERITY", "RULE", "OBJECT", "SINCE", "SUMMARY"}
@@ -92,9 +93,9 @@ func (c *alertsCommand) table(out io.Writer, alerts []api.Alert) error {
 	return t.print(out)
 }
 
-func alertColor(a *api.Alert) string {
+func alertColor(a *alert.Alert) string {
 	switch {
-	case a.State != api.AlertFiring || a.Silenced != "":
+	case a.State != alert.Firing || a.Silenced != "":
 		return faint
 	case a.Severity == "critical":
 		return red
@@ -103,7 +104,7 @@ func alertColor(a *api.Alert) string {
 }
 
 // alertObject is what an alert is about: a pod, a container, the node or the kubelet.
-func alertObject(a *api.Alert) string {
+func alertObject(a *alert.Alert) string {
 	if a.Pod == "" {
 		return "(" + a.Scope + ")"
 	}
@@ -111,18 +112,18 @@ func alertObject(a *api.Alert) string {
 }
 
 // alertSince is when an alert came into its state.
-func alertSince(a *api.Alert) time.Time {
+func alertSince(a *alert.Alert) time.Time {
 	switch {
-	case a.State == api.AlertResolved && a.Resolved != nil:
+	case a.State == alert.Resolved && a.Resolved != nil:
 		return *a.Resolved
-	case a.State == api.AlertFiring && a.Firing != nil:
+	case a.State == alert.Firing && a.Firing != nil:
 		return *a.Firing
 	}
 	return a.Since
 }
 
 // alertSummary is the annotation that people read first.
-func alertSummary(a *api.Alert) string {
+func alertSummary(a *alert.Alert) string {
 	for _, name := range []string{"summary", "message", "description"} {
 		if text := a.Annotations[name]; text != "" {
 			return text
@@ -131,7 +132,7 @@ func alertSummary(a *api.Alert) string {
 	return ""
 }
 
-func alertActions(a *api.Alert) string {
+func alertActions(a *alert.Alert) string {
 	var list []string
 	for _, action := range a.Actions {
 		text := action.Action + " " + action.Result
@@ -143,7 +144,7 @@ func alertActions(a *api.Alert) string {
 	return strings.Join(list, "; ")
 }
 
-func alertLabels(a *api.Alert) string {
+func alertLabels(a *alert.Alert) string {
 	var list []string
 	for _, name := range slices.Sorted(maps.Keys(a.Labels)) {
 		list = append(list, name+"="+a.Labels[name])

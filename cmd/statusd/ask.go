@@ -17,9 +17,10 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/observer"
+	"github.com/statusd/statusd/internal/apifacts"
+	"github.com/statusd/statusd/internal/observer"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/run"
 )
 
 // errUnreachable: there is nothing to ask.
@@ -28,9 +29,11 @@ var errUnreachable = errors.New("nothing to ask")
 // question is what the commands that ask have in common: whom they ask, about which namespace.
 type question struct {
 	server, socket, kubeconfig string
-	namespace                  string
-	all                        bool
-	timeout                    time.Duration
+	// cluster has the flags that choose what of a kubeconfig is used, as kubectl has them.
+	cluster   clientcmd.ConfigOverrides
+	namespace string
+	all       bool
+	timeout   time.Duration
 	// plugin: this is a plugin of kubectl, whose users ask about a cluster rather than this machine.
 	plugin bool
 }
@@ -41,6 +44,11 @@ func (q *question) addFlags(cmd *cobra.Command) {
 	flags.StringVar(&q.socket, "socket", "", "ask the statusd that listens on this Unix socket; by default that of statusd run ("+defaultPlaces()[0].socket+
 		") or of statusd observe ("+defaultPlaces()[1].socket+")")
 	flags.StringVar(&q.kubeconfig, "kubeconfig", "", "ask the API server of this kubeconfig `FILE`")
+	flags.StringVar(&q.cluster.CurrentContext, "context", "", "ask the API server of this `CONTEXT` of the kubeconfig")
+	flags.StringVar(&q.cluster.Context.Cluster, "cluster", "", "ask this `CLUSTER` of the kubeconfig")
+	flags.StringVar(&q.cluster.Context.AuthInfo, "user", "", "ask as this `USER` of the kubeconfig")
+	flags.StringVar(&q.cluster.AuthInfo.Impersonate, "as", "", "ask the API server as this `USER`, whom you may impersonate")
+	flags.StringArrayVar(&q.cluster.AuthInfo.ImpersonateGroups, "as-group", nil, "ask the API server as a member of this `GROUP`")
 	flags.DurationVar(&q.timeout, "request-timeout", 15*time.Second, "how long to wait for an answer")
 	cmd.MarkFlagsMutuallyExclusive("server", "socket", "kubeconfig")
 	cmd.PreRunE = func(cmd *cobra.Command, _ []string) error { // before cobra does, whose error says nothing of usage
@@ -66,7 +74,7 @@ type place struct{ socket, server string }
 
 // defaultPlaces are those of statusd run and of statusd observe.
 func defaultPlaces() []place {
-	node, beside := agent.Default(), observer.Default()
+	node, beside := run.Default(), observer.Default()
 	return []place{
 		{node.QuerySocketPath(), "http://" + node.HealthzBindAddress},
 		{beside.QuerySocketPath(), "http://" + beside.HealthzBindAddress},
@@ -75,16 +83,16 @@ func defaultPlaces() []place {
 
 // node returns a client of the statusd of this machine, or of the one that the flags name. The error
 // is errUnreachable if there is none.
-func (q *question) node(ctx context.Context) (*api.Client, error) {
+func (q *question) node(ctx context.Context) (*queryapi.Client, error) {
 	switch {
-	case q.kubeconfig != "":
-		return nil, fmt.Errorf("%w: --kubeconfig names an API server, and this is known by a node only", errUnreachable)
+	case q.ofAPI():
+		return nil, fmt.Errorf("%w: --kubeconfig or --context name an API server, and this is known by a node only", errUnreachable)
 	case q.server != "":
 		address := q.server
 		if !strings.Contains(address, "://") { // as healthzBindAddress has it
 			address = "http://" + address
 		}
-		client, err := api.NewClient(address)
+		client, err := queryapi.NewClient(address)
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", err, errUsage)
 		}
@@ -93,7 +101,7 @@ func (q *question) node(ctx context.Context) (*api.Client, error) {
 		}
 		return client, nil
 	case q.socket != "":
-		client := api.NewSocketClient(q.socket)
+		client := queryapi.NewSocketClient(q.socket)
 		if err := q.reach(ctx, client); err != nil {
 			return nil, fmt.Errorf("%w: %s: %w", errUnreachable, q.socket, bare(err))
 		}
@@ -101,12 +109,12 @@ func (q *question) node(ctx context.Context) (*api.Client, error) {
 	}
 	var problems []string
 	for _, p := range defaultPlaces() {
-		client := api.NewSocketClient(p.socket)
+		client := queryapi.NewSocketClient(p.socket)
 		first := q.reach(ctx, client)
 		if first == nil {
 			return client, nil
 		}
-		client, err := api.NewClient(p.server)
+		client, err := queryapi.NewClient(p.server)
 		if err != nil {
 			return nil, err
 		}
@@ -120,7 +128,7 @@ func (q *question) node(ctx context.Context) (*api.Client, error) {
 }
 
 // ask runs something with a client of the node.
-func (q *question) ask(cmd *cobra.Command, do func(context.Context, *api.Client) error) error {
+func (q *question) ask(cmd *cobra.Command, do func(context.Context, *queryapi.Client) error) error {
 	ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
 	defer cancel()
 	client, err := q.node(ctx)
@@ -132,10 +140,10 @@ func (q *question) ask(cmd *cobra.Command, do func(context.Context, *api.Client)
 }
 
 // reach asks for the smallest answer.
-func (q *question) reach(ctx context.Context, client *api.Client) error {
+func (q *question) reach(ctx context.Context, client *queryapi.Client) error {
 	ctx, cancel := context.WithTimeout(ctx, q.timeout)
 	defer cancel()
-	if _, err := client.Pods(ctx, api.ListOptions{State: "Unscheduled"}); err != nil {
+	if _, err := client.Pods(ctx, queryapi.ListOptions{State: "Unscheduled"}); err != nil {
 		client.Close()
 		return err
 	}
@@ -164,7 +172,7 @@ func bare(err error) error {
 func (q *question) apiServer() (kubernetes.Interface, string, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	rules.ExplicitPath = q.kubeconfig
-	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{})
+	config := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &q.cluster)
 	connection, err := config.ClientConfig()
 	if clientcmd.IsEmptyConfig(err) {
 		return nil, "", fmt.Errorf("%w: there is no kubeconfig; set KUBECONFIG, or name a file with --kubeconfig", errUnreachable)
@@ -176,16 +184,26 @@ func (q *question) apiServer() (kubernetes.Interface, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
+	connection.QPS = -1 // a command asks one question at a time, or fleet.InFlight of them
 	client, err := kubernetes.NewForConfig(connection)
 	return client, namespace, err
+}
+
+// ofAPI reports whether a flag says which API server to ask.
+func (q *question) ofAPI() bool {
+	c := &q.cluster
+	return q.kubeconfig != "" || c.CurrentContext != "" || c.Context.Cluster != "" || c.Context.AuthInfo != "" || c.AuthInfo.Impersonate != ""
 }
 
 // named reports whether a flag says which statusd to ask.
 func (q *question) named() bool { return q.server != "" || q.socket != "" }
 
-// podName reads [NAMESPACE/]POD.
+// podName reads [NAMESPACE/]POD, or pod/POD as -o name prints it.
 func (q *question) podName(argument string) (namespace, name string) {
 	if before, after, ok := strings.Cut(argument, "/"); ok {
+		if kind, _ := apifacts.Kind(before); kind == "Pod" {
+			return q.inNamespace(), after
+		}
 		return before, after
 	}
 	return q.inNamespace(), argument
@@ -199,7 +217,7 @@ func (q *question) inNamespace() string {
 	if q.namespace != "" {
 		return q.namespace
 	}
-	if q.plugin || q.kubeconfig != "" {
+	if q.plugin || q.ofAPI() {
 		if _, namespace, err := q.apiServer(); err == nil && namespace != "" {
 			return namespace
 		}

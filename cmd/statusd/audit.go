@@ -14,14 +14,16 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	humanize "k8s.io/apimachinery/pkg/util/duration"
 
-	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/internal/audit"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/view"
 )
 
 // auditCommand is audit with its flags.
 type auditCommand struct {
 	question
 	output
+	fleetQuestion
 	settling bool
 }
 
@@ -32,16 +34,23 @@ func newAudit(plugin bool) *cobra.Command {
 		Short: "Say whether what the API reports of the node is true, and what to do where it is not",
 		Long: "Say whether what the API reports of the node is true, and what to do where it is not.\n\n" +
 			"It asks a statusd that observes a kubelet. With a pod it shows what the runtime, the kubelet, the\n" +
-			"API and the machine say of it, side by side.\n\n" +
+			"API and the machine say of it, side by side. With --all-nodes it asks the observers of all nodes, through the\n" +
+			"API server's proxy, and shows the drift by node and kind.\n\n" +
 			"The exit code is 1 if there is drift, 0 if there is none, 4 if there is nothing to ask, and 5 if\n" +
 			"none is known, but a side does not answer that would have to.",
-		Example: "  statusd audit\n  statusd audit --all -o wide\n  statusd audit shop/web\n  statusd audit -o json | jq '.differences[] | select(.drift)'",
+		Example: "  statusd audit\n  statusd audit --all -o wide\n  statusd audit shop/web\n  kubectl statusd audit --all-nodes\n  statusd audit -o json | jq '.differences[] | select(.drift)'",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(); err != nil {
 				return err
 			}
-			return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			if c.fleetQuestion.all {
+				if len(args) > 0 {
+					return fmt.Errorf("--all-nodes takes no pod: %w", errUsage)
+				}
+				return c.auditAll(cmd, &c.question, &c.output)
+			}
+			return c.question.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				report, err := client.Audit(ctx)
 				if err != nil {
 					return absence(err)
@@ -56,14 +65,15 @@ func newAudit(plugin bool) *cobra.Command {
 	}
 	c.question.addFlags(cmd)
 	c.addNamespace(cmd, false)
+	c.addAll(cmd)
 	cmd.Flags().BoolVar(&c.settling, "all", false, "also differences that may only be news on its way")
 	c.output.addFlag(cmd, "table", "wide", "json", "yaml")
 	return cmd
 }
 
-func (c *auditCommand) ofNode(cmd *cobra.Command, report observe.Report) error {
+func (c *auditCommand) ofNode(cmd *cobra.Command, report audit.Report) error {
 	if c.namespace != "" {
-		report.Differences = slices.DeleteFunc(report.Differences, func(d observe.Difference) bool { return d.Pod.Namespace != c.namespace })
+		report.Differences = slices.DeleteFunc(report.Differences, func(d audit.Difference) bool { return d.Pod.Namespace != c.namespace })
 	}
 	out := cmd.OutOrStdout()
 	if done, err := c.encoded(out, report); done {
@@ -74,8 +84,8 @@ func (c *auditCommand) ofNode(cmd *cobra.Command, report observe.Report) error {
 }
 
 // finding is the exit code of an audit. A side that does not answer is named where programs do not read.
-func finding(cmd *cobra.Command, sides map[observe.Side]observe.Answer, differences []observe.Difference) error {
-	if slices.ContainsFunc(differences, func(d observe.Difference) bool { return d.Drift }) {
+func finding(cmd *cobra.Command, sides map[audit.Side]audit.Answer, differences []audit.Difference) error {
+	if slices.ContainsFunc(differences, func(d audit.Difference) bool { return d.Drift }) {
 		return exitError(exitFailure)
 	}
 	silent := silentSides(sides)
@@ -91,7 +101,7 @@ func finding(cmd *cobra.Command, sides map[observe.Side]observe.Answer, differen
 }
 
 // silentSides are the names of the sides that do not answer, in the order in which sides are shown.
-func silentSides(sides map[observe.Side]observe.Answer) (names []string) {
+func silentSides(sides map[audit.Side]audit.Answer) (names []string) {
 	for _, side := range sortedSides(sides) {
 		if !sides[side].Known() {
 			names = append(names, string(side))
@@ -101,20 +111,20 @@ func silentSides(sides map[observe.Side]observe.Answer) (names []string) {
 }
 
 // sideOrder is from what runs to what is reported of it.
-var sideOrder = []observe.Side{observe.SideRuntime, observe.SideKubelet, observe.SideAPI, observe.SideMachine}
+var sideOrder = []audit.Side{audit.SideRuntime, audit.SideKubelet, audit.SideAPI, audit.SideMachine}
 
-func sortedSides(sides map[observe.Side]observe.Answer) []observe.Side {
-	place := func(s observe.Side) int {
+func sortedSides(sides map[audit.Side]audit.Answer) []audit.Side {
+	place := func(s audit.Side) int {
 		if i := slices.Index(sideOrder, s); i >= 0 {
 			return i
 		}
 		return len(sideOrder)
 	}
-	return slices.SortedFunc(maps.Keys(sides), func(a, b observe.Side) int { return cmp.Or(place(a)-place(b), strings.Compare(string(a), string(b))) })
+	return slices.SortedFunc(maps.Keys(sides), func(a, b audit.Side) int { return cmp.Or(place(a)-place(b), strings.Compare(string(a), string(b))) })
 }
 
 // print prints the sides that do not answer, the differences, and what to do about them.
-func (c *auditCommand) print(out io.Writer, report observe.Report) error {
+func (c *auditCommand) print(out io.Writer, report audit.Report) error {
 	now := time.Now()
 	colors := inColor(out)
 	if err := printSilent(out, report.Sides, colors, now); err != nil {
@@ -125,7 +135,7 @@ func (c *auditCommand) print(out io.Writer, report observe.Report) error {
 			return err
 		}
 	}
-	shown := slices.DeleteFunc(slices.Clone(report.Differences), func(d observe.Difference) bool { return !d.Drift && !c.settling })
+	shown := slices.DeleteFunc(slices.Clone(report.Differences), func(d audit.Difference) bool { return !d.Drift && !c.settling })
 	if len(shown) == 0 {
 		_, err := fmt.Fprintln(out, noDrift(report, c.namespace))
 		return err
@@ -148,7 +158,7 @@ func (c *auditCommand) print(out io.Writer, report observe.Report) error {
 	return printDo(out, shown)
 }
 
-func noDrift(report observe.Report, namespace string) string {
+func noDrift(report audit.Report, namespace string) string {
 	where := "node " + plain(report.Node)
 	if namespace != "" {
 		where = "namespace " + plain(namespace) + " on " + where
@@ -165,7 +175,7 @@ func noDrift(report observe.Report, namespace string) string {
 	return "No drift: what the API reports of " + where + " agrees with " + strings.Join(known, ", ") + "."
 }
 
-func (c *auditCommand) cells(d *observe.Difference, now time.Time) []cell {
+func (c *auditCommand) cells(d *audit.Difference, now time.Time) []cell {
 	cells := []cell{
 		{string(d.Kind), driftColor(d)}, {podOf(d.Pod), ""}, {d.Container, ""}, {ago(d.Since, now), ""}, {string(d.Certainty), ""}, {d.Message, ""},
 	}
@@ -186,7 +196,7 @@ func (c *auditCommand) cells(d *observe.Difference, now time.Time) []cell {
 	return cells
 }
 
-func driftColor(d *observe.Difference) string {
+func driftColor(d *audit.Difference) string {
 	if d.Drift {
 		return red
 	}
@@ -194,7 +204,7 @@ func driftColor(d *observe.Difference) string {
 }
 
 // printSilent prints each side that does not answer.
-func printSilent(out io.Writer, sides map[observe.Side]observe.Answer, colors bool, now time.Time) error {
+func printSilent(out io.Writer, sides map[audit.Side]audit.Answer, colors bool, now time.Time) error {
 	var b strings.Builder
 	for _, side := range sortedSides(sides) {
 		if a := sides[side]; !a.Known() {
@@ -209,7 +219,7 @@ func printSilent(out io.Writer, sides map[observe.Side]observe.Answer, colors bo
 }
 
 // silence says since when a side does not answer, and why.
-func silence(side observe.Side, a observe.Answer, now time.Time) string {
+func silence(side audit.Side, a audit.Answer, now time.Time) string {
 	text := "The " + sideName(side) + " does not answer"
 	switch {
 	case !a.Silent.IsZero():
@@ -226,15 +236,15 @@ func silence(side observe.Side, a observe.Answer, now time.Time) string {
 	return text + ". What is said of it is what it said last."
 }
 
-func sideName(side observe.Side) string {
-	if side == observe.SideAPI {
+func sideName(side audit.Side) string {
+	if side == audit.SideAPI {
 		return "API server"
 	}
 	return string(side)
 }
 
 // printDo prints what to do, once for the differences that need the same.
-func printDo(out io.Writer, differences []observe.Difference) error {
+func printDo(out io.Writer, differences []audit.Difference) error {
 	var order []string
 	about := map[string][]string{}
 	for i := range differences {
@@ -263,7 +273,7 @@ func printDo(out io.Writer, differences []observe.Difference) error {
 }
 
 // podOf names what a difference is about.
-func podOf(r observe.Ref) string {
+func podOf(r audit.Ref) string {
 	switch {
 	case r.Name != "":
 		return r.Namespace + "/" + r.Name
@@ -282,11 +292,11 @@ func ago(t, now time.Time) string {
 }
 
 // ofPod prints what each side says of one pod.
-func (c *auditCommand) ofPod(ctx context.Context, cmd *cobra.Command, client *api.Client, report observe.Report, argument string) error {
+func (c *auditCommand) ofPod(ctx context.Context, cmd *cobra.Command, client *queryapi.Client, report audit.Report, argument string) error {
 	namespace, name := c.podName(argument)
 	detail, err := client.Pod(ctx, namespace, name)
 	if apierrors.IsNotFound(err) { // the node may not list it, and the runtime still have it
-		detail = api.PodDetail{}
+		detail = view.PodDetail{}
 		for _, d := range report.Differences {
 			if d.Pod.Namespace == namespace && d.Pod.Name == name {
 				detail.Differences = append(detail.Differences, d)
@@ -300,10 +310,10 @@ func (c *auditCommand) ofPod(ctx context.Context, cmd *cobra.Command, client *ap
 		return err
 	}
 	whole := struct {
-		Sides       map[observe.Side]observe.Answer `json:"sides"`
-		Pictures    []observe.Picture               `json:"pictures"`
-		Differences []observe.Difference            `json:"differences"`
-	}{report.Sides, append([]observe.Picture{}, detail.Pictures...), append([]observe.Difference{}, detail.Differences...)}
+		Sides       map[audit.Side]audit.Answer `json:"sides"`
+		Pictures    []audit.Picture             `json:"pictures"`
+		Differences []audit.Difference          `json:"differences"`
+	}{report.Sides, append([]audit.Picture{}, detail.Pictures...), append([]audit.Difference{}, detail.Differences...)}
 	out := cmd.OutOrStdout()
 	done, err := c.encoded(out, whole)
 	if !done {

@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/run"
 )
 
 func TestCommandsThatDoNotExist(t *testing.T) {
@@ -62,8 +63,8 @@ func TestConfigCheckRefusesWhatRunRefuses(t *testing.T) {
 		checked := command([]string{"config", "check", file}, &out)
 		config, err := parseRun([]string{"--config", file})
 		if err == nil {
-			var a *agent.Agent
-			if a, err = agent.New(config, agent.Options{NewRuntime: newRuntime(config), Logger: slog.New(slog.DiscardHandler)}); err == nil {
+			var a *run.Process
+			if a, err = run.New(config, agent.Options{NewRuntime: newRuntime(config), Logger: slog.New(slog.DiscardHandler)}); err == nil {
 				err = a.Close()
 			}
 		}

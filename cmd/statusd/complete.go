@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/queryapi"
 )
 
 // completionPatience is how long a shell waits for names.
@@ -46,7 +46,7 @@ func (q *question) known(ctx context.Context) (pods [][2]string) {
 	q.timeout = completionPatience
 	if client, err := q.node(ctx); err == nil {
 		defer client.Close()
-		if list, err := client.Pods(ctx, api.ListOptions{}); err == nil {
+		if list, err := client.Pods(ctx, queryapi.ListOptions{}); err == nil {
 			for i := range list.Items {
 				pods = append(pods, [2]string{list.Items[i].Namespace, list.Items[i].Name})
 			}

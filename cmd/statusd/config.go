@@ -8,8 +8,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/observer"
+	"github.com/statusd/statusd/internal/observer"
+	"github.com/statusd/statusd/internal/run"
 )
 
 func newConfig() *cobra.Command {
@@ -31,7 +31,7 @@ func newConfigDefault() *cobra.Command {
 		if *observe {
 			return observer.WriteDefault(cmd.OutOrStdout())
 		}
-		return agent.WriteDefault(cmd.OutOrStdout())
+		return run.WriteDefault(cmd.OutOrStdout())
 	}
 	return cmd
 }
@@ -54,7 +54,7 @@ func newConfigCheck() *cobra.Command {
 
 // checkConfig says everything that is wrong, not only the first thing. Without a file the
 // defaults are checked, which means the manifests where they are by default.
-func checkConfig(cmd *cobra.Command, settings *settings[agent.Config]) error {
+func checkConfig(cmd *cobra.Command, settings *settings[run.Config]) error {
 	config, err := settings.config()
 	if err != nil {
 		return err

@@ -16,12 +16,16 @@ var shown = regexp.MustCompile("(?m)(?:`|^    (?:sudo )?)statusd ([^`\n#|]*)")
 
 // Each command and each flag that a document names exists.
 func TestDocumentsNameCommandsThatExist(t *testing.T) {
-	documents, err := filepath.Glob("../../docs/*.md")
-	if err != nil {
-		t.Fatal(err)
+	documents := []string{"../../README.md", "../../deploy/README.md"}
+	for _, pattern := range []string{"../../docs/*.md", "../../docs/*/*.md"} {
+		pages, err := filepath.Glob(pattern)
+		if err != nil {
+			t.Fatal(err)
+		}
+		documents = append(documents, pages...)
 	}
 	found := 0
-	for _, path := range append(documents, "../../README.md", "../../deploy/README.md") {
+	for _, path := range documents {
 		text, err := os.ReadFile(path)
 		if err != nil {
 			t.Fatal(err)
@@ -29,7 +33,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
 			found++
 			if problem := unknown(m[1]); problem != "" {
-				t.Errorf("%s: statusd %s: there is no %s", filepath.Base(path), m[1], problem)
+				t.Errorf("%s: statusd %s: there is no %s", strings.TrimPrefix(path, "../../"), m[1], problem)
 			}
 		}
 	}

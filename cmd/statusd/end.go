@@ -43,7 +43,7 @@ func newDrain() *cobra.Command {
 		if *undo {
 			do = agent.Undrain
 		}
-		said, err := do(ctx, config)
+		said, err := do(ctx, config.Config)
 		if errors.Is(err, agent.ErrNotRunning) {
 			return fmt.Errorf("%w; statusd end ends what a stopped one has left", err)
 		}

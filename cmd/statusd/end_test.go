@@ -10,9 +10,8 @@ import (
 	"testing"
 
 	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/internal/freeport"
+	"github.com/statusd/statusd/test/freeport"
 )
 
 // ready reports whether statusd says that a pod is ready.
@@ -84,41 +83,6 @@ func TestEndAndReset(t *testing.T) {
 	}
 	if running(t, marker) || exists(d.config.StateDir) {
 		t.Errorf("left after reset: processes %t, state %t", running(t, marker), exists(d.config.StateDir))
-	}
-}
-
-// A statusd that has lost its kubeconfig does not take the pods of the API for orphans.
-func TestStandaloneOnTheStateOfAClustersNode(t *testing.T) {
-	server := shared.Server(t)
-	namespace := server.Namespace(t)
-	d := newDaemon(t, "forgetful").join(server)
-	d.start()
-	history := follow(t, server.Admin(), namespace)
-	marker := uniqueSleep(t)
-	server.CreatePod(t, shellPod(namespace, "precious", "forgetful", "exec "+marker))
-	history.await("precious", "that it runs", isReady)
-	d.stop()
-
-	kubeconfig := d.config.Kubeconfig
-	d.config.Kubeconfig = ""
-	d.start()
-	if err := d.wait(); err == nil || !strings.Contains(d.logged(), "is the state of a node of a cluster") {
-		t.Errorf("got %v, want that statusd refuses to start and says why; its log:\n%s", err, d.logged())
-	}
-	if !running(t, marker) {
-		t.Error("the pod of the API was ended")
-	}
-	d.config.Kubeconfig = kubeconfig
-	d.start()
-	until(t, "the pod is ready as before", func() bool { return d.ready("precious") })
-	d.stop()
-
-	d.config.Kubeconfig, d.config.LeaveCluster = "", true
-	d.start()
-	until(t, "the pod is ended, as --leave-cluster says", func() bool { return !running(t, marker) })
-	d.stop()
-	if err := server.Admin().CoreV1().Pods(namespace).Delete(t.Context(), "precious", metav1.DeleteOptions{}); err != nil {
-		t.Error(err)
 	}
 }
 

@@ -6,7 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
+	"os/signal"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -14,7 +15,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/statusd/statusd/explain"
-	"github.com/statusd/statusd/explain/apifacts"
+	"github.com/statusd/statusd/internal/queryapi"
 )
 
 // explainCommand is explain with its flags.
@@ -22,35 +23,48 @@ type explainCommand struct {
 	question
 	output
 	file string
+	// until: explain again with each change until the object is Ready or has ended.
+	until bool
+	// status: the exit code says whether the object is Ready.
+	status bool
 }
 
 func newExplain(plugin bool) *cobra.Command {
 	c := &explainCommand{question: question{plugin: plugin}}
 	cmd := &cobra.Command{
-		Use:   "explain ([NAMESPACE/]POD | -f FILE)",
+		Use:   "explain ([NAMESPACE/]POD | TYPE/NAME | -f FILE)",
 		Short: "Say why a pod is in its state, since when, and what would change it",
-		Long: "Say why a pod is in its state, since when, and what would change it.\n\n" +
+		Long: "Say why a pod is in its state, since when, and what would change it, with the end of the log of the run that failed.\n\n" +
 			"It asks the statusd of this machine, which knows probes, hooks and delivery. If the pod is not\n" +
-			"here, it reads the pod, its warnings and its node's lease from the API server, which works for\n" +
-			"the pods of any node. With -f it reads only the pods, from a file, which may have several.",
-		Example: "  statusd explain web\n  statusd explain -n shop web -o yaml\n  kubectl get pod web -o yaml | statusd explain -f -",
-		Args:    usage(cobra.MaximumNArgs(1)),
+			"here, it reads the pod, its warnings, its log and its node's lease from the API server, which works for\n" +
+			"the pods of any node. TYPE is pod, deployment, replicaset, statefulset, daemonset, job or cronjob: it says also why\n" +
+			"there is no pod at all. The beginning of a name suffices if only one pod has it.\n" +
+			"With -f it reads only the pods, from a file, which may have several.\n\n" +
+			"With --watch it goes on until the object is Ready or has succeeded (exit code 0), or has failed (1).\n" +
+			"With --exit-code the exit code is 6 if the object is not Ready and has not succeeded.",
+		Example: "  statusd explain web\n  statusd explain deployment/web --watch\n  statusd explain -n shop web -o yaml\n  kubectl get pod web -o yaml | statusd explain -f -",
+		Args:    usage(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if err := c.run(cmd.Context(), args, cmd.InOrStdin(), cmd.OutOrStdout()); err != nil {
-				return fmt.Errorf("explain: %w", err)
+			ctx, stop := signal.NotifyContext(cmd.Context(), syscall.SIGINT, syscall.SIGTERM)
+			defer stop()
+			err := c.run(ctx, args, cmd.InOrStdin(), cmd.OutOrStdout())
+			if code := exitError(0); err == nil || errors.As(err, &code) {
+				return err
 			}
-			return nil
+			return fmt.Errorf("explain: %w", err)
 		},
 		ValidArgsFunction: c.completePods,
 	}
 	c.question.addFlags(cmd)
 	c.addNamespace(cmd, false)
 	cmd.Flags().StringVarP(&c.file, "filename", "f", "", "read the pod, or a list of pods, from this `FILE` as YAML or JSON, \"-\" is the standard input")
+	cmd.Flags().BoolVarP(&c.until, "watch", "w", false, "explain each change until the object is Ready, or has ended")
+	cmd.Flags().BoolVar(&c.status, "exit-code", false, "exit with 6 if the object is not Ready and has not succeeded")
 	c.output.addFlag(cmd, "text", "json", "yaml")
 	return cmd
 }
 
-// run explains one pod, or those of a file.
+// run explains one object, or the pods of a file.
 func (c *explainCommand) run(ctx context.Context, args []string, in io.Reader, out io.Writer) error {
 	if err := c.check(); err != nil {
 		return err
@@ -59,11 +73,11 @@ func (c *explainCommand) run(ctx context.Context, args []string, in io.Reader, o
 		return fmt.Errorf("want either the name of a pod or a file: %w", errUsage)
 	}
 	if c.file == "" {
-		why, sentence, err := c.ask(ctx, args)
+		t, err := c.target(args)
 		if err != nil {
 			return err
 		}
-		return c.print(out, why, sentence)
+		return c.explain(ctx, t, out)
 	}
 	pods, err := readPods(c.file, in)
 	if err != nil {
@@ -76,71 +90,108 @@ func (c *explainCommand) run(ctx context.Context, args []string, in io.Reader, o
 			}
 		}
 		pod.Namespace = cmp.Or(pod.Namespace, c.namespace, v1.NamespaceDefault)
-		why := explain.Pod(explain.Facts{Now: time.Now(), Pod: pod})
-		if err := c.print(out, why, why.Sentence(time.Local)); err != nil {
+		if err := c.print(out, explain.Pod(explain.Facts{Now: time.Now(), Pod: pod})); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (c *explainCommand) print(out io.Writer, why explain.Explanation, sentence string) error {
+func (c *explainCommand) print(out io.Writer, why explain.Explanation) error {
 	if done, err := c.encoded(out, why); done {
 		return err
 	}
-	_, err := fmt.Fprintln(out, plain(sentence))
+	_, err := fmt.Fprintln(out, harmless(why.Text(time.Local)))
 	return err
 }
 
-// ask returns an explanation, and how it reads.
-func (c *explainCommand) ask(ctx context.Context, args []string) (explain.Explanation, string, error) {
+// watchEvery is how often an object is looked at that is watched.
+const watchEvery = time.Second
+
+// explain explains an object once, or again with each change until there is nothing to wait for.
+func (c *explainCommand) explain(ctx context.Context, t target, out io.Writer) error {
+	before := ""
+	for {
+		why, err := c.ask(ctx, t)
+		if err != nil {
+			return err
+		}
+		if now := why.Outline(); now != before {
+			before = now
+			if err := c.print(out, why); err != nil {
+				return err
+			}
+		}
+		switch {
+		case why.State == explain.StateReady, why.State == explain.StateSucceeded:
+			return nil
+		case c.until && why.Ended():
+			return exitError(exitFailure)
+		case !c.until && c.status:
+			return exitError(exitNotReady)
+		case !c.until:
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return exitError(exitNotReady)
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+// ask returns an explanation.
+func (c *explainCommand) ask(ctx context.Context, t target) (explain.Explanation, error) {
 	ctx, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	namespace, name := c.podName(args[0])
-	if c.kubeconfig == "" {
-		why, sentence, err := c.ofNode(ctx, namespace, name)
-		if err == nil || c.named() {
-			return why, sentence, err
-		}
-		if !apierrors.IsNotFound(err) && !errors.Is(err, errUnreachable) {
-			return why, sentence, err
-		}
-		// It may be a pod of another node.
-		found, sentence, second := c.ofCluster(ctx, args[0])
-		if errors.Is(second, errUnreachable) {
-			second = err // there is no API server to ask either
-		}
-		return found, sentence, second
+	if c.ofAPI() || t.kind != "" && t.kind != "Pod" {
+		return c.ofCluster(ctx, t)
 	}
-	return c.ofCluster(ctx, args[0])
+	why, err := c.ofNode(ctx, t, c.named())
+	if err == nil || c.named() || !apierrors.IsNotFound(err) && !errors.Is(err, errUnreachable) {
+		return why, err
+	}
+	// It may be a pod of another node.
+	found, second := c.ofCluster(ctx, t)
+	if errors.Is(second, errUnreachable) { // there is no API server to ask either
+		return c.ofNode(ctx, t, true)
+	}
+	return found, second
 }
 
-func (c *explainCommand) ofNode(ctx context.Context, namespace, name string) (explain.Explanation, string, error) {
+// ofNode asks the node. begins: the beginning of a name suffices, which it does only if no other place may have the whole name.
+func (c *explainCommand) ofNode(ctx context.Context, t target, begins bool) (explain.Explanation, error) {
 	client, err := c.node(ctx)
 	if err != nil {
-		return explain.Explanation{}, "", err
+		return explain.Explanation{}, err
 	}
 	defer client.Close()
-	detail, err := client.Pod(ctx, namespace, name)
-	return detail.Explanation, detail.Why, err
+	namespace := cmp.Or(t.namespace, c.inNamespace())
+	detail, err := client.Pod(ctx, namespace, t.name)
+	if !apierrors.IsNotFound(err) || !begins {
+		return detail.Explanation.At(time.Now()), err
+	}
+	list, second := client.Pods(ctx, queryapi.ListOptions{Namespace: namespace})
+	if second != nil {
+		return explain.Explanation{}, err
+	}
+	var names []string
+	for i := range list.Items {
+		names = append(names, list.Items[i].Name)
+	}
+	name, err := meant(t.name, names, err)
+	if err != nil {
+		return explain.Explanation{}, err
+	}
+	detail, err = client.Pod(ctx, namespace, name)
+	return detail.Explanation.At(time.Now()), err
 }
 
-func (c *explainCommand) ofCluster(ctx context.Context, argument string) (explain.Explanation, string, error) {
+func (c *explainCommand) ofCluster(ctx context.Context, t target) (explain.Explanation, error) {
 	client, namespace, err := c.apiServer()
 	if err != nil {
-		return explain.Explanation{}, "", err
+		return explain.Explanation{}, err
 	}
-	if c.namespace != "" {
-		namespace = c.namespace
-	}
-	name := argument
-	if before, after, ok := strings.Cut(argument, "/"); ok {
-		namespace, name = before, after
-	}
-	facts, err := apifacts.Collect(ctx, client, namespace, name, time.Now())
-	if err != nil {
-		return explain.Explanation{}, "", err
-	}
-	why := explain.Pod(facts)
-	return why, why.Sentence(time.Local), nil
+	t.namespace = cmp.Or(t.namespace, c.namespace, namespace)
+	return explainObject(ctx, client, t)
 }

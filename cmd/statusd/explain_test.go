@@ -6,12 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
-	v1 "k8s.io/api/core/v1"
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-
-	"github.com/statusd/statusd/internal/controlplanetest"
+	"github.com/statusd/statusd/explain"
 )
 
 const crashing = `apiVersion: v1
@@ -37,13 +33,27 @@ func TestExplainAFile(t *testing.T) {
 	file := filepath.Join(t.TempDir(), "pod.yaml")
 	writeFile(t, file, crashing)
 	for output, want := range map[string]string{
-		"text": `container "db" is not ready: it is in crash-loop back-off`,
+		"text": `container "db" is not ready: exit code 3: no such table · 4 restarts`,
 		"json": `"code": "CrashLoopBackOff"`,
 		"yaml": "state: NotReady",
 	} {
 		if got, err := explained(t, "-f", file, "-o", output); err != nil || !strings.Contains(got, want) {
 			t.Errorf("-o %s prints %q (%v), want %q in it", output, got, err, want)
 		}
+	}
+}
+
+// The log comes below an empty line, and is shown line by line.
+func TestExplain_PrintsTheLog(t *testing.T) {
+	why := explain.Explanation{Namespace: "shop", Name: "db", State: explain.StateReady,
+		Logs: []explain.Log{{Container: "db", Lines: []string{"starting\tnow", "\x1b[2J"}}}}
+	var out strings.Builder
+	if err := (&explainCommand{}).print(&out, why); err != nil {
+		t.Fatal(err)
+	}
+	const want = "Pod shop/db is Ready.\n\nThe end of the log of container \"db\":\n  | starting\tnow\n  | \ufffd[2J\n"
+	if out.String() != want {
+		t.Errorf("got %q, want %q", out.String(), want)
 	}
 }
 
@@ -69,41 +79,5 @@ func TestExplainRefusesWhatIsNoPod(t *testing.T) {
 		if _, err := explained(t, args...); !errors.Is(err, errUsage) {
 			t.Errorf("explain %v: got %v, want a hint at the usage", args, err)
 		}
-	}
-}
-
-// The facts come from a real API server: the pod, its warnings, and a lease that was not renewed.
-func TestExplainAPodOfTheAPI(t *testing.T) {
-	server := shared.Server(t)
-	namespace, node := server.Namespace(t), "explained"
-	pod := server.CreatePod(t, controlplanetest.Pod(namespace, "web", node))
-	kubeconfig := server.Process.AdminKubeconfig()
-
-	got, err := explained(t, "--kubeconfig", kubeconfig, "-n", namespace, "web")
-	if want := `because node "explained" has not reported anything about it`; err != nil || !strings.Contains(got, want) {
-		t.Errorf("got %q (%v), want %q in it", got, err, want)
-	}
-
-	pod.Status = v1.PodStatus{Phase: v1.PodPending, StartTime: &metav1.Time{Time: time.Now()},
-		Conditions:        []v1.PodCondition{{Type: v1.PodReadyToStartContainers, Status: v1.ConditionFalse}},
-		ContainerStatuses: []v1.ContainerStatus{{Name: pod.Spec.Containers[0].Name, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "ContainerCreating"}}}}}
-	if _, err := server.Admin().CoreV1().Pods(namespace).UpdateStatus(t.Context(), pod, metav1.UpdateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	_, err = server.Admin().CoreV1().Events(namespace).Create(t.Context(), &v1.Event{
-		ObjectMeta:     metav1.ObjectMeta{GenerateName: "web.", Namespace: namespace},
-		InvolvedObject: v1.ObjectReference{Kind: "Pod", Namespace: namespace, Name: "web", UID: pod.UID},
-		Type:           v1.EventTypeWarning, Reason: "FailedMount", Message: `configmap "settings" not found`, LastTimestamp: metav1.Now(),
-	}, metav1.CreateOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	got, err = explained(t, "--kubeconfig", kubeconfig, namespace+"/web")
-	if want := `because its volumes cannot be prepared: configmap "settings" not found`; err != nil || !strings.Contains(got, want) {
-		t.Errorf("got %q (%v), want %q in it", got, err, want)
-	}
-
-	if _, err := explained(t, "--kubeconfig", kubeconfig, "-n", namespace, "other"); err == nil || !strings.Contains(err.Error(), `"other" not found`) {
-		t.Errorf("a pod that does not exist: got %v", err)
 	}
 }

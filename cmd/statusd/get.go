@@ -16,10 +16,11 @@ import (
 	"k8s.io/apimachinery/pkg/fields"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
-	"github.com/statusd/statusd/explain/apifacts"
-	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/internal/apifacts"
+	"github.com/statusd/statusd/internal/guard"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/view"
 )
 
 func newGet(plugin bool) *cobra.Command {
@@ -91,7 +92,7 @@ func (c *podsCommand) list(ctx context.Context, cmd *cobra.Command) error {
 
 // some prints pods by name.
 func (c *podsCommand) some(ctx context.Context, cmd *cobra.Command, names []string) error {
-	if c.plugin && !c.named() || c.kubeconfig != "" {
+	if c.plugin && !c.named() || c.ofAPI() {
 		return c.someOfCluster(ctx, cmd, names)
 	}
 	client, err := c.node(ctx)
@@ -99,8 +100,8 @@ func (c *podsCommand) some(ctx context.Context, cmd *cobra.Command, names []stri
 		return err
 	}
 	defer client.Close()
-	var details []api.PodDetail
-	var rows []api.PodSummary
+	var details []view.PodDetail
+	var rows []view.PodSummary
 	for _, argument := range names {
 		namespace, name := c.podName(argument)
 		detail, err := client.Pod(ctx, namespace, name)
@@ -121,14 +122,14 @@ func (c *podsCommand) someOfCluster(ctx context.Context, cmd *cobra.Command, nam
 	if err != nil {
 		return err
 	}
-	var rows []api.PodSummary
+	var rows []view.PodSummary
 	for _, argument := range names {
 		namespace, name := c.podName(argument)
 		facts, err := apifacts.Collect(ctx, client, namespace, name, time.Now())
 		if err != nil {
 			return err
 		}
-		row, _ := api.Summarize(api.Pod{Facts: facts}, time.Local)
+		row, _ := view.Summarize(view.Pod{Facts: facts}, time.Local)
 		rows = append(rows, row)
 	}
 	if len(rows) == 1 {
@@ -138,21 +139,21 @@ func (c *podsCommand) someOfCluster(ctx context.Context, cmd *cobra.Command, nam
 }
 
 // pods asks the node, or the API server if that is wanted or there is no node here.
-func (c *podsCommand) pods(ctx context.Context, cmd *cobra.Command) (api.PodList, error) {
-	if c.plugin && !c.named() || c.kubeconfig != "" {
+func (c *podsCommand) pods(ctx context.Context, cmd *cobra.Command) (view.PodList, error) {
+	if c.plugin && !c.named() || c.ofAPI() {
 		return c.podsOfCluster(ctx)
 	}
 	client, err := c.node(ctx)
 	if err != nil {
-		return api.PodList{}, err
+		return view.PodList{}, err
 	}
 	defer client.Close()
-	return client.Pods(ctx, api.ListOptions{Namespace: c.inNamespace(), State: c.state, Gone: c.gone})
+	return client.Pods(ctx, queryapi.ListOptions{Namespace: c.inNamespace(), State: c.state, Gone: c.gone})
 }
 
 // podsOfCluster makes the rows of what the API server knows.
-func (c *podsCommand) podsOfCluster(ctx context.Context) (api.PodList, error) {
-	list := api.PodList{Items: []api.PodSummary{}}
+func (c *podsCommand) podsOfCluster(ctx context.Context) (view.PodList, error) {
+	list := view.PodList{Items: []view.PodSummary{}}
 	client, _, err := c.apiServer()
 	if err != nil {
 		return list, err
@@ -167,7 +168,7 @@ func (c *podsCommand) podsOfCluster(ctx context.Context) (api.PodList, error) {
 	for i := range found.Items {
 		pod := &found.Items[i]
 		facts := explain.Facts{Now: now, Pod: pod, Warnings: apifacts.FromEvents(warnings, pod), Node: explain.Node{Name: pod.Spec.NodeName}}
-		row, _ := api.Summarize(api.Pod{Facts: facts}, time.Local)
+		row, _ := view.Summarize(view.Pod{Facts: facts}, time.Local)
 		if c.state == "" || string(row.State) == c.state {
 			list.Items = append(list.Items, row)
 		}
@@ -188,7 +189,7 @@ func warningsOf(ctx context.Context, client kubernetes.Interface, namespace stri
 }
 
 // print prints rows as a table, or what they were made of.
-func (c *podsCommand) print(out io.Writer, whole any, rows []api.PodSummary) error {
+func (c *podsCommand) print(out io.Writer, whole any, rows []view.PodSummary) error {
 	if done, err := c.encoded(out, whole); done {
 		return err
 	}
@@ -203,13 +204,13 @@ func (c *podsCommand) print(out io.Writer, whole any, rows []api.PodSummary) err
 	return podTable(rows, c.all, c.format == "wide", inColor(out), time.Now()).print(out)
 }
 
-func podTable(rows []api.PodSummary, namespaces, wide, colors bool, now time.Time) *table {
+func podTable(rows []view.PodSummary, namespaces, wide, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	names := []string{"NAME", "READY", "STATUS", "RESTARTS", "AGE", "LAG"}
 	if namespaces {
 		names = append([]string{"NAMESPACE"}, names...)
 	}
-	found := slices.ContainsFunc(rows, func(r api.PodSummary) bool { return r.Drift > 0 || r.Alerts > 0 })
+	found := slices.ContainsFunc(rows, func(r view.PodSummary) bool { return r.Drift > 0 || r.Alerts > 0 })
 	if found {
 		names = append(names, "DRIFT", "ALERTS")
 	}
@@ -223,7 +224,7 @@ func podTable(rows []api.PodSummary, namespaces, wide, colors bool, now time.Tim
 	return t
 }
 
-func podCells(row *api.PodSummary, namespaces, found, wide bool, now time.Time) []cell {
+func podCells(row *view.PodSummary, namespaces, found, wide bool, now time.Time) []cell {
 	restarts := fmt.Sprint(row.Restarts)
 	if row.Restarts > 0 && row.LastRestart != nil {
 		restarts += " (" + age(row.LastRestart, now) + " ago)"
@@ -239,7 +240,7 @@ func podCells(row *api.PodSummary, namespaces, found, wide bool, now time.Time) 
 		cells = append(cells, countCell(row.Drift), countCell(row.Alerts))
 	}
 	if wide {
-		cells = append(cells, cell{string(row.State), stateColor(row.State)}, cell{row.IP, ""}, cell{row.Why, ""})
+		cells = append(cells, cell{string(row.State), stateColor(row.State)}, cell{row.IP, ""}, cell{cmp.Or(row.Brief, row.Why), ""})
 	}
 	return cells
 }
@@ -253,11 +254,11 @@ func countCell(count int) cell {
 }
 
 // lagCell says how long the API server has not known the newest status.
-func lagCell(f api.Freshness) cell {
+func lagCell(f view.Freshness) cell {
 	switch {
-	case f.Since != nil && f.Error != "":
+	case !f.Since.IsZero() && f.Error != "":
 		return cell{fmt.Sprintf("%.0fs", f.LagSeconds), red}
-	case f.Since != nil:
+	case !f.Since.IsZero():
 		return cell{fmt.Sprintf("%.0fs", f.LagSeconds), yellow}
 	}
 	return cell{"-", ""}
@@ -283,7 +284,7 @@ func newGetNode(plugin bool) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				detail, err := client.Node(ctx)
 				if err != nil {
 					return err
@@ -298,7 +299,7 @@ func newGetNode(plugin bool) *cobra.Command {
 	return cmd
 }
 
-func printNode(out io.Writer, o *output, n api.NodeDetail) error {
+func printNode(out io.Writer, o *output, n view.NodeDetail) error {
 	if done, err := o.encoded(out, n); done {
 		return err
 	}
@@ -349,7 +350,7 @@ func printNode(out io.Writer, o *output, n api.NodeDetail) error {
 }
 
 // addFindings adds what audit, guard and rules have found wrong.
-func addFindings(t *table, n *api.NodeDetail, now time.Time) {
+func addFindings(t *table, n *view.NodeDetail, now time.Time) {
 	for _, side := range sortedSides(n.Sides) {
 		if a := n.Sides[side]; !a.Known() {
 			t.add(cell{"side", yellow}, cell{silence(side, a, now), ""})

@@ -9,28 +9,37 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/guard"
+	"github.com/statusd/statusd/internal/guard"
+	"github.com/statusd/statusd/internal/queryapi"
 )
 
 func newGuard(plugin bool) *cobra.Command {
 	q := &question{plugin: plugin}
-	o := &output{}
+	o, f := &output{}, &fleetQuestion{}
+	would := false
 	cmd := &cobra.Command{
 		Use:   "guard",
 		Short: "Say how healthy the kubelet is, by which evidence, and when it was restarted",
 		Long: "Say how healthy the kubelet is, by which evidence, and when it was restarted.\n\n" +
-			"If it is not restarted though it is unhealthy, it says why, and what would help.",
-		Example: "  statusd guard\n  statusd guard -o wide\n  statusd guard -o json | jq .health",
+			"If it is not restarted though it is unhealthy, it says why, and what would help. A guard that may not restart\n" +
+			"notes the restarts that it would have made: --would. With --all-nodes it asks the observers of all nodes, through the\n" +
+			"API server's proxy, and shows one line for each, the worst first.",
+		Example: "  statusd guard\n  statusd guard --would\n  kubectl statusd guard --all-nodes\n  statusd guard -o wide\n  statusd guard -o json | jq .health",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			if f.all {
+				return f.ask(cmd, q, o, verdictTable)
+			}
+			return q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				report, err := client.Guard(ctx)
 				if err != nil {
 					return absence(err)
+				}
+				if would {
+					return printWould(cmd.OutOrStdout(), o, report)
 				}
 				return printGuard(cmd.OutOrStdout(), o, report)
 			})
@@ -39,6 +48,8 @@ func newGuard(plugin bool) *cobra.Command {
 	}
 	q.addFlags(cmd)
 	o.addFlag(cmd, "table", "wide", "json", "yaml")
+	f.addAll(cmd)
+	cmd.Flags().BoolVar(&would, "would", false, "show the restarts that a guard without the right to restart would have made")
 	if !plugin { // which has no access to the socket
 		cmd.AddCommand(newMaintenance())
 	}
@@ -60,7 +71,7 @@ func newMaintenance() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%w: %w", err, errUsage)
 			}
-			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				report, err := client.Maintenance(ctx, until)
 				if err != nil {
 					return absence(err)
@@ -111,6 +122,24 @@ func printGuard(out io.Writer, o *output, r guard.Report) error {
 		return err
 	}
 	return restartTable(r.Restarts, o.format == "wide", colors, now).printAfterLine(out)
+}
+
+// printWould prints the restarts of a dry run.
+func printWould(out io.Writer, o *output, r guard.Report) error {
+	if done, err := o.encoded(out, r.Would); done {
+		return err
+	}
+	if len(r.Would) == 0 {
+		_, err := fmt.Fprintln(out, "The guard would have restarted nothing.")
+		return err
+	}
+	now := time.Now()
+	t := &table{colors: inColor(out)}
+	t.header("WOULD HAVE RESTARTED", "WHAT", "REASON")
+	for _, would := range r.Would {
+		t.add(cell{ago(would.At, now) + " ago", ""}, cell{string(would.Target()), ""}, cell{would.Reason, ""})
+	}
+	return t.print(out)
 }
 
 // printAfterLine prints a table below an empty line, and nothing if it has no rows but its header.

@@ -7,7 +7,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/view"
 )
 
 func newHistory(plugin bool) *cobra.Command {
@@ -24,7 +25,7 @@ func newHistory(plugin bool) *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				if len(args) == 0 {
 					node, err := client.Node(ctx)
 					if err != nil {
@@ -48,7 +49,7 @@ func newHistory(plugin bool) *cobra.Command {
 	return cmd
 }
 
-func printHistory(out io.Writer, o *output, records []api.Record) error {
+func printHistory(out io.Writer, o *output, records []view.Record) error {
 	if done, err := o.encoded(out, records); done {
 		return err
 	}

@@ -9,12 +9,13 @@
 //	statusd end                      end the containers that a stopped statusd has left
 //	statusd reset                    end them and delete all state
 //	statusd get pods|node            what this node, or another one, knows
-//	statusd explain POD              why a pod is in its state, and what would change it
+//	statusd explain POD|TYPE/NAME    why a pod is in its state, or why there is none, and what would change it
 //	statusd history POD              what happened to it
 //	statusd watch                    each change, as it happens
 //	statusd rules check|test FILE    what is wrong with rules of alerts, and with what they give
 //	statusd audit [POD]              whether what the API reports is true, and what to do where it is not
 //	statusd guard                    how healthy the kubelet is, and when it was restarted
+//	statusd nodes                    all nodes of a cluster by what their observers say, the worst first
 //	statusd alerts                   what rules have found
 //	statusd silence add|list|expire  what is kept from the outputs of alerts
 //	statusd completion SHELL         completion for bash, zsh and fish
@@ -61,6 +62,7 @@ const (
 	exitNotFound    = 3
 	exitUnreachable = 4
 	exitUnknown     = 5
+	exitNotReady    = 6
 )
 
 // exitCodes is how the help explains them.
@@ -70,7 +72,8 @@ const exitCodes = `Exit codes:
   2  wrong usage: an unknown flag, output or argument
   3  there is no such pod or silence
   4  there is nothing to ask: no statusd answers, there is no kubeconfig, or the node has no audit, guard or rules
-  5  for audit: no drift is known, but a side does not answer`
+  5  for audit: no drift is known, but a side does not answer; for nodes and --all-nodes: not all nodes answer
+  6  for explain --exit-code, and for an interrupted explain --watch: the object is not Ready`
 
 // exitError is an exit code that is an answer: what there is to say has been printed.
 type exitError int
@@ -120,7 +123,7 @@ func newRoot() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
-		newAudit(false), newGuard(false), newAlerts(false), newSilence(), newRules(), newVersion())
+		newAudit(false), newGuard(false), newNodes(false), newAlerts(false), newSilence(), newRules(), newVersion())
 	return root
 }
 
@@ -130,7 +133,7 @@ func newPlugin() *cobra.Command {
 		Use:           pluginName,
 		Short:         "Why pods are in their states, since when, and what would change it",
 		Long:          "Why pods are in their states, since when, and what would change it.\n\n" + exitCodes,
-		Example:       "  kubectl statusd explain web\n  kubectl statusd get pods -A -o wide",
+		Example:       "  kubectl statusd explain web\n  kubectl statusd get pods -A -o wide\n  kubectl statusd nodes",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl statusd"},
 		Args:          usage(cobra.NoArgs),
 		RunE:          func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -138,7 +141,7 @@ func newPlugin() *cobra.Command {
 		SilenceUsage:  true,
 	}
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newGet(true), newExplain(true), newHistory(true), newWatch(true), newAudit(true), newGuard(true), newAlerts(true), newVersion())
+	root.AddCommand(newGet(true), newExplain(true), newHistory(true), newWatch(true), newAudit(true), newGuard(true), newNodes(true), newAlerts(true), newVersion())
 	return root
 }
 

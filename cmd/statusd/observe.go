@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/observer"
+	"github.com/statusd/statusd/internal/observer"
 )
 
 func newObserve() *cobra.Command {

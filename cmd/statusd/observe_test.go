@@ -13,8 +13,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/observer"
+	"github.com/statusd/statusd/internal/observer"
+	"github.com/statusd/statusd/internal/queryapi"
 )
 
 // lockedBuffer is the log of a process, read while it is written.
@@ -109,7 +109,7 @@ func TestObserveBesideNothing(t *testing.T) {
 		}
 	}
 	heard("READY=1")
-	client := api.NewSocketClient(filepath.Join(dir, "state", "statusd.sock"))
+	client := queryapi.NewSocketClient(filepath.Join(dir, "state", "statusd.sock"))
 	defer client.Close()
 	untilTrue(t, &log, "the audit says that the API does not answer", func() bool {
 		report, err := client.Audit(t.Context())
@@ -119,7 +119,7 @@ func TestObserveBesideNothing(t *testing.T) {
 		t.Errorf("a second observer ends with %v", err)
 	}
 
-	write("audit: {delay: 0s}")
+	write("repair: {kinds: [ClockSkew]}")
 	hangUp := func() {
 		t.Helper()
 		if err := cmd.Process.Signal(syscall.SIGHUP); err != nil {
@@ -128,9 +128,9 @@ func TestObserveBesideNothing(t *testing.T) {
 	}
 	hangUp()
 	untilTrue(t, &log, "a bad config is refused", func() bool {
-		return strings.Contains(log.String(), "config not reloaded, the old one stays in force") && strings.Contains(log.String(), "audit.delay")
+		return strings.Contains(log.String(), "config not reloaded, the old one stays in force") && strings.Contains(log.String(), "repair.kinds[0]")
 	})
-	write("events: true")
+	write("outputs: {events: true}")
 	hangUp()
 	heard("RELOADING=1")
 	heard("READY=1")

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/internal/audit"
 )
 
 // printPod prints what each side says of a pod, and where they differ.
-func (c *auditCommand) printPod(out io.Writer, name string, sides map[observe.Side]observe.Answer, pictures []observe.Picture, differences []observe.Difference) error {
+func (c *auditCommand) printPod(out io.Writer, name string, sides map[audit.Side]audit.Answer, pictures []audit.Picture, differences []audit.Difference) error {
 	now := time.Now()
 	colors := inColor(out)
 	if err := printSilent(out, sides, colors, now); err != nil {
@@ -25,8 +25,8 @@ func (c *auditCommand) printPod(out io.Writer, name string, sides map[observe.Si
 	return c.printDifferences(out, name, differences, colors, now)
 }
 
-func (c *auditCommand) printDifferences(out io.Writer, name string, differences []observe.Difference, colors bool, now time.Time) error {
-	shown := slices.DeleteFunc(slices.Clone(differences), func(d observe.Difference) bool { return !d.Drift && !c.settling })
+func (c *auditCommand) printDifferences(out io.Writer, name string, differences []audit.Difference, colors bool, now time.Time) error {
+	shown := slices.DeleteFunc(slices.Clone(differences), func(d audit.Difference) bool { return !d.Drift && !c.settling })
 	var b strings.Builder
 	for i := range shown {
 		d := &shown[i]
@@ -61,7 +61,7 @@ func (c *auditCommand) printDifferences(out io.Writer, name string, differences 
 
 // pictureTable has one column per side. What contradicts another side is marked with an exclamation
 // mark, since a color alone is not read by everyone.
-func pictureTable(pictures []observe.Picture, wide, colors bool, now time.Time) *table {
+func pictureTable(pictures []audit.Picture, wide, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	pictures = sortedPictures(pictures)
 	header := []string{"WHAT"}
@@ -69,29 +69,29 @@ func pictureTable(pictures []observe.Picture, wide, colors bool, now time.Time) 
 		header = append(header, strings.ToUpper(string(p.Side)))
 	}
 	t.header(header...)
-	row := func(name string, of func(*observe.Picture) cell) {
+	row := func(name string, of func(*audit.Picture) cell) {
 		cells := []cell{{name, ""}}
 		for i := range pictures {
 			cells = append(cells, of(&pictures[i]))
 		}
 		t.add(cells...)
 	}
-	row("answers", func(p *observe.Picture) cell {
+	row("answers", func(p *audit.Picture) cell {
 		if !p.Known {
 			return cell{"no", yellow}
 		}
 		return cell{"yes", ""}
 	})
-	row("as of", func(p *observe.Picture) cell { return cell{agoWord(p.At, now), faint} })
-	row("has the pod", func(p *observe.Picture) cell { return cell{yesNo(p.Exists), ""} })
-	row("phase", func(p *observe.Picture) cell { return cell{p.Phase, ""} })
-	row("ready", func(p *observe.Picture) cell { return cell{p.Ready, ""} })
-	if slices.ContainsFunc(pictures, func(p observe.Picture) bool { return p.Deleting }) {
-		row("being deleted", func(p *observe.Picture) cell { return cell{yesNo(p.Deleting), ""} })
+	row("as of", func(p *audit.Picture) cell { return cell{agoWord(p.At, now), faint} })
+	row("has the pod", func(p *audit.Picture) cell { return cell{yesNo(p.Exists), ""} })
+	row("phase", func(p *audit.Picture) cell { return cell{p.Phase, ""} })
+	row("ready", func(p *audit.Picture) cell { return cell{p.Ready, ""} })
+	if slices.ContainsFunc(pictures, func(p audit.Picture) bool { return p.Deleting }) {
+		row("being deleted", func(p *audit.Picture) cell { return cell{yesNo(p.Deleting), ""} })
 	}
 	for _, name := range containerNames(pictures) {
-		row("container "+name, func(p *observe.Picture) cell { return containerCell(p, name, now) })
-		row("  restarts", func(p *observe.Picture) cell {
+		row("container "+name, func(p *audit.Picture) cell { return containerCell(p, name, now) })
+		row("  restarts", func(p *audit.Picture) cell {
 			c := containerOf(p, name)
 			if c == nil {
 				return cell{"", ""}
@@ -99,7 +99,7 @@ func pictureTable(pictures []observe.Picture, wide, colors bool, now time.Time) 
 			return cell{fmt.Sprint(c.Restarts), ""}
 		})
 		if wide {
-			row("  id", func(p *observe.Picture) cell {
+			row("  id", func(p *audit.Picture) cell {
 				if c := containerOf(p, name); c != nil {
 					return cell{c.ID, ""}
 				}
@@ -107,22 +107,22 @@ func pictureTable(pictures []observe.Picture, wide, colors bool, now time.Time) 
 			})
 		}
 	}
-	row("notes", func(p *observe.Picture) cell { return cell{strings.Join(p.Notes, "; "), ""} })
+	row("notes", func(p *audit.Picture) cell { return cell{strings.Join(p.Notes, "; "), ""} })
 	if wide {
-		row("asked", func(p *observe.Picture) cell { return cell{p.From, faint} })
+		row("asked", func(p *audit.Picture) cell { return cell{p.From, faint} })
 	}
 	return t
 }
 
-func sortedPictures(pictures []observe.Picture) []observe.Picture {
+func sortedPictures(pictures []audit.Picture) []audit.Picture {
 	sorted := slices.Clone(pictures)
-	slices.SortStableFunc(sorted, func(a, b observe.Picture) int {
+	slices.SortStableFunc(sorted, func(a, b audit.Picture) int {
 		return slices.Index(sideOrder, a.Side) - slices.Index(sideOrder, b.Side)
 	})
 	return sorted
 }
 
-func containerNames(pictures []observe.Picture) (names []string) {
+func containerNames(pictures []audit.Picture) (names []string) {
 	for i := range pictures {
 		for _, c := range pictures[i].Containers {
 			if !slices.Contains(names, c.Name) {
@@ -134,7 +134,7 @@ func containerNames(pictures []observe.Picture) (names []string) {
 	return names
 }
 
-func containerOf(p *observe.Picture, name string) *observe.PictureContainer {
+func containerOf(p *audit.Picture, name string) *audit.PictureContainer {
 	for i := range p.Containers {
 		if p.Containers[i].Name == name {
 			return &p.Containers[i]
@@ -143,7 +143,7 @@ func containerOf(p *observe.Picture, name string) *observe.PictureContainer {
 	return nil
 }
 
-func containerCell(p *observe.Picture, name string, now time.Time) cell {
+func containerCell(p *audit.Picture, name string, now time.Time) cell {
 	c := containerOf(p, name)
 	if c == nil {
 		return cell{"", ""}

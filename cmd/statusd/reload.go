@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
+	"reflect"
 	"syscall"
 
 	"k8s.io/klog/v2"
@@ -20,6 +21,9 @@ type daemonOf[C any] struct {
 	// check reports whether a reloaded config can be used.
 	check  func(C) error
 	logger func(C) *slog.Logger
+	// follows reports that a daemon follows by itself everything that a reload without changes of the config could be for,
+	// such as the files that the config names: it is not started again then.
+	follows bool
 	// start makes a daemon and returns how to run it; nil: ctx has ended meanwhile. The daemon calls reload when
 	// it needs to be made again.
 	start func(ctx context.Context, config C, supervisor agent.Supervisor, log *slog.Logger, reload func()) (run func(context.Context) error, err error)
@@ -71,7 +75,7 @@ func (d daemonOf[C]) once(ctx context.Context, config C, supervisor agent.Superv
 	reloading := make(chan struct{})
 	go func() {
 		defer close(reloading)
-		next = d.awaitReload(ctx, log, hangups, wanted)
+		next = d.awaitReload(ctx, config, log, hangups, wanted, supervisor.Reloaded)
 		if next != nil {
 			cancel(agent.ErrReload)
 		}
@@ -84,13 +88,15 @@ func (d daemonOf[C]) once(ctx context.Context, config C, supervisor agent.Superv
 
 // awaitReload waits for a hangup, or a wish of the daemon, after which there is a good config. A bad one is logged, and the
 // daemon runs on with the one that it has. A daemon that is stopped is not reloaded any more, whichever came first.
-func (d daemonOf[C]) awaitReload(ctx context.Context, log *slog.Logger, hangups <-chan os.Signal, wanted <-chan struct{}) *C {
+func (d daemonOf[C]) awaitReload(ctx context.Context, config C, log *slog.Logger, hangups <-chan os.Signal, wanted <-chan struct{}, reloaded func() error) *C {
 	for {
+		asked := false // by the daemon
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-hangups:
 		case <-wanted:
+			asked = true
 		}
 		next, err := d.load()
 		if err == nil {
@@ -101,6 +107,13 @@ func (d daemonOf[C]) awaitReload(ctx context.Context, log *slog.Logger, hangups 
 		}
 		if err != nil {
 			log.Error("config not reloaded, the old one stays in force", "err", err)
+			continue
+		}
+		if d.follows && !asked && reflect.DeepEqual(config, next) {
+			log.Info("config unchanged; credentials, certificates and rules are followed without a reload")
+			if err := reloaded(); err != nil {
+				log.Warn("sd_notify failed", "err", err)
+			}
 			continue
 		}
 		log.Info("reloading the config")

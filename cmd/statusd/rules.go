@@ -10,7 +10,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/rules"
+	"github.com/statusd/statusd/internal/alert/rules"
 )
 
 func newRules() *cobra.Command {

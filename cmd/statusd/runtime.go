@@ -8,14 +8,20 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/run"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process"
 )
 
 // newRuntime makes the runtime of this command, which runs pods as processes of the machine.
-func newRuntime(config agent.Config) func(agent.NodeServices) (runtime.Runtime, error) {
-	return func(node agent.NodeServices) (runtime.Runtime, error) {
-		rt, err := process.New(process.Options{
+func newRuntime(config run.Config) func(agent.NodeServices) (runtime.Runtime, error) {
+	return func(node agent.NodeServices) (runtime.Runtime, error) { return successor(config)(nil, node) }
+}
+
+// successor makes a runtime that takes over from the one before a reload, if there is one.
+func successor(config run.Config) func(runtime.Runtime, agent.NodeServices) (runtime.Runtime, error) {
+	return func(former runtime.Runtime, node agent.NodeServices) (runtime.Runtime, error) {
+		options := process.Options{
 			Dir:         node.Dir,
 			Version:     node.Version,
 			Addresses:   node.Addresses,
@@ -29,7 +35,9 @@ func newRuntime(config agent.Config) func(agent.NodeServices) (runtime.Runtime, 
 			LogMaxFiles:               config.ContainerLogs.MaxFiles,
 			AllowPodsWithoutIsolation: config.AllowPodsWithoutIsolation,
 			CgroupParent:              config.CgroupParent,
-		})
+		}
+		options.Former, _ = former.(*process.Runtime)
+		rt, err := process.New(options)
 		if err != nil {
 			return nil, err // not a nil pointer in an interface
 		}
@@ -37,9 +45,9 @@ func newRuntime(config agent.Config) func(agent.NodeServices) (runtime.Runtime, 
 	}
 }
 
-// check is [agent.Check] with a runtime that runs nothing: what it can do depends on the machine
+// check is [run.Check] with a runtime that runs nothing: what it can do depends on the machine
 // and the user, so only a real one knows. The state of a statusd that runs is not touched.
-func check(ctx context.Context, config agent.Config) (pods int, problems []error) {
+func check(ctx context.Context, config run.Config) (pods int, problems []error) {
 	dir, err := os.MkdirTemp("", "statusd-check-")
 	if err != nil {
 		return 0, []error{fmt.Errorf("check manifests: %w", err)}
@@ -50,12 +58,12 @@ func check(ctx context.Context, config agent.Config) (pods int, problems []error
 		return 0, []error{fmt.Errorf("check manifests: %w", err)}
 	}
 	defer rt.Close()
-	return agent.Check(ctx, config, rt)
+	return run.Check(ctx, config, rt)
 }
 
 // end ends the containers that a statusd of this config has left running, and then every process
 // that was started by one and still runs. It returns how many containers there were.
-func end(ctx context.Context, config agent.Config, grace time.Duration) (ended int, err error) {
+func end(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	if _, err := os.Stat(config.StateDir); err == nil {
 		if ended, err = endContainers(ctx, config, grace); err != nil {
 			return ended, err
@@ -64,7 +72,7 @@ func end(ctx context.Context, config agent.Config, grace time.Duration) (ended i
 	return ended, process.EndLeftovers(ctx, config.RuntimeDir())
 }
 
-func endContainers(ctx context.Context, config agent.Config, grace time.Duration) (ended int, err error) {
+func endContainers(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	rt, err := process.New(process.Options{Dir: config.RuntimeDir()})
 	if err != nil {
 		return 0, fmt.Errorf("end containers: %w", err)
@@ -73,10 +81,11 @@ func endContainers(ctx context.Context, config agent.Config, grace time.Duration
 	return agent.EndContainers(ctx, rt, grace)
 }
 
-// reset ends everything and deletes the state.
-func reset(ctx context.Context, config agent.Config, grace time.Duration) (ended int, err error) {
+// reset ends everything and deletes the state and what is left of control groups.
+func reset(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	if ended, err = end(ctx, config, grace); err != nil {
 		return ended, err
 	}
-	return ended, agent.DeleteState(config)
+	process.RemoveGroups(config.CgroupParent, time.Minute)
+	return ended, run.DeleteState(config)
 }

@@ -17,11 +17,13 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/api"
 	"github.com/statusd/statusd/explain"
-	past "github.com/statusd/statusd/history"
+	"github.com/statusd/statusd/internal/audit"
+	past "github.com/statusd/statusd/internal/history"
+	"github.com/statusd/statusd/internal/queryapi"
 	"github.com/statusd/statusd/internal/unixsocket"
-	"github.com/statusd/statusd/observe"
+	"github.com/statusd/statusd/internal/view"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // TestScripts runs the commands as a user does. $SOCKET and $SERVER are a node with a few pods;
@@ -51,17 +53,17 @@ func TestScripts(t *testing.T) {
 // serveScripts serves the nodes of the scripts.
 func serveScripts(t *testing.T, env *testscript.Env) error {
 	began := time.Now()
-	plain := api.Options{Source: scriptNode{began}, Location: time.UTC, Epoch: "e"}
+	plain := queryapi.Options{Sources: view.Sources{Source: scriptNode{began}, Location: time.UTC}, Epoch: "e"}
 	observed, calm, silent := plain, plain, plain
 	observed.Load, observed.Audit, observed.Guard, observed.Alerts = scriptLoad{}, scriptAudit{driftReport(began)}, &scriptGuard{began: began}, &scriptAlerts{began: began}
-	calm.Audit = scriptAudit{observe.Report{At: began, Node: "n1", NodeMissing: true, Sides: sides(began), Differences: []observe.Difference{settling(began)}}}
-	silent.Audit = scriptAudit{observe.Report{At: began, Node: "n1", Sides: sides(began, observe.SideRuntime)}}
+	calm.Audit = scriptAudit{audit.Report{At: began, Node: "n1", NodeMissing: true, Sides: sides(began), Differences: []audit.Difference{settling(began)}}}
+	silent.Audit = scriptAudit{audit.Report{At: began, Node: "n1", Sides: sides(began, audit.SideRuntime)}}
 	return errors.Join(serveScript(t, env, "", plain), serveScript(t, env, "OBSERVED_", observed), serveScript(t, env, "CALM_", calm), serveScript(t, env, "SILENT_", silent))
 }
 
 // serveScript serves a node. The names of its variables begin with prefix.
-func serveScript(t *testing.T, env *testscript.Env, prefix string, options api.Options) error {
-	server, err := api.New(options)
+func serveScript(t *testing.T, env *testscript.Env, prefix string, options queryapi.Options) error {
+	server, err := queryapi.New(options)
 	if err != nil {
 		return err
 	}
@@ -105,6 +107,7 @@ func apiServerOfScript(t *testing.T, env *testscript.Env) error {
 		"/api/v1/namespaces/default/pods/far": pod,
 		"/api/v1/namespaces/default/events":   v1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}},
 	}
+	fleetOfScript(answers)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[r.URL.Path]
@@ -132,9 +135,9 @@ current-context: c
 // scriptNode is a node with a pod that serves, one in a crash loop and one with a hostile message.
 type scriptNode struct{ began time.Time }
 
-func (n scriptNode) pods() map[types.UID]api.Pod {
+func (n scriptNode) pods() map[types.UID]view.Pod {
 	longAgo := metav1.NewTime(n.began.Add(-10 * time.Hour)) // so that a slow test sees the same age
-	pod := func(namespace, name string, ready bool, state v1.ContainerState, restarts int32) api.Pod {
+	pod := func(namespace, name string, ready bool, state v1.ContainerState, restarts int32) view.Pod {
 		status, word := v1.ConditionTrue, ""
 		if !ready {
 			status, word = v1.ConditionFalse, "ContainersNotReady"
@@ -148,36 +151,36 @@ func (n scriptNode) pods() map[types.UID]api.Pod {
 				ContainerStatuses: []v1.ContainerStatus{{Name: "main", Ready: ready, RestartCount: restarts, State: state}},
 			},
 		}
-		return api.Pod{Facts: explain.Facts{Now: n.began, Pod: made, Delivery: &explain.Delivery{Version: 1, Accepted: 1}}}
+		return view.Pod{Facts: explain.Facts{Now: n.began, Pod: made, Delivery: &podstatus.Delivery{Version: 1, Accepted: 1}}}
 	}
 	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{StartedAt: longAgo}}
 	loop := pod("default", "loop", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}, 4)
-	loop.Facts.Delivery = &explain.Delivery{Version: 2, Accepted: 1, Since: n.began.Add(-12 * time.Second), Attempts: 3, Err: "503"}
+	loop.Facts.Delivery = &podstatus.Delivery{Version: 2, Accepted: 1, Since: n.began.Add(-12 * time.Second), Attempts: 3, Error: "503"}
 	hostile := pod("shop", "hostile", false, v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "\x1b[2J\u202eevil"}}, 0)
-	return map[types.UID]api.Pod{"uid-web": pod("default", "web", true, runs, 0), "uid-loop": loop, "uid-hostile": hostile}
+	return map[types.UID]view.Pod{"uid-web": pod("default", "web", true, runs, 0), "uid-loop": loop, "uid-hostile": hostile}
 }
 
 func (n scriptNode) UIDs() []types.UID { return []types.UID{"uid-web", "uid-loop", "uid-hostile"} }
 
-func (n scriptNode) Pod(uid types.UID) (api.Pod, bool) {
+func (n scriptNode) Pod(uid types.UID) (view.Pod, bool) {
 	p, ok := n.pods()[uid]
 	return p, ok
 }
 
-func (n scriptNode) Gone() []api.PodHistory { return nil }
+func (n scriptNode) Gone() []view.PodHistory { return nil }
 
-func (n scriptNode) History(namespace, name string) (api.PodHistory, bool) {
+func (n scriptNode) History(namespace, name string) (view.PodHistory, bool) {
 	if name != "loop" {
-		return api.PodHistory{}, false
+		return view.PodHistory{}, false
 	}
 	accepted := n.began.Add(20 * time.Millisecond)
-	return api.PodHistory{Ref: past.Ref{UID: "uid-loop", Namespace: namespace, Name: name}, Records: []api.Record{
+	return view.PodHistory{Ref: past.Ref{UID: "uid-loop", Namespace: namespace, Name: name}, Records: []view.Record{
 		{Seq: 1, Observed: n.began, Accepted: &accepted, Kind: past.KindContainer, Container: "main", From: "running", To: "terminated", Reason: "Error", Message: "exit code 3"},
 	}}, true
 }
 
-func (n scriptNode) Node() api.NodeDetail {
-	return api.NodeDetail{Name: "n1", Version: "v0", Runtime: "process://v0", Problems: []string{"journal: disk full"},
+func (n scriptNode) Node() view.NodeDetail {
+	return view.NodeDetail{Name: "n1", Version: "v0", Runtime: "process://v0", Problems: []string{"journal: disk full"},
 		Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}}}
 }
 

@@ -4,8 +4,8 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/observer"
+	"github.com/statusd/statusd/internal/observer"
+	"github.com/statusd/statusd/internal/run"
 )
 
 // settings are the flags of a command that has a config of type C.
@@ -25,7 +25,7 @@ type configKind[C any] struct {
 
 // agentConfig is that of statusd run, observerConfig that of statusd observe.
 var (
-	agentConfig    = configKind[agent.Config]{agent.Default, agent.LoadFile, (*agent.Config).AddFlags, "statusd config default"}
+	agentConfig    = configKind[run.Config]{run.Default, run.LoadFile, (*run.Config).AddFlags, "statusd config default"}
 	observerConfig = configKind[observer.Config]{observer.Default, observer.LoadFile, (*observer.Config).AddFlags, "statusd config default --observe"}
 )
 
@@ -70,11 +70,11 @@ func override(config, given *pflag.FlagSet) (problem error) {
 }
 
 // parseRun is the config of statusd run with these arguments.
-func parseRun(args []string) (agent.Config, error) {
+func parseRun(args []string) (run.Config, error) {
 	cmd := &cobra.Command{Use: "run"}
 	s := addSettings(cmd, agentConfig)
 	if err := cmd.ParseFlags(args); err != nil {
-		return agent.Config{}, err
+		return run.Config{}, err
 	}
 	return s.config()
 }

@@ -13,8 +13,9 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/statusd/statusd/api"
-	"github.com/statusd/statusd/rules"
+	"github.com/statusd/statusd/internal/alert"
+	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/queryapi"
 )
 
 func newSilence() *cobra.Command {
@@ -53,7 +54,7 @@ func newSilenceAdd() *cobra.Command {
 			if err != nil {
 				return fmt.Errorf("%w: %w", err, errUsage)
 			}
-			return c.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return c.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				stored, err := client.AddSilence(ctx, s)
 				if err != nil {
 					return absence(err)
@@ -98,14 +99,14 @@ func (d *days) Set(text string) error {
 func (*days) Type() string { return "duration" }
 
 // silence makes one of the arguments and flags.
-func (c *silenceAdd) silence(args []string, now time.Time) (api.Silence, error) {
+func (c *silenceAdd) silence(args []string, now time.Time) (alert.Silence, error) {
 	if err := c.check(); err != nil {
-		return api.Silence{}, err
+		return alert.Silence{}, err
 	}
 	if c.lasts <= 0 {
-		return api.Silence{}, fmt.Errorf("say for how long, as in --for 2h")
+		return alert.Silence{}, fmt.Errorf("say for how long, as in --for 2h")
 	}
-	s := api.Silence{Until: now.Add(c.lasts).UTC().Truncate(time.Second), Comment: c.comment, By: c.by}
+	s := alert.Silence{Until: now.Add(c.lasts).UTC().Truncate(time.Second), Comment: c.comment, By: c.by}
 	if s.By == "" {
 		s.By = userName()
 	}
@@ -113,7 +114,7 @@ func (c *silenceAdd) silence(args []string, now time.Time) (api.Silence, error) 
 		if !strings.ContainsAny(argument, "=!~") {
 			argument = "alertname=" + argument
 		}
-		m, err := api.ParseMatcher(argument)
+		m, err := alert.ParseMatcher(argument)
 		if err != nil {
 			return s, err
 		}
@@ -139,7 +140,7 @@ func newSilenceList() *cobra.Command {
 			if err := o.check(); err != nil {
 				return err
 			}
-			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				list, err := client.Silences(ctx)
 				if err != nil {
 					return absence(err)
@@ -158,7 +159,7 @@ func newSilenceList() *cobra.Command {
 	return cmd
 }
 
-func printSilences(out io.Writer, o *output, list api.SilenceList) error {
+func printSilences(out io.Writer, o *output, list queryapi.SilenceList) error {
 	if done, err := o.encoded(out, list); done {
 		return err
 	}
@@ -186,7 +187,7 @@ func newSilenceExpire() *cobra.Command {
 		Use: "expire ID…", Short: "End silences now",
 		Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, ids []string) error {
-			return q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+			return q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 				for _, id := range ids {
 					if err := client.ExpireSilence(ctx, id); err != nil {
 						return expireError(id, err)
@@ -212,7 +213,7 @@ func expireError(id string, err error) error {
 // completeSilences completes the IDs of silences.
 func (q *question) completeSilences(cmd *cobra.Command, _ []string, _ string) (ids []string, _ cobra.ShellCompDirective) {
 	q.timeout = completionPatience
-	_ = q.ask(cmd, func(ctx context.Context, client *api.Client) error { // a shell has nowhere to show an error
+	_ = q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error { // a shell has nowhere to show an error
 		list, err := client.Silences(ctx)
 		for _, s := range list.Items {
 			ids = append(ids, s.ID)
@@ -226,7 +227,7 @@ func (q *question) completeSilences(cmd *cobra.Command, _ []string, _ string) (i
 func (q *question) completeMatchers(cmd *cobra.Command, _ []string, _ string) ([]string, cobra.ShellCompDirective) {
 	q.timeout = completionPatience
 	found := map[string]bool{}
-	_ = q.ask(cmd, func(ctx context.Context, client *api.Client) error {
+	_ = q.ask(cmd, func(ctx context.Context, client *queryapi.Client) error {
 		list, err := client.Alerts(ctx)
 		for _, a := range list.Items {
 			for name, value := range a.Labels {

@@ -47,7 +47,7 @@ func TestStandalone(t *testing.T) {
 // them with its file.
 func TestBadManifests(t *testing.T) {
 	d := newDaemon(t, "tolerant")
-	bad, err := filepath.Glob("../../manifest/testdata/bad/*")
+	bad, err := filepath.Glob("../../internal/node/manifest/testdata/bad/*")
 	if err != nil || len(bad) == 0 {
 		t.Fatalf("no bad manifests found: %v", err)
 	}

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -13,7 +14,8 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
-	"github.com/statusd/statusd/api"
+	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/view"
 )
 
 // reconnectAfter is how long a lost watch waits before it goes on.
@@ -57,7 +59,7 @@ func newWatch(plugin bool) *cobra.Command {
 }
 
 // follow prints events, and reconnects, until ctx ends.
-func (c *watchCommand) follow(ctx context.Context, client *api.Client, out, problems io.Writer) error {
+func (c *watchCommand) follow(ctx context.Context, client *queryapi.Client, out, problems io.Writer) error {
 	namespace := c.inNamespace()
 	for {
 		err := c.once(ctx, client, out, namespace)
@@ -77,7 +79,7 @@ func (c *watchCommand) follow(ctx context.Context, client *api.Client, out, prob
 	}
 }
 
-func (c *watchCommand) once(ctx context.Context, client *api.Client, out io.Writer, namespace string) error {
+func (c *watchCommand) once(ctx context.Context, client *queryapi.Client, out io.Writer, namespace string) error {
 	for event, err := range client.Watch(ctx, c.last, "") {
 		if err != nil {
 			return err
@@ -92,11 +94,11 @@ func (c *watchCommand) once(ctx context.Context, client *api.Client, out io.Writ
 	return nil
 }
 
-func (c *watchCommand) show(out io.Writer, event api.Event, namespace string) error {
+func (c *watchCommand) show(out io.Writer, event queryapi.Event, namespace string) error {
 	if event.Kind != "pod" && event.Kind != "gone" {
 		return nil
 	}
-	var row api.PodSummary
+	var row view.PodSummary
 	if err := json.Unmarshal(event.Data, &row); err != nil {
 		return fmt.Errorf("decode an event: %w", err)
 	}
@@ -118,7 +120,7 @@ func (c *watchCommand) show(out io.Writer, event api.Event, namespace string) er
 	return err
 }
 
-func (c *watchCommand) shownName(row *api.PodSummary) string {
+func (c *watchCommand) shownName(row *view.PodSummary) string {
 	if c.all {
 		return plain(row.Namespace + "/" + row.Name)
 	}
@@ -126,9 +128,9 @@ func (c *watchCommand) shownName(row *api.PodSummary) string {
 }
 
 // rest is why the pod is as it is, for those who want to read it, and the restarts for others.
-func (c *watchCommand) rest(row *api.PodSummary) string {
+func (c *watchCommand) rest(row *view.PodSummary) string {
 	if c.format == "wide" {
-		return plain(row.Why)
+		return plain(cmp.Or(row.Brief, row.Why))
 	}
 	return fmt.Sprintf("%d restarts", row.Restarts)
 }

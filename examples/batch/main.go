@@ -21,13 +21,13 @@ import (
 func main() {
 	config, err := clientcmd.BuildConfigFromFlags("", os.Args[1])
 	check(err)
-	core := kubernetes.NewForConfigOrDie(config).CoreV1().RESTClient()
+	core := kubernetes.NewForConfigOrDie(config).CoreV1()
 	manager, err := status.New(status.Options{Client: status.NewClient(core, os.Args[2])})
 	check(err)
-	go manager.Run(context.Background())
+	go manager.Run(context.Background()) // until Shutdown
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
-	check(run(ctx, manager, cache.NewListWatchFromClient(core, "pods", "", fields.OneTermEqualSelector("spec.nodeName", os.Args[2]))))
+	check(run(ctx, manager, cache.NewListWatchFromClient(core.RESTClient(), "pods", "", fields.OneTermEqualSelector("spec.nodeName", os.Args[2]))))
 }
 
 // run reports the job of each pod until the context ends, and then what the API server does not have yet.
@@ -51,7 +51,7 @@ func run(ctx context.Context, manager *status.Manager, watch cache.ListerWatcher
 	}
 	deadline, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	return manager.Flush(deadline)
+	return manager.Shutdown(deadline)
 }
 
 // query stands for the batch system: each job takes a second, or ends when its pod is deleted.

@@ -26,6 +26,8 @@ type Image struct {
 	Files map[string]File
 	// Links are the symbolic links: where they are, and what they point to.
 	Links map[string]string
+	// Directories are more directories than those of the files and links, which come by themselves.
+	Directories []string
 	// Entrypoint, Cmd, Env, User and Labels are the image's defaults for containers.
 	Entrypoint, Cmd, Env []string
 	User                 string
@@ -159,9 +161,14 @@ func (i Image) layer() ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// directories are tmp and those of the files and links, each after the one that it is in.
+// directories are tmp, those that are named and those of the files and links, each after the one that it is in.
 func (i Image) directories() []string {
 	found := map[string]bool{"tmp": true}
+	for _, name := range i.Directories {
+		for dir := name; dir != "."; dir = path.Dir(dir) {
+			found[dir] = true
+		}
+	}
 	for _, name := range slices.Concat(sorted(i.Files), sorted(i.Links)) {
 		for dir := path.Dir(name); dir != "."; dir = path.Dir(dir) {
 			found[dir] = true

@@ -16,11 +16,12 @@ import (
 )
 
 var example = image.Image{
-	Name:       "example.test/web:1",
-	Files:      map[string]image.File{"usr/bin/web": {Content: []byte("program"), Mode: 0o755}, "etc/web.conf": {Content: []byte("a=b")}},
-	Links:      map[string]string{"bin/web": "../usr/bin/web"},
-	Entrypoint: []string{"/usr/bin/web"},
-	User:       "65532",
+	Name:        "example.test/web:1",
+	Files:       map[string]image.File{"usr/bin/web": {Content: []byte("program"), Mode: 0o755}, "etc/web.conf": {Content: []byte("a=b")}},
+	Links:       map[string]string{"bin/web": "../usr/bin/web"},
+	Directories: []string{"srv/uploads"},
+	Entrypoint:  []string{"/usr/bin/web"},
+	User:        "65532",
 }
 
 func archive(t *testing.T, i image.Image) []byte {
@@ -87,7 +88,7 @@ func TestBlobsAreNamedByTheirDigest(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, names := unpack(t, blob(manifest.Layers[0].Digest))
-	want := []string{"bin/", "etc/", "tmp/", "usr/", "usr/bin/", "etc/web.conf", "usr/bin/web", "bin/web"}
+	want := []string{"bin/", "etc/", "srv/", "srv/uploads/", "tmp/", "usr/", "usr/bin/", "etc/web.conf", "usr/bin/web", "bin/web"}
 	if !slices.Equal(names, want) {
 		t.Errorf("the layer has %v, want %v", names, want)
 	}

@@ -24,6 +24,8 @@ type story struct {
 	t      *testing.T
 	client *fake.Clientset
 	keeper *Keeper
+	owner  *Owner
+	other  *Owner // of the zero Terms
 	stop   func() // ends the keeper, and waits for it
 
 	mu   sync.Mutex               // guards what follows
@@ -41,7 +43,7 @@ func (s *story) fails(before, after func(patch string) error) {
 var up = v1.NodeCondition{Type: "Up", Status: v1.ConditionTrue, Reason: "Fine", Message: "all is well"}
 
 // tell plays a story: the keeper runs while play does.
-func tell(t *testing.T, o Options, play func(s *story)) {
+func tell(t *testing.T, terms Terms, play func(s *story)) {
 	synctest.Test(t, func(t *testing.T) {
 		node := &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "first"}, Status: v1.NodeStatus{
 			Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue}, {Type: "own/Old", Status: v1.ConditionTrue}}}}
@@ -64,8 +66,8 @@ func tell(t *testing.T, o Options, play func(s *story)) {
 			_, _, _ = clienttesting.ObjectReaction(s.client.Tracker())(a)
 			return true, nil, s.lose(patch)
 		})
-		o.Client, o.Node, o.Logger = s.client, "n1", slog.New(slog.DiscardHandler)
-		s.keeper = New(o)
+		s.keeper = New(Options{Client: s.client, Node: "n1", Logger: slog.New(slog.DiscardHandler)})
+		s.owner, s.other = s.keeper.Owner(terms), s.keeper.Owner(Terms{})
 		ctx, cancel := context.WithCancel(t.Context())
 		var running sync.WaitGroup
 		running.Go(func() { s.keeper.Run(ctx) })
@@ -95,8 +97,8 @@ func (s *story) conditions() map[v1.NodeConditionType]v1.NodeCondition {
 
 // The right to patch is enough, one request per change, and heartbeats are as far apart as they should be.
 func TestTheRightToPatchIsEnough(t *testing.T) {
-	tell(t, Options{}, func(s *story) {
-		s.keeper.Set(up)
+	tell(t, Terms{}, func(s *story) {
+		s.owner.Set(up)
 		if got := s.conditions()["Up"]; !same(got, up) {
 			t.Fatalf("got %+v", got)
 		}
@@ -104,11 +106,11 @@ func TestTheRightToPatchIsEnough(t *testing.T) {
 		time.Sleep(time.Minute)
 		down := up
 		down.Status = v1.ConditionFalse
-		s.keeper.Set(down)
+		s.owner.Set(down)
 		if got := s.conditions()["Up"]; !same(got, down) || len(s.client.Actions()) != 1 {
 			t.Errorf("after %d requests: %+v, want one request", len(s.client.Actions()), got)
 		}
-		time.Sleep(3 * defaultHeartbeat)
+		time.Sleep(3 * DefaultHeartbeat)
 		s.conditions()
 		if n := len(s.client.Actions()); n != 4 {
 			t.Errorf("%d requests after 3 times the heartbeat, want 4", n)
@@ -118,14 +120,14 @@ func TestTheRightToPatchIsEnough(t *testing.T) {
 
 // A condition that was written by a request whose answer was lost is removed at the end.
 func TestWhatMayHaveBeenWrittenIsRemovedAtTheEnd(t *testing.T) {
-	tell(t, Options{RemoveAtEnd: true}, func(s *story) {
+	tell(t, Terms{RemoveAtEnd: true}, func(s *story) {
 		s.fails(nil, func(patch string) error {
 			if strings.Contains(patch, "all is well") {
 				return errors.New("connection reset")
 			}
 			return nil
 		})
-		s.keeper.Set(up)
+		s.owner.Set(up)
 		if got := s.conditions(); !same(got["Up"], up) {
 			t.Fatalf("got %+v", got)
 		}
@@ -138,22 +140,22 @@ func TestWhatMayHaveBeenWrittenIsRemovedAtTheEnd(t *testing.T) {
 
 // A message that changes alone waits, one with its status does not.
 func TestAMessageAloneMayWait(t *testing.T) {
-	tell(t, Options{MessageDelay: 30 * time.Second}, func(s *story) {
-		s.keeper.Set(up)
+	tell(t, Terms{MessageDelay: 30 * time.Second}, func(s *story) {
+		s.owner.Set(up)
 		s.conditions()
 		s.client.ClearActions()
 		next := up
 		for i := range 60 {
 			time.Sleep(time.Second)
 			next.Message = strings.Repeat("x", i)
-			s.keeper.Set(next)
+			s.owner.Set(next)
 		}
 		s.conditions()
 		if n := len(s.client.Actions()); n != 1 && n != 2 {
 			t.Errorf("%d requests for a message that changes for a minute, want one per 30 s", n)
 		}
 		next.Reason = "Another"
-		s.keeper.Set(next)
+		s.owner.Set(next)
 		time.Sleep(pause)
 		if got := s.conditions()["Up"]; !same(got, next) {
 			t.Errorf("got %+v", got)
@@ -163,8 +165,8 @@ func TestAMessageAloneMayWait(t *testing.T) {
 
 // A Node that was created again has other conditions, and they are written again.
 func TestANodeThatWasCreatedAgain(t *testing.T) {
-	tell(t, Options{}, func(s *story) {
-		s.keeper.Set(up)
+	tell(t, Terms{}, func(s *story) {
+		s.owner.Set(up)
 		s.conditions()
 		time.Sleep(time.Minute)
 		if err := s.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"),
@@ -178,7 +180,7 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 			}
 			return nil
 		}, nil)
-		time.Sleep(defaultHeartbeat)
+		time.Sleep(DefaultHeartbeat)
 		if got := s.conditions()["Up"]; !same(got, up) || got.LastTransitionTime.Time.Before(created) {
 			t.Errorf("got %+v, want it with a transition after %v", got, created)
 		}
@@ -187,13 +189,13 @@ func TestANodeThatWasCreatedAgain(t *testing.T) {
 
 // What is set and removed while the API server is down is done once it is back, and only then.
 func TestThenFollowsTheWrite(t *testing.T) {
-	tell(t, Options{Prefix: "own/"}, func(s *story) {
+	tell(t, Terms{Prefix: "own/"}, func(s *story) {
 		s.fails(func(string) error { return errors.New("connection refused") }, nil)
 		own := up
 		own.Type = "own/Up"
 		var done atomic.Int32
-		s.keeper.Set(own)
-		s.keeper.Then(func() { done.Add(1) })
+		s.owner.Set(own)
+		s.owner.Then(func() { done.Add(1) })
 		time.Sleep(10 * time.Second)
 		if s.conditions(); done.Load() != 0 {
 			t.Error("done before it is written")
@@ -207,9 +209,29 @@ func TestThenFollowsTheWrite(t *testing.T) {
 		if got := s.conditions(); got["own/Old"].Type != "" {
 			t.Errorf("one from before is still there: %+v", got)
 		}
-		s.keeper.Remove("own/Up")
+		s.owner.Remove("own/Up")
 		if got := s.conditions(); got["own/Up"].Type != "" || got[v1.NodeReady].Type == "" {
 			t.Errorf("after the removal: %+v", got)
+		}
+	})
+}
+
+// Two parts of a process own conditions of one Node: one request writes both, and at the end only those go of the owner that
+// wants so.
+func TestOwnersShareAKeeper(t *testing.T) {
+	tell(t, Terms{RemoveAtEnd: true}, func(s *story) {
+		lasting := v1.NodeCondition{Type: "Lasting", Status: v1.ConditionTrue, Reason: "Fine", Message: "it lasts"}
+		s.owner.Set(up)
+		s.other.Set(lasting)
+		if got := s.conditions(); !same(got["Up"], up) || !same(got["Lasting"], lasting) {
+			t.Fatalf("got %+v", got)
+		}
+		if n := len(s.client.Actions()); n != 2 {
+			t.Errorf("%d requests, want an empty patch that reads and one that writes both", n)
+		}
+		s.stop()
+		if got := s.conditions(); got["Up"].Type != "" || !same(got["Lasting"], lasting) {
+			t.Errorf("after the end the conditions are %+v", got)
 		}
 	})
 }

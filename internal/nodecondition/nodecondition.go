@@ -17,8 +17,10 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
+// DefaultHeartbeat is how often a condition that does not change is written.
+const DefaultHeartbeat = 5 * time.Minute
+
 const (
-	defaultHeartbeat = 5 * time.Minute
 	// pause is the least time between the writes of two changes.
 	pause = 2 * time.Second
 	// settle is how long conditions from before the start are left, until those that are still due are set.
@@ -30,36 +32,43 @@ const (
 // retries space the tries of a write.
 var retries = backoff.Schedule{First: 500 * time.Millisecond, Limit: 15 * time.Second}
 
-// Options are how conditions are kept. Client, Node and Logger are required.
+// Options are whose conditions are kept. Client, Node and Logger are required.
 type Options struct {
 	Client kubernetes.Interface
 	Node   string
 	Logger *slog.Logger
+}
+
+// Terms are how the conditions of an owner are kept.
+type Terms struct {
 	// Heartbeat is how often conditions are written that do not change; 5 minutes if 0. A Node that was created
-	// again has them again then, and an old heartbeat shows that no process keeps them any more.
+	// again has them again then, and an old heartbeat shows that no process keeps them any more. The shortest of all
+	// owners counts.
 	Heartbeat time.Duration
 	// MessageDelay is how long a message that changes alone waits, for messages that change often.
 	MessageDelay time.Duration
 	// RemoveAtEnd removes the conditions when Run ends, since what is no longer looked at must not be taken for a
 	// verdict. Otherwise they stay: a restart is no event in the life of the node.
 	RemoveAtEnd bool
-	// Prefix is what the types of this keeper begin with, if it alone has such: those that are not set half a
+	// Prefix is what the types of this owner begin with, if it alone has such: those that are not set half a
 	// minute after the start of Run are from before, and are removed.
 	Prefix string
-	// Before is called from Run before each write, for callers that set conditions only then; nil: nothing is.
+	// Before is called from Run before each write, for owners that set conditions only then; nil: nothing is.
 	Before func()
 }
 
-// Keeper keeps conditions of a Node. Make it with [New]; its methods may be called from any goroutine.
+// Keeper keeps the conditions of a Node that the parts of a process own, by one request for all. Make it with [New].
 type Keeper struct {
 	o        Options
 	target   target
-	woken    chan struct{} // of capacity 1: something must be written
-	reworded chan struct{} // of capacity 1: a message alone has changed
+	woken    chan struct{}      // of capacity 1: something must be written
+	reworded chan time.Duration // of capacity 1: a message alone has changed, and may wait so long
+	owners   []*Owner           // not changed once Run was called
 
 	mu     sync.Mutex                                 // guards what follows
 	wanted map[v1.NodeConditionType]*v1.NodeCondition // nil: to be removed
 	owed   []func()                                   // to be called once all of it is written
+	fades  map[v1.NodeConditionType]bool              // types that are removed at the end
 
 	// Of Run alone.
 	begin   time.Time
@@ -70,57 +79,74 @@ type Keeper struct {
 
 // New makes a keeper. It writes nothing before Run.
 func New(o Options) *Keeper {
-	o.Heartbeat = cmp.Or(o.Heartbeat, defaultHeartbeat)
 	return &Keeper{
-		o: o, target: target{o.Client, o.Node}, woken: make(chan struct{}, 1), reworded: make(chan struct{}, 1),
-		wanted: map[v1.NodeConditionType]*v1.NodeCondition{}, touched: map[v1.NodeConditionType]bool{},
+		o: o, target: target{o.Client, o.Node}, woken: make(chan struct{}, 1), reworded: make(chan time.Duration, 1),
+		wanted: map[v1.NodeConditionType]*v1.NodeCondition{}, touched: map[v1.NodeConditionType]bool{}, fades: map[v1.NodeConditionType]bool{},
 	}
 }
 
+// Owner sets conditions of the types that are its own. Its methods may be called from any goroutine.
+type Owner struct {
+	terms Terms
+	*Keeper
+}
+
+// Owner adds an owner. It must be called before Run.
+func (k *Keeper) Owner(terms Terms) *Owner {
+	terms.Heartbeat = cmp.Or(terms.Heartbeat, DefaultHeartbeat)
+	o := &Owner{terms, k}
+	k.owners = append(k.owners, o)
+	return o
+}
+
+// Owned reports whether there is an owner.
+func (k *Keeper) Owned() bool { return len(k.owners) > 0 }
+
 // Set takes what the conditions should be: their types, statuses, reasons and messages, which are cut to 1 KiB.
 // Those that were set before and are not among them stay as they are. It returns at once.
-func (k *Keeper) Set(conditions ...v1.NodeCondition) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
+func (o *Owner) Set(conditions ...v1.NodeCondition) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
 	for _, c := range conditions {
 		c.Message = bounded(c.Message)
-		before := k.wanted[c.Type]
-		k.wanted[c.Type] = &c
+		before := o.wanted[c.Type]
+		o.wanted[c.Type], o.fades[c.Type] = &c, o.terms.RemoveAtEnd
 		switch {
 		case before == nil || !sameStatus(*before, c):
-			wake.Up(k.woken)
-		case before.Message != c.Message && k.o.MessageDelay > 0:
-			wake.Up(k.reworded)
+			wake.Up(o.woken)
+		case before.Message != c.Message && o.terms.MessageDelay > 0:
+			select {
+			case o.reworded <- o.terms.MessageDelay:
+			default: // another one waits, and all are written with it
+			}
 		case before.Message != c.Message:
-			wake.Up(k.woken)
+			wake.Up(o.woken)
 		}
 	}
 }
 
 // Remove removes a condition. It returns at once.
-func (k *Keeper) Remove(kind v1.NodeConditionType) {
-	k.mu.Lock()
-	k.wanted[kind] = nil
-	k.mu.Unlock()
-	wake.Up(k.woken)
+func (o *Owner) Remove(kind v1.NodeConditionType) {
+	o.mu.Lock()
+	o.wanted[kind] = nil
+	o.mu.Unlock()
+	wake.Up(o.woken)
 }
 
 // Then has the Node looked at, and calls done, from Run, once it has what was set and removed before. A done of nil
 // is not called. It returns at once.
-func (k *Keeper) Then(done func()) {
+func (o *Owner) Then(done func()) {
 	if done != nil {
-		k.mu.Lock()
-		k.owed = append(k.owed, done)
-		k.mu.Unlock()
+		o.mu.Lock()
+		o.owed = append(o.owed, done)
+		o.mu.Unlock()
 	}
-	wake.Up(k.woken)
+	wake.Up(o.woken)
 }
 
 // Run writes the conditions until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
-	if k.o.RemoveAtEnd {
-		defer k.removeAll(context.WithoutCancel(ctx))
-	}
+	defer k.removeFading(context.WithoutCancel(ctx))
 	k.begin = time.Now()
 	k.looked = k.begin
 	for failures := 0; ; {
@@ -150,8 +176,8 @@ func (k *Keeper) Run(ctx context.Context) error {
 // wait waits until something may have to be written: because it has changed, or as a heartbeat. It also reports
 // whether ctx lasts.
 func (k *Keeper) wait(ctx context.Context) (changed, lasts bool) {
-	due := k.looked.Add(k.o.Heartbeat)
-	if settled := k.begin.Add(settle); k.o.Prefix != "" && time.Now().Before(settled) && settled.Before(due) {
+	due := k.looked.Add(k.heartbeat())
+	if settled := k.begin.Add(settle); len(k.prefixes()) > 0 && time.Now().Before(settled) && settled.Before(due) {
 		due = settled
 	}
 	timer := time.NewTimer(time.Until(due))
@@ -164,10 +190,10 @@ func (k *Keeper) wait(ctx context.Context) (changed, lasts bool) {
 			return true, true
 		case <-timer.C:
 			return false, true
-		case <-k.reworded:
-			if soon := time.Now().Add(k.o.MessageDelay); soon.Before(due) {
+		case delay := <-k.reworded:
+			if soon := time.Now().Add(delay); soon.Before(due) {
 				due = soon
-				timer.Reset(k.o.MessageDelay)
+				timer.Reset(delay)
 			}
 		}
 	}
@@ -201,21 +227,42 @@ func (k *Keeper) want() (want goal, owed []func()) {
 	k.mu.Lock()
 	owed, k.owed = k.owed, nil
 	k.mu.Unlock()
-	if k.o.Before != nil {
-		k.o.Before() // after owed was taken, so that nothing is done that is not part of this write
+	for _, o := range k.owners {
+		if o.terms.Before != nil {
+			o.terms.Before() // after owed was taken, so that nothing is done that is not part of this write
+		}
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	want = goal{conditions: maps.Clone(k.wanted), heartbeat: k.o.Heartbeat}
+	want = goal{conditions: maps.Clone(k.wanted), heartbeat: k.heartbeat()}
 	if time.Since(k.begin) >= settle {
-		want.prefix = k.o.Prefix
+		want.prefixes = k.prefixes()
 	}
 	return want, owed
 }
 
+// heartbeat is the shortest of all owners.
+func (k *Keeper) heartbeat() time.Duration {
+	shortest := DefaultHeartbeat
+	for _, o := range k.owners {
+		shortest = min(shortest, o.terms.Heartbeat)
+	}
+	return shortest
+}
+
+// prefixes are what the types of owners begin with that alone have such.
+func (k *Keeper) prefixes() (all []string) {
+	for _, o := range k.owners {
+		if o.terms.Prefix != "" {
+			all = append(all, o.terms.Prefix)
+		}
+	}
+	return all
+}
+
 // reach makes the conditions of the Node those wanted.
 func (k *Keeper) reach(ctx context.Context, want goal) (err error) {
-	if len(want.conditions) == 0 && want.prefix == "" {
+	if len(want.conditions) == 0 && len(want.prefixes) == 0 {
 		return nil
 	}
 	if k.node == nil {
@@ -236,12 +283,16 @@ func (k *Keeper) reach(ctx context.Context, want goal) (err error) {
 	return err
 }
 
-// removeAll removes what may have been written, also by a request whose answer was lost.
-func (k *Keeper) removeAll(ctx context.Context) {
+// removeFading removes what may have been written of owners that want so, also by a request whose answer was lost.
+func (k *Keeper) removeFading(ctx context.Context) {
 	var changes []any
+	k.mu.Lock()
 	for _, kind := range slices.Sorted(maps.Keys(k.touched)) {
-		changes = append(changes, removal(kind))
+		if k.fades[kind] {
+			changes = append(changes, removal(kind))
+		}
 	}
+	k.mu.Unlock()
 	if len(changes) == 0 {
 		return
 	}

@@ -43,8 +43,9 @@ func TestConditionsAreKept(t *testing.T) {
 			}
 			return all
 		}
-		run := func(use func(k *Keeper)) {
-			k := New(Options{Client: client, Node: "n1", Logger: slog.New(slog.DiscardHandler)})
+		run := func(use func(k *Owner)) {
+			keeper := New(Options{Client: client, Node: "n1", Logger: slog.New(slog.DiscardHandler)})
+			k := keeper.Owner(Terms{})
 			ctx, cancel := context.WithCancel(t.Context())
 			var running sync.WaitGroup
 			running.Go(func() { k.Run(ctx) })
@@ -53,7 +54,7 @@ func TestConditionsAreKept(t *testing.T) {
 			running.Wait()
 		}
 		deadlock := v1.NodeCondition{Type: "KernelDeadlock", Status: v1.ConditionTrue, Reason: "DockerHung", Message: "task docker:7 blocked"}
-		run(func(k *Keeper) {
+		run(func(k *Owner) {
 			k.Set(deadlock)
 			time.Sleep(time.Minute)
 			if got := get(); !same(got["KernelDeadlock"], deadlock) || got["Ready"].Reason != "KubeletReady" {
@@ -62,7 +63,7 @@ func TestConditionsAreKept(t *testing.T) {
 		})
 		first := get()["KernelDeadlock"].LastTransitionTime
 		time.Sleep(time.Hour)
-		run(func(k *Keeper) {
+		run(func(k *Owner) {
 			deadlock.Message = "another message"
 			k.Set(deadlock)
 			time.Sleep(time.Minute)
@@ -70,7 +71,7 @@ func TestConditionsAreKept(t *testing.T) {
 				t.Errorf("after a restart: %+v, want the transition of %v", got, first)
 			}
 			before := get()["KernelDeadlock"].LastHeartbeatTime
-			time.Sleep(2 * defaultHeartbeat)
+			time.Sleep(2 * DefaultHeartbeat)
 			if got := get()["KernelDeadlock"].LastHeartbeatTime; got.Equal(&before) {
 				t.Error("there is no heartbeat")
 			}

@@ -14,8 +14,8 @@ import (
 type goal struct {
 	// conditions by type; nil: there is none of this type.
 	conditions map[v1.NodeConditionType]*v1.NodeCondition
-	// prefix is what the types begin with of which all that are not in conditions are removed; empty: none is.
-	prefix string
+	// prefixes are what the types begin with of which all that are not in conditions are removed.
+	prefixes []string
 	// heartbeat is how old a condition becomes before it is written though it does not change.
 	heartbeat time.Duration
 }
@@ -28,7 +28,7 @@ func (g goal) plan(have []v1.NodeCondition, now time.Time) (changes []any) {
 	for _, c := range have {
 		present[c.Type] = c
 		want, named := g.conditions[c.Type]
-		if want == nil && (named || g.prefix != "" && strings.HasPrefix(string(c.Type), g.prefix)) {
+		if want == nil && (named || g.isOwn(c.Type)) {
 			changes = append(changes, removal(c.Type))
 		}
 	}
@@ -51,6 +51,11 @@ func (g goal) plan(have []v1.NodeCondition, now time.Time) (changes []any) {
 		return nil
 	}
 	return changes
+}
+
+// isOwn reports whether a type begins with one of the prefixes.
+func (g goal) isOwn(kind v1.NodeConditionType) bool {
+	return slices.ContainsFunc(g.prefixes, func(prefix string) bool { return strings.HasPrefix(string(kind), prefix) })
 }
 
 // removal is the change that removes a condition.

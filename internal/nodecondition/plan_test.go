@@ -16,7 +16,7 @@ func TestPlanOfConditions(t *testing.T) {
 	shown := v1.NodeCondition{Type: "statusd/Flap", Status: v1.ConditionTrue, Reason: "Flap", Message: "it flaps",
 		LastHeartbeatTime: at(-time.Minute), LastTransitionTime: at(-time.Hour)}
 	old, ahead, reworded, turned, second := shown, shown, shown, shown, shown
-	old.LastHeartbeatTime = at(-defaultHeartbeat)
+	old.LastHeartbeatTime = at(-DefaultHeartbeat)
 	ahead.LastHeartbeatTime = at(time.Hour)
 	reworded.Message = "it flapped"
 	turned.Status = v1.ConditionFalse
@@ -51,14 +51,17 @@ func TestPlanOfConditions(t *testing.T) {
 		{"one from before", nil, []v1.NodeCondition{foreign, shown}, "statusd/", deletion},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			g := goal{conditions: test.want, prefix: test.prefix, heartbeat: defaultHeartbeat}
+			g := goal{conditions: test.want, heartbeat: DefaultHeartbeat}
+			if test.prefix != "" {
+				g.prefixes = []string{test.prefix}
+			}
 			got, err := json.Marshal(g.plan(test.have, now))
 			if err != nil || string(got) != test.patch {
 				t.Errorf("got %s, %v; want %s", got, err, test.patch)
 			}
 		})
 	}
-	both := goal{conditions: conditions{"statusd/Flap": &shown, "statusd/Second": &second}, heartbeat: defaultHeartbeat}
+	both := goal{conditions: conditions{"statusd/Flap": &shown, "statusd/Second": &second}, heartbeat: DefaultHeartbeat}
 	if changes := both.plan([]v1.NodeCondition{shown}, now); len(changes) != 2 {
 		t.Errorf("with one that is new the heartbeat of the other is not written: %v", changes)
 	}

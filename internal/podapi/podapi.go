@@ -38,7 +38,7 @@ func ConfirmGone(ctx context.Context, nodeName, name string, uid types.UID,
 	}
 	for i := range found.Items {
 		if found.Items[i].UID == uid {
-			return errors.New("the API server does not find it, although it is there; its admission may lag behind")
+			return errors.New("the deletion was answered as if the pod were gone, although it is there; the admission of the API server may lag behind")
 		}
 	}
 	return nil

@@ -21,7 +21,6 @@ type behavior struct {
 func fill(t *testing.T, j journal.Journal) {
 	t.Helper()
 	must(t, j.SetPodAllocation(UID(1), Allocation(1)))
-	must(t, j.SetPodResizeStatus(UID(1), v1.PodResizeStatusDeferred))
 	must(t, j.SetResizeConditions(UID(1), Conditions(1)))
 	must(t, j.SetFinal(UID(1), Final(1)))
 	must(t, j.RecordTermination(UID(1), ContainerID(1), Ended(1)))
@@ -29,11 +28,10 @@ func fill(t *testing.T, j journal.Journal) {
 
 func filled() State {
 	return State{
-		Allocations:    map[types.UID]podstatus.Allocation{UID(1): Allocation(1)},
-		ResizeStatuses: map[types.UID]journal.ResizeStatus{UID(1): v1.PodResizeStatusDeferred},
-		Conditions:     map[types.UID]podstatus.ResizeConditions{UID(1): Conditions(1)},
-		Finals:         map[types.UID]podstatus.Final{UID(1): Final(1)},
-		Terminations:   map[string]v1.ContainerStateTerminated{ContainerID(1): Ended(1)},
+		Allocations:  map[types.UID]podstatus.Allocation{UID(1): Allocation(1)},
+		Conditions:   map[types.UID]podstatus.ResizeConditions{UID(1): Conditions(1)},
+		Finals:       map[types.UID]podstatus.Final{UID(1): Final(1)},
+		Terminations: map[string]v1.ContainerStateTerminated{ContainerID(1): Ended(1)},
 	}
 }
 
@@ -50,53 +48,16 @@ func behaviors() []behavior {
 	return []behavior{
 		{"a new journal is empty", func(*testing.T, journal.Journal) {}, func() State { return State{} }},
 		{"everything about a pod is kept", fill, filled},
-		{"a container is set beside the others", func(t *testing.T, j journal.Journal) {
-			fill(t, j)
-			must(t, j.SetContainerResourceAllocation(UID(1), "app", Resources(7)))
-			must(t, j.SetContainerResourceAllocation(UID(2), "app", Resources(8)))
-		}, filledBut(func(s *State) {
-			s.Allocations[UID(1)].Containers["app"] = Resources(7)
-			s.Allocations[UID(2)] = podstatus.Allocation{Containers: map[string]v1.ResourceRequirements{"app": Resources(8)}}
-		})},
 		{"setting a pod replaces all of it", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
 			must(t, j.SetPodAllocation(UID(1), podstatus.Allocation{Containers: map[string]v1.ResourceRequirements{"new": Resources(3)}}))
 		}, filledBut(func(s *State) {
 			s.Allocations[UID(1)] = podstatus.Allocation{Containers: map[string]v1.ResourceRequirements{"new": Resources(3)}}
 		})},
-		{"setting all pods replaces all of them", func(t *testing.T, j journal.Journal) {
+		{"no conditions delete", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
-			must(t, j.ReplaceAllocations(map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}))
-			must(t, j.ReplaceResizeStatuses(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}))
-		}, filledBut(func(s *State) {
-			s.Allocations = map[types.UID]podstatus.Allocation{UID(2): Allocation(2), UID(3): Allocation(3)}
-			s.ResizeStatuses = map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusInfeasible}
-		})},
-		{"deleting a container leaves the others", func(t *testing.T, j journal.Journal) {
-			fill(t, j)
-			must(t, j.Delete(UID(1), "sidecar"))
-			must(t, j.Delete(UID(1), "unknown"))
-			must(t, j.Delete(UID(9), "app"))
-		}, filledBut(func(s *State) { delete(s.Allocations[UID(1)].Containers, "sidecar") })},
-		{"deleting the last container deletes allocation and resize status", func(t *testing.T, j journal.Journal) {
-			fill(t, j)
-			must(t, j.Delete(UID(1), "sidecar"))
-			must(t, j.Delete(UID(1), "app"))
-		}, filledBut(func(s *State) { s.Allocations, s.ResizeStatuses = nil, nil })},
-		{"deleting a pod deletes allocation and resize status", func(t *testing.T, j journal.Journal) {
-			fill(t, j)
-			must(t, j.Delete(UID(1), ""))
-			must(t, j.Delete(UID(9), ""))
-		}, filledBut(func(s *State) { s.Allocations, s.ResizeStatuses = nil, nil })},
-		{"clearing forgets allocations and resize statuses only", func(t *testing.T, j journal.Journal) {
-			fill(t, j)
-			must(t, j.ClearAllocations())
-		}, filledBut(func(s *State) { s.Allocations, s.ResizeStatuses = nil, nil })},
-		{"the empty resize status and no conditions delete", func(t *testing.T, j journal.Journal) {
-			fill(t, j)
-			must(t, j.SetPodResizeStatus(UID(1), ""))
 			must(t, j.SetResizeConditions(UID(1), podstatus.ResizeConditions{}))
-		}, filledBut(func(s *State) { s.ResizeStatuses, s.Conditions = nil, nil })},
+		}, filledBut(func(s *State) { s.Conditions = nil })},
 		{"one condition can go and the other stay", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
 			must(t, j.SetResizeConditions(UID(1), podstatus.ResizeConditions{InProgress: Conditions(1).InProgress}))
@@ -109,6 +70,9 @@ func behaviors() []behavior {
 			must(t, j.SetFinal(UID(2), Final(2)))
 			must(t, j.DeleteFinal(UID(2)))
 			must(t, j.DeleteFinal(UID(9)))
+			must(t, j.SetFinal(UID(3), Final(3)))
+			must(t, j.SetFinal(UID(3), podstatus.Final{}))
+			must(t, j.SetFinal(UID(9), podstatus.Final{}))
 		}, filledBut(func(s *State) { s.Finals[UID(1)] = Final(5) })},
 		{"terminations go with their pod", func(t *testing.T, j journal.Journal) {
 			fill(t, j)
@@ -154,22 +118,7 @@ func writes() []struct {
 		name string
 		do   func(journal.Journal) error
 	}{
-		{"SetContainerResourceAllocation", func(j journal.Journal) error {
-			return j.SetContainerResourceAllocation(UID(1), "app", Resources(9))
-		}},
 		{"SetPodAllocation", func(j journal.Journal) error { return j.SetPodAllocation(UID(1), Allocation(9)) }},
-		{"ReplaceAllocations", func(j journal.Journal) error {
-			return j.ReplaceAllocations(map[types.UID]podstatus.Allocation{UID(2): Allocation(2)})
-		}},
-		{"SetPodResizeStatus", func(j journal.Journal) error {
-			return j.SetPodResizeStatus(UID(1), v1.PodResizeStatusInfeasible)
-		}},
-		{"ReplaceResizeStatuses", func(j journal.Journal) error {
-			return j.ReplaceResizeStatuses(map[types.UID]journal.ResizeStatus{UID(2): v1.PodResizeStatusDeferred})
-		}},
-		{"Delete, a container", func(j journal.Journal) error { return j.Delete(UID(1), "app") }},
-		{"Delete, a pod", func(j journal.Journal) error { return j.Delete(UID(1), "") }},
-		{"ClearAllocations", func(j journal.Journal) error { return j.ClearAllocations() }},
 		{"SetResizeConditions", func(j journal.Journal) error { return j.SetResizeConditions(UID(1), Conditions(9)) }},
 		{"SetFinal", func(j journal.Journal) error { return j.SetFinal(UID(1), Final(9)) }},
 		{"DeleteFinal", func(j journal.Journal) error { return j.DeleteFinal(UID(1)) }},

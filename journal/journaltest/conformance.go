@@ -2,7 +2,6 @@ package journaltest
 
 import (
 	"errors"
-	"fmt"
 	"slices"
 	"sync"
 	"testing"
@@ -71,16 +70,12 @@ func (s Subject) copies(t *testing.T) {
 	must(t, j.SetResizeConditions(UID(1), conditions))
 	must(t, j.SetFinal(UID(1), final))
 	spoil(&allocation, &conditions, &final)
-	all := map[types.UID]podstatus.Allocation{UID(1): Allocation(1)}
-	must(t, j.ReplaceAllocations(all))
-	delete(all[UID(1)].Containers, "app")
 	want(t, "values passed in were changed afterwards", Read(j, ContainerID(1)), wanted)
 
 	handed := Read(j, ContainerID(1))
 	allocation, conditions, final = handed.Allocations[UID(1)], handed.Conditions[UID(1)], handed.Finals[UID(1)]
 	spoil(&allocation, &conditions, &final)
 	clear(handed.Allocations)
-	clear(handed.ResizeStatuses)
 	clear(handed.Finals)
 	clear(handed.Conditions)
 	one, _ := j.GetPodAllocation(UID(1))
@@ -133,15 +128,10 @@ func (s Subject) retains(t *testing.T) {
 func (s Subject) refuses(t *testing.T) {
 	j := s.open(t)
 	for name, err := range map[string]error{
-		"SetContainerResourceAllocation, no pod":       j.SetContainerResourceAllocation("", "app", Resources(1)),
-		"SetContainerResourceAllocation, no container": j.SetContainerResourceAllocation(UID(1), "", Resources(1)),
-		"SetPodAllocation":                             j.SetPodAllocation("", Allocation(1)),
-		"ReplaceAllocations":                           j.ReplaceAllocations(map[types.UID]podstatus.Allocation{"": Allocation(1)}),
-		"SetPodResizeStatus":                           j.SetPodResizeStatus("", v1.PodResizeStatusDeferred),
-		"ReplaceResizeStatuses":                        j.ReplaceResizeStatuses(map[types.UID]journal.ResizeStatus{"": v1.PodResizeStatusDeferred}),
-		"SetResizeConditions":                          j.SetResizeConditions("", Conditions(1)),
-		"SetFinal":                                     j.SetFinal("", Final(1)),
-		"RecordTermination":                            j.RecordTermination(UID(1), "", Ended(1)),
+		"SetPodAllocation":    j.SetPodAllocation("", Allocation(1)),
+		"SetResizeConditions": j.SetResizeConditions("", Conditions(1)),
+		"SetFinal":            j.SetFinal("", Final(1)),
+		"RecordTermination":   j.RecordTermination(UID(1), "", Ended(1)),
 	} {
 		if !errors.Is(err, journal.ErrInvalid) {
 			t.Errorf("%s with an empty key: got %v, want ErrInvalid", name, err)
@@ -158,11 +148,8 @@ func (s Subject) concurrent(t *testing.T) {
 		group.Go(func() {
 			for i := range each {
 				n := w*each + i
-				if err := j.SetContainerResourceAllocation(UID(w), fmt.Sprint("c", i), Resources(n)); err != nil {
-					t.Errorf("writer %d: %v", w, err)
-				}
-				got, ok := j.GetContainerResourceAllocation(UID(w), fmt.Sprint("c", i))
-				if !ok || !Equal(got, Resources(n)) {
+				must(t, j.SetPodAllocation(UID(n), Allocation(n)))
+				if got, ok := j.GetPodAllocation(UID(n)); !ok || !Equal(got, Allocation(n)) {
 					t.Errorf("writer %d does not read the write that was just acknowledged: got %s (found %t)", w, show(got), ok)
 				}
 			}
@@ -170,12 +157,8 @@ func (s Subject) concurrent(t *testing.T) {
 	}
 	group.Wait()
 	wanted := map[types.UID]podstatus.Allocation{}
-	for w := range writers {
-		containers := map[string]v1.ResourceRequirements{}
-		for i := range each {
-			containers[fmt.Sprint("c", i)] = Resources(w*each + i)
-		}
-		wanted[UID(w)] = podstatus.Allocation{Containers: containers}
+	for n := range writers * each {
+		wanted[UID(n)] = Allocation(n)
 	}
 	want(t, "after concurrent writers", j.AllAllocations(), wanted)
 }

@@ -40,33 +40,9 @@ func (f *Failing) write(write func() error) error {
 	return write()
 }
 
-func (f *Failing) SetContainerResourceAllocation(podUID types.UID, container string, resources v1.ResourceRequirements) error {
-	return f.write(func() error {
-		return f.Journal.SetContainerResourceAllocation(podUID, container, resources)
-	})
-}
-
 func (f *Failing) SetPodAllocation(podUID types.UID, allocation podstatus.Allocation) error {
 	return f.write(func() error { return f.Journal.SetPodAllocation(podUID, allocation) })
 }
-
-func (f *Failing) ReplaceAllocations(all map[types.UID]podstatus.Allocation) error {
-	return f.write(func() error { return f.Journal.ReplaceAllocations(all) })
-}
-
-func (f *Failing) SetPodResizeStatus(podUID types.UID, status journal.ResizeStatus) error {
-	return f.write(func() error { return f.Journal.SetPodResizeStatus(podUID, status) })
-}
-
-func (f *Failing) ReplaceResizeStatuses(all map[types.UID]journal.ResizeStatus) error {
-	return f.write(func() error { return f.Journal.ReplaceResizeStatuses(all) })
-}
-
-func (f *Failing) Delete(podUID types.UID, container string) error {
-	return f.write(func() error { return f.Journal.Delete(podUID, container) })
-}
-
-func (f *Failing) ClearAllocations() error { return f.write(f.Journal.ClearAllocations) }
 
 func (f *Failing) SetResizeConditions(podUID types.UID, conditions podstatus.ResizeConditions) error {
 	return f.write(func() error { return f.Journal.SetResizeConditions(podUID, conditions) })

@@ -67,7 +67,7 @@ func ContainerID(n int) string { return fmt.Sprintf("containerd://%064x", n) }
 func Final(n int) podstatus.Final {
 	ended := Ended(n)
 	return podstatus.Final{
-		Namespace: "default", Name: fmt.Sprint("pod-", n), Version: uint64(n + 1), Finished: n%2 == 0,
+		Namespace: "default", Name: fmt.Sprint("pod-", n), Version: uint64(n + 1), Finished: n%2 == 0, Vanished: n%2 == 1,
 		Status: v1.PodStatus{
 			Phase: v1.PodFailed, Reason: "Error", Message: fmt.Sprint("failed ", n),
 			Conditions: []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: at(n)}},

@@ -15,21 +15,19 @@ import (
 // State is all that can be read from a journal. Terminations cannot be listed, so that
 // they are looked up for the containers asked for.
 type State struct {
-	Allocations    map[types.UID]podstatus.Allocation
-	ResizeStatuses map[types.UID]journal.ResizeStatus
-	Conditions     map[types.UID]podstatus.ResizeConditions
-	Finals         map[types.UID]podstatus.Final
-	Terminations   map[string]v1.ContainerStateTerminated
+	Allocations  map[types.UID]podstatus.Allocation
+	Conditions   map[types.UID]podstatus.ResizeConditions
+	Finals       map[types.UID]podstatus.Final
+	Terminations map[string]v1.ContainerStateTerminated
 }
 
 // Read returns what the journal holds.
 func Read(j journal.Journal, containerIDs ...string) State {
 	s := State{
-		Allocations:    j.AllAllocations(),
-		ResizeStatuses: j.AllResizeStatuses(),
-		Conditions:     j.AllResizeConditions(),
-		Finals:         j.Finals(),
-		Terminations:   map[string]v1.ContainerStateTerminated{},
+		Allocations:  j.AllAllocations(),
+		Conditions:   j.AllResizeConditions(),
+		Finals:       j.Finals(),
+		Terminations: map[string]v1.ContainerStateTerminated{},
 	}
 	for _, id := range containerIDs {
 		if ended, ok := j.Termination(id); ok {

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	apiruntime "k8s.io/apimachinery/pkg/runtime"
@@ -12,106 +13,155 @@ import (
 )
 
 // honored are the fields that a function can honor because it sees them, and those that are for
-// others: the scheduler, the caller of the runtime. A field that is not listed is refused, so that
-// one that a later version of Kubernetes adds is not silently ignored.
+// others: the scheduler, the prober, the caller of the runtime. A name stands for all below it. A field that is
+// not listed is refused, so that one that a later version of Kubernetes adds is not silently ignored.
+//
+// Fields that restrict the process of an image are listed: a function is code of the program, and
+// runs no image. Fields that demand something of the machine (devices, privileges, volumes, its ports) are not.
 var honored = []string{
-	"spec.activeDeadlineSeconds", "spec.affinity", "spec.automountServiceAccountToken", "spec.containers", "spec.dnsPolicy",
-	"spec.enableServiceLinks", "spec.initContainers", "spec.nodeName", "spec.nodeSelector", "spec.os", "spec.preemptionPolicy",
-	"spec.priority", "spec.priorityClassName", "spec.readinessGates", "spec.restartPolicy", "spec.schedulerName",
-	"spec.schedulingGates", "spec.serviceAccount", "spec.serviceAccountName", "spec.terminationGracePeriodSeconds",
-	"spec.tolerations", "spec.topologySpreadConstraints",
+	"activeDeadlineSeconds", "affinity", "automountServiceAccountToken", "dnsPolicy", "enableServiceLinks", "hostname", "imagePullSecrets",
+	"nodeName", "nodeSelector", "os", "preemptionPolicy", "priority", "priorityClassName", "readinessGates", "restartPolicy", "schedulerName",
+	"schedulingGates", "serviceAccount", "serviceAccountName", "subdomain", "terminationGracePeriodSeconds", "tolerations", "topologySpreadConstraints",
+	"volumes.name",
 
-	"spec.containers.args", "spec.containers.command", "spec.containers.env", "spec.containers.env.name",
-	"spec.containers.env.value", "spec.containers.image", "spec.containers.imagePullPolicy", "spec.containers.name",
-	"spec.containers.ports", "spec.containers.ports.containerPort", "spec.containers.ports.name", "spec.containers.ports.protocol",
-	"spec.containers.resizePolicy", "spec.containers.resources", "spec.containers.resources.requests",
-	"spec.containers.restartPolicy", "spec.containers.restartPolicyRules", "spec.containers.terminationMessagePath",
-	"spec.containers.terminationMessagePolicy",
+	"securityContext.appArmorProfile", "securityContext.fsGroup", "securityContext.fsGroupChangePolicy", "securityContext.runAsGroup",
+	"securityContext.runAsNonRoot", "securityContext.runAsUser", "securityContext.seccompProfile", "securityContext.supplementalGroups",
+	"securityContext.supplementalGroupsPolicy",
+
+	"containers.args", "containers.command", "containers.env", "containers.envFrom", "containers.image", "containers.imagePullPolicy",
+	"containers.livenessProbe", "containers.name", "containers.ports.containerPort", "containers.ports.name", "containers.ports.protocol",
+	"containers.readinessProbe", "containers.resizePolicy", "containers.restartPolicy", "containers.restartPolicyRules", "containers.startupProbe",
+	"containers.targetContainerName", "containers.terminationMessagePath", "containers.terminationMessagePolicy", "containers.volumeMounts", "containers.workingDir",
+
+	"containers.lifecycle.postStart.httpGet", "containers.lifecycle.postStart.sleep", "containers.lifecycle.preStop.httpGet", "containers.lifecycle.preStop.sleep",
+
+	"containers.resources.limits.cpu", "containers.resources.limits.ephemeral-storage", "containers.resources.limits.memory",
+	"containers.resources.requests.cpu", "containers.resources.requests.ephemeral-storage", "containers.resources.requests.memory",
+
+	"containers.securityContext.allowPrivilegeEscalation", "containers.securityContext.appArmorProfile", "containers.securityContext.capabilities.drop",
+	"containers.securityContext.readOnlyRootFilesystem", "containers.securityContext.runAsGroup", "containers.securityContext.runAsNonRoot",
+	"containers.securityContext.runAsUser", "containers.securityContext.seccompProfile",
+}
+
+// impossible are fields that no function can honor: there is nothing that a command could run in.
+var impossible = map[string]bool{
+	"spec.containers.livenessProbe.exec": true, "spec.containers.readinessProbe.exec": true, "spec.containers.startupProbe.exec": true,
+	"spec.containers.lifecycle.postStart.exec": true, "spec.containers.lifecycle.preStop.exec": true,
 }
 
 // Check implements [runtime.Runtime].
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
-	var found []runtime.Unsupported
-	refuse := func(at string) {
-		found = append(found, runtime.Unsupported{Field: at, Reason: "runtime " + r.options.Name + " cannot honor it" + hints[at]})
+	fields, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(&pod.Spec)
+	if err != nil {
+		return []runtime.Unsupported{{Field: "spec", Reason: err.Error()}}
 	}
-	for _, field := range fields(&pod.Spec) {
-		if !r.honored["spec."+field] {
-			refuse("spec." + field)
-		}
-	}
-	each := func(list string, containers []v1.Container) {
-		for i := range containers {
-			at := fmt.Sprintf("spec.%s[%d]", list, i)
-			r.checkContainer(&containers[i], at, refuse)
-		}
-	}
-	each("initContainers", pod.Spec.InitContainers)
-	each("containers", pod.Spec.Containers)
-	return found
-}
-
-// hints are ways out.
-var hints = map[string]string{
-	"spec.volumes": "; without a token of the service account (automountServiceAccountToken: false) the API server adds none",
-}
-
-func (r *Runtime) checkContainer(c *v1.Container, at string, refuse func(string)) {
-	const path = "spec.containers."
-	for _, field := range fields(c) {
-		switch {
-		case usesExec(c, field):
-			refuse(at + "." + field + ".exec")
-		case !r.honored[path+field]:
-			refuse(at + "." + field)
-		case field == "env":
-			for i := range c.Env {
-				r.checkParts(&c.Env[i], path+"env.", fmt.Sprintf("%s.env[%d].", at, i), refuse)
+	if volumes, ok := fields["volumes"].([]any); ok {
+		for i := range volumes {
+			if isInjectedToken(&pod.Spec.Volumes[i]) {
+				volumes[i] = nil
 			}
-		case field == "ports":
-			for i := range c.Ports {
-				r.checkParts(&c.Ports[i], path+"ports.", fmt.Sprintf("%s.ports[%d].", at, i), refuse)
+		}
+	}
+	c := &checker{runtime: r}
+	for _, list := range []string{"initContainers", "containers", "ephemeralContainers"} {
+		containers, _ := fields[list].([]any)
+		delete(fields, list)
+		for i, container := range containers {
+			part := container.(map[string]any)
+			c.container, _ = part["name"].(string)
+			c.check("spec.containers", fmt.Sprintf("spec.%s[%d]", list, i), part)
+		}
+	}
+	c.container = ""
+	c.check("spec", "spec", fields)
+	return c.found
+}
+
+// checker collects what is not honored.
+type checker struct {
+	runtime   *Runtime
+	container string // whose fields are looked at; empty: those of the pod
+	found     []runtime.Unsupported
+}
+
+// check looks at a value: the name is that of Honors, at says where it is in this pod.
+func (c *checker) check(name, at string, value any) {
+	switch {
+	case saysNothing(name, value):
+		return
+	case impossible[name]:
+		c.refuse(at, "runs no commands inside a container")
+		return
+	case c.runtime.honors(name) && !below(impossible, name):
+		return
+	}
+	switch value := value.(type) {
+	case map[string]any:
+		if below(c.runtime.honored, name) || below(impossible, name) {
+			for _, key := range slices.Sorted(maps.Keys(value)) {
+				c.check(name+"."+key, at+"."+key, value[key])
 			}
-		case field == "resources":
-			r.checkParts(&c.Resources, path+"resources.", at+".resources.", refuse)
+			return
 		}
+	case []any:
+		if below(c.runtime.honored, name) {
+			for i, one := range value {
+				c.check(name, fmt.Sprintf("%s[%d]", at, i), one)
+			}
+			return
+		}
+	}
+	c.refuse(at, "cannot honor it")
+}
+
+func (c *checker) refuse(at, why string) {
+	c.found = append(c.found, runtime.Unsupported{Field: at, Reason: "runtime " + c.runtime.options.Name + " " + why, Container: c.container})
+}
+
+// honors reports whether a field or one above it is honored.
+func (r *Runtime) honors(name string) bool {
+	for {
+		if r.honored[name] {
+			return true
+		}
+		dot := strings.LastIndexByte(name, '.')
+		if dot < 0 {
+			return false
+		}
+		name = name[:dot]
 	}
 }
 
-func (r *Runtime) checkParts(object any, path, at string, refuse func(string)) {
-	for _, field := range fields(object) {
-		if !r.honored[path+field] {
-			refuse(at + field)
+// below reports whether a name is of something below the field.
+func below(names map[string]bool, field string) bool {
+	for name := range names {
+		if strings.HasPrefix(name, field+".") {
+			return true
 		}
-	}
-}
-
-// usesExec reports whether the field of the container runs a command inside of it.
-func usesExec(c *v1.Container, field string) bool {
-	probe := func(p *v1.Probe) bool { return p != nil && p.Exec != nil }
-	switch field {
-	case "livenessProbe":
-		return probe(c.LivenessProbe)
-	case "readinessProbe":
-		return probe(c.ReadinessProbe)
-	case "startupProbe":
-		return probe(c.StartupProbe)
-	case "lifecycle":
-		l := c.Lifecycle
-		return l.PostStart != nil && l.PostStart.Exec != nil || l.PreStop != nil && l.PreStop.Exec != nil
 	}
 	return false
 }
 
-// fields are the names in the API of those fields of an object that say something, in order.
-func fields(object any) []string {
-	all, err := apiruntime.DefaultUnstructuredConverter.ToUnstructured(object)
-	if err != nil {
-		return []string{fmt.Sprintf("(%v)", err)} // which nothing honors
+// saysNothing reports whether a value is that of a pod that does not have the field.
+func saysNothing(name string, value any) bool {
+	switch value := value.(type) {
+	case nil:
+		return true
+	case map[string]any:
+		return len(value) == 0
+	case []any:
+		return len(value) == 0
+	case bool:
+		return !value && name == "spec.containers.securityContext.privileged"
 	}
-	maps.DeleteFunc(all, func(_ string, value any) bool {
-		part, isObject := value.(map[string]any)
-		return value == nil || isObject && len(part) == 0
-	})
-	return slices.Sorted(maps.Keys(all))
+	return false
+}
+
+// isInjectedToken reports whether a volume is the one that the API server adds to each pod: the token of the
+// service account. A function that talks to the API server has credentials of its own, so no pod waits for it.
+func isInjectedToken(v *v1.Volume) bool {
+	if !strings.HasPrefix(v.Name, "kube-api-access-") || v.Projected == nil {
+		return false
+	}
+	return slices.ContainsFunc(v.Projected.Sources, func(p v1.VolumeProjection) bool { return p.ServiceAccountToken != nil })
 }

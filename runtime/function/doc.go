@@ -12,10 +12,16 @@
 //
 // # What it does not do
 //
-// A field of a pod that the function cannot see the effect of is refused by Check, by name:
-// volumes, security contexts, limits, ports of the machine, variables from other objects. A
-// function that honors such a field says so in [Options].Honors. Commands cannot be run inside a
-// container, so exec probes and exec hooks are always refused.
+// A field that asks the machine for something which the function does not see is refused by Check, by name: volumes,
+// devices, privileges, ports and namespaces of the machine. The container waits with the reason, and the pod is not
+// rejected. A function that honors such a field says so in [Options].Honors, by kind: "spec.volumes.emptyDir". The volume
+// with the token of the service account, which the API server adds to each pod, keeps no pod waiting; it is not
+// there either.
+//
+// What the function sees is the function's to honor: command, variables (also those of valueFrom and envFrom, which are
+// references to other objects), limits. Fields that restrict the process of an image, such as runAsNonRoot, have no
+// effect: no image is run. Probes by httpGet, tcpSocket and grpc go to the address of the pod ([Options].IPs), else to that of the node.
+// Commands cannot be run inside a container, so exec probes and exec hooks are always refused.
 //
 // It remembers nothing across a restart of the program, and there is nothing to remember: what
 // the function runs ends with the program. Containers that ran are started again by the next

@@ -26,5 +26,5 @@ func Example() {
 	for _, u := range rt.Check(pod) {
 		fmt.Println(u.Field)
 	}
-	// Output: spec.volumes
+	// Output: spec.volumes[0].hostPath
 }

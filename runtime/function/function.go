@@ -15,8 +15,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/runtimememory"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/internal/memory"
 )
 
 // Call is one attempt of one container.
@@ -40,8 +40,10 @@ type Options struct {
 	Name string
 	// IPs returns the addresses of a pod. Without it pods have none.
 	IPs func(pod *v1.Pod) []string
-	// Honors names fields beyond those that every function can honor, as Check names them,
-	// but without indices: "spec.volumes", "spec.containers.volumeMounts".
+	// Honors names fields that this function honors and others do not, as Check names them, but
+	// without indices: "spec.volumes.emptyDir", "spec.containers.resources.limits.example.com/gpu". A
+	// name stands for all below it: "spec.volumes" is every kind of volume. Fields of init
+	// and ephemeral containers are named as those of containers.
 	Honors []string
 }
 
@@ -75,19 +77,19 @@ type Runtime struct {
 	mu      sync.Mutex // guards all below
 	closed  bool
 	started int
-	pods    memory.Table[*container]
+	pods    runtimememory.Table[*container]
 }
 
 var _ runtime.Runtime = (*Runtime)(nil)
 
 type container struct {
 	runtime.Container
-	log     memory.Log
+	log     runtimememory.Log
 	cancel  context.CancelFunc
 	stopped bool
 }
 
-// View implements [memory.Attempt].
+// View implements [runtimememory.Attempt].
 func (c *container) View() *runtime.Container { return &c.Container }
 
 // New makes a runtime. It starts nothing.
@@ -98,8 +100,11 @@ func New(options Options) (*Runtime, error) {
 	if options.Name == "" {
 		options.Name = "function"
 	}
-	r := &Runtime{options: options, prefix: options.Name + "://" + rand.Text() + "-", honored: map[string]bool{}, pods: memory.NewTable[*container]("function")}
-	for _, field := range slices.Concat(honored, options.Honors) {
+	r := &Runtime{options: options, prefix: options.Name + "://" + rand.Text() + "-", honored: map[string]bool{}, pods: runtimememory.NewTable[*container]("function")}
+	for _, field := range honored {
+		r.honored["spec."+field] = true
+	}
+	for _, field := range options.Honors {
 		r.honored[field] = true
 	}
 	return r, nil
@@ -130,7 +135,7 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	if _, known := r.pods.Pods[manifest.UID]; known {
 		return nil
 	}
-	p := &memory.Pod[*container]{Pod: runtime.Pod{Manifest: manifest.DeepCopy(), CreatedAt: time.Now()}}
+	p := &runtimememory.Pod[*container]{Pod: runtime.Pod{Manifest: manifest.DeepCopy(), CreatedAt: time.Now()}}
 	if r.options.IPs != nil {
 		p.IPs = r.options.IPs(p.Manifest)
 	}
@@ -170,7 +175,7 @@ func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.C
 }
 
 // forgetOld keeps the newest attempt of a container, which will be the second newest.
-func forgetOld(p *memory.Pod[*container], name string) {
+func forgetOld(p *runtimememory.Pod[*container], name string) {
 	newest := -1
 	for _, c := range p.Attempts {
 		if c.Name == name {

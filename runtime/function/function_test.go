@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/util/intstr"
 
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/function"
@@ -161,41 +162,66 @@ func TestCloseEndsAllCalls(t *testing.T) {
 	})
 }
 
-// What the function cannot honor is refused by name; what it says that it honors is not.
-func TestCheckRefusesWhatAFunctionCannotHonor(t *testing.T) {
+// ordinaryPod is what an API server makes of a Deployment as people write it.
+func ordinaryPod() *v1.Pod {
 	pod := newPod()
-	pod.Spec.SecurityContext = &v1.PodSecurityContext{} // as the API server defaults it
-	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.RestartPolicy = "n", "default", v1.RestartPolicyAlways
+	pod.Spec.NodeName, pod.Spec.ServiceAccountName, pod.Spec.DeprecatedServiceAccount, pod.Spec.RestartPolicy = "n", "default", "default", v1.RestartPolicyAlways
+	pod.Spec.DNSPolicy, pod.Spec.SchedulerName, pod.Spec.EnableServiceLinks = v1.DNSClusterFirst, "default-scheduler", new(true)
+	pod.Spec.SecurityContext = &v1.PodSecurityContext{RunAsNonRoot: new(true), SeccompProfile: &v1.SeccompProfile{Type: v1.SeccompProfileTypeRuntimeDefault}}
+	pod.Spec.Volumes = []v1.Volume{{Name: "kube-api-access-x7z2b", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{
+		{ServiceAccountToken: &v1.ServiceAccountTokenProjection{Path: "token"}}, {ConfigMap: &v1.ConfigMapProjection{}}, {DownwardAPI: &v1.DownwardAPIProjection{}},
+	}}}}}
 	c := &pod.Spec.Containers[0]
-	c.Command, c.Env = []string{"a"}, []v1.EnvVar{{Name: "A", Value: "b"}}
+	c.Command, c.Env = []string{"a"}, []v1.EnvVar{{Name: "A", Value: "b"}, {Name: "C", ValueFrom: &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}}}}
+	c.EnvFrom = []v1.EnvFromSource{{ConfigMapRef: &v1.ConfigMapEnvSource{LocalObjectReference: v1.LocalObjectReference{Name: "settings"}}}}
 	c.Resources.Requests = v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
-	c.Ports = []v1.ContainerPort{{ContainerPort: 80}}
-	rt := newRuntime(t, func(context.Context, function.Call) error { return nil })
-	if found := rt.Check(pod); len(found) > 0 {
+	c.Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}
+	c.Ports = []v1.ContainerPort{{ContainerPort: 80, Protocol: v1.ProtocolTCP}}
+	c.ReadinessProbe = &v1.Probe{PeriodSeconds: 10, ProbeHandler: v1.ProbeHandler{HTTPGet: &v1.HTTPGetAction{Path: "/", Port: intstr.FromInt32(80), Scheme: v1.URISchemeHTTP}}}
+	c.SecurityContext = &v1.SecurityContext{Privileged: new(false), AllowPrivilegeEscalation: new(false), Capabilities: &v1.Capabilities{Drop: []v1.Capability{"ALL"}}}
+	c.VolumeMounts = []v1.VolumeMount{{Name: "kube-api-access-x7z2b", ReadOnly: true, MountPath: "/var/run/secrets/kubernetes.io/serviceaccount"}}
+	c.TerminationMessagePath, c.TerminationMessagePolicy = v1.TerminationMessagePathDefault, v1.TerminationMessageReadFile
+	return pod
+}
+
+// What the function cannot honor is refused by name and kind; what it honors is not.
+func TestCheckRefusesWhatAFunctionCannotHonor(t *testing.T) {
+	run := func(context.Context, function.Call) error { return nil }
+	rt := newRuntime(t, run)
+	if found := rt.Check(ordinaryPod()); len(found) > 0 {
 		t.Errorf("an ordinary pod: got %q, want none", found)
 	}
-	pod.Spec.HostNetwork, pod.Spec.Volumes = true, []v1.Volume{{Name: "data"}}
-	c.VolumeMounts = []v1.VolumeMount{{Name: "data", MountPath: "/data"}}
-	c.Resources.Limits = v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}
+	pod := ordinaryPod()
+	pod.Spec.HostNetwork = true
+	pod.Spec.Volumes = append(pod.Spec.Volumes,
+		v1.Volume{Name: "data", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{Medium: v1.StorageMediumMemory}}},
+		v1.Volume{Name: "all", VolumeSource: v1.VolumeSource{Projected: &v1.ProjectedVolumeSource{Sources: []v1.VolumeProjection{{Secret: &v1.SecretProjection{}}}}}},
+		v1.Volume{Name: "kube-api-access-mine", VolumeSource: v1.VolumeSource{Secret: &v1.SecretVolumeSource{SecretName: "mine"}}})
+	c := &pod.Spec.Containers[0]
 	c.Ports[0].HostPort = 80
-	c.Env[0].ValueFrom = &v1.EnvVarSource{FieldRef: &v1.ObjectFieldSelector{FieldPath: "metadata.name"}}
-	c.LivenessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{}}}
+	c.SecurityContext.Privileged = new(true)
+	c.SecurityContext.Capabilities.Add = []v1.Capability{"NET_ADMIN"}
+	c.Resources.Limits["example.com/gpu"] = resource.MustParse("1")
+	c.LivenessProbe = &v1.Probe{PeriodSeconds: 10, ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"true"}}}}
 	want := []string{
-		"spec.hostNetwork", "spec.volumes", "spec.containers[0].env[0].valueFrom", "spec.containers[0].livenessProbe.exec",
-		"spec.containers[0].ports[0].hostPort", "spec.containers[0].resources.limits", "spec.containers[0].volumeMounts",
+		"spec.containers[0].livenessProbe.exec", "spec.containers[0].ports[0].hostPort", "spec.containers[0].resources.limits.example.com/gpu",
+		"spec.containers[0].securityContext.capabilities.add", "spec.containers[0].securityContext.privileged",
+		"spec.hostNetwork", "spec.volumes[2].projected", "spec.volumes[3].secret",
 	}
-	if got := refused(rt, pod); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	able, err := function.New(function.Options{
-		Run:    func(context.Context, function.Call) error { return nil },
-		Honors: []string{"spec.volumes", "spec.containers.volumeMounts", "spec.containers.livenessProbe"},
-	})
+	able, err := function.New(function.Options{Run: run, Honors: []string{"spec.volumes.emptyDir", "spec.containers.livenessProbe"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := refused(able, pod); slices.Contains(got, "spec.volumes") || !slices.Contains(got, "spec.containers[0].livenessProbe.exec") {
-		t.Errorf("got %q, want volumes honored, and exec refused all the same", got)
+	if got := refused(able, pod); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got := refused(rt, pod); !slices.Contains(got, "spec.volumes[1].emptyDir") {
+		t.Errorf("got %q, want emptyDir among them: it is not honored by default", got)
+	}
+	for _, u := range able.Check(pod) {
+		if container := strings.HasPrefix(u.Field, "spec.containers"); container != (u.Container == "main") {
+			t.Errorf("%s: got container %q", u.Field, u.Container)
+		}
 	}
 }
 

@@ -40,7 +40,7 @@ func testGroups(t *testing.T) []string {
 		}
 	}
 	t.Cleanup(func() {
-		killErr, err := cgroup.Kill(made, time.Minute), cgroup.Remove(made)
+		killErr, err := cgroup.Kill(made, time.Minute, nil), cgroup.Remove(made)
 		for errors.Is(err, syscall.EBUSY) { // a thread that has done with its group needs time to end
 			err = cgroup.Remove(made)
 		}
@@ -198,7 +198,7 @@ func TestAProcessOfWhichAThreadIsInTheGroupIsNotKilled(t *testing.T) {
 const killArgument = "process-test-kill"
 
 func killMain(dirs string) int {
-	if err := cgroup.Kill(strings.Split(dirs, ","), time.Minute); err != nil {
+	if err := cgroup.Kill(strings.Split(dirs, ","), time.Minute, nil); err != nil {
 		fmt.Println(err)
 		return 1
 	}

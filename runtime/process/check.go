@@ -2,15 +2,16 @@ package process
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
+	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/volume"
 )
 
 // Image is the only image: the machine itself.
@@ -36,15 +37,34 @@ type checker struct {
 	volumes  map[string]*v1.VolumeSource
 	// podSecurity is what holds for containers that say nothing else.
 	podSecurity *v1.PodSecurityContext
+	container   string // whose fields are looked at; empty: those of the pod
 	found       []runtime.Unsupported
 }
 
 // reject names a field if it asks for what we cannot do.
 func (c *checker) reject(asked bool, path *field.Path, reason string) {
 	if asked {
-		c.found = append(c.found, runtime.Unsupported{Field: path.String(), Reason: reason})
+		c.found = append(c.found, runtime.Unsupported{Field: path.String(), Reason: reason, Container: c.container})
 	}
 }
+
+// checkImage rejects every image but the one that there is.
+func (c *checker) checkImage(path *field.Path, image string) {
+	if image == Image {
+		return
+	}
+	waiting := runtime.WaitingImagePull
+	if !imageName.MatchString(image) {
+		waiting = runtime.WaitingInvalidImageName
+	}
+	c.found = append(c.found, runtime.Unsupported{
+		Field: path.String(), Container: c.container, Waiting: waiting,
+		Reason: fmt.Sprintf("image %q cannot be run: containers are processes of this machine, so the image must be %q", image, Image),
+	})
+}
+
+// imageName is what names of images look like: registry, path, tag and digest.
+var imageName = regexp.MustCompile(`^([\w.-]+(:\d+)?/)?[a-z0-9._-]+(/[a-z0-9._-]+)*(:\w[\w.-]{0,127})?(@[a-z0-9]+:[0-9a-f]{32,})?$`)
 
 const (
 	noNamespaces = "a process shares the machine's namespaces"
@@ -73,7 +93,6 @@ func (c *checker) checkIsolation(path *field.Path, spec *v1.PodSpec) {
 }
 
 func (c *checker) checkPod(path *field.Path, spec *v1.PodSpec) {
-	c.reject(len(spec.EphemeralContainers) > 0, path.Child("ephemeralContainers"), "ephemeral containers are not supported")
 	c.reject(spec.DNSPolicy == v1.DNSNone || spec.DNSPolicy == v1.DNSClusterFirstWithHostNet, path.Child("dnsPolicy"), noDNS)
 	c.reject(spec.DNSConfig != nil, path.Child("dnsConfig"), noDNS)
 	c.reject(spec.Hostname != "" && !c.views, path.Child("hostname"), noHostname)
@@ -100,11 +119,15 @@ func (c *checker) checkPod(path *field.Path, spec *v1.PodSpec) {
 	for i := range spec.Containers {
 		c.checkContainer(path.Child("containers").Index(i), &spec.Containers[i])
 	}
+	for i := range spec.EphemeralContainers {
+		c.checkContainer(path.Child("ephemeralContainers").Index(i), (*v1.Container)(&spec.EphemeralContainers[i].EphemeralContainerCommon))
+	}
 }
 
 func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
-	c.reject(container.Image != Image, path.Child("image"),
-		fmt.Sprintf("image %q cannot be run: containers are processes of this machine, so the image must be %q", container.Image, Image))
+	c.container = container.Name
+	defer func() { c.container = "" }()
+	c.checkImage(path.Child("image"), container.Image)
 	c.reject(len(container.Command) == 0, path.Child("command"), fmt.Sprintf("image %q has no entry point: say what to run", Image))
 	c.reject(len(container.EnvFrom) > 0 && !c.objects, path.Child("envFrom"), noObjects)
 	c.reject(!isDefaultPath(container.TerminationMessagePath), path.Child("terminationMessagePath"),

@@ -84,21 +84,19 @@ func someResources() v1.ResourceList {
 var classes = map[reflect.Type]map[string]class{
 	reflect.TypeFor[v1.PodSpec](): {
 		"Volumes": parent, "InitContainers": parent, "Containers": parent, "SecurityContext": parent, "Resources": parent,
-		"EphemeralContainers": rejected("spec.ephemeralContainers", func(p *v1.Pod) {
-			p.Spec.EphemeralContainers = []v1.EphemeralContainer{{}}
-		}),
-		"DNSPolicy":         rejected("spec.dnsPolicy", func(p *v1.Pod) { p.Spec.DNSPolicy = v1.DNSNone }),
-		"DNSConfig":         rejected("spec.dnsConfig", func(p *v1.Pod) { p.Spec.DNSConfig = &v1.PodDNSConfig{} }),
-		"Hostname":          supported("TestAContainerHasTheHostNameOfItsPod"),
-		"Subdomain":         elsewhere("the DNS of the cluster, by the endpoints of a service"),
-		"SetHostnameAsFQDN": rejected("spec.setHostnameAsFQDN", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = ptr(true) }),
-		"HostnameOverride":  rejected("spec.hostnameOverride", func(p *v1.Pod) { p.Spec.HostnameOverride = ptr("a") }),
-		"HostAliases":       rejected("spec.hostAliases", func(p *v1.Pod) { p.Spec.HostAliases = []v1.HostAlias{{}} }),
-		"RuntimeClassName":  rejected("spec.runtimeClassName", func(p *v1.Pod) { p.Spec.RuntimeClassName = ptr("kata") }),
-		"OS":                rejected("spec.os.name", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }),
-		"HostUsers":         rejected("spec.hostUsers", func(p *v1.Pod) { p.Spec.HostUsers = ptr(false) }),
-		"ResourceClaims":    rejected("spec.resourceClaims", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{}} }),
-		"HostNetwork":       supported("TestAPodThatExpectsIsolationIsRejected"), "HostPID": supported("TestAPodThatExpectsIsolationIsRejected"), "HostIPC": supported("TestAPodThatExpectsIsolationIsRejected"), "ShareProcessNamespace": supported("TestContainersSeeEachOther"),
+		"EphemeralContainers": others("TestEphemeralContainer_RunsOnce"),
+		"DNSPolicy":           rejected("spec.dnsPolicy", func(p *v1.Pod) { p.Spec.DNSPolicy = v1.DNSNone }),
+		"DNSConfig":           rejected("spec.dnsConfig", func(p *v1.Pod) { p.Spec.DNSConfig = &v1.PodDNSConfig{} }),
+		"Hostname":            supported("TestAContainerHasTheHostNameOfItsPod"),
+		"Subdomain":           elsewhere("the DNS of the cluster, by the endpoints of a service"),
+		"SetHostnameAsFQDN":   rejected("spec.setHostnameAsFQDN", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = ptr(true) }),
+		"HostnameOverride":    rejected("spec.hostnameOverride", func(p *v1.Pod) { p.Spec.HostnameOverride = ptr("a") }),
+		"HostAliases":         rejected("spec.hostAliases", func(p *v1.Pod) { p.Spec.HostAliases = []v1.HostAlias{{}} }),
+		"RuntimeClassName":    rejected("spec.runtimeClassName", func(p *v1.Pod) { p.Spec.RuntimeClassName = ptr("kata") }),
+		"OS":                  rejected("spec.os.name", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }),
+		"HostUsers":           rejected("spec.hostUsers", func(p *v1.Pod) { p.Spec.HostUsers = ptr(false) }),
+		"ResourceClaims":      rejected("spec.resourceClaims", func(p *v1.Pod) { p.Spec.ResourceClaims = []v1.PodResourceClaim{{}} }),
+		"HostNetwork":         supported("TestAPodThatExpectsIsolationIsRejected"), "HostPID": supported("TestAPodThatExpectsIsolationIsRejected"), "HostIPC": supported("TestAPodThatExpectsIsolationIsRejected"), "ShareProcessNamespace": supported("TestContainersSeeEachOther"),
 		"RestartPolicy": others("TestRestartPolicies"), "TerminationGracePeriodSeconds": others("TestADeletedPodEndsWithinItsGrace"), "ActiveDeadlineSeconds": others("TestActiveDeadline"),
 		"NodeSelector": others("TestCheck"), "NodeName": others("TestPodsOfThisNodeOnARealServer"), "Affinity": others("TestCheck"), "SchedulerName": elsewhere("the scheduler"), "Tolerations": others("TestCheck"),
 		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestResizesAreGrantedInTheOrderOfTheKubelet"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
@@ -261,7 +259,7 @@ func plainPod() *v1.Pod {
 
 // ableRuntime can do all that the runtime can do anywhere.
 func ableRuntime() *Runtime {
-	return &Runtime{root: true, views: true, options: Options{Objects: newFakeObjects()}, groups: &groups{hierarchy: &cgroup.Hierarchy{}}}
+	return &Runtime{state: &state{root: true, views: true}, options: Options{Objects: newFakeObjects()}, groups: &groups{hierarchy: &cgroup.Hierarchy{}}}
 }
 
 func check(pod *v1.Pod) []string { return checkWith(ableRuntime(), pod) }
@@ -434,7 +432,7 @@ func TestWithoutRootNoOtherUserIsOffered(t *testing.T) {
 	podSecurity(pod).RunAsGroup = ptr(int64(1 << 20))
 	security(pod).RunAsUser = ptr(int64(1 << 20))
 	var got []string
-	for _, u := range (&Runtime{}).Check(pod) {
+	for _, u := range (&Runtime{state: &state{}}).Check(pod) {
 		got = append(got, u.Field)
 	}
 	var want []string

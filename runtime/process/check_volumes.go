@@ -8,7 +8,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation/field"
 
-	"github.com/statusd/statusd/volume"
+	"github.com/statusd/statusd/internal/node/volume"
 )
 
 // checkVolume goes through the kinds of volumes by reflection, so that a kind that the

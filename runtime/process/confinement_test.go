@@ -72,24 +72,6 @@ func TestAConfinedContainerHasNothingToGain(t *testing.T) {
 	}
 }
 
-func TestAContainerKeepsWhatItAsksFor(t *testing.T) {
-	if os.Geteuid() != 0 {
-		return // only root has capabilities to keep: TestWithoutRootNoOtherUserIsOffered
-	}
-	h := newHost(t)
-	h.open(t)
-	pod := confinedPod(report + ` > ` + h.pipe + `; echo > ` + h.pipe)
-	pod.Spec.SecurityContext = nil
-	container0(pod).SecurityContext = &v1.SecurityContext{Capabilities: &v1.Capabilities{
-		Drop: []v1.Capability{"ALL"}, Add: []v1.Capability{"NET_BIND_SERVICE", "CHOWN"},
-	}}
-	if found := h.Check(pod); len(found) > 0 {
-		t.Fatalf("rejected: %v", found)
-	}
-	h.start(t, pod)
-	hasAll(t, "root with two capabilities", h.hear(t), "CapBnd::0000000000000401", "CapEff::0000000000000401", "NoNewPrivs::0", "Seccomp::0")
-}
-
 func TestNamesOfCapabilities(t *testing.T) {
 	for name, want := range map[string]uint64{"CHOWN": 1, "CAP_CHOWN": 1, "cap_kill": 1 << 5, "ALL": confine.All, "CHECKPOINT_RESTORE": 1 << 40} {
 		if got, known := confine.Capability(name); got != want || !known {
@@ -98,20 +80,6 @@ func TestNamesOfCapabilities(t *testing.T) {
 	}
 	if _, known := confine.Capability("FLY"); known {
 		t.Error("FLY is known")
-	}
-}
-
-// A user that the machine does not know must not get into root's group.
-func TestAnUnknownUserIsNotInRootsGroup(t *testing.T) {
-	if os.Geteuid() != 0 {
-		return // no other user is offered: TestWithoutRootNoOtherUserIsOffered
-	}
-	h := newHost(t)
-	h.open(t)
-	openTheWay(t, h.dir)
-	h.start(t, confinedPod(`id -G > `+h.pipe))
-	if got := h.hear(t); got != "77777" {
-		t.Errorf("groups %s, want its own only", got)
 	}
 }
 

@@ -27,11 +27,12 @@ type pod struct {
 	createdAt  time.Time
 	boot       string    // the boot of the machine in which the place was made
 	placeSince time.Time // see runtime.Pod
+	group      uint32    // its own, which all of its containers have; 0 if it has none
 	containers []*container
 }
 
 func (p *pod) asRecord() podRecord {
-	return podRecord{CreatedAt: p.createdAt, Boot: p.boot, PlaceSince: p.placeSince, Pod: p.manifest}
+	return podRecord{CreatedAt: p.createdAt, Boot: p.boot, PlaceSince: p.placeSince, Group: p.group, Pod: p.manifest}
 }
 
 // container is one attempt of one container.

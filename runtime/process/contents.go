@@ -10,11 +10,12 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/volume"
 )
 
 const (
@@ -24,6 +25,9 @@ const (
 	// so on up to contentsMaxRetry.
 	contentsRetry    = 500 * time.Millisecond
 	contentsMaxRetry = 2 * time.Minute
+	// authorizerLag is how long the API server may take to learn from its own watch that a pod is on
+	// this node. Until then it forbids the node what the pod refers to.
+	authorizerLag = time.Second
 	// contentsJitter spreads the renewal of tokens that were requested together.
 	contentsJitter = 10 * time.Second
 )
@@ -72,7 +76,7 @@ func hasContents(pod *v1.Pod) bool {
 // newKept is a pod whose volumes were not written yet.
 func (r *Runtime) newKept(p *pod) *kept {
 	return &kept{pod: p.manifest, wake: make(chan struct{}, 1), contents: volume.NewContents(p.manifest, volume.Options{
-		Objects: r.options.Objects, Dir: p.dir.volume, Root: r.root,
+		Objects: r.options.Objects, Dir: p.dir.volume, Root: r.root, Group: p.group,
 		Fields: func(pod *v1.Pod) volume.Fields { return r.fields(pod, nil) },
 	})}
 }
@@ -86,6 +90,13 @@ func (r *Runtime) fill(ctx context.Context, p *pod) (*kept, error) {
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
 	next, err := k.contents.Refresh(ctx, time.Now())
+	if apierrors.IsForbidden(err) {
+		select {
+		case <-time.After(authorizerLag):
+			next, err = k.contents.Refresh(ctx, time.Now())
+		case <-ctx.Done():
+		}
+	}
 	k.due = next
 	return k, mountErrors(err)
 }

@@ -15,11 +15,13 @@ import (
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/volume"
 )
 
 // fakeObjects is an API server with config maps and secrets of namespace default.
@@ -327,7 +329,7 @@ func TestAFailedRefreshIsTriedAgain(t *testing.T) {
 		var events []string
 		k := &keeper{objects: objects, log: slog.New(slog.DiscardHandler), pods: map[types.UID]*kept{}}
 		k.event = func(_ *v1.Pod, _, _, reason, message string) { events = append(events, reason+": "+message) }
-		r := &Runtime{options: Options{Objects: objects, Addresses: func() []string { return nil }}, keeper: k}
+		r := &Runtime{state: &state{}, options: Options{Objects: objects, Addresses: func() []string { return nil }}, keeper: k}
 		dir := t.TempDir()
 		pod := contentPod("pod", "")
 		p := &podPlace{dir: podDir(dir), manifest: pod}
@@ -358,6 +360,24 @@ func TestAFailedRefreshIsTriedAgain(t *testing.T) {
 			t.Errorf("%d tokens were requested within an hour, want one", got)
 		}
 		stop()
+	})
+}
+
+// An API server that has not heard yet that the pod is on this node forbids what the pod refers to.
+func TestForbiddenObjectsOfANewPod_AreReadAgain(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		objects := settings("one")
+		objects.broken = apierrors.NewForbidden(schema.GroupResource{Resource: "serviceaccounts"}, "default",
+			errors.New("node requested token bound to a pod scheduled on a different node"))
+		r := &Runtime{state: &state{}, options: Options{Objects: objects, Addresses: func() []string { return nil }}}
+		p := &podPlace{dir: podDir(t.TempDir()), manifest: contentPod("pod", "")}
+		if err := os.Mkdir(p.dir.volumes(), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		time.AfterFunc(authorizerLag/2, func() { objects.change(func() { objects.broken = nil }) })
+		if _, err := r.fill(t.Context(), p); err != nil {
+			t.Errorf("got %v, want a second try", err)
+		}
 	})
 }
 

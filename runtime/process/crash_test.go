@@ -275,7 +275,7 @@ func TestAShimThatIsNotToldToGoLeavesNothing(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, pidfd, err := (&Runtime{}).spawn(dir, theirs)
+	pid, pidfd, err := (&Runtime{}).spawn(newContainer("pod", dir, spec), theirs)
 	if err := errors.Join(err, syscall.Close(ours)); err != nil { // the agent dies
 		t.Fatal(err)
 	}
@@ -313,7 +313,7 @@ func TestAShimThatIsStillStartingIsReached(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	pid, pidfd, err := (&Runtime{}).spawn(dir, theirs)
+	pid, pidfd, err := (&Runtime{}).spawn(newContainer("pod", dir, spec), theirs)
 	if err == nil {
 		err = errors.Join(syscall.Close(pidfd), syscall.Kill(pid, syscall.SIGSTOP))
 	}

@@ -51,7 +51,8 @@
 //	STATUSD_CONTAINER_ID       its own ID; every process of the container has it
 //
 // If the runtime may make mount namespaces, volumes are also at their mount paths, for the
-// container alone, where the machine has such a path or it is below /run.
+// container alone. A path that the machine does not have is made in the view of the container; see
+// internal/namespace. Commands that are executed in the container join its namespaces.
 //
 // NAME and PATH are in upper case, with _ for all that is no letter or digit:
 // STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
@@ -133,9 +134,11 @@
 //	    logs/log, log.1, …        output, in the format of CRI, rotated by the shim
 //	    shim.log                  the shim's own troubles; mostly empty
 //
-// Records are readable by statusd's user only. Directories on the way to volumes and
-// termination-log can be passed, but not listed, by others, since a container may run
-// as another user; for such containers the way to the state directory must be open too.
+// Records are readable by statusd's user only. The directory of a pod can be passed, but not
+// listed, by a group that the pod has for itself and that its containers have; what is on the way to
+// volumes and termination-log inside of it is open, since containers may run as different users. For
+// such containers the way to the state directory must be open too. A shim has the directory of its
+// container as working directory, and only the container's ID as argument.
 //
 // # Goroutines
 //

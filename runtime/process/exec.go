@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
@@ -23,14 +24,22 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 	if err != nil {
 		return runtime.ExecResult{}, err
 	}
-	result, err := c.exec(ctx, command)
+	result, err := r.execProbe(ctx, c, command)
 	if err != nil {
 		return result, fmt.Errorf("process: exec %s in %s: %w", command[0], id, err)
 	}
 	return result, nil
 }
 
-func (c *container) exec(ctx context.Context, command []string) (runtime.ExecResult, error) {
+func (r *Runtime) execProbe(ctx context.Context, c *container, command []string) (runtime.ExecResult, error) {
+	r.mu.Lock()
+	main := c.started.Main // set before a container is Running
+	r.mu.Unlock()
+	defer r.commandEnded(c)
+	return c.exec(ctx, main, command)
+}
+
+func (c *container) exec(ctx context.Context, main proc.ID, command []string) (runtime.ExecResult, error) {
 	inside, cancel := context.WithCancel(ctx)
 	defer cancel()
 	watched := make(chan struct{})
@@ -44,7 +53,7 @@ func (c *container) exec(ctx context.Context, command []string) (runtime.ExecRes
 	}()
 	var result runtime.ExecResult
 	var err error
-	shim.OnOwnThread(func() { result, err = c.execFromThread(inside, command) })
+	shim.OnOwnThread(func() { result, err = c.execFromThread(inside, main, command) })
 	cancel()
 	<-watched
 	if err != nil && ctx.Err() == nil && errors.Is(err, context.Canceled) {
@@ -55,8 +64,8 @@ func (c *container) exec(ctx context.Context, command []string) (runtime.ExecRes
 
 // execFromThread needs a thread of its own, which waits for the command: the kernel ties the
 // command to it, so that it does not outlive us.
-func (c *container) execFromThread(ctx context.Context, command []string) (runtime.ExecResult, error) {
-	attributes, release, err := shim.EnterContainer(c.spec)
+func (c *container) execFromThread(ctx context.Context, main proc.ID, command []string) (runtime.ExecResult, error) {
+	attributes, release, err := shim.EnterContainer(c.spec, &main)
 	if err != nil {
 		return runtime.ExecResult{}, err
 	}

@@ -2,6 +2,7 @@ package process
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -150,6 +151,12 @@ func TestCommandsDuringAStopLeaveNothing(t *testing.T) {
 	}
 	commands.Wait()
 	h.awaitExit(t, "pod")
+	expectNothingOf(t, id)
+}
+
+// expectNothingOf is for a container that has ended.
+func expectNothingOf(t *testing.T, id string) {
+	t.Helper()
 	members := proc.Members{Variable: "STATUSD_CONTAINER_ID=" + id}
 	left, err := members.PIDs()
 	if err != nil || len(left) > 0 {
@@ -157,8 +164,37 @@ func TestCommandsDuringAStopLeaveNothing(t *testing.T) {
 			command, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid))
 			t.Logf("%d: %q", pid, command)
 		}
-		t.Errorf("processes %d were left behind: %v", left, err)
+		t.Errorf("processes %d were left behind: %v", left, errors.Join(err, members.Kill(sweepTimeout)))
 	}
+}
+
+// A command that was let in before its container ended may begin after the container's processes were killed.
+func TestCommandsThatBeginAfterTheirContainerLeaveNothing(t *testing.T) {
+	h, id := sleeping(t)
+	c, err := h.mayExec(id, sh("true"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := h.StopContainer(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	h.awaitExit(t, "pod")
+	hiding := sh("(setsid sleep 100000 &); exec sleep 100000")
+	var commands sync.WaitGroup
+	for range 20 {
+		commands.Go(func() {
+			if code, err := h.execStream(t.Context(), c, hiding, runtime.Streams{Stdout: io.Discard}); err == nil && code != exitCodeKilled {
+				t.Errorf("got %d, want a command that is killed", code)
+			}
+		})
+		commands.Go(func() {
+			if result, err := h.execProbe(t.Context(), c, hiding); err == nil && result.ExitCode != exitCodeKilled && result.ExitCode != -1 {
+				t.Errorf("got %d, want a command that is killed or not started", result.ExitCode)
+			}
+		})
+	}
+	commands.Wait()
+	expectNothingOf(t, id)
 }
 
 // What is attached or follows when the container is killed together with its shim ends.

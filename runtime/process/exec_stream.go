@@ -64,6 +64,7 @@ func (r *Runtime) execStream(ctx context.Context, c *container, command []string
 	if err != nil {
 		return 0, err
 	}
+	defer r.commandEnded(c)
 	s, err := r.startSession(c, command, pipes)
 	if err != nil {
 		pipes.close()
@@ -106,7 +107,7 @@ func (r *Runtime) startSession(c *container, command []string, pipes *pipes) (*s
 	if pipes.terminal != nil {
 		mode = shim.ExecTerminalArgument
 	}
-	program, arguments := r.options.shimCommand(string(c.dir.Dir))
+	program, arguments := r.options.shimCommand(c.spec.ID)
 	end := os.NewFile(uintptr(theirs), "shim control")
 	defer end.Close()
 	connection := os.NewFile(uintptr(ours), "shim control")

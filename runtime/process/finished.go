@@ -18,24 +18,35 @@ var (
 // RemoveVolumes implements [runtime.VolumeRemover]. What hostPath volumes name is not the
 // pod's and stays.
 func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
-	r.mu.Lock()
-	p, known := r.pods[uid]
-	if !known {
-		r.mu.Unlock()
-		return nil
+	p, err := r.ended(uid, "remove the volumes of", false)
+	if p == nil {
+		return err
 	}
-	for _, c := range p.containers {
-		if c.view.State != runtime.Exited {
-			r.mu.Unlock()
-			return fmt.Errorf("process: remove the volumes of pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrContainerRunning)
-		}
-	}
-	r.mu.Unlock()
 	r.keeper.remove(uid) // it would write them again
 	if err := r.removeDir(p.dir.volumes()); err != nil {
 		return fmt.Errorf("process: remove the volumes of pod %s: %w", uid, err)
 	}
 	return nil
+}
+
+// ended is a pod all of whose containers have ended, nil with an error that says what cannot be done if one has not, and nil
+// if the pod is not known. forget: the pod is not known from then on.
+func (r *Runtime) ended(uid types.UID, what string, forget bool) (*pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return nil, nil
+	}
+	for _, c := range p.containers {
+		if c.view.State != runtime.Exited {
+			return nil, fmt.Errorf("process: %s pod %s: container %s: %w", what, uid, c.spec.Name, runtime.ErrContainerRunning)
+		}
+	}
+	if forget {
+		delete(r.pods, uid)
+	}
+	return p, nil
 }
 
 // RemoveLogs implements [runtime.LogRemover].

@@ -3,10 +3,13 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -105,6 +108,9 @@ func (g *groups) removePod(uid types.UID) error {
 	}
 	var problems []error
 	for _, dir := range g.hierarchy.Dirs(string(uid)) {
+		if err := os.Remove(dir); err == nil { // needs no descriptor, of which there may be none left
+			continue
+		}
 		entries, err := os.ReadDir(dir)
 		if errors.Is(err, os.ErrNotExist) {
 			continue
@@ -118,6 +124,37 @@ func (g *groups) removePod(uid types.UID) error {
 		problems = append(problems, cgroup.Remove([]string{dir}))
 	}
 	return errors.Join(problems...)
+}
+
+// RemoveGroups removes the control groups below a parent that pods have left, and the parent. A group that is
+// not empty belongs to another runtime and stays; so does a group in which something was created less than age
+// ago, because another runtime may be about to start a container there.
+func RemoveGroups(parent string, age time.Duration) {
+	g := openGroups(parent, slog.New(slog.DiscardHandler))
+	if !g.usable() {
+		return
+	}
+	defer g.close()
+	for _, dir := range g.hierarchy.Dirs("") {
+		entries, _ := os.ReadDir(dir)
+		for _, entry := range entries {
+			if entry.IsDir() && isOld(filepath.Join(dir, entry.Name()), age) {
+				_ = g.removePod(types.UID(entry.Name()))
+			}
+		}
+	}
+}
+
+// isOld reports whether a group, and each group in it, was created at least age ago.
+func isOld(group string, age time.Duration) bool {
+	created := func(path string) bool {
+		info, err := os.Stat(path)
+		return err == nil && time.Since(info.ModTime()) < age
+	}
+	entries, err := os.ReadDir(group)
+	return err == nil && !created(group) && !slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() && created(filepath.Join(group, e.Name()))
+	})
 }
 
 func limitsOf(r *v1.ResourceRequirements) cgroup.Limits {

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
@@ -156,6 +157,46 @@ func TestNoGroupIsLeftOfADamagedPod(t *testing.T) {
 	for _, dir := range dirs {
 		if _, err := os.Stat(dir); err == nil {
 			t.Errorf("%s is left", dir)
+		}
+	}
+}
+
+// A container that could not be started leaves no groups, and those that a crash left are removed
+// when the node is reset.
+func TestContainerThatCannotBeStarted_LeavesNoGroups(t *testing.T) {
+	h := newHost(t)
+	h.options.ShimCommand = []string{"/no/such/shim"}
+	if !grouped(t, h) {
+		return // TestAContainerOverItsMemoryIsOOMKilled has seen the rejection
+	}
+	pod := scriptPod("pod", "true")
+	if err := h.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := h.StartContainer(t.Context(), pod, container0(pod), 0); err == nil {
+		t.Fatal("a container was started without a shim")
+	}
+	for _, dir := range h.groups.hierarchy.Dirs("pod") {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+	left := h.groups.hierarchy.Dirs("crashed/container")
+	for _, dir := range left {
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	RemoveGroups(h.options.CgroupParent, time.Hour)
+	for _, dir := range left {
+		if _, err := os.Stat(dir); err != nil {
+			t.Errorf("a group of just now: %v; another runtime may be about to use it", err)
+		}
+	}
+	RemoveGroups(h.options.CgroupParent, 0)
+	for _, dir := range left {
+		if _, err := os.Stat(filepath.Dir(filepath.Dir(dir))); err == nil {
+			t.Errorf("%s is left after a reset", filepath.Dir(dir))
 		}
 	}
 }

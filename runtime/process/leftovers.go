@@ -20,8 +20,8 @@ import (
 const leftoverTime = 10 * time.Second
 
 // EndLeftovers kills what still runs of the containers of a runtime's directory, even if nothing on
-// disk knows of it any more, and returns when it is gone. Shims name the directory in their
-// arguments, and containers in their environment. No runtime may use the directory meanwhile.
+// disk knows of it any more, and returns when it is gone. Shims have their working directory in it,
+// and containers name it in their environment. No runtime may use the directory meanwhile.
 func EndLeftovers(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -60,7 +60,7 @@ func leftovers(mark string) ([]int, error) {
 		if err != nil || pid == os.Getpid() {
 			continue
 		}
-		if isShimOf(processFile(entry.Name(), "cmdline"), mark) || isContainerOf(processFile(entry.Name(), "environ"), mark) {
+		if isShimOf(entry.Name(), mark) || isContainerOf(processFile(entry.Name(), "environ"), mark) {
 			found = append(found, pid)
 		}
 	}
@@ -77,13 +77,15 @@ func processFile(pid, name string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\x00"), "\x00")
 }
 
-// isShimOf reports whether these are the arguments of a shim in the marked directory. Other
-// programs may name it too, such as one that shows a log.
-func isShimOf(args []string, mark string) bool {
-	if len(args) < 2 || !strings.HasPrefix(args[len(args)-1], mark) {
+// isShimOf reports whether a process is a shim in the marked directory. Other programs may be there
+// too, such as a shell. Shims of earlier releases have the directory as their last argument.
+func isShimOf(pid, mark string) bool {
+	args := processFile(pid, "cmdline")
+	if len(args) < 2 || (filepath.Base(args[0]) != shim.Program && args[1] != shimArgument) {
 		return false
 	}
-	return filepath.Base(args[0]) == shim.Program || args[1] == "process-shim"
+	dir, err := os.Readlink(filepath.Join("/proc", pid, "cwd"))
+	return (err == nil && strings.HasPrefix(dir, mark)) || strings.HasPrefix(args[len(args)-1], mark)
 }
 
 // isContainerOf reports whether the environment is that of a container in the marked directory, by

@@ -32,7 +32,9 @@ type podRecord struct {
 	// PlaceSince when that was.
 	Boot       string    `json:"boot,omitempty"`
 	PlaceSince time.Time `json:"placeSince,omitzero"`
-	Pod        *v1.Pod   `json:"pod"`
+	// Group is the group that the pod has for itself, 0 if it has none.
+	Group uint32  `json:"group,omitempty"`
+	Pod   *v1.Pod `json:"pod"`
 }
 
 func (r *Runtime) podsDir() string     { return filepath.Join(r.options.Dir, "pods") }
@@ -99,7 +101,7 @@ func (r *Runtime) loadPod(uid types.UID, entry fs.DirEntry) error {
 		return err
 	}
 	r.removeTemps(string(dir))
-	p := &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, boot: rec.Boot}
+	p := &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, boot: rec.Boot, group: rec.Group}
 	if p.boot != r.boot {
 		p.placeSince = time.Now()
 	}
@@ -118,6 +120,7 @@ func (r *Runtime) loadPod(uid types.UID, entry fs.DirEntry) error {
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	r.podGroups.keep(p.group)
 	r.pods[uid] = p
 	return nil
 }

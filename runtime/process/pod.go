@@ -37,12 +37,14 @@ func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 	if err := r.mayMake(p); err != nil {
 		return fmt.Errorf("process: start pod %s: %w", manifest.UID, err)
 	}
+	p.group = r.takeGroup()
 	var contents *kept
 	err := p.make(func() (err error) {
 		contents, err = r.fill(ctx, p)
 		return err
 	})
 	if err != nil {
+		r.giveGroup(p)
 		return errors.Join(fmt.Errorf("process: start pod %s: %w", manifest.UID, err), r.cleaner.delete(string(p.dir)))
 	}
 	r.mu.Lock()
@@ -80,7 +82,10 @@ func checkUID(uid types.UID) error {
 
 // make makes the pod on disk; fill is what writes the contents of its volumes.
 func (p *pod) make(fill func() error) error {
-	for _, dir := range []string{string(p.dir), p.dir.volumes(), p.dir.containers()} {
+	if err := p.makeClosed(); err != nil {
+		return err
+	}
+	for _, dir := range []string{p.dir.volumes(), p.dir.containers()} {
 		if err := makeDir(dir, traversable); err != nil {
 			return err
 		}
@@ -100,12 +105,16 @@ func (p *pod) make(fill func() error) error {
 // remake makes what a restart of the machine took away, if there was one.
 func (r *Runtime) remake(ctx context.Context, p *pod) error {
 	r.mu.Lock()
-	rec := p.asRecord()
-	r.mu.Unlock()
-	if rec.Boot == r.boot {
+	if p.boot == r.boot {
+		r.mu.Unlock()
 		return nil
 	}
-	if err := errors.Join(p.makeVolumes(), r.refill(ctx, p)); err != nil {
+	if p.group == 0 && r.root {
+		p.group = r.podGroups.take() // an earlier release has made the pod, and nothing of it runs
+	}
+	rec := p.asRecord()
+	r.mu.Unlock()
+	if err := errors.Join(p.makeClosed(), p.makeVolumes(), r.refill(ctx, p)); err != nil {
 		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
 	}
 	rec.Boot = r.boot
@@ -123,20 +132,10 @@ func (r *Runtime) remake(ctx context.Context, p *pod) error {
 // forgotten once its directory was moved: what cannot be deleted is deleted later, and
 // [Runtime.Problems] lists it until then.
 func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
-	r.mu.Lock()
-	p, known := r.pods[uid]
-	if !known {
-		r.mu.Unlock()
-		return nil
+	p, err := r.ended(uid, "remove", true)
+	if p == nil {
+		return err
 	}
-	for _, c := range p.containers {
-		if c.view.State != runtime.Exited {
-			r.mu.Unlock()
-			return fmt.Errorf("process: remove pod %s: container %s: %w", uid, c.spec.Name, runtime.ErrContainerRunning)
-		}
-	}
-	delete(r.pods, uid)
-	r.mu.Unlock()
 	r.keeper.remove(uid)
 	if err := r.groups.removePod(uid); err != nil {
 		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
@@ -150,6 +149,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	for _, c := range p.containers {
 		r.letGo(c)
 	}
+	r.giveGroup(p)
 	r.Notify(uid)
 	return nil
 }

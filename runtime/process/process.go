@@ -5,20 +5,22 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
-	"github.com/statusd/statusd/volume"
 )
 
 // Scheme starts the IDs of this runtime's containers.
@@ -35,8 +37,8 @@ type Options struct {
 	Addresses func() []string
 	// Version is the part of [Runtime.Version] after the scheme; "v0" if empty.
 	Version string
-	// ShimCommand starts a shim, given the container's directory as one more argument.
-	// If empty it is the program statusd-shim in the directory of this program, which
+	// ShimCommand starts a shim in the container's directory, given the container's ID as one
+	// more argument. If empty it is the program statusd-shim in the directory of this program, which
 	// needs a quarter of the memory, and if there is none this very program, which
 	// therefore calls [ShimMain] when [IsShim].
 	ShimCommand []string
@@ -64,6 +66,9 @@ type Options struct {
 	Event func(pod *v1.Pod, container, eventType, reason, message string)
 	// Logger takes what no caller hears of; nothing is logged if nil.
 	Logger *slog.Logger
+	// Former is the runtime that used Dir before in this process, as before a reload of a config. Its Run has returned, and it is
+	// not closed: New takes over from it what it knows, and streams of clients that have begun go on.
+	Former *Runtime
 }
 
 func (o Options) withDefaults() (Options, error) {
@@ -100,29 +105,36 @@ func (o Options) withDefaults() (Options, error) {
 // Runtime runs containers as processes of this machine. See the package comment.
 type Runtime struct {
 	runtime.Changes
+	*state
 
 	options Options
+	keeper  *keeper        // of volumes with contents
+	groups  *groups        // control groups
+	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+	ran     atomic.Bool
+}
+
+// state is what a runtime knows of its directory and hands over to the one that takes the directory over in the same process.
+type state struct {
+	dir     string
 	root    bool   // may become any user
 	views   bool   // containers can have views of their own
 	boot    string // of the machine
 	lock    *dirLock
 	exits   *exits
 	cleaner *cleaner
-	keeper  *keeper // of volumes with contents
-	groups  *groups // control groups
 	logs    logWatches
 
 	statistics statistics
 	// grouping is held while groups are made or removed, so that a pod's groups do not
 	// vanish under a container that is about to get into them.
 	grouping sync.Mutex
-	sweeps   sync.WaitGroup // clean-ups after shims that were killed
-
 	problems problems
-	ran      atomic.Bool
+	owner    atomic.Pointer[Runtime] // closes it
 
-	mu         sync.Mutex // guards pods, all that hangs below, and unreadable
+	mu         sync.Mutex // guards pods, all that hangs below, podGroups and unreadable
 	pods       map[types.UID]*pod
+	podGroups  podGroups
 	unreadable map[types.UID]error // why New could not take these over
 }
 
@@ -140,12 +152,18 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{
-		options: options, root: os.Geteuid() == 0,
-		cleaner: newCleaner(), keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger),
-		pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{},
-	}
+	r := &Runtime{options: options, keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger)}
 	r.findShim()
+	if former := options.Former; former != nil {
+		r.options.Former = nil // which would keep all that were before it
+		if err := r.follow(former); err != nil {
+			return nil, err
+		}
+		return r, nil
+	}
+	r.state = &state{dir: options.Dir, root: os.Geteuid() == 0, cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{}}
+	r.owner.Store(r)
+	keepDescriptors()
 	if r.boot, err = proc.BootID(); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}
@@ -170,9 +188,34 @@ func New(options Options) (*Runtime, error) {
 	return r, nil
 }
 
+// follow takes over the state of another runtime, which still serves the streams of its clients.
+func (r *Runtime) follow(former *Runtime) error {
+	if former.dir != r.options.Dir {
+		return fmt.Errorf("process: the runtime of %s cannot take over that of %s", r.options.Dir, former.dir)
+	}
+	if !former.owner.CompareAndSwap(former, r) {
+		return fmt.Errorf("process: the runtime of %s was taken over or closed before", former.dir)
+	}
+	r.state = former.state
+	if former.options.CgroupParent != r.options.CgroupParent {
+		former.groups.close()
+	}
+	return nil
+}
+
+// keepDescriptors keeps what this process was started with, such as the pipe of a script, from shims
+// and containers: nothing that Go opens is inherited, but what is inherited is passed on. Kernels
+// before 5.11 cannot.
+func keepDescriptors() {
+	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
+}
+
 // Close lets go of the directory and leaves the containers running. Call it after Run
-// has returned; nothing else may be called afterwards.
+// has returned; nothing else may be called afterwards. A runtime whose directory another one has taken over has nothing to close.
 func (r *Runtime) Close() error {
+	if !r.owner.CompareAndSwap(r, nil) {
+		return nil
+	}
 	r.groups.close()
 	return errors.Join(r.exits.close(), r.lock.release())
 }
@@ -251,17 +294,12 @@ func (r *Runtime) sweep(c *container) {
 	started := c.started
 	r.mu.Unlock()
 	members := proc.Members{Variable: c.marker()}
-	_, members.Arguments = r.options.shimCommand(string(c.dir.Dir))
+	_, members.Arguments = r.options.shimCommand(c.spec.ID)
 	exit := record.Exit{ExitCode: runtime.ExitCodeUnknown, Reason: runtime.ReasonUnknown, Message: unknownExitMessage}
 	if started != nil {
 		members.Leader, exit.StartedAt = started.Main, started.At
 	}
-	if err := cgroup.Kill(c.spec.Cgroup, sweepTimeout); err != nil {
-		r.options.Logger.Error("killing what is left in control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
-	}
-	if err := members.Kill(sweepTimeout); err != nil {
-		r.options.Logger.Error("killing processes of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
-	}
+	r.killRest(c, members)
 	exit.FinishedAt = time.Now()
 	if err := record.WriteDurably(c.dir.Exit(), exit); err != nil {
 		// It is known in this process all the same, and found out again by the next.
@@ -269,4 +307,31 @@ func (r *Runtime) sweep(c *container) {
 	}
 	r.apply(c, nil, &exit)
 	r.removeCgroups(c)
+}
+
+// killRest kills all that is in the control groups of a container, and its members.
+func (r *Runtime) killRest(c *container, members proc.Members) {
+	if err := cgroup.Kill(c.spec.Cgroup, sweepTimeout, nil); err != nil {
+		r.options.Logger.Error("killing what is left in control groups failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+	if err := members.Kill(sweepTimeout); err != nil {
+		r.options.Logger.Error("killing processes of a container failed", "uid", c.uid, "id", c.spec.ID, "err", err)
+	}
+}
+
+// commandEnded is called after each command that was executed in a container. While the container's own command runs, what the other one
+// has left in the background ends with the container. Afterwards the shim may have killed already all that it found.
+func (r *Runtime) commandEnded(c *container) {
+	r.mu.Lock()
+	main := c.started.Main // set before a container is Running
+	r.mu.Unlock()
+	if !main.HasEnded() {
+		return
+	}
+	r.killRest(c, proc.Members{Variable: c.marker()})
+	select {
+	case <-c.ended:
+		r.removeCgroups(c)
+	default: // by Run
+	}
 }

@@ -11,6 +11,9 @@ import (
 	"github.com/statusd/statusd/runtime/runtimetest"
 )
 
+// programs are what containers of tests run, by the first argument of this very program.
+var programs = map[string]func(arguments []string) int{}
+
 func TestMain(m *testing.M) {
 	if IsShim() {
 		os.Exit(ShimMain())
@@ -29,6 +32,9 @@ func TestMain(m *testing.M) {
 	}
 	if len(os.Args) > 1 && os.Args[1] == stepsArgument {
 		os.Exit(stepsMain(os.Args[2]))
+	}
+	if len(os.Args) > 1 && programs[os.Args[1]] != nil {
+		os.Exit(programs[os.Args[1]](os.Args[2:]))
 	}
 	goleak.VerifyTestMain(m)
 }

@@ -13,6 +13,7 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -27,11 +28,17 @@ func (r *Runtime) resolve(ctx context.Context, p *pod, dir containerDir, manifes
 		pod := fmt.Sprintf("%s_%s(%s)", manifest.Name, manifest.Namespace, manifest.UID)
 		return record.Spec{}, fmt.Errorf("%w (pod: %q, container: %s)", err, pod, target.Name)
 	}
+	if user != nil && p.group != 0 {
+		if err := checkGroups(user); err != nil {
+			return record.Spec{}, err
+		}
+		user.Groups = append(user.Groups, p.group)
+	}
 	env, err := r.environment(ctx, p, dir, manifest, target, user)
 	if err != nil {
 		return record.Spec{}, err
 	}
-	view, err := r.view(dir, manifest, target, env)
+	view, err := r.view(p, dir, manifest, target, env)
 	if err != nil {
 		return record.Spec{}, err
 	}
@@ -51,7 +58,7 @@ func (r *Runtime) resolve(ctx context.Context, p *pod, dir containerDir, manifes
 		MessageFromLogs: target.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError,
 	}
 	for _, word := range slices.Concat(target.Command, target.Args) {
-		spec.Command = append(spec.Command, expand(word, env.lookup))
+		spec.Command = append(spec.Command, runtime.Expand(word, env.lookup))
 	}
 	if len(spec.Command) == 0 {
 		return record.Spec{}, fmt.Errorf("no command specified")

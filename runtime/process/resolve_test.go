@@ -38,7 +38,7 @@ func TestExpand(t *testing.T) {
 		"$()":          "$()",
 		"100$ $(A) $$": "100$ 1 $",
 	} {
-		if got := expand(in, lookup); got != want {
+		if got := runtime.Expand(in, lookup); got != want {
 			t.Errorf("%q: got %q, want %q", in, got, want)
 		}
 	}
@@ -49,7 +49,7 @@ func TestExpandUndoesDoubling(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text := rapid.StringMatching(`[ab$()]*`).Draw(t, "text")
 		everything := func(string) (string, bool) { return "defined", true }
-		if got := expand(strings.ReplaceAll(text, "$", "$$"), everything); got != text {
+		if got := runtime.Expand(strings.ReplaceAll(text, "$", "$$"), everything); got != text {
 			t.Fatalf("got %q, want %q", got, text)
 		}
 	})

@@ -39,12 +39,13 @@ func (r *Runtime) findShim() {
 	r.options.Logger.Info("no "+shim.Program+" next to this program, which is its own shim and needs more memory per container", "program", self, "err", err)
 }
 
-// shimCommand is the program and the arguments of the shim of the container in dir.
-func (o Options) shimCommand(dir string) (program string, arguments []string) {
+// shimCommand is the program and the arguments of the shim of a container. Its working directory
+// is that of the container: arguments are for everybody to see.
+func (o Options) shimCommand(id string) (program string, arguments []string) {
 	if len(o.ShimCommand) > 0 {
-		return o.ShimCommand[0], append(slices.Clone(o.ShimCommand), dir)
+		return o.ShimCommand[0], append(slices.Clone(o.ShimCommand), id)
 	}
 	// The kernel resolves this in the child, where it is still this program, even if
 	// its file was replaced or deleted meanwhile.
-	return "/proc/self/exe", []string{os.Args[0], shimArgument, dir}
+	return "/proc/self/exe", []string{os.Args[0], shimArgument, id}
 }

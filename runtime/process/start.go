@@ -109,12 +109,13 @@ func writeContainer(dir containerDir, spec record.Spec) error {
 	if err := makeDir(dir.Logs(), private); err != nil {
 		return err
 	}
-	// The container writes to this file, as any user.
 	if err := os.WriteFile(dir.TerminationLog(), nil, 0o600); err != nil {
 		return err
 	}
-	if err := os.Chmod(dir.TerminationLog(), 0o666); err != nil {
-		return err
+	if user := spec.User; user != nil {
+		if err := os.Chown(dir.TerminationLog(), int(user.UID), int(user.GID)); err != nil {
+			return err
+		}
 	}
 	return record.WriteDurably(dir.Spec(), spec)
 }
@@ -123,6 +124,7 @@ func writeContainer(dir containerDir, spec record.Spec) error {
 // started or failed to.
 func (r *Runtime) launch(ctx context.Context, p *pod, c *container) error {
 	if err := r.startShim(p, c); err != nil {
+		r.removeCgroups(c)
 		return errors.Join(&runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}, c.dir.Discard())
 	}
 	if err := r.awaitStart(ctx, c); err != nil {
@@ -148,7 +150,7 @@ func (r *Runtime) startShim(p *pod, c *container) (err error) {
 			unix.Close(ours) // a shim that was started gives up
 		}
 	}()
-	pid, pidfd, err := r.spawn(c.dir, theirs)
+	pid, pidfd, err := r.spawn(c, theirs)
 	if err != nil {
 		return fmt.Errorf("start shim: %w", err)
 	}
@@ -171,11 +173,11 @@ func (r *Runtime) startShim(p *pod, c *container) (err error) {
 }
 
 // spawn starts the shim of a container. It closes the shim's end of the connection.
-func (r *Runtime) spawn(dir containerDir, theirs int) (pid, pidfd int, err error) {
+func (r *Runtime) spawn(c *container, theirs int) (pid, pidfd int, err error) {
 	end := os.NewFile(uintptr(theirs), "shim control")
 	defer end.Close()
-	program, arguments := r.options.shimCommand(string(dir.Dir))
-	process, err := r.spawnShim(dir, shimProgram{path: program, arguments: arguments, files: []*os.File{end}}, &pidfd)
+	program, arguments := r.options.shimCommand(c.spec.ID)
+	process, err := r.spawnShim(c.dir, shimProgram{path: program, arguments: arguments, files: []*os.File{end}}, &pidfd)
 	if err != nil {
 		return 0, -1, err
 	}
@@ -212,7 +214,7 @@ func (r *Runtime) spawnShim(dir containerDir, shim shimProgram, pidfd *int) (*os
 		env = append(slices.Clone(env), shim.variable)
 	}
 	process, err := os.StartProcess(shim.path, shim.arguments, &os.ProcAttr{
-		Dir:   "/",
+		Dir:   string(dir.Dir),
 		Env:   env,
 		Files: append([]*os.File{null, null, log}, shim.files...),
 		Sys:   &syscall.SysProcAttr{Setsid: true, PidFD: pidfd},

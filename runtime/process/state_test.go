@@ -49,10 +49,14 @@ func TestAnEndedPodLeavesRecordsAndARemovedOneNothing(t *testing.T) {
 	id := h.start(t, pod)
 	h.awaitExit(t, "pod")
 	c := "pods/pod/containers/" + strings.TrimPrefix(id, Scheme)
+	closed := "pods/pod 700"
+	if h.root {
+		closed = "pods/pod 710" // for its group
+	}
 	want := []string{
-		". 711", "lock 600", "pods 711", "pods/pod 711", "pods/pod/containers 711", c + " 711",
+		". 711", "lock 600", "pods 711", closed, "pods/pod/containers 711", c + " 711",
 		c + "/exit.json 600", c + "/logs 700", c + "/logs/log 600", c + "/shim.json 600", c + "/shim.log 600",
-		c + "/spec.json 600", c + "/started.json 600", c + "/termination-log 666",
+		c + "/spec.json 600", c + "/started.json 600", c + "/termination-log 600",
 		"pods/pod/pod.json 600", "pods/pod/volumes 711", "pods/pod/volumes/data 777", "pods/pod/volumes/data/closed 0",
 		"pods/pod/volumes/data/file 644", "removing 700",
 	}
@@ -199,7 +203,7 @@ func TestHostPathTypes(t *testing.T) {
 		path string
 		want string
 	}{
-		{v1.HostPathUnset, "missing", ""},
+		{v1.HostPathUnset, "made/unset", ""},
 		{v1.HostPathDirectory, "", ""},
 		{v1.HostPathDirectory, "file", "is not a directory"},
 		{v1.HostPathDirectory, "missing", "no such file"},

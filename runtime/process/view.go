@@ -3,6 +3,7 @@ package process
 import (
 	"cmp"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path"
@@ -12,10 +13,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/runtime/process/internal/namespace"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
-	"github.com/statusd/statusd/volume"
 )
 
 // tryViews finds out why containers cannot have views of their own, nil if they can.
@@ -29,7 +30,7 @@ func tryViews(dir string) (err error) {
 
 // view is how the machine looks to the container, nil if it looks as it is: volumes are at
 // their mount paths, and what is read-only is so under each name that the container has for it.
-func (r *Runtime) view(dir containerDir, pod *v1.Pod, target *v1.Container, env *variables) (*record.View, error) {
+func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Container, env *variables) (*record.View, error) {
 	if !r.views {
 		return nil, nil
 	}
@@ -41,52 +42,96 @@ func (r *Runtime) view(dir containerDir, pod *v1.Pod, target *v1.Container, env 
 	closed := view.ReadOnlyRoot // something may be read-only above what must not be
 	for _, mount := range target.VolumeMounts {
 		source, _ := env.lookup(MountVariable(mount.MountPath))
-		m := record.Mount{Source: path.Clean(source), Target: path.Clean(mount.MountPath), ReadOnly: mount.ReadOnly || isKept(pod, mount.Name)}
+		volume, err := p.volumePath(pod, mount.Name)
+		if err != nil {
+			return nil, err
+		}
+		m := record.Mount{
+			Source: path.Clean(source), Within: path.Clean(volume), Target: path.Clean(mount.MountPath),
+			ReadOnly: mount.ReadOnly || isKept(pod, mount.Name),
+		}
 		wanted = append(wanted, m)
 		closed = closed || mount.ReadOnly
 		view.ReadOnlyRoot = view.ReadOnlyRoot || (m.ReadOnly && m.Source == "/")
 	}
 	for _, m := range wanted {
 		if (m.ReadOnly || closed) && m.Source != "/" {
-			view.Mounts = append(view.Mounts, record.Mount{Source: m.Source, Target: m.Source, ReadOnly: m.ReadOnly})
+			m.Target = m.Source
+			view.Mounts = append(view.Mounts, m)
 		}
 	}
 	if closed {
 		view.Mounts = append(view.Mounts, record.Mount{Source: dir.TerminationLog(), Target: dir.TerminationLog()})
 	}
 	sortMounts(view.Mounts)
-	places, err := findPlaces(wanted)
-	if err != nil {
+	if err := findPlaces(wanted); err != nil {
 		return nil, err
 	}
-	view.Mounts = append(view.Mounts, places...)
+	view.Mounts = append(view.Mounts, wanted...)
 	if len(view.Mounts) == 0 && !view.ReadOnlyRoot && view.Hostname == "" {
 		return nil, nil
 	}
 	return view, nil
 }
 
-// findPlaces keeps the mounts that have a place: on the machine, or inside of another mount,
-// where the place is made.
-func findPlaces(wanted []record.Mount) (places []record.Mount, err error) {
+// findPlaces says of each mount whether it is inside of another one, where its place is made, and
+// makes sure that the others can be where they are wanted. A mount path that does not exist is
+// made in the view of the container, and never on the machine.
+func findPlaces(wanted []record.Mount) error {
 	sortMounts(wanted)
-	for _, m := range wanted {
-		usable := false
-		for _, other := range places {
+	for i := range wanted {
+		m := &wanted[i]
+		for _, other := range wanted[:i] {
 			if strings.HasPrefix(m.Target, other.Target+"/") {
-				m.Inside, usable = other.Target, true
+				m.Inside = other.Target
 			}
 		}
-		if !usable {
-			if usable, err = findPlace(m.Source, m.Target); err != nil {
-				return nil, err
-			}
+		if m.Inside != "" || m.Target == m.Source {
+			continue
 		}
-		if usable {
-			places = append(places, m)
+		if err := checkPlace(*m); err != nil {
+			return fmt.Errorf("mountPath %s: %w", m.Target, err)
 		}
 	}
-	return places, nil
+	return nil
+}
+
+// checkPlace finds out whether something can be mounted, so that a container waits which cannot
+// be started.
+func checkPlace(m record.Mount) error {
+	if m.Target == "/" {
+		return errors.New("nothing can be mounted at the root directory of the machine")
+	}
+	from, err := statWithin(m.Within, m.Source)
+	if err != nil {
+		return err
+	}
+	at, err := os.Stat(m.Target)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case at.IsDir() && !from.IsDir():
+		return errors.New("the machine has a directory there, and what is to be mounted is a file")
+	case from.IsDir() && !at.IsDir():
+		return errors.New("the machine has a file there, and what is to be mounted is a directory")
+	}
+	return nil
+}
+
+// statWithin follows no link that leads out of the volume.
+func statWithin(volume, name string) (fs.FileInfo, error) {
+	inside, err := filepath.Rel(volume, name)
+	if err != nil || inside == "." {
+		return os.Stat(volume)
+	}
+	root, err := os.OpenRoot(volume)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close()
+	return root.Stat(inside)
 }
 
 // sortMounts puts a directory before what is in it, so that the one does not hide the other.
@@ -106,62 +151,4 @@ func isKept(pod *v1.Pod, name string) bool {
 		}
 	}
 	return false
-}
-
-// madePlaces is where mount points are made that do not exist: a file system in memory, which
-// programs expect to find tokens in. Nowhere else does a container change the machine's
-// directories by what it mounts; a mount path that does not exist is handed over by its variable
-// alone.
-const madePlaces = "/run"
-
-// findPlace reports whether something can be mounted at a path of the machine.
-func findPlace(source, target string) (bool, error) {
-	from, err := os.Stat(source)
-	if err != nil {
-		return false, nil // a hostPath that does not exist yet
-	}
-	at, err := os.Stat(target)
-	switch {
-	case err == nil:
-		return target != "/" && at.IsDir() == from.IsDir(), nil
-	case !errors.Is(err, fs.ErrNotExist):
-		return false, nil
-	}
-	if inside, ok := strings.CutPrefix(target, "/var/run/"); ok && sameFile("/var/run", madePlaces) {
-		target = filepath.Join(madePlaces, inside)
-	}
-	inside, ok := strings.CutPrefix(target, madePlaces+"/")
-	if !ok {
-		return false, nil
-	}
-	return true, makePlace(inside, from.IsDir())
-}
-
-func sameFile(a, b string) bool {
-	first, err := os.Stat(a)
-	if err != nil {
-		return false
-	}
-	second, err := os.Stat(b)
-	return err == nil && os.SameFile(first, second)
-}
-
-// makePlace makes an empty directory or file to mount over.
-func makePlace(inside string, dir bool) error {
-	root, err := os.OpenRoot(madePlaces)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if dir {
-		return root.MkdirAll(inside, 0o755)
-	}
-	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
-		return err
-	}
-	file, err := root.OpenFile(inside, os.O_CREATE|os.O_RDONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	return file.Close()
 }

@@ -3,6 +3,7 @@ package process
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
@@ -20,8 +21,8 @@ func viewed(t *testing.T, h *host) bool {
 	return h.views
 }
 
-// A volume is where the container wants it, if there is such a place on the machine, or below
-// /run; and nothing of that is seen outside.
+// A volume is where the container wants it, whether there is such a place on the machine or not;
+// and nothing of that is seen outside.
 func TestVolumesAreAtTheirMountPaths(t *testing.T) {
 	h := newHost(t)
 	h.options.Objects = settings("hello")
@@ -31,7 +32,6 @@ func TestVolumesAreAtTheirMountPaths(t *testing.T) {
 	place := t.TempDir()
 	openTheWay(t, place)
 	made := fmt.Sprintf("/var/run/statusd-test-%d/a", os.Getpid())
-	t.Cleanup(func() { os.RemoveAll(filepath.Dir(made)) })
 	pod := contentPod("pod", strings.Join([]string{
 		`cd ` + place,
 		`echo $(cat ` + made + `/greeting) > ` + h.pipe,
@@ -65,10 +65,11 @@ func TestVolumesAreAtTheirMountPaths(t *testing.T) {
 	if err != nil || result.ExitCode != 0 || !strings.Contains(string(result.Output), "file") || !strings.Contains(string(result.Output), "greeting") {
 		t.Errorf("a command in the container sees %s, %v", result.Output, err)
 	}
-	for _, dir := range []string{filepath.Join(place, "rw"), made} {
-		if entries, err := os.ReadDir(dir); err != nil || len(entries) > 0 {
-			t.Errorf("outside, %s holds %v, %v; want nothing", dir, entries, err)
-		}
+	if entries, err := os.ReadDir(filepath.Join(place, "rw")); err != nil || len(entries) > 0 {
+		t.Errorf("outside, the mount path holds %v, %v; want nothing", entries, err)
+	}
+	if _, err := os.Lstat(filepath.Dir(made)); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("outside, %s was made: %v", made, err)
 	}
 }
 

@@ -11,8 +11,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	contents "github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/runtime"
-	contents "github.com/statusd/statusd/volume"
 )
 
 // makeVolumes makes the directories of emptyDir volumes and sees to it that hostPath
@@ -56,7 +56,10 @@ func (p *pod) makeEmptyDir(name string) error {
 
 func checkHostPath(source *v1.HostPathVolumeSource) error {
 	if source.Type == nil || *source.Type == v1.HostPathUnset {
-		return nil
+		if _, err := os.Stat(source.Path); !errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		return makeHostPath(source.Path, v1.HostPathDirectoryOrCreate) // as container runtimes do
 	}
 	if err := makeHostPath(source.Path, *source.Type); err != nil {
 		return err
@@ -150,7 +153,7 @@ func (p *pod) handOverExpanded(env *variables, manifest *v1.Pod, target *v1.Cont
 // expandPath expands a path, in which all that is referred to must exist.
 func expandPath(text string, env *variables) (string, error) {
 	missing := ""
-	path := expand(text, func(name string) (string, bool) {
+	path := runtime.Expand(text, func(name string) (string, bool) {
 		value, known := env.lookup(name)
 		if !known {
 			missing = name
@@ -183,7 +186,7 @@ func (p *pod) subPath(manifest *v1.Pod, name, path, subPath string) error {
 	for i := range manifest.Spec.Volumes {
 		source := &manifest.Spec.Volumes[i].VolumeSource
 		if manifest.Spec.Volumes[i].Name == name && contents.HasContents(source) {
-			_, err := os.Stat(filepath.Join(path, subPath))
+			_, err := statWithin(path, filepath.Join(path, subPath))
 			return err
 		}
 	}

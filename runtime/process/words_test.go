@@ -10,6 +10,7 @@ import (
 // A shim does not import package runtime, and must say the same words.
 func TestShimsSayWhatTheRuntimeSays(t *testing.T) {
 	for ours, want := range map[any]any{
+		shim.Scheme:             Scheme,
 		shim.MarkerVariable:     VariablePrefix + "CONTAINER_ID",
 		shim.ReasonCompleted:    runtime.ReasonCompleted,
 		shim.ReasonError:        runtime.ReasonError,

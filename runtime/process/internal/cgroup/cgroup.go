@@ -15,7 +15,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"syscall"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -79,107 +78,6 @@ func counter(data []byte, name string) int64 {
 	return 0
 }
 
-// pause is how long to wait until killed processes are looked for again.
-const pause = 5 * time.Millisecond
-
-// Kill kills all processes in the groups, and returns when none is left. It gives up
-// after the timeout. Groups that do not exist hold nothing.
-func Kill(dirs []string, timeout time.Duration) error {
-	deadline := time.Now().Add(timeout)
-	for {
-		left, err := killOnce(dirs)
-		if left == 0 {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return errors.Join(fmt.Errorf("%d processes in control groups do not end", left), err)
-		}
-		time.Sleep(pause)
-	}
-}
-
-func killOnce(dirs []string) (left int, err error) {
-	for _, dir := range dirs {
-		pids, readErr := members(dir)
-		if readErr != nil {
-			err = errors.Join(err, readErr)
-			continue
-		}
-		if len(pids) > 0 && os.WriteFile(filepath.Join(dir, "cgroup.kill"), []byte("1"), 0) == nil {
-			left += len(pids)
-			continue
-		}
-		for _, pid := range pids {
-			err = errors.Join(err, killMember(dir, pid))
-		}
-		left += len(pids)
-	}
-	return left, err
-}
-
-// killMember looks a second time whether the process is in the group, when its number can
-// no longer come to mean another one.
-func killMember(dir string, pid int) error {
-	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) {
-		return nil
-	}
-	if err != nil {
-		return err
-	}
-	defer unix.Close(fd)
-	if again, err := members(dir); err != nil || !slices.Contains(again, pid) {
-		return err
-	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return err
-	}
-	return nil
-}
-
-// members are the processes in a group that have not ended.
-func members(dir string) ([]int, error) {
-	data, err := os.ReadFile(filepath.Join(dir, "cgroup.procs"))
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ENODEV) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	// Version 1 lists a process of which any thread is in the group, such as a statusd
-	// that is about to execute something there. It belongs if its first thread does.
-	leaders, err := os.ReadFile(filepath.Join(dir, "tasks"))
-	if err == nil {
-		leaders = append([]byte("\n"), leaders...)
-	}
-	var pids []int
-	for field := range strings.FieldsSeq(string(data)) {
-		if err == nil && !bytes.Contains(leaders, []byte("\n"+field+"\n")) {
-			continue
-		}
-		pid, err := strconv.Atoi(field)
-		// 0 is a process of another namespace; and nothing kills itself, should one of
-		// its threads still be in the group.
-		if err != nil || pid <= 0 || pid == os.Getpid() {
-			continue
-		}
-		if !isZombie(pid) {
-			pids = append(pids, pid)
-		}
-	}
-	return pids, nil
-}
-
-// isZombie is for version 1, which lists processes until they are reaped.
-func isZombie(pid int) bool {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	if err != nil {
-		return true
-	}
-	_, rest, _ := bytes.Cut(data[bytes.LastIndexByte(data, ')')+1:], []byte(" "))
-	return len(rest) > 0 && (rest[0] == 'Z' || rest[0] == 'X')
-}
-
 // removals is how often a group that is busy is tried: a thread or a process that has
 // ended stays in it until the kernel has done with it.
 const removals = 20
@@ -203,7 +101,7 @@ func Remove(dirs []string) error {
 // isEmpty reports whether a group has no groups and no processes inside. Those that count
 // no longer may be there.
 func isEmpty(dir string) bool {
-	pids, err := members(dir)
+	pids, err := membersOf([]string{dir})
 	entries, listErr := os.ReadDir(dir)
 	if err != nil || listErr != nil {
 		return false

@@ -32,7 +32,7 @@ func TestMemoryKillsAreReadFromEitherVersion(t *testing.T) {
 
 func TestGroupsThatAreGoneHoldNothing(t *testing.T) {
 	gone := []string{filepath.Join(t.TempDir(), "gone")}
-	if err := Kill(gone, time.Second); err != nil {
+	if err := Kill(gone, time.Second, nil); err != nil {
 		t.Errorf("kill: %v", err)
 	}
 	if err := Remove(gone); err != nil {
@@ -53,5 +53,19 @@ func TestTheGroupOfVersion2IsFound(t *testing.T) {
 	}
 	if got := Unified([]string{v1}); got != "" {
 		t.Errorf("got %q, want none", got)
+	}
+}
+
+// A parent that is there and belongs to another user is none: pods would not start. In /proc nobody can make a directory.
+func TestParentInWhichNoGroupCanBeMade_IsAnError(t *testing.T) {
+	if err := (&Hierarchy{}).openRoot("/proc/self/fd", "fd"); err == nil {
+		t.Error("a parent in which no group can be made is taken")
+	}
+	dir := t.TempDir()
+	if err := (&Hierarchy{}).openRoot(dir+"/statusd", "statusd"); err != nil {
+		t.Errorf("a parent that can be made: %v", err)
+	}
+	if left, err := os.ReadDir(dir + "/statusd"); err != nil || len(left) > 0 {
+		t.Errorf("left in the parent: %v, %v", left, err)
 	}
 }

@@ -12,6 +12,10 @@ import (
 	"strings"
 )
 
+// freezer is the controller of version 1 by which many processes are killed at once: see Kill. In version 2 each
+// group can do so.
+const freezer = "freezer"
+
 // controllers are what limits need.
 var controllers = []string{"cpu", "memory"}
 
@@ -35,8 +39,13 @@ func Open(parent string) (*Hierarchy, error) {
 	if h == nil {
 		return nil, errors.New("the machine has no control groups for cpu and memory")
 	}
-	for _, dir := range h.roots {
-		if err := h.openRoot(dir, parent); err != nil {
+	for controller, dir := range h.roots {
+		err := h.openRoot(dir, parent)
+		if err != nil && controller == freezer {
+			delete(h.roots, freezer) // processes are killed one by one
+			continue
+		}
+		if err != nil {
 			return nil, err
 		}
 	}
@@ -77,6 +86,9 @@ func choose(mounts map[string]string, parent string) *Hierarchy {
 		}
 		h.roots[controller] = filepath.Join(root, parent)
 	}
+	if root, mounted := mounts[freezer]; mounted {
+		h.roots[freezer] = filepath.Join(root, parent)
+	}
 	return h
 }
 
@@ -102,7 +114,19 @@ func (h *Hierarchy) openRoot(dir, parent string) error {
 			return err
 		}
 	}
-	return h.handDown(root)
+	return errors.Join(h.handDown(root), canMakeIn(root))
+}
+
+// canMakeIn returns an error if no group can be made in a parent that exists, such as that of another user's statusd.
+func canMakeIn(dir string) error {
+	probe := filepath.Join(dir, fmt.Sprintf("probe-%d", os.Getpid()))
+	if err := os.Mkdir(probe, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := os.Remove(probe); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }
 
 // handDown makes the controllers available in the groups below one of version 2.

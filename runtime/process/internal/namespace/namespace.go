@@ -1,14 +1,17 @@
 // Package namespace gives a thread a view of the machine of its own: volumes at their mount
 // paths, read-only where asked, and a host name. Children that the thread starts inherit the
-// view; the rest of the process does not see it. It needs CAP_SYS_ADMIN.
+// view; the rest of the process does not see it. It needs CAP_SYS_ADMIN and CAP_SYS_CHROOT.
+//
+// Everything is opened before anything is mounted, and is mounted by descriptor: a path inside a
+// volume is resolved once, beneath the volume, so that no link that a container puts there leads
+// out of it. Copies of mounts are made before the view becomes read-only, and no attribute of a
+// mount is ever cleared: what the machine has made read-only stays so.
 package namespace
 
 import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
-	"path/filepath"
 
 	"golang.org/x/sys/unix"
 
@@ -21,7 +24,7 @@ func Enter(view *record.View) error {
 	if view == nil {
 		return nil
 	}
-	if len(view.Mounts) > 0 || view.ReadOnlyRoot {
+	if hasMounts(view) {
 		if err := mountAll(view); err != nil {
 			return err
 		}
@@ -37,26 +40,76 @@ func Enter(view *record.View) error {
 	return nil
 }
 
+// Join gives the calling thread the view that a process has which Enter's thread started, as
+// [Enter] does.
+func Join(pidfd int, view *record.View) error {
+	kinds := 0
+	if view != nil && hasMounts(view) {
+		kinds |= unix.CLONE_NEWNS
+	}
+	if view != nil && view.Hostname != "" {
+		kinds |= unix.CLONE_NEWUTS
+	}
+	if kinds == 0 {
+		return nil
+	}
+	if err := unix.Unshare(unix.CLONE_FS); err != nil { // threads share their root directory
+		return fmt.Errorf("separate the root directory: %w", err)
+	}
+	if err := unix.Setns(pidfd, kinds); err != nil {
+		return fmt.Errorf("join the namespaces of the container: %w", err)
+	}
+	return nil
+}
+
+func hasMounts(view *record.View) bool { return len(view.Mounts) > 0 || view.ReadOnlyRoot }
+
+// tree is a copy of a mount with all that is mounted below it, which is not attached yet.
+type tree struct {
+	record.Mount
+	fd  int
+	dir bool
+}
+
+// writable stay as they are below a read-only root, as in other runtimes.
+var writable = []string{"/proc", "/dev/shm"}
+
 func mountAll(view *record.View) error {
 	if err := separate(); err != nil {
 		return err
 	}
-	if view.ReadOnlyRoot {
-		if err := setReadOnly("/", true); err != nil {
-			return fmt.Errorf("make the root file system read-only: %w", err)
+	var trees []tree
+	defer func() {
+		for _, t := range trees {
+			unix.Close(t.fd)
 		}
-		for _, dir := range []string{"/proc", "/dev/shm"} { // as in other runtimes
-			if err := setReadOnly(dir, false); err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, unix.EINVAL) {
-				return fmt.Errorf("make %s writable: %w", dir, err)
+	}()
+	copyTree := func(mount record.Mount) error {
+		t, err := newTree(mount)
+		if err != nil {
+			return fmt.Errorf("mount %s at %s: %w", mount.Source, mount.Target, err)
+		}
+		trees = append(trees, t)
+		return nil
+	}
+	if view.ReadOnlyRoot {
+		for _, dir := range writable {
+			if err := copyTree(record.Mount{Source: dir, Target: dir}); err != nil && !errors.Is(err, fs.ErrNotExist) {
+				return err
 			}
 		}
 	}
 	for _, mount := range view.Mounts {
-		if err := bind(mount); err != nil {
-			return fmt.Errorf("mount %s at %s: %w", mount.Source, mount.Target, err)
+		if err := copyTree(mount); err != nil {
+			return err
 		}
 	}
-	return nil
+	if view.ReadOnlyRoot {
+		if err := setReadOnly(unix.AT_FDCWD, "/", unix.AT_RECURSIVE); err != nil {
+			return fmt.Errorf("make the root file system read-only: %w", err)
+		}
+	}
+	return attachAll(trees, view.ReadOnlyRoot)
 }
 
 // separate makes a mount namespace. What is mounted on the machine later shows up in it, and
@@ -71,66 +124,80 @@ func separate() error {
 	return nil
 }
 
-// bind mounts a file or directory, with everything that is mounted below it, at another place.
-// A source that does not exist is not mounted: a hostPath may name what comes later.
-func bind(mount record.Mount) error {
-	from, err := os.Stat(mount.Source)
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil
-	}
+func newTree(mount record.Mount) (tree, error) {
+	source, err := openSource(mount)
 	if err != nil {
-		return err
+		return tree{}, err
 	}
-	if mount.Inside != "" {
-		if err := makePlace(mount, from.IsDir()); err != nil {
-			return err
+	defer unix.Close(source)
+	dir, err := isDir(source)
+	if err != nil {
+		return tree{}, err
+	}
+	fd, err := unix.OpenTree(source, "", unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_EMPTY_PATH|unix.AT_RECURSIVE)
+	if err != nil {
+		return tree{}, err
+	}
+	if mount.ReadOnly {
+		if err := setReadOnly(fd, "", unix.AT_EMPTY_PATH|unix.AT_RECURSIVE); err != nil {
+			return tree{}, errors.Join(err, unix.Close(fd))
 		}
 	}
-	if err := unix.Mount(mount.Source, mount.Target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
-		return err
-	}
-	return setReadOnly(mount.Target, mount.ReadOnly)
+	return tree{Mount: mount, fd: fd, dir: dir}, nil
 }
 
-// makePlace makes what is missing of a target inside of another mount, and never outside of
-// it: a container may have put links there.
-func makePlace(mount record.Mount, dir bool) error {
-	root, err := os.OpenRoot(mount.Inside)
-	if err != nil {
-		return err
+// attachAll makes the places that are missing first: a directory that is covered for them is
+// covered before anything is mounted in it.
+func attachAll(trees []tree, readOnly bool) error {
+	var made places
+	defer made.close()
+	for _, t := range trees {
+		if t.Target == t.Source || t.Inside != "" {
+			continue
+		}
+		if err := made.ensure(t.Target, t.dir); err != nil {
+			return fmt.Errorf("mount path %s: %w", t.Target, err)
+		}
 	}
-	defer root.Close()
-	inside, err := filepath.Rel(mount.Inside, mount.Target)
-	if err != nil {
-		return err
+	for _, t := range trees {
+		if err := t.attach(); err != nil {
+			return fmt.Errorf("mount %s at %s: %w", t.Source, t.Target, err)
+		}
 	}
-	if _, err := root.Stat(inside); err == nil {
-		return nil
-	}
-	if dir {
-		return root.MkdirAll(inside, 0o755)
-	}
-	if err := root.MkdirAll(filepath.Dir(inside), 0o755); err != nil {
-		return err
-	}
-	file, err := root.OpenFile(inside, os.O_CREATE|os.O_RDONLY, 0o644)
-	if err != nil {
-		return err
-	}
-	return file.Close()
-}
-
-// setReadOnly changes a mount and all below it.
-func setReadOnly(path string, readOnly bool) error {
-	attributes := unix.MountAttr{Attr_clr: unix.MOUNT_ATTR_RDONLY}
 	if readOnly {
-		attributes = unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY}
+		return made.setReadOnly()
 	}
-	return unix.MountSetattr(unix.AT_FDCWD, path, unix.AT_RECURSIVE, &attributes)
+	return nil
 }
 
-// Try makes a view with a read-only mount and reports why that is not possible here, nil if it
-// is. It changes the calling thread as Enter does.
+func (t tree) attach() error {
+	at, err := t.openTarget()
+	if err != nil {
+		return err
+	}
+	defer unix.Close(at)
+	return unix.MoveMount(t.fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+func (t tree) openTarget() (int, error) {
+	switch {
+	case t.Target == t.Source: // another look at the same place
+		return openSource(t.Mount)
+	case t.Inside != "":
+		return makeBeneath(t.Inside, t.Target, t.dir)
+	default:
+		return openPath(t.Target)
+	}
+}
+
+// setReadOnly changes a mount, and with AT_RECURSIVE all below it.
+func setReadOnly(dir int, path string, flags uint) error {
+	return unix.MountSetattr(dir, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
+}
+
+// Try makes a view with a read-only mount at a path that does not exist and reports why that is
+// not possible here, nil if it is. It changes the calling thread as Enter does.
 func Try(dir string) error {
-	return Enter(&record.View{Mounts: []record.Mount{{Source: dir, Target: dir, ReadOnly: true}}})
+	const missing = "/statusd-mount-path-that-does-not-exist"
+	return Enter(&record.View{Mounts: []record.Mount{{Source: dir, Target: missing, ReadOnly: true}}})
 }

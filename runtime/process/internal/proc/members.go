@@ -24,8 +24,9 @@ type Members struct {
 }
 
 // find returns the members that have not ended. Descendants of a member belong as
-// well, whatever they did to their session and environment.
-func (m Members) find(all []stat) []stat {
+// well, whatever they did to their session and environment. Only the fresh processes are looked at;
+// the others were strangers before. Missed says that a process ended before it could be looked at.
+func (m Members) find(all, fresh []stat) (found []stat, missed bool) {
 	children := map[int][]stat{}
 	leaderExists := false
 	for _, s := range all {
@@ -43,28 +44,42 @@ func (m Members) find(all []stat) []stat {
 			add(child)
 		}
 	}
-	for _, s := range all {
-		inSession := leaderExists && s.session == m.Leader.PID
+	for _, s := range fresh {
+		belongs := leaderExists && s.session == m.Leader.PID
 		// The arguments come first: a member that runs its program in between has the variable then.
-		if inSession || (len(m.Arguments) > 0 && hasArguments(s.pid, m.Arguments)) || (m.Variable != "" && hasVariable(s.pid, m.Variable)) {
+		belongs = belongs || (len(m.Arguments) > 0 && hasArguments(s.pid, m.Arguments))
+		if !belongs && m.Variable != "" {
+			var ending bool
+			belongs, ending = hasVariable(s.pid, m.Variable)
+			missed = missed || ending
+		}
+		if belongs {
 			add(s)
 		}
+		missed = missed || s.ending
 	}
 	if m.Ancestor > 0 {
 		for _, child := range children[m.Ancestor] {
 			add(child)
 		}
 	}
-	var found []stat
 	for _, s := range all {
 		if member[s.pid] && !s.ended() {
 			found = append(found, s)
 		}
 	}
-	return found
+	return found, missed
 }
 
-// list returns the members that exist now.
+// lookTimeout bounds how long processes are looked for that were started meanwhile, on a machine on
+// which processes of others start and end all the time.
+const lookTimeout = 2 * time.Second
+
+// list returns the members that exist now, and none only if there is none.
+//
+// A process that ends before it is looked at may have been a member, and may have started another one
+// after the processes were listed. So those that have come since are looked at, until none of
+// them has ended. They are looked at once more in any case: numbers of processes begin again at the lowest.
 func (m Members) list() ([]stat, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -73,11 +88,19 @@ func (m Members) list() ([]stat, error) {
 	if m.Leader.Boot != boot {
 		m.Leader = ID{} // it ended with the machine
 	}
-	all, err := snapshot()
-	if err != nil {
-		return nil, fmt.Errorf("list processes: %w", err)
+	var all []stat
+	for begin, first := time.Now(), true; ; first = false {
+		now, fresh, gone, err := update(all)
+		if err != nil {
+			return nil, fmt.Errorf("list processes: %w", err)
+		}
+		found, missed := m.find(now, fresh)
+		sure := !first && !gone && !missed
+		if len(found) > 0 || sure || time.Since(begin) > lookTimeout {
+			return found, nil
+		}
+		all = now
 	}
-	return m.find(all), nil
 }
 
 // PIDs are the numbers of the members that exist now.

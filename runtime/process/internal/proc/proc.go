@@ -65,6 +65,20 @@ func (id ID) Open() (int, error) {
 	return openStarted(id.PID, id.Start)
 }
 
+// HasEnded reports whether this process is known to have ended, with all of its threads.
+func (id ID) HasEnded() bool {
+	if !id.Complete() {
+		return false
+	}
+	fd, err := id.Open()
+	if err != nil {
+		return errors.Is(err, ErrGone)
+	}
+	defer unix.Close(fd)
+	n, err := unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0)
+	return err == nil && n > 0
+}
+
 // Signal signals this very process. One that is gone needs no signal.
 func (id ID) Signal(signal unix.Signal) error {
 	fd, err := id.Open()
@@ -91,8 +105,12 @@ func openStarted(pid int, start uint64) (int, error) {
 	if err != nil {
 		return -1, fmt.Errorf("pidfd of %d: %w", pid, err)
 	}
-	if s, err := readStat(pid); err != nil || s.start != start {
-		return -1, errors.Join(ErrGone, unix.Close(fd))
+	s, err := readStat(pid)
+	if err == nil && s.start != start {
+		err = ErrGone
+	}
+	if err != nil {
+		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
 }
@@ -101,7 +119,11 @@ func openStarted(pid int, start uint64) (int, error) {
 type stat struct {
 	pid, parent, session int
 	state                byte
+	ending               bool // or it has ended
 	start                uint64
+	// starting: it is in the middle of execve: it has memory, and no environment yet, not even an empty one. Zeros are shown
+	// of a process whose environment may not be read.
+	starting bool
 	// own and reaped are what the process itself and those of its children that it has waited
 	// for have used.
 	own, reaped spent
@@ -123,7 +145,8 @@ func readStat(pid int) (stat, error) {
 	return parseStat(pid, data)
 }
 
-// parseStat skips the command, which is in parentheses and may contain anything.
+// parseStat skips the command, which is in parentheses and may contain anything. (Package procfs parses the same line; it
+// would be a large part of a shim.)
 func parseStat(pid int, data []byte) (stat, error) {
 	i := bytes.LastIndexByte(data, ')')
 	fields := strings.Fields(string(data[i+1:]))
@@ -138,8 +161,10 @@ func parseStat(pid int, data []byte) (stat, error) {
 	}
 	return stat{
 		pid: pid, parent: parent, session: session, state: fields[0][0], start: start,
-		own:    spent{ticks: number(fields[11]) + number(fields[12]), faults: number(fields[7]), majorFaults: number(fields[9])},
-		reaped: spent{ticks: number(fields[13]) + number(fields[14]), faults: number(fields[8]), majorFaults: number(fields[10])},
+		ending:   number(fields[6])&exiting != 0,
+		starting: len(fields) > fieldEnvironmentEnd && fields[fieldMemory] != "0" && fields[fieldEnvironmentEnd] == "0",
+		own:      spent{ticks: number(fields[11]) + number(fields[12]), faults: number(fields[7]), majorFaults: number(fields[9])},
+		reaped:   spent{ticks: number(fields[13]) + number(fields[14]), faults: number(fields[8]), majorFaults: number(fields[10])},
 	}, nil
 }
 
@@ -154,37 +179,57 @@ func number(field string) uint64 {
 
 // snapshot lists all processes. Those that end meanwhile are left out.
 func snapshot() ([]stat, error) {
+	all, _, _, err := update(nil)
+	return all, err
+}
+
+// update lists all processes, and which of them are not in the earlier list. What it says of the others is as old as that list. Gone
+// says that one that has come since has ended already and is left out.
+func update(earlier []stat) (all, fresh []stat, gone bool, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
-		return nil, err
+		return nil, nil, false, err
 	}
 	defer dir.Close()
 	names, err := dir.Readdirnames(-1)
 	if err != nil {
-		return nil, err
+		return nil, nil, false, err
 	}
-	var all []stat
+	known := make(map[int]stat, len(earlier))
+	for _, s := range earlier {
+		known[s.pid] = s
+	}
 	for _, name := range names {
 		pid, err := strconv.Atoi(name)
 		if err != nil {
 			continue
 		}
-		if s, err := readStat(pid); err == nil {
-			all = append(all, s)
+		s, isKnown := known[pid]
+		if !isKnown {
+			if s, err = readStat(pid); err != nil {
+				gone = true
+				continue
+			}
+			fresh = append(fresh, s)
 		}
+		all = append(all, s)
 	}
-	return all, nil
+	return all, fresh, gone, nil
 }
 
-// hasVariable reports whether a process was started with NAME=value in its environment.
-func hasVariable(pid int, variable string) bool {
+// hasVariable reports whether a process was started with NAME=value in its environment. One that is ending does not show it any more.
+func hasVariable(pid int, variable string) (has, ending bool) {
 	env := environment(pid)
 	for entry := range bytes.SplitSeq(env, []byte{0}) {
 		if string(entry) == variable {
-			return true
+			return true, false
 		}
 	}
-	return false
+	if len(env) > 0 {
+		return false, false
+	}
+	s, err := readStat(pid)
+	return false, err != nil || s.ending
 }
 
 // environment is what a process was started with; nothing of one that has ended or is not ours to look at.
@@ -194,8 +239,10 @@ func environment(pid int) []byte {
 	if err != nil || len(env) > 0 {
 		return env
 	}
-	for deadline := time.Now().Add(startTimeout); isStarting(pid) && time.Now().Before(deadline); {
-		time.Sleep(100 * time.Microsecond)
+	for deadline := time.Now().Add(startTimeout); time.Now().Before(deadline); time.Sleep(100 * time.Microsecond) {
+		if s, err := readStat(pid); err != nil || !s.starting {
+			break
+		}
 	}
 	env, _ = os.ReadFile(file) // if it had none because it was starting, it has one now
 	return env
@@ -204,21 +251,19 @@ func environment(pid int) []byte {
 // startTimeout is far longer than a process is without an environment.
 const startTimeout = time.Second
 
+// exiting is among the flags of a process from the beginning of its end on.
+const exiting = 0x4
+
 // The places of fields of /proc/PID/stat after the name, see proc_pid_stat(5).
 const (
 	fieldMemory         = 23 - 3
 	fieldEnvironmentEnd = 51 - 3
 )
 
-// isStarting reports whether a process is in the middle of execve: it has memory, and no
-// environment yet, not even an empty one. It must be one whose environment may be read.
-func isStarting(pid int) bool {
-	data, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "stat"))
-	if err != nil {
-		return false
-	}
-	fields := bytes.Fields(data[bytes.LastIndexByte(data, ')')+1:])
-	return len(fields) > fieldEnvironmentEnd && string(fields[fieldMemory]) != "0" && string(fields[fieldEnvironmentEnd]) == "0"
+// Ended reports whether a process is gone or a zombie.
+func Ended(pid int) bool {
+	s, err := readStat(pid)
+	return err != nil || s.ended()
 }
 
 // hasArguments reports whether exactly these are the arguments of a process, its name included.

@@ -61,6 +61,9 @@ func TestAnIDIsOneProcess(t *testing.T) {
 		t.Fatalf("open: %v", err)
 	}
 	unix.Close(fd)
+	if id.HasEnded() {
+		t.Error("a process that runs is said to have ended")
+	}
 	for story, other := range map[string]ID{
 		"another start": {id.PID, id.Start + 1, id.Boot},
 		"another boot":  {id.PID, id.Start, "another"},
@@ -72,6 +75,9 @@ func TestAnIDIsOneProcess(t *testing.T) {
 	}
 	cmd.Process.Kill()
 	cmd.Wait()
+	if (&ID{}).HasEnded() || !id.HasEnded() {
+		t.Error("only a process that is known can have ended, and has")
+	}
 	if fd, err := id.Open(); !errors.Is(err, ErrGone) {
 		t.Errorf("after its end: got %d, %v; want ErrGone", fd, err)
 	}
@@ -100,8 +106,9 @@ func TestMembersOfAContainer(t *testing.T) {
 		{"a reused number of a leader", Members{Leader: ID{PID: 11, Start: 2}}, nil},
 		{"a leader that is gone", Members{Leader: ID{PID: 21, Start: 2}}, nil},
 	} {
+		found, _ := c.members.find(all, all)
 		var got []int
-		for _, s := range c.members.find(all) {
+		for _, s := range found {
 			got = append(got, s.pid)
 		}
 		if !slices.Equal(got, c.want) {
@@ -173,13 +180,33 @@ func TestVariablesAreSeenFromTheStart(t *testing.T) {
 		if err := command.Start(); err != nil {
 			t.Fatal(err)
 		}
-		seen := hasVariable(command.Process.Pid, "MARK=here")
+		seen, _ := hasVariable(command.Process.Pid, "MARK=here")
 		if err := command.Process.Kill(); err != nil {
 			t.Fatal(err)
 		}
 		_ = command.Wait() // killed
 		if !seen {
 			t.Fatal("a process that was just started does not show its variable")
+		}
+	}
+}
+
+// Each process of a chain starts the next one and ends, as a command does that goes to the background. No list of processes shows all
+// of the chain, and none of it may be missed.
+func TestKillFindsProcessesWhoseParentsEndMeanwhile(t *testing.T) {
+	mark := fmt.Sprint("MARK=of-chain-", os.Getpid())
+	first := exec.Command("/bin/sh", "-c", `hop() { if [ $1 -eq 0 ]; then exec sleep 100000; fi; hop $(($1-1)) & }; hop 300`)
+	first.Env = []string{mark}
+	if err := first.Run(); err != nil {
+		t.Fatal(err)
+	}
+	members := Members{Variable: mark}
+	if err := members.Kill(time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	for range 20 {
+		if left, err := members.PIDs(); err != nil || len(left) > 0 {
+			t.Fatalf("processes %d were left: %v", left, errors.Join(err, members.Kill(time.Minute)))
 		}
 	}
 }

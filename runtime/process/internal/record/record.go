@@ -65,7 +65,10 @@ type View struct {
 // Mount is a file or directory of the machine that is seen at another place, or at its own
 // place in another way.
 type Mount struct {
-	Source   string `json:"source"`
+	Source string `json:"source"`
+	// Within is the directory of the volume that Source is in: links below it that lead out of
+	// it are not followed. Without one the whole path is the machine's.
+	Within   string `json:"within,omitempty"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
 	// Inside is the target of another mount that holds this one's. What is missing of the

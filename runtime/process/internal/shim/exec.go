@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// The first arguments, after the directory, of the shim of a command that is executed inside a
+// The first arguments, after the container's ID, of the shim of a command that is executed inside a
 // container. The rest is the command.
 const (
 	ExecArgument         = "exec"
@@ -25,16 +25,16 @@ const (
 // StreamsFD is the first descriptor of the command's streams: three, or one of a terminal.
 const StreamsFD = ControlFD + 1
 
-// ExecMain is the shim of a command that is executed inside the container in dir. As subreaper it
+// ExecMain is the shim of a command that is executed inside the container in the working directory. As subreaper it
 // is an ancestor of all that the command starts.
 //
 // When its connection to the runtime ends before the command does, since the client has gone or
 // statusd was killed, it kills the command with all that it has started. When the command ends
 // by itself, what it has left in the background stays, as in other container runtimes, and so does
 // the shim: by its environment it belongs to the container, and with it all of its descendants.
-func ExecMain(dir string, terminal bool, command []string) int {
+func ExecMain(terminal bool, command []string) int {
 	e := &execution{signals: listen(), command: command}
-	if err := e.prepare(record.Dir(dir), terminal); err != nil {
+	if err := e.prepare(".", terminal); err != nil {
 		complain("this program is started by statusd itself", err)
 		return 2
 	}
@@ -46,6 +46,7 @@ func ExecMain(dir string, terminal bool, command []string) int {
 // execution is a shim of a command.
 type execution struct {
 	spec       record.Spec
+	container  record.Started
 	command    []string
 	streams    streams
 	signals    signals
@@ -73,12 +74,17 @@ func (e *execution) prepare(dir record.Dir, terminal bool) error {
 	if err := record.Read(dir.Spec(), &e.spec); err != nil {
 		return err
 	}
+	if e.spec.View != nil {
+		if err := record.Read(dir.Started(), &e.container); err != nil {
+			return err
+		}
+	}
 	return unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
 }
 
 func (e *execution) run() {
 	unix.Umask(0o022)
-	main, err := startDependent(e.spec, e.command, e.streams)
+	main, err := startDependent(e.spec, &e.container.Main, e.command, e.streams)
 	if !e.streams.terminal { // which would seem to end when the command lets go of it for a moment
 		e.streams.close()
 	}

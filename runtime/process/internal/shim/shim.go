@@ -20,7 +20,6 @@ import (
 	"io/fs"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"runtime/debug"
 	"syscall"
 	"time"
@@ -78,11 +77,16 @@ func listen() signals {
 	return s
 }
 
-// Main runs the shim of the container in dir and returns its exit code. A process that
-// was not started by the runtime changes nothing.
-func Main(dir string) int {
+// Main runs the shim of the container in the working directory and returns its exit code. A
+// process that was not started by the runtime changes nothing.
+func Main(id string) int {
+	dir, err := os.Getwd()
+	if err != nil {
+		complain("looking for the container", err)
+		return 2
+	}
 	s := &shim{dir: record.Dir(dir), signals: listen()}
-	if err := s.prepare(); err != nil {
+	if err := s.prepare(id); err != nil {
 		complain("this program is started by statusd itself", err)
 		return 2
 	}
@@ -104,7 +108,7 @@ func Main(dir string) int {
 }
 
 // prepare makes sure that the descriptor and the directory are those of a shim.
-func (s *shim) prepare() error {
+func (s *shim) prepare(id string) error {
 	if !control.IsPair(ControlFD) {
 		return fmt.Errorf("descriptor %d is not the socket of a shim", ControlFD)
 	}
@@ -112,8 +116,8 @@ func (s *shim) prepare() error {
 	if err := record.Read(s.dir.Spec(), &s.spec); err != nil {
 		return err
 	}
-	if filepath.Base(s.spec.ID) != filepath.Base(string(s.dir)) {
-		return fmt.Errorf("%s is the directory of another container than %s", s.dir, s.spec.ID)
+	if s.spec.ID != id {
+		return fmt.Errorf("%s is the directory of container %s, not of %s", s.dir, s.spec.ID, id)
 	}
 	return nil
 }
@@ -280,9 +284,10 @@ func (s *shim) signalMain(signal syscall.Signal) {
 // killRest ends whatever the command has left behind, and commands that were executed
 // inside the container.
 func (s *shim) killRest() {
-	if err := cgroup.Kill(s.spec.Cgroup, killTimeout); err != nil {
+	if err := cgroup.Kill(s.spec.Cgroup, killTimeout, func() { s.reap() }); err != nil {
 		complain("killing what is left in the control groups", err)
 	}
+	s.reap()
 	rest := proc.Members{Ancestor: os.Getpid(), Variable: MarkerVariable + "=" + s.spec.ID}
 	if err := rest.Kill(killTimeout); err != nil {
 		complain("killing what the container left behind", err)

@@ -16,6 +16,7 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/confine"
 	"github.com/statusd/statusd/runtime/process/internal/namespace"
+	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -43,7 +44,7 @@ func (s streams) close() {
 // returns its process number.
 func startMain(spec record.Spec, command []string, to streams) (pid int, err error) {
 	withoutOOMProtection(func() {
-		OnOwnThread(func() { pid, err = startFromThread(spec, command, to, 0) })
+		OnOwnThread(func() { pid, err = startFromThread(spec, nil, command, to, 0) })
 	})
 	return pid, err
 }
@@ -69,10 +70,10 @@ func OnOwnThread(do func()) {
 
 // startDependent is startMain for a command that the kernel kills when this process ends. It ties
 // the command to the thread that starts it, which therefore stays.
-func startDependent(spec record.Spec, command []string, to streams) (pid int, err error) {
+func startDependent(spec record.Spec, main *proc.ID, command []string, to streams) (pid int, err error) {
 	started := make(chan struct{})
 	go OnOwnThread(func() {
-		withoutOOMProtection(func() { pid, err = startFromThread(spec, command, to, unix.SIGKILL) })
+		withoutOOMProtection(func() { pid, err = startFromThread(spec, main, command, to, unix.SIGKILL) })
 		close(started)
 		select {}
 	})
@@ -82,8 +83,8 @@ func startDependent(spec record.Spec, command []string, to streams) (pid int, er
 
 // startFromThread needs a thread of its own. The command gets the signal, unless it is 0, when
 // the thread ends.
-func startFromThread(spec record.Spec, command []string, to streams, whenThreadEnds syscall.Signal) (int, error) {
-	attributes, release, err := EnterContainer(spec)
+func startFromThread(spec record.Spec, main *proc.ID, command []string, to streams, whenThreadEnds syscall.Signal) (int, error) {
+	attributes, release, err := EnterContainer(spec, main)
 	if err != nil {
 		return 0, err
 	}
@@ -108,8 +109,9 @@ func startFromThread(spec record.Spec, command []string, to streams, whenThreadE
 
 // EnterContainer gives the calling thread what a process of the container has and says how
 // to start one from it. It needs a thread of its own, see OnOwnThread. The caller calls
-// release when the process was started.
-func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release func(), err error) {
+// release when the process was started. Main is the container's command, whose view of the
+// machine the thread shares; nil makes the view.
+func EnterContainer(spec record.Spec, main *proc.ID) (attributes *syscall.SysProcAttr, release func(), err error) {
 	attributes, release = &syscall.SysProcAttr{Credential: Credential(spec.User)}, func() {}
 	if unified := cgroup.Unified(spec.Cgroup); unified != "" {
 		dir, err := os.Open(unified)
@@ -123,7 +125,7 @@ func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release 
 		release()
 		return nil, nil, err
 	}
-	if err := namespace.Enter(spec.View); err != nil {
+	if err := enterView(spec.View, main); err != nil {
 		release()
 		return nil, nil, err
 	}
@@ -133,6 +135,18 @@ func EnterContainer(spec record.Spec) (attributes *syscall.SysProcAttr, release 
 		return nil, nil, err
 	}
 	return attributes, release, nil
+}
+
+func enterView(view *record.View, main *proc.ID) error {
+	if main == nil || view == nil {
+		return namespace.Enter(view)
+	}
+	pidfd, err := main.Open()
+	if err != nil {
+		return fmt.Errorf("the command of the container: %w", err)
+	}
+	defer unix.Close(pidfd)
+	return namespace.Join(pidfd, view)
 }
 
 // Credential is a user in the form of the kernel; nil stands for statusd's own.

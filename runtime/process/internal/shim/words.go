@@ -4,6 +4,7 @@ package shim
 // bring the types of the API along, which are most of a large program. A test of package
 // process compares the two.
 const (
+	Scheme         = "process://"
 	MarkerVariable = "STATUSD_CONTAINER_ID"
 
 	ReasonCompleted  = "Completed"

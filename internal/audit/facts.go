@@ -1,0 +1,188 @@
+package audit
+
+import (
+	"time"
+
+	coordinationv1 "k8s.io/api/coordination/v1"
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Side is who knows something about the pods of a node.
+type Side string
+
+// The sides.
+const (
+	SideAPI     Side = "api"
+	SideKubelet Side = "kubelet"
+	SideRuntime Side = "runtime"
+	SideMachine Side = "machine"
+)
+
+// Answer is when and from whom the facts of a side are.
+type Answer struct {
+	// From is who was asked: a URL, a socket, a directory.
+	From string `json:"from,omitempty"`
+	// At is when the facts were last known to be complete and current; zero if they never were.
+	At time.Time `json:"at,omitzero"`
+	// Since is from when on the side has answered without a gap; zero if it does not answer.
+	Since time.Time `json:"since,omitzero"`
+	// Err is why the side does not answer; empty if it does.
+	Err string `json:"error,omitempty"`
+	// Silent is since when it has not answered; zero if it does.
+	Silent time.Time `json:"silent,omitzero"`
+}
+
+// Known reports whether the side answers, so that what it does not have does not exist there.
+func (a Answer) Known() bool { return a.Err == "" && !a.At.IsZero() }
+
+// Facts are what the four sides know at one instant.
+type Facts struct {
+	Now  time.Time
+	Node string
+	API
+	Kubelet
+	Runtime
+	Machine
+}
+
+// API is what the API server knows.
+type API struct {
+	APIAnswer Answer
+	// APIConfirmed is until when a list has confirmed that the watch of pods missed nothing, zero if
+	// none has. APIAnswer.At goes on while the watch is open and the server is heard on it.
+	APIConfirmed time.Time
+	// APIRestored is when the versions of the server were seen to have gone back, as after it was restored from a backup; zero if they have not.
+	APIRestored time.Time
+	// APIPods are the pods that are bound to the node.
+	APIPods map[types.UID]Sighting
+	// NodeObject is nil if there is none; NodeAt is when this copy came.
+	NodeObject *v1.Node
+	NodeAt     time.Time
+	// Lease is nil if there is none; LeaseAt is when this copy came, on the clock of this machine.
+	Lease   *coordinationv1.Lease
+	LeaseAt time.Time
+	// Clock is how far the server's clock is ahead of this machine's, known to ClockError; ClockAt is
+	// when it was measured, zero if it was not.
+	Clock, ClockError time.Duration
+	ClockAt           time.Time
+}
+
+// Kubelet is what the kubelet says.
+type Kubelet struct {
+	KubeletAnswer Answer
+	KubeletPods   map[types.UID]Sighting
+	// KubeletStatuses: the status of each pod is the one that the kubelet has decided, as the Pods API serves
+	// it. If false (GET /pods of a stock kubelet), that is so for static pods alone; a pod from the API has the
+	// status that the kubelet last got from the API.
+	KubeletStatuses bool
+}
+
+// Sighting is a pod as one side has it, and when this copy came. The pod is not changed afterwards.
+type Sighting struct {
+	Pod *v1.Pod
+	At  time.Time
+}
+
+// Runtime is what the container runtime has.
+type Runtime struct {
+	RuntimeAnswer Answer
+	Sandboxes     map[string]Sandbox
+	Containers    map[string]Container
+}
+
+// Sandbox is a pod sandbox of the runtime.
+type Sandbox struct {
+	ID              string
+	UID             types.UID
+	Namespace, Name string
+	Attempt         uint32
+	Ready           bool
+	Created         time.Time
+	IPs             []string
+	At              time.Time
+}
+
+// ContainerState is what a container of the runtime is in.
+type ContainerState string
+
+// The states of containers of the runtime.
+const (
+	ContainerCreated ContainerState = "created"
+	ContainerRunning ContainerState = "running"
+	ContainerExited  ContainerState = "exited"
+	ContainerUnknown ContainerState = "unknown"
+)
+
+// Container is a container of the runtime.
+type Container struct {
+	ID, SandboxID              string
+	UID                        types.UID // of its pod
+	Namespace, PodName, Name   string
+	Attempt                    uint32 // the restart count
+	State                      ContainerState
+	Created, Started, Finished time.Time
+	ExitCode                   int32
+	Reason, Message            string
+	Image                      string
+	At                         time.Time
+}
+
+// Machine is what the operating system has.
+type Machine struct {
+	MachineAnswer Answer
+	// PodDirs are the directories of pods below the kubelet's root.
+	PodDirs map[types.UID]PodDir
+	// Cgroups are the control groups of pods.
+	Cgroups map[types.UID]Cgroup
+	// Manifests are the static pods on disk; ManifestsKnown reports whether their directory was read.
+	Manifests      []Manifest
+	ManifestsKnown bool
+	// Process is the kubelet's process, nil if none was found. ProcessKnown reports whether the processes of
+	// the machine were seen, so that there is none if none was found.
+	Process      *Process
+	ProcessKnown bool
+	// Boot is when the machine was started.
+	Boot time.Time
+	// Identity is what the machine calls itself.
+	Identity Identity
+}
+
+// Identity is what a machine calls itself, as a kubelet reports it in nodeInfo. What is empty is not known.
+type Identity struct {
+	MachineID, SystemUUID, BootID string
+}
+
+// PodDir is the directory of a pod.
+type PodDir struct {
+	Path    string
+	Changed time.Time
+	// Mounts are what is mounted below it.
+	Mounts []string
+	// Volumes are the directories of volumes that are not empty.
+	Volumes []string
+	At      time.Time
+}
+
+// Cgroup is the control group of a pod.
+type Cgroup struct {
+	Path      string
+	Processes int
+	// Frozen: the group, or a group below it that has processes, is frozen, so that nothing in it runs.
+	Frozen bool
+	At     time.Time
+}
+
+// Manifest is a static pod on disk.
+type Manifest struct {
+	Path            string
+	Namespace, Name string // Name is that of the pod, with the node's name
+}
+
+// Process is a process of the machine.
+type Process struct {
+	PID     int
+	Started time.Time
+	// Stopped: it has been stopped by a signal, and does not run.
+	Stopped bool
+}

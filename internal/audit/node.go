@@ -1,0 +1,221 @@
+package audit
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+const (
+	// defaultLease is the duration of a lease that names none.
+	defaultLease = 40 * time.Second
+	// leaseAllowance is longer than the kubelet's pause between renewals: after a step of the clock the
+	// lease looks old until the next one.
+	leaseAllowance = 15 * time.Second
+	// clockTolerance is how far the clocks of machine and server may be apart.
+	clockTolerance = 10 * time.Second
+	// deadAllowance is how long the node-lifecycle controller may take to mark the pods of a node that
+	// is gone.
+	deadAllowance = 30 * time.Second
+)
+
+// leaseTerm is how long a renewal of the lease holds.
+func (w *world) leaseTerm() time.Duration {
+	if s := w.Lease.Spec.LeaseDurationSeconds; s != nil {
+		return time.Duration(*s) * time.Second
+	}
+	return defaultLease
+}
+
+// leaseEnd is when the lease runs out, zero if that is not known.
+func (w *world) leaseEnd() time.Time {
+	if !w.APIAnswer.Known() || w.Lease == nil || w.Lease.Spec.RenewTime == nil {
+		return time.Time{}
+	}
+	renewed := w.Lease.Spec.RenewTime.Time
+	if w.LeaseAt.After(renewed) && !recent(w.LeaseAt, w.APIAnswer.Since, time.Second) {
+		renewed = w.LeaseAt // the renewal came then, whatever clock it was written by
+	}
+	return renewed.Add(w.leaseTerm())
+}
+
+// lease compares the node's lease with the time. The kubelet writes it by this machine's clock, which may
+// have been set back since: then the time that was counted decides.
+func (w *world) lease() []finding {
+	end := w.leaseEnd()
+	if end.IsZero() || w.Now.Before(end) && w.leaseQuiet < w.leaseTerm() {
+		return nil
+	}
+	allowed := w.leaseTerm()
+	renewed := end.Add(-allowed)
+	d := Difference{Kind: LeaseStale, Since: renewed, Certainty: Certain,
+		Message:  fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: the kubelet does not reach the API server, or the server does not accept its writes.", w.Node, w.when(renewed), span(allowed)),
+		Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, "lease renewed "+w.when(w.Lease.Spec.RenewTime.Time))},
+		Do:       "Look at the kubelet's log for why it cannot renew its lease: the network, admission webhooks, the space of etcd, its rights or its client certificate.",
+	}
+	if text := w.kubeletText(); text != "" {
+		d.Evidence = append(d.Evidence, w.evidence(SideKubelet, time.Time{}, text))
+	}
+	if do := w.doProcess(); do != "" {
+		d.Message = fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: %s.", w.Node, w.when(renewed), span(allowed), w.processWords())
+		d.Do = do
+	}
+	return []finding{{Difference: d, needs: []Side{SideAPI}, fresh: []Side{SideAPI}, allow: leaseAllowance}}
+}
+
+// otherMachine compares what the Node says of its machine with this machine. A kubelet writes it when it starts, so that an old boot ID alone
+// may be that of before a restart of the machine.
+func (w *world) otherMachine() []finding {
+	if !w.APIAnswer.Known() || !w.MachineAnswer.Known() || w.NodeObject == nil {
+		return nil
+	}
+	info, here := w.NodeObject.Status.NodeInfo, w.Identity
+	var api, machine []string
+	certain := false
+	for _, id := range []struct {
+		name, api, machine string
+		lasts              bool // it stays the same when the machine is started again
+	}{{"machine ID", info.MachineID, here.MachineID, true}, {"system UUID", info.SystemUUID, here.SystemUUID, true}, {"boot ID", info.BootID, here.BootID, false}} {
+		if id.api == "" || id.machine == "" || strings.EqualFold(id.api, id.machine) {
+			continue
+		}
+		api, machine = append(api, id.name+" "+id.api), append(machine, id.name+" "+id.machine)
+		certain = certain || id.lasts || w.heardSinceBoot()
+	}
+	if !certain {
+		return nil
+	}
+	return []finding{{
+		Difference: Difference{Kind: TwoKubelets, Subject: "nodeInfo", Certainty: Certain, Since: w.NodeAt,
+			Message:  fmt.Sprintf("Another kubelet reports for node %s: the Node has the %s, this machine has the %s.", w.Node, strings.Join(api, " and the "), strings.Join(machine, " and the ")),
+			Evidence: []Evidence{w.evidence(SideAPI, w.NodeAt, strings.Join(api, ", ")), w.evidence(SideMachine, time.Time{}, strings.Join(machine, ", "))},
+			Do:       fmt.Sprintf("Find the other machine whose kubelet has the name %s and its credentials, such as a clone of this one, and stop its kubelet: each pod runs twice.", w.Node)},
+		needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine}, news: SideAPI, recurs: strings.Join(machine, ", "),
+	}}
+}
+
+// heardSinceBoot reports whether a kubelet has written the Node well after this machine was started.
+func (w *world) heardSinceBoot() bool {
+	for _, c := range w.NodeObject.Status.Conditions {
+		if c.Type == v1.NodeReady && !w.Boot.IsZero() && c.Status != v1.ConditionUnknown && w.machineTime(c.LastHeartbeatTime.Time).After(w.Boot.Add(bootGrace)) {
+			return true
+		}
+	}
+	return false
+}
+
+// processWords is how the kubelet's process is, if that explains its silence.
+func (w *world) processWords() string {
+	if w.Process == nil {
+		return "the kubelet does not run"
+	}
+	return fmt.Sprintf("the kubelet (process %d) is stopped by a signal", w.Process.PID)
+}
+
+// doProcess is what to do about a kubelet that does not run, empty if it may run.
+func (w *world) doProcess() string {
+	switch {
+	case !w.kubeletHalted():
+		return ""
+	case w.Process == nil:
+		return "Start the kubelet."
+	}
+	return fmt.Sprintf("Continue the kubelet (kill -CONT %d), or restart it.", w.Process.PID)
+}
+
+func (w *world) kubeletText() string {
+	switch a := w.KubeletAnswer; {
+	case w.kubeletStopped():
+		return w.processWords()
+	case a.Known():
+		return "answers"
+	case a.Err != "":
+		return fmt.Sprintf("has not answered since %s: %s", w.when(a.Silent), a.Err)
+	}
+	return ""
+}
+
+// clock compares the clocks of machine and server.
+func (w *world) clock() []finding {
+	apart := w.Clock
+	if w.ClockAt.IsZero() || apart.Abs()-w.ClockError < clockTolerance {
+		return nil
+	}
+	relation := "behind"
+	if apart < 0 {
+		relation = "ahead of"
+	}
+	return []finding{{
+		Difference: Difference{Kind: ClockSkew, Since: w.ClockAt, Certainty: Certain,
+			Message:  fmt.Sprintf("The clock of node %s is %s %s the API server's: times in statuses, events and leases are not true, and certificates may be refused.", w.Node, span(apart.Abs()), relation),
+			Evidence: []Evidence{{Side: SideAPI, At: w.ClockAt, From: w.APIAnswer.From, Text: fmt.Sprintf("clock %s from this machine's, known to %s", apart.Round(time.Millisecond), w.ClockError.Round(time.Millisecond))}},
+			Do:       "Check time synchronization (chrony, systemd-timesyncd) on the node and on the server."},
+		stamp: w.ClockAt,
+	}}
+}
+
+// readyOnDeadNode is a pod that the API calls Ready, though the API itself says that its node is gone.
+func (w *world) readyOnDeadNode(p *podView) []finding {
+	if !w.APIAnswer.Known() || p.api == nil || podstatus.IsTerminal(p.api.Pod.Status.Phase) {
+		return nil
+	}
+	ready := podstatus.FindCondition(p.api.Pod.Status.Conditions, v1.PodReady)
+	if ready == nil || ready.Status != v1.ConditionTrue {
+		return nil
+	}
+	since, text := w.nodeGone()
+	if text == "" {
+		return nil
+	}
+	do := "Bring the kubelet back; check that the node-lifecycle controller runs, which marks the pods of such a node."
+	if w.NodeObject == nil {
+		do = "Restart the kubelet, which registers its node again, or delete the pods of the node."
+	}
+	return []finding{{
+		Difference: Difference{Kind: ReadyOnDeadNode, Pod: p.ref, Since: since, Certainty: Certain,
+			Message: fmt.Sprintf("The API says that %s/%s is Ready, but %s.", p.ref.Namespace, p.ref.Name, text),
+			Evidence: []Evidence{
+				w.evidence(SideAPI, p.api.At, "pod condition Ready is True since "+w.when(ready.LastTransitionTime.Time)),
+				w.evidence(SideAPI, w.NodeAt, text),
+			},
+			Do: do},
+		needs: []Side{SideAPI}, fresh: []Side{SideAPI}, news: SideAPI, allow: deadAllowance,
+	}}
+}
+
+// frozenAllowance is how long a control group may be frozen, as while a checkpoint of a container is made.
+const frozenAllowance = 20 * time.Second
+
+// frozen is a pod that the API calls Running and whose processes do not run: its control group is frozen, as by a runtime that pauses a container.
+func (w *world) frozen(p *podView) []finding {
+	if !w.APIAnswer.Known() || !w.MachineAnswer.Known() || p.api == nil || p.cgroup == nil || !p.cgroup.Frozen || p.api.Pod.Status.Phase != v1.PodRunning {
+		return nil
+	}
+	return []finding{{
+		Difference: Difference{Kind: FrozenContainer, Pod: p.ref, Since: p.cgroup.At, Certainty: Certain,
+			Message: fmt.Sprintf("The API says that %s/%s is Running, but its control group is frozen: nothing in it runs.", p.ref.Namespace, p.ref.Name),
+			Evidence: []Evidence{
+				w.evidence(SideAPI, p.api.At, "phase "+string(p.api.Pod.Status.Phase)),
+				w.evidence(SideMachine, p.cgroup.At, fmt.Sprintf("control group %s with %d processes is frozen", p.cgroup.Path, p.cgroup.Processes)),
+			},
+			Do: "Find out what has paused the container (ctr task pause, a checkpoint, a debugger), and resume it, or delete the pod."},
+		needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine}, allow: frozenAllowance,
+	}}
+}
+
+// nodeGone is since when the API says that the node is gone, and how it says so.
+func (w *world) nodeGone() (time.Time, string) {
+	if w.NodeObject == nil {
+		return w.NodeAt, fmt.Sprintf("node %s does not exist", w.Node)
+	}
+	for _, c := range w.NodeObject.Status.Conditions {
+		if c.Type == v1.NodeReady && c.Status == v1.ConditionUnknown {
+			return w.machineTime(c.LastTransitionTime.Time), fmt.Sprintf("node %s has been unknown to the API since %s (%s)", w.Node, w.when(c.LastTransitionTime.Time), c.Reason)
+		}
+	}
+	return time.Time{}, ""
+}

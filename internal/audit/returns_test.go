@@ -1,0 +1,194 @@
+package audit_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/audit"
+)
+
+// wrongFor reports whether the API is wrong at a time: for eight of each ten seconds, from the first minute on until the fourth.
+func wrongFor(now time.Duration) bool {
+	return now > time.Minute && now < 4*time.Minute && now%(10*time.Second) < 8*time.Second
+}
+
+// opened runs an auditor and counts how often drift of a kind began, with its last form.
+func opened(n *simNode, to time.Duration) (begins map[audit.Kind]int, last map[audit.Kind]audit.Difference, first map[audit.Kind]time.Duration) {
+	begins, last, first = map[audit.Kind]int{}, map[audit.Kind]audit.Difference{}, map[audit.Kind]time.Duration{}
+	a := audit.NewAuditor(audit.AuditorOptions{})
+	open := map[string]bool{}
+	for now := time.Duration(0); now <= to; now += time.Second / 2 {
+		seen := map[string]bool{}
+		for _, d := range a.Audit(n.facts(now)).Differences {
+			key := fmt.Sprint(d.Kind, d.Pod.UID, d.Writer)
+			if !d.Drift {
+				continue
+			}
+			if seen[key] = true; !open[key] {
+				begins[d.Kind]++
+				if _, known := first[d.Kind]; !known {
+					first[d.Kind] = now
+				}
+			}
+			last[d.Kind] = d
+		}
+		open = seen
+	}
+	return begins, last, first
+}
+
+// A second kubelet with the name of the node writes its own containers, which this runtime never had. Each kubelet corrects the other every
+// few seconds, so that no difference lasts: what comes back is drift, and it is one for the node.
+func TestReturns_TwoKubeletsOfOneName(t *testing.T) {
+	n := steady(8)
+	for _, s := range n.pods {
+		s.lieAPI = func(now time.Duration, pod *v1.Pod) {
+			if wrongFor(now) {
+				pod.Status = *pod.Status.DeepCopy() // the truth is shared
+				for i := range pod.Status.ContainerStatuses {
+					pod.Status.ContainerStatuses[i].ContainerID = fmt.Sprintf("containerd://other-%d", i)
+				}
+			}
+		}
+	}
+	begins, last, first := opened(n.finish(), 6*time.Minute)
+	d := last[audit.TwoKubelets]
+	if begins[audit.TwoKubelets] != 1 || first[audit.TwoKubelets] > 2*time.Minute || !strings.Contains(d.Message, "8 pods") || d.Certainty != audit.Certain || len(d.Evidence) == 0 {
+		t.Errorf("began %v at %v: %+v", begins, first, d)
+	}
+	if len(begins) != 1 {
+		t.Errorf("one cause gives %v", begins)
+	}
+}
+
+// What a status says late, again and again, is not what comes back: the runtime has changed in between.
+func TestReturns_CrashLoopIsNoFight(t *testing.T) {
+	n := steady(1)
+	s := n.pods[0]
+	for range 30 {
+		s.exits(5*time.Second, "app", 1)
+		s.starts(5*time.Second, "app")
+	}
+	if begins, _, _ := opened(n.finish(), 5*time.Minute); len(begins) != 0 {
+		t.Errorf("got %v", begins)
+	}
+}
+
+// liar is a writer that changes a status every second, and a kubelet that corrects it every ten.
+func liar(pod *v1.Pod, now time.Duration, field string, change func(*v1.PodStatus)) {
+	if !wrongFor(now) {
+		return
+	}
+	pod.Status = *pod.Status.DeepCopy() // the truth is shared
+	change(&pod.Status)
+	written := metav1.NewTime(at(now.Truncate(time.Second)))
+	pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: "liar", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: &written,
+		FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(field)})
+}
+
+// Each field that traffic and operators go by, patched every second against a kubelet that corrects it: one drift, which names the writer. What
+// another side contradicts is certain; the rest is possible, with the reason.
+func TestReturns_FightAboutAFieldIsOneDrift(t *testing.T) {
+	container := `{"f:status":{"f:containerStatuses":{}}}`
+	for _, c := range []struct {
+		name, field string
+		change      func(*v1.PodStatus)
+		certainty   audit.Certainty
+		message     string
+	}{
+		{"podIP", `{"f:status":{"f:podIP":{},"f:podIPs":{}}}`, func(s *v1.PodStatus) { s.PodIP = "10.9.9.9" }, audit.Certain, "podIP 10.9.9.9"},
+		{"hostIP", `{"f:status":{"f:hostIP":{}}}`, func(s *v1.PodStatus) { s.HostIP = "203.0.113.9" }, audit.Certain, "hostIP 203.0.113.9"},
+		{"restart count", container, func(s *v1.PodStatus) { s.ContainerStatuses[0].RestartCount = 99 }, audit.Certain, "restarted 99 times"},
+		{"container ID", container, func(s *v1.PodStatus) { s.ContainerStatuses[0].ContainerID = "containerd://other" }, audit.Certain, `container "app"`},
+		{"image", container, func(s *v1.PodStatus) { s.ContainerStatuses[0].ImageID = "sha256:other" }, audit.Possible, "not known without its Pods API"},
+		{"readiness, consistently", `{"f:status":{"f:containerStatuses":{},"f:conditions":{"k:{\"type\":\"Ready\"}":{"f:status":{}},"k:{\"type\":\"ContainersReady\"}":{"f:status":{}}}}}`,
+			func(s *v1.PodStatus) {
+				s.ContainerStatuses[0].Ready = false
+				for i := range s.Conditions {
+					if t := s.Conditions[i].Type; t == v1.PodReady || t == v1.ContainersReady {
+						s.Conditions[i].Status = v1.ConditionFalse
+					}
+				}
+			}, audit.Possible, "containerStatuses, Ready, ContainersReady"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := steady(1)
+			n.pods[0].lieAPI = func(now time.Duration, pod *v1.Pod) { liar(pod, now, c.field, c.change) }
+			before := n.change
+			n.change = func(now time.Duration, f *audit.Facts) {
+				if before != nil {
+					before(now, f)
+				}
+				for id, s := range f.Sandboxes {
+					s.IPs, s.Ready = []string{"10.0.0.7"}, true
+					f.Sandboxes[id] = s
+				}
+				if f.NodeObject != nil {
+					f.NodeObject.Status.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: "192.0.2.1"}}
+				}
+			}
+			begins, last, first := opened(n.finish(), 6*time.Minute)
+			d := last[audit.ForeignWriter]
+			if begins[audit.ForeignWriter] != 1 || len(begins) != 1 || d.Writer != "liar" || d.Certainty != c.certainty || !strings.Contains(d.Message, c.message) {
+				t.Errorf("began %v at %v: %+v", begins, first, d)
+			}
+			if took := first[audit.ForeignWriter] - time.Minute; took > time.Minute {
+				t.Errorf("seen after %v", took)
+			}
+		})
+	}
+}
+
+// A Node that names another machine is the proof of a second kubelet. After a restart of the machine the boot ID is old until the kubelet has
+// written, which proves nothing.
+func TestOtherMachine(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		info v1.NodeSystemInfo
+		boot time.Duration // how long ago the machine was started
+		want bool
+	}{
+		{"this machine", v1.NodeSystemInfo{MachineID: "m", SystemUUID: "U", BootID: "b"}, time.Hour, false},
+		{"not known", v1.NodeSystemInfo{}, time.Hour, false},
+		{"a clone", v1.NodeSystemInfo{MachineID: "m", SystemUUID: "other", BootID: "c"}, time.Hour, true},
+		{"another installation", v1.NodeSystemInfo{MachineID: "n", SystemUUID: "u"}, time.Hour, true},
+		{"another boot, and the kubelet has written since", v1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "c"}, time.Hour, true},
+		{"the boot before, and the kubelet has not written since", v1.NodeSystemInfo{MachineID: "m", SystemUUID: "u", BootID: "c"}, 0, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := steady(1)
+			n.change = func(now time.Duration, f *audit.Facts) {
+				f.Identity = audit.Identity{MachineID: "m", SystemUUID: "u", BootID: "b"}
+				f.Boot = at(now - c.boot)
+				f.NodeObject = &v1.Node{ObjectMeta: metav1.ObjectMeta{Name: f.Node}, Status: v1.NodeStatus{NodeInfo: c.info,
+					Conditions: []v1.NodeCondition{{Type: v1.NodeReady, Status: v1.ConditionTrue, LastHeartbeatTime: metav1.NewTime(at(now))}}}}
+			}
+			begins, last, _ := opened(n.finish(), 2*time.Minute)
+			if (begins[audit.TwoKubelets] == 1) != c.want || c.want && !strings.Contains(last[audit.TwoKubelets].Message, "this machine has the") {
+				t.Errorf("got %v: %s", begins, last[audit.TwoKubelets].Message)
+			}
+		})
+	}
+}
+
+// A pod whose control group is frozen for longer than a checkpoint takes does not run, whatever its status says.
+func TestFrozenContainer(t *testing.T) {
+	for _, c := range []struct {
+		long time.Duration
+		want int
+	}{{10 * time.Second, 0}, {time.Minute, 1}} {
+		n := steady(1)
+		n.change = func(now time.Duration, f *audit.Facts) {
+			uid := n.pods[0].pod.UID
+			f.Cgroups[uid] = audit.Cgroup{Path: "/kubepods/pod" + string(uid), Processes: 2, Frozen: now > time.Minute && now < time.Minute+c.long, At: at(0)}
+		}
+		if begins, _, _ := opened(n.finish(), 4*time.Minute); begins[audit.FrozenContainer] != c.want || len(begins) != c.want {
+			t.Errorf("frozen for %v: %v", c.long, begins)
+		}
+	}
+}

@@ -1,0 +1,372 @@
+package audit
+
+import (
+	"encoding/json"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/podrules"
+	"github.com/statusd/statusd/podstatus"
+)
+
+// RepairManager is the name under which internal/audit/repair writes. It writes for a kubelet that is dead.
+const RepairManager = "statusd-repair"
+
+// writtenFields are the fields of a status that the kubelet owns and another has written.
+type writtenFields struct {
+	phase, containers, podIP, hostIP bool
+	conditions                       []v1.PodConditionType
+}
+
+func (f writtenFields) empty() bool {
+	return !f.phase && !f.containers && !f.podIP && !f.hostIP && len(f.conditions) == 0
+}
+
+// names are the fields, in the words of messages.
+func (f writtenFields) names() (names []string) {
+	for _, field := range []struct {
+		written bool
+		name    string
+	}{{f.phase, "phase"}, {f.containers, "containerStatuses"}, {f.podIP, fieldPodIP}, {f.hostIP, fieldHostIP}} {
+		if field.written {
+			names = append(names, field.name)
+		}
+	}
+	for _, t := range f.conditions {
+		names = append(names, string(t))
+	}
+	return names
+}
+
+const fieldPodIP, fieldHostIP = "podIP", "hostIP"
+
+func (f writtenFields) has(d fieldDiff) bool {
+	return d.field == fieldPodIP && f.podIP || d.field == fieldHostIP && f.hostIP || d.field == "phase" && f.phase || d.container != "" && f.containers || slices.Contains(f.conditions, v1.PodConditionType(d.field))
+}
+
+// explains reports whether a field is not true because of these: conditions follow from the phase.
+func (f writtenFields) explains(d fieldDiff) bool {
+	return f.has(d) || f.phase && slices.Contains(compared, v1.PodConditionType(d.field))
+}
+
+func (f writtenFields) and(g writtenFields) writtenFields {
+	return writtenFields{phase: f.phase || g.phase, containers: f.containers || g.containers, podIP: f.podIP || g.podIP, hostIP: f.hostIP || g.hostIP, conditions: slices.Concat(f.conditions, g.conditions)}
+}
+
+// foreignWriters are the writers that have written what the kubelet owns and another side
+// contradicts, one difference each, and the fields that they explain.
+func (w *world) foreignWriters(p *podView) ([]finding, writtenFields) {
+	var list []finding
+	var all writtenFields
+	if p.api == nil || !w.APIAnswer.Known() {
+		return nil, all
+	}
+	for _, e := range p.api.Pod.ManagedFields {
+		if w.writers[e.Manager] || e.Manager == RepairManager || e.FieldsV1 == nil {
+			continue
+		}
+		fields := foreignFields(e, &p.api.Pod.Status)
+		if fields.empty() {
+			continue
+		}
+		against, side := w.contradicted(p, fields)
+		if len(against) == 0 {
+			list = append(list, w.doubtfulWriter(p, e, fields))
+			continue
+		}
+		all = all.and(fields)
+		list = append(list, w.foreignWriter(p, e, against, side))
+	}
+	return list, all
+}
+
+func (w *world) foreignWriter(p *podView, e metav1.ManagedFieldsEntry, against []fieldDiff, side Side) finding {
+	var since time.Time
+	if e.Time != nil {
+		since = w.machineTime(e.Time.Time)
+	}
+	d := Difference{Kind: ForeignWriter, Pod: p.ref, Since: since, Certainty: Certain, Writer: e.Manager}
+	var api, truth []string
+	for _, f := range against {
+		api, truth = append(api, f.field+" "+f.is), append(truth, f.field+" "+f.was)
+	}
+	d.Subject = strings.Join(fieldNames(against), ", ")
+	if names := diffContainers(against); len(names) == 1 {
+		d.Container = names[0]
+	}
+	d.Message = fmt.Sprintf("%q has written %s to the status of %s/%s, which belongs to the kubelet; %s %s.", e.Manager, api[0], p.ref.Namespace, p.ref.Name, saysWords(side), against[0].was)
+	d.Evidence = []Evidence{
+		w.evidence(SideAPI, p.api.At, fmt.Sprintf("%s; written by %q (%s) at %s", strings.Join(api, ", "), e.Manager, e.Operation, w.when(since))),
+		w.evidence(side, time.Time{}, strings.Join(truth, ", ")),
+	}
+	d.Do = fmt.Sprintf("Find out why %q writes the status of pods, and take the right to pods/status from it.", e.Manager)
+	needs := []Side{SideAPI}
+	if side != SideAPI {
+		needs = append(needs, side)
+	}
+	// The write itself is seen: no news of it is waited for.
+	return finding{Difference: d, needs: needs, fresh: needs}
+}
+
+// doubtfulWriter is a writer of what the kubelet owns that no side contradicts. A single write may be right. A program that writes such fields again
+// and again, each time after the kubelet has, is reported as possible.
+func (w *world) doubtfulWriter(p *podView, e metav1.ManagedFieldsEntry, fields writtenFields) finding {
+	var since time.Time
+	if e.Time != nil {
+		since = w.machineTime(e.Time.Time)
+	}
+	names := strings.Join(fields.names(), ", ")
+	why := "the kubelet's own status of the pod is not known without its Pods API"
+	if w.ownStatus(p) {
+		why = "the kubelet's own status says the same at this moment"
+	}
+	d := Difference{Kind: ForeignWriter, Pod: p.ref, Since: since, Certainty: Possible, Writer: e.Manager, Subject: names,
+		Message:  fmt.Sprintf("%q writes %s to the status of %s/%s again and again, which belongs to the kubelet. Whether that is true is not known: %s.", e.Manager, names, p.ref.Namespace, p.ref.Name, why),
+		Evidence: []Evidence{w.evidence(SideAPI, p.api.At, fmt.Sprintf("%s written by %q (%s) at %s", names, e.Manager, e.Operation, w.when(since)))},
+		Do:       fmt.Sprintf("Find out why %q writes the status of pods, and take the right to pods/status from it.", e.Manager)}
+	return finding{Difference: d, needs: []Side{SideAPI}, fresh: []Side{SideAPI}, onReturn: true}
+}
+
+func saysWords(s Side) string {
+	switch s {
+	case SideKubelet:
+		return "the kubelet says"
+	case SideRuntime:
+		return "the runtime says"
+	}
+	return "by the rest of the status it is"
+}
+
+func fieldNames(diffs []fieldDiff) []string {
+	var names []string
+	for _, d := range diffs {
+		names = append(names, d.field)
+	}
+	return names
+}
+
+// contradicted returns which of the fields are not true, and by which side: the kubelet's own status,
+// the runtime, or the rest of the API's status.
+func (w *world) contradicted(p *podView, fields writtenFields) ([]fieldDiff, Side) {
+	if fields.podIP && w.RuntimeAnswer.Known() {
+		if diffs := sandboxDiff(p); len(diffs) > 0 {
+			return diffs, SideRuntime
+		}
+	}
+	if diffs := w.addressDiff(p, fields); len(diffs) > 0 {
+		return diffs, SideAPI
+	}
+	if w.ownStatus(p) {
+		// What another wrote is compared as it is: a phase that was made terminal would stay so.
+		own := podrules.Normalize(p.kubelet.Pod, &p.kubelet.Pod.Status)
+		return slices.DeleteFunc(statusDiff(&p.api.Pod.Status, &own), func(d fieldDiff) bool { return !fields.has(d) }), SideKubelet
+	}
+	if w.RuntimeAnswer.Known() {
+		if diffs := w.runtimeDiff(p, fields); len(diffs) > 0 {
+			return diffs, SideRuntime
+		}
+	}
+	return derivedDiff(p.api.Pod, fields), SideAPI
+}
+
+// addressDiff is a host address that the Node does not have.
+func (w *world) addressDiff(p *podView, fields writtenFields) []fieldDiff {
+	host := p.api.Pod.Status.HostIP
+	if !fields.hostIP || host == "" || w.NodeObject == nil {
+		return nil
+	}
+	var own []string
+	for _, a := range w.NodeObject.Status.Addresses {
+		if a.Type == v1.NodeInternalIP || a.Type == v1.NodeExternalIP {
+			own = append(own, a.Address)
+		}
+	}
+	if len(own) == 0 || slices.Contains(own, host) {
+		return nil
+	}
+	return []fieldDiff{{field: fieldHostIP, is: host, was: strings.Join(own, " or ") + " by the Node"}}
+}
+
+// sandboxDiff is an address of a pod that its sandbox does not have. A pod in the network of the host has none of its own.
+func sandboxDiff(p *podView) []fieldDiff {
+	at := slices.IndexFunc(p.sandboxes, func(s Sandbox) bool { return s.Ready })
+	ip := p.api.Pod.Status.PodIP
+	if at < 0 || ip == "" || p.api.Pod.Spec.HostNetwork || len(p.sandboxes[at].IPs) == 0 || slices.Contains(p.sandboxes[at].IPs, ip) {
+		return nil
+	}
+	return []fieldDiff{{field: fieldPodIP, is: ip, was: strings.Join(p.sandboxes[at].IPs, ", ")}}
+}
+
+// runtimeDiff is what the runtime contradicts.
+func (w *world) runtimeDiff(p *podView, fields writtenFields) []fieldDiff {
+	var list []fieldDiff
+	status := &p.api.Pod.Status
+	if fields.containers {
+		for _, name := range containerNames(p.pod()) {
+			st := podstatus.FindContainerStatus(status, name)
+			c := comparison{w: w, p: p, by: SideAPI, name: name, status: st}
+			found := c.compare()
+			was := "none"
+			if newest := p.newest(name); newest != nil {
+				was = w.runtimeText(newest)
+			}
+			if count := wrongCount(p, st); count != nil {
+				list = append(list, *count)
+			} else if found != nil || c.missing || wrongExit(p, st) {
+				list = append(list, fieldDiff{field: fmt.Sprintf("container %q", name), container: name, is: stateWords(st), was: was})
+			}
+		}
+	}
+	if running := p.running(); fields.phase && len(running) > 0 && podstatus.IsTerminal(status.Phase) {
+		list = append(list, fieldDiff{field: "phase", is: string(status.Phase), was: fmt.Sprintf("container %q runs", running[0].Name)})
+	}
+	return list
+}
+
+// wrongCount is a number of restarts that is not that of the container which the status names and the runtime runs. What a runtime calls the
+// image of a container differs between its answers, so that imageID is not compared.
+func wrongCount(p *podView, s *v1.ContainerStatus) *fieldDiff {
+	if s == nil || s.State.Running == nil {
+		return nil
+	}
+	c := p.byID(s.Name, bareID(s.ContainerID))
+	if c == nil || c.State != ContainerRunning || int64(s.RestartCount) == int64(c.Attempt) {
+		return nil
+	}
+	return &fieldDiff{field: fmt.Sprintf("container %q", s.Name), container: s.Name,
+		is: "restarted " + times(int64(s.RestartCount)), was: "restarted " + times(int64(c.Attempt))}
+}
+
+// wrongExit reports whether the runtime has another exit code for the same container. An end that was
+// not seen has a code of its own.
+func wrongExit(p *podView, s *v1.ContainerStatus) bool {
+	if s == nil || s.State.Terminated == nil || s.State.Terminated.Reason == podstatus.ReasonContainerStatusUnknown {
+		return false
+	}
+	c := p.byID(s.Name, bareID(s.ContainerID))
+	return c != nil && c.State == ContainerExited && c.ExitCode != s.State.Terminated.ExitCode
+}
+
+// derivedDiff is what the rest of the status contradicts: phase and conditions follow from containers.
+func derivedDiff(pod *v1.Pod, fields writtenFields) []fieldDiff {
+	s := &pod.Status
+	statuses := slices.Concat(s.InitContainerStatuses, s.ContainerStatuses)
+	if len(statuses) == 0 || fields.containers {
+		return nil
+	}
+	var list []fieldDiff
+	phase := s.Phase
+	if fields.phase {
+		derived := podstatus.Phase(pod, statuses, false, podstatus.HasInitialized(pod, s))
+		if derived != phase && !podstatus.IsTerminal(derived) && !deleting(pod) {
+			list = append(list, fieldDiff{field: "phase", is: string(phase), was: string(derived)})
+			phase = derived
+		}
+	}
+	for _, t := range fields.conditions {
+		c := podstatus.FindCondition(s.Conditions, t)
+		var derived v1.PodCondition
+		switch t {
+		case v1.PodReady:
+			derived = podstatus.Ready(pod, s.Conditions, statuses, phase)
+		case v1.ContainersReady:
+			derived = podstatus.ContainersReady(pod, statuses, phase)
+		default:
+			continue
+		}
+		if c != nil && derived.Status != c.Status {
+			list = append(list, fieldDiff{field: string(t), is: string(c.Status), was: string(derived.Status)})
+		}
+	}
+	return list
+}
+
+// foreignFields are the fields of the entry that the kubelet owns, without those that parts of the
+// control plane write by right.
+func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFields {
+	var set struct {
+		Status map[string]json.RawMessage `json:"f:status"`
+	}
+	if json.Unmarshal(e.FieldsV1.GetRawBytes(), &set) != nil {
+		return writtenFields{}
+	}
+	_, phase := set.Status["f:phase"]
+	_, regular := set.Status["f:containerStatuses"]
+	_, initial := set.Status["f:initContainerStatuses"]
+	fields := writtenFields{phase: phase, containers: regular || initial}
+	for _, name := range []string{"f:podIP", "f:podIPs"} {
+		_, written := set.Status[name]
+		fields.podIP = fields.podIP || written
+	}
+	for _, name := range []string{"f:hostIP", "f:hostIPs"} {
+		_, written := set.Status[name]
+		fields.hostIP = fields.hostIP || written
+	}
+	var conditions map[string]map[string]json.RawMessage
+	if json.Unmarshal(set.Status["f:conditions"], &conditions) == nil {
+		for _, t := range compared {
+			if members, ok := conditions[fmt.Sprintf(`k:{"type":"%s"}`, t)]; ok {
+				if _, ok := members["f:status"]; ok {
+					fields.conditions = append(fields.conditions, t)
+				}
+			}
+		}
+	}
+	if e.Manager == "kube-controller-manager" {
+		return byController(fields, status)
+	}
+	return fields
+}
+
+// byController takes out what the controller manager may write: node-lifecycle sets Ready to False on
+// a node that is gone, and the garbage collector of pods ends those that no node will end.
+func byController(f writtenFields, status *v1.PodStatus) writtenFields {
+	if status.Phase == v1.PodFailed {
+		f.phase = false
+	}
+	f.conditions = slices.DeleteFunc(f.conditions, func(t v1.PodConditionType) bool {
+		c := podstatus.FindCondition(status.Conditions, t)
+		return c == nil || c.Status != v1.ConditionTrue
+	})
+	return f
+}
+
+// kubeletWriters are the names under which the kubelet writes: its usual one, that of the writer of the
+// node's lease, and if that is not known, those of writers of what only a kubelet writes of a pod. A
+// distribution may build it into a program of another name. A program that writes whole statuses of
+// pods, as simulators of nodes do, is none.
+func kubeletWriters(f Facts) map[string]bool {
+	names := map[string]bool{"kubelet": true}
+	leased := false
+	if f.Lease != nil {
+		for _, e := range f.Lease.ManagedFields {
+			if owns(e, "f:renewTime") {
+				names[e.Manager] = true
+				leased = true
+			}
+		}
+	}
+	if leased {
+		return names
+	}
+	for _, s := range f.APIPods {
+		if s.Pod == nil {
+			continue
+		}
+		for _, e := range s.Pod.ManagedFields {
+			if e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationUpdate && owns(e, "f:hostIP") && owns(e, "f:startTime") {
+				names[e.Manager] = true
+			}
+		}
+	}
+	return names
+}
+
+func owns(e metav1.ManagedFieldsEntry, field string) bool {
+	return e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"`+field+`"`)
+}

@@ -1,7 +1,0 @@
-// Package binary makes the control plane's binary: bin/controlplane, from the nested module
-// controlplane/.
-//
-// Build may be called by any number of processes at once, as test binaries do: a file lock lets one
-// build and the others find it done. It uses nothing but the standard library, so that make can run
-// it before anything else is compiled.
-package binary

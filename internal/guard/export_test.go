@@ -1,0 +1,11 @@
+package guard
+
+import "time"
+
+// SetWrite replaces what writes the file, for disks that do not answer.
+func (g *Guard) SetWrite(write func(path string, content []byte) error) { g.write = write }
+
+// RestartedFor is what the guard notes before a restart.
+func RestartedFor(s State, reason string, now time.Time) State {
+	return s.tried(reason, now).Restarted(now)
+}

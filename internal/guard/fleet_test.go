@@ -1,0 +1,196 @@
+package guard_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/statusd/statusd/internal/guard"
+)
+
+// slots is the bound of a cluster.
+type slots struct {
+	mu      sync.Mutex
+	holders map[string]time.Time
+	max     int
+	err     error // the API server does not answer
+}
+
+// slotsOf are those of one node.
+type slotsOf struct {
+	*slots
+	node string
+}
+
+func (s slotsOf) Acquire(_ context.Context, reason string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.err != nil {
+		return s.err
+	}
+	for node, at := range s.holders {
+		if time.Since(at) > 3*time.Minute {
+			delete(s.holders, node)
+		}
+	}
+	if _, own := s.holders[s.node]; !own && len(s.holders) >= s.max {
+		return fmt.Errorf("%w: %d of them (%s)", guard.ErrFleetBusy, len(s.holders), reason)
+	}
+	s.holders[s.node] = time.Now()
+	return nil
+}
+
+func (s slotsOf) Release(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	delete(s.holders, s.node)
+	return nil
+}
+
+// A restart waits while other nodes have all slots, and says so.
+func TestFleet_BusyWithholdsARestart(t *testing.T) {
+	all := &slots{holders: map[string]time.Time{}}
+	run(t, func(_ *kubelet, o *guard.Options) { o.Fleet = slotsOf{all, "node"} }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(time.Minute)
+		k.kill(1)
+		time.Sleep(time.Minute)
+		synctest.Wait() // for the answer about the slots, if the guard asks in this very moment
+		if r := g.Report(); k.count() != 0 || !strings.HasPrefix(r.Withheld, "other nodes are restarting their kubelets") || r.NextRestart.IsZero() {
+			t.Errorf("%d restarts, withheld %q until %v", k.count(), r.Withheld, r.NextRestart)
+		}
+		all.mu.Lock()
+		all.max = 1
+		all.mu.Unlock()
+		time.Sleep(time.Minute)
+		all.mu.Lock()
+		held := len(all.holders)
+		all.mu.Unlock()
+		if k.count() != 1 || g.Report().Health != guard.Healthy || held != 0 {
+			t.Errorf("%d restarts, %s, %d slots held", k.count(), g.Report().Health, held)
+		}
+	})
+}
+
+// Without an answer about the slots, a dead process is restarted and a stale lease is not.
+func TestFleet_UnknownHoldsBackWhatThisMachineDoesNotKnow(t *testing.T) {
+	for _, c := range []struct {
+		name     string
+		hurt     func(k *kubelet)
+		restarts int
+	}{
+		{"a dead process", func(k *kubelet) { k.kill(1) }, 1},
+		{"a stale lease", func(k *kubelet) { k.deadlock() }, 0},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			all := &slots{err: errors.New("connection refused")}
+			run(t, func(_ *kubelet, o *guard.Options) { o.Fleet = slotsOf{all, "node"} }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+				time.Sleep(time.Minute)
+				c.hurt(k)
+				said := false
+				for range 4 * 60 { // between two tries there is a delay at random
+					time.Sleep(time.Second)
+					said = said || strings.Contains(g.Report().Withheld, "is not known: connection refused")
+				}
+				if k.count() != c.restarts || said != (c.restarts == 0) {
+					t.Errorf("%d restarts, want %d; says that the bound is not known: %t", k.count(), c.restarts, said)
+				}
+			})
+		})
+	}
+}
+
+// What a guard that may not restart would have done is in its report, once for each time that the kubelet was unhealthy.
+func TestWould_NotesRestartsOfADryRun(t *testing.T) {
+	run(t, func(_ *kubelet, o *guard.Options) { o.Policy.Restart = false }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		for range 2 {
+			time.Sleep(5 * time.Minute)
+			k.kill(1)
+			time.Sleep(20 * time.Minute)
+			if err := k.Restart(t.Context()); err != nil { // by an operator
+				t.Fatal(err)
+			}
+		}
+		time.Sleep(5 * time.Minute)
+		would := g.Report().Would
+		if len(would) != 2 || would[0].Reason != guard.ProcessGone || would[1].At.Sub(would[0].At) < 20*time.Minute {
+			t.Errorf("got %+v, want one for each end of the process", would)
+		}
+		if k.count() != 2 {
+			t.Errorf("the guard has restarted the kubelet %d times", k.count()-2)
+		}
+	})
+}
+
+// A fleet of 50 nodes: a webhook that refuses writes for ten minutes, an API server that is frozen for ten, then a kubelet version that
+// does not renew its lease on all nodes, though the API server accepts writes.
+func TestFleet_OfFiftyNodes(t *testing.T) {
+	for _, bounded := range []bool{false, true} {
+		t.Run(fmt.Sprintf("bounded %t", bounded), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				const nodes = 50
+				all := &slots{holders: map[string]time.Time{}, max: 1}
+				ctx, cancel := context.WithCancel(t.Context())
+				var running sync.WaitGroup
+				var kubelets []*kubelet
+				for i := range nodes {
+					k := newKubelet()
+					kubelets = append(kubelets, k)
+					o := guard.Options{Kubelet: k, Collect: k.collect, Policy: guard.DefaultPolicy()}
+					o.Policy.Restart = true
+					if bounded {
+						o.Fleet = slotsOf{all, fmt.Sprint(i)}
+					}
+					g, err := guard.New(o)
+					if err != nil {
+						t.Fatal(err)
+					}
+					running.Go(func() { _ = g.Run(ctx) })
+				}
+				change := func(change func(k *kubelet)) {
+					for _, k := range kubelets {
+						k.mu.Lock()
+						change(k)
+						k.mu.Unlock()
+					}
+				}
+				restarts := func() (total, atOnce int) {
+					minutes := map[int64]int{}
+					for _, k := range kubelets {
+						k.mu.Lock()
+						for _, at := range k.restarts {
+							total++
+							minutes[at.Unix()/60]++
+							atOnce = max(atOnce, minutes[at.Unix()/60])
+						}
+						k.mu.Unlock()
+					}
+					return total, atOnce
+				}
+				time.Sleep(time.Minute)
+				change(func(k *kubelet) { k.stuck, k.writes = time.Now(), refused })
+				time.Sleep(10 * time.Minute)
+				change(func(k *kubelet) { k.stuck, k.writes, k.apiDown = time.Time{}, guard.Answer{}, true })
+				time.Sleep(10 * time.Minute)
+				if total, _ := restarts(); total != 0 {
+					t.Errorf("%d restarts while the API server refuses writes or is frozen, want none", total)
+				}
+				change(func(k *kubelet) { k.apiDown = false })
+				time.Sleep(10 * time.Minute)
+				change(func(k *kubelet) { k.stuck, k.writes = time.Now(), accepted })
+				time.Sleep(10 * time.Minute)
+				total, atOnce := restarts()
+				t.Logf("a bad version on %d nodes: %d restarts within 10 minutes, at most %d within a minute", nodes, total, atOnce)
+				if bounded && (atOnce > 1 || total > 5) || !bounded && total != nodes {
+					t.Errorf("%d restarts, at most %d within a minute", total, atOnce)
+				}
+				cancel()
+				running.Wait()
+			})
+		})
+	}
+}

@@ -1,0 +1,13 @@
+//go:build real
+
+package guardsetup
+
+import (
+	"testing"
+
+	"github.com/statusd/statusd/test/controlplane/controlplanetest"
+)
+
+var shared controlplanetest.Shared
+
+func TestMain(m *testing.M) { shared.Main(m) } // which also looks for goroutines that are left

@@ -1,0 +1,49 @@
+package logs
+
+import (
+	"fmt"
+	"time"
+)
+
+// Reasons of what is known about the reading itself.
+const (
+	linesLost = "LogLinesLost"
+	logBehind = "LogBehind"
+)
+
+// farBehind is how many bytes may be left to be read before that is a problem of its own: seconds of a flood.
+const farBehind = 64 << 20
+
+// remark is a problem that is not a line of a log.
+type remark struct {
+	line
+	found
+}
+
+// lag takes in how far a log was read, and returns what is to be reported about it: lines that were lost, each time, and
+// that it is far behind, once until it has caught up.
+func (s *Source) lag(b batch, now time.Time, share float64) (list []remark) {
+	s.Lost += int64(b.lost)
+	s.LostBytes += b.lostBytes
+	s.Behind = b.behind
+	report := func(reason, format string, args ...any) {
+		r := &rule{Rule: Rule{Origin: b.origin, Reason: reason, Severity: Warning}}
+		list = append(list, remark{line{origin: b.origin, at: now, text: s.Name + ": " + fmt.Sprintf(format, args...), id: b.position}, found{rule: r}})
+	}
+	switch {
+	case b.lostBytes > 0:
+		report(linesLost, "%.1f MB were removed before they were read", float64(b.lostBytes)/1e6)
+	case b.lost > 0:
+		report(linesLost, "%d lines were gone before they were read", b.lost)
+	case b.gone:
+		report(linesLost, "the place up to which it was read is gone; reading begins with the oldest line that is there")
+	}
+	switch {
+	case b.behind >= farBehind && !s.reported:
+		s.reported = true
+		report(logBehind, "%.0f MB are left to be read: it is written faster than %.0f%% of one CPU can read it", float64(b.behind)/1e6, share*100)
+	case b.behind < farBehind/2:
+		s.reported = false
+	}
+	return list
+}

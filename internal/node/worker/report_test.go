@@ -1,0 +1,60 @@
+package worker_test
+
+import (
+	"testing"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/runtimefake"
+	"github.com/statusd/statusd/runtime"
+)
+
+func withDebugger(pod *v1.Pod) *v1.Pod {
+	edited := pod.DeepCopy()
+	edited.Generation++
+	edited.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debug"}}}
+	return edited
+}
+
+// kubectl debug adds an ephemeral container, which a kubelet starts once and never again.
+func TestEphemeralContainer_RunsOnce(t *testing.T) {
+	story(t, func(n *node) {
+		n.rt.Script(lives(map[string]runtimefake.Behavior{"debug": {Lives: time.Minute, ExitCode: 3}}))
+		pod := newPod("web")
+		n.update(pod)
+		n.update(withDebugger(pod))
+		n.wantStarts("debugged", "main/0", "debug/0")
+		if got := n.get(pod).EphemeralContainerStatuses; len(got) != 1 || got[0].State.Running == nil {
+			t.Errorf("got %+v, want debug running", got)
+		}
+		if !n.events.has("debug Started: Container started") {
+			t.Errorf("got events %q, want the start of debug", n.events.all)
+		}
+		n.sleep(time.Hour)
+		n.wantStarts("an hour later", "main/0", "debug/0")
+		if got := n.get(pod).EphemeralContainerStatuses; len(got) != 1 || got[0].State.Terminated == nil || got[0].State.Terminated.ExitCode != 3 {
+			t.Errorf("got %+v, want debug ended with 3", got)
+		}
+		n.wantPhase(pod, "debug has ended", v1.PodRunning)
+	})
+}
+
+func TestEphemeralContainer_WaitsWhereTheRuntimeCannotRunIt(t *testing.T) {
+	story(t, func(n *node) {
+		n.rt.RejectWith(func(*v1.Pod) []runtime.Unsupported {
+			return []runtime.Unsupported{{Container: "debug", Field: "spec.ephemeralContainers[0].image", Reason: "must be host"}}
+		})
+		pod := newPod("web")
+		n.update(pod)
+		n.update(withDebugger(pod))
+		got := n.get(pod).EphemeralContainerStatuses
+		if len(got) != 1 || got[0].State.Waiting == nil || got[0].State.Waiting.Message != "spec.ephemeralContainers[0].image: must be host" {
+			t.Errorf("got %+v, want debug waiting with the reason", got)
+		}
+		if want := "debug Failed: Error: spec.ephemeralContainers[0].image: must be host"; !n.events.has(want) {
+			t.Errorf("got events %q, want %q", n.events.all, want)
+		}
+		n.wantPhase(pod, "a container that is refused", v1.PodRunning)
+	})
+}

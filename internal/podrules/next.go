@@ -1,0 +1,200 @@
+package podrules
+
+import (
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+)
+
+// Next returns the status to store when incoming is reported over old (U7): transition
+// times against old (C3, C4), the start time that was there first (U8), an observed
+// generation that never decreases (G3), of two conditions of one type the last (E7), and a
+// phase that stays if it was terminal, all of it normalized. A caller that reports for a
+// generation of the pod (U2) sets incoming's observed generation first. The result shares
+// nothing with incoming.
+func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
+	return Ownership{}.Next(pod, old, incoming, now)
+}
+
+// Next is [Next] by this table.
+func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
+	var next v1.PodStatus
+	incoming.DeepCopyInto(&next)
+	next.Conditions = lastOfEachType(next.Conditions)
+	for i := range next.Conditions {
+		if c := &next.Conditions[i]; o.HasTransitionTime(c.Type) {
+			c.LastTransitionTime = TransitionTime(old, c, now)
+		}
+	}
+	next.StartTime = nextStartTime(old, incoming, now)
+	next.ObservedGeneration = max(old.ObservedGeneration, incoming.ObservedGeneration)
+	if phaseIsFinal(old, incoming) {
+		next.Phase, next.Reason, next.Message = old.Phase, old.Reason, old.Message
+	}
+	normalize(pod, &next)
+	return next
+}
+
+// lastOfEachType drops, in place, the conditions after which there is another of their type. If
+// both were kept, a probe result would change the first, and the last would be sent.
+func lastOfEachType(list []v1.PodCondition) []v1.PodCondition {
+	kept := list[:0]
+	for i := range list {
+		if LastOfType(list[i+1:], list[i].Type) == nil {
+			kept = append(kept, list[i])
+		}
+	}
+	clear(list[len(kept):])
+	return kept
+}
+
+// nextStartTime is old's if it has one, else incoming's, else now (U8). It is a copy: a
+// start time that several statuses share was a data race upstream (#136205).
+func nextStartTime(old, incoming *v1.PodStatus, now time.Time) *metav1.Time {
+	switch {
+	case !old.StartTime.IsZero():
+		return &metav1.Time{Time: old.StartTime.Time}
+	case !incoming.StartTime.IsZero():
+		return &metav1.Time{Time: incoming.StartTime.Time}
+	default:
+		return &metav1.Time{Time: now}
+	}
+}
+
+// phaseIsFinal reports whether before has reached a terminal phase which after would leave.
+// Succeeded and Failed are never left; what explains them stays with them.
+func phaseIsFinal(before, after *v1.PodStatus) bool {
+	return IsTerminal(before.Phase) && before.Phase != after.Phase
+}
+
+// Flip is what came of a probe result.
+type Flip int
+
+const (
+	// Flipped: the container's field changed, and the returned status says so.
+	Flipped Flip = iota
+	// NotFlipped: the status said so already.
+	NotFlipped
+	// UnknownContainer: no regular or init container has this ID, for instance because it
+	// was replaced by a new one (H4).
+	UnknownContainer
+)
+
+func (f Flip) String() string {
+	switch f {
+	case Flipped:
+		return "flipped"
+	case NotFlipped:
+		return "not flipped"
+	case UnknownContainer:
+		return "unknown container"
+	}
+	return "invalid flip"
+}
+
+// WithContainerReady returns cached with one container's readiness set, and Ready and
+// ContainersReady derived again (H1, H2). The two conditions carry the pod's generation; the
+// status keeps its own (H5). Their transition times are final, so the result can be stored
+// as it is. Cached is not written: the result has its own copy of the lists that change and
+// shares the rest. Unless the answer is [Flipped] the result is cached itself.
+//
+// Readiness gates are decided by the newest conditions that the caller has: those of a pod
+// of the API are in pod, since the cached ones may be older (E3, H6).
+func WithContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
+	gates := cached.Conditions
+	if pod.ResourceVersion != "" {
+		gates = pod.Status.Conditions
+	}
+	return Ownership{}.WithContainerReady(pod, gates, cached, containerID, ready, now)
+}
+
+// WithContainerReady is the function of that name by this table. Gates are the conditions of
+// the pod in the API, the mirror pod's for a static pod, as new as the caller has them; the
+// conditions that the node owns are those of cached.
+func (o Ownership) WithContainerReady(pod *v1.Pod, gates []v1.PodCondition, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
+	where := locate(cached, containerID)
+	if where.index < 0 {
+		return *cached, UnknownContainer
+	}
+	if where.of(cached).Ready == ready {
+		return *cached, NotFlipped
+	}
+	next := *cached
+	where.own(&next).Ready = ready
+	next.Conditions = o.withReadiness(pod, gates, cached, &next, now)
+	return next, Flipped
+}
+
+// WithContainerStarted is the same for a container's startup. Started nil
+// and Started false are different values, and no condition depends on it (H3); pod and now
+// are taken so that both kinds of probe result are applied alike.
+func WithContainerStarted(_ *v1.Pod, cached *v1.PodStatus, containerID string, started bool, _ time.Time) (v1.PodStatus, Flip) {
+	where := locate(cached, containerID)
+	if where.index < 0 {
+		return *cached, UnknownContainer
+	}
+	if said := where.of(cached).Started; said != nil && *said == started {
+		return *cached, NotFlipped
+	}
+	next := *cached
+	where.own(&next).Started = &started
+	return next, Flipped
+}
+
+// withReadiness returns next's conditions with Ready and ContainersReady regenerated in
+// place, or appended where missing.
+func (o Ownership) withReadiness(pod *v1.Pod, gates []v1.PodCondition, cached, next *v1.PodStatus, now time.Time) []v1.PodCondition {
+	containers := containersReady(pod, listsOf(next), next.Phase)
+	ready := readyGiven(pod, &containers, func(t v1.PodConditionType) *v1.PodCondition {
+		if o.IsForeign(t) {
+			return FindCondition(gates, t)
+		}
+		return FindCondition(next.Conditions, t)
+	})
+	containers.LastTransitionTime = TransitionTime(cached, &containers, now)
+	ready.LastTransitionTime = TransitionTime(cached, &ready, now)
+	return withConditions(next.Conditions, &ready, &containers)
+}
+
+// place is where a container's status stands in a pod status.
+type place struct {
+	init  bool
+	index int // negative if nowhere
+}
+
+// locate finds a container by its full ID. Containers that have no ID yet are never meant.
+func locate(status *v1.PodStatus, containerID string) place {
+	if containerID == "" {
+		return place{index: -1}
+	}
+	for i := range status.ContainerStatuses {
+		if sameText(status.ContainerStatuses[i].ContainerID, containerID) {
+			return place{index: i}
+		}
+	}
+	for i := range status.InitContainerStatuses {
+		if sameText(status.InitContainerStatuses[i].ContainerID, containerID) {
+			return place{init: true, index: i}
+		}
+	}
+	return place{index: -1}
+}
+
+// of returns the status at this place, for reading.
+func (p place) of(status *v1.PodStatus) *v1.ContainerStatus {
+	if p.init {
+		return &status.InitContainerStatuses[p.index]
+	}
+	return &status.ContainerStatuses[p.index]
+}
+
+// own gives status a list of its own and returns the element at this place, for writing.
+func (p place) own(status *v1.PodStatus) *v1.ContainerStatus {
+	if p.init {
+		status.InitContainerStatuses = ExactCopy(status.InitContainerStatuses)
+	} else {
+		status.ContainerStatuses = ExactCopy(status.ContainerStatuses)
+	}
+	return p.of(status)
+}

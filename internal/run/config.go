@@ -1,0 +1,172 @@
+package run
+
+import (
+	_ "embed"
+	"io"
+	"sync"
+
+	"github.com/spf13/pflag"
+
+	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/alert/alertsetup"
+	"github.com/statusd/statusd/internal/configfile"
+	"github.com/statusd/statusd/internal/machine"
+	"github.com/statusd/statusd/internal/process"
+	"github.com/statusd/statusd/internal/process/console"
+)
+
+// The version and kind that a config file begins with.
+const (
+	APIVersion = "statusd/v1alpha1"
+	Kind       = "StatusdConfiguration"
+)
+
+//go:embed statusd.yaml
+var defaultFile string
+
+// file has the settings of statusd run.
+var file = sync.OnceValue(func() *configfile.File[Config] {
+	return configfile.New[Config](configfile.Options{
+		Text: defaultFile, Command: "statusd config default", APIVersion: APIVersion, Kind: Kind, Former: former,
+	})
+})
+
+// former are settings of earlier versions.
+var former = map[string]string{
+	"manifestsRescan": "the manifests are read again every 20 s",
+	"querySocket":     "the socket is statusd.sock in stateDir",
+	"leaveCluster":    "start statusd once with the flag --leave-cluster",
+
+	"statusUpdates.burst":     "it is twice statusUpdates.qps",
+	"eviction.minimumReclaim": "evictions stop once as much is left as the threshold says; raise the threshold",
+	"rules.actionsSecretFile": "set secretFile in rules.actions.webhook",
+	"machine.kernelLog":       "the log of the kernel is read where /dev/kmsg or the journal can be read",
+
+	"guard.events":           "set outputs.events",
+	"guard.nodeCondition":    "set outputs.conditions",
+	"machine.events":         "set outputs.events",
+	"machine.nodeConditions": "set outputs.conditions",
+	"rules.events":           "set outputs.events",
+	"rules.conditions":       "set outputs.conditions",
+	"rules.alertmanagers":    "set outputs.alertmanagers",
+	"rules.webhooks":         "set outputs.webhooks",
+	"rules.log":              "each alert is logged",
+	"machine.loadInterval":   "the load is read every 10 s",
+	"machine.units":          "name the files of logs in machine.logFiles",
+	"machine.disks":          "the disk of / counts in the load",
+}
+
+// ProcessTaint is the key of the default taint. A pod of the process runtime is a process of this
+// machine, so only pods that tolerate it, or name the node, may come here.
+const ProcessTaint = "statusd/process"
+
+// Config is everything that an operator decides about statusd run: the node, and what only the daemon has.
+// It is plain data: [Default] is a complete one but for what only the operator can know, and statusd.yaml
+// says of each field what it is for.
+type Config struct {
+	APIVersion string `yaml:"apiVersion"`
+	Kind       string `yaml:"kind"`
+
+	agent.Config `yaml:",inline"`
+
+	PodsSocket                string `yaml:"podsSocket"`
+	AllowPodsWithoutIsolation bool   `yaml:"allowPodsWithoutIsolation"`
+	CgroupParent              string `yaml:"cgroupParent"`
+
+	Log           LogConfig         `yaml:"log"`
+	ContainerLogs ContainerConfig   `yaml:"containerLogs"`
+	Outputs       console.Outputs   `yaml:"outputs"`
+	Rules         alertsetup.Config `yaml:"rules"`
+	Machine       MachineConfig     `yaml:"machine"`
+	Guard         GuardConfig       `yaml:"guard"`
+
+	// QuerySocket is where the query API is served on a Unix socket: empty is statusd.sock in StateDir, and
+	// [process.NoSocket] none.
+	QuerySocket string `yaml:"-"`
+}
+
+// MachineConfig is about the logs of the machine.
+type MachineConfig struct {
+	LogFiles map[string]string `yaml:"logFiles"`
+	LogRules string            `yaml:"logRules"`
+	// NoKernelLog is as in [machine.Config]; tests set it.
+	NoKernelLog bool `yaml:"-"`
+}
+
+// host is what is watched of the machine, where no kubelet and no container runtime log anything.
+func (m *MachineConfig) host() machine.Config {
+	return machine.Config{NoKernelLog: m.NoKernelLog, LogFiles: m.LogFiles, LogRules: m.LogRules, Disks: []string{"/"}}
+}
+
+// LogConfig is about statusd's own log.
+type LogConfig = process.LogConfig
+
+// GuardConfig is about the verdict of an agent on itself. There is no setting for restarts: it never restarts itself.
+type GuardConfig struct {
+	Enabled bool `yaml:"enabled"`
+}
+
+// ContainerConfig bounds the log of each container.
+type ContainerConfig struct {
+	MaxBytes int64 `yaml:"maxBytes"`
+	MaxFiles int   `yaml:"maxFiles"`
+}
+
+// Default is the configuration of statusd run without a config file and flags.
+func Default() Config { return file().Default() }
+
+// AddFlags defines a flag for each setting that has one. Its default is the config's
+// value, and parsing it changes the config: bind a config that a file was read into, and
+// flags override the file.
+//
+// --leave-cluster is no setting: it is meant for one start, and would be forgotten in a file.
+func (c *Config) AddFlags(flags *pflag.FlagSet) {
+	file().AddFlags(c, flags)
+	flags.BoolVar(&c.LeaveCluster, "leave-cluster", c.LeaveCluster,
+		"Without a kubeconfig, use the state of a node of a cluster, which ends its pods of the API. Otherwise statusd refuses to start on such a state.")
+}
+
+// WriteDefault writes the default config file.
+func WriteDefault(w io.Writer) error {
+	_, err := io.WriteString(w, file().Text())
+	return err
+}
+
+// LoadFile reads a config file over the defaults.
+func LoadFile(path string) (Config, error) { return process.LoadFile(path, Load) }
+
+// Load decodes a config file over the defaults: what it does not name stays as it is by
+// default. A field that does not exist, is named twice or has the wrong type is an error
+// with its line; so is another version. Relative paths are relative to the file's directory. The
+// values are checked by [Config.Validate].
+func Load(path string, data []byte) (Config, error) {
+	c, err := file().Load(path, data)
+	if err != nil {
+		return Config{}, err
+	}
+	process.ResolvePaths(path, &c.Kubeconfig, &c.BootstrapKubeconfig, &c.StateDir, &c.Manifests, &c.PodsSocket,
+		&c.Server.ClientCAFile, &c.Server.TLSCertFile, &c.Server.TLSPrivateKeyFile, &c.Machine.LogRules)
+	c.Rules.Resolve(func(paths ...*string) { process.ResolvePaths(path, paths...) })
+	process.ResolvePaths(path, c.Outputs.Paths()...)
+	return c, nil
+}
+
+// What is served in the state directory, unless the config has other paths.
+const (
+	querySocket = "statusd.sock" // what the endpoints serve
+	podsSocket  = "pods.sock"    // the kubelet's Pods API
+)
+
+// QuerySocketPath is where the query API is served on a Unix socket, empty if it is not.
+func (c *Config) QuerySocketPath() string {
+	return process.SocketPath(c.QuerySocket, c.StateDir, querySocket)
+}
+
+// PodsSocketPath is where the kubelet's Pods API is served, empty if it is not.
+func (c *Config) PodsSocketPath() string {
+	return process.SocketPath(c.PodsSocket, c.StateDir, podsSocket)
+}
+
+// shown is the config as /configz shows it: by the names of the file. Nothing in it is secret: what is, the
+// config only names the file of.
+func (c *Config) shown() any { return file().Values(c) }

@@ -1,0 +1,19 @@
+//go:build !real
+
+package run
+
+import (
+	"os"
+	"testing"
+
+	"go.uber.org/goleak"
+
+	"github.com/statusd/statusd/runtime/process"
+)
+
+func TestMain(m *testing.M) {
+	if process.IsShim() {
+		os.Exit(process.ShimMain())
+	}
+	goleak.VerifyTestMain(m)
+}

@@ -1,0 +1,51 @@
+package view
+
+import (
+	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/podstatus"
+)
+
+// Redacted returns a pod with the status that the node reports. Of metadata and spec only the outline is
+// shown: every local user can read it, and what containers are given may be secret.
+func Redacted(pod *v1.Pod, status *v1.PodStatus) v1.Pod {
+	if status == nil {
+		status = &pod.Status
+	}
+	return v1.Pod{ObjectMeta: identity(&pod.ObjectMeta), Spec: outline(&pod.Spec), Status: *status.DeepCopy()}
+}
+
+// identity is what distinguishes pods. Of the annotations only those of the pod's source
+// are shown: kubectl apply keeps the whole manifest in one, with the values of variables, and so
+// may others.
+func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
+	shown := metav1.ObjectMeta{
+		Namespace: meta.Namespace, Name: meta.Name, GenerateName: meta.GenerateName, UID: meta.UID,
+		ResourceVersion: meta.ResourceVersion, Generation: meta.Generation,
+		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
+		DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
+		Labels:                     meta.Labels, OwnerReferences: meta.OwnerReferences,
+	}
+	for _, key := range []string{podstatus.SourceAnnotation, podstatus.HashAnnotation, podstatus.SeenAnnotation, v1.MirrorPodAnnotationKey} {
+		if value, ok := meta.Annotations[key]; ok {
+			metav1.SetMetaDataAnnotation(&shown, key, value)
+		}
+	}
+	return *shown.DeepCopy()
+}
+
+func outline(spec *v1.PodSpec) v1.PodSpec {
+	names := func(containers []v1.Container) (list []v1.Container) {
+		for _, c := range containers {
+			list = append(list, v1.Container{Name: c.Name, Image: c.Image, RestartPolicy: c.RestartPolicy})
+		}
+		return list
+	}
+	return v1.PodSpec{
+		NodeName:       spec.NodeName,
+		RestartPolicy:  spec.RestartPolicy,
+		InitContainers: names(spec.InitContainers),
+		Containers:     names(spec.Containers),
+	}
+}

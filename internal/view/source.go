@@ -1,0 +1,83 @@
+package view
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/internal/alert"
+	"github.com/statusd/statusd/internal/audit"
+	"github.com/statusd/statusd/internal/guard"
+	"github.com/statusd/statusd/internal/machine/load"
+)
+
+// Source is what a node knows. Its methods are called from any goroutine and return quickly; what
+// they return is not changed afterwards, by either side.
+type Source interface {
+	// UIDs returns the pods of the node.
+	UIDs() []types.UID
+	// Pod returns what is known of a pod, false if the node does not have it.
+	Pod(uid types.UID) (Pod, bool)
+	// Gone returns the pods that have gone and of which the history is still kept.
+	Gone() []PodHistory
+	// History returns what happened to the newest pod of a name, false if nothing is known. With an
+	// empty name it is the history of the node.
+	History(namespace, name string) (PodHistory, bool)
+	// Node returns what is known of the node. Pods and History are left empty.
+	Node() NodeDetail
+	// Watch calls changed for each pod whose facts have changed, and with an empty UID for the node,
+	// until ctx ends. It must not wait for changed, which returns at once.
+	Watch(ctx context.Context, changed func(types.UID)) error
+}
+
+// AuditSource is what an audit has found. Its methods are called from any goroutine and return quickly;
+// what they return is not changed afterwards. Changes are announced by [Source.Watch]: with the UID of
+// the pod, or an empty one for the node and its sides.
+type AuditSource interface {
+	Report() audit.Report
+	// Pictures are what each side says of a pod.
+	Pictures(uid types.UID) []audit.Picture
+}
+
+// GuardSource is what the guard of a kubelet knows. Changes are announced as those of the node.
+type GuardSource interface {
+	Report() guard.Report
+}
+
+// LoadSource is how much of its resources the node uses. It is read again and again, so that no change is
+// announced.
+type LoadSource interface {
+	Load() load.Load
+}
+
+// AlertSource is what rules have found, and what is kept from the outputs. Its methods are called from
+// any goroutine and return quickly. Changes are announced as those of an [AuditSource] are.
+type AlertSource interface {
+	Alerts() []alert.Alert
+	Silences() []alert.Silence
+	// Silence stores a silence without ID and Created, and returns it with them. The server has checked
+	// it.
+	Silence(alert.Silence) (alert.Silence, error)
+	// Expire ends a silence. If there is none of this ID the error is [ErrNoSilence].
+	Expire(id string) error
+}
+
+// Pod is what a node knows of one pod.
+type Pod struct {
+	Facts explain.Facts
+}
+
+// Sources are where what is known of a node comes from.
+type Sources struct {
+	// Source is what the node knows. It is required.
+	Source Source
+	// Audit, Guard, Load and Alerts are what else is known of the node; nil: it is not.
+	Audit  AuditSource
+	Guard  GuardSource
+	Load   LoadSource
+	Alerts AlertSource
+	// Location is where the times of day in sentences are; that of the machine if nil.
+	Location *time.Location
+}

@@ -1,0 +1,247 @@
+package runtime
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation"
+
+	"github.com/statusd/statusd/internal/node/volume"
+)
+
+// EnvironmentObjects reads what environments refer to. An error that wraps the API's "not found" is one of an object
+// that does not exist, which is none for an optional reference.
+type EnvironmentObjects interface {
+	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
+	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
+}
+
+// Environment resolves the environment of containers as the kubelet does: envFrom, valueFrom, the downward API and
+// references $(NAME).
+type Environment struct {
+	// Objects reads config maps and secrets. Without it a container that refers to one is an error.
+	Objects EnvironmentObjects
+	// IPs are the addresses of the pod, HostIPs those of the node; IPs if HostIPs is empty.
+	IPs, HostIPs []string
+	// Allocatable is what stands in for a limit that a container does not have.
+	Allocatable v1.ResourceList
+	// ReservedPrefix is that of names which config maps and secrets cannot set; empty: there is none.
+	ReservedPrefix string
+	// Skipped is called for keys of a config map or secret that cannot be the names of variables, if set.
+	Skipped func(kind, name string, keys []string)
+}
+
+// Resolve returns the variables of a container in their order, each once and with its value. Base is what is set before
+// them, and what they may refer to. An error names what is missing: the container cannot be started, and waits with
+// [WaitingConfigError].
+func (e Environment) Resolve(ctx context.Context, pod *v1.Pod, container *v1.Container, base ...v1.EnvVar) ([]v1.EnvVar, error) {
+	env := &variables{}
+	for _, v := range base {
+		env.set(v.Name, v.Value)
+	}
+	for i := range container.EnvFrom {
+		if err := e.importAll(ctx, env, pod, &container.EnvFrom[i]); err != nil {
+			return nil, err
+		}
+	}
+	for _, v := range container.Env {
+		value := Expand(v.Value, env.lookup)
+		if v.ValueFrom != nil {
+			var err error
+			value, err = e.valueFrom(ctx, pod, container, v.ValueFrom)
+			if errors.Is(err, errOmitted) {
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		env.set(v.Name, value)
+	}
+	return env.list(), nil
+}
+
+// variables are an environment in the making: in order, the last value of a name wins.
+type variables struct {
+	names  []string
+	values map[string]string
+}
+
+func (v *variables) set(name, value string) {
+	if v.values == nil {
+		v.values = map[string]string{}
+	}
+	if _, known := v.values[name]; !known {
+		v.names = append(v.names, name)
+	}
+	v.values[name] = value
+}
+
+func (v *variables) lookup(name string) (string, bool) {
+	value, ok := v.values[name]
+	return value, ok
+}
+
+func (v *variables) list() []v1.EnvVar {
+	list := make([]v1.EnvVar, len(v.names))
+	for i, name := range v.names {
+		list[i] = v1.EnvVar{Name: name, Value: v.values[name]}
+	}
+	return list
+}
+
+// Expand replaces $(NAME) by its value. $$ stands for $, so that $$(NAME) stays $(NAME); what refers to nothing stays
+// as it is. Commands and arguments of containers are expanded too.
+func Expand(text string, lookup func(string) (string, bool)) string {
+	var out strings.Builder
+	for {
+		before, after, found := strings.Cut(text, "$")
+		out.WriteString(before)
+		if !found {
+			return out.String()
+		}
+		text = after
+		switch {
+		case strings.HasPrefix(text, "$"):
+			out.WriteByte('$')
+			text = text[1:]
+		case strings.HasPrefix(text, "("):
+			name, rest, closed := strings.Cut(text[1:], ")")
+			value, known := lookup(name)
+			if !closed || !known {
+				out.WriteByte('$') // and the rest is ordinary text
+				continue
+			}
+			out.WriteString(value)
+			text = rest
+		default:
+			out.WriteByte('$')
+		}
+	}
+}
+
+// objects is what package volume reads config maps and secrets with.
+type objects struct {
+	volume.Objects // nil: neither tokens nor watches are asked for
+	from           EnvironmentObjects
+}
+
+func (o objects) ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error) {
+	object, err := o.from.ConfigMap(ctx, namespace, name)
+	return object, notFound(err)
+}
+
+func (o objects) Secret(ctx context.Context, namespace, name string) (*v1.Secret, error) {
+	object, err := o.from.Secret(ctx, namespace, name)
+	return object, notFound(err)
+}
+
+func notFound(err error) error {
+	if apierrors.IsNotFound(err) {
+		return errors.Join(volume.ErrNotFound, err)
+	}
+	return err
+}
+
+func (e Environment) configMap(ctx context.Context, namespace, name string, optional *bool) (*v1.ConfigMap, error) {
+	return volume.GetConfigMap(ctx, e.objects(), namespace, name, optional != nil && *optional)
+}
+
+func (e Environment) secret(ctx context.Context, namespace, name string, optional *bool) (*v1.Secret, error) {
+	return volume.GetSecret(ctx, e.objects(), namespace, name, optional != nil && *optional)
+}
+
+func (e Environment) objects() volume.Objects {
+	if e.Objects == nil {
+		return nil
+	}
+	return objects{from: e.Objects}
+}
+
+// importAll sets what envFrom names: each key of a config map or secret.
+func (e Environment) importAll(ctx context.Context, env *variables, pod *v1.Pod, from *v1.EnvFromSource) error {
+	values := map[string]string{}
+	kind, name := "", ""
+	switch {
+	case from.ConfigMapRef != nil:
+		kind, name = "configMap", from.ConfigMapRef.Name
+		object, err := e.configMap(ctx, pod.Namespace, name, from.ConfigMapRef.Optional)
+		if err != nil {
+			return err
+		}
+		maps.Copy(values, object.Data)
+	case from.SecretRef != nil:
+		kind, name = "secret", from.SecretRef.Name
+		object, err := e.secret(ctx, pod.Namespace, name, from.SecretRef.Optional)
+		if err != nil {
+			return err
+		}
+		for key, value := range object.Data {
+			values[key] = string(value)
+		}
+	}
+	if skipped := e.setAll(env, from.Prefix, values); len(skipped) > 0 && e.Skipped != nil {
+		e.Skipped(kind, name, skipped)
+	}
+	return nil
+}
+
+// setAll sets all values whose names can be set, and returns those whose cannot.
+func (e Environment) setAll(env *variables, prefix string, values map[string]string) (skipped []string) {
+	for _, key := range slices.Sorted(maps.Keys(values)) {
+		name := prefix + key
+		if len(validation.IsRelaxedEnvVarName(name)) > 0 || e.ReservedPrefix != "" && strings.HasPrefix(name, e.ReservedPrefix) {
+			skipped = append(skipped, name)
+			continue
+		}
+		env.set(name, values[key])
+	}
+	return skipped
+}
+
+// errOmitted says that an optional variable has no value and is not set.
+var errOmitted = errors.New("omitted")
+
+func (e Environment) valueFrom(ctx context.Context, pod *v1.Pod, container *v1.Container, from *v1.EnvVarSource) (string, error) {
+	fields := volume.Fields{Pod: pod, Container: container, IPs: e.IPs, HostIPs: e.HostIPs, Allocatable: e.Allocatable}
+	switch {
+	case from.FieldRef != nil:
+		return fields.Field(from.FieldRef.FieldPath)
+	case from.ResourceFieldRef != nil:
+		return fields.Resource(from.ResourceFieldRef)
+	case from.ConfigMapKeyRef != nil:
+		ref := from.ConfigMapKeyRef
+		object, err := e.configMap(ctx, pod.Namespace, ref.Name, ref.Optional)
+		if err != nil {
+			return "", err
+		}
+		value, found := object.Data[ref.Key]
+		return value, missingKey(found, ref.Optional, ref.Key, "ConfigMap", pod.Namespace, ref.Name)
+	case from.SecretKeyRef != nil:
+		ref := from.SecretKeyRef
+		object, err := e.secret(ctx, pod.Namespace, ref.Name, ref.Optional)
+		if err != nil {
+			return "", err
+		}
+		value, found := object.Data[ref.Key]
+		return string(value), missingKey(found, ref.Optional, ref.Key, "Secret", pod.Namespace, ref.Name)
+	default:
+		return "", errors.New("valueFrom is not supported")
+	}
+}
+
+func missingKey(found bool, optional *bool, key, kind, namespace, name string) error {
+	switch {
+	case found:
+		return nil
+	case optional != nil && *optional:
+		return errOmitted
+	}
+	return fmt.Errorf("couldn't find key %s in %s %s/%s", key, kind, namespace, name)
+}

@@ -1,0 +1,151 @@
+package status
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/util/validation/field"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
+)
+
+// A pod with which the server always fails is no outage: on a quiet node it was tried each 5 s, as a probe.
+func TestPodThatAlwaysGetsInternalErrors_BacksOff(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+			if r.Verb == "PATCH" {
+				return apierrors.NewInternalError(errors.New("boom"))
+			}
+			return nil
+		})
+		lose(w, pod)
+		time.Sleep(graveFor + time.Minute)
+		synctest.Wait()
+		w.api.ForgetRequests()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := len(w.api.Log()); got < 100 || got > 200 {
+			t.Errorf("%d requests in an hour, want a try each 24 to 30 s, and each fourth once more without the lists", got)
+		}
+		w.api.SetFault(nil)
+		time.Sleep(30 * time.Second)
+		synctest.Wait()
+		w.wantReady(pod, false)
+		w.wantNothingPending()
+	})
+}
+
+// Within the first minutes its readiness is right soon after the failures end, with no other pod to show that they have.
+func TestReadinessAfterInternalErrors_IsRightWithin15s(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(func(context.Context, statustest.Request) error { return apierrors.NewInternalError(errors.New("boom")) })
+		lose(w, pod)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if next := time.Until(w.manager.Pending()[0].NextTry); next > graveWait {
+			t.Errorf("Pending says that the next try is in %s, want at most %s", next, graveWait)
+		}
+		w.api.SetFault(nil)
+		time.Sleep(healedWithin)
+		synctest.Wait()
+		w.wantReady(pod, false)
+		w.wantNothingPending()
+	})
+}
+
+// If the server fails with the containers of a pod, readiness and phase are sent without them.
+func TestStatusThatTheServerFailsWith_IsSentWithoutItsLists(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+			if r.Verb == "PATCH" && strings.Contains(string(r.Body), "containerStatuses") {
+				return apierrors.NewInternalError(errors.New("boom"))
+			}
+			return nil
+		})
+		lose(w, pod)
+		time.Sleep(healedWithin)
+		synctest.Wait()
+		w.wantReady(pod, false)
+		if pending := w.manager.Pending(); len(pending) != 1 || !slices.Contains(pending[0].Refused, "status.containerStatuses") || pending[0].Err == nil {
+			t.Errorf("pending is %+v, want the containers", pending)
+		}
+		w.api.ForgetRequests()
+		time.Sleep(time.Hour)
+		synctest.Wait()
+		if got := len(w.api.Log()); got > 20 {
+			t.Errorf("%d requests in an hour, want one each 10 minutes", got)
+		}
+		w.api.SetFault(nil)
+		time.Sleep(refusedBackoff.Limit)
+		synctest.Wait()
+		w.wantAgreement(pod)
+		w.wantNothingPending()
+	})
+}
+
+// A server that refuses the condition Ready by name has not taken the readiness: Flush does not say so, and it is tried again soon.
+func TestReadinessThatTheServerRefuses_IsNotDelivered(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+			var patch v1.Pod
+			if r.Verb == "PATCH" {
+				must(json.Unmarshal([]byte(r.Body), &patch))
+			}
+			if podstatus.FindCondition(patch.Status.Conditions, v1.PodReady) == nil {
+				return nil
+			}
+			i := slices.IndexFunc(w.manager.cache.load(pod.UID).status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReady })
+			return statustest.Invalid(r, field.Invalid(field.NewPath("status", "conditions").Index(i), "", "not today"))
+		})
+		lose(w, pod)
+		synctest.Wait()
+		pending := w.manager.Pending()
+		if len(pending) != 1 || !slices.Equal(pending[0].Refused, []string{"status.conditions[Ready]"}) || pending[0].Accepted == pending[0].Version {
+			t.Errorf("pending is %+v, want the condition Ready, and that the version is not accepted", pending)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		defer cancel()
+		if err := w.manager.Flush(ctx); err == nil {
+			t.Error("Flush calls delivered what the API does not have")
+		}
+		time.Sleep(10 * time.Minute)
+		w.api.SetFault(nil)
+		time.Sleep(healedWithin)
+		synctest.Wait()
+		w.wantReady(pod, false)
+		w.wantNothingPending()
+	})
+}
+
+// A server that is being started asks for long pauses. The first list is tried as often as a probe in any other pause.
+func TestFirstList_IsTriedDuringALongPause(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error { return statustest.Unavailable(r, 86400) })
+		w.set(pod, running(pod, true))
+		w.run()
+		time.Sleep(time.Minute)
+		w.api.SetFault(nil)
+		time.Sleep(probeEvery)
+		synctest.Wait()
+		w.wantReady(pod, true)
+	})
+}

@@ -1,0 +1,5 @@
+package outside
+
+import ()
+
+const root = "../../.."

@@ -1,0 +1,129 @@
+// Command play plays scenes of a stock node with statusd observe:
+//
+//	play -statusd FILE scenes -doc FILE        each scene, and the table of a document
+//	play -statusd FILE churn -minutes N        pods that come and go, no alarm and no verdict
+//	play -statusd FILE cost                    what statusd observe needs beside 100 pods: make footprint
+//	play -statusd FILE demo                    a frozen kubelet: make observe-demo
+//	play -statusd FILE guard                   a guarded kubelet that breaks in several ways: make guard-demo
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/statusd/statusd/test/campaign"
+	"github.com/statusd/statusd/test/scenes"
+	"github.com/statusd/statusd/test/stock"
+)
+
+func main() { campaign.Main("play", run) }
+
+type options struct {
+	program, doc, only string
+	minutes            int
+	stay               bool
+	cost               costOptions
+}
+
+func run(ctx context.Context, args []string) error {
+	var o options
+	flags := flag.NewFlagSet("play", flag.ExitOnError)
+	flags.StringVar(&o.program, "statusd", "bin/statusd", "the program")
+	flags.StringVar(&o.doc, "doc", "", "the document to write the table of scenes into")
+	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
+	flags.StringVar(&o.only, "only", "", "play only the scene of that name")
+	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
+	o.cost.flags(flags)
+	_ = flags.Parse(args) // ends the program itself
+	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo}
+	action, ok := actions[flags.Arg(0)]
+	if !ok {
+		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|churn|demo|cost|guard")
+	}
+	if err := stock.Missing(); err != nil {
+		return fmt.Errorf("no node of the stock kubelet on this machine:\n%w", err)
+	}
+	var err error
+	if o.program, err = filepath.Abs(o.program); err != nil {
+		return err
+	}
+	fmt.Println("starting an API server, containerd, the stock kubelet and statusd observe")
+	stage, err := scenes.NewStage(ctx, scenes.StageOptions{
+		Program: o.program, Log: os.Stderr, Roles: []string{"../guard/rights.yaml"},
+	})
+	if err != nil {
+		return err
+	}
+	err = action(ctx, o, stage)
+	if err != nil {
+		err = fmt.Errorf("%w\n%s", err, stage.Node.Tail(10))
+	}
+	return errors.Join(err, stage.Close())
+}
+
+func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
+	var (
+		results []scenes.Result
+		wrong   error
+	)
+	for _, scene := range scenes.All(scenes.Times{APIDown: time.Minute, Churn: time.Duration(o.minutes) * time.Minute, Pods: 30}) {
+		if o.only != "" && o.only != scene.Name {
+			continue
+		}
+		fmt.Println("scene:", scene.Name)
+		result, err := stage.Play(ctx, scene)
+		results = append(results, result)
+		if err != nil {
+			return err
+		}
+		for _, w := range result.Wrong {
+			fmt.Println("  wrong:", w)
+			wrong = errors.New("not everything was as expected")
+		}
+	}
+	table := scenes.Table(results)
+	fmt.Print("\n", table)
+	if o.doc == "" || wrong != nil {
+		return wrong
+	}
+	content, err := os.ReadFile(o.doc)
+	if err != nil {
+		return err
+	}
+	text, err := scenes.Replace(string(content), table)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(o.doc, []byte(text), 0o644)
+}
+
+// churn lets pods come and go beside an observer and a guard that runs the kubelet: neither may find anything wrong.
+func churn(ctx context.Context, o options, stage *scenes.Stage) error {
+	verdicts, err := watchVerdicts(ctx, stage)
+	if err != nil {
+		return err
+	}
+	scene := scenes.Churning(time.Duration(o.minutes)*time.Minute, 30)
+	fmt.Println("scene:", scene.Name, "-", scene.What)
+	result, err := play(ctx, stage, scene)
+	wrong, guardErr := verdicts.end(ctx)
+	for _, w := range wrong {
+		err = errors.Join(err, errors.New(w))
+	}
+	fmt.Printf("false alarms in %d minutes: %d\n", o.minutes, len(result.Wrong))
+	fmt.Printf("false verdicts in %d minutes: %d\n", o.minutes, len(wrong))
+	return errors.Join(err, guardErr)
+}
+
+func play(ctx context.Context, stage *scenes.Stage, scene scenes.Scene) (scenes.Result, error) {
+	result, err := stage.Play(ctx, scene)
+	for _, wrong := range result.Wrong {
+		err = errors.Join(err, errors.New(wrong))
+	}
+	return result, err
+}

@@ -1,0 +1,2 @@
+// Package testlog has a logger for tests.
+package testlog

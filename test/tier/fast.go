@@ -1,0 +1,150 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"runtime"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/statusd/statusd/test/gobuild"
+	"github.com/statusd/statusd/test/progress"
+)
+
+// errFailed is the end of a run whose report has said what failed.
+var errFailed = errors.New("tests failed")
+
+// runFast runs the tests that need only Go.
+func runFast(ctx context.Context, o options, patterns []string) error {
+	packages, err := list(ctx, "", patterns)
+	if err != nil {
+		return err
+	}
+	var racing, plain []string
+	detect := o.race == "on" || o.race == "auto" && hasCompiler()
+	if !detect && o.race == "auto" {
+		fmt.Println("without the race detector, which needs a C compiler (gcc)")
+	}
+	for i := range packages {
+		concurrent, err := packages[i].isConcurrent()
+		if err != nil {
+			return err
+		}
+		if detect && (concurrent || o.race == "on") {
+			racing = append(racing, packages[i].ImportPath)
+		} else {
+			plain = append(plain, packages[i].ImportPath)
+		}
+	}
+	parallel := o.parallel
+	if parallel == 0 {
+		parallel = 2 * runtime.GOMAXPROCS(0) // some tests wait
+	}
+	line := progress.On(os.Stdout)
+	r := newReport(line, func(text string) { line.Set("%s", text) }, len(packages))
+	fmt.Printf("%d packages, %d of them under the race detector\n", len(packages), len(racing))
+	base := []string{"-timeout", o.timeout.String(), "-p", strconv.Itoa(parallel)}
+	base = append(base, o.selection()...)
+	problem := errors.Join(goTest(ctx, r, append([]string{"-race"}, base...), racing, nil), goTest(ctx, r, base, plain, nil))
+	return finish(ctx, r, line, problem)
+}
+
+func hasCompiler() bool {
+	output, err := exec.Command("go", "env", "CC").Output()
+	if err != nil || len(output) == 0 {
+		return false
+	}
+	_, err = exec.LookPath(string(output[:len(output)-1]))
+	return err == nil
+}
+
+func (o options) selection() (args []string) {
+	if o.run != "" {
+		args = append(args, "-run", o.run)
+	}
+	if o.count > 0 {
+		args = append(args, "-count", strconv.Itoa(o.count))
+	}
+	return args
+}
+
+// buildFlags are those of the flags of go test that a build has too.
+func buildFlags(args []string) (flags []string) {
+	for _, arg := range args {
+		if arg == "-race" || strings.HasPrefix(arg, "-tags=") {
+			flags = append(flags, arg)
+		}
+	}
+	return flags
+}
+
+// goTest runs go test -json over the packages and reports its events. That tests failed is not an error: the report knows.
+func goTest(ctx context.Context, r *report, args, packages, env []string) error {
+	if len(packages) == 0 || ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := gobuild.Dependencies(ctx, r.out, "what the tests need", buildFlags(args), packages); err != nil {
+		return err
+	}
+	cmd := exec.CommandContext(ctx, "go", append(append([]string{"test", "-json"}, args...), packages...)...)
+	cmd.Env = append(os.Environ(), env...)
+	// An interrupt from the terminal is passed on to the whole group, tests and what they started included.
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	cmd.Cancel = func() error { return syscall.Kill(-cmd.Process.Pid, syscall.SIGINT) }
+	cmd.WaitDelay = time.Minute
+	reading, writing := io.Pipe()
+	cmd.Stdout, cmd.Stderr = writing, writing
+	read := make(chan error, 1)
+	go func() { read <- r.read(reading) }()
+	stop := everySecond(r.tick)
+	err := cmd.Run()
+	stop()
+	writing.Close()
+	readErr := <-read
+	var exit *exec.ExitError
+	if errors.As(err, &exit) {
+		r.broken, err = true, nil // also if nothing could be built, and there was no event
+	}
+	return errors.Join(err, readErr)
+}
+
+// everySecond calls a function until the returned one is called.
+func everySecond(call func()) (stop func()) {
+	ticker, done, ended := time.NewTicker(time.Second), make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(ended)
+		for {
+			select {
+			case <-ticker.C:
+				call()
+			case <-done:
+				return
+			}
+		}
+	}()
+	return func() {
+		ticker.Stop()
+		close(done)
+		<-ended
+	}
+}
+
+func finish(ctx context.Context, r *report, line *progress.Line, problem error) error {
+	line.Close()
+	well := r.close()
+	switch {
+	case ctx.Err() != nil:
+		return context.Cause(ctx)
+	case problem != nil:
+		return problem
+	case !well:
+		return errFailed
+	}
+	return nil
+}

@@ -1,0 +1,78 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/statusd/statusd/test/binaries"
+	"github.com/statusd/statusd/test/controlplane/binary"
+	"github.com/statusd/statusd/test/controlplane/sharedserver"
+	"github.com/statusd/statusd/test/progress"
+)
+
+// waiting is how many packages of real tests run at the same time: most of their time they wait.
+const waiting = 6
+
+// runReal runs the tests with the build tag real, and no others.
+func runReal(ctx context.Context, o options, patterns []string) (err error) {
+	packages, err := list(ctx, "real", patterns)
+	if err != nil {
+		return err
+	}
+	var paths, tests []string
+	for i := range packages {
+		names, err := packages[i].realTests()
+		if err != nil {
+			return err
+		}
+		if len(names) > 0 {
+			paths, tests = append(paths, packages[i].ImportPath), append(tests, names...)
+		}
+	}
+	slices.Sort(tests)
+	tests = slices.Compact(tests)
+	if o.run == "" {
+		o.run = "^(" + strings.Join(tests, "|") + ")$"
+	}
+	o.count = 1 // what surrounds a real test is no input that go test knows
+
+	bin, err := filepath.Abs("bin")
+	if err != nil {
+		return err
+	}
+	if err := binaries.Build(ctx, os.Stdout, bin, binaries.All()...); err != nil {
+		return err
+	}
+	program, err := binary.Build(ctx, os.Stdout)
+	if err != nil {
+		return err
+	}
+	server, err := sharedserver.Start(ctx, program)
+	if err != nil {
+		return err
+	}
+	defer server.Stop()
+	fmt.Printf("%d packages with real tests; they share an API server with its data in %s\n", len(paths), server.Dir)
+
+	parallel := o.parallel
+	if parallel == 0 {
+		parallel = waiting
+	}
+	line := progress.On(os.Stdout)
+	r := newReport(line, func(text string) { line.Set("%s", text) }, len(paths))
+	args := []string{"-tags=real", "-timeout", o.timeout.String(), "-p", strconv.Itoa(parallel)}
+	if o.race == "on" {
+		args = append(args, "-race")
+	}
+	problem := goTest(ctx, r, append(args, o.selection()...), paths, []string{binaries.Variable + "=" + bin, sharedserver.Variable + "=" + server.Dir})
+	if died := server.Died(); died != nil {
+		fmt.Fprintln(line, died)
+		r.broken = true
+	}
+	return finish(ctx, r, line, problem)
+}

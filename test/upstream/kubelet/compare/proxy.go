@@ -1,0 +1,98 @@
+package main
+
+import (
+	"crypto/tls"
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"sync"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/statusd/statusd/test/controlplane"
+)
+
+// proxy is between a kubelet and the API server. It acts as the node, counts requests, and can delay each.
+type proxy struct {
+	server *httptest.Server
+	delay  time.Duration
+
+	mu     sync.Mutex
+	counts map[string]int // of the requests about statuses, by method
+}
+
+// aPod is the path of one pod, or of its status.
+var aPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+(/status)?$`)
+
+func newProxy(api *controlplane.Process, node string, delay time.Duration) (*proxy, error) {
+	config, err := api.NodeConfig(node)
+	if err != nil {
+		return nil, err
+	}
+	transport, err := rest.TransportFor(config)
+	if err != nil {
+		return nil, err
+	}
+	server, err := url.Parse(api.Address())
+	if err != nil {
+		return nil, err
+	}
+	p := &proxy{delay: delay, counts: map[string]int{}}
+	p.server = httptest.NewUnstartedServer(&httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) {
+			p.count(r.In)
+			r.SetURL(server)
+		},
+		FlushInterval: -1, // watches
+		Transport:     transport,
+		ModifyResponse: func(*http.Response) error {
+			time.Sleep(p.delay)
+			return nil
+		},
+	})
+	p.server.EnableHTTP2 = true
+	p.server.TLS = &tls.Config{}
+	p.server.StartTLS()
+	return p, nil
+}
+
+func (p *proxy) count(r *http.Request) {
+	if !aPod.MatchString(r.URL.Path) {
+		return
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.counts[r.Method]++
+}
+
+// taken returns the counts since the last call.
+func (p *proxy) taken() map[string]int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	counts := p.counts
+	p.counts = map[string]int{}
+	return counts
+}
+
+func (p *proxy) writeKubeconfig(file string) error {
+	config := clientcmdapi.NewConfig()
+	config.Clusters["c"] = &clientcmdapi.Cluster{
+		Server:                   p.server.URL,
+		CertificateAuthorityData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: p.server.Certificate().Raw}),
+	}
+	config.AuthInfos["u"] = &clientcmdapi.AuthInfo{}
+	config.Contexts["c"] = &clientcmdapi.Context{Cluster: "c", AuthInfo: "u"}
+	config.CurrentContext = "c"
+	return clientcmd.WriteToFile(*config, file)
+}
+
+func (p *proxy) close() {
+	p.server.CloseClientConnections()
+	p.server.Close()
+}

@@ -1,0 +1,48 @@
+#!/bin/sh
+# Usage: kubernetes.sh PROGRAM FILE
+# Builds a program of Kubernetes (kubelet, kubectl, ...) of the release that test/controlplane/server uses, or
+# metrics-server, unless FILE exists.
+set -eu
+program=$1 file=$2
+test ! -e "$file" || exit 0
+here=$(cd "$(dirname "$0")" && pwd)
+mkdir -p "$(dirname "$file")"
+file=$(cd "$(dirname "$file")" && pwd)/$(basename "$file")
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+
+(cd "$here/../.." && go build -o "$work/build" ./test/build)
+
+# In a module of its own, which may add what the control plane does not need.
+cp "$here/../controlplane/server/go.mod" "$here/../controlplane/server/go.sum" "$work"
+cd "$work"
+case $program in
+metrics-server)
+	release=v0.9.0
+	package=sigs.k8s.io/metrics-server
+	# It requires later versions of some modules that it does not need. With those of the control plane,
+	# its packages need not be compiled a second time, which takes minutes.
+	versions='{{if not (or .Main .Replace)}}{{.Path}}@{{.Version}}{{end}}'
+	go list -m -f "$versions" all >before
+	go get "$package/cmd/$program@$release" 2>/dev/null
+	go list -m -f "$versions" all | grep -vxFf before | cut -d@ -f1 | while read -r module; do
+		grep "^$module@" before | sed "s,\(.*\)@,-replace=\1=\1@," | xargs -r go mod edit
+	done
+	flags="-X $package/pkg/version.gitVersion=$release"
+	;;
+*)
+	release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+	package=k8s.io/kubernetes
+	flags=
+	for component in component-base client-go/pkg; do
+		flags="$flags -X k8s.io/$component/version.gitVersion=$release"
+		flags="$flags -X k8s.io/$component/version.gitMajor=$(echo "$release" | cut -d. -f1 | tr -d v)"
+		flags="$flags -X k8s.io/$component/version.gitMinor=$(echo "$release" | cut -d. -f2)"
+	done
+	;;
+esac
+echo "building $program $release: the first time takes some minutes"
+"$work/build" go "$program" -mod=mod -o "$work/built" -ldflags "-s -w $flags" "$package/cmd/$program"
+# In one step: a file that exists is complete.
+mv "$work/built" "$file.$$"
+mv "$file.$$" "$file"
