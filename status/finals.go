@@ -36,14 +36,20 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	return m.unlessHung("keep final status", uid, m.writes.wait(x))
 }
 
-// saveFinal has the newest status of a pod written to the journal if the pod has ended in it.
+// saveFinal has the newest status of a pod written to the journal if the pod has ended in it and the API server does
+// not have the end already: behind the removal of a former copy the report would wait for a disk that it does not need.
 func (m *Manager) saveFinal(uid types.UID, stored *snapshot) *write {
 	if !m.keepsFinals() || stored.static || !stored.final() {
 		return nil
 	}
-	return m.writes.add(uid, writeFinal, func() error {
+	m.writes.mu.Lock()
+	defer m.writes.mu.Unlock()
+	if !m.cache.load(uid).undeliveredEnd() {
+		return nil
+	}
+	return m.writes.addLocked(uid, writeFinal, func() error {
 		newest := m.cache.load(uid)
-		if newest == nil || newest.static || !newest.final() || newest.forgotten.Load() {
+		if !newest.undeliveredEnd() {
 			return nil
 		}
 		err := m.journaled("keep final status", uid, m.opts.Journal.SetFinal(uid, podstatus.Final{
@@ -61,6 +67,12 @@ func (m *Manager) saveFinal(uid types.UID, stored *snapshot) *write {
 		}
 		return err
 	})
+}
+
+// undeliveredEnd reports whether the pod has ended in this status and the API server does not have the status. The
+// end of a static pod does not count.
+func (s *snapshot) undeliveredEnd() bool {
+	return s != nil && !s.static && s.final() && !s.forgotten.Load()
 }
 
 // forgetEnds deletes the recorded ends of containers that the API server's status has left

@@ -274,6 +274,25 @@ func TestRunReturnsAlthoughTheDiskHangs(t *testing.T) {
 	})
 }
 
+// The API server may have an end before its report comes to the journal, and the removal of the journal's copy may
+// hang by then. The report has nothing to wait for.
+func TestEndThatTheAPIHas_WaitsForNoDisk(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		sick := &sickJournal{Journal: journal.NewMemory(), hangs: make(chan struct{})}
+		w := newWorld(t, withJournal(sick))
+		pod := w.create("job", restartNever)
+		w.run()
+		w.set(pod, ended(pod, 1))
+		synctest.Wait()
+		w.wantAgreement(pod)
+		if err := w.manager.keepFinal(pod.UID, w.manager.cache.load(pod.UID)); err != nil {
+			t.Errorf("a report of an end that the API has: %v", err)
+		}
+		w.stop()
+		close(sick.hangs)
+	})
+}
+
 func TestAlwaysReadCostsNoReadForADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.AlwaysRead = true })
