@@ -84,12 +84,12 @@ lint: controlplane ### gofmt, go vet, staticcheck
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus internal/queryapi internal/alert/rules internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@set -e; for package in podstatus internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
 
 .PHONY: bench
 bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/evidence/benchmarks.md
-	$(GO) test ./podstatus ./status ./journal ./internal/alert/rules -run '^$$' -bench . -benchmem
+	$(GO) test ./podstatus ./status ./journal ./internal/alert/engine -run '^$$' -bench . -benchmem
 	cd test/upstream && $(GO) run ./bench $(BENCHFLAGS)
 
 SEED     ?= 1

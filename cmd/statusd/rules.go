@@ -10,7 +10,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/rulefile"
+	"github.com/statusd/statusd/internal/alert/ruleset"
+	"github.com/statusd/statusd/internal/alert/ruletest"
 )
 
 func newRules() *cobra.Command {
@@ -32,13 +35,13 @@ func newRules() *cobra.Command {
 		RunE: func(cmd *cobra.Command, _ []string) error { return printPack(cmd.OutOrStdout()) },
 	}, &cobra.Command{
 		Use: "doc", Aliases: []string{"explain"}, Short: "Print what expressions can use, and how rules are written", Args: usage(cobra.NoArgs),
-		RunE: func(cmd *cobra.Command, _ []string) error { return rules.WriteDocument(cmd.OutOrStdout()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return engine.WriteDocument(cmd.OutOrStdout()) },
 	})
 	return cmd
 }
 
 func checkRules(out io.Writer, files []string) error {
-	set, err := rules.Load(files...)
+	set, err := ruleset.Load(files...)
 	if err != nil {
 		return listMistakes(err)
 	}
@@ -51,7 +54,7 @@ func checkRules(out io.Writer, files []string) error {
 
 // listMistakes says how many mistakes there are before it lists them.
 func listMistakes(err error) error {
-	var mistakes rules.Mistakes
+	var mistakes rulefile.Mistakes
 	if !errors.As(err, &mistakes) {
 		return err
 	}
@@ -63,13 +66,13 @@ func listMistakes(err error) error {
 }
 
 func testRules(out io.Writer, files []string) error {
-	run := rules.RunTests
+	run := ruletest.Run
 	if len(files) == 0 {
-		all, err := fs.Glob(rules.PackFiles(), "*_test.yaml")
+		all, err := fs.Glob(ruleset.PackFiles(), "*_test.yaml")
 		if err != nil {
 			return err
 		}
-		files, run = all, func(file string) ([]rules.TestResult, error) { return rules.RunTestsFS(rules.PackFiles(), file) }
+		files, run = all, func(file string) ([]ruletest.Result, error) { return ruletest.RunFS(ruleset.PackFiles(), file) }
 	}
 	tests, failed := 0, 0
 	for _, file := range files {
@@ -94,7 +97,7 @@ func testRules(out io.Writer, files []string) error {
 }
 
 func printPack(out io.Writer) error {
-	files, err := fs.Glob(rules.PackFiles(), "*.yaml")
+	files, err := fs.Glob(ruleset.PackFiles(), "*.yaml")
 	if err != nil {
 		return err
 	}
@@ -103,7 +106,7 @@ func printPack(out io.Writer) error {
 		if strings.HasSuffix(strings.TrimSuffix(file, path.Ext(file)), "_test") {
 			continue
 		}
-		data, err := fs.ReadFile(rules.PackFiles(), file)
+		data, err := fs.ReadFile(ruleset.PackFiles(), file)
 		if err != nil {
 			return err
 		}

@@ -14,7 +14,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/rulefile"
 	"github.com/statusd/statusd/internal/queryapi"
 )
 
@@ -90,7 +90,7 @@ func (d *days) String() string {
 func (d *days) Set(text string) error {
 	lasts, err := time.ParseDuration(text)
 	if err != nil {
-		lasts, err = rules.ParseDuration(text)
+		lasts, err = rulefile.ParseDuration(text)
 	}
 	*d = days(lasts)
 	return err

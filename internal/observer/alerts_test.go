@@ -10,7 +10,7 @@ import (
 
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/actions"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/history"
 	model "github.com/statusd/statusd/internal/view"
 )
@@ -31,7 +31,7 @@ func TestDriftIsAnAlert(t *testing.T) {
 		}
 		o := w.observer(func(c *Config) {
 			c.Rules.Files = []string{file}
-			c.Rules.Actions = map[rules.ActionKind]actions.Limits{rules.ActionEvict: {}}
+			c.Rules.Actions = map[ruleset.ActionKind]actions.Limits{ruleset.ActionEvict: {}}
 		})
 		stop := w.run(o)
 		time.Sleep(time.Minute)

@@ -13,7 +13,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/audit"
 	"github.com/statusd/statusd/internal/guard/guardsetup"
 	"github.com/statusd/statusd/internal/nodecondition"
@@ -125,9 +125,9 @@ func (o *Observer) shown() console.Process {
 	shown := console.Process{
 		Facts: answers{o}, Audit: answers{o}, Find: o.find, Endpoints: o.endpoints(), Subject: "observer", Records: o.sideRecords(),
 		HostRoot: o.config.HostRoot, Client: o.client, Conditions: o.conditions, Events: o.events.sender, Machine: o.config.machine(), Rules: o.config.Rules, Outputs: o.config.Outputs, Known: o.known,
-		Why: map[rules.ActionKind]string{
-			rules.ActionRestartContainer: "beside a kubelet a container is not restarted: the kubelet would take it for one that crashed",
-			rules.ActionRestartKubelet:   "the guard is off: set guard.enabled",
+		Why: map[ruleset.ActionKind]string{
+			ruleset.ActionRestartContainer: "beside a kubelet a container is not restarted: the kubelet would take it for one that crashed",
+			ruleset.ActionRestartKubelet:   "the guard is off: set guard.enabled",
 		},
 	}
 	if o.config.Guard.Enabled {

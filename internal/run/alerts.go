@@ -8,7 +8,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/podstatus"
 )
@@ -55,7 +55,7 @@ func (p *Process) staticKnown() bool {
 var errNotRunning = errors.New("the container is not running")
 
 // restartContainer restarts the container of an alert: the run of it that the status shows.
-func (p *Process) restartContainer(r *rules.ActionRequest, reason string) error {
+func (p *Process) restartContainer(r *engine.ActionRequest, reason string) error {
 	status, _ := p.node.Manager.GetPodStatus(r.Alert.UID)
 	container := podstatus.FindContainerStatus(&status, r.Alert.Container)
 	if container == nil || container.State.Running == nil {

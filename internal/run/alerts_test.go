@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/internal/alert/actions"
 	"github.com/statusd/statusd/internal/alert/alertsetup"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/history"
 )
 
@@ -47,7 +47,7 @@ func TestConfigsWithWrongRulesAreRefused(t *testing.T) {
 			c.Rules.Files, c.Outputs.Alertmanagers = []string{good}, []endpoint.Options{{URL: "x"}}
 		}, "outputs.alertmanagers[0]"},
 		{func(c *Config) {
-			c.Rules.Files, c.Rules.Actions = []string{good}, map[rules.ActionKind]actions.Limits{"reboot": {}}
+			c.Rules.Files, c.Rules.Actions = []string{good}, map[ruleset.ActionKind]actions.Limits{"reboot": {}}
 		}, "rules.actions: reboot"},
 		{func(c *Config) {
 			c.Rules.Files, c.Outputs.Webhooks = []string{good}, []alertsetup.Webhook{{Name: "w", Options: endpoint.Options{URL: "http://x"}, SecretFile: "/does/not/exist"}}
@@ -71,7 +71,7 @@ func TestARuleRestartsAContainer(t *testing.T) {
 	c := testConfig(t, "restarts")
 	c.Rules.Files = []string{ruleFile(t, filepath.Join(t.TempDir(), "rules.yaml"),
 		`{name: FirstRun, scope: container, expr: 'container.state == "running" && container.restarts == 0', severity: info, actions: [{action: restartContainer}], annotations: {summary: "it is the first run"}}`)}
-	c.Rules.Actions = map[rules.ActionKind]actions.Limits{rules.ActionRestartContainer: {}}
+	c.Rules.Actions = map[ruleset.ActionKind]actions.Limits{ruleset.ActionRestartContainer: {}}
 	a, _ := started(t, c)
 	action := awaitRecord(t, a, "default", "sleeper-restarts", func(r history.Record) bool { return r.Kind == history.KindAction })
 	if action.Reason != "FirstRun" || action.To != actions.Done || !strings.Contains(action.Message, "it is the first run") {

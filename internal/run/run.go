@@ -15,7 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/agent"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/machine/logs"
 	"github.com/statusd/statusd/internal/node/inside"
 	"github.com/statusd/statusd/internal/nodecondition"
@@ -112,7 +112,7 @@ func (p *Process) shown() console.Process {
 		Facts: p, Find: p.find, Endpoints: p.node.Endpoints, Subject: "agent", Records: nodes.records,
 		Client: p.node.Client, Events: p.node.Events, OwnsNode: true, Machine: p.config.Machine.host(), Rules: p.config.Rules, Outputs: p.config.Outputs,
 		Known: p.known, RestartContainer: p.restartContainer,
-		Why: map[rules.ActionKind]string{rules.ActionRestartKubelet: "statusd is the kubelet of this node"},
+		Why: map[ruleset.ActionKind]string{ruleset.ActionRestartKubelet: "statusd is the kubelet of this node"},
 	}
 	if p.node.Client != nil {
 		shown.Conditions = nodecondition.New(nodecondition.Options{Client: p.node.Client, Node: p.node.Name, Logger: p.log})

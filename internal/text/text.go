@@ -114,6 +114,14 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
+// DidYouMean returns a guess at what was meant by a name, as a clause in parentheses; empty if no known name is near.
+func DidYouMean(name string, known []string) string {
+	if best := Nearest(name, known); best != "" {
+		return " (did you mean " + best + "?)"
+	}
+	return ""
+}
+
 // distance is how many characters must be changed, added or removed to make b of a.
 func distance(a, b string) int {
 	if len(a) > 64 || len(b) > 64 {

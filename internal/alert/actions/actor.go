@@ -12,8 +12,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/internal/alert"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/alert/kubeoutputs"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/wake"
 )
@@ -32,7 +33,7 @@ const ReasonAction = "AlertAction"
 
 // Do does one action and returns what it did, in words. An error of type [LaterError] means that it can
 // be tried again, any other that it cannot.
-type Do func(ctx context.Context, r *rules.ActionRequest) (message string, err error)
+type Do func(ctx context.Context, r *engine.ActionRequest) (message string, err error)
 
 // LaterError is that of an action which may succeed later, as an eviction that a disruption budget forbids now.
 type LaterError struct{ Err error }
@@ -62,8 +63,8 @@ type Options struct {
 	// File is where the ledger is kept. Empty: budgets start full after a restart.
 	File string
 	// Do has the actions by kind. One that is missing cannot be done in this process: Why says why.
-	Do  map[rules.ActionKind]Do
-	Why map[rules.ActionKind]string
+	Do  map[ruleset.ActionKind]Do
+	Why map[ruleset.ActionKind]string
 	// Marks are for taints and cordons; nil: they cannot be done.
 	Marks Marks
 	// Event takes an event for each action; nil: there are none. It must not block.
@@ -86,7 +87,7 @@ const (
 // retries spaces the tries of actions that may succeed later.
 var retries = backoff.Schedule{First: 5 * time.Second, Limit: time.Minute}
 
-// Actor decides about actions and does them. It implements [rules.Actor] and [rules.Output].
+// Actor decides about actions and does them. It implements [engine.Actor] and [engine.Output].
 type Actor struct {
 	options Options
 	log     *slog.Logger
@@ -95,8 +96,8 @@ type Actor struct {
 	tries   chan try // results of what runs
 
 	mu       sync.Mutex // guards what follows: what has come and was not looked at
-	requests []rules.ActionRequest
-	over     []rules.Notification
+	requests []engine.ActionRequest
+	over     []engine.Notification
 
 	// What follows belongs to Run.
 	ledger *Ledger
@@ -108,13 +109,13 @@ type Actor struct {
 
 // waiter is a request that is decided again when its budget allows it, as long as its alert fires.
 type waiter struct {
-	request rules.ActionRequest
+	request engine.ActionRequest
 	next    time.Time
 }
 
 // task is an action that is in progress.
 type task struct {
-	request rules.ActionRequest
+	request engine.ActionRequest
 	began   time.Time
 	attempt int
 	next    time.Time // zero while it runs
@@ -170,7 +171,7 @@ func New(options Options) (*Actor, error) {
 func (*Actor) Name() string { return "actions" }
 
 // Act takes a request. It never blocks.
-func (a *Actor) Act(r rules.ActionRequest) {
+func (a *Actor) Act(r engine.ActionRequest) {
 	a.mu.Lock()
 	a.requests = append(a.requests, r)
 	a.mu.Unlock()
@@ -178,7 +179,7 @@ func (a *Actor) Act(r rules.ActionRequest) {
 }
 
 // Notify learns which alerts are over. It never blocks.
-func (a *Actor) Notify(n rules.Notification) {
+func (a *Actor) Notify(n engine.Notification) {
 	if n.Alert.State != alert.Resolved {
 		if n.Done != nil {
 			n.Done()
@@ -248,7 +249,7 @@ func (a *Actor) again(now time.Time) {
 }
 
 // decide begins an action, or refuses it. One whose budget is used up waits for it. again: it has waited.
-func (a *Actor) decide(r rules.ActionRequest, again bool, now time.Time) {
+func (a *Actor) decide(r engine.ActionRequest, again bool, now time.Time) {
 	kind := r.Action.Kind
 	mark, err := MarkOf(&r.Action)
 	if err != nil {
@@ -294,20 +295,20 @@ func (a *Actor) decide(r rules.ActionRequest, again bool, now time.Time) {
 }
 
 // joins reports whether an action only adds an alert to those for which the Node has a mark.
-func (a *Actor) joins(mark string, action *rules.Action) bool {
+func (a *Actor) joins(mark string, action *ruleset.Action) bool {
 	limits, allowed := a.options.Policy[action.Kind]
 	return mark != "" && allowed && !limits.DryRun && !action.DryRun && a.ledger.hold(mark) != nil
 }
 
 // can reports whether this process is able to do an action.
-func (a *Actor) can(kind rules.ActionKind) bool {
-	if kind == rules.ActionTaint || kind == rules.ActionCordon {
+func (a *Actor) can(kind ruleset.ActionKind) bool {
+	if kind == ruleset.ActionTaint || kind == ruleset.ActionCordon {
 		return a.options.Marks != nil
 	}
 	return a.options.Do[kind] != nil
 }
 
-func (a *Actor) why(kind rules.ActionKind) string {
+func (a *Actor) why(kind ruleset.ActionKind) string {
 	if why := a.options.Why[kind]; why != "" {
 		return why
 	}
@@ -315,7 +316,7 @@ func (a *Actor) why(kind rules.ActionKind) string {
 }
 
 // end takes the end of an alert: what waits for it is given up, and its marks are taken back.
-func (a *Actor) end(n rules.Notification, now time.Time) {
+func (a *Actor) end(n engine.Notification, now time.Time) {
 	a.tasks = slices.DeleteFunc(a.tasks, func(t *task) bool {
 		waits := t.request.Alert.Fingerprint == n.Alert.Fingerprint && !t.next.IsZero() && t.attempt > 0
 		if waits {
@@ -356,7 +357,7 @@ func (a *Actor) release(alert alert.Alert, done func(), now time.Time) (undoing 
 }
 
 // finish stores the result with the alert, and makes an event of it if something was done.
-func (a *Actor) finish(r *rules.ActionRequest, result, message string, now time.Time) {
+func (a *Actor) finish(r *engine.ActionRequest, result, message string, now time.Time) {
 	action := alert.Action{Action: string(r.Action.Kind), At: now, Result: result, Message: message}
 	a.results.WithLabelValues(action.Action, result).Inc()
 	level := slog.LevelInfo

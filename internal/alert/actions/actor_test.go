@@ -18,7 +18,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 )
 
 // scene is an actor over fakes, in virtual time.
@@ -65,20 +66,20 @@ func (s *scene) Unset(_ context.Context, mark string) error {
 	return nil
 }
 
-func (s *scene) do(_ context.Context, r *rules.ActionRequest) (string, error) {
+func (s *scene) do(_ context.Context, r *engine.ActionRequest) (string, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return "did " + string(r.Action.Kind), s.err
 }
 
-var all = Policy{rules.ActionEvict: {}, rules.ActionRestartContainer: {}, rules.ActionTaint: {Budget: new(10)}, rules.ActionCordon: {}, rules.ActionWebhook: {}}
+var all = Policy{ruleset.ActionEvict: {}, ruleset.ActionRestartContainer: {}, ruleset.ActionTaint: {Budget: new(10)}, ruleset.ActionCordon: {}, ruleset.ActionWebhook: {}}
 
 func newScene(t *testing.T, policy Policy, file string) *scene {
 	t.Helper()
 	s := &scene{marks: map[string]bool{}}
 	actor, err := New(Options{
 		Policy: policy, Node: "n1", File: file, Marks: s,
-		Do: map[rules.ActionKind]Do{rules.ActionEvict: s.do, rules.ActionRestartContainer: s.do},
+		Do: map[ruleset.ActionKind]Do{ruleset.ActionEvict: s.do, ruleset.ActionRestartContainer: s.do},
 		Event: func(about v1.ObjectReference, _, reason, message string) {
 			s.say("event %s %s %s", about.Kind, reason, message)
 		},
@@ -104,8 +105,8 @@ func newScene(t *testing.T, policy Policy, file string) *scene {
 	return s
 }
 
-func (s *scene) ask(fingerprint, pod string, action rules.Action) {
-	s.Act(rules.ActionRequest{
+func (s *scene) ask(fingerprint, pod string, action ruleset.Action) {
+	s.Act(engine.ActionRequest{
 		Alert:  alert.Alert{Fingerprint: fingerprint, Rule: "Stuck", Pod: pod, UID: types.UID(pod), Namespace: "default", Container: "c", Annotations: map[string]string{"summary": "it is stuck"}},
 		Action: action, Node: "n1",
 		Done: func(a alert.Action) { s.say("%s %s: %s", a.Action, a.Result, a.Message) },
@@ -113,7 +114,7 @@ func (s *scene) ask(fingerprint, pod string, action rules.Action) {
 }
 
 func (s *scene) over(fingerprint string) {
-	s.Notify(rules.Notification{Alert: alert.Alert{Fingerprint: fingerprint, Rule: "Stuck", State: alert.Resolved}, Done: func() { s.say("over") }})
+	s.Notify(engine.Notification{Alert: alert.Alert{Fingerprint: fingerprint, Rule: "Stuck", State: alert.Resolved}, Done: func() { s.say("over") }})
 }
 
 // heard returns what was said since the last call.
@@ -136,18 +137,18 @@ func want(t *testing.T, what string, got []string, want ...string) {
 func TestAnActionIsAnEventAndAResult(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, all, "")
-		s.ask("f", "a", rules.Action{Kind: rules.ActionEvict})
+		s.ask("f", "a", ruleset.Action{Kind: ruleset.ActionEvict})
 		want(t, "evict", s.heard(), "event Pod AlertAction evict done for rule Stuck (it is stuck): did evict", "evict done: did evict")
 		if s.recorded[0] != "evict done" {
 			t.Errorf("recorded %q", s.recorded)
 		}
-		s.ask("g", "a", rules.Action{Kind: rules.ActionRestartContainer})
+		s.ask("g", "a", ruleset.Action{Kind: ruleset.ActionRestartContainer})
 		want(t, "another on the same pod", s.heard(), "restartContainer refused: the pod is evicted")
-		s.ask("h", "", rules.Action{Kind: rules.ActionRestartKubelet})
+		s.ask("h", "", ruleset.Action{Kind: ruleset.ActionRestartKubelet})
 		want(t, "off", s.heard(), "restartKubelet refused: the action restartKubelet is off")
-		s.ask("i", "", rules.Action{Kind: rules.ActionWebhook})
+		s.ask("i", "", ruleset.Action{Kind: ruleset.ActionWebhook})
 		want(t, "not possible here", s.heard(), "webhook refused: webhook is not possible here")
-		s.ask("j", "b", rules.Action{Kind: rules.ActionEvict, DryRun: true})
+		s.ask("j", "b", ruleset.Action{Kind: ruleset.ActionEvict, DryRun: true})
 		want(t, "dry run", s.heard(), "event Pod AlertAction evict dry-run", "evict dry-run: would have been done")
 	})
 }
@@ -156,8 +157,8 @@ func TestADisruptionBudgetIsAskedAgainWithinBounds(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, all, "")
 		s.set(&LaterError{errors.New("budget")})
-		s.ask("f", "a", rules.Action{Kind: rules.ActionEvict})
-		s.ask("g", "a", rules.Action{Kind: rules.ActionRestartContainer})
+		s.ask("f", "a", ruleset.Action{Kind: ruleset.ActionEvict})
+		s.ask("g", "a", ruleset.Action{Kind: ruleset.ActionRestartContainer})
 		want(t, "another action meanwhile", s.heard(), "restartContainer refused: evict for rule Stuck is in progress")
 		time.Sleep(2 * time.Minute)
 		s.set(nil)
@@ -165,7 +166,7 @@ func TestADisruptionBudgetIsAskedAgainWithinBounds(t *testing.T) {
 		want(t, "once it is allowed", s.heard(), "event Pod AlertAction evict done", "evict done")
 
 		s.set(&LaterError{errors.New("budget")})
-		s.ask("h", "b", rules.Action{Kind: rules.ActionEvict})
+		s.ask("h", "b", ruleset.Action{Kind: ruleset.ActionEvict})
 		time.Sleep(patience + time.Minute)
 		want(t, "never allowed", s.heard(), "event Pod AlertAction evict failed", "evict failed: given up after")
 	})
@@ -175,7 +176,7 @@ func TestWhatWaitsIsGivenUpWhenTheAlertIsOver(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, all, "")
 		s.set(&LaterError{errors.New("budget")})
-		s.ask("f", "a", rules.Action{Kind: rules.ActionEvict})
+		s.ask("f", "a", ruleset.Action{Kind: ruleset.ActionEvict})
 		synctest.Wait()
 		s.over("f")
 		want(t, "over", s.heard(), "event Pod AlertAction evict failed", "evict failed: the alert was over", "over")
@@ -190,9 +191,9 @@ const taint = "example.com/bad=yes:NoSchedule"
 func TestMarksAreTakenBackWithTheLastAlert(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, all, "")
-		s.ask("f", "", rules.Action{Kind: rules.ActionTaint, Taint: taint})
+		s.ask("f", "", ruleset.Action{Kind: ruleset.ActionTaint, Taint: taint})
 		s.heard()
-		s.ask("g", "", rules.Action{Kind: rules.ActionTaint, Taint: taint})
+		s.ask("g", "", ruleset.Action{Kind: ruleset.ActionTaint, Taint: taint})
 		want(t, "the second alert", s.heard(), "event Node", "taint done: the node has it for another alert")
 		s.over("f")
 		want(t, "the first is over", s.heard(), "over")
@@ -216,7 +217,7 @@ func TestAMarkThatTheNodeHadBeforeStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, all, "")
 		s.marks[cordon] = true
-		s.ask("f", "", rules.Action{Kind: rules.ActionCordon})
+		s.ask("f", "", ruleset.Action{Kind: ruleset.ActionCordon})
 		want(t, "cordon", s.heard(), "event Node", "cordon done: the node had it already")
 		s.over("f")
 		want(t, "over", s.heard(), "over")
@@ -229,12 +230,12 @@ func TestAMarkThatTheNodeHadBeforeStays(t *testing.T) {
 func TestAnAlertThatComesWhileAMarkIsTakenBackGetsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		s := newScene(t, all, "")
-		s.ask("f", "", rules.Action{Kind: rules.ActionTaint, Taint: taint})
+		s.ask("f", "", ruleset.Action{Kind: ruleset.ActionTaint, Taint: taint})
 		s.heard()
 		s.set(errors.New("down"))
 		s.over("f")
 		synctest.Wait()
-		s.ask("g", "", rules.Action{Kind: rules.ActionTaint, Taint: taint})
+		s.ask("g", "", ruleset.Action{Kind: ruleset.ActionTaint, Taint: taint})
 		synctest.Wait()
 		s.set(nil)
 		time.Sleep(time.Minute)
@@ -255,14 +256,14 @@ func TestBudgetsAndMarksSurviveARestart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "actions")
 		marks := map[string]bool{}
-		first := newScene(t, Policy{rules.ActionEvict: {Budget: new(1)}, rules.ActionCordon: {}}, file)
+		first := newScene(t, Policy{ruleset.ActionEvict: {Budget: new(1)}, ruleset.ActionCordon: {}}, file)
 		first.marks = marks
-		first.ask("f", "a", rules.Action{Kind: rules.ActionEvict})
-		first.ask("g", "", rules.Action{Kind: rules.ActionCordon})
+		first.ask("f", "a", ruleset.Action{Kind: ruleset.ActionEvict})
+		first.ask("g", "", ruleset.Action{Kind: ruleset.ActionCordon})
 		first.heard()
-		second := newScene(t, Policy{rules.ActionEvict: {Budget: new(1)}, rules.ActionCordon: {}}, file)
+		second := newScene(t, Policy{ruleset.ActionEvict: {Budget: new(1)}, ruleset.ActionCordon: {}}, file)
 		second.marks = marks
-		second.ask("h", "b", rules.Action{Kind: rules.ActionEvict})
+		second.ask("h", "b", ruleset.Action{Kind: ruleset.ActionEvict})
 		want(t, "the budget is used up", second.heard(), "evict refused: the budget")
 		second.over("g")
 		want(t, "the cordon is taken back", second.heard(), "event Node AlertAction cordon undone", "record cordon undone", "over")
@@ -276,15 +277,15 @@ func TestBudgetsAndMarksSurviveARestart(t *testing.T) {
 func TestAClockThatWasAheadForbidsNothingForLong(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		file := filepath.Join(t.TempDir(), "actions")
-		ledger := Ledger{Entries: []Entry{{Rule: "Stuck", Kind: rules.ActionRestartContainer, Subject: "pod/a", At: time.Now().AddDate(50, 0, 0), Done: true}}}
+		ledger := Ledger{Entries: []Entry{{Rule: "Stuck", Kind: ruleset.ActionRestartContainer, Subject: "pod/a", At: time.Now().AddDate(50, 0, 0), Done: true}}}
 		if err := ledger.save(file); err != nil {
 			t.Fatal(err)
 		}
-		s := newScene(t, Policy{rules.ActionRestartContainer: {Budget: new(1), Per: time.Hour, CoolDown: time.Hour}}, file)
-		s.ask("f", "a", rules.Action{Kind: rules.ActionRestartContainer})
+		s := newScene(t, Policy{ruleset.ActionRestartContainer: {Budget: new(1), Per: time.Hour, CoolDown: time.Hour}}, file)
+		s.ask("f", "a", ruleset.Action{Kind: ruleset.ActionRestartContainer})
 		want(t, "it counts from now on", s.heard(), "restartContainer refused: cool-down")
 		time.Sleep(time.Hour)
-		s.ask("g", "a", rules.Action{Kind: rules.ActionRestartContainer})
+		s.ask("g", "a", ruleset.Action{Kind: ruleset.ActionRestartContainer})
 		want(t, "and no longer than it may", s.heard(), "event Pod AlertAction restartContainer done", "restartContainer done")
 	})
 }
@@ -293,11 +294,11 @@ func TestAWebhookIsCalled(t *testing.T) {
 	called := make(chan string, 1)
 	server := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) { called <- r.URL.Path }))
 	defer server.Close()
-	message, err := Call("")(t.Context(), &rules.ActionRequest{Action: rules.Action{URL: server.URL + "/do"}, Alert: alert.Alert{Rule: "r"}})
+	message, err := Call("")(t.Context(), &engine.ActionRequest{Action: ruleset.Action{URL: server.URL + "/do"}, Alert: alert.Alert{Rule: "r"}})
 	if err != nil || <-called != "/do" || !strings.HasPrefix(message, "called ") {
 		t.Errorf("%q, %v", message, err)
 	}
-	if _, err := Call("")(t.Context(), &rules.ActionRequest{}); err == nil {
+	if _, err := Call("")(t.Context(), &engine.ActionRequest{}); err == nil {
 		t.Error("no URL: want an error")
 	}
 }
@@ -305,14 +306,14 @@ func TestAWebhookIsCalled(t *testing.T) {
 // An action that is refused for its budget is done when the budget allows it, as long as its alert fires.
 func TestBudget_RefusedIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		s := newScene(t, Policy{rules.ActionEvict: {Budget: new(1), Per: 15 * time.Second, CoolDown: time.Second}}, "")
+		s := newScene(t, Policy{ruleset.ActionEvict: {Budget: new(1), Per: 15 * time.Second, CoolDown: time.Second}}, "")
 		for _, f := range []string{"a", "b", "c"} {
-			s.ask(f, f, rules.Action{Kind: rules.ActionEvict})
+			s.ask(f, f, ruleset.Action{Kind: ruleset.ActionEvict})
 		}
 		want(t, "at once", s.heard(), "evict refused: the budget of 1 in 15 s is used up; it is tried again at", "evict refused: the budget of 1 in 15 s", "event Pod AlertAction evict done", "evict done")
 		time.Sleep(16 * time.Second)
 		want(t, "a period later", s.heard(), "event Pod AlertAction evict done", "evict done")
-		s.Notify(rules.Notification{Alert: alert.Alert{Fingerprint: "c", State: alert.Resolved}})
+		s.Notify(engine.Notification{Alert: alert.Alert{Fingerprint: "c", State: alert.Resolved}})
 		time.Sleep(time.Hour)
 		want(t, "its alert is over", s.heard())
 	})
@@ -320,7 +321,7 @@ func TestBudget_RefusedIsTriedAgain(t *testing.T) {
 
 // A budget of 0 forbids the action.
 func TestBudget_ZeroForbids(t *testing.T) {
-	v := Decide(Request{Action: rules.Action{Kind: rules.ActionEvict}, Subject: "pod/1"}, &Ledger{}, Policy{rules.ActionEvict: {Budget: new(0)}}, time.Now())
+	v := Decide(Request{Action: ruleset.Action{Kind: ruleset.ActionEvict}, Subject: "pod/1"}, &Ledger{}, Policy{ruleset.ActionEvict: {Budget: new(0)}}, time.Now())
 	if v.Refused == "" || !v.Until.IsZero() {
 		t.Errorf("got %+v", v)
 	}

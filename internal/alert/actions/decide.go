@@ -6,7 +6,8 @@ import (
 	"slices"
 	"time"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/text"
 )
 
@@ -24,21 +25,21 @@ type Limits struct {
 }
 
 // Policy is what the process allows, by kind. A kind that it does not name is off.
-type Policy map[rules.ActionKind]Limits
+type Policy map[ruleset.ActionKind]Limits
 
 // defaults are the limits of what is allowed without further words.
-var defaults = map[rules.ActionKind]Limits{
-	rules.ActionEvict:            {Budget: new(2), Per: 10 * time.Minute, CoolDown: 10 * time.Minute},
-	rules.ActionRestartContainer: {Budget: new(5), Per: 10 * time.Minute, CoolDown: 10 * time.Minute},
-	rules.ActionTaint:            {Budget: new(2), Per: time.Hour, CoolDown: 10 * time.Minute},
-	rules.ActionCordon:           {Budget: new(2), Per: time.Hour, CoolDown: 10 * time.Minute},
-	rules.ActionWebhook:          {Budget: new(20), Per: 10 * time.Minute, CoolDown: time.Minute},
-	rules.ActionRestartKubelet:   {Budget: new(1), Per: time.Hour, CoolDown: time.Hour},
+var defaults = map[ruleset.ActionKind]Limits{
+	ruleset.ActionEvict:            {Budget: new(2), Per: 10 * time.Minute, CoolDown: 10 * time.Minute},
+	ruleset.ActionRestartContainer: {Budget: new(5), Per: 10 * time.Minute, CoolDown: 10 * time.Minute},
+	ruleset.ActionTaint:            {Budget: new(2), Per: time.Hour, CoolDown: 10 * time.Minute},
+	ruleset.ActionCordon:           {Budget: new(2), Per: time.Hour, CoolDown: 10 * time.Minute},
+	ruleset.ActionWebhook:          {Budget: new(20), Per: 10 * time.Minute, CoolDown: time.Minute},
+	ruleset.ActionRestartKubelet:   {Budget: new(1), Per: time.Hour, CoolDown: time.Hour},
 }
 
 // Kinds returns the kinds of actions that there are.
-func Kinds() []rules.ActionKind {
-	return []rules.ActionKind{rules.ActionEvict, rules.ActionRestartContainer, rules.ActionTaint, rules.ActionCordon, rules.ActionWebhook, rules.ActionRestartKubelet}
+func Kinds() []ruleset.ActionKind {
+	return []ruleset.ActionKind{ruleset.ActionEvict, ruleset.ActionRestartContainer, ruleset.ActionTaint, ruleset.ActionCordon, ruleset.ActionWebhook, ruleset.ActionRestartKubelet}
 }
 
 // complete fills in what was not said.
@@ -69,7 +70,7 @@ func (p Policy) Validate() error {
 		if limits.Budget != nil && *limits.Budget < 0 || limits.Per < 0 || limits.CoolDown < 0 {
 			return fmt.Errorf("%s: budget, per and coolDown must not be negative", kind)
 		}
-		if limits.SecretFile != "" && kind != rules.ActionWebhook {
+		if limits.SecretFile != "" && kind != ruleset.ActionWebhook {
 			return fmt.Errorf("%s: secretFile is for webhook", kind)
 		}
 	}
@@ -79,19 +80,19 @@ func (p Policy) Validate() error {
 // Request is what an arbiter has to know of an action.
 type Request struct {
 	Rule    string
-	Action  rules.Action
+	Action  ruleset.Action
 	Subject string // see [SubjectOf]
 }
 
 // SubjectOf is what an action is done to: two actions on one subject never run at the same time. All that
 // is done to a pod or its containers has the pod as subject.
-func SubjectOf(r *rules.ActionRequest) string {
+func SubjectOf(r *engine.ActionRequest) string {
 	switch r.Action.Kind {
-	case rules.ActionEvict, rules.ActionRestartContainer:
+	case ruleset.ActionEvict, ruleset.ActionRestartContainer:
 		return "pod/" + string(r.Alert.UID)
-	case rules.ActionTaint, rules.ActionCordon:
+	case ruleset.ActionTaint, ruleset.ActionCordon:
 		return "node"
-	case rules.ActionRestartKubelet:
+	case ruleset.ActionRestartKubelet:
 		return "kubelet"
 	}
 	return "alert/" + r.Alert.Fingerprint // a call changes nothing here
@@ -125,7 +126,7 @@ func Decide(r Request, l *Ledger, p Policy, now time.Time) Verdict {
 		case e.Busy:
 			v.Refused = fmt.Sprintf("%s for rule %s is in progress", e.Kind, e.Rule)
 			return v
-		case e.Kind == rules.ActionEvict && e.Done:
+		case e.Kind == ruleset.ActionEvict && e.Done:
 			v.Refused = fmt.Sprintf("the pod is evicted for rule %s", e.Rule)
 			return v
 		case now.Sub(e.At) < coolDown:

@@ -12,45 +12,45 @@ import (
 	"testing"
 	"time"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 )
 
 var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
 func TestDecisions(t *testing.T) {
 	policy := Policy{
-		rules.ActionEvict:            {Budget: new(2), Per: time.Hour, CoolDown: 10 * time.Minute},
-		rules.ActionRestartContainer: {Budget: new(3), Per: time.Hour, CoolDown: 10 * time.Minute},
+		ruleset.ActionEvict:            {Budget: new(2), Per: time.Hour, CoolDown: 10 * time.Minute},
+		ruleset.ActionRestartContainer: {Budget: new(3), Per: time.Hour, CoolDown: 10 * time.Minute},
 	}
-	entry := func(rule string, kind rules.ActionKind, subject string, ago time.Duration) Entry {
+	entry := func(rule string, kind ruleset.ActionKind, subject string, ago time.Duration) Entry {
 		return Entry{Rule: rule, Kind: kind, Subject: subject, At: start.Add(-ago), Done: true}
 	}
-	busy := entry("a", rules.ActionRestartContainer, "pod/1", time.Hour)
+	busy := entry("a", ruleset.ActionRestartContainer, "pod/1", time.Hour)
 	busy.Busy, busy.Done = true, false
-	dry := entry("a", rules.ActionEvict, "pod/1", time.Minute)
+	dry := entry("a", ruleset.ActionEvict, "pod/1", time.Minute)
 	dry.DryRun, dry.Done = true, false
-	evict, restart := rules.Action{Kind: rules.ActionEvict}, rules.Action{Kind: rules.ActionRestartContainer}
+	evict, restart := ruleset.Action{Kind: ruleset.ActionEvict}, ruleset.Action{Kind: ruleset.ActionRestartContainer}
 	for _, test := range []struct {
 		name    string
-		action  rules.Action
+		action  ruleset.Action
 		entries []Entry
 		want    string // a part of the refusal, empty: it is done
 	}{
 		{"nothing before", evict, nil, ""},
-		{"off", rules.Action{Kind: rules.ActionCordon}, nil, "off"},
+		{"off", ruleset.Action{Kind: ruleset.ActionCordon}, nil, "off"},
 		{"in progress", evict, []Entry{busy}, "in progress"},
-		{"in progress on another pod", evict, []Entry{{Subject: "pod/2", Busy: true, Kind: rules.ActionRestartContainer, At: start}}, ""},
-		{"evicted", restart, []Entry{entry("a", rules.ActionEvict, "pod/1", 20*time.Hour)}, "is evicted"},
-		{"cool-down after another kind", evict, []Entry{entry("a", rules.ActionRestartContainer, "pod/1", 9*time.Minute)}, "cool-down"},
-		{"after the cool-down", evict, []Entry{entry("a", rules.ActionRestartContainer, "pod/1", 10*time.Minute)}, ""},
-		{"a longer cool-down of the rule", rules.Action{Kind: rules.ActionEvict, CoolDown: time.Hour}, []Entry{entry("a", rules.ActionRestartContainer, "pod/1", 59*time.Minute)}, "cool-down"},
-		{"the budget of the kind", evict, []Entry{entry("a", rules.ActionEvict, "pod/2", time.Minute), entry("b", rules.ActionEvict, "pod/3", 59*time.Minute)}, "budget of 2"},
-		{"the budget is free again", evict, []Entry{entry("a", rules.ActionEvict, "pod/2", time.Minute), entry("b", rules.ActionEvict, "pod/3", time.Hour)}, ""},
-		{"the budget of the rule", rules.Action{Kind: rules.ActionEvict, Budget: 1}, []Entry{entry("r", rules.ActionEvict, "pod/2", time.Minute)}, "budget of the rule"},
-		{"another rule has its own", rules.Action{Kind: rules.ActionEvict, Budget: 1}, []Entry{entry("a", rules.ActionEvict, "pod/2", time.Minute)}, ""},
+		{"in progress on another pod", evict, []Entry{{Subject: "pod/2", Busy: true, Kind: ruleset.ActionRestartContainer, At: start}}, ""},
+		{"evicted", restart, []Entry{entry("a", ruleset.ActionEvict, "pod/1", 20*time.Hour)}, "is evicted"},
+		{"cool-down after another kind", evict, []Entry{entry("a", ruleset.ActionRestartContainer, "pod/1", 9*time.Minute)}, "cool-down"},
+		{"after the cool-down", evict, []Entry{entry("a", ruleset.ActionRestartContainer, "pod/1", 10*time.Minute)}, ""},
+		{"a longer cool-down of the rule", ruleset.Action{Kind: ruleset.ActionEvict, CoolDown: time.Hour}, []Entry{entry("a", ruleset.ActionRestartContainer, "pod/1", 59*time.Minute)}, "cool-down"},
+		{"the budget of the kind", evict, []Entry{entry("a", ruleset.ActionEvict, "pod/2", time.Minute), entry("b", ruleset.ActionEvict, "pod/3", 59*time.Minute)}, "budget of 2"},
+		{"the budget is free again", evict, []Entry{entry("a", ruleset.ActionEvict, "pod/2", time.Minute), entry("b", ruleset.ActionEvict, "pod/3", time.Hour)}, ""},
+		{"the budget of the rule", ruleset.Action{Kind: ruleset.ActionEvict, Budget: 1}, []Entry{entry("r", ruleset.ActionEvict, "pod/2", time.Minute)}, "budget of the rule"},
+		{"another rule has its own", ruleset.Action{Kind: ruleset.ActionEvict, Budget: 1}, []Entry{entry("a", ruleset.ActionEvict, "pod/2", time.Minute)}, ""},
 		{"what was only recorded does not count", evict, []Entry{dry}, ""},
-		{"what was only recorded counts for what is only recorded", rules.Action{Kind: rules.ActionEvict, DryRun: true}, []Entry{dry}, "cool-down"},
-		{"a clock that was set back", evict, []Entry{entry("a", rules.ActionRestartContainer, "pod/1", -time.Hour)}, "cool-down"},
+		{"what was only recorded counts for what is only recorded", ruleset.Action{Kind: ruleset.ActionEvict, DryRun: true}, []Entry{dry}, "cool-down"},
+		{"a clock that was set back", evict, []Entry{entry("a", ruleset.ActionRestartContainer, "pod/1", -time.Hour)}, "cool-down"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			got := Decide(Request{Rule: "r", Action: test.action, Subject: "pod/1"}, &Ledger{Entries: test.entries}, policy, start)
@@ -78,19 +78,19 @@ func TestActionsNeverFight(t *testing.T) {
 		}
 		ledger, now := &Ledger{}, start
 		running, evicted, last := map[string]Entry{}, map[string]bool{}, map[string]time.Time{}
-		begun := map[rules.ActionKind][]time.Time{}
+		begun := map[ruleset.ActionKind][]time.Time{}
 		for range 200 {
 			now = now.Add(time.Duration(random.IntN(300)) * time.Second)
 			for _, subject := range slices.Sorted(maps.Keys(running)) { // some end
 				if e := running[subject]; random.IntN(2) == 0 {
 					success := random.IntN(4) > 0
 					ledger.end(subject, e.Kind, success)
-					evicted[subject] = evicted[subject] || success && e.Kind == rules.ActionEvict
+					evicted[subject] = evicted[subject] || success && e.Kind == ruleset.ActionEvict
 					delete(running, subject)
 				}
 			}
 			r := Request{Rule: fmt.Sprint("r", random.IntN(3)), Subject: fmt.Sprint("pod/", random.IntN(4)),
-				Action: rules.Action{Kind: kinds[random.IntN(len(kinds))], CoolDown: time.Duration(random.IntN(2)) * 5 * time.Minute}}
+				Action: ruleset.Action{Kind: kinds[random.IntN(len(kinds))], CoolDown: time.Duration(random.IntN(2)) * 5 * time.Minute}}
 			if Decide(r, ledger, policy, now).Refused != "" {
 				continue
 			}
@@ -121,7 +121,7 @@ func TestActionsNeverFight(t *testing.T) {
 func TestTheLedgerSurvivesARestart(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "actions")
 	before := &Ledger{Holds: []Hold{{Mark: cordon, Alerts: []string{"f"}, Ours: true}}}
-	before.begin(Entry{Rule: "r", Kind: rules.ActionEvict, Subject: "pod/1", At: start, Busy: true}, 0)
+	before.begin(Entry{Rule: "r", Kind: ruleset.ActionEvict, Subject: "pod/1", At: start, Busy: true}, 0)
 	if err := before.save(path); err != nil {
 		t.Fatal(err)
 	}

@@ -11,14 +11,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/alert/webhook"
 )
 
 // Evict evicts the pod of an alert through the Eviction API, so that disruption budgets hold: one that
 // forbids it now is asked again later. A pod of the same name with another UID is left alone.
 func Evict(client kubernetes.Interface) Do {
-	return func(ctx context.Context, r *rules.ActionRequest) (string, error) {
+	return func(ctx context.Context, r *engine.ActionRequest) (string, error) {
 		alert := &r.Alert
 		if alert.Pod == "" || alert.UID == "" {
 			return "", &RefusedError{"the alert is about no pod"}
@@ -53,8 +53,8 @@ func Evict(client kubernetes.Interface) Do {
 }
 
 // RestartContainer restarts the container of an alert by a function of the process.
-func RestartContainer(restart func(r *rules.ActionRequest, reason string) error) Do {
-	return func(_ context.Context, r *rules.ActionRequest) (string, error) {
+func RestartContainer(restart func(r *engine.ActionRequest, reason string) error) Do {
+	return func(_ context.Context, r *engine.ActionRequest) (string, error) {
 		if r.Alert.Container == "" {
 			return "", &RefusedError{"the alert is about no container: the scope of its rule must be container"}
 		}
@@ -67,7 +67,7 @@ func RestartContainer(restart func(r *rules.ActionRequest, reason string) error)
 
 // RestartKubelet restarts the kubelet by the guard, which has a budget of its own.
 func RestartKubelet(restart func(ctx context.Context, reason string) error) Do {
-	return func(ctx context.Context, r *rules.ActionRequest) (string, error) {
+	return func(ctx context.Context, r *engine.ActionRequest) (string, error) {
 		if err := restart(ctx, fmt.Sprintf("rule %s: %s", r.Alert.Rule, r.Alert.Annotations["summary"])); err != nil {
 			return "", err
 		}
@@ -78,7 +78,7 @@ func RestartKubelet(restart func(ctx context.Context, reason string) error) Do {
 // Call posts the alert to the URL of the action, signed if there is a file with a secret. It is called
 // once: what a receiver does that did not answer in time is not known.
 func Call(secretFile string) Do {
-	return func(ctx context.Context, r *rules.ActionRequest) (string, error) {
+	return func(ctx context.Context, r *engine.ActionRequest) (string, error) {
 		receiver, err := webhook.NewReceiver(endpoint.Options{URL: r.Action.URL}, secretFile)
 		if err != nil {
 			return "", &RefusedError{err.Error()}

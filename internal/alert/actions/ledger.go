@@ -9,17 +9,17 @@ import (
 	"slices"
 	"time"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // Entry is an action that was begun.
 type Entry struct {
-	Rule    string           `json:"rule"`
-	Kind    rules.ActionKind `json:"kind"`
-	Subject string           `json:"subject"`
-	At      time.Time        `json:"at"`
-	DryRun  bool             `json:"dryRun,omitempty"`
+	Rule    string             `json:"rule"`
+	Kind    ruleset.ActionKind `json:"kind"`
+	Subject string             `json:"subject"`
+	At      time.Time          `json:"at"`
+	DryRun  bool               `json:"dryRun,omitempty"`
 	// Busy: it is in progress. Done: it succeeded.
 	Busy bool `json:"-"` // nothing is in progress after a restart
 	Done bool `json:"done,omitempty"`
@@ -79,7 +79,7 @@ func (l *Ledger) begin(e Entry, keepFor time.Duration) {
 }
 
 // end notes what became of the action in progress on a subject.
-func (l *Ledger) end(subject string, kind rules.ActionKind, done bool) {
+func (l *Ledger) end(subject string, kind ruleset.ActionKind, done bool) {
 	for i := range l.Entries {
 		if e := &l.Entries[i]; e.Subject == subject && e.Kind == kind && e.Busy {
 			e.Busy, e.Done = false, done

@@ -13,29 +13,29 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 )
 
 // cordon is the mark of a Node that takes no pods. Other marks are taints, key=value:effect.
 const cordon = "unschedulable"
 
 // MarkOf is what an action sets on the Node, empty if it sets nothing.
-func MarkOf(a *rules.Action) (string, error) {
+func MarkOf(a *ruleset.Action) (string, error) {
 	switch a.Kind {
-	case rules.ActionCordon:
+	case ruleset.ActionCordon:
 		return cordon, nil
-	case rules.ActionTaint:
+	case ruleset.ActionTaint:
 		_, err := ParseTaint(a.Taint)
 		return a.Taint, err
 	}
 	return "", nil
 }
 
-func kindOf(mark string) rules.ActionKind {
+func kindOf(mark string) ruleset.ActionKind {
 	if mark == cordon {
-		return rules.ActionCordon
+		return ruleset.ActionCordon
 	}
-	return rules.ActionTaint
+	return ruleset.ActionTaint
 }
 
 func taintOf(mark string) string {
@@ -46,7 +46,7 @@ func taintOf(mark string) string {
 }
 
 // ParseTaint reads KEY[=VALUE]:EFFECT.
-func ParseTaint(text string) (v1.Taint, error) { return rules.ParseTaint(text) }
+func ParseTaint(text string) (v1.Taint, error) { return ruleset.ParseTaint(text) }
 
 // NodeMarks sets taints and the cordon of one Node. A node's own credentials may not change its taints:
 // NodeRestriction forbids it.

@@ -19,7 +19,8 @@ import (
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
@@ -27,8 +28,8 @@ var shared controlplanetest.Shared
 
 func TestMain(m *testing.M) { shared.Main(m) }
 
-func about(pod *v1.Pod) *rules.ActionRequest {
-	return &rules.ActionRequest{Alert: alert.Alert{Rule: "Stuck", Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID}, Action: rules.Action{Kind: rules.ActionEvict}}
+func about(pod *v1.Pod) *engine.ActionRequest {
+	return &engine.ActionRequest{Alert: alert.Alert{Rule: "Stuck", Namespace: pod.Namespace, Pod: pod.Name, UID: pod.UID}, Action: ruleset.Action{Kind: ruleset.ActionEvict}}
 }
 
 // The Node authorizer lets a node evict its own pods, and no others.

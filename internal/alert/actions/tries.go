@@ -9,7 +9,8 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 )
 
 // start starts what is due.
@@ -54,7 +55,7 @@ func (a *Actor) try(ctx context.Context, t *task) try {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	kind := t.request.Action.Kind
-	if kind == rules.ActionTaint || kind == rules.ActionCordon {
+	if kind == ruleset.ActionTaint || kind == ruleset.ActionCordon {
 		mark, err := MarkOf(&t.request.Action)
 		if err != nil {
 			return try{task: t, err: err}
@@ -136,8 +137,8 @@ func (u *undo) finish() {
 
 // tasksAgain sets a mark again that another alert wants which came while it was taken back.
 func (a *Actor) tasksAgain(h *Hold, u *undo, now time.Time) {
-	action := rules.Action{Kind: kindOf(u.mark), Taint: taintOf(u.mark)}
+	action := ruleset.Action{Kind: kindOf(u.mark), Taint: taintOf(u.mark)}
 	alert := u.alert
 	alert.Fingerprint = h.Alerts[0]
-	a.tasks = append(a.tasks, &task{request: rules.ActionRequest{Alert: alert, Action: action, At: now, Node: a.options.Node}, began: now, next: now})
+	a.tasks = append(a.tasks, &task{request: engine.ActionRequest{Alert: alert, Action: action, At: now, Node: a.options.Node}, began: now, next: now})
 }

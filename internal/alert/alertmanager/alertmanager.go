@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/deliver"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 const (
@@ -72,7 +72,7 @@ func (o *Output) Trouble() string { return o.queue.Trouble() }
 func (o *Output) Name() string { return o.name }
 
 // Notify takes an alert. It never blocks.
-func (o *Output) Notify(n rules.Notification) { o.queue.Put(n) }
+func (o *Output) Notify(n engine.Notification) { o.queue.Put(n) }
 
 // Run delivers until ctx ends. It may be called once.
 func (o *Output) Run(ctx context.Context) error {

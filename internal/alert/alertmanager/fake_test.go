@@ -13,7 +13,7 @@ import (
 
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -91,15 +91,15 @@ func to(url string) Options {
 	return Options{Endpoint: endpoint.Options{URL: url}, Node: "n1", ExternalURL: "https://n1:1/"}
 }
 
-func firing(rule, pod string) rules.Notification {
+func firing(rule, pod string) engine.Notification {
 	at := time.Now()
-	return rules.Notification{Alert: alert.Alert{
+	return engine.Notification{Alert: alert.Alert{
 		Fingerprint: rule + pod, Rule: rule, Severity: "warning", Scope: "pod", State: alert.Firing, Namespace: "default", Pod: pod,
 		Labels: map[string]string{"team": "a"}, Annotations: map[string]string{"summary": "it is so"}, Since: at, Firing: &at,
 	}, At: at, Node: "n1"}
 }
 
-func resolved(n rules.Notification) rules.Notification {
+func resolved(n engine.Notification) engine.Notification {
 	at := time.Now()
 	n.Alert.State, n.Alert.Resolved = alert.Resolved, &at
 	return n
@@ -149,7 +149,7 @@ func TestNamesThatPrometheusDoesNotAllow(t *testing.T) {
 
 func TestAClockThatWasSetBackMakesNoAlertThatEndsBeforeItStarts(t *testing.T) {
 	later := time.Now().Add(time.Hour)
-	for _, n := range []rules.Notification{firing("r", "p"), resolved(firing("r", "p"))} {
+	for _, n := range []engine.Notification{firing("r", "p"), resolved(firing("r", "p"))} {
 		n.Alert.Firing = &later
 		if got := translate(&n.Alert, "n1", "", time.Now().Add(time.Minute)); !got.EndsAt.After(got.StartsAt) {
 			t.Errorf("%s: from %v to %v", n.Alert.State, got.StartsAt, got.EndsAt)

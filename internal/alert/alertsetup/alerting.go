@@ -18,8 +18,10 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/actions"
 	"github.com/statusd/statusd/internal/alert/deliver"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/expr"
 	"github.com/statusd/statusd/internal/alert/kubeoutputs"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/nodecondition"
 	"github.com/statusd/statusd/internal/view"
 )
@@ -39,7 +41,7 @@ type Process struct {
 	Audit  view.AuditSource // nil: there is none
 	Guard  view.GuardSource // nil: there is none
 	// Kubelet returns numbers about the kubelet; nil: they are unknown.
-	Kubelet func() rules.KubeletFacts
+	Kubelet func() expr.KubeletFacts
 	// Ready is closed once the source knows its pods; nil: it does.
 	Ready <-chan struct{}
 	// Node is the name of the node, StateDir where its state is kept.
@@ -61,16 +63,16 @@ type Process struct {
 	// Changed is called with the UID of a pod whose alerts have changed, empty for the node; it returns at once.
 	Changed func(types.UID)
 	// RestartContainer and RestartKubelet do these actions; nil: they cannot be done, and Why says why.
-	RestartContainer func(r *rules.ActionRequest, reason string) error
+	RestartContainer func(r *engine.ActionRequest, reason string) error
 	RestartKubelet   func(ctx context.Context, reason string) error
-	Why              map[rules.ActionKind]string
+	Why              map[ruleset.ActionKind]string
 	Registerer       prometheus.Registerer // nil: no metrics
 	Logger           *slog.Logger
 }
 
 // Alerting is an engine with its outputs and actions. Make it with [New].
 type Alerting struct {
-	*rules.Engine
+	*engine.Engine
 	config Config
 	log    *slog.Logger
 	runs   []func(context.Context) error
@@ -95,7 +97,7 @@ func New(config Config, p Process) (*Alerting, error) {
 	if err != nil {
 		return nil, err
 	}
-	a.Engine, err = rules.New(rules.Options{
+	a.Engine, err = engine.New(engine.Options{
 		Source: p.Source, Audit: p.Audit, Guard: p.Guard, Kubelet: p.Kubelet, Ready: p.Ready, Set: set, Node: p.Node,
 		StateFile: filepath.Join(p.StateDir, alertsFile), Outputs: append(outputs, actor), Actor: actor,
 		Changed: p.Changed, Registerer: p.Registerer, Logger: a.log,
@@ -131,7 +133,7 @@ type runner interface {
 	Run(context.Context) error
 }
 
-func (a *Alerting) outputs(p *Process, metrics *deliver.Metrics) ([]rules.Output, error) {
+func (a *Alerting) outputs(p *Process, metrics *deliver.Metrics) ([]engine.Output, error) {
 	outputs, err := p.Outputs.receivers(receiverOptions{node: p.Node, url: a.config.ExternalURL, metrics: metrics, log: a.log})
 	if err != nil {
 		return nil, err
@@ -157,7 +159,7 @@ func (a *Alerting) outputs(p *Process, metrics *deliver.Metrics) ([]rules.Output
 func (a *Alerting) actor(p *Process) (*actions.Actor, error) {
 	options := actions.Options{
 		Policy: a.config.Actions, Node: p.Node, File: filepath.Join(p.StateDir, actionsFile), Event: p.Event, Record: p.Record,
-		Do:  map[rules.ActionKind]actions.Do{rules.ActionWebhook: actions.Call(a.config.Actions[rules.ActionWebhook].SecretFile)},
+		Do:  map[ruleset.ActionKind]actions.Do{ruleset.ActionWebhook: actions.Call(a.config.Actions[ruleset.ActionWebhook].SecretFile)},
 		Why: p.Why, Registerer: p.Registerer, Logger: a.log,
 	}
 	client := p.ActionsClient
@@ -165,14 +167,14 @@ func (a *Alerting) actor(p *Process) (*actions.Actor, error) {
 		client = p.Client
 	}
 	if client != nil {
-		options.Do[rules.ActionEvict] = actions.Evict(client)
+		options.Do[ruleset.ActionEvict] = actions.Evict(client)
 		options.Marks = actions.NodeMarks{Client: client, Node: p.Node}
 	}
 	if p.RestartContainer != nil {
-		options.Do[rules.ActionRestartContainer] = actions.RestartContainer(p.RestartContainer)
+		options.Do[ruleset.ActionRestartContainer] = actions.RestartContainer(p.RestartContainer)
 	}
 	if p.RestartKubelet != nil {
-		options.Do[rules.ActionRestartKubelet] = actions.RestartKubelet(p.RestartKubelet)
+		options.Do[ruleset.ActionRestartKubelet] = actions.RestartKubelet(p.RestartKubelet)
 	}
 	actor, err := actions.New(options)
 	if err != nil {

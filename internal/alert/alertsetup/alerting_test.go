@@ -16,7 +16,7 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/actions"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/view"
 )
 
@@ -117,7 +117,7 @@ func TestAFileThatChangesDuringTheStartIsReloaded(t *testing.T) {
 }
 
 func TestPackAndFilesTogether(t *testing.T) {
-	pack := rules.Pack().Rules()
+	pack := ruleset.Pack().Rules()
 	replaced := pack[0].Name
 	file := filepath.Join(t.TempDir(), "a.yaml")
 	write(t, file, replaced)
@@ -136,8 +136,8 @@ func TestWrongConfigs(t *testing.T) {
 		config Config
 		want   string
 	}{
-		{Config{Actions: actions.Policy{rules.ActionEvict: {}}}, "no rules"},
-		{Config{Pack: true, Actions: actions.Policy{rules.ActionEvict: {Budget: new(-1)}}}, "negative"},
+		{Config{Actions: actions.Policy{ruleset.ActionEvict: {}}}, "no rules"},
+		{Config{Pack: true, Actions: actions.Policy{ruleset.ActionEvict: {Budget: new(-1)}}}, "negative"},
 		{Config{Files: []string{""}}, "rules.files[0]"},
 	} {
 		var problems []string

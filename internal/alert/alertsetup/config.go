@@ -6,7 +6,7 @@ import (
 	"net/url"
 
 	"github.com/statusd/statusd/internal/alert/actions"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 )
 
 // Config is what an operator decides about rules. The zero value is no rules at all.
@@ -18,14 +18,14 @@ type Config struct {
 	// ExternalURL is where users reach the page of this node.
 	ExternalURL string `yaml:"externalURL"`
 	// Actions are those that are allowed, by name, and how often.
-	Actions map[rules.ActionKind]actions.Limits `yaml:"actions"`
+	Actions map[ruleset.ActionKind]actions.Limits `yaml:"actions"`
 	// ActionsKubeconfig is for actions that the process's own credentials do not allow.
 	ActionsKubeconfig string `yaml:"actionsKubeconfig"`
 }
 
 // Default is a config without rules.
 func Default() Config {
-	return Config{Files: []string{}, Actions: map[rules.ActionKind]actions.Limits{}}
+	return Config{Files: []string{}, Actions: map[ruleset.ActionKind]actions.Limits{}}
 }
 
 // Enabled reports whether there are rules.
@@ -64,16 +64,16 @@ func (c *Config) Validate(wrong func(field, format string, args ...any)) {
 }
 
 // Load reads the rules: those of the pack, if it is on, and those of the files.
-func (c *Config) Load() (*rules.Set, error) {
-	set := &rules.Set{}
+func (c *Config) Load() (*ruleset.Set, error) {
+	set := &ruleset.Set{}
 	if len(c.Files) > 0 {
 		var err error
-		if set, err = rules.Load(c.Files...); err != nil {
+		if set, err = ruleset.Load(c.Files...); err != nil {
 			return nil, fmt.Errorf("alerting: %w", err)
 		}
 	}
 	if c.Pack {
-		set = set.Over(rules.Pack())
+		set = set.Over(ruleset.Pack())
 	}
 	return set, nil
 }
@@ -85,5 +85,5 @@ func (c *Config) Check(outputs *Outputs) error {
 	}
 	_, rulesErr := c.Load()
 	_, outputsErr := outputs.receivers(receiverOptions{url: c.ExternalURL})
-	return errors.Join(rulesErr, outputsErr, readable(c.ActionsKubeconfig), readable(c.Actions[rules.ActionWebhook].SecretFile))
+	return errors.Join(rulesErr, outputsErr, readable(c.ActionsKubeconfig), readable(c.Actions[ruleset.ActionWebhook].SecretFile))
 }

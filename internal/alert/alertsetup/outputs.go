@@ -7,7 +7,7 @@ import (
 	"github.com/statusd/statusd/internal/alert/alertmanager"
 	"github.com/statusd/statusd/internal/alert/deliver"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/alert/webhook"
 )
 
@@ -78,7 +78,7 @@ type receiverOptions struct {
 }
 
 // receivers makes the outputs over the network.
-func (o *Outputs) receivers(with receiverOptions) (outputs []rules.Output, err error) {
+func (o *Outputs) receivers(with receiverOptions) (outputs []engine.Output, err error) {
 	for i := range o.Alertmanagers {
 		output, err := alertmanager.New(alertmanager.Options{Endpoint: o.Alertmanagers[i], ExternalURL: with.url, Node: with.node, Metrics: with.metrics, Logger: with.log})
 		if err != nil {

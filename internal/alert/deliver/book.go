@@ -6,7 +6,7 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 // place is where an entry of the book is.
@@ -62,7 +62,7 @@ func newBook(born time.Time, most int, repeat time.Duration, dropped func(reason
 }
 
 // put takes the newest state of an alert and reports whether there is something to do now.
-func (b *book) put(n rules.Notification, now time.Time) bool {
+func (b *book) put(n engine.Notification, now time.Time) bool {
 	e := b.entries[n.Alert.Fingerprint]
 	switch {
 	case n.Alert.State == alert.Firing && n.Alert.Silenced == "":
@@ -77,7 +77,7 @@ func (b *book) put(n rules.Notification, now time.Time) bool {
 	return b.waiting.Len() > 0 || len(b.finished) > 0
 }
 
-func (b *book) fires(e *entry, n rules.Notification, now time.Time) {
+func (b *book) fires(e *entry, n engine.Notification, now time.Time) {
 	if e == nil {
 		if !b.makeRoom() {
 			b.finish(n.Done)
@@ -104,7 +104,7 @@ func (b *book) join(e *entry, done func()) {
 }
 
 // had takes a firing alert that the receiver has from before, and that need not be sent.
-func (b *book) had(n rules.Notification) {
+func (b *book) had(n engine.Notification) {
 	b.finish(n.Done)
 	if b.entries[n.Alert.Fingerprint] == nil && b.makeRoom() {
 		e := &entry{alert: n.Alert, reached: true}
@@ -114,7 +114,7 @@ func (b *book) had(n rules.Notification) {
 }
 
 // ends takes the end of an alert. The receiver needs it if it may know the alert.
-func (b *book) ends(e *entry, n rules.Notification, now time.Time) {
+func (b *book) ends(e *entry, n engine.Notification, now time.Time) {
 	// The receiver may know an alert from the process before this one.
 	inherited := n.Again || n.Alert.Firing == nil || n.Alert.Firing.Before(b.born)
 	switch {
@@ -140,7 +140,7 @@ func (b *book) ends(e *entry, n rules.Notification, now time.Time) {
 
 // silence keeps an alert from being sent, and sent again. Its end is sent if the receiver may know it. What was not
 // sent is not finished: it is to be sent when the silence ends.
-func (b *book) silence(e *entry, n rules.Notification) {
+func (b *book) silence(e *entry, n engine.Notification) {
 	if e != nil && (e.reached || e.place != waiting) {
 		b.finish(n.Done)
 	}
@@ -165,7 +165,7 @@ func (b *book) rest(e *entry) {
 }
 
 // renew has the newest state of an alert sent.
-func (b *book) renew(e *entry, n rules.Notification, now time.Time) {
+func (b *book) renew(e *entry, n engine.Notification, now time.Time) {
 	b.finish(e.done) // the newer one takes its place
 	e.alert, e.done = n.Alert, n.Done
 	switch e.place {

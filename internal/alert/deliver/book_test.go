@@ -8,19 +8,19 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 var start = time.Date(2026, 11, 1, 12, 0, 0, 0, time.UTC)
 
-func firing(name string, at time.Time) rules.Notification {
-	return rules.Notification{Alert: alert.Alert{
+func firing(name string, at time.Time) engine.Notification {
+	return engine.Notification{Alert: alert.Alert{
 		Fingerprint: name, Rule: name, State: alert.Firing, Firing: &at, Since: at,
 		Labels: map[string]string{"alertname": name}, Annotations: map[string]string{},
 	}}
 }
 
-func resolved(name string, fired, at time.Time) rules.Notification {
+func resolved(name string, fired, at time.Time) engine.Notification {
 	n := firing(name, fired)
 	n.Alert.State, n.Alert.Resolved = alert.Resolved, &at
 	return n
@@ -34,7 +34,7 @@ func script(b *book, steps string) string {
 	var flight []alert.Alert
 	for step := range strings.SplitSeq(steps, ";") {
 		words := strings.Fields(step)
-		note := func(n rules.Notification) {
+		note := func(n engine.Notification) {
 			n.Done = func() { fmt.Fprintf(&out, "done(%s %s) ", n.Alert.Fingerprint, n.Alert.State) }
 			b.put(n, now)
 		}
@@ -152,7 +152,7 @@ func TestTheReceiverEndsWithTheNewestState(t *testing.T) {
 			}
 			receiver[raised.Fingerprint] = raised.State
 		}
-		note := func(n rules.Notification) {
+		note := func(n engine.Notification) {
 			put++
 			n.Done = func() { finished++ }
 			newest[n.Alert.Fingerprint] = n.Alert.State
@@ -199,7 +199,7 @@ func TestTheReceiverEndsWithTheNewestState(t *testing.T) {
 }
 
 // change lets one of three alerts fire or end.
-func change(random *rand.Rand, note func(rules.Notification), newest map[string]alert.State, fired map[string]time.Time, now time.Time) {
+func change(random *rand.Rand, note func(engine.Notification), newest map[string]alert.State, fired map[string]time.Time, now time.Time) {
 	name := string(rune('a' + random.IntN(3)))
 	if newest[name] == alert.Firing {
 		note(resolved(name, fired[name], now))

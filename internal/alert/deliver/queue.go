@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/internal/wake"
@@ -112,7 +112,7 @@ func New(options Options) *Queue {
 
 // Put takes the newest state of an alert. It never blocks, and calls no Done itself: [Queue.Run] does, for
 // the caller may hold a lock that Done needs.
-func (q *Queue) Put(n rules.Notification) {
+func (q *Queue) Put(n engine.Notification) {
 	q.mu.Lock()
 	news := q.book.put(n, time.Now())
 	q.mu.Unlock()
@@ -123,7 +123,7 @@ func (q *Queue) Put(n rules.Notification) {
 
 // Had takes a firing alert that the receiver has from before a restart, and that need not be sent again. It
 // never blocks.
-func (q *Queue) Had(n rules.Notification) {
+func (q *Queue) Had(n engine.Notification) {
 	q.mu.Lock()
 	q.book.had(n)
 	q.mu.Unlock()

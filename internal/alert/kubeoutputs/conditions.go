@@ -10,7 +10,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/nodecondition"
 )
 
@@ -46,7 +46,7 @@ func NewConditions(keeper *nodecondition.Keeper) *Conditions {
 func (*Conditions) Name() string { return "conditions" }
 
 // Notify takes an alert. It never blocks.
-func (c *Conditions) Notify(n rules.Notification) {
+func (c *Conditions) Notify(n engine.Notification) {
 	name := n.Alert.Annotations[Annotation]
 	if name == "" {
 		done(n)

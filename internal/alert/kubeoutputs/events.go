@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 // The reasons of events.
@@ -33,7 +33,7 @@ func NewEvents(node string, record Record) *Events { return &Events{node: node, 
 func (*Events) Name() string { return "events" }
 
 // Notify records an event, unless there was one before a restart.
-func (e *Events) Notify(n rules.Notification) {
+func (e *Events) Notify(n engine.Notification) {
 	if !n.Again && n.Alert.Silenced == "" {
 		switch n.Alert.State {
 		case alert.Firing:
@@ -45,7 +45,7 @@ func (e *Events) Notify(n rules.Notification) {
 	done(n)
 }
 
-func done(n rules.Notification) {
+func done(n engine.Notification) {
 	if n.Done != nil {
 		n.Done()
 	}

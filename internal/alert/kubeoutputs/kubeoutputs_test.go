@@ -21,14 +21,14 @@ import (
 	clienttesting "k8s.io/client-go/testing"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/nodecondition"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func notification(rule, pod string, state alert.State) rules.Notification {
-	return rules.Notification{Alert: alert.Alert{
+func notification(rule, pod string, state alert.State) engine.Notification {
+	return engine.Notification{Alert: alert.Alert{
 		Fingerprint: rule + "/" + pod, Rule: rule, Severity: "critical", State: state, Namespace: "default", Pod: pod, UID: "u-1",
 		Annotations: map[string]string{"summary": "it\nis so", Annotation: rule},
 	}, Node: "n1"}
@@ -40,7 +40,7 @@ func TestEventsOfAlerts(t *testing.T) {
 		got = append(got, fmt.Sprintf("%s %s %s %s %s %s %s", about.Kind, about.Name, about.UID, about.FieldPath, eventType, reason, message))
 	})
 	done := 0
-	notify := func(n rules.Notification) {
+	notify := func(n engine.Notification) {
 		n.Done = func() { done++ }
 		events.Notify(n)
 	}

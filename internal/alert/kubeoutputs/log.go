@@ -5,7 +5,7 @@ import (
 	"log/slog"
 
 	"github.com/statusd/statusd/internal/alert"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 // Log writes a line for each alert that fires or is over. Make it with [NewLog].
@@ -18,7 +18,7 @@ func NewLog(log *slog.Logger) *Log { return &Log{log} }
 func (*Log) Name() string { return "log" }
 
 // Notify writes a line, unless there was one before a restart.
-func (l *Log) Notify(n rules.Notification) {
+func (l *Log) Notify(n engine.Notification) {
 	defer done(n)
 	if n.Again || n.Alert.Silenced != "" {
 		return

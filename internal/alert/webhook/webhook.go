@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/deliver"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 // Schema is the JSON schema of a [Message].
@@ -105,7 +105,7 @@ func (o *Output) Trouble() string { return o.queue.Trouble() }
 func (o *Output) Name() string { return "webhook/" + o.options.Name }
 
 // Notify takes an alert. It never blocks. What the receiver had before a restart is not sent again.
-func (o *Output) Notify(n rules.Notification) {
+func (o *Output) Notify(n engine.Notification) {
 	if n.Again && n.Alert.State == alert.Firing {
 		o.queue.Had(n)
 		return

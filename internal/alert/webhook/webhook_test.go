@@ -21,14 +21,14 @@ import (
 
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/endpoint"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 
-func notification(state alert.State) rules.Notification {
+func notification(state alert.State) engine.Notification {
 	at := time.Now()
-	n := rules.Notification{Alert: alert.Alert{
+	n := engine.Notification{Alert: alert.Alert{
 		Fingerprint: "f", Rule: "PodStuck", Severity: "warning", Scope: "container", State: state, Namespace: "default", Pod: "web", UID: "u", Container: "c",
 		Labels: map[string]string{"a": "b"}, Annotations: map[string]string{"summary": "s"}, Since: at, Firing: &at,
 		Actions: []alert.Action{{Action: "evict", At: at, Result: "done", Message: "m"}},

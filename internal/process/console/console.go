@@ -14,7 +14,8 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/alert/alertsetup"
-	"github.com/statusd/statusd/internal/alert/rules"
+	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/internal/alert/ruleset"
 	"github.com/statusd/statusd/internal/history"
 	"github.com/statusd/statusd/internal/machine"
 	"github.com/statusd/statusd/internal/machine/logs"
@@ -135,9 +136,9 @@ type Process struct {
 	// Known is closed once rules can be evaluated.
 	Known <-chan struct{}
 	// RestartContainer and RestartKubelet do these actions of rules; nil: they cannot be done, and Why says why.
-	RestartContainer func(r *rules.ActionRequest, reason string) error
+	RestartContainer func(r *engine.ActionRequest, reason string) error
 	RestartKubelet   func(ctx context.Context, reason string) error
-	Why              map[rules.ActionKind]string
+	Why              map[ruleset.ActionKind]string
 }
 
 // Connect makes what the console shows of a process.

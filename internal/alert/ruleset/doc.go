@@ -1,0 +1,9 @@
+// Package ruleset loads the rules of alerts: what must not happen, what to do if it does, and the starter pack.
+//
+//	set, err := ruleset.Load("/etc/statusd/rules") // all mistakes at once, with line and column
+//	set = set.Over(ruleset.Pack())                 // a rule of the files replaces the one of the pack that has its name
+//
+// A rule is an expression in CEL with labels and annotations that are templates (package expr), and actions. `statusd rules doc` prints
+// the format; docs/reference/alert-rules.md has it. Sets and rules are not changed once they are loaded, and may be read from any
+// goroutine.
+package ruleset
