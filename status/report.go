@@ -131,7 +131,7 @@ func (e *PhaseError) Error() string {
 }
 
 func phaseError(old, incoming *v1.PodStatus) *PhaseError {
-	if podstatus.IsTerminal(old.Phase) && incoming.Phase != old.Phase {
+	if podrules.LeavesEnd(old, incoming) {
 		return &PhaseError{Has: old.Phase, Wanted: incoming.Phase}
 	}
 	return nil

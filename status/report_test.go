@@ -198,6 +198,38 @@ func TestTerminalPhaseIsNeverLeft(t *testing.T) {
 	}
 }
 
+// A shutdown of the node reports its pods as Failed while their containers run, and the containers may then exit with 0. The
+// API has not seen the first end, so that the second one counts, as with the kubelet. Nothing revises an end for good.
+func TestWithheldEnd_IsRevisedByTheEndOfItsContainers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web", restartNever)
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		early := running(pod, true)
+		early.Phase, early.Reason = v1.PodFailed, "Terminated"
+		w.set(pod, early)
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
+			t.Errorf("the API says %s while a container runs", got)
+		}
+		_, err := w.manager.SetPodStatus(pod, running(pod, true))
+		if _, refused := errors.AsType[*PhaseError](err); !refused {
+			t.Errorf("leaving Failed gave %v, want a PhaseError", err)
+		}
+		w.set(pod, ended(pod, 0))
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status; got.Phase != v1.PodSucceeded || got.Reason != "" {
+			t.Errorf("the API says %s %s, want Succeeded", got.Phase, got.Reason)
+		}
+		_, err = w.manager.SetPodStatus(pod, ended(pod, 1))
+		if _, refused := errors.AsType[*PhaseError](err); !refused {
+			t.Errorf("leaving Succeeded gave %v, want a PhaseError", err)
+		}
+	})
+}
+
 // Invariant 1, monotonic: across removal and re-adding (V4).
 func TestV4_VersionsGrowAcrossRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

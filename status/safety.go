@@ -6,6 +6,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -55,7 +56,7 @@ func (m *Manager) withheld(pod *v1.Pod, s *snapshot) error {
 		return nil
 	}
 	e := &WithheldError{Phase: s.status.Phase}
-	for _, list := range containerLists(&s.status) {
+	for _, list := range podrules.ContainerLists(&s.status) {
 		for i := range list {
 			if list[i].State.Running != nil {
 				e.Containers = append(e.Containers, list[i].Name)
@@ -74,7 +75,7 @@ func (m *Manager) withheld(pod *v1.Pod, s *snapshot) error {
 
 // anyRuns reports whether a container is reported running.
 func anyRuns(status *v1.PodStatus) bool {
-	for _, list := range containerLists(status) {
+	for _, list := range podrules.ContainerLists(status) {
 		for i := range list {
 			if list[i].State.Running != nil {
 				return true
@@ -88,7 +89,7 @@ func anyRuns(status *v1.PodStatus) bool {
 // one, so that its end is not known. It is known again once all containers of the spec are
 // reported.
 func vanished(pod *v1.Pod, before *snapshot, old, next *v1.PodStatus) bool {
-	was, now := containerLists(old), containerLists(next)
+	was, now := podrules.ContainerLists(old), podrules.ContainerLists(next)
 	for k := range was {
 		for i := range was[k] {
 			if was[k][i].State.Running != nil && !names(now[k], was[k][i].Name) {
@@ -115,8 +116,4 @@ func names(statuses []v1.ContainerStatus, name string) bool {
 		}
 	}
 	return false
-}
-
-func containerLists(status *v1.PodStatus) [3][]v1.ContainerStatus {
-	return [3][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses}
 }

@@ -5,6 +5,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/podrules"
 )
 
 // terminations bounds what the journal keeps of the ends of containers. An end is of use from
@@ -65,7 +67,7 @@ func (t *terminations) forget(uid types.UID) {
 // containerIDs returns the containers that a status names, as the current one or the last.
 func containerIDs(status *v1.PodStatus) map[string]bool {
 	ids := make(map[string]bool)
-	for _, list := range containerLists(status) {
+	for _, list := range podrules.ContainerLists(status) {
 		for i := range list {
 			ids[list[i].ContainerID] = true
 			for _, end := range []*v1.ContainerStateTerminated{list[i].State.Terminated, list[i].LastTerminationState.Terminated} {

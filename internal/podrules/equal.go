@@ -47,7 +47,7 @@ func (o Ownership) Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
 	if cached.StartTime.IsZero() {
 		return false // U8: it would get one
 	}
-	return (samePhase(cached, incoming) || phaseIsFinal(cached, incoming)) &&
+	return (samePhase(cached, incoming) || LeavesEnd(cached, incoming)) &&
 		sameAddresses(cached.PodIP, cached.PodIPs, incoming.PodIP, incoming.PodIPs) &&
 		sameAddresses(cached.HostIP, cached.HostIPs, incoming.HostIP, incoming.HostIPs) &&
 		sameUnwritten(cached, incoming) &&

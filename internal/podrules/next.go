@@ -10,7 +10,7 @@ import (
 // Next returns the status to store when incoming is reported over old (U7): transition
 // times against old (C3, C4), the start time that was there first (U8), an observed
 // generation that never decreases (G3), of two conditions of one type the last (E7), and a
-// phase that stays if it was terminal, all of it normalized. A caller that reports for a
+// phase that stays if it was terminal (see [LeavesEnd]), all of it normalized. A caller that reports for a
 // generation of the pod (U2) sets incoming's observed generation first. The result shares
 // nothing with incoming.
 func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
@@ -29,7 +29,7 @@ func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time)
 	}
 	next.StartTime = nextStartTime(old, incoming, now)
 	next.ObservedGeneration = max(old.ObservedGeneration, incoming.ObservedGeneration)
-	if phaseIsFinal(old, incoming) {
+	if LeavesEnd(old, incoming) {
 		next.Phase, next.Reason, next.Message = old.Phase, old.Reason, old.Message
 	}
 	normalize(pod, &next)
@@ -66,6 +66,37 @@ func nextStartTime(old, incoming *v1.PodStatus, now time.Time) *metav1.Time {
 // Succeeded and Failed are never left; what explains them stays with them.
 func phaseIsFinal(before, after *v1.PodStatus) bool {
 	return IsTerminal(before.Phase) && before.Phase != after.Phase
+}
+
+// LeavesEnd reports whether a report would take a pod out of its terminal phase, so that the phase stays. An end that
+// was reported while containers were running is withheld from the API (X5), and the report in which all of them have
+// ended may revise it: a pod that a shutdown of the node ends is reported as Failed first, and has succeeded if its
+// containers then exit with 0.
+func LeavesEnd(old, incoming *v1.PodStatus) bool {
+	return phaseIsFinal(old, incoming) && !(IsTerminal(incoming.Phase) && endsAll(old, incoming))
+}
+
+// endsAll reports whether a container runs in old, and each that does has terminated in incoming.
+func endsAll(old, incoming *v1.PodStatus) bool {
+	ran := false
+	was, is := ContainerLists(old), ContainerLists(incoming)
+	for k := range was {
+		for i := range was[k] {
+			if was[k][i].State.Running == nil {
+				continue
+			}
+			ran = true
+			if next := StatusNamed(is[k], was[k][i].Name); next == nil || next.State.Terminated == nil {
+				return false
+			}
+		}
+	}
+	return ran
+}
+
+// ContainerLists returns the three lists of container statuses.
+func ContainerLists(status *v1.PodStatus) [3][]v1.ContainerStatus {
+	return [3][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses}
 }
 
 // Flip is what came of a probe result.

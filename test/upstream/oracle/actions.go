@@ -112,10 +112,11 @@ func (r *run) report(p *nodePod, step Step) {
 	p.readyAtEnd = p.readyAtEnd || podstatus.IsTerminal(status.Phase) && saysReady(&status)
 	p.answer(theKubelet, "report changed=%v", r.reportToKubelet(p, *status.DeepCopy()))
 	d := r.sides[theStatusd]
+	before := r.before(p, theStatusd).DeepCopy()
 	changed := d.report(r.held(p, theStatusd), *status.DeepCopy())
 	p.answer(theStatusd, "report changed=%v", changed)
 	if changed {
-		p.expected.stored(status.Phase)
+		p.expected.stored(before, &status)
 		p.finished = p.finished && !p.static
 	}
 	p.hadCached = p.hadCached || p.hasCached(r.kubelet())

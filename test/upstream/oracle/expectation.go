@@ -5,6 +5,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -17,14 +18,20 @@ type expectation struct {
 	reported v1.PodPhase
 	// over: the pod has ended, or may have, so that a report need not count (X7).
 	over bool
+	// revised is the end that the end of the containers has revised, "" if none was. The API keeps it if it has it.
+	revised v1.PodPhase
 	// again: the next report begins another life of the pod.
 	again bool
 }
 
-// stored notes a report that statusd took.
-func (e *expectation) stored(phase v1.PodPhase) {
+// stored notes a report that statusd took over another status.
+func (e *expectation) stored(before, report *v1.PodStatus) {
+	phase := report.Phase
 	if e.again {
 		*e = expectation{}
+	}
+	if e.reported != "" && podstatus.IsTerminal(before.Phase) && before.Phase != phase && !podrules.LeavesEnd(before, report) {
+		e.revised, e.reported = e.reported, phase
 	}
 	if e.over {
 		return
@@ -53,7 +60,7 @@ func (r *run) lie(p *nodePod) string {
 	}
 	mirrored := !p.static || d.API != nil && d.API.UID == p.mirrorUID() && !p.forgotten
 	withheld := p.mayRun && podstatus.IsTerminal(d.Cached.Phase)
-	if d.API != nil && mirrored && !withheld && d.API.Status.Phase != d.Cached.Phase {
+	if d.API != nil && mirrored && !withheld && d.API.Status.Phase != d.Cached.Phase && d.API.Status.Phase != p.expected.revised {
 		return fmt.Sprintf("pod %s (uid %s): statusd says %s, and its API %s", p.name, p.uid(), d.Cached.Phase, d.API.Status.Phase)
 	}
 	if d.API != nil && mirrored {

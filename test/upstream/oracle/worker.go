@@ -29,7 +29,7 @@ func (r *run) reportToKubelet(p *nodePod, status v1.PodStatus) (changed bool) {
 	if earlier != nil {
 		old = earlier
 	}
-	if podstatus.IsTerminal(old.Phase) && status.Phase != old.Phase {
+	if podrules.LeavesEnd(old, &status) {
 		k.tally.count(correctX7)
 		status.Phase, status.Reason, status.Message = old.Phase, old.Reason, old.Message
 	}
