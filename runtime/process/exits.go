@@ -198,9 +198,13 @@ func (e *exits) wait() (ended, spoke []*container, err error) {
 			return nil, nil, err
 		}
 		for _, event := range events[:n] {
+			if int(event.Fd) == e.wake {
+				e.wokeUp()
+				continue
+			}
 			w := e.take(int(event.Fd))
 			switch {
-			case w.container == nil: // the wake-up, or the shim of a command
+			case w.container == nil: // the shim of a command
 			case w.control:
 				spoke = append(spoke, w.container)
 			default:
@@ -249,6 +253,11 @@ func hasEnded(pidfd int) bool {
 func (e *exits) wakeUp() {
 	// It can only fail when the counter is full, and then it wakes up anyway.
 	_, _ = unix.Write(e.wake, binary.NativeEndian.AppendUint64(nil, 1))
+}
+
+// wokeUp takes the wake-up in. The runtime that takes this one's place waits on the same descriptors, and would never sleep.
+func (e *exits) wokeUp() {
+	_, _ = unix.Read(e.wake, make([]byte, 8))
 }
 
 func (e *exits) close() error {
