@@ -46,6 +46,7 @@ func TestFakeClientset_APodsWholeLife(t *testing.T) {
 				defer factory.Shutdown()
 				defer cancel()
 				go manager.Run(ctx)
+				synctest.Wait() // a fake watch has no past: what happens between list and watch is lost
 
 				job := podstatus.Attempt{Container: "main", ID: "x://1", State: podstatus.AttemptRunning, StartedAt: time.Now()}
 				report := func(facts podstatus.Facts, want v1.PodPhase) {

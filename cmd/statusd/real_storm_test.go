@@ -166,20 +166,13 @@ func TestAnOrdinaryDeploymentIsReadyAndUpdated(t *testing.T) {
 	for name, start := range map[string]func(t *testing.T, node string) *appsv1.Deployment{
 		"process": func(t *testing.T, node string) *appsv1.Deployment {
 			newDaemon(t, node).join(server).start()
-			_, number, err := net.SplitHostPort(freeport.Address(t))
-			if err != nil {
-				t.Fatal(err)
-			}
-			port, err := strconv.ParseInt(number, 10, 32)
-			if err != nil {
-				t.Fatal(err)
-			}
+			port := freePort(t)
 			// Both releases are on the network of the machine: the second gets the port when the first has ended.
-			return ordinary(node, int32(port), "/bin/sh", "-c", fmt.Sprintf("until %s --address 0.0.0.0:%d; do sleep 1; done", binaries.Path(t, binaries.ExampleServer), port))
+			return ordinary(node, port, "/bin/sh", "-c", fmt.Sprintf("until %s --address 0.0.0.0:%d; do sleep 1; done", binaries.Path(t, binaries.ExampleServer), port))
 		},
 		"function": func(t *testing.T, node string) *appsv1.Deployment {
 			runFunctions(t, server, node)
-			return ordinary(node, 23456)
+			return ordinary(node, freePort(t))
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -212,6 +205,19 @@ func TestAnOrdinaryDeploymentIsReadyAndUpdated(t *testing.T) {
 	}
 }
 
+func freePort(t *testing.T) int32 {
+	t.Helper()
+	_, number, err := net.SplitHostPort(freeport.Address(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	port, err := strconv.ParseInt(number, 10, 32)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return int32(port)
+}
+
 func awaitRollout(t *testing.T, updates watch.Interface, what string) {
 	t.Helper()
 	late := time.After(patience)
@@ -233,13 +239,10 @@ func awaitRollout(t *testing.T, updates watch.Interface, what string) {
 // runFunctions is a node like examples/node: its pods listen at addresses of their own.
 func runFunctions(t *testing.T, server *controlplanetest.Server, name string) {
 	t.Helper()
-	address := func(pod *v1.Pod) string {
-		return "127.77." + strconv.Itoa(int(pod.UID[0])) + "." + strconv.Itoa(int(pod.UID[1]))
-	}
 	rt, err := function.New(function.Options{
-		IPs: func(pod *v1.Pod) []string { return []string{address(pod)} },
+		IPs: function.Loopback,
 		Run: func(ctx context.Context, call function.Call) error {
-			listener, err := net.Listen("tcp", net.JoinHostPort(address(call.Pod), strconv.Itoa(int(call.Container.Ports[0].ContainerPort))))
+			listener, err := net.Listen("tcp", net.JoinHostPort(function.Loopback(call.Pod)[0], strconv.Itoa(int(call.Container.Ports[0].ContainerPort))))
 			if err != nil {
 				return err
 			}

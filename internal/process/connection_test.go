@@ -15,6 +15,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/test/patience"
 )
 
 const tokenKubeconfig = `apiVersion: v1
@@ -85,7 +87,9 @@ func TestRenewedCredentials_EndNoRequest(t *testing.T) {
 		}.Follow(ctx)
 	}()
 	write(server.URL, "second")
-	for deadline := time.Now().Add(time.Minute); ; {
+	patient, done := patience.Context(t)
+	defer done()
+	for {
 		response := get("/")
 		body, err := io.ReadAll(response.Body)
 		response.Body.Close()
@@ -95,7 +99,7 @@ func TestRenewedCredentials_EndNoRequest(t *testing.T) {
 		if string(body) == "Bearer second\n" {
 			break
 		}
-		if time.Now().After(deadline) {
+		if patient.Err() != nil {
 			t.Fatalf("got %q, want the new token", body)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/statusd/statusd/test/patience"
 )
 
 // crowds are what a local user can do with a connection.
@@ -22,6 +24,10 @@ var crowds = map[string]string{
 	"watching":    "GET /apis/v1/watch HTTP/1.1\r\nHost: localhost\r\n\r\n",
 }
 
+// unread is more than the kernel keeps for a client that does not read. All answers share it: one for each of 256 connections
+// would be gigabytes under the race detector.
+var unread = make([]byte, 16<<20)
+
 // served runs endpoints on loopback: a query API with a few watches and a large answer.
 func served(t *testing.T) (address string) {
 	t.Helper()
@@ -30,7 +36,7 @@ func served(t *testing.T) (address string) {
 	e := &Endpoints{Alive: func() {}, Metrics: prometheus.NewRegistry(), Pending: func() any { return nil }, Query: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch r.URL.Path {
 		case "/data":
-			_, _ = w.Write(make([]byte, 16<<20)) // more than the kernel keeps for a client that does not read
+			_, _ = w.Write(unread)
 		case "/apis/v1/watch":
 			select {
 			case watches <- struct{}{}:
@@ -115,8 +121,12 @@ func ask(t *testing.T, address, path string) answered {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { conn.Close() })
-	if err := conn.SetDeadline(time.Now().Add(time.Minute)); err != nil {
-		t.Fatal(err)
+	ctx, cancel := patience.Context(t)
+	t.Cleanup(cancel)
+	if deadline, ok := ctx.Deadline(); ok {
+		if err := conn.SetDeadline(deadline); err != nil {
+			t.Fatal(err)
+		}
 	}
 	fmt.Fprintf(conn, "GET %s HTTP/1.1\r\nHost: localhost\r\n\r\n", path)
 	response, err := http.ReadResponse(bufio.NewReader(conn), nil)

@@ -8,6 +8,7 @@ test ! -e "$file" || exit 0
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$(dirname "$file")"
 file=$(cd "$(dirname "$file")" && pwd)/$(basename "$file")
+again=$here/../../.ci/again # for what needs the network
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
@@ -23,8 +24,8 @@ metrics-server)
 	# It requires later versions of some modules that it does not need. With those of the control plane,
 	# its packages need not be compiled a second time, which takes minutes.
 	versions='{{if not (or .Main .Replace)}}{{.Path}}@{{.Version}}{{end}}'
-	go list -m -f "$versions" all >before
-	go get "$package/cmd/$program@$release" 2>/dev/null
+	"$again" go list -m -f "$versions" all >before
+	"$again" go get "$package/cmd/$program@$release" 2>"$work/messages" || { cat "$work/messages" >&2; exit 1; }
 	go list -m -f "$versions" all | grep -vxFf before | cut -d@ -f1 | while read -r module; do
 		grep "^$module@" before | sed "s,\(.*\)@,-replace=\1=\1@," | xargs -r go mod edit
 	done
@@ -41,6 +42,7 @@ metrics-server)
 	done
 	;;
 esac
+"$again" go list -mod=mod -deps "$package/cmd/$program" >/dev/null
 echo "building $program $release: the first time takes some minutes"
 "$work/build" go "$program" -mod=mod -o "$work/built" -ldflags "-s -w $flags" "$package/cmd/$program"
 # In one step: a file that exists is complete.
