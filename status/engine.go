@@ -104,7 +104,7 @@ func (o *owner) read(requests []turnRequest, now time.Time) {
 			continue
 		}
 		o.queue.add(n.uid, n.urgency, n.at)
-		if n.urgency == withdrawal && o.health.worthATry(now) {
+		if n.urgency == withdrawal && (o.queue.serving(n.uid) || o.health.worthATry(now)) {
 			o.queue.hurry(n.uid, now)
 		}
 		if n.stored {
@@ -224,6 +224,9 @@ func (o *owner) finish(out outcome, now time.Time) {
 			j.deletes, j.refused, j.grave = out.deletes, out.refusal || out.failure == internal, out.grave
 			if j.renewed {
 				o.queue.renew(out.uid, now)
+			}
+			if j.hurried {
+				o.queue.hurry(out.uid, now)
 			}
 		}
 		// A request that began before the recovery failed for a reason that is over.

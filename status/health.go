@@ -107,7 +107,7 @@ func (h *health) suspect(uid types.UID) bool {
 // did so for this one, at the given time, it has served another. For a while it is then taken to do
 // so with regard to any pod.
 func (h *health) singlesOut(throttled, now time.Time) bool {
-	if !throttled.IsZero() && !h.began.Before(throttled) {
+	if !throttled.IsZero() && h.began.After(throttled) {
 		h.singled = now
 		return true
 	}

@@ -93,6 +93,8 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 	if p.watched != nil {
 		watched = revisionOf(p.watched)
 	}
+	// A turn that was planned before the doubt arose has not read the pod for its sake.
+	look := b.look && !(p.look && p.epoch == c.epoch)
 	// Each of the two may be what the server has forgotten, and only what it has may be ignored later.
 	stale := watched > answer.revision
 	if answer.revision != 0 && (p.began.revision > answer.revision || stale && watched != b.undone) {
@@ -103,7 +105,7 @@ func (c *cache) rebase(e *entry, p *plan, answer base) (undone bool) {
 		undone = !p.look && p.epoch == c.epoch // else all pods are being read already
 	}
 	if known {
-		b.look = false
+		b.look = look
 		c.behinds[p.uid] = b
 	}
 	if p.asked {

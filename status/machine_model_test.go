@@ -220,10 +220,15 @@ func (m *machine) fought(after time.Duration) map[types.UID]bool {
 	return fought
 }
 
-// checkWithdrawals checks that the API has the readiness and the phase of each pod.
+// checkWithdrawals checks that the API has the readiness and the phase of each pod, but of those for which the server has
+// asked for a pause that has just ended.
 func (m *machine) checkWithdrawals(after time.Duration) {
 	for _, s := range m.subjects {
-		m.checkGrave(s, after, "after all faults ended")
+		var asked time.Time
+		m.edit(func() { asked = m.askedUntil[s.pod.Namespace+"/"+s.pod.Name] })
+		if time.Since(asked) >= min(after, healedWithin) {
+			m.checkGrave(s, after, "after all faults ended")
+		}
 	}
 }
 

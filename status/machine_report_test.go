@@ -255,8 +255,6 @@ func onDelete(err error) func(statustest.Request, int) error {
 func (m *machine) startFault(choices [3]int) {
 	which := choices[0] % len(faults)
 	m.troubled = m.troubled || which >= len(outages)
-	err := faults[which](statustest.Request{Verb: "PATCH", Name: "ns/pod-1"}, 0)
-	m.asked = m.asked || err != nil && pauseAsked(err) > 0
 	m.edit(func() {
 		if m.fault == nil {
 			m.faultSince = time.Now()

@@ -143,7 +143,7 @@ func (m *machine) heal() {
 	m.catchUp()
 	time.Sleep(healedWithin)
 	synctest.Wait()
-	if m.restored.IsZero() && !lasted && !m.asked {
+	if m.restored.IsZero() && !lasted {
 		m.checkWithdrawals(healedWithin)
 	}
 	time.Sleep(restoredWithin - healedWithin)

@@ -99,9 +99,15 @@ func (m *machine) withdraw(choices [3]int) {
 	m.report(s, running(s.pod, true))
 	time.Sleep(time.Second)
 	m.report(s, running(s.pod, false))
-	time.Sleep(time.Second)
+	within := time.Second
+	var hung time.Time
+	m.edit(func() { hung = m.hungUntil[s.pod.Namespace+"/"+s.pod.Name] })
+	if left := time.Until(hung); left > 0 {
+		within += left + time.Second // a pod is not tried again within a second
+	}
+	time.Sleep(within)
 	if m.fault == nil && !m.hooked && !m.lag && !m.troubled && !m.unlisted() {
-		m.checkGrave(s, time.Second, "after the report")
+		m.checkGrave(s, within, "after the report")
 	}
 }
 

@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -13,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/internal/node/pods"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
@@ -70,8 +72,6 @@ type machine struct {
 	restored time.Time // when a backup was last restored
 	// troubled: something was wrong with the server before, besides outages, of which a pod may still wait for the end.
 	troubled bool
-	// asked: the server has asked for pauses of up to 30 s, for all pods or for some.
-	asked bool
 	// faultSince is when the fault began.
 	faultSince time.Time
 
@@ -87,7 +87,10 @@ type machine struct {
 	lag   bool
 	fault func(statustest.Request, int) error
 	seq   int // of requests
-	disk  diskState
+	// askedUntil is until when the server has asked not to be asked for a pod, and hungUntil how long a request for it
+	// may be without an answer, by name. There is no second request for a pod before that.
+	askedUntil, hungUntil map[string]time.Time
+	disk                  diskState
 	// outdated holds the pods whose end in the journal is not followed by a later write, which the disk has not done,
 	// and revived the numbers of such ends that this process has begun with.
 	outdated map[types.UID]bool
@@ -106,7 +109,7 @@ type saved struct {
 
 func newMachine(kind kind) *machine {
 	m := &machine{kind: kind, api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{},
-		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}}
+		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}}
 	m.api.SetNode("node")
 	m.api.SetFault(m.misbehave)
 	m.api.OnStore(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) })
@@ -144,7 +147,7 @@ func (m *machine) start() {
 	}
 	m.process = &machineDisk{Memory: m.journal, m: m}
 	options := Options{Client: m.api.Client(), Pods: m.table, Journal: m.process, Safety: m, Reclaim: m,
-		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: 5 * time.Second, Logger: slog.New(slog.DiscardHandler)}
+		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: machineTimeout, Logger: slog.New(slog.DiscardHandler)}
 	if !m.kind.Safety {
 		options.Safety = nil
 	}
@@ -175,8 +178,18 @@ func (m *machine) misbehave(_ context.Context, s statustest.Request) error {
 	if m.fault == nil {
 		return nil
 	}
-	return m.fault(s, m.seq)
+	err := m.fault(s, m.seq)
+	if errors.Is(err, statustest.ErrHang) {
+		m.hungUntil[s.Name] = time.Now().Add(machineTimeout)
+	}
+	if pause := pauseAsked(err); err != nil && pause > 0 {
+		m.askedUntil[s.Name] = instant.Later(m.askedUntil[s.Name], time.Now().Add(pause))
+	}
+	return err
 }
+
+// machineTimeout is how long a request may take.
+const machineTimeout = 5 * time.Second
 
 // watched sees everything that the API stores, in order, and checks it.
 func (m *machine) watched(e watchEvent) {

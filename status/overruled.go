@@ -139,6 +139,9 @@ func (t *turn) tryOverruledLater(p *plan) {
 		wait = t.m.cache.failed(p.uid, why, waitOverruled, d.schedule(), now)
 		d.until = now.Add(wait)
 		t.m.cache.setDecision(p.uid, d)
+	} else {
+		// A write that was accepted since, over what another writer did, has left no reason to wait.
+		t.m.cache.waitUntil(p.uid, waitOverruled, now.Add(wait))
 	}
 	if t.again {
 		return

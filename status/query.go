@@ -90,7 +90,7 @@ func (c *cache) pending() []Pending {
 	}
 	var list []Pending
 	for uid, e := range c.entries {
-		if e.pending() || e.backlog != nil && (e.backlog.attempts > 0 || e.backlog.reason == waitFight) {
+		if e.pending() || e.backlog != nil && (e.backlog.attempts > 0 || e.backlog.reason == waitFight || e.backlog.reason == waitOverruled) {
 			list = append(list, c.describe(uid, e))
 		}
 	}

@@ -38,7 +38,7 @@ type queue struct {
 	// backgroundFrom holds background work back until then.
 	backgroundFrom time.Time
 	// pausedUntil is the end of a pause that the server asked for. Until then no pod is made ready
-	// with regard to which it did, so that the probes of the pause are others.
+	// with regard to which it did, or whose deletion it has denied, so that the probes of the pause are others.
 	pausedUntil time.Time
 	// asked counts the calls of add: the tie-break between equal times, first come first served.
 	asked uint64
@@ -64,6 +64,8 @@ type job struct {
 	// another status to send during the turn.
 	refused bool
 	renewed bool
+	// hurried: there was a report during the turn that a server which is back would be sent at once.
+	hurried bool
 	// suspect: the last failure may be the pod's or the server's. Throttled is when the server asked for a
 	// pause with regard to this pod, zero if that was not its last answer.
 	suspect   bool
@@ -137,9 +139,16 @@ func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 // within a second of its last try. A pod with regard to which the server asked for a pause is not.
 func (q *queue) hurry(uid types.UID, at time.Time) {
 	j := q.jobs[uid]
+	j.hurried = j.inFlight
 	if at = instant.Later(at, j.tried.Add(time.Second)); j.heap == &q.waiting && j.server && !j.deletes && j.throttled.IsZero() && at.Before(j.notBefore) {
 		q.waitUntil(j, at)
 	}
+}
+
+// serving reports whether the pod has its turn.
+func (q *queue) serving(uid types.UID) bool {
+	j, ok := q.jobs[uid]
+	return ok && j.inFlight
 }
 
 // blameServer makes the pods wait for the server's sake whose last failure may be its fault.
@@ -268,7 +277,7 @@ func (q *queue) takeAt(u urgency, index int, now time.Time) *job {
 		q.passed[above] = 0
 	}
 	j := heap.Remove(&q.ready[u], index).(*job)
-	j.inFlight, j.expedited, j.server, j.refused, j.renewed = true, false, false, false, false
+	j.inFlight, j.expedited, j.server, j.refused, j.renewed, j.hurried = true, false, false, false, false, false
 	q.passed[u]++
 	if !q.hasBelow(u, now) {
 		q.passed[u] = 0
@@ -326,7 +335,7 @@ func (q *queue) retry(uid types.UID, u urgency, now, at time.Time, server bool) 
 // promote makes the pods ready whose wait is over.
 func (q *queue) promote(now time.Time) {
 	for q.waiting.Len() > 0 && !q.waiting.jobs[0].notBefore.After(now) {
-		if j := q.waiting.jobs[0]; !j.throttled.IsZero() && now.Before(q.pausedUntil) {
+		if j := q.waiting.jobs[0]; (!j.throttled.IsZero() || j.deletes) && now.Before(q.pausedUntil) {
 			q.waitUntil(j, q.pausedUntil)
 		} else {
 			q.makeReady(j)

@@ -397,3 +397,24 @@ func TestManagersShareVersionReads(t *testing.T) {
 		}
 	})
 }
+
+// A turn that was planned before the server's history changed, and ends after it, does not stand for the read
+// of the pod that the change asks for.
+func TestTurnPlannedBeforeARestore_LeavesTheReadDue(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("web")
+		w.run()
+		w.set(pod, running(pod, true))
+		synctest.Wait()
+		planned, _, ok := w.manager.newPlan(pod.UID, time.Now())
+		if !ok {
+			t.Fatal("no plan for the pod")
+		}
+		w.manager.cache.distrust(1)
+		w.manager.cache.accept(planned, planned.base, false)
+		if next, _, _ := w.manager.newPlan(pod.UID, time.Now()); !next.look {
+			t.Error("the next turn does not read the pod")
+		}
+	})
+}

@@ -361,7 +361,10 @@ func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 	if why == denied {
 		t.failure = denied // whatever the server has answered since, to whether the pod is there
 	}
-	t.wait = max(t.wait, t.pause)
+	if t.pause > t.wait {
+		t.wait = t.pause
+		m.cache.setNextTry(p.uid, time.Now().Add(t.wait))
+	}
 	t.again, t.urgency = true, p.urgency()
 	t.grave = p.base.known() && graveDifference(p.base.status, &p.status)
 	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {
