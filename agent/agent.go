@@ -174,7 +174,7 @@ func (a *Agent) Inside() *inside.Node {
 		Name: a.nodeName, Table: a.table, Manager: a.manager, Workers: a.workers, Events: a.events, Runtime: a.runtime, Journal: a.journal,
 		Client: a.client, Object: a.node, Certificate: a.shownCertificate, Lease: a.options.lease, Manifests: a.manifests,
 		Listed: a.dispatcher.allListed, Pods: reportedPods{a.table, a.manager}, Active: a.activePods,
-		Facts: a.facts, NodeFacts: a.nodeFacts, Here: a.here, Alive: a.alive, NotReady: a.notReady, WatchErr: a.apiProblem,
+		Facts: a.facts, NodeFacts: a.nodeFacts, Log: a.lastLines, Here: a.here, Alive: a.alive, NotReady: a.notReady, WatchErr: a.apiProblem,
 		ShuttingDown: func() bool { return a.shutdown.Err() != nil },
 		Endpoints:    a.endpoints(), Parts: a.parts(),
 	}

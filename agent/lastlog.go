@@ -7,6 +7,8 @@ import (
 	"sync"
 	"time"
 
+	"k8s.io/apimachinery/pkg/types"
+
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/internal/bounded"
 	"github.com/statusd/statusd/runtime"
@@ -62,6 +64,53 @@ func (l *lastLogs) add(f *explain.Facts) {
 	}
 }
 
+// read returns the last bytes of the last lines of the log of a run.
+func (l *lastLogs) read(ctx context.Context, id string, lines, bytes int64) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, logPatience)
+	defer cancel()
+	found := make(chan []byte, 1)
+	err := l.calls.Do(ctx, func() error {
+		log, err := l.runtime.Logs(ctx, id, runtime.LogOptions{Tail: &lines})
+		if err != nil {
+			return err
+		}
+		defer log.Close()
+		data, err := io.ReadAll(io.LimitReader(log, lines*bytes))
+		found <- data[max(0, len(data)-int(bytes)):]
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return <-found, nil
+}
+
+// lastLines are the last lines of the log of a run of a container, false if there are none or the disk does not answer.
+func (a *Agent) lastLines(ctx context.Context, uid types.UID, container string, previous bool, lines int, bytes int64) ([]string, bool) {
+	status, ok := a.manager.GetPodStatus(uid)
+	if !ok {
+		return nil, false
+	}
+	for _, s := range slices.Concat(status.InitContainerStatuses, status.ContainerStatuses) {
+		if s.Name != container {
+			continue
+		}
+		id := s.ContainerID
+		if previous {
+			id = ""
+			if last := s.LastTerminationState.Terminated; last != nil {
+				id = last.ContainerID
+			}
+		}
+		if id == "" {
+			return nil, false
+		}
+		data, err := a.logs.read(ctx, id, int64(lines), bytes)
+		return explain.Tail(data, lines), err == nil
+	}
+	return nil, false
+}
+
 // of returns the end of the log of a run, and whether the log is known. That of a run that has ended is read once.
 func (l *lastLogs) of(id string, ended bool) (lines []string, known bool) {
 	if id == "" {
@@ -73,24 +122,11 @@ func (l *lastLogs) of(id string, ended bool) (lines []string, known bool) {
 	if known {
 		return lines, true
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), logPatience)
-	defer cancel()
-	found := make(chan []string, 1)
-	err := l.calls.Do(ctx, func() error {
-		tail := int64(logTail)
-		log, err := l.runtime.Logs(ctx, id, runtime.LogOptions{Tail: &tail})
-		if err != nil {
-			return err
-		}
-		defer log.Close()
-		data, err := io.ReadAll(io.LimitReader(log, logTail*explain.MaxLog))
-		found <- explain.LogLines(data[max(0, len(data)-explain.MaxLog):])
-		return err
-	})
+	data, err := l.read(context.Background(), id, logTail, explain.MaxLog)
 	if err != nil {
 		return nil, false // there is none any more, or the disk hangs
 	}
-	if lines = <-found; !ended {
+	if lines = explain.LogLines(data); !ended {
 		return lines, true
 	}
 	l.mu.Lock()

@@ -121,7 +121,7 @@ func TestUnschedulable_AdviceByCause(t *testing.T) {
 	for message, want := range map[string][]string{
 		`0/1 nodes are available: persistentvolumeclaim "pgdata" not found.` + preemption:                                           {`PersistentVolumeClaim "pgdata" not found`, "create the claim", "kubectl get pvc -n default"},
 		"0/3 nodes are available: 1 Insufficient cpu, 2 node(s) had untolerated taint(s) {gpu: yes}." + preemption:                  {"2 of 3 nodes have a taint that it does not tolerate {gpu: yes}", "1 of 3 nodes has too little cpu left", "tolerate the taint", "ask for less cpu"},
-		"0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector." + preemption:                                {"all 3 nodes have not the labels", "kubectl get nodes --show-labels"},
+		"0/3 nodes are available: 3 node(s) didn't match Pod's node affinity/selector." + preemption:                                {"none of the 3 nodes has the labels", "kubectl get nodes --show-labels"},
 		"0/1 nodes are available: 1 node(s) had volume node affinity conflict.":                                                     {"the one node has no access to its volume"},
 		"0/2 nodes are available: pod has unbound immediate PersistentVolumeClaims. preemption: 0/2 nodes are available: 2 nothing": {"is not bound to a volume", "kubectl describe pvc -n default"},
 		"0/2 nodes are available: 1 node(s) were unschedulable, 1 Too many pods.":                                                   {"1 of 2 nodes is cordoned", "1 of 2 nodes has as many pods as allowed"},

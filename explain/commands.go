@@ -36,7 +36,7 @@ func (f Facts) command(c *Cause) string {
 			command += " --previous"
 		}
 		return command
-	case CodeNodeShutdown, CodeNodeLost, CodeDoesNotDie, CodeNotSeenByNode, CodeEvicted, CodeRejected:
+	case CodeNodeShutdown, CodeNodeNotReady, CodeNodeLost, CodeDoesNotDie, CodeNotSeenByNode, CodeEvicted, CodeRejected:
 		if f.Pod.Spec.NodeName != "" {
 			return "kubectl describe node " + f.Pod.Spec.NodeName
 		}

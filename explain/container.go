@@ -173,6 +173,11 @@ func probing(f Facts, c container, code Code, kind string, p *podstatus.Probe, s
 	return cause
 }
 
+// startupFails reports whether a container runs and its startup probe has not succeeded.
+func (c container) startupFails() bool {
+	return c.spec.StartupProbe != nil && c.status.State.Running != nil && (c.status.Started == nil || !*c.status.Started)
+}
+
 // failuresLeft is how many failures more make a verdict.
 func failuresLeft(spec *v1.Probe, p *podstatus.Probe) string {
 	return counted(max(threshold(spec)-p.Failures, 1), "failure", "failures")

@@ -66,9 +66,9 @@ func (f Facts) begun() time.Time {
 	return f.Pod.CreationTimestamp.Time
 }
 
-// lasted says how long a run was, empty if that is not known.
+// lasted says how long a run was, empty if that is not known. Runtimes date a run that never began at 0.
 func lasted(t *v1.ContainerStateTerminated) string {
-	if t == nil || t.StartedAt.IsZero() || t.FinishedAt.Before(&t.StartedAt) {
+	if t == nil || t.StartedAt.Unix() <= 0 || t.FinishedAt.Before(&t.StartedAt) {
 		return ""
 	}
 	return text.Span(t.FinishedAt.Sub(t.StartedAt.Time))
@@ -79,6 +79,11 @@ func whyEnded(f Facts, c container) Cause {
 	t := c.status.State.Terminated
 	cause := Cause{Code: CodeWillNotRestart, Behind: true, Since: known(t.FinishedAt.Time), Causes: []Cause{exited(f, c, t)},
 		Text: "ended" + at(f.Now, t.FinishedAt.Time) + ", and its restart policy does not start it again", Next: wait("the pod ends when its other containers have ended")}
+	if others := f.othersRunning(c); t.ExitCode == 0 && len(others) > 0 && !podstatus.ShouldRestart(f.Pod, c.spec, t.ExitCode) && !c.sidecar {
+		names := quoteAll(others)
+		return Cause{Code: CodeWillNotRestart, Since: known(t.FinishedAt.Time), Text: "its work is done (exit code 0" + comma(at(f.Now, t.FinishedAt.Time)) + "), but " + plural(len(others), "container ", "containers ") + names + plural(len(others), " still runs", " still run"),
+			Next: &Next{Wait: "the pod ends when its other containers have ended", Do: "have " + names + " end with the work, or make " + plural(len(others), "it a sidecar", "them sidecars") + ": an init container with restartPolicy Always"}}
+	}
 	if podstatus.ShouldRestart(f.Pod, c.spec, t.ExitCode) || c.sidecar {
 		cause.Code, cause.Next = CodeWillRestart, startsAgain(f, c)
 		cause.Text = "ended" + at(f.Now, t.FinishedAt.Time) + ", starts again"
@@ -87,6 +92,17 @@ func whyEnded(f Facts, c container) Cause {
 		}
 	}
 	return cause
+}
+
+// othersRunning are the regular containers beside one that run.
+func (f Facts) othersRunning(c container) (names []string) {
+	_, regular := f.containers()
+	for _, other := range regular {
+		if other.spec.Name != c.spec.Name && other.status != nil && other.status.State.Running != nil {
+			names = append(names, other.spec.Name)
+		}
+	}
+	return names
 }
 
 func startsAgain(f Facts, c container) *Next {
@@ -99,7 +115,7 @@ func startsAgain(f Facts, c container) *Next {
 // ending says how a container ended: "exit code 3: no such table", "exit code 137 (SIGKILL), killed for lack of memory".
 func ending(f Facts, c container, t *v1.ContainerStateTerminated) string {
 	said := fmt.Sprintf("exit code %d", t.ExitCode)
-	if name := signal(t); name != "" {
+	if name := signal(t); name != "" && t.Reason != "ContainerStatusUnknown" {
 		said += " (" + name + ")"
 	}
 	switch t.Reason {

@@ -93,6 +93,9 @@ func whyFailed(e *Explanation, f Facts) {
 			message = " (it asks for " + list(ports) + ")" + message
 			next.Command = "kubectl get pods -A -o wide --field-selector spec.nodeName=" + f.Pod.Spec.NodeName
 		}
+		if status.Reason == "UnexpectedAdmissionError" && strings.Contains(status.Message, "evice") {
+			next.Do = "check the device and its device plug-in on the node; create the pod again when they are well"
+		}
 		e.Causes = []Cause{{Code: r.code, Since: e.Since, Text: r.text + message, Next: &next}}
 	case strings.HasPrefix(status.Reason, outOf) && len(status.Reason) > len(outOf):
 		e.State = StateRejected
@@ -102,6 +105,10 @@ func whyFailed(e *Explanation, f Facts) {
 	case status.Reason != "":
 		e.Causes = []Cause{{Code: CodeFailedReason, Since: e.Since, Text: "the node gave the reason " + status.Reason + message,
 			Next: &Next{Do: "read the reason", Wait: replaced}}}
+	case f.disrupted() != nil && status.Message == "":
+		cause := *f.disrupted()
+		cause.Text = strings.Replace(cause.Text, " ends it", " has ended it", 1)
+		e.Causes = []Cause{cause}
 	default:
 		e.Causes = failedContainers(f)
 	}
@@ -210,8 +217,8 @@ func signal(t *v1.ContainerStateTerminated) string {
 	}
 }
 
-// remedies are what to do about a run by what it said last.
-var remedies = []struct{ words, do string }{
+// runRemedies are what to do about a run by what it said last.
+var runRemedies = []struct{ words, do string }{
 	{"exec format error", "use an image for the node's architecture; a script needs a first line such as #!/bin/sh"},
 	{"bind() to", "listen on a port from 1024 on, or add the capability NET_BIND_SERVICE"},
 	{"bind: permission denied", "listen on a port from 1024 on, or add the capability NET_BIND_SERVICE"},
@@ -269,6 +276,11 @@ func adviceForEnd(f Facts, c container, t *v1.ContainerStateTerminated) *Next {
 		return do("check whether the command is meant to end")
 	}
 	starts := t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
+	if starts {
+		if advice := remedyFor(said, creationRemedies); advice != "" && !strings.Contains(said, "executable file not found") {
+			return &Next{Do: advice, Command: "kubectl describe pod -n " + f.Pod.Namespace + " " + f.Pod.Name}
+		}
+	}
 	if starts || t.ExitCode == 126 || t.ExitCode == 127 {
 		switch missing := strings.Contains(said, "not found") || strings.Contains(said, "no such file"); {
 		case starts && len(c.spec.Command) > 0 && strings.Contains(strings.TrimSpace(c.spec.Command[0]), " ") && missing:
@@ -283,7 +295,7 @@ func adviceForEnd(f Facts, c container, t *v1.ContainerStateTerminated) *Next {
 			return do("correct the path of the command; the image must have it, and the interpreter of its first line")
 		}
 	}
-	for _, r := range remedies {
+	for _, r := range runRemedies {
 		if strings.Contains(said, r.words) {
 			return do(r.do)
 		}

@@ -35,6 +35,8 @@ type Facts struct {
 	Absent []string
 	// Taints are those of nodes that a pod without a node does not tolerate.
 	Taints []string
+	// Closest are the nodes that come closest to what a pod without a node asks for.
+	Closest []Closest
 	// Untrue is how what the API reports of the pod is not true, as an audit has found.
 	Untrue []Untruth
 }
@@ -43,6 +45,8 @@ type Facts struct {
 type Container struct {
 	podstatus.ContainerFacts
 	Startup, Liveness, Readiness *podstatus.Probe
+	// Pulling is since when its image is being pulled; zero if it is not.
+	Pulling time.Time
 	// Log is the end of the log of the run that failed last; nil if that is not known.
 	Log *Log
 }
@@ -59,6 +63,8 @@ type Node struct {
 	// Silent is when the node was last heard of, if that is too long ago; zero if the node is heard of. The facts are those of the
 	// API, and were true then.
 	Silent time.Time
+	// NotReady is what a node says that is heard of and reports that it is not Ready, empty if it is Ready.
+	NotReady string
 	// Gone: the node is not in the API any more.
 	Gone bool
 	// Left is what it had left near the [Moments] that matter.

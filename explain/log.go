@@ -28,14 +28,7 @@ const (
 
 // LogLines are the last lines of a log, for people: bounded, without control characters, and without what looks like a secret.
 func LogLines(data []byte) []string {
-	var lines []string
-	clean := escapes.ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
-	for line := range strings.SplitSeq(redact(clean), "\n") {
-		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
-		if line = text.Line(line); line != "" {
-			lines = append(lines, text.Ends(strings.Repeat(" ", min(len(indent), 8))+line, maxLine))
-		}
-	}
+	lines := harmlessLines(data)
 	if len(lines) <= maxLines {
 		return lines
 	}
@@ -48,6 +41,24 @@ func LogLines(data []byte) []string {
 		}
 	}
 	return end
+}
+
+// Tail are the last lines of a log as [LogLines] makes them, up to a number.
+func Tail(data []byte, most int) []string {
+	lines := harmlessLines(data)
+	return lines[max(0, len(lines)-most):]
+}
+
+// harmlessLines are the lines of a log without control characters, and without what looks like a secret.
+func harmlessLines(data []byte) (lines []string) {
+	clean := escapes.ReplaceAllString(strings.ToValidUTF8(string(data), "\uFFFD"), "")
+	for line := range strings.SplitSeq(redact(clean), "\n") {
+		indent := line[:len(line)-len(strings.TrimLeft(line, " \t"))]
+		if line = text.Line(line); line != "" {
+			lines = append(lines, text.Ends(strings.Repeat(" ", min(len(indent), 8))+line, maxLine))
+		}
+	}
+	return lines
 }
 
 // escapes are sequences that color a terminal, or change it otherwise.

@@ -58,10 +58,13 @@ func unscheduled(e *Explanation, f Facts) {
 		e.Causes = []Cause{{Code: CodeSchedulingGated, Since: e.Since,
 			Text: fmt.Sprintf("%s %s %s not been removed", plural(len(gates), "the scheduling gate", "the scheduling gates"), quoteAll(gates), plural(len(gates), "has", "have")),
 			Next: &Next{Wait: "the scheduler takes up the pod when all gates are removed", Do: "find the controller that owns the gates, or remove them"}}}
+	case f.status().NominatedNodeName != "":
+		e.Causes = []Cause{{Code: CodeMakingRoom, Text: "node " + quote(f.status().NominatedNodeName) + " is being cleared for it: pods of lower priority are ending there",
+			Next: wait("the scheduler gives it the node when they have ended")}}
 	case c != nil && c.Status == v1.ConditionFalse:
 		e.Since = known(c.LastTransitionTime.Time)
 		if e.Causes = unschedulable(f, c.Message); len(e.Causes) == 0 {
-			e.Causes = []Cause{{Code: CodeUnschedulable, Since: e.Since, Text: "the scheduler finds no node for it" + detail(c.Message),
+			e.Causes = []Cause{{Code: CodeUnschedulable, Since: e.Since, Text: "the scheduler finds no node for it" + detail(withoutPreemption(c.Message)),
 				Next: &Next{Do: "read the message", Wait: "the scheduler tries again when the cluster changes"}}}
 		}
 	case len(f.Absent) > 0:
@@ -121,6 +124,8 @@ func notSeen(f Facts) Cause {
 		return Cause{Code: CodeWaitsOnNode, Text: f.Waits, Next: wait("the node starts it as soon as that has changed")}
 	case !f.Node.Silent.IsZero():
 		return nodeUnreachable(f)
+	case f.Node.NotReady != "":
+		return nodeNotReady(f)
 	}
 	return Cause{Code: CodeNotSeenByNode, Text: "node " + quote(f.Pod.Spec.NodeName) + " has not reported anything about it",
 		Next: &Next{Wait: "the node takes up the pod", Do: "check that the node is Ready"}}
@@ -134,13 +139,14 @@ func sandbox(f Facts) *Cause {
 	}
 	cause := Cause{Code: CodeSandboxNotReady, Since: known(c.LastTransitionTime.Time), Text: "its volumes and network are being prepared" + detail(c.Message),
 		Next: wait("the node starts the containers when both are there")}
-	if w := f.warning("", "FailedMount", "FailedAttachVolume", "FailedMapVolume"); w != nil {
+	if w := f.clearest("FailedMount", "FailedAttachVolume", "FailedMapVolume"); w != nil {
 		cause.Text = "its volumes cannot be prepared"
 		cause.Causes, cause.Next = []Cause{{Code: CodeVolumesNotReady, Since: known(w.Last), Text: said(w), Next: adviceForMissing(w.Message)}}, nil
-	} else if w := f.warning("", "FailedCreatePodSandBox"); w != nil {
+	} else if w := f.warning("", "FailedCreatePodSandBox", "NetworkNotReady", "FailedPrepareDynamicResources"); w != nil {
 		cause.Text = "its sandbox cannot be created"
-		cause.Causes, cause.Next = []Cause{{Code: CodeCreateFailed, Since: known(w.Last), Text: said(w),
-			Next: &Next{Do: "check the node's runtime and network plug-in", Wait: "the node tries again"}}}, nil
+		cause.Causes, cause.Next = []Cause{{Code: CodeCreateFailed, Since: known(w.Last), Text: said(w), Next: adviceForSandbox(w.Message)}}, nil
+	} else if f.Node.NotReady != "" {
+		cause.Causes, cause.Next = []Cause{nodeNotReady(f)}, nil
 	}
 	return &cause
 }
@@ -188,6 +194,9 @@ func withdrawnByOther(f Facts, c *v1.PodCondition) Cause {
 	if c == nil || c.Status == v1.ConditionUnknown {
 		return Cause{Code: CodeStatusBehind, Text: "all containers are ready, and the Ready condition has not been evaluated yet",
 			Next: wait("the node reports it with its next change")}
+	}
+	if f.Node.NotReady != "" {
+		return nodeNotReady(f)
 	}
 	text := "all containers and readiness gates are ready, but its Ready condition is False"
 	if c.Reason != "" {
@@ -246,7 +255,7 @@ func notes(f Facts) []Cause {
 		list = append(list, Cause{Code: CodeResizeInProgress, Since: known(c.LastTransitionTime.Time), Text: "its resize is being applied" + detail(c.Message),
 			Next: wait("the runtime applies the new resources")})
 	}
-	if c := f.condition(v1.DisruptionTarget); c != nil && c.Status == v1.ConditionTrue && !podstatus.IsTerminal(f.status().Phase) {
+	if c := f.condition(v1.DisruptionTarget); c != nil && c.Status == v1.ConditionTrue && !podstatus.IsTerminal(f.status().Phase) && f.Pod.DeletionTimestamp == nil {
 		list = append(list, Cause{Code: CodeDisruption, Since: known(c.LastTransitionTime.Time), Text: "it is about to be ended (" + c.Reason + ")" + detail(c.Message),
 			Next: wait("the pod is ended")})
 	}
@@ -256,7 +265,11 @@ func notes(f Facts) []Cause {
 			c := f.container(s.Name)
 			note := Cause{Code: CodeRestarts, Container: s.Name, Since: known(last.FinishedAt.Time),
 				Text: fmt.Sprintf("container %s has been restarted %s, last after %s", quote(s.Name), times(int(s.RestartCount)), ending(f, c, last)), Next: adviceForEnd(f, c, last)}
-			if k := killed(f, c, last); k != nil {
+			switch k := killed(f, c, last); {
+			case k != nil && !s.Ready && c.startupFails():
+				note.Text = fmt.Sprintf("container %s has been restarted %s, last because the same probe failed", quote(s.Name), times(int(s.RestartCount)))
+				note.Next = nil
+			case k != nil:
 				note.Causes, note.Next = []Cause{*k}, k.Next
 			}
 			list = append(list, note)

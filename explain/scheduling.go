@@ -29,9 +29,15 @@ var obstacles = []obstacle{
 	{"node(s) didn't match pod anti-affinity rules", "{n} a pod that its anti-affinity excludes", "add a node, or relax podAntiAffinity", "kubectl get pods -A -o wide"},
 	{"node(s) didn't satisfy existing pods anti-affinity rules", "{n} a pod whose anti-affinity excludes it", "add a node, or relax the anti-affinity of the other pod", "kubectl get pods -A -o wide"},
 	{"node(s) didn't match pod affinity rules", "{n} no pod that its affinity asks for", "start the pod that it wants to be near, or relax podAffinity", "kubectl get pods -A -o wide --show-labels"},
+	{"node(s) didn't match pod topology spread constraints (missing required label)", "{n} not the label by which its pods are to be spread", "label the nodes, or correct topologyKey in topologySpreadConstraints", "kubectl get nodes --show-labels"},
 	{"node(s) didn't match pod topology spread constraints", "{n} more of its pods than the topology spread constraints allow", "add a node in another zone, or relax topologySpreadConstraints", "kubectl get nodes --show-labels"},
 	{"node(s) didn't have free ports for the requested pod ports", "{n} the host port in use", "change the host port, or end the pod that has it", "kubectl get pods -A -o wide"},
 	{"node(s) were unschedulable", "{n} cordoned", "make a node schedulable again", "kubectl uncordon NODE"},
+	{"node(s) didn't match the requested node name", "{n} another name than the one that it asks for", "correct the name of the node that the pod asks for", "kubectl get nodes"},
+	{"node(s) didn't match PersistentVolume's node affinity", "{n} no access to its volume, which is bound to other nodes", "start it where its volume is, or move the volume", "kubectl get pv -o custom-columns=NAME:.metadata.name,CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity"},
+	{"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod", "another pod has its PersistentVolumeClaim, whose access mode ReadWriteOncePod allows one pod at a time", "end the other pod, or use the access mode ReadWriteOnce", "kubectl get pods -n NS -o custom-columns=NAME:.metadata.name,CLAIMS:.spec.volumes[*].persistentVolumeClaim.claimName"},
+	{"node(s) did not have enough free storage", "{n} too little storage left for its volume", "free storage, or ask for a smaller volume", "kubectl get csistoragecapacities -A"},
+	{"node(s) had no available disk", "{n} its disk in use by another pod", "end the other pod", "kubectl get pods -A -o wide"},
 	{"node(s) had volume node affinity conflict", "{n} no access to its volume, which is bound to other nodes", "start it where its volume is, or move the volume", "kubectl get pv -o custom-columns=NAME:.metadata.name,CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity"},
 	{"node(s) had no available volume zone", "{n} in another zone than its volume", "add a node in the zone of the volume", "kubectl get nodes -L topology.kubernetes.io/zone"},
 	{"node(s) exceed max volume count", "{n} as many volumes as allowed", "add a node, or end pods with volumes", "kubectl get volumeattachments"},
@@ -48,18 +54,18 @@ var obstacles = []obstacle{
 }
 
 var (
-	ofNodes    = regexp.MustCompile(`^(\d+)/(\d+) nodes are available: `)
+	nodesOf    = regexp.MustCompile(`^(\d+)/(\d+) nodes are available: `)
 	numbered   = regexp.MustCompile(`^(\d+) (.*)$`)
-	oneBy      = regexp.MustCompile(`, (\d+ (?:node\(s\)|Insufficient|Too many|cannot))`)
+	oneBy      = regexp.MustCompile(`, (\d+ (?:node\(s\)|Insufficient|Too many|cannot|\S+ CSI driver))`)
 	afterwards = regexp.MustCompile(`(?:\.|,)? *(?:no new claims to deallocate,? *)?(?:preemption: .*)$`)
 )
 
 // unschedulable explains the message of the scheduler: one cause for each obstacle. Preemption is left
 // out: it is what the scheduler tried, not what is wrong.
 func unschedulable(f Facts, message string) []Cause {
-	message = strings.TrimSuffix(strings.TrimSpace(afterwards.ReplaceAllString(shortenTo(message, 2000), "")), ".")
+	message = withoutPreemption(shortenTo(message, 2000))
 	total := ""
-	if m := ofNodes.FindStringSubmatch(message); m != nil {
+	if m := nodesOf.FindStringSubmatch(message); m != nil {
 		total, message = m[2], message[len(m[0]):]
 	}
 	var causes []Cause
@@ -79,6 +85,11 @@ func unschedulable(f Facts, message string) []Cause {
 		}
 	}
 	return most(causes, counts)
+}
+
+// withoutPreemption is a message of the scheduler without what it tried to make room.
+func withoutPreemption(message string) string {
+	return strings.TrimSuffix(strings.TrimSpace(afterwards.ReplaceAllString(message, "")), ".")
 }
 
 // most sorts causes: what keeps the pod off most nodes first.
@@ -115,8 +126,16 @@ func (o obstacle) cause(f Facts, count, total, rest string) Cause {
 		rest = " " + rest
 	}
 	said := strings.NewReplacer("{n}", nodes, "{}", rest).Replace(o.text) + f.asked(o, rest)
+	said = strings.NewReplacer("all "+total+" nodes have not the ", "none of the "+total+" nodes has the ", "has not the ", "does not have the ", "have not the ", "do not have the ").Replace(said)
 	next := Next{Do: strings.ReplaceAll(o.do, "{}", rest), Command: strings.NewReplacer("{}", rest, "NS", f.Pod.Namespace).Replace(o.command),
 		Wait: "the scheduler tries again when the cluster changes"}
+	if strings.HasPrefix(o.begins, "persistentvolumeclaim ") && strings.Contains(rest, "being deleted") {
+		next.Do = "find what keeps the claim, such as another pod that uses it; create it again when it is gone"
+		next.Command = "kubectl describe pvc -n " + f.Pod.Namespace
+	}
+	if strings.Contains(o.begins, "taint") {
+		ofCondition(f, count, total, rest, &said, &next)
+	}
 	if claim := f.unbound(); claim != nil && (strings.HasPrefix(o.begins, "pod has unbound") || strings.HasPrefix(o.begins, "node(s) didn't find available")) {
 		said = "PersistentVolumeClaim " + quote(claim.Name) + " is not bound to a volume"
 		next.Command = "kubectl describe pvc -n " + f.Pod.Namespace + " " + claim.Name
@@ -130,6 +149,12 @@ func (o obstacle) cause(f Facts, count, total, rest string) Cause {
 			next.Do = "create a volume that fits, or name a storage class in the claim"
 		}
 		said += detail(claim.Message)
+		switch lower := strings.ToLower(claim.Message); {
+		case strings.Contains(lower, "external provisioner"):
+			next.Do = "check that the provisioner that the message names is installed and runs"
+		case strings.Contains(lower, "failed to provision"):
+			next.Do = "correct what the provisioner's message names"
+		}
 	}
 	return Cause{Code: CodeUnschedulable, Text: said, Next: &next}
 }
@@ -150,6 +175,72 @@ func (f Facts) unbound() *Claim {
 	return &f.Claims[0]
 }
 
+// conditionTaints are the taints that the control plane gives to nodes that are not well: what they mean, and what to do about them.
+// Tolerating them helps nobody.
+var conditionTaints = map[string]struct{ text, do string }{
+	"node.kubernetes.io/not-ready":                   {"not ready", "make the node ready: its conditions say what is wrong"},
+	"node.kubernetes.io/unreachable":                 {"unreachable", "check the machine and its network"},
+	"node.kubernetes.io/disk-pressure":               {"short of disk", "free disk on the node"},
+	"node.kubernetes.io/memory-pressure":             {"short of memory", "free memory on the node"},
+	"node.kubernetes.io/pid-pressure":                {"short of process IDs", "end processes on the node"},
+	"node.kubernetes.io/network-unavailable":         {"without a network", "check the network plug-in of the node"},
+	"node.kubernetes.io/unschedulable":               {"cordoned", "make the node schedulable again (kubectl uncordon)"},
+	"node.kubernetes.io/out-of-service":              {"out of service", "bring the machine back, and remove the taint"},
+	"node.cloudprovider.kubernetes.io/uninitialized": {"not initialized by the cloud provider", "check that the cloud controller manager runs"},
+}
+
+// ofCondition says of nodes whose taints stand for their condition what the condition is.
+func ofCondition(f Facts, count, total, rest string, said *string, next *Next) {
+	taints := f.Taints
+	if key, _, ok := strings.Cut(strings.Trim(rest, " {}"), ":"); ok && strings.Contains(rest, "{") {
+		taints = []string{strings.TrimSpace(key)}
+	}
+	var texts, dos []string
+	for _, taint := range taints {
+		key, _, _ := strings.Cut(taint, ":")
+		key, _, _ = strings.Cut(key, "=")
+		c, ok := conditionTaints[key]
+		if !ok {
+			return
+		}
+		if !slices.Contains(texts, c.text) {
+			texts, dos = append(texts, c.text), append(dos, c.do)
+		}
+	}
+	if len(texts) == 0 {
+		return
+	}
+	nodes := "the one node is "
+	switch {
+	case count == total && total != "1":
+		nodes = "all " + total + " nodes are "
+	case count != total && count == "1":
+		nodes = "1 of " + total + " nodes is "
+	case count != total:
+		nodes = count + " of " + total + " nodes are "
+	}
+	*said = nodes + strings.Join(texts, " or ") + " (taint " + list(taints) + ")"
+	next.Do, next.Command = strings.Join(dos, "; "), "kubectl describe nodes"
+}
+
+// Closest is the node that comes closest to what a pod asks for.
+type Closest struct {
+	// To is the resource, or "labels".
+	To string
+	// Node is the name of the node, Has what it has of it, as "1500m of 2 are free".
+	Node, Has string
+}
+
+// closest says which node comes closest.
+func (f Facts) closest(to string) string {
+	for _, c := range f.Closest {
+		if c.To == to {
+			return "; node " + quote(c.Node) + " comes closest: " + c.Has
+		}
+	}
+	return ""
+}
+
 // asked is what the pod asks for and does not get, as the scheduler's message does not say it.
 func (f Facts) asked(o obstacle, rest string) string {
 	switch {
@@ -158,7 +249,17 @@ func (f Facts) asked(o obstacle, rest string) string {
 		for _, key := range slices.Sorted(maps.Keys(f.Pod.Spec.NodeSelector)) {
 			labels = append(labels, key+"="+f.Pod.Spec.NodeSelector[key])
 		}
-		return " (" + shorten(strings.Join(labels, ", ")) + ")"
+		return " (" + shorten(strings.Join(labels, ", ")) + ")" + f.closest("labels")
+	case strings.HasPrefix(o.begins, "Insufficient"):
+		return f.closest(rest)
+	case strings.Contains(o.begins, "missing required label"):
+		var keys []string
+		for _, c := range f.Pod.Spec.TopologySpreadConstraints {
+			if !slices.Contains(keys, c.TopologyKey) {
+				keys = append(keys, c.TopologyKey)
+			}
+		}
+		return " (" + shorten(strings.Join(keys, ", ")) + ")"
 	case strings.HasPrefix(o.begins, "node(s) didn't have free ports"):
 		return " (" + list(hostPorts(f.Pod)) + ")"
 	case strings.Contains(o.begins, "taint") && len(f.Taints) > 0 && !strings.Contains(rest, "{"):

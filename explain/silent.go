@@ -25,6 +25,10 @@ func conditional(e *Explanation, f Facts) {
 		cause.Text += "; it was Ready then"
 	case len(f.status().ContainerStatuses) > 0 && f.status().Phase != v1.PodUnknown:
 		e.State, e.Since = StateUnknown, known(f.Node.Silent)
+		if len(e.Causes) == 1 && (e.Causes[0].Code == CodeReadySetByOther || e.Causes[0].Code == CodeNodeNotReady) { // by the control plane, since the node is silent
+			cause.Text += "; its containers were ready then"
+			break
+		}
 		cause.Text += "; it was not Ready then"
 		if before := briefs(e.Causes, false); before != "" {
 			cause.Text += " (" + before + ")"
@@ -41,4 +45,17 @@ func nodeUnreachable(f Facts) Cause {
 	}
 	return Cause{Code: CodeNodeUnreachable, Since: known(f.Node.Silent), Text: "node " + node + " has not been heard of" + since(f.Now, f.Node.Silent),
 		Next: &Next{Do: "check the machine and its network", Command: "kubectl describe node " + f.Pod.Spec.NodeName}}
+}
+
+// nodeNotReady explains what a node keeps from running that is heard of.
+func nodeNotReady(f Facts) Cause {
+	next := &Next{Wait: "the node goes on when it is Ready", Do: remedyFor(f.Node.NotReady, []remedy{
+		{[]string{"network", "cni"}, "install or repair the network plug-in of the node"},
+		{[]string{"pleg", "container runtime is down", "runtime"}, "check the container runtime of the node"},
+		{[]string{"shutting down", "shutdown"}, "wait until the node is back, or have the pod run on another node"},
+	})}
+	if next.Do == "" {
+		next.Do = "make the node Ready"
+	}
+	return Cause{Code: CodeNodeNotReady, Text: "node " + quote(f.Pod.Spec.NodeName) + " is not Ready" + detail(f.Node.NotReady), Next: next}
 }

@@ -12,6 +12,18 @@ import (
 // which it happens: containers stop, resources are reclaimed, the node deletes the pod,
 // finalizers go.
 func terminating(e *Explanation, f Facts) {
+	notGone(e, f)
+	if who := f.disrupted(); who != nil {
+		if f.Now.After(f.Pod.DeletionTimestamp.Time) { // what keeps it matters more than who asked
+			e.Causes = append(e.Causes, *who)
+			return
+		}
+		e.Causes = append([]Cause{*who}, e.Causes...)
+	}
+}
+
+// notGone explains what keeps a pod that is being deleted.
+func notGone(e *Explanation, f Facts) {
 	e.State = StateTerminating
 	deadline := f.Pod.DeletionTimestamp.Time // the request and the grace period
 	if grace := f.Pod.DeletionGracePeriodSeconds; grace != nil {
@@ -45,8 +57,13 @@ func terminating(e *Explanation, f Facts) {
 		e.Causes = finalizers(f)
 	}
 	if len(e.Causes) == 0 {
-		e.Causes = []Cause{{Code: CodeDeletionNotSent, Text: "all containers have stopped, and the pod has not been removed from the API yet",
-			Next: &Next{Wait: "the node deletes it", Do: nodeAdvice(f)}}}
+		cause := Cause{Code: CodeDeletionNotSent, Text: "all containers have stopped, and the pod has not been removed from the API yet",
+			Next: &Next{Wait: "the node deletes it", Do: nodeAdvice(f)}}
+		if w := f.warning("", "FailedKillPod"); w != nil && !w.Last.Before(deadline.Add(-f.grace())) {
+			cause.Text, cause.Next.Do = "the node cannot clean up after it"+detail(w.Message), adviceForSandbox(w.Message).Do
+			cause.Next.Command = "kubectl describe node " + f.Pod.Spec.NodeName
+		}
+		e.Causes = []Cause{cause}
 	}
 }
 
@@ -109,7 +126,17 @@ func finalizers(f Facts) []Cause {
 		return nil
 	}
 	return []Cause{{Code: CodeFinalizers, Text: fmt.Sprintf("%s %s %s it", plural(len(names), "finalizer", "finalizers"), quoteAll(names), plural(len(names), "keeps", "keep")),
-		Next: &Next{Wait: "the controller that owns " + plural(len(names), "it", "them") + " does its work and removes " + plural(len(names), "it", "them"), Do: "check that controller"}}}
+		Next: &Next{Wait: "the controller that owns " + plural(len(names), "it", "them") + " does its work and removes " + plural(len(names), "it", "them"), Do: ownerOf(names)}}}
+}
+
+// ownerOf is what to check about finalizers, by who is known to own them.
+func ownerOf(names []string) string {
+	for _, name := range names {
+		if strings.HasPrefix(name, "batch.kubernetes.io/") || name == "foregroundDeletion" || name == "orphan" {
+			return "check that the controller manager runs: it removes " + quote(name)
+		}
+	}
+	return "check that controller"
 }
 
 // sidecarsAndRunning are the init containers that can keep a pod: those that run.

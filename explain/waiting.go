@@ -52,11 +52,10 @@ func whyWaiting(f Facts, c container) Cause {
 	switch {
 	case r.code == CodeConfig:
 		cause.Next = adviceForMissing(w.Message)
+	case r.code == CodeCreateFailed, r.code == CodeStartFailed:
+		cause.Next = adviceForCreation(c, w.Message, r.do)
 	case strings.HasSuffix(r.do, "pull secrets"):
-		cause.Next = adviceForImage(f.imageError(c, w.Message))
-		if detail(w.Message) == "" || w.Reason == "ImagePullBackOff" {
-			cause.Text = r.text + detail(f.imageError(c, w.Message))
-		}
+		cause.Text, cause.Next = f.notPulled(c, r.text, w.Message)
 	}
 	if c.NextStart.After(f.Now) {
 		cause.Next.At = known(c.NextStart)
@@ -93,35 +92,55 @@ func creating(f Facts, c container) Cause {
 	case hook != nil && hook.PostStart != nil: // a kubelet reports the container as running when the hook has ended
 		cause.Text, cause.Next = "it is being created, or its postStart hook has not ended"+detail(c.status.State.Waiting.Message), hung
 	}
-	if w, code := f.creationWarning(c); w != nil {
+	switch w, code := f.creationWarning(c); {
+	case w != nil:
 		next := adviceForMissing(w.Message)
-		if code == CodeImage {
+		switch code {
+		case CodeImage:
 			next = adviceForImage(w.Message)
+		case CodeCreateFailed:
+			next = adviceForSandbox(w.Message)
 		}
 		cause.Causes, cause.Next = []Cause{{Code: code, Since: known(w.Last), Text: said(w), Next: next}}, nil
+	case !c.Pulling.IsZero():
+		cause.Text, cause.Since = "its image "+quote(c.spec.Image)+" is being pulled"+begun(f.Now, c.Pulling), known(c.Pulling)
+		cause.Next = wait("it starts when its image is there")
+	case f.Node.NotReady != "":
+		cause.Causes, cause.Next = []Cause{nodeNotReady(f)}, nil
 	}
 	return cause
 }
 
-// adviceForMissing is what to do about a config map, a secret or a key that is missing.
-func adviceForMissing(message string) *Next {
-	next := &Next{Do: "create what is missing, or mark the reference as optional", Wait: "the node tries again"}
-	switch lower := strings.ToLower(message); {
-	case strings.Contains(lower, "couldn't find key"), strings.Contains(lower, "non-existent"):
-		next.Do = "add the key, or mark the reference as optional"
-	case strings.Contains(lower, "runasnonroot"):
-		next.Do = "set runAsUser to a user other than root, or drop runAsNonRoot"
-	case strings.Contains(lower, "hostpath"):
-		next.Do = "create the path on the node, or correct hostPath and its type"
-	case strings.Contains(lower, "are supported"), strings.Contains(lower, "not supported"), strings.Contains(lower, "unsupported"), strings.Contains(lower, "cannot be honored"):
-		next.Do = "change the field that the message names, or use another node"
-	case strings.Contains(lower, "not found"), strings.Contains(lower, "not registered"):
-	case strings.Contains(lower, "forbidden"):
-		next.Do = "allow the node to read it"
-	default:
-		next.Do = "read the message; it names what is wrong"
+// notPulled says why an image cannot be pulled, and what to do about it.
+func (f Facts) notPulled(c container, what, message string) (string, *Next) {
+	why := f.imageError(c, message)
+	if _, after, ok := strings.Cut(why, ": ErrImagePull: "); ok { // what comes before repeats the image
+		why = after
 	}
-	return next
+	next := adviceForImage(why)
+	if secret := f.pullSecretMissing(); secret != "" && refusedByRegistry(strings.ToLower(why)) {
+		next.Do, next.Command = "create the secret, or correct its name in imagePullSecrets", "kubectl get secret -n "+f.Pod.Namespace+" "+secret
+		return "its image cannot be pulled, because pull secret " + quote(secret) + " cannot be read" + detail(why), next
+	}
+	return what + detail(why), next
+}
+
+// pullSecretMissing is the first pull secret that the node could not read, empty if there is none.
+func (f Facts) pullSecretMissing() string {
+	w := f.warning("", "FailedToRetrieveImagePullSecret")
+	if w == nil {
+		return ""
+	}
+	_, names, _ := strings.Cut(w.Message, "(")
+	names, _, _ = strings.Cut(names, ")")
+	for _, secret := range f.Pod.Spec.ImagePullSecrets {
+		for name := range strings.SplitSeq(names, ", ") {
+			if name == secret.Name {
+				return name
+			}
+		}
+	}
+	return ""
 }
 
 // imageError is why an image cannot be pulled: while the node waits for its next try, only a warning says so.
@@ -133,43 +152,6 @@ func (f Facts) imageError(c container, message string) string {
 		return w.Message
 	}
 	return message
-}
-
-// adviceForImage is what to do about an image that cannot be pulled, by what the registry answered.
-func adviceForImage(message string) *Next {
-	next := &Next{Wait: "the node tries again", Do: "check the image's name, that the registry is reachable, and the pull secrets"}
-	lower := strings.ToLower(message)
-	has := func(words ...string) bool {
-		for _, w := range words {
-			if strings.Contains(lower, w) {
-				return true
-			}
-		}
-		return false
-	}
-	switch {
-	case has(`must be "host"`):
-		next.Do = "use image \"host\" with a command of the machine, or have the pod run on another node"
-	case has("401", "403", "unauthorized", "forbidden", "denied", "authentication required", "no basic auth"):
-		next.Do = "check imagePullSecrets and the rights of their user; a registry may answer so also if the image does not exist"
-	case has("not found", "manifest unknown", "404", "does not exist"):
-		next.Do = "correct the image's name or tag"
-	case has("no match for platform", "no matching manifest"):
-		next.Do = "use an image for the node's architecture"
-	case has("x509", "certificate"):
-		next.Do = "let the node trust the registry's certificate"
-	case has("http: server gave http response"):
-		next.Do = "serve the registry with TLS, or allow it as insecure on the node"
-	case has("no such host", "server misbehaving"):
-		next.Do = "correct the registry's name, or the node's DNS"
-	case has("i/o timeout", "connection refused", "no route", "deadline exceeded", "network is unreachable"):
-		next.Do = "check that the node reaches the registry"
-	case has("no space left"):
-		next.Do = "free disk space on the node"
-	case has("toomanyrequests", "429", "rate limit"):
-		next.Do = "log in to the registry, or use a mirror: its rate limit is reached"
-	}
-	return next
 }
 
 func seconds(n, otherwise int32) time.Duration {

@@ -1,6 +1,7 @@
 package explain
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -41,6 +42,21 @@ func (f Facts) warning(container string, reasons ...string) *Warning {
 	return nil
 }
 
+// clearest returns the newest warning about the pod with one of the reasons, rather one that says what failed than that waiting did.
+func (f Facts) clearest(reasons ...string) *Warning {
+	for i := len(f.Warnings) - 1; i >= 0; i-- {
+		if w := &f.Warnings[i]; w.Container == "" && slices.Contains(reasons, w.Reason) && !w.vague() {
+			return w
+		}
+	}
+	return f.warning("", reasons...)
+}
+
+// vague reports whether a warning says only that volumes were waited for in vain.
+func (w *Warning) vague() bool {
+	return strings.HasPrefix(w.Message, "Unable to attach or mount volumes") && (strings.HasSuffix(w.Message, "timed out waiting for the condition") || strings.HasSuffix(w.Message, "context deadline exceeded"))
+}
+
 // probeWarning returns the newest warning about a probe of a container, nil if there is none. The
 // kind is startup, readiness or liveness; empty is any.
 func (f Facts) probeWarning(container, kind string) *Warning {
@@ -70,7 +86,7 @@ func (f Facts) probeFailures(container, kind string) int {
 // creationWarnings are the reasons of warnings about what a container needs before it can start, with the code of the cause.
 var creationWarnings = map[string]Code{
 	"FailedMount": CodeVolumesNotReady, "FailedAttachVolume": CodeVolumesNotReady, "FailedMapVolume": CodeVolumesNotReady,
-	"FailedCreatePodSandBox": CodeCreateFailed, "NetworkNotReady": CodeCreateFailed, "FailedCreatePodContainer": CodeCreateFailed,
+	"FailedCreatePodSandBox": CodeCreateFailed, "NetworkNotReady": CodeCreateFailed, "FailedCreatePodContainer": CodeCreateFailed, "FailedPrepareDynamicResources": CodeCreateFailed,
 	"InspectFailed": CodeImage, "ErrImageNeverPull": CodeImage, "Failed": CodeImage, "BackOff": CodeImage,
 }
 
@@ -81,6 +97,7 @@ func (f Facts) creationWarning(c container) (*Warning, Code) {
 	if c.status != nil && c.status.LastTerminationState.Terminated != nil {
 		ended = c.status.LastTerminationState.Terminated.FinishedAt.Time
 	}
+	var general *Warning
 	for i := len(f.Warnings) - 1; i >= 0; i-- {
 		w := &f.Warnings[i]
 		code, ok := creationWarnings[w.Reason]
@@ -90,7 +107,14 @@ func (f Facts) creationWarning(c container) (*Warning, Code) {
 		if code == CodeImage && !strings.Contains(strings.ToLower(w.Message), "image") { // of a container that fails
 			continue
 		}
+		if w.vague() {
+			general = cmp.Or(general, w)
+			continue
+		}
 		return w, code
+	}
+	if general != nil {
+		return general, creationWarnings[general.Reason]
 	}
 	return nil, ""
 }

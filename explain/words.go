@@ -84,12 +84,28 @@ func since(now, begin time.Time) string {
 	return " for " + text.Span(now.Sub(begin))
 }
 
+// begun says since how long something goes on: ", since 38 s", nothing if that is not known.
+func begun(now, then time.Time) string {
+	if said := at(now, then); said != "" {
+		return ", begun" + said
+	}
+	return ""
+}
+
 // at says how long ago: " 38 s ago", nothing if that is not known.
 func at(now, then time.Time) string {
 	if then.IsZero() || then.After(now) {
 		return ""
 	}
 	return " " + text.Span(now.Sub(then)) + " ago"
+}
+
+// comma puts a comma before what is said, if something is.
+func comma(said string) string {
+	if said == "" {
+		return ""
+	}
+	return "," + said
 }
 
 // in says when: "in 38 s".
@@ -135,11 +151,25 @@ func port(c *v1.Container, p intstr.IntOrString) string {
 
 // adviceForProbe is what to do about a probe that fails, by its last answer.
 func adviceForProbe(c Cause, kind string) string {
+	advice := adviceByAnswer(c, kind)
+	if kind == "startup" && advice != "" && !strings.Contains(advice, "failureThreshold") {
+		advice += "; if it only needs longer to start, raise failureThreshold of the probe"
+	}
+	return advice
+}
+
+func adviceByAnswer(c Cause, kind string) string {
 	switch said := strings.ToLower(c.Text); {
 	case strings.Contains(said, "connection refused"), strings.Contains(said, "failed to connect service"):
 		return "check that the container listens on the port that is probed"
 	case strings.Contains(said, "deadline exceeded"), strings.Contains(said, "timeout"), strings.Contains(said, "timed out"):
 		return "find out why the container answers slowly, or raise timeoutSeconds"
+	case strings.Contains(said, "grpc health protocol"):
+		return "implement the gRPC health protocol in the server, or use another kind of probe"
+	case strings.Contains(said, "http response to https client"), strings.Contains(said, "first record does not look like a tls handshake"):
+		return "set scheme: HTTP in the probe: the server does not speak TLS"
+	case strings.Contains(said, "statuscode: 400") && strings.Contains(said, "get http:"):
+		return "if the server speaks HTTPS, set scheme: HTTPS in the probe; or read the container's log for why it answers so"
 	case strings.Contains(said, "statuscode: 404"), strings.Contains(said, "status code 404"):
 		return "correct the path of the probe, or have the server answer it"
 	case strings.Contains(said, "statuscode: 401"), strings.Contains(said, "statuscode: 403"):

@@ -6,20 +6,36 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	appsv1 "k8s.io/api/apps/v1"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/podstatus"
 )
 
 // Workload is what is known of an object that makes pods: a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.
 type Workload struct {
-	Now                   time.Time
+	Now, Created          time.Time
 	Kind, Namespace, Name string
 	// Wanted is how many pods there should be, Ready how many of them are ready.
 	Wanted, Ready int
 	Suspended     bool
 	// Paused: the rollout of a Deployment is paused.
 	Paused bool
+	// Served is how many pods of an older version are Ready while a Deployment rolls out a new one; New are the pods of the new
+	// version, of which there are to be Wanted. Neither is set if there is one version.
+	Served int
+	New    []Facts
+	// Rolling: a new version is being rolled out.
+	Rolling bool
 	// Schedule is that of a CronJob, LastJob the newest Job of it, nil if there is none.
 	Schedule string
 	LastJob  *Workload
+	// Deleted is when the object was asked to be deleted, zero if it was not; Finalizers keep it.
+	Deleted    time.Time
+	Finalizers []string
+	// Revision is the newest one of a StatefulSet, as the label controller-revision-hash of its pods has it.
+	Revision string
 	// Complete and Failed are the conditions of a Job that has ended; Failed is its reason and message.
 	Complete bool
 	Failed   string
@@ -45,12 +61,26 @@ func (w Workload) Explain() Explanation {
 	e := Explanation{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name, State: StateNotReady, now: w.Now, several: true}
 	on := "-n " + w.Namespace + " " + strings.ToLower(w.Kind) + "/" + w.Name
 	switch {
+	case !w.Deleted.IsZero():
+		e.State, e.Since = StateTerminating, known(w.Deleted)
+		cause := Cause{Code: CodeDeletionNotSent, Text: "it is being deleted", Next: &Next{Wait: "it is removed when its pods are gone", Command: "kubectl get pods -n " + w.Namespace}}
+		if len(w.Finalizers) > 0 {
+			cause.Code, cause.Text = CodeFinalizers, "it is being deleted, and "+plural(len(w.Finalizers), "finalizer ", "finalizers ")+quoteAll(w.Finalizers)+plural(len(w.Finalizers), " keeps it", " keep it")
+			cause.Next = &Next{Wait: "the controller that owns it does its work and removes it", Do: ownerOf(w.Finalizers), Command: "kubectl get " + on + " -o jsonpath='{.metadata.finalizers}'"}
+		}
+		e.Causes = []Cause{cause}
 	case w.Complete:
 		e.State = StateSucceeded
 		e.Causes = []Cause{{Code: CodeCompleted, Text: "as many pods as it asks for have succeeded", Next: wait("the object stays as a record until it is deleted")}}
 	case w.Failed != "":
 		e.State = StateFailed
 		cause := Cause{Code: CodeGivenUp, Text: "it has given up" + detail(w.Failed), Next: &Next{Do: "correct what failed, and create it again", Command: "kubectl logs " + on}}
+		if len(w.Pods) == 0 {
+			cause.Next.Command = "kubectl describe " + on
+			if strings.HasPrefix(w.Failed, "BackoffLimitExceeded") {
+				cause.Next.Do = "its pods are gone with their logs: set restartPolicy Never, which keeps them, and create it again"
+			}
+		}
 		if strings.HasPrefix(w.Failed, "DeadlineExceeded") {
 			cause.Next.Do = "raise activeDeadlineSeconds of the Job, or make the work shorter, and create it again"
 		}
@@ -62,16 +92,18 @@ func (w Workload) Explain() Explanation {
 		e.Causes = []Cause{{Code: CodeSuspended, Text: "it is suspended", Next: &Next{Do: "resume it", Command: "kubectl patch " + on + ` -p '{"spec":{"suspend":false}}'`}}}
 	case w.Kind == "CronJob":
 		w.ofLastJob(&e, on)
-	case w.Paused && len(w.Pods) < w.Wanted:
+	case w.Rolling && !w.Paused && w.Ready >= w.Wanted && w.Wanted > 0:
+		e.Causes = []Cause{w.notRolledOut(&e)}
+	case w.Paused && len(w.live()) < w.Wanted:
 		e.Causes = []Cause{{Code: CodeSuspended, Text: "its rollout is paused", Next: &Next{Do: "resume it", Command: "kubectl rollout resume " + on}}}
 	case w.Wanted == 0 && w.Kind == "DaemonSet":
 		e.Causes = []Cause{{Code: CodeNoPods, Text: "no node is one that its nodeSelector, affinity and tolerations ask for",
 			Next: &Next{Do: "label a node, or correct nodeSelector, affinity and tolerations", Command: "kubectl get nodes --show-labels"}}}
 	case w.Wanted == 0:
 		e.Causes = []Cause{{Code: CodeNoPods, Text: "it asks for no pods", Next: &Next{Do: "scale it up", Command: "kubectl scale --replicas=1 " + on}}}
-	case len(w.Pods) < w.Wanted && w.refusal() != nil:
+	case len(w.live()) < w.Wanted && w.refusal() != nil:
 		e.Causes = []Cause{w.notMade()}
-		if w.Ready < len(w.Pods) {
+		if w.Ready < len(w.live()) {
 			e.Causes = append(e.Causes, w.withPod(Cause{Code: CodePodsNotReady}, &e))
 		}
 	case len(w.Pods) == 0:
@@ -85,6 +117,31 @@ func (w Workload) Explain() Explanation {
 	return e
 }
 
+// live are the pods that count: those of a Job all do, of other workloads those that have not ended and are not being deleted.
+func (w Workload) live() []Facts {
+	if w.Kind == "Job" {
+		return w.Pods
+	}
+	return slices.DeleteFunc(slices.Clone(w.Pods), func(f Facts) bool { return f.Pod.DeletionTimestamp != nil || podstatus.IsTerminal(f.status().Phase) })
+}
+
+// notRolledOut explains a Deployment whose new version is not there yet, while the old one serves.
+func (w Workload) notRolledOut(e *Explanation) Cause {
+	fresh := w
+	fresh.Pods = w.New
+	serves := " (the old one still serves with " + counted(w.Served, "pod", "pods") + ")"
+	if refusal := w.refusal(); refusal != nil && len(fresh.live()) < w.Wanted {
+		cause := fresh.notMade()
+		cause.Text = "its new version is not rolled out" + serves + ": " + cause.Text
+		return cause
+	}
+	cause := fresh.withPod(Cause{Code: CodePodsNotReady, Text: "its new version is not rolled out" + serves}, e)
+	if len(cause.Causes) == 0 {
+		cause.Next = &Next{Wait: "the Deployment replaces one pod after the other", Do: "if it does not go on, read its conditions", Command: "kubectl rollout status -n " + w.Namespace + " deployment/" + w.Name}
+	}
+	return cause
+}
+
 // ofLastJob explains a CronJob by the newest Job that it has made.
 func (w Workload) ofLastJob(e *Explanation, on string) {
 	if w.LastJob == nil {
@@ -95,11 +152,32 @@ func (w Workload) ofLastJob(e *Explanation, on string) {
 		}
 		return
 	}
+	if refusal := w.refusal(); refusal != nil && refusal.Last.After(w.LastJob.Created) {
+		e.Causes = []Cause{{Code: CodeNoPods, Since: known(refusal.Last), Text: "it makes no other Job" + detail(refusal.Message),
+			Next: &Next{Do: adviceForSchedule(refusal.Reason), Command: "kubectl describe " + on}}}
+		if refusal.Reason == waitsForLast {
+			e.Causes[0].Text = "its last Job " + quote(w.LastJob.Name) + " has been running" + since(w.Now, w.LastJob.Created) + ", and concurrencyPolicy Forbid allows no other beside it"
+			e.Causes[0].Next = &Next{Wait: "the next Job starts when that one has ended", Do: "if the Job hangs, delete it and give it an activeDeadlineSeconds, or change concurrencyPolicy", Command: "kubectl logs -n " + w.Namespace + " job/" + w.LastJob.Name}
+		}
+		return
+	}
 	last := w.LastJob.Explain()
 	e.State, e.Logs, e.Next = last.State, last.Logs, last.Next
 	e.Causes = last.Causes
 	if len(last.Causes) > 0 {
 		e.Causes = []Cause{{Code: CodeLastJob, Text: "its last Job is " + quote(w.LastJob.Name), Causes: last.Causes}}
+	}
+}
+
+// replaceByHand has a person delete a pod of an old revision: a StatefulSet waits until it is Ready before it replaces it.
+func replaceByHand(c *Cause) {
+	if len(c.Causes) == 0 && c.Next != nil {
+		next := *c.Next
+		next.Do = strings.TrimPrefix(next.Do+"; the StatefulSet has a newer revision: delete the pod to have it, since pods that are not Ready are not replaced", "; ")
+		c.Next = &next
+	}
+	for i := range c.Causes {
+		replaceByHand(&c.Causes[i])
 	}
 }
 
@@ -118,8 +196,24 @@ func again(c *Cause) {
 	}
 }
 
+// waitsForLast is the reason of the event of a CronJob that waits for its last Job. It is no warning.
+const waitsForLast = "JobAlreadyActive"
+
+// adviceForSchedule is what to do about a CronJob that makes no Job.
+func adviceForSchedule(reason string) string {
+	switch reason {
+	case "TooManyMissedTimes":
+		return "set startingDeadlineSeconds to some minutes, so that only recent start times count"
+	case "UnknownTimeZone":
+		return "correct timeZone of the CronJob"
+	case "UnparseableSchedule", "InvalidSchedule":
+		return "correct the schedule of the CronJob"
+	}
+	return "correct what the message names"
+}
+
 // refusals are the reasons of warnings about pods that cannot be created.
-var refusals = []string{"FailedCreate", "ReplicaSetCreateError", "ReplicaFailure", "FailedToCreatePod", "UnparseableSchedule", "UnknownTimeZone", "TooManyMissedTimes"}
+var refusals = []string{"FailedCreate", "ReplicaSetCreateError", "ReplicaFailure", "FailedToCreatePod", "UnparseableSchedule", "InvalidSchedule", "UnknownTimeZone", "TooManyMissedTimes", waitsForLast}
 
 func (w Workload) refusal() *Warning {
 	for i := len(w.Warnings) - 1; i >= 0; i-- {
@@ -136,7 +230,7 @@ func (w Workload) notMade() Cause {
 	if _, after, ok := strings.Cut(message, "Error creating: "); ok {
 		message = after
 	}
-	cause := Cause{Code: CodePodsNotMade, Since: known(w.refusal().Last), Text: fmt.Sprintf("%d of %s cannot be created", w.Wanted-len(w.Pods), counted(w.Wanted, "pod", "pods")) + detail(message),
+	cause := Cause{Code: CodePodsNotMade, Since: known(w.refusal().Last), Text: fmt.Sprintf("%d of %s cannot be created", w.Wanted-len(w.live()), counted(w.Wanted, "pod", "pods")) + detail(message),
 		Next: &Next{Wait: "its controller tries again", Do: "correct what the message names", Command: "kubectl describe -n " + w.Namespace + " " + strings.ToLower(w.Kind) + "/" + w.Name}}
 	switch lower := strings.ToLower(message); {
 	case strings.Contains(lower, "exceeded quota"):
@@ -166,11 +260,16 @@ func (w Workload) withPod(cause Cause, e *Explanation) Cause {
 	type group struct {
 		brief string
 		first Explanation
+		pod   *v1.Pod
 		count int
 	}
 	var groups []group
 	unready := 0
-	for _, f := range w.Pods {
+	pods := w.live()
+	if len(pods) == 0 {
+		pods = w.Pods
+	}
+	for _, f := range pods {
 		why := Pod(f)
 		if why.State == StateReady || why.State == StateSucceeded {
 			continue
@@ -183,13 +282,13 @@ func (w Workload) withPod(cause Cause, e *Explanation) Cause {
 		i := slices.IndexFunc(groups, func(g group) bool { return g.brief == key })
 		if i < 0 {
 			i = len(groups)
-			groups = append(groups, group{brief: key, first: why})
+			groups = append(groups, group{brief: key, first: why, pod: f.Pod})
 		}
 		groups[i].count++
 	}
 	slices.SortStableFunc(groups, func(a, b group) int { return cmp.Compare(b.count, a.count) })
 	if cause.Text == "" {
-		cause.Text = fmt.Sprintf("%d of %s %s not Ready", unready, counted(max(w.Wanted, len(w.Pods)), "pod", "pods"), plural(unready, "is", "are"))
+		cause.Text = fmt.Sprintf("%d of %s %s not Ready", unready, counted(max(w.Wanted, len(pods)), "pod", "pods"), plural(unready, "is", "are"))
 	}
 	if len(groups) == 0 {
 		cause.Next = cmp.Or(cause.Next, wait("the object counts its pods again"))
@@ -203,6 +302,9 @@ func (w Workload) withPod(cause Cause, e *Explanation) Cause {
 		cause.Text += ", as pod " + quote(one.Name)
 	}
 	cause.Causes, e.Logs = one.Causes, one.Logs
+	if hash := groups[0].pod.Labels[appsv1.ControllerRevisionHashLabelKey]; w.Revision != "" && hash != "" && hash != w.Revision && one.State != StateTerminating {
+		replaceByHand(&cause)
+	}
 	if cause.Code != CodeGivenUp {
 		cause.Next = nil
 	}

@@ -22,6 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/statusd/statusd/test/broken"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
@@ -42,8 +43,8 @@ const (
 
 // looks are the verdicts on what was said about a workload, in order.
 type looks struct {
-	ill
-	node, api        []judged
+	broken.Workload
+	node, api        []broken.Judged
 	describe, k8sgpt string
 }
 
@@ -64,34 +65,34 @@ func TestCorpus_IsExplained(t *testing.T) {
 	}
 	var corpus []*looks
 	for _, one := range readCorpus(t) {
-		if only == "" || slices.Contains(strings.Split(only, ","), one.name) {
-			corpus = append(corpus, &looks{ill: one})
+		if only == "" || slices.Contains(strings.Split(only, ","), one.Name) {
+			corpus = append(corpus, &looks{Workload: one})
 		}
 	}
 	c := startCorpus(t)
 	for _, l := range corpus {
-		c.create(l.ill)
+		c.create(l.Workload)
 	}
 	end := time.Now().Add(cmp.Or(*wholeCorpus, patience/2))
 	for {
 		c.look(corpus)
-		if settled := !slices.ContainsFunc(corpus, func(l *looks) bool { return last(l.node) != verdictYes || last(l.api) != verdictYes }); settled && *wholeCorpus == 0 || time.Now().After(end) {
+		if settled := !slices.ContainsFunc(corpus, func(l *looks) bool { return last(l.node) != broken.Yes || last(l.api) != broken.Yes }); settled && *wholeCorpus == 0 || time.Now().After(end) {
 			break
 		}
 	}
 	for _, l := range corpus {
-		l.describe, l.k8sgpt = c.lastEvent(l.ill), c.k8sgptOf(l.ill)
+		l.describe, l.k8sgpt = c.lastEvent(l.Workload), c.k8sgptOf(l.Workload)
 		if *showCorpus {
-			t.Logf("## %s: node %s, API %s\n%s\nAPI: %s\nevent: %s\nk8sgpt: %s", l.name, final(l.node), final(l.api), newestText(l.node), newestText(l.api), l.describe, l.k8sgpt)
+			t.Logf("## %s: node %s, API %s\n%s\nAPI: %s\nevent: %s\nk8sgpt: %s", l.Name, final(l.node), final(l.api), newestText(l.node), newestText(l.api), l.describe, l.k8sgpt)
 		}
 		for _, j := range slices.Concat(l.node, l.api) {
-			if j.cause == verdictWrong {
-				t.Errorf("%s: wrong: %s", l.name, j.text)
+			if j.Cause == broken.Wrong {
+				t.Errorf("%s: wrong: %s", l.Name, j.Text)
 				break
 			}
 		}
-		if *wholeCorpus == 0 && (last(l.node) != verdictYes || last(l.api) != verdictYes) {
-			t.Errorf("%s: node %s, API %s; want the words %q in the first clause\n%s\nAPI: %s", l.name, last(l.node), last(l.api), l.first, newestText(l.node), newestText(l.api))
+		if *wholeCorpus == 0 && (last(l.node) != broken.Yes || last(l.api) != broken.Yes) {
+			t.Errorf("%s: node %s, API %s; want the words %q in the first clause\n%s\nAPI: %s", l.Name, last(l.node), last(l.api), l.First, newestText(l.node), newestText(l.api))
 		}
 	}
 	report := corpusReport(corpus)
@@ -133,37 +134,37 @@ func startCorpus(t *testing.T) *corpusCluster {
 var clusterScoped = []string{"Namespace", "Node", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 // create creates the objects of a workload in a namespace of its own.
-func (c *corpusCluster) create(one ill) {
+func (c *corpusCluster) create(one broken.Workload) {
 	c.t.Helper()
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
 	namespace.SetKind("Namespace")
-	rest := one.objects
+	rest := one.Objects
 	if rest[0].GetKind() == "Namespace" {
 		namespace, rest = rest[0], rest[1:]
 	}
-	namespace.SetName(one.name)
+	namespace.SetName(one.Name)
 	c.createObject("", namespace)
-	until(c.t, "service account of "+one.name, func() bool {
-		_, err := c.server.Admin().CoreV1().ServiceAccounts(one.name).Get(c.t.Context(), "default", metav1.GetOptions{})
+	until(c.t, "service account of "+one.Name, func() bool {
+		_, err := c.server.Admin().CoreV1().ServiceAccounts(one.Name).Get(c.t.Context(), "default", metav1.GetOptions{})
 		return err == nil
 	})
 	for _, object := range rest {
 		if object == rest[len(rest)-1] && rest[0].GroupVersionKind().Group == "admissionregistration.k8s.io" {
-			c.awaitRefusal(one.name)
+			c.awaitRefusal(one.Name)
 		}
 		if slices.Contains(clusterScoped, object.GetKind()) {
 			c.createObject("", object)
 			continue
 		}
-		c.createObject(one.name, object)
+		c.createObject(one.Name, object)
 	}
-	if one.then == "delete" {
-		until(c.t, one.name+" is Ready", func() bool {
-			pod, err := c.server.Admin().CoreV1().Pods(one.name).Get(c.t.Context(), one.name, metav1.GetOptions{})
+	if one.Then == "delete" {
+		until(c.t, one.Name+" is Ready", func() bool {
+			pod, err := c.server.Admin().CoreV1().Pods(one.Name).Get(c.t.Context(), one.Name, metav1.GetOptions{})
 			return err == nil && condition(pod, v1.PodReady) == "True"
 		})
-		if err := c.server.Admin().CoreV1().Pods(one.name).Delete(c.t.Context(), one.name, metav1.DeleteOptions{}); err != nil {
+		if err := c.server.Admin().CoreV1().Pods(one.Name).Delete(c.t.Context(), one.Name, metav1.DeleteOptions{}); err != nil {
 			c.t.Fatal(err)
 		}
 	}
@@ -215,15 +216,15 @@ func (c *corpusCluster) look(corpus []*looks) {
 		slots <- struct{}{}
 		go func() {
 			defer func() { <-slots; wg.Done() }()
-			api := c.said("--kubeconfig", c.server.Process.AdminKubeconfig(), "-n", l.name, l.explain)
+			api := c.said("--kubeconfig", c.server.Process.AdminKubeconfig(), "-n", l.Name, l.Explain)
 			node := api
-			if strings.HasPrefix(l.explain, "pod/") {
-				node = c.said("--server", "http://"+c.config.HealthzBindAddress, "-n", l.name, l.explain)
+			if strings.HasPrefix(l.Explain, "pod/") {
+				node = c.said("--server", "http://"+c.config.HealthzBindAddress, "-n", l.Name, l.Explain)
 				if strings.HasPrefix(node, "explain: ") { // no node has it, so that the command asks the API server
 					node = api
 				}
 			}
-			l.node, l.api = append(l.node, l.judge(node)), append(l.api, l.judge(api))
+			l.node, l.api = append(l.node, l.Judge(node)), append(l.api, l.Judge(api))
 		}()
 	}
 	wg.Wait()
@@ -238,14 +239,14 @@ func (c *corpusCluster) said(args ...string) string {
 }
 
 // lastEvent is what the last line of kubectl describe says about the object, or about a pod of it.
-func (c *corpusCluster) lastEvent(one ill) string {
-	list, err := c.server.Admin().CoreV1().Events(one.name).List(c.t.Context(), metav1.ListOptions{})
+func (c *corpusCluster) lastEvent(one broken.Workload) string {
+	list, err := c.server.Admin().CoreV1().Events(one.Name).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		c.t.Fatal(err)
 	}
 	var newest v1.Event
 	for _, e := range list.Items {
-		if strings.HasPrefix(e.InvolvedObject.Name, one.name) && !e.LastTimestamp.Before(&newest.LastTimestamp) {
+		if strings.HasPrefix(e.InvolvedObject.Name, one.Name) && !e.LastTimestamp.Before(&newest.LastTimestamp) {
 			newest = e
 		}
 	}
@@ -253,10 +254,10 @@ func (c *corpusCluster) lastEvent(one ill) string {
 }
 
 // k8sgptOf is what the analyzers of k8sgpt say about the object and its pods, by the rules that docs/evidence/broken-pods.md lists.
-func (c *corpusCluster) k8sgptOf(one ill) string {
+func (c *corpusCluster) k8sgptOf(one broken.Workload) string {
 	var found []string
-	client, ctx, namespace := c.server.Admin(), c.t.Context(), one.name
-	kind, name, _ := strings.Cut(one.explain, "/")
+	client, ctx, namespace := c.server.Admin(), c.t.Context(), one.Name
+	kind, name, _ := strings.Cut(one.Explain, "/")
 	get := metav1.GetOptions{}
 	switch kind {
 	case "deployment":
@@ -326,27 +327,27 @@ func (c *corpusCluster) newestOf(pod *v1.Pod) (newest v1.Event) {
 	return newest
 }
 
-func last(list []judged) verdict {
+func last(list []broken.Judged) broken.Verdict {
 	if len(list) == 0 {
-		return verdictNo
+		return broken.No
 	}
-	return list[len(list)-1].cause
+	return list[len(list)-1].Cause
 }
 
-func newestText(list []judged) string { return list[len(list)-1].text }
+func newestText(list []broken.Judged) string { return list[len(list)-1].Text }
 
 // final is the verdict on a workload: wrong if it was wrong once, or else that of most looks of the second half.
-func final(list []judged) verdict {
-	count := map[verdict]int{}
+func final(list []broken.Judged) broken.Verdict {
+	count := map[broken.Verdict]int{}
 	for i, j := range list {
-		if j.cause == verdictWrong {
-			return verdictWrong
+		if j.Cause == broken.Wrong {
+			return broken.Wrong
 		}
 		if i >= len(list)/2 {
-			count[j.cause]++
+			count[j.Cause]++
 		}
 	}
-	return slices.MaxFunc([]verdict{verdictNo, verdictPartly, verdictYes}, func(a, b verdict) int { return cmp.Compare(count[a], count[b]) })
+	return slices.MaxFunc([]broken.Verdict{broken.No, broken.Partly, broken.Yes}, func(a, b broken.Verdict) int { return cmp.Compare(count[a], count[b]) })
 }
 
 // corpusSummary is how often each of four ways to ask named the cause and the fix.
@@ -357,36 +358,36 @@ type corpusSummary struct {
 }
 
 type column struct {
-	cause   map[verdict]int
+	cause   map[broken.Verdict]int
 	fix     int
 	lengths []int
 }
 
-func (c *column) add(j judged) {
+func (c *column) add(j broken.Judged) {
 	if c.cause == nil {
-		c.cause = map[verdict]int{}
+		c.cause = map[broken.Verdict]int{}
 	}
-	c.cause[j.cause]++
-	if j.fix {
+	c.cause[j.Cause]++
+	if j.Fix {
 		c.fix++
 	}
-	c.lengths = append(c.lengths, j.length)
+	c.lengths = append(c.lengths, j.Length)
 }
 
 func corpusReport(corpus []*looks) (r corpusSummary) {
 	for _, l := range corpus {
 		r.total++
 		node, api := l.node[len(l.node)-1], l.api[len(l.api)-1]
-		node.cause, api.cause = final(l.node), final(l.api)
-		describe, k8sgpt := l.judge(l.describe), l.judge(l.k8sgpt)
-		for _, j := range []*judged{&describe, &k8sgpt} { // neither gives advice
-			j.fix = false
+		node.Cause, api.Cause = final(l.node), final(l.api)
+		describe, k8sgpt := l.Judge(l.describe), l.Judge(l.k8sgpt)
+		for _, j := range []*broken.Judged{&describe, &k8sgpt} { // neither gives advice
+			j.Fix = false
 		}
 		r.node.add(node)
 		r.api.add(api)
 		r.describe.add(describe)
 		r.k8sgpt.add(k8sgpt)
-		r.rows = append(r.rows, []string{l.name, string(node.cause), yes(node.fix), string(api.cause), yes(api.fix), fmt.Sprint(node.length), string(describe.cause), string(k8sgpt.cause)})
+		r.rows = append(r.rows, []string{l.Name, string(node.Cause), yes(node.Fix), string(api.Cause), yes(api.Fix), fmt.Sprint(node.Length), string(describe.Cause), string(k8sgpt.Cause)})
 	}
 	return r
 }
@@ -399,7 +400,7 @@ func yes(is bool) string {
 }
 
 func (r corpusSummary) share(c column) float64 {
-	return 100 * float64(c.cause[verdictYes]) / float64(max(1, r.total))
+	return 100 * float64(c.cause[broken.Yes]) / float64(max(1, r.total))
 }
 
 // table is one line for each workload, and the sums.
@@ -424,8 +425,8 @@ func (r corpusSummary) summary() string {
 	}{{"statusd explain, on the node", r.node}, {"statusd explain, over the API alone", r.api}, {"last event of kubectl describe", r.describe}, {"rules of k8sgpt", r.k8sgpt}} {
 		c := row.column
 		slices.Sort(c.lengths)
-		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %d | %d | %d | %d |\n", row.name, c.cause[verdictYes], r.total, c.cause[verdictPartly], c.cause[verdictNo], c.cause[verdictWrong], c.fix,
-			c.cause[verdictYes]-5*c.cause[verdictWrong], c.lengths[len(c.lengths)/2])
+		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %d | %d | %d | %d |\n", row.name, c.cause[broken.Yes], r.total, c.cause[broken.Partly], c.cause[broken.No], c.cause[broken.Wrong], c.fix,
+			c.cause[broken.Yes]-5*c.cause[broken.Wrong], c.lengths[len(c.lengths)/2])
 	}
 	return b.String()
 }
@@ -451,7 +452,7 @@ func writeCorpusPage(t *testing.T, r corpusSummary) {
 	for i, where := range []string{"on the node", "over the API alone"} {
 		var names []string
 		for _, row := range r.rows {
-			if v := row[1+2*i]; v != string(verdictYes) {
+			if v := row[1+2*i]; v != string(broken.Yes) {
 				names = append(names, fmt.Sprintf("[%s](../../examples/broken/%s.yaml) (%s)", row[0], row[0], v))
 			}
 		}

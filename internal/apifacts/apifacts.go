@@ -36,12 +36,19 @@ func Collect(ctx context.Context, client kubernetes.Interface, namespace, name s
 
 // about returns the facts about a pod that was read.
 func about(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, now time.Time) explain.Facts {
-	f := explain.Facts{Now: now, Pod: pod, Warnings: warnings(ctx, client, pod), Node: node(ctx, client, pod.Spec.NodeName, now)}
+	happened := events(ctx, client, pod)
+	f := explain.Facts{Now: now, Pod: pod, Warnings: FromEvents(happened, pod), Node: node(ctx, client, pod.Spec.NodeName, now), Containers: map[string]explain.Container{}}
 	if pod.Spec.NodeName == "" {
-		f.Claims, f.Absent, f.Taints = unbound(ctx, client, pod), absent(ctx, client, pod), untolerated(ctx, client, pod)
+		nodes := nodes(ctx, client)
+		f.Claims, f.Absent, f.Taints, f.Closest = unbound(ctx, client, pod), absent(ctx, client, pod), untolerated(nodes, pod), closest(ctx, client, nodes, pod)
 	}
 	if f.Node.Silent.IsZero() && !f.Node.Gone { // whose kubelet would be asked
-		f.Containers = logs(ctx, client, f)
+		logs(ctx, client, f)
+	}
+	for name, since := range pulling(happened, pod) {
+		c := f.Containers[name]
+		c.Pulling = since
+		f.Containers[name] = c
 	}
 	return f
 }
@@ -49,11 +56,11 @@ func about(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, now ti
 // logPatience is how long a node is waited for that is asked for a log.
 const logPatience = 3 * time.Second
 
-// logs are the ends of the logs of the runs that failed; a user who may not read them gets a shorter explanation.
-func logs(ctx context.Context, client kubernetes.Interface, f explain.Facts) map[string]explain.Container {
+// logs adds the ends of the logs of the runs that failed; a user who may not read them gets a shorter explanation.
+func logs(ctx context.Context, client kubernetes.Interface, f explain.Facts) {
 	ctx, cancel := context.WithTimeout(ctx, logPatience)
 	defer cancel()
-	found, lines, bytes := map[string]explain.Container{}, int64(40), int64(explain.MaxLog)
+	lines, bytes := int64(40), int64(explain.MaxLog)
 	for _, c := range slices.Concat(f.Pod.Spec.InitContainers, f.Pod.Spec.Containers) {
 		wanted, previous := f.FailedRun(c.Name)
 		if !wanted {
@@ -61,21 +68,36 @@ func logs(ctx context.Context, client kubernetes.Interface, f explain.Facts) map
 		}
 		data, err := client.CoreV1().Pods(f.Pod.Namespace).GetLogs(f.Pod.Name, &v1.PodLogOptions{Container: c.Name, Previous: previous, TailLines: &lines, LimitBytes: &bytes}).DoRaw(ctx)
 		if err == nil {
-			found[c.Name] = explain.Container{Log: &explain.Log{Container: c.Name, Previous: previous, Lines: explain.LogLines(data)}}
+			f.Containers[c.Name] = explain.Container{Log: &explain.Log{Container: c.Name, Previous: previous, Lines: explain.LogLines(data)}}
 		}
 	}
-	return found
 }
 
-func warnings(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) []explain.Warning {
-	list, err := client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.uid": string(pod.UID), "type": v1.EventTypeWarning}.String(),
-		Limit:         maxEvents,
-	})
+// events are those about a pod.
+func events(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) []v1.Event {
+	list, err := client.CoreV1().Events(pod.Namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{"involvedObject.uid": string(pod.UID)}.String(), Limit: maxEvents})
 	if err != nil {
 		return nil
 	}
-	return FromEvents(list.Items, pod)
+	return list.Items
+}
+
+// pulling are the containers whose images are being pulled, with since when.
+func pulling(events []v1.Event, pod *v1.Pod) map[string]time.Time {
+	newest, found := map[string]time.Time{}, map[string]time.Time{}
+	for i := range events {
+		e := &events[i]
+		name := containerOf(e.InvolvedObject.FieldPath)
+		if e.InvolvedObject.UID != pod.UID || name == "" || last(e).Before(newest[name]) || !slices.Contains([]string{"Pulling", "Pulled", "Failed", "BackOff", "Created", "Started"}, e.Reason) {
+			continue
+		}
+		newest[name] = last(e)
+		delete(found, name)
+		if e.Reason == "Pulling" {
+			found[name] = last(e)
+		}
+	}
+	return found
 }
 
 // FromEvents returns the warnings among events that are about the pod, the newest last.
@@ -144,6 +166,9 @@ func node(ctx context.Context, client kubernetes.Interface, name string, now tim
 					found.Silent = object.CreationTimestamp.Time
 				}
 			}
+			if c.Type == v1.NodeReady && c.Status == v1.ConditionFalse {
+				found.NotReady = cmp.Or(c.Message, c.Reason, "it does not say why")
+			}
 		}
 		reported := slices.ContainsFunc(object.Status.Conditions, func(c v1.NodeCondition) bool { return c.Type == v1.NodeReady })
 		if !leased(ctx, client, name, now, &found) && !reported {
@@ -171,14 +196,18 @@ func absent(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (foun
 // maxNodes is how many nodes are read for their taints.
 const maxNodes = 200
 
-// untolerated are the taints of nodes that keep a pod away, each once. The scheduler counts the nodes and does not name the taints.
-func untolerated(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (found []string) {
+func nodes(ctx context.Context, client kubernetes.Interface) []v1.Node {
 	list, err := client.CoreV1().Nodes().List(ctx, metav1.ListOptions{Limit: maxNodes})
 	if err != nil {
 		return nil
 	}
-	for i := range list.Items {
-		for _, taint := range list.Items[i].Spec.Taints {
+	return list.Items
+}
+
+// untolerated are the taints of nodes that keep a pod away, each once. The scheduler counts the nodes and does not name the taints.
+func untolerated(nodes []v1.Node, pod *v1.Pod) (found []string) {
+	for i := range nodes {
+		for _, taint := range nodes[i].Spec.Taints {
 			name := taint.Key + ":" + string(taint.Effect)
 			if taint.Value != "" {
 				name = taint.Key + "=" + taint.Value + ":" + string(taint.Effect)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strconv"
 	"time"
 
 	appsv1 "k8s.io/api/apps/v1"
@@ -16,6 +17,7 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/podstatus"
 )
 
 // maxPods is how many pods of a workload are explained.
@@ -45,6 +47,7 @@ var Kinds = []string{"Deployment", "StatefulSet", "DaemonSet", "CronJob", "Job",
 type workload struct {
 	explain.Workload
 	uid      types.UID
+	updated  int // pods of the newest version of a Deployment
 	selector *metav1.LabelSelector
 }
 
@@ -60,9 +63,12 @@ func Workload(ctx context.Context, client kubernetes.Interface, kind, namespace,
 		w.LastJob, err = lastJob(ctx, client, w, now)
 		return w.Workload, err
 	}
-	owners := []types.UID{w.uid}
+	owners, newest := []types.UID{w.uid}, types.UID("")
 	if kind == "Deployment" {
-		owners = append(owners, newest(ctx, client, w)...)
+		var sets []types.UID
+		sets, newest = replicaSets(ctx, client, w)
+		owners = append(owners, sets...)
+		w.Rolling = len(sets) > 1 || len(sets) == 1 && w.updated < w.Wanted
 	}
 	for _, uid := range owners {
 		w.Warnings = append(w.Warnings, warningsOf(ctx, client, namespace, uid)...)
@@ -82,8 +88,22 @@ func Workload(ctx context.Context, client kubernetes.Interface, kind, namespace,
 			f = about(ctx, client, pod, now)
 		}
 		w.Pods = append(w.Pods, f)
+		switch {
+		case !w.Rolling:
+		case metav1.GetControllerOf(pod).UID == newest:
+			w.New = append(w.New, f)
+		case ready(pod):
+			w.Served++
+		}
 	}
 	return w.Workload, nil
+}
+
+// deleted notes whether an object is being deleted.
+func (w *workload) deleted(object metav1.Object) {
+	if at := object.GetDeletionTimestamp(); at != nil {
+		w.Deleted, w.Finalizers = at.Time, object.GetFinalizers()
+	}
 }
 
 func read(ctx context.Context, client kubernetes.Interface, kind, namespace, name string) (w workload, err error) {
@@ -93,6 +113,8 @@ func read(ctx context.Context, client kubernetes.Interface, kind, namespace, nam
 		var d *appsv1.Deployment
 		if d, err = client.AppsV1().Deployments(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.selector, w.Wanted, w.Ready, w.Paused = d.UID, d.Spec.Selector, count1(d.Spec.Replicas), int(d.Status.ReadyReplicas), d.Spec.Paused
+			w.updated = int(d.Status.UpdatedReplicas)
+			w.deleted(d)
 			for _, c := range d.Status.Conditions {
 				if c.Type == appsv1.DeploymentReplicaFailure && c.Status == v1.ConditionTrue {
 					w.Warnings = append(w.Warnings, explain.Warning{Reason: "ReplicaFailure", Message: c.Message, Last: c.LastUpdateTime.Time})
@@ -103,21 +125,26 @@ func read(ctx context.Context, client kubernetes.Interface, kind, namespace, nam
 		var r *appsv1.ReplicaSet
 		if r, err = client.AppsV1().ReplicaSets(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.selector, w.Wanted, w.Ready = r.UID, r.Spec.Selector, count1(r.Spec.Replicas), int(r.Status.ReadyReplicas)
+			w.deleted(r)
 		}
 	case "StatefulSet":
 		var s *appsv1.StatefulSet
 		if s, err = client.AppsV1().StatefulSets(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.selector, w.Wanted, w.Ready = s.UID, s.Spec.Selector, count1(s.Spec.Replicas), int(s.Status.ReadyReplicas)
+			w.Revision = s.Status.UpdateRevision
+			w.deleted(s)
 		}
 	case "DaemonSet":
 		var d *appsv1.DaemonSet
 		if d, err = client.AppsV1().DaemonSets(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.selector, w.Wanted, w.Ready = d.UID, d.Spec.Selector, int(d.Status.DesiredNumberScheduled), int(d.Status.NumberReady)
+			w.deleted(d)
 		}
 	case "Job":
 		var j *batchv1.Job
 		if j, err = client.BatchV1().Jobs(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.selector, w.Wanted = j.UID, j.Spec.Selector, count1(j.Spec.Parallelism)
+			w.deleted(j)
 			w.Suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
 			if j.Status.Ready != nil {
 				w.Ready = int(*j.Status.Ready)
@@ -136,6 +163,7 @@ func read(ctx context.Context, client kubernetes.Interface, kind, namespace, nam
 		var j *batchv1.CronJob
 		if j, err = client.BatchV1().CronJobs(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.Schedule, w.Wanted = j.UID, j.Spec.Schedule, 1
+			w.deleted(j)
 			w.Suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
 		}
 	default:
@@ -161,36 +189,50 @@ func lastJob(ctx context.Context, client kubernetes.Interface, w workload, now t
 		return nil, nil
 	}
 	last, err := Workload(ctx, client, "Job", w.Namespace, newest.Name, now)
+	last.Created = newest.CreationTimestamp.Time
 	return &last, err
 }
 
-// newest are the ReplicaSets of a Deployment that should have pods.
-func newest(ctx context.Context, client kubernetes.Interface, w workload) (uids []types.UID) {
-	list, err := client.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(w.selector)})
-	if err != nil {
-		return nil
-	}
-	for i := range list.Items {
-		if owner := metav1.GetControllerOf(&list.Items[i]); owner != nil && owner.UID == w.uid && count1(list.Items[i].Spec.Replicas) > 0 {
-			uids = append(uids, list.Items[i].UID)
-		}
-	}
-	return uids
+func ready(pod *v1.Pod) bool {
+	c := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady)
+	return c != nil && c.Status == v1.ConditionTrue
 }
 
-// warningsOf are the warnings about an object.
+// replicaSets are those of a Deployment that are to have pods, and the one of its newest version.
+func replicaSets(ctx context.Context, client kubernetes.Interface, w workload) (uids []types.UID, newest types.UID) {
+	list, err := client.AppsV1().ReplicaSets(w.Namespace).List(ctx, metav1.ListOptions{LabelSelector: metav1.FormatLabelSelector(w.selector)})
+	if err != nil {
+		return nil, ""
+	}
+	most := -1
+	for i := range list.Items {
+		set := &list.Items[i]
+		if owner := metav1.GetControllerOf(set); owner == nil || owner.UID != w.uid || count1(set.Spec.Replicas) == 0 {
+			continue
+		}
+		uids = append(uids, set.UID)
+		if revision, _ := strconv.Atoi(set.Annotations["deployment.kubernetes.io/revision"]); revision > most {
+			most, newest = revision, set.UID
+		}
+	}
+	return uids, newest
+}
+
+// telling are the reasons of events that say why something does not happen although they are no warnings.
+var telling = []string{"JobAlreadyActive", "ExternalProvisioning"}
+
+// warningsOf are the warnings about an object, the newest last.
 func warningsOf(ctx context.Context, client kubernetes.Interface, namespace string, uid types.UID) (found []explain.Warning) {
-	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{
-		FieldSelector: fields.Set{"involvedObject.uid": string(uid), "type": v1.EventTypeWarning}.String(), Limit: maxEvents,
-	})
+	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{FieldSelector: fields.Set{"involvedObject.uid": string(uid)}.String(), Limit: maxEvents})
 	if err != nil {
 		return nil
 	}
 	for i := range list.Items {
-		if e := &list.Items[i]; e.InvolvedObject.UID == uid && e.Type == v1.EventTypeWarning {
+		if e := &list.Items[i]; e.InvolvedObject.UID == uid && (e.Type == v1.EventTypeWarning || slices.Contains(telling, e.Reason)) {
 			found = append(found, explain.Warning{Reason: e.Reason, Message: e.Message, Count: count(e), Last: last(e)})
 		}
 	}
+	slices.SortStableFunc(found, func(a, b explain.Warning) int { return a.Last.Compare(b.Last) })
 	return found
 }
 

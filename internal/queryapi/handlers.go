@@ -2,6 +2,7 @@ package queryapi
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -96,6 +97,43 @@ func (s *Server) serveDetail(w http.ResponseWriter, _ *http.Request, values map[
 	answer(w, http.StatusOK, detail)
 }
 
+// serveLog answers with the end of the log of a container of a pod that is there.
+func (s *Server) serveLog(w http.ResponseWriter, r *http.Request, values map[string]string) {
+	namespace, name := values["namespace"], values["name"]
+	container, previous := r.URL.Query().Get("container"), r.URL.Query().Get("previous")
+	if !checkNames(w, namespace, name) {
+		return
+	}
+	if reasons := validation.IsDNS1123Label(container); len(reasons) > 0 {
+		badRequest(w, "container %s: %s", localhost.Short(container), strings.Join(reasons, "; "))
+		return
+	}
+	if previous != "" && previous != "true" && previous != "false" {
+		badRequest(w, "previous is %s, want true or false", localhost.Short(previous))
+		return
+	}
+	if s.options.Logs == nil {
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "logs are not served here; kubectl logs reads them")
+		return
+	}
+	pod, ok := s.find(namespace, name)
+	if !ok {
+		notFound(w, namespace, name)
+		return
+	}
+	answered := view.ContainerLog{Container: container, Previous: previous == "true"}
+	lines, err := s.options.Logs.Log(r.Context(), pod.Facts.Pod.UID, container, answered.Previous)
+	switch {
+	case errors.Is(err, view.ErrNoLog):
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "container %s of pod %s/%s has no such log", container, namespace, name)
+	case err != nil:
+		fail(w, http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable, "the log cannot be read now")
+	default:
+		answered.Lines = append([]string{}, lines...)
+		answer(w, http.StatusOK, answered)
+	}
+}
+
 func notFound(w http.ResponseWriter, namespace, name string) {
 	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "pod %s/%s is neither on this node nor in its history", namespace, name)
 }
@@ -105,6 +143,7 @@ func (s *Server) detail(namespace, name string) (view.PodDetail, bool) {
 	if p, ok := s.find(namespace, name); ok {
 		detail := view.Detail(p, view.RecordsOf(s.options.Source, p), s.options.Location)
 		view.FindingsOf(s.options.Sources).Add(&detail)
+		detail.LogsServed = s.options.Logs != nil
 		return detail, true
 	}
 	history, ok := s.options.Source.History(namespace, name)

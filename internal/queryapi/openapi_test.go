@@ -45,14 +45,14 @@ func readOpenAPI(t *testing.T, s *queryapi.Server) (doc openAPI) {
 
 // Each path of the document is served with each of its parameters, and nothing beside them is.
 func TestOpenAPINamesWhatIsServed(t *testing.T) {
-	s := newServer(t, sampleNode(), observed)
+	s := newServer(t, sampleNode(), observed, func(o *queryapi.Options) { o.Logs = fakeLogs{"uid-web": nil} })
 	doc := readOpenAPI(t, s)
-	want := []string{"/apis/v1/alerts", "/apis/v1/audit", "/apis/v1/guard", "/apis/v1/guard/maintenance", "/apis/v1/load", "/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}",
+	want := []string{"/apis/v1/alerts", "/apis/v1/audit", "/apis/v1/guard", "/apis/v1/guard/maintenance", "/apis/v1/load", "/apis/v1/node", "/apis/v1/pods", "/apis/v1/pods/{namespace}/{name}", "/apis/v1/pods/{namespace}/{name}/log",
 		"/apis/v1/silences", "/apis/v1/silences/{id}", "/apis/v1/watch", "/openapi.json", "/pods"}
 	if got := slices.Sorted(maps.Keys(doc.Paths)); !slices.Equal(got, want) {
 		t.Errorf("got paths %v, want %v", got, want)
 	}
-	values := map[string]string{"namespace": "default", "state": "Ready", "gone": "true", "since": "e1-0", "pod": "default/web"}
+	values := map[string]string{"namespace": "default", "state": "Ready", "gone": "true", "since": "e1-0", "pod": "default/web", "container": "main", "previous": "false"}
 	for path, operations := range doc.Paths {
 		if _, read := operations["get"]; !read {
 			continue
@@ -74,7 +74,7 @@ func TestOpenAPINamesWhatIsServed(t *testing.T) {
 
 // documented are values of the types that have a schema of their name.
 var documented = []any{
-	view.PodList{}, view.PodSummary{}, view.PodDetail{}, view.ContainerDetail{}, view.ProbeDetail{}, view.NodeDetail{}, view.NodeDelivery{},
+	view.PodList{}, view.PodSummary{}, view.PodDetail{}, view.ContainerLog{}, view.ContainerDetail{}, view.ProbeDetail{}, view.NodeDetail{}, view.NodeDelivery{},
 	view.Freshness{}, view.Record{}, view.GonePod{}, explain.Explanation{}, explain.Cause{}, explain.Next{},
 	queryapi.AlertList{}, alert.Alert{}, alert.Action{}, queryapi.SilenceList{}, alert.Silence{}, alert.Matcher{},
 	audit.Difference{}, audit.Evidence{}, audit.Ref{}, audit.Answer{}, audit.Propagation{}, audit.Picture{}, audit.PictureContainer{},

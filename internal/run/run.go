@@ -109,7 +109,7 @@ func (p *Process) open(options agent.Options) (err error) {
 func (p *Process) shown() console.Process {
 	nodes := &nodeHistory{Process: p}
 	shown := console.Process{
-		Facts: p, Find: p.find, Endpoints: p.node.Endpoints, Subject: "agent", Records: nodes.records,
+		Facts: p, Logs: containerLogs{p.node}, Find: p.find, Endpoints: p.node.Endpoints, Subject: "agent", Records: nodes.records,
 		Client: p.node.Client, Events: p.node.Events, OwnsNode: true, Machine: p.config.Machine.host(), Rules: p.config.Rules, Outputs: p.config.Outputs,
 		Known: p.known, RestartContainer: p.restartContainer,
 		Why: map[ruleset.ActionKind]string{ruleset.ActionRestartKubelet: "statusd is the kubelet of this node"},

@@ -2,6 +2,7 @@ package view
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -64,6 +65,22 @@ type AlertSource interface {
 	Expire(id string) error
 }
 
+// ErrNoLog is returned for a run that has no log, or none any more.
+var ErrNoLog = errors.New("there is no log")
+
+// LogSource has the logs of containers. Its method is called from any goroutine.
+type LogSource interface {
+	// Log returns the end of the log of a run of a container, the current one or the one before: up to [MaxLogLines] lines as
+	// [explain.Tail] makes them. If there is none the error is [ErrNoLog].
+	Log(ctx context.Context, uid types.UID, container string, previous bool) ([]string, error)
+}
+
+// Limits on what is read of a log.
+const (
+	MaxLogLines = 200
+	MaxLogBytes = 64 << 10
+)
+
 // Pod is what a node knows of one pod.
 type Pod struct {
 	Facts explain.Facts
@@ -73,11 +90,12 @@ type Pod struct {
 type Sources struct {
 	// Source is what the node knows. It is required.
 	Source Source
-	// Audit, Guard, Load and Alerts are what else is known of the node; nil: it is not.
+	// Audit, Guard, Load, Alerts and Logs are what else is known of the node; nil: it is not.
 	Audit  AuditSource
 	Guard  GuardSource
 	Load   LoadSource
 	Alerts AlertSource
+	Logs   LogSource
 	// Location is where the times of day in sentences are; that of the machine if nil.
 	Location *time.Location
 }

@@ -81,6 +81,16 @@ type PodDetail struct {
 	AlertDetails []alert.Alert `json:"alertDetails,omitempty"`
 	// Load is what the pod uses, nil if that is not known. That it changes is no event of a watch.
 	Load *load.PodLoad `json:"load,omitempty"`
+	// LogsServed: the logs of its containers can be read, as [ContainerLog].
+	LogsServed bool `json:"logsServed,omitempty"`
+}
+
+// ContainerLog is the end of the log of a run of a container.
+type ContainerLog struct {
+	Container string `json:"container"`
+	Previous  bool   `json:"previous,omitempty"`
+	// Lines are the last ones, the oldest first, without control characters and without what looks like a secret.
+	Lines []string `json:"lines"`
 }
 
 // ContainerKind is what a container is in its pod.

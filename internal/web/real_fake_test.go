@@ -34,10 +34,11 @@ type fake struct {
 	pods    map[string]view.PodDetail
 	gone    []view.PodDetail
 	log     []sent
-	changed chan struct{} // closed and replaced with each change
-	refuse  int           // answer the API with this code
-	watches []string      // the queries of the watches so far
-	clock   time.Duration // how far the clock of the node is ahead
+	changed chan struct{}       // closed and replaced with each change
+	refuse  int                 // answer the API with this code
+	watches []string            // the queries of the watches so far
+	logs    map[string][]string // of containers, by pod and container
+	clock   time.Duration       // how far the clock of the node is ahead
 
 	// These, if they are there, hold answers about the node back, as they were when they were asked for: asked is sent to
 	// when one was, and release received from before it goes out, or gaveUp sent to if the page does not wait any longer.
@@ -82,6 +83,7 @@ func (f *fake) start() {
 	mux.HandleFunc("GET /apis/v1/watch", f.api(f.serveWatch))
 	mux.HandleFunc("GET /apis/v1/pods", f.api(f.servePods))
 	mux.HandleFunc("GET /apis/v1/pods/{namespace}/{name}", f.api(f.serveDetail))
+	mux.HandleFunc("GET /apis/v1/pods/{namespace}/{name}/log", f.api(f.serveLog))
 	mux.HandleFunc("GET /apis/v1/node", f.api(f.serveNode))
 	f.server = &http.Server{Handler: mux}
 	go f.server.Serve(listener) // ends with Close
@@ -235,6 +237,28 @@ func (f *fake) serveDetail(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	answer(w, pod)
+}
+
+func (f *fake) serveLog(w http.ResponseWriter, r *http.Request) {
+	name := r.PathValue("namespace") + "/" + r.PathValue("name") + "/" + r.URL.Query().Get("container")
+	f.mu.Lock()
+	lines, ok := f.logs[name]
+	f.mu.Unlock()
+	if !ok || r.URL.Query().Get("previous") == "true" {
+		fail(w, http.StatusNotFound, "there is no such log")
+		return
+	}
+	answer(w, view.ContainerLog{Container: r.URL.Query().Get("container"), Lines: lines})
+}
+
+// setLog sets what a container has written.
+func (f *fake) setLog(name string, lines ...string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if f.logs == nil {
+		f.logs = map[string][]string{}
+	}
+	f.logs[name] = lines
 }
 
 // find returns a pod, or the last one of its name that is gone. The caller holds mu.

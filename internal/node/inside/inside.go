@@ -3,6 +3,7 @@
 package inside
 
 import (
+	"context"
 	"log/slog"
 	"net"
 	"time"
@@ -51,6 +52,9 @@ type Node struct {
 	// Facts returns what is known of a pod, and NodeFacts of the node, for explanations.
 	Facts     func(*v1.Pod) explain.Facts
 	NodeFacts func(now time.Time) explain.Node
+	// Log returns the last lines of the log of a run of a container, the current one or the one before, as [explain.Tail] makes
+	// them, and false if there is none or the disk does not answer.
+	Log func(ctx context.Context, uid types.UID, container string, previous bool, lines int, bytes int64) ([]string, bool)
 	// Here returns this machine as a Node.
 	Here func() (*v1.Node, error)
 	// Alive returns unless a lock that everything needs is stuck.

@@ -111,6 +111,7 @@ type Outputs = alertsetup.Outputs
 type Process struct {
 	Facts Facts
 	Audit view.AuditSource // nil: there is none
+	Logs  view.LogSource   // nil: logs are not served
 	// Find returns the pod of a process that a log names, nil if it is not one of this node, and its container.
 	Find func(victim *logs.Victim) (pod *v1.Pod, container string)
 	// Endpoints are what is served beside the query API.
@@ -163,7 +164,7 @@ func (c *Console) Connect(p Process) (err error) {
 	if err := c.connectAlerts(); err != nil {
 		return err
 	}
-	sources := view.Sources{Source: source{c}, Audit: p.Audit}
+	sources := view.Sources{Source: source{c}, Audit: p.Audit, Logs: p.Logs}
 	if c.guard != nil {
 		sources.Guard = c.guard
 	}

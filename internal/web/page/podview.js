@@ -8,6 +8,7 @@ import { delivery } from './delivery.js';
 import { differences } from './differences.js';
 import { explanation } from './explanation.js';
 import { historyTable } from './historytable.js';
+import { LiveLog } from './livelog.js';
 import { pictures } from './pictures.js';
 import { podLoad } from './load.js';
 import { keyOf } from './pods.js';
@@ -27,7 +28,7 @@ export class PodView {
     this.drift = byId('pod-drift');
     this.line = byId('pod-line');
     this.missing = byId('pod-missing');
-    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Timeline', 'Containers', 'Alerts', 'Probes', 'Load', 'Delivery', 'History']);
+    this.sections = new Sections(byId('pod-sections'), ['Why', 'Differences', 'Sides', 'Timeline', 'Containers', 'Log', 'Alerts', 'Probes', 'Load', 'Delivery', 'History']);
     this.timeline = new Timeline();
     this.yaml = yamlPanel();
     this.detail = null;
@@ -46,6 +47,7 @@ export class PodView {
       this.sections.clear();
       this.timeline = new Timeline();
       this.yaml = yamlPanel();
+      this.live = new LiveLog({ namespace, name });
     }
     setText(this.title, key);
     this.missing.hidden = true;
@@ -97,6 +99,9 @@ export class PodView {
     this.#optional('Alerts', d.alertDetails?.length, [d.alertDetails, zone], () => alerts(d.alertDetails, now));
     this.#section('Timeline', [d.history, d.alertDetails, d.gone, zone], () => this.timeline.update(d, now));
     this.#section('Containers', [d.containerDetails, zone], () => containers(d, now));
+    const served = d.logsServed && !d.gone && d.containerDetails?.length > 0;
+    this.#optional('Log', served, [], () => this.live.element);
+    if (served) this.live.show(d.containerDetails);
     this.#section('Probes', [d.containerDetails, zone], () => probes(d, now));
     this.#optional('Load', d.load, [d.load], () => podLoad(d.load));
     const reports = !(observed && d.delivery.version === 0); // beside a kubelet it is the kubelet that does
