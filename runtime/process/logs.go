@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/statusd/statusd/internal/logfile"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/logfile"
 )
 
 // lookAgain is how often a log that is followed is looked at although the kernel reports no
