@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusd/statusd/internal/cgroup"
 	"github.com/statusd/statusd/internal/node/volume"
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -108,9 +109,9 @@ type Runtime struct {
 	*state
 
 	options Options
-	keeper  *keeper        // of volumes with contents
-	groups  *groups        // control groups
-	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+	keeper  *podvolume.Keeper // of volumes with contents
+	groups  *groups           // control groups
+	sweeps  sync.WaitGroup    // clean-ups after shims that were killed
 	ran     atomic.Bool
 }
 
@@ -152,7 +153,7 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger)}
+	r := &Runtime{options: options, keeper: podvolume.NewKeeper(options.Objects, options.Event, options.Logger), groups: openGroups(options.CgroupParent, options.Logger)}
 	r.findShim()
 	if former := options.Former; former != nil {
 		r.options.Former = nil // which would keep all that were before it
@@ -237,7 +238,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	r.sweeps.Go(func() { r.cleanUp(ctx) })
 	r.keepAdopted()
 	r.reachStarting(ctx)
-	defer r.keeper.run(ctx)()
+	defer r.keeper.Run(ctx)()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)
