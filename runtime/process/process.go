@@ -17,6 +17,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/logfile"
 	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/internal/proc"
@@ -124,7 +125,7 @@ type state struct {
 	lock    *dirLock
 	exits   *exits
 	cleaner *cleaner
-	logs    logWatches
+	logs    logfile.Watches
 
 	statistics statistics
 	// grouping is held while groups are made or removed, so that a pod's groups do not
