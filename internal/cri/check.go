@@ -68,6 +68,14 @@ func (r *Runtime) checkContainer(path *field.Path, c *v1.Container, refuse func(
 	}
 }
 
+// Checker checks pods without a container runtime. Its other methods must not be called.
+type Checker struct{ runtime.Runtime }
+
+// Check implements [runtime.Runtime].
+func (Checker) Check(pod *v1.Pod) []runtime.Unsupported {
+	return (&Runtime{cri: &connection{}}).Check(pod)
+}
+
 // kindOf is the name of the one kind of volume that is set.
 func kindOf(source *v1.VolumeSource) string {
 	value := reflect.ValueOf(*source)

@@ -76,6 +76,9 @@ func (r *Runtime) ExecStream(ctx context.Context, id string, command []string, s
 	response, err := r.cri.Exec(bounded, &runtimeapi.ExecRequest{
 		ContainerId: c.id, Cmd: command, Tty: streams.TTY, Stdin: streams.Stdin != nil, Stdout: streams.Stdout != nil, Stderr: streams.Stderr != nil && !streams.TTY,
 	})
+	if ctx.Err() != nil {
+		return 0, ctx.Err()
+	}
 	if err != nil {
 		return 0, r.notRunning(c, fmt.Errorf("cri: exec in %s: %w", id, err))
 	}
@@ -101,6 +104,9 @@ func (r *Runtime) Attach(ctx context.Context, id string, streams runtime.Streams
 	response, err := r.cri.Attach(bounded, &runtimeapi.AttachRequest{
 		ContainerId: c.id, Tty: streams.TTY, Stdin: streams.Stdin != nil, Stdout: streams.Stdout != nil, Stderr: streams.Stderr != nil && !streams.TTY,
 	})
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
 	if err != nil {
 		return r.notRunning(c, fmt.Errorf("cri: attach to %s: %w", id, err))
 	}

@@ -37,12 +37,37 @@ func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOption
 		log.OnClose(stop)
 		asked.Wait = func() (bool, error) { return c.awaitOutput(ctx, changed) }
 	}
-	log.ReadCloser, err = c.openLog(asked)
+	file, err := c.openLog(asked)
 	if err != nil {
 		log.Stop()
 		return nil, fmt.Errorf("cri: logs of %s: %w", id, err)
 	}
+	log.ReadCloser = &wholeLines{ReadCloser: file, ended: c.ended}
 	return log, nil
+}
+
+// wholeLines gives the last line of a container that has ended an end: container runtimes log a line without one as a piece.
+type wholeLines struct {
+	io.ReadCloser
+	ended <-chan struct{}
+	open  bool // the last byte ended no line
+}
+
+func (w *wholeLines) Read(p []byte) (int, error) {
+	n, err := w.ReadCloser.Read(p)
+	if n > 0 {
+		w.open = p[n-1] != '\n'
+	}
+	if n > 0 || !errors.Is(err, io.EOF) || !w.open || len(p) == 0 {
+		return n, err
+	}
+	select {
+	case <-w.ended:
+		w.open, p[0] = false, '\n'
+		return 1, nil
+	default:
+		return n, err
+	}
 }
 
 // openLog waits, if it follows, for the log of a container that was not started yet.

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/statusd/statusd/internal/image"
 	"github.com/statusd/statusd/runtime"
@@ -58,7 +59,7 @@ func open(t *testing.T, containerd *stock.Containerd, dir string, log *slog.Logg
 	t.Helper()
 	rt, err := New(Options{
 		Dir: dir, Endpoint: "unix://" + containerd.Socket(), LogDir: filepath.Join(dir, "logs"), CgroupParent: filepath.Base(containerd.Dir),
-		Addresses: func() []string { return []string{"127.0.0.1"} }, Logger: log,
+		Addresses: func() []string { return []string{"127.0.0.1"} }, Logger: log, Relist: 100 * time.Millisecond,
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -86,6 +87,6 @@ func TestRealConformance(t *testing.T) {
 			rt, end := open(t, containerd, dir, testlog.New(t))
 			return rt, end
 		},
-		Image: toolbox, MissingImage: "docker.io/library/no-such-image:1",
+		Image: toolbox, MissingImage: "docker.io/library/no-such-image:1", DropsCarriageReturns: true,
 	})
 }
