@@ -241,6 +241,9 @@ func (r *Runtime) apply(c *container, s *runtimeapi.ContainerStatus) {
 func (c *container) exit(s *runtimeapi.ContainerStatus, message string) {
 	v := &c.view
 	v.State, v.StartedAt, v.FinishedAt, v.ExitCode, v.Message = runtime.Exited, instant(s.StartedAt), instant(s.FinishedAt), s.ExitCode, message
+	if v.FinishedAt.Before(v.StartedAt) { // both times come from different clocks of the container runtime
+		v.FinishedAt = v.StartedAt
+	}
 	v.Reason = s.Reason
 	if v.Reason == "" || v.Reason == "Unknown" {
 		v.Reason = reasonOf(s.ExitCode)
