@@ -294,6 +294,10 @@ e2e: e2e-packages controlplane $(if $(filter kubelet,$(AGENT)),kubelet-statusd) 
 
 AGENTS ?= stock kubelet
 
+.PHONY: run-containers
+run-containers: e2e-packages controlplane ## A node of statusd on a containerd of its own, with images made by hand; root; Ctrl-C ends it, ONCE=1 ends it by itself
+	@$(GO) run ./test/containers
+
 .PHONY: e2e-compare
 e2e-compare: ## Compare the last runs of make e2e of two agents, spec by spec: AGENTS (stock kubelet)
 	@$(GO) build -o bin/e2e ./test/e2e

@@ -162,7 +162,7 @@ func (a *Agent) openRuntime() (err error) {
 		},
 	}
 	if a.objects != nil {
-		services.Objects = a.objects
+		services.Objects, services.Client = a.objects, a.client
 	}
 	left := &a.options.Memory.left
 	if left.runtime != nil && a.options.Successor != nil && left.stateDir == a.config.StateDir {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/internal/node/inside"
@@ -102,6 +103,8 @@ type NodeServices struct {
 	Allocatable func() v1.ResourceList
 	// Objects reads config maps, secrets and tokens. It is nil if there is no API server.
 	Objects volume.Objects
+	// Client is that of the API server, as the node. It is nil if there is none.
+	Client kubernetes.Interface
 	// APIServer is the host and port of the API server; empty if it is not reached by them alone.
 	APIServer string
 	// Event sends an event of a pod, or of one of its containers.

@@ -4,6 +4,8 @@ import (
 	"fmt"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/runtime"
 )
 
 // notReady is why this node cannot take pods, nil if it can. A lost API server is no reason: the
@@ -11,6 +13,11 @@ import (
 func (a *Agent) notReady() error {
 	if err := a.shutdown.Err(); err != nil {
 		return err
+	}
+	if gate, ok := a.runtime.(runtime.Gate); ok {
+		if err := gate.NotReady(); err != nil {
+			return err
+		}
 	}
 	return writableState(a.config.StateDir)
 }

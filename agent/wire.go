@@ -18,6 +18,7 @@ import (
 	"github.com/statusd/statusd/internal/process"
 	"github.com/statusd/statusd/node"
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/status"
 )
 
@@ -186,6 +187,11 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 	}
 	if message := a.evictions.Admit(pod); message != "" {
 		return &fit.Rejection{Reason: eviction.Reason, Message: message}
+	}
+	if gate, ok := a.runtime.(runtime.Gate); ok {
+		if reason, message := gate.Admit(pod); reason != "" {
+			return &fit.Rejection{Reason: reason, Message: message}
+		}
 	}
 	here, err := a.here()
 	if err != nil {

@@ -103,3 +103,12 @@ type ContainerUsage struct {
 	// DiskBytes is the size of its logs.
 	DiskBytes uint64
 }
+
+// Gate is implemented by a runtime that can be out of order as a whole, or that no pod may ask for some things. Without it, the node takes pods whenever the
+// agent runs.
+type Gate interface {
+	// NotReady is why no pod can be started now, nil if pods can: the Node is not ready with this message. It does not block.
+	NotReady() error
+	// Admit is why the pod must not run on this node at all, whatever happens later: it fails with the reason. An empty reason admits it.
+	Admit(pod *v1.Pod) (reason, message string)
+}

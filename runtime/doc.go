@@ -37,7 +37,7 @@
 //
 // What a runtime can do beyond that it offers by further interfaces, each of which says what is
 // lost without it: [Runner], [Meter], [Resizer], [PodUpdater], [HostNetwork], [VolumeRemover],
-// [LogRemover], [ProblemReporter], [Streamer], [Statser]. Package runtime/function is the shortest runtime: containers
+// [LogRemover], [ProblemReporter], [Gate], [Streamer], [Statser]. Package runtime/function is the shortest runtime: containers
 // are calls of a Go function.
 //
 // A new runtime runs the suite of runtime/runtimetest over itself. Tests of callers use

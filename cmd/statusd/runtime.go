@@ -4,16 +4,19 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"os"
+	"path/filepath"
 	"time"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/cri"
 	"github.com/statusd/statusd/internal/run"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process"
 )
 
-// newRuntime makes the runtime of this command, which runs pods as processes of the machine.
+// newRuntime makes the runtime that the config names.
 func newRuntime(config run.Config) func(agent.NodeServices) (runtime.Runtime, error) {
 	return func(node agent.NodeServices) (runtime.Runtime, error) { return successor(config)(nil, node) }
 }
@@ -21,6 +24,9 @@ func newRuntime(config run.Config) func(agent.NodeServices) (runtime.Runtime, er
 // successor makes a runtime that takes over from the one before a reload, if there is one.
 func successor(config run.Config) func(runtime.Runtime, agent.NodeServices) (runtime.Runtime, error) {
 	return func(former runtime.Runtime, node agent.NodeServices) (runtime.Runtime, error) {
+		if config.Runtime == run.RuntimeCRI {
+			return newCRI(config, former, node)
+		}
 		options := process.Options{
 			Dir:         node.Dir,
 			Version:     node.Version,
@@ -45,9 +51,41 @@ func successor(config run.Config) func(runtime.Runtime, agent.NodeServices) (run
 	}
 }
 
+// newCRI makes a runtime over a container runtime. It takes over from any other by what is on disk.
+func newCRI(config run.Config, former runtime.Runtime, node agent.NodeServices) (runtime.Runtime, error) {
+	if closer, ok := former.(io.Closer); ok {
+		if err := closer.Close(); err != nil {
+			return nil, err
+		}
+	}
+	rt, err := cri.New(cri.Options{
+		Dir:         filepath.Join(node.Dir, "cri"),
+		Endpoint:    config.ContainerRuntimeEndpoint,
+		Addresses:   node.Addresses,
+		Allocatable: node.Allocatable,
+		Objects:     node.Objects,
+		Client:      node.Client,
+		Event:       node.Event,
+		Logger:      node.Logger,
+
+		LogMaxBytes:   config.ContainerLogs.MaxBytes,
+		LogMaxFiles:   config.ContainerLogs.MaxFiles,
+		CgroupParent:  config.CgroupParent,
+		ClusterDNS:    config.ClusterDNS,
+		ClusterDomain: config.ClusterDomain,
+	})
+	if err != nil {
+		return nil, err // not a nil pointer in an interface
+	}
+	return rt, nil
+}
+
 // check is [run.Check] with a runtime that runs nothing: what it can do depends on the machine
 // and the user, so only a real one knows. The state of a statusd that runs is not touched.
 func check(ctx context.Context, config run.Config) (pods int, problems []error) {
+	if config.Runtime == run.RuntimeCRI { // what a pod can have, the container runtime decides
+		return run.Check(ctx, config, cri.Checker{})
+	}
 	dir, err := os.MkdirTemp("", "statusd-check-")
 	if err != nil {
 		return 0, []error{fmt.Errorf("check manifests: %w", err)}
@@ -73,6 +111,13 @@ func end(ctx context.Context, config run.Config, grace time.Duration) (ended int
 }
 
 func endContainers(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
+	if config.Runtime == run.RuntimeCRI {
+		err = withCRI(config, func(rt runtime.Runtime) (err error) {
+			ended, err = agent.EndContainers(ctx, rt, grace)
+			return err
+		})
+		return ended, err
+	}
 	rt, err := process.New(process.Options{Dir: config.RuntimeDir()})
 	if err != nil {
 		return 0, fmt.Errorf("end containers: %w", err)
@@ -81,10 +126,36 @@ func endContainers(ctx context.Context, config run.Config, grace time.Duration) 
 	return agent.EndContainers(ctx, rt, grace)
 }
 
+// withCRI uses the runtime of a node over a container runtime, whose statusd does not run.
+func withCRI(config run.Config, use func(runtime.Runtime) error) (err error) {
+	rt, err := newCRI(config, nil, agent.NodeServices{Dir: config.RuntimeDir()})
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, rt.(io.Closer).Close()) }()
+	return use(rt)
+}
+
+// removeCRI removes the pods of such a node from the container runtime, which else would keep them.
+func removeCRI(ctx context.Context, config run.Config) error {
+	return withCRI(config, func(rt runtime.Runtime) error {
+		pods, err := rt.Pods(ctx)
+		for _, pod := range pods {
+			err = errors.Join(err, rt.RemovePod(ctx, pod.Manifest.UID))
+		}
+		return err
+	})
+}
+
 // reset ends everything and deletes the state and what is left of control groups.
 func reset(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	if ended, err = end(ctx, config, grace); err != nil {
 		return ended, err
+	}
+	if config.Runtime == run.RuntimeCRI {
+		if err := removeCRI(ctx, config); err != nil {
+			return ended, fmt.Errorf("remove pods: %w", err)
+		}
 	}
 	process.RemoveGroups(config.CgroupParent, time.Minute)
 	return ended, run.DeleteState(config)

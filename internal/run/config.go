@@ -3,6 +3,7 @@ package run
 import (
 	_ "embed"
 	"io"
+	"slices"
 	"sync"
 
 	"github.com/spf13/pflag"
@@ -60,6 +61,20 @@ var former = map[string]string{
 // machine, so only pods that tolerate it, or name the node, may come here.
 const ProcessTaint = "statusd/process"
 
+// The runtimes that statusd run brings.
+const (
+	RuntimeProcess = "process"
+	RuntimeCRI     = "cri"
+)
+
+// withoutProcessTaint is the config of a node whose pods are no processes: the default taint would keep all pods away.
+func (c Config) withoutProcessTaint() Config {
+	if c.Runtime == RuntimeCRI && slices.Equal(c.Node.Taints, Default().Node.Taints) {
+		c.Node.Taints = nil
+	}
+	return c
+}
+
 // Config is everything that an operator decides about statusd run: the node, and what only the daemon has.
 // It is plain data: [Default] is a complete one but for what only the operator can know, and statusd.yaml
 // says of each field what it is for.
@@ -69,9 +84,13 @@ type Config struct {
 
 	agent.Config `yaml:",inline"`
 
-	PodsSocket                string `yaml:"podsSocket"`
-	AllowPodsWithoutIsolation bool   `yaml:"allowPodsWithoutIsolation"`
-	CgroupParent              string `yaml:"cgroupParent"`
+	PodsSocket                string   `yaml:"podsSocket"`
+	Runtime                   string   `yaml:"runtime"`
+	ContainerRuntimeEndpoint  string   `yaml:"containerRuntimeEndpoint"`
+	ClusterDNS                []string `yaml:"clusterDNS"`
+	ClusterDomain             string   `yaml:"clusterDomain"`
+	AllowPodsWithoutIsolation bool     `yaml:"allowPodsWithoutIsolation"`
+	CgroupParent              string   `yaml:"cgroupParent"`
 
 	Log           LogConfig         `yaml:"log"`
 	ContainerLogs ContainerConfig   `yaml:"containerLogs"`

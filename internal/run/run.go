@@ -52,6 +52,7 @@ func New(config Config, options agent.Options) (*Process, error) {
 	if err := validate(); err != nil {
 		return nil, err
 	}
+	config = config.withoutProcessTaint()
 	if options.Logger == nil {
 		options.Logger = config.Log.Logger(os.Stderr)
 	}

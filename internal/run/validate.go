@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net"
 	"path"
 	"strings"
 
@@ -22,6 +24,17 @@ func (c *Config) validateDaemon() error {
 	wrong, problems := process.Problems()
 	if c.CgroupParent != "" && (!strings.HasPrefix(c.CgroupParent, "/") || path.Clean(c.CgroupParent) != c.CgroupParent || c.CgroupParent == "/") {
 		wrong("cgroupParent", "%q: want a path below the root of the control groups, such as %s", c.CgroupParent, Default().CgroupParent)
+	}
+	if c.Runtime != RuntimeProcess && c.Runtime != RuntimeCRI {
+		wrong("runtime", "%q: want %s or %s", c.Runtime, RuntimeProcess, RuntimeCRI)
+	}
+	if c.ContainerRuntimeEndpoint != "" && !strings.HasPrefix(c.ContainerRuntimeEndpoint, "unix://") {
+		wrong("containerRuntimeEndpoint", "%q: want a socket, as in unix:///run/containerd/containerd.sock", c.ContainerRuntimeEndpoint)
+	}
+	for i, address := range c.ClusterDNS {
+		if net.ParseIP(address) == nil {
+			wrong(fmt.Sprintf("clusterDNS[%d]", i), "%q: want an IP address", address)
+		}
 	}
 	c.Log.Validate(wrong)
 	if c.ContainerLogs.MaxBytes < 1024 {

@@ -15,6 +15,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podusage"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
@@ -54,7 +55,7 @@ type container struct {
 	view    runtime.Container
 	started *record.Started // nil until the shim has said so
 
-	cpu      cpuCount
+	cpu      podusage.CPUCount
 	sessions sync.Map // the shims of commands that run, by proc.ID
 
 	ended chan struct{} // closed once the container has exited and all that it wrote is in its log

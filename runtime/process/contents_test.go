@@ -21,6 +21,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/node/volume"
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -166,9 +167,7 @@ func TestContentsFollowTheirObjects(t *testing.T) {
 	h.close()
 	h.open(t)
 	h.keepAdopted()
-	h.keeper.mu.Lock()
-	defer h.keeper.mu.Unlock()
-	if len(h.keeper.pods) > 0 {
+	if len(h.keeper.Pods()) > 0 {
 		t.Error("volumes that were removed are kept up to date")
 	}
 }
@@ -209,7 +208,7 @@ func TestAPodThatIsRemovedIsNotTakenUp(t *testing.T) {
 		}
 	}
 	rt.keepAdopted()
-	kept := slices.Collect(maps.Keys(rt.keeper.pods))
+	kept := rt.keeper.Pods()
 	if err := rt.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -327,8 +326,8 @@ func TestAFailedRefreshIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		objects := settings("one")
 		var events []string
-		k := &keeper{objects: objects, log: slog.New(slog.DiscardHandler), pods: map[types.UID]*kept{}}
-		k.event = func(_ *v1.Pod, _, _, reason, message string) { events = append(events, reason+": "+message) }
+		event := func(_ *v1.Pod, _, _, reason, message string) { events = append(events, reason+": "+message) }
+		k := podvolume.NewKeeper(objects, event, slog.New(slog.DiscardHandler))
 		r := &Runtime{state: &state{}, options: Options{Objects: objects, Addresses: func() []string { return nil }}, keeper: k}
 		dir := t.TempDir()
 		pod := contentPod("pod", "")
@@ -340,15 +339,15 @@ func TestAFailedRefreshIsTriedAgain(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		stop := k.run(t.Context())
-		k.add("pod", kept)
+		stop := k.Run(t.Context())
+		k.Add("pod", kept)
 		objects.change(func() { objects.broken = errors.New("server is down") })
 		synctest.Wait()
 		if want := `FailedMount: MountVolume.SetUp failed for volume "settings" : server is down`; len(events) == 0 || events[0] != want {
 			t.Errorf("events %q, want %q", events, want)
 		}
 		objects.change(func() { objects.broken, objects.maps["settings"]["greeting"] = nil, "two" })
-		time.Sleep(contentsMaxRetry)
+		time.Sleep(podvolume.MaxRetry)
 		synctest.Wait()
 		if got, err := os.ReadFile(filepath.Join(p.dir.volume("settings"), "greeting")); string(got) != "two" {
 			t.Errorf("got %q, %v", got, err)
@@ -374,7 +373,7 @@ func TestForbiddenObjectsOfANewPod_AreReadAgain(t *testing.T) {
 		if err := os.Mkdir(p.dir.volumes(), 0o755); err != nil {
 			t.Fatal(err)
 		}
-		time.AfterFunc(authorizerLag/2, func() { objects.change(func() { objects.broken = nil }) })
+		time.AfterFunc(podvolume.AuthorizerLag/2, func() { objects.change(func() { objects.broken = nil }) })
 		if _, err := r.fill(t.Context(), p); err != nil {
 			t.Errorf("got %v, want a second try", err)
 		}

@@ -15,9 +15,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/control"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 

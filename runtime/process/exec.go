@@ -8,8 +8,8 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 

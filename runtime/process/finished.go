@@ -22,7 +22,7 @@ func (r *Runtime) RemoveVolumes(_ context.Context, uid types.UID) error {
 	if p == nil {
 		return err
 	}
-	r.keeper.remove(uid) // it would write them again
+	r.keeper.Remove(uid) // it would write them again
 	if err := r.removeDir(p.dir.volumes()); err != nil {
 		return fmt.Errorf("process: remove the volumes of pod %s: %w", uid, err)
 	}

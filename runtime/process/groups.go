@@ -14,8 +14,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/cgroup"
 	"github.com/statusd/statusd/podstatus"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 )
 
 // groups makes the control groups of pods and containers: parent/<uid>/<container>. A nil

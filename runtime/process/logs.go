@@ -8,8 +8,8 @@ import (
 	"io/fs"
 	"time"
 
+	"github.com/statusd/statusd/internal/logfile"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/logfile"
 )
 
 // lookAgain is how often a log that is followed is looked at although the kernel reports no
@@ -25,16 +25,16 @@ func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOption
 	if err != nil {
 		return nil, err
 	}
-	log := &log{ctx: ctx, limit: options.LimitBytes}
+	log := logfile.NewDelivery(ctx, options.LimitBytes)
 	asked := logfile.Options{Tail: options.Tail, Since: options.Since, Stream: options.Stream, Timestamps: options.Timestamps}
 	if options.Follow {
-		changed, stop := r.logs.watch(c.dir.Logs())
-		log.stop = stop
+		changed, stop := r.logs.Watch(c.dir.Logs())
+		log.OnClose(stop)
 		asked.Wait = func() (bool, error) { return c.awaitOutput(ctx, changed) }
 	}
 	log.ReadCloser, err = c.openLog(ctx, asked)
 	if err != nil {
-		log.stopWatching()
+		log.Stop()
 		return nil, fmt.Errorf("process: logs of %s: %w", id, err)
 	}
 	return log, nil
@@ -74,43 +74,4 @@ func (c *container) awaitOutput(ctx context.Context, changed <-chan struct{}) (e
 	case <-look.C:
 	}
 	return false, nil
-}
-
-// log is a log in delivery to a caller.
-type log struct {
-	io.ReadCloser
-	ctx   context.Context
-	limit int64 // bytes to come; 0 is no limit, and less is that it is reached
-	stop  func()
-}
-
-func (l *log) Read(p []byte) (int, error) {
-	if err := l.ctx.Err(); err != nil {
-		return 0, err
-	}
-	if l.limit < 0 {
-		return 0, io.EOF
-	}
-	if l.limit > 0 {
-		p = p[:min(int64(len(p)), l.limit)]
-	}
-	n, err := l.ReadCloser.Read(p)
-	if l.limit > 0 {
-		if l.limit -= int64(n); l.limit == 0 {
-			l.limit = -1
-		}
-	}
-	return n, err
-}
-
-func (l *log) Close() error {
-	l.stopWatching()
-	return l.ReadCloser.Close()
-}
-
-func (l *log) stopWatching() {
-	if l.stop != nil {
-		l.stop()
-		l.stop = nil
-	}
 }

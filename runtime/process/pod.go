@@ -14,8 +14,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
 	"github.com/statusd/statusd/runtime/process/internal/control"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -38,7 +39,7 @@ func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 		return fmt.Errorf("process: start pod %s: %w", manifest.UID, err)
 	}
 	p.group = r.takeGroup()
-	var contents *kept
+	var contents *podvolume.Contents
 	err := p.make(func() (err error) {
 		contents, err = r.fill(ctx, p)
 		return err
@@ -50,7 +51,7 @@ func (r *Runtime) StartPod(ctx context.Context, manifest *v1.Pod) error {
 	r.mu.Lock()
 	r.pods[manifest.UID] = p
 	r.mu.Unlock()
-	r.keeper.add(manifest.UID, contents)
+	r.keeper.Add(manifest.UID, contents)
 	r.Notify(manifest.UID)
 	return nil
 }
@@ -136,7 +137,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	if p == nil {
 		return err
 	}
-	r.keeper.remove(uid)
+	r.keeper.Remove(uid)
 	if err := r.groups.removePod(uid); err != nil {
 		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
 	}

@@ -16,10 +16,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/logfile"
 	"github.com/statusd/statusd/internal/node/volume"
+	"github.com/statusd/statusd/internal/podvolume"
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -108,9 +110,9 @@ type Runtime struct {
 	*state
 
 	options Options
-	keeper  *keeper        // of volumes with contents
-	groups  *groups        // control groups
-	sweeps  sync.WaitGroup // clean-ups after shims that were killed
+	keeper  *podvolume.Keeper // of volumes with contents
+	groups  *groups           // control groups
+	sweeps  sync.WaitGroup    // clean-ups after shims that were killed
 	ran     atomic.Bool
 }
 
@@ -123,7 +125,7 @@ type state struct {
 	lock    *dirLock
 	exits   *exits
 	cleaner *cleaner
-	logs    logWatches
+	logs    logfile.Watches
 
 	statistics statistics
 	// grouping is held while groups are made or removed, so that a pod's groups do not
@@ -152,7 +154,7 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := &Runtime{options: options, keeper: newKeeper(options), groups: openGroups(options.CgroupParent, options.Logger)}
+	r := &Runtime{options: options, keeper: podvolume.NewKeeper(options.Objects, options.Event, options.Logger), groups: openGroups(options.CgroupParent, options.Logger)}
 	r.findShim()
 	if former := options.Former; former != nil {
 		r.options.Former = nil // which would keep all that were before it
@@ -237,7 +239,7 @@ func (r *Runtime) Run(ctx context.Context) error {
 	r.sweeps.Go(func() { r.cleanUp(ctx) })
 	r.keepAdopted()
 	r.reachStarting(ctx)
-	defer r.keeper.run(ctx)()
+	defer r.keeper.Run(ctx)()
 	woken := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
 		defer close(woken)

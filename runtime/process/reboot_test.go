@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"testing"
 
-	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 

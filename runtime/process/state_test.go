@@ -14,6 +14,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
@@ -221,7 +222,7 @@ func TestHostPathTypes(t *testing.T) {
 		if !filepath.IsAbs(path) {
 			path = filepath.Join(dir, path)
 		}
-		err := checkHostPath(&v1.HostPathVolumeSource{Path: path, Type: &c.kind})
+		err := podvolume.CheckHostPath(&v1.HostPathVolumeSource{Path: path, Type: &c.kind})
 		if (err == nil) != (c.want == "") || (err != nil && !strings.Contains(err.Error(), c.want)) {
 			t.Errorf("%s as %q: got %v, want %q", c.path, c.kind, err, c.want)
 		}

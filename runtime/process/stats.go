@@ -11,9 +11,9 @@ import (
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -22,10 +22,6 @@ var _ runtime.Statser = (*Runtime)(nil)
 // tableLife is how long a list of all processes is used: long enough for one round over the pods
 // of a node.
 const tableLife = 250 * time.Millisecond
-
-// rateTime is the shortest time over which a rate is taken. Times of processes are in steps of
-// ten milliseconds.
-const rateTime = time.Second
 
 // statistics is what is remembered between two measurements.
 type statistics struct {
@@ -104,7 +100,7 @@ func (c *container) measure(table *proc.Table, at time.Time) runtime.ContainerSt
 		used, at = cpu, time.Now()
 	}
 	stats.At = at
-	stats.CPU = c.cpu.next(at, uint64(used))
+	stats.CPU = c.cpu.Next(at, uint64(used))
 	return stats
 }
 
@@ -121,31 +117,6 @@ func (c *container) spent(table *proc.Table) proc.Spent {
 		return true
 	})
 	return all
-}
-
-// cpuCount turns CPU times into rates.
-type cpuCount struct {
-	mu    sync.Mutex // guards what follows
-	used  uint64     // the most that was ever measured, in nanoseconds
-	from  time.Time  // since when the next rate counts, and what was used then
-	then  uint64
-	cores *uint64
-}
-
-// next takes a measurement in. What a process has used can get lost with its parent; the sum
-// does not become less.
-func (c *cpuCount) next(at time.Time, used uint64) runtime.CPUStats {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.used = max(c.used, used)
-	switch passed := at.Sub(c.from); {
-	case c.from.IsZero():
-		c.from, c.then = at, c.used
-	case passed >= rateTime:
-		c.cores = new(uint64(float64(c.used-c.then) / passed.Seconds()))
-		c.from, c.then = at, c.used
-	}
-	return runtime.CPUStats{Nanoseconds: c.used, NanoCores: c.cores}
 }
 
 // logBytes is the size of the logs in a directory. What is removed meanwhile has none.

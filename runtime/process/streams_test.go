@@ -16,8 +16,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 )
 
 // sleeping is a host with one container that does nothing.

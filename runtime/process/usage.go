@@ -2,17 +2,13 @@ package process
 
 import (
 	"context"
-	"errors"
 	"fmt"
-	"io/fs"
-	"os"
-	"path/filepath"
-	"syscall"
 
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/podusage"
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
@@ -70,79 +66,24 @@ func addFiles(ctx context.Context, u *runtime.Usage, p *pod, containers []*conta
 		if volume.HostPath != nil {
 			continue
 		}
-		size, err := measure(ctx, p.dir.volume(volume.Name))
+		size, err := podusage.Measure(ctx, p.dir.volume(volume.Name))
 		if err != nil {
 			return err
 		}
-		u.VolumeBytes[volume.Name] = size.bytes
-		u.DiskBytes += size.bytes
-		u.Inodes += size.inodes
+		u.VolumeBytes[volume.Name] = size.Bytes
+		u.DiskBytes += size.Bytes
+		u.Inodes += size.Inodes
 	}
 	for _, c := range containers {
-		size, err := measure(ctx, string(c.dir.Dir))
+		size, err := podusage.Measure(ctx, string(c.dir.Dir))
 		if err != nil {
 			return err
 		}
 		share := u.Containers[c.spec.Name]
-		share.DiskBytes += size.bytes
+		share.DiskBytes += size.Bytes
 		u.Containers[c.spec.Name] = share
-		u.DiskBytes += size.bytes
-		u.Inodes += size.inodes
+		u.DiskBytes += size.Bytes
+		u.Inodes += size.Inodes
 	}
 	return nil
-}
-
-// size is what a directory takes on disk.
-type size struct{ bytes, inodes uint64 }
-
-// measure adds up what is in a directory and not on another file system. Files with several
-// names count once, and what is deleted meanwhile does not count.
-func measure(ctx context.Context, dir string) (size, error) {
-	var total size
-	var device uint64
-	seen := map[uint64]bool{}
-	err := filepath.WalkDir(dir, func(_ string, entry fs.DirEntry, err error) error {
-		if ctx.Err() != nil {
-			return ctx.Err()
-		}
-		if err != nil {
-			return ignoreGone(err)
-		}
-		info, err := entry.Info()
-		if err != nil {
-			return ignoreGone(err)
-		}
-		stat, ok := info.Sys().(*syscall.Stat_t)
-		if !ok {
-			return nil
-		}
-		if device == 0 {
-			device = stat.Dev
-		}
-		if stat.Dev != device {
-			if entry.IsDir() {
-				return fs.SkipDir
-			}
-			return nil
-		}
-		if stat.Nlink > 1 && !entry.IsDir() {
-			if seen[stat.Ino] {
-				return nil
-			}
-			seen[stat.Ino] = true
-		}
-		total.bytes += uint64(stat.Blocks) * 512
-		total.inodes++
-		return nil
-	})
-	return total, err
-}
-
-// ignoreGone forgives what is deleted while it is measured, and directories that are closed
-// to us: what cannot be read counts as nothing.
-func ignoreGone(err error) error {
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, os.ErrPermission) {
-		return nil
-	}
-	return err
 }

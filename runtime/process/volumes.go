@@ -6,12 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
 	contents "github.com/statusd/statusd/internal/node/volume"
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -26,7 +26,7 @@ func (p *pod) makeVolumes() error {
 		case volume.EmptyDir != nil:
 			err = p.makeEmptyDir(volume.Name)
 		case volume.HostPath != nil:
-			err = checkHostPath(volume.HostPath)
+			err = podvolume.CheckHostPath(volume.HostPath)
 		case contents.HasContents(&volume.VolumeSource): // the keeper fills it
 		default:
 			err = errors.New("this kind of volume is not supported")
@@ -52,63 +52,6 @@ func (p *pod) makeEmptyDir(name string) error {
 		return os.Chmod(dir, 0o777|fs.ModeSetgid)
 	}
 	return nil
-}
-
-func checkHostPath(source *v1.HostPathVolumeSource) error {
-	if source.Type == nil || *source.Type == v1.HostPathUnset {
-		if _, err := os.Stat(source.Path); !errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		return makeHostPath(source.Path, v1.HostPathDirectoryOrCreate) // as container runtimes do
-	}
-	if err := makeHostPath(source.Path, *source.Type); err != nil {
-		return err
-	}
-	info, err := os.Stat(source.Path)
-	if err != nil {
-		return fmt.Errorf("hostPath type check failed: %w", err)
-	}
-	if !hasType(info.Mode(), *source.Type) {
-		return fmt.Errorf("hostPath type check failed: %s is not a %s", source.Path, typeNames[*source.Type])
-	}
-	return nil
-}
-
-// makeHostPath makes what is to be made if missing.
-func makeHostPath(path string, kind v1.HostPathType) error {
-	switch kind {
-	case v1.HostPathDirectoryOrCreate:
-		return os.MkdirAll(path, 0o755)
-	case v1.HostPathFileOrCreate:
-		file, err := os.OpenFile(path, os.O_CREATE|os.O_RDONLY, 0o644)
-		if err != nil {
-			return err
-		}
-		return file.Close()
-	}
-	return nil
-}
-
-var typeNames = map[v1.HostPathType]string{
-	v1.HostPathDirectory: "directory", v1.HostPathDirectoryOrCreate: "directory",
-	v1.HostPathFile: "file", v1.HostPathFileOrCreate: "file",
-	v1.HostPathSocket: "socket file", v1.HostPathCharDev: "character device", v1.HostPathBlockDev: "block device",
-}
-
-func hasType(mode fs.FileMode, kind v1.HostPathType) bool {
-	switch kind {
-	case v1.HostPathDirectory, v1.HostPathDirectoryOrCreate:
-		return mode.IsDir()
-	case v1.HostPathFile, v1.HostPathFileOrCreate:
-		return mode.IsRegular()
-	case v1.HostPathSocket:
-		return mode&fs.ModeSocket != 0
-	case v1.HostPathCharDev:
-		return mode&fs.ModeCharDevice != 0
-	case v1.HostPathBlockDev:
-		return mode&fs.ModeDevice != 0 && mode&fs.ModeCharDevice == 0
-	}
-	return false
 }
 
 // handOverMounts puts into the environment what would be mounted.
@@ -190,7 +133,7 @@ func (p *pod) subPath(manifest *v1.Pod, name, path, subPath string) error {
 			return err
 		}
 	}
-	return makeSubPath(path, subPath)
+	return podvolume.MakeSubPath(path, subPath)
 }
 
 func (p *pod) volumePath(manifest *v1.Pod, name string) (string, error) {
@@ -204,47 +147,4 @@ func (p *pod) volumePath(manifest *v1.Pod, name string) (string, error) {
 		}
 	}
 	return "", fmt.Errorf("there is no volume %q in the pod", name)
-}
-
-// makeSubPath makes the directory of a sub-path if nothing is there, with the mode of the
-// volume: who may write to one may write to the other. It never leaves the volume, whatever
-// links a container has put into it.
-func makeSubPath(volume, subPath string) error {
-	root, err := os.OpenRoot(volume)
-	if err != nil {
-		return err
-	}
-	defer root.Close()
-	if _, err := root.Stat(subPath); !errors.Is(err, fs.ErrNotExist) {
-		return err
-	}
-	info, err := root.Stat(".")
-	if err != nil {
-		return err
-	}
-	path := ""
-	for _, element := range strings.Split(filepath.Clean(subPath), "/") {
-		path = filepath.Join(path, element)
-		err := root.Mkdir(path, 0o700)
-		if errors.Is(err, fs.ErrExist) {
-			continue
-		}
-		if err != nil {
-			return err
-		}
-		if err := openUp(root, path, info.Mode()); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-// openUp gives a new directory a mode that the umask has no say in.
-func openUp(root *os.Root, path string, mode fs.FileMode) error {
-	dir, err := root.OpenRoot(path)
-	if err != nil {
-		return err
-	}
-	defer dir.Close()
-	return dir.Chmod(".", mode&(fs.ModePerm|fs.ModeSetgid))
 }

@@ -16,6 +16,8 @@ type Config struct {
 	Image string
 	// MissingImage is an image that cannot be pulled. Empty if there is no such thing.
 	MissingImage string
+	// DropsCarriageReturns says that the log lacks carriage returns at the ends of lines, as containerd's does: nothing that reads the log can bring them back.
+	DropsCarriageReturns bool
 }
 
 // Run runs the suite.

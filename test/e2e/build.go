@@ -20,22 +20,22 @@ const suite = "test/e2e/suite"
 // plugins is where Debian has the programs of CNI.
 const plugins = "/usr/lib/cni"
 
-// kubeletProgram is the file of an agent that is a kubelet.
-func kubeletProgram(agent string) (string, error) {
+// agentProgram is the file of an agent.
+func agentProgram(agent string) (string, error) {
 	switch agent {
 	case "stock":
 		return "build/kubelet-1.36.3", nil
 	case "kubelet":
 		return "build/kubelet-statusd-1.36.3", nil
 	case "statusd":
-		return "", errors.New("statusd run cannot be judged yet: the specs need containers of images, and it has no runtime for them (a CRI runtime); agents are stock and kubelet")
+		return "bin/statusd", nil
 	}
 	return "", fmt.Errorf("unknown agent %q: want stock, kubelet or statusd", agent)
 }
 
 // build makes what a run needs and is missing or older than the module of the suite.
 func build(ctx context.Context, agent string) error {
-	program, err := kubeletProgram(agent)
+	program, err := agentProgram(agent)
 	if err != nil {
 		return err
 	}
@@ -47,6 +47,12 @@ func build(ctx context.Context, agent string) error {
 	}
 	if agent == "stock" {
 		if _, err := stock.BuildKubelet(ctx, os.Stderr); err != nil {
+			return err
+		}
+	}
+	if agent == "statusd" {
+		command := gobuild.Command{Name: "statusd", Packages: []string{"./cmd/statusd"}, Flags: []string{"-o", program}}
+		if err := command.Run(ctx, os.Stderr); err != nil {
 			return err
 		}
 	}

@@ -53,7 +53,7 @@ func inside(ctx context.Context, o options) (err error) {
 
 // startNode starts a node of the agent and gives it the images.
 func startNode(ctx context.Context, o options, api *controlplane.Process, line *progress.Line) (*stock.Node, error) {
-	program, err := kubeletProgram(o.agent)
+	program, err := agentProgram(o.agent)
 	if err != nil {
 		return nil, err
 	}
@@ -61,10 +61,16 @@ func startNode(ctx context.Context, o options, api *controlplane.Process, line *
 		return nil, err
 	}
 	line.Set("starting a node of agent %s", o.agent)
-	node, err := stock.Run(ctx, stock.Options{
-		Name: "e2e-node", API: api, Program: program, Settings: settings, Log: line,
+	options := stock.Options{
+		Name: "e2e-node", API: api, Settings: settings, Log: line,
 		Network: &stock.Network{Config: podNetwork, Plugins: plugins, Address: nodeAddress},
-	})
+	}
+	if o.agent == "statusd" {
+		options.Statusd = program
+	} else {
+		options.Program = program
+	}
+	node, err := stock.Run(ctx, options)
 	if err != nil {
 		return nil, err
 	}

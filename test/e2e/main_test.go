@@ -18,10 +18,13 @@ func TestReasons_CanBeRead(t *testing.T) {
 }
 
 func TestAgents(t *testing.T) {
-	for agent, want := range map[string]string{"statusd": "CRI runtime", "other": "unknown agent"} {
-		if _, err := kubeletProgram(agent); err == nil || !strings.Contains(err.Error(), want) {
-			t.Errorf("agent %s: %v, want an error with %q", agent, err, want)
+	for _, agent := range []string{"stock", "kubelet", "statusd"} {
+		if program, err := agentProgram(agent); err != nil || program == "" {
+			t.Errorf("agent %s: %q, %v; want its program", agent, program, err)
 		}
+	}
+	if _, err := agentProgram("other"); err == nil || !strings.Contains(err.Error(), "unknown agent") {
+		t.Errorf("another agent: %v, want an error", err)
 	}
 }
 

@@ -30,6 +30,8 @@ type Options struct {
 	NodeMonitorGracePeriod time.Duration
 	// Program is the kubelet's, in the place of the stock one, which Run builds.
 	Program string
+	// Statusd is the program statusd: it runs as the node's agent, on the same containerd, in the place of a kubelet.
+	Statusd string
 	// Network is that of the pods; nil: they use the host's.
 	Network *Network
 	// Kubeconfig is the kubelet's, in the place of one with a certificate of the node.
@@ -87,6 +89,9 @@ func Start(t *testing.T, o Options) *Node {
 // Run starts a node and returns when it is Ready. Close it, also if ctx has ended.
 func Run(ctx context.Context, o Options) (*Node, error) {
 	binary := o.Program
+	if o.Statusd != "" {
+		binary = o.Statusd
+	}
 	if binary == "" {
 		var err error
 		if binary, err = BuildKubelet(ctx, orDiscard(o.Log)); err != nil {
@@ -131,7 +136,11 @@ func (n *Node) run(ctx context.Context, o Options, binary string) error {
 	if err := n.Containerd.Start(ctx); err != nil {
 		return err
 	}
-	if err := n.Kubelet.Start(); err != nil {
+	if o.Statusd != "" {
+		if err := n.startStatusd(o); err != nil {
+			return err
+		}
+	} else if err := n.Kubelet.Start(); err != nil {
 		return err
 	}
 	return n.Ready(ctx)

@@ -26,6 +26,9 @@ type Options struct {
 	Root bool
 	// Group is the group that the pod has for itself, and all of its containers have.
 	Group uint32
+	// Isolated says that no other user of the machine reaches the directories of volumes, and that images decide on users: files have
+	// the modes and owners that the kubelet gives them.
+	Isolated bool
 }
 
 // Contents are the volumes of one pod that have contents. All methods may be called from any
@@ -36,6 +39,7 @@ type Contents struct {
 	fields  func(*v1.Pod) Fields
 	root    bool
 	group   uint32
+	alone   bool // see Options.Isolated
 
 	refreshing sync.Mutex // held during a refresh; guards tokens
 	tokens     map[tokenKey]token
@@ -47,7 +51,7 @@ type Contents struct {
 // NewContents makes the contents of a pod. It writes nothing: see Refresh.
 func NewContents(pod *v1.Pod, options Options) *Contents {
 	return &Contents{
-		objects: options.Objects, dir: options.Dir, fields: options.Fields, root: options.Root, group: options.Group,
+		objects: options.Objects, dir: options.Dir, fields: options.Fields, root: options.Root, group: options.Group, alone: options.Isolated,
 		tokens: map[tokenKey]token{}, pod: pod,
 	}
 }
@@ -90,7 +94,7 @@ func (c *Contents) Refresh(ctx context.Context, now time.Time) (next time.Time, 
 		files, due, err := c.files(ctx, pod, volume, now)
 		next = instant.Earlier(next, due)
 		if files != nil { // also beside an error: a token that could not be renewed keeps its file
-			_, writeErr := write(c.dir(volume.Name), files, ownerOf(pod, c.root, c.group))
+			_, writeErr := write(c.dir(volume.Name), files, c.ownerOf(pod))
 			err = errors.Join(err, writeErr)
 		}
 		if err != nil {
@@ -171,7 +175,7 @@ func (c *Contents) tokenFiles(ctx context.Context, pod *v1.Pod, source *v1.Servi
 	if token.value == "" {
 		return nil, time.Time{}, err
 	}
-	if ownerOf(pod, c.root, c.group).private {
+	if c.ownerOf(pod).private {
 		mode = 0o600
 	}
 	return Files{source.Path: {Data: []byte(token.value), Mode: permissions(mode)}}, token.renewAt, err

@@ -19,6 +19,51 @@ type owner struct {
 	private  bool // a file can be kept from all but the pod
 }
 
+// ownerOf is to whom the files of a pod belong.
+func (c *Contents) ownerOf(pod *v1.Pod) owner {
+	if c.alone {
+		return isolatedOwner(pod)
+	}
+	return ownerOf(pod, c.root, c.group)
+}
+
+// isolatedOwner is that of a volume which only containers of the pod reach. An fsGroup reads all files. A token is for the one user that all
+// containers name, or for the fsGroup, and else for every user, as with the kubelet.
+func isolatedOwner(pod *v1.Pod) owner {
+	o := owner{uid: -1, gid: -1, dirMode: 0o777, fileUID: -1}
+	if context := pod.Spec.SecurityContext; context != nil && context.FSGroup != nil {
+		o.gid, o.dirMode, o.isGroup, o.private = int(*context.FSGroup), 0o777|fs.ModeSetgid, true, true
+	}
+	if uid, named := namedUser(pod); named {
+		o.fileUID, o.private = uid, true
+	}
+	return o
+}
+
+// namedUser is the user that each container of the pod asks to run as.
+func namedUser(pod *v1.Pod) (uid int, named bool) {
+	for _, list := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
+		for i := range list {
+			own := namedUserOf(pod, &list[i])
+			if own == nil || named && int(*own) != uid {
+				return 0, false
+			}
+			uid, named = int(*own), true
+		}
+	}
+	return uid, named
+}
+
+func namedUserOf(pod *v1.Pod, container *v1.Container) *int64 {
+	if context := container.SecurityContext; context != nil && context.RunAsUser != nil {
+		return context.RunAsUser
+	}
+	if context := pod.Spec.SecurityContext; context != nil {
+		return context.RunAsUser
+	}
+	return nil
+}
+
 // ownerOf lets in the group of the pod.
 func ownerOf(pod *v1.Pod, root bool, group uint32) owner {
 	if !root {

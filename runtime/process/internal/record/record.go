@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/internal/proc"
 )
 
 // Spec is what a shim runs, complete and resolved. Written by the runtime, durably,

@@ -10,7 +10,7 @@ import (
 	"testing"
 	"time"
 
-	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/internal/proc"
 )
 
 var someTime = time.Date(2026, 11, 15, 12, 0, 0, 0, time.UTC)

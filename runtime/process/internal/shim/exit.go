@@ -13,7 +13,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime/process/internal/logfile"
+	"github.com/statusd/statusd/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 

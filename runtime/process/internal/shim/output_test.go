@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/statusd/statusd/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/control"
-	"github.com/statusd/statusd/runtime/process/internal/logfile"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 

@@ -26,10 +26,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
+	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/logfile"
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/control"
-	"github.com/statusd/statusd/runtime/process/internal/logfile"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 

@@ -13,10 +13,10 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime/process/internal/cgroup"
+	"github.com/statusd/statusd/internal/cgroup"
+	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/confine"
 	"github.com/statusd/statusd/runtime/process/internal/namespace"
-	"github.com/statusd/statusd/runtime/process/internal/proc"
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 

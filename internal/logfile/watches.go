@@ -1,4 +1,4 @@
-package process
+package logfile
 
 import (
 	"path/filepath"
@@ -9,9 +9,9 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// logWatches reports changes of the logs that are followed. All share one descriptor, of which a
+// Watches reports changes of the logs that are followed. All share one descriptor, of which a
 // user has few, and one goroutine; there is neither while no log is followed.
-type logWatches struct {
+type Watches struct {
 	setup   sync.Mutex // guards watcher, and is held while watches are added and removed
 	watcher *fsnotify.Watcher
 
@@ -21,9 +21,9 @@ type logWatches struct {
 	followers map[string]map[chan struct{}]bool // by directory
 }
 
-// watch returns a channel that reports changes in a directory until stop is called. Where the
+// Watch returns a channel that reports changes in a directory until stop is called. Where the
 // kernel cannot report them the channel stays silent.
-func (w *logWatches) watch(dir string) (changed <-chan struct{}, stop func()) {
+func (w *Watches) Watch(dir string) (changed <-chan struct{}, stop func()) {
 	signal := make(chan struct{}, 1) // one that is pending is enough
 	w.setup.Lock()
 	defer w.setup.Unlock()
@@ -40,7 +40,7 @@ func (w *logWatches) watch(dir string) (changed <-chan struct{}, stop func()) {
 }
 
 // add reports whether the directory had no follower.
-func (w *logWatches) add(dir string, signal chan struct{}) bool {
+func (w *Watches) add(dir string, signal chan struct{}) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	if w.followers == nil {
@@ -55,7 +55,7 @@ func (w *logWatches) add(dir string, signal chan struct{}) bool {
 }
 
 // remove reports whether the directory has no follower, and whether none has.
-func (w *logWatches) remove(dir string, signal chan struct{}) (last, none bool) {
+func (w *Watches) remove(dir string, signal chan struct{}) (last, none bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	delete(w.followers[dir], signal)
@@ -65,7 +65,7 @@ func (w *logWatches) remove(dir string, signal chan struct{}) (last, none bool) 
 	return last, len(w.followers) == 0
 }
 
-func (w *logWatches) unwatch(dir string, signal chan struct{}) {
+func (w *Watches) unwatch(dir string, signal chan struct{}) {
 	w.setup.Lock()
 	defer w.setup.Unlock()
 	last, none := w.remove(dir, signal)
@@ -81,7 +81,7 @@ func (w *logWatches) unwatch(dir string, signal chan struct{}) {
 	}
 }
 
-func (w *logWatches) report(watcher *fsnotify.Watcher) {
+func (w *Watches) report(watcher *fsnotify.Watcher) {
 	for {
 		select {
 		case event, open := <-watcher.Events:
@@ -97,7 +97,7 @@ func (w *logWatches) report(watcher *fsnotify.Watcher) {
 	}
 }
 
-func (w *logWatches) wake(dir string) {
+func (w *Watches) wake(dir string) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	for signal := range w.followers[dir] {

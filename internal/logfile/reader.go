@@ -27,11 +27,16 @@ type Options struct {
 // Open reads a log, the oldest entry first: what the container wrote, with the time before
 // each line if wanted. Without Options.Wait it ends with what is there now.
 func Open(dir string, options Options) (io.ReadCloser, error) {
-	chain, err := openChain(dir)
+	return OpenFile(newest(dir), options)
+}
+
+// OpenFile reads the log whose newest file has this path. Older ones have a number at its end: 0.log.1 comes before 0.log.
+func OpenFile(log string, options Options) (io.ReadCloser, error) {
+	chain, err := openChain(log)
 	if err != nil {
 		return nil, err
 	}
-	r := &reader{dir: dir, options: options, chain: chain, skipping: map[string]bool{}}
+	r := &reader{log: log, options: options, chain: chain, skipping: map[string]bool{}}
 	if !options.Since.IsZero() {
 		r.since = options.Since.UTC().Format(timeFormat)
 	}
@@ -52,14 +57,14 @@ type part struct {
 
 // openChain opens all files of a log, the oldest first, each being the successor of the one
 // before although the log is rotated meanwhile.
-func openChain(dir string) ([]part, error) {
-	oldest, err := openOldest(dir)
+func openChain(log string) ([]part, error) {
+	oldest, err := openOldest(log)
 	if err != nil {
 		return nil, err
 	}
 	var chain []part
 	for file := oldest; file != nil; {
-		next, err := successor(dir, file)
+		next, err := successor(log, file)
 		var info fs.FileInfo
 		if err == nil {
 			info, err = file.Stat() // once it has a successor, it has its final size
@@ -84,7 +89,7 @@ func closeAll(chain []part) error {
 
 // reader reads the first of the chain. With Wait it opens what comes after the last by itself.
 type reader struct {
-	dir     string
+	log     string
 	options Options
 	since   string // as in an entry
 	chain   []part // never empty
@@ -220,7 +225,7 @@ func (r *reader) goOn() error {
 		r.begin()
 		return err
 	}
-	next, err := successor(r.dir, r.chain[0].file)
+	next, err := successor(r.log, r.chain[0].file)
 	if err != nil {
 		return err
 	}

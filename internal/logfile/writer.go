@@ -68,13 +68,17 @@ func (w *Writer) open() error {
 	return nil
 }
 
-func (w *Writer) path(i int) string { return filePath(w.dir, i) }
+func (w *Writer) path(i int) string { return filePath(newest(w.dir), i) }
 
-func filePath(dir string, i int) string {
+// newest is the newest file of the log in a directory.
+func newest(dir string) string { return filepath.Join(dir, "log") }
+
+// filePath is the path of a file of a log: its newest one, or an older one by number.
+func filePath(log string, i int) string {
 	if i == 0 {
-		return filepath.Join(dir, "log")
+		return log
 	}
-	return filepath.Join(dir, fmt.Sprintf("log.%d", i))
+	return fmt.Sprintf("%s.%d", log, i)
 }
 
 // Copy logs what it reads from a stream of the container until it ends. An entry that
@@ -203,4 +207,39 @@ func LastBytes(text string, n int) string {
 		cut++
 	}
 	return text[cut:]
+}
+
+// Rotate gives the files of a log that another process writes their next names, and removes those beyond maxFiles. The writer must
+// then be made to open the newest file again, which it creates.
+func Rotate(log string, maxFiles int) error {
+	for i := max(1, maxFiles-1); i > 0; i-- {
+		if err := os.Rename(filePath(log, i-1), filePath(log, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return err
+		}
+	}
+	return nil
+}
+
+// Tail returns the last lines of a log, as a termination message needs them.
+func Tail(log string) (string, error) {
+	file, err := OpenFile(log, Options{Tail: new(int64(tailLines))})
+	if err != nil {
+		return "", err
+	}
+	defer file.Close()
+	var tail []byte
+	block := make([]byte, 4*tailBytes)
+	for {
+		n, err := file.Read(block)
+		tail = append(tail, block[:n]...)
+		if len(tail) > 2*tailBytes {
+			tail = append(tail[:0], tail[len(tail)-tailBytes-utf8.UTFMax:]...)
+		}
+		if errors.Is(err, io.EOF) {
+			return LastBytes(string(tail), tailBytes), nil
+		}
+		if err != nil {
+			return "", err
+		}
+	}
 }

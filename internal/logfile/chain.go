@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,17 +15,20 @@ import (
 // moment the order of the numbers of those that exist is that of their age. But a reader cannot
 // look at all of them in one moment. What follows looks, acts, and looks again.
 
+// A log is named by the path of its newest file.
+
 // numbers lists the files of a log that exist, the newest first: 0 is log, 1 is log.1.
-func numbers(dir string) ([]int, error) {
-	entries, err := os.ReadDir(dir)
+func numbers(log string) ([]int, error) {
+	base := filepath.Base(log)
+	entries, err := os.ReadDir(filepath.Dir(log))
 	if err != nil {
 		return nil, err
 	}
 	var found []int
 	for _, entry := range entries {
-		if entry.Name() == "log" {
+		if entry.Name() == base {
 			found = append(found, 0)
-		} else if n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), "log.")); err == nil && n > 0 && entry.Type().IsRegular() {
+		} else if n, err := strconv.Atoi(strings.TrimPrefix(entry.Name(), base+".")); err == nil && n > 0 && entry.Type().IsRegular() {
 			found = append(found, n)
 		}
 	}
@@ -33,27 +37,27 @@ func numbers(dir string) ([]int, error) {
 }
 
 // isAt reports whether a file has this number now.
-func isAt(dir string, n int, file fs.FileInfo) bool {
-	info, err := os.Stat(filePath(dir, n))
+func isAt(log string, n int, file fs.FileInfo) bool {
+	info, err := os.Stat(filePath(log, n))
 	return err == nil && os.SameFile(info, file)
 }
 
-func exists(dir string, n int) bool {
-	_, err := os.Lstat(filePath(dir, n))
+func exists(log string, n int) bool {
+	_, err := os.Lstat(filePath(log, n))
 	return err == nil
 }
 
 // openOldest returns fs.ErrNotExist if there is no log.
-func openOldest(dir string) (*os.File, error) {
+func openOldest(log string) (*os.File, error) {
 	for {
-		found, err := numbers(dir)
+		found, err := numbers(log)
 		if err != nil {
 			return nil, err
 		}
 		if len(found) == 0 {
 			return nil, fs.ErrNotExist
 		}
-		file, err := openIfOldest(dir, found[len(found)-1])
+		file, err := openIfOldest(log, found[len(found)-1])
 		if file != nil || err != nil {
 			return file, err
 		}
@@ -64,12 +68,12 @@ func openOldest(dir string) (*os.File, error) {
 // number by now: rotations may have given its number to a younger file, even to one in which nothing is
 // yet. The highest number never becomes lower, so that a file was the oldest when it was opened if the
 // highest number is the same before and after that.
-func openIfOldest(dir string, highest int) (*os.File, error) {
-	file, err := openAt(dir, highest)
+func openIfOldest(log string, highest int) (*os.File, error) {
+	file, err := openAt(log, highest)
 	if file == nil || err != nil {
 		return nil, err
 	}
-	again, err := numbers(dir)
+	again, err := numbers(log)
 	if err != nil || len(again) == 0 || again[len(again)-1] == highest { // or the log was removed
 		return file, nil
 	}
@@ -77,8 +81,8 @@ func openIfOldest(dir string, highest int) (*os.File, error) {
 }
 
 // openAt returns nil for a file that has another name by now.
-func openAt(dir string, n int) (*os.File, error) {
-	file, err := os.Open(filePath(dir, n))
+func openAt(log string, n int) (*os.File, error) {
+	file, err := os.Open(filePath(log, n))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
@@ -88,23 +92,23 @@ func openAt(dir string, n int) (*os.File, error) {
 // successor opens the file that was begun after the current one, or returns nil if that is
 // the newest. If the current one was removed by rotations it is the oldest that is left, and
 // what was in between is lost to this reader.
-func successor(dir string, current *os.File) (*os.File, error) {
+func successor(log string, current *os.File) (*os.File, error) {
 	info, err := current.Stat()
 	if err != nil {
 		return nil, err
 	}
 	for {
-		if isAt(dir, 0, info) {
+		if isAt(log, 0, info) {
 			return nil, nil
 		}
-		found, err := numbers(dir)
+		found, err := numbers(log)
 		if errors.Is(err, fs.ErrNotExist) {
 			return nil, nil // the directory was removed; a process that has the file open may still write to it
 		}
 		if err != nil {
 			return nil, err
 		}
-		next, settled, err := after(dir, found, info)
+		next, settled, err := after(log, found, info)
 		if settled || err != nil {
 			return next, err
 		}
@@ -113,19 +117,19 @@ func successor(dir string, current *os.File) (*os.File, error) {
 
 // after looks for the successor among the files that were found. It is not settled if one of
 // them was renamed meanwhile.
-func after(dir string, found []int, current fs.FileInfo) (next *os.File, settled bool, err error) {
-	at := slices.IndexFunc(found, func(n int) bool { return isAt(dir, n, current) })
+func after(log string, found []int, current fs.FileInfo) (next *os.File, settled bool, err error) {
+	at := slices.IndexFunc(found, func(n int) bool { return isAt(log, n, current) })
 	switch {
 	case len(found) == 0 || at == 0:
 		return nil, true, nil // the newest, though a rotation may have been interrupted
 	case at < 0:
 		at = len(found)
 	}
-	next, err = openAt(dir, found[at-1])
+	next, err = openAt(log, found[at-1])
 	if next == nil || err != nil {
 		return nil, false, err
 	}
-	if stillFollows(dir, found, at, current, next) {
+	if stillFollows(log, found, at, current, next) {
 		return next, true, nil
 	}
 	return nil, false, next.Close()
@@ -133,20 +137,20 @@ func after(dir string, found []int, current fs.FileInfo) (next *os.File, settled
 
 // stillFollows looks whether nothing is between the two files. The order of the looks matters:
 // a file moves to higher numbers only, and not past the current one.
-func stillFollows(dir string, found []int, at int, current fs.FileInfo, next *os.File) bool {
+func stillFollows(log string, found []int, at int, current fs.FileInfo, next *os.File) bool {
 	info, err := next.Stat()
 	if err != nil {
 		return false
 	}
 	if at == len(found) { // the current one is gone
-		again, err := numbers(dir)
-		return err == nil && slices.Equal(found, again) && isAt(dir, found[at-1], info) &&
-			!slices.ContainsFunc(again, func(n int) bool { return isAt(dir, n, current) })
+		again, err := numbers(log)
+		return err == nil && slices.Equal(found, again) && isAt(log, found[at-1], info) &&
+			!slices.ContainsFunc(again, func(n int) bool { return isAt(log, n, current) })
 	}
 	for n := found[at-1] + 1; n < found[at]; n++ {
-		if exists(dir, n) {
+		if exists(log, n) {
 			return false
 		}
 	}
-	return isAt(dir, found[at-1], info) && isAt(dir, found[at], current)
+	return isAt(log, found[at-1], info) && isAt(log, found[at], current)
 }

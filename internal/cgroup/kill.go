@@ -16,7 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"github.com/statusd/statusd/runtime/process/internal/proc"
+	"github.com/statusd/statusd/internal/proc"
 )
 
 const (

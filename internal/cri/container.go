@@ -1,0 +1,276 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/util/rand"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// keptAttempts is how many attempts of a container are remembered: the current one and the one before, which the pod's status shows as last state.
+const keptAttempts = 2
+
+// StartContainer implements [runtime.Runtime].
+func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1.Container, attempt int) (string, error) {
+	p, err := r.mayStart(manifest, spec.Name, attempt)
+	if err != nil {
+		return "", fmt.Errorf("cri: start container %s: %w", spec.Name, err)
+	}
+	defer r.startOver(p)
+	if err := r.ensureSandbox(ctx, p); err != nil {
+		return "", &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
+	}
+	image, err := r.ensureImage(ctx, p, manifest, spec)
+	if err != nil {
+		return "", err
+	}
+	c, err := r.create(ctx, p, manifest, spec, attempt, image)
+	if err != nil {
+		return "", err
+	}
+	if err := r.launch(ctx, c); err != nil {
+		return c.view.ID, err
+	}
+	r.prune(ctx, p, spec.Name)
+	return c.view.ID, nil
+}
+
+// mayStart makes sure that there is a place for the container and that nothing runs in it.
+func (r *Runtime) mayStart(manifest *v1.Pod, name string, attempt int) (*pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[manifest.UID]
+	if !known {
+		return nil, fmt.Errorf("pod %s: %w", manifest.UID, runtime.ErrNotFound)
+	}
+	for _, c := range p.containers {
+		if c.view.Name != name {
+			continue
+		}
+		if c.view.State != runtime.Exited {
+			return nil, fmt.Errorf("attempt %d: %w", c.view.Attempt, runtime.ErrContainerRunning)
+		}
+		if c.view.Attempt >= attempt {
+			return nil, fmt.Errorf("attempt %d was already made, attempt %d comes too late", c.view.Attempt, attempt)
+		}
+	}
+	p.creating = true
+	return p, nil
+}
+
+func (r *Runtime) startOver(p *pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.creating = false
+}
+
+// create makes the container, which is then listed.
+func (r *Runtime) create(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1.Container, attempt int, image *runtimeapi.Image) (*container, error) {
+	r.mu.Lock()
+	box := p.sandbox
+	r.mu.Unlock()
+	dir := p.dir.attempt(spec.Name, attempt)
+	config, err := r.containerConfig(ctx, p, manifest, spec, attempt, image)
+	if err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
+	}
+	sandboxConfig, err := r.sandboxConfig(p.manifest, box.attempt)
+	if err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
+	}
+	bounded, cancel := r.ask(ctx)
+	defer cancel()
+	response, err := r.cri.CreateContainer(bounded, &runtimeapi.CreateContainerRequest{PodSandboxId: box.id, Config: config, SandboxConfig: sandboxConfig})
+	if err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingCreateError, Err: err}
+	}
+	c := r.newContainer(p, response.ContainerId, box.id, &runtimeapi.ContainerStatus{
+		Metadata: config.Metadata, Labels: config.Labels, Annotations: config.Annotations, ImageRef: image.Id, CreatedAt: time.Now().UnixNano(),
+		LogPath: filepath.Join(sandboxConfig.LogDirectory, config.LogPath),
+	})
+	c.dir = dir
+	if status, err := r.cri.ContainerStatus(bounded, &runtimeapi.ContainerStatusRequest{ContainerId: c.id}); err == nil {
+		c.view.CreatedAt, c.view.ImageID = instant(status.GetStatus().GetCreatedAt()), status.GetStatus().GetImageRef()
+	}
+	r.mu.Lock()
+	r.add(p, c)
+	r.mu.Unlock()
+	r.Notify(c.uid)
+	return c, nil
+}
+
+// launch starts what was created. A start that fails is an end.
+func (r *Runtime) launch(ctx context.Context, c *container) error {
+	bounded, cancel := r.ask(ctx)
+	defer cancel()
+	_, startErr := r.cri.StartContainer(bounded, &runtimeapi.StartContainerRequest{ContainerId: c.id})
+	err := r.refresh(bounded, c)
+	if startErr == nil {
+		if err != nil { // the next list brings it
+			r.options.Logger.Warn("the status of a container that was started cannot be read", "uid", c.uid, "id", c.id, "err", err)
+		}
+		return nil
+	}
+	r.mu.Lock()
+	if c.view.State != runtime.Exited {
+		c.view.State, c.view.FinishedAt, c.view.ExitCode = runtime.Exited, time.Now(), runtime.ExitCodeStartError
+		c.view.Reason, c.view.Message = runtime.ReasonStartError, cut(startErr.Error())
+		close(c.ended)
+	}
+	r.mu.Unlock()
+	r.Notify(c.uid)
+	return &runtime.StartError{Reason: runtime.WaitingRunError, Err: startErr}
+}
+
+// prune removes the attempts of a container that are not needed any more.
+func (r *Runtime) prune(ctx context.Context, p *pod, name string) {
+	r.mu.Lock()
+	var attempts []*container
+	for _, c := range p.containers {
+		if c.view.Name == name {
+			attempts = append(attempts, c)
+		}
+	}
+	slices.SortFunc(attempts, func(a, b *container) int { return b.view.Attempt - a.view.Attempt })
+	old := attempts[min(keptAttempts, len(attempts)):]
+	r.mu.Unlock()
+	for _, c := range old {
+		if err := r.removeContainer(ctx, c); err != nil {
+			r.options.Logger.Warn("removing an old attempt failed", "uid", c.uid, "id", c.id, "err", err)
+			continue // again after the next start
+		}
+		r.mu.Lock()
+		p.containers = slices.DeleteFunc(p.containers, func(other *container) bool { return other == c })
+		r.mu.Unlock()
+	}
+}
+
+// removeContainer removes a container with its log and its files.
+func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
+	bounded, cancel := r.ask(ctx)
+	defer cancel()
+	_, err := r.cri.RemoveContainer(bounded, &runtimeapi.RemoveContainerRequest{ContainerId: c.id})
+	if err != nil && !isGone(err) {
+		return err
+	}
+	return errors.Join(removeLog(c.log), os.RemoveAll(c.dir))
+}
+
+// removeLog removes all files of a log.
+func removeLog(log string) error {
+	if log == "" {
+		return nil
+	}
+	files, err := filepath.Glob(log + "*")
+	for _, file := range files {
+		err = errors.Join(err, os.Remove(file))
+	}
+	return err
+}
+
+// containerConfig turns a container's spec into that of CRI.
+func (r *Runtime) containerConfig(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1.Container, attempt int, image *runtimeapi.Image) (*runtimeapi.ContainerConfig, error) {
+	security, err := containerSecurity(manifest, spec, image)
+	if err != nil {
+		return nil, err
+	}
+	if err := r.aimAt(security, p, manifest, spec.Name); err != nil {
+		return nil, err
+	}
+	env, err := r.environment(ctx, p, manifest, spec)
+	if err != nil {
+		return nil, err
+	}
+	dir := p.dir.attempt(spec.Name, attempt)
+	if err := makeTerminationLog(dir); err != nil {
+		return nil, err
+	}
+	mounts, err := r.mounts(p, manifest, spec, env, dir)
+	if err != nil {
+		return nil, err
+	}
+	config := &runtimeapi.ContainerConfig{
+		Metadata:   &runtimeapi.ContainerMetadata{Name: spec.Name, Attempt: uint32(attempt)},
+		Image:      &runtimeapi.ImageSpec{Image: image.Id, UserSpecifiedImage: spec.Image},
+		Command:    expandAll(spec.Command, env),
+		Args:       expandAll(spec.Args, env),
+		WorkingDir: spec.WorkingDir,
+		Mounts:     mounts,
+		Labels: map[string]string{
+			labelPodName: manifest.Name, labelPodNamespace: manifest.Namespace, labelPodUID: string(manifest.UID), labelContainerName: spec.Name,
+		},
+		Annotations: containerAnnotations(manifest, spec, attempt),
+		LogPath:     filepath.Join(spec.Name, strconv.Itoa(attempt)+".log"),
+		Stdin:       spec.Stdin, StdinOnce: spec.StdinOnce, Tty: spec.TTY,
+		Linux: &runtimeapi.LinuxContainerConfig{Resources: containerResources(manifest, spec), SecurityContext: security},
+	}
+	if l := spec.Lifecycle; l != nil && l.StopSignal != nil {
+		config.Annotations[annotationSignal] = string(*l.StopSignal)
+		config.StopSignal = runtimeapi.Signal(runtimeapi.Signal_value[string(*l.StopSignal)])
+	}
+	for _, v := range env {
+		config.Envs = append(config.Envs, &runtimeapi.KeyValue{Key: v.Name, Value: []byte(v.Value)})
+	}
+	return config, os.MkdirAll(filepath.Join(r.logDir(manifest), spec.Name), 0o755)
+}
+
+func containerAnnotations(pod *v1.Pod, spec *v1.Container, attempt int) map[string]string {
+	return map[string]string{
+		annotationHash:          rand.SafeEncodeString(spec.Image),
+		annotationRestarts:      strconv.Itoa(attempt),
+		annotationMessagePath:   spec.TerminationMessagePath,
+		annotationMessagePolicy: string(spec.TerminationMessagePolicy),
+		annotationGrace:         strconv.FormatInt(int64(graceOf(pod)/time.Second), 10),
+		annotationImage:         spec.Image,
+	}
+}
+
+func expandAll(words []string, env []v1.EnvVar) (all []string) {
+	for _, word := range words {
+		all = append(all, runtime.Expand(word, lookupIn(env)))
+	}
+	return all
+}
+
+func lookupIn(env []v1.EnvVar) func(string) (string, bool) {
+	return func(name string) (string, bool) {
+		for i := range env {
+			if env[i].Name == name {
+				return env[i].Value, true
+			}
+		}
+		return "", false
+	}
+}
+
+// aimAt lets an ephemeral container see the processes of the container that it is for.
+func (r *Runtime) aimAt(security *runtimeapi.LinuxContainerSecurityContext, p *pod, manifest *v1.Pod, name string) error {
+	for i := range manifest.Spec.EphemeralContainers {
+		e := &manifest.Spec.EphemeralContainers[i]
+		if e.Name != name || e.TargetContainerName == "" || manifest.Spec.HostPID || isTrue(manifest.Spec.ShareProcessNamespace) {
+			continue
+		}
+		r.mu.Lock()
+		defer r.mu.Unlock()
+		for _, c := range p.containers {
+			if c.view.Name == e.TargetContainerName && c.view.State == runtime.Running {
+				security.NamespaceOptions.Pid, security.NamespaceOptions.TargetId = runtimeapi.NamespaceMode_TARGET, c.id
+				return nil
+			}
+		}
+		return fmt.Errorf("target container %q is not running", e.TargetContainerName)
+	}
+	return nil
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }

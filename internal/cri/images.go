@@ -1,0 +1,125 @@
+package cri
+
+import (
+	"context"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+const (
+	// waitingInspect: the container runtime cannot say whether it has the image.
+	waitingInspect = "ImageInspectError"
+	// waitingRegistry: the registry cannot be reached.
+	waitingRegistry = "RegistryUnavailable"
+
+	eventPulling = "Pulling"
+	eventPulled  = "Pulled"
+	eventFailed  = "Failed"
+	eventNever   = "ErrImageNeverPull"
+)
+
+// imageName is what a reference to an image looks like: [HOST[:PORT]/]PATH[:TAG][@DIGEST].
+var imageName = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?` +
+	`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
+
+// tagged is the reference with the tag that it means if it has none.
+func tagged(image string) (string, error) {
+	parts := imageName.FindStringSubmatch(image)
+	if parts == nil || len(image) > 512 {
+		return "", fmt.Errorf("couldn't parse image name %q: invalid reference format", image)
+	}
+	if parts[1] == "" && parts[2] == "" {
+		image += ":latest"
+	}
+	return image, nil
+}
+
+// ensureImage returns the image of a container, and pulls it if its policy says so.
+func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1.Container) (*runtimeapi.Image, error) {
+	event := func(kind, reason, format string, args ...any) {
+		r.options.Event(manifest, spec.Name, kind, reason, fmt.Sprintf(format, args...))
+	}
+	name, err := tagged(spec.Image)
+	if err != nil {
+		return nil, &runtime.StartError{Reason: runtime.WaitingInvalidImageName, Err: fmt.Errorf("Failed to apply default image tag %q: %w", spec.Image, err)}
+	}
+	found, err := r.image(ctx, name)
+	if err != nil {
+		return nil, &runtime.StartError{Reason: waitingInspect, Err: fmt.Errorf("Failed to inspect image %q: %w", spec.Image, err)}
+	}
+	policy := pullPolicy(spec.ImagePullPolicy, name)
+	switch {
+	case found != nil && policy != v1.PullAlways:
+		event(v1.EventTypeNormal, eventPulled, "Container image %q already present on machine", spec.Image)
+		return found, nil
+	case policy == v1.PullNever:
+		event(v1.EventTypeWarning, eventNever, "Container image %q is not present with pull policy of Never", spec.Image)
+		return nil, &runtime.StartError{Reason: runtime.WaitingImageNeverPull, Err: fmt.Errorf("Container image %q is not present with pull policy of Never", spec.Image)}
+	}
+	event(v1.EventTypeNormal, eventPulling, "Pulling image %q", spec.Image)
+	began := time.Now()
+	if err := r.pull(ctx, p, manifest, name); err != nil {
+		event(v1.EventTypeWarning, eventFailed, "Failed to pull image %q: %v", spec.Image, err)
+		reason := runtime.WaitingImagePull
+		if strings.Contains(err.Error(), waitingRegistry) {
+			reason = waitingRegistry
+		}
+		return nil, &runtime.StartError{Reason: reason, Err: err}
+	}
+	found, err = r.image(ctx, name)
+	if err != nil || found == nil {
+		return nil, &runtime.StartError{Reason: waitingInspect, Err: fmt.Errorf("Failed to inspect image %q after its pull: %v", spec.Image, err)}
+	}
+	event(v1.EventTypeNormal, eventPulled, "Successfully pulled image %q in %s. Image size: %d bytes.", spec.Image, time.Since(began).Round(time.Millisecond), found.Size)
+	return found, nil
+}
+
+// pullPolicy is that of the container, or the default of the API.
+func pullPolicy(policy v1.PullPolicy, name string) v1.PullPolicy {
+	switch {
+	case policy != "":
+		return policy
+	case strings.HasSuffix(name, ":latest"):
+		return v1.PullAlways
+	}
+	return v1.PullIfNotPresent
+}
+
+// image is what the container runtime has under a name, nil if nothing.
+func (r *Runtime) image(ctx context.Context, name string) (*runtimeapi.Image, error) {
+	bounded, cancel := r.ask(ctx)
+	defer cancel()
+	response, err := r.cri.images.ImageStatus(bounded, &runtimeapi.ImageStatusRequest{Image: &runtimeapi.ImageSpec{Image: name}})
+	if err != nil {
+		return nil, err
+	}
+	return response.GetImage(), nil
+}
+
+// pull pulls an image with each of the credentials that the pod has for its registry, and without any if it has none.
+func (r *Runtime) pull(ctx context.Context, p *pod, manifest *v1.Pod, name string) error {
+	r.mu.Lock()
+	attempt := p.sandbox.attempt
+	r.mu.Unlock()
+	config, err := r.sandboxConfig(manifest, attempt)
+	if err != nil {
+		return err
+	}
+	credentials := r.credentials(ctx, manifest, name)
+	if len(credentials) == 0 {
+		credentials = []*runtimeapi.AuthConfig{nil}
+	}
+	for _, auth := range credentials {
+		if _, err = r.cri.images.PullImage(ctx, &runtimeapi.PullImageRequest{Image: &runtimeapi.ImageSpec{Image: name}, Auth: auth, SandboxConfig: config}); err == nil {
+			return nil
+		}
+	}
+	return err
+}

@@ -1,0 +1,126 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+// ended is a pod of which nothing runs. It is nil, without an error, for an unknown one.
+func (r *Runtime) ended(uid types.UID, what string) (*pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return nil, nil
+	}
+	for _, c := range p.containers {
+		if c.view.State != runtime.Exited {
+			return nil, fmt.Errorf("cri: %s pod %s: container %s: %w", what, uid, c.view.Name, runtime.ErrContainerRunning)
+		}
+	}
+	return p, nil
+}
+
+// RemovePod implements [runtime.Runtime]. What cannot be removed is tried again by the caller; the record goes last.
+func (r *Runtime) RemovePod(ctx context.Context, uid types.UID) error {
+	p, err := r.ended(uid, "remove")
+	if p == nil {
+		return err
+	}
+	if err := r.remove(ctx, p); err != nil {
+		return fmt.Errorf("cri: remove pod %s: %w", uid, err)
+	}
+	r.mu.Lock()
+	delete(r.pods, uid)
+	r.mu.Unlock()
+	r.Notify(uid)
+	return nil
+}
+
+func (r *Runtime) remove(ctx context.Context, p *pod) error {
+	r.keeper.Remove(p.manifest.UID)
+	if err := r.removeSandboxes(ctx, p.manifest.UID); err != nil {
+		return err
+	}
+	if err := r.groups.removePod(p.manifest); err != nil {
+		r.options.Logger.Warn("removing the control groups of a pod failed", "uid", p.manifest.UID, "err", err)
+	}
+	return errors.Join(os.RemoveAll(r.logDir(p.manifest)), removeTree(string(p.dir)))
+}
+
+// removeSandboxes removes the sandboxes of a pod, all that there are, with their containers and networks.
+func (r *Runtime) removeSandboxes(ctx context.Context, uid types.UID) error {
+	bounded, cancel := r.ask(ctx)
+	defer cancel()
+	listed, err := r.cri.ListPodSandbox(bounded, &runtimeapi.ListPodSandboxRequest{
+		Filter: &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{labelPodUID: string(uid)}},
+	})
+	if err != nil {
+		return err
+	}
+	for _, s := range listed.Items {
+		if s.Labels[labelPodUID] != string(uid) {
+			continue
+		}
+		if err := r.stopSandbox(ctx, s.Id); err != nil {
+			return err
+		}
+		if _, err := r.cri.RemovePodSandbox(bounded, &runtimeapi.RemovePodSandboxRequest{PodSandboxId: s.Id}); err != nil && !isGone(err) {
+			return err
+		}
+	}
+	return nil
+}
+
+// RemoveVolumes implements [runtime.VolumeRemover]. The pod has ended: its network goes too, so that its address can be used again.
+func (r *Runtime) RemoveVolumes(ctx context.Context, uid types.UID) error {
+	p, err := r.ended(uid, "remove volumes of")
+	if p == nil {
+		return err
+	}
+	r.mu.Lock()
+	id, done := p.sandbox.id, p.released
+	r.mu.Unlock()
+	if done {
+		return nil
+	}
+	r.keeper.Remove(uid) // it would write them again
+	if id != "" {
+		if err := r.stopSandbox(ctx, id); err != nil {
+			return fmt.Errorf("cri: remove the network of pod %s: %w", uid, err)
+		}
+	}
+	if err := errors.Join(removeTree(p.dir.subPaths()), removeTree(p.dir.volumes())); err != nil {
+		return fmt.Errorf("cri: remove volumes of pod %s: %w", uid, err)
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p.released, p.sandbox.ready = true, false
+	return p.save()
+}
+
+// RemoveLogs implements [runtime.LogRemover].
+func (r *Runtime) RemoveLogs(_ context.Context, uid types.UID) error {
+	r.mu.Lock()
+	var logs []string
+	if p, known := r.pods[uid]; known {
+		for _, c := range p.containers {
+			if c.view.State == runtime.Exited {
+				logs = append(logs, c.log)
+			}
+		}
+	}
+	r.mu.Unlock()
+	var errs []error
+	for _, log := range logs {
+		errs = append(errs, removeLog(log))
+	}
+	return errors.Join(errs...)
+}

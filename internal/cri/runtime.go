@@ -1,0 +1,265 @@
+package cri
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/logfile"
+	"github.com/statusd/statusd/internal/podusage"
+	"github.com/statusd/statusd/internal/podvolume"
+	"github.com/statusd/statusd/runtime"
+)
+
+// Runtime runs pods over CRI. See the package comment.
+type Runtime struct {
+	runtime.Changes
+
+	options Options
+	cri     *connection
+	keeper  *podvolume.Keeper
+	groups  *groups
+	logs    logfile.Watches
+	again   chan struct{} // of capacity 1: asks for a list before the next is due
+
+	stops  stops
+	life   context.Context // of stops; ends with Close
+	finish context.CancelFunc
+	ran    atomic.Bool
+
+	mu         sync.Mutex // guards what follows, and all that hangs below
+	pods       map[types.UID]*pod
+	generation uint64 // counts what was added to pods
+	problem    error  // why the node cannot take pods
+	problems   map[string]runtime.Problem
+}
+
+var (
+	_ runtime.Runtime         = (*Runtime)(nil)
+	_ runtime.Runner          = (*Runtime)(nil)
+	_ runtime.ProblemReporter = (*Runtime)(nil)
+	_ runtime.PodUpdater      = (*Runtime)(nil)
+	_ runtime.VolumeRemover   = (*Runtime)(nil)
+	_ runtime.LogRemover      = (*Runtime)(nil)
+	_ runtime.Resizer         = (*Runtime)(nil)
+	_ runtime.Streamer        = (*Runtime)(nil)
+	_ runtime.Statser         = (*Runtime)(nil)
+	_ runtime.Meter           = (*Runtime)(nil)
+	_ runtime.Gate            = (*Runtime)(nil)
+)
+
+// pod is a started pod.
+type pod struct {
+	dir       podDir
+	manifest  *v1.Pod
+	createdAt time.Time
+	ips       []string
+	sandbox   sandbox // the newest one
+	// placeSince is when the present sandbox was made.
+	placeSince time.Time
+	released   bool // volumes and network are removed: the pod has ended
+	creating   bool // StartContainer is under way
+	containers []*container
+}
+
+// sandbox is where the containers of a pod run. Its ID is empty if there is none.
+type sandbox struct {
+	id      string
+	attempt uint32
+	ready   bool
+}
+
+// container is one attempt of one container.
+type container struct {
+	uid        types.UID
+	id         string // of the container runtime
+	sandbox    string
+	log        string // path of its log
+	dir        string // of its termination message
+	fromLog    bool   // its termination message may come from its log
+	signal     string // that stops it, if not the image's
+	generation uint64
+	cpu        podusage.CPUCount
+
+	view  runtime.Container
+	ended chan struct{} // closed when it has exited
+}
+
+// New connects to the container runtime, which must answer, and takes over the pods that an earlier statusd has started. It starts nothing: call Run.
+func New(options Options) (*Runtime, error) {
+	options, err := options.withDefaults()
+	if err != nil {
+		return nil, fmt.Errorf("cri: %w", err)
+	}
+	r := &Runtime{options: options, again: make(chan struct{}, 1), pods: map[types.UID]*pod{}, problems: map[string]runtime.Problem{}}
+	r.life, r.finish = context.WithCancel(context.Background())
+	r.keeper = podvolume.NewKeeper(options.Objects, options.Event, options.Logger)
+	if r.cri, err = connect(options.Endpoint); err != nil {
+		return nil, fmt.Errorf("cri: %w", err)
+	}
+	r.groups = openGroups(options.CgroupParent, r.cri.systemd, options.Logger)
+	if err := errors.Join(r.load(), r.adopt()); err != nil {
+		return nil, errors.Join(fmt.Errorf("cri: %w", err), r.Close())
+	}
+	return r, nil
+}
+
+// adopt takes over what the container runtime has of the pods that were loaded.
+func (r *Runtime) adopt() error {
+	ctx, cancel := r.ask(context.Background())
+	defer cancel()
+	if err := r.relist(ctx); err != nil {
+		return err
+	}
+	r.look(ctx)
+	r.resumeStops()
+	return nil
+}
+
+// Run implements [runtime.Runner].
+func (r *Runtime) Run(ctx context.Context) error {
+	if r.ran.Swap(true) {
+		return errors.New("cri: Run was called twice")
+	}
+	defer r.keeper.Run(ctx)()
+	r.keepAdopted()
+	var rotating sync.WaitGroup
+	defer rotating.Wait()
+	rotating.Go(func() { r.rotateLogs(ctx) })
+	r.watch(ctx)
+	return nil
+}
+
+// Close ends the connection. Containers run on.
+func (r *Runtime) Close() error {
+	r.finish()
+	r.stops.wait()
+	return r.cri.conn.Close()
+}
+
+// Version implements [runtime.Runtime].
+func (r *Runtime) Version() string { return r.cri.name + "://" + r.cri.version }
+
+func (r *Runtime) fullID(id string) string { return r.cri.name + "://" + id }
+
+func bareID(id string) string {
+	_, bare, _ := strings.Cut(id, "://")
+	return bare
+}
+
+// find needs mu.
+func (r *Runtime) find(id string) (*container, error) {
+	bare := bareID(id)
+	for _, p := range r.pods {
+		for _, c := range p.containers {
+			if c.id == bare {
+				return c, nil
+			}
+		}
+	}
+	return nil, fmt.Errorf("cri: container %s: %w", id, runtime.ErrNotFound)
+}
+
+// lookup is find for callers without mu.
+func (r *Runtime) lookup(id string) (*container, runtime.State, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	c, err := r.find(id)
+	if err != nil {
+		return nil, "", err
+	}
+	return c, c.view.State, nil
+}
+
+// place is a started pod.
+func (r *Runtime) place(uid types.UID) (*pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if p, known := r.pods[uid]; known {
+		return p, nil
+	}
+	return nil, fmt.Errorf("cri: pod %s: %w", uid, runtime.ErrNotFound)
+}
+
+// Pod implements [runtime.Runtime].
+func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	p, known := r.pods[uid]
+	if !known {
+		return runtime.Pod{}, fmt.Errorf("cri: pod %s: %w", uid, runtime.ErrNotFound)
+	}
+	return r.snapshot(p), nil
+}
+
+// Pods implements [runtime.Runtime].
+func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []runtime.Pod
+	for _, uid := range slices.Sorted(maps.Keys(r.pods)) {
+		all = append(all, r.snapshot(r.pods[uid]))
+	}
+	return all, nil
+}
+
+// snapshot needs mu.
+func (r *Runtime) snapshot(p *pod) runtime.Pod {
+	s := runtime.Pod{Manifest: p.manifest.DeepCopy(), IPs: slices.Clone(r.addressesOf(p)), CreatedAt: p.createdAt, PlaceSince: p.placeSince}
+	for _, c := range p.containers {
+		view := c.view
+		view.EarlierPlace = view.State == runtime.Exited && c.sandbox != p.sandbox.id
+		s.Containers = append(s.Containers, view)
+	}
+	slices.SortFunc(s.Containers, func(a, b runtime.Container) int {
+		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(b.Attempt, a.Attempt))
+	})
+	return s
+}
+
+// addressesOf needs mu. A pod with the network of the node has its addresses.
+func (r *Runtime) addressesOf(p *pod) []string {
+	if p.manifest.Spec.HostNetwork {
+		return r.options.Addresses()
+	}
+	return p.ips
+}
+
+// UpdatePod implements [runtime.PodUpdater].
+func (r *Runtime) UpdatePod(pod *v1.Pod) { r.keeper.Update(pod) }
+
+// Problems implements [runtime.ProblemReporter].
+func (r *Runtime) Problems() []runtime.Problem {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	var all []runtime.Problem
+	for _, path := range slices.Sorted(maps.Keys(r.problems)) {
+		all = append(all, r.problems[path])
+	}
+	return all
+}
+
+// report keeps a problem for Problems, or forgets it if err is nil.
+func (r *Runtime) report(path string, err error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if err == nil {
+		delete(r.problems, path)
+		return
+	}
+	since := time.Now()
+	if old, known := r.problems[path]; known {
+		since = old.Since
+	}
+	r.problems[path] = runtime.Problem{Path: path, Err: err, Since: since}
+}

@@ -1,0 +1,225 @@
+package cri
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"go.uber.org/goleak"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	v1 "k8s.io/api/core/v1"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+
+	"github.com/statusd/statusd/runtime"
+)
+
+func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+func TestLifeOfAPod(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	id := n.start(pod)
+	p, err := n.Pod(t.Context(), pod.UID)
+	if err != nil || len(p.IPs) != 1 || p.IPs[0] != "10.1.2.3" || p.Containers[0].State != runtime.Running || p.Containers[0].ID != id {
+		t.Fatalf("after the start: got %+v, %v", p, err)
+	}
+	if err := os.WriteFile(filepath.Join(n.dir, "pods", "uid-1", "containers", "main", "0", "termination-log"), []byte("bye"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	n.fake.change(func() { n.fake.exit(bareID(id), 3) })
+	n.list()
+	if c := n.only(pod.UID); c.State != runtime.Exited || c.ExitCode != 3 || c.Reason != runtime.ReasonError || c.Message != "bye" {
+		t.Errorf("after the end: got %+v", c)
+	}
+	if err := n.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if len(n.fake.sandboxes) > 0 || len(n.fake.containers) > 0 {
+		t.Errorf("left: sandboxes %v, containers %v", n.fake.sandboxes, n.fake.containers)
+	}
+	if left, _ := os.ReadDir(filepath.Join(n.dir, "pods")); len(left) > 0 {
+		t.Errorf("left on disk: %v", left)
+	}
+}
+
+// A kill -9 of statusd: the next one finds the container, and an end that happened meanwhile.
+func TestAdoption(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	id := n.start(pod)
+	n.open()
+	if c := n.only(pod.UID); c.State != runtime.Running || c.ID != id || c.Name != "main" || c.Image != "web:1" {
+		t.Errorf("after a restart: got %+v", c)
+	}
+	n.fake.change(func() { n.fake.exit(bareID(id), 0) })
+	n.open()
+	if c := n.only(pod.UID); c.State != runtime.Exited || c.Reason != runtime.ReasonCompleted {
+		t.Errorf("after an end during absence: got %+v", c)
+	}
+	p, _ := n.Pod(t.Context(), pod.UID)
+	if p.Manifest.Name != "web" || len(p.IPs) != 1 {
+		t.Errorf("after a restart: got pod %+v", p)
+	}
+}
+
+// A container that a crash has left created would never run: it is removed, and the attempt can be made.
+func TestInterruptedStart(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	if err := n.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	n.fake.change(func() {
+		n.fake.containers["half"] = &runtimeapi.ContainerStatus{Id: "half", Labels: map[string]string{labelPodUID: "uid-1", labelContainerName: "main"}}
+	})
+	n.open()
+	if p, _ := n.Pod(t.Context(), pod.UID); len(p.Containers) > 0 || n.fake.containers["half"] != nil {
+		t.Errorf("got %+v, and %d containers; want none", p.Containers, len(n.fake.containers))
+	}
+	n.start(pod)
+}
+
+// While the container runtime does not answer, what was seen stays, and the node says why it takes no pods.
+func TestRuntimeThatDoesNotAnswer(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	n.start(pod)
+	n.fake.change(func() { n.fake.down = status.Error(codes.Unavailable, "restarting") })
+	if err := n.relist(t.Context()); err == nil {
+		t.Fatal("a list of a runtime that is down succeeds")
+	}
+	n.look(t.Context())
+	if c := n.only(pod.UID); c.State != runtime.Running {
+		t.Errorf("got %+v, want it as it was last seen", c)
+	}
+	if err := n.NotReady(); err == nil || !strings.Contains(err.Error(), "container runtime is down") {
+		t.Errorf("got %v, want a node that is not ready", err)
+	}
+	n.fake.change(func() {
+		n.fake.down = nil
+		n.fake.network = &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Reason: "NetworkPluginNotReady", Message: "cni plugin not initialized"}
+	})
+	n.look(t.Context())
+	if err := n.NotReady(); err == nil || err.Error() != "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized" {
+		t.Errorf("got %v, want the reason of the runtime", err)
+	}
+}
+
+// A runtime that has lost its state: the container has ended in an unknown way, and the next one gets a new sandbox.
+func TestRuntimeThatForgets(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	id := n.start(pod)
+	n.fake.change(func() { clear(n.fake.containers); clear(n.fake.sandboxes) })
+	n.list()
+	if c := n.only(pod.UID); c.State != runtime.Exited || c.Reason != runtime.ReasonUnknown || c.ExitCode != runtime.ExitCodeUnknown || c.ID != id {
+		t.Errorf("got %+v, want an unknown end", c)
+	}
+	if _, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); err != nil {
+		t.Fatal(err)
+	}
+	p, _ := n.Pod(t.Context(), pod.UID)
+	if len(p.Containers) != 2 || p.Containers[0].EarlierPlace || !p.Containers[1].EarlierPlace {
+		t.Errorf("got %+v, want the first in an earlier place", p.Containers)
+	}
+}
+
+// What another agent has in the same container runtime is not touched.
+func TestPodsOfOthersAreLeftAlone(t *testing.T) {
+	n := newNode(t)
+	n.fake.change(func() {
+		n.fake.sandboxes["theirs"] = &runtimeapi.PodSandbox{Id: "theirs", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "other"}, Labels: map[string]string{labelPodUID: "other"}}
+		n.fake.containers["theirs"] = &runtimeapi.ContainerStatus{Id: "theirs", Labels: map[string]string{labelPodUID: "other"}}
+	})
+	pod := testPod("uid-1")
+	n.start(pod)
+	n.list()
+	if pods, _ := n.Pods(t.Context()); len(pods) != 1 {
+		t.Errorf("got %d pods, want our own", len(pods))
+	}
+	n.fake.change(func() {
+		for id, c := range n.fake.containers {
+			if c.Labels[labelPodUID] == "uid-1" {
+				n.fake.exit(id, 0)
+			}
+		}
+	})
+	n.list()
+	if err := n.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if n.fake.sandboxes["theirs"] == nil || n.fake.containers["theirs"] == nil || len(n.fake.sandboxes) != 1 {
+		t.Errorf("left: %v, want the other's alone", n.fake.sandboxes)
+	}
+}
+
+func TestStop(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	id := n.start(pod)
+	changes := n.Watch(t.Context())
+	if err := n.StopContainer(t.Context(), id, 0); err != nil {
+		t.Fatal(err)
+	}
+	for n.only(pod.UID).State != runtime.Exited {
+		<-changes
+	}
+	if c := n.only(pod.UID); c.ExitCode != 137 || c.Signal != 9 {
+		t.Errorf("got %+v, want it killed", c)
+	}
+}
+
+func TestStartThatFails(t *testing.T) {
+	n := newNode(t)
+	n.fake.startErr = errors.New("exec: not found")
+	pod := testPod("uid-1")
+	if err := n.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	id, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+	failed, ok := errors.AsType[*runtime.StartError](err)
+	if !ok || failed.Reason != runtime.WaitingRunError || id == "" {
+		t.Fatalf("got %q, %v; want a start that failed", id, err)
+	}
+	if c := n.only(pod.UID); c.State != runtime.Exited || c.Reason != runtime.ReasonStartError || c.ExitCode != 128 || !c.StartedAt.IsZero() {
+		t.Errorf("got %+v", c)
+	}
+}
+
+func TestImages(t *testing.T) {
+	for _, c := range []struct {
+		story, image string
+		policy       v1.PullPolicy
+		pullErr      error
+		want         string // the reason
+	}{
+		{"present", "web:1", v1.PullIfNotPresent, nil, ""},
+		{"pulled", "new:1", v1.PullIfNotPresent, nil, ""},
+		{"never", "new:1", v1.PullNever, nil, runtime.WaitingImageNeverPull},
+		{"fails", "new:1", v1.PullIfNotPresent, status.Error(codes.NotFound, "no such image"), runtime.WaitingImagePull},
+		{"fails although it is there", "web:1", v1.PullAlways, status.Error(codes.NotFound, "no such image"), runtime.WaitingImagePull},
+		{"no registry", "new:1", v1.PullIfNotPresent, errors.New("RegistryUnavailable"), "RegistryUnavailable"},
+		{"not a name", "INVALID:1:2", v1.PullIfNotPresent, nil, runtime.WaitingInvalidImageName},
+	} {
+		t.Run(c.story, func(t *testing.T) {
+			n := newNode(t)
+			n.fake.pullErr = c.pullErr
+			pod := testPod("uid-1")
+			pod.Spec.Containers[0].Image, pod.Spec.Containers[0].ImagePullPolicy = c.image, c.policy
+			if err := n.StartPod(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			_, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+			got := ""
+			if failed, ok := errors.AsType[*runtime.StartError](err); ok {
+				got = failed.Reason
+			}
+			if got != c.want {
+				t.Errorf("got %v, want reason %q", err, c.want)
+			}
+		})
+	}
+}

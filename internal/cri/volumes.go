@@ -1,0 +1,195 @@
+package cri
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"golang.org/x/sys/unix"
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/node/volume"
+	"github.com/statusd/statusd/internal/podvolume"
+	"github.com/statusd/statusd/runtime"
+)
+
+// makeVolumes makes the directory of a pod with its volumes. The contents are nil if the pod has none.
+func (r *Runtime) makeVolumes(ctx context.Context, p *pod) (*podvolume.Contents, error) {
+	if err := os.MkdirAll(p.dir.volumes(), 0o711); err != nil {
+		return nil, err
+	}
+	if err := os.Chmod(string(p.dir), 0o711); err != nil {
+		return nil, err
+	}
+	for i := range p.manifest.Spec.Volumes {
+		v := &p.manifest.Spec.Volumes[i]
+		if err := p.makeVolume(v); err != nil {
+			return nil, &runtime.MountError{Volume: v.Name, Err: err}
+		}
+	}
+	if !podvolume.HasContents(p.manifest) {
+		return nil, nil
+	}
+	contents := r.contents(p)
+	return contents, contents.Fill(ctx)
+}
+
+// contents are the volumes of the pod that are made of objects of the API.
+func (r *Runtime) contents(p *pod) *podvolume.Contents {
+	return podvolume.NewContents(p.manifest, volume.Options{
+		Objects: r.options.Objects, Dir: p.dir.volume, Root: true, Isolated: true,
+		Fields: func(pod *v1.Pod) volume.Fields { return r.fields(p, pod, nil) },
+	})
+}
+
+func (p *pod) makeVolume(v *v1.Volume) error {
+	switch {
+	case v.EmptyDir != nil:
+		return p.makeEmptyDir(v.Name, v.EmptyDir)
+	case v.HostPath != nil:
+		return podvolume.CheckHostPath(v.HostPath)
+	case volume.HasContents(&v.VolumeSource):
+		return nil
+	}
+	return errors.New("this kind of volume is not supported")
+}
+
+// makeEmptyDir makes a directory that each user can write to, on disk or in memory. With an fsGroup new files belong to the group.
+func (p *pod) makeEmptyDir(name string, source *v1.EmptyDirVolumeSource) error {
+	dir := p.dir.volume(name)
+	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if source.Medium == v1.StorageMediumMemory && !isMountPoint(dir) {
+		data := "mode=777"
+		if source.SizeLimit != nil && source.SizeLimit.Sign() > 0 {
+			data += fmt.Sprintf(",size=%d", source.SizeLimit.Value())
+		}
+		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, data); err != nil {
+			return fmt.Errorf("mount a tmpfs: %w", err)
+		}
+	}
+	mode := fs.FileMode(0o777)
+	if context := p.manifest.Spec.SecurityContext; context != nil && context.FSGroup != nil {
+		if err := os.Chown(dir, -1, int(*context.FSGroup)); err != nil {
+			return err
+		}
+		mode |= fs.ModeSetgid
+	}
+	return os.Chmod(dir, mode) // the umask has no say
+}
+
+// isMountPoint reports whether a file system is mounted on a directory.
+func isMountPoint(dir string) bool {
+	var own, above unix.Stat_t
+	return unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &above) == nil && own.Dev != above.Dev
+}
+
+// volumePath is the directory of a volume on the node.
+func (p *pod) volumePath(name string) (string, *v1.VolumeSource, error) {
+	for i := range p.manifest.Spec.Volumes {
+		v := &p.manifest.Spec.Volumes[i]
+		switch {
+		case v.Name != name:
+		case v.HostPath != nil:
+			return v.HostPath.Path, &v.VolumeSource, nil
+		default:
+			return p.dir.volume(name), &v.VolumeSource, nil
+		}
+	}
+	return "", nil, fmt.Errorf("there is no volume %q in the pod", name)
+}
+
+// bindSubPath mounts a sub-path of a volume on a place of its own. It is opened without leaving the volume, and what is mounted is what was opened: a
+// container that replaces it by a link meanwhile gains nothing.
+func (p *pod) bindSubPath(root, subPath string, source *v1.VolumeSource, container string, n int) (string, error) {
+	if !filepath.IsLocal(subPath) {
+		return "", fmt.Errorf("%q is not a path inside the volume", subPath)
+	}
+	if !volume.HasContents(source) { // there, what is not there was misspelled
+		if err := podvolume.MakeSubPath(root, subPath); err != nil {
+			return "", err
+		}
+	}
+	top, err := unix.Open(root, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", &fs.PathError{Op: "open", Path: root, Err: err}
+	}
+	defer unix.Close(top)
+	opened, err := unix.Openat2(top, subPath, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_MAGICLINKS})
+	if err != nil {
+		return "", &fs.PathError{Op: "open", Path: filepath.Join(root, subPath), Err: err}
+	}
+	defer unix.Close(opened)
+	target := filepath.Join(p.dir.subPaths(), container, fmt.Sprint(n))
+	if err := makePlace(target, opened); err != nil {
+		return "", err
+	}
+	if err := unix.Mount(fmt.Sprintf("/proc/self/fd/%d", opened), target, "", unix.MS_BIND|unix.MS_REC, ""); err != nil {
+		return "", fmt.Errorf("mount sub-path %s: %w", subPath, err)
+	}
+	return target, nil
+}
+
+// makePlace makes the directory or the file that something is mounted on.
+func makePlace(target string, opened int) error {
+	var stat unix.Stat_t
+	if err := unix.Fstat(opened, &stat); err != nil {
+		return err
+	}
+	if err := unmountAll(target); err != nil {
+		return err
+	}
+	if err := os.RemoveAll(target); err != nil {
+		return err
+	}
+	if stat.Mode&unix.S_IFMT == unix.S_IFDIR {
+		return os.MkdirAll(target, 0o711)
+	}
+	if err := os.MkdirAll(filepath.Dir(target), 0o711); err != nil {
+		return err
+	}
+	return os.WriteFile(target, nil, 0o600)
+}
+
+// unmountAll unmounts what is mounted on a path.
+func unmountAll(path string) error {
+	for {
+		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+		switch {
+		case err == nil:
+		case errors.Is(err, unix.EINVAL), errors.Is(err, unix.ENOENT):
+			return nil // nothing is
+		default:
+			return fmt.Errorf("unmount %s: %w", path, err)
+		}
+	}
+}
+
+// unmountBelow unmounts all that is mounted below a directory.
+func unmountBelow(dir string) error {
+	data, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for line := range strings.Lines(string(data)) {
+		fields := strings.Fields(line)
+		if len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
+			errs = append(errs, unmountAll(fields[4]))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// removeTree deletes a directory. What is mounted in it is unmounted, never deleted.
+func removeTree(dir string) error {
+	if err := unmountBelow(dir); err != nil {
+		return err
+	}
+	return os.RemoveAll(dir)
+}
