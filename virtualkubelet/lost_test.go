@@ -3,7 +3,6 @@ package virtualkubelet
 import (
 	"path/filepath"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -16,12 +15,8 @@ import (
 // virtual-kubelet #762: the API server is down, the pod dies, the process is restarted: virtual-kubelet creates the pod
 // again, and nobody learns of its end.
 func TestIssue762_APodThatDiedDuringAnOutageIsNotCreatedAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
-		pod := w.create("job")
-		w.after(time.Second)
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		pod := w.run("job")
 		w.want(pod, "started", v1.PodRunning, true)
 
 		w.api.SetFault(statustest.Always(statustest.ErrRefused))
@@ -34,32 +29,24 @@ func TestIssue762_APodThatDiedDuringAnOutageIsNotCreatedAgain(t *testing.T) {
 		if got := w.api.Pod(pod).Status.Reason; got != "NotFound" {
 			t.Errorf("the pod is Failed for the reason %q, want NotFound", got)
 		}
-		if n := provider.creations(pod); n != 1 {
-			t.Errorf("the pod was created %d times, want once", n)
-		}
+		w.wantCreatedOnce(provider, pod)
 		w.wantRepair(Vanished)
-		w.end()
 	})
 }
 
 // #762, with an end that the provider has reported before it forgot the pod: the journal has the exit code.
 func TestIssue762_AnEndThatWasReportedSurvivesTheRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		path := filepath.Join(t.TempDir(), "journal")
-		open := func() *journal.Durable {
-			j, err := journal.Open(path, journal.Options{NodeName: "n"})
-			if err != nil {
-				t.Fatal(err)
-			}
-			return j
+	path := filepath.Join(t.TempDir(), "journal")
+	open := func() *journal.Durable {
+		j, err := journal.Open(path, journal.Options{NodeName: "n"})
+		if err != nil {
+			t.Fatal(err)
 		}
-		provider := newCloud()
-		w := newWorld(t, provider)
-		first := open()
-		w.journal = first
-		w.start()
-		pod := w.create("job", never)
-		w.after(time.Second)
+		return j
+	}
+	var first *journal.Durable
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		pod := w.run("job", never)
 		w.api.SetFault(statustest.Always(statustest.ErrRefused))
 		provider.change("job", func(p *v1.Pod) { p.Status = endedStatus(p, 7) })
 		w.after(10 * time.Second)
@@ -71,7 +58,7 @@ func TestIssue762_AnEndThatWasReportedSurvivesTheRestart(t *testing.T) {
 		}
 
 		second := open()
-		defer second.Close()
+		t.Cleanup(func() { _ = second.Close() })
 		w.journal = second
 		w.api.SetFault(nil)
 		w.start()
@@ -80,21 +67,14 @@ func TestIssue762_AnEndThatWasReportedSurvivesTheRestart(t *testing.T) {
 		if end := w.api.Pod(pod).Status.ContainerStatuses[0].State.Terminated; end == nil || end.ExitCode != 7 {
 			t.Errorf("the container ended as %+v, want exit code 7", end)
 		}
-		if n := provider.creations(pod); n != 1 {
-			t.Errorf("the pod was created %d times, want once", n)
-		}
-		w.end()
-	})
+		w.wantCreatedOnce(provider, pod)
+	}, func(w *world) { first = open(); w.journal = first })
 }
 
 // virtual-kubelet #712: a terminal status whose request has failed once is never sent.
 func TestIssue712_ATerminalStatusThatFailedIsSentAgain(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
-		pod := w.create("job", never)
-		w.after(time.Second)
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		pod := w.run("job", never)
 		w.api.SetFault(statustest.On("PATCH", statustest.ErrRefused))
 		provider.change("job", func(p *v1.Pod) { p.Status = endedStatus(p, 0) })
 		w.after(time.Minute)
@@ -102,70 +82,45 @@ func TestIssue712_ATerminalStatusThatFailedIsSentAgain(t *testing.T) {
 		w.api.SetFault(nil)
 		w.after(time.Minute)
 		w.want(pod, "after it", v1.PodSucceeded, false)
-		w.end()
 	})
 }
 
 // virtual-kubelet #744: UpdatePod fails, and the pod regresses to Pending.
 func TestIssue744_AFailedUpdateLeavesThePodAsItIs(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
-		pod := w.create("web")
-		w.after(time.Second)
-		provider.setFault(func(method, _ string) error {
-			if method == "UpdatePod" {
-				return errCloud
-			}
-			return nil
-		})
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		pod := w.run("web")
+		works := provider.refuses("UpdatePod")
 		w.api.Change(pod, func(p *v1.Pod) { p.Labels = map[string]string{"tier": "gold"} })
 		w.after(time.Minute)
 		w.want(pod, "while UpdatePod fails", v1.PodRunning, true)
-		provider.setFault(nil)
+		works()
 		w.after(10 * time.Minute)
 		w.want(pod, "after it", v1.PodRunning, true)
 		if provider.updates != 1 {
 			t.Errorf("the provider took %d updates, want one", provider.updates)
 		}
-		w.end()
 	})
 }
 
 // virtual-kubelet #899: the node lifecycle controller marks the pod NotReady, and it stays so.
 func TestIssue899_ReadinessThatAnotherWriterTookIsBack(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
-		pod := w.create("web")
-		w.after(time.Second)
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		pod := w.run("web")
 		w.want(pod, "before", v1.PodRunning, true)
 		w.api.Change(pod, func(p *v1.Pod) {
 			podstatus.FindCondition(p.Status.Conditions, v1.PodReady).Status = v1.ConditionFalse
 		})
 		w.after(time.Minute)
 		w.want(pod, "after the provider has said nothing new", v1.PodRunning, true)
-		w.end()
 	})
 }
 
 // A provider that does not answer must not be taken for one without pods.
 func TestNoPodIsCreatedBeforeTheProviderSaidWhatItHas(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
-		pod := w.create("web")
-		w.after(time.Second)
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		pod := w.run("web")
 		w.stop()
-		provider.setFault(func(method, _ string) error {
-			if method == "GetPods" {
-				return errCloud
-			}
-			return nil
-		})
+		works := provider.refuses("GetPods")
 		w.start()
 		fresh := w.create("fresh")
 		w.after(time.Minute)
@@ -173,19 +128,15 @@ func TestNoPodIsCreatedBeforeTheProviderSaidWhatItHas(t *testing.T) {
 			t.Error("a pod was created while the provider did not say what it has")
 		}
 		w.want(pod, "meanwhile", v1.PodRunning, true)
-		provider.setFault(nil)
+		works()
 		w.after(time.Minute)
 		w.want(fresh, "after it", v1.PodRunning, true)
-		w.end()
 	})
 }
 
 // What happened to pods while the process was down.
 func TestRestart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
 		stays, deleted, forced, replaced, ends := w.create("stays"), w.create("deleted"), w.create("forced"), w.create("replaced"), w.create("ends", never)
 		w.after(time.Second)
 		w.stop()
@@ -205,30 +156,16 @@ func TestRestart(t *testing.T) {
 		if len(pods) != 3 {
 			t.Errorf("the provider has %d pods, want stays, replaced and ends", len(pods))
 		}
-		for _, pod := range []*v1.Pod{stays, replacement, ends} {
-			if n := provider.creations(pod); n != 1 {
-				t.Errorf("pod %s was created %d times, want once", pod.Name, n)
-			}
-		}
+		w.wantCreatedOnce(provider, stays, replacement, ends)
 		_, _ = forced, replaced
-		w.end()
 	})
 }
 
 // A pod that is deleted without grace and created again under its name: the former one goes first.
 func TestReplacedUnderTheSameName(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
-		before := w.create("web")
-		w.after(time.Second)
-		provider.setFault(func(method, _ string) error { // the former pod cannot be removed yet
-			if method == "DeletePod" {
-				return errCloud
-			}
-			return nil
-		})
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
+		before := w.run("web")
+		works := provider.refuses("DeletePod") // the former pod cannot be removed yet
 		w.api.Remove("default", "web")
 		pod := w.create("web")
 		w.after(10 * time.Second)
@@ -236,12 +173,11 @@ func TestReplacedUnderTheSameName(t *testing.T) {
 		if provider.creations(pod) != 0 {
 			t.Error("the pod was created while the former one was there")
 		}
-		provider.setFault(nil)
+		works()
 		w.after(time.Minute)
 		w.want(pod, "after it", v1.PodRunning, true)
 		if provider.creations(before) != 1 {
 			t.Error("the former pod was created again")
 		}
-		w.end()
 	})
 }

@@ -202,8 +202,7 @@ func TestShape_ClusterInCluster(t *testing.T) {
 		provider := &notifying{cloud: newCloud()}
 		w := newWorld(t, provider)
 		w.start()
-		web := w.create("web")
-		w.after(time.Second)
+		web := w.run("web")
 		inner := func(change func(*v1.PodStatus)) *v1.Pod {
 			pod := web.DeepCopy()
 			pod.Status = runningStatus(pod)
@@ -238,10 +237,7 @@ func TestShape_ClusterInCluster(t *testing.T) {
 
 // An edge device that is offline for hours: calls fail; pods go on there, and some end.
 func TestShape_EdgeOfflineForHours(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		provider := newCloud()
-		w := newWorld(t, provider)
-		w.start()
+	scenario(t, func(t *testing.T, w *world, provider *cloud) {
 		web, job, deleted := w.create("web"), w.create("job", never), w.create("deleted")
 		w.after(time.Second)
 		provider.setFault(func(string, string) error { return errCloud })
@@ -269,7 +265,6 @@ func TestShape_EdgeOfflineForHours(t *testing.T) {
 				t.Errorf("pod %s was created %d times, want once", pod.Name, n)
 			}
 		}
-		w.end()
 	})
 }
 

@@ -50,6 +50,21 @@ func newWorld(t *testing.T, provider Provider) *world {
 	return w
 }
 
+// scenario runs a node of a cloud in virtual time. Nothing may be broken at its end.
+func scenario(t *testing.T, play func(t *testing.T, w *world, provider *cloud), before ...func(*world)) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		provider := newCloud()
+		w := newWorld(t, provider)
+		for _, alter := range before {
+			alter(w)
+		}
+		w.start()
+		play(t, w, provider)
+		w.end()
+	})
+}
+
 func (w *world) check(before, pod *v1.Pod) {
 	broken := func(format string, args ...any) {
 		w.broken = append(w.broken, pod.Name+": "+fmt.Sprintf(format, args...))
@@ -134,6 +149,33 @@ func (w *world) create(name string, alter ...func(*v1.Pod)) *v1.Pod {
 		a(pod)
 	}
 	return w.api.Put(pod)
+}
+
+// run creates a pod that the provider starts.
+func (w *world) run(name string, alter ...func(*v1.Pod)) *v1.Pod {
+	pod := w.create(name, alter...)
+	w.after(time.Second)
+	return pod
+}
+
+func (w *world) wantCreatedOnce(provider *cloud, pods ...*v1.Pod) {
+	w.t.Helper()
+	for _, pod := range pods {
+		if n := provider.creations(pod); n != 1 {
+			w.t.Errorf("pod %s was created %d times, want once", pod.Name, n)
+		}
+	}
+}
+
+// refuses has a method of the provider fail until the function that it returns is called.
+func (c *cloud) refuses(failing string) (works func()) {
+	c.setFault(func(method, _ string) error {
+		if method == failing {
+			return errCloud
+		}
+		return nil
+	})
+	return func() { c.setFault(nil) }
 }
 
 func never(pod *v1.Pod) { pod.Spec.RestartPolicy = v1.RestartPolicyNever }
