@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"errors"
-	"fmt"
 	"reflect"
 	"sync"
 	"sync/atomic"
@@ -58,31 +57,6 @@ func (w *world) wantNothingLeft(memory *journal.Memory) {
 	if left, err := memory.RetainPods(func(types.UID) bool { return false }); left > 0 || err != nil {
 		w.Errorf("the journal has %d pods (%v)", left, err)
 	}
-}
-
-// An embedder without pod workers never says which pods are left. Nothing may be left of those that
-// are gone from the API, however they went, and without waiting for a schedule.
-func TestEmbedderForgetsTenThousandPods(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		memory := journal.NewMemory()
-		w := newEmbedder(t, withJournal(memory))
-		turns := w.countTurns()
-		w.run()
-		ways := []func(*world, *v1.Pod){finished, collected, forced, forcedAndReportedLate, embedderReplaced, contested, observedOnly, failing, embedderStatic}
-		for i := range 10_000 {
-			ways[i%len(ways)](w, w.create(fmt.Sprint("pod-", i), restartNever))
-		}
-		time.Sleep(time.Second)
-		if left := w.api.Pods(); len(left) > 0 {
-			t.Fatalf("%d pods are left in the API, the first is %s", len(left), left[0].Name)
-		}
-		w.wantNothingLeft(memory)
-		turns.Store(0)
-		time.Sleep(24 * time.Hour)
-		if got := turns.Load(); got > 0 {
-			t.Errorf("%d turns on a day without pods: the queue was not empty", got)
-		}
-	})
 }
 
 // collected has Succeeded, with all that is kept of a pod, and is deleted by another client.

@@ -24,6 +24,8 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 		}
 		documents = append(documents, pages...)
 	}
+	root := newRoot()
+	root.InitDefaultCompletionCmd()
 	found := 0
 	for _, path := range documents {
 		text, err := os.ReadFile(path)
@@ -32,7 +34,7 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 		}
 		for _, m := range shown.FindAllStringSubmatch(string(text), -1) {
 			found++
-			if problem := unknown(m[1]); problem != "" {
+			if problem := unknown(root, m[1]); problem != "" {
 				t.Errorf("%s: statusd %s: there is no %s", strings.TrimPrefix(path, "../../"), m[1], problem)
 			}
 		}
@@ -41,17 +43,16 @@ func TestDocumentsNameCommandsThatExist(t *testing.T) {
 		t.Errorf("found %d commands in the documents, want more: the expression does not match any more", found)
 	}
 	for _, wrong := range []string{"nonsense", "audit --nonsense", "get pods -q"} {
-		if unknown(wrong) == "" {
+		if unknown(root, wrong) == "" {
 			t.Errorf("statusd %s exists, by this test", wrong)
 		}
 	}
 }
 
 // unknown is the first word of a command line that is neither a command nor a flag nor an argument.
-func unknown(line string) string {
+func unknown(root *cobra.Command, line string) string {
 	usage, _, _ := strings.Cut(line, "   ") // what follows explains it
-	cmd, first := newRoot(), true
-	cmd.InitDefaultCompletionCmd()
+	cmd, first := root, true
 	for _, word := range strings.Fields(strings.NewReplacer("[", " ", "]", " ").Replace(usage)) {
 		if name, is := strings.CutPrefix(word, "-"); is {
 			if !hasFlag(cmd, strings.TrimLeft(name, "-")) {

@@ -20,10 +20,7 @@ import (
 	"github.com/statusd/statusd/statustest"
 )
 
-const (
-	waves   = 10
-	perWave = 1000
-)
+const perWave = 1000
 
 // node is the program with a fake API server.
 type node struct {
@@ -34,9 +31,10 @@ type node struct {
 	client  *http.Client
 }
 
-// Ten thousand pods end by themselves, are deleted while they run, or disappear from the API. Nothing of
+// leavesNothing has waves of pods end by themselves, be deleted while they run, or disappear from the API. Nothing of
 // them stays: no status, no goroutine, no memory.
-func TestTenThousandPodsLeaveNothing(t *testing.T) {
+func leavesNothing(t *testing.T, waves int) {
+	t.Helper()
 	ctx, cancel := beforeDeadline(t)
 	defer cancel()
 	n := &node{T: t, ctx: ctx, server: statustest.New(), client: &http.Client{Transport: &http.Transport{}}}

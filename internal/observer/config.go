@@ -31,31 +31,21 @@ var defaultFile string
 // file has the settings of an observer.
 var file = sync.OnceValue(func() *configfile.File[Config] {
 	return configfile.New[Config](configfile.Options{
-		Text: defaultFile, Command: "statusd config default --observe", APIVersion: APIVersion, Kind: Kind, Former: former,
+		Text: defaultFile, Command: "statusd config default --observe", APIVersion: APIVersion, Kind: Kind, Former: console.Former(former),
 	})
 })
 
-// former are settings of earlier versions.
+// former are settings of earlier versions, beside those that both processes had.
 var former = map[string]string{
 	"machinePace":     "the machine is read every 30 s",
 	"criPace":         "the runtime is listed every 2 s, or every 10 s where it sends events",
-	"querySocket":     "the socket is statusd.sock in stateDir",
 	"shutdownTimeout": "the observer stops within 10 s",
 	"kubelet.pace":    "the kubelet is asked every 10 s",
 	"audit":           "changes are collected for 50 ms before they are audited",
 	"guard.webhook":   "set rules.pack and outputs.webhooks: the rules KubeletUnhealthy and KubeletRestartWithheld report it",
 
-	"events":                 "set outputs.events",
-	"nodeCondition":          "set outputs.conditions",
-	"guard.events":           "set outputs.events",
-	"guard.nodeCondition":    "set outputs.conditions",
-	"machine.events":         "set outputs.events",
-	"machine.nodeConditions": "set outputs.conditions",
-	"rules.events":           "set outputs.events",
-	"rules.conditions":       "set outputs.conditions",
-	"rules.alertmanagers":    "set outputs.alertmanagers",
-	"rules.webhooks":         "set outputs.webhooks",
-	"rules.log":              "each alert is logged",
+	"events":        "set outputs.events",
+	"nodeCondition": "set outputs.conditions",
 
 	"repair.after":        "the kubelet must have been dead for 5 minutes",
 	"guard.interval":      "the evidence is read every 3 s",
@@ -66,16 +56,12 @@ var former = map[string]string{
 	"guard.firstPause":    "it is half of guard.coolDown",
 	"guard.lastPause":     "it is ten times guard.coolDown",
 	"repair.budget":       "at most 5 repairs are made per hour",
-	"machine.kernelLog":   "the log of the kernel is read where /dev/kmsg or the journal can be read",
 	"machine.units":       "the journal of guard.unit and guard.runtimeUnit is read",
 	"machine.disks":       "the file systems of / and kubeletRoot count in the load",
-
-	"rules.actionsSecretFile": "set secretFile in rules.actions.webhook",
 
 	"guard.command":        "set restartCommand, or unit",
 	"guard.runtimeCommand": "set runtimeUnit",
 	"kubelet.serverName":   "the name in the kubelet's certificate is that of the node; set insecure where it is not",
-	"machine.loadInterval": "the load is read every 10 s",
 }
 
 // Config is everything that an operator decides about an observer. It is plain data: [Default] is a

@@ -1,28 +1,16 @@
 package observer
 
 import (
-	"bytes"
-	"flag"
-	"os"
-	"reflect"
 	"strings"
 	"testing"
+
+	"github.com/statusd/statusd/internal/configfile/configfiletest"
 )
 
-// What "config default --observe" prints is a config file, and it is the default one. That the file has each
-// field of Config, with a comment, is checked when it is read.
+// What "config default --observe" prints is a config file, and it is the default one.
 func TestDefaultFile_IsTheDefault(t *testing.T) {
-	var out bytes.Buffer
-	if err := WriteDefault(&out); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load("default", out.Bytes())
-	if err != nil {
-		t.Fatalf("what is printed cannot be read: %v\n%s", err, out.String())
-	}
-	if want := Default(); !reflect.DeepEqual(c, want) {
-		t.Errorf("got %+v\nwant %+v", c, want)
-	}
+	configfiletest.DefaultFileIsTheDefault(t, file(), Load)
+	c := Default()
 	if err := c.Validate(); err != nil {
 		t.Errorf("the default is not valid: %v", err)
 	}
@@ -96,8 +84,6 @@ func TestTheNameOfTheNode(t *testing.T) {
 	}
 }
 
-var rewrite = flag.Bool("rewrite", false, "write the table of settings as it is now")
-
 // On an IPv6 node the DaemonSet joins address and port by a colon, without brackets.
 func TestConfig_AddressesOfIPv6(t *testing.T) {
 	for _, c := range []struct{ host, url, bind string }{
@@ -115,20 +101,5 @@ func TestConfig_AddressesOfIPv6(t *testing.T) {
 
 // docs/reference/settings-observe.md has each setting as the default file has it.
 func TestTableOfSettings_IsTheDefaultFile(t *testing.T) {
-	const page = "../../docs/reference/settings-observe.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := file().Page(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *rewrite {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(text) != want {
-		t.Errorf("%s is not as the default file is; run with -rewrite", page)
-	}
+	configfiletest.PageHasTheSettings(t, file(), "../../docs/reference/settings-observe.md")
 }

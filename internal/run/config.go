@@ -28,33 +28,20 @@ var defaultFile string
 // file has the settings of statusd run.
 var file = sync.OnceValue(func() *configfile.File[Config] {
 	return configfile.New[Config](configfile.Options{
-		Text: defaultFile, Command: "statusd config default", APIVersion: APIVersion, Kind: Kind, Former: former,
+		Text: defaultFile, Command: "statusd config default", APIVersion: APIVersion, Kind: Kind, Former: console.Former(former),
 	})
 })
 
-// former are settings of earlier versions.
+// former are settings of earlier versions, beside those that both processes had.
 var former = map[string]string{
 	"manifestsRescan": "the manifests are read again every 20 s",
-	"querySocket":     "the socket is statusd.sock in stateDir",
 	"leaveCluster":    "start statusd once with the flag --leave-cluster",
 
 	"statusUpdates.burst":     "it is twice statusUpdates.qps",
 	"eviction.minimumReclaim": "evictions stop once as much is left as the threshold says; raise the threshold",
-	"rules.actionsSecretFile": "set secretFile in rules.actions.webhook",
-	"machine.kernelLog":       "the log of the kernel is read where /dev/kmsg or the journal can be read",
 
-	"guard.events":           "set outputs.events",
-	"guard.nodeCondition":    "set outputs.conditions",
-	"machine.events":         "set outputs.events",
-	"machine.nodeConditions": "set outputs.conditions",
-	"rules.events":           "set outputs.events",
-	"rules.conditions":       "set outputs.conditions",
-	"rules.alertmanagers":    "set outputs.alertmanagers",
-	"rules.webhooks":         "set outputs.webhooks",
-	"rules.log":              "each alert is logged",
-	"machine.loadInterval":   "the load is read every 10 s",
-	"machine.units":          "name the files of logs in machine.logFiles",
-	"machine.disks":          "the disk of / counts in the load",
+	"machine.units": "name the files of logs in machine.logFiles",
+	"machine.disks": "the disk of / counts in the load",
 }
 
 // ProcessTaint is the key of the default taint. A pod of the process runtime is a process of this

@@ -1,10 +1,7 @@
 package run
 
 import (
-	"bytes"
 	"encoding/json"
-	"flag"
-	"os"
 	"reflect"
 	"strings"
 	"testing"
@@ -12,6 +9,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/statusd/statusd/internal/configfile/configfiletest"
 	"github.com/statusd/statusd/internal/process"
 )
 
@@ -115,20 +113,9 @@ func TestEveryWrongValueIsNamedWithItsField(t *testing.T) {
 	}
 }
 
-// What "config default" prints is a config file, and it is the default one. That the file has each field of
-// Config, with a comment, is checked when it is read.
+// What "config default" prints is a config file, and it is the default one.
 func TestDefaultFile_IsTheDefault(t *testing.T) {
-	var out bytes.Buffer
-	if err := WriteDefault(&out); err != nil {
-		t.Fatal(err)
-	}
-	c, err := Load("default", out.Bytes())
-	if err != nil {
-		t.Fatalf("what is printed cannot be read: %v\n%s", err, out.String())
-	}
-	if want := Default(); !reflect.DeepEqual(c, want) {
-		t.Errorf("got %+v\nwant %+v", c, want)
-	}
+	configfiletest.DefaultFileIsTheDefault(t, file(), Load)
 }
 
 func TestFlagsOverrideTheFile(t *testing.T) {
@@ -158,24 +145,7 @@ func TestSocketsCanBeSwitchedOff(t *testing.T) {
 	}
 }
 
-var rewrite = flag.Bool("rewrite", false, "write the table of settings as it is now")
-
 // docs/reference/settings-run.md has each setting as the default file has it.
 func TestTableOfSettings_IsTheDefaultFile(t *testing.T) {
-	const page = "../../docs/reference/settings-run.md"
-	text, err := os.ReadFile(page)
-	if err != nil {
-		t.Fatal(err)
-	}
-	want, err := file().Page(string(text))
-	if err != nil {
-		t.Fatal(err)
-	}
-	if *rewrite {
-		if err := os.WriteFile(page, []byte(want), 0o644); err != nil {
-			t.Fatal(err)
-		}
-	} else if string(text) != want {
-		t.Errorf("%s is not as the default file is; run with -rewrite", page)
-	}
+	configfiletest.PageHasTheSettings(t, file(), "../../docs/reference/settings-run.md")
 }

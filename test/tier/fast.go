@@ -7,7 +7,9 @@ import (
 	"io"
 	"os"
 	"os/exec"
+	"regexp"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -27,6 +29,7 @@ func runFast(ctx context.Context, o options, patterns []string) error {
 		return err
 	}
 	var racing, plain []string
+	var alone, unraced []string // packages and tests that run without the race detector beside those that run with it
 	detect := o.race == "on" || o.race == "auto" && hasCompiler()
 	if !detect && o.race == "auto" {
 		fmt.Println("without the race detector, which needs a C compiler (gcc)")
@@ -38,6 +41,16 @@ func runFast(ctx context.Context, o options, patterns []string) error {
 		}
 		if detect && (concurrent || o.race == "on") {
 			racing = append(racing, packages[i].ImportPath)
+			names, err := packages[i].testsTagged("!race")
+			if err != nil {
+				return err
+			}
+			if names, err = o.selected(names); err != nil {
+				return err
+			}
+			if len(names) > 0 {
+				alone, unraced = append(alone, packages[i].ImportPath), append(unraced, names...)
+			}
 		} else {
 			plain = append(plain, packages[i].ImportPath)
 		}
@@ -47,12 +60,30 @@ func runFast(ctx context.Context, o options, patterns []string) error {
 		parallel = 2 * runtime.GOMAXPROCS(0) // some tests wait
 	}
 	line := progress.On(os.Stdout)
-	r := newReport(line, func(text string) { line.Set("%s", text) }, len(packages))
+	r := newReport(line, func(text string) { line.Set("%s", text) }, len(packages)+len(alone))
 	fmt.Printf("%d packages, %d of them under the race detector\n", len(packages), len(racing))
 	base := []string{"-timeout", o.timeout.String(), "-p", strconv.Itoa(parallel)}
-	base = append(base, o.selection()...)
-	problem := errors.Join(goTest(ctx, r, append([]string{"-race"}, base...), racing, nil), goTest(ctx, r, base, plain, nil))
+	all := append(slices.Clone(base), o.selection()...)
+	o.run = exactly(unraced)
+	problem := errors.Join(goTest(ctx, r, append([]string{"-race"}, all...), racing, nil), goTest(ctx, r, all, plain, nil), goTest(ctx, r, append(base, o.selection()...), alone, nil))
 	return finish(ctx, r, line, problem)
+}
+
+// selected are the tests of a list that are to run.
+func (o options) selected(tests []string) ([]string, error) {
+	pattern, _, _ := strings.Cut(o.run, "/") // what follows selects subtests
+	run, err := regexp.Compile(pattern)
+	if err != nil {
+		return nil, fmt.Errorf("-run: %w", err)
+	}
+	return slices.DeleteFunc(tests, func(name string) bool { return !run.MatchString(name) }), nil
+}
+
+// exactly matches the tests of a list and no others, as go test's -run.
+func exactly(tests []string) string {
+	tests = slices.Clone(tests)
+	slices.Sort(tests)
+	return "^(" + strings.Join(slices.Compact(tests), "|") + ")$"
 }
 
 func hasCompiler() bool {

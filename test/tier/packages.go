@@ -83,14 +83,14 @@ func startsGoroutines(file *ast.File) (found bool) {
 	return found
 }
 
-// realTests are the names of the tests in files with the build tag real.
-func (p *pkg) realTests() (names []string, err error) {
+// testsTagged are the names of the tests in files with a build tag.
+func (p *pkg) testsTagged(tag string) (names []string, err error) {
 	for _, name := range p.tests() {
 		file, err := parse(filepath.Join(p.Dir, name))
 		if err != nil {
 			return nil, err
 		}
-		if tagOf(file) == "real" {
+		if tagOf(file) == tag {
 			names = append(names, testsIn(file)...)
 		}
 	}

@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"slices"
 	"strconv"
-	"strings"
 
 	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/controlplane/binary"
@@ -26,7 +24,7 @@ func runReal(ctx context.Context, o options, patterns []string) (err error) {
 	}
 	var paths, tests []string
 	for i := range packages {
-		names, err := packages[i].realTests()
+		names, err := packages[i].testsTagged("real")
 		if err != nil {
 			return err
 		}
@@ -34,10 +32,8 @@ func runReal(ctx context.Context, o options, patterns []string) (err error) {
 			paths, tests = append(paths, packages[i].ImportPath), append(tests, names...)
 		}
 	}
-	slices.Sort(tests)
-	tests = slices.Compact(tests)
 	if o.run == "" {
-		o.run = "^(" + strings.Join(tests, "|") + ")$"
+		o.run = exactly(tests)
 	}
 	o.count = 1 // what surrounds a real test is no input that go test knows
 

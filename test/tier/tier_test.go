@@ -78,8 +78,21 @@ func TestRealTestsAreThoseOfFilesWithTheTag(t *testing.T) {
 		}
 	}
 	p := pkg{Dir: dir, TestGoFiles: []string{"a_test.go", "real_a_test.go"}}
-	if got, err := p.realTests(); err != nil || !slices.Equal(got, []string{"TestReal", "Example"}) {
+	if got, err := p.testsTagged("real"); err != nil || !slices.Equal(got, []string{"TestReal", "Example"}) {
 		t.Errorf("got %q, %v", got, err)
+	}
+}
+
+func TestSelectedTests(t *testing.T) {
+	tests := []string{"TestPowerLoss_AtEachStep", "TestLimit", "TestLimit"}
+	for run, want := range map[string]string{"": "^(TestLimit|TestPowerLoss_AtEachStep)$", "Limit/trace": "^(TestLimit)$", "Other": "^()$"} {
+		got, err := options{run: run}.selected(slices.Clone(tests))
+		if err != nil || exactly(got) != want {
+			t.Errorf("-run %q: got %s, %v, want %s", run, exactly(got), err, want)
+		}
+	}
+	if _, err := (options{run: "("}).selected(tests); err == nil {
+		t.Error("an expression that is none was taken")
 	}
 }
 
