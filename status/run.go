@@ -117,7 +117,7 @@ func (m *Manager) resume() {
 
 // startPatience is how long Flush waits for the first Run: a program calls it in a goroutine, which may
 // not have begun.
-const startPatience = 100 * time.Millisecond
+const startPatience = time.Second
 
 // Flush waits until the API server has accepted everything that was stored before the call.
 // Pods that the API does not have, and static pods without a mirror, are not waited for. Nor
