@@ -283,6 +283,10 @@ observe-scenes: scenes ## What goes wrong on a node and what statusd observe say
 observe-lies: scenes ## Lies and faults beside the scenes, and what statusd observe and its guard say of each, for docs/evidence/lies.md; root, containerd, runc; about 20 minutes
 	@bin/scenes -doc docs/evidence/lies.md lies
 
+.PHONY: observe-repair
+observe-repair: scenes ## Repairs on a stock node whose kubelet is dead: a status that is behind and a container without a pod; root, containerd, runc; about 7 minutes
+	@bin/scenes repair
+
 KUBELETS ?= 1.34.4 1.35.4 1.36.3
 
 .PHONY: observe-matrix

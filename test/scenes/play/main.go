@@ -3,6 +3,7 @@
 //	play -statusd FILE scenes -doc FILE        each scene, and the table of a document
 //	play -statusd FILE churn -minutes N        pods that come and go, no alarm and no verdict
 //	play -statusd FILE lies -doc FILE          lies and faults beside the scenes, and their table: make observe-lies
+//	play -statusd FILE repair                  repairs while the kubelet is dead: make observe-repair
 //	play -statusd FILE -kubelet FILE short     a few scenes with another kubelet: make observe-matrix
 //	play -statusd FILE cost                    what statusd observe needs beside 100 pods: make footprint
 //	play -statusd FILE demo                    a frozen kubelet: make observe-demo
@@ -45,10 +46,10 @@ func run(ctx context.Context, args []string) error {
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
 	o.cost.flags(flags)
 	_ = flags.Parse(args) // ends the program itself
-	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "short": playShort, "lies": tellAll, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo}
+	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "short": playShort, "lies": tellAll, "repair": repair, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo}
 	action, ok := actions[flags.Arg(0)]
 	if !ok {
-		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|short|lies|churn|demo|cost|guard")
+		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|short|lies|repair|churn|demo|cost|guard")
 	}
 	if err := stock.Missing(); err != nil {
 		return fmt.Errorf("no node of the stock kubelet on this machine:\n%w", err)
@@ -63,9 +64,11 @@ func run(ctx context.Context, args []string) error {
 		}
 	}
 	fmt.Println("starting an API server, containerd, the stock kubelet and statusd observe")
-	stage, err := scenes.NewStage(ctx, scenes.StageOptions{
-		Program: o.program, Kubelet: o.kubelet, Log: os.Stderr, Roles: []string{"../guard/rights.yaml"},
-	})
+	roles := []string{"../guard/rights.yaml"}
+	if flags.Arg(0) == "repair" {
+		roles = []string{"../repair/rights.yaml"}
+	}
+	stage, err := scenes.NewStage(ctx, scenes.StageOptions{Program: o.program, Kubelet: o.kubelet, Log: os.Stderr, Roles: roles})
 	if err != nil {
 		return err
 	}
@@ -136,6 +139,14 @@ func tellAll(ctx context.Context, o options, stage *scenes.Stage) error {
 		}
 	}
 	return finish(o.doc, scenes.LieMarks, scenes.LieTable(all), wrong)
+}
+
+func repair(ctx context.Context, _ options, stage *scenes.Stage) error {
+	done, err := stage.Repair(ctx)
+	for _, r := range done {
+		fmt.Printf("%s repaired %v after the end of the kubelet: %s\n", r.Kind, r.After.Round(time.Second), r.What)
+	}
+	return err
 }
 
 // finish prints a table, and writes it into a document unless something was wrong.
