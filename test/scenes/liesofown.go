@@ -204,7 +204,7 @@ func (s *Stage) remove(ctx context.Context, pod string) error {
 }
 
 func removedBehindFrozen() Lie {
-	return Lie{Name: "container removed behind a frozen kubelet", What: "SIGSTOP to the kubelet, then the container is removed from containerd", Lasts: time.Minute, Expect: audit.RunningWithoutContainer, Prepare: withPods("vanished"),
+	return Lie{Name: "container removed behind a frozen kubelet", What: "SIGSTOP to the kubelet, then SIGKILL, `ctr task rm` and `ctr containers rm`; CRI keeps the container as exited", Lasts: time.Minute, Expect: audit.KubeletBehindRuntime, Prepare: withPods("vanished"),
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 				return err
