@@ -117,6 +117,8 @@ func (s *Stage) listen(ctx context.Context, t *Telling, begin time.Time) error {
 	}
 	for _, d := range report.Differences {
 		if d.Drift && (t.Lie.Expect == "" || d.Kind == t.Lie.Expect) && t.Seen == nil {
+			usual := strings.NewReplacer(s.Node.Kubelet.Root(), "/var/lib/kubelet")
+			d.Message, d.Do = usual.Replace(d.Message), usual.Replace(d.Do)
 			t.Seen, t.After = &d, time.Since(begin)
 		}
 	}
