@@ -239,6 +239,12 @@ guard-demo: scenes ## The guard beside a stock kubelet: killed, ended, frozen, i
 guard-flood: ## A log of 100 MB/s, read by the monitor of logs: its CPU, its memory, what it finds and what it does not read; beside expressions on each line; 2 minutes
 	@mkdir -p build && $(GO) build -o build/guardflood ./test/guardflood && build/guardflood
 
+PHASE ?= 10m
+
+.PHONY: guard-fleet
+guard-fleet: controlplane ## 50 guarded nodes on a real API server that refuses writes, is frozen, and gets bad kubelets: restarts by the guards with and without the bound of the cluster: PHASE (of each trouble); about an hour, without much CPU
+	@$(GO) build -o bin/guardfleet ./test/guardfleet && bin/guardfleet -phase $(PHASE)
+
 .PHONY: guard-systemd
 guard-systemd: ## The guard under a systemd, a journald and a logind of their own, which power off at the end, in a container that debootstrap makes: root; a minute the first time; not part of CI
 	@internal/guard/service/systemd-container internal/guard/service internal/machine/logs internal/guard/nodedown
@@ -272,6 +278,22 @@ observe-demo: scenes ## statusd observe beside a stock kubelet: a container is k
 .PHONY: observe-scenes
 observe-scenes: scenes ## What goes wrong on a node and what statusd observe says, for docs/evidence/scenes-and-cost.md: MINUTES (of churn); root, containerd, runc; about 20 minutes
 	@bin/scenes -minutes $(MINUTES) -doc docs/evidence/scenes-and-cost.md scenes
+
+.PHONY: observe-lies
+observe-lies: scenes ## Lies and faults beside the scenes, and what statusd observe and its guard say of each, for docs/evidence/lies.md; root, containerd, runc; about 20 minutes
+	@bin/scenes -doc docs/evidence/lies.md lies
+
+.PHONY: observe-repair
+observe-repair: scenes ## Repairs on a stock node whose kubelet is dead: a status that is behind and a container without a pod; root, containerd, runc; about 7 minutes
+	@bin/scenes repair
+
+KUBELETS ?= 1.34.4 1.35.4 1.36.3
+
+.PHONY: observe-matrix
+observe-matrix: scenes ## A few scenes with each of the KUBELETS (1.34.4 1.35.4 1.36.3), built from the module proxy, some minutes each; root, containerd, runc
+	@set -e; for version in $(KUBELETS); do \
+		test/upstream/kubernetes.sh kubelet build/kubelet-$$version v$$version; \
+		bin/scenes -kubelet build/kubelet-$$version short; done
 
 .PHONY: observe-churn
 observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm, and its guard must not find the kubelet anything but healthy; root, containerd, runc

@@ -102,6 +102,7 @@ func (g *scriptGuard) Report() guard.Report {
 		},
 		Evidence:    []guard.Item{{Name: "healthz", At: ago, Text: "no answer \x1b[2Jwithin 1 s"}, {Name: "unit", At: ago, OK: true, Text: "active (running)"}, {Name: "disk", Unknown: true, Text: "not configured"}},
 		Restarts:    []guard.Restart{{At: ago, By: "guard", Reason: "Frozen", Evidence: "/var/lib/statusd/evidence/1", EvidenceErr: "goroutines.txt: 403 Forbidden"}, {At: ago, By: "guard", Reason: "Frozen", Err: "unit is masked"}},
+		Would:       []guard.Restart{{At: ago, By: "dry run", Reason: "ProcessGone"}},
 		NextRestart: g.began.Add(10 * time.Hour), Withheld: "a restart does not free space",
 		Maintenance: g.maintenance,
 	}

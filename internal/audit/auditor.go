@@ -66,6 +66,9 @@ func keyOf(d *Difference) key {
 	k := key{kind: d.Kind, uid: d.Pod.UID, container: d.Container, subject: d.Subject}
 	if d.Writer != "" {
 		k.container, k.subject = "", d.Writer // the fields may grow
+		if d.Pod.UID == "" {
+			k.container = d.Subject // the Node or its lease
+		}
 	}
 	return k
 }

@@ -23,7 +23,8 @@ import (
 // Pods that neither API nor kubelet has are [ContainerWithoutPod] if something of them runs, else
 // [OrphanedPodDirectory] if a directory is left. A pod that the API does not have and the kubelet still runs is
 // [ContainerWithoutPod] too, and not repaired. [MirrorWithoutManifest] explains all of its pod.
-// [LeaseStale], [ClockSkew], [TwoKubelets] and [APIRestored] are of the node, beside the differences of its pods.
+// [LeaseStale], [ClockSkew], [TwoKubelets], [APIRestored] and a [ForeignWriter] of the Node or its lease are of the node, beside the differences of
+// its pods.
 //
 // A side that does not answer takes no part: nothing is concluded from what it does not have, nor
 // from what it said last. Without the kubelet, the API is compared with the runtime.
@@ -64,7 +65,7 @@ type finding struct {
 }
 
 func (w *world) compare() []finding {
-	list := slices.Concat(w.lease(), w.clock(), w.otherMachine())
+	list := slices.Concat(w.lease(), w.clock(), w.otherMachine(), w.nodeWriters(), w.leaseHolder())
 	for _, p := range w.pods {
 		list = append(list, w.comparePod(p)...)
 	}

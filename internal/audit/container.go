@@ -155,8 +155,12 @@ func (c *comparison) behind(since time.Time, is string, rt *Container) *finding 
 
 func (c *comparison) unreportedRestart(newest *Container) *finding {
 	found := c.finding(UnreportedRestart, newest.Started)
-	found.Message = fmt.Sprintf("%s that container %q of %s has been restarted %s, but the runtime has restarted it %s, last at %s.",
-		c.says(), c.name, c.podName(), times(int64(c.status.RestartCount)), times(int64(newest.Attempt)), c.w.when(newest.Started))
+	reported := "been restarted " + times(int64(c.status.RestartCount))
+	if c.status.RestartCount == 0 {
+		reported = "never been restarted"
+	}
+	found.Message = fmt.Sprintf("%s that container %q of %s has %s, but the runtime has restarted it %s, last at %s.",
+		c.says(), c.name, c.podName(), reported, times(int64(newest.Attempt)), c.w.when(newest.Started))
 	found.Evidence = []Evidence{c.reportedEvidence(), c.runtimeEvidence(newest)}
 	found.Do = c.doKubelet()
 	return found
@@ -208,7 +212,11 @@ func (c *comparison) doKubelet() string {
 	case !c.w.kubeletAnswers():
 		return "The kubelet does not answer. Look at its log, and restart it if it hangs."
 	}
-	return "Look at the kubelet's log for this pod; a restart of the kubelet makes it look at the runtime again."
+	const again = "a restart of the kubelet makes it look at the runtime again."
+	if c.by == SideAPI { // what the kubelet itself knows is not known
+		return "Look at the kubelet's log for this pod: the API server may refuse its status updates, as by an admission webhook on pods/status. If it does not, " + again
+	}
+	return "Look at the kubelet's log for this pod; " + again
 }
 
 func (c *comparison) reportedEvidence() Evidence {

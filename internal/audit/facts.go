@@ -170,7 +170,10 @@ type Cgroup struct {
 	Processes int
 	// Frozen: the group, or a group below it that has processes, is frozen, so that nothing in it runs.
 	Frozen bool
-	At     time.Time
+	// Stopped are the names of the groups below it whose processes have all been stopped by a signal. The runtime names such a group after
+	// the ID of its container.
+	Stopped []string
+	At      time.Time
 }
 
 // Manifest is a static pod on disk.

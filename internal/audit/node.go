@@ -23,6 +23,23 @@ const (
 	deadAllowance = 30 * time.Second
 )
 
+// noLease is a node without a lease. A kubelet that works creates a deleted lease again at its next renewal.
+func (w *world) noLease() finding {
+	d := Difference{Kind: LeaseStale, Subject: "none", Since: w.Now, Certainty: Certain,
+		Message:  fmt.Sprintf("Node %s has no lease, and the kubelet creates none: it does not reach the API server, or the server does not accept its writes.", w.Node),
+		Evidence: []Evidence{w.evidence(SideAPI, time.Time{}, "no lease "+w.Node+" in "+v1.NamespaceNodeLease)},
+		Do:       "Look at the kubelet's log for why it cannot create its lease: the network, admission webhooks, the space of etcd, its rights or its client certificate.",
+	}
+	if text := w.kubeletText(); text != "" {
+		d.Evidence = append(d.Evidence, w.evidence(SideKubelet, time.Time{}, text))
+	}
+	if do := w.doProcess(); do != "" {
+		d.Message = fmt.Sprintf("Node %s has no lease, and %s.", w.Node, w.processWords())
+		d.Do = do
+	}
+	return finding{Difference: d, needs: []Side{SideAPI}, fresh: []Side{SideAPI}, allow: leaseAllowance, recurs: "no lease"}
+}
+
 // leaseTerm is how long a renewal of the lease holds.
 func (w *world) leaseTerm() time.Duration {
 	if s := w.Lease.Spec.LeaseDurationSeconds; s != nil {
@@ -46,6 +63,9 @@ func (w *world) leaseEnd() time.Time {
 // lease compares the node's lease with the time. The kubelet writes it by this machine's clock, which may
 // have been set back since: then the time that was counted decides.
 func (w *world) lease() []finding {
+	if w.APIAnswer.Known() && w.Lease == nil && w.NodeObject != nil {
+		return []finding{w.noLease()}
+	}
 	end := w.leaseEnd()
 	if end.IsZero() || w.Now.Before(end) && w.leaseQuiet < w.leaseTerm() {
 		return nil
@@ -68,19 +88,16 @@ func (w *world) lease() []finding {
 }
 
 // otherMachine compares what the Node says of its machine with this machine. A kubelet writes it when it starts, so that an old boot ID alone
-// may be that of before a restart of the machine.
+// may be that of before a restart of the machine. What another program has written is no sign of a kubelet: see nodeWriters.
 func (w *world) otherMachine() []finding {
 	if !w.APIAnswer.Known() || !w.MachineAnswer.Known() || w.NodeObject == nil {
 		return nil
 	}
-	info, here := w.NodeObject.Status.NodeInfo, w.Identity
+	forged := w.forgedIdentity()
 	var api, machine []string
 	certain := false
-	for _, id := range []struct {
-		name, api, machine string
-		lasts              bool // it stays the same when the machine is started again
-	}{{"machine ID", info.MachineID, here.MachineID, true}, {"system UUID", info.SystemUUID, here.SystemUUID, true}, {"boot ID", info.BootID, here.BootID, false}} {
-		if id.api == "" || id.machine == "" || strings.EqualFold(id.api, id.machine) {
+	for _, id := range w.identities() {
+		if id.same() || forged[id.field] {
 			continue
 		}
 		api, machine = append(api, id.name+" "+id.api), append(machine, id.name+" "+id.machine)
@@ -96,6 +113,27 @@ func (w *world) otherMachine() []finding {
 			Do:       fmt.Sprintf("Find the other machine whose kubelet has the name %s and its credentials, such as a clone of this one, and stop its kubelet: each pod runs twice.", w.Node)},
 		needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine}, news: SideAPI, recurs: strings.Join(machine, ", "),
 	}}
+}
+
+// identity is one name of the machine, as the Node and the machine have it.
+type identity struct {
+	name, field  string
+	api, machine string
+	lasts        bool // it stays the same when the machine is started again
+}
+
+// same reports whether nothing contradicts the name.
+func (id identity) same() bool {
+	return id.api == "" || id.machine == "" || strings.EqualFold(id.api, id.machine)
+}
+
+func (w *world) identities() []identity {
+	info, here := w.NodeObject.Status.NodeInfo, w.Identity
+	return []identity{
+		{"machine ID", "f:machineID", info.MachineID, here.MachineID, true},
+		{"system UUID", "f:systemUUID", info.SystemUUID, here.SystemUUID, true},
+		{"boot ID", "f:bootID", info.BootID, here.BootID, false},
+	}
 }
 
 // heardSinceBoot reports whether a kubelet has written the Node well after this machine was started.
@@ -184,26 +222,6 @@ func (w *world) readyOnDeadNode(p *podView) []finding {
 			},
 			Do: do},
 		needs: []Side{SideAPI}, fresh: []Side{SideAPI}, news: SideAPI, allow: deadAllowance,
-	}}
-}
-
-// frozenAllowance is how long a control group may be frozen, as while a checkpoint of a container is made.
-const frozenAllowance = 20 * time.Second
-
-// frozen is a pod that the API calls Running and whose processes do not run: its control group is frozen, as by a runtime that pauses a container.
-func (w *world) frozen(p *podView) []finding {
-	if !w.APIAnswer.Known() || !w.MachineAnswer.Known() || p.api == nil || p.cgroup == nil || !p.cgroup.Frozen || p.api.Pod.Status.Phase != v1.PodRunning {
-		return nil
-	}
-	return []finding{{
-		Difference: Difference{Kind: FrozenContainer, Pod: p.ref, Since: p.cgroup.At, Certainty: Certain,
-			Message: fmt.Sprintf("The API says that %s/%s is Running, but its control group is frozen: nothing in it runs.", p.ref.Namespace, p.ref.Name),
-			Evidence: []Evidence{
-				w.evidence(SideAPI, p.api.At, "phase "+string(p.api.Pod.Status.Phase)),
-				w.evidence(SideMachine, p.cgroup.At, fmt.Sprintf("control group %s with %d processes is frozen", p.cgroup.Path, p.cgroup.Processes)),
-			},
-			Do: "Find out what has paused the container (ctr task pause, a checkpoint, a debugger), and resume it, or delete the pod."},
-		needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine}, allow: frozenAllowance,
 	}}
 }
 

@@ -144,6 +144,33 @@ func TestReturns_FightAboutAFieldIsOneDrift(t *testing.T) {
 	}
 }
 
+// A writer of the Node's conditions against a kubelet that corrects them every ten seconds: one drift. What nothing contradicts is possible.
+func TestReturns_FightAboutTheNodeIsOneDrift(t *testing.T) {
+	for _, c := range []struct {
+		condition v1.NodeConditionType
+		status    v1.ConditionStatus
+		certainty audit.Certainty
+	}{{v1.NodeReady, v1.ConditionFalse, audit.Certain}, {v1.NodeDiskPressure, v1.ConditionTrue, audit.Possible}} {
+		t.Run(string(c.condition), func(t *testing.T) {
+			n := steady(1)
+			n.change = func(now time.Duration, f *audit.Facts) {
+				if !wrongFor(now) {
+					return
+				}
+				written := metav1.NewTime(at(now.Truncate(time.Second)))
+				f.NodeObject.Status.Conditions = []v1.NodeCondition{{Type: c.condition, Status: c.status}}
+				f.NodeObject.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "liar", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: &written,
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:status":{"f:conditions":{"k:{\"type\":\"%s\"}":{"f:status":{}}}}}`, c.condition))}}
+			}
+			begins, last, first := opened(n.finish(), 6*time.Minute)
+			d := last[audit.ForeignWriter]
+			if begins[audit.ForeignWriter] != 1 || len(begins) != 1 || d.Writer != "liar" || d.Certainty != c.certainty || d.Pod != (audit.Ref{}) {
+				t.Errorf("began %v at %v: %+v", begins, first, d)
+			}
+		})
+	}
+}
+
 // A Node that names another machine is the proof of a second kubelet. After a restart of the machine the boot ID is old until the kubelet has
 // written, which proves nothing.
 func TestOtherMachine(t *testing.T) {
@@ -189,6 +216,27 @@ func TestFrozenContainer(t *testing.T) {
 		}
 		if begins, _, _ := opened(n.finish(), 4*time.Minute); begins[audit.FrozenContainer] != c.want || len(begins) != c.want {
 			t.Errorf("frozen for %v: %v", c.long, begins)
+		}
+	}
+}
+
+// A container whose processes are all stopped by a signal does not run either. The process of a sandbox has nothing to do.
+func TestFrozenContainer_StoppedBySignal(t *testing.T) {
+	for _, c := range []struct {
+		group string
+		want  int
+	}{{"cri-containerd-%s-app-0.scope", 1}, {"%s-app-0", 1}, {"%s-sandbox", 0}} {
+		n := steady(1)
+		n.change = func(now time.Duration, f *audit.Facts) {
+			uid := n.pods[0].pod.UID
+			f.Cgroups[uid] = audit.Cgroup{Path: "/kubepods/pod" + string(uid), Processes: 2, At: at(0)}
+			if now > time.Minute && now < 2*time.Minute {
+				f.Cgroups[uid] = audit.Cgroup{Path: "/kubepods/pod" + string(uid), Processes: 2, Stopped: []string{fmt.Sprintf(c.group, uid)}, At: at(0)}
+			}
+		}
+		begins, last, _ := opened(n.finish(), 4*time.Minute)
+		if d := last[audit.FrozenContainer]; begins[audit.FrozenContainer] != c.want || len(begins) != c.want || c.want == 1 && d.Container != "app" {
+			t.Errorf("%s: %v, %+v", c.group, begins, d)
 		}
 	}
 }

@@ -59,6 +59,7 @@ type story struct {
 	facts   audit.Facts
 	pods    map[string]*v1.Pod
 	changes func(time.Time, *audit.Facts)
+	noLease bool
 }
 
 // change is applied to the facts of each instant.
@@ -146,7 +147,31 @@ func (s *story) storyNode(word string) {
 		f.NodeObject.Status.Conditions[0] = v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionUnknown, Reason: "NodeStatusUnknown", LastTransitionTime: metav1.Time{Time: ago(value)}}
 	case "deleted":
 		f.NodeObject = nil
+	case "no-lease":
+		s.noLease = true
+	case "holder": // holder=NAME:WRITER: the lease is renewed in time, and names another holder
+		holder, writer, _ := strings.Cut(value, ":")
+		f.Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
+			{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)},
+			{Manager: writer, Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{}}}`)}}},
+			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: storyNow}}}
+		f.LeaseAt = storyNow
+	case "written": // written=WRITER:CONDITION:STATUS: another writer's condition of the Node
+		parts := strings.SplitN(value, ":", 3)
+		raw := fmt.Sprintf(`{"f:status":{"f:conditions":{"k:{\"type\":\"%s\"}":{"f:status":{}}}}}`, parts[1])
+		s.nodeWritten(parts[0], raw)
+		f.NodeObject.Status.Conditions[0] = v1.NodeCondition{Type: v1.NodeConditionType(parts[1]), Status: v1.ConditionStatus(parts[2])}
+	case "machine-id": // machine-id=ID:WRITER: what the Node has, and who wrote it
+		id, writer, _ := strings.Cut(value, ":")
+		f.Identity = audit.Identity{MachineID: "this"}
+		f.NodeObject.Status.NodeInfo.MachineID = id
+		s.nodeWritten(writer, `{"f:status":{"f:nodeInfo":{"f:machineID":{}}}}`)
 	}
+}
+
+func (s *story) nodeWritten(writer, raw string) {
+	s.facts.NodeObject.ManagedFields = append(s.facts.NodeObject.ManagedFields, metav1.ManagedFieldsEntry{Manager: writer, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+		Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(raw)})
 }
 
 func (s *story) storyPod(name, containers string, words []string) {
@@ -187,12 +212,16 @@ func (s *story) storyPod(name, containers string, words []string) {
 func (s *story) status(side, name string, words []string) error {
 	pod := s.pods[name].DeepCopy()
 	pod.Status.Phase = v1.PodPhase(words[0])
-	ready := v1.ConditionFalse
+	ready, unscheduled := v1.ConditionFalse, false
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "ready":
 			ready = v1.ConditionTrue
+		case "unscheduled": // by this writer
+			unscheduled = true
+			pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: value, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
+				Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:conditions":{"k:{\"type\":\"PodScheduled\"}":{"f:status":{}}}}}`)})
 		case "by":
 			manager, field, _ := strings.Cut(value, ":")
 			raw := fmt.Sprintf(`{"f:status":{"f:%s":{}}}`, field)
@@ -222,6 +251,9 @@ func (s *story) status(side, name string, words []string) error {
 		ready = map[v1.ConditionStatus]v1.ConditionStatus{v1.ConditionTrue: v1.ConditionFalse, v1.ConditionFalse: v1.ConditionTrue}[ready]
 	}
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: ready, LastTransitionTime: metav1.Time{Time: ago("20m")}}}
+	if unscheduled {
+		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse})
+	}
 	if side == "api" {
 		s.facts.APIPods[pod.UID] = audit.Sighting{Pod: pod, At: ago("20m")}
 		return nil
@@ -333,6 +365,9 @@ func (s *story) at(after time.Duration) audit.Facts {
 	}
 	if !f.ClockAt.IsZero() {
 		f.ClockAt = f.Now
+	}
+	if f.Lease == nil && !s.noLease {
+		f.Lease, f.LeaseAt = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: f.Now}}}, f.Now
 	}
 	if s.changes != nil {
 		s.changes(f.Now, &f)

@@ -19,12 +19,12 @@ const RepairManager = "statusd-repair"
 
 // writtenFields are the fields of a status that the kubelet owns and another has written.
 type writtenFields struct {
-	phase, containers, podIP, hostIP bool
-	conditions                       []v1.PodConditionType
+	phase, containers, podIP, hostIP, scheduled bool
+	conditions                                  []v1.PodConditionType
 }
 
 func (f writtenFields) empty() bool {
-	return !f.phase && !f.containers && !f.podIP && !f.hostIP && len(f.conditions) == 0
+	return !f.phase && !f.containers && !f.podIP && !f.hostIP && !f.scheduled && len(f.conditions) == 0
 }
 
 // names are the fields, in the words of messages.
@@ -32,7 +32,7 @@ func (f writtenFields) names() (names []string) {
 	for _, field := range []struct {
 		written bool
 		name    string
-	}{{f.phase, "phase"}, {f.containers, "containerStatuses"}, {f.podIP, fieldPodIP}, {f.hostIP, fieldHostIP}} {
+	}{{f.phase, "phase"}, {f.containers, "containerStatuses"}, {f.podIP, fieldPodIP}, {f.hostIP, fieldHostIP}, {f.scheduled, string(v1.PodScheduled)}} {
 		if field.written {
 			names = append(names, field.name)
 		}
@@ -55,7 +55,7 @@ func (f writtenFields) explains(d fieldDiff) bool {
 }
 
 func (f writtenFields) and(g writtenFields) writtenFields {
-	return writtenFields{phase: f.phase || g.phase, containers: f.containers || g.containers, podIP: f.podIP || g.podIP, hostIP: f.hostIP || g.hostIP, conditions: slices.Concat(f.conditions, g.conditions)}
+	return writtenFields{phase: f.phase || g.phase, containers: f.containers || g.containers, podIP: f.podIP || g.podIP, hostIP: f.hostIP || g.hostIP, scheduled: f.scheduled || g.scheduled, conditions: slices.Concat(f.conditions, g.conditions)}
 }
 
 // foreignWriters are the writers that have written what the kubelet owns and another side
@@ -160,6 +160,10 @@ func (w *world) contradicted(p *podView, fields writtenFields) ([]fieldDiff, Sid
 	}
 	if diffs := w.addressDiff(p, fields); len(diffs) > 0 {
 		return diffs, SideAPI
+	}
+	if fields.scheduled {
+		is := podstatus.FindCondition(p.api.Pod.Status.Conditions, v1.PodScheduled).Status
+		return []fieldDiff{{field: string(v1.PodScheduled), is: string(is), was: "True: the pod is bound to node " + w.Node}}, SideAPI
 	}
 	if w.ownStatus(p) {
 		// What another wrote is compared as it is: a phase that was made terminal would stay so.
@@ -316,6 +320,10 @@ func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFie
 				}
 			}
 		}
+		// The scheduler writes this condition by right, and it is True from the moment that the pod is bound.
+		_, written := conditions[fmt.Sprintf(`k:{"type":"%s"}`, v1.PodScheduled)]["f:status"]
+		c := podstatus.FindCondition(status.Conditions, v1.PodScheduled)
+		fields.scheduled = written && c != nil && c.Status != v1.ConditionTrue
 	}
 	if e.Manager == "kube-controller-manager" {
 		return byController(fields, status)

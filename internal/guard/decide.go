@@ -120,6 +120,8 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 		return "its unit was stopped by request at " + process.Asked.UTC().Format(time.RFC3339) + ": start it when you are done"
 	case h.Process.Known && (process.Restarting || process.Starting):
 		return "its supervisor is about to start it"
+	case !h.Process.Known && h.Process.Why != "": // a unit that was stopped by request and whose file was removed, as with its package
+		return "whether it was stopped on purpose is not known: " + h.Process.Why
 	}
 	return ""
 }

@@ -76,6 +76,8 @@ func TestDecide(t *testing.T) {
 			history: guard.History{Process: guard.Read(begin, guard.Process{Sure: true, Disabled: true})}, withheld: "its unit is disabled"},
 		{name: "the unit is disabled and was frozen while it ran", verdict: unhealthy(guard.ProcessStopped), policy: allowed,
 			history: guard.History{Process: guard.Read(begin, guard.Process{Sure: true, Exists: true, Disabled: true})}, restart: guard.TargetKubelet},
+		{name: "the package of the kubelet was removed, or D-Bus is down", verdict: unhealthy(guard.ProcessGone), policy: allowed,
+			history: guard.History{Process: guard.NotKnown[guard.Process](begin, "systemd has no unit kubelet.service")}, withheld: "whether it was stopped on purpose is not known: systemd has no unit"},
 		{name: "maintenance by annotation", verdict: unhealthy(guard.ProcessGone), policy: allowed,
 			history:  guard.History{Annotated: guard.Read(begin, guard.AnnotatedMaintenance(map[string]string{guard.MaintenanceAnnotation: "true"}))},
 			withheld: "maintenance by the annotation statusd/maintenance of the Node"},

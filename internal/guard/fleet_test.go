@@ -127,7 +127,7 @@ func TestWould_NotesRestartsOfADryRun(t *testing.T) {
 }
 
 // A fleet of 50 nodes: a webhook that refuses writes for ten minutes, an API server that is frozen for ten, then a kubelet version that
-// does not renew its lease on all nodes, though the API server accepts writes.
+// does not renew its lease on all nodes, though the API server accepts writes. `make guard-fleet` does the same with a real API server.
 func TestFleet_OfFiftyNodes(t *testing.T) {
 	for _, bounded := range []bool{false, true} {
 		t.Run(fmt.Sprintf("bounded %t", bounded), func(t *testing.T) {
@@ -174,7 +174,17 @@ func TestFleet_OfFiftyNodes(t *testing.T) {
 				time.Sleep(time.Minute)
 				change(func(k *kubelet) { k.stuck, k.writes = time.Now(), refused })
 				time.Sleep(10 * time.Minute)
-				change(func(k *kubelet) { k.stuck, k.writes, k.apiDown = time.Time{}, guard.Answer{}, true })
+				// The API server accepts writes again, and each kubelet renews its lease at its next try.
+				change(func(k *kubelet) { k.writes = accepted })
+				for i, k := range kubelets {
+					time.AfterFunc(27*time.Second*time.Duration(i)/nodes, func() {
+						k.mu.Lock()
+						defer k.mu.Unlock()
+						k.stuck, k.writes = time.Time{}, guard.Answer{}
+					})
+				}
+				time.Sleep(5 * time.Minute)
+				change(func(k *kubelet) { k.apiDown = true })
 				time.Sleep(10 * time.Minute)
 				if total, _ := restarts(); total != 0 {
 					t.Errorf("%d restarts while the API server refuses writes or is frozen, want none", total)

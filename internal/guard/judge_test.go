@@ -381,6 +381,31 @@ func TestJudge_ReadOnlyAPIServer_RestartsNothing(t *testing.T) {
 	}
 }
 
+// When an API server accepts writes again, a kubelet renews its lease at its next try. Until then the lease is stale, and nothing is restarted; then
+// the kubelet is healthy within seconds.
+func TestJudge_WritesAcceptedAgain_WaitsForTheNextRenewal(t *testing.T) {
+	const down, again = 30 * time.Second, 10 * time.Minute
+	for _, next := range []time.Duration{again, again + 27*time.Second} {
+		restarts := play(t, 20*time.Minute, func(now, _ time.Time) guard.Evidence {
+			e := well(now)
+			switch at := now.Sub(begin); {
+			case at > down && at <= again:
+				noLeaseBy(refused)(&e, now, begin.Add(down))
+			case at > again && at < next:
+				noLeaseBy(accepted)(&e, now, begin.Add(down))
+			}
+			return e
+		}, func(at time.Duration, v guard.Verdict, _ guard.Decision) {
+			if v.Health == guard.Unhealthy || at > next+20*time.Second && v.Health != guard.Healthy {
+				t.Errorf("renewed after %v: after %v: %s", next, at, describe(v))
+			}
+		})
+		if len(restarts) != 0 {
+			t.Errorf("renewed after %v: restarts %+v", next, restarts)
+		}
+	}
+}
+
 // A lease that stays stale after a restart is no reason for another one, and without a renewal by the new process the kubelet is not healthy.
 func TestJudge_StaleLeaseAlone_IsRestartedOnce(t *testing.T) {
 	restarts := play(t, time.Hour, func(now, _ time.Time) guard.Evidence {

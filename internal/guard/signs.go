@@ -116,7 +116,7 @@ func (l look) add(code string, at time.Time, bad bool, format string, args ...an
 func observe(e Evidence, s *State, now time.Time) look {
 	l := look{}
 	observeProcess(l, e, s, now)
-	observeCauses(l, e, now)
+	observeCauses(l, e, s, now)
 	if isStarting(e, now) {
 		l.addGood(e, s, now)
 		return l
@@ -278,14 +278,14 @@ func observeWork(l look, e Evidence, now time.Time) {
 	}
 }
 
-func observeCauses(l look, e Evidence, now time.Time) {
+func observeCauses(l look, e Evidence, s *State, now time.Time) {
 	if r := e.Runtime; r.Known {
 		l.add(RuntimeDown, r.At, !r.Value.OK, "the container runtime is not ready: %s", r.Value.Text)
 	}
 	if r := e.Lists; r.Known {
 		l.add(RuntimeHangs, r.At, !r.Value.OK, "the container runtime does not answer lists of containers: %s", r.Value.Text)
 	}
-	observeWrites(l, e)
+	observeWrites(l, e, s)
 	if a := e.APIServer; a.Known {
 		l.add(APIServerUnreachable, a.At, !a.Value.OK, "the API server does not answer from here: %s", a.Value.Text)
 	}
@@ -306,7 +306,7 @@ func observeCauses(l look, e Evidence, now time.Time) {
 
 // observeWrites adds whether the API server refuses writes: those of the kubelet, by its own count, or a dry run from here. One that
 // accepts reads alone, because of a webhook, a full etcd or a right that was taken away, keeps a kubelet that works from renewing its lease.
-func observeWrites(l look, e Evidence) {
+func observeWrites(l look, e Evidence, s *State) {
 	w, r := e.Writes, e.Requests
 	switch {
 	case r.Known && r.Value.Refused > 0 && r.Value.Accepted == 0:
@@ -317,6 +317,8 @@ func observeWrites(l look, e Evidence) {
 		l.add(WritesRefused, w.At, false, "the API server accepts writes")
 	case r.Known && r.Value.Accepted > 0:
 		l.add(WritesRefused, r.At, false, "the API server accepts the kubelet's writes")
+	case e.Lease.Known && e.Lease.Value.Seen.After(s.Signs[WritesRefused].Last): // no dry run is tried any more
+		l.add(WritesRefused, e.Lease.At, false, "the lease is renewed")
 	}
 }
 

@@ -32,10 +32,11 @@ type State struct {
 	Worked time.Time `json:"worked,omitzero"`
 	// NoSpace: the disk was full at the last look.
 	NoSpace bool `json:"noSpace,omitempty"`
-	// Accepted is when the API server last accepted a write of the lease from here. LeaseTried is when the kubelet was restarted for a
-	// stale lease alone, until a process renews it.
-	Accepted   time.Time `json:"accepted,omitzero"`
-	LeaseTried time.Time `json:"leaseTried,omitzero"`
+	// Accepted is when the API server last accepted a write of the lease from here, AcceptedSince the first time of those that no refusal has
+	// interrupted. LeaseTried is when the kubelet was restarted for a stale lease alone, until a process renews it.
+	Accepted      time.Time `json:"accepted,omitzero"`
+	AcceptedSince time.Time `json:"acceptedSince,omitzero"`
+	LeaseTried    time.Time `json:"leaseTried,omitzero"`
 }
 
 // Sign is something that speaks against the kubelet.
@@ -58,6 +59,9 @@ const (
 	// looks are apart. Bad observations further apart than that do not add up.
 	goodSpan = 2 * time.Second
 	forget   = 2 * time.Minute
+	// renewalPause is longer than a kubelet waits after a renewal that failed before it tries again: 10 s, a request that may take 10 s, and a
+	// back-off of 7 s. When an API server accepts writes again after an outage, all kubelets of a cluster have stale leases for that long.
+	renewalPause = 30 * time.Second
 	// startJitter is how far two readings of one start may be apart: the kernel counts in ticks since boot.
 	startJitter = 2 * time.Second
 	// expectStart is how long after a restart by the guard a start counts as its own.
@@ -112,7 +116,7 @@ func (s *State) setBack(now time.Time) {
 	for i := range s.Vain {
 		move(&s.Vain[i])
 	}
-	move(&s.Since, &s.APISince, &s.Expected, &s.SupervisedAt, &s.Accepted, &s.LeaseTried)
+	move(&s.Since, &s.APISince, &s.Expected, &s.SupervisedAt, &s.Accepted, &s.AcceptedSince, &s.LeaseTried)
 }
 
 // remember takes in what is not a sign but is needed to read signs.
@@ -132,9 +136,7 @@ func (s *State) remember(e Evidence, now time.Time) {
 	case !a.Known && s.APISince.IsZero(): // the lease came from it
 		s.APISince = e.Lease.At
 	}
-	if w := e.Writes; w.Known && w.Value.OK {
-		s.Accepted = w.At
-	}
+	s.rememberWrites(e.Writes)
 	if lease := e.Lease; lease.Known && (lease.Value.Renewed.After(s.LeaseTried) || lease.Value.Seen.After(s.LeaseTried.Add(startJitter))) {
 		s.LeaseTried = time.Time{}
 	}
@@ -148,6 +150,20 @@ func (s *State) remember(e Evidence, now time.Time) {
 	if e.Process.Known {
 		s.rememberStart(e.Process.Value, now)
 		s.rememberEnd(e, now)
+	}
+}
+
+// rememberWrites takes in whether a write of the lease was accepted.
+func (s *State) rememberWrites(w Fact[Answer]) {
+	switch {
+	case !w.Known:
+	case !w.Value.OK:
+		s.AcceptedSince = time.Time{}
+	default:
+		if s.AcceptedSince.IsZero() || w.At.Sub(s.Accepted) > forget {
+			s.AcceptedSince = w.At
+		}
+		s.Accepted = w.At
 	}
 }
 
@@ -297,9 +313,10 @@ func (l Lease) writtenBy() string {
 }
 
 // weight is what a sign that is established amounts to. A stale lease alone proves nothing about a kubelet until the API server is known
-// to accept such writes, and nothing any more once a restart did not bring a renewal.
+// to have accepted such writes for long enough, and nothing any more once a restart did not bring a renewal.
 func (s *State) weight(code string) weight {
-	if code == LeaseStale && s.Accepted.After(s.Signs[code].Since) && s.LeaseTried.IsZero() {
+	opportunity := !s.AcceptedSince.IsZero() && s.Looked.Sub(s.AcceptedSince) >= renewalPause
+	if code == LeaseStale && opportunity && s.Accepted.After(s.Signs[code].Since) && s.LeaseTried.IsZero() {
 		if refused, open := s.Signs[WritesRefused]; !open || refused.Good > 0 {
 			return proof
 		}

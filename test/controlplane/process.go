@@ -178,6 +178,20 @@ func (p *Process) kill() error {
 	return nil
 }
 
+// Freeze stops the server by a signal: its connections stay open, and nothing is answered until Thaw. No-op if it is not running.
+func (p *Process) Freeze() { p.signal(syscall.SIGSTOP) }
+
+// Thaw continues a server after Freeze.
+func (p *Process) Thaw() { p.signal(syscall.SIGCONT) }
+
+func (p *Process) signal(s syscall.Signal) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.child != nil && !p.child.HasExited() {
+		p.child.Signal(s)
+	}
+}
+
 // Stop asks the server to end and returns when it is gone. If ctx ends first the server is killed
 // and that is an error, as it is if the server failed or had ended by itself. No-op if it is not running.
 func (p *Process) Stop(ctx context.Context) error {

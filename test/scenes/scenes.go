@@ -30,6 +30,11 @@ func All(t Times) []Scene {
 	}
 }
 
+// Short are scenes of some seconds each, which show that another version of the kubelet is understood.
+func Short() []Scene {
+	return []Scene{containerKilled(), kubeletFrozen(), kubeletKilled(), foreignWriter(), runtimeKilled(), kubeletStarts(10)}
+}
+
 func pod(name string) string { return metav1.NamespaceDefault + "/" + name }
 
 func withPods(names ...string) func(context.Context, *Stage) error {

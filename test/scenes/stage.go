@@ -24,6 +24,8 @@ import (
 type StageOptions struct {
 	// Program is statusd, an absolute path.
 	Program string
+	// Kubelet is the kubelet's program, in the place of the one that the stage builds.
+	Kubelet string
 	// PodsAPI: the kubelet serves its Pods API, and is not asked for /pods.
 	PodsAPI bool
 	// Settings are more lines of the observer's configuration.
@@ -48,7 +50,11 @@ type Stage struct {
 
 // NewStage starts everything. Close it.
 func NewStage(ctx context.Context, o StageOptions) (*Stage, error) {
-	node, err := stock.Run(ctx, stock.Options{Log: o.Log, FeatureGates: map[string]bool{"PodsAPI": o.PodsAPI}})
+	options := stock.Options{Log: o.Log, Program: o.Kubelet}
+	if o.PodsAPI || o.Kubelet == "" { // an older kubelet does not know the gate
+		options.FeatureGates = map[string]bool{"PodsAPI": o.PodsAPI}
+	}
+	node, err := stock.Run(ctx, options)
 	if err != nil {
 		return nil, err
 	}

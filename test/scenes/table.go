@@ -67,17 +67,21 @@ func (r Result) seen() (what, after string) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
 
-const (
-	tableBegin = "<!-- scenes: written by make observe-scenes -->"
-	tableEnd   = "<!-- end of scenes -->"
+// Marks are where a table is in a document.
+type Marks struct{ begin, end string }
+
+// The tables of documents.
+var (
+	SceneMarks = Marks{"<!-- scenes: written by make observe-scenes -->", "<!-- end of scenes -->"}
+	LieMarks   = Marks{"<!-- lies: written by make observe-lies -->", "<!-- end of lies -->"}
 )
 
-// Replace puts the table into a document, between its marks.
-func Replace(document, table string) (string, error) {
-	before, rest, ok := strings.Cut(document, tableBegin)
-	_, after, ended := strings.Cut(rest, tableEnd)
+// Replace puts a table into a document, between its marks.
+func (m Marks) Replace(document, table string) (string, error) {
+	before, rest, ok := strings.Cut(document, m.begin)
+	_, after, ended := strings.Cut(rest, m.end)
 	if !ok || !ended {
-		return "", fmt.Errorf("the document has no %s and %s", tableBegin, tableEnd)
+		return "", fmt.Errorf("the document has no %s and %s", m.begin, m.end)
 	}
-	return before + tableBegin + "\n" + table + tableEnd + after, nil
+	return before + m.begin + "\n" + table + m.end + after, nil
 }

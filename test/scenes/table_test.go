@@ -26,12 +26,12 @@ func TestTable(t *testing.T) {
 }
 
 func TestReplaceKeepsTheRestOfTheDocument(t *testing.T) {
-	document := "a\n" + tableBegin + "\nold\n" + tableEnd + "\nb\n"
-	got, err := Replace(document, "new\n")
+	document := "a\n" + SceneMarks.begin + "\nold\n" + SceneMarks.end + "\nb\n"
+	got, err := SceneMarks.Replace(document, "new\n")
 	if want := strings.Replace(document, "old", "new", 1); err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)
 	}
-	if _, err := Replace("no marks", "new\n"); err == nil {
+	if _, err := SceneMarks.Replace("no marks", "new\n"); err == nil {
 		t.Error("a document without marks is taken")
 	}
 }

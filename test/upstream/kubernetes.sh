@@ -1,9 +1,9 @@
 #!/bin/sh
-# Usage: kubernetes.sh PROGRAM FILE
-# Builds a program of Kubernetes (kubelet, kubectl, ...) of the release that test/controlplane/server uses, or
-# metrics-server, unless FILE exists.
+# Usage: kubernetes.sh PROGRAM FILE [RELEASE]
+# Builds a program of Kubernetes (kubelet, kubectl, ...) of the release that test/controlplane/server uses, or of
+# another one such as v1.34.4, or metrics-server, unless FILE exists.
 set -eu
-program=$1 file=$2
+program=$1 file=$2 other=${3:-}
 test ! -e "$file" || exit 0
 here=$(cd "$(dirname "$0")" && pwd)
 mkdir -p "$(dirname "$file")"
@@ -32,7 +32,17 @@ metrics-server)
 	flags="-X $package/pkg/version.gitVersion=$release"
 	;;
 *)
-	release=$(go list -m -f '{{.Version}}' k8s.io/kubernetes)
+	if [ -n "$other" ]; then
+		# With the modules that this release itself requires, and those of its own repository at its version.
+		{
+			echo "module example.com/kubernetes"
+			grep '^go ' "$here/../controlplane/server/go.mod"
+			echo "require k8s.io/kubernetes $other"
+			sed -n "s,^[[:space:]]*\(k8s.io/[^ ]*\) => .*,replace \1 => \1 v0.${other#v1.},p" "$here/../controlplane/server/go.mod"
+		} >go.mod
+		rm go.sum
+	fi
+	release=$(go list -mod=mod -m -f '{{.Version}}' k8s.io/kubernetes)
 	package=k8s.io/kubernetes
 	flags=
 	for component in component-base client-go/pkg; do

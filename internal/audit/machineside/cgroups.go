@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -42,7 +43,11 @@ func cgroups(h *host, o Options, now time.Time) (map[types.UID]audit.Cgroup, err
 	}
 	found := map[types.UID]audit.Cgroup{}
 	for _, tree := range trees {
-		if err := kubepods(h, tree, maxAbove, now, found); err != nil {
+		groups := groups{h: h, proc: o.HostProc, now: now, tree: tree, found: found}
+		if filepath.Dir(tree) == root && tree != root {
+			groups.freezer = filepath.Join(root, "freezer")
+		}
+		if err := groups.kubepods(tree, maxAbove); err != nil {
 			return nil, fmt.Errorf("control groups: %w", err)
 		}
 		if len(found) > 0 {
@@ -74,9 +79,20 @@ func hierarchies(h *host, root string) ([]string, error) {
 	return trees, nil
 }
 
+// groups reads the groups of pods in one tree.
+type groups struct {
+	h    *host
+	proc string
+	now  time.Time
+	tree string
+	// freezer is the tree of version 1 that has freezer.state; empty: the tree itself has what is frozen.
+	freezer string
+	found   map[types.UID]audit.Cgroup
+}
+
 // kubepods looks for the groups that the kubelet keeps its pods in, and reads them.
-func kubepods(h *host, dir string, depth int, now time.Time, found map[types.UID]audit.Cgroup) error {
-	entries, err := h.list(dir)
+func (g groups) kubepods(dir string, depth int) error {
+	entries, err := g.h.list(dir)
 	if err != nil {
 		return err
 	}
@@ -86,11 +102,11 @@ func kubepods(h *host, dir string, depth int, now time.Time, found map[types.UID
 		switch {
 		case !entry.IsDir() || name == "system.slice" || name == "user.slice":
 		case name == "kubepods" || name == "kubepods.slice" || strings.HasSuffix(name, "-kubepods.slice"):
-			if err := podGroups(h, path, now, found); err != nil {
+			if err := g.pods(path); err != nil {
 				return err
 			}
 		case depth > 1:
-			if err := kubepods(h, path, depth-1, now, found); err != nil {
+			if err := g.kubepods(path, depth-1); err != nil {
 				return err
 			}
 		}
@@ -98,9 +114,9 @@ func kubepods(h *host, dir string, depth int, now time.Time, found map[types.UID
 	return nil
 }
 
-// podGroups reads the groups of pods in kubepods and in the groups of its quality classes.
-func podGroups(h *host, dir string, now time.Time, found map[types.UID]audit.Cgroup) error {
-	entries, err := h.list(dir)
+// pods reads the groups of pods in kubepods and in the groups of its quality classes.
+func (g groups) pods(dir string) error {
+	entries, err := g.h.list(dir)
 	if err != nil {
 		return err
 	}
@@ -115,13 +131,17 @@ func podGroups(h *host, dir string, now time.Time, found map[types.UID]audit.Cgr
 			if !uid.MatchString(id) {
 				continue
 			}
-			processes, err := processes(h, path, maxBelow)
-			if err != nil {
+			inside := members{h: g.h, proc: g.proc}
+			if err := inside.read(path, maxBelow); err != nil {
 				return err
 			}
-			found[types.UID(id)] = audit.Cgroup{Path: path, Processes: processes, Frozen: frozen(h, path, maxBelow), At: now}
+			found := audit.Cgroup{Path: path, Processes: inside.count, Frozen: frozen(g.h, path, maxBelow), Stopped: inside.stopped, At: g.now}
+			if g.freezer != "" {
+				found.Frozen = frozen(g.h, g.freezer+strings.TrimPrefix(path, g.tree), maxBelow)
+			}
+			g.found[types.UID(id)] = found
 		} else if name == "burstable" || name == "besteffort" || strings.HasSuffix(name, "-burstable") || strings.HasSuffix(name, "-besteffort") {
-			if err := podGroups(h, path, now, found); err != nil {
+			if err := g.pods(path); err != nil {
 				return err
 			}
 		}
@@ -129,8 +149,7 @@ func podGroups(h *host, dir string, now time.Time, found map[types.UID]audit.Cgr
 	return nil
 }
 
-// frozen reports whether a group, or one below it, is frozen: cgroup.freeze of version 2, freezer.state of version 1 where that controller has
-// the tree.
+// frozen reports whether a group, or one below it, is frozen: cgroup.freeze of version 2, freezer.state in the freezer's tree of version 1.
 func frozen(h *host, dir string, depth int) bool {
 	for file, word := range map[string]string{"cgroup.freeze": "1", "freezer.state": "FROZEN"} {
 		if data, err := os.ReadFile(h.path(filepath.Join(dir, file))); err == nil && strings.TrimSpace(string(data)) == word {
@@ -146,26 +165,55 @@ func frozen(h *host, dir string, depth int) bool {
 	})
 }
 
-// processes counts those of a group and of the groups below it.
-func processes(h *host, dir string, depth int) (int, error) {
-	data, err := os.ReadFile(h.path(filepath.Join(dir, "cgroup.procs")))
+// members are the processes of a group and of the groups below it.
+type members struct {
+	h     *host
+	proc  string // the table of processes
+	count int
+	// stopped are the names of groups whose processes have all been stopped by a signal.
+	stopped []string
+}
+
+// read adds those of a group.
+func (m *members) read(dir string, depth int) error {
+	data, err := os.ReadFile(m.h.path(filepath.Join(dir, "cgroup.procs")))
 	// A group of threads has its processes in the group above.
 	if err != nil && !vanished(err) && !errors.Is(err, syscall.EOPNOTSUPP) {
-		return 0, err
+		return err
 	}
-	count := bytes.Count(data, []byte("\n"))
-	entries, err := h.list(dir)
+	m.count += bytes.Count(data, []byte("\n"))
+	if m.allStopped(data) {
+		m.stopped = append(m.stopped, filepath.Base(dir))
+	}
+	entries, err := m.h.list(dir)
 	if err != nil || depth == 0 {
-		return count, err
+		return err
 	}
 	for _, entry := range entries {
 		if entry.IsDir() {
-			below, err := processes(h, filepath.Join(dir, entry.Name()), depth-1)
-			if err != nil {
-				return 0, err
+			if err := m.read(filepath.Join(dir, entry.Name()), depth-1); err != nil {
+				return err
 			}
-			count += below
 		}
 	}
-	return count, nil
+	return nil
+}
+
+// allStopped reports whether there are processes and a signal has stopped each. The first one that runs ends the search, so that a group
+// costs one read as a rule. A process of another PID namespace has the number 0, and is not known.
+func (m *members) allStopped(pids []byte) bool {
+	any := false
+	for line := range bytes.Lines(pids) {
+		pid, err := strconv.Atoi(string(bytes.TrimSpace(line)))
+		if err != nil || pid == 0 {
+			return false
+		}
+		switch p, err := hostproc.Read(m.proc, pid); {
+		case err != nil && !errors.Is(err, hostproc.ErrGone), err == nil && !p.Stopped() && !p.Ended():
+			return false
+		case err == nil && p.Stopped():
+			any = true
+		}
+	}
+	return any
 }

@@ -46,3 +46,39 @@ func TestFrozenGroups(t *testing.T) {
 		}
 	}
 }
+
+// With version 1 the state of a group is in the freezer's tree, beside the one that has the processes.
+func TestFrozenGroups_OfVersion1(t *testing.T) {
+	f := newTree(t)
+	if err := os.Remove(filepath.Join(f.root, "sys/fs/cgroup/cgroup.controllers")); err != nil {
+		t.Fatal(err)
+	}
+	for _, uid := range []string{apiUID, staticUID} {
+		f.write("/sys/fs/cgroup/pids/kubepods/pod"+uid+"/c/cgroup.procs", "10\n")
+	}
+	f.write("/sys/fs/cgroup/freezer/kubepods/pod"+apiUID+"/c/freezer.state", "FROZEN\n")
+	f.write("/sys/fs/cgroup/freezer/kubepods/pod"+staticUID+"/c/freezer.state", "THAWED\n")
+	groups := f.must().Cgroups
+	if !groups[apiUID].Frozen || groups[staticUID].Frozen {
+		t.Errorf("got %+v", groups)
+	}
+}
+
+// A group is stopped when a signal has stopped each of its processes; one that has ended and one that is gone do not count, and one of another
+// PID namespace is not known.
+func TestStoppedGroups(t *testing.T) {
+	for _, c := range []struct {
+		pids string
+		want bool
+	}{{"", false}, {"10\n", true}, {"10\n11\n", true}, {"10\n12\n", false}, {"10\n13\n99\n", true}, {"13\n", false}, {"10\n0\n", false}} {
+		f := newTree(t)
+		for pid, state := range map[string]string{"10": "T", "11": "t", "12": "S", "13": "Z"} {
+			f.process(pid, "app", state, "100")
+		}
+		f.write("/sys/fs/cgroup/kubepods/pod"+apiUID+"/cri-containerd-c1.scope/cgroup.procs", c.pids)
+		got := f.must().Cgroups[apiUID].Stopped
+		if (len(got) == 1 && got[0] == "cri-containerd-c1.scope") != c.want || len(got) > 1 {
+			t.Errorf("processes %q: got %v", c.pids, got)
+		}
+	}
+}

@@ -184,6 +184,31 @@ func TestSystemd_TheStateOfAUnit(t *testing.T) {
 	}
 }
 
+// systemd forgets how a unit has ended that nothing refers to. That it was stopped by request is known until it runs again.
+func TestSystemd_StopThatSystemdHasForgotten(t *testing.T) {
+	stopped := []any{"ExecMainStartTimestampMonotonic", uint64(10), "ActiveExitTimestampMonotonic", uint64(20), "ActiveExitTimestamp", uint64(1_700_000_000_000_000),
+		"ExecMainExitTimestampMonotonic", uint64(30), "Result", "success"}
+	forgotten := []any{"UnitFileState", "enabled", "ExecMainStartTimestampMonotonic", uint64(0), "ActiveExitTimestampMonotonic", uint64(0), "ExecMainExitTimestampMonotonic", uint64(0)}
+	for name, before := range map[string][]any{"stopped": stopped, "disabled": {"UnitFileState", "disabled"}} {
+		systemd, unit := startSystemd(t)
+		if p := state(t, unit); !p.Asked.IsZero() {
+			t.Errorf("%s: never started: %+v", name, p)
+		}
+		systemd.set(before...)
+		state(t, unit)
+		systemd.set(forgotten...)
+		if p := state(t, unit); p.Asked.IsZero() {
+			t.Errorf("%s, and forgotten: %+v", name, p)
+		}
+		systemd.set("MainPID", uint32(1))
+		state(t, unit)
+		systemd.set("MainPID", uint32(0))
+		if p := state(t, unit); !p.Asked.IsZero() {
+			t.Errorf("%s, and started since: %+v", name, p)
+		}
+	}
+}
+
 // The state of the process comes from the kernel: systemd does not know that it is stopped.
 func TestSystemd_AProcessThatIsStopped(t *testing.T) {
 	systemd, unit := startSystemd(t)

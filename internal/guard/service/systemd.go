@@ -28,8 +28,10 @@ type Systemd struct {
 	unit string
 	o    SystemdOptions
 
-	mu   sync.Mutex // guards conn
+	mu   sync.Mutex // guards what follows
 	conn *systemd.Conn
+	// asked is when the unit was stopped by request, or seen disabled, if no process of it was seen since.
+	asked time.Time
 }
 
 // NewSystemd makes the service of a unit. It connects with the first call.
@@ -114,10 +116,30 @@ func (s *Systemd) State(ctx context.Context) (guard.Process, error) {
 	process.Exists = process.PID != 0
 	if !process.Exists {
 		process.Asked = asked(p)
+	}
+	s.remember(&process, number[uint64](p, "ExecMainStartTimestampMonotonic") == 0)
+	if !process.Exists {
 		process.Starting = !process.Restarting && !process.Stopping && (text(p, "ActiveState") == "activating" || jobWaits(p))
 		ended(&process, number[int32](p, "ExecMainCode"), number[int32](p, "ExecMainStatus"))
 	}
 	return look(process, s.o.Proc, time.Duration(number[uint64](p, "ExecMainStartTimestampMonotonic"))*time.Microsecond), nil
+}
+
+// remember keeps that the unit was stopped by request until a process of it runs. systemd itself forgets how a unit has ended that nothing refers to,
+// as one that was disabled, or whose package was removed: then it shows a unit that never ran.
+func (s *Systemd) remember(p *guard.Process, never bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	switch {
+	case p.Exists:
+		s.asked = time.Time{}
+	case !p.Asked.IsZero():
+		s.asked = p.Asked
+	case p.Disabled && s.asked.IsZero():
+		s.asked = time.Now()
+	case !p.Disabled && never:
+		p.Asked = s.asked
+	}
 }
 
 // asked is when systemd was requested to stop the last process, zero if the process ended by itself. A unit that is stopped ceases to be active

@@ -2,6 +2,9 @@
 //
 //	play -statusd FILE scenes -doc FILE        each scene, and the table of a document
 //	play -statusd FILE churn -minutes N        pods that come and go, no alarm and no verdict
+//	play -statusd FILE lies -doc FILE          lies and faults beside the scenes, and their table: make observe-lies
+//	play -statusd FILE repair                  repairs while the kubelet is dead: make observe-repair
+//	play -statusd FILE -kubelet FILE short     a few scenes with another kubelet: make observe-matrix
 //	play -statusd FILE cost                    what statusd observe needs beside 100 pods: make footprint
 //	play -statusd FILE demo                    a frozen kubelet: make observe-demo
 //	play -statusd FILE guard                   a guarded kubelet that breaks in several ways: make guard-demo
@@ -16,6 +19,8 @@ import (
 	"path/filepath"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
 	"github.com/statusd/statusd/test/campaign"
 	"github.com/statusd/statusd/test/scenes"
 	"github.com/statusd/statusd/test/stock"
@@ -24,10 +29,10 @@ import (
 func main() { campaign.Main("play", run) }
 
 type options struct {
-	program, doc, only string
-	minutes            int
-	stay               bool
-	cost               costOptions
+	program, doc, only, kubelet string
+	minutes                     int
+	stay                        bool
+	cost                        costOptions
 }
 
 func run(ctx context.Context, args []string) error {
@@ -36,14 +41,15 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.program, "statusd", "bin/statusd", "the program")
 	flags.StringVar(&o.doc, "doc", "", "the document to write the table of scenes into")
 	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
-	flags.StringVar(&o.only, "only", "", "play only the scene of that name")
+	flags.StringVar(&o.only, "only", "", "play only the scene or lie of that name")
+	flags.StringVar(&o.kubelet, "kubelet", "", "a kubelet in the place of the one that is built")
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
 	o.cost.flags(flags)
 	_ = flags.Parse(args) // ends the program itself
-	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo}
+	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "short": playShort, "lies": tellAll, "repair": repair, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo}
 	action, ok := actions[flags.Arg(0)]
 	if !ok {
-		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|churn|demo|cost|guard")
+		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|short|lies|repair|churn|demo|cost|guard")
 	}
 	if err := stock.Missing(); err != nil {
 		return fmt.Errorf("no node of the stock kubelet on this machine:\n%w", err)
@@ -52,10 +58,17 @@ func run(ctx context.Context, args []string) error {
 	if o.program, err = filepath.Abs(o.program); err != nil {
 		return err
 	}
+	if o.kubelet != "" {
+		if o.kubelet, err = filepath.Abs(o.kubelet); err != nil {
+			return err
+		}
+	}
 	fmt.Println("starting an API server, containerd, the stock kubelet and statusd observe")
-	stage, err := scenes.NewStage(ctx, scenes.StageOptions{
-		Program: o.program, Log: os.Stderr, Roles: []string{"../guard/rights.yaml"},
-	})
+	roles := []string{"../guard/rights.yaml"}
+	if flags.Arg(0) == "repair" {
+		roles = []string{"../repair/rights.yaml"}
+	}
+	stage, err := scenes.NewStage(ctx, scenes.StageOptions{Program: o.program, Kubelet: o.kubelet, Log: os.Stderr, Roles: roles})
 	if err != nil {
 		return err
 	}
@@ -67,11 +80,25 @@ func run(ctx context.Context, args []string) error {
 }
 
 func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
+	return playScenes(ctx, o, stage, scenes.All(scenes.Times{APIDown: time.Minute, Churn: time.Duration(o.minutes) * time.Minute, Pods: 30}))
+}
+
+func playShort(ctx context.Context, o options, stage *scenes.Stage) error {
+	node, err := stage.Node.Admin().CoreV1().Nodes().Get(ctx, stage.Node.Name, metav1.GetOptions{})
+	if err != nil {
+		return err
+	}
+	info := node.Status.NodeInfo
+	fmt.Println("kubelet", info.KubeletVersion, "with", info.ContainerRuntimeVersion)
+	return playScenes(ctx, o, stage, scenes.Short())
+}
+
+func playScenes(ctx context.Context, o options, stage *scenes.Stage, all []scenes.Scene) error {
 	var (
 		results []scenes.Result
 		wrong   error
 	)
-	for _, scene := range scenes.All(scenes.Times{APIDown: time.Minute, Churn: time.Duration(o.minutes) * time.Minute, Pods: 30}) {
+	for _, scene := range all {
 		if o.only != "" && o.only != scene.Name {
 			continue
 		}
@@ -86,20 +113,57 @@ func playAll(ctx context.Context, o options, stage *scenes.Stage) error {
 			wrong = errors.New("not everything was as expected")
 		}
 	}
-	table := scenes.Table(results)
+	return finish(o.doc, scenes.SceneMarks, scenes.Table(results), wrong)
+}
+
+// tellAll plays every lie.
+func tellAll(ctx context.Context, o options, stage *scenes.Stage) error {
+	var (
+		all   []scenes.Telling
+		wrong error
+	)
+	for _, lie := range scenes.Lies() {
+		if o.only != "" && o.only != lie.Name {
+			continue
+		}
+		fmt.Println("lie:", lie.Name)
+		t, err := stage.Tell(ctx, lie)
+		all = append(all, t)
+		if err != nil {
+			fmt.Print("\n", scenes.LieTable(all))
+			return err
+		}
+		if t.Wrong != "" {
+			fmt.Println("  wrong:", t.Wrong)
+			wrong = errors.New("not everything was as expected")
+		}
+	}
+	return finish(o.doc, scenes.LieMarks, scenes.LieTable(all), wrong)
+}
+
+func repair(ctx context.Context, _ options, stage *scenes.Stage) error {
+	done, err := stage.Repair(ctx)
+	for _, r := range done {
+		fmt.Printf("%s repaired %v after the end of the kubelet: %s\n", r.Kind, r.After.Round(time.Second), r.What)
+	}
+	return err
+}
+
+// finish prints a table, and writes it into a document unless something was wrong.
+func finish(doc string, marks scenes.Marks, table string, wrong error) error {
 	fmt.Print("\n", table)
-	if o.doc == "" || wrong != nil {
+	if doc == "" || wrong != nil {
 		return wrong
 	}
-	content, err := os.ReadFile(o.doc)
+	content, err := os.ReadFile(doc)
 	if err != nil {
 		return err
 	}
-	text, err := scenes.Replace(string(content), table)
+	text, err := marks.Replace(string(content), table)
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(o.doc, []byte(text), 0o644)
+	return os.WriteFile(doc, []byte(text), 0o644)
 }
 
 // churn lets pods come and go beside an observer and a guard that runs the kubelet: neither may find anything wrong.

@@ -1,0 +1,170 @@
+package scenes
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statusd/statusd/internal/audit"
+	"github.com/statusd/statusd/internal/guard"
+)
+
+// Lie is a lie about the node, or a fault of it, that is looked at for a while: what the audit and the guard say of it is in a table, and no
+// test depends on how long that takes.
+type Lie struct {
+	Name, What string
+	// Lasts is how long it goes on unless it is seen sooner.
+	Lasts time.Duration
+	// Expect is the kind of drift that must be seen; empty: none may be. Silent is the side that must not answer.
+	Expect audit.Kind
+	Silent audit.Side
+	// Why is why nothing is expected.
+	Why string
+
+	Prepare, Break, Again, Mend func(context.Context, *Stage) error
+}
+
+// Telling is what was said of a lie.
+type Telling struct {
+	Lie Lie
+	// Seen is the first drift, or the silent side, and After how long that took; nil: nothing was seen.
+	Seen   *audit.Difference
+	Silent string
+	After  time.Duration
+	// Health and Reasons are the guard's last verdict, Would the restarts that it would have made.
+	Health  guard.Health
+	Reasons []string
+	Would   int
+	Wrong   string
+}
+
+// guardSettings are those of a guard that restarts nothing and says what it would have done.
+func (s *Stage) guardSettings() string {
+	return fmt.Sprintf("guard: {enabled: true, unit: \"\", runtimeUnit: \"\", healthzURL: \"http://127.0.0.1:%d/healthz\"}\n", s.Node.Kubelet.HealthzPort)
+}
+
+// Tell plays a lie with an observer and a guard that restarts nothing.
+func (s *Stage) Tell(ctx context.Context, lie Lie) (Telling, error) {
+	t, err := s.tell(ctx, lie)
+	if err != nil {
+		err = fmt.Errorf("lie %q: %w", lie.Name, err)
+	}
+	return t, err
+}
+
+func (s *Stage) tell(ctx context.Context, lie Lie) (Telling, error) {
+	t := Telling{Lie: lie}
+	if !strings.Contains(s.settings, "guard:") {
+		s.settings += s.guardSettings()
+	}
+	if err := s.renew(ctx); err != nil {
+		return t, err
+	}
+	for _, act := range []func(context.Context, *Stage) error{lie.Prepare, func(ctx context.Context, s *Stage) error { return s.calm(ctx, s.Observer) }} {
+		if act != nil {
+			if err := act(ctx, s); err != nil {
+				return t, err
+			}
+		}
+	}
+	begin := time.Now()
+	if err := lie.Break(ctx, s); err != nil {
+		return t, err
+	}
+	for time.Since(begin) < lie.Lasts && !(t.Seen != nil || t.Silent != "") {
+		if lie.Again != nil {
+			if err := lie.Again(ctx, s); err != nil {
+				return t, err
+			}
+		}
+		if err := s.listen(ctx, &t, begin); err != nil {
+			return t, err
+		}
+		select {
+		case <-ctx.Done():
+			return t, ctx.Err()
+		case <-time.After(500 * time.Millisecond):
+		}
+	}
+	if report, err := s.Observer.Client().Guard(ctx); err == nil {
+		t.Health, t.Would = report.Health, len(report.Would)
+		for _, reason := range report.Reasons {
+			t.Reasons = append(t.Reasons, reason.Code)
+		}
+	}
+	t.judge()
+	if lie.Mend != nil {
+		if err := lie.Mend(ctx, s); err != nil {
+			return t, err
+		}
+	}
+	if err := s.calm(ctx, s.Observer); err != nil {
+		return t, err
+	}
+	return t, s.cleared(ctx)
+}
+
+// listen looks once at what the audit says.
+func (s *Stage) listen(ctx context.Context, t *Telling, begin time.Time) error {
+	report, err := s.Observer.Audit(ctx)
+	if err != nil {
+		return err
+	}
+	if side := t.Lie.Silent; side != "" && !report.Sides[side].Known() {
+		t.Silent, t.After = fmt.Sprintf("side %s is silent: %s", side, report.Sides[side].Err), time.Since(begin)
+	}
+	for _, d := range report.Differences {
+		if d.Drift && (t.Lie.Expect == "" || d.Kind == t.Lie.Expect) && t.Seen == nil {
+			usual := strings.NewReplacer(s.Node.Kubelet.Root(), "/var/lib/kubelet")
+			d.Message, d.Do = usual.Replace(d.Message), usual.Replace(d.Do)
+			t.Seen, t.After = &d, time.Since(begin)
+		}
+	}
+	return nil
+}
+
+// judge compares what was seen with what was expected.
+func (t *Telling) judge() {
+	switch {
+	case t.Lie.Expect == "" && t.Seen != nil:
+		t.Wrong = "unexpected: " + t.Seen.Message
+	case t.Lie.Expect != "" && t.Seen == nil:
+		t.Wrong = "not seen: " + string(t.Lie.Expect)
+	case t.Lie.Silent != "" && t.Silent == "":
+		t.Wrong = "side " + string(t.Lie.Silent) + " answered"
+	}
+}
+
+// LieTable is the table of docs/evidence/lies.md.
+func LieTable(all []Telling) string {
+	var b strings.Builder
+	b.WriteString("| | lie or fault | what is done | seen | after | wording | what to do, as it is said | the guard |\n|---|---|---|---|---|---|---|---|\n")
+	for i, t := range all {
+		seen, after, words, do := "no", "-", t.Lie.Why, "-"
+		switch {
+		case t.Seen != nil:
+			seen, after, words, do = fmt.Sprintf("%s, %s", t.Seen.Kind, t.Seen.Certainty), seconds(t.After)+" s", t.Seen.Message, t.Seen.Do
+		case t.Silent != "":
+			seen, after, words = "yes", seconds(t.After)+" s", t.Silent
+		}
+		if t.Wrong != "" {
+			words += " **" + t.Wrong + "**"
+		}
+		verdict := string(t.Health)
+		if len(t.Reasons) > 0 {
+			verdict += " (" + strings.Join(slices.Compact(slices.Sorted(slices.Values(t.Reasons))), ", ") + ")"
+		}
+		if t.Would > 0 {
+			verdict += "; would have restarted the kubelet"
+		}
+		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", i+1, t.Lie.Name, t.Lie.What, seen, after, cell(words), cell(do), verdict)
+	}
+	return b.String()
+}
+
+// cell is a text that does not end its cell of a table.
+func cell(text string) string {
+	return strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "|", "\\|")
+}
