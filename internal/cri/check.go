@@ -26,9 +26,6 @@ func (r *Runtime) Check(pod *v1.Pod) (all []runtime.Unsupported) {
 	if len(pod.Spec.ResourceClaims) > 0 {
 		refuse(spec.Child("resourceClaims"), "", "this node has no devices for pods")
 	}
-	if pod.Spec.OS != nil && pod.Spec.OS.Name != v1.Linux {
-		refuse(spec.Child("os", "name"), "", "this machine runs linux")
-	}
 	for i := range pod.Spec.Volumes {
 		path := spec.Child("volumes").Index(i)
 		if kind := kindOf(&pod.Spec.Volumes[i].VolumeSource); !strings.Contains(" "+kinds+" ", " "+kind+" ") {
@@ -98,11 +95,14 @@ var safeSysctls = map[string]bool{
 
 // Admit implements [runtime.Gate]: a pod that asks for what no node may give it is rejected, as by the kubelet.
 func (r *Runtime) Admit(pod *v1.Pod) (reason, message string) {
+	if pod.Spec.OS != nil && pod.Spec.OS.Name != v1.Linux {
+		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"
+	}
 	if pod.Spec.SecurityContext == nil {
 		return "", ""
 	}
 	for _, s := range pod.Spec.SecurityContext.Sysctls {
-		name := strings.ReplaceAll(s.Name, "/", ".")
+		name := dotted(s.Name)
 		switch {
 		case pod.Spec.HostNetwork && strings.HasPrefix(name, "net."):
 			return "SysctlForbidden", fmt.Sprintf("forbidden sysctl: %q not allowed with host net enabled", s.Name)

@@ -173,6 +173,22 @@ func TestSysctls(t *testing.T) {
 	}
 }
 
+func TestPodOfAnotherSystem(t *testing.T) {
+	pod := testPod("uid-1")
+	pod.Spec.OS = &v1.PodOS{Name: v1.Windows}
+	if got, _ := (&Runtime{}).Admit(pod); got != "PodOSNotSupported" {
+		t.Errorf("got %q, want it rejected", got)
+	}
+}
+
+func TestSysctlNames(t *testing.T) {
+	for name, want := range map[string]string{"kernel.shm_rmid_forced": "kernel.shm_rmid_forced", "kernel/shm_rmid_forced": "kernel.shm_rmid_forced", "net/ipv4/conf/eth0.1/forwarding": "net.ipv4.conf.eth0/1.forwarding"} {
+		if got := dotted(name); got != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+	}
+}
+
 func TestResources(t *testing.T) {
 	list := func(cpu, memory string) v1.ResourceList {
 		return v1.ResourceList{v1.ResourceCPU: resource.MustParse(cpu), v1.ResourceMemory: resource.MustParse(memory)}

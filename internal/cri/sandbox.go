@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"os"
+	"strings"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -268,10 +269,18 @@ func sysctls(pod *v1.Pod) map[string]string {
 	all := map[string]string{}
 	if pod.Spec.SecurityContext != nil {
 		for _, s := range pod.Spec.SecurityContext.Sysctls {
-			all[s.Name] = s.Value
+			all[dotted(s.Name)] = s.Value
 		}
 	}
 	return all
+}
+
+// dotted is a sysctl in the form that container runtimes take: the first separator of a name decides which of the two stands for the other.
+func dotted(name string) string {
+	if i := strings.IndexAny(name, "./"); i < 0 || name[i] == '.' {
+		return name
+	}
+	return strings.NewReplacer("/", ".", ".", "/").Replace(name)
 }
 
 // keepAdopted keeps the contents of the pods up to date that an earlier statusd has started.
