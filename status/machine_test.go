@@ -143,7 +143,9 @@ func (m *machine) heal() {
 	m.catchUp()
 	time.Sleep(healedWithin)
 	synctest.Wait()
-	if m.restored.IsZero() && !lasted {
+	asked := false // the server has asked for pauses, for all pods or for some
+	m.edit(func() { asked = len(m.askedUntil) > 0 })
+	if m.restored.IsZero() && !lasted && !asked {
 		m.checkWithdrawals(healedWithin)
 	}
 	time.Sleep(restoredWithin - healedWithin)

@@ -78,7 +78,8 @@ type Options struct {
 
 	// Versions reads the newest resource version of the API server while nothing else shows it, to notice
 	// that the server was restored from a backup. Managers of one process and one server may share one. By
-	// default each manager whose Client is a [VersionReader] asks once a minute.
+	// default a manager whose Client is a [VersionReader] asks once a minute, and managers whose clients
+	// [NewClient] has made of one clientset ask once a minute together.
 	Versions *Versions
 
 	// HistoryChanged, if set, is called when the API server's resource versions were found to have gone
@@ -205,7 +206,7 @@ func (o *Options) setDefaults() {
 		o.Client = client.writingAs(o.FieldManager)
 	}
 	if reader, ok := o.Client.(VersionReader); ok && o.Versions == nil {
-		o.Versions = NewVersions(reader, 0)
+		o.Versions = defaultVersions(reader)
 	}
 	if len(o.MetricsLabels) > 0 && o.Registerer != nil {
 		o.Registerer = prometheus.WrapRegistererWith(o.MetricsLabels, o.Registerer)

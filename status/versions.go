@@ -2,7 +2,13 @@ package status
 
 import (
 	"context"
+	"errors"
+	"runtime"
+	"sync"
 	"time"
+	"weak"
+
+	"k8s.io/client-go/rest"
 )
 
 // Versions reads the newest resource version of an API server. Managers that share one
@@ -44,12 +50,55 @@ func (v *Versions) since(ctx context.Context, seen time.Time) versionRead {
 	case <-ctx.Done():
 		return versionRead{at: time.Now(), err: ctx.Err()}
 	}
+	before := read
 	if read.asked = !read.at.After(seen) || time.Since(read.at) >= v.every; read.asked {
 		read.at = time.Now()
 		var version string
 		version, read.err = v.server.ResourceVersion(ctx)
 		read.version = parseRevision(version)
 	}
+	if read.err != nil && ctx.Err() != nil && !errors.Is(ctx.Err(), context.DeadlineExceeded) {
+		v.reading <- before // a manager that has stopped has learned nothing for the others
+		return read
+	}
 	v.reading <- read
 	return read
+}
+
+// shared holds the default readers of the process, by the REST client that they ask with. Neither is kept alive by it.
+var shared = struct {
+	sync.Mutex
+	byClient map[weak.Pointer[rest.RESTClient]]weak.Pointer[Versions]
+}{byClient: make(map[weak.Pointer[rest.RESTClient]]weak.Pointer[Versions])}
+
+// defaultVersions returns the reader of a manager that was given none: the one of all managers with the same REST
+// client, if the client is one of [NewClient].
+func defaultVersions(reader VersionReader) *Versions {
+	client, ok := reader.(*restClient)
+	if !ok {
+		return NewVersions(reader, 0)
+	}
+	requests, ok := client.core.(*rest.RESTClient)
+	if !ok {
+		return NewVersions(reader, 0)
+	}
+	shared.Lock()
+	defer shared.Unlock()
+	key := weak.Make(requests)
+	if v := shared.byClient[key].Value(); v != nil {
+		return v
+	}
+	v := NewVersions(reader, 0)
+	shared.byClient[key] = weak.Make(v)
+	runtime.AddCleanup(v, forgetVersions, key)
+	return v
+}
+
+// forgetVersions forgets a default reader that no manager has any more, unless there is another one by now.
+func forgetVersions(key weak.Pointer[rest.RESTClient]) {
+	shared.Lock()
+	defer shared.Unlock()
+	if shared.byClient[key].Value() == nil {
+		delete(shared.byClient, key)
+	}
 }
