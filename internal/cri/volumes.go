@@ -65,7 +65,7 @@ func (p *pod) makeEmptyDir(name string, source *v1.EmptyDirVolumeSource) error {
 		return err
 	}
 	if source.Medium == v1.StorageMediumMemory && !isMountPoint(dir) {
-		data := "mode=777"
+		data := "mode=1777" // as the kernel makes one by default: the kubelet leaves it
 		if source.SizeLimit != nil && source.SizeLimit.Sign() > 0 {
 			data += fmt.Sprintf(",size=%d", source.SizeLimit.Value())
 		}
@@ -74,6 +74,9 @@ func (p *pod) makeEmptyDir(name string, source *v1.EmptyDirVolumeSource) error {
 		}
 	}
 	mode := fs.FileMode(0o777)
+	if source.Medium == v1.StorageMediumMemory {
+		mode |= fs.ModeSticky
+	}
 	if context := p.manifest.Spec.SecurityContext; context != nil && context.FSGroup != nil {
 		if err := os.Chown(dir, -1, int(*context.FSGroup)); err != nil {
 			return err

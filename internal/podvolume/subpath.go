@@ -48,5 +48,5 @@ func openUp(root *os.Root, path string, mode fs.FileMode) error {
 		return err
 	}
 	defer dir.Close()
-	return dir.Chmod(".", mode&(fs.ModePerm|fs.ModeSetgid))
+	return dir.Chmod(".", mode&(fs.ModePerm|fs.ModeSetgid|fs.ModeSticky))
 }
