@@ -59,6 +59,21 @@ func TestTellingLine_IsFoundBehindColorsAndNoise(t *testing.T) {
 	wantSaid(t, said(t, f), []string{"exit code 1: ERROR cannot open ledger ·"}, nil)
 }
 
+// The time at the beginning of a line is not what it tells.
+func TestTellingLine_HasNoTime(t *testing.T) {
+	for line, want := range map[string]string{
+		"2026-03-02 09:14:04 FATAL no such table":                                 "exit code 1: FATAL no such table ·",
+		"2026-03-02T09:14:04.123Z ERROR no such table":                            "exit code 1: ERROR no such table ·",
+		"[2026-03-02 09:14:04,123] ERROR no such table":                           "exit code 1: ERROR no such table ·",
+		"2026/03/02 09:14:04 cannot open ledger":                                  "exit code 1: cannot open ledger ·",
+		"F0302 09:14:04.123456       1 main.go:12] failed to load the config":     "exit code 1: failed to load the config ·",
+		"2026-03-02 09:14:04 UTC [1] FATAL:  role \"shop\" does not exist failed": "exit code 1: [1] FATAL: role",
+		"2026 was an error": "exit code 1: 2026 was an error ·",
+	} {
+		wantSaid(t, said(t, crashing(line)), []string{want}, nil)
+	}
+}
+
 // An init container that runs says what the last line of its log says.
 func TestRunningInitContainer_SaysWhatItWaitsFor(t *testing.T) {
 	f := facts(with(v1.PodPending, waiting("PodInitializing", ""), v1.ConditionFalse), func(p *v1.Pod) {

@@ -103,6 +103,17 @@ var (
 // troubled reports whether a line names trouble, and is no line of a stack trace.
 func troubled(line string) bool { return !trace.MatchString(line) && trouble.MatchString(line) }
 
+// dated is a time at the beginning of a line, and what klog writes there.
+var dated = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)?\]?|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\]) +`)
+
+// undated is a line without the time at its beginning: that of the end is said already.
+func undated(line string) string {
+	if rest := dated.ReplaceAllString(line, ""); strings.TrimSpace(rest) != "" {
+		return rest
+	}
+	return line
+}
+
 // telling is the line that says most about a failure: the last one that names trouble, or else the last one.
 func telling(lines []string) string {
 	last := ""
@@ -115,10 +126,10 @@ func telling(lines []string) string {
 			last = line
 		}
 		if troubled(line) {
-			return shorten(redact(line))
+			return shorten(redact(undated(line)))
 		}
 	}
-	return shorten(redact(last))
+	return shorten(redact(undated(last)))
 }
 
 // logs are the ends of the logs of runs that failed.

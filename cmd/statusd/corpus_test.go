@@ -4,13 +4,13 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/statusd/statusd/test/broken"
+	ills "github.com/statusd/statusd/test/broken"
 )
 
 // readCorpus reads the files of examples/broken.
-func readCorpus(t *testing.T) []broken.Workload {
+func readCorpus(t *testing.T) []ills.Workload {
 	t.Helper()
-	all, err := broken.Corpus("../../examples/broken")
+	all, err := ills.Corpus("../../examples/broken")
 	if err != nil {
 		t.Fatal(err)
 	}

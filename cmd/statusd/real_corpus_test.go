@@ -22,7 +22,7 @@ import (
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
-	"github.com/statusd/statusd/test/broken"
+	ills "github.com/statusd/statusd/test/broken"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 )
 
@@ -43,8 +43,8 @@ const (
 
 // looks are the verdicts on what was said about a workload, in order.
 type looks struct {
-	broken.Workload
-	node, api        []broken.Judged
+	ills.Workload
+	node, api        []ills.Judged
 	describe, k8sgpt string
 }
 
@@ -76,7 +76,7 @@ func TestCorpus_IsExplained(t *testing.T) {
 	end := time.Now().Add(cmp.Or(*wholeCorpus, patience/2))
 	for {
 		c.look(corpus)
-		if settled := !slices.ContainsFunc(corpus, func(l *looks) bool { return last(l.node) != broken.Yes || last(l.api) != broken.Yes }); settled && *wholeCorpus == 0 || time.Now().After(end) {
+		if settled := !slices.ContainsFunc(corpus, func(l *looks) bool { return last(l.node) != ills.Yes || last(l.api) != ills.Yes }); settled && *wholeCorpus == 0 || time.Now().After(end) {
 			break
 		}
 	}
@@ -86,12 +86,12 @@ func TestCorpus_IsExplained(t *testing.T) {
 			t.Logf("## %s: node %s, API %s\n%s\nAPI: %s\nevent: %s\nk8sgpt: %s", l.Name, final(l.node), final(l.api), newestText(l.node), newestText(l.api), l.describe, l.k8sgpt)
 		}
 		for _, j := range slices.Concat(l.node, l.api) {
-			if j.Cause == broken.Wrong {
+			if j.Cause == ills.Wrong {
 				t.Errorf("%s: wrong: %s", l.Name, j.Text)
 				break
 			}
 		}
-		if *wholeCorpus == 0 && (last(l.node) != broken.Yes || last(l.api) != broken.Yes) {
+		if *wholeCorpus == 0 && (last(l.node) != ills.Yes || last(l.api) != ills.Yes) {
 			t.Errorf("%s: node %s, API %s; want the words %q in the first clause\n%s\nAPI: %s", l.Name, last(l.node), last(l.api), l.First, newestText(l.node), newestText(l.api))
 		}
 	}
@@ -134,7 +134,7 @@ func startCorpus(t *testing.T) *corpusCluster {
 var clusterScoped = []string{"Namespace", "Node", "ValidatingWebhookConfiguration", "ValidatingAdmissionPolicy", "ValidatingAdmissionPolicyBinding"}
 
 // create creates the objects of a workload in a namespace of its own.
-func (c *corpusCluster) create(one broken.Workload) {
+func (c *corpusCluster) create(one ills.Workload) {
 	c.t.Helper()
 	namespace := &unstructured.Unstructured{}
 	namespace.SetAPIVersion("v1")
@@ -239,7 +239,7 @@ func (c *corpusCluster) said(args ...string) string {
 }
 
 // lastEvent is what the last line of kubectl describe says about the object, or about a pod of it.
-func (c *corpusCluster) lastEvent(one broken.Workload) string {
+func (c *corpusCluster) lastEvent(one ills.Workload) string {
 	list, err := c.server.Admin().CoreV1().Events(one.Name).List(c.t.Context(), metav1.ListOptions{})
 	if err != nil {
 		c.t.Fatal(err)
@@ -254,7 +254,7 @@ func (c *corpusCluster) lastEvent(one broken.Workload) string {
 }
 
 // k8sgptOf is what the analyzers of k8sgpt say about the object and its pods, by the rules that docs/evidence/broken-pods.md lists.
-func (c *corpusCluster) k8sgptOf(one broken.Workload) string {
+func (c *corpusCluster) k8sgptOf(one ills.Workload) string {
 	var found []string
 	client, ctx, namespace := c.server.Admin(), c.t.Context(), one.Name
 	kind, name, _ := strings.Cut(one.Explain, "/")
@@ -327,27 +327,27 @@ func (c *corpusCluster) newestOf(pod *v1.Pod) (newest v1.Event) {
 	return newest
 }
 
-func last(list []broken.Judged) broken.Verdict {
+func last(list []ills.Judged) ills.Verdict {
 	if len(list) == 0 {
-		return broken.No
+		return ills.No
 	}
 	return list[len(list)-1].Cause
 }
 
-func newestText(list []broken.Judged) string { return list[len(list)-1].Text }
+func newestText(list []ills.Judged) string { return list[len(list)-1].Text }
 
 // final is the verdict on a workload: wrong if it was wrong once, or else that of most looks of the second half.
-func final(list []broken.Judged) broken.Verdict {
-	count := map[broken.Verdict]int{}
+func final(list []ills.Judged) ills.Verdict {
+	count := map[ills.Verdict]int{}
 	for i, j := range list {
-		if j.Cause == broken.Wrong {
-			return broken.Wrong
+		if j.Cause == ills.Wrong {
+			return ills.Wrong
 		}
 		if i >= len(list)/2 {
 			count[j.Cause]++
 		}
 	}
-	return slices.MaxFunc([]broken.Verdict{broken.No, broken.Partly, broken.Yes}, func(a, b broken.Verdict) int { return cmp.Compare(count[a], count[b]) })
+	return slices.MaxFunc([]ills.Verdict{ills.No, ills.Partly, ills.Yes}, func(a, b ills.Verdict) int { return cmp.Compare(count[a], count[b]) })
 }
 
 // corpusSummary is how often each of four ways to ask named the cause and the fix.
@@ -358,14 +358,14 @@ type corpusSummary struct {
 }
 
 type column struct {
-	cause   map[broken.Verdict]int
+	cause   map[ills.Verdict]int
 	fix     int
 	lengths []int
 }
 
-func (c *column) add(j broken.Judged) {
+func (c *column) add(j ills.Judged) {
 	if c.cause == nil {
-		c.cause = map[broken.Verdict]int{}
+		c.cause = map[ills.Verdict]int{}
 	}
 	c.cause[j.Cause]++
 	if j.Fix {
@@ -380,7 +380,7 @@ func corpusReport(corpus []*looks) (r corpusSummary) {
 		node, api := l.node[len(l.node)-1], l.api[len(l.api)-1]
 		node.Cause, api.Cause = final(l.node), final(l.api)
 		describe, k8sgpt := l.Judge(l.describe), l.Judge(l.k8sgpt)
-		for _, j := range []*broken.Judged{&describe, &k8sgpt} { // neither gives advice
+		for _, j := range []*ills.Judged{&describe, &k8sgpt} { // neither gives advice
 			j.Fix = false
 		}
 		r.node.add(node)
@@ -400,7 +400,7 @@ func yes(is bool) string {
 }
 
 func (r corpusSummary) share(c column) float64 {
-	return 100 * float64(c.cause[broken.Yes]) / float64(max(1, r.total))
+	return 100 * float64(c.cause[ills.Yes]) / float64(max(1, r.total))
 }
 
 // table is one line for each workload, and the sums.
@@ -425,8 +425,8 @@ func (r corpusSummary) summary() string {
 	}{{"statusd explain, on the node", r.node}, {"statusd explain, over the API alone", r.api}, {"last event of kubectl describe", r.describe}, {"rules of k8sgpt", r.k8sgpt}} {
 		c := row.column
 		slices.Sort(c.lengths)
-		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %d | %d | %d | %d |\n", row.name, c.cause[broken.Yes], r.total, c.cause[broken.Partly], c.cause[broken.No], c.cause[broken.Wrong], c.fix,
-			c.cause[broken.Yes]-5*c.cause[broken.Wrong], c.lengths[len(c.lengths)/2])
+		fmt.Fprintf(&b, "| %s | %d of %d | %d | %d | %d | %d | %d | %d |\n", row.name, c.cause[ills.Yes], r.total, c.cause[ills.Partly], c.cause[ills.No], c.cause[ills.Wrong], c.fix,
+			c.cause[ills.Yes]-5*c.cause[ills.Wrong], c.lengths[len(c.lengths)/2])
 	}
 	return b.String()
 }
@@ -452,7 +452,7 @@ func writeCorpusPage(t *testing.T, r corpusSummary) {
 	for i, where := range []string{"on the node", "over the API alone"} {
 		var names []string
 		for _, row := range r.rows {
-			if v := row[1+2*i]; v != string(broken.Yes) {
+			if v := row[1+2*i]; v != string(ills.Yes) {
 				names = append(names, fmt.Sprintf("[%s](../../examples/broken/%s.yaml) (%s)", row[0], row[0], v))
 			}
 		}

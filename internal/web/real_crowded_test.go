@@ -16,8 +16,8 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// broken is a pod in a crash loop, explained as the real API explains it, with the log of the run that failed.
-func broken(namespace, name string) view.PodDetail {
+// broken is a pod in a crash loop, explained as the real API explains it, with the log of the run that failed and how that ends.
+func broken(namespace, name string, last ...string) view.PodDetail {
 	d := crashing(namespace, name)
 	d.Delivery, d.Explanation.Delivery = view.Freshness{}, nil
 	ended := metav1.NewTime(*ago(20 * time.Second))
@@ -27,9 +27,9 @@ func broken(namespace, name string) view.PodDetail {
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: v1.ConditionFalse, LastTransitionTime: ended}}
 	pod.Status.ContainerStatuses = []v1.ContainerStatus{{Name: "server", RestartCount: 4, State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}},
 		LastTerminationState: v1.ContainerState{Terminated: &v1.ContainerStateTerminated{ExitCode: 1, Reason: "Error", StartedAt: metav1.NewTime(ended.Add(-2 * time.Second)), FinishedAt: ended}}}}
-	log := &explain.Log{Container: "server", Previous: true, Lines: []string{
+	log := &explain.Log{Container: "server", Previous: true, Lines: append([]string{
 		"2026-03-02 09:14:03 INFO  shop-orders 2.7.1 starting", "2026-03-02 09:14:03 INFO  connecting to postgres at db.shop:5432",
-		`2026-03-02 09:14:04 FATAL password authentication failed for user "shop"`, hostileLine}}
+		`2026-03-02 09:14:04 FATAL password authentication failed for user "shop"`}, last...)}
 	d.Explanation = explain.Pod(explain.Facts{Now: time.Now(), Pod: pod, Containers: map[string]explain.Container{"server": {Log: log}}})
 	d.Why, d.Brief, d.LogsServed = d.Explanation.Sentence(time.UTC), d.Explanation.Brief(), true
 	for i, rule := range []string{"KubePodCrashLooping", "KubePodNotReady", "PodRestartStorm"} {
@@ -50,6 +50,7 @@ func alertOf(rule, namespace, pod string, since time.Duration) alert.Alert {
 func crowded(t *testing.T) *fake {
 	var pods []view.PodDetail
 	node := aNode()
+	node.Conditions = append(node.Conditions, v1.NodeCondition{Type: "KubeletHealthy", Status: v1.ConditionTrue, Reason: "Healthy"})
 	for i := range 500 {
 		namespace, name := fmt.Sprintf("team-%d", i%7), fmt.Sprintf("orders-%03d", i)
 		if i%8 == 0 {
@@ -82,7 +83,7 @@ func TestCrowdedNode_OnAPhoneAndOnADesktop(t *testing.T) {
 		page := openTab(t, f.page("#/pods/team-0/orders-000"))
 		page.size(screen.width, screen.height)
 		page.live()
-		page.contains(".sentence", `exit code 1: 2026-03-02 09:14:04 FATAL password authentication failed for user "shop"`)
+		page.contains(".sentence", `exit code 1: FATAL password authentication failed for user "shop"`)
 		for _, selector := range []string{".sentence", ".next", ".explanation .log pre", "[aria-label=Timeline] .lane"} {
 			if top := eval[float64](page, fmt.Sprintf(`document.querySelector(%q).getBoundingClientRect().top`, selector)); top > float64(screen.height)-20 {
 				t.Errorf("%s: %s begins at %.0f pixels of %d: it is not on the first screen", screen.name, selector, top, screen.height)
@@ -99,11 +100,18 @@ func TestCrowdedNode_OnAPhoneAndOnADesktop(t *testing.T) {
 		if height := eval[float64](page, `document.documentElement.scrollHeight`); height > 6*float64(screen.height) {
 			t.Errorf("%s: the page of the node is %.0f pixels high, %.1f screens", screen.name, height, height/float64(screen.height))
 		}
+		if tones := eval[string](page, `[...document.querySelectorAll('[aria-label=Conditions] .flag')].map((f) => f.dataset.tone).join(' ')`); tones != "good good good good good" {
+			t.Errorf("%s: the conditions of a node that is well, with a kubelet that is healthy, look %s", screen.name, tones)
+		}
 		page.screenshot("crowded-node-" + screen.name)
 		page.lookForBarriers(screen.name + ", the node")
 		page.goTo("#/")
 		if shown := eval[int](page, `document.querySelectorAll('#pods tr:not([hidden])').length`); shown != 500 {
 			t.Errorf("%s: the table has %d rows, want 500", screen.name, shown)
+		}
+		page.contains(`[data-key="team-0/orders-000"] .why`, `Exit code 1: FATAL password authentication failed for user "shop" · 4 restarts in 6 min`)
+		if cut := eval[int](page, `[...document.querySelectorAll('#pods td.age')].filter((c) => c.scrollWidth > c.clientWidth).length`); cut > 0 {
+			t.Errorf("%s: the age is cut in %d rows", screen.name, cut)
 		}
 		page.screenshot("crowded-table-" + screen.name)
 		for _, hash := range []string{"#/", "#/node", "#/pods/team-0/orders-000"} {
@@ -117,7 +125,7 @@ func TestCrowdedNode_OnAPhoneAndOnADesktop(t *testing.T) {
 
 // The log of a container is followed while it is open, and what it says stays text.
 func TestLogIsFollowedOnThePage(t *testing.T) {
-	f := startFake(t, broken("shop", "orders-5c44"))
+	f := startFake(t, broken("shop", "orders-5c44", hostileLine))
 	f.setLog("shop/orders-5c44/server", "starting", hostileLine)
 	page := openTab(t, f.page("#/pods/shop/orders-5c44"))
 	page.live()
