@@ -50,11 +50,11 @@ func TestDeploymentsThatCannotRun_MakeNoStorm(t *testing.T) {
 	d := newDaemon(t, node).join(server)
 	d.start()
 	deployments := readDeployments(t, "../../examples/storm/deployments.yaml")
-	pods := deploy(t, server, node, deployments)
+	pods := deploy(t, server, node, deployments, false)
 	var beside *history
 	if *stormStock != "" {
 		stock.Start(t, stock.Options{Name: "storm-stock", API: server.Process})
-		beside = deploy(t, server, "storm-stock", deployments)
+		beside = deploy(t, server, "storm-stock", deployments, true)
 	}
 	waits := map[string]string{
 		"wrong-image": runtimeWaiting("ErrImagePull"), "invalid-image": runtimeWaiting("InvalidImageName"), "missing-config-map": runtimeWaiting("CreateContainerConfigError"),
@@ -79,7 +79,7 @@ func TestDeploymentsThatCannotRun_MakeNoStorm(t *testing.T) {
 }
 
 // deploy creates Deployments for one node, in a namespace of their own, and follows their pods.
-func deploy(t *testing.T, server *controlplanetest.Server, node string, deployments []*appsv1.Deployment) *history {
+func deploy(t *testing.T, server *controlplanetest.Server, node string, deployments []*appsv1.Deployment, stockNode bool) *history {
 	t.Helper()
 	namespace := server.Namespace(t)
 	pods := follow(t, server.Admin(), namespace)
@@ -87,6 +87,9 @@ func deploy(t *testing.T, server *controlplanetest.Server, node string, deployme
 		deployment := deployment.DeepCopy()
 		template := &deployment.Spec.Template.Spec
 		template.NodeSelector = map[string]string{v1.LabelHostname: node}
+		if stockNode { // which has no network plugin: only pods on the network of the machine get a sandbox
+			template.HostNetwork = true
+		}
 		if template.Containers[0].Image == "host" {
 			template.Containers[0].ImagePullPolicy = v1.PullIfNotPresent // the stock node has it, and there is no registry
 		}
