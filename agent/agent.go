@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"net"
 	"sync/atomic"
 	"time"
 
@@ -41,12 +40,12 @@ type Agent struct {
 	born     time.Time // when it was made
 
 	// What is open, in this order. Nil: not (yet).
-	life     process.Life
-	listener net.Listener
-	journal  *journal.Durable
-	runtime  runtime.Runtime
-	kubelet  kubeletAPI
-	reloads  atomic.Bool // another agent takes over in this process
+	life    process.Life
+	front   *process.Front // of the endpoints; nil: not served
+	journal *journal.Durable
+	runtime runtime.Runtime
+	kubelet kubeletAPI
+	reloads atomic.Bool // another agent takes over in this process
 
 	cluster
 	machine    *addressBook
@@ -103,7 +102,7 @@ func New(config Config, options Options) (*Agent, error) {
 }
 
 // Address is where the endpoints are served, empty if they are not.
-func (a *Agent) Address() string { return process.AddressOf(a.listener) }
+func (a *Agent) Address() string { return a.front.Address() }
 
 // ErrReload as the cause of the end of Run's context means that another agent takes over in this
 // process: systemd gets RELOADING=1, not STOPPING=1.
@@ -135,7 +134,7 @@ func (a *Agent) parts() []process.Part {
 		}
 	}
 	add(true, "reloads", a.awaitReload)
-	add(a.listener != nil, "endpoints", func(ctx context.Context) error { return a.endpoints().Serve(ctx, a.listener) })
+	add(a.front != nil, "endpoints", func(ctx context.Context) error { return a.front.Serve(ctx, a.endpoints()) })
 	add(joined, "objects of pods", a.objects.Run)
 	runner, runs := a.runtime.(runtime.Runner)
 	add(runs, "runtime", func(ctx context.Context) error { return runner.Run(ctx) })

@@ -14,12 +14,13 @@ import (
 )
 
 // Memory is what agents that follow each other in one process hand on: the back-offs of containers that keep failing, whether
-// the Node was registered since the process has started, and the clients of the kubelet's API with the runtime that serves them. The
-// zero value works. One agent at a time uses it.
+// the Node was registered since the process has started, the clients of the kubelet's API with the runtime that serves them, and the
+// address of the health endpoints. The zero value works. One agent at a time uses it.
 type Memory struct {
 	workers worker.Memory
 	node    node.Memory
 	left    left
+	fronts  process.Fronts
 	forgets bool // the program has none: what an agent leaves is closed with it
 }
 
@@ -38,7 +39,16 @@ type serving struct{ bindAddress, nodeName, stateDir, apiServer string }
 // Close closes what the last agent has left for another one that was not made. Call it when no agent runs any more. It ends the
 // requests of clients with an error.
 func (m *Memory) Close() error {
-	return errors.Join(m.closeServer(), m.closeRuntime())
+	return errors.Join(m.closeServer(), m.closeRuntime(), m.fronts.Close())
+}
+
+// Fronts have the addresses of the endpoints; nil if the program has no Memory. Fronts is for the commands of this module, as is
+// [Agent.Inside].
+func (m *Memory) Fronts() *process.Fronts {
+	if m == nil || m.forgets {
+		return nil
+	}
+	return &m.fronts
 }
 
 func (m *Memory) closeServer() error {

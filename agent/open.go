@@ -121,11 +121,15 @@ func serverAddress(config *rest.Config) string {
 
 // listen binds the address of the endpoints.
 func (a *Agent) listen() (err error) {
-	if a.listener, err = process.ListenAt(a.config.HealthzBindAddress, "healthz-bind-address"); err != nil {
+	fronts := a.options.Memory.Fronts()
+	if err := fronts.Keep(a.config.HealthzBindAddress); err != nil {
+		a.log.Warn("address of the former config did not close in order", "err", err)
+	}
+	if a.front, err = fronts.Listen(a.config.HealthzBindAddress, "healthz-bind-address"); err != nil {
 		return fmt.Errorf("agent: %w", err)
 	}
-	if a.listener != nil {
-		a.life.OnClose(a.listener)
+	if a.front != nil {
+		a.life.OnClose(a.front)
 	}
 	return nil
 }

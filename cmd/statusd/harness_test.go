@@ -19,7 +19,9 @@ import (
 
 	"github.com/statusd/statusd/internal/node/eviction"
 	"github.com/statusd/statusd/internal/run"
+	"github.com/statusd/statusd/test/child"
 	"github.com/statusd/statusd/test/freeport"
+	"github.com/statusd/statusd/test/orphans"
 )
 
 // patience is what a test waits for something that should come, before it says that it
@@ -34,9 +36,7 @@ type daemon struct {
 	env    []string
 	flags  []string // of statusd run, beside --config
 
-	cmd    *exec.Cmd
-	exited chan struct{} // closed when the process is gone
-	err    error         // how it ended; read it after exited
+	process *child.Process // nil: it was not started yet
 }
 
 // newDaemon makes a statusd with state and manifests of its own. What it leaves running
@@ -55,6 +55,7 @@ func newDaemon(t *testing.T, node string) *daemon {
 	if err := os.Mkdir(d.config.Manifests, 0o755); err != nil {
 		t.Fatal(err)
 	}
+	orphans.EndBelow(t, d.config.StateDir)
 	t.Cleanup(d.clearUp)
 	return d
 }
@@ -68,17 +69,12 @@ func (d *daemon) start() {
 		d.t.Fatal(err)
 	}
 	defer log.Close()
-	cmd, exited := exec.Command(os.Args[0], append([]string{"run", "--config", file}, d.flags...)...), make(chan struct{})
+	cmd := exec.Command(os.Args[0], append([]string{"run", "--config", file}, d.flags...)...)
 	cmd.Env = append(os.Environ(), d.env...)
 	cmd.Stderr = log
-	if err := cmd.Start(); err != nil {
+	if d.process, err = child.Start(cmd, syscall.SIGKILL); err != nil {
 		d.t.Fatal(err)
 	}
-	d.cmd, d.exited = cmd, exited
-	go func() {
-		d.err = cmd.Wait()
-		close(exited)
-	}()
 }
 
 // configFile writes the config and returns where.
@@ -97,17 +93,18 @@ func (d *daemon) configFile() string {
 
 func (d *daemon) signal(s syscall.Signal) {
 	d.t.Helper()
-	if err := d.cmd.Process.Signal(s); err != nil {
-		d.t.Fatalf("signal %v: %v", s, err)
+	if d.process.HasExited() {
+		d.t.Fatalf("statusd ended before signal %v: %v; its log:\n%s", s, d.process.Err(), d.logged())
 	}
+	d.process.Signal(s)
 }
 
 // wait returns when statusd is gone, and how it ended.
 func (d *daemon) wait() error {
 	d.t.Helper()
 	select {
-	case <-d.exited:
-		return d.err
+	case <-d.process.Exited:
+		return d.process.Err()
 	case <-time.After(patience):
 		d.t.Fatalf("statusd does not end; its log:\n%s", d.logged())
 		return nil
@@ -136,15 +133,10 @@ func (d *daemon) logged() string {
 }
 
 func (d *daemon) clearUp() {
-	if d.cmd == nil {
+	if d.process == nil {
 		return
 	}
-	select {
-	case <-d.exited:
-	default:
-		_ = d.cmd.Process.Kill()
-		<-d.exited
-	}
+	d.process.Kill()
 	if d.t.Failed() {
 		d.t.Logf("log of statusd:\n%s", d.logged())
 	}

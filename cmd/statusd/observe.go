@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"errors"
 	"log/slog"
 	"os"
 
@@ -9,6 +10,7 @@ import (
 
 	"github.com/statusd/statusd/agent"
 	"github.com/statusd/statusd/internal/observer"
+	"github.com/statusd/statusd/internal/process"
 )
 
 func newObserve() *cobra.Command {
@@ -23,10 +25,15 @@ func newObserve() *cobra.Command {
 	}
 	s := addSettings(cmd, observerConfig)
 	show := cmd.Flags().Bool("print-config", false, "Print the config that the file and the flags amount to, and end.")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if !*show {
+			fronts := &process.Fronts{}
+			defer func() { err = errors.Join(err, fronts.Close()) }()
 			return keepRunning(daemonOf[observer.Config]{
-				load: s.config, check: observer.CheckConfig, start: startObserver,
+				load: s.config, check: observer.CheckConfig,
+				start: func(_ context.Context, config observer.Config, supervisor agent.Supervisor, log *slog.Logger, reload func()) (func(context.Context) error, error) {
+					return startObserver(config, observer.Options{Version: version(), Logger: log, Supervisor: supervisor, Reload: reload, Fronts: fronts})
+				},
 				validate: func(c observer.Config) error { return c.Validate() },
 				logger:   func(c observer.Config) *slog.Logger { return c.Log.Logger(os.Stderr) },
 			})
@@ -41,8 +48,8 @@ func newObserve() *cobra.Command {
 }
 
 // startObserver makes an observer and returns how to run it.
-func startObserver(_ context.Context, config observer.Config, supervisor agent.Supervisor, log *slog.Logger, reload func()) (func(context.Context) error, error) {
-	o, err := observer.New(config, observer.Options{Version: version(), Logger: log, Supervisor: supervisor, Reload: reload})
+func startObserver(config observer.Config, options observer.Options) (func(context.Context) error, error) {
+	o, err := observer.New(config, options)
 	if err != nil {
 		return nil, err
 	}

@@ -30,8 +30,8 @@ import (
 //	go test -tags real ./cmd/statusd -run TestBrokenPods -args -record
 var record = flag.Bool("record", false, "record testdata/broken and the table of docs/evidence/broken-pods.md")
 
-// broken is a pod of examples and when there is something to say about it.
-type broken struct {
+// brokenPod is a pod of examples and when there is something to say about it.
+type brokenPod struct {
 	file string // below examples
 	// settled is in the explanation when it is worth recording.
 	settled string
@@ -39,7 +39,7 @@ type broken struct {
 	breaks func(*brokenNode, *v1.Pod)
 }
 
-var brokenPods = []broken{
+var brokenPods = []brokenPod{
 	{"broken/bad-command.yaml", "next start in", nil},
 	{"broken/missing-file.yaml", "next start in", nil},
 	{"broken/wrong-port.yaml", "has failed", nil},
@@ -260,7 +260,7 @@ func readPodExample(t *testing.T, file string) *v1.Pod {
 	return pod
 }
 
-func (n *brokenNode) recordTranscript(t *testing.T, b broken, pod *v1.Pod) transcript {
+func (n *brokenNode) recordTranscript(t *testing.T, b brokenPod, pod *v1.Pod) transcript {
 	t.Helper()
 	ticker := time.NewTicker(100 * time.Millisecond)
 	defer ticker.Stop()

@@ -3,6 +3,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -25,7 +27,7 @@ type prey struct {
 	pod       *v1.Pod
 	dir       string // of the pod
 	container string // directory of its container
-	pid       string // of its command
+	pid, shim string // of its command, and of the parent of that
 	group     string // that the pod has for itself
 }
 
@@ -34,6 +36,19 @@ type hostilePod struct {
 	name   string
 	attack func(victim prey) string // a script
 	change func(pod *v1.Pod, victim prey)
+	waits  bool // the pod is not started
+}
+
+// mountEmpty mounts an emptyDir of the pod.
+func mountEmpty(paths ...string) func(*v1.Pod, prey) {
+	return func(pod *v1.Pod, _ prey) {
+		c := &pod.Spec.Containers[0]
+		for i, path := range paths {
+			name := "over-" + strconv.Itoa(i)
+			pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: name, VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}})
+			c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: name, MountPath: path})
+		}
+	}
 }
 
 // viaSubPath has an init container put a link into a volume and the container mount the link as a sub-path.
@@ -60,9 +75,9 @@ var hostilePods = []hostilePod{
 	}},
 	{name: "termination-log", attack: func(v prey) string { return "echo spoofed > " + v.container + "/termination-log" }},
 	{name: "signal", attack: func(v prey) string { return "kill -9 " + v.pid }},
-	{name: "link-in-config-map", attack: func(prey) string { return "cat /evil/password" }, change: viaSubPath("settings")},
-	{name: "link-in-empty-dir", attack: func(prey) string { return "cat /evil/password" }, change: viaSubPath("work")},
-	{name: "group", attack: func(v prey) string { return "cat " + v.dir + "/volumes/creds/password" }, change: func(pod *v1.Pod, v prey) {
+	{name: "link-in-config-map", attack: func(prey) string { return "cat /evil/password" }, change: viaSubPath("settings"), waits: true},
+	{name: "link-in-empty-dir", attack: func(prey) string { return "cat /evil/password" }, change: viaSubPath("work"), waits: true},
+	{name: "group", waits: true, attack: func(v prey) string { return "cat " + v.dir + "/volumes/creds/password" }, change: func(pod *v1.Pod, v prey) {
 		group, _ := strconv.ParseInt(v.group, 10, 64)
 		pod.Spec.SecurityContext.SupplementalGroups = []int64{group}
 	}},
@@ -70,9 +85,55 @@ var hostilePods = []hostilePod{
 		c := &pod.Spec.Containers[0]
 		c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: "settings", MountPath: "/run/statusd-" + string(v.pod.UID), SubPath: "greeting"})
 	}},
+
+	// statusd, which is root, reads the message of a container that has ended.
+	{name: "termination-log-link", attack: func(v prey) string {
+		return "rm -f $STATUSD_TERMINATION_LOG; ln -sf " + v.dir + "/volumes/creds/password $STATUSD_TERMINATION_LOG; cat $STATUSD_TERMINATION_LOG"
+	}},
+	{name: "descriptors-of-processes", attack: func(v prey) string {
+		return fmt.Sprintf("cat /proc/%s/fd/* /proc/%s/cwd/* /proc/%s/map_files/*; for p in %s $PPID; do cat /proc/$p/fd/* /proc/$p/cwd/spec.json /proc/$p/environ; done", v.pid, v.pid, v.pid, v.shim)
+	}},
+	{name: "signals-to-shims", attack: func(v prey) string {
+		return fmt.Sprintf("for p in %s $PPID; do kill -STOP $p; kill -TERM $p; kill -9 $p; done", v.shim)
+	}},
+	{name: "program-of-the-shim", attack: func(v prey) string {
+		return fmt.Sprintf("for p in %s $PPID; do echo pwned > /proc/$p/exe; echo 1000 > /proc/$p/oom_score_adj; done", v.shim)
+	}},
+	{name: "set-user-id", attack: func(v prey) string {
+		return fmt.Sprintf("w=$STATUSD_MOUNT_WORK; cp /bin/cat $w/cat; chmod 6755 $w/cat; chown root $w/cat; $w/cat %s/volumes/creds/password; su root -c 'cat %s/volumes/creds/password' < /dev/null", v.dir, v.dir)
+	}},
+	{name: "hard-links", attack: func(v prey) string {
+		return fmt.Sprintf("for f in volumes/creds/password volumes/work/run.sh; do ln %s/$f $STATUSD_MOUNT_WORK/${f##*/}; cat $STATUSD_MOUNT_WORK/${f##*/}; done", v.dir)
+	}},
+	// What statusd and its shims open by a well-known path is the pod's own here.
+	{name: "over-proc-and-dev", attack: func(v prey) string {
+		return fmt.Sprintf("for l in null ptmx tty; do ln -s %s/volumes/creds/password /dev/$l; done; mkdir -p /proc/self/fd; ln -s %s /proc/self/cwd; cat /dev/ptmx", v.dir, v.dir)
+	}, change: mountEmpty("/proc", "/dev")},
+	{name: "over-the-state", attack: func(v prey) string {
+		return fmt.Sprintf("cat %s/volumes/creds/password; mkdir -p %s/volumes/work; echo pwned > %s/volumes/work/run.sh", v.dir, v.dir, v.dir)
+	}, change: func(pod *v1.Pod, v prey) { mountEmpty(filepath.Dir(v.dir))(pod, v) }},
+	{name: "sub-path-by-variable", waits: true, attack: func(prey) string { return "cat /evil/password" }, change: func(pod *v1.Pod, v prey) {
+		c := &pod.Spec.Containers[0]
+		c.Env = append(c.Env, v1.EnvVar{Name: "WHERE", Value: "../../../" + string(v.pod.UID) + "/volumes/creds"})
+		c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: "work", MountPath: "/evil", SubPathExpr: "$(WHERE)"})
+	}},
+	{name: "odd-names", attack: func(v prey) string { return "cat '/o dd\n\"$(id)/'*; touch '/o dd\n\"$(id)/file'" }, change: func(pod *v1.Pod, v prey) {
+		c := &pod.Spec.Containers[0]
+		c.VolumeMounts = append(c.VolumeMounts, v1.VolumeMount{Name: "work", MountPath: "/o dd\n\"$(id)", SubPath: "..x/ \n;`id`"})
+	}},
+	{name: "deep-tree", attack: func(prey) string {
+		return "cd $STATUSD_MOUNT_WORK; ln -s . loop; mkfifo fifo; i=0; while [ $i -lt 190 ] && mkdir ddddddddddddddddddd && cd ddddddddddddddddddd; do i=$((i+1)); done; mkdir ..data; chmod 0 ..data"
+	}},
+	{name: "huge-line", attack: func(prey) string { return "head -c 30000000 /dev/zero | tr '\\0' x" }},
+	{name: "processes-that-stay", attack: func(v prey) string {
+		return "i=0; while [ $i -lt 100 ]; do setsid sh -c 'trap \"\" TERM HUP; exec sleep " + v.staying() + "' & i=$((i+1)); done; sleep 0.1"
+	}},
 }
 
-// Twelve pods that Pod Security admits as restricted, each with an attack of its own on a pod of another namespace and user, on a
+// staying is how long processes of a hostile pod sleep that are to outlive it, which names them.
+func (v prey) staying() string { return "1000000." + v.pid }
+
+// Pods that Pod Security admits as restricted, each with an attack of its own on a pod of another namespace and user, on a
 // real API server: none reads what is not its own, and each effect on the victim or the machine is missing.
 func TestHostilePodsOfARestrictedNamespace_GetNothing(t *testing.T) {
 	if os.Geteuid() != 0 {
@@ -117,10 +178,29 @@ func TestHostilePodsOfARestrictedNamespace_GetNothing(t *testing.T) {
 		dir := d.podDirectory(server.GetPod(t, thieves, hostile.name))
 		if said := everyLog(t, dir); strings.Contains(said, bankSecret) || strings.Contains(said, cacheFile) {
 			t.Errorf("%s: the pod got at what is another's:\n%s", hostile.name, said)
-		} else if hostile.change == nil && !strings.Contains(said, "tried") {
-			t.Errorf("%s: the attack was not tried:\n%s", hostile.name, said)
+		} else if tried := strings.Contains(said, "tried"); tried == hostile.waits {
+			t.Errorf("%s: the attack was tried: %t, want %t:\n%s", hostile.name, tried, !hostile.waits, said[:min(len(said), 4096)])
+		}
+		if size, most := logSize(t, dir), d.config.ContainerLogs.MaxBytes*int64(d.config.ContainerLogs.MaxFiles+1); size > most {
+			t.Errorf("%s: its logs take %d bytes, want at most %d", hostile.name, size, most)
+		}
+		status, err := json.Marshal(server.GetPod(t, thieves, hostile.name).Status)
+		if err != nil || strings.Contains(string(status), bankSecret) {
+			t.Errorf("%s: the status in the API has what is another's (%v): %s", hostile.name, err, status)
 		}
 	}
+	for _, hostile := range hostilePods {
+		if err := server.Admin().CoreV1().Pods(thieves).Delete(t.Context(), hostile.name, metav1.DeleteOptions{GracePeriodSeconds: ptr(int64(1))}); err != nil {
+			t.Error(err)
+		}
+	}
+	for _, hostile := range hostilePods {
+		ofThieves.await(hostile.name, "that it is gone", isDeleted)
+	}
+	until(t, "nothing of the hostile pods is left on the machine", func() bool {
+		left, err := filepath.Glob(filepath.Dir(v.dir) + "/*")
+		return err == nil && len(left) == 1 && !running(t, "sleep "+v.staying())
+	})
 
 	for file, want := range map[string]string{v.dir + "/volumes/work/run.sh": "original\n", v.container + "/termination-log": ""} {
 		if got, err := os.ReadFile(file); err != nil || string(got) != want {
@@ -148,6 +228,11 @@ func preyOf(t *testing.T, d *daemon, pod *v1.Pod) prey {
 		return len(pid) > 0
 	})
 	v.pid = strings.TrimSpace(string(pid))
+	stat, err := os.ReadFile("/proc/" + v.pid + "/stat")
+	if err != nil {
+		t.Fatal(err)
+	}
+	v.shim = strings.Fields(string(stat[bytes.LastIndexByte(stat, ')')+1:]))[1]
 	status, err := os.ReadFile("/proc/" + v.pid + "/status")
 	if err != nil {
 		t.Fatal(err)
@@ -194,4 +279,21 @@ func everyLog(t *testing.T, dir string) string {
 		all.Write(content)
 	}
 	return all.String()
+}
+
+// logSize is how much disk the logs of a pod take.
+func logSize(t *testing.T, dir string) (size int64) {
+	t.Helper()
+	files, err := filepath.Glob(dir + "/containers/*/logs/*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, file := range files {
+		info, err := os.Stat(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		size += info.Size()
+	}
+	return size
 }

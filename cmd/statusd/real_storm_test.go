@@ -12,6 +12,7 @@ import (
 	"net"
 	"os"
 	"strconv"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,52 +32,132 @@ import (
 	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 	"github.com/statusd/statusd/test/freeport"
+	"github.com/statusd/statusd/test/stock"
 	"github.com/statusd/statusd/test/testlog"
 )
 
-var stormTime = flag.Duration("storm", 20*time.Second, "how long pods of Deployments that cannot run are counted")
+var (
+	stormTime  = flag.Duration("storm", 20*time.Second, "how long pods of Deployments that cannot run are counted")
+	stormStock = flag.String("storm-beside", "", "the file for a table of the same Deployments on a stock kubelet in the same run; root, containerd, runc")
+)
 
 // A ReplicaSet replaces a pod that has failed at once. For no kind of Deployment that this node cannot run are more pods made
-// than for a stock kubelet that has one container wait: within ten minutes at most 12 (make storm).
+// than for a stock kubelet that has one container wait: within ten minutes at most 12 (make storm, which has a stock kubelet
+// beside it).
 func TestDeploymentsThatCannotRun_MakeNoStorm(t *testing.T) {
 	server := controlplanetest.StartCluster(t, 0)
 	const node = "storm"
 	d := newDaemon(t, node).join(server)
 	d.start()
-	namespace := server.Namespace(t)
-	history := follow(t, server.Admin(), namespace)
-	for _, deployment := range readDeployments(t, "../../examples/storm/deployments.yaml") {
-		deployment.Spec.Template.Spec.NodeSelector = map[string]string{v1.LabelHostname: node}
-		if _, err := server.Admin().AppsV1().Deployments(namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
-			t.Fatalf("%s: %v", deployment.Name, err)
-		}
+	deployments := readDeployments(t, "../../examples/storm/deployments.yaml")
+	pods := deploy(t, server, node, deployments, false)
+	var beside *history
+	if *stormStock != "" {
+		stock.Start(t, stock.Options{Name: "storm-stock", API: server.Process})
+		beside = deploy(t, server, "storm-stock", deployments, true)
 	}
 	waits := map[string]string{
 		"wrong-image": runtimeWaiting("ErrImagePull"), "invalid-image": runtimeWaiting("InvalidImageName"), "missing-config-map": runtimeWaiting("CreateContainerConfigError"),
 		"host-aliases": runtimeWaiting("CreateContainerConfigError"), "no-program": runtimeWaiting("RunContainerError"), "crashing": runtimeWaiting("CrashLoopBackOff"),
 	}
 	for app, want := range waits {
-		history.awaitAny(app, want, func(pod *v1.Pod) bool {
+		pods.awaitAny(app, want, func(pod *v1.Pod) bool {
 			return len(pod.Status.ContainerStatuses) == 1 && stateWord(pod.Status.ContainerStatuses[0].State) == want
 		})
 	}
 	<-time.After(*stormTime) // what is measured is how many pods are made in it
-	made := map[string]map[string]bool{}
-	events, _ := history.all()
-	for _, event := range events {
-		if pod, ok := event.Object.(*v1.Pod); ok {
-			if made[pod.Labels["app"]] == nil {
-				made[pod.Labels["app"]] = map[string]bool{}
-			}
-			made[pod.Labels["app"]][pod.Name] = true
-		}
-	}
+	made := pods.made()
 	for app, pods := range made {
 		t.Logf("%-20s %d pods", app, len(pods))
 		if len(pods) > 12 {
 			t.Errorf("%s: %d pods were made in %s, want at most 12", app, len(pods), *stormTime)
 		}
 	}
+	if beside != nil {
+		writeStorm(t, *stormStock, deployments, made, beside.made())
+	}
+}
+
+// deploy creates Deployments for one node, in a namespace of their own, and follows their pods.
+func deploy(t *testing.T, server *controlplanetest.Server, node string, deployments []*appsv1.Deployment, stockNode bool) *history {
+	t.Helper()
+	namespace := server.Namespace(t)
+	pods := follow(t, server.Admin(), namespace)
+	for _, deployment := range deployments {
+		deployment := deployment.DeepCopy()
+		template := &deployment.Spec.Template.Spec
+		template.NodeSelector = map[string]string{v1.LabelHostname: node}
+		if stockNode { // which has no network plugin: only pods on the network of the machine get a sandbox
+			template.HostNetwork = true
+		}
+		if template.Containers[0].Image == "host" {
+			template.Containers[0].ImagePullPolicy = v1.PullIfNotPresent // the stock node has it, and there is no registry
+		}
+		if _, err := server.Admin().AppsV1().Deployments(namespace).Create(t.Context(), deployment, metav1.CreateOptions{}); err != nil {
+			t.Fatalf("%s: %v", deployment.Name, err)
+		}
+	}
+	return pods
+}
+
+// made are the pods that there were, by app and name, each as it was last seen.
+func (h *history) made() map[string]map[string]*v1.Pod {
+	made := map[string]map[string]*v1.Pod{}
+	events, _ := h.all()
+	for _, event := range events {
+		if pod, ok := event.Object.(*v1.Pod); ok {
+			if made[pod.Labels["app"]] == nil {
+				made[pod.Labels["app"]] = map[string]*v1.Pod{}
+			}
+			made[pod.Labels["app"]][pod.Name] = pod
+		}
+	}
+	return made
+}
+
+// writeStorm writes how many pods were made on both nodes, and what the newest of each says.
+func writeStorm(t *testing.T, file string, deployments []*appsv1.Deployment, made, beside map[string]map[string]*v1.Pod) {
+	t.Helper()
+	var page strings.Builder
+	fmt.Fprintf(&page, `# Deployments that cannot run, beside a stock kubelet
+
+`+"`make storm`"+` writes this page: the Deployments of [examples/storm](../../examples/storm/deployments.yaml) on a node of statusd and, in the same run and cluster, on
+a stock kubelet 1.36.3 with containerd and runc, for %s. A ReplicaSet replaces a pod that has failed at once, so what counts is how many pods are made for each.
+
+| Deployment | pods on statusd | the newest says | pods on the stock kubelet | the newest says |
+|---|--:|---|--:|---|
+`, *stormTime)
+	for _, deployment := range deployments {
+		name := deployment.Name
+		fmt.Fprintf(&page, "| %s | %d | %s | %d | %s |\n", name, len(made[name]), newestSays(made[name]), len(beside[name]), newestSays(beside[name]))
+	}
+	if err := os.WriteFile(file, []byte(page.String()), 0o644); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// newestSays is the state of the newest pod, in the words of the API.
+func newestSays(pods map[string]*v1.Pod) string {
+	var newest *v1.Pod
+	for _, pod := range pods {
+		if newest == nil || newest.CreationTimestamp.Before(&pod.CreationTimestamp) {
+			newest = pod
+		}
+	}
+	switch {
+	case newest == nil:
+		return "there is none"
+	case newest.Status.Reason != "":
+		return string(newest.Status.Phase) + ": " + newest.Status.Reason
+	case len(newest.Status.ContainerStatuses) > 0:
+		return stateWord(newest.Status.ContainerStatuses[0].State)
+	}
+	for _, c := range newest.Status.Conditions {
+		if c.Type == v1.PodScheduled && c.Status == v1.ConditionFalse {
+			return string(newest.Status.Phase) + ": " + c.Reason
+		}
+	}
+	return string(newest.Status.Phase)
 }
 
 func runtimeWaiting(reason string) string { return "waiting(" + reason + ")" }

@@ -106,7 +106,7 @@ current-context: x
 	d.signal(syscall.SIGTERM)
 	exit, ok := errors.AsType[*exec.ExitError](d.wait())
 	if !ok || !exit.Sys().(syscall.WaitStatus).Signaled() {
-		t.Errorf("statusd ended with %v, want that the second signal ended it", d.err)
+		t.Errorf("statusd ended with %v, want that the second signal ended it", d.process.Err())
 	}
 }
 

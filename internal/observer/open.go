@@ -43,7 +43,7 @@ func (o *Observer) open() error {
 	var err error
 	o.console, err = console.New(console.Options{
 		Node: o.node, StateDir: o.config.StateDir, Version: o.options.Version, Healthz: o.config.HealthzBindAddress, Metrics: o.config.MetricsBindAddress,
-		Registerer: o.registerer, Logger: o.log,
+		Fronts: o.options.Fronts, Registerer: o.registerer, Logger: o.log,
 	}, &o.life)
 	if err != nil {
 		return err

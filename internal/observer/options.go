@@ -31,6 +31,8 @@ type Options struct {
 	// Reload is called when the credentials are for another API server: end Run with the cause [ErrReload] and make
 	// another observer. If nil, such changes are only logged.
 	Reload func()
+	// Fronts have the addresses of the observer before in this program; nil: no observer follows another.
+	Fronts *process.Fronts
 
 	// credentialsInterval is how often the kubeconfig is looked at; tests shorten it.
 	credentialsInterval time.Duration

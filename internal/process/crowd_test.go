@@ -52,20 +52,21 @@ func served(t *testing.T) (address string) {
 			fmt.Fprintln(w, "query")
 		}
 	})}
-	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	var fronts Fronts
+	front, err := fronts.Listen("127.0.0.1:0", "healthz-bind-address")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- e.Serve(ctx, listener) }()
+	go func() { done <- front.Serve(ctx, e) }()
 	t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
 			t.Error(err)
 		}
 	})
-	return listener.Addr().String()
+	return front.Address()
 }
 
 // Thousands of connections that any local user can open keep nobody from health, metrics and the query API. Where connections queue

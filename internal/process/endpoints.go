@@ -1,15 +1,11 @@
 package process
 
 import (
-	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"net"
 	"net/http"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/prometheus/client_golang/prometheus/promhttp"
@@ -109,32 +105,4 @@ func serveJSON(w http.ResponseWriter, value any) {
 	w.Header().Set("Content-Type", "application/json")
 	// The one error there can be is that the reader has gone away.
 	_ = json.NewEncoder(w).Encode(value)
-}
-
-// Serve serves on a listener until ctx ends. However many connections are open, silent or slow, a request is answered.
-func (e *Endpoints) Serve(ctx context.Context, listener net.Listener) error {
-	guests := newCrowd(listener)
-	server := &http.Server{
-		Handler:           e.Handler(),
-		ConnState:         guests.state,
-		ConnContext:       guests.context,
-		ReadHeaderTimeout: 5 * time.Second,
-		ReadTimeout:       10 * time.Second,
-		WriteTimeout:      30 * time.Second, // a watch has limits of its own
-		IdleTimeout:       30 * time.Second,
-		MaxHeaderBytes:    16 << 10,
-	}
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(guests) }()
-	select {
-	case err := <-served:
-		return fmt.Errorf("serve %s: %w", listener.Addr(), err)
-	case <-ctx.Done():
-	}
-	// In-flight requests are not drained.
-	err := server.Close()
-	if served := <-served; !errors.Is(served, http.ErrServerClosed) {
-		err = errors.Join(err, served)
-	}
-	return err
 }

@@ -79,7 +79,8 @@ func (p *Process) open(options agent.Options) (err error) {
 	}
 	p.registerer = options.Metrics
 	p.console, err = console.New(console.Options{
-		Node: name, StateDir: config.StateDir, Version: p.version, Healthz: config.HealthzBindAddress, Registerer: p.registerer, Logger: p.log,
+		Node: name, StateDir: config.StateDir, Version: p.version, Healthz: config.HealthzBindAddress,
+		Fronts: options.Memory.Fronts(), Registerer: p.registerer, Logger: p.log,
 	}, &p.life)
 	if err != nil {
 		return fmt.Errorf("run: %w", err)

@@ -21,6 +21,7 @@ import (
 	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/test/orphans"
 )
 
 func scriptPod(uid types.UID, script string) *v1.Pod {
@@ -46,6 +47,7 @@ type host struct {
 func newHost(t *testing.T) *host {
 	dir := t.TempDir()
 	h := &host{dir: filepath.Join(dir, "state"), pipe: filepath.Join(dir, "up")}
+	orphans.EndBelow(t, h.dir)
 	if err := syscall.Mkfifo(h.pipe, 0o666); err != nil {
 		t.Fatal(err)
 	}

@@ -9,6 +9,7 @@ import (
 
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/runtimetest"
+	"github.com/statusd/statusd/test/orphans"
 )
 
 // programs are what containers of tests run, by the first argument of this very program.
@@ -49,6 +50,7 @@ func TestConformance(t *testing.T) {
 func open(t *testing.T, options Options) (*Runtime, func()) {
 	t.Helper()
 	options.NodeIPs = []string{"192.0.2.1", "2001:db8::1"}
+	orphans.EndBelow(t, options.Dir)
 	rt, err := New(options)
 	if err != nil {
 		t.Fatalf("open: %v", err)

@@ -189,3 +189,51 @@ func TestMountPathThatDoesNotExist_IsMadeForTheContainer(t *testing.T) {
 		t.Errorf("the mount path is on the machine: %v", err)
 	}
 }
+
+// A chart that mounts /etc of the machine somewhere, read-only, and its own config below /etc gets both, whether or not the place
+// of the config exists.
+func TestMountPathBelowAMountedHostPath_IsMadeForTheContainer(t *testing.T) {
+	h := hostileHost(t)
+	machine := t.TempDir()
+	openTheWay(t, machine)
+	if err := os.WriteFile(machine+"/passwd", []byte("users"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	for i, c := range []struct{ readOnly, readOnlyRoot bool }{{true, false}, {true, true}, {false, true}, {false, false}} {
+		pod := restricted(scriptPod("pod-"+types.UID(strconv.Itoa(i)), strings.Join([]string{
+			`[ "$(cat ` + machine + `/app/app.conf)" = hello ] || exit 3`, `[ "$(cat ` + machine + `/passwd)" = users ] || exit 4`,
+			`[ "$(cat /run/statusd-test-host/passwd)" = users ] || exit 5`, `[ -e /run/statusd-test-host/app ] && exit 6`, `exit 0`,
+		}, "\n")), 1999)
+		container0(pod).SecurityContext.ReadOnlyRootFilesystem = &c.readOnlyRoot
+		pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "machine", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: machine}}})
+		mountAt(pod, "machine", "/run/statusd-test-host")
+		container0(pod).VolumeMounts[0].ReadOnly = c.readOnly
+		addSettings(pod, "config", machine+"/app/app.conf")
+		container0(pod).VolumeMounts[1].SubPath = "greeting"
+		h.start(t, pod)
+		if got := h.awaitExit(t, pod.UID); got.ExitCode != 0 {
+			t.Errorf("%+v: got exit code %d (%s), want 0", c, got.ExitCode, got.Message)
+		}
+	}
+	if _, err := os.Lstat(machine + "/app"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the mount path is on the machine: %v", err)
+	}
+}
+
+// A directory of the machine at its own path inside of an emptyDir is there, as with /var/log in a /var of the pod.
+func TestHostPathInsideOfAnotherMount_IsThere(t *testing.T) {
+	h := hostileHost(t)
+	machine := t.TempDir()
+	openTheWay(t, machine)
+	if err := errors.Join(os.Mkdir(machine+"/log", 0o755), os.WriteFile(machine+"/log/syslog", []byte("lines"), 0o644), os.WriteFile(machine+"/other", nil, 0o644)); err != nil {
+		t.Fatal(err)
+	}
+	pod := scriptPod("pod", `[ "$(cat `+machine+`/log/syslog)" = lines ] || exit 3; [ "$(ls `+machine+`)" = log ] || exit 4; exit 0`)
+	pod.Spec.Volumes = append(pod.Spec.Volumes, v1.Volume{Name: "log", VolumeSource: v1.VolumeSource{HostPath: &v1.HostPathVolumeSource{Path: machine + "/log"}}})
+	mountAt(pod, "log", machine+"/log")
+	addEmptyDir(pod, "var", machine)
+	h.start(t, pod)
+	if got := h.awaitExit(t, pod.UID); got.ExitCode != 0 {
+		t.Errorf("got exit code %d (%s), want 0", got.ExitCode, got.Message)
+	}
+}

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/test/orphans"
 	"github.com/statusd/statusd/test/patience"
 )
 
@@ -35,6 +36,7 @@ func Dirs(t testing.TB) (state, manifests string) {
 	if err := os.WriteFile(filepath.Join(manifests, "sleeper.yaml"), []byte(Manifest), 0o644); err != nil {
 		t.Fatal(err)
 	}
+	orphans.EndBelow(t, state)
 	return state, manifests
 }
 

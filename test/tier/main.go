@@ -4,7 +4,7 @@
 //	go run ./test/tier real    the tests with the build tag real: make test-real
 //
 // The tier fast runs packages with goroutines under the race detector, if there is a C compiler. Tests of such a package in files
-// with the build tag !race run without: long ones of one goroutine, in which the detector would find nothing. The tier real builds the
+// with the build tag !race run without: long ones, whose goroutines shorter tests run under the detector. The tier real builds the
 // programs of the repository once, starts one API server for all packages, and runs only the tests of files with the tag.
 // Arguments after the name of the tier are packages (default ./...). A failing test is printed at once, with its output;
 // the last lines are the slowest tests and how many passed, failed and were skipped. The exit code is 1 if anything failed.

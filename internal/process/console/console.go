@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
-	"net"
 	"path/filepath"
 	"time"
 
@@ -42,8 +41,10 @@ type Options struct {
 	Node, StateDir, Version string
 	// Healthz is where everything is served, Metrics where health and metrics are; empty: not there.
 	Healthz, Metrics string
-	Registerer       prometheus.Registerer
-	Logger           *slog.Logger
+	// Fronts have the addresses of the process before in this program; nil: there are no others.
+	Fronts     *process.Fronts
+	Registerer prometheus.Registerer
+	Logger     *slog.Logger
 }
 
 // Console is what a process shows of its node and reports about it. Make it with [New].
@@ -54,7 +55,7 @@ type Console struct {
 
 	o                         Options
 	p                         Process
-	healthz, metrics, sockets net.Listener // nil: not served
+	healthz, metrics, sockets *process.Front // nil: not served
 	machine                   *machine.Host
 	guard                     Guard                // nil: it is off
 	alerts                    *alertsetup.Alerting // nil: there are no rules
@@ -64,31 +65,34 @@ type Console struct {
 // New binds the addresses and makes the history. It starts nothing; life closes what is open.
 func New(o Options, life *process.Life) (_ *Console, err error) {
 	c := &Console{o: o, History: history.New(history.Options{File: filepath.Join(o.StateDir, historyFile), Logger: o.Logger})}
-	if c.healthz, err = process.ListenAt(o.Healthz, "healthz-bind-address"); err != nil {
+	if err := o.Fronts.Keep(o.Healthz, o.Metrics); err != nil {
+		o.Logger.Warn("addresses of the former config did not close in order", "err", err)
+	}
+	if c.healthz, err = o.Fronts.Listen(o.Healthz, "healthz-bind-address"); err != nil {
 		return nil, err
 	}
 	closeWith(life, c.healthz)
-	if c.metrics, err = process.ListenAt(o.Metrics, "metrics-bind-address"); err != nil {
+	if c.metrics, err = o.Fronts.Listen(o.Metrics, "metrics-bind-address"); err != nil {
 		return nil, err
 	}
 	closeWith(life, c.metrics)
 	return c, nil
 }
 
-func closeWith(life *process.Life, listener net.Listener) {
-	if listener != nil {
-		life.OnClose(listener)
+func closeWith(life *process.Life, front *process.Front) {
+	if front != nil {
+		life.OnClose(front)
 	}
 }
 
 // OpenSocket binds the socket of the query API, if there is a path. Call it once the state directory is locked.
 func (c *Console) OpenSocket(path string, life *process.Life) {
-	c.sockets = process.OpenSocket(c.o.Logger, "query", path)
+	c.sockets = c.o.Fronts.OpenSocket(c.o.Logger, "query", path)
 	closeWith(life, c.sockets)
 }
 
 // Address is where the endpoints are served, empty if they are not.
-func (c *Console) Address() string { return process.AddressOf(c.healthz) }
+func (c *Console) Address() string { return c.healthz.Address() }
 
 // Guard judges the node's kubelet.
 type Guard interface {
@@ -225,9 +229,9 @@ func (c *Console) First() []process.Part {
 	parts := []process.Part{{Name: "history", Run: c.History.Run}} // ends last, to have everything
 	whole := *c.p.Endpoints
 	whole.Query = c.query.Handler()
-	serve := func(name string, e *process.Endpoints, listener net.Listener) {
-		if listener != nil {
-			parts = append(parts, process.Part{Name: name, Run: func(ctx context.Context) error { return e.Serve(ctx, listener) }})
+	serve := func(name string, e *process.Endpoints, front *process.Front) {
+		if front != nil {
+			parts = append(parts, process.Part{Name: name, Run: func(ctx context.Context) error { return front.Serve(ctx, e) }})
 		}
 	}
 	serve("endpoints", &whole, c.healthz)

@@ -146,23 +146,36 @@ func newTree(mount record.Mount) (tree, error) {
 	return tree{Mount: mount, fd: fd, dir: dir}, nil
 }
 
-// attachAll makes the places that are missing first: a directory that is covered for them is
-// covered before anything is mounted in it.
+// attachAll attaches other looks at the same places first, then makes the places that are missing: a look at a directory
+// would hide what covers it, and a directory that is covered shows what is mounted in it. The rest comes last, because what is
+// mounted in a place that is made would be covered.
 func attachAll(trees []tree, readOnly bool) error {
 	var made places
 	defer made.close()
+	attach := func(looks bool) error {
+		for _, t := range trees {
+			if t.isLook() != looks {
+				continue
+			}
+			if err := t.attach(); err != nil {
+				return fmt.Errorf("mount %s at %s: %w", t.Source, t.Target, err)
+			}
+		}
+		return nil
+	}
+	if err := attach(true); err != nil {
+		return err
+	}
 	for _, t := range trees {
-		if t.Target == t.Source || t.Inside != "" {
+		if t.isLook() || t.Inside != "" {
 			continue
 		}
 		if err := made.ensure(t.Target, t.dir); err != nil {
 			return fmt.Errorf("mount path %s: %w", t.Target, err)
 		}
 	}
-	for _, t := range trees {
-		if err := t.attach(); err != nil {
-			return fmt.Errorf("mount %s at %s: %w", t.Source, t.Target, err)
-		}
+	if err := attach(false); err != nil {
+		return err
 	}
 	if readOnly {
 		return made.setReadOnly()
@@ -179,9 +192,12 @@ func (t tree) attach() error {
 	return unix.MoveMount(t.fd, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
 }
 
+// isLook reports whether the tree is another look at the same place.
+func (t tree) isLook() bool { return t.Target == t.Source && t.Inside == "" }
+
 func (t tree) openTarget() (int, error) {
 	switch {
-	case t.Target == t.Source: // another look at the same place
+	case t.isLook():
 		return openSource(t.Mount)
 	case t.Inside != "":
 		return makeBeneath(t.Inside, t.Target, t.dir)
