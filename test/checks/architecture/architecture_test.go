@@ -110,7 +110,10 @@ func list(t *testing.T) []goPackage {
 // domain is the word of the layer table that a package belongs to: the longest one that the package is or is
 // below. It is empty for a package that no layer lists.
 func domain(importPath string) string {
-	rest := strings.TrimPrefix(importPath, module+"/")
+	rest, own := strings.CutPrefix(importPath, module+"/")
+	if !own {
+		return "" // such as Go's own package runtime
+	}
 	longest := ""
 	for _, l := range layers {
 		for _, name := range l.packages {
