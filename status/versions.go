@@ -3,7 +3,6 @@ package status
 import (
 	"context"
 	"errors"
-	"runtime"
 	"sync"
 	"time"
 	"weak"
@@ -88,17 +87,12 @@ func defaultVersions(reader VersionReader) *Versions {
 	if v := shared.byClient[key].Value(); v != nil {
 		return v
 	}
+	for other, v := range shared.byClient { // of clients that no manager has any more
+		if v.Value() == nil {
+			delete(shared.byClient, other)
+		}
+	}
 	v := NewVersions(reader, 0)
 	shared.byClient[key] = weak.Make(v)
-	runtime.AddCleanup(v, forgetVersions, key)
 	return v
-}
-
-// forgetVersions forgets a default reader that no manager has any more, unless there is another one by now.
-func forgetVersions(key weak.Pointer[rest.RESTClient]) {
-	shared.Lock()
-	defer shared.Unlock()
-	if shared.byClient[key].Value() == nil {
-		delete(shared.byClient, key)
-	}
 }
