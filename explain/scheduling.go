@@ -29,7 +29,7 @@ var obstacles = []obstacle{
 	{"node(s) didn't match pod anti-affinity rules", "{n} a pod that its anti-affinity excludes", "add a node, or relax podAntiAffinity", "kubectl get pods -A -o wide"},
 	{"node(s) didn't satisfy existing pods anti-affinity rules", "{n} a pod whose anti-affinity excludes it", "add a node, or relax the anti-affinity of the other pod", "kubectl get pods -A -o wide"},
 	{"node(s) didn't match pod affinity rules", "{n} no pod that its affinity asks for", "start the pod that it wants to be near, or relax podAffinity", "kubectl get pods -A -o wide --show-labels"},
-	{"node(s) didn't match pod topology spread constraints (missing required label)", "{n} not the label by which its pods are to be spread", "label the nodes, or correct topologyKey in topologySpreadConstraints", "kubectl get nodes --show-labels"},
+	{"node(s) didn't match pod topology spread constraints (missing required label)", "{n} not the label that its topology spread constraints ask for", "label the nodes, or correct topologyKey in topologySpreadConstraints", "kubectl get nodes --show-labels"},
 	{"node(s) didn't match pod topology spread constraints", "{n} more of its pods than the topology spread constraints allow", "add a node in another zone, or relax topologySpreadConstraints", "kubectl get nodes --show-labels"},
 	{"node(s) didn't have free ports for the requested pod ports", "{n} the host port in use", "change the host port, or end the pod that has it", "kubectl get pods -A -o wide"},
 	{"node(s) were unschedulable", "{n} cordoned", "make a node schedulable again", "kubectl uncordon NODE"},

@@ -31,6 +31,8 @@ func broken(namespace, name string, last ...string) view.PodDetail {
 		"2026-03-02 09:14:03 INFO  shop-orders 2.7.1 starting", "2026-03-02 09:14:03 INFO  connecting to postgres at db.shop:5432",
 		`2026-03-02 09:14:04 FATAL password authentication failed for user "shop"`}, last...)}
 	d.Explanation = explain.Pod(explain.Facts{Now: time.Now(), Pod: pod, Containers: map[string]explain.Container{"server": {Log: log}}})
+	code := int32(1)
+	d.ContainerDetails[0].ExitCode = &code
 	d.Why, d.Brief, d.LogsServed = d.Explanation.Sentence(time.UTC), d.Explanation.Brief(), true
 	for i, rule := range []string{"KubePodCrashLooping", "KubePodNotReady", "PodRestartStorm"} {
 		d.AlertDetails = append(d.AlertDetails, alertOf(rule, namespace, name, time.Duration(i+1)*time.Minute))
