@@ -2,6 +2,7 @@ package status
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -51,6 +52,28 @@ func TestRecoveryFromDenialsIsThatFromAnOutage(t *testing.T) {
 				}
 				w.wantNothingPending()
 			})
+		})
+	}
+}
+
+// After an outage the server answers, but fails with the only pod that has something to send. The pod is no probe of the
+// server any more, and its loss of readiness must not wait for its own back-off.
+func TestPodThatAloneFailsAfterAnOutage_IsTriedEveryTenSeconds(t *testing.T) {
+	for range 10 { // the back-off is random
+		synctest.Test(t, func(t *testing.T) {
+			w := newWorld(t)
+			pod := readyPods(w, 1)[0]
+			w.api.SetFault(statustest.Always(statustest.ErrRefused))
+			lose(w, pod)
+			time.Sleep(2 * time.Minute)
+			w.api.SetFault(statustest.Always(apierrors.NewInternalError(errors.New("boom"))))
+			time.Sleep(3 * time.Minute)
+			w.api.SetFault(nil)
+			time.Sleep(graveWait + time.Second)
+			synctest.Wait()
+			if isReady(&w.api.Pod(pod).Status) {
+				t.Errorf("still ready in the API: %+v", w.manager.Pending())
+			}
 		})
 	}
 }

@@ -244,8 +244,8 @@ func (o *owner) finish(out outcome, now time.Time) {
 	}
 }
 
-// hurries reports whether a pod whose readiness or phase are wrong in the API is tried again soon: the server serves others, and
-// has not failed with this pod for long.
+// hurries reports whether a pod whose readiness or phase are wrong in the API is tried again soon: the server serves others, or
+// answers for this pod, which is no probe of the server then, and has not failed with this pod for long.
 func (o *owner) hurries(out *outcome, now time.Time) bool {
 	j := o.queue.jobs[out.uid]
 	if out.failure != internal {
@@ -253,7 +253,7 @@ func (o *owner) hurries(out *outcome, now time.Time) bool {
 	} else if j.internalSince.IsZero() {
 		j.internalSince = now
 	}
-	return out.failure != refused && !o.health.failing && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
+	return out.failure != refused && (!o.health.failing || out.failure.ofEither()) && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
 }
 
 // blame decides whether the server or the pod is the reason for a failure that either could be.
