@@ -114,7 +114,7 @@ func TestOneBadNodeDelaysNoOther(t *testing.T) {
 					}
 					return nil
 				})
-				w.add(names(20)...)
+				w.add(names(8)...)
 				if _, err := w.fleet.Add(NodeOptions{Options: node.Options{Name: "bad", Read: reading}, Handler: &simulated{manager: w.fleet.Manager()}}); err != nil {
 					t.Fatal(err)
 				}
@@ -123,16 +123,16 @@ func TestOneBadNodeDelaysNoOther(t *testing.T) {
 				if _, err := w.fleet.Add(NodeOptions{Options: node.Options{Name: "stuck", Read: reading}, Handler: hangs{stuck}}); err != nil {
 					t.Fatal(err)
 				}
-				for i := range 100 {
+				for i := range 60 {
 					w.bind("bad", fmt.Sprint("bad-", i))
 				}
 				w.bind("stuck", "stuck-0")
 				w.bind("stuck", "stuck-1")
 				w.run()
 				settle(3 * time.Second)
-				for round := range 40 { // of 2 s: beyond timeouts and back-offs
+				for round := range 20 { // of 2 s: beyond the timeout of requests and the first back-offs
 					var pods []*v1.Pod
-					for _, name := range names(20) {
+					for _, name := range names(8) {
 						pods = append(pods, w.bind(name, fmt.Sprint(name, "-", round)))
 					}
 					settle(time.Second)
@@ -198,18 +198,18 @@ func TestHandlerThatPanicsIsCalledAgain(t *testing.T) {
 // Leases are renewed each 10 s, although thousands of statuses wait for a slow server; and not all at once.
 func TestLeasesAreNeverLateAndSpread(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const nodes = 100
-		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 20, 20 })
+		const nodes = 40
+		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 10, 10 })
 		w.add(names(nodes)...)
-		for i := range 1000 {
+		for i := range 400 {
 			w.bind(fmt.Sprint("n", i%nodes), fmt.Sprint("pod-", i))
 		}
 		w.api.SetLatency(20 * time.Millisecond)
 		w.run()
-		settle(5 * time.Minute)
+		settle(3 * time.Minute)
 		last := map[string]time.Time{}
 		perSecond := map[int64]int{}
-		began := time.Now().Add(-4 * time.Minute)
+		began := time.Now().Add(-2 * time.Minute)
 		for _, r := range w.of("leases", "UPDATE") {
 			if at, seen := last[r.Name]; seen && r.At.Sub(at) > 11*time.Second {
 				t.Errorf("%s was renewed %v after the last time, want about 10 s", r.Name, r.At.Sub(at))
@@ -233,7 +233,7 @@ func TestLeasesAreNeverLateAndSpread(t *testing.T) {
 // An idle fleet asks little besides the leases: a status of each Node every 5 minutes, and the version once a minute.
 func TestIdleFleetAsksLittle(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		const nodes = 200
+		const nodes = 30
 		w := newWorld(t)
 		w.add(names(nodes)...)
 		for i := range nodes {
@@ -251,7 +251,7 @@ func TestIdleFleetAsksLittle(t *testing.T) {
 				total++
 			}
 		}
-		if most := 2*nodes + nodes/10 + 20; total > most { // two statuses of each Node
+		if most := 2*nodes + 30; total > most { // two statuses of each Node
 			t.Errorf("%d requests in 10 minutes besides leases, want at most %d: %v", total, most, other)
 		}
 		if got := len(w.of("leases", "UPDATE")); got < 58*nodes || got > 61*nodes {
