@@ -20,8 +20,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/test/campaign"
@@ -341,30 +343,28 @@ func (m *measurement) parallel(ctx context.Context, n int, do func(context.Conte
 	return errors.Join(<-errs)
 }
 
-// watchReady counts the pods that have been Ready.
+// watchReady counts the pods that have been Ready, with an informer: a bare watch may be ended by the server at any time.
 func (m *measurement) watchReady(ctx context.Context) (*atomic.Int64, error) {
-	list, err := m.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return nil, err
-	}
-	events, err := m.client.CoreV1().Pods("").Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return nil, err
-	}
 	var ready atomic.Int64
-	go func() {
-		seen := map[types.UID]bool{}
-		for e := range events.ResultChan() {
-			pod, ok := e.Object.(*v1.Pod)
-			if !ok || seen[pod.UID] {
-				continue
-			}
-			if c := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady); c != nil && c.Status == v1.ConditionTrue {
-				seen[pod.UID] = true
-				ready.Add(1)
-			}
+	seen := map[types.UID]bool{} // of the informer's goroutine
+	count := func(object any) {
+		pod, ok := object.(*v1.Pod)
+		if !ok || seen[pod.UID] {
+			return
 		}
-	}()
+		if c := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady); c != nil && c.Status == v1.ConditionTrue {
+			seen[pod.UID] = true
+			ready.Add(1)
+		}
+	}
+	factory := informers.NewSharedInformerFactory(m.client, 0)
+	pods := factory.Core().V1().Pods().Informer()
+	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: count, UpdateFunc: func(_, object any) { count(object) }})
+	if err != nil {
+		return nil, err
+	}
+	factory.Start(ctx.Done())
+	factory.WaitForCacheSync(ctx.Done())
 	return &ready, nil
 }
 
