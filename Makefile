@@ -151,6 +151,14 @@ BROKEN ?= 2m
 broken: controlplane ## Run the broken workloads of examples/broken, judge what is said about each, and write docs/evidence/broken-pods.md: BROKEN (how long to look); root; about 5 minutes
 	$(GO) test -tags real -count 1 -timeout 30m -v -run TestCorpus_IsExplained ./cmd/statusd -args -corpus $(BROKEN)
 
+FLEET ?=
+
+.PHONY: fleet
+fleet: controlplane ## Many nodes in one process on a real API server, beside KWOK with the same nodes and pods, for docs/evidence/fleet.md: FLEET='-nodes 1000 -pods 20 -idle 2m'; about 15 minutes on 2 cores
+	cd test/fleet/kwok && $(GO) build -o ../../../bin/kwok sigs.k8s.io/kwok/cmd/kwok
+	$(GO) build -o bin/fleet ./test/fleet
+	bin/fleet $(FLEET)
+
 .PHONY: mutants
 mutants: packages ## Take the guard of each invariant out, one at a time, and see a test fail; about 5 minutes
 	$(GO) run ./test/mutants

@@ -25,6 +25,7 @@ func (n *Node) keepLease(ctx context.Context) {
 	}
 	interval := n.o.Lease / 4
 	var lease *coordination.Lease // what the API has, as far as we know
+	first := true
 	for attempt := 0; ; {
 		if errors.Is(n.Err(), ErrDeleted) { // without a Node a lease has no owner
 			lease = nil
@@ -46,6 +47,9 @@ func (n *Node) keepLease(ctx context.Context) {
 		} else {
 			attempt = 0
 			lease = renewed
+			if first { // of nodes that start together, each goes on at a time of its own
+				first, wait = false, time.Duration(rand.Int64N(int64(interval)))
+			}
 			n.mu.Lock()
 			n.renewed = time.Now()
 			n.mu.Unlock()
@@ -60,7 +64,7 @@ func (n *Node) keepLease(ctx context.Context) {
 func (n *Node) renewLease(ctx context.Context, known *coordination.Lease) (*coordination.Lease, error) {
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
 	defer cancel()
-	leases := n.o.Client.CoordinationV1().Leases(v1.NamespaceNodeLease)
+	leases := n.o.Leases.CoordinationV1().Leases(v1.NamespaceNodeLease)
 	if known == nil {
 		found, err := leases.Get(ctx, n.o.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {

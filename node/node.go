@@ -203,6 +203,12 @@ func (n *Node) report(ctx context.Context) error {
 // findOrCreate looks at the Node, in the server's cache first, and creates it if it is missing. A Node that was
 // there is not created again: someone has deleted it, as after kubectl drain, and wants no pods here.
 func (n *Node) findOrCreate(ctx context.Context, f findings, now time.Time) (node *v1.Node, created bool, err error) {
+	if n.o.Watched != nil {
+		if node := n.o.Watched(); node != nil {
+			n.setDeleted(false)
+			return node, false, nil
+		}
+	}
 	node, err = n.get(ctx, metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) && n.isKnown() {
 		node, err = n.get(ctx, metav1.GetOptions{}) // the cache may be behind

@@ -22,6 +22,11 @@ type Options struct {
 	Client kubernetes.Interface
 	// Name is the name of the Node object.
 	Name string
+	// Leases renews the lease in place of Client, if set: on a connection of its own a renewal waits for no other request.
+	Leases kubernetes.Interface
+	// Watched returns the newest copy of the Node that a watch of the program has delivered, for programs that keep many Nodes. It is
+	// looked at in place of a request each Interval; nil: the API server is asked. It must be quick, and what it returns is not changed.
+	Watched func() *v1.Node
 
 	// Labels are put on the Node besides hostname, os and arch. NodeRestriction lets a
 	// node set only some labels of the kubernetes.io domains.
@@ -72,7 +77,8 @@ type Options struct {
 	Interval time.Duration
 	// Report is how old a status may get that does not change; 5 min if zero.
 	Report time.Duration
-	// Lease is how long the lease lasts; it is renewed four times as often. 40 s if zero.
+	// Lease is how long the lease lasts; it is renewed four times as often, the second time at a random moment, so that nodes which
+	// start together do not renew together. 40 s if zero.
 	Lease time.Duration
 
 	// Logger defaults to one that discards everything.
@@ -81,6 +87,9 @@ type Options struct {
 
 func (o *Options) setDefaults() {
 	o.MaxPods = cmp.Or(o.MaxPods, 110)
+	if o.Leases == nil {
+		o.Leases = o.Client
+	}
 	o.RuntimeVersion = cmp.Or(o.RuntimeVersion, "statusd://unknown")
 	o.Thresholds = cmp.Or(o.Thresholds, DefaultThresholds())
 	o.Disk = cmp.Or(o.Disk, "/")

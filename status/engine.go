@@ -34,6 +34,7 @@ type engineConfig struct {
 	pass    func() []turnRequest
 	nextTry func(uid types.UID, at time.Time) // a pod is tried earlier than its turn has said
 	metrics *metrics
+	shareOf func(types.UID) string // nil: there is one share
 }
 
 func newEngine(config engineConfig) *engine {
@@ -58,6 +59,7 @@ func (e *engine) run(ctx context.Context) {
 		timer:  time.NewTimer(0),
 		slots:  slots{byPod: make(map[types.UID]*activeTurn)},
 	}
+	o.queue.shareBy(e.shareOf)
 	defer o.timer.Stop()
 	resync := time.NewTicker(e.resync)
 	defer resync.Stop()
@@ -129,7 +131,7 @@ func (o *owner) dispatch(ctx context.Context, now time.Time) {
 		j := o.take(u, now)
 		o.metrics.queued[u].Observe(now.Sub(j.since).Seconds())
 		o.health.tried = now
-		o.begin(j.uid, now, o.limit.allowed())
+		o.begin(j, now, o.limit.allowed())
 		alone := j.suspect && !o.health.failsAll
 		go func() { o.outcomes <- o.turn(ctx, j.uid, alone) }()
 	}
@@ -154,6 +156,8 @@ func (o *owner) take(u urgency, now time.Time) *job {
 // choose returns the class whose turn it is, and takes a token for it. If there is no turn
 // although there is work and a slot, it returns until when.
 func (o *owner) choose(now time.Time) (u urgency, ok bool, until time.Time) {
+	o.queue.promote(now)
+	o.queue.park(o.limit.allowed())
 	u, overdue, ok := o.queue.turn(now)
 	if !ok {
 		return 0, false, time.Time{}
@@ -200,6 +204,7 @@ func (o *owner) probeAt(now time.Time) time.Time {
 func (o *owner) finish(out outcome, now time.Time) {
 	full := !o.hasSlot(o.limit.allowed())
 	f := o.end(out.uid)
+	o.queue.ended(f.share, f.slow, out.succeeded)
 	o.budget.charge(out.requests)
 	o.blame(&out, now)
 	switch {

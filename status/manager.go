@@ -90,6 +90,7 @@ func New(options Options) (*Manager, error) {
 		nextTry: m.cache.setNextTry,
 		pass:    m.fullPass,
 		metrics: m.metrics,
+		shareOf: m.shareOf(),
 	})
 	m.restoreFinals()
 	return m, nil

@@ -48,6 +48,11 @@ type Options struct {
 	// Default 200: enough to keep a server busy over a link of 200 ms.
 	Workers int
 
+	// Share names the part of the manager's pods that a pod belongs to, such as its node if one manager reports the pods of
+	// several: package node/fleet does that. Within a class of urgency the parts then have their turns one after the other, however many
+	// pods of each wait, and a part whose requests hang delays no other. It must be quick, and must not call back.
+	Share func(*v1.Pod) string
+
 	// PreferThroughput keeps as many requests in flight as Workers allows while there is that much to send, unless the
 	// server refuses some. An API server stores requests together that wait at the same time, so that more of them are done in
 	// a second, while each of them takes several times as long. For nodes where only the time until the last of

@@ -41,7 +41,8 @@ type queue struct {
 	// with regard to which it did, or whose deletion it has denied, so that the probes of the pause are others.
 	pausedUntil time.Time
 	// asked counts the calls of add: the tie-break between equal times, first come first served.
-	asked uint64
+	asked  uint64
+	shares shares
 }
 
 // share is how many turns a class and those below it have until one of them is for those
@@ -86,6 +87,10 @@ type job struct {
 	// index is the position in the heap that holds the job, -1 while it is in none.
 	index int
 	heap  *jobHeap
+	// share is the one that the pod belongs to, nil if there is one only, and place the pod's number in it.
+	share     *part
+	shareName string
+	place     uint64
 }
 
 func newQueue() *queue {
@@ -108,6 +113,7 @@ func (q *queue) add(uid types.UID, u urgency, changed time.Time) {
 	case !ok:
 		j = &job{uid: uid, urgency: u, since: changed, asked: q.asked, index: -1}
 		q.jobs[uid] = j
+		q.join(j)
 		q.makeReady(j)
 		return
 	case j.inFlight && !j.dirty: // what was asked for before is being served
@@ -276,7 +282,9 @@ func (q *queue) takeAt(u urgency, index int, now time.Time) *job {
 	for above := withdrawal; above < u; above++ {
 		q.passed[above] = 0
 	}
-	j := heap.Remove(&q.ready[u], index).(*job)
+	j := q.ready[u].jobs[index]
+	q.remove(j)
+	q.served(j)
 	j.inFlight, j.expedited, j.server, j.refused, j.renewed, j.hurried = true, false, false, false, false, false
 	q.passed[u]++
 	if !q.hasBelow(u, now) {
@@ -299,6 +307,7 @@ func (q *queue) done(uid types.UID) {
 
 // drop makes a pod idle. An empty queue gives back what it grew to in a burst.
 func (q *queue) drop(uid types.UID) {
+	q.leave(q.jobs[uid])
 	delete(q.jobs, uid)
 	if len(q.jobs) > 0 {
 		return
@@ -308,7 +317,7 @@ func (q *queue) drop(uid types.UID) {
 		grown = grown || cap(q.ready[u].jobs) > burst
 	}
 	if grown {
-		*q = queue{jobs: make(map[types.UID]*job), ready: q.ready, waiting: q.waiting, backgroundFrom: q.backgroundFrom, pausedUntil: q.pausedUntil, asked: q.asked}
+		*q = queue{jobs: make(map[types.UID]*job), ready: q.ready, waiting: q.waiting, backgroundFrom: q.backgroundFrom, pausedUntil: q.pausedUntil, asked: q.asked, shares: q.shares}
 		q.waiting.jobs = nil
 		for u := range q.ready {
 			q.ready[u].jobs = nil
@@ -360,28 +369,39 @@ func (q *queue) next(now time.Time) time.Time {
 
 func (q *queue) makeReady(j *job) {
 	j.notBefore = time.Time{}
+	q.number(j)
 	q.move(j, &q.ready[j.urgency])
 }
 
 // move puts a job into a heap, and takes it out of the one that it is in.
 func (q *queue) move(j *job, to *jobHeap) {
+	q.remove(j)
+	j.heap = to
+	heap.Push(to, j)
+}
+
+// remove takes a job out of the heap that it is in.
+func (q *queue) remove(j *job) {
 	if j.heap != nil {
 		heap.Remove(j.heap, j.index)
 	}
-	j.heap = to
-	heap.Push(to, j)
 }
 
 // jobHeap is a container/heap of jobs that know their position.
 type jobHeap struct {
 	jobs []*job
 	key  func(*job) time.Time
+	// shared: the places of the jobs in their shares count first.
+	shared bool
 }
 
 func (h *jobHeap) Len() int { return len(h.jobs) }
 
 func (h *jobHeap) Less(i, k int) bool {
 	a, b := h.jobs[i], h.jobs[k]
+	if h.shared && a.place != b.place {
+		return a.place < b.place
+	}
 	if c := h.key(a).Compare(h.key(b)); c != 0 {
 		return c < 0
 	}

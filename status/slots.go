@@ -36,6 +36,7 @@ type activeTurn struct {
 	reserved bool
 	slow     bool
 	ended    bool
+	share    *part // of the pod
 }
 
 func (s *slots) inFlight() int { return len(s.byPod) }
@@ -45,11 +46,12 @@ func (s *slots) hasSlot(limit int) bool { return s.busy < limit }
 func (s *slots) hasReserved() bool { return s.reserved < reservedSlots }
 
 // begin records that a turn begins: in a slot if there is one, else in a reserved one.
-func (s *slots) begin(uid types.UID, now time.Time, limit int) {
-	f := &activeTurn{since: now, reserved: !s.hasSlot(limit)}
+func (s *slots) begin(j *job, now time.Time, limit int) {
+	f := &activeTurn{since: now, reserved: !s.hasSlot(limit), share: j.share}
+	j.began()
 	s.count(f, 1)
 	f.among = s.busy + s.reserved
-	s.byPod[uid] = f
+	s.byPod[j.uid] = f
 	s.active = append(s.active, f)
 }
 
@@ -80,6 +82,7 @@ func (s *slots) maySlow(limit int) bool { return s.hanging < max(limit, slowTurn
 func (s *slots) free(f *activeTurn) {
 	s.count(f, -1)
 	f.slow = true
+	f.share.lostSlot()
 	s.count(f, 1)
 	s.active = s.active[1:]
 }

@@ -19,11 +19,12 @@
 //	server.Requests()                    // what it took
 //
 // There are no connections and no goroutines of the server's own, so that everything may run in a
-// testing/synctest bubble: an hour of outage takes no time. For a program with a clientset and
-// informers, serve it with HTTP instead:
+// testing/synctest bubble: an hour of outage takes no time. So may a program with a clientset and
+// informers, whose requests are calls in the process then:
 //
-//	web := httptest.NewServer(server)
-//	config := &rest.Config{Host: web.URL}
+//	clientset, err := kubernetes.NewForConfig(server.Config())
+//
+// [Server] is an http.Handler too, for programs that want an address.
 //
 // # Faults
 //
@@ -34,5 +35,9 @@
 // [Server.SetWatchDelay] make it slow, [Server.SetWebhook] rewrites what is written,
 // [Server.Change] is another writer, and [Server.Restore] takes it back to a [Backup].
 //
-// The server keeps pods only. It does not validate their specs, schedule or default them.
+// # What is stored
+//
+// Pods, and for programs that are a whole node also Nodes with their status, leases, events, config maps, secrets and services,
+// each with create, update, patch, delete, list and watch, resource versions and finalizers. Requests for these carry their
+// [Request.Resource]; faults apply to them as well. The server does not validate specs, schedule or default anything.
 package statustest

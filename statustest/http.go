@@ -17,10 +17,14 @@ import (
 )
 
 // ServeHTTP serves the pods under /api/v1 as client-go asks for them: list, watch, get, create, delete,
-// and patch of the status. With httptest.NewServer it serves a whole program: clientset, informers and
+// and patch of the status or of the metadata; and Nodes, leases, events, config maps, secrets and services. With httptest.NewServer it serves a whole program: clientset, informers and
 // status manager. Latency and faults apply as they do to the methods.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	namespace, name, subresource, ok := podPath(r.URL.Path)
+	if k, namespace, name, subresource := objectPath(r.URL.Path); k != nil {
+		s.serveObject(w, r, k, namespace, name, subresource)
+		return
+	}
 	switch {
 	case !ok:
 		writeError(w, apierrors.NewNotFound(podResource, r.URL.Path))
@@ -44,6 +48,8 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		pod, err := patch(r.Context(), namespace, name, body)
 		writePod(w, pod, err)
+	case r.Method == http.MethodPatch && subresource == "":
+		s.servePatch(w, r, namespace, name)
 	case r.Method == http.MethodDelete:
 		s.serveDelete(w, r, namespace, name)
 	default:
@@ -119,6 +125,32 @@ func (s *Server) create(pod *v1.Pod) (*v1.Pod, error) {
 	return s.put(pod), nil
 }
 
+// servePatch serves the patch of another writer: it changes labels, annotations, owners and finalizers, and nothing else.
+func (s *Server) servePatch(w http.ResponseWriter, r *http.Request, namespace, name string) {
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return // the client is gone
+	}
+	s.writing.Lock()
+	defer s.writing.Unlock()
+	pod, err := s.find(namespace, name)
+	if err != nil {
+		writeError(w, err)
+		return
+	}
+	patched := &v1.Pod{}
+	if err := patchObject(r.Header.Get("Content-Type"), pod, patched, body); err != nil {
+		writeError(w, err)
+		return
+	}
+	if patched.UID != pod.UID {
+		writeError(w, differentUID(name))
+		return
+	}
+	pod.Labels, pod.Annotations, pod.OwnerReferences, pod.Finalizers = patched.Labels, patched.Annotations, patched.OwnerReferences, patched.Finalizers
+	writePod(w, s.put(pod), nil)
+}
+
 // serveDelete serves the delete of a user, and that of a node: without grace, and with a UID.
 func (s *Server) serveDelete(w http.ResponseWriter, r *http.Request, namespace, name string) {
 	options := &metav1.DeleteOptions{}
@@ -159,13 +191,22 @@ func gracePeriod(pod *v1.Pod, options *metav1.DeleteOptions) int64 {
 // the object stays as it is.
 func decode(w http.ResponseWriter, r *http.Request, into runtime.Object) bool {
 	body, err := io.ReadAll(r.Body)
-	if err == nil && len(body) > 0 {
-		_, _, err = scheme.Codecs.UniversalDeserializer().Decode(body, nil, into)
+	if err == nil {
+		err = decodeInto(body, into)
 	}
 	if err != nil {
 		writeError(w, apierrors.NewBadRequest(err.Error()))
 	}
 	return err == nil
+}
+
+// decodeInto reads an object, JSON or protobuf.
+func decodeInto(body []byte, into runtime.Object) error {
+	if len(body) == 0 {
+		return nil
+	}
+	_, _, err := scheme.Codecs.UniversalDeserializer().Decode(body, nil, into)
+	return err
 }
 
 func writePod(w http.ResponseWriter, pod *v1.Pod, err error) {

@@ -16,12 +16,14 @@ import (
 
 // Request is a request that the server has received.
 type Request struct {
-	Verb string // LIST, GET, PATCH, DELETE, VERSION
+	Verb string // LIST, GET, PATCH, DELETE, VERSION; of objects other than pods also WATCH, CREATE, UPDATE
 	Name string // namespace/name of the pod; empty for LIST and VERSION
-	UID  types.UID
-	At   time.Time
-	Body string // the patch
-	Err  error  // the answer, nil if the request succeeded or is still in flight
+	// Resource is empty for pods, otherwise nodes, leases, events, configmaps, secrets or services.
+	Resource string
+	UID      types.UID
+	At       time.Time
+	Body     string // the patch
+	Err      error  // the answer, nil if the request succeeded or is still in flight
 }
 
 // String returns "VERB namespace/name".
@@ -69,12 +71,13 @@ type Server struct {
 	delay     time.Duration
 	watches   map[*watcher]bool
 	history   []event
-	forgotten int // the newest version that history no longer has
+	forgotten int                    // the newest version that history no longer has
+	objects   map[string]*collection // what is no pod, by resource
 }
 
 // New returns a server without pods.
 func New() *Server {
-	return &Server{pods: make(map[string]*v1.Pod), inFlight: make(map[string]int), watches: make(map[*watcher]bool)}
+	return &Server{pods: make(map[string]*v1.Pod), inFlight: make(map[string]int), watches: make(map[*watcher]bool), objects: make(map[string]*collection)}
 }
 
 // SetNode makes the requests those of a node's user: the Node authorizer and NodeRestriction then
@@ -134,10 +137,10 @@ func (s *Server) record(r *Request) (finish func(error) error, fault Fault, late
 	defer s.mu.Unlock()
 	r.At = time.Now()
 	s.requests = append(s.requests, r)
-	if r.Verb == "LIST" {
+	if r.Verb == "LIST" && r.Resource == "" {
 		s.lists++
 	}
-	pod := r.Name + " " + string(r.UID) // two pods that had one name in turn are two
+	pod := r.Resource + r.Name + " " + string(r.UID) // two pods that had one name in turn are two
 	s.inFlight[pod]++
 	if s.inFlight[pod] > 1 && r.UID != "" { // a read has no UID
 		s.overlaps = append(s.overlaps, r.String())
@@ -168,25 +171,25 @@ func (s *Server) Requests() []Request {
 func (s *Server) Log() []string {
 	var log []string
 	for _, r := range s.Requests() {
-		if r.Verb != "LIST" {
+		if r.Verb != "LIST" && r.Resource == "" {
 			log = append(log, r.String())
 		}
 	}
 	return log
 }
 
-// Count returns how many of the requests have the verb.
+// Count returns how many of the requests about pods have the verb.
 func (s *Server) Count(verb string) int {
 	n := 0
 	for _, r := range s.Requests() {
-		if r.Verb == verb {
+		if r.Verb == verb && r.Resource == "" {
 			n++
 		}
 	}
 	return n
 }
 
-// Lists returns how many LIST requests there have ever been.
+// Lists returns how many LIST requests of pods there have ever been.
 func (s *Server) Lists() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()

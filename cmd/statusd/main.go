@@ -16,6 +16,7 @@
 //	statusd audit [POD]              whether what the API reports is true, and what to do where it is not
 //	statusd guard                    how healthy the kubelet is, and when it was restarted
 //	statusd nodes                    all nodes of a cluster by what their observers say, the worst first
+//	statusd fleet                    simulate many nodes in one process
 //	statusd alerts                   what rules have found
 //	statusd silence add|list|expire  what is kept from the outputs of alerts
 //	statusd completion SHELL         completion for bash, zsh and fish
@@ -123,7 +124,7 @@ func newRoot() *cobra.Command {
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
 	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
-		newAudit(false), newGuard(false), newNodes(false), newAlerts(false), newSilence(), newRules(), newVersion())
+		newAudit(false), newGuard(false), newNodes(false), newAlerts(false), newSilence(), newRules(), newFleet(), newVersion())
 	return root
 }
 

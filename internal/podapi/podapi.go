@@ -19,6 +19,9 @@ func OnNode(nodeName string) string {
 	return fields.OneTermEqualSelector("spec.nodeName", nodeName).String()
 }
 
+// Bound returns the field selector of the pods that are bound to a node.
+func Bound() string { return fields.OneTermNotEqualSelector("spec.nodeName", "").String() }
+
 // Named returns the field selector of the pods of a node that have this name.
 func Named(nodeName, name string) string {
 	return fields.Set{"spec.nodeName": nodeName, "metadata.name": name}.String()

@@ -26,6 +26,8 @@ type APIOptions struct {
 	// Node authorizer grants to system:node:NAME.
 	Client   kubernetes.Interface
 	NodeName string
+	// AllNodes makes it the source of the pods that are bound to any node, in place of NodeName's. It needs list and watch of all pods.
+	AllNodes bool
 	// Handle receives the changes, one at a time; the watch waits for it.
 	Handle func(Change)
 	// Logger defaults to one that discards everything.
@@ -53,8 +55,8 @@ func (o *APIOptions) Validate() error {
 	if o.Client == nil {
 		problems = append(problems, errors.New("no Client"))
 	}
-	if o.NodeName == "" {
-		problems = append(problems, errors.New("no NodeName"))
+	if (o.NodeName == "") != o.AllNodes {
+		problems = append(problems, errors.New("want either a NodeName or AllNodes"))
 	}
 	if o.Handle == nil {
 		problems = append(problems, errors.New("no Handle"))
@@ -70,13 +72,16 @@ func NewAPI(o APIOptions) (*API, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)
 	}
+	node, selector := o.NodeName, podapi.OnNode(o.NodeName)
+	if o.AllNodes {
+		node, selector = "*", podapi.Bound()
+	}
 	a := &API{
-		node:  o.NodeName,
-		log:   o.Logger.With("node", o.NodeName),
+		node:  node,
+		log:   o.Logger.With("node", node),
 		known: &known{origin: FromAPI, handle: o.Handle},
 	}
 	pods := o.Client.CoreV1().Pods(metav1.NamespaceAll)
-	selector := podapi.OnNode(o.NodeName)
 	a.watch = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector

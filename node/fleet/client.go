@@ -1,0 +1,102 @@
+package fleet
+
+import (
+	"context"
+
+	"fmt"
+
+	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/status"
+)
+
+// podClient is what a client of status.NewClient can do.
+type podClient interface {
+	status.Client
+	status.Finder
+	status.JSONPatcher
+	status.VersionReader
+}
+
+// router is the client of the manager: each request goes to the client of the pod's node.
+type router struct{ f *Fleet }
+
+// List returns the pods that the watches have delivered; the first list of the shared one is waited for. The manager lists once, before
+// its first write.
+func (r router) List(ctx context.Context) ([]v1.Pod, error) {
+	if err := r.f.awaitPods(ctx); err != nil {
+		return nil, err
+	}
+	r.f.mu.Lock()
+	defer r.f.mu.Unlock()
+	list := make([]v1.Pod, 0, len(r.f.pods))
+	for _, pod := range r.f.pods {
+		list = append(list, *pod)
+	}
+	return list, nil
+}
+
+func (r router) Get(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	return r.to(namespace, name).Get(ctx, namespace, name)
+}
+
+func (r router) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	return r.to(namespace, name).PatchStatus(ctx, namespace, name, patch)
+}
+
+func (r router) JSONPatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	return r.to(namespace, name).JSONPatchStatus(ctx, namespace, name, patch)
+}
+
+func (r router) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
+	return r.to(namespace, name).Delete(ctx, namespace, name, uid)
+}
+
+// FindPod of a pod whose node is not known, as of an end that the journal has kept, can only be answered by a client that sees all pods.
+func (r router) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
+	if node := r.f.nodeOf(namespace, name); node != nil {
+		return node.client.FindPod(ctx, namespace, name)
+	}
+	if !r.f.seesAllPods() {
+		return nil, fmt.Errorf("fleet: no node of the fleet has the pod %s/%s", namespace, name)
+	}
+	return r.f.findPod(ctx, namespace, name)
+}
+
+func (r router) ResourceVersion(ctx context.Context) (string, error) {
+	return r.f.client.ResourceVersion(ctx)
+}
+
+func (r router) to(namespace, name string) podClient {
+	if node := r.f.nodeOf(namespace, name); node != nil {
+		return node.client
+	}
+	return r.f.client
+}
+
+// keeper is a journal from which nothing is removed because a list does not have it: nodes that are added later have pods too. What it
+// has of pods that are gone is removed when the server proves that they are.
+type keeper struct{ status.Journal }
+
+func (keeper) RetainPods(func(types.UID) bool) (int, error) { return 0, nil }
+
+// endsKeeper is keeper for a journal that keeps nothing but ends.
+type endsKeeper struct{ status.Ends }
+
+func (j endsKeeper) RemovePod(uid types.UID) error {
+	return j.SetFinal(uid, podstatus.Final{})
+}
+
+func (endsKeeper) RetainPods(func(types.UID) bool) (int, error) { return 0, nil }
+
+func keeping(ends status.Ends) status.Ends {
+	if whole, ok := ends.(status.Journal); ok {
+		return keeper{whole}
+	}
+	if ends == nil {
+		return nil
+	}
+	return endsKeeper{ends}
+}
