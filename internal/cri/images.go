@@ -48,11 +48,11 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 	}
 	name, err := tagged(spec.Image)
 	if err != nil {
-		return nil, &runtime.StartError{Reason: runtime.WaitingInvalidImageName, Err: fmt.Errorf("Failed to apply default image tag %q: %w", spec.Image, err)}
+		return nil, waits(runtime.WaitingInvalidImageName, "Failed to apply default image tag %q: %w", spec.Image, err)
 	}
 	found, err := r.image(ctx, name)
 	if err != nil {
-		return nil, &runtime.StartError{Reason: waitingInspect, Err: fmt.Errorf("Failed to inspect image %q: %w", spec.Image, err)}
+		return nil, waits(waitingInspect, "Failed to inspect image %q: %w", spec.Image, err)
 	}
 	policy := pullPolicy(spec.ImagePullPolicy, name)
 	switch {
@@ -61,7 +61,7 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 		return found, nil
 	case policy == v1.PullNever:
 		event(v1.EventTypeWarning, eventNever, "Container image %q is not present with pull policy of Never", spec.Image)
-		return nil, &runtime.StartError{Reason: runtime.WaitingImageNeverPull, Err: fmt.Errorf("Container image %q is not present with pull policy of Never", spec.Image)}
+		return nil, waits(runtime.WaitingImageNeverPull, "Container image %q is not present with pull policy of Never", spec.Image)
 	}
 	event(v1.EventTypeNormal, eventPulling, "Pulling image %q", spec.Image)
 	began := time.Now()
@@ -75,10 +75,15 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 	}
 	found, err = r.image(ctx, name)
 	if err != nil || found == nil {
-		return nil, &runtime.StartError{Reason: waitingInspect, Err: fmt.Errorf("Failed to inspect image %q after its pull: %v", spec.Image, err)}
+		return nil, waits(waitingInspect, "Failed to inspect image %q after its pull: %v", spec.Image, err)
 	}
 	event(v1.EventTypeNormal, eventPulled, "Successfully pulled image %q in %s. Image size: %d bytes.", spec.Image, time.Since(began).Round(time.Millisecond), found.Size)
 	return found, nil
+}
+
+// waits is the reason and the message, in the kubelet's words, of a container that does not start.
+func waits(reason, format string, args ...any) *runtime.StartError {
+	return &runtime.StartError{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
 // pullPolicy is that of the container, or the default of the API.

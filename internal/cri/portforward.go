@@ -12,7 +12,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/apimachinery/pkg/util/httpstream"
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/transport/spdy"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
@@ -48,7 +47,13 @@ func (r *Runtime) PortForward(ctx context.Context, uid types.UID, port int32, cl
 	return nil
 }
 
-func dial(address string) (httpstream.Connection, error) {
+// streams is a connection to a streaming server.
+type streams struct {
+	io.Closer
+	open func(http.Header) (io.ReadWriteCloser, error)
+}
+
+func dial(address string) (*streams, error) {
 	at, err := url.Parse(address)
 	if err != nil {
 		return nil, err
@@ -58,11 +63,14 @@ func dial(address string) (httpstream.Connection, error) {
 		return nil, err
 	}
 	connection, _, err := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at).Dial(portForwardProtocol)
-	return connection, err
+	if err != nil {
+		return nil, err
+	}
+	return &streams{connection, func(headers http.Header) (io.ReadWriteCloser, error) { return connection.CreateStream(headers) }}, nil
 }
 
 // forward copies both ways until both have ended. The end of one is passed on.
-func forward(ctx context.Context, connection httpstream.Connection, port int32, client io.ReadWriteCloser) error {
+func forward(ctx context.Context, connection *streams, port int32, client io.ReadWriteCloser) error {
 	stop := context.AfterFunc(ctx, func() {
 		connection.Close()
 		client.Close()
@@ -72,13 +80,13 @@ func forward(ctx context.Context, connection httpstream.Connection, port int32, 
 	headers.Set(v1.PortHeader, strconv.Itoa(int(port)))
 	headers.Set(v1.PortForwardRequestIDHeader, "0")
 	headers.Set(v1.StreamType, v1.StreamTypeError)
-	failures, err := connection.CreateStream(headers)
+	failures, err := connection.open(headers)
 	if err != nil {
 		return err
 	}
 	failures.Close() // nothing is sent
 	headers.Set(v1.StreamType, v1.StreamTypeData)
-	data, err := connection.CreateStream(headers)
+	data, err := connection.open(headers)
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,6 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
-	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -48,7 +47,6 @@ func (r *Runtime) watch(ctx context.Context) {
 		case <-ctx.Done():
 			return
 		case <-ticker.C:
-		case <-r.again:
 		}
 		bounded, cancel := context.WithTimeout(ctx, listTime)
 		err := r.relist(bounded)
@@ -62,9 +60,6 @@ func (r *Runtime) watch(ctx context.Context) {
 		}
 	}
 }
-
-// refreshSoon asks for a list.
-func (r *Runtime) refreshSoon() { wake.Up(r.again) }
 
 // relist brings what is known up to what the container runtime lists. Containers come first: the sandbox of a container that is made
 // meanwhile is in the later list.

@@ -30,7 +30,6 @@ type Runtime struct {
 	keeper  *podvolume.Keeper
 	groups  *groups
 	logs    logfile.Watches
-	again   chan struct{} // of capacity 1: asks for a list before the next is due
 
 	stops  stops
 	life   context.Context // of stops; ends with Close
@@ -101,7 +100,7 @@ func New(options Options) (*Runtime, error) {
 	if err != nil {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
-	r := &Runtime{options: options, again: make(chan struct{}, 1), pods: map[types.UID]*pod{}, problems: map[string]runtime.Problem{}}
+	r := &Runtime{options: options, pods: map[types.UID]*pod{}, problems: map[string]runtime.Problem{}}
 	r.life, r.finish = context.WithCancel(context.Background())
 	r.keeper = podvolume.NewKeeper(options.Objects, options.Event, options.Logger)
 	if r.cri, err = connect(options.Endpoint); err != nil {
