@@ -157,7 +157,7 @@ FLEET ?=
 fleet: controlplane ## Many nodes in one process on a real API server, beside KWOK with the same nodes and pods, for docs/evidence/fleet.md: FLEET='-nodes 1000 -pods 20 -idle 2m'; about 15 minutes on 2 cores
 	cd test/fleet/kwok && $(GO) build -o ../../../bin/kwok sigs.k8s.io/kwok/cmd/kwok
 	$(GO) build -o bin/fleet ./test/fleet
-	bin/fleet $(FLEET)
+	bin/fleet -stages "$$(cd test/fleet/kwok && $(GO) list -m -f '{{.Dir}}' sigs.k8s.io/kwok)/kustomize/stage" $(FLEET)
 
 .PHONY: mutants
 mutants: packages ## Take the guard of each invariant out, one at a time, and see a test fail; about 5 minutes

@@ -5,11 +5,13 @@ import (
 	"context"
 	"fmt"
 	"log/slog"
+	"math"
 	"os"
 	"runtime"
 	"strconv"
 
 	"github.com/prometheus/client_golang/prometheus"
+	dto "github.com/prometheus/client_model/go"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -60,12 +62,14 @@ func runNodes(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
-	go answer(map[string]func() string{"withdrawals": func() string { return withdrawals(registry) }})
+	before := map[float64]uint64{}
+	go answer(map[string]func() string{"withdrawals": func() string { return withdrawals(registry, before) }})
 	return s.Run(ctx)
 }
 
-// withdrawals is in which time 99 % of the withdrawals had their turn, as an upper bound of the histogram, and how many there were.
-func withdrawals(registry *prometheus.Registry) string {
+// withdrawals returns how many withdrawals there were since the last call, and in which time 99 % of them had their turn, as an upper
+// bound of the histogram.
+func withdrawals(registry *prometheus.Registry, before map[float64]uint64) string {
 	families, err := registry.Gather()
 	if err != nil {
 		return err.Error()
@@ -75,19 +79,26 @@ func withdrawals(registry *prometheus.Registry) string {
 			continue
 		}
 		for _, m := range f.Metric {
-			if m.Label[0].GetValue() != "withdrawal" {
-				continue
+			if m.Label[0].GetValue() == "withdrawal" {
+				return since(m.Histogram, before)
 			}
-			h := m.Histogram
-			for _, b := range h.Bucket {
-				if float64(b.GetCumulativeCount()) >= 0.99*float64(h.GetSampleCount()) {
-					return fmt.Sprintf("%d; at most %g ms", h.GetSampleCount(), 1000*b.GetUpperBound())
-				}
-			}
-			return fmt.Sprintf("%d; more than 30 s", h.GetSampleCount())
 		}
 	}
 	return "0"
+}
+
+func since(h *dto.Histogram, before map[float64]uint64) string {
+	total := h.GetSampleCount() - before[math.Inf(1)]
+	before[math.Inf(1)] = h.GetSampleCount()
+	bound := math.Inf(1)
+	for _, b := range h.Bucket {
+		n := b.GetCumulativeCount() - before[b.GetUpperBound()]
+		before[b.GetUpperBound()] = b.GetCumulativeCount()
+		if float64(n) >= 0.99*float64(total) {
+			bound = min(bound, b.GetUpperBound())
+		}
+	}
+	return fmt.Sprintf("%d; at most %g ms", total, 1000*bound)
 }
 
 // runInformer has nothing but the pods: informer KUBECONFIG.

@@ -19,6 +19,7 @@ type plan struct {
 	idle        time.Duration
 	contenders  string
 	kwok        string
+	stages      string
 }
 
 func main() {
@@ -43,6 +44,7 @@ func run(ctx context.Context, args []string) error {
 	flags.DurationVar(&p.idle, "idle", 2*time.Minute, "how long leases are watched while nothing happens")
 	flags.StringVar(&p.contenders, "contenders", "statusd,kwok", "which ones, in this order")
 	flags.StringVar(&p.kwok, "kwok", filepath.Join("bin", "kwok"), "the binary of KWOK")
+	flags.StringVar(&p.stages, "stages", "", "the directory kustomize/stage of KWOK's sources, with the stages that its users apply")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -79,7 +81,7 @@ func (p *plan) print(results []*result) {
 	row("CPU until all are Ready, ms per pod", func(r *result) string { return fmt.Sprintf("%.2f", r.readyCPU.Seconds()*1000/float64(r.pods)) })
 	row("requests per pod until Ready", func(r *result) string { return fmt.Sprintf("%.2f", r.requestsPerPod) })
 	row("idle CPU, % of one", func(r *result) string { return fmt.Sprintf("%.1f", 100*r.idleCPU.Seconds()/p.idle.Seconds()) })
-	row("idle requests per second besides leases", func(r *result) string { return fmt.Sprintf("%.1f", r.idleRequests) })
+	row("idle requests per second besides leases and flaps", func(r *result) string { return fmt.Sprintf("%.1f", r.idleRequests) })
 	row("lease renewals per second", func(r *result) string { return fmt.Sprintf("%.1f", r.renewals) })
 	row("longest time between two renewals, s", func(r *result) string { return fmt.Sprintf("%.1f", r.longestLease.Seconds()) })
 	row("flaps seen; wait of withdrawals p99", func(r *result) string { return r.flaps })

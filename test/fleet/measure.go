@@ -178,7 +178,19 @@ func (m *measurement) register(ctx context.Context) (err error) {
 		if err := m.parallel(ctx, m.nodes, m.createNode); err != nil {
 			return err
 		}
-		m.c, err = start(m.dir, m.kwok, "--kubeconfig", m.kubeconfig, "--manage-all-nodes", "--node-lease-duration-seconds", "40", "-v", "WARN")
+		args := []string{"--kubeconfig", m.kubeconfig, "--manage-all-nodes", "--node-lease-duration-seconds", "40", "-v", "WARN"}
+		for _, stages := range []string{"node/fast", "node/heartbeat-with-lease", "pod/fast"} {
+			files, err := filepath.Glob(filepath.Join(m.stages, stages, "*.yaml"))
+			if err != nil {
+				return err
+			}
+			for _, file := range files {
+				if filepath.Base(file) != "kustomization.yaml" {
+					args = append(args, "--config", file)
+				}
+			}
+		}
+		m.c, err = start(m.dir, m.kwok, args...)
 	} else {
 		var self string
 		if self, err = os.Executable(); err == nil {
@@ -219,7 +231,10 @@ func (m *measurement) createNode(ctx context.Context, i int) error {
 
 // readyPods creates the pods while the contender is stopped, and measures from its continuation until all are Ready.
 func (m *measurement) readyPods(ctx context.Context) error {
-	before := m.c.heap0(m.name)
+	before, none, err := m.heapWithoutPods(ctx)
+	if err != nil {
+		return err
+	}
 	watch, cancel := context.WithCancel(ctx)
 	defer cancel()
 	ready, err := m.watchReady(watch)
@@ -254,53 +269,59 @@ func (m *measurement) readyPods(ctx context.Context) error {
 	}
 	m.requestsPerPod = (after - requests) / float64(m.result.pods)
 	fmt.Printf("%s: %d pods Ready in %v\n", m.name, m.result.pods, m.ready.Round(time.Millisecond))
-	return m.memory(ctx, before)
+	return m.memory(ctx, before, none)
 }
 
-func (c *contender) heap0(name string) float64 {
-	if name == "kwok" {
-		return 0
-	}
-	return c.heap()
-}
-
-// memory compares the heap with that of a program that has nothing but the pods.
-func (m *measurement) memory(ctx context.Context, before float64) error {
+// heapWithoutPods is the heap of the contender with nodes alone, and that of a program with an informer of no pods.
+func (m *measurement) heapWithoutPods(ctx context.Context) (nodes, none float64, err error) {
 	if m.name == "kwok" {
-		return nil
+		return 0, 0, nil
 	}
-	self, err := os.Executable()
+	informer, err := m.informer(ctx, 0)
 	if err != nil {
-		return err
-	}
-	empty, err := start(m.dir, self, "nodes", m.kubeconfig, "1")
-	if err != nil {
-		return err
-	}
-	time.Sleep(2 * time.Second)
-	// Of one node with the pods of all nodes in its watch, as of the fleet: what is left is the nodes.
-	one := empty.heap()
-	empty.stop()
-	informer, err := start(m.dir, self, "informer", m.kubeconfig)
-	if err != nil {
-		return err
+		return 0, 0, err
 	}
 	defer informer.stop()
-	none := 3.0 * (1 << 20) // a Go program with a clientset
+	return m.c.heap(), informer.heap(), nil
+}
+
+// informer starts a program that has nothing but an informer, and waits until it has the pods.
+func (m *measurement) informer(ctx context.Context, pods int) (*contender, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
+	informer, err := start(m.dir, self, "informer", m.kubeconfig)
+	if err != nil {
+		return nil, err
+	}
 	if err := campaign.Await(ctx, 500*time.Millisecond, func() error {
-		if n := informer.ask("pods"); n != strconv.Itoa(m.result.pods) {
+		if n := informer.ask("pods"); n != strconv.Itoa(pods) {
 			return fmt.Errorf("the informer has %s pods", n)
 		}
 		return nil
 	}); err != nil {
+		informer.stop()
+		return nil, err
+	}
+	return informer, campaign.Pause(ctx, 2*time.Second)
+}
+
+// memory compares the heap with that of a program that has nothing but the pods.
+func (m *measurement) memory(ctx context.Context, before, none float64) error {
+	if m.name == "kwok" {
+		return nil
+	}
+	informer, err := m.informer(ctx, m.result.pods)
+	if err != nil {
 		return err
 	}
-	time.Sleep(2 * time.Second)
+	defer informer.stop()
 	pods, full := informer.heap()-none, m.c.heap()
 	m.heapPerNode = (before - none) / float64(m.nodes)
 	m.heapPerPod = (full - before - pods) / float64(m.result.pods)
-	fmt.Printf("%s: heap %.1f MiB with nodes alone, %.1f MiB with pods; an informer of the pods %.1f MiB; one node that watches them %.1f MiB\n",
-		m.name, before/(1<<20), full/(1<<20), pods/(1<<20), one/(1<<20))
+	fmt.Printf("%s: heap %.1f MiB with nodes alone, %.1f MiB with pods; an informer of the pods %.1f MiB beyond %.1f without\n",
+		m.name, before/(1<<20), full/(1<<20), pods/(1<<20), none/(1<<20))
 	return nil
 }
 
@@ -391,6 +412,9 @@ func (m *measurement) idlePhase(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if m.name != "kwok" {
+		m.c.ask("withdrawals") // those so far waited for the first status of their pod
+	}
 	cpu, began := m.c.cpu(), time.Now()
 	renewed := 0
 	for end := time.After(m.idle); ; {
@@ -458,8 +482,10 @@ func (m *measurement) deleteAll(ctx context.Context) error {
 }
 
 // The requests that are counted.
-func all(resource, _ string) bool              { return true }
-func besidesLeases(resource, verb string) bool { return resource != "leases" }
+func all(resource, _ string) bool { return true }
+func besidesLeases(resource, verb string) bool {
+	return resource != "leases" && !(resource == "pods" && verb == "PATCH") // which are flaps
+}
 func ofPods(resource, verb string) bool {
 	return resource == "pods" && verb != "WATCH" && verb != "LIST"
 }
