@@ -169,6 +169,7 @@ func TestHungShareDelaysNoOther(t *testing.T) {
 		for _, pod := range hung {
 			w.set(pod, running(pod, true))
 		}
+		time.Sleep(100 * time.Millisecond) // as many hang by now as may
 		begin := time.Now()
 		for range 6 { // for three minutes: until requests have hung, and after
 			for _, ready := range []bool{true, false} {
