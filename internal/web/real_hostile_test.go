@@ -37,7 +37,7 @@ func TestHostileTextIsText(t *testing.T) {
 	page.live()
 	page.contains("#pod-title", evil)
 	page.contains(".sentence", evil)
-	page.do(`document.querySelector('details summary').click()`)
+	page.do(`document.querySelector('details:has(.yaml) summary').click()`)
 	page.contains(".yaml", "onerror")
 	if found := eval[int](page, `document.querySelectorAll('img, main script').length`); found != 0 {
 		t.Errorf("%d elements were made of text", found)

@@ -83,7 +83,7 @@ func TestThePodIsShownAsYAML(t *testing.T) {
 	f := startFake(t, pod)
 	page := openTab(t, f.page("#/pods/shop/web-0"))
 	page.live()
-	page.do(`document.querySelector('details summary').click()`)
+	page.do(`document.querySelector('details:has(.yaml) summary').click()`)
 	page.contains(".yaml", "kind: Pod")
 	var got v1.Pod
 	if err := yaml.UnmarshalStrict([]byte(eval[string](page, `document.querySelector('.yaml').textContent`)), &got); err != nil {

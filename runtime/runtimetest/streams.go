@@ -99,6 +99,12 @@ func testExecStream(t *testing.T, f *fixture) {
 	}
 }
 
+// terminalScript prints the size of its terminal after each of two lines, once it is another than before: a runtime may set a size
+// later than it passes on what is typed.
+const terminalScript = `test -t 0 && test -t 1 && test -t 2 && echo a terminal; say ready
+changed() { until [ "$(stty size)" != "$1" ]; do sleep 0.05; done; stty size; }
+read first; changed '0 0'; read second; changed '40 120'; exec sleep 100000`
+
 func testExecStreamTerminal(t *testing.T, f *fixture) {
 	s := f.streamer(t)
 	if s == nil {
@@ -114,7 +120,7 @@ func testExecStreamTerminal(t *testing.T, f *fixture) {
 	var code int
 	go func() {
 		var err error
-		code, err = s.ExecStream(t.Context(), id, []string{"sh", "-c", prologue + `test -t 0 && test -t 1 && test -t 2 && echo a terminal; say ready; read first; stty size; read second; stty size; exec sleep 100000`},
+		code, err = s.ExecStream(t.Context(), id, []string{"sh", "-c", prologue + terminalScript},
 			runtime.Streams{Stdin: in, Stdout: stdout, TTY: true, Resize: sizes})
 		ended <- err
 	}()
