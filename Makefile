@@ -83,9 +83,10 @@ lint: controlplane ### gofmt, go vet, staticcheck
 	cd test/controlplane/server && $(STATICCHECK) ./accounts ./datadir ./nodecerts ./pki # the rest would make it analyze all of Kubernetes
 
 .PHONY: fuzz
-fuzz: ## Fuzz each target for FUZZTIME (60s)
-	@set -e; for package in podstatus internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
-		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x; done; done
+fuzz: ## Fuzz each target for FUZZTIME (60s); one that fails keeps no other from being tried
+	@failed=; for package in podstatus internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || failed="$$failed $$target"; done; done; \
+	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
 .PHONY: bench
 bench: controlplane ## Benchmarks: statusd and the kubelet's manager in one run of about 35 minutes; writes build/bench.json and docs/evidence/benchmarks.md
@@ -273,6 +274,10 @@ packages-run: build ## Build build/statusd_*.deb and build/statusd-*.rpm of stat
 install-checks: ## Compare the Helm chart with the kustomize overlays, and read the deb and rpm packages; needs dpkg-deb and rpm (Debian: rpm)
 	cd test/install && $(GO) vet ./... && $(GO) test -count=1 ./...
 
+.PHONY: install-systemd
+install-systemd: packages-observe ## Install, upgrade and remove the deb of statusd observe under a systemd of its own: root; run make guard-systemd first, which makes the machine; a minute
+	@test/install/systemd-session build/statusd-observe_$(or $(VERSION),0.0.0)_$(shell dpkg --print-architecture).deb
+
 MINUTES ?= 10
 
 .PHONY: scenes
@@ -298,10 +303,10 @@ observe-repair: scenes ## Repairs on a stock node whose kubelet is dead: a statu
 KUBELETS ?= 1.34.4 1.35.4 1.36.3
 
 .PHONY: observe-matrix
-observe-matrix: scenes ## A few scenes with each of the KUBELETS (1.34.4 1.35.4 1.36.3), built from the module proxy, some minutes each; root, containerd, runc
+observe-matrix: scenes ## A few scenes with each of the KUBELETS (1.34.4 1.35.4 1.36.3), built from the module proxy, some minutes each: CONTAINERD (a directory with another containerd and its shim); root, containerd, runc
 	@set -e; for version in $(KUBELETS); do \
 		test/upstream/kubernetes.sh kubelet build/kubelet-$$version v$$version; \
-		bin/scenes -kubelet build/kubelet-$$version short; done
+		PATH="$(if $(CONTAINERD),$(CONTAINERD):)$$PATH" bin/scenes -kubelet build/kubelet-$$version short; done
 
 .PHONY: observe-churn
 observe-churn: scenes ## 30 pods come and go on a stock node for MINUTES (10): statusd observe must not raise an alarm, and its guard must not find the kubelet anything but healthy; root, containerd, runc
@@ -327,6 +332,13 @@ AGENTS ?= stock kubelet
 .PHONY: run-containers
 run-containers: e2e-packages controlplane ## A node of statusd on a containerd of its own, with images made by hand; root; Ctrl-C ends it, ONCE=1 ends it by itself
 	@$(GO) run ./test/containers
+
+FAULTS ?= 200
+
+.PHONY: container-faults
+container-faults: e2e-packages controlplane ## Break a node of statusd on containerd by seed, and see its statuses true after each fault: FAULTS, SEED; root; 200 faults take about 45 minutes
+	$(GO) build -o bin/containerfaults ./test/containerfaults
+	bin/containerfaults -faults $(FAULTS) -seed $(SEED)
 
 .PHONY: e2e-compare
 e2e-compare: ## Compare the last runs of make e2e of two agents, spec by spec: AGENTS (stock kubelet)

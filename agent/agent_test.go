@@ -1,7 +1,6 @@
 package agent
 
 import (
-	"context"
 	"encoding/json"
 	"log/slog"
 	"net"
@@ -31,20 +30,7 @@ func testConfig(t *testing.T, node string) Config {
 	c.HealthzBindAddress = "127.0.0.1:0"
 	c.Server.BindAddress = ""
 	c.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		rt, err := process.New(process.Options{Dir: c.RuntimeDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := EndContainers(ctx, rt, 0); err != nil {
-			t.Error(err)
-		}
-		if err := rt.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	nodetest.EndContainers(t, c.RuntimeDir(), EndContainers)
 	return c
 }
 
@@ -75,14 +61,7 @@ func run(t *testing.T, c Config, change ...func(*Agent)) (a *Agent, stop func())
 func runWith(t *testing.T, c Config, options Options, change ...func(*Agent)) (a *Agent, stop func()) {
 	t.Helper()
 	options.Logger = testlog.New(t)
-	a, err := New(c, withProcesses(c, options))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range change {
-		f(a)
-	}
-	return a, nodetest.Run(t, a.Run)
+	return nodetest.Start(t, func() (*Agent, error) { return New(c, withProcesses(c, options)) }, change...)
 }
 
 // awaitReady follows the manager until it says that a pod is ready.

@@ -2,6 +2,7 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -60,13 +61,22 @@ func (a *Agent) wireEviction() error {
 		Requests:    fit.Requests,
 		QOSClass:    podstatus.QOSClass,
 		Usage:       usage,
-		Reclaim:     a.workers.Reclaim,
+		Reclaim:     a.reclaim,
 		Evict:       a.evict,
 		Recorder:    a.events,
 		NodeEvent:   a.events.NodeEvent,
 		Registerer:  a.metrics,
 		Logger:      a.log,
 	})
+	return err
+}
+
+// reclaim frees the disk of what no pod needs any more.
+func (a *Agent) reclaim(ctx context.Context) error {
+	err := a.workers.Reclaim(ctx)
+	if store, ok := a.runtime.(runtime.ImageStore); ok {
+		err = errors.Join(err, store.RemoveUnusedImages(ctx))
+	}
 	return err
 }
 

@@ -9,6 +9,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/node"
 )
 
@@ -55,17 +56,10 @@ func (m *addressBook) latest() node.Reading {
 // run looks at the machine until ctx ends.
 func (m *addressBook) run(ctx context.Context) error {
 	known := m.latest().Addresses
-	ticker := time.NewTicker(m.interval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	wake.Every(ctx, m.interval, func() {
 		if _, err := m.look(); err != nil {
 			m.log.Warn("machine not readable", "err", err)
-			continue
+			return
 		}
 		// Another caller of look may have seen the change first.
 		if now := m.latest().Addresses; !slices.Equal(known, now) {
@@ -73,7 +67,8 @@ func (m *addressBook) run(ctx context.Context) error {
 			known = now
 			m.changed(ctx)
 		}
-	}
+	})
+	return nil
 }
 
 // addresses are the IP addresses of this machine, the primary one first: those of the config, or

@@ -18,6 +18,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/function"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
+	"github.com/statusd/statusd/test/nodetest"
 	"github.com/statusd/statusd/test/patience"
 	"github.com/statusd/statusd/test/testlog"
 )
@@ -34,22 +35,7 @@ func runNode(t *testing.T, server *controlplanetest.Server, name string, rt runt
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- node.Run(ctx) }()
-	stopped := false
-	stop = func() {
-		if stopped {
-			return
-		}
-		stopped = true
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the node ended with %v", err)
-		}
-	}
-	t.Cleanup(stop)
-	return stop
+	return nodetest.Run(t, node.Run)
 }
 
 // await watches a pod in the API until it is as wanted; nil is a pod that is gone.

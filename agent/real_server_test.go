@@ -6,7 +6,6 @@ import (
 	"crypto/tls"
 	"crypto/x509/pkix"
 	"encoding/json"
-	"io"
 	"net"
 	"net/http"
 	"path/filepath"
@@ -20,6 +19,7 @@ import (
 
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 	"github.com/statusd/statusd/test/doors"
+	"github.com/statusd/statusd/test/nodetest"
 )
 
 // joinedConfig is that of a node of the server's cluster which serves the kubelet's API.
@@ -49,16 +49,7 @@ func getAsMaster(t *testing.T, server *controlplanetest.Server, address, path st
 	}
 	transport := &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: []tls.Certificate{*pair}}}
 	defer transport.CloseIdleConnections()
-	response, err := (&http.Client{Transport: transport}).Get("https://" + address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	return nodetest.Read(t, &http.Client{Transport: transport}, "https://"+address+path)
 }
 
 func TestRealServer_TheKubeletsAPIIsServedWhereTheNodeSays(t *testing.T) {

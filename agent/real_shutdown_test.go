@@ -13,6 +13,7 @@ import (
 	"k8s.io/apimachinery/pkg/watch"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/test/announced"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 	"github.com/statusd/statusd/test/patience"
 	"github.com/statusd/statusd/test/testlog"
@@ -29,19 +30,7 @@ func (h *fakeHost) Delay(context.Context) (time.Duration, func(), error) {
 }
 
 func (h *fakeHost) Announcements(ctx context.Context) (<-chan bool, error) {
-	out := make(chan bool)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case begins := <-h.announce:
-				out <- begins
-			}
-		}
-	}()
-	return out, nil
+	return announced.Shutdowns(ctx, h.announce), nil
 }
 
 // awaitNode watches the Node until its Ready condition is as wanted.

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/statusd/statusd/internal/mounts"
 )
 
 // DeleteState deletes all that agents keep in the state directory, the runtime's directory
@@ -35,9 +37,9 @@ func DeleteState(config Config, more ...string) error {
 var stateFiles = []string{journalFile + "*", runtimeDirectory, joinedFile, controlSocket, cordonFile + "*", pkiDirectory}
 
 // removeAll is os.RemoveAll, also for directories that their owner may not write, as modules of Go
-// in a volume are.
+// in a volume are. What is mounted inside, as a volume in memory or by a pod, is unmounted, never deleted.
 func removeAll(path string) error {
-	if err := os.RemoveAll(path); err == nil {
+	if err := mounts.RemoveAll(path); err == nil {
 		return nil
 	}
 	_ = filepath.WalkDir(path, func(name string, entry fs.DirEntry, err error) error {
@@ -46,7 +48,7 @@ func removeAll(path string) error {
 		}
 		return nil
 	})
-	return os.RemoveAll(path)
+	return mounts.RemoveAll(path)
 }
 
 func isNotEmpty(err error) bool {

@@ -148,6 +148,9 @@ func (a *Agent) wireNode() (err error) {
 	options.Pressure = func() []v1.NodeConditionType { return a.evictions.Conditions() }
 	options.RuntimeVersion = a.runtime.Version()
 	options.Event = a.events.NodeEvent
+	if store, ok := a.runtime.(runtime.ImageStore); ok {
+		options.Images = store.Images
+	}
 	if a.node, err = node.New(options); err != nil {
 		return err
 	}

@@ -27,16 +27,18 @@ func remedyFor(message string, remedies []remedy) string {
 // missingRemedies are for what a volume or a configuration lacks.
 var missingRemedies = []remedy{
 	{[]string{"list of registered csi drivers", "csi driver is not installed"}, "install the CSI driver on the node, or wait until its pod runs there"},
+	{[]string{"pvc is not bound"}, "find why the claim is not bound; if its storage class waits for the first consumer, use nodeSelector in place of nodeName, which passes by the scheduler"},
 	{[]string{"serviceaccount \"", "serviceaccounts \""}, "create the service account that the pod names"},
 	{[]string{"already used by pod(s)", "already exclusively attached", "multi-attach"}, "end the pod that has the volume; if its node is gone for good, delete that pod with --force"},
 	{[]string{"subpath"}, "correct subPath of the volume mount: it must be a relative path that the volume can have"},
 	{[]string{"couldn't find key", "non-existent"}, "add the key, or mark the reference as optional"},
 	{[]string{"runasnonroot"}, "set runAsUser to the number of a user other than root, or drop runAsNonRoot"},
+	{[]string{"are supported", "not supported", "unsupported", "cannot be honored"}, "change the field that the message names, or use another node"},
 	{[]string{"hostpath"}, "create the path on the node, or correct hostPath and its type"},
 	{[]string{"mount failed: exit status 32", "mount.nfs", "connection timed out"}, "check that the server of the volume is reachable from the node and exports the path"},
-	{[]string{"wrong fs type", "bad superblock", "fsck found errors"}, "check the file system of the volume"},
-	{[]string{"are supported", "not supported", "unsupported", "cannot be honored"}, "change the field that the message names, or use another node"},
+	{[]string{"wrong fs type", "bad superblock", "fsck found errors", "'fsck' found errors"}, "check the file system of the volume"},
 	{[]string{"not found", "not registered"}, "create what is missing, or mark the reference as optional"},
+	{[]string{"accessdenied", "access denied", "not authorized", "unauthorized", "permissiondenied"}, "give the pod's identity, or the node's, the right that the message names"},
 	{[]string{"forbidden"}, "allow the node to read it"},
 	{[]string{"timed out waiting for the condition", "context deadline exceeded"}, "find what keeps the volume from being attached or mounted: the node's log and the driver's have it"},
 }
@@ -52,12 +54,14 @@ func adviceForMissing(message string) *Next {
 
 // sandboxRemedies are for what a sandbox lacks.
 var sandboxRemedies = []remedy{
+	{[]string{"cgroupspath", "cgroup driver"}, "configure the same cgroup driver for the kubelet and the container runtime"},
 	{[]string{"no runtime for", "runtime handler", "runtimehandler"}, "configure the handler of the runtime class on the node, or correct runtimeClassName"},
 	{[]string{"assign an ip address", "no ip addresses available", "no more ips", "no available ip", "ip pool"}, "free addresses of pods, or give the node a larger range of addresses"},
 	{[]string{"context deadline exceeded"}, "check the node's runtime: it does not answer in time"},
 	{[]string{"no space left"}, "free disk space on the node"},
 	{[]string{"pause", "sandbox image"}, "check that the node can pull the image of the sandbox"},
 	{[]string{"network", "cni", "plugin type="}, "check the network plug-in of the node"},
+	{[]string{"oci runtime", "runc"}, "check the container runtime of the node"},
 }
 
 // adviceForSandbox is what to do about a sandbox that cannot be created.

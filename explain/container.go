@@ -143,7 +143,10 @@ func probing(f Facts, c container, code Code, kind string, p *podstatus.Probe, s
 	case (p == nil || p.Failures == 0 && f.errored(c.spec.Name, kind)) && f.probeWarning(c.spec.Name, kind) != nil && !f.probeWarning(c.spec.Name, kind).Last.Before(started):
 		w := f.probeWarning(c.spec.Name, kind)
 		cause.Since = known(w.Last)
-		cause.Text = "its " + kind + " probe" + target + " fails: " + shorten(w.Message)
+		cause.Text = "its " + kind + " probe" + target + " fails"
+		if said := strings.TrimSuffix(strings.TrimSpace(w.Message), ":"); !strings.HasSuffix(said, "probe failed") { // it has said something
+			cause.Text += ": " + shorten(w.Message)
+		}
 		if code == CodeReadinessProbePending {
 			cause.Code = CodeReadinessProbeFailing
 		}
@@ -243,12 +246,13 @@ func killedByHook(f Facts, c container, t *v1.ContainerStateTerminated) *Cause {
 	if w == nil || t == nil {
 		return nil
 	}
-	text := "its postStart hook failed" + detail(w.Message)
+	why := redact(strings.TrimPrefix(strings.TrimPrefix(w.Message, "PostStartHook failed"), ": "))
+	text := "its postStart hook failed" + detail(why)
 	if !f.ledTo(w, t) {
 		if name := signal(t); c.spec.Lifecycle == nil || c.spec.Lifecycle.PostStart == nil || name != "SIGTERM" && name != "SIGKILL" {
 			return nil
 		}
-		text = "the node kills it when its postStart hook fails, as it did before" + detail(w.Message) // events are limited in number
+		text = "the node kills it when its postStart hook fails, as it did before" + detail(why) // events are limited in number
 	}
 	return &Cause{Code: CodeHookFailed, Container: c.spec.Name, Since: known(w.Last), Text: text,
 		Next: &Next{Do: "check the command or URL of the postStart hook", Command: "kubectl describe pod -n " + f.Pod.Namespace + " " + f.Pod.Name}}
@@ -262,7 +266,7 @@ func (f Facts) ledTo(w *Warning, t *v1.ContainerStateTerminated) bool {
 
 // killedByWarning is killed as the warnings show it: the probes of a run end with it.
 func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminated) *Cause {
-	if last == nil || last.ExitCode == 0 || last.Reason == "OOMKilled" {
+	if last == nil || last.Reason == "OOMKilled" {
 		return nil
 	}
 	liveness, startup := f.killers(container)
@@ -276,7 +280,7 @@ func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminate
 		}
 		cause := &Cause{Code: CodeLivenessKilled, Container: container, Since: known(w.Last), Text: "the node has killed it: " + said(w)}
 		if !f.ledTo(w, last) {
-			if name := signal(last); name != "SIGTERM" && name != "SIGKILL" {
+			if name := signal(last); name != "SIGTERM" && name != "SIGKILL" && last.ExitCode != 0 { // many programs end with 0 if they are asked to
 				continue
 			}
 			// Events are limited in number, so that the newest kills may have none: this is how earlier runs ended.

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"syscall"
@@ -162,6 +163,17 @@ func succeeded(e *Explanation, f Facts) {
 	e.State, e.Since = StateSucceeded, ended(f)
 	e.Causes = []Cause{{Code: CodeCompleted, Since: e.Since, Text: "all containers ended with exit code 0",
 		Next: wait("the pod stays as a record until it is deleted")}}
+	_, regular := f.containers()
+	for _, c := range regular {
+		if c.status == nil || c.status.State.Terminated == nil {
+			continue
+		}
+		if k := killed(f, c, c.status.State.Terminated); k != nil {
+			e.Causes = []Cause{{Code: CodeCompleted, Container: c.spec.Name, Since: e.Since, Behind: true, Causes: []Cause{*k},
+				Text: "container " + quote(c.spec.Name) + " ended with exit code 0, which counts as success: its work may not be done"}}
+			return
+		}
+	}
 }
 
 // ended is when the last container ended.
@@ -220,6 +232,13 @@ func signal(t *v1.ContainerStateTerminated) string {
 // runRemedies are what to do about a run by what it said last.
 var runRemedies = []struct{ words, do string }{
 	{"exec format error", "use an image for the node's architecture; a script needs a first line such as #!/bin/sh"},
+	{"wrong ownership", ownerOfFiles}, {"invalid permissions", ownerOfFiles},
+	{"incompatible with server", "use the version that has written the data, or migrate them"},
+	{"vm.max_map_count", "raise vm.max_map_count on the node (sysctl -w vm.max_map_count=262144), as with an init container that may"},
+	{"inotify", inotify}, {"fsnotify", inotify},
+	{"too many open files", "raise the limit of open files of the runtime, or find what does not close them; of watches of files, raise fs.inotify.max_user_instances on the node"},
+	{"cannot fork", processes}, {"can't fork", processes}, {"fork: resource temporarily unavailable", processes}, {"fork: retry", processes}, {"unable to create native thread", processes}, {"pthread_create", processes},
+	{"too many connections", connections}, {"connection slots", connections}, {"too many clients", connections},
 	{"bind() to", "listen on a port from 1024 on, or add the capability NET_BIND_SERVICE"},
 	{"bind: permission denied", "listen on a port from 1024 on, or add the capability NET_BIND_SERVICE"},
 	{"address already in use", "another process has the port: change the port of one of them"},
@@ -234,9 +253,9 @@ var runRemedies = []struct{ words, do string }{
 	{"certificate", "check the certificate that the message names: who signed it, for which host, until when"},
 	{"x509", "check the certificate that the message names: who signed it, for which host, until when"},
 	{"exists but is not empty", "give it an empty directory, such as a subdirectory of the volume (subPath)"},
-	{"enotfound", nameOfHost}, {"eai_again", nameOfHost}, {"unknownhost", nameOfHost}, {"name or service not known", nameOfHost},
+	{" enotfound", nameOfHost}, {"eai_again", nameOfHost}, {"unknownhost", nameOfHost}, {"name or service not known", nameOfHost},
 	{"name resolution", nameOfHost}, {"could not translate host name", nameOfHost},
-	{"no such host", nameOfHost},
+	{"no such host", nameOfHost}, {"host not found", nameOfHost},
 	{"could not resolve", nameOfHost},
 	{"connection refused", "check that what it connects to runs, and its host and port"},
 	{"i/o timeout", "check that what it connects to is reachable; a network policy may be in the way"},
@@ -248,8 +267,12 @@ var runRemedies = []struct{ words, do string }{
 	{"keyerror", setVariable}, {"environment variable", setVariable}, {"env var", setVariable},
 	{"unrecognized option", correctArguments}, {"unrecognized argument", correctArguments}, {"unknown flag", correctArguments}, {"unknown option", correctArguments},
 	{"flag provided but not defined", correctArguments}, {"invalid option", correctArguments}, {"unknown command", correctArguments},
+	{"filenotfound", "provide the file, with a volume or in the image, or correct its path"},
 	{"no such file or directory", "provide the file, with a volume or in the image, or correct its path"},
-	{"yaml: line", correctConfiguration}, {"toml: line", correctConfiguration}, {"unmarshal", correctConfiguration}, {"invalid configuration", correctConfiguration},
+	{"yaml: line", correctConfiguration}, {"invalid character", correctConfiguration}, {"toml: line", correctConfiguration}, {"unmarshal", correctConfiguration}, {"invalid configuration", correctConfiguration},
+	{"unauthorized", "correct the credentials that the container is given"},
+	{"is not specified", setVariable}, {"not set", setVariable}, {"must be set", setVariable}, {"is required", setVariable}, {"not configured", setVariable}, {"missing required", setVariable},
+	{"does not exist", "create what the message names, or correct its name"},
 	{"out of memory", "give the program more memory, and raise the limit of the container with it"},
 }
 
@@ -258,8 +281,15 @@ const (
 	nameOfHost           = "correct the name of the host, create the Service, or check the cluster's DNS"
 	setVariable          = "set the variable or setting that the message names"
 	correctArguments     = "correct the arguments in command and args"
+	ownerOfFiles         = "set fsGroup, or runAsUser to the owner of the files: they belong to another user, or others may read them"
+	inotify              = "raise fs.inotify.max_user_instances and max_user_watches on the node"
+	processes            = "have it start fewer processes and threads, or raise their limit (the node's podPidsLimit)"
+	connections          = "use fewer connections, or have the server allow more"
 	correctConfiguration = "correct the configuration file that the message names"
 )
+
+// ownExec is what a runtime writes to the log of a container whose command it cannot execute.
+var ownExec = regexp.MustCompile(`^(?:exec /\S+|.*exec user process caused): no such file or directory`)
 
 // adviceForEnd is what to do about a container that ended.
 func adviceForEnd(f Facts, c container, t *v1.ContainerStateTerminated) *Next {
@@ -272,10 +302,15 @@ func adviceForEnd(f Facts, c container, t *v1.ContainerStateTerminated) *Next {
 		return &Next{Do: "raise the memory limit, or find what uses the memory", Command: top}
 	case t.Reason == "ContainerStatusUnknown":
 		return do("check whether the node was restarted")
+	case t.ExitCode == 0 && (c.spec.LivenessProbe != nil || c.spec.StartupProbe != nil):
+		return do("check whether the command is meant to end, and its liveness and startup probes: the node ends a container whose probe fails")
 	case t.ExitCode == 0:
 		return do("check whether the command is meant to end")
 	}
 	starts := t.Reason == "StartError" || t.Reason == "ContainerCannotRun"
+	if !starts && ownExec.MatchString(said) { // said in the log by the runtime's own process, which was to become the command
+		return do("correct the path of the command, the interpreter of its first line, and the line ends: Windows ones are part of the interpreter's name")
+	}
 	if starts {
 		if advice := remedyFor(said, creationRemedies); advice != "" && !strings.Contains(said, "executable file not found") {
 			return &Next{Do: advice, Command: "kubectl describe pod -n " + f.Pod.Namespace + " " + f.Pod.Name}

@@ -118,6 +118,7 @@ func TestJobThatHasGivenUp_MakesNoOtherPod(t *testing.T) {
 	wantSaid(t, w.Explain().Text(time.UTC), []string{"exit code 1: no such table", "create it again"}, []string{"makes another pod"})
 	cron := explain.Workload{Now: now, Kind: "CronJob", Namespace: "shop", Name: "nightly", Wanted: 1, Schedule: "0 3 * * *", LastJob: &w}
 	wantSaid(t, cron.Explain().Text(time.UTC), []string{`CronJob shop/nightly has failed, because its last Job is "web": it has given up`, "exit code 1: no such table"}, nil)
+	wantSaid(t, cron.Explain().Text(time.UTC), []string{"the next Job starts at the next time of the schedule", "--from=cronjob/nightly nightly-again"}, []string{"delete the Job and create it again"})
 	cron.LastJob = nil
 	wantSaid(t, cron.Explain().Text(time.UTC), []string{`it has made no Job yet; its schedule is "0 3 * * *"`}, nil)
 }
@@ -189,4 +190,81 @@ func TestPathOfASecret_IsNotRedacted(t *testing.T) {
 	if got[0] != "fork/exec /etc/passwd: permission denied" || strings.Contains(got[1], "hunter2") || strings.Contains(got[1], "abcdefgh") {
 		t.Errorf("got %q", got)
 	}
+}
+
+// A kind of volume that the node does not support has nothing to do with a path of the node, which the message also names.
+func TestUnsupportedVolume_IsNotAMissingPath(t *testing.T) {
+	f := facts(with(v1.PodPending, waiting("CreateContainerConfigError", "spec.volumes[0].nfs: only emptyDir, hostPath, configMap and secret volumes are supported"), v1.ConditionFalse))
+	wantSaid(t, said(t, f), []string{"spec.volumes[0].nfs", "use another node"}, []string{"create the path"})
+}
+
+// A pod that the node rejects for a host port says which ports it asks for, and how the pod that has one is found.
+func TestHostPortInUse_NamesThePorts(t *testing.T) {
+	f := facts(with(v1.PodFailed, v1.ContainerState{}, v1.ConditionFalse), func(p *v1.Pod) {
+		p.Status.Reason, p.Status.Message = "NodePorts", "Pod was rejected: Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"
+		p.Spec.Containers[0].Ports = []v1.ContainerPort{{ContainerPort: 80, HostPort: 8080}, {ContainerPort: 443, HostPort: 8443}}
+	})
+	wantSaid(t, said(t, f), []string{"has a host port that it asks for (it asks for 8080 and 8443)", "kubectl get pods -A -o wide --field-selector spec.nodeName="}, nil)
+}
+
+// The advice about an end is about what failed, not about a command that can be executed.
+func TestAdviceByExitCode(t *testing.T) {
+	for _, test := range []struct {
+		code        int32
+		words       string
+		want, never string
+	}{
+		{126, "", "the file which the log names can be executed", "make the command executable"},
+		{127, "", "the command that the log names, and PATH", "make the command executable"},
+		{1, "exec /app/server: exec format error", "use an image for the node's architecture", "read the log"},
+		{255, "exec /entrypoint.sh: no such file or directory", "the interpreter of its first line", "provide the file"},
+		{134, "System.IO.FileNotFoundException: The file 'a.json' was not found", "provide the file", "name of the host"},
+		{143, "", "find what asked it to stop", "make the command executable"},
+		{0, "", "meant to end", "probe"},
+	} {
+		f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+			p.Spec.Containers[0].Command = []string{"/bin/sh", "-c", "x"}
+			p.Status.ContainerStatuses[0].LastTerminationState = ended("Error", test.code, test.words)
+		})
+		wantSaid(t, said(t, f), []string{test.want}, []string{test.never})
+	}
+}
+
+// A program that ends with 0 when its liveness probe has it stopped was stopped by the probe.
+func TestKilledByProbe_EndsWithZero(t *testing.T) {
+	f := facts(with(v1.PodRunning, waiting("CrashLoopBackOff", ""), v1.ConditionFalse), func(p *v1.Pod) {
+		p.Spec.Containers[0].LivenessProbe = httpProbe(80)
+		p.Status.ContainerStatuses[0].RestartCount = 9
+		p.Status.ContainerStatuses[0].LastTerminationState = ended("Completed", 0, "")
+	})
+	wantSaid(t, said(t, f), []string{"meant to end, and its liveness and startup probes"}, nil)
+	f.Warnings = []explain.Warning{{Reason: "Unhealthy", Container: "db", Count: 6, Message: "Liveness probe failed: connection refused", Last: ago(21 * time.Second)}}
+	wantSaid(t, said(t, f), []string{"the node has killed it: Liveness probe failed: connection refused · exit code 0", "listens on the port"}, []string{"meant to end"})
+	f.Warnings[0].Count = 2 // fewer than it takes
+	wantSaid(t, said(t, f), nil, []string{"has killed it"})
+}
+
+// The line that tells most is the one that names the failure, not one behind it that points to it.
+func TestTellingLine_IsNoPointer(t *testing.T) {
+	for words, want := range map[string]string{
+		"bootstrap check failure [1]: vm.max_map_count [65530] is too low\nERROR: did not exit normally - check the logs at /var/log/x":                                       "exit code 1: bootstrap check failure",
+		"Error: listen EADDRINUSE: address already in use\n    at Server\nEmitted 'error' event on Server instance at:":                                                       "exit code 1: Error: listen EADDRINUSE",
+		"APPLICATION FAILED TO START\n\nDescription:\n\nFailed to configure a DataSource: 'url' attribute is not specified\n\nReason: Failed to determine a":                  "exit code 1: Failed to configure a DataSource",
+		"ModuleNotFoundError: No module named 'flask_cors'\n[ERROR] Worker (pid:7) exited with code 3\n[ERROR] Shutting down: Master\n[ERROR] Reason: Worker failed to boot.": "exit code 1: ModuleNotFoundError",
+		"[ERROR] Unable to lock ./ibdata1 error: 11\n[ERROR] Aborting":                                                                                                        "exit code 1: [ERROR] Unable to lock",
+		"[ERROR] Aborting":                     "exit code 1: [ERROR] Aborting",
+		"ERROR: something failed, see the log": "exit code 1: ERROR: something failed, see the log",
+	} {
+		wantSaid(t, said(t, crashing(words)), []string{want}, nil)
+	}
+}
+
+// A probe that fails without a word is said to fail, and nothing more.
+func TestProbeWithoutAnAnswer(t *testing.T) {
+	f := facts(with(v1.PodRunning, running(time.Minute), v1.ConditionFalse), func(p *v1.Pod) {
+		p.Spec.Containers[0].ReadinessProbe = &v1.Probe{ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"check"}}}}
+	})
+	f.Containers = nil
+	f.Warnings = []explain.Warning{{Reason: "Unhealthy", Container: "db", Last: ago(time.Second), Message: "Readiness probe failed: "}}
+	wantSaid(t, said(t, f), []string{"its readiness probe (check) fails. Next"}, []string{"probe failed"})
 }

@@ -100,6 +100,9 @@ var (
 	trace = regexp.MustCompile(`^\s+|^(?:at |goroutine \d|Traceback |created by |\.\.\. \d+ more|exit status \d)|^[\w./*()-]+\(.*\)$|^\[signal `)
 )
 
+// pointer is a line that only says that there was trouble, and where to read about it.
+var pointer = regexp.MustCompile(`(?i)^emitted 'error' event|did not exit normally|\bcheck the logs?\b|log of this run can be found|\baborting\.?$|\bshutting down\b|failed to boot\b|\bcaches? to (?:sync|be synced)\b|\bexited with code \d+\.?$|\bsee (?:the )?(?:logs?|above)\b`)
+
 // troubled reports whether a line names trouble, and is no line of a stack trace.
 func troubled(line string) bool { return !trace.MatchString(line) && trouble.MatchString(line) }
 
@@ -116,7 +119,10 @@ func undated(line string) string {
 
 // telling is the line that says most about a failure: the last one that names trouble, or else the last one.
 func telling(lines []string) string {
-	last := ""
+	if line := analyzed(lines); line != "" {
+		return shorten(redact(line))
+	}
+	last, points := "", ""
 	for i := len(lines) - 1; i >= 0; i-- {
 		line := strings.TrimRight(lines[i], " \t\r")
 		if strings.TrimSpace(line) == "" {
@@ -125,11 +131,33 @@ func telling(lines []string) string {
 		if last == "" {
 			last = line
 		}
-		if troubled(line) {
+		if troubled(line) && !pointer.MatchString(line) {
 			return shorten(redact(undated(line)))
 		}
+		if troubled(line) && points == "" {
+			points = line
+		}
+	}
+	if points != "" {
+		last = points
 	}
 	return shorten(redact(undated(last)))
+}
+
+// analyzed is the description of a failure by Spring Boot, which gives the reason and advice behind it; empty if there is none.
+func analyzed(lines []string) string {
+	failed, described := false, false
+	for _, line := range lines {
+		switch line = strings.TrimSpace(line); {
+		case line == "APPLICATION FAILED TO START":
+			failed = true
+		case failed && line == "Description:":
+			described = true
+		case described && line != "":
+			return line
+		}
+	}
+	return ""
 }
 
 // logs are the ends of the logs of runs that failed.

@@ -175,8 +175,8 @@ func (f Facts) unbound() *Claim {
 	return &f.Claims[0]
 }
 
-// conditionTaints are the taints that the control plane gives to nodes that are not well: what they mean, and what to do about them.
-// Tolerating them helps nobody.
+// conditionTaints are the taints that the control plane gives to nodes that are not well, and to its own: what they mean, and what to do
+// about them. To tolerate them does not help.
 var conditionTaints = map[string]struct{ text, do string }{
 	"node.kubernetes.io/not-ready":                   {"not ready", "make the node ready: its conditions say what is wrong"},
 	"node.kubernetes.io/unreachable":                 {"unreachable", "check the machine and its network"},
@@ -186,6 +186,8 @@ var conditionTaints = map[string]struct{ text, do string }{
 	"node.kubernetes.io/network-unavailable":         {"without a network", "check the network plug-in of the node"},
 	"node.kubernetes.io/unschedulable":               {"cordoned", "make the node schedulable again (kubectl uncordon)"},
 	"node.kubernetes.io/out-of-service":              {"out of service", "bring the machine back, and remove the taint"},
+	"node-role.kubernetes.io/control-plane":          {"reserved for the control plane", "add a node for workloads; in a cluster of one node, remove the taint"},
+	"node-role.kubernetes.io/master":                 {"reserved for the control plane", "add a node for workloads; in a cluster of one node, remove the taint"},
 	"node.cloudprovider.kubernetes.io/uninitialized": {"not initialized by the cloud provider", "check that the cloud controller manager runs"},
 }
 

@@ -24,6 +24,14 @@ func TestPostStartHook_IsTheCauseOfTheKill(t *testing.T) {
 	if !strings.Contains(got, "postStart hook failed") || !strings.Contains(got, "cannot register") || strings.Contains(got, "find what asked it to stop") {
 		t.Errorf("got %s", got)
 	}
+	f.Warnings[0].Message = "PostStartHook failed" // by a kubelet, which does not say why
+	if got := explain.Pod(f).Sentence(time.UTC); !strings.Contains(got, "its postStart hook failed · exit code 143") {
+		t.Errorf("got %s", got)
+	}
+	f.Warnings[0].Message = `PostStartHook failed: exec ["register"] exited with 3: "cannot register with password=hunter2"`
+	if got := explain.Pod(f).Sentence(time.UTC); !strings.Contains(got, `its postStart hook failed: exec ["register"] exited with 3: "cannot register`) || strings.Contains(got, "hunter2") {
+		t.Errorf("got %s", got)
+	}
 	f.Warnings[0].Last = ago(5 * time.Minute) // of an earlier run
 	if got := explain.Pod(f).Sentence(time.UTC); strings.Contains(got, "cannot register") {
 		t.Errorf("the hook of an earlier run is named, and the container has none now: %s", got)

@@ -2,6 +2,7 @@ package explain
 
 import (
 	"fmt"
+	"regexp"
 	"strconv"
 	"strings"
 	"time"
@@ -19,7 +20,16 @@ const longest = 240
 // which names why.
 func shorten(message string) string { return shortenTo(message, longest) }
 
-func shortenTo(message string, limit int) string { return text.Ends(text.Line(message), limit) }
+func shortenTo(message string, limit int) string {
+	message = text.Line(message)
+	if strings.Contains(message, "rpc error") {
+		message = wrapped.ReplaceAllString(message, "")
+	}
+	return text.Ends(message, limit)
+}
+
+// wrapped is what gRPC puts before each error that a runtime or a driver passes on.
+var wrapped = regexp.MustCompile(`rpc error: code = \w+ desc = `)
 
 // quote quotes a name or a message.
 func quote(text string) string { return strconv.Quote(text) }
@@ -50,7 +60,11 @@ func detail(message string) string {
 
 // said is what a warning says, in one line.
 func said(w *Warning) string {
-	message := strings.TrimSuffix(shorten(w.Message), ".")
+	message := w.Message
+	if _, why, ok := strings.Cut(message, ": error processing PVC "); ok { // what comes before only lists volumes
+		message = "PersistentVolumeClaim " + why
+	}
+	message = strings.TrimSuffix(shorten(message), ".")
 	switch {
 	case message == "" && w.Reason == "":
 		return "the node has given a warning without a reason"
@@ -162,6 +176,8 @@ func adviceByAnswer(c Cause, kind string) string {
 	switch said := strings.ToLower(c.Text); {
 	case strings.Contains(said, "connection refused"), strings.Contains(said, "failed to connect service"):
 		return "check that the container listens on the port that is probed"
+	case strings.Contains(said, "dial tcp") && strings.Contains(said, "i/o timeout"):
+		return "check that the container accepts connections at the pod's address, and that no network policy or firewall drops those of the node"
 	case strings.Contains(said, "deadline exceeded"), strings.Contains(said, "timeout"), strings.Contains(said, "timed out"):
 		return "find out why the container answers slowly, or raise timeoutSeconds"
 	case strings.Contains(said, "grpc health protocol"):

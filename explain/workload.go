@@ -99,6 +99,8 @@ func (w Workload) Explain() Explanation {
 	case w.Wanted == 0 && w.Kind == "DaemonSet":
 		e.Causes = []Cause{{Code: CodeNoPods, Text: "no node is one that its nodeSelector, affinity and tolerations ask for",
 			Next: &Next{Do: "label a node, or correct nodeSelector, affinity and tolerations", Command: "kubectl get nodes --show-labels"}}}
+	case w.Wanted == 0 && w.Kind == "Job":
+		e.Causes = []Cause{{Code: CodeNoPods, Text: "its parallelism is 0", Next: &Next{Do: "set parallelism to how many pods may work at a time", Command: "kubectl patch " + on + ` -p '{"spec":{"parallelism":1}}'`}}}
 	case w.Wanted == 0:
 		e.Causes = []Cause{{Code: CodeNoPods, Text: "it asks for no pods", Next: &Next{Do: "scale it up", Command: "kubectl scale --replicas=1 " + on}}}
 	case len(w.live()) < w.Wanted && w.refusal() != nil:
@@ -167,7 +169,27 @@ func (w Workload) ofLastJob(e *Explanation, on string) {
 	if len(last.Causes) > 0 {
 		e.Causes = []Cause{{Code: CodeLastJob, Text: "its last Job is " + quote(w.LastJob.Name), Causes: last.Causes}}
 	}
+	if last.State == StateFailed {
+		bySchedule(e.Causes, "the next Job starts at the next time of the schedule, "+quote(shorten(w.Schedule))+"; kubectl create job -n "+w.Namespace+" --from=cronjob/"+w.Name+" "+w.Name+"-again starts one now")
+	}
 }
+
+// bySchedule says of what is to be created again that the CronJob does so.
+func bySchedule(causes []Cause, next string) {
+	for i := range causes {
+		c := &causes[i]
+		if len(c.Causes) == 0 && c.Next != nil {
+			changed := *c.Next
+			changed.Do = strings.NewReplacer(thenAgain, "", ", and create it again", "").Replace(changed.Do)
+			changed.Wait = next
+			c.Next = &changed
+		}
+		bySchedule(c.Causes, next)
+	}
+}
+
+// thenAgain is what to do about a Job once what failed is corrected.
+const thenAgain = "; then delete the Job and create it again"
 
 // replaceByHand has a person delete a pod of an old revision: a StatefulSet waits until it is Ready before it replaces it.
 func replaceByHand(c *Cause) {
@@ -187,7 +209,7 @@ func again(c *Cause) {
 		next := *c.Next
 		next.Wait, next.At = "", nil
 		if !strings.Contains(next.Do, "create it again") {
-			next.Do = strings.TrimPrefix(next.Do+"; then delete the Job and create it again", "; ")
+			next.Do = strings.TrimPrefix(next.Do+thenAgain, "; ")
 		}
 		c.Next = &next
 	}
@@ -233,6 +255,10 @@ func (w Workload) notMade() Cause {
 	cause := Cause{Code: CodePodsNotMade, Since: known(w.refusal().Last), Text: fmt.Sprintf("%d of %s cannot be created", w.Wanted-len(w.live()), counted(w.Wanted, "pod", "pods")) + detail(message),
 		Next: &Next{Wait: "its controller tries again", Do: "correct what the message names", Command: "kubectl describe -n " + w.Namespace + " " + strings.ToLower(w.Kind) + "/" + w.Name}}
 	switch lower := strings.ToLower(message); {
+	case strings.Contains(lower, "because it is being terminated"):
+		cause.Next = &Next{Do: "use another namespace, or create it again when the namespace is gone", Command: "kubectl describe namespace " + w.Namespace}
+	case strings.Contains(lower, "must be less than or equal to"): // of a request and its limit
+		cause.Next.Do, cause.Next.Command = "ask for less, or set a limit: without one the default of the namespace's LimitRange counts", "kubectl describe limitrange -n "+w.Namespace
 	case strings.Contains(lower, "exceeded quota"):
 		cause.Next.Do, cause.Next.Command = "raise the quota, ask for less, or delete what is not needed", "kubectl describe resourcequota -n "+w.Namespace
 	case strings.Contains(lower, "must specify"): // of a quota

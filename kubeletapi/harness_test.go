@@ -28,6 +28,7 @@ import (
 	"github.com/statusd/statusd/kubeletapi"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/test/doors"
+	"github.com/statusd/statusd/test/nodetest"
 )
 
 // fakeRuntime is a runtime whose commands are functions.
@@ -249,16 +250,7 @@ func (a alone) http(t testing.TB) *http.Client {
 // get reads a path.
 func (a alone) get(t testing.TB, path string) (int, string) {
 	t.Helper()
-	response, err := a.http(t).Get("https://" + a.address + path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	return response.StatusCode, string(body)
+	return nodetest.Read(t, a.http(t), "https://"+a.address+path)
 }
 
 // safeBuffer is a buffer for several writers.

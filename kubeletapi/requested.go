@@ -16,6 +16,7 @@ import (
 	"k8s.io/client-go/util/certificate"
 
 	"github.com/statusd/statusd/internal/certmanager"
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // Requested is a certificate of the signer kubernetes.io/kubelet-serving, requested by a
@@ -95,18 +96,12 @@ const reminder = time.Minute
 func (r *Requested) Run(ctx context.Context) error {
 	r.manager.Start()
 	defer r.manager.Stop()
-	ticker := time.NewTicker(reminder)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	wake.Every(ctx, reminder, func() {
 		if r.manager.Current() == nil {
 			r.log.Warn("no server certificate: connections are refused until its request is approved; kubectl get csr lists it, kubectl certificate approve NAME approves it")
 		}
-	}
+	})
+	return nil
 }
 
 // GetCertificate implements [CertificateSource].

@@ -95,17 +95,26 @@ func (s *Server) serveExec(w http.ResponseWriter, request *http.Request, paramet
 	if err == nil && !ok {
 		err = fmt.Errorf("container not found (%q)", t.container)
 	}
+	streamer := s.streamer(w, err)
+	if streamer == nil {
+		return
+	}
+	s.stream(w, request, func(w http.ResponseWriter, request *http.Request) {
+		serveCommand(w, request, &executor{streamer: streamer, id: id, options: *options, command: command})
+	})
+}
+
+// streamer returns what can stream. It answers a request that has failed, or that the runtime cannot serve, and returns nil.
+func (s *Server) streamer(w http.ResponseWriter, err error) runtime.Streamer {
 	streamer, can := s.options.Runtime.(runtime.Streamer)
 	if err == nil && !can {
 		err = errNoStreams
 	}
 	if err != nil {
 		answer(w, http.StatusInternalServerError, err.Error())
-		return
+		return nil
 	}
-	s.stream(w, request, func(w http.ResponseWriter, request *http.Request) {
-		serveCommand(w, request, &executor{streamer: streamer, id: id, options: *options, command: command})
-	})
+	return streamer
 }
 
 func (s *Server) serveAttach(w http.ResponseWriter, request *http.Request, parameters []string) {
@@ -122,12 +131,8 @@ func (s *Server) serveAttach(w http.ResponseWriter, request *http.Request, param
 	if err == nil && (!ok || spec == nil) {
 		err = fmt.Errorf("container %s not found in pod %s_%s", t.container, t.pod, t.namespace)
 	}
-	streamer, can := s.options.Runtime.(runtime.Streamer)
-	if err == nil && !can {
-		err = errNoStreams
-	}
-	if err != nil {
-		answer(w, http.StatusInternalServerError, err.Error())
+	streamer := s.streamer(w, err)
+	if streamer == nil {
 		return
 	}
 	s.stream(w, request, func(w http.ResponseWriter, request *http.Request) {

@@ -37,7 +37,7 @@ func (t *takenOver) Hijack() (net.Conn, *bufio.ReadWriter, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	watched := &watchedConn{Conn: conn, gone: t.gone, ended: make(chan struct{})}
+	watched := newWatchedConn(conn, t.gone)
 	t.mu.Lock()
 	t.conn, t.over, t.watch = watched, make(chan struct{}), make(chan struct{})
 	t.mu.Unlock()
@@ -73,6 +73,7 @@ func (t *takenOver) close() {
 	case <-timer.C:
 	}
 	_ = t.conn.Conn.Close()
+	<-t.conn.drained
 	close(t.over)
 	<-t.watch
 }
@@ -82,8 +83,13 @@ type watchedConn struct {
 	net.Conn
 	gone    func()
 	ended   chan struct{} // closed when it cannot be read any more
+	drained chan struct{} // closed after Close, when it cannot be read any more
 	reading sync.Once
 	writing sync.Once
+}
+
+func newWatchedConn(conn net.Conn, gone func()) *watchedConn {
+	return &watchedConn{Conn: conn, gone: gone, ended: make(chan struct{}), drained: make(chan struct{})}
 }
 
 func (w *watchedConn) Read(into []byte) (int, error) {
@@ -100,8 +106,16 @@ func (w *watchedConn) Close() error {
 		if half, ok := w.Conn.(interface{ CloseWrite() error }); ok {
 			_ = half.CloseWrite() // the client may have gone
 		}
+		go w.drain()
 	})
 	return nil
+}
+
+// drain reads what the client still sends. A protocol reads no more once the client has said that it goes; the end of the connection comes
+// behind what the client has sent after that, and would never arrive.
+func (w *watchedConn) drain() {
+	defer close(w.drained)
+	_, _ = io.Copy(io.Discard, w)
 }
 
 // forwarder connects the streams of one client to ports of a pod. The protocol gives its calls no context that ends:

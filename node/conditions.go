@@ -60,16 +60,21 @@ func (p pressures) after(r Reading, t Thresholds, now time.Time) pressures {
 func (p pressures) decided(conditions []v1.NodeConditionType, now time.Time) pressures {
 	p.memory, p.disk = time.Time{}, time.Time{}
 	for _, c := range conditions {
-		switch c {
-		case v1.NodeMemoryPressure:
-			p.memory = now
-		case v1.NodeDiskPressure:
-			p.disk = now
-		case v1.NodePIDPressure:
-			p.pid = now
-		}
+		p.set(c, now)
 	}
 	return p
+}
+
+// set notes when a pressure was last there.
+func (p *pressures) set(c v1.NodeConditionType, now time.Time) {
+	switch c {
+	case v1.NodeMemoryPressure:
+		p.memory = now
+	case v1.NodeDiskPressure:
+		p.disk = now
+	case v1.NodePIDPressure:
+		p.pid = now
+	}
 }
 
 func below(available, total uint64, share float64) bool {
@@ -81,16 +86,8 @@ func below(available, total uint64, share float64) bool {
 func remembered(conditions []v1.NodeCondition, now time.Time) pressures {
 	var p pressures
 	for _, c := range conditions {
-		if c.Status != v1.ConditionTrue {
-			continue
-		}
-		switch c.Type {
-		case v1.NodeMemoryPressure:
-			p.memory = now
-		case v1.NodeDiskPressure:
-			p.disk = now
-		case v1.NodePIDPressure:
-			p.pid = now
+		if c.Status == v1.ConditionTrue {
+			p.set(c.Type, now)
 		}
 	}
 	return p

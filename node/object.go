@@ -101,6 +101,9 @@ func (o *Options) object(r Reading, conditions []v1.NodeCondition) *v1.Node {
 		Status:     o.status(r),
 	}
 	node.Status.Conditions = conditions
+	if o.Images != nil {
+		node.Status.Images = o.Images()
+	}
 	if o.Configure != nil {
 		o.Configure(node)
 	}
@@ -151,7 +154,8 @@ func isUpToDate(api, want v1.NodeStatus) bool {
 	}
 	return holds(api.Capacity, want.Capacity) && holds(api.Allocatable, want.Allocatable) &&
 		equality.Semantic.DeepEqual(api.Addresses, want.Addresses) &&
-		api.DaemonEndpoints == want.DaemonEndpoints && sameInfo(api.NodeInfo, want.NodeInfo)
+		api.DaemonEndpoints == want.DaemonEndpoints && sameInfo(api.NodeInfo, want.NodeInfo) &&
+		(len(want.Images) == 0 || equality.Semantic.DeepEqual(api.Images, want.Images))
 }
 
 func holds(have, want v1.ResourceList) bool {

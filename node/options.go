@@ -60,6 +60,8 @@ type Options struct {
 	Pressure func() []v1.NodeConditionType
 	// Ready says why the node is not ready, nil if it is. Ready if nil.
 	Ready func() error
+	// Images lists the container images that the node has, the largest first; none are reported if nil. It must be quick.
+	Images func() []v1.ContainerImage
 
 	// Configure changes the Node before it is compared with the API's and written, at each look: capacity (extended
 	// resources too) and allocatable, operating system, architecture, spec.providerID, labels, annotations, addresses,

@@ -104,6 +104,14 @@ type ContainerUsage struct {
 	DiskBytes uint64
 }
 
+// ImageStore is implemented by a runtime that keeps images of containers. Without it, the Node lists none, and a full disk is not freed of them.
+type ImageStore interface {
+	// Images lists what the Node should show of the images, the largest first. It does not block.
+	Images() []v1.ContainerImage
+	// RemoveUnusedImages deletes the images that no container uses, because the disk is full.
+	RemoveUnusedImages(ctx context.Context) error
+}
+
 // Gate is implemented by a runtime that can be out of order as a whole, or that no pod may ask for some things. Without it, the node takes pods whenever the
 // agent runs.
 type Gate interface {

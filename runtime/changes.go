@@ -17,26 +17,21 @@ type Changes struct {
 	watchers map[*watcher]struct{}
 }
 
-// watcher collects what one receiver has not yet received.
-type watcher struct {
-	mu      sync.Mutex // guards pending and queued
-	pending []types.UID
-	queued  map[types.UID]struct{}
-	wake    chan struct{} // capacity 1: a wake-up that waits is enough for all
-}
+// watcher has what one receiver has not yet received.
+type watcher = wake.Queue[types.UID]
 
 // Notify delivers to all watchers that a pod has changed. It never blocks on a watcher.
 func (c *Changes) Notify(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for w := range c.watchers {
-		w.add(uid)
+		w.Add(uid)
 	}
 }
 
 // Watch does what [Runtime] asks of it. Its goroutine ends with ctx.
 func (c *Changes) Watch(ctx context.Context) <-chan types.UID {
-	w := &watcher{queued: map[types.UID]struct{}{}, wake: make(chan struct{}, 1)}
+	w := wake.NewQueue[types.UID]()
 	c.mu.Lock()
 	if c.watchers == nil {
 		c.watchers = map[*watcher]struct{}{}
@@ -48,7 +43,7 @@ func (c *Changes) Watch(ctx context.Context) <-chan types.UID {
 	go func() {
 		defer close(out)
 		defer c.drop(w)
-		w.deliver(ctx, out)
+		deliver(ctx, w, out)
 	}()
 	return out
 }
@@ -59,40 +54,14 @@ func (c *Changes) drop(w *watcher) {
 	delete(c.watchers, w)
 }
 
-func (w *watcher) add(uid types.UID) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if _, waits := w.queued[uid]; waits {
-		return
-	}
-	w.queued[uid] = struct{}{}
-	w.pending = append(w.pending, uid)
-	wake.Up(w.wake)
-}
-
-// take removes the pod to deliver from the queue before it is sent: a change that comes
-// while the receiver already looks at the pod must queue it again, never merge into
-// the past.
-func (w *watcher) take() (types.UID, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.pending) == 0 {
-		return "", false
-	}
-	uid := w.pending[0]
-	w.pending = w.pending[1:]
-	delete(w.queued, uid)
-	return uid, true
-}
-
-func (w *watcher) deliver(ctx context.Context, out chan<- types.UID) {
+func deliver(ctx context.Context, w *watcher, out chan<- types.UID) {
 	for {
-		uid, ok := w.take()
+		uid, ok := w.Take()
 		if !ok {
 			select {
 			case <-ctx.Done():
 				return
-			case <-w.wake:
+			case <-w.Added():
 				continue
 			}
 		}

@@ -12,6 +12,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/statusd/statusd/internal/environ"
 	"github.com/statusd/statusd/internal/node/volume"
 )
 
@@ -41,9 +42,9 @@ type Environment struct {
 // them, and what they may refer to. An error names what is missing: the container cannot be started, and waits with
 // [WaitingConfigError].
 func (e Environment) Resolve(ctx context.Context, pod *v1.Pod, container *v1.Container, base ...v1.EnvVar) ([]v1.EnvVar, error) {
-	env := &variables{}
+	env := &environ.Variables{}
 	for _, v := range base {
-		env.set(v.Name, v.Value)
+		env.Set(v.Name, v.Value)
 	}
 	for i := range container.EnvFrom {
 		if err := e.importAll(ctx, env, pod, &container.EnvFrom[i]); err != nil {
@@ -51,7 +52,7 @@ func (e Environment) Resolve(ctx context.Context, pod *v1.Pod, container *v1.Con
 		}
 	}
 	for _, v := range container.Env {
-		value := Expand(v.Value, env.lookup)
+		value := Expand(v.Value, env.Lookup)
 		if v.ValueFrom != nil {
 			var err error
 			value, err = e.valueFrom(ctx, pod, container, v.ValueFrom)
@@ -62,38 +63,13 @@ func (e Environment) Resolve(ctx context.Context, pod *v1.Pod, container *v1.Con
 				return nil, err
 			}
 		}
-		env.set(v.Name, value)
+		env.Set(v.Name, value)
 	}
-	return env.list(), nil
-}
-
-// variables are an environment in the making: in order, the last value of a name wins.
-type variables struct {
-	names  []string
-	values map[string]string
-}
-
-func (v *variables) set(name, value string) {
-	if v.values == nil {
-		v.values = map[string]string{}
+	list := []v1.EnvVar{}
+	for name, value := range env.All() {
+		list = append(list, v1.EnvVar{Name: name, Value: value})
 	}
-	if _, known := v.values[name]; !known {
-		v.names = append(v.names, name)
-	}
-	v.values[name] = value
-}
-
-func (v *variables) lookup(name string) (string, bool) {
-	value, ok := v.values[name]
-	return value, ok
-}
-
-func (v *variables) list() []v1.EnvVar {
-	list := make([]v1.EnvVar, len(v.names))
-	for i, name := range v.names {
-		list[i] = v1.EnvVar{Name: name, Value: v.values[name]}
-	}
-	return list
+	return list, nil
 }
 
 // Expand replaces $(NAME) by its value. $$ stands for $, so that $$(NAME) stays $(NAME); what refers to nothing stays
@@ -165,7 +141,7 @@ func (e Environment) objects() volume.Objects {
 }
 
 // importAll sets what envFrom names: each key of a config map or secret.
-func (e Environment) importAll(ctx context.Context, env *variables, pod *v1.Pod, from *v1.EnvFromSource) error {
+func (e Environment) importAll(ctx context.Context, env *environ.Variables, pod *v1.Pod, from *v1.EnvFromSource) error {
 	values := map[string]string{}
 	kind, name := "", ""
 	switch {
@@ -193,14 +169,14 @@ func (e Environment) importAll(ctx context.Context, env *variables, pod *v1.Pod,
 }
 
 // setAll sets all values whose names can be set, and returns those whose cannot.
-func (e Environment) setAll(env *variables, prefix string, values map[string]string) (skipped []string) {
+func (e Environment) setAll(env *environ.Variables, prefix string, values map[string]string) (skipped []string) {
 	for _, key := range slices.Sorted(maps.Keys(values)) {
 		name := prefix + key
 		if len(validation.IsRelaxedEnvVarName(name)) > 0 || e.ReservedPrefix != "" && strings.HasPrefix(name, e.ReservedPrefix) {
 			skipped = append(skipped, name)
 			continue
 		}
-		env.set(name, values[key])
+		env.Set(name, values[key])
 	}
 	return skipped
 }

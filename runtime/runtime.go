@@ -30,7 +30,8 @@ type Runtime interface {
 	// only grow. While an earlier attempt still runs it is an error.
 	//
 	// It may return while the container is [Created] and starts by itself, as after a long
-	// pull.
+	// pull. ctx ends when the pod must end: a pull should be given up then, while a container that exists is
+	// better listed than left half made.
 	//
 	// A [*StartError] says why a container did not start. The ID is not empty when the
 	// attempt is listed all the same, exited with reason [ReasonStartError].

@@ -21,14 +21,10 @@ import (
 // also if this turn's write then fails: the watch may be far behind, and show what is to be written.
 func TestWhatWasReadIsNotForgottenWhenTheWriteFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, true))
 		w.api.OnStore(nil)
-		w.set(pod, running(pod, false))
-		synctest.Wait()
+		w.report(pod, running(pod, false))
 		w.api.ForgetRequests()
 		conflicts := 2 // before the look and after it
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
@@ -49,14 +45,10 @@ func TestWhatWasReadIsNotForgottenWhenTheWriteFails(t *testing.T) {
 func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
-		w := newWorld(t, withJournal(memory))
-		pod := w.create("job", restartNever)
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t, withJournal(memory)).runWith("job", restartNever)
+		w.report(pod, running(pod, true))
 		backup := w.api.Backup()
-		w.set(pod, ended(pod, 1))
-		synctest.Wait()
+		w.report(pod, ended(pod, 1))
 		w.api.OnStore(nil)
 		w.api.Restore(backup)
 		// No more than the first request, which is one of the old world, gets through.
@@ -70,14 +62,12 @@ func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
 		again := ended(pod, 1)
 		again.HostIP = "192.0.2.9" // not what explains the phase, which is written over no other one
 		w.set(pod, again)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if _, kept := memory.Finals()[pod.UID]; !kept && !podstatus.IsTerminal(w.api.Pod(pod).Status.Phase) {
 			t.Error("the end is neither in the journal nor in the API")
 		}
 		w.api.SetFault(nil)
-		time.Sleep(restoredWithin)
-		synctest.Wait()
+		pass(restoredWithin)
 		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s of a pod that has failed", got)
 		}
@@ -90,11 +80,8 @@ func TestTheJournalKeepsAnEndUntilTheAPIShowsIt(t *testing.T) {
 // A pod that has two reasons to wait in turn waits no less for it.
 func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
-		w := newWorld(t, func(o *Options) { o.Safety = g })
-		pod := w.create("web", restartNever)
-		w.run()
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever)
 		w.api.SetWebhook(func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs = "", nil })
 		n := 0
 		w.api.SetFault(func(context.Context, statustest.Request) error {
@@ -106,8 +93,7 @@ func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
 		evicted := running(pod, true)
 		evicted.Phase, evicted.Reason = v1.PodFailed, "Evicted"
 		w.set(pod, evicted)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if got := w.api.Count("PATCH"); got > 130 {
 			t.Errorf("%d patches in 10 minutes, want no more than one each 5 s", got)
 		}
@@ -118,14 +104,10 @@ func TestTwoObstaclesInTurnDoNotShortenTheWaits(t *testing.T) {
 // write need not be its echo.
 func TestAVersionThatIsGivenOutAgainIsNoEcho(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, true))
 		backup := w.api.Backup()
-		w.set(pod, running(pod, false))
-		synctest.Wait()
+		w.report(pod, running(pod, false))
 		written := w.api.Pod(pod).ResourceVersion
 		w.api.OnStore(nil)
 		w.api.Restore(backup)
@@ -148,8 +130,7 @@ func TestAStartDuringAnOutageIsHeardSoonAfterIt(t *testing.T) {
 		w.run()
 		w.set(pod, running(pod, true))
 		<-outage
-		time.Sleep(healedWithin)
-		synctest.Wait()
+		pass(healedWithin)
 		w.wantReady(pod, true)
 	})
 }

@@ -44,12 +44,7 @@ func TestADeletionThatFailsIsRetriedLessAndLess(t *testing.T) {
 				w := newWorld(t)
 				pod, other := w.create("web", restartNever, deleting), w.create("other")
 				w.run()
-				w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-					if s.Verb == "DELETE" {
-						return answer
-					}
-					return nil
-				})
+				w.api.SetFault(refusing("DELETE", answer))
 				w.set(pod, ended(pod, 0))
 				must(w.manager.TerminatePod(pod))
 				for i := range 600 { // other pods are well, which says nothing about this one
@@ -63,8 +58,7 @@ func TestADeletionThatFailsIsRetriedLessAndLess(t *testing.T) {
 					t.Errorf("%d deletes in 10 minutes, want about 28", got)
 				}
 				w.api.SetFault(nil)
-				time.Sleep(31 * time.Second)
-				synctest.Wait()
+				pass(31 * time.Second)
 				if w.api.Pod(pod) != nil {
 					t.Error("the pod is still there after the webhook gave in")
 				}
@@ -79,11 +73,8 @@ func TestARestoredBackupIsPutRight(t *testing.T) {
 		for _, seen := range []bool{true, false} {
 			t.Run(fmt.Sprintf("ready=%v/seen=%v", ready, seen), func(t *testing.T) {
 				synctest.Test(t, func(t *testing.T) {
-					w := newWorld(t)
-					pod := w.create("web")
-					w.run()
-					w.set(pod, running(pod, !ready))
-					synctest.Wait()
+					w, pod := newWorld(t).runWith("web")
+					w.report(pod, running(pod, !ready))
 					backup := w.api.Backup()
 					w.set(pod, running(pod, ready))
 					time.Sleep(time.Minute) // all is quiet
@@ -96,17 +87,14 @@ func TestARestoredBackupIsPutRight(t *testing.T) {
 					}
 					w.api.Restore(backup)
 					w.api.OnStore(w.deliver)
-					time.Sleep(restoredWithin)
-					synctest.Wait()
+					pass(restoredWithin)
 					if seen {
 						w.wantReady(pod, ready)
 					}
 					// What equals the lost state is news to the server.
-					w.set(pod, running(pod, !ready))
-					synctest.Wait()
+					w.report(pod, running(pod, !ready))
 					w.set(pod, running(pod, ready))
-					time.Sleep(restoredWithin)
-					synctest.Wait()
+					pass(restoredWithin)
 					w.wantReady(pod, ready)
 					w.wantNothingPending()
 					if fights := w.manager.Fights(); len(fights) > 0 {
@@ -168,8 +156,7 @@ func TestAStaticPodThatHasEndedMayRunAfterARestart(t *testing.T) {
 				second.api.Restore(first.api.Backup())
 				second.run()
 				second.set(static, running(static, true))
-				time.Sleep(healedWithin)
-				synctest.Wait()
+				pass(healedWithin)
 				if got, _ := second.manager.GetPodStatus(static.UID); got.Phase != v1.PodRunning {
 					t.Errorf("the node says %s/%s of a static pod that runs", got.Phase, got.Reason)
 				}
@@ -206,8 +193,7 @@ func TestANotFoundThatIsNotTheServersLosesNothing(t *testing.T) {
 					w.set(job, ended(job, 3))
 				}
 				w.set(web, running(web, false))
-				time.Sleep(10 * time.Minute)
-				synctest.Wait()
+				pass(10 * time.Minute)
 				if left := memory.Finals(); len(left) != len(jobs) {
 					t.Errorf("the journal has %d ends, want all %d: the server has none of them", len(left), len(jobs))
 				}
@@ -224,8 +210,7 @@ func TestANotFoundThatIsNotTheServersLosesNothing(t *testing.T) {
 				} else {
 					w.api.SetFault(nil)
 				}
-				time.Sleep(healedWithin)
-				synctest.Wait()
+				pass(healedWithin)
 				for _, job := range jobs {
 					if got := w.api.Pod(job).Status; got.Phase != v1.PodFailed || got.ContainerStatuses[0].State.Terminated.ExitCode != 3 {
 						t.Errorf("%s is %s in the API", job.Name, got.Phase)
@@ -263,9 +248,7 @@ func TestAStatusThatTheServerCompletesCostsOneRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web")
-				w.run()
+				w, pod := newWorld(t).runWith("web")
 				for i := range 5 {
 					status := running(pod, i%2 == 0)
 					status.Message = fmt.Sprint("change ", i)
@@ -314,8 +297,7 @@ func TestAWithdrawalAfterAnOutageArrivesSoon(t *testing.T) {
 				<-outage
 				w.set(all[0], running(all[0], false))
 				begin := time.Now()
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				pass(time.Minute)
 				slowest := time.Duration(0)
 				for _, s := range w.api.Requests() {
 					if s.Err == nil && s.Verb == "PATCH" && s.At.After(begin) {
@@ -373,8 +355,7 @@ func TestRetryAfterIsNotADaysSilence(t *testing.T) {
 				time.Sleep(time.Second)
 				w.api.SetFault(nil)
 				w.set(other, running(other, false))
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				pass(time.Minute)
 				w.wantReady(other, false)
 				w.wantReady(pod, true)
 			})
@@ -389,14 +370,12 @@ func TestAPodThatWasRecreatedOnAnotherNodeIsGone(t *testing.T) {
 		w.api.SetNode("node")
 		pod := w.create("web")
 		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w.report(pod, running(pod, true))
 		w.api.OnStore(nil)
 		w.api.Remove("ns", "web")
 		w.api.Put(newPod("web", func(p *v1.Pod) { p.UID, p.Spec.NodeName = "another", "elsewhere" }))
 		w.set(pod, running(pod, false))
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := w.api.Count("PATCH"); got > 20 {
 			t.Errorf("%d patches in an hour to a pod of another node", got)
 		}
@@ -421,14 +400,12 @@ func TestAServerThatHasJustStartedMakesNoPodGone(t *testing.T) {
 		w.api.SetFault(statustest.ServerJustStarted)
 		w.set(job, ended(job, 3))
 		must(w.manager.TerminatePod(done))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if _, ok := memory.Finals()[job.UID]; !ok && w.api.Pod(job).Status.Phase != v1.PodFailed {
 			t.Error("the end of the pod is neither in the journal nor in the API")
 		}
 		w.api.SetFault(nil)
-		time.Sleep(healedWithin)
-		synctest.Wait()
+		pass(healedWithin)
 		if got := w.api.Pod(job).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s of a pod that has failed", got)
 		}
@@ -449,16 +426,12 @@ func TestARefusedFieldDoesNotHoldUpTheRest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web")
-				w.run()
-				w.set(pod, running(pod, true))
-				synctest.Wait()
+				w, pod := newWorld(t).runWith("web")
+				w.report(pod, running(pod, true))
 				status := running(pod, false)
 				spoil(&status)
 				w.set(pod, status)
-				time.Sleep(10 * time.Minute)
-				synctest.Wait()
+				pass(10 * time.Minute)
 				w.wantReady(pod, false)
 				if got := w.api.Count("PATCH"); got > 60 {
 					t.Errorf("%d patches in 10 minutes", got)

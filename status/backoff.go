@@ -16,7 +16,8 @@ import (
 //	                                                                  its loss of readiness or end: within 1 s
 //	30 s                 its request was refused, or failed alone     a report that changes its status: within 1 s
 //	10 s                 it failed, readiness or phase differ, and
-//	                     the server serves other pods                 the same; not if it has failed with this pod alone for 10 minutes
+//	                     the server answers, or serves other pods     the same; not if it has failed with this pod alone for 10 minutes;
+//	                                                                  as long as the server has asked for with regard to this pod
 //	10 s                 something on this node has to happen         a report of the pod
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
@@ -25,7 +26,7 @@ import (
 //	50 s                 the server stores something else of the rest a pod of the node of which it does not do so any more; a report of the pod
 //	50 s                 the server refuses fields                    a report that changes them
 //	10 min               it fails with some, or they are too large    a report that changes them
-//	30 s (all pods)      the server asked for a pause            a probe that succeeds, one each 5 s
+//	30 s (all pods)      the server asked for a pause                 a probe that succeeds or is refused, one each 5 s
 var (
 	// retryBackoff spaces the tries of a pod whose request failed.
 	retryBackoff = backoff.Schedule{First: 250 * time.Millisecond, Limit: 30 * time.Second}

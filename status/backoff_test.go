@@ -73,8 +73,7 @@ func TestRetryAfterSlowsTheWholeEngineBackgroundFirst(t *testing.T) {
 		synctest.Wait()
 		w.set(b, running(b, true))
 		drift(w, c)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		at := map[string]time.Duration{}
 		for _, s := range w.api.Requests() {
 			at[s.Name] = s.At.Sub(begin).Round(time.Second)
@@ -90,9 +89,7 @@ func TestRetryAfterSlowsTheWholeEngineBackgroundFirst(t *testing.T) {
 
 func TestConflictWithoutANewPodIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		conflicts := 3
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
 			if s.Verb == "PATCH" && conflicts > 0 {
@@ -124,8 +121,7 @@ func TestOutageConvergesWithoutANewEvent(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.api.SetFault(nil)
-		time.Sleep(healedWithin)
-		synctest.Wait()
+		pass(healedWithin)
 		for _, pod := range all {
 			if status := w.api.Pod(pod).Status; !isReady(&status) {
 				t.Errorf("%s is not Ready in the API after the outage", pod.Name)
@@ -137,9 +133,7 @@ func TestOutageConvergesWithoutANewEvent(t *testing.T) {
 
 func TestRequestTimeout(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.RequestTimeout = 5 * time.Second })
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.RequestTimeout = 5 * time.Second }).runWith("web")
 		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrHang })
 		w.set(pod, running(pod, true))
 		time.Sleep(5100 * time.Millisecond)
@@ -157,22 +151,13 @@ func TestRequestTimeout(t *testing.T) {
 // may allow it, or a webhook that looks into it.
 func TestAReportAfterARefusalIsTriedWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-			if s.Verb == "PATCH" {
-				return apierrors.NewForbidden(podResource, "web", errors.New("denied by a webhook"))
-			}
-			return nil
-		})
+		w, pod := newWorld(t).runWith("web")
+		w.api.SetFault(refusing("PATCH", apierrors.NewForbidden(podResource, "web", errors.New("denied by a webhook"))))
 		w.set(pod, running(pod, true))
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		w.api.SetFault(nil)
 		w.set(pod, running(pod, false))
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		w.wantNothingPending()
 		w.wantReady(pod, false)
 	})
@@ -180,9 +165,7 @@ func TestAReportAfterARefusalIsTriedWithinASecond(t *testing.T) {
 
 func TestAReportDuringARequestThatIsRefusedIsTriedWithinASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		var allowed atomic.Bool
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
 			if s.Verb == "PATCH" && !allowed.Load() {
@@ -196,14 +179,12 @@ func TestAReportDuringARequestThatIsRefusedIsTriedWithinASecond(t *testing.T) {
 			time.Sleep(time.Until(w.manager.Pending()[0].NextTry))
 		}
 		w.api.SetLatency(2 * time.Second)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		time.Sleep(time.Until(w.manager.Pending()[0].NextTry) + time.Second) // in the middle of a try
 		w.set(pod, running(pod, false))
 		time.Sleep(2 * time.Second)
 		allowed.Store(true)
-		time.Sleep(4 * time.Second)
-		synctest.Wait()
+		pass(4 * time.Second)
 		w.wantNothingPending()
 		w.wantReady(pod, false)
 	})
@@ -212,15 +193,8 @@ func TestAReportDuringARequestThatIsRefusedIsTriedWithinASecond(t *testing.T) {
 // Permission that is missing for good costs no more requests for a pod that flaps than one per second.
 func TestReportsAfterARefusalCostOneRequestPerSecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-			if s.Verb == "PATCH" {
-				return apierrors.NewForbidden(podResource, "web", errors.New("RBAC: clusterrole not found"))
-			}
-			return nil
-		})
+		w, pod := newWorld(t).runWith("web")
+		w.api.SetFault(refusing("PATCH", apierrors.NewForbidden(podResource, "web", errors.New("RBAC: clusterrole not found"))))
 		w.set(pod, running(pod, true))
 		time.Sleep(5 * time.Minute)
 		w.api.ForgetRequests()

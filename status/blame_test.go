@@ -39,8 +39,7 @@ func TestRecoveryFromDenialsIsThatFromAnOutage(t *testing.T) {
 				}
 				time.Sleep(10 * time.Minute)
 				w.api.SetFault(nil)
-				time.Sleep(probeEvery + recoverySpread + time.Second)
-				synctest.Wait()
+				pass(probeEvery + recoverySpread + time.Second)
 				late := 0
 				for _, pod := range pods {
 					if isReady(&w.api.Pod(pod).Status) {
@@ -69,8 +68,7 @@ func TestPodThatAloneFailsAfterAnOutage_IsTriedEveryTenSeconds(t *testing.T) {
 			w.api.SetFault(statustest.Always(apierrors.NewInternalError(errors.New("boom"))))
 			time.Sleep(3 * time.Minute)
 			w.api.SetFault(nil)
-			time.Sleep(graveWait + time.Second)
-			synctest.Wait()
+			pass(graveWait + time.Second)
 			if isReady(&w.api.Pod(pod).Status) {
 				t.Errorf("still ready in the API: %+v", w.manager.Pending())
 			}
@@ -92,8 +90,7 @@ func TestDenialOfOnePodIsThatOfThePod(t *testing.T) {
 		lose(w, pods[0])
 		time.Sleep(10 * time.Minute)
 		w.api.ForgetRequests()
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if got := w.api.Count("PATCH"); got > 10*60/8+1 {
 			t.Errorf("%d tries in ten minutes, want one each 10 s: readiness differs", got)
 		}

@@ -23,9 +23,7 @@ func withCondition(s v1.PodStatus, t v1.PodConditionType, is v1.ConditionStatus)
 
 func TestDeclaredConditionsAreDeliveredAndRemoved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.OwnedConditions = []v1.PodConditionType{ownType} })
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.OwnedConditions = []v1.PodConditionType{ownType} }).runWith("web")
 		w.set(pod, withCondition(running(pod, true), ownType, v1.ConditionFalse))
 		w.wantLog("the first report", "PATCH ns/web")
 		began := time.Now()
@@ -157,9 +155,7 @@ func TestAddressesThatTheServerCompletesCostOneRequest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web")
-				w.run()
+				w, pod := newWorld(t).runWith("web")
 				for _, ready := range []bool{true, false, true} {
 					report := running(pod, ready)
 					report.HostIP, report.HostIPs = "192.0.2.1", []v1.HostIP{{IP: "192.0.2.1"}}
@@ -191,8 +187,7 @@ func TestHalfAReportIsCompleted(t *testing.T) {
 			}
 		})
 		w.run()
-		w.set(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.7"})
-		synctest.Wait()
+		w.report(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.7"})
 		got := w.api.Pod(pod).Status
 		if got.Phase != v1.PodRunning || len(got.ContainerStatuses) != 1 || len(got.PodIPs) != 1 || got.StartTime == nil || got.QOSClass == "" {
 			t.Errorf("the API has %s with %d containers, IPs %v, started %v, class %q: the report was not completed",
@@ -204,13 +199,11 @@ func TestHalfAReportIsCompleted(t *testing.T) {
 			}
 		}
 		patches := w.api.Count("PATCH")
-		w.set(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.7"})
-		synctest.Wait()
+		w.report(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.7"})
 		if again := w.api.Count("PATCH"); again != patches {
 			t.Errorf("the same report again made %d requests", again-patches)
 		}
-		w.set(pod, v1.PodStatus{Phase: v1.PodSucceeded})
-		synctest.Wait()
+		w.report(pod, v1.PodStatus{Phase: v1.PodSucceeded})
 		if got := w.api.Pod(pod).Status; got.Phase != v1.PodSucceeded || isReady(&got) {
 			t.Errorf("the API has %s, ready %t; want Succeeded, not ready", got.Phase, isReady(&got))
 		}
@@ -224,11 +217,8 @@ func TestHalfAReportIsCompleted(t *testing.T) {
 // could still run, and neither its end nor the phase is sent.
 func TestACompletedReportDoesNotProveThatContainersEnded(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.CompleteReports = true })
-		pod := w.create("web", restartNever)
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t, func(o *Options) { o.CompleteReports = true }).runWith("web", restartNever)
+		w.report(pod, running(pod, true))
 		_, err := w.manager.SetPodStatus(pod, evictedOnly)
 		if _, withheld := errors.AsType[*WithheldError](err); !withheld {
 			t.Errorf("the report returned %v, want a WithheldError", err)

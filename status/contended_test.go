@@ -66,8 +66,7 @@ func TestBusyAnnotatorDelaysNoEnd(t *testing.T) {
 						w.api.ForgetRequests()
 						want := status(pod)
 						w.set(pod, want)
-						time.Sleep(15 * time.Second)
-						synctest.Wait()
+						pass(15 * time.Second)
 						got := w.api.Pod(pod).Status
 						if isReady(&got) {
 							t.Errorf("15 s later the pod is still ready in the API: %+v\n%s", w.manager.Pending(), list(w.api.Log()))
@@ -76,8 +75,7 @@ func TestBusyAnnotatorDelaysNoEnd(t *testing.T) {
 							t.Errorf("15 s later the API says %s: %+v\n%s", got.Phase, w.manager.Pending(), list(w.api.Log()))
 						}
 						w.api.ForgetRequests()
-						time.Sleep(time.Minute)
-						synctest.Wait()
+						pass(time.Minute)
 						if got := len(w.api.Log()); got > 60 {
 							t.Errorf("%d requests in a minute", got)
 						}
@@ -111,8 +109,7 @@ func TestEndOfAnotherWriterStaysWhereOthersAreBusy(t *testing.T) {
 			return nil
 		})
 		w.set(pod, ended(pod, 0))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Pod(pod).Status; phases == 0 || got.Phase != v1.PodFailed || got.Reason != "NodeLost" {
 			t.Errorf("the API has %s (%s) after %d writes of the phase alone, want Failed (NodeLost)", got.Phase, got.Reason, phases)
 		}
@@ -131,8 +128,7 @@ func TestPhaseThatIsNotTerminalIsNeverUnguarded(t *testing.T) {
 		time.Sleep(time.Second)
 		w.api.ForgetRequests()
 		w.set(pod, running(pod, true))
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		pass(10 * time.Second)
 		for _, s := range w.api.Requests() {
 			if s.Verb == "PATCH" && strings.Contains(s.Body, `"phase"`) && !strings.Contains(s.Body, "resourceVersion") {
 				t.Errorf("unguarded: %s", s.Body)

@@ -20,14 +20,19 @@ import (
 // gate is a Safety and a Reclaim that a test opens.
 type gate struct{ running, unreclaimed atomic.Bool }
 
+// runningGate is that of a pod whose containers could run.
+func runningGate() *gate {
+	g := &gate{}
+	g.running.Store(true)
+	return g
+}
+
 func (g *gate) CouldHaveRunningContainers(*v1.Pod) bool        { return g.running.Load() }
 func (g *gate) ResourcesReclaimed(*v1.Pod, *v1.PodStatus) bool { return !g.unreclaimed.Load() }
 
 func TestFinishedPodIsDeletedAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web", restartNever, deleting)
-		w.run()
+		w, pod := newWorld(t).runWith("web", restartNever, deleting)
 		w.set(pod, running(pod, false))
 		w.wantLog("still running", "PATCH ns/web")
 		w.set(pod, ended(pod, 0))
@@ -45,9 +50,7 @@ func TestFinishedPodIsDeletedAtOnce(t *testing.T) {
 
 func TestFinishedPodIsDeletedWhenItsDeletionIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web", restartNever)
-		w.run()
+		w, pod := newWorld(t).runWith("web", restartNever)
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
 		w.wantLog("finished, not to be deleted", "PATCH ns/web")
@@ -61,15 +64,11 @@ func TestFinishedPodIsDeletedWhenItsDeletionIsObserved(t *testing.T) {
 // Invariant 2: never terminal in the API while a container could run; never deleted then.
 func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
-		w := newWorld(t, func(o *Options) { o.Safety = g })
-		pod := w.create("web", restartNever, deleting)
-		w.run()
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever, deleting)
 		w.set(pod, ended(pod, 1))
 		must(w.manager.TerminatePod(pod))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Pod(pod); got == nil || podstatus.IsTerminal(got.Status.Phase) {
 			t.Fatalf("the API says %+v while containers could run", got)
 		}
@@ -80,8 +79,7 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 			t.Errorf("pending is %+v, want the pod and why it waits", pending)
 		}
 		g.running.Store(false)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		pass(10 * time.Second)
 		if w.api.Pod(pod) != nil {
 			t.Errorf("the pod is still in the API after its containers stopped: %v", w.api.Log())
 		}
@@ -91,11 +89,8 @@ func TestTerminalPhaseIsWithheldWhileContainersCouldRun(t *testing.T) {
 // The phase waits for the containers; what others change meanwhile does not.
 func TestDriftOfAPodWhosePhaseIsWithheldIsRepairedWhenItIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
-		w := newWorld(t, func(o *Options) { o.Safety = g })
-		pod := w.create("web", restartNever)
-		w.run()
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever)
 		w.set(pod, ended(pod, 1))
 		w.wantLog("the phase is withheld", "PATCH ns/web")
 		w.api.Change(pod, func(pod *v1.Pod) { pod.Status.ContainerStatuses = nil })
@@ -111,11 +106,8 @@ func TestDriftOfAPodWhosePhaseIsWithheldIsRepairedWhenItIsObserved(t *testing.T)
 // A node agent reports the end of the containers and, an instant later, of the pod.
 func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
-		w := newWorld(t, func(o *Options) { o.Safety = g })
-		pod := w.create("web", restartNever, deleting)
-		w.run()
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever, deleting)
 		w.api.SetLatency(time.Second)
 		begin := time.Now()
 		w.set(pod, ended(pod, 0))
@@ -135,21 +127,17 @@ func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.
 
 func TestWithoutSafetyAReportedRunningContainerWithholdsTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web", restartNever)
-		w.run()
+		w, pod := newWorld(t).runWith("web", restartNever)
 		evicted := running(pod, true)
 		evicted.Phase, evicted.Reason = v1.PodFailed, "Evicted"
-		w.set(pod, evicted)
-		synctest.Wait()
+		w.report(pod, evicted)
 		if got := w.api.Pod(pod).Status.Phase; got != v1.PodPending {
 			t.Errorf("the API says %s while a container runs, want the phase withheld", got)
 		}
 		stopped := ended(pod, 137)
 		stopped.Reason = "Evicted"
 		w.set(pod, stopped)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if got := w.api.Pod(pod).Status; got.Phase != v1.PodFailed || got.Reason != "Evicted" || isReady(&got) {
 			t.Errorf("the API says %s/%s, ready %v; want Failed/Evicted, not ready", got.Phase, got.Reason, isReady(&got))
 		}
@@ -160,19 +148,15 @@ func TestDeletionWaitsForReclaim(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &gate{}
 		g.unreclaimed.Store(true)
-		w := newWorld(t, func(o *Options) { o.Reclaim = g })
-		pod := w.create("web", restartNever, deleting)
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.Reclaim = g }).runWith("web", restartNever, deleting)
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Count("DELETE"); got != 0 {
 			t.Errorf("%d deletes before the resources were reclaimed", got)
 		}
 		g.unreclaimed.Store(false)
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		pass(10 * time.Second)
 		if w.api.Pod(pod) != nil {
 			t.Error("the pod is still in the API after its resources were reclaimed")
 		}
@@ -226,16 +210,10 @@ func TestDeletionThatKeepsFailingBacksOff(t *testing.T) {
 				w.manager.cache.jitter = func() float64 { return 0 }
 				pod := w.create("web", restartNever, deleting)
 				w.run()
-				w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-					if s.Verb == "DELETE" {
-						return answer
-					}
-					return nil
-				})
+				w.api.SetFault(refusing("DELETE", answer))
 				w.set(pod, ended(pod, 0))
 				must(w.manager.TerminatePod(pod))
-				time.Sleep(10 * time.Minute)
-				synctest.Wait()
+				pass(10 * time.Minute)
 				// 250 ms, doubled up to 30 s, then every 30 s.
 				if got := w.api.Count("DELETE"); got < 24 || got > 28 {
 					t.Errorf("%d deletes in ten minutes, want about 26", got)
@@ -263,13 +241,10 @@ func TestLooksForReclaimedResourcesAreFurtherAndFurtherApart(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := &countingGate{}
 		g.unreclaimed.Store(true)
-		w := newWorld(t, func(o *Options) { o.Reclaim = g })
-		pod := w.create("web", restartNever, deleting)
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.Reclaim = g }).runWith("web", restartNever, deleting)
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(pod))
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if got := g.asked.Load(); got < 55 || got > 90 {
 			t.Errorf("asked %d times in ten minutes, want about once in ten seconds", got)
 		}
@@ -297,9 +272,7 @@ func TestDeletionOfAPodThatIsGoneOrAnotherIsDone(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web", restartNever, deleting)
-				w.run()
+				w, pod := newWorld(t).runWith("web", restartNever, deleting)
 				w.set(pod, ended(pod, 0))
 				w.wantLog("ended", "PATCH ns/web")
 				w.api.OnStore(nil) // what happens is not seen
@@ -327,8 +300,7 @@ func TestMirrorPodIsNeverDeleted(t *testing.T) {
 		w.api.Put(mirror)
 		w.set(static, ended(static, 0))
 		must(w.manager.TerminatePod(static))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Count("DELETE"); got != 0 {
 			t.Errorf("%d deletes of a mirror pod, want none", got)
 		}
@@ -350,8 +322,7 @@ func TestObservedDeletionIsAWithdrawal(t *testing.T) {
 		}
 		begin := time.Now()
 		w.api.Change(finished, deleting)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if w.api.Pod(finished) != nil {
 			t.Errorf("the pod is still there %v after its deletion was observed", time.Since(begin))
 		}

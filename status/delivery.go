@@ -236,11 +236,12 @@ func (c *cache) failed(uid types.UID, err error, why waitReason, schedule backof
 	return wait
 }
 
-// attempts returns how many tries for a pod have failed in a row.
+// attempts returns how many requests for a pod have failed in a row. Looks at a pod that waits for something else are
+// none.
 func (c *cache) attempts(uid types.UID) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if e, ok := c.entries[uid]; ok && e.backlog != nil {
+	if e, ok := c.entries[uid]; ok && e.backlog != nil && e.backlog.reason == waitNone {
 		return e.backlog.attempts
 	}
 	return 0

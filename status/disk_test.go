@@ -26,6 +26,15 @@ type slowDisk struct {
 	takes  atomic.Int64  // time.Duration
 	hangs  chan struct{} // until it is closed
 	writes atomic.Int64
+	// retains, if set, is waited for before pods are removed that are not to be kept.
+	retains chan struct{}
+}
+
+func (d *slowDisk) RetainPods(keep func(types.UID) bool) (int, error) {
+	if d.retains != nil {
+		<-d.retains
+	}
+	return d.Journal.RetainPods(keep)
 }
 
 func newSlowDisk(takes time.Duration) *slowDisk {
@@ -209,9 +218,7 @@ func TestReportOfAnEnd_ReturnsWhenItIsDurable(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				disk := newSlowDisk(c.disk)
-				w := newWorld(t, withJournal(disk), func(o *Options) { o.RequestTimeout = time.Hour })
-				pod := w.create("job", restartNever)
-				w.run()
+				w, pod := newWorld(t, withJournal(disk), func(o *Options) { o.RequestTimeout = time.Hour }).runWith("job", restartNever)
 				w.api.SetLatency(c.server)
 				began := time.Now()
 				w.set(pod, ended(pod, 1))
@@ -294,9 +301,11 @@ func TestSlowDisk_OrphansAreThoseOfTheCall(t *testing.T) {
 		old, young := w.create("old"), w.create("young")
 		must(w.manager.SetPodAllocation(old))
 		go w.manager.Forget("another")
+		disk.retains = make(chan struct{})
 		go w.manager.RemoveOrphanedStatuses(map[types.UID]bool{})
 		synctest.Wait()
 		must(w.manager.SetPodAllocation(young))
+		close(disk.retains) // the disk gets to the orphans after the young pod is written
 		time.Sleep(time.Minute)
 		if _, ok := w.manager.GetContainerResourceAllocation(young.UID, "main"); !ok {
 			t.Error("the allocation of a pod that is younger than the call is lost")

@@ -106,6 +106,9 @@ func (o *owner) read(requests []turnRequest, now time.Time) {
 			continue
 		}
 		o.queue.add(n.uid, n.urgency, n.at)
+		if n.urgency <= start { // also of a pod that has failed with a status that was less urgent
+			o.queue.jobs[n.uid].grave = true
+		}
 		if n.urgency == withdrawal && (o.queue.serving(n.uid) || o.health.worthATry(now)) {
 			o.queue.hurry(n.uid, now)
 		}
@@ -130,8 +133,8 @@ func (o *owner) dispatch(ctx context.Context, now time.Time) {
 		}
 		j := o.take(u, now)
 		o.metrics.queued[u].Observe(now.Sub(j.since).Seconds())
-		o.health.tried = now
 		o.begin(j, now, o.limit.allowed())
+		o.byPod[j.uid].tried, o.health.tried = o.health.tried, now
 		alone := j.suspect && !o.health.failsAll
 		go func() { o.outcomes <- o.turn(ctx, j.uid, alone) }()
 	}
@@ -205,6 +208,9 @@ func (o *owner) finish(out outcome, now time.Time) {
 	full := !o.hasSlot(o.limit.allowed())
 	f := o.end(out.uid)
 	o.queue.ended(f.share, f.slow, out.succeeded)
+	if out.requests == 0 && o.health.tried.Equal(f.since) {
+		o.health.tried = f.tried // a turn without a request is no probe
+	}
 	o.budget.charge(out.requests)
 	o.blame(&out, now)
 	switch {
@@ -221,7 +227,7 @@ func (o *owner) finish(out outcome, now time.Time) {
 	case out.again && out.wait > 0:
 		server := out.failure.ofServer()
 		if out.grave && o.hurries(&out, now) {
-			out.wait = max(min(out.wait, graveWait), out.pause)
+			out.wait = max(min(out.wait, graveWait), out.pause, out.asked)
 			o.nextTry(out.uid, now.Add(out.wait))
 		}
 		o.queue.retry(out.uid, out.urgency, now, now.Add(out.wait), server)
@@ -258,7 +264,8 @@ func (o *owner) hurries(out *outcome, now time.Time) bool {
 	} else if j.internalSince.IsZero() {
 		j.internalSince = now
 	}
-	return out.failure != refused && (!o.health.failing || out.failure.ofEither()) && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
+	answers := out.failure == refused || out.failure.ofEither()
+	return (answers || !o.health.failing) && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
 }
 
 // blame decides whether the server or the pod is the reason for a failure that either could be.
@@ -271,9 +278,9 @@ func (o *owner) blame(out *outcome, now time.Time) {
 	case out.failure == overloaded:
 		j.throttled = now
 		if o.health.singlesOut(throttled, now) {
-			out.failure, out.pause = refused, 0
+			out.failure, out.asked, out.pause = refused, out.pause, 0
 		}
-	case j.suspect && !out.deletes && o.health.suspect(out.uid):
+	case j.suspect && !out.deletes && o.health.suspect(out.uid, out.failure):
 		out.failure = away
 		o.queue.blameServer()
 	}

@@ -17,9 +17,7 @@ import (
 
 func TestOneRequestAChange(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.set(pod, running(pod, false))
 		w.wantLog("the pod starts", "PATCH ns/web")
 		w.set(pod, running(pod, true))
@@ -38,9 +36,7 @@ func TestOneRequestAChange(t *testing.T) {
 
 func TestAlwaysReadReadsBeforeEachWrite(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.AlwaysRead = true })
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.AlwaysRead = true }).runWith("web")
 		w.set(pod, running(pod, false))
 		w.wantLog("the pod starts", "GET ns/web", "PATCH ns/web")
 	})
@@ -62,8 +58,7 @@ func TestNothingIsSentBeforeTheFirstLook(t *testing.T) {
 			}
 		}
 		w.api.SetFault(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Count("PATCH"); got != 1 {
 			t.Errorf("%d patches after the API came back, want 1", got)
 		}
@@ -113,12 +108,10 @@ func TestWithdrawalOvertakesABurst(t *testing.T) {
 			pod := w.create(fmt.Sprint("starting-", i))
 			w.set(pod, running(pod, false))
 		}
-		time.Sleep(50 * time.Millisecond)
-		synctest.Wait()
+		pass(50 * time.Millisecond)
 		before := len(w.api.Log())
 		must(w.manager.SetContainerReadiness(serving.UID, "process://serving-uid", false))
-		time.Sleep(20 * time.Millisecond)
-		synctest.Wait()
+		pass(20 * time.Millisecond)
 		log := w.api.Log()
 		for i, line := range log[before:] {
 			if line == "PATCH ns/serving" {
@@ -146,13 +139,11 @@ func TestBudgetIsTakenBeforeTheChoice(t *testing.T) {
 		}
 		synctest.Wait()
 		must(w.manager.SetContainerReadiness(serving.UID, "process://serving-uid", false))
-		time.Sleep(101 * time.Millisecond)
-		synctest.Wait()
+		pass(101 * time.Millisecond)
 		if log := w.api.Log(); len(log) != 2 || log[1] != "PATCH ns/serving" {
 			t.Errorf("requests are %v, want one starting pod and then the withdrawal with the next token", log)
 		}
-		time.Sleep(2 * time.Second)
-		synctest.Wait()
+		pass(2 * time.Second)
 		if got := w.api.Count("PATCH"); got != 21 {
 			t.Errorf("%d patches in 2 s at 10 a second, want all 21", got)
 		}
@@ -198,8 +189,7 @@ func TestFailingAndHangingPodsDelayNoOther(t *testing.T) {
 			t.Errorf("%d pods pending, want the 40 that hang and the one that fails", len(pending))
 		}
 		w.api.SetFault(nil)
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		w.wantNothingPending()
 	})
 }
@@ -213,9 +203,7 @@ func drift(w *world, pod *v1.Pod) {
 
 func TestFlushDoesNotWaitForWhatIsReportedLater(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.api.SetLatency(time.Second)
 		w.set(pod, running(pod, false))
 		begin := time.Now()

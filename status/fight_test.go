@@ -83,11 +83,9 @@ func TestFightAboutReadinessIsPendingAndNeverWaitsLong(t *testing.T) {
 			}
 		})
 		w.api.Change(pod, takeReadiness)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		w.api.ForgetRequests()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Count("PATCH"); got < 6 || got > 8 {
 			t.Errorf("%d writes in a minute, want one each 10 s", got)
 		}
@@ -99,8 +97,7 @@ func TestFightAboutReadinessIsPendingAndNeverWaitsLong(t *testing.T) {
 		}
 		w.api.OnStore(w.deliver) // the controller gives in
 		controller.Wait()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		pass(10 * time.Second)
 		w.wantReady(pod, true)
 		w.wantNothingPending()
 		time.Sleep(fightMemory)

@@ -59,8 +59,7 @@ func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
 					w.api.SetFault(script)
 					w.set(pod, ended(pod, 3))
 					must(w.manager.TerminatePod(pod))
-					time.Sleep(10 * time.Minute)
-					synctest.Wait()
+					pass(10 * time.Minute)
 					if delivered := w.api.Pod(pod).Status.Phase == v1.PodFailed; !delivered && len(memory.Finals()) != 1 {
 						t.Errorf("the end is neither in the API nor in the journal")
 					}
@@ -76,8 +75,7 @@ func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
 						w.run()
 					}
 					w.api.SetFault(nil)
-					time.Sleep(time.Minute)
-					synctest.Wait()
+					pass(time.Minute)
 					// After a restart, its worker would say again that the pod has finished.
 					if got := w.api.Pod(pod); got != nil && !(restarted && got.Status.Phase == v1.PodFailed) {
 						t.Errorf("a minute after the lies ended the pod is still there: %s, deleting %v", got.Status.Phase, got.DeletionTimestamp)
@@ -91,9 +89,7 @@ func TestAnswersThatDoNotProveThatAPodIsGone(t *testing.T) {
 // What is not the server's answer says nothing about the pod, and is not looked into.
 func TestAnswerThatIsNotTheServersIsNotLookedInto(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		before := w.api.Lists()
 		w.api.SetFault(statustest.LoadBalancerWithoutBackend)
 		w.set(pod, running(pod, true))
@@ -142,19 +138,11 @@ func TestPodRecreatedOnAnotherNodeIsGone(t *testing.T) {
 // A denial that means what it says costs one list, and then now and then one.
 func TestDenialCostsFewLists(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		before := w.api.Lists()
-		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-			if s.Verb == "PATCH" {
-				return statustest.DeniedByWebhook(http.StatusForbidden, metav1.StatusReasonForbidden)
-			}
-			return nil
-		})
+		w.api.SetFault(refusing("PATCH", statustest.DeniedByWebhook(http.StatusForbidden, metav1.StatusReasonForbidden)))
 		w.set(pod, running(pod, true))
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if got := w.api.Lists() - before; got < 1 || got > 3 {
 			t.Errorf("%d lists in ten minutes of denials", got)
 		}
@@ -233,8 +221,7 @@ func TestEndsSurviveALoadBalancerWithoutABackend(t *testing.T) {
 			t.Errorf("the journal holds %d ends, want all 50", got)
 		}
 		front.down.Store(false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		for i, pod := range all {
 			got := w.api.Pod(pod).Status.ContainerStatuses[0].State.Terminated
 			if got == nil || got.ExitCode != int32(i) {
@@ -321,16 +308,9 @@ func TestNotFoundIsRemembered(t *testing.T) {
 // The Node authorizer knows no pod that is gone: it answers a node's look for it with 403.
 func TestForbiddenLookAfterNotFoundMeansGone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("gone")
-		w.run()
+		w, pod := newWorld(t).runWith("gone")
 		w.api.Remove("ns", "gone")
-		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
-			if s.Verb == "GET" {
-				return apierrors.NewForbidden(podResource, "gone", errors.New("no relationship found between node and this object"))
-			}
-			return nil
-		})
+		w.api.SetFault(refusing("GET", apierrors.NewForbidden(podResource, "gone", errors.New("no relationship found between node and this object"))))
 		w.set(pod, running(pod, true))
 		time.Sleep(20 * time.Second)
 		w.wantLog("looked for once, then left alone", "PATCH ns/gone", "GET ns/gone")
@@ -353,8 +333,7 @@ func TestRecreatedPodOfTheSameNameIsNotTouched(t *testing.T) {
 		w.wantLog("the conflict is looked into once", "PATCH ns/web", "GET ns/web")
 		must(w.manager.TerminatePod(old))
 		w.wantLog("news is looked into once", "GET ns/web")
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		got := w.api.Pod(fresh)
 		if got == nil || got.UID != "another-uid" || got.Status.Phase != v1.PodPending {
 			t.Errorf("the new pod was touched: %+v", got)

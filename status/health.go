@@ -88,16 +88,21 @@ type health struct {
 	// when the newest of those that have succeeded was begun.
 	tried, succeeded, began time.Time
 	// failedPod is the first pod since the last success with a failure of which it or the server may be the
-	// reason, and failsAll: another one had such a failure too.
+	// reason, and failsAll: another one had the same failure too, failedAs.
 	failedPod types.UID
+	failedAs  failure
 	failsAll  bool
 	// singled is when the server last asked for a pause with regard to some pods only.
 	singled time.Time
 }
 
 // suspect takes in a failure of which the pod or the server may be the reason. It reports whether it is the
-// server: more than one pod had such a failure, and none has succeeded in between.
-func (h *health) suspect(uid types.UID) bool {
+// server: more than one pod had this failure, and none has succeeded or failed otherwise in between. A server that denies
+// a request after it has failed with all is back.
+func (h *health) suspect(uid types.UID, f failure) bool {
+	if h.failedAs != f {
+		h.failedPod, h.failedAs, h.failsAll = "", f, false
+	}
 	h.failedPod = cmp.Or(h.failedPod, uid)
 	h.failsAll = h.failsAll || h.failedPod != uid
 	return h.failsAll
@@ -131,11 +136,16 @@ func (h *health) record(out outcome, began, now time.Time) (recovered bool) {
 		h.failing = true
 		return false
 	}
-	if !out.succeeded || out.failure == denied { // which was followed by a look whether the pod is there
+	// A denial may be followed by a look whether the pod is there, which proves little of what the server does with others.
+	served := out.succeeded && out.failure != denied
+	if served {
+		h.succeeded, h.began = now, instant.Later(h.began, began)
+		h.failedPod, h.failedAs, h.failsAll = "", none, false
+	}
+	// A server that refuses what is wrong with a pod, or what it may not do, would serve others.
+	if !served && (out.asked > 0 || out.failure != refused && out.failure != denied) {
 		return false
 	}
-	h.succeeded, h.began = now, instant.Later(h.began, began)
-	h.failedPod, h.failsAll = "", false
 	recovered = h.failing
 	// What was under way when the server asked for a pause does not end it.
 	if h.paused(now) {

@@ -30,17 +30,14 @@ func TestPodThatAlwaysGetsInternalErrors_BacksOff(t *testing.T) {
 			return nil
 		})
 		lose(w, pod)
-		time.Sleep(graveFor + time.Minute)
-		synctest.Wait()
+		pass(graveFor + time.Minute)
 		w.api.ForgetRequests()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := len(w.api.Log()); got < 100 || got > 200 {
 			t.Errorf("%d requests in an hour, want a try each 24 to 30 s, and each fourth once more without the lists", got)
 		}
 		w.api.SetFault(nil)
-		time.Sleep(30 * time.Second)
-		synctest.Wait()
+		pass(30 * time.Second)
 		w.wantReady(pod, false)
 		w.wantNothingPending()
 	})
@@ -53,14 +50,12 @@ func TestReadinessAfterInternalErrors_IsRightWithin15s(t *testing.T) {
 		pod := readyPods(w, 1)[0]
 		w.api.SetFault(func(context.Context, statustest.Request) error { return apierrors.NewInternalError(errors.New("boom")) })
 		lose(w, pod)
-		time.Sleep(5 * time.Minute)
-		synctest.Wait()
+		pass(5 * time.Minute)
 		if next := time.Until(w.manager.Pending()[0].NextTry); next > graveWait {
 			t.Errorf("Pending says that the next try is in %s, want at most %s", next, graveWait)
 		}
 		w.api.SetFault(nil)
-		time.Sleep(healedWithin)
-		synctest.Wait()
+		pass(healedWithin)
 		w.wantReady(pod, false)
 		w.wantNothingPending()
 	})
@@ -78,21 +73,18 @@ func TestStatusThatTheServerFailsWith_IsSentWithoutItsLists(t *testing.T) {
 			return nil
 		})
 		lose(w, pod)
-		time.Sleep(healedWithin)
-		synctest.Wait()
+		pass(healedWithin)
 		w.wantReady(pod, false)
 		if pending := w.manager.Pending(); len(pending) != 1 || !slices.Contains(pending[0].Refused, "status.containerStatuses") || pending[0].Err == nil {
 			t.Errorf("pending is %+v, want the containers", pending)
 		}
 		w.api.ForgetRequests()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := len(w.api.Log()); got > 20 {
 			t.Errorf("%d requests in an hour, want one each 10 minutes", got)
 		}
 		w.api.SetFault(nil)
-		time.Sleep(refusedBackoff.Limit)
-		synctest.Wait()
+		pass(refusedBackoff.Limit)
 		w.wantAgreement(pod)
 		w.wantNothingPending()
 	})
@@ -127,8 +119,7 @@ func TestReadinessThatTheServerRefuses_IsNotDelivered(t *testing.T) {
 		}
 		time.Sleep(10 * time.Minute)
 		w.api.SetFault(nil)
-		time.Sleep(healedWithin)
-		synctest.Wait()
+		pass(healedWithin)
 		w.wantReady(pod, false)
 		w.wantNothingPending()
 	})
@@ -144,8 +135,7 @@ func TestFirstList_IsTriedDuringALongPause(t *testing.T) {
 		w.run()
 		time.Sleep(time.Minute)
 		w.api.SetFault(nil)
-		time.Sleep(probeEvery)
-		synctest.Wait()
+		pass(probeEvery)
 		w.wantReady(pod, true)
 	})
 }

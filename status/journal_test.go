@@ -86,8 +86,7 @@ func TestFinishedFlagSurvivesARestart(t *testing.T) {
 		second.table.Set(second.api.Pod(pod))
 		second.api.SetFault(nil)
 		second.run()
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if second.api.Pod(pod) != nil {
 			t.Error("the finished pod was not deleted after the restart")
 		}
@@ -132,9 +131,7 @@ func TestTerminatePodUsesObservedTerminations(t *testing.T) {
 
 func TestJournalThatFailsIsReportedAndStatusesStillFlow(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, withJournal(brokenJournal{journal.NewMemory()}))
-		pod := w.create("job", restartNever)
-		w.run()
+		w, pod := newWorld(t, withJournal(brokenJournal{journal.NewMemory()})).runWith("job", restartNever)
 		w.api.SetLatency(time.Second) // a status that is delivered before the report returns needs no journal
 		changed, err := w.manager.SetPodStatus(pod, ended(pod, 1))
 		if !changed || !errors.Is(err, errDiskFull) {

@@ -42,16 +42,14 @@ func finished(w *world, pod *v1.Pod) {
 }
 
 func forced(w *world, pod *v1.Pod) {
-	w.set(pod, running(pod, true))
-	synctest.Wait()
+	w.report(pod, running(pod, true))
 	w.api.Remove(pod.Namespace, pod.Name)
 	w.set(pod, running(pod, false))
 }
 
 // replaced has its name taken by another pod, which goes too.
 func replaced(w *world, pod *v1.Pod) {
-	w.set(pod, running(pod, true))
-	synctest.Wait()
+	w.report(pod, running(pod, true))
 	w.api.Remove(pod.Namespace, pod.Name)
 	next := w.create(pod.Name, restartNever, func(p *v1.Pod) { p.UID = pod.UID + "-next" })
 	w.set(pod, ended(pod, 1))

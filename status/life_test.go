@@ -50,8 +50,7 @@ func TestFinalOfAStaticPodDoesNotPinIt(t *testing.T) {
 		_, mirror := w.createStatic("etcd")
 		w.run()
 		w.set(static, running(static, true))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Pod(mirror).Status.Phase; got != v1.PodRunning {
 			t.Errorf("the mirror says %s", got)
 		}
@@ -80,9 +79,7 @@ func TestStandaloneKeepsNoFinals(t *testing.T) {
 func TestEndsOfContainersAreForgottenWhenTheAPIHasMovedOn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
-		w := newWorld(t, withJournal(memory))
-		pod := w.create("loop")
-		w.run()
+		w, pod := newWorld(t, withJournal(memory)).runWith("loop")
 		kept := func() (n int) {
 			for i := range 1001 {
 				if _, ok := memory.Termination(fmt.Sprint("process://", i)); ok {
@@ -99,16 +96,14 @@ func TestEndsOfContainersAreForgottenWhenTheAPIHasMovedOn(t *testing.T) {
 			early := running(pod, i%2 == 0)
 			early.Message = fmt.Sprint("before ", i)
 			early.ContainerStatuses[0].ContainerID = fmt.Sprint("process://", max(i-1, 0))
-			w.set(pod, early)
-			synctest.Wait()
+			w.report(pod, early)
 			if _, ok := memory.Termination(id); !ok {
 				t.Fatalf("the end of %s is forgotten before it was reported", id)
 			}
 			status := running(pod, true)
 			status.ContainerStatuses[0].ContainerID = fmt.Sprint("process://", i+1)
 			status.ContainerStatuses[0].LastTerminationState.Terminated = &how
-			w.set(pod, status)
-			synctest.Wait()
+			w.report(pod, status)
 		}
 		if got := kept(); got > 2 {
 			t.Errorf("%d of 1000 ends are kept, want the last", got)
@@ -119,9 +114,7 @@ func TestEndsOfContainersAreForgottenWhenTheAPIHasMovedOn(t *testing.T) {
 // Providers change the status of the pod that they were given and pass it on.
 func TestFirstReportIsComparedWithTheAPIsStatus(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		provider := pod.DeepCopy()
 		provider.Status = running(pod, true)
 		if _, err := w.manager.SetPodStatus(provider, provider.Status); err != nil {
@@ -168,8 +161,7 @@ func TestContainersThatAreNoLongerReportedCouldRun(t *testing.T) {
 		}
 		must(w.manager.TerminatePod(evicted))
 		w.set(seen, ended(seen, 137))
-		time.Sleep(11 * time.Second)
-		synctest.Wait()
+		pass(11 * time.Second)
 		for _, pod := range []*v1.Pod{evicted, seen} {
 			if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 				t.Errorf("%s: the API says %s after the end", pod.Name, got)
@@ -181,11 +173,8 @@ func TestContainersThatAreNoLongerReportedCouldRun(t *testing.T) {
 // Flush does not wait for what nothing will change any more.
 func TestFlushAsksOnceMoreAboutAWithheldPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
-		w := newWorld(t, func(o *Options) { o.Safety = g })
-		pod := w.create("job", restartNever)
-		w.run()
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("job", restartNever)
 		w.set(pod, ended(pod, 1))
 		time.Sleep(time.Minute)
 		begin := time.Now()
@@ -229,9 +218,7 @@ func TestEndThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		memory := journal.NewMemory()
 		sick := &sickJournal{Journal: memory}
-		w := newWorld(t, withJournal(sick))
-		pod := w.create("job", restartNever)
-		w.run()
+		w, pod := newWorld(t, withJournal(sick)).runWith("job", restartNever)
 		w.api.SetFault(func(context.Context, statustest.Request) error { return statustest.ErrRefused })
 		sick.fails.Store(true)
 		if _, err := w.manager.SetPodStatus(pod, ended(pod, 1)); !errors.Is(err, errDiskFull) {
@@ -239,14 +226,12 @@ func TestEndThatCouldNotBeWrittenIsTriedAgain(t *testing.T) {
 		}
 		time.Sleep(time.Minute)
 		sick.fails.Store(false)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if len(memory.Finals()) != 1 {
 			t.Error("the end is not in the journal, although the disk has room again")
 		}
 		w.api.SetFault(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if len(memory.Finals()) != 0 {
 			t.Error("the end is still in the journal")
 		}
@@ -279,11 +264,8 @@ func TestRunReturnsAlthoughTheDiskHangs(t *testing.T) {
 func TestEndThatTheAPIHas_WaitsForNoDisk(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		sick := &sickJournal{Journal: journal.NewMemory(), hangs: make(chan struct{})}
-		w := newWorld(t, withJournal(sick))
-		pod := w.create("job", restartNever)
-		w.run()
-		w.set(pod, ended(pod, 1))
-		synctest.Wait()
+		w, pod := newWorld(t, withJournal(sick)).runWith("job", restartNever)
+		w.report(pod, ended(pod, 1))
 		w.wantAgreement(pod)
 		if err := w.manager.keepFinal(pod.UID, w.manager.cache.load(pod.UID)); err != nil {
 			t.Errorf("a report of an end that the API has: %v", err)
@@ -295,11 +277,8 @@ func TestEndThatTheAPIHas_WaitsForNoDisk(t *testing.T) {
 
 func TestAlwaysReadCostsNoReadForADeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.AlwaysRead = true })
-		pod := w.create("web", restartNever, deleting)
-		w.run()
-		w.set(pod, ended(pod, 0))
-		synctest.Wait()
+		w, pod := newWorld(t, func(o *Options) { o.AlwaysRead = true }).runWith("web", restartNever, deleting)
+		w.report(pod, ended(pod, 0))
 		w.api.ForgetRequests()
 		must(w.manager.TerminatePod(pod))
 		synctest.Wait()

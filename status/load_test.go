@@ -66,8 +66,7 @@ func TestWithdrawalsInABurstDoNotWait(t *testing.T) {
 			reported["ns/"+pod.Name] = time.Now()
 			lose(w, pod)
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		w.wantNothingPending()
 		waits := sentAfter(w, reported)
 		if p99 := waits[98]; p99 > 5*time.Millisecond {
@@ -101,8 +100,7 @@ func TestFlappingPodsStarveNoStart(t *testing.T) {
 			w.set(pod, running(pod, false))
 		}
 		flaps.Wait()
-		time.Sleep(10 * time.Second)
-		synctest.Wait()
+		pass(10 * time.Second)
 		w.wantNothingPending()
 		waits := sentAfter(w, reported)
 		// A quarter of 400 turns a second is 100: a second for the 100 starts, and as long again
@@ -149,8 +147,7 @@ func TestWithdrawalsLeaveTokensToOthers(t *testing.T) {
 		pod := w.create("starting")
 		reported := map[string]time.Time{"ns/starting": time.Now()}
 		w.set(pod, running(pod, false))
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if waits := sentAfter(w, reported); waits[0] > 500*time.Millisecond {
 			t.Errorf("the start waited %v, want at most four tokens at 10 a second", waits[0])
 		}
@@ -172,8 +169,7 @@ func TestChangesUnderLoadGoOutTogether(t *testing.T) {
 				w.set(pod, running(pod, ready))
 			}
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		w.wantNothingPending()
 		if got := w.api.Count("PATCH"); got > 440 {
 			t.Errorf("%d patches for 400 pods that started and became ready at once, want little more than one each", got)

@@ -14,6 +14,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/statustest"
 )
@@ -122,8 +123,8 @@ func (m *machine) inspect(pod *v1.Pod) {
 	if gate != m.gates[pod.UID] {
 		m.violated("own fields only: the foreign condition of %s is %q, its owner wrote %q", pod.Name, gate, m.gates[pod.UID])
 	}
-	// A write in two parts may look like what the node said before.
-	if s != nil && s != m.busyWith {
+	// A write in two parts, which conflicts cause, may look like what the node said before.
+	if conflicted := time.Since(m.conflictAt[pod.Namespace+"/"+pod.Name]) < time.Second; s != nil && s != m.busyWith && !conflicted {
 		m.inspectVersion(s, pod)
 	}
 }
@@ -210,50 +211,54 @@ func (m *machine) checkFlushed() {
 	}
 }
 
-// fought tells which pods the manager may still put off because another writer has its way with them, for up to the
-// longest pause in a fight.
-func (m *machine) fought(after time.Duration) map[types.UID]bool {
-	fought := map[types.UID]bool{}
+// graveBy is when the API has the readiness and the phase of a pod again at the latest.
+func (m *machine) graveBy(s *subject) time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	name := s.pod.Namespace + "/" + s.pod.Name
+	by := m.healed.Add(healedWithin)
+	if asked := m.askedUntil[name]; asked.After(m.healed) { // the server has asked for that much with regard to this pod
+		by = asked.Add(healedWithin)
+	}
+	if since := m.failedSince[name]; !since.IsZero() && m.healed.Sub(since) >= graveFor { // tried each 30 s
+		by = instant.Later(by, m.healed.Add(retryBackoff.Limit+recoverySpread))
+	}
+	if !m.restored.IsZero() {
+		by = instant.Later(by, m.restored.Add(restoredWithin))
+	}
+	return by
+}
+
+// deliveredBy is when the API has the whole status of a pod at the latest.
+func (m *machine) deliveredBy(s *subject) time.Time {
+	by := m.healed.Add(restoredWithin)
 	for _, f := range m.manager.Fights() {
-		fought[f.UID] = after < fightBackoff.Limit
-	}
-	return fought
-}
-
-// checkWithdrawals checks that the API has the readiness and the phase of each pod, but of those for which the server has
-// asked for a pause that has just ended.
-func (m *machine) checkWithdrawals(after time.Duration) {
-	for _, s := range m.subjects {
-		var asked time.Time
-		m.edit(func() { asked = m.askedUntil[s.pod.Namespace+"/"+s.pod.Name] })
-		if time.Since(asked) >= min(after, healedWithin) {
-			m.checkGrave(s, after, "after all faults ended")
+		if f.UID == s.pod.UID {
+			by = instant.Later(by, f.Last.Add(fightBackoff.Wait(f.Rounds-fightRounds+1, 0)+healedWithin))
 		}
 	}
+	return by
 }
 
-// checkDelivered checks that the API's pods say what the node says.
-func (m *machine) checkDelivered(after time.Duration) {
-	fought := m.fought(after)
-	for _, s := range m.subjects {
-		if !m.owns(s) || fought[s.pod.UID] {
-			continue
-		}
-		api := m.api.Pod(s.pod)
-		if s.finished && api.DeletionTimestamp != nil {
-			m.violated("nothing lost: %s has finished, is in deletion, and is still there after %s: %+v", s.pod.Name, after, m.manager.Pending())
-			continue
-		}
-		cached := m.manager.cache.load(s.pod.UID)
-		if cached == nil {
-			continue
-		}
-		if d := difference(&api.Status, &cached.status); d != "" {
-			m.violated("nothing lost: %s after all faults ended, %s of %s (pending %+v)", after, d, s.pod.Name, m.manager.Pending())
-		}
-		if number, _ := reportNumber(&api.Status); number != s.reported && !podstatus.IsTerminal(api.Status.Phase) && !s.finished {
-			m.violated("nothing lost: the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
-		}
+// checkDelivered checks that the API's pod says what the node says.
+func (m *machine) checkDelivered(s *subject, when string) {
+	if !m.owns(s) {
+		return
+	}
+	api := m.api.Pod(s.pod)
+	if s.finished && api.DeletionTimestamp != nil {
+		m.violated("nothing lost: %s has finished, is in deletion, and is still there %s: %+v", s.pod.Name, when, m.manager.Pending())
+		return
+	}
+	cached := m.manager.cache.load(s.pod.UID)
+	if cached == nil {
+		return
+	}
+	if d := difference(&api.Status, &cached.status); d != "" {
+		m.violated("nothing lost: %s, %s of %s (pending %+v)", when, d, s.pod.Name, m.manager.Pending())
+	}
+	if number, _ := reportNumber(&api.Status); number != s.reported && !podstatus.IsTerminal(api.Status.Phase) && !s.finished {
+		m.violated("nothing lost: the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
 	}
 }
 

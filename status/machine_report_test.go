@@ -262,3 +262,14 @@ func (m *machine) startFault(choices [3]int) {
 		m.fault = faults[which]
 	})
 }
+
+// endFault makes the server well again. If it was not in the minute after a restore, it takes a minute from now until that
+// is noticed.
+func (m *machine) endFault() {
+	m.edit(func() {
+		if m.fault != nil && !m.restored.IsZero() && m.faultSince.Before(m.restored.Add(restoredWithin)) {
+			m.restored = time.Now()
+		}
+		m.fault = nil
+	})
+}

@@ -80,7 +80,7 @@ var actions = map[string]func(*machine, [3]int){
 	"second writer":         (*machine).secondWriter,
 	"webhook":               (*machine).webhook,
 	"fault":                 (*machine).startFault,
-	"fault ends":            func(m *machine, _ [3]int) { m.edit(func() { m.fault = nil }) },
+	"fault ends":            func(m *machine, _ [3]int) { m.endFault() },
 	"backup":                (*machine).backUp,
 	"restore":               (*machine).restore,
 	"disk":                  (*machine).setDisk,
@@ -125,12 +125,11 @@ func runProgram(kind kind, program []step) string {
 // heal ends everything that is wrong with the world, and looks when the API's pods say what
 // the node says, without a new event.
 func (m *machine) heal() {
-	lasted := m.fault != nil && time.Since(m.faultSince) > graveFor // after which a lone pod is tried each 30 s
 	m.replaceDisk(diskState{})
+	m.endFault()
 	for _, s := range m.subjects {
 		stopped := s.running && s.ended
 		m.edit(func() {
-			m.fault = nil
 			s.running = s.running && !s.ended
 			s.unreclaimed = false
 		})
@@ -141,23 +140,37 @@ func (m *machine) heal() {
 	m.edit(func() { m.hooked = false })
 	m.api.SetWebhook(nil)
 	m.catchUp()
-	time.Sleep(healedWithin)
-	synctest.Wait()
-	asked := false // the server has asked for pauses, for all pods or for some
-	m.edit(func() { asked = len(m.askedUntil) > 0 })
-	if m.restored.IsZero() && !lasted && !asked {
-		m.checkWithdrawals(healedWithin)
+	m.healed = time.Now()
+	m.checkEach((*machine).graveBy, (*machine).checkGrave)
+	m.checkEach((*machine).deliveredBy, (*machine).checkDelivered)
+	for range 4 {
+		m.wait([3]int{60_000})
 	}
-	time.Sleep(restoredWithin - healedWithin)
-	synctest.Wait()
-	m.checkWithdrawals(restoredWithin)
-	m.checkDelivered(restoredWithin)
-	m.wait([3]int{60_000})
-	m.wait([3]int{60_000})
-	m.wait([3]int{60_000})
-	m.checkDelivered(4 * time.Minute)
-	time.Sleep(time.Hour)
-	synctest.Wait()
-	m.checkDelivered(time.Hour)
+	m.checkAll((*machine).checkDelivered)
+	pass(time.Hour)
+	m.checkAll((*machine).checkDelivered)
 	m.checkRemains()
+}
+
+// checkEach checks each pod at its own time.
+func (m *machine) checkEach(by func(*machine, *subject) time.Time, check func(*machine, *subject, string)) {
+	due := map[*subject]time.Time{}
+	for _, s := range m.subjects {
+		due[s] = by(m, s)
+	}
+	subjects := slices.SortedStableFunc(slices.Values(m.subjects), func(a, b *subject) int { return due[a].Compare(due[b]) })
+	for _, s := range subjects {
+		pass(time.Until(due[s]))
+		check(m, s, m.sinceHealed())
+	}
+}
+
+func (m *machine) checkAll(check func(*machine, *subject, string)) {
+	for _, s := range m.subjects {
+		check(m, s, m.sinceHealed())
+	}
+}
+
+func (m *machine) sinceHealed() string {
+	return fmt.Sprintf("%s after all faults ended", time.Since(m.healed))
 }

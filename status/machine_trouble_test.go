@@ -70,7 +70,14 @@ func (d *machineDisk) die() {
 }
 
 func (d *machineDisk) SetFinal(uid types.UID, final podstatus.Final) error {
-	return d.writeEnd(uid, func() error { return d.Memory.SetFinal(uid, final) })
+	err := d.writeEnd(uid, func() error { return d.Memory.SetFinal(uid, final) })
+	number, numbered := reportNumber(&final.Status)
+	d.m.edit(func() {
+		if err == nil && numbered && number == d.m.revived[uid] { // finished since, and as old as before
+			d.m.outdated[uid] = true
+		}
+	})
+	return err
 }
 
 func (d *machineDisk) DeleteFinal(uid types.UID) error {
@@ -107,7 +114,7 @@ func (m *machine) withdraw(choices [3]int) {
 	}
 	time.Sleep(within)
 	if m.fault == nil && !m.hooked && !m.lag && !m.troubled && !m.unlisted() {
-		m.checkGrave(s, within, "after the report")
+		m.checkGrave(s, fmt.Sprint(within, " after the report"))
 	}
 }
 
@@ -211,7 +218,7 @@ func (m *machine) chat(choices [3]int) {
 	}
 	time.Sleep(within)
 	if m.fault == nil && !m.hooked && !m.lag && !m.troubled && m.owns(s) {
-		m.checkGrave(s, within, "while another writer is busy")
+		m.checkGrave(s, fmt.Sprint(within, " while another writer is busy"))
 	}
 	close(stop)
 	done.Wait()
@@ -233,7 +240,7 @@ func (m *machine) annotate(s *subject, every time.Duration, stop <-chan struct{}
 }
 
 // checkGrave checks that the API has the readiness and the phase that the node reports, whatever others did.
-func (m *machine) checkGrave(s *subject, after time.Duration, when string) {
+func (m *machine) checkGrave(s *subject, when string) {
 	cached := m.manager.cache.load(s.pod.UID)
 	if cached == nil || !m.owns(s) || s.ended && s.running {
 		return
@@ -242,9 +249,9 @@ func (m *machine) checkGrave(s *subject, after time.Duration, when string) {
 	over := podstatus.IsTerminal(api.Phase)
 	switch {
 	case !over && api.Phase != cached.status.Phase && cached.status.Phase != "":
-		m.violated("never gives up: %s %s the API says that %s is %s, the node %s (pending %+v)", after, when, s.pod.Name, api.Phase, cached.status.Phase, m.manager.Pending())
+		m.violated("never gives up: %s the API says that %s is %s, the node %s (pending %+v)", when, s.pod.Name, api.Phase, cached.status.Phase, m.manager.Pending())
 	case !over && podstatus.FindCondition(cached.status.Conditions, v1.PodReady) != nil && isReady(api) != isReady(&cached.status):
-		m.violated("never gives up: %s %s the API says ready=%v of %s, the node %v (pending %+v)", after, when, isReady(api), s.pod.Name, isReady(&cached.status), m.manager.Pending())
+		m.violated("never gives up: %s the API says ready=%v of %s, the node %v (pending %+v)", when, isReady(api), s.pod.Name, isReady(&cached.status), m.manager.Pending())
 	}
 }
 

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -69,11 +70,12 @@ type machine struct {
 	names    int
 	reports  int
 	saved    *saved
-	restored time.Time // when a backup was last restored
+	// restored is when a backup was last restored, and the server was well again.
+	restored time.Time
 	// troubled: something was wrong with the server before, besides outages, of which a pod may still wait for the end.
 	troubled bool
-	// faultSince is when the fault began.
-	faultSince time.Time
+	// faultSince is when the fault began, healed when the last one ended.
+	faultSince, healed time.Time
 
 	diceMu sync.Mutex // guards dice; roll is called with the cache locked, and must not wait for mu
 	dice   uint64
@@ -90,7 +92,11 @@ type machine struct {
 	// askedUntil is until when the server has asked not to be asked for a pod, and hungUntil how long a request for it
 	// may be without an answer, by name. There is no second request for a pod before that.
 	askedUntil, hungUntil map[string]time.Time
-	disk                  diskState
+	// failedSince is since when the server has answered each request for a pod with an internal error, by name.
+	failedSince map[string]time.Time
+	// conflictAt is when the server last answered a write of a pod with a conflict, by name.
+	conflictAt map[string]time.Time
+	disk       diskState
 	// outdated holds the pods whose end in the journal is not followed by a later write, which the disk has not done,
 	// and revived the numbers of such ends that this process has begun with.
 	outdated map[types.UID]bool
@@ -109,7 +115,7 @@ type saved struct {
 
 func newMachine(kind kind) *machine {
 	m := &machine{kind: kind, api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{},
-		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}}
+		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}, failedSince: map[string]time.Time{}, conflictAt: map[string]time.Time{}}
 	m.api.SetNode("node")
 	m.api.SetFault(m.misbehave)
 	m.api.OnStore(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) })
@@ -175,10 +181,18 @@ func (m *machine) misbehave(_ context.Context, s statustest.Request) error {
 	defer m.mu.Unlock()
 	m.checkRequest(s)
 	m.seq++
-	if m.fault == nil {
-		return nil
+	var err error
+	if m.fault != nil {
+		err = m.fault(s, m.seq)
 	}
-	err := m.fault(s, m.seq)
+	if !apierrors.IsInternalError(err) {
+		delete(m.failedSince, s.Name)
+	} else if m.failedSince[s.Name].IsZero() {
+		m.failedSince[s.Name] = time.Now()
+	}
+	if apierrors.IsConflict(err) {
+		m.conflictAt[s.Name] = time.Now()
+	}
 	if errors.Is(err, statustest.ErrHang) {
 		m.hungUntil[s.Name] = time.Now().Add(machineTimeout)
 	}
@@ -476,8 +490,7 @@ func (m *machine) restoreMirrors() {
 // wait lets up to a minute pass. No pod may cost many requests in it.
 func (m *machine) wait(choices [3]int) {
 	m.api.ForgetRequests()
-	time.Sleep(time.Duration(choices[0]) * time.Millisecond)
-	synctest.Wait()
+	pass(time.Duration(choices[0]) * time.Millisecond)
 	counts := map[string]int{}
 	for _, s := range m.api.Requests() {
 		counts[s.String()]++

@@ -26,8 +26,7 @@ func TestCoalescedChangesAreCountedOnce(t *testing.T) {
 		for i := range 20 {
 			pod := w.create("web", func(p *v1.Pod) { p.UID = types.UID(rune('a' + i)) })
 			for k := range 5 {
-				w.set(pod, running(pod, k%2 == 0))
-				synctest.Wait()
+				w.report(pod, running(pod, k%2 == 0))
 			}
 			w.manager.Forget(pod.UID)
 			w.table.Remove(pod)
@@ -58,8 +57,7 @@ func TestCoalescedChangesAreCountedOnce(t *testing.T) {
 // Looks at a pod that waits are no changes that needed no request.
 func TestNoopsAreChangesThatNeededNoRequest(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
+		g := runningGate()
 		w := newWorld(t, func(o *Options) { o.Safety = g })
 		pod, same := w.create("web", restartNever), w.create("same")
 		w.run()

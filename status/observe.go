@@ -14,26 +14,41 @@ import (
 func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgency, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.reached(revisionOf(pod), now) // also if no status of the pod was reported yet
 	e, ok := c.entries[uid]
 	if !ok || c.standalone || (e.static && !podstatus.IsMirror(pod)) {
 		return background, false
 	}
-	c.reached(revisionOf(pod), now)
 	another := c.retarget(uid, e, pod.UID, now)
 	waited := c.release(uid, e, now) || another
 	c.heard(uid, now)
+	grave := e.gravelyWrong()
 	news, look := c.takeIn(uid, e, baseOf(pod), now)
+	if b := c.behinds[uid]; b.undone != 0 && b.undone == revisionOf(pod) {
+		// A version of the history that the server has lost; or it has given the version out again.
+		b.look, look = true, true
+		c.behinds[uid] = b
+	}
 	switch {
 	case news && e.finished && e.base.ended:
 		return withdrawal, true
+	case waited && e.base.known():
+		return reconcileUrgency(e.base.status, &e.status), true
 	case waited, look:
 		return background, true
 	case news && c.needs(uid, e, e.base, spec):
 		c.noteForeignWrite(uid, e, now)
 		return reconcileUrgency(e.base.status, &e.status), true
+	case news && e.pending() && !grave && e.gravelyWrong(): // its next try may be far off
+		return reconcileUrgency(e.base.status, &e.status), true
 	default:
 		return background, news && c.reconsider(uid, e, spec, now)
 	}
+}
+
+// gravelyWrong reports whether the API's pod, as far as known, has another readiness or phase.
+func (e *entry) gravelyWrong() bool {
+	return e.base.known() && graveDifference(e.base.status, &e.status)
 }
 
 // reconsider reports whether news of a pod is a reason not to wait any longer for what the server has
@@ -64,30 +79,31 @@ func (c *cache) decided(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
 }
 
 // due reports whether the full pass has found something to do for a pod, whose newest copy in the
-// API is known, and how urgent that is.
-func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) (urgency, bool) {
+// API is known, and how urgent that is. A pod that is to be read does not wait for another writer, or for what the server
+// has decided: what is known of both may be of a history that the server has lost.
+func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) (u urgency, due, expedite bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[uid]
 	if !ok {
-		return background, false
+		return background, false, false
 	}
 	c.retarget(uid, e, api.UID, now)
 	if e.pending() {
-		return background, e.waitsFor().deliverable()
+		return background, e.waitsFor().deliverable(), false
 	}
 	if e.base.settled && e.base.revision == revisionOf(api) {
-		return background, false
+		return background, false, false
 	}
 	news, look := false, false
 	if api.ResourceVersion != "" || !e.base.known() {
 		news, look = c.takeIn(uid, e, baseOf(api), now)
 	}
 	if !c.needs(uid, e, e.base, pod) {
-		return background, look
+		return background, look, look && e.waitsFor().local()
 	}
 	if news {
 		c.noteForeignWrite(uid, e, now)
 	}
-	return reconcileUrgency(e.base.status, &e.status), true
+	return reconcileUrgency(e.base.status, &e.status), true, false
 }

@@ -84,8 +84,7 @@ func TestAnObserverLearnsOfEveryStep(t *testing.T) {
 			return nil
 		})
 		w.run()
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		d, ok := w.manager.Delivery(pod.UID)
 		if !ok || d.Version != 3 || d.Accepted != 0 || d.Attempts == 0 || d.Error == "" || !d.AcceptedAt.IsZero() || d.Since.IsZero() {
 			t.Errorf("delivery while the server refuses connections: got %+v", d)
@@ -94,8 +93,7 @@ func TestAnObserverLearnsOfEveryStep(t *testing.T) {
 			t.Errorf("tries that failed: got %q", lines)
 		}
 		w.api.SetFault(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if lines := seen.take(); !slices.Equal(lines, []string{"accepted web-uid v3"}) {
 			t.Errorf("after the server is back: got %q", lines)
 		}
@@ -134,9 +132,7 @@ func TestWhatAnObserverGotNeverChanges(t *testing.T) {
 func TestAnObserverLearnsOfAFight(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		seen := &diary{}
-		w := newWorld(t, func(o *Options) { o.Observer = seen })
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.Observer = seen }).runWith("web")
 		var controller sync.WaitGroup
 		w.api.OnStore(func(p *v1.Pod) {
 			w.deliver(p)
@@ -151,8 +147,7 @@ func TestAnObserverLearnsOfAFight(t *testing.T) {
 			}
 		})
 		w.set(pod, running(pod, true))
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if !slices.ContainsFunc(seen.take(), func(line string) bool { return strings.HasSuffix(line, " other") }) {
 			t.Error("the observer does not know of the fight")
 		}

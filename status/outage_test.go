@@ -47,8 +47,7 @@ func readyPods(w *world, n int) []*v1.Pod {
 		list = append(list, pod)
 	}
 	w.run()
-	time.Sleep(time.Minute)
-	synctest.Wait()
+	pass(time.Minute)
 	w.api.ForgetRequests()
 	return list
 }
@@ -68,8 +67,7 @@ func TestRetryAfterIsCapped(t *testing.T) {
 		w.api.SetFault(nil)
 		begin := time.Now()
 		lose(w, pods[1])
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := patchedAt(w, pods[1], begin); got > probeEvery {
 			t.Errorf("the other pod's withdrawal arrived after %v, want a probe after %v", got, probeEvery)
 		}
@@ -93,8 +91,7 @@ func TestAPauseIsProbedByOneRequestAtATime(t *testing.T) {
 			lose(w, pod)
 		}
 		w.api.ForgetRequests()
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Count("PATCH"); got != 12 {
 			t.Errorf("%d requests in a minute of pause, want one each 5 s", got)
 		}
@@ -136,8 +133,7 @@ func TestHeldBackgroundWorkThatBecomesAWithdrawalGoesAtOnce(t *testing.T) {
 		synctest.Wait()
 		begin := time.Now()
 		lose(w, pods[1])
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := patchedAt(w, pods[1], begin); got != 0 {
 			t.Errorf("the withdrawal waited %v where background work was held", got)
 		}
@@ -164,8 +160,7 @@ func TestTheFirstSuccessAfterAnOutageReleasesAll(t *testing.T) {
 				w.api.ForgetRequests()
 				begin := time.Now()
 				lose(w, pods[0]) // succeeds at once
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				pass(time.Minute)
 				latest := time.Duration(0)
 				seconds := map[time.Duration]int{}
 				for _, pod := range pods[1:] {
@@ -199,16 +194,14 @@ func TestAWithdrawalAfterAnOutageGoesAtOnce(t *testing.T) {
 		status := running(pod, true)
 		status.Message = "a change that nothing waits for"
 		w.set(pod, status)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		tries := w.api.Requests()
 		time.Sleep(time.Until(tries[len(tries)-1].At.Add(2 * time.Second))) // between two tries
 		w.api.SetFault(nil)
 		w.api.ForgetRequests()
 		begin := time.Now()
 		lose(w, pod)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := patchedAt(w, pod, begin); got > time.Second {
 			t.Errorf("the withdrawal waited %v for the end of the back-off", got)
 		}
@@ -227,8 +220,7 @@ func TestWithdrawalsDuringAnOutageAreTriedOnceASecond(t *testing.T) {
 			}
 		}
 		flip(false)
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		w.api.ForgetRequests()
 		for i := range 60 { // a minute in which each pod flaps
 			flip(i%2 == 0)
@@ -263,14 +255,12 @@ func TestInFlightIsBoundedWhenEveryRequestIsSlow(t *testing.T) {
 		for _, pod := range pods {
 			lose(w, pod)
 		}
-		time.Sleep(10 * time.Minute)
-		synctest.Wait()
+		pass(10 * time.Minute)
 		if got := most.Load(); got > 2*48 {
 			t.Errorf("%d requests in flight with 48 workers, want at most 96", got)
 		}
 		w.api.SetFault(nil)
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		w.wantNothingPending()
 	})
 }
@@ -296,8 +286,7 @@ func TestTheFirstLookIsNotPutOffForADay(t *testing.T) {
 		})
 		w.run()
 		w.api.SetFault(nil)
-		time.Sleep(longestPause)
-		synctest.Wait()
+		pass(longestPause)
 		w.wantNothingPending()
 	})
 }
@@ -312,8 +301,7 @@ func TestAProbeWaitsForATokenWithoutSpinning(t *testing.T) {
 		for _, pod := range pods {
 			w.set(pod, running(pod, true))
 		}
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Count("PATCH"); got < 5 || got > 7 {
 			t.Errorf("%d requests in a minute of pause with a token each 10 s, want about 6", got)
 		}

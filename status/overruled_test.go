@@ -62,8 +62,7 @@ func TestReadinessThatAWebhookKeptIsSentAgain(t *testing.T) {
 					t.Errorf("%d writes in %v, want at most %d", got, lasts, most)
 				}
 				w.api.SetWebhook(nil)
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				pass(time.Minute)
 				w.wantReady(pod, false)
 				w.wantNothingPending()
 			})
@@ -74,11 +73,8 @@ func TestReadinessThatAWebhookKeptIsSentAgain(t *testing.T) {
 func TestEndThatAWebhookKeptIsSentAgain(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		kept := journal.NewMemory()
-		w := newWorld(t, func(o *Options) { o.Journal = kept })
-		pod := w.create("job", restartNever)
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t, func(o *Options) { o.Journal = kept }).runWith("job", restartNever)
+		w.report(pod, running(pod, true))
 		w.api.SetWebhook(keepRunning)
 		w.set(pod, ended(pod, 1))
 		w.wantOverruled(pod)
@@ -87,8 +83,7 @@ func TestEndThatAWebhookKeptIsSentAgain(t *testing.T) {
 			t.Error("the journal has forgotten an end that the API does not have")
 		}
 		w.api.SetWebhook(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 			t.Errorf("a minute after the webhook the API says %s, want Failed", got)
 		}
@@ -124,8 +119,7 @@ func TestSignsThatADeciderIsGoneEndTheWait(t *testing.T) {
 				time.Sleep(questionPause) // the last try is not of this moment
 				w.api.SetWebhook(nil)
 				sign(w, pods)
-				time.Sleep(time.Second)
-				synctest.Wait()
+				pass(time.Second)
 				w.wantReady(pods[0], false)
 				w.wantNothingPending()
 			})
@@ -144,17 +138,14 @@ func TestOverruledPods_AreTriedWithinAMinute(t *testing.T) {
 			status.PodIP, status.PodIPs = "10.0.0.9", []v1.PodIP{{IP: "10.0.0.9"}}
 			w.set(pod, status)
 		}
-		time.Sleep(2 * time.Hour)
-		synctest.Wait()
+		pass(2 * time.Hour)
 		w.api.ForgetRequests()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := w.api.Count("PATCH"); got > 50*90 {
 			t.Errorf("%d writes in an hour, want one each 40 to 50 s for each pod", got)
 		}
 		w.api.SetWebhook(nil)
-		time.Sleep(time.Minute)
-		synctest.Wait()
+		pass(time.Minute)
 		for _, pod := range pods {
 			if got := w.api.Pod(pod).Status.Reason; got != "" {
 				t.Fatalf("a minute after the webhook the API has reason %q of %s", got, pod.Name)
@@ -177,8 +168,7 @@ func TestOverruledPodThatIsGone_HoldsNoOther(t *testing.T) {
 		w.api.Remove(pods[0].Namespace, pods[0].Name)
 		time.Sleep(time.Hour)
 		w.api.SetWebhook(nil)
-		time.Sleep(2 * time.Minute)
-		synctest.Wait()
+		pass(2 * time.Minute)
 		if got := w.api.Pod(pods[1]).Status.Reason; got != "" {
 			t.Errorf("the API says %q two minutes after the webhook is gone", got)
 		}
@@ -187,15 +177,12 @@ func TestOverruledPodThatIsGone_HoldsNoOther(t *testing.T) {
 
 func TestOverruledStatusOfAFinishedPodDoesNotHoldItsDeletion(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web", restartNever)
-		w.run()
+		w, pod := newWorld(t).runWith("web", restartNever)
 		w.api.SetWebhook(func(p *v1.Pod) { p.Status.Message = "theirs" })
 		w.api.Change(pod, deleting)
 		w.set(pod, ended(pod, 0))
 		must(w.manager.TerminatePod(w.api.Pod(pod)))
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		if w.api.Pod(pod) != nil {
 			t.Errorf("it is still there: %s", fmt.Sprint(w.manager.Pending()))
 		}

@@ -65,15 +65,13 @@ func collected(w *world, pod *v1.Pod) {
 	w.manager.Resizes().SetPodResizePendingCondition(pod.UID, v1.PodReasonDeferred, "", 1)
 	w.set(pod, running(pod, true))
 	must(w.manager.ObserveTermination(pod.UID, "process://"+string(pod.UID), v1.ContainerStateTerminated{}))
-	w.set(pod, ended(pod, 0))
-	synctest.Wait()
+	w.report(pod, ended(pod, 0))
 	w.api.Remove(pod.Namespace, pod.Name)
 }
 
 // forcedAndReportedLate is force-deleted; that its container has ended is noticed later.
 func forcedAndReportedLate(w *world, pod *v1.Pod) {
-	w.set(pod, running(pod, true))
-	synctest.Wait()
+	w.report(pod, running(pod, true))
 	w.api.Remove(pod.Namespace, pod.Name)
 	if err := w.manager.ObserveTermination(pod.UID, "process://late", v1.ContainerStateTerminated{}); !errors.Is(err, ErrUnknownPod) {
 		w.Errorf("ObserveTermination of a pod that is gone: got %v, want %v", err, ErrUnknownPod)
@@ -90,8 +88,7 @@ func forcedAndReportedLate(w *world, pod *v1.Pod) {
 // embedderReplaced is created again under its name while the watch is interrupted, and the pod
 // that took its name is deleted in the same way.
 func embedderReplaced(w *world, pod *v1.Pod) {
-	w.set(pod, running(pod, true))
-	synctest.Wait()
+	w.report(pod, running(pod, true))
 	w.api.OnRemove(nil)
 	w.api.Remove(pod.Namespace, pod.Name)
 	w.api.OnRemove(func(pod *v1.Pod) { w.manager.EventHandler().OnDelete(pod) })
@@ -182,8 +179,7 @@ func TestAMissedDeletionForgetsThePod(t *testing.T) {
 		pod := w.create("web", restartNever)
 		w.run()
 		w.api.SetFault(statustest.Always(statustest.ErrRefused))
-		w.set(pod, ended(pod, 1))
-		synctest.Wait()
+		w.report(pod, ended(pod, 1))
 		w.api.OnRemove(nil)
 		w.api.Remove("ns", "web")
 		w.manager.EventHandler().OnDelete(toolscache.DeletedFinalStateUnknown{Key: "ns/web", Obj: pod})
@@ -211,8 +207,7 @@ func TestAReportBeforeTheWatchIsDelivered(t *testing.T) {
 		w.api.OnStore(nil)
 		pod := w.api.Put(newPod("web", restartNever))
 		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w.report(pod, running(pod, true))
 		if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
 			t.Errorf("the API says %s, want Running", got)
 		}
@@ -240,8 +235,7 @@ func TestForgetWhileAWriteIsInFlight(t *testing.T) {
 					<-release
 					return answer
 				})
-				w.set(pod, ended(pod, 1))
-				synctest.Wait()
+				w.report(pod, ended(pod, 1))
 				w.manager.ObserveDelete(pod)
 				close(release)
 				w.api.OnStore(nil) // the watch has ended the pod's life already

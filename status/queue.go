@@ -78,10 +78,12 @@ type job struct {
 	// deletes: all that is left is to delete the pod. Neither news nor the lack of other
 	// work is a reason to try that more often: a webhook that denies it may do so for long.
 	deletes bool
-	// released is when the back-off was last cut short because the server was back.
-	released time.Time
-	inFlight bool
-	dirty    bool
+	// released is when the back-off was last cut short because the server was back. Postponed: the back-off is over, and the
+	// pod waits for the end of a pause that the server asked for.
+	released  time.Time
+	postponed bool
+	inFlight  bool
+	dirty     bool
 	// expedited: there was news during the turn that makes a back-off pointless.
 	expedited bool
 	// index is the position in the heap that holds the job, -1 while it is in none.
@@ -186,7 +188,7 @@ func (q *queue) waitUntil(j *job, at time.Time) {
 func (q *queue) release(now time.Time, over time.Duration) {
 	var freed []*job
 	for _, j := range q.waiting.jobs {
-		if j.server && (j.hurts() || j.released.IsZero() || now.Sub(j.released) >= retryBackoff.Limit) {
+		if j.postponed || j.server && (j.hurts() || j.released.IsZero() || now.Sub(j.released) >= retryBackoff.Limit) {
 			freed = append(freed, j)
 		}
 	}
@@ -203,8 +205,8 @@ func (q *queue) release(now time.Time, over time.Duration) {
 	}
 }
 
-// hasten makes the most urgent of the pods that wait for the server's sake ready, as a probe. Of those it
-// is the one whose last try is the longest ago: a pod that was a probe in vain is not the next one.
+// hasten makes one of the pods that wait for the server's sake ready, as a probe. It is the one whose last try is the
+// longest ago: a pod that was a probe in vain, maybe by its own fault, is not the next one, however urgent it is.
 func (q *queue) hasten(now time.Time) {
 	var first *job
 	for _, j := range q.waiting.jobs {
@@ -227,9 +229,9 @@ func compareUrgency(a, b *job) int {
 	return cmp.Or(cmp.Compare(a.urgency, b.urgency), a.notBefore.Compare(b.notBefore), cmp.Compare(a.asked, b.asked))
 }
 
-// compareProbes orders pods that may be probes: by class, then by their last try.
+// compareProbes orders pods that may be probes: by their last try, then by class.
 func compareProbes(a, b *job) int {
-	return cmp.Or(cmp.Compare(a.urgency, b.urgency), a.tried.Compare(b.tried), cmp.Compare(a.asked, b.asked))
+	return cmp.Or(a.tried.Compare(b.tried), cmp.Compare(a.urgency, b.urgency), cmp.Compare(a.asked, b.asked))
 }
 
 // turn returns the class that is served next. Overdue means that withdrawals are passed over
@@ -285,6 +287,9 @@ func (q *queue) takeAt(u urgency, index int, now time.Time) *job {
 	j := q.ready[u].jobs[index]
 	q.remove(j)
 	q.served(j)
+	if j.released.After(now) { // it is tried before it would have been released
+		j.released = now
+	}
 	j.inFlight, j.expedited, j.server, j.refused, j.renewed, j.hurried = true, false, false, false, false, false
 	q.passed[u]++
 	if !q.hasBelow(u, now) {
@@ -345,6 +350,7 @@ func (q *queue) retry(uid types.UID, u urgency, now, at time.Time, server bool) 
 func (q *queue) promote(now time.Time) {
 	for q.waiting.Len() > 0 && !q.waiting.jobs[0].notBefore.After(now) {
 		if j := q.waiting.jobs[0]; (!j.throttled.IsZero() || j.deletes) && now.Before(q.pausedUntil) {
+			j.postponed = true
 			q.waitUntil(j, q.pausedUntil)
 		} else {
 			q.makeReady(j)
@@ -368,7 +374,7 @@ func (q *queue) next(now time.Time) time.Time {
 }
 
 func (q *queue) makeReady(j *job) {
-	j.notBefore = time.Time{}
+	j.notBefore, j.postponed = time.Time{}, false
 	q.number(j)
 	q.move(j, &q.ready[j.urgency])
 }

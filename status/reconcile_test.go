@@ -13,9 +13,7 @@ import (
 
 func TestDriftIsRepairedWhenItIsObserved(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.set(pod, running(pod, true))
 		w.wantLog("settled", "PATCH ns/web")
 		drift(w, pod)
@@ -28,9 +26,7 @@ func TestDriftIsRepairedWhenItIsObserved(t *testing.T) {
 
 func TestDriftThatWasNotObservedIsRepairedByTheFullPass(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.set(pod, running(pod, true))
 		w.wantLog("settled", "PATCH ns/web")
 		w.api.OnStore(func(pod *v1.Pod) { w.table.Set(pod) }) // the table learns of it, the manager is not told
@@ -47,9 +43,7 @@ func TestDriftThatWasNotObservedIsRepairedByTheFullPass(t *testing.T) {
 // API has no more, also what comparing statuses leaves out: the generation of a condition.
 func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		status := running(pod, true)
 		for i := range status.Conditions {
 			status.Conditions[i].ObservedGeneration = 7
@@ -80,9 +74,7 @@ func TestAWriteOverAnUnseenChangeIsCompleted(t *testing.T) {
 // Invariant 2, terminal is final: also if the watch has not shown it yet.
 func TestATerminalPhaseThatTheWatchHasNotShownIsNotLeft(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.api.OnStore(nil)
 		w.api.Change(pod, func(pod *v1.Pod) { pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "NodeLost" })
 		w.api.OnStore(w.deliver)
@@ -99,18 +91,14 @@ func TestATerminalPhaseThatTheWatchHasNotShownIsNotLeft(t *testing.T) {
 
 func TestWhatExplainsAnEndThatTheWatchHasNotShownStays(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, true))
 		w.api.OnStore(nil)
 		w.api.Change(pod, func(pod *v1.Pod) { pod.Status.Phase, pod.Status.Reason = v1.PodFailed, "NodeLost" })
 		w.api.OnStore(w.deliver)
 		status := running(pod, true)
 		status.Reason = "Busy"
-		w.set(pod, status)
-		synctest.Wait()
+		w.report(pod, status)
 		if got := w.api.Pod(pod).Status; got.Phase != v1.PodFailed || got.Reason != "NodeLost" {
 			t.Errorf("the API has phase %s with reason %q, want Failed with NodeLost", got.Phase, got.Reason)
 		}
@@ -132,8 +120,7 @@ func TestForeignConditionsAndFieldsAreLeftAlone(t *testing.T) {
 		// The node's own idea of them must not get there either.
 		status := running(pod, true)
 		status.Conditions = append(status.Conditions, v1.PodCondition{Type: "example.com/gate", Status: v1.ConditionFalse, Reason: "Ours"})
-		w.set(pod, status)
-		synctest.Wait()
+		w.report(pod, status)
 		check := func(story string) {
 			t.Helper()
 			got := w.api.Pod(pod).Status
@@ -189,9 +176,7 @@ func TestTheOtherWriterIsNotThisManager(t *testing.T) {
 // The convergence guard: another writer keeps changing the status back.
 func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		insists := func(p *v1.Pod) { // a controller that puts its own word in each time
 			now := metav1.Now()
 			p.Status.Message = "mine"
@@ -210,8 +195,7 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 			}
 		})
 		w.set(pod, running(pod, true))
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := w.api.Count("PATCH"); got < 5 || got > 25 {
 			t.Errorf("%d patches in an hour of fighting, want a few, further and further apart", got)
 		}
@@ -224,16 +208,14 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 		}
 		// A change of our own goes out at once all the same.
 		w.api.ForgetRequests()
-		w.set(pod, running(pod, false))
-		synctest.Wait()
+		w.report(pod, running(pod, false))
 		if log := w.api.Log(); len(log) == 0 {
 			t.Error("a new change waits for the end of the fight")
 		}
 		// The controller gives in: the fight ends.
 		gaveIn.Store(true)
 		controller.Wait()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := w.api.Pod(pod).Status.Message; got != "" {
 			t.Errorf("the API says %q after the controller gave in", got)
 		}
@@ -243,11 +225,8 @@ func TestFightBacksOffAndNamesTheOtherWriter(t *testing.T) {
 
 func TestRestartWithUnchangedPodsCostsOneListAndNoReads(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, true))
 		w.stop()
 		second := newWorld(t)
 		second.api.Restore(w.api.Backup())

@@ -166,9 +166,7 @@ func TestU5_WithoutACachedStatusTheAPIsCounts(t *testing.T) {
 
 func TestU6_AnIllegalTransitionIsRefusedForAllToSee(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("job", restartNever)
-		w.run()
+		w, pod := newWorld(t).runWith("job", restartNever)
 		w.set(pod, ended(pod, 0))
 		w.wantLog("ended", "PATCH ns/job")
 		changed, err := w.manager.SetPodStatus(pod, running(pod, true))
@@ -202,15 +200,11 @@ func TestTerminalPhaseIsNeverLeft(t *testing.T) {
 // API has not seen the first end, so that the second one counts, as with the kubelet. Nothing revises an end for good.
 func TestWithheldEnd_IsRevisedByTheEndOfItsContainers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web", restartNever)
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web", restartNever)
+		w.report(pod, running(pod, true))
 		early := running(pod, true)
 		early.Phase, early.Reason = v1.PodFailed, "Terminated"
-		w.set(pod, early)
-		synctest.Wait()
+		w.report(pod, early)
 		if got := w.api.Pod(pod).Status.Phase; got != v1.PodRunning {
 			t.Errorf("the API says %s while a container runs", got)
 		}
@@ -218,8 +212,7 @@ func TestWithheldEnd_IsRevisedByTheEndOfItsContainers(t *testing.T) {
 		if _, refused := errors.AsType[*PhaseError](err); !refused {
 			t.Errorf("leaving Failed gave %v, want a PhaseError", err)
 		}
-		w.set(pod, ended(pod, 0))
-		synctest.Wait()
+		w.report(pod, ended(pod, 0))
 		if got := w.api.Pod(pod).Status; got.Phase != v1.PodSucceeded || got.Reason != "" {
 			t.Errorf("the API says %s %s, want Succeeded", got.Phase, got.Reason)
 		}
@@ -233,9 +226,7 @@ func TestWithheldEnd_IsRevisedByTheEndOfItsContainers(t *testing.T) {
 // Invariant 1, monotonic: across removal and re-adding (V4).
 func TestV4_VersionsGrowAcrossRemoval(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		for i := range 3 {
 			status := running(pod, true)
 			status.Message = fmt.Sprint(i)
@@ -379,9 +370,7 @@ func TestUpdatePodStatusOfTheUnknown(t *testing.T) {
 
 func TestStandaloneHasNothingPending(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.Client = nil })
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.Client = nil }).runWith("web")
 		w.set(pod, running(pod, true))
 		if err := w.manager.Flush(t.Context()); err != nil {
 			t.Error(err)

@@ -17,15 +17,11 @@ import (
 // restored is a node with a ready pod whose server has been restored from a backup in which
 // the pod was not ready. The watch is what the caller sets before.
 func restored(t *testing.T, before func(*world)) (*world, *v1.Pod) {
-	w := newWorld(t)
-	pod := w.create("web")
-	w.run()
-	w.set(pod, running(pod, false))
-	synctest.Wait()
+	w, pod := newWorld(t).runWith("web")
+	w.report(pod, running(pod, false))
 	b := w.api.Backup()
 	for i := range 5 { // the versions of the backup will be far behind
-		w.set(pod, running(pod, i%2 == 0))
-		synctest.Wait()
+		w.report(pod, running(pod, i%2 == 0))
 	}
 	w.wantNothingPending()
 	before(w)
@@ -80,14 +76,10 @@ func TestRestoreFromABackupHeals(t *testing.T) {
 // delivered.
 func TestRestoreSwallowsNoWithdrawal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, true))
 		b := w.api.Backup() // ready
-		w.set(pod, running(pod, false))
-		synctest.Wait()
+		w.report(pod, running(pod, false))
 		w.api.Restore(b)
 		// The node's newest word is "not ready", as it was before the restore.
 		w.set(pod, running(pod, true))
@@ -119,17 +111,12 @@ func TestWritesAfterARestoreAreDifferencesToTheirAnswers(t *testing.T) {
 // A watch that stays behind costs a look now and then, and no writes.
 func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, false))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, false))
 		w.api.OnStore(nil)
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w.report(pod, running(pod, true))
 		w.api.ForgetRequests()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if got := w.api.Count("GET"); got < 1 || got > 12 {
 			t.Errorf("%d looks in an hour, want a few, further and further apart", got)
 		}
@@ -143,11 +130,8 @@ func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 // others have brought the server's versions to where they were.
 func TestWatchThatHung_BringsTheRestoredPod(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, false))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, false))
 		backup := w.api.Backup()
 		w.api.OnStore(nil)
 		w.set(pod, running(pod, true))
@@ -240,8 +224,7 @@ func TestRestoreIsNoticedWithoutWatchAndReports(t *testing.T) {
 		}
 		w.wantNothingPending()
 		w.api.ForgetRequests()
-		time.Sleep(time.Hour)
-		synctest.Wait()
+		pass(time.Hour)
 		if log := w.api.Log(); len(log) != w.api.Count("VERSION") || len(log) > 60 {
 			t.Errorf("%d requests in an hour of peace, %d of them for the version", len(log), w.api.Count("VERSION"))
 		}
@@ -308,12 +291,9 @@ func TestASecondRestoreOfTheSameBackupHeals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web")
-				w.run()
+				w, pod := newWorld(t).runWith("web")
 				backup := w.api.Backup()
-				w.set(pod, running(pod, true))
-				synctest.Wait()
+				w.report(pod, running(pod, true))
 				w.api.Restore(backup) // which the watch shows
 				before(w)
 				time.Sleep(restoredWithin)
@@ -338,8 +318,7 @@ func TestTurnsWithoutARequestDoNotStandForTheServer(t *testing.T) {
 		pod := w.create("web")
 		w.run()
 		backup := w.api.Backup()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w.report(pod, running(pod, true))
 		w.api.OnStore(nil)
 		w.api.Restore(backup)
 		for range 4 * int(time.Minute/time.Second) {
@@ -385,8 +364,7 @@ func TestManagersShareVersionReads(t *testing.T) {
 		}
 		api.SetFault(nil)
 		api.Restore(backup)
-		time.Sleep(time.Minute + time.Second)
-		synctest.Wait()
+		pass(time.Minute + time.Second)
 		for _, pod := range api.Pods() {
 			if pod.Status.Phase != v1.PodRunning {
 				t.Errorf("%s is %s a minute after the restore", pod.Name, pod.Status.Phase)
@@ -402,11 +380,8 @@ func TestManagersShareVersionReads(t *testing.T) {
 // of the pod that the change asks for.
 func TestTurnPlannedBeforeARestore_LeavesTheReadDue(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t).runWith("web")
+		w.report(pod, running(pod, true))
 		planned, _, ok := w.manager.newPlan(pod.UID, time.Now())
 		if !ok {
 			t.Fatal("no plan for the pod")

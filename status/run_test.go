@@ -69,9 +69,7 @@ func TestFlushBeforeRunHasBegun_Delivers(t *testing.T) {
 // Flush does not wait for a Run that ends meanwhile.
 func TestFlushDuringTheEndOfRun_ReturnsErrNotRunning(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.api.SetFault(statustest.Always(statustest.ErrRefused))
 		w.set(pod, running(pod, true))
 		time.AfterFunc(time.Minute, w.stop)

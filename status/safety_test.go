@@ -21,9 +21,7 @@ func (a *asked) CouldHaveRunningContainers(*v1.Pod) bool {
 func TestSafetyIsAskedForATerminalPhaseOnly(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		safety := &asked{}
-		w := newWorld(t, func(o *Options) { o.Safety = safety })
-		pod := w.create("web", restartNever)
-		w.run()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = safety }).runWith("web", restartNever)
 		want := func(story string, times int64, phase v1.PodPhase, ready bool) {
 			t.Helper()
 			synctest.Wait()

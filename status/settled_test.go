@@ -39,9 +39,7 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web")
-				w.run()
+				w, pod := newWorld(t).runWith("web")
 				w.api.SetWebhook(c.mutate)
 				for i := range 5 {
 					status := running(pod, i%2 == 0)
@@ -55,8 +53,7 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 				}
 				w.api.ForgetRequests()
 				w.api.Change(pod, func(p *v1.Pod) { p.Labels = map[string]string{"a": "b"} }) // not about the status
-				time.Sleep(time.Hour)
-				synctest.Wait()
+				pass(time.Hour)
 				if got := len(w.api.Log()); got < 30 || got > 100 {
 					t.Errorf("%d requests in an hour, want about one a minute for the node", got)
 				}
@@ -70,8 +67,7 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 					t.Errorf("fights: %+v", fights)
 				}
 				w.api.SetWebhook(nil)
-				time.Sleep(time.Minute)
-				synctest.Wait()
+				pass(time.Minute)
 				w.wantAgreement(pod)
 				w.wantNothingPending()
 				if err := w.manager.Flush(t.Context()); err != nil {
@@ -88,11 +84,8 @@ func TestWhatTheServerMakesOfAStatusIsSettled(t *testing.T) {
 // A phase that is withheld while the server overrules something else is sent when it may be.
 func TestDecisionDoesNotHoldAWithheldPhase(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
-		w := newWorld(t, func(o *Options) { o.Safety = g })
-		pod := w.create("web", restartNever)
-		w.run()
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever)
 		w.api.SetWebhook(func(p *v1.Pod) { p.Status.HostIP, p.Status.HostIPs = "", nil })
 		status := ended(pod, 1)
 		status.HostIP = "10.1.0.1"
@@ -102,8 +95,7 @@ func TestDecisionDoesNotHoldAWithheldPhase(t *testing.T) {
 			t.Errorf("%d writes in a minute of waiting, want 3 at most", got)
 		}
 		g.running.Store(false)
-		time.Sleep(11 * time.Second)
-		synctest.Wait()
+		pass(11 * time.Second)
 		if got := w.api.Pod(pod).Status.Phase; got != v1.PodFailed {
 			t.Errorf("the API says %s", got)
 		}
@@ -112,9 +104,7 @@ func TestDecisionDoesNotHoldAWithheldPhase(t *testing.T) {
 
 func TestRefusedFieldsAreNamedAndTheRestIsSent(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		status := running(pod, false)
 		status.QOSClass = v1.PodQOSGuaranteed // the pod's is BestEffort
 		w.set(pod, status)
@@ -136,8 +126,7 @@ func TestRefusedFieldsAreNamedAndTheRestIsSent(t *testing.T) {
 		if got := w.counter("statusd_pod_status_refused_fields_total"); got != 1 {
 			t.Errorf("%v refused fields counted, want 1", got)
 		}
-		time.Sleep(30 * time.Minute)
-		synctest.Wait()
+		pass(30 * time.Minute)
 		if got := w.api.Count("PATCH"); got < 30 || got > 45 {
 			t.Errorf("%d tries in half an hour, want one each 40 to 50 s", got)
 		}
@@ -159,13 +148,10 @@ func TestRefusedFieldsOfManyKinds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
-				w := newWorld(t)
-				pod := w.create("web")
-				w.run()
+				w, pod := newWorld(t).runWith("web")
 				status := running(pod, true)
 				c.spoil(&status)
-				w.set(pod, status)
-				synctest.Wait()
+				w.report(pod, status)
 				w.wantReady(pod, true)
 				if pending := w.manager.Pending(); len(pending) != 1 || !slices.Equal(pending[0].Refused, c.want) {
 					t.Errorf("pending is %+v, want %v", pending, c.want)
@@ -178,9 +164,7 @@ func TestRefusedFieldsOfManyKinds(t *testing.T) {
 // A refused condition is left out alone.
 func TestRefusedConditionIsLeftOutAlone(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
 			if s.Verb == "PATCH" && slices.Contains([]byte(s.Body), '!') {
 				return statustest.Invalid(s, field.Invalid(field.NewPath("status", "conditions").Index(1).Child("reason"), "!", "no exclamations"))
@@ -189,8 +173,7 @@ func TestRefusedConditionIsLeftOutAlone(t *testing.T) {
 		})
 		status := running(pod, true)
 		status.Conditions[1].Reason = "!"
-		w.set(pod, status)
-		synctest.Wait()
+		w.report(pod, status)
 		w.wantReady(pod, true)
 		want := "status.conditions[" + string(status.Conditions[1].Type) + "]"
 		if pending := w.manager.Pending(); len(pending) != 1 || !slices.Equal(pending[0].Refused, []string{want}) {
@@ -202,9 +185,7 @@ func TestRefusedConditionIsLeftOutAlone(t *testing.T) {
 // A refusal that names nothing that could be left out is an error as any other.
 func TestRefusalWithoutAFieldIsRetried(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
 			if s.Verb == "PATCH" {
 				return statustest.Invalid(s, field.Invalid(field.NewPath("status", "phase"), "Running", "not today"))

@@ -176,8 +176,7 @@ func TestHungShareDelaysNoOther(t *testing.T) {
 				for _, pod := range healthy {
 					w.set(pod, running(pod, ready))
 				}
-				time.Sleep(time.Second)
-				synctest.Wait()
+				pass(time.Second)
 				for _, pod := range healthy {
 					if got := isReady(&w.api.Pod(pod).Status); got != ready {
 						t.Fatalf("%s is ready=%v in the API a second after its report, want %v although another node has hung for %v", pod.Name, got, ready, time.Since(begin))
@@ -187,8 +186,7 @@ func TestHungShareDelaysNoOther(t *testing.T) {
 			time.Sleep(28 * time.Second)
 		}
 		w.api.SetFault(nil)
-		time.Sleep(3 * time.Minute)
-		synctest.Wait()
+		pass(3 * time.Minute)
 		w.wantNothingPending()
 	})
 }

@@ -31,6 +31,8 @@ type slots struct {
 // activeTurn is a turn in progress.
 type activeTurn struct {
 	since time.Time
+	// tried is when the server was last tried before this turn.
+	tried time.Time
 	// among is how many turns held a slot when this one began, itself included.
 	among    int
 	reserved bool

@@ -194,8 +194,7 @@ func TestMirrorShowsTheEndOfTheNewestLife(t *testing.T) {
 // Another writer has ended the mirror while the end of the static pod is withheld.
 func TestTheEndOfAStaticPodFollowsOnceItsContainersHaveStopped(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		g := &gate{}
-		g.running.Store(true)
+		g := runningGate()
 		w := newWorld(t, func(o *Options) { o.Safety = g })
 		static, mirror := w.createStatic("job")
 		w.run()

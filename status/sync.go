@@ -39,6 +39,8 @@ type outcome struct {
 	refusal bool
 	// grave: readiness or phase in the API are not those of the node.
 	grave bool
+	// asked is how long the server has asked for a pause with regard to this pod only.
+	asked time.Duration
 }
 
 // syncPod takes one turn for a pod: it makes the API's pod equal to the cached status, with
@@ -55,6 +57,9 @@ func (m *Manager) syncPod(ctx context.Context, uid types.UID, alone bool) outcom
 		m.cache.failed(uid, nil, why, goneBackoff, time.Now())
 	default:
 		t.run(ctx, p)
+		if t.failure == none && m.cache.load(uid) != p.snapshot {
+			t.wait = 0 // what the turn waits for is of an older status
+		}
 	}
 	return t.outcome
 }
@@ -340,13 +345,10 @@ func (t *turn) deletePod(ctx context.Context, p *plan) {
 	t.deleted(ctx, p, err)
 }
 
-// recheckLater looks at the pod again in a while: something on this node has to happen first. If
-// there was a report during the turn, that may be it, and the pod is looked at at once.
+// recheckLater looks at the pod again in a while: something on this node has to happen first. A report during the turn
+// may be it.
 func (t *turn) recheckLater(p *plan, why waitReason, u urgency) {
 	t.wait = t.m.cache.failed(p.uid, nil, why, recheckBackoff, time.Now())
-	if t.m.cache.load(p.uid) != p.snapshot {
-		t.wait = 0
-	}
 	t.again, t.urgency = true, u
 }
 
@@ -366,7 +368,7 @@ func (t *turn) retryOn(schedule backoff.Schedule, p *plan, err error) {
 		m.cache.setNextTry(p.uid, time.Now().Add(t.wait))
 	}
 	t.again, t.urgency = true, p.urgency()
-	t.grave = p.base.known() && graveDifference(p.base.status, &p.status)
+	t.grave = p.base.known() && graveDifference(p.base.status, &p.status) && !tooLarge(err)
 	if _, unsaved := m.finals.unsaved.Load(p.uid); unsaved {
 		m.saveFinal(p.uid, p.snapshot)
 	}

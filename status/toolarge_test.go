@@ -42,8 +42,7 @@ func TestStatusThatIsTooLarge_IsSentWithoutItsLargestPart(t *testing.T) {
 				State: v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "Wait", Message: strings.Repeat("x", 2<<10)}}})
 		}
 		status.Message = strings.Repeat("y", 150<<10)
-		w.set(pod, status)
-		synctest.Wait()
+		w.report(pod, status)
 		got := w.api.Pod(pod).Status
 		if got.Phase != v1.PodRunning || got.PodIP == "" || len(got.ContainerStatuses) != 0 || got.Message != "" {
 			t.Errorf("the API says %s, %q, %d containers, %d bytes of message; want all but the two large parts",
@@ -65,9 +64,7 @@ func TestStatusThatIsTooLarge_IsSentWithoutItsLargestPart(t *testing.T) {
 // 30 s, as one that the server refuses.
 func TestPodThatIsTooLarge_BacksOff(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pod := w.create("web")
-		w.run()
+		w, pod := newWorld(t).runWith("web")
 		w.api.SetFault(atMost(0))
 		w.set(pod, running(pod, true))
 		time.Sleep(time.Minute)

@@ -2,11 +2,14 @@ package status
 
 import (
 	"context"
+	"errors"
+	"fmt"
 	"testing"
 	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/statustest"
@@ -27,8 +30,7 @@ func TestReportAfterAForeignWriteOverAnOverruledStatus_IsSentAtOnce(t *testing.T
 		})
 		status := running(pod, true)
 		status.Message = "a new report"
-		w.set(pod, status)
-		synctest.Wait()
+		w.report(pod, status)
 		time.Sleep(time.Minute)
 		w.api.Change(pod, func(p *v1.Pod) { p.Status.PodIP, p.Status.PodIPs, p.Status.StartTime = "", nil, nil })
 		synctest.Wait()
@@ -36,8 +38,7 @@ func TestReportAfterAForeignWriteOverAnOverruledStatus_IsSentAtOnce(t *testing.T
 			t.Errorf("pending is %+v, want the pod that the server overrules", pending)
 		}
 		lose(w, pod)
-		time.Sleep(time.Second)
-		synctest.Wait()
+		pass(time.Second)
 		w.wantReady(pod, false)
 	})
 }
@@ -61,8 +62,7 @@ func TestReportDuringAHungRequest_IsTriedASecondAfterItsTimeout(t *testing.T) {
 		must(w.manager.SetContainerReadiness(pods[0].UID, "process://"+string(pods[0].UID), true))
 		must(w.manager.SetContainerReadiness(pods[0].UID, "process://"+string(pods[0].UID), false))
 		w.api.ForgetRequests()
-		time.Sleep(5*time.Second + 1100*time.Millisecond)
-		synctest.Wait()
+		pass(5*time.Second + 1100*time.Millisecond)
 		w.wantReady(pods[0], false)
 	})
 }
@@ -97,6 +97,21 @@ func TestDeniedDeletionIsNoProbeOfAPause(t *testing.T) {
 	}
 }
 
+// A pod that is reported again while the server does not delete it waits for its next try all the same.
+func TestDeletionThatKeepsFailing_IsNotHurriedByReports(t *testing.T) {
+	for deletes, want := range map[bool]time.Time{true: after(30 * time.Second), false: after(5 * time.Second)} {
+		q := newQueue()
+		q.add("web", withdrawal, after(0))
+		q.take(withdrawal, after(0))
+		q.retry("web", withdrawal, after(0), after(30*time.Second), true)
+		q.jobs["web"].deletes = deletes
+		q.hurry("web", after(5*time.Second))
+		if got := q.jobs["web"].notBefore; !got.Equal(want) {
+			t.Errorf("deletes: %v: the next try is after %s, want %s", deletes, got.Sub(after(0)), want.Sub(after(0)))
+		}
+	}
+}
+
 func TestPendingNamesTheEndOfAPauseAsTheNextTry(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t)
@@ -107,5 +122,143 @@ func TestPendingNamesTheEndOfAPauseAsTheNextTry(t *testing.T) {
 		if next := time.Until(w.manager.Pending()[0].NextTry); next != 30*time.Second {
 			t.Errorf("Pending says that the next try is in %s, want 30s: the server asked for that", next)
 		}
+	})
+}
+
+// A server that asked for a pause answers again, and refuses the only probe: the pod's name belongs to another node by now. Any
+// answer shows that the pause is over.
+func TestDenialInAPause_EndsThePauseForOthers(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pods := readyPods(w, 3)
+		w.api.SetFault(statustest.Always(statustest.Throttled(3600)))
+		lose(w, pods[0])
+		synctest.Wait()
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+			if r.PodName() == pods[1].Name {
+				return statustest.Forbidden(r, "policy")
+			}
+			return nil
+		})
+		lose(w, pods[2])
+		lose(w, pods[1]) // the newest is the first probe
+		time.Sleep(probeEvery)
+		synctest.Wait()
+		w.wantReady(pods[2], false)
+	})
+}
+
+// A pod whose writes conflict, or are refused, is tried every ten seconds while its readiness is wrong, as a kubelet does.
+func TestReadinessThatIsRefused_IsTriedEveryTenSeconds(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
+			if r.Verb == "PATCH" {
+				return apierrors.NewConflict(podResource, r.PodName(), errors.New("the object has been modified"))
+			}
+			return nil
+		})
+		lose(w, pod)
+		time.Sleep(5 * time.Minute)
+		synctest.Wait()
+		if next := time.Until(w.manager.Pending()[0].NextTry); next > graveWait {
+			t.Errorf("Pending says that the next try is in %s, want at most %s", next, graveWait)
+		}
+		w.api.SetFault(nil)
+		time.Sleep(graveWait + time.Second)
+		synctest.Wait()
+		w.wantReady(pod, false)
+	})
+}
+
+// An end that is reported while an older status is sent without a field that the server refuses does not wait until the
+// field is tried again.
+func TestEndDuringARequestThatIsRefusedInPart_IsSentAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := w.create("pod", restartNever)
+		w.run()
+		synctest.Wait()
+		w.api.SetLatency(50 * time.Millisecond)
+		status := running(pod, true)
+		status.QOSClass = v1.PodQOSGuaranteed // which the server refuses
+		w.set(pod, status)
+		time.Sleep(20 * time.Millisecond)
+		status = ended(pod, 1)
+		status.QOSClass = v1.PodQOSGuaranteed
+		w.set(pod, status)
+		time.Sleep(2 * time.Second)
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status.Phase; got != status.Phase {
+			t.Errorf("the API says %s, want %s", got, status.Phase)
+		}
+	})
+}
+
+// A static pod that has ended gets its mirror during a pause. Its end is no background work, which waits for as long again
+// as the pause was.
+func TestEndOfAStaticPodWhoseMirrorComes_IsUrgent(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := newPod("static", staticPod)
+		w.table.Set(pod)
+		w.set(pod, ended(pod, 0))
+		busy := readyPods(w, 1)[0]
+		w.api.SetFault(statustest.Always(statustest.Throttled(30)))
+		lose(w, busy)
+		time.Sleep(29 * time.Second)
+		w.api.SetFault(nil)
+		w.api.Put(mirrorOf(pod, "mirror"))
+		time.Sleep(healedWithin)
+		synctest.Wait()
+		if got := w.api.Pod(pod).Status.Phase; got != v1.PodSucceeded {
+			t.Errorf("the API says %s, want Succeeded", got)
+		}
+	})
+}
+
+// While a pod backs off, another writer makes its readiness wrong. The pod does not wait for the end of its back-off.
+func TestReadinessThatIsTakenAwayDuringABackOff_IsBackSoon(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pod := readyPods(w, 1)[0]
+		w.api.SetFault(statustest.Always(apierrors.NewUnauthorized("token expired")))
+		status := running(pod, true)
+		status.Message = "a new report"
+		w.set(pod, status)
+		time.Sleep(5 * time.Minute)
+		w.api.ForgetRequests()
+		for len(w.api.Requests()) == 0 { // until the next try has failed
+			time.Sleep(100 * time.Millisecond)
+		}
+		w.api.SetFault(nil)
+		w.api.Change(pod, func(p *v1.Pod) {
+			podstatus.FindCondition(p.Status.Conditions, v1.PodReady).Status = v1.ConditionFalse
+		})
+		time.Sleep(time.Second)
+		synctest.Wait()
+		w.wantReady(pod, true)
+	})
+}
+
+// In a pause, turns that need no request are no probes: the next pod is tried in their place.
+func TestTurnsWithoutARequestInAPause_AreNoProbes(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := newWorld(t)
+		pods := readyPods(w, 2)
+		w.api.SetFault(statustest.Always(statustest.Throttled(30)))
+		lose(w, pods[0])
+		synctest.Wait()
+		w.api.SetFault(nil)
+		lose(w, pods[1])
+		for i := range 6 { // static pods without mirrors have nothing to send to
+			pod := newPod(fmt.Sprint("static-", i), staticPod)
+			w.table.Set(pod)
+			w.set(pod, ended(pod, 0))
+		}
+		time.Sleep(probeEvery)
+		synctest.Wait()
+		w.wantReady(pods[1], false)
 	})
 }

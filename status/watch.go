@@ -129,8 +129,8 @@ func (m *Manager) fullPass() []turnRequest {
 	m.writes.retry(now)
 	m.gone.expire(now)
 	for _, uid := range m.cache.unknown(func(types.UID) bool { return false }) {
-		if u, due := m.due(uid, now); due {
-			requests = append(requests, turnRequest{uid: uid, urgency: u, at: now})
+		if u, due, expedite := m.due(uid, now); due {
+			requests = append(requests, turnRequest{uid: uid, urgency: u, at: now, expedite: expedite})
 		}
 	}
 	if len(requests) > 0 {
@@ -140,7 +140,7 @@ func (m *Manager) fullPass() []turnRequest {
 }
 
 // due reports whether the full pass has found something to do for a pod, and how urgent that is.
-func (m *Manager) due(uid types.UID, now time.Time) (urgency, bool) {
+func (m *Manager) due(uid types.UID, now time.Time) (u urgency, due, expedite bool) {
 	pod, known := m.opts.Pods.ByUID(uid)
 	api := pod
 	if known && podstatus.IsStatic(pod) {
@@ -148,7 +148,7 @@ func (m *Manager) due(uid types.UID, now time.Time) (urgency, bool) {
 	}
 	// R1: without the API's pod there is nothing to compare with.
 	if !known {
-		return background, false
+		return background, false, false
 	}
 	return m.cache.due(uid, pod, api, now)
 }

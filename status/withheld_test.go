@@ -80,11 +80,8 @@ func TestWithheldEnd_StaysWithheldAfterARestart(t *testing.T) {
 // The reporter that CompleteReports is for knows the phase of a job and nothing else.
 func TestCompletedReportOfSuccess_EndsContainersAndPhaseTogether(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t, func(o *Options) { o.CompleteReports = true })
-		pod := w.create("job", restartNever)
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t, func(o *Options) { o.CompleteReports = true }).runWith("job", restartNever)
+		w.report(pod, running(pod, true))
 		if _, err := w.manager.SetPodStatus(pod, v1.PodStatus{Phase: v1.PodSucceeded}); err != nil {
 			t.Errorf("the report returned %v", err)
 		}
@@ -101,11 +98,8 @@ func TestCompletedReportOfSuccess_EndsContainersAndPhaseTogether(t *testing.T) {
 func TestEndWithRunningContainers_IsWithheldAndSaidSo(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var log strings.Builder
-		w := newWorld(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) })
-		pod := w.create("job", restartNever)
-		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w, pod := newWorld(t, func(o *Options) { o.Logger = slog.New(slog.NewTextHandler(&log, nil)) }).runWith("job", restartNever)
+		w.report(pod, running(pod, true))
 		report := func(startedAt time.Time) error {
 			status := running(pod, false)
 			status.Phase = v1.PodSucceeded
@@ -155,8 +149,7 @@ func TestReportsOfAPodThatIsGone_CostNothing(t *testing.T) {
 		pod = w.api.Pod(pod)
 		w.manager.ObservePod(pod)
 		w.run()
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w.report(pod, running(pod, true))
 		must(w.api.Delete(context.Background(), pod.Namespace, pod.Name, pod.UID))
 		w.manager.ObserveDelete(pod)
 		w.api.ForgetRequests()
@@ -180,8 +173,7 @@ func TestReportsOfAPodThatIsGone_CostNothing(t *testing.T) {
 		pod.ResourceVersion = ""
 		w.api.Put(pod)
 		w.manager.ObservePod(w.api.Pod(pod))
-		w.set(pod, running(pod, true))
-		synctest.Wait()
+		w.report(pod, running(pod, true))
 		if phase := w.api.Pod(pod).Status.Phase; phase != v1.PodRunning {
 			t.Errorf("the pod is back and the API says %s, want Running", phase)
 		}

@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 	"testing/synctest"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	v1 "k8s.io/api/core/v1"
@@ -43,6 +44,37 @@ func newWorld(t *testing.T, change ...func(*Options)) *world {
 	w.manager = manager
 	w.api.OnStore(w.deliver)
 	return w
+}
+
+// runWith runs with one pod, which is made before.
+func (w *world) runWith(name string, edits ...func(*v1.Pod)) (*world, *v1.Pod) {
+	w.Helper()
+	pod := w.create(name, edits...)
+	w.run()
+	return w, pod
+}
+
+// report sets a status and waits until nothing is left to be done about it now.
+func (w *world) report(pod *v1.Pod, status v1.PodStatus) {
+	w.Helper()
+	w.set(pod, status)
+	synctest.Wait()
+}
+
+// pass lets virtual time pass, and waits until nothing is left to be done at its end.
+func pass(d time.Duration) {
+	time.Sleep(d)
+	synctest.Wait()
+}
+
+// refusing refuses the requests of one kind.
+func refusing(verb string, err error) func(context.Context, statustest.Request) error {
+	return func(_ context.Context, s statustest.Request) error {
+		if s.Verb == verb {
+			return err
+		}
+		return nil
+	}
 }
 
 // deliver is the watch: the table first, then the manager.

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/statusd/statusd/agent"
+	"github.com/statusd/statusd/internal/run"
 )
 
 // interruptible is a context that ends with SIGINT or SIGTERM.
@@ -32,27 +33,17 @@ func newDrain() *cobra.Command {
 	}
 	settings := addSettings(cmd, agentConfig)
 	undo := cmd.Flags().Bool("undo", false, "Take pods again, and let static pods run again.")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, err := settings.config()
-		if err != nil {
-			return err
-		}
-		ctx, stop := interruptible(cmd)
-		defer stop()
+	cmd.RunE = settings.doing(func(ctx context.Context, config run.Config) (string, error) {
 		do := agent.Drain
 		if *undo {
 			do = agent.Undrain
 		}
 		said, err := do(ctx, config.Config)
 		if errors.Is(err, agent.ErrNotRunning) {
-			return fmt.Errorf("%w; statusd end ends what a stopped one has left", err)
+			err = fmt.Errorf("%w; statusd end ends what a stopped one has left", err)
 		}
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
-		return err
-	}
+		return said, err
+	})
 	return cmd
 }
 
@@ -66,20 +57,10 @@ func newEnd() *cobra.Command {
 	}
 	settings := addSettings(cmd, agentConfig)
 	grace := cmd.Flags().Duration("grace", 10*time.Second, "Time between SIGTERM and SIGKILL.")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, err := settings.config()
-		if err != nil {
-			return err
-		}
-		ctx, stop := interruptible(cmd)
-		defer stop()
+	cmd.RunE = settings.doing(func(ctx context.Context, config run.Config) (string, error) {
 		ended, err := end(ctx, config, *grace)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "ended %d containers; no process of theirs is left\n", ended)
-		return err
-	}
+		return fmt.Sprintf("ended %d containers; no process of theirs is left", ended), err
+	})
 	return cmd
 }
 
@@ -95,22 +76,12 @@ func newReset() *cobra.Command {
 	settings := addSettings(cmd, agentConfig)
 	grace := cmd.Flags().Duration("grace", 10*time.Second, "Time between SIGTERM and SIGKILL.")
 	yes := cmd.Flags().Bool("yes", false, "Really do it.")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		config, err := settings.config()
-		if err != nil {
-			return err
-		}
+	cmd.RunE = settings.doing(func(ctx context.Context, config run.Config) (string, error) {
 		if !*yes {
-			return fmt.Errorf("reset deletes everything that statusd keeps in %s; add --yes to do it: %w", config.StateDir, errUsage)
+			return "", fmt.Errorf("reset deletes everything that statusd keeps in %s; add --yes to do it: %w", config.StateDir, errUsage)
 		}
-		ctx, stop := interruptible(cmd)
-		defer stop()
 		ended, err := reset(ctx, config, *grace)
-		if err != nil {
-			return err
-		}
-		_, err = fmt.Fprintf(cmd.OutOrStdout(), "ended %d containers and deleted the state in %s\n", ended, config.StateDir)
-		return err
-	}
+		return fmt.Sprintf("ended %d containers and deleted the state in %s", ended, config.StateDir), err
+	})
 	return cmd
 }

@@ -16,6 +16,7 @@ import (
 
 	"github.com/statusd/statusd/explain"
 	"github.com/statusd/statusd/internal/queryapi"
+	"github.com/statusd/statusd/internal/view"
 )
 
 // explainCommand is explain with its flags.
@@ -25,6 +26,8 @@ type explainCommand struct {
 	file string
 	// until: explain again with each change until the object is Ready or has ended.
 	until bool
+	// patience is how long it goes on, 0 for as long as it takes.
+	patience time.Duration
 	// status: the exit code says whether the object is Ready.
 	status bool
 }
@@ -40,8 +43,9 @@ func newExplain(plugin bool) *cobra.Command {
 			"the pods of any node. TYPE is pod, deployment, replicaset, statefulset, daemonset, job or cronjob: it says also why\n" +
 			"there is no pod at all. The beginning of a name suffices if only one pod has it.\n" +
 			"With -f it reads only the pods, from a file, which may have several.\n\n" +
-			"With --watch it goes on until the object is Ready or has succeeded (exit code 0), or has failed (1).\n" +
-			"With --exit-code the exit code is 6 if the object is not Ready and has not succeeded.",
+			"With --watch it goes on until the object is Ready or has succeeded (exit code 0), or has failed for good (1);\n" +
+			"the exit code is 6 if it is interrupted, or --timeout passes, before that, and 3 if there is no such object.\n" +
+			"With --exit-code it explains once, and the exit code is 6 if the object is not Ready and has not succeeded.",
 		Example: "  statusd explain web\n  statusd explain deployment/web --watch\n  statusd explain -n shop web -o yaml\n  kubectl get pod web -o yaml | statusd explain -f -",
 		Args:    usage(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -59,6 +63,7 @@ func newExplain(plugin bool) *cobra.Command {
 	c.addNamespace(cmd, false)
 	cmd.Flags().StringVarP(&c.file, "filename", "f", "", "read the pod, or a list of pods, from this `FILE` as YAML or JSON, \"-\" is the standard input")
 	cmd.Flags().BoolVarP(&c.until, "watch", "w", false, "explain each change until the object is Ready, or has ended")
+	cmd.Flags().DurationVar(&c.patience, "timeout", 0, "how long --watch goes on before it ends with exit code 6; 0 is as long as it takes")
 	cmd.Flags().BoolVar(&c.status, "exit-code", false, "exit with 6 if the object is not Ready and has not succeeded")
 	c.output.addFlag(cmd, "text", "json", "yaml")
 	return cmd
@@ -110,19 +115,34 @@ const watchEvery = time.Second
 
 // explain explains an object once, or again with each change until there is nothing to wait for.
 func (c *explainCommand) explain(ctx context.Context, t target, out io.Writer) error {
+	return c.follow(ctx, out, func(ctx context.Context) (explain.Explanation, error) { return c.ask(ctx, t) })
+}
+
+// follow explains what is asked for. Once it was answered, a watch outlasts errors but that the object is gone.
+func (c *explainCommand) follow(ctx context.Context, out io.Writer, ask func(context.Context) (explain.Explanation, error)) error {
+	if c.until && c.patience > 0 {
+		limited, cancel := context.WithTimeout(ctx, c.patience)
+		defer cancel()
+		ctx = limited
+	}
 	before := ""
 	for {
-		why, err := c.ask(ctx, t)
-		if err != nil {
+		why, err := ask(ctx)
+		lost := err != nil && c.until && before != "" && !apierrors.IsNotFound(err)
+		if err != nil && !lost {
+			if c.until && ctx.Err() != nil {
+				return exitError(exitNotReady)
+			}
 			return err
 		}
-		if now := why.Outline(); now != before {
+		if now := why.Outline(); !lost && now != before {
 			before = now
 			if err := c.print(out, why); err != nil {
 				return err
 			}
 		}
 		switch {
+		case lost:
 		case why.State == explain.StateReady, why.State == explain.StateSucceeded:
 			return nil
 		case c.until && why.Ended():
@@ -175,11 +195,7 @@ func (c *explainCommand) ofNode(ctx context.Context, t target, begins bool) (exp
 	if second != nil {
 		return explain.Explanation{}, err
 	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	name, err := meant(t.name, names, err)
+	name, err := meant(t.name, list.Items, func(pod *view.PodSummary) string { return pod.Name }, err)
 	if err != nil {
 		return explain.Explanation{}, err
 	}

@@ -17,6 +17,7 @@ import (
 	"go.yaml.in/yaml/v3"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/node/eviction"
 	"github.com/statusd/statusd/internal/run"
 	"github.com/statusd/statusd/test/child"
@@ -143,6 +144,9 @@ func (d *daemon) clearUp() {
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
 	if _, err := endContainers(ctx, d.config, 0); err != nil {
+		d.t.Error(err)
+	}
+	if err := mounts.UnmountBelow(d.config.StateDir); err != nil { // volumes in memory outlive statusd
 		d.t.Error(err)
 	}
 }

@@ -69,12 +69,12 @@ const (
 // exitCodes is how the help explains them.
 const exitCodes = `Exit codes:
   0  it worked; for audit: there is no drift, and all sides answer
-  1  it failed; for audit: there is drift
+  1  it failed; for audit: there is drift; for explain --watch: the object has failed for good
   2  wrong usage: an unknown flag, output or argument
   3  there is no such pod or silence
   4  there is nothing to ask: no statusd answers, there is no kubeconfig, or the node has no audit, guard or rules
   5  for audit: no drift is known, but a side does not answer; for nodes and --all-nodes: not all nodes answer
-  6  for explain --exit-code, and for an interrupted explain --watch: the object is not Ready`
+  6  for explain --exit-code, and for explain --watch that was interrupted or timed out: the object is not Ready`
 
 // exitError is an exit code that is an answer: what there is to say has been printed.
 type exitError int

@@ -115,7 +115,7 @@ func (c *campaign) start() {
 	c.d.start()
 	namespace := c.server.Namespace(c.t)
 	history := follow(c.t, c.server.Admin(), namespace)
-	c.server.CreatePod(c.t, shellPod(namespace, "shell", "campaign", "i=0; while :; do if [ -e "+c.release+"/line-$i ]; then echo line $i; i=$((i+1)); else sleep 0.05; fi; done"))
+	c.server.CreatePod(c.t, shellPod(namespace, "shell", "campaign", "i=0; while :; do if [ -e "+c.release+"/line-$i ]; then echo line $i; i=$((i+1)); else [ ! -e "+c.release+"/beat ] || echo beat; sleep 0.05; fi; done"))
 	history.await("shell", "that it is ready", isReady)
 	c.pod = c.server.GetPod(c.t, namespace, "shell")
 }
@@ -202,8 +202,27 @@ func (c *campaign) open() *sessions {
 		_ = write.CloseWithError(err)
 		s.attach <- err
 	}()
+	// A session has begun when it has something that the pod wrote after it was asked for: attach has no past.
+	beat := c.release + "/beat"
+	writeFile(c.t, beat, "")
+	for name, from := range map[string]*bufio.Reader{"logs -f": s.lines, "attach": s.attached} {
+		if line, err := from.ReadString('\n'); line != "beat\n" || err != nil {
+			c.t.Fatalf("%s: got %q, %v, want what the pod writes", name, line, err)
+		}
+	}
+	if err := os.Remove(beat); err != nil {
+		c.t.Fatal(err)
+	}
 	c.forwardTo(s)
 	return s
+}
+
+// nextLine is the next line that the pod was asked for.
+func nextLine(from *bufio.Reader) (line string, err error) {
+	for line = "beat\n"; line == "beat\n" && err == nil; {
+		line, err = from.ReadString('\n')
+	}
+	return line, err
 }
 
 // forwardTo forwards a port to the echo server, and connects.
@@ -246,10 +265,12 @@ func (s *sessions) close() {
 // goesOn looks whether each session that lasts has what the pod writes after the event.
 func (c *campaign) goesOn(event string, i int, s *sessions) {
 	c.t.Helper()
-	writeFile(c.t, fmt.Sprintf("%s/line-%d", c.release, c.lines()), "")
+	n := c.lines()
+	want := fmt.Sprintf("line %d\n", n)
+	writeFile(c.t, fmt.Sprintf("%s/line-%d", c.release, n), "")
 	for name, from := range map[string]*bufio.Reader{"logs -f": s.lines, "attach": s.attached} {
-		line, err := from.ReadString('\n')
-		c.count(event, name, how(err == nil && strings.HasPrefix(line, "line "), "goes on", fmt.Sprintf("BROKEN: %q, %v", line, err)))
+		line, err := nextLine(from)
+		c.count(event, name, how(err == nil && line == want, "goes on", fmt.Sprintf("BROKEN: %q, %v", line, err)))
 	}
 	word := fmt.Appendf(nil, "word %d\n", i)
 	_, err := s.conn.Write(word)

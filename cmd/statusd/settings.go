@@ -1,6 +1,9 @@
 package main
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
@@ -51,6 +54,24 @@ func (s *settings[C]) config() (C, error) {
 	over := pflag.NewFlagSet("", pflag.ContinueOnError)
 	s.addFlags(&config, over)
 	return config, override(over, s.flags)
+}
+
+// doing is a command that does something with the config and prints what it was told.
+func (s *settings[C]) doing(do func(ctx context.Context, config C) (string, error)) func(*cobra.Command, []string) error {
+	return func(cmd *cobra.Command, _ []string) error {
+		config, err := s.config()
+		if err != nil {
+			return err
+		}
+		ctx, stop := interruptible(cmd)
+		defer stop()
+		said, err := do(ctx, config)
+		if err != nil {
+			return err
+		}
+		_, err = fmt.Fprintln(cmd.OutOrStdout(), said)
+		return err
+	}
 }
 
 // override sets the flags of a config to those that a user has given.

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
@@ -66,11 +67,7 @@ func explainObject(ctx context.Context, client kubernetes.Interface, t target) (
 	if second != nil {
 		return explain.Explanation{}, err
 	}
-	var names []string
-	for i := range list.Items {
-		names = append(names, list.Items[i].Name)
-	}
-	name, err := meant(t.name, names, err)
+	name, err := meant(t.name, list.Items, func(pod *v1.Pod) string { return pod.Name }, err)
 	if err != nil {
 		return explain.Explanation{}, err
 	}
@@ -82,11 +79,12 @@ func explainObject(ctx context.Context, client kubernetes.Interface, t target) (
 const maxNamed = 5
 
 // meant is the one name that begins as a name does which there is not. The error says what there is instead.
-func meant(name string, known []string, notFound error) (string, error) {
-	var begin []string
-	for _, k := range known {
-		if strings.HasPrefix(k, name) {
-			begin = append(begin, k)
+func meant[Pod any](name string, pods []Pod, nameOf func(*Pod) string, notFound error) (string, error) {
+	var known, begin []string
+	for i := range pods {
+		known = append(known, nameOf(&pods[i]))
+		if strings.HasPrefix(known[i], name) {
+			begin = append(begin, known[i])
 		}
 	}
 	slices.Sort(begin)

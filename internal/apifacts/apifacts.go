@@ -245,6 +245,11 @@ func unbound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (fou
 		}
 		if list := warningsOf(ctx, client, pod.Namespace, claim.UID); len(list) > 0 && !one.NoClass {
 			one.Message = list[len(list)-1].Message
+			for _, w := range list { // that a volume is waited for says less than why there is none
+				if !slices.Contains(telling, w.Reason) {
+					one.Message = w.Message
+				}
+			}
 		}
 		found = append(found, one)
 	}

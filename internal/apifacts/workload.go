@@ -144,6 +144,9 @@ func read(ctx context.Context, client kubernetes.Interface, kind, namespace, nam
 		var j *batchv1.Job
 		if j, err = client.BatchV1().Jobs(namespace).Get(ctx, name, get); err == nil {
 			w.uid, w.selector, w.Wanted = j.UID, j.Spec.Selector, count1(j.Spec.Parallelism)
+			if j.Spec.Completions != nil { // at the end fewer pods are needed than may work at a time
+				w.Wanted = min(w.Wanted, max(1, int(*j.Spec.Completions-j.Status.Succeeded)))
+			}
 			w.deleted(j)
 			w.Suspended = j.Spec.Suspend != nil && *j.Spec.Suspend
 			if j.Status.Ready != nil {

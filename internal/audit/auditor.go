@@ -94,6 +94,10 @@ func (a *Auditor) Audit(f Facts) Report {
 		if found[k] {
 			continue
 		}
+		if e := a.state.entries[k]; now.older != "" && e != nil && e.Gone && !e.Difference.Drift {
+			a.stale = append(a.stale, now.older)
+			continue
+		}
 		found[k] = true
 		wait := a.threshold(&now, bounds, w)
 		e := a.take(k, &now, f, min(step, maxStep(wait)))

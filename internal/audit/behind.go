@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
@@ -125,6 +126,9 @@ func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers [
 	f.Message = fmt.Sprintf("The API has an older status of %s/%s than the kubelet: %s, which the kubelet says is %s.", p.ref.Namespace, p.ref.Name, api[0], diffs[0].was)
 	f.behind = p.api.Pod.ResourceVersion + " " + strings.Join(api, ", ")
 	f.recurs = fmt.Sprintf("%d %s", p.kubelet.At.UnixNano(), strings.Join(own, ", "))
+	if p.api.At.After(w.KubeletAnswer.At) {
+		f.older = SideKubelet
+	}
 	f.foreign = w.RuntimeAnswer.Known() && slices.ContainsFunc(p.api.Pod.Status.ContainerStatuses, func(s v1.ContainerStatus) bool {
 		newest, id := p.newest(s.Name), bareID(s.ContainerID)
 		return newest != nil && newest.State == ContainerRunning && s.State.Running != nil && id != "" && p.byID(s.Name, id) == nil
@@ -156,4 +160,28 @@ func diffContainers(diffs []fieldDiff) []string {
 		}
 	}
 	return names
+}
+
+// otherAddress is a pod whose address in the API is not that of its sandbox although no other writer has written the address: the kubelet is
+// behind a sandbox that was made again, or the API server has changed what the kubelet wrote, as an admission policy may.
+func (w *world) otherAddress(p *podView, written writtenFields) []finding {
+	if !w.APIAnswer.Known() || !w.RuntimeAnswer.Known() || p.api == nil || written.podIP || podstatus.IsTerminal(p.api.Pod.Status.Phase) || deleting(p.api.Pod) {
+		return nil
+	}
+	diffs := sandboxDiff(p)
+	if len(diffs) == 0 {
+		return nil
+	}
+	is, was := diffs[0].is, diffs[0].was
+	f := finding{
+		Difference: Difference{Kind: KubeletBehindRuntime, Pod: p.ref, Subject: fieldPodIP, Since: p.api.At, Certainty: Certain,
+			Message:  fmt.Sprintf("The API says that %s/%s has the address %s, but the runtime says that its sandbox has %s.", p.ref.Namespace, p.ref.Name, is, was),
+			Evidence: []Evidence{w.evidence(SideAPI, p.api.At, "podIP "+is), w.evidence(SideRuntime, time.Time{}, "address of the sandbox "+was)},
+			Do:       "Find out what changes the status on its way, as a mutating admission webhook or policy on pods/status, or look at the kubelet's log for this pod. Traffic for the pod goes to another address."},
+		needs: []Side{SideAPI, SideRuntime}, fresh: []Side{SideAPI, SideRuntime}, news: SideAPI, recurs: was,
+	}
+	if w.kubeletHalted() {
+		f.Do = w.doProcess()
+	}
+	return []finding{f}
 }

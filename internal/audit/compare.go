@@ -22,7 +22,7 @@ import (
 //
 // Pods that neither API nor kubelet has are [ContainerWithoutPod] if something of them runs, else
 // [OrphanedPodDirectory] if a directory is left. A pod that the API does not have and the kubelet still runs is
-// [ContainerWithoutPod] too, and not repaired. [MirrorWithoutManifest] explains all of its pod.
+// [ContainerWithoutPod] too, and so is a container that the spec of its pod does not have; neither is repaired. [MirrorWithoutManifest] explains all of its pod.
 // [LeaseStale], [ClockSkew], [TwoKubelets], [APIRestored] and a [ForeignWriter] of the Node or its lease are of the node, beside the differences of
 // its pods.
 //
@@ -55,6 +55,9 @@ type finding struct {
 	// recurs is what the side that is right says, with what changes whenever the side changes its mind; empty: not known. A difference that
 	// vanishes and comes back while that stays the same is no news on its way: see returns.go.
 	recurs string
+	// older is the side that is right and has not answered since the copy of the other side came, which may know more; empty if there is none. So a
+	// difference does not count as come back.
+	older Side
 	// foreign: the API names a container that this runtime does not have, in the place of one that it runs.
 	foreign bool
 	// onReturn: nothing contradicts it, and it is drift only if it comes back.
@@ -65,7 +68,7 @@ type finding struct {
 }
 
 func (w *world) compare() []finding {
-	list := slices.Concat(w.lease(), w.clock(), w.otherMachine(), w.nodeWriters(), w.leaseHolder())
+	list := slices.Concat(w.lease(), w.clock(), w.otherMachine(), w.nodeWriters(), w.leaseHolder(), w.leaseRenewer())
 	for _, p := range w.pods {
 		list = append(list, w.comparePod(p)...)
 	}
@@ -97,6 +100,7 @@ func (w *world) comparePod(p *podView) []finding {
 		list = append(list, containers...)
 	}
 	list = append(list, w.apiBehindKubelet(p, written, containers)...)
+	list = slices.Concat(list, w.otherAddress(p, written), w.intruders(p))
 	if len(list) == 0 {
 		list = slices.Concat(w.readyOnDeadNode(p), w.unknownToAPI(p), w.frozen(p))
 	}

@@ -178,6 +178,9 @@ func (c *comparison) finding(k Kind, since time.Time) *finding {
 	f.Repair = c.w.repairable(c.p, c.by)
 	f.behind = c.w.statusText(c.status)
 	if newest := c.p.newest(c.name); newest != nil {
+		if c.by == SideAPI && c.p.api.At.After(c.w.RuntimeAnswer.At) {
+			f.older = SideRuntime
+		}
 		f.recurs = fmt.Sprintf("%s %s %d %d", newest.ID, newest.State, newest.Started.UnixNano(), newest.Finished.UnixNano())
 	}
 	if !c.w.kubeletHalted() {

@@ -146,6 +146,8 @@ type Machine struct {
 	Boot time.Time
 	// Identity is what the machine calls itself.
 	Identity Identity
+	// Addresses are the IP addresses of the machine; empty if they are not known.
+	Addresses []string
 }
 
 // Identity is what a machine calls itself, as a kubelet reports it in nodeInfo. What is empty is not known.

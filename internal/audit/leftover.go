@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -80,6 +81,31 @@ func (w *world) containerWithoutPod(p *podView, running []Container) []finding {
 		f.Do = w.doProcess()
 	}
 	return []finding{f}
+}
+
+// intruders are containers that run in a pod whose spec does not have them: another client of the runtime has started them.
+func (w *world) intruders(p *podView) (list []finding) {
+	if !w.APIAnswer.Known() || !w.RuntimeAnswer.Known() || p.api == nil || podstatus.IsTerminal(p.api.Pod.Status.Phase) || deleting(p.api.Pod) {
+		return nil
+	}
+	known := containerNames(p.api.Pod)
+	for i := range p.api.Pod.Spec.EphemeralContainers {
+		known = append(known, p.api.Pod.Spec.EphemeralContainers[i].Name)
+	}
+	for _, c := range p.running() {
+		if slices.Contains(known, c.Name) {
+			continue
+		}
+		list = append(list, finding{
+			Difference: Difference{Kind: ContainerWithoutPod, Pod: p.ref, Container: c.Name, Certainty: Certain, Since: c.Started,
+				Message: fmt.Sprintf("Container %q runs in a sandbox of %s/%s, but the spec of the pod has no such container.", c.Name, p.ref.Namespace, p.ref.Name),
+				Evidence: []Evidence{w.evidence(SideRuntime, c.At, fmt.Sprintf("container %q: %s", c.Name, w.runtimeText(&c))),
+					w.evidence(SideAPI, p.api.At, "containers "+quoted(known))},
+				Do: "Find out which program has started the container through the socket of the runtime, and stop and remove the container with crictl."},
+			needs: []Side{SideAPI, SideRuntime}, fresh: []Side{SideAPI, SideRuntime}, news: SideAPI,
+		})
+	}
+	return list
 }
 
 // unknownToAPI is a pod that the kubelet goes on running, though the API does not have it: the kubelet has missed that

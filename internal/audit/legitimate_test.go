@@ -164,7 +164,7 @@ func TestLegitimateDifferences(t *testing.T) {
 		{"a container of no pod of Kubernetes", nil, func(s *story) {
 			s.facts.Containers["x"] = audit.Container{ID: "x", Name: "x", State: audit.ContainerRunning}
 		}},
-		{"a container that is not in the spec", nil, says("runtime web app=running:c1 log=running:c2 other=running:c3")},
+		{"a container that is not in the spec and has ended", nil, says("runtime web app=running:c1 log=running:c2 other=exited:c3")},
 		{"an exited container of no pod", nil, says("runtime old app=exited:c9")},
 
 		// The kubelet is busy with the pod.

@@ -3,7 +3,10 @@ package audit
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -29,6 +32,8 @@ type nodeFields struct {
 	NodeInfo    map[string]json.RawMessage            `json:"f:nodeInfo"`
 	Capacity    map[string]json.RawMessage            `json:"f:capacity"`
 	Allocatable map[string]json.RawMessage            `json:"f:allocatable"`
+	Addresses   map[string]json.RawMessage            `json:"f:addresses"`
+	Endpoints   json.RawMessage                       `json:"f:daemonEndpoints"`
 }
 
 // nodeFieldsOf are the fields of the Node's status that a writer which is not the kubelet has written; nil if there are none.
@@ -79,7 +84,7 @@ func (w *world) nodeWriters() []finding {
 }
 
 // nodeDiff are the fields of the writer that are not true, and those of which that is not known.
-func (w *world) nodeDiff(manager string, fields *nodeFields) (against []fieldDiff, doubtful []string) {
+func (w *world) nodeDiff(manager string, fields *nodeFields) (against []fieldDiff, doubtful []fieldDiff) {
 	for _, t := range nodeConditions {
 		if _, written := fields.Conditions[fmt.Sprintf(`k:{"type":"%s"}`, t)]["f:status"]; !written {
 			continue
@@ -98,7 +103,7 @@ func (w *world) nodeDiff(manager string, fields *nodeFields) (against []fieldDif
 		case t == v1.NodeReady && is == v1.ConditionTrue && w.kubeletHalted():
 			against = append(against, fieldDiff{field: string(t), is: string(is), was: w.processWords()})
 		default:
-			doubtful = append(doubtful, string(t)+" "+string(is))
+			doubtful = append(doubtful, fieldDiff{field: string(t), is: string(is)})
 		}
 	}
 	if w.MachineAnswer.Known() {
@@ -112,13 +117,74 @@ func (w *world) nodeDiff(manager string, fields *nodeFields) (against []fieldDif
 		_, capacity := fields.Capacity["f:"+name]
 		_, allocatable := fields.Allocatable["f:"+name]
 		if capacity || allocatable {
-			doubtful = append(doubtful, name)
+			doubtful = append(doubtful, fieldDiff{field: name})
 		}
 	}
-	return against, doubtful
+	return against, append(doubtful, w.nodePlaces(manager, fields)...)
 }
 
-func (w *world) nodeWriter(e metav1.ManagedFieldsEntry, against []fieldDiff, doubtful []string) finding {
+// nodePlaces are the fields of the writer that say where the node and its kubelet are reached, and what runs there. A program of a cloud may write
+// addresses by right, which the kubelet then leaves as they are.
+func (w *world) nodePlaces(manager string, fields *nodeFields) (list []fieldDiff) {
+	if len(fields.Addresses) > 0 && !strings.Contains(manager, "cloud-controller") {
+		list = append(list, w.nodeAddresses()...)
+	}
+	if len(fields.Endpoints) > 0 {
+		is := w.NodeObject.Status.DaemonEndpoints.KubeletEndpoint.Port
+		d := fieldDiff{field: "port of the kubelet", is: strconv.Itoa(int(is))}
+		if port := w.kubeletPort(); port != "" && port != d.is {
+			d.was = "the kubelet answers on port " + port
+		}
+		list = append(list, d)
+	}
+	for _, name := range slices.Sorted(maps.Keys(fields.NodeInfo)) {
+		if !slices.ContainsFunc(w.identities(), func(id identity) bool { return id.field == name }) {
+			list = append(list, fieldDiff{field: strings.TrimPrefix(name, "f:")})
+		}
+	}
+	return list
+}
+
+// nodeAddresses are the internal addresses of the Node, with those of the machine if it has none of them.
+func (w *world) nodeAddresses() (list []fieldDiff) {
+	for _, a := range w.NodeObject.Status.Addresses {
+		if a.Type != v1.NodeInternalIP {
+			continue
+		}
+		d := fieldDiff{field: string(a.Type), is: a.Address}
+		if own := w.Addresses; w.MachineAnswer.Known() && len(own) > 0 && !slices.Contains(own, a.Address) {
+			d.was = "this machine has the addresses " + few(own)
+		}
+		list = append(list, d)
+	}
+	if len(list) == 0 {
+		list = []fieldDiff{{field: "addresses"}}
+	}
+	return list
+}
+
+// few are the first of several names.
+func few(names []string) string {
+	const enough = 4
+	if rest := len(names) - enough; rest > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:enough], ", "), rest)
+	}
+	return strings.Join(names, ", ")
+}
+
+// kubeletPort is the port on which the kubelet answers; empty if that is not known.
+func (w *world) kubeletPort() string {
+	if !w.kubeletAnswers() {
+		return ""
+	}
+	from, err := url.Parse(w.KubeletAnswer.From)
+	if err != nil {
+		return ""
+	}
+	return from.Port()
+}
+
+func (w *world) nodeWriter(e metav1.ManagedFieldsEntry, against, doubtful []fieldDiff) finding {
 	var since time.Time
 	if e.Time != nil {
 		since = w.machineTime(e.Time.Time)
@@ -129,10 +195,21 @@ func (w *world) nodeWriter(e metav1.ManagedFieldsEntry, against []fieldDiff, dou
 		return w.evidence(SideAPI, w.NodeAt, fmt.Sprintf("%s; written by %q (%s) at %s", what, e.Manager, e.Operation, w.when(since)))
 	}
 	if len(against) == 0 {
-		names := strings.Join(doubtful, ", ")
-		d.Certainty = Possible
-		d.Message = fmt.Sprintf("%q writes %s to the status of node %s again and again, which belongs to the kubelet. Whether that is true is not known.", e.Manager, names, w.Node)
-		d.Evidence = []Evidence{written(names)}
+		var names, truth []string
+		for _, f := range doubtful {
+			names = append(names, strings.TrimSpace(f.field+" "+f.is))
+			if f.was != "" {
+				truth = append(truth, f.was)
+			}
+		}
+		d.Message = fmt.Sprintf("%q writes %s to the status of node %s again and again, which belongs to the kubelet", e.Manager, strings.Join(names, ", "), w.Node)
+		d.Evidence = []Evidence{written(strings.Join(names, ", "))}
+		if d.Certainty = Possible; len(truth) > 0 {
+			d.Certainty = Certain
+			d.Message += "; " + strings.Join(truth, "; ") + "."
+		} else {
+			d.Message += ". Whether that is true is not known."
+		}
 		return finding{Difference: d, needs: []Side{SideAPI}, fresh: []Side{SideAPI}, onReturn: true}
 	}
 	var api []string
@@ -188,6 +265,27 @@ func (w *world) leaseHolder() []finding {
 			Do:       fmt.Sprintf("Find out why %q writes leases in %s, and delete the lease: the kubelet creates it again under its own name.", writer, v1.NamespaceNodeLease)},
 		needs: []Side{SideAPI}, fresh: []Side{SideAPI},
 	}}
+}
+
+// leaseRenewer is another writer that renews the lease while the kubelet is known not to run, so that the node seems to live.
+func (w *world) leaseRenewer() []finding {
+	if !w.APIAnswer.Known() || w.Lease == nil || !w.kubeletHalted() || !w.leaseRenewed() {
+		return nil
+	}
+	for _, e := range w.Lease.ManagedFields {
+		if w.writers[e.Manager] || !owns(e, "f:renewTime") {
+			continue
+		}
+		return []finding{{
+			Difference: Difference{Kind: ForeignWriter, Subject: "renewals", Since: w.LeaseAt, Certainty: Certain, Writer: e.Manager,
+				Message: fmt.Sprintf("%q renews the lease of node %s, and %s: to the control plane the node lives.", e.Manager, w.Node, w.processWords()),
+				Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, fmt.Sprintf("renewed %s by %q (%s)", w.when(renewTime(w.Lease.Spec.RenewTime)), e.Manager, e.Operation)),
+					w.evidence(SideMachine, time.Time{}, w.processWords())},
+				Do: fmt.Sprintf("Find out why %q writes leases in %s. %s", e.Manager, v1.NamespaceNodeLease, w.doProcess())},
+			needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine},
+		}}
+	}
+	return nil
 }
 
 func renewTime(t *metav1.MicroTime) time.Time {

@@ -79,6 +79,20 @@ func TestReturns_CrashLoopIsNoFight(t *testing.T) {
 	}
 }
 
+// The API may know more than the last answer of a kubelet that is polled: what it has of a pod that crashes differs from that answer, agrees and differs again.
+func TestReturns_APIAheadOfTheKubeletIsNoFight(t *testing.T) {
+	n := steady(1)
+	n.own, n.poll = true, 10*time.Second
+	s := n.pods[0]
+	for range 40 {
+		s.exits(1500*time.Millisecond, "app", 1)
+		s.starts(1500*time.Millisecond, "app")
+	}
+	if begins, last, first := opened(n.finish(), 3*time.Minute); len(begins) != 0 {
+		t.Errorf("began %v at %v: %+v", begins, first, last)
+	}
+}
+
 // liar is a writer that changes a status every second, and a kubelet that corrects it every ten.
 func liar(pod *v1.Pod, now time.Duration, field string, change func(*v1.PodStatus)) {
 	if !wrongFor(now) {
@@ -102,6 +116,7 @@ func TestReturns_FightAboutAFieldIsOneDrift(t *testing.T) {
 		message     string
 	}{
 		{"podIP", `{"f:status":{"f:podIP":{},"f:podIPs":{}}}`, func(s *v1.PodStatus) { s.PodIP = "10.9.9.9" }, audit.Certain, "podIP 10.9.9.9"},
+		{"podIP of the host", `{"f:status":{"f:podIP":{}}}`, func(s *v1.PodStatus) { s.PodIP = "203.0.113.9" }, audit.Certain, "podIP 203.0.113.9 to the status of default/web-0, which belongs to the kubelet; by the rest of the status it is 192.0.2.1 by the Node"},
 		{"hostIP", `{"f:status":{"f:hostIP":{}}}`, func(s *v1.PodStatus) { s.HostIP = "203.0.113.9" }, audit.Certain, "hostIP 203.0.113.9"},
 		{"restart count", container, func(s *v1.PodStatus) { s.ContainerStatuses[0].RestartCount = 99 }, audit.Certain, "restarted 99 times"},
 		{"container ID", container, func(s *v1.PodStatus) { s.ContainerStatuses[0].ContainerID = "containerd://other" }, audit.Certain, `container "app"`},
@@ -115,10 +130,17 @@ func TestReturns_FightAboutAFieldIsOneDrift(t *testing.T) {
 					}
 				}
 			}, audit.Possible, "containerStatuses, Ready, ContainersReady"},
+		{"start before the pod was created", `{"f:status":{"f:startTime":{}}}`, func(s *v1.PodStatus) { s.StartTime = &metav1.Time{Time: at(-24 * time.Hour)} }, audit.Certain, "when the pod was created"},
+		{"start after the sandbox", `{"f:status":{"f:startTime":{}}}`, func(s *v1.PodStatus) { s.StartTime = &metav1.Time{Time: at(24 * time.Hour)} }, audit.Certain, "the sandbox of the pod was made at"},
+		{"start that may be", `{"f:status":{"f:startTime":{}}}`, func(s *v1.PodStatus) { s.StartTime = &metav1.Time{Time: at(0)} }, audit.Possible, "writes startTime"},
+		{"reason", `{"f:status":{"f:reason":{}}}`, func(s *v1.PodStatus) { s.Reason = "Evicted" }, audit.Certain, "reason Evicted"},
+		{"message", `{"f:status":{"f:message":{}}}`, func(s *v1.PodStatus) { s.Message = "gone" }, audit.Certain, `reason "gone"`},
+		{"quality of service", `{"f:status":{"f:qosClass":{}}}`, func(s *v1.PodStatus) { s.QOSClass = v1.PodQOSGuaranteed }, audit.Possible, "writes qosClass"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			n := steady(1)
 			n.pods[0].lieAPI = func(now time.Duration, pod *v1.Pod) { liar(pod, now, c.field, c.change) }
+			n.pods[0].pod.Spec.HostNetwork = strings.HasSuffix(c.name, "of the host")
 			before := n.change
 			n.change = func(now time.Duration, f *audit.Facts) {
 				if before != nil {
@@ -168,6 +190,96 @@ func TestReturns_FightAboutTheNodeIsOneDrift(t *testing.T) {
 				t.Errorf("began %v at %v: %+v", begins, first, d)
 			}
 		})
+	}
+}
+
+// A writer of what says where a node is reached: what this machine or the kubelet contradicts is certain. A program of a cloud, which writes the addresses by
+// right, and a writer that comes once are not reported.
+func TestReturns_FightAboutThePlaceOfTheNode(t *testing.T) {
+	addresses := `{"f:status":{"f:addresses":{"k:{\"type\":\"InternalIP\"}":{"f:address":{}}}}}`
+	address := func(ip string) func(*v1.NodeStatus) {
+		return func(s *v1.NodeStatus) { s.Addresses = []v1.NodeAddress{{Type: v1.NodeInternalIP, Address: ip}} }
+	}
+	for _, c := range []struct {
+		name, manager, field string
+		change               func(*v1.NodeStatus)
+		certainty            audit.Certainty
+		message              string
+	}{
+		{"address of another machine", "liar", addresses, address("203.0.113.9"), audit.Certain, "InternalIP 203.0.113.9 to the status of node n1 again and again, which belongs to the kubelet; this machine has the addresses 192.0.2.1, 192.0.2.2, 192.0.2.3, 192.0.2.4 and 1 more."},
+		{"address of this machine", "liar", addresses, address("192.0.2.1"), audit.Possible, "InternalIP 192.0.2.1"},
+		{"address by a cloud", "acme-cloud-controller-manager", addresses, address("203.0.113.9"), "", ""},
+		{"port", "liar", `{"f:status":{"f:daemonEndpoints":{"f:kubeletEndpoint":{"f:Port":{}}}}}`, func(s *v1.NodeStatus) { s.DaemonEndpoints.KubeletEndpoint.Port = 9 }, audit.Certain, "the kubelet answers on port 10250"},
+		{"version", "liar", `{"f:status":{"f:nodeInfo":{"f:kubeletVersion":{}}}}`, func(s *v1.NodeStatus) { s.NodeInfo.KubeletVersion = "v9" }, audit.Possible, "writes kubeletVersion"},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			n := steady(1)
+			n.change = func(now time.Duration, f *audit.Facts) {
+				f.KubeletAnswer.From = "https://n1:10250/pods"
+				f.Addresses = []string{"192.0.2.1", "192.0.2.2", "192.0.2.3", "192.0.2.4", "192.0.2.5"}
+				if !wrongFor(now) {
+					return
+				}
+				written := metav1.NewTime(at(now.Truncate(time.Second)))
+				c.change(&f.NodeObject.Status)
+				f.NodeObject.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: c.manager, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: &written,
+					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(c.field)}}
+			}
+			begins, last, first := opened(n.finish(), 6*time.Minute)
+			d := last[audit.ForeignWriter]
+			if c.certainty == "" {
+				if len(begins) != 0 {
+					t.Errorf("began %v at %v: %+v", begins, first, d)
+				}
+				return
+			}
+			if begins[audit.ForeignWriter] != 1 || len(begins) != 1 || d.Writer != "liar" || d.Certainty != c.certainty || !strings.Contains(d.Message, c.message) {
+				t.Errorf("began %v at %v: %+v", begins, first, d)
+			}
+		})
+	}
+}
+
+// An address that is not that of the sandbox is not true whoever wrote it: an admission policy changes what the kubelet writes under the kubelet's name.
+func TestAddressOfAnotherSandbox(t *testing.T) {
+	for _, c := range []struct {
+		ip   string
+		want int
+	}{{"10.0.0.7", 0}, {"fd00::7", 0}, {"10.9.9.9", 1}, {"", 0}} {
+		n := steady(1)
+		n.pods[0].lieAPI = func(now time.Duration, pod *v1.Pod) {
+			if now > time.Minute {
+				pod.Status = *pod.Status.DeepCopy() // the truth is shared
+				pod.Status.PodIP = c.ip
+			}
+		}
+		n.change = func(_ time.Duration, f *audit.Facts) {
+			for id, s := range f.Sandboxes {
+				s.IPs, s.Ready = []string{"10.0.0.7", "fd00::7"}, true
+				f.Sandboxes[id] = s
+			}
+		}
+		begins, last, _ := opened(n.finish(), 3*time.Minute)
+		if d := last[audit.KubeletBehindRuntime]; begins[audit.KubeletBehindRuntime] != c.want || len(begins) != c.want || c.want == 1 && !strings.Contains(d.Message, "has the address 10.9.9.9") {
+			t.Errorf("%s: %v, %+v", c.ip, begins, d)
+		}
+	}
+}
+
+// A container that the spec of its pod does not have was started by another client of the runtime. An ephemeral container is of the spec.
+func TestContainerThatTheSpecDoesNotHave(t *testing.T) {
+	for name, want := range map[string]int{"intruder": 1, "debugger": 0, "app": 0} {
+		n := steady(1)
+		n.pods[0].pod.Spec.EphemeralContainers = []v1.EphemeralContainer{{EphemeralContainerCommon: v1.EphemeralContainerCommon{Name: "debugger"}}}
+		n.change = func(now time.Duration, f *audit.Facts) {
+			if pod := n.pods[0].pod; name != "app" && now > time.Minute {
+				f.Containers["another"] = audit.Container{ID: "another", UID: pod.UID, Namespace: pod.Namespace, PodName: pod.Name, Name: name, State: audit.ContainerRunning, Started: at(time.Minute), At: at(time.Minute)}
+			}
+		}
+		begins, last, _ := opened(n.finish(), 3*time.Minute)
+		if d := last[audit.ContainerWithoutPod]; begins[audit.ContainerWithoutPod] != want || len(begins) != want || want == 1 && (d.Container != name || d.Repair) {
+			t.Errorf("%s: %v, %+v", name, begins, d)
+		}
 	}
 }
 

@@ -136,9 +136,13 @@ func (s *story) storyNode(word string) {
 		f.Lease = &coordinationv1.Lease{Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: ago(value)}}}
 		f.LeaseAt = ago(value)
 	case "leased": // renewed just now by a writer of this name
-		f.Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: value, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}},
+		f.Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{{Manager: value, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)}}},
 			Spec: coordinationv1.LeaseSpec{RenewTime: &metav1.MicroTime{Time: storyNow}}}
 		f.LeaseAt = storyNow
+	case "renewed": // renewed just now by another writer of this name, who has written nothing else of it
+		s.storyNode("leased=kubelet")
+		f.Lease.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:leaseDurationSeconds":{}}}`)
+		f.Lease.ManagedFields = append(f.Lease.ManagedFields, metav1.ManagedFieldsEntry{Manager: value, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)})
 	case "clock": // the server's is so far ahead
 		f.Clock, _ = time.ParseDuration(value)
 		f.ClockError = 30 * time.Millisecond

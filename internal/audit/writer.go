@@ -1,8 +1,10 @@
 package audit
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -19,12 +21,14 @@ const RepairManager = "statusd-repair"
 
 // writtenFields are the fields of a status that the kubelet owns and another has written.
 type writtenFields struct {
-	phase, containers, podIP, hostIP, scheduled bool
-	conditions                                  []v1.PodConditionType
+	phase, containers, podIP, hostIP, scheduled, startTime, reason bool
+	conditions                                                     []v1.PodConditionType
+	// others are fields that nothing contradicts.
+	others []string
 }
 
 func (f writtenFields) empty() bool {
-	return !f.phase && !f.containers && !f.podIP && !f.hostIP && !f.scheduled && len(f.conditions) == 0
+	return len(f.names()) == 0
 }
 
 // names are the fields, in the words of messages.
@@ -32,7 +36,8 @@ func (f writtenFields) names() (names []string) {
 	for _, field := range []struct {
 		written bool
 		name    string
-	}{{f.phase, "phase"}, {f.containers, "containerStatuses"}, {f.podIP, fieldPodIP}, {f.hostIP, fieldHostIP}, {f.scheduled, string(v1.PodScheduled)}} {
+	}{{f.phase, "phase"}, {f.containers, "containerStatuses"}, {f.podIP, fieldPodIP}, {f.hostIP, fieldHostIP}, {f.scheduled, string(v1.PodScheduled)},
+		{f.startTime, fieldStartTime}, {f.reason, fieldReason}} {
 		if field.written {
 			names = append(names, field.name)
 		}
@@ -40,10 +45,18 @@ func (f writtenFields) names() (names []string) {
 	for _, t := range f.conditions {
 		names = append(names, string(t))
 	}
-	return names
+	return append(names, f.others...)
 }
 
-const fieldPodIP, fieldHostIP = "podIP", "hostIP"
+const (
+	fieldPodIP     = "podIP"
+	fieldHostIP    = "hostIP"
+	fieldStartTime = "startTime"
+	fieldReason    = "reason"
+)
+
+// otherFields are the fields of a status, beside those that are compared, that the kubelet alone writes.
+var otherFields = []string{"ephemeralContainerStatuses", "qosClass"}
 
 func (f writtenFields) has(d fieldDiff) bool {
 	return d.field == fieldPodIP && f.podIP || d.field == fieldHostIP && f.hostIP || d.field == "phase" && f.phase || d.container != "" && f.containers || slices.Contains(f.conditions, v1.PodConditionType(d.field))
@@ -55,7 +68,8 @@ func (f writtenFields) explains(d fieldDiff) bool {
 }
 
 func (f writtenFields) and(g writtenFields) writtenFields {
-	return writtenFields{phase: f.phase || g.phase, containers: f.containers || g.containers, podIP: f.podIP || g.podIP, hostIP: f.hostIP || g.hostIP, scheduled: f.scheduled || g.scheduled, conditions: slices.Concat(f.conditions, g.conditions)}
+	return writtenFields{phase: f.phase || g.phase, containers: f.containers || g.containers, podIP: f.podIP || g.podIP, hostIP: f.hostIP || g.hostIP, scheduled: f.scheduled || g.scheduled,
+		startTime: f.startTime || g.startTime, reason: f.reason || g.reason, conditions: slices.Concat(f.conditions, g.conditions), others: slices.Concat(f.others, g.others)}
 }
 
 // foreignWriters are the writers that have written what the kubelet owns and another side
@@ -158,12 +172,21 @@ func (w *world) contradicted(p *podView, fields writtenFields) ([]fieldDiff, Sid
 			return diffs, SideRuntime
 		}
 	}
+	if diffs := w.hostDiff(p, fields); len(diffs) > 0 {
+		return diffs, SideAPI
+	}
 	if diffs := w.addressDiff(p, fields); len(diffs) > 0 {
 		return diffs, SideAPI
 	}
 	if fields.scheduled {
 		is := podstatus.FindCondition(p.api.Pod.Status.Conditions, v1.PodScheduled).Status
 		return []fieldDiff{{field: string(v1.PodScheduled), is: string(is), was: "True: the pod is bound to node " + w.Node}}, SideAPI
+	}
+	if diff, side := w.startDiff(p, fields); diff != nil {
+		return []fieldDiff{*diff}, side
+	}
+	if diff := reasonDiff(&p.api.Pod.Status, fields); diff != nil {
+		return []fieldDiff{*diff}, SideAPI
 	}
 	if w.ownStatus(p) {
 		// What another wrote is compared as it is: a phase that was made terminal would stay so.
@@ -178,10 +201,57 @@ func (w *world) contradicted(p *podView, fields writtenFields) ([]fieldDiff, Sid
 	return derivedDiff(p.api.Pod, fields), SideAPI
 }
 
+// startTolerance is how far the clocks and the whole seconds of a start time, of the API and of the runtime may be apart.
+const startTolerance = time.Minute
+
+// startDiff is a time at which the kubelet cannot have accepted the pod: before the pod was created, or after its first sandbox that the runtime
+// still has. A static pod keeps its sandbox when the kubelet starts again and accepts the pod once more.
+func (w *world) startDiff(p *podView, fields writtenFields) (*fieldDiff, Side) {
+	start := p.api.Pod.Status.StartTime
+	if !fields.startTime || start == nil || podstatus.IsMirror(p.api.Pod) {
+		return nil, ""
+	}
+	diff := fieldDiff{field: fieldStartTime, is: w.when(start.Time)}
+	if created := w.machineTime(p.api.Pod.CreationTimestamp.Time); start.Time.Before(created.Add(-startTolerance)) {
+		diff.was = "not before " + w.when(created) + ", when the pod was created"
+		return &diff, SideAPI
+	}
+	if n := len(p.sandboxes); n > 0 && w.RuntimeAnswer.Known() {
+		if first := p.sandboxes[n-1].Created; !first.IsZero() && start.Time.After(first.Add(startTolerance)) {
+			diff.was = "that the sandbox of the pod was made at " + w.when(first)
+			return &diff, SideRuntime
+		}
+	}
+	return nil, ""
+}
+
+// reasonDiff is a reason of a pod that has not failed. The kubelet gives a reason to a pod when it ends the pod.
+func reasonDiff(s *v1.PodStatus, fields writtenFields) *fieldDiff {
+	if !fields.reason || podstatus.IsTerminal(s.Phase) || s.Reason == "" && s.Message == "" {
+		return nil
+	}
+	return &fieldDiff{field: fieldReason, is: cmp.Or(s.Reason, fmt.Sprintf("%q", s.Message)), was: "none: the phase is " + string(s.Phase)}
+}
+
 // addressDiff is a host address that the Node does not have.
 func (w *world) addressDiff(p *podView, fields writtenFields) []fieldDiff {
-	host := p.api.Pod.Status.HostIP
-	if !fields.hostIP || host == "" || w.NodeObject == nil {
+	if !fields.hostIP {
+		return nil
+	}
+	return w.notOfTheNode(fieldHostIP, p.api.Pod.Status.HostIP)
+}
+
+// hostDiff is an address of a pod in the network of the host that the Node does not have.
+func (w *world) hostDiff(p *podView, fields writtenFields) []fieldDiff {
+	if !fields.podIP || !p.api.Pod.Spec.HostNetwork {
+		return nil
+	}
+	return w.notOfTheNode(fieldPodIP, p.api.Pod.Status.PodIP)
+}
+
+// notOfTheNode is the difference of an address that the Node does not have.
+func (w *world) notOfTheNode(field, address string) []fieldDiff {
+	if address == "" || w.NodeObject == nil {
 		return nil
 	}
 	var own []string
@@ -190,10 +260,10 @@ func (w *world) addressDiff(p *podView, fields writtenFields) []fieldDiff {
 			own = append(own, a.Address)
 		}
 	}
-	if len(own) == 0 || slices.Contains(own, host) {
+	if len(own) == 0 || slices.Contains(own, address) {
 		return nil
 	}
-	return []fieldDiff{{field: fieldHostIP, is: host, was: strings.Join(own, " or ") + " by the Node"}}
+	return []fieldDiff{{field: field, is: address, was: strings.Join(own, " or ") + " by the Node"}}
 }
 
 // sandboxDiff is an address of a pod that its sandbox does not have. A pod in the network of the host has none of its own.
@@ -221,7 +291,7 @@ func (w *world) runtimeDiff(p *podView, fields writtenFields) []fieldDiff {
 			}
 			if count := wrongCount(p, st); count != nil {
 				list = append(list, *count)
-			} else if found != nil || c.missing || wrongExit(p, st) {
+			} else if found != nil || c.missing || wrongExit(p, st) || otherExit(p, st) {
 				list = append(list, fieldDiff{field: fmt.Sprintf("container %q", name), container: name, is: stateWords(st), was: was})
 			}
 		}
@@ -254,6 +324,15 @@ func wrongExit(p *podView, s *v1.ContainerStatus) bool {
 	}
 	c := p.byID(s.Name, bareID(s.ContainerID))
 	return c != nil && c.State == ContainerExited && c.ExitCode != s.State.Terminated.ExitCode
+}
+
+// otherExit reports whether a status that names no container has another exit code than the newest one. The kubelet names the container.
+func otherExit(p *podView, s *v1.ContainerStatus) bool {
+	if s == nil || s.State.Terminated == nil || s.ContainerID != "" {
+		return false
+	}
+	newest := p.newest(s.Name)
+	return newest != nil && newest.State == ContainerExited && newest.ExitCode != s.State.Terminated.ExitCode
 }
 
 // derivedDiff is what the rest of the status contradicts: phase and conditions follow from containers.
@@ -311,6 +390,16 @@ func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFie
 		_, written := set.Status[name]
 		fields.hostIP = fields.hostIP || written
 	}
+	_, fields.startTime = set.Status["f:startTime"]
+	for _, name := range []string{"f:reason", "f:message"} {
+		_, written := set.Status[name]
+		fields.reason = fields.reason || written
+	}
+	for _, name := range otherFields {
+		if _, written := set.Status["f:"+name]; written {
+			fields.others = append(fields.others, name)
+		}
+	}
 	var conditions map[string]map[string]json.RawMessage
 	if json.Unmarshal(set.Status["f:conditions"], &conditions) == nil {
 		for _, t := range compared {
@@ -332,11 +421,12 @@ func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFie
 }
 
 // byController takes out what the controller manager may write: node-lifecycle sets Ready to False on
-// a node that is gone, and the garbage collector of pods ends those that no node will end.
+// a node that is gone, and the garbage collector of pods ends those that no node will end; both give reasons.
 func byController(f writtenFields, status *v1.PodStatus) writtenFields {
 	if status.Phase == v1.PodFailed {
 		f.phase = false
 	}
+	f.reason = false
 	f.conditions = slices.DeleteFunc(f.conditions, func(t v1.PodConditionType) bool {
 		c := podstatus.FindCondition(status.Conditions, t)
 		return c == nil || c.Status != v1.ConditionTrue
@@ -344,30 +434,35 @@ func byController(f writtenFields, status *v1.PodStatus) writtenFields {
 	return f
 }
 
-// kubeletWriters are the names under which the kubelet writes: its usual one, that of the writer of the
-// node's lease, and if that is not known, those of writers of what only a kubelet writes of a pod. A
-// distribution may build it into a program of another name. A program that writes whole statuses of
-// pods, as simulators of nodes do, is none.
+// kubeletWriters are the names under which the kubelet writes: its usual one, that of the writer of the node's lease (the one who set its duration, or if that is
+// not known, who renews it), and those of writers of what only a kubelet writes of a pod if they renew the lease or if there is none. A
+// distribution may build the kubelet into a program of another name. A program that only renews the lease of a kubelet is none, and neither is one that
+// writes whole statuses of pods, as simulators of nodes do.
 func kubeletWriters(f Facts) map[string]bool {
 	names := map[string]bool{"kubelet": true}
+	renewers := map[string]bool{}
 	leased := false
 	if f.Lease != nil {
 		for _, e := range f.Lease.ManagedFields {
 			if owns(e, "f:renewTime") {
-				names[e.Manager] = true
-				leased = true
+				renewers[e.Manager] = true
+			}
+			if owns(e, "f:leaseDurationSeconds") {
+				names[e.Manager], leased = true, true
 			}
 		}
 	}
-	if leased {
-		return names
+	if !leased {
+		maps.Copy(names, renewers)
+		leased = len(renewers) > 0
 	}
 	for _, s := range f.APIPods {
 		if s.Pod == nil {
 			continue
 		}
 		for _, e := range s.Pod.ManagedFields {
-			if e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationUpdate && owns(e, "f:hostIP") && owns(e, "f:startTime") {
+			if e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationUpdate && owns(e, "f:hostIP") && owns(e, "f:startTime") &&
+				(!leased || renewers[e.Manager]) {
 				names[e.Manager] = true
 			}
 		}

@@ -177,7 +177,7 @@ func killBatch(dir string, pids []int) error {
 	}()
 	for _, pid := range pids {
 		fd, err := unix.PidfdOpen(pid, 0)
-		if errors.Is(err, unix.ESRCH) {
+		if proc.IsNoProcess(err) {
 			continue
 		}
 		if err != nil {

@@ -17,6 +17,8 @@ import (
 const (
 	// connectTime is how long New waits for a container runtime that does not answer yet, as at the start of the machine.
 	connectTime = 20 * time.Second
+	// connectRetry is the pause after a request that such a container runtime has refused.
+	connectRetry = 200 * time.Millisecond
 	// sandboxTime bounds the making of a sandbox, whose network may take long.
 	sandboxTime = 4 * time.Minute
 )
@@ -29,6 +31,8 @@ type connection struct {
 	name    string // containerd, cri-o
 	version string
 	systemd bool // systemd makes control groups
+	// sandboxImage is the image of sandboxes, where the container runtime shows it. Versions that do not protect that image do.
+	sandboxImage string
 }
 
 // connect asks the container runtime who it is.
@@ -40,36 +44,49 @@ func connect(endpoint string) (*connection, error) {
 	c := &connection{RuntimeServiceClient: runtimeapi.NewRuntimeServiceClient(conn), images: runtimeapi.NewImageServiceClient(conn), conn: conn}
 	ctx, cancel := context.WithTimeout(context.Background(), connectTime)
 	defer cancel()
-	version, err := c.Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
+	version, err := c.introduce(ctx)
 	if err != nil {
 		conn.Close()
 		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
 	}
 	c.name, c.version = version.RuntimeName, version.RuntimeVersion
-	c.systemd = c.usesSystemd(ctx)
+	c.configure(ctx)
 	return c, nil
 }
 
-// usesSystemd asks by which driver control groups are made. Older versions of containerd show it only in their configuration.
-func (c *connection) usesSystemd(ctx context.Context) bool {
-	config, err := c.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{})
-	if err == nil {
-		return config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
+// introduce asks the container runtime for its name and version until it says them: while it starts, it refuses each request.
+func (c *connection) introduce(ctx context.Context) (*runtimeapi.VersionResponse, error) {
+	for {
+		version, err := c.Version(ctx, &runtimeapi.VersionRequest{}, grpc.WaitForReady(true))
+		if err == nil {
+			return version, nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, err
+		case <-time.After(connectRetry):
+		}
 	}
-	response, err := c.Status(ctx, &runtimeapi.StatusRequest{Verbose: true})
-	if err != nil {
-		return false
-	}
+}
+
+// configure asks by which driver control groups are made, and which image sandboxes have. Older versions of containerd show both only in
+// their configuration.
+func (c *connection) configure(ctx context.Context) {
 	var shown struct {
-		Containerd struct {
+		SandboxImage string
+		Containerd   struct {
 			DefaultRuntimeName string
 			Runtimes           map[string]struct{ Options struct{ SystemdCgroup bool } }
 		}
 	}
-	if json.Unmarshal([]byte(response.Info["config"]), &shown) != nil {
-		return false
+	if response, err := c.Status(ctx, &runtimeapi.StatusRequest{Verbose: true}); err == nil {
+		_ = json.Unmarshal([]byte(response.Info["config"]), &shown) // other container runtimes have none
 	}
-	return shown.Containerd.Runtimes[shown.Containerd.DefaultRuntimeName].Options.SystemdCgroup
+	c.sandboxImage = shown.SandboxImage
+	c.systemd = shown.Containerd.Runtimes[shown.Containerd.DefaultRuntimeName].Options.SystemdCgroup
+	if config, err := c.RuntimeConfig(ctx, &runtimeapi.RuntimeConfigRequest{}); err == nil {
+		c.systemd = config.GetLinux().GetCgroupDriver() == runtimeapi.CgroupDriver_SYSTEMD
+	}
 }
 
 // isGone reports whether the container runtime does not know what a request was about.

@@ -34,6 +34,10 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	if err != nil {
 		return "", err
 	}
+	if err := ctx.Err(); err != nil {
+		return "", fmt.Errorf("cri: start container %s: %w", spec.Name, err)
+	}
+	ctx = context.WithoutCancel(ctx) // what is begun from here on would be left half made
 	c, err := r.create(ctx, p, manifest, spec, attempt, image)
 	if err != nil {
 		return "", err

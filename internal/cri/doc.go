@@ -44,9 +44,15 @@
 // StopContainer writes down by when the container must have ended, and returns. A goroutine asks the container runtime to stop the container
 // and kills it at that time. The goroutine ends with statusd; the next statusd reads the time and goes on.
 //
+// # Images
+//
+// Images are looked at each minute. When their file system is 85% full, those that no container of any agent uses are removed until it is 80%
+// full, the ones that were not used for longest first; an image that was pulled or used in the last two minutes stays, and so do those that
+// the container runtime protects. Under disk pressure all unused images go before a pod is evicted. A pull ends with its pod.
+//
 // # Goroutines
 //
-// New starts none. Run has one loop that lists and one that rotates logs, and waits for both. Each container that is being stopped has one or two,
+// New starts none. Run has one loop that lists, one that rotates logs and one for images, and waits for all. Each container that is being stopped has one or two,
 // each pod with contents in volumes has one while Run runs; Close waits for the former. Watch, Logs and streams start some that end with
 // their caller's context.
 package cri

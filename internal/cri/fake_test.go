@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"path/filepath"
@@ -34,8 +35,10 @@ type fake struct {
 	configs    map[string]*runtimeapi.ContainerConfig
 	images     map[string]*runtimeapi.Image
 	pullErr    error
+	pulling    func(context.Context) error // of a pull, if set
 	startErr   error
 	down       error // of each call
+	refusals   int   // calls that are refused before the first answer
 	network    *runtimeapi.RuntimeCondition
 	calls      []string
 }
@@ -69,6 +72,10 @@ func (f *fake) intercept(ctx context.Context, request any, info *grpc.UnaryServe
 	f.calls = append(f.calls, filepath.Base(info.FullMethod))
 	if f.down != nil {
 		return nil, f.down
+	}
+	if f.refusals > 0 {
+		f.refusals--
+		return nil, errors.New("server is not initialized yet")
 	}
 	return handler(ctx, request)
 }
@@ -172,7 +179,7 @@ func (f *fake) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerR
 func (f *fake) ListContainers(context.Context, *runtimeapi.ListContainersRequest) (*runtimeapi.ListContainersResponse, error) {
 	response := &runtimeapi.ListContainersResponse{}
 	for id, c := range f.containers {
-		response.Containers = append(response.Containers, &runtimeapi.Container{Id: id, PodSandboxId: f.in[id], Metadata: c.Metadata, State: c.State, Labels: c.Labels, Annotations: c.Annotations})
+		response.Containers = append(response.Containers, &runtimeapi.Container{Id: id, PodSandboxId: f.in[id], Metadata: c.Metadata, State: c.State, Labels: c.Labels, Annotations: c.Annotations, ImageRef: c.ImageRef})
 	}
 	return response, nil
 }
@@ -188,7 +195,10 @@ func (f *fake) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) 
 	return &runtimeapi.ImageStatusResponse{Image: f.images[r.Image.Image]}, nil
 }
 
-func (f *fake) PullImage(_ context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
+func (f *fake) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
+	if f.pulling != nil {
+		return nil, f.pulling(ctx)
+	}
 	if f.pullErr != nil {
 		return nil, f.pullErr
 	}

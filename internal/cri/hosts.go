@@ -7,15 +7,11 @@ import (
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/podetc"
 )
 
-const (
-	maxLabel = 63
-
-	managedHosts     = "# Kubernetes-managed hosts file.\n"
-	managedHostHosts = "# Kubernetes-managed hosts file (host network).\n"
-	localhostEntries = "127.0.0.1\tlocalhost\n::1\tlocalhost ip6-localhost ip6-loopback\nfe00::0\tip6-localnet\nfe00::0\tip6-mcastprefix\nfe00::1\tip6-allnodes\nfe00::2\tip6-allrouters\n"
-)
+const maxLabel = 63
 
 // hostname is the host name of a pod, and its domain.
 func (r *Runtime) hostname(pod *v1.Pod) (name, domain string) {
@@ -52,30 +48,9 @@ func (r *Runtime) writeHosts(p *pod) error {
 }
 
 func (r *Runtime) hostsFile(pod *v1.Pod, ips []string) (string, error) {
-	var b strings.Builder
 	if pod.Spec.HostNetwork {
-		own, err := os.ReadFile("/etc/hosts")
-		if err != nil && !os.IsNotExist(err) {
-			return "", err
-		}
-		b.WriteString(managedHostHosts)
-		b.Write(own)
-	} else {
-		b.WriteString(managedHosts + localhostEntries)
-		name, domain := r.hostname(pod)
-		for _, ip := range ips {
-			if short, _, _ := strings.Cut(name, "."); domain != "" {
-				fmt.Fprintf(&b, "%s\t%s.%s\t%s\n", ip, short, domain, short)
-			} else {
-				fmt.Fprintf(&b, "%s\t%s\n", ip, name)
-			}
-		}
+		return podetc.HostsOfMachine(pod)
 	}
-	if len(pod.Spec.HostAliases) > 0 {
-		b.WriteString("\n# Entries added by HostAliases.\n")
-		for _, alias := range pod.Spec.HostAliases {
-			fmt.Fprintf(&b, "%s\t%s\n", alias.IP, strings.Join(alias.Hostnames, "\t"))
-		}
-	}
-	return b.String(), nil
+	name, domain := r.hostname(pod)
+	return podetc.Hosts(pod, ips, name, domain), nil
 }

@@ -54,6 +54,9 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 	if err != nil {
 		return nil, waits(waitingInspect, "Failed to inspect image %q: %w", spec.Image, err)
 	}
+	if found != nil {
+		r.images.use(found.Id, time.Now())
+	}
 	policy := pullPolicy(spec.ImagePullPolicy, name)
 	switch {
 	case found != nil && policy != v1.PullAlways:

@@ -5,24 +5,18 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
-	"path/filepath"
-	"strings"
 	"time"
 
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/logfile"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
 )
 
-const (
-	// lookAgain is how often a log that is followed is looked at although the kernel reports no change.
-	lookAgain = time.Second
-	// rotateEvery is how often the sizes of logs are looked at.
-	rotateEvery = 10 * time.Second
-)
+// rotateEvery is how often the sizes of logs are looked at.
+const rotateEvery = 10 * time.Second
 
 // Logs implements [runtime.Runtime].
 func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
@@ -30,19 +24,14 @@ func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOption
 	if err != nil {
 		return nil, err
 	}
-	log := logfile.NewDelivery(ctx, options.LimitBytes)
-	asked := logfile.Options{Tail: options.Tail, Since: options.Since, Stream: options.Stream, Timestamps: options.Timestamps}
-	if options.Follow {
-		changed, stop := r.logs.Watch(filepath.Dir(c.log))
-		log.OnClose(stop)
-		asked.Wait = func() (bool, error) { return c.awaitOutput(ctx, changed) }
-	}
-	file, err := c.openLog(asked)
+	log, err := r.logs.Deliver(ctx, logfile.Request{
+		Options: logfile.Options{Tail: options.Tail, Since: options.Since, Stream: options.Stream, Timestamps: options.Timestamps},
+		Newest:  c.log, Follow: options.Follow, Ended: c.ended, LimitBytes: options.LimitBytes,
+	})
 	if err != nil {
-		log.Stop()
 		return nil, fmt.Errorf("cri: logs of %s: %w", id, err)
 	}
-	log.ReadCloser = &wholeLines{ReadCloser: file, ended: c.ended}
+	log.ReadCloser = &wholeLines{ReadCloser: log.ReadCloser, ended: c.ended}
 	return log, nil
 }
 
@@ -70,53 +59,15 @@ func (w *wholeLines) Read(p []byte) (int, error) {
 	}
 }
 
-// openLog waits, if it follows, for the log of a container that was not started yet.
-func (c *container) openLog(options logfile.Options) (io.ReadCloser, error) {
-	for last := options.Wait == nil; ; {
-		file, err := logfile.OpenFile(c.log, options)
-		if !errors.Is(err, fs.ErrNotExist) {
-			return file, err
-		}
-		if last {
-			return io.NopCloser(strings.NewReader("")), nil
-		}
-		if last, err = options.Wait(); err != nil {
-			return nil, err
-		}
-	}
-}
-
-// awaitOutput returns when the container may have written more. It reports whether it has ended.
-func (c *container) awaitOutput(ctx context.Context, changed <-chan struct{}) (ended bool, err error) {
-	look := time.NewTimer(lookAgain)
-	defer look.Stop()
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case <-c.ended:
-		return true, nil
-	case <-changed:
-	case <-look.C:
-	}
-	return false, nil
-}
-
 // rotateLogs rotates logs that have grown too long, until ctx ends.
 func (r *Runtime) rotateLogs(ctx context.Context) {
-	ticker := time.NewTicker(rotateEvery)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	wake.Every(ctx, rotateEvery, func() {
 		for _, c := range r.running() {
 			if err := r.rotate(ctx, c); err != nil && ctx.Err() == nil {
 				r.options.Logger.Warn("rotating a log failed, will retry", "uid", c.uid, "path", c.log, "err", err)
 			}
 		}
-	}
+	})
 }
 
 func (r *Runtime) running() (all []*container) {
@@ -135,7 +86,7 @@ func (r *Runtime) running() (all []*container) {
 func (r *Runtime) rotate(ctx context.Context, c *container) error {
 	info, err := os.Stat(c.log)
 	switch {
-	case errors.Is(err, fs.ErrNotExist): // an earlier rotation was interrupted, or there is no log
+	case errors.Is(err, os.ErrNotExist): // an earlier rotation was interrupted, or there is no log
 	case err != nil:
 		return err
 	case info.Size() < r.options.LogMaxBytes:

@@ -49,6 +49,8 @@ type Options struct {
 	Relist time.Duration
 	// Timeout bounds a request that should be quick; 2 minutes if 0.
 	Timeout time.Duration
+
+	diskUsage func(path string) (used, size uint64, err error) // of its file system; for tests
 }
 
 // Endpoints are where container runtimes listen.
@@ -110,6 +112,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.Timeout == 0 {
 		o.Timeout = 2 * time.Minute
+	}
+	if o.diskUsage == nil {
+		o.diskUsage = diskUsage
 	}
 	return o, nil
 }

@@ -30,6 +30,7 @@ type Runtime struct {
 	keeper  *podvolume.Keeper
 	groups  *groups
 	logs    logfile.Watches
+	images  imageStore
 
 	stops  stops
 	life   context.Context // of stops; ends with Close
@@ -55,6 +56,7 @@ var (
 	_ runtime.Statser         = (*Runtime)(nil)
 	_ runtime.Meter           = (*Runtime)(nil)
 	_ runtime.Gate            = (*Runtime)(nil)
+	_ runtime.ImageStore      = (*Runtime)(nil)
 )
 
 // pod is a started pod.
@@ -132,9 +134,10 @@ func (r *Runtime) Run(ctx context.Context) error {
 	}
 	defer r.keeper.Run(ctx)()
 	r.keepAdopted()
-	var rotating sync.WaitGroup
-	defer rotating.Wait()
-	rotating.Go(func() { r.rotateLogs(ctx) })
+	var background sync.WaitGroup
+	defer background.Wait()
+	background.Go(func() { r.rotateLogs(ctx) })
+	background.Go(func() { r.keepImages(ctx) })
 	r.watch(ctx)
 	return nil
 }

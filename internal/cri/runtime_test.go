@@ -65,6 +65,14 @@ func TestAdoption(t *testing.T) {
 	}
 }
 
+// A container runtime that starts at the same time as statusd refuses requests for a while.
+func TestNew_RuntimeThatStarts_IsWaitedFor(t *testing.T) {
+	n := &node{t: t, fake: newFake(t), dir: t.TempDir()}
+	n.fake.change(func() { n.fake.refusals = 2 })
+	n.open()
+	n.start(testPod("uid-1"))
+}
+
 // A container that a crash has left created would never run: it is removed, and the attempt can be made.
 func TestInterruptedStart(t *testing.T) {
 	n := newNode(t)

@@ -11,12 +11,12 @@ import (
 	"strings"
 	"time"
 
-	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/cgroup"
 	"github.com/statusd/statusd/internal/podusage"
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -133,7 +133,7 @@ func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, e
 			return u, fmt.Errorf("cri: usage of pod %s: %w", uid, err)
 		}
 		u.VolumeBytes[v.Name] = size.Bytes
-		if !inMemory(v) {
+		if !podvolume.InMemory(&v.VolumeSource) {
 			u.DiskBytes += size.Bytes
 			u.Inodes += size.Inodes
 		}
@@ -145,8 +145,4 @@ func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, e
 	u.DiskBytes += logs.Bytes
 	u.Inodes += logs.Inodes
 	return u, nil
-}
-
-func inMemory(v *v1.Volume) bool {
-	return v.EmptyDir != nil && v.EmptyDir.Medium == v1.StorageMediumMemory
 }

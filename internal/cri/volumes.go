@@ -7,11 +7,11 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
@@ -49,47 +49,13 @@ func (r *Runtime) contents(p *pod) *podvolume.Contents {
 func (p *pod) makeVolume(v *v1.Volume) error {
 	switch {
 	case v.EmptyDir != nil:
-		return p.makeEmptyDir(v.Name, v.EmptyDir)
+		return podvolume.MakeEmptyDir(p.dir.volume(v.Name), v.EmptyDir, p.manifest.Spec.SecurityContext)
 	case v.HostPath != nil:
 		return podvolume.CheckHostPath(v.HostPath)
 	case volume.HasContents(&v.VolumeSource):
 		return nil
 	}
 	return errors.New("this kind of volume is not supported")
-}
-
-// makeEmptyDir makes a directory that each user can write to, on disk or in memory. With an fsGroup new files belong to the group.
-func (p *pod) makeEmptyDir(name string, source *v1.EmptyDirVolumeSource) error {
-	dir := p.dir.volume(name)
-	if err := os.Mkdir(dir, 0o777); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
-	}
-	if source.Medium == v1.StorageMediumMemory && !isMountPoint(dir) {
-		data := "mode=1777" // as the kernel makes one by default: the kubelet leaves it
-		if source.SizeLimit != nil && source.SizeLimit.Sign() > 0 {
-			data += fmt.Sprintf(",size=%d", source.SizeLimit.Value())
-		}
-		if err := unix.Mount("tmpfs", dir, "tmpfs", 0, data); err != nil {
-			return fmt.Errorf("mount a tmpfs: %w", err)
-		}
-	}
-	mode := fs.FileMode(0o777)
-	if source.Medium == v1.StorageMediumMemory {
-		mode |= fs.ModeSticky
-	}
-	if context := p.manifest.Spec.SecurityContext; context != nil && context.FSGroup != nil {
-		if err := os.Chown(dir, -1, int(*context.FSGroup)); err != nil {
-			return err
-		}
-		mode |= fs.ModeSetgid
-	}
-	return os.Chmod(dir, mode) // the umask has no say
-}
-
-// isMountPoint reports whether a file system is mounted on a directory.
-func isMountPoint(dir string) bool {
-	var own, above unix.Stat_t
-	return unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &above) == nil && own.Dev != above.Dev
 }
 
 // volumePath is the directory of a volume on the node.
@@ -173,26 +139,5 @@ func unmountAll(path string) error {
 	}
 }
 
-// unmountBelow unmounts all that is mounted below a directory.
-func unmountBelow(dir string) error {
-	data, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return err
-	}
-	var errs []error
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) > 4 && strings.HasPrefix(fields[4], dir+"/") {
-			errs = append(errs, unmountAll(fields[4]))
-		}
-	}
-	return errors.Join(errs...)
-}
-
 // removeTree deletes a directory. What is mounted in it is unmounted, never deleted.
-func removeTree(dir string) error {
-	if err := unmountBelow(dir); err != nil {
-		return err
-	}
-	return os.RemoveAll(dir)
-}
+func removeTree(dir string) error { return mounts.RemoveAll(dir) }

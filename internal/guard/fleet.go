@@ -28,6 +28,13 @@ const (
 	// fleetTimeout is how long a request for a slot may take, fleetPause when the next one follows.
 	fleetTimeout = 10 * time.Second
 	fleetPause   = 20 * time.Second
+	// provenHealth is how long a kubelet must be healthy after a restart before its slot is given back: one that ends again after some
+	// seconds, as a broken version does, would hand the slot from node to node.
+	provenHealth = 30 * time.Second
+	// unknownTimes is how often in a row the slots must be unknown before a restart for a reason of this machine is made without one: an API server that
+	// is slow answers the next request. While other nodes were seen to restart their kubelets within busyMemory, no such restart is made.
+	unknownTimes = 2
+	busyMemory   = 10 * time.Minute
 )
 
 // ofThisMachine reports whether a reason is known from this machine alone. Then a restart does not need the API server.
@@ -50,13 +57,14 @@ func (g *Guard) admitted(ctx context.Context, reason string) bool {
 	limited, cancel := context.WithTimeout(ctx, fleetTimeout)
 	defer cancel()
 	err := g.o.Fleet.Acquire(limited, reason)
+	alone := g.noteSlots(err)
 	switch {
 	case err == nil:
 		g.mu.Lock()
 		g.slot = true
 		g.mu.Unlock()
 		return true
-	case !errors.Is(err, ErrFleetBusy) && ofThisMachine(reason):
+	case alone && ofThisMachine(reason):
 		g.log.Warn("the bound of restarts in the cluster is not known, restarting for a reason of this machine", "reason", reason, "err", err)
 		return true
 	case !errors.Is(err, ErrFleetBusy):
@@ -68,11 +76,32 @@ func (g *Guard) admitted(ctx context.Context, reason string) bool {
 	return false
 }
 
+// noteSlots notes an answer about the slots. It reports whether they are unknown for so long that a restart may be made without one.
+func (g *Guard) noteSlots(err error) (alone bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	switch {
+	case err == nil:
+		g.unknown = 0
+	case errors.Is(err, ErrFleetBusy):
+		g.unknown, g.busyAt = 0, time.Now()
+	default:
+		g.unknown++
+	}
+	return g.unknown >= unknownTimes && (g.busyAt.IsZero() || time.Since(g.busyAt) > busyMemory)
+}
+
 // reportHeld puts into the report that the fleet withholds the restart: until the next look the report would not give a reason for the wait.
 func (g *Guard) reportHeld() {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	g.report.Withheld, g.report.NextRestart = g.held, g.heldUntil
+}
+
+func (g *Guard) hasSlot() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.slot
 }
 
 // releaseSlot gives the slot back once the kubelet is healthy.

@@ -66,7 +66,7 @@ func TestFleet_BusyWithholdsARestart(t *testing.T) {
 		all.mu.Lock()
 		all.max = 1
 		all.mu.Unlock()
-		time.Sleep(time.Minute)
+		time.Sleep(3 * time.Minute)
 		all.mu.Lock()
 		held := len(all.holders)
 		all.mu.Unlock()
@@ -76,7 +76,111 @@ func TestFleet_BusyWithholdsARestart(t *testing.T) {
 	})
 }
 
-// Without an answer about the slots, a dead process is restarted and a stale lease is not.
+// A kubelet that is healthy for a moment only, as a version that crashes is, does not hand its slot to the next node.
+func TestFleet_SlotIsHeldUntilTheKubeletStaysHealthy(t *testing.T) {
+	all := &slots{holders: map[string]time.Time{}, max: 1}
+	held := func() int {
+		all.mu.Lock()
+		defer all.mu.Unlock()
+		return len(all.holders)
+	}
+	run(t, func(_ *kubelet, o *guard.Options) { o.Fleet = slotsOf{all, "node"} }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(time.Minute)
+		k.kill(1)
+		for k.count() == 0 || g.Report().Health != guard.Healthy {
+			time.Sleep(time.Second)
+		}
+		time.Sleep(20 * time.Second)
+		if got := held(); got != 1 {
+			t.Errorf("%d slots held 20 s after the kubelet became healthy, want 1", got)
+		}
+		time.Sleep(20 * time.Second)
+		if got := held(); got != 0 {
+			t.Errorf("%d slots held 40 s after the kubelet became healthy, want none", got)
+		}
+	})
+}
+
+// asked notes when a slot is first asked for.
+type asked struct {
+	slotsOf
+	at *time.Time
+}
+
+func (a asked) Acquire(ctx context.Context, reason string) error {
+	a.mu.Lock()
+	if a.at.IsZero() {
+		*a.at = time.Now()
+	}
+	a.mu.Unlock()
+	return a.slotsOf.Acquire(ctx, reason)
+}
+
+// Nodes that lose their leases at the same moment do not ask for a slot at the same moment.
+func TestFleet_NodesWaitAtRandom(t *testing.T) {
+	times := map[time.Time]bool{}
+	for range 5 {
+		var at time.Time
+		run(t, func(_ *kubelet, o *guard.Options) {
+			o.Fleet = asked{slotsOf{&slots{holders: map[string]time.Time{}, max: 1}, "node"}, &at}
+		}, func(t *testing.T, k *kubelet, _ *guard.Guard, _ *notices) {
+			time.Sleep(time.Minute)
+			k.deadlock()
+			time.Sleep(5 * time.Minute)
+		})
+		times[at] = true
+	}
+	if len(times) < 2 || times[time.Time{}] {
+		t.Errorf("five nodes asked at %v, want different times", times)
+	}
+}
+
+// A node that has seen others restart their kubelets restarts none when the answers about the slots do not come any more, until that is long ago.
+func TestFleet_UnknownAfterBusyWithholds(t *testing.T) {
+	all := &slots{holders: map[string]time.Time{}}
+	run(t, func(_ *kubelet, o *guard.Options) { o.Fleet = slotsOf{all, "node"} }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(time.Minute)
+		k.kill(1)
+		time.Sleep(time.Minute)
+		all.mu.Lock()
+		all.err = errors.New("context deadline exceeded")
+		all.mu.Unlock()
+		time.Sleep(8 * time.Minute)
+		synctest.Wait() // for the answer about the slots, if the guard asks in this very moment
+		if r := g.Report(); k.count() != 0 || !strings.Contains(r.Withheld, "is not known: context deadline exceeded") {
+			t.Errorf("%d restarts, withheld %q", k.count(), r.Withheld)
+		}
+		time.Sleep(5 * time.Minute)
+		if k.count() != 1 {
+			t.Errorf("%d restarts, want one when the others are long ago", k.count())
+		}
+	})
+}
+
+// One answer about the slots that does not come is no leave to restart.
+func TestFleet_OneUnknownAnswerRestartsNothing(t *testing.T) {
+	all := &slots{holders: map[string]time.Time{}, err: errors.New("context deadline exceeded")}
+	run(t, func(_ *kubelet, o *guard.Options) { o.Fleet = slotsOf{all, "node"} }, func(t *testing.T, k *kubelet, g *guard.Guard, _ *notices) {
+		time.Sleep(time.Minute)
+		k.kill(1)
+		for !strings.Contains(g.Report().Withheld, "is not known") {
+			time.Sleep(time.Second)
+		}
+		if k.count() != 0 {
+			t.Errorf("%d restarts after the first answer that did not come", k.count())
+		}
+		all.mu.Lock()
+		all.err = nil // the server is slow, and others have all slots
+		all.mu.Unlock()
+		time.Sleep(2 * time.Minute)
+		synctest.Wait() // for the answer about the slots, if the guard asks in this very moment
+		if r := g.Report(); k.count() != 0 || !strings.HasPrefix(r.Withheld, "other nodes") {
+			t.Errorf("%d restarts, withheld %q", k.count(), r.Withheld)
+		}
+	})
+}
+
+// Without an answer about the slots, a dead process is restarted at the second try and a stale lease is not.
 func TestFleet_UnknownHoldsBackWhatThisMachineDoesNotKnow(t *testing.T) {
 	for _, c := range []struct {
 		name     string
@@ -96,7 +200,7 @@ func TestFleet_UnknownHoldsBackWhatThisMachineDoesNotKnow(t *testing.T) {
 					time.Sleep(time.Second)
 					said = said || strings.Contains(g.Report().Withheld, "is not known: connection refused")
 				}
-				if k.count() != c.restarts || said != (c.restarts == 0) {
+				if k.count() != c.restarts || !said {
 					t.Errorf("%d restarts, want %d; says that the bound is not known: %t", k.count(), c.restarts, said)
 				}
 			})

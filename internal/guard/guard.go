@@ -56,6 +56,8 @@ type Guard struct {
 	slot        bool      // a slot of the fleet is held
 	held        string    // why the fleet withholds a restart, until heldUntil
 	heldUntil   time.Time
+	unknown     int       // how often in a row the slots were not known
+	busyAt      time.Time // when other nodes were last seen to have all slots
 }
 
 // New makes a guard with the state of its file. It starts nothing.
@@ -198,7 +200,7 @@ func (g *Guard) look(ctx context.Context) {
 			}
 		})
 	}
-	if after.Health == Healthy && before.Health != Healthy && g.o.Fleet != nil {
+	if after.Health == Healthy && now.Sub(after.Since) >= provenHealth && g.hasSlot() {
 		g.doing.Go(func() { g.releaseSlot(ctx) })
 	}
 	// A start counts also if this process is killed. What could not be written is tried again. No look waits for the disk.

@@ -18,7 +18,7 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	s := before.clone()
 	s.remember(e, now)
 	s.take(observe(e, &s, now), now)
-	s.contradict(e)
+	s.contradict(e, now)
 
 	counting := s.counting()
 	well := works(e, &s, now) && (before.Health == Healthy || renewed(e, now))

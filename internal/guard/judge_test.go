@@ -567,6 +567,27 @@ func TestJudge_LeaseRenewedByAnother_IsNamed(t *testing.T) {
 	}
 }
 
+// A lease that another writer has renewed far ahead speaks for no kubelet: a process that was found stopped is unhealthy.
+func TestJudge_LeaseOfTheFuture_ContradictsNothing(t *testing.T) {
+	for ahead, want := range map[time.Duration]guard.Health{0: guard.Degraded, 24 * time.Hour: guard.Unhealthy} {
+		var state guard.State
+		var v guard.Verdict
+		for i := range 10 {
+			now := begin.Add(time.Duration(i) * lookEvery)
+			e := evidence(nil, now)
+			e.Process.Value.Sure = false
+			if i > 2 {
+				e.Process.Value.Stopped = true
+				e.Lease.Value.Renewed, e.Lease.Value.Seen = now.Add(ahead), now
+			}
+			v, state = guard.Judge(e, state, now)
+		}
+		if v.Health != want {
+			t.Errorf("renewed %v ahead: got %s (%v), want %s", ahead, v.Health, v.Reasons, want)
+		}
+	}
+}
+
 // A message says what was seen, so that an operator can check it.
 func TestReasonsSayWhatWasSeen(t *testing.T) {
 	var state guard.State

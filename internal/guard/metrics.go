@@ -40,7 +40,7 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 			out <- prometheus.MustNewConstMetric(m.healthy, prometheus.GaugeValue, bit(item.OK), item.Name)
 		}
 	}
-	for _, health := range []Health{Healthy, Degraded, Unhealthy, Unknown} {
+	for _, health := range Healths() {
 		out <- prometheus.MustNewConstMetric(m.verdict, prometheus.GaugeValue, bit(report.Health == health), string(health))
 	}
 	m.restarts.Collect(out)

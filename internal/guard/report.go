@@ -13,6 +13,9 @@ const (
 	Unknown   Health = "unknown"   // there is too little evidence
 )
 
+// Healths are all verdicts, the best first.
+func Healths() []Health { return []Health{Healthy, Degraded, Unhealthy, Unknown} }
+
 // Reason is one thing that is wrong.
 type Reason struct {
 	// Code is a word in CamelCase, Message the evidence in words.

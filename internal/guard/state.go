@@ -278,11 +278,11 @@ func (s Sign) established(r rule) bool { return s.Count >= r.count && s.Last.Sub
 
 // contradict notes which signs the lease speaks against: what is gone, stopped or silent renews none.
 // A search of processes in another PID namespace, or a request in another network namespace, shows so. What the supervisor of the
-// process knows is not contradicted: then another program, or another machine of the same name, renews the lease.
-func (s *State) contradict(e Evidence) {
+// process knows is not contradicted: then another program, or another machine of the same name, renews the lease. A renewal in the future says nothing.
+func (s *State) contradict(e Evidence, now time.Time) {
 	lease := e.Lease.Value
-	if !e.Lease.Known || !lease.Exists {
-		return
+	if !e.Lease.Known || !lease.Exists || lease.Renewed.After(now.Add(time.Second)) {
+		return // the kubelet writes the time of this machine: another writer, or the clock before it was set back, has written the future
 	}
 	for code, sign := range s.Signs {
 		switch {

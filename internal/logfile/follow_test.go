@@ -135,7 +135,7 @@ func TestAYoungerFileIsNotTakenForTheOldest(t *testing.T) {
 	lines := &numbered{Writer: w}
 	for highest := range 3 {
 		lines.write(1)
-		if file, err := openIfOldest(newest(dir), highest); err != nil || file == nil {
+		if file, err := openIfOldest(Newest(dir), highest); err != nil || file == nil {
 			t.Errorf("before rotation %d: got %v, %v; want the oldest file", highest+1, file, err)
 		} else {
 			file.Close()
@@ -143,11 +143,11 @@ func TestAYoungerFileIsNotTakenForTheOldest(t *testing.T) {
 		if err := w.rotate(); err != nil {
 			t.Fatal(err)
 		}
-		if file, err := openIfOldest(newest(dir), highest); err != nil || file != nil {
+		if file, err := openIfOldest(Newest(dir), highest); err != nil || file != nil {
 			t.Errorf("after rotation %d: got %v, %v; want another look", highest+1, file, err)
 		}
 	}
-	oldest, err := openOldest(newest(dir))
+	oldest, err := openOldest(Newest(dir))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -378,7 +378,7 @@ func TestAListThatIsTooOld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		oldest, err := openOldest(newest(dir))
+		oldest, err := openOldest(Newest(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -390,7 +390,7 @@ func TestAListThatIsTooOld(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		found, err := numbers(newest(dir))
+		found, err := numbers(Newest(dir))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -399,7 +399,7 @@ func TestAListThatIsTooOld(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		next, settled, err := after(newest(dir), found, info)
+		next, settled, err := after(Newest(dir), found, info)
 		if err != nil {
 			t.Fatal(err)
 		}

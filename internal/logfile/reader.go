@@ -27,7 +27,7 @@ type Options struct {
 // Open reads a log, the oldest entry first: what the container wrote, with the time before
 // each line if wanted. Without Options.Wait it ends with what is there now.
 func Open(dir string, options Options) (io.ReadCloser, error) {
-	return OpenFile(newest(dir), options)
+	return OpenFile(Newest(dir), options)
 }
 
 // OpenFile reads the log whose newest file has this path. Older ones have a number at its end: 0.log.1 comes before 0.log.

@@ -68,10 +68,10 @@ func (w *Writer) open() error {
 	return nil
 }
 
-func (w *Writer) path(i int) string { return filePath(newest(w.dir), i) }
+func (w *Writer) path(i int) string { return filePath(Newest(w.dir), i) }
 
-// newest is the newest file of the log in a directory.
-func newest(dir string) string { return filepath.Join(dir, "log") }
+// Newest is the path of the newest file of the log in a directory.
+func Newest(dir string) string { return filepath.Join(dir, "log") }
 
 // filePath is the path of a file of a log: its newest one, or an older one by number.
 func filePath(log string, i int) string {

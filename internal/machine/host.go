@@ -15,6 +15,7 @@ import (
 	"github.com/statusd/statusd/internal/machine/load"
 	"github.com/statusd/statusd/internal/machine/logs"
 	"github.com/statusd/statusd/internal/nodecondition"
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // Options are what a machine is watched with.
@@ -54,7 +55,7 @@ func New(config Config, o Options) (*Host, error) {
 		return nil, err
 	}
 	if missing := config.missing(options); len(missing) > 0 {
-		o.Logger.Info("logs of the machine are not read, their problems are not found: there is no journalctl, or the device or journal is not readable here", "logs", missing)
+		o.Logger.Warn("logs of the machine are not read, their problems are not found: there is no journalctl, or the device or journal is not readable here", "logs", missing)
 	}
 	options.Problem, options.Changed, options.Registerer, options.Logger = o.Found, m.changed, o.Registerer, o.Logger
 	if m.monitor, err = logs.New(options); err != nil {
@@ -101,19 +102,12 @@ func (m *Host) Run(ctx context.Context) error {
 
 // read reads the load, and looks whether what was frequent still is.
 func (m *Host) read(ctx context.Context) {
-	ticker := time.NewTicker(loadInterval)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	wake.Every(ctx, loadInterval, func() {
 		if m.reader != nil {
 			m.readOnce()
 		}
 		m.keep()
-	}
+	})
 }
 
 func (m *Host) readOnce() {

@@ -38,7 +38,7 @@ var file = sync.OnceValue(func() *configfile.File[Config] {
 // former are settings of earlier versions, beside those that both processes had.
 var former = map[string]string{
 	"machinePace":     "the machine is read every 30 s",
-	"criPace":         "the runtime is listed every 2 s, or every 10 s where it sends events",
+	"criPace":         "the runtime is listed every 2 s",
 	"shutdownTimeout": "the observer stops within 10 s",
 	"kubelet.pace":    "the kubelet is asked every 10 s",
 	"audit":           "changes are collected for 50 ms before they are audited",

@@ -81,7 +81,7 @@ func behind(r audit.Report, now time.Time) guard.Fact[guard.Behind] {
 		case d.Kind == audit.APIBehindKubelet:
 			b.APIBehindKubelet++
 			b.APIBehindKubeletOldest = max(b.APIBehindKubeletOldest, age)
-		case d.Kind == audit.KubeletBehindRuntime:
+		case d.Kind == audit.KubeletBehindRuntime && d.Subject == "": // of a container; an address may be changed on its way
 			b.KubeletBehindRuntime++
 			b.KubeletBehindRuntimeOldest = max(b.KubeletBehindRuntimeOldest, age)
 		}

@@ -19,11 +19,13 @@ func TestTheGuardCountsDriftAlone(t *testing.T) {
 		d.Since = now.Add(-age)
 		return d
 	}
+	address := of(audit.KubeletBehindRuntime, true, time.Hour) // which an admission policy may have changed
+	address.Subject = "podIP"
 	answer := audit.Answer{At: now}
 	sides := map[audit.Side]audit.Answer{audit.SideAPI: answer, audit.SideKubelet: answer}
 	report := audit.Report{At: now, Sides: sides, Differences: []audit.Difference{
 		of(audit.APIBehindKubelet, true, time.Minute), of(audit.APIBehindKubelet, true, time.Hour), of(audit.APIBehindKubelet, false, 2*time.Hour),
-		of(audit.KubeletBehindRuntime, true, 0), of(audit.LeaseStale, true, time.Hour),
+		of(audit.KubeletBehindRuntime, true, 0), address, of(audit.LeaseStale, true, time.Hour),
 	}}
 	want := guard.Read(now, guard.Behind{APIBehindKubelet: 2, APIBehindKubeletOldest: time.Hour, KubeletBehindRuntime: 1})
 	if got := behind(report, now); got != want {

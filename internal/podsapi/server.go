@@ -105,7 +105,7 @@ func (s *Server) announce(uid types.UID) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for w := range s.watchers {
-		w.note(uid)
+		w.changed.Add(uid)
 	}
 }
 

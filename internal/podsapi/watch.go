@@ -2,7 +2,6 @@ package podsapi
 
 import (
 	"hash/maphash"
-	"sync"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/codes"
@@ -29,12 +28,8 @@ type watcher struct {
 	source Source
 	stream grpc.ServerStreamingServer[podsv1alpha1.WatchPodsEvent]
 	known  map[types.UID]sent
-	wake   chan struct{} // capacity 1: one wake-up stands for any number of changes
-
-	// mu guards the pods that have changed, in order, each once.
-	mu     sync.Mutex
-	queue  []types.UID
-	queued map[types.UID]bool
+	// changed has the pods that have changed.
+	changed *wake.Queue[types.UID]
 }
 
 // WatchPods sends all pods and then their changes until the client leaves.
@@ -42,7 +37,7 @@ func (s *Server) WatchPods(_ *podsv1alpha1.WatchPodsRequest, stream grpc.ServerS
 	if err := s.synced(); err != nil {
 		return err
 	}
-	w := &watcher{source: s.options.Source, stream: stream, known: map[types.UID]sent{}, wake: make(chan struct{}, 1), queued: map[types.UID]bool{}}
+	w := &watcher{source: s.options.Source, stream: stream, known: map[types.UID]sent{}, changed: wake.NewQueue[types.UID]()}
 	// What changes while the pods are listed is looked at after them.
 	if !s.join(w) {
 		return status.Errorf(codes.ResourceExhausted, "there are %d watches already, which is the limit", s.options.MaxWatchers)
@@ -75,38 +70,15 @@ func (s *Server) leave(w *watcher) {
 	delete(s.watchers, w)
 }
 
-// note queues a pod that has changed. It does not wait.
-func (w *watcher) note(uid types.UID) {
-	w.mu.Lock()
-	if !w.queued[uid] {
-		w.queued[uid] = true
-		w.queue = append(w.queue, uid)
-	}
-	w.mu.Unlock()
-	wake.Up(w.wake)
-}
-
-func (w *watcher) next() (types.UID, bool) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	if len(w.queue) == 0 {
-		return "", false
-	}
-	uid := w.queue[0]
-	w.queue = w.queue[1:]
-	delete(w.queued, uid)
-	return uid, true
-}
-
 // follow sends changes until the client leaves.
 func (w *watcher) follow() error {
 	for {
-		uid, ok := w.next()
+		uid, ok := w.changed.Take()
 		if !ok {
 			select {
 			case <-w.stream.Context().Done():
 				return status.FromContextError(w.stream.Context().Err()).Err()
-			case <-w.wake:
+			case <-w.changed.Added():
 			}
 			continue
 		}

@@ -99,7 +99,7 @@ func (id ID) Signal(signal unix.Signal) error {
 // number cannot come to mean another process for us.
 func openStarted(pid int, start uint64) (int, error) {
 	fd, err := unix.PidfdOpen(pid, 0)
-	if errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) {
+	if IsNoProcess(err) {
 		return -1, ErrGone
 	}
 	if err != nil {
@@ -113,6 +113,12 @@ func openStarted(pid int, start uint64) (int, error) {
 		return -1, errors.Join(err, unix.Close(fd))
 	}
 	return fd, nil
+}
+
+// IsNoProcess reports whether pidfd_open has failed because no process has the number. The number of one that has ended may be that of a
+// thread by now, for which older kernels return EINVAL and newer ones, from Linux 6.16, ENOENT.
+func IsNoProcess(err error) bool {
+	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT)
 }
 
 // stat is what one line of /proc says of a process.

@@ -210,3 +210,31 @@ func TestKillFindsProcessesWhoseParentsEndMeanwhile(t *testing.T) {
 		}
 	}
 }
+
+// The number of a process that has ended may be that of a thread by now.
+func TestOpen_NumberOfAThread_IsGone(t *testing.T) {
+	threads := make(chan int)
+	done := make(chan struct{})
+	defer close(done)
+	for range 2 { // at least one of them is not the first thread of the process
+		go func() {
+			runtime.LockOSThread() // and never unlock: the thread ends with the goroutine
+			threads <- unix.Gettid()
+			<-done
+		}()
+	}
+	boot, err := BootID()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		thread := <-threads
+		if thread == os.Getpid() {
+			continue
+		}
+		fd, err := ID{PID: thread, Start: 1, Boot: boot}.Open()
+		if !errors.Is(err, ErrGone) {
+			t.Errorf("thread %d: got descriptor %d, %v; want %v", thread, fd, err, ErrGone)
+		}
+	}
+}

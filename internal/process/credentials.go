@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/statusd/statusd/internal/wake"
 )
 
 // Credentials follows the files of a kubeconfig.
@@ -30,22 +32,16 @@ type Credentials struct {
 // used, or asks for a reload, until ctx ends. Changes that cannot be used are logged, and the old ones stay in force.
 func (c Credentials) Follow(ctx context.Context) error {
 	seen := c.Used
-	ticker := time.NewTicker(cmp.Or(c.Interval, 5*time.Second))
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case <-ticker.C:
-		}
+	wake.Every(ctx, cmp.Or(c.Interval, 5*time.Second), func() {
 		now := KubeconfigDigest(c.Kubeconfig)
 		if now == seen || c.Busy != nil && c.Busy() {
-			continue
+			return
 		}
 		if seen = now; now != c.Used && c.changed() { // otherwise a change was taken back
 			c.Used = now
 		}
-	}
+	})
+	return nil
 }
 
 // changed reports whether the credentials were taken over.

@@ -156,7 +156,7 @@ func (named schemas) ofStruct(t reflect.Type) schema {
 		for field := range t.Fields() {
 			name, options, _ := strings.Cut(field.Tag.Get("json"), ",")
 			switch {
-			case !field.IsExported():
+			case !field.IsExported(), name == "-":
 			case field.Anonymous && name == "":
 				add(field.Type)
 			default:

@@ -1,7 +1,6 @@
 package run
 
 import (
-	"context"
 	"testing"
 	"time"
 
@@ -27,20 +26,7 @@ func testConfig(t *testing.T, node string) Config {
 	c.HealthzBindAddress = "127.0.0.1:0"
 	c.Server.BindAddress = ""
 	c.Eviction.Hard = eviction.Disabled() // whatever the disk of this machine has left
-	t.Cleanup(func() {
-		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
-		defer cancel()
-		rt, err := runtimeprocess.New(runtimeprocess.Options{Dir: c.RuntimeDir()})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if _, err := agent.EndContainers(ctx, rt, 0); err != nil {
-			t.Error(err)
-		}
-		if err := rt.Close(); err != nil {
-			t.Error(err)
-		}
-	})
+	nodetest.EndContainers(t, c.RuntimeDir(), agent.EndContainers)
 	return c
 }
 
@@ -70,14 +56,7 @@ func started(t *testing.T, c Config, change ...func(*Process)) (a *Process, stop
 func startedWith(t *testing.T, c Config, options agent.Options, change ...func(*Process)) (a *Process, stop func()) {
 	t.Helper()
 	options.Logger = testlog.New(t)
-	a, err := New(c, withProcesses(c, options))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, f := range change {
-		f(a)
-	}
-	return a, nodetest.Run(t, a.Run)
+	return nodetest.Start(t, func() (*Process, error) { return New(c, withProcesses(c, options)) }, change...)
 }
 
 // awaitReady follows the manager until it says that a pod is ready.

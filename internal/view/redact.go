@@ -25,7 +25,7 @@ func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 		ResourceVersion: meta.ResourceVersion, Generation: meta.Generation,
 		CreationTimestamp: meta.CreationTimestamp, DeletionTimestamp: meta.DeletionTimestamp,
 		DeletionGracePeriodSeconds: meta.DeletionGracePeriodSeconds,
-		Labels:                     meta.Labels, OwnerReferences: meta.OwnerReferences,
+		Labels:                     meta.Labels, OwnerReferences: meta.OwnerReferences, Finalizers: meta.Finalizers,
 	}
 	for _, key := range []string{podstatus.SourceAnnotation, podstatus.HashAnnotation, podstatus.SeenAnnotation, v1.MirrorPodAnnotationKey} {
 		if value, ok := meta.Annotations[key]; ok {
@@ -43,9 +43,10 @@ func outline(spec *v1.PodSpec) v1.PodSpec {
 		return list
 	}
 	return v1.PodSpec{
-		NodeName:       spec.NodeName,
-		RestartPolicy:  spec.RestartPolicy,
-		InitContainers: names(spec.InitContainers),
-		Containers:     names(spec.Containers),
+		NodeName:          spec.NodeName,
+		RestartPolicy:     spec.RestartPolicy,
+		PriorityClassName: spec.PriorityClassName,
+		InitContainers:    names(spec.InitContainers),
+		Containers:        names(spec.Containers),
 	}
 }

@@ -61,7 +61,7 @@ func Detail(p Pod, records []Record, loc *time.Location) PodDetail {
 	summary, why := Summarize(p, loc)
 	shown := Redacted(p.Facts.Pod, p.Facts.Status)
 	shown.TypeMeta = metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"}
-	d := PodDetail{PodSummary: summary, Explanation: why, ContainerDetails: []ContainerDetail{}, History: records, Pod: &shown}
+	d := PodDetail{PodSummary: summary, Explanation: why, ContainerDetails: []ContainerDetail{}, History: records, Pod: &shown, Annotations: p.Facts.Pod.Annotations}
 	if d.History == nil {
 		d.History = []Record{}
 	}

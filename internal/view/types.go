@@ -73,6 +73,8 @@ type PodDetail struct {
 	// Pod is the pod with the status that the node reports, and of its spec only the outline. It is
 	// nil if the pod is gone.
 	Pod *v1.Pod `json:"pod,omitempty"`
+	// Annotations are those of the pod. Alert rules read them; they are not served, since they may have secrets.
+	Annotations map[string]string `json:"-"`
 	// Differences are how what the API reports of the pod is not true, also those that may only be news
 	// on its way; Pictures are what each side says of it.
 	Differences []audit.Difference `json:"differences,omitempty"`

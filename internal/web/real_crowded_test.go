@@ -65,6 +65,7 @@ func crowded(t *testing.T) *fake {
 		rule := []string{"KubePodCrashLooping", "KubePodNotReady", "PodRestartStorm", "PodStartSlow"}[i%4]
 		node.Alerts = append(node.Alerts, alertOf(rule, fmt.Sprintf("team-%d", i%7), fmt.Sprintf("orders-%03d", i), time.Duration(i+1)*time.Minute))
 	}
+	node.Firing = len(node.Alerts)
 	f := startFake(t, pods...)
 	f.setNode(node)
 	return f

@@ -3,12 +3,9 @@
 package web_test
 
 import (
-	"context"
 	"fmt"
-	"io"
 	"log/slog"
 	"net"
-	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -23,6 +20,7 @@ import (
 	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/freeport"
+	"github.com/statusd/statusd/test/nodetest"
 )
 
 // A real node: the process of the web example is killed, and the page says why its pod is not Ready. The time that
@@ -95,16 +93,8 @@ func startNode(t *testing.T) (c *run.Config, server string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- node.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the agent ended with %v", err)
-		}
-		endContainers(t, c)
-	})
+	nodetest.EndContainers(t, c.RuntimeDir(), agent.EndContainers)
+	nodetest.Run(t, node.Run)
 	return c, server
 }
 
@@ -134,34 +124,11 @@ func writeExample(t *testing.T, manifests, binary, server string) {
 	}
 }
 
-func endContainers(t *testing.T, c *run.Config) {
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	rt, err := process.New(process.Options{Dir: c.RuntimeDir()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := agent.EndContainers(ctx, rt, 0); err != nil {
-		t.Error(err)
-	}
-	if err := rt.Close(); err != nil {
-		t.Error(err)
-	}
-}
-
 // pidOf asks the example for its process ID.
 func pidOf(t *testing.T, server string) (pid int) {
 	t.Helper()
-	response, err := http.Get("http://" + server)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer response.Body.Close()
-	body, err := io.ReadAll(response.Body)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if _, err := fmt.Sscanf(string(body), "hello from process %d", &pid); err != nil {
+	_, body := nodetest.Get(t, server, "")
+	if _, err := fmt.Sscanf(body, "hello from process %d", &pid); err != nil {
 		t.Fatalf("%v: %s", err, body)
 	}
 	return pid

@@ -20,7 +20,7 @@ const Image = "host"
 // Check implements [runtime.Runtime]. The tables of check_test.go class every field of
 // a pod's spec; a field that the API adds fails that test until it is decided.
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
-	c := &checker{root: r.root, views: r.views, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
+	c := &checker{root: r.root, views: r.views, noMemory: r.noMemory, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
 	if !r.options.AllowPodsWithoutIsolation && !podstatus.IsStatic(pod) {
 		c.checkIsolation(field.NewPath("spec"), &pod.Spec)
 	}
@@ -32,6 +32,7 @@ func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
 type checker struct {
 	root     bool   // we may become any user
 	views    bool   // containers can have views of their own
+	noMemory string // why volumes cannot be in memory; empty if they can
 	objects  bool   // there is an API server to read config maps and secrets from
 	noLimits string // why limits cannot be enforced; empty if they can
 	volumes  map[string]*v1.VolumeSource
@@ -69,7 +70,7 @@ var imageName = regexp.MustCompile(`^([\w.-]+(:\d+)?/)?[a-z0-9._-]+(/[a-z0-9._-]
 const (
 	noNamespaces = "a process shares the machine's namespaces"
 	noHostname   = "a process has the host name of the machine"
-	noDNS        = "a process uses the resolver of the machine; use dnsPolicy Default or ClusterFirst, which both mean that here"
+	noEtc        = "nothing can be mounted here, so that a process uses the resolver and /etc/hosts of the machine"
 	noDevices    = "devices are not allocated to processes"
 	noObjects    = "there is no API server to read config maps and secrets from"
 )
@@ -93,12 +94,13 @@ func (c *checker) checkIsolation(path *field.Path, spec *v1.PodSpec) {
 }
 
 func (c *checker) checkPod(path *field.Path, spec *v1.PodSpec) {
-	c.reject(spec.DNSPolicy == v1.DNSNone || spec.DNSPolicy == v1.DNSClusterFirstWithHostNet, path.Child("dnsPolicy"), noDNS)
-	c.reject(spec.DNSConfig != nil, path.Child("dnsConfig"), noDNS)
+	// The policies that name the cluster mean the resolver of the machine, as on a node without a DNS server of the cluster.
+	c.reject(spec.DNSPolicy == v1.DNSNone && !c.views, path.Child("dnsPolicy"), noEtc)
+	c.reject(spec.DNSConfig != nil && !c.views, path.Child("dnsConfig"), noEtc)
 	c.reject(spec.Hostname != "" && !c.views, path.Child("hostname"), noHostname)
 	c.reject(isTrue(spec.SetHostnameAsFQDN), path.Child("setHostnameAsFQDN"), noHostname)
 	c.reject(spec.HostnameOverride != nil, path.Child("hostnameOverride"), noHostname)
-	c.reject(len(spec.HostAliases) > 0, path.Child("hostAliases"), "a process uses /etc/hosts of the machine")
+	c.reject(len(spec.HostAliases) > 0 && !c.views, path.Child("hostAliases"), noEtc)
 	c.reject(spec.RuntimeClassName != nil, path.Child("runtimeClassName"), "there is one runtime only")
 	c.reject(spec.OS != nil && spec.OS.Name != v1.Linux, path.Child("os", "name"), "this machine runs linux")
 	c.reject(spec.HostUsers != nil && !*spec.HostUsers, path.Child("hostUsers"), noNamespaces)
@@ -130,8 +132,7 @@ func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
 	c.checkImage(path.Child("image"), container.Image)
 	c.reject(len(container.Command) == 0, path.Child("command"), fmt.Sprintf("image %q has no entry point: say what to run", Image))
 	c.reject(len(container.EnvFrom) > 0 && !c.objects, path.Child("envFrom"), noObjects)
-	c.reject(!isDefaultPath(container.TerminationMessagePath), path.Child("terminationMessagePath"),
-		"nothing can be mounted there; leave it out, and write the message to $"+TerminationLogVariable)
+	c.checkMessagePath(path.Child("terminationMessagePath"), container)
 	c.reject(len(container.VolumeDevices) > 0, path.Child("volumeDevices"), noDevices)
 	c.reject(container.WorkingDir != "" && !strings.HasPrefix(container.WorkingDir, "/"), path.Child("workingDir"), "must be an absolute path")
 	for i, port := range container.Ports {
@@ -184,6 +185,19 @@ func isKnownResource(name string) bool {
 		return true
 	}
 	return false
+}
+
+// checkMessagePath lets a path through at which the termination log can be mounted.
+func (c *checker) checkMessagePath(path *field.Path, container *v1.Container) {
+	if isDefaultPath(container.TerminationMessagePath) {
+		return
+	}
+	c.reject(!c.views, path, "nothing can be mounted there; leave it out, and write the message to $"+TerminationLogVariable)
+	c.reject(!strings.HasPrefix(container.TerminationMessagePath, "/"), path, "must be an absolute path")
+	if mount := mountOf(container, messagePath(container)); mount != nil {
+		source := c.volumes[mount.Name]
+		c.reject(mount.ReadOnly || source == nil || volume.HasContents(source), path, "is in a volume that the container cannot write to")
+	}
 }
 
 // isDefaultPath reports whether a termination message goes where every pod's does that says

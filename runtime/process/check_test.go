@@ -85,13 +85,13 @@ var classes = map[reflect.Type]map[string]class{
 	reflect.TypeFor[v1.PodSpec](): {
 		"Volumes": parent, "InitContainers": parent, "Containers": parent, "SecurityContext": parent, "Resources": parent,
 		"EphemeralContainers": others("TestEphemeralContainer_RunsOnce"),
-		"DNSPolicy":           rejected("spec.dnsPolicy", func(p *v1.Pod) { p.Spec.DNSPolicy = v1.DNSNone }),
-		"DNSConfig":           rejected("spec.dnsConfig", func(p *v1.Pod) { p.Spec.DNSConfig = &v1.PodDNSConfig{} }),
+		"DNSPolicy":           supported("TestAPodHasItsOwnNames"),
+		"DNSConfig":           supported("TestAPodHasItsOwnNames"),
 		"Hostname":            supported("TestAContainerHasTheHostNameOfItsPod"),
 		"Subdomain":           elsewhere("the DNS of the cluster, by the endpoints of a service"),
 		"SetHostnameAsFQDN":   rejected("spec.setHostnameAsFQDN", func(p *v1.Pod) { p.Spec.SetHostnameAsFQDN = ptr(true) }),
 		"HostnameOverride":    rejected("spec.hostnameOverride", func(p *v1.Pod) { p.Spec.HostnameOverride = ptr("a") }),
-		"HostAliases":         rejected("spec.hostAliases", func(p *v1.Pod) { p.Spec.HostAliases = []v1.HostAlias{{}} }),
+		"HostAliases":         supported("TestAPodHasItsOwnNames"),
 		"RuntimeClassName":    rejected("spec.runtimeClassName", func(p *v1.Pod) { p.Spec.RuntimeClassName = ptr("kata") }),
 		"OS":                  rejected("spec.os.name", func(p *v1.Pod) { p.Spec.OS = &v1.PodOS{Name: v1.Windows} }),
 		"HostUsers":           rejected("spec.hostUsers", func(p *v1.Pod) { p.Spec.HostUsers = ptr(false) }),
@@ -110,7 +110,7 @@ var classes = map[reflect.Type]map[string]class{
 		"Resources": parent, "Ports": parent, "Env": parent, "VolumeMounts": parent, "Lifecycle": parent, "SecurityContext": parent,
 		"Name": supported("TestConformance/RunningContainerIsListed"), "Args": supported("TestConformance/Expansion"), "TerminationMessagePolicy": supported("TestConformance/TerminationMessageFromLogs"),
 		"TerminationMessagePath": rejected("spec.containers[0].terminationMessagePath", func(p *v1.Pod) {
-			container0(p).TerminationMessagePath = "/x/term"
+			container0(p).TerminationMessagePath = "x/term"
 		}),
 		"Image":         rejected("spec.containers[0].image", func(p *v1.Pod) { container0(p).Image = "nginx" }),
 		"Command":       rejected("spec.containers[0].command", func(p *v1.Pod) { container0(p).Command = nil }),
@@ -220,7 +220,7 @@ var classes = map[reflect.Type]map[string]class{
 	reflect.TypeFor[v1.Volume]():               {"Name": supported("TestConformance/EmptyDirIsShared"), "VolumeSource": parent},
 	reflect.TypeFor[v1.HostPathVolumeSource](): {"Path": supported("TestHostPathTypes"), "Type": supported("TestHostPathTypes")},
 	reflect.TypeFor[v1.EmptyDirVolumeSource](): {
-		"Medium":    rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory }),
+		"Medium":    rejected("spec.volumes[0].emptyDir.medium", func(p *v1.Pod) { p.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumHugePages }),
 		"SizeLimit": others("TestAVolumeOverItsLimit"),
 	},
 }
@@ -392,6 +392,45 @@ func TestWithoutViewsNothingIsReadOnly(t *testing.T) {
 	}
 	if got := checkWith(unable, pod); !slices.Equal(got, want) {
 		t.Errorf("where it cannot: got %q, want %q", got, want)
+	}
+}
+
+// A pod that needs a view of its own for what other nodes do for it waits with the name of the field.
+func TestWithoutViewsThereIsNothingOfItsOwn(t *testing.T) {
+	pod := plainPod()
+	pod.Spec.DNSPolicy, pod.Spec.DNSConfig = v1.DNSNone, &v1.PodDNSConfig{Nameservers: []string{"192.0.2.1"}}
+	pod.Spec.HostAliases = []v1.HostAlias{{IP: "192.0.2.1", Hostnames: []string{"a"}}}
+	pod.Spec.Volumes[0].EmptyDir.Medium = v1.StorageMediumMemory
+	container0(pod).TerminationMessagePath = "/x/term"
+	if got := check(pod); len(got) > 0 {
+		t.Errorf("where it can be done: got %q", got)
+	}
+	unable := ableRuntime()
+	unable.views = false
+	unable.noMemory = unable.memoryProblem()
+	want := []string{"spec.dnsPolicy", "spec.dnsConfig", "spec.hostAliases", "spec.volumes[0].emptyDir.medium", "spec.containers[0].terminationMessagePath"}
+	if got := checkWith(unable, pod); !slices.Equal(got, want) {
+		t.Errorf("where it cannot: got %q, want %q", got, want)
+	}
+	for _, policy := range []v1.DNSPolicy{v1.DNSDefault, v1.DNSClusterFirst, v1.DNSClusterFirstWithHostNet} {
+		pod := plainPod()
+		pod.Spec.DNSPolicy = policy
+		if got := checkWith(unable, pod); len(got) > 0 {
+			t.Errorf("%s means the resolver of the machine: got %q", policy, got)
+		}
+	}
+}
+
+// A termination log is not made where the container may not write.
+func TestTerminationMessagePathInAReadOnlyVolume(t *testing.T) {
+	pod := plainPod()
+	container0(pod).TerminationMessagePath = "/data/message"
+	if got := check(pod); len(got) > 0 {
+		t.Errorf("in a volume that can be written: got %q", got)
+	}
+	container0(pod).VolumeMounts[0].ReadOnly = true
+	if got := check(pod); !slices.Equal(got, []string{"spec.containers[0].terminationMessagePath"}) {
+		t.Errorf("got %q", got)
 	}
 }
 

@@ -27,8 +27,13 @@ func (c *checker) checkVolume(path *field.Path, source *v1.Volume) {
 	if dir := source.EmptyDir; dir != nil {
 		path := path.Child("emptyDir")
 		// A sizeLimit is kept as by the kubelet: a pod that uses more is evicted.
-		c.reject(dir.Medium != v1.StorageMediumDefault, path.Child("medium"),
-			"emptyDir volumes are directories on the disk of the node; leave medium out")
+		switch dir.Medium {
+		case v1.StorageMediumDefault:
+		case v1.StorageMediumMemory:
+			c.reject(c.noMemory != "", path.Child("medium"), c.noMemory)
+		default:
+			c.reject(true, path.Child("medium"), "huge pages are not given out; leave medium out, or use Memory")
+		}
 	}
 	c.reject(source.ConfigMap != nil && !c.objects, path.Child("configMap"), noObjects)
 	c.reject(source.Secret != nil && !c.objects, path.Child("secret"), noObjects)

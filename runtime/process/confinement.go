@@ -1,6 +1,8 @@
 package process
 
 import (
+	"slices"
+
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/runtime/process/internal/confine"
@@ -18,13 +20,21 @@ func confinement(pod *v1.PodSecurityContext, container *v1.SecurityContext, user
 		c.NoNewPrivileges = container.AllowPrivilegeEscalation != nil && !*container.AllowPrivilegeEscalation
 		c.Capabilities = capabilities(container.Capabilities)
 	}
-	if view != nil && user != nil && user.UID != 0 {
+	if isChosen(view) && user != nil && user.UID != 0 {
 		c.NoNewPrivileges = true
 	}
 	if c == (record.Confinement{}) {
 		return nil
 	}
 	return &c
+}
+
+// isChosen reports whether a container sees something of the machine in another way because it asked for it: the
+// termination log is at its default path for all.
+func isChosen(view *record.View) bool {
+	return view != nil && (view.ReadOnlyRoot || view.Hostname != "" || slices.ContainsFunc(view.Mounts, func(m record.Mount) bool {
+		return m.Target != v1.TerminationMessagePathDefault
+	}))
 }
 
 // capabilities are the bits that stay: all, without those that are dropped, with those that

@@ -193,6 +193,7 @@ type podDir string
 func (d podDir) record() string            { return filepath.Join(string(d), "pod.json") }
 func (d podDir) volumes() string           { return filepath.Join(string(d), "volumes") }
 func (d podDir) volume(name string) string { return filepath.Join(d.volumes(), name) }
+func (d podDir) etc(name string) string    { return filepath.Join(string(d), "etc", name) }
 func (d podDir) containers() string        { return filepath.Join(string(d), "containers") }
 func (d podDir) container(id string) containerDir {
 	return containerDir{record.Dir(filepath.Join(d.containers(), strings.TrimPrefix(id, Scheme)))}

@@ -135,6 +135,16 @@ func awaitEnd(t *testing.T, id proc.ID) {
 	}
 }
 
+// newHostOnSmallDisk is a host whose state is on a disk of its own, which can be filled and frozen.
+func newHostOnSmallDisk(t *testing.T) (h *host, disk string) {
+	t.Helper()
+	disk = smallDisk(t)
+	h = newHost(t)
+	h.dir = filepath.Join(disk, "state")
+	h.open(t)
+	return h, disk
+}
+
 // Stops, ends and restarts on a disk that takes no writes, and what is known when it takes
 // them again.
 func TestADiskThatTakesNoWritesStopsNoStop(t *testing.T) {
@@ -143,10 +153,7 @@ func TestADiskThatTakesNoWritesStopsNoStop(t *testing.T) {
 	}
 	for story, fault := range faults {
 		t.Run(story, func(t *testing.T) {
-			disk := smallDisk(t)
-			h := newHost(t)
-			h.dir = filepath.Join(disk, "state")
-			h.open(t)
+			h, disk := newHostOnSmallDisk(t)
 			id := h.start(t, scriptPod("pod", h.trapping()))
 			main := h.hearPID(t)
 			shim := h.shimOf(t, "pod", id)
@@ -180,10 +187,7 @@ func TestADiskThatTakesNoWritesKeepsOthersRunning(t *testing.T) {
 	}
 	for story, fault := range faults {
 		t.Run(story, func(t *testing.T) {
-			disk := smallDisk(t)
-			h := newHost(t)
-			h.dir = filepath.Join(disk, "state")
-			h.open(t)
+			h, disk := newHostOnSmallDisk(t)
 			first := h.start(t, scriptPod("first", h.trapping()))
 			h.hear(t)
 			undo := fault(t, disk)
@@ -212,10 +216,7 @@ func TestAPodIsRemovedFromAFullDisk(t *testing.T) {
 	if !mayMount(t) {
 		return
 	}
-	disk := smallDisk(t)
-	h := newHost(t)
-	h.dir = filepath.Join(disk, "state")
-	h.open(t)
+	h, disk := newHostOnSmallDisk(t)
 	id := h.start(t, scriptPod("pod", h.trapping()))
 	h.hear(t)
 	shim := h.shimOf(t, "pod", id)
@@ -403,10 +404,7 @@ func TestADiskThatTakesNoWritesStopsNoClient(t *testing.T) {
 	}
 	for story, fault := range faults {
 		t.Run(story, func(t *testing.T) {
-			disk := smallDisk(t)
-			h := newHost(t)
-			h.dir = filepath.Join(disk, "state")
-			h.open(t)
+			h, disk := newHostOnSmallDisk(t)
 			pod := scriptPod("pod", `echo before; while read -r line; do echo "got $line"; done`)
 			pod.Spec.Containers[0].Stdin, pod.Spec.Containers[0].StdinOnce = true, true
 			id := h.start(t, pod)

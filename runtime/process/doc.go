@@ -43,7 +43,7 @@
 //	PATH, HOME, HOSTNAME       sane defaults; the name of the pod, or of the machine if
 //	                           the pod asks for its network
 //	KUBERNETES_SERVICE_HOST…   where the API server is, if there is one
-//	STATUSD_TERMINATION_LOG    the file for the termination message
+//	STATUSD_TERMINATION_LOG    the file for the termination message, also where nothing is mounted
 //	STATUSD_VOLUME_<NAME>      the directory of a volume that it mounts
 //	STATUSD_MOUNT_<PATH>       what would be at a mount path, subPath included
 //	envFrom of the spec        keys of config maps and secrets
@@ -52,17 +52,18 @@
 //
 // If the runtime may make mount namespaces, volumes are also at their mount paths, for the
 // container alone. A path that the machine does not have is made in the view of the container; see
-// internal/namespace. Commands that are executed in the container join its namespaces.
+// internal/namespace. So are the termination log, at terminationMessagePath, and /etc/hosts and /etc/resolv.conf of pods with
+// hostAliases or DNS settings. Commands that are executed in the container join its namespaces.
 //
 // NAME and PATH are in upper case, with _ for all that is no letter or digit:
 // STATUSD_MOUNT_VAR_CACHE for /var/cache. $(STATUSD_MOUNT_VAR_CACHE) works in command,
 // args and env.
 //
-// Volumes are emptyDir (a directory that lives as long as the pod), hostPath (the path
+// Volumes are emptyDir (a directory, or a tmpfs, that lives as long as the pod), hostPath (the path
 // itself, checked against its type), and configMap, secret, downwardAPI and projected
 // (directories whose files follow their objects; see package volume). The network is that
 // of the machine: pods have its addresses, share its ports, and use its resolver, so that
-// hostNetwork, dnsPolicy Default and dnsPolicy ClusterFirst make no difference. Requests count for scheduling.
+// hostNetwork and all values of dnsPolicy but None make no difference. Requests count for scheduling.
 // Limits of cpu and memory are those of a control group for each container; where none can
 // be made, they are rejected.
 //
@@ -122,6 +123,7 @@
 //	removing/                     what is being removed; emptied by Run
 //	pods/<uid>/pod.json           the pod as it was started; written last
 //	pods/<uid>/volumes/<name>/    emptyDir volumes, and those with contents
+//	pods/<uid>/etc/               hosts and resolv.conf, if the pod has its own
 //	pods/<uid>/containers/<id>/   one attempt of one container:
 //	    spec.json                 what the shim runs, by the runtime, durable
 //	    shim.json                 who the shim is, by the runtime

@@ -11,6 +11,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/environ"
 	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -21,15 +22,15 @@ import (
 // earlier ones: what every program expects, where the API server is, what this runtime
 // hands over, what the container takes from config maps and secrets, what it defines, and
 // last the mark by which its processes are found.
-func (r *Runtime) environment(ctx context.Context, p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container, user *record.User) (*variables, error) {
-	env := &variables{}
-	env.set("PATH", defaultPath)
-	env.set("HOME", home(user))
+func (r *Runtime) environment(ctx context.Context, p *pod, dir containerDir, manifest *v1.Pod, target *v1.Container, user *record.User) (*environ.Variables, error) {
+	env := &environ.Variables{}
+	env.Set("PATH", defaultPath)
+	env.Set("HOME", home(user))
 	if host, err := hostName(manifest); err == nil {
-		env.set("HOSTNAME", host)
+		env.Set("HOSTNAME", host)
 	}
 	r.nameAPIServer(env)
-	env.set(TerminationLogVariable, dir.TerminationLog())
+	env.Set(TerminationLogVariable, dir.TerminationLog())
 	if err := p.handOverMounts(env, manifest, target); err != nil {
 		return nil, err
 	}
@@ -39,7 +40,7 @@ func (r *Runtime) environment(ctx context.Context, p *pod, dir containerDir, man
 	if err := p.handOverExpanded(env, manifest, target); err != nil {
 		return nil, err
 	}
-	env.set(shim.MarkerVariable, Scheme+filepath.Base(string(dir.Dir)))
+	env.Set(shim.MarkerVariable, Scheme+filepath.Base(string(dir.Dir)))
 	return env, nil
 }
 
@@ -55,14 +56,14 @@ func hostName(pod *v1.Pod) (string, error) {
 // nameAPIServer sets what clients inside a cluster look for. It is the address that
 // statusd itself uses: that of the kubernetes service may need a proxy that this machine
 // does not have.
-func (r *Runtime) nameAPIServer(env *variables) {
+func (r *Runtime) nameAPIServer(env *environ.Variables) {
 	host, port, err := net.SplitHostPort(r.options.APIServer)
 	if err != nil {
 		return
 	}
-	env.set("KUBERNETES_SERVICE_HOST", host)
-	env.set("KUBERNETES_SERVICE_PORT", port)
-	env.set("KUBERNETES_SERVICE_PORT_HTTPS", port)
+	env.Set("KUBERNETES_SERVICE_HOST", host)
+	env.Set("KUBERNETES_SERVICE_PORT", port)
+	env.Set("KUBERNETES_SERVICE_PORT_HTTPS", port)
 }
 
 func (r *Runtime) fields(pod *v1.Pod, container *v1.Container) volume.Fields {
@@ -74,7 +75,7 @@ func (r *Runtime) fields(pod *v1.Pod, container *v1.Container) volume.Fields {
 }
 
 // resolveVariables sets what the container takes from config maps and secrets, and what it defines.
-func (r *Runtime) resolveVariables(ctx context.Context, env *variables, pod *v1.Pod, target *v1.Container) error {
+func (r *Runtime) resolveVariables(ctx context.Context, env *environ.Variables, pod *v1.Pod, target *v1.Container) error {
 	fields := r.fields(pod, target)
 	resolver := runtime.Environment{IPs: fields.IPs, Allocatable: fields.Allocatable, ReservedPrefix: VariablePrefix}
 	if r.options.Objects != nil {
@@ -86,15 +87,15 @@ func (r *Runtime) resolveVariables(ctx context.Context, env *variables, pod *v1.
 			strings.Join(keys, ", "), kind, pod.Namespace, name))
 	}
 	var base []v1.EnvVar
-	for _, name := range env.names {
-		base = append(base, v1.EnvVar{Name: name, Value: env.values[name]})
+	for name, value := range env.All() {
+		base = append(base, v1.EnvVar{Name: name, Value: value})
 	}
 	resolved, err := resolver.Resolve(ctx, pod, target, base...)
 	if err != nil {
 		return err
 	}
 	for _, v := range resolved {
-		env.set(v.Name, v.Value)
+		env.Set(v.Name, v.Value)
 	}
 	return nil
 }

@@ -245,10 +245,7 @@ func TestTheTruthSurvivesFaults(t *testing.T) {
 	if !mayMount(t) {
 		return
 	}
-	disk := smallDisk(t)
-	h := newHost(t)
-	h.dir = filepath.Join(disk, "state")
-	h.open(t)
+	h, disk := newHostOnSmallDisk(t)
 	const seed = 7
 	f := &faulty{host: h, t: t, disk: disk, random: rand.New(rand.NewPCG(seed, seed))}
 	f.refill()

@@ -7,7 +7,7 @@ import "strings"
 const VariablePrefix = "STATUSD_"
 
 // TerminationLogVariable names the variable with the file that a container writes its
-// termination message to, where nothing can be mounted at terminationMessagePath.
+// termination message to, also where nothing can be mounted at terminationMessagePath.
 const TerminationLogVariable = VariablePrefix + "TERMINATION_LOG"
 
 // VolumeVariable names the variable with the directory of a volume that the container

@@ -91,7 +91,7 @@ func (p *pod) make(fill func() error) error {
 			return err
 		}
 	}
-	if err := p.makeVolumes(); err != nil {
+	if err := errors.Join(p.makeVolumes(), p.makeEtc()); err != nil {
 		return err
 	}
 	if err := fill(); err != nil {
@@ -115,7 +115,7 @@ func (r *Runtime) remake(ctx context.Context, p *pod) error {
 	}
 	rec := p.asRecord()
 	r.mu.Unlock()
-	if err := errors.Join(p.makeClosed(), p.makeVolumes(), r.refill(ctx, p)); err != nil {
+	if err := errors.Join(p.makeClosed(), p.makeVolumes(), p.makeEtc(), r.refill(ctx, p)); err != nil {
 		return fmt.Errorf("process: start pod %s again after a restart of the machine: %w", p.manifest.UID, err)
 	}
 	rec.Boot = r.boot

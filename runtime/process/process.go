@@ -126,6 +126,8 @@ type state struct {
 	exits   *exits
 	cleaner *cleaner
 	logs    logfile.Watches
+	// noMemory says why volumes cannot be in memory; empty if they can.
+	noMemory string
 
 	statistics statistics
 	// grouping is held while groups are made or removed, so that a pod's groups do not
@@ -179,6 +181,7 @@ func New(options Options) (*Runtime, error) {
 	} else {
 		r.views = true
 	}
+	r.noMemory = r.memoryProblem()
 	if r.lock, err = lockDir(options.Dir); err != nil {
 		return nil, fmt.Errorf("process: %w", err)
 	}

@@ -54,8 +54,9 @@ func TestContainersOutliveAChangeOfTheShim(t *testing.T) {
 
 // maxShimKiB is what a container may cost besides itself. Some shims take 150 KiB more or less than the
 // others, by when their garbage is collected and how many threads they needed; the one in the middle
-// differs by 40 KiB from run to run.
-const maxShimKiB = 1600
+// differs by 40 KiB from run to run. As root, 1,580 to 1,610 KiB were seen: each container has a view of its own there, for its
+// termination log.
+const maxShimKiB = 1700
 
 func TestAShimIsSmall(t *testing.T) {
 	program := binaries.Path(t, binaries.Shim)

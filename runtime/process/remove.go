@@ -9,12 +9,12 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
 	"golang.org/x/sys/unix"
 
+	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -156,17 +156,12 @@ func syncBoth(a, b string) error { return errors.Join(record.SyncDir(a), record.
 // not go into other file systems: what is mounted inside is unmounted, and if that is not
 // possible nothing is deleted.
 func removeAll(dir string) error {
-	if err := unmountBelow(dir); errors.Is(err, fs.ErrNotExist) {
-		return nil // another goroutine was faster
-	} else if err != nil {
-		return err
-	}
-	err := os.RemoveAll(dir)
+	err := mounts.RemoveAll(dir)
 	if err == nil || !errors.Is(err, fs.ErrPermission) {
 		return err
 	}
 	openDirs(dir)
-	return os.RemoveAll(dir)
+	return mounts.RemoveAll(dir)
 }
 
 // openDirs lets the owner of directories delete what is in them. What fails shows when
@@ -182,46 +177,6 @@ func openDirs(dir string) {
 		}
 		return nil
 	})
-}
-
-// unmountBelow unmounts what a pod or statusd has mounted in a directory.
-func unmountBelow(dir string) error {
-	mounts, err := mountsBelow(dir)
-	if err != nil {
-		return err
-	}
-	for _, mount := range mounts {
-		if err := unix.Unmount(mount, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW); err != nil {
-			return fmt.Errorf("%s is mounted and cannot be unmounted: %w", mount, err)
-		}
-	}
-	return nil
-}
-
-// mountsBelow lists the mount points in a directory, the innermost first.
-func mountsBelow(dir string) ([]string, error) {
-	data, err := os.ReadFile("/proc/self/mountinfo")
-	if err != nil {
-		return nil, err
-	}
-	real, err := filepath.EvalSymlinks(dir)
-	if err != nil {
-		return nil, err
-	}
-	var below []string
-	for line := range strings.Lines(string(data)) {
-		fields := strings.Fields(line)
-		if len(fields) < 5 {
-			continue
-		}
-		// Blanks and the like are written as octal numbers.
-		point := strings.NewReplacer(`\040`, " ", `\011`, "\t", `\012`, "\n", `\134`, `\`).Replace(fields[4])
-		if strings.HasPrefix(point, real+"/") {
-			below = append(below, point)
-		}
-	}
-	slices.Reverse(below) // a mount is listed after the one that it is in
-	return below, nil
 }
 
 // cleaner deletes in the background what could not be deleted at once.

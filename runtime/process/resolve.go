@@ -44,7 +44,7 @@ func (r *Runtime) resolve(ctx context.Context, p *pod, dir containerDir, manifes
 	}
 	spec := record.Spec{
 		Name:            target.Name,
-		Env:             env.list(),
+		Env:             env.Strings(),
 		Dir:             cmp.Or(target.WorkingDir, "/"),
 		User:            user,
 		View:            view,
@@ -58,7 +58,7 @@ func (r *Runtime) resolve(ctx context.Context, p *pod, dir containerDir, manifes
 		MessageFromLogs: target.TerminationMessagePolicy == v1.TerminationMessageFallbackToLogsOnError,
 	}
 	for _, word := range slices.Concat(target.Command, target.Args) {
-		spec.Command = append(spec.Command, runtime.Expand(word, env.lookup))
+		spec.Command = append(spec.Command, runtime.Expand(word, env.Lookup))
 	}
 	if len(spec.Command) == 0 {
 		return record.Spec{}, fmt.Errorf("no command specified")

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,15 +151,5 @@ func TestRootIsRefusedWithTheKubeletsWords(t *testing.T) {
 	want := `container has runAsNonRoot and image will run as root (pod: "pod_default(pod)", container: main)`
 	if !ok || id != "" || start.Reason != runtime.WaitingConfigError || start.Error() != want {
 		t.Errorf("got %q, %v; want CreateContainerConfigError: %s", id, err, want)
-	}
-}
-
-func TestVariablesKeepTheirOrderAndTheLastValue(t *testing.T) {
-	env := &variables{}
-	env.set("B", "1")
-	env.set("A", "2")
-	env.set("B", "3")
-	if got, want := env.list(), []string{"B=3", "A=2"}; !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

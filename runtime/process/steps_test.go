@@ -149,10 +149,7 @@ func TestAnExitThatWasSeenStays(t *testing.T) {
 	if !mayMount(t) {
 		return
 	}
-	disk := smallDisk(t)
-	h := newHost(t)
-	h.dir = filepath.Join(disk, "state")
-	h.open(t)
+	h, disk := newHostOnSmallDisk(t)
 	id := h.start(t, scriptPod("pod", h.trapping()))
 	h.hear(t)
 	shim := h.shimOf(t, "pod", id)

@@ -7,6 +7,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/podusage"
+	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/internal/proc"
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -71,6 +72,10 @@ func addFiles(ctx context.Context, u *runtime.Usage, p *pod, containers []*conta
 			return err
 		}
 		u.VolumeBytes[volume.Name] = size.Bytes
+		if podvolume.InMemory(&volume.VolumeSource) {
+			u.MemoryBytes += size.Bytes // of no process
+			continue
+		}
 		u.DiskBytes += size.Bytes
 		u.Inodes += size.Inodes
 	}

@@ -13,6 +13,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/environ"
 	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/runtime/process/internal/namespace"
 	"github.com/statusd/statusd/runtime/process/internal/record"
@@ -28,9 +29,23 @@ func tryViews(dir string) (err error) {
 	return err
 }
 
+// memoryProblem is why volumes cannot be in memory. They are mounted where all containers of a pod and the next statusd see
+// them: a mount namespace that statusd alone was started in, as by a service manager, ends with it.
+func (r *Runtime) memoryProblem() string {
+	if !r.views {
+		return "nothing can be mounted here; leave medium out"
+	}
+	own, err := os.Readlink("/proc/self/ns/mnt")
+	parent, parentErr := os.Readlink(fmt.Sprintf("/proc/%d/ns/mnt", os.Getppid()))
+	if err != nil || (parentErr == nil && parent != own) {
+		return "statusd was started in a mount namespace of its own (as by ProtectSystem= of its unit), which a volume in memory would not outlive; leave medium out"
+	}
+	return "" // also for the first process of a container, with which everything ends
+}
+
 // view is how the machine looks to the container, nil if it looks as it is: volumes are at
 // their mount paths, and what is read-only is so under each name that the container has for it.
-func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Container, env *variables) (*record.View, error) {
+func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Container, env *environ.Variables) (*record.View, error) {
 	if !r.views {
 		return nil, nil
 	}
@@ -41,7 +56,7 @@ func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Contain
 	var wanted []record.Mount
 	closed := view.ReadOnlyRoot // something may be read-only above what must not be
 	for _, mount := range target.VolumeMounts {
-		source, _ := env.lookup(MountVariable(mount.MountPath))
+		source, _ := env.Lookup(MountVariable(mount.MountPath))
 		volume, err := p.volumePath(pod, mount.Name)
 		if err != nil {
 			return nil, err
@@ -64,6 +79,10 @@ func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Contain
 		view.Mounts = append(view.Mounts, record.Mount{Source: dir.TerminationLog(), Target: dir.TerminationLog()})
 	}
 	sortMounts(view.Mounts)
+	wanted = append(wanted, p.etcMounts(target)...)
+	if at := messagePath(target); canMountMessage(pod, target, at) {
+		wanted = append(wanted, record.Mount{Source: dir.TerminationLog(), Target: at})
+	}
 	if err := findPlaces(wanted); err != nil {
 		return nil, err
 	}
@@ -72,6 +91,37 @@ func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Contain
 		return nil, nil
 	}
 	return view, nil
+}
+
+// messagePath is where a container writes its termination message to.
+func messagePath(target *v1.Container) string {
+	return path.Clean(cmp.Or(target.TerminationMessagePath, v1.TerminationMessagePathDefault))
+}
+
+// mountOf is the innermost volume of a container that a path is in, nil if there is none.
+func mountOf(target *v1.Container, name string) (innermost *v1.VolumeMount) {
+	deepest := -1
+	for i := range target.VolumeMounts {
+		at := path.Clean(target.VolumeMounts[i].MountPath)
+		if (name == at || strings.HasPrefix(name, strings.TrimSuffix(at, "/")+"/")) && len(at) > deepest {
+			innermost, deepest = &target.VolumeMounts[i], len(at)
+		}
+	}
+	return innermost
+}
+
+// canMountMessage reports whether the termination log can be at a path. It would be made in a volume that the path is in: one
+// with contents is not the container's to write to, and a hostPath keeps what is made in it, so that only a path that was asked for
+// is made there.
+func canMountMessage(pod *v1.Pod, target *v1.Container, at string) bool {
+	mount := mountOf(target, at)
+	switch {
+	case mount == nil:
+		return true
+	case path.Clean(mount.MountPath) == at: // the container has something else there
+		return false
+	}
+	return !isDefaultPath(target.TerminationMessagePath) || (!mount.ReadOnly && isEmptyDir(pod, mount.Name))
 }
 
 // findPlaces says of each mount whether it is inside of another one, where its place is made, and
@@ -102,9 +152,13 @@ func checkPlace(m record.Mount) error {
 	if m.Target == "/" {
 		return errors.New("nothing can be mounted at the root directory of the machine")
 	}
-	from, err := statWithin(m.Within, m.Source)
-	if err != nil {
-		return err
+	dir := false // what is of no volume is a file of our own
+	if m.Within != "" {
+		from, err := statWithin(m.Within, m.Source)
+		if err != nil {
+			return err
+		}
+		dir = from.IsDir()
 	}
 	at, err := os.Stat(m.Target)
 	switch {
@@ -112,9 +166,9 @@ func checkPlace(m record.Mount) error {
 		return nil
 	case err != nil:
 		return err
-	case at.IsDir() && !from.IsDir():
+	case at.IsDir() && !dir:
 		return errors.New("the machine has a directory there, and what is to be mounted is a file")
-	case from.IsDir() && !at.IsDir():
+	case dir && !at.IsDir():
 		return errors.New("the machine has a file there, and what is to be mounted is a directory")
 	}
 	return nil
@@ -137,6 +191,10 @@ func statWithin(volume, name string) (fs.FileInfo, error) {
 // sortMounts puts a directory before what is in it, so that the one does not hide the other.
 func sortMounts(mounts []record.Mount) {
 	slices.SortStableFunc(mounts, func(a, b record.Mount) int { return cmp.Compare(a.Target, b.Target) })
+}
+
+func isEmptyDir(pod *v1.Pod, name string) bool {
+	return slices.ContainsFunc(pod.Spec.Volumes, func(v v1.Volume) bool { return v.Name == name && v.EmptyDir != nil })
 }
 
 func isReadOnlyRoot(c *v1.Container) bool {

@@ -3,13 +3,12 @@ package process
 import (
 	"errors"
 	"fmt"
-	"io/fs"
-	"os"
 	"path/filepath"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/util/validation"
 
+	"github.com/statusd/statusd/internal/environ"
 	contents "github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
@@ -24,7 +23,7 @@ func (p *pod) makeVolumes() error {
 		case len(validation.IsDNS1123Label(volume.Name)) > 0:
 			err = errors.New("the name cannot be that of a directory") // the API server allows no such name
 		case volume.EmptyDir != nil:
-			err = p.makeEmptyDir(volume.Name)
+			err = podvolume.MakeEmptyDir(p.dir.volume(volume.Name), volume.EmptyDir, p.manifest.Spec.SecurityContext)
 		case volume.HostPath != nil:
 			err = podvolume.CheckHostPath(volume.HostPath)
 		case contents.HasContents(&volume.VolumeSource): // the keeper fills it
@@ -38,30 +37,14 @@ func (p *pod) makeVolumes() error {
 	return nil
 }
 
-// makeEmptyDir lets everybody write, as the containers of a pod may be different users.
-// With an fsGroup new files belong to the group.
-func (p *pod) makeEmptyDir(name string) error {
-	dir := p.dir.volume(name)
-	if err := makeDir(dir, 0o777); err != nil {
-		return err
-	}
-	if context := p.manifest.Spec.SecurityContext; context != nil && context.FSGroup != nil {
-		if err := os.Chown(dir, -1, int(*context.FSGroup)); err != nil {
-			return err
-		}
-		return os.Chmod(dir, 0o777|fs.ModeSetgid)
-	}
-	return nil
-}
-
 // handOverMounts puts into the environment what would be mounted.
-func (p *pod) handOverMounts(env *variables, manifest *v1.Pod, target *v1.Container) error {
+func (p *pod) handOverMounts(env *environ.Variables, manifest *v1.Pod, target *v1.Container) error {
 	for _, mount := range target.VolumeMounts {
 		path, err := p.volumePath(manifest, mount.Name)
 		if err != nil {
 			return err
 		}
-		env.set(VolumeVariable(mount.Name), path)
+		env.Set(VolumeVariable(mount.Name), path)
 		if mount.SubPathExpr != "" {
 			continue // it may refer to what the container defines
 		}
@@ -73,7 +56,7 @@ func (p *pod) handOverMounts(env *variables, manifest *v1.Pod, target *v1.Contai
 }
 
 // handOverExpanded does the rest of that when all other variables are known.
-func (p *pod) handOverExpanded(env *variables, manifest *v1.Pod, target *v1.Container) error {
+func (p *pod) handOverExpanded(env *environ.Variables, manifest *v1.Pod, target *v1.Container) error {
 	for _, mount := range target.VolumeMounts {
 		if mount.SubPathExpr == "" {
 			continue
@@ -94,10 +77,10 @@ func (p *pod) handOverExpanded(env *variables, manifest *v1.Pod, target *v1.Cont
 }
 
 // expandPath expands a path, in which all that is referred to must exist.
-func expandPath(text string, env *variables) (string, error) {
+func expandPath(text string, env *environ.Variables) (string, error) {
 	missing := ""
 	path := runtime.Expand(text, func(name string) (string, bool) {
-		value, known := env.lookup(name)
+		value, known := env.Lookup(name)
 		if !known {
 			missing = name
 		}
@@ -112,14 +95,14 @@ func expandPath(text string, env *variables) (string, error) {
 	return path, nil
 }
 
-func (p *pod) handOver(env *variables, manifest *v1.Pod, mount v1.VolumeMount, path, subPath string) error {
+func (p *pod) handOver(env *environ.Variables, manifest *v1.Pod, mount v1.VolumeMount, path, subPath string) error {
 	if subPath != "" {
 		if err := p.subPath(manifest, mount.Name, path, subPath); err != nil {
 			return fmt.Errorf("volume %s: subPath %s: %w", mount.Name, subPath, err)
 		}
 		path = filepath.Join(path, subPath)
 	}
-	env.set(MountVariable(mount.MountPath), path)
+	env.Set(MountVariable(mount.MountPath), path)
 	return nil
 }
 

@@ -150,23 +150,10 @@ func testExecStreamIsKilledWithItsContext(t *testing.T, f *fixture) {
 	if s == nil {
 		return
 	}
-	pod := f.newPod("exec", "say ready; hear")
-	id := f.start(t, pod)[0]
-	f.expect(t, "ready")
-	ctx, cancel := context.WithCancel(t.Context())
-	ended := make(chan error, 1)
-	go func() {
+	f.expectKilledWithContext(t, func(ctx context.Context, id string) error {
 		_, err := s.ExecStream(ctx, id, []string{"sh", "-c", prologue + `trap '' TERM HUP; setsid sleep 100000 & say inside; sleep 100000`}, runtime.Streams{Stdout: io.Discard, TTY: true})
-		ended <- err
-	}()
-	f.expect(t, "inside")
-	cancel()
-	if err := <-ended; !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v, want %v", err, context.Canceled)
-	}
-	f.tell(t)
-	f.awaitExit(t, pod, id)
-	f.expectNoProcess(t)
+		return err
+	})
 }
 
 func testExecStreamEndsWithTheContainer(t *testing.T, f *fixture) {

@@ -189,15 +189,20 @@ func testExec(t *testing.T, f *fixture) {
 }
 
 func testExecIsKilledWithItsContext(t *testing.T, f *fixture) {
+	f.expectKilledWithContext(t, func(ctx context.Context, id string) error {
+		_, err := f.rt.Exec(ctx, id, []string{"sh", "-c", prologue + `trap '' TERM; say inside; sleep 100000`})
+		return err
+	})
+}
+
+// expectKilledWithContext executes a command, which says "inside", in a container until its context ends.
+func (f *fixture) expectKilledWithContext(t *testing.T, execute func(ctx context.Context, id string) error) {
 	pod := f.newPod("exec", "say ready; hear")
 	id := f.start(t, pod)[0]
 	f.expect(t, "ready")
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
-	go func() {
-		_, err := f.rt.Exec(ctx, id, []string{"sh", "-c", prologue + `trap '' TERM; say inside; sleep 100000`})
-		ended <- err
-	}()
+	go func() { ended <- execute(ctx, id) }()
 	f.expect(t, "inside")
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) {

@@ -24,6 +24,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -67,7 +68,7 @@ func run(ctx context.Context, only string, parallel int) error {
 	defer os.RemoveAll(dir)
 	l := &lab{root: strings.TrimSpace(string(top)), dir: dir, mutants: mutants, line: progress.On(os.Stdout)}
 	defer l.line.Close()
-	if err := l.compile(ctx); err != nil {
+	if err := l.compile(ctx, parallel); err != nil {
 		return err
 	}
 	survivors := l.tryAll(ctx, parallel)
@@ -92,8 +93,8 @@ func parse() ([]mutant.Mutant, error) {
 	return mutants, nil
 }
 
-// compile makes the test binaries of all packages with tests of mutants.
-func (l *lab) compile(ctx context.Context) error {
+// compile makes the test binaries of all packages with tests of mutants, some at a time.
+func (l *lab) compile(ctx context.Context, parallel int) error {
 	for _, m := range l.mutants {
 		if _, err := m.Apply(l.root); err != nil {
 			return fmt.Errorf("%s, without %s: %w", m.Guards, m.Without, err)
@@ -117,16 +118,29 @@ func (l *lab) compile(ctx context.Context) error {
 	slices.SortFunc(packages, func(a, b suite) int { return cmp.Or(cmp.Compare(a.in, b.in), cmp.Compare(a.tags, b.tags)) })
 	packages = slices.Compact(packages)
 	began := time.Now()
+	var compilers sync.WaitGroup
+	failed := make([]error, len(packages))
+	slots := make(chan struct{}, parallel) // most of the time goes into linking, which keeps one core busy
 	for i, s := range packages {
-		l.line.Set("compiling the tests of %s: %d of %d packages, %s", s.in, i+1, len(packages), time.Since(began).Round(time.Second))
-		cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-tags", s.tags, "-overlay", overlay, "-o", l.binary(s), "./"+s.in)
-		cmd.Dir = l.root
-		if output, err := cmd.CombinedOutput(); err != nil {
+		slots <- struct{}{}
+		compilers.Go(func() {
+			defer func() { <-slots }()
+			l.line.Set("compiling the tests of %s: %d of %d packages, %s", s.in, i+1, len(packages), time.Since(began).Round(time.Second))
+			cmd := exec.CommandContext(ctx, "go", "test", "-c", "-vet=off", "-ldflags", "-s -w", "-tags", s.tags, "-overlay", overlay, "-o", l.binary(s), "./"+s.in)
+			cmd.Dir = l.root
+			output, err := cmd.CombinedOutput()
+			if err == nil {
+				return
+			}
 			for _, number := range w.blame(string(output)) {
 				fmt.Fprintf(l.line, "%-8s %s: does not compile\n", l.mutants[number].Guards, l.mutants[number].Without)
 			}
-			return fmt.Errorf("compile the tests of %s with the mutants: %w\n%s", s.in, err, output)
-		}
+			failed[i] = fmt.Errorf("compile the tests of %s with the mutants: %w\n%s", s.in, err, output)
+		})
+	}
+	compilers.Wait()
+	if err := errors.Join(failed...); err != nil {
+		return err
 	}
 	fmt.Fprintf(l.line, "compiled the tests of %d packages with %d mutants in %s\n", len(packages), len(l.mutants), time.Since(began).Round(time.Second))
 	return nil

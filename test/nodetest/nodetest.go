@@ -8,9 +8,12 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/runtime"
+	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/status"
 	"github.com/statusd/statusd/test/orphans"
 	"github.com/statusd/statusd/test/patience"
@@ -38,6 +41,38 @@ func Dirs(t testing.TB) (state, manifests string) {
 	}
 	orphans.EndBelow(t, state)
 	return state, manifests
+}
+
+// EndContainers ends the containers of a node that runs pods as processes, at the end of the test. end is agent.EndContainers,
+// which this package cannot import: the tests of that package use it.
+func EndContainers(t testing.TB, runtimeDir string, end func(context.Context, runtime.Runtime, time.Duration) (int, error)) {
+	t.Cleanup(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Minute)
+		defer cancel()
+		rt, err := process.New(process.Options{Dir: runtimeDir})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := end(ctx, rt, 0); err != nil {
+			t.Error(err)
+		}
+		if err := rt.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+}
+
+// Start runs what made makes, after the changes, until the test ends or stop is called.
+func Start[Node interface{ Run(context.Context) error }](t testing.TB, made func() (Node, error), change ...func(Node)) (node Node, stop func()) {
+	t.Helper()
+	node, err := made()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range change {
+		f(node)
+	}
+	return node, Run(t, node.Run)
 }
 
 // Run runs a node until the test ends or stop is called. It must end without an error.
@@ -102,8 +137,13 @@ func IsReady(s *v1.PodStatus) bool {
 // Get reads a path of the endpoints of a node.
 func Get(t testing.TB, address, path string) (int, string) {
 	t.Helper()
-	client := &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}
-	response, err := client.Get("http://" + address + path)
+	return Read(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+address+path)
+}
+
+// Read reads what is at a URL.
+func Read(t testing.TB, client *http.Client, url string) (int, string) {
+	t.Helper()
+	response, err := client.Get(url)
 	if err != nil {
 		t.Fatal(err)
 	}

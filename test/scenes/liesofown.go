@@ -17,8 +17,10 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/audit"
+	"github.com/statusd/statusd/internal/nodeclient"
 	"github.com/statusd/statusd/test/stock"
 )
 
@@ -62,16 +64,21 @@ func nodeWritten(name, what, patch string, expect audit.Kind) Lie {
 func Lies() []Lie {
 	return []Lie{
 		written("PodScheduled False", "patched twice a second", `{"status":{"conditions":[{"type":"PodScheduled","status":"False"}]}}`, audit.ForeignWriter, ""),
-		written("startTime of last year", "patched twice a second", `{"status":{"startTime":"2020-01-01T00:00:00Z"}}`, "", "no side contradicts it: the runtime does not keep when the kubelet accepted a pod"),
+		written("startTime of last year", "patched twice a second", `{"status":{"startTime":"2020-01-01T00:00:00Z"}}`, audit.ForeignWriter, ""),
 		written("lastState with a made-up exit", "patched twice a second",
 			`{"status":{"containerStatuses":[{"name":"main","lastState":{"terminated":{"exitCode":137,"reason":"OOMKilled","startedAt":"2026-01-01T00:00:00Z","finishedAt":"2026-01-01T00:00:00Z"}}}]}}`, audit.ForeignWriter, ""),
-		written("reason and message of a pod", "reason Evicted patched twice a second", `{"status":{"reason":"Evicted","message":"The node was low on resource: memory."}}`, "", "reasons and messages are not compared: the phase and the containers are"),
+		written("reason and message of a pod", "reason Evicted patched twice a second", `{"status":{"reason":"Evicted","message":"The node was low on resource: memory."}}`, audit.ForeignWriter, ""),
 		nodeWritten("Node Ready False", "patched twice a second", `{"status":{"conditions":[{"type":"Ready","status":"False","reason":"Meddled"}]}}`, audit.ForeignWriter),
 		nodeWritten("Node MemoryPressure True", "patched twice a second", `{"status":{"conditions":[{"type":"MemoryPressure","status":"True","reason":"Meddled"}]}}`, audit.ForeignWriter),
 		nodeWritten("forged machine ID", "nodeInfo patched twice a second", `{"status":{"nodeInfo":{"machineID":"0123456789abcdef0123456789abcdef"}}}`, audit.ForeignWriter),
 		nodeWritten("allocatable pods 500", "patched twice a second", `{"status":{"allocatable":{"pods":"500"}}}`, audit.ForeignWriter),
 		leaseHolder(), leaseDeleted(), leaseDeletedFrozen(), stoppedContainer(), pausedContainer(), sandboxKilled(), containerRemoved(), removedBehindFrozen(),
 		orphanedDirectory(), mirrorWithoutManifest(), heldByFinalizer(), podRecreated(), runtimeFrozen(), serverFrozen(), statusRefused(), leaseRefused(),
+		nodeWritten("address of the Node", "InternalIP patched twice a second", `{"status":{"addresses":[{"type":"InternalIP","address":"203.0.113.9"}]}}`, audit.ForeignWriter),
+		nodeWritten("port of the kubelet", "`daemonEndpoints` patched twice a second", `{"status":{"daemonEndpoints":{"kubeletEndpoint":{"Port":9}}}}`, audit.ForeignWriter),
+		nodeWritten("version of the kubelet", "nodeInfo patched twice a second", `{"status":{"nodeInfo":{"kubeletVersion":"v1.99.0"}}}`, audit.ForeignWriter),
+		written("podIP of a pod in the network of the host", "patched twice a second", `{"status":{"podIP":"203.0.113.9","podIPs":[{"$patch":"replace"},{"ip":"203.0.113.9"}]}}`, audit.ForeignWriter, ""),
+		forgedExit(), mutatedStatus(), leaseOfTheFuture(), deadButRenewed(), intruder(), intruderBehindFrozen(),
 	}
 }
 
@@ -358,4 +365,144 @@ func statusRefused() Lie {
 
 func leaseRefused() Lie {
 	return Lie{Name: "webhook refuses leases", What: "a webhook on `leases` that is down", Lasts: 2 * time.Minute, Expect: audit.LeaseStale, Break: refuse("coordination.k8s.io", "leases"), Mend: accept}
+}
+
+// forgedExit turns the failure of a pod into a success.
+func forgedExit() Lie {
+	patch := `{"status":{"containerStatuses":[{"name":"main","state":{"terminated":{"exitCode":0,"reason":"Completed"}}}]}}`
+	return Lie{Name: "exit code of a pod that has failed", What: "exit code 3 overwritten with 0, twice a second", Lasts: 75 * time.Second, Expect: audit.ForeignWriter,
+		Prepare: func(ctx context.Context, s *Stage) error {
+			pod := s.Node.Pod("failed", "exit 3")
+			pod.Spec.RestartPolicy = v1.RestartPolicyNever
+			if _, err := s.Node.Create(ctx, pod); err != nil {
+				return err
+			}
+			_, err := s.Node.AwaitPod(ctx, metav1.NamespaceDefault, "failed", "failed", func(p *v1.Pod) bool { return p.Status.Phase == v1.PodFailed })
+			return err
+		},
+		Break: podStatus("failed", patch), Again: podStatus("failed", patch), Mend: deleting("failed")}
+}
+
+// mutatedStatus has the API server change what the kubelet writes, under the kubelet's name.
+func mutatedStatus() Lie {
+	const name = "mutates.example.com"
+	return Lie{Name: "an admission policy changes statuses on their way", What: "a MutatingAdmissionPolicy gives the container of a pod another ID in what the kubelet writes, then SIGKILL to the container",
+		Lasts: 90 * time.Second, Expect: audit.KubeletBehindRuntime, Prepare: withPods("mutated"),
+		Break: func(ctx context.Context, s *Stage) error {
+			never := admissionv1.NeverReinvocationPolicy
+			policies := s.Node.Admin().AdmissionregistrationV1()
+			if _, err := policies.MutatingAdmissionPolicies().Create(ctx, &admissionv1.MutatingAdmissionPolicy{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: admissionv1.MutatingAdmissionPolicySpec{
+					ReinvocationPolicy: never,
+					MatchConstraints: &admissionv1.MatchResources{ResourceRules: []admissionv1.NamedRuleWithOperations{{RuleWithOperations: admissionv1.RuleWithOperations{
+						Operations: []admissionv1.OperationType{admissionv1.Update}, Rule: admissionv1.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}}}}}},
+					MatchConditions: []admissionv1.MatchCondition{{Name: "one", Expression: `object.metadata.name == "mutated" && size(object.status.containerStatuses) == 1`}},
+					Mutations: []admissionv1.Mutation{{PatchType: admissionv1.PatchTypeJSONPatch, JSONPatch: &admissionv1.JSONPatch{
+						Expression: `[JSONPatch{op: "replace", path: "/status/containerStatuses/0/containerID", value: "containerd://of-another-machine"}]`}}},
+				}}, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			if _, err := policies.MutatingAdmissionPolicyBindings().Create(ctx, &admissionv1.MutatingAdmissionPolicyBinding{ObjectMeta: metav1.ObjectMeta{Name: name},
+				Spec: admissionv1.MutatingAdmissionPolicyBindingSpec{PolicyName: name}}, metav1.CreateOptions{}); err != nil {
+				return err
+			}
+			select {
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-time.After(settled):
+			}
+			return s.KillContainer(ctx, "mutated")
+		},
+		Mend: func(ctx context.Context, s *Stage) error {
+			policies := s.Node.Admin().AdmissionregistrationV1()
+			return errors.Join(policies.MutatingAdmissionPolicyBindings().Delete(ctx, name, metav1.DeleteOptions{}), policies.MutatingAdmissionPolicies().Delete(ctx, name, metav1.DeleteOptions{}),
+				s.Delete(ctx, "mutated"))
+		}}
+}
+
+func leaseOfTheFuture() Lie {
+	return Lie{Name: "lease of a frozen kubelet renewed until 2099", What: "SIGSTOP to the kubelet, then `renewTime` patched once", Lasts: 2 * time.Minute, Expect: audit.LeaseStale,
+		Break: func(ctx context.Context, s *Stage) error {
+			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
+				return err
+			}
+			return lease(ctx, s, `{"spec":{"renewTime":"2099-01-01T00:00:00.000000Z"}}`)
+		},
+		Mend: thaw}
+}
+
+// deadButRenewed hides the end of a kubelet from the control plane.
+func deadButRenewed() Lie {
+	renew := func(ctx context.Context, s *Stage) error {
+		if err := lease(ctx, s, fmt.Sprintf(`{"spec":{"renewTime":%q}}`, time.Now().UTC().Format("2006-01-02T15:04:05.000000Z"))); err != nil {
+			return err
+		}
+		return nodeStatus(fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339)))(ctx, s)
+	}
+	return Lie{Name: "lease and Ready of a frozen kubelet kept up by another", What: "SIGSTOP to the kubelet; lease and condition Ready True patched twice a second", Lasts: 90 * time.Second, Expect: audit.ForeignWriter,
+		Break: func(ctx context.Context, s *Stage) error {
+			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
+				return err
+			}
+			return renew(ctx, s)
+		},
+		Again: renew, Mend: thaw}
+}
+
+// intruder starts a container in the sandbox of a pod, as crictl does.
+func intruder() Lie {
+	return Lie{Name: "a container that the spec does not have", What: "created through CRI in the sandbox of a pod", Lasts: 40 * time.Second, Why: "the kubelet stops and removes it within seconds", Prepare: withPods("host"),
+		Break: func(ctx context.Context, s *Stage) error {
+			pod, err := s.Pod(ctx, "host")
+			if err != nil {
+				return err
+			}
+			return intrude(ctx, "unix://"+s.Node.Containerd.Socket(), string(pod.UID))
+		},
+		Mend: deleting("host")}
+}
+
+func intruderBehindFrozen() Lie {
+	lie := intruder()
+	begin := lie.Break
+	lie.Name, lie.What, lie.Lasts, lie.Expect, lie.Why = "a container that the spec does not have, behind a frozen kubelet", "SIGSTOP to the kubelet, then created through CRI in the sandbox of a pod", 90*time.Second, audit.ContainerWithoutPod, ""
+	lie.Break = func(ctx context.Context, s *Stage) error {
+		if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
+			return err
+		}
+		return begin(ctx, s)
+	}
+	lie.Mend = func(ctx context.Context, s *Stage) error {
+		s.Node.Kubelet.Process().Resume()
+		return s.Delete(ctx, "host")
+	}
+	return lie
+}
+
+// intrude runs another container in the sandbox of a pod.
+func intrude(ctx context.Context, endpoint, uid string) error {
+	conn, err := nodeclient.Runtime(endpoint)
+	if err != nil {
+		return err
+	}
+	defer conn.Close()
+	runtime := runtimeapi.NewRuntimeServiceClient(conn)
+	list, err := runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{"io.kubernetes.pod.uid": uid}}})
+	if err != nil {
+		return err
+	}
+	if len(list.Items) != 1 {
+		return fmt.Errorf("pod %s has %d sandboxes", uid, len(list.Items))
+	}
+	sandbox := list.Items[0]
+	created, err := runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.Id,
+		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "intruder"}, Image: &runtimeapi.ImageSpec{Image: stock.Image},
+			Command: []string{"/bin/sh", "-c", stock.Forever}, Linux: &runtimeapi.LinuxContainerConfig{}},
+		SandboxConfig: &runtimeapi.PodSandboxConfig{Metadata: sandbox.Metadata, Labels: sandbox.Labels, Linux: &runtimeapi.LinuxPodSandboxConfig{
+			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}}})
+	if err != nil {
+		return err
+	}
+	_, err = runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.ContainerId})
+	return err
 }

@@ -111,6 +111,11 @@ func (c *Containerd) LoadImage(ctx context.Context, archive string) error {
 	return c.ctr(ctx, "image", "import", archive)
 }
 
+// RemoveImage removes an image, also one that containers use.
+func (c *Containerd) RemoveImage(ctx context.Context, name string) error {
+	return c.ctr(ctx, "image", "rm", "--sync", name)
+}
+
 // loadOnce imports the image unless an earlier start did: its archive is there.
 func (c *Containerd) loadOnce(ctx context.Context, i image.Image) error {
 	file := filepath.Join(c.Dir, strings.NewReplacer("/", "-", ":", "-").Replace(i.Name)+".tar")

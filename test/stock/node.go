@@ -60,6 +60,7 @@ type Node struct {
 	namespaces *namespaces
 	ports      []net.Listener
 	ownAPI     bool
+	statusd    string // its configuration, on a node of statusd
 	admin      kubernetes.Interface
 }
 

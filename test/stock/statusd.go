@@ -26,6 +26,12 @@ func (n *Node) startStatusd(o Options) error {
 	if err != nil {
 		return err
 	}
-	k.process, err = n.Start("statusd", k.Binary, "run", "--config", config)
+	n.statusd = config
+	return n.StartStatusd()
+}
+
+// StartStatusd runs statusd again after its process has ended, and does not wait for anything.
+func (n *Node) StartStatusd() (err error) {
+	n.Kubelet.process, err = n.Start("statusd", n.Kubelet.Binary, "run", "--config", n.statusd)
 	return err
 }

@@ -16,7 +16,7 @@ const fairRules = `apiVersion: statusd/v1alpha1
 kind: Rules
 groups: [{name: g, rules: [
   {name: Evade, severity: critical, expr: 'pod.labels.exists(k, pod.labels[k].matches("^prod-.*$")) || pod.name == "victim"', annotations: {summary: "{{ pod.name }} is {{ pod.phase }}"}},
-  {name: Div, severity: info, expr: '10 / pod.restarts > 3'},
+  {name: Div, severity: info, expr: '10 / pod.restarts > 3 || pod.restarts < 0'},
 ]}]
 `
 

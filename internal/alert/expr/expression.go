@@ -107,6 +107,9 @@ func (c *Compiler) Compile(scope Scope, source string, wanted ...*cel.Type) (*Ex
 	checked, issues := env.Compile(source)
 	if issues.Err() != nil {
 		var faults []Fault
+		if looksLikePromQL(source) {
+			return nil, []Fault{{1, 1, notPromQL}}
+		}
 		for _, e := range issues.Errors() {
 			faults = append(faults, c.faultOf(scope, source, e))
 		}
@@ -115,7 +118,7 @@ func (c *Compiler) Compile(scope Scope, source string, wanted ...*cel.Type) (*Ex
 	if !oneOf(checked.OutputType(), wanted) {
 		return nil, []Fault{{1, 1, fmt.Sprintf("the expression is a %s, want %s", typeNames([]*cel.Type{checked.OutputType()}), typeNames(wanted))}}
 	}
-	if faults := wordFaults(checked.NativeRep()); len(faults) > 0 {
+	if faults := append(wordFaults(checked.NativeRep()), divisionFaults(checked.NativeRep())...); len(faults) > 0 {
 		return nil, faults
 	}
 	estimate, err := env.EstimateCost(checked, estimator{})

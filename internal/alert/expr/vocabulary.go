@@ -145,6 +145,7 @@ var podFields = []field{
 	{"priorityClass", "the name of its priority class", cel.StringType, on(func(p *podFacts) any { return text(p.priorityClass) })},
 	{"qosClass", "Guaranteed, Burstable or BestEffort", cel.StringType, on(func(p *podFacts) any { return text(p.qosClass) })},
 	{"labels", "its labels", cel.MapType(cel.StringType, cel.StringType), on(func(p *podFacts) any { return textMap(p.labels) })},
+	{"annotations", "its annotations", cel.MapType(cel.StringType, cel.StringType), on(func(p *podFacts) any { return textMap(p.Annotations) })},
 	{"conditions", "its conditions by type", cel.MapType(cel.StringType, cel.ObjectType("Condition")), func(o *object) any { return conditionMap(o, o.v.(*podFacts).conditions) }},
 	{"containerDetails", "its containers, init containers first", listOf("Container"), func(o *object) any { return list(o, containerType, o.v.(*podFacts).containers) }},
 	{"delivery", "how far the API server knows its status", cel.ObjectType("Delivery"), func(o *object) any {

@@ -120,10 +120,53 @@ type loader struct {
 
 func (l *loader) file(file string, data []byte) {
 	l.NotEmpty(Kind+", groups", file, data, func(n *yaml.Node) {
+		if rule := ofPrometheus(n); rule != nil {
+			l.Mistake(rule, "this looks like a file of Prometheus rules, whose expressions are PromQL; a file of statusd has apiVersion: %s, kind: %s, and rules with a name and an expression in CEL", rulefile.APIVersion, Kind)
+			return
+		}
 		l.Fields(n, "the file", []rulefile.Key{
 			rulefile.Required("apiVersion", l.Constant(rulefile.APIVersion)),
 			rulefile.Required("kind", l.Constant(Kind)),
 			rulefile.Required("groups", l.Each(l.group)),
 		})
 	})
+}
+
+// ofPrometheus is the first rule of a file that is one of Prometheus (alert or record), nil if there is none or the file says that it is
+// one of statusd.
+func ofPrometheus(n *yaml.Node) *yaml.Node {
+	if valueOf(n, "apiVersion") != nil && valueOf(n, "apiVersion").Value == rulefile.APIVersion {
+		return nil
+	}
+	groups := valueOf(n, "groups")
+	if groups == nil {
+		groups = valueOf(valueOf(n, "spec"), "groups") // of a PrometheusRule
+	}
+	for _, group := range items(groups) {
+		for _, rule := range items(valueOf(group, "rules")) {
+			if valueOf(rule, "alert") != nil || valueOf(rule, "record") != nil {
+				return rule
+			}
+		}
+	}
+	return nil
+}
+
+func valueOf(n *yaml.Node, key string) *yaml.Node {
+	if n == nil || n.Kind != yaml.MappingNode {
+		return nil
+	}
+	for i := 0; i+1 < len(n.Content); i += 2 {
+		if n.Content[i].Value == key {
+			return n.Content[i+1]
+		}
+	}
+	return nil
+}
+
+func items(n *yaml.Node) []*yaml.Node {
+	if n == nil || n.Kind != yaml.SequenceNode {
+		return nil
+	}
+	return n.Content
 }

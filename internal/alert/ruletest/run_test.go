@@ -53,3 +53,22 @@ func TestTestsOfRules(t *testing.T) {
 		})
 	}
 }
+
+// Expressions read what a pod has in its metadata and its spec, also what the query API does not serve.
+func TestRulesReadMetadata(t *testing.T) {
+	rules := "apiVersion: statusd/v1alpha1\nkind: Rules\ngroups:\n  - name: g\n    rules:\n" +
+		"      - {name: Owned, expr: 'pod.annotations[\"example.com/owner\"] == \"shop\"', severity: info}\n" +
+		"      - {name: Kept, expr: '\"example.com/volume\" in pod.finalizers', severity: info}\n" +
+		"      - {name: Important, expr: 'pod.priorityClass == \"high\"', severity: info}\n"
+	tests := "apiVersion: statusd/v1alpha1\nkind: RuleTests\nrules: [rules.yaml]\ntests:\n  - name: t\n    timeline:\n" +
+		"      - {at: 0s, pod: {metadata: {name: a, annotations: {example.com/owner: shop}, finalizers: [example.com/volume]}, spec: {priorityClassName: high}}}\n" +
+		"      - {at: 0s, pod: {metadata: {name: b}}}\n" +
+		"    expect:\n      - {at: 1s, alerts: [{rule: Owned, pod: a}, {rule: Kept, pod: a}, {rule: Important, pod: a}]}\n"
+	results, err := RunFS(fstest.MapFS{"rules.yaml": {Data: []byte(rules)}, "rules_test.yaml": {Data: []byte(tests)}}, "rules_test.yaml")
+	if err != nil || len(results) != 1 {
+		t.Fatalf("got %v, %v", results, err)
+	}
+	for _, failure := range results[0].Failures {
+		t.Error(failure)
+	}
+}

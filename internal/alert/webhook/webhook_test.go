@@ -2,7 +2,6 @@ package webhook
 
 import (
 	"bufio"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -22,6 +21,7 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/endpoint"
 	"github.com/statusd/statusd/internal/alert/engine"
+	"github.com/statusd/statusd/test/background"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -46,15 +46,7 @@ func run(t *testing.T, o Options) *Output {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error)
-	go func() { done <- output.Run(ctx) }()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	})
+	background.Run(t, output.Run)
 	return output
 }
 

@@ -203,7 +203,6 @@ func runtimeCases(t *testing.T, make func(t *testing.T) control) {
 			container := m.container(uid, m.sandbox(uid), "app", forever, true)
 			w.Await("it", func(r audit.Runtime) bool { return r.Containers[container].State == audit.ContainerRunning })
 			c.Freeze()
-			w.Side.Refresh() // where events are followed, lists are rare
 			if silent := w.Await("silence", func(r audit.Runtime) bool { return !known(r) }); len(silent.Containers) != 1 {
 				t.Errorf("got %+v, want what it had last", silent)
 			}

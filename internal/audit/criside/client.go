@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"maps"
-	"strings"
 	"sync"
 	"time"
 
@@ -39,13 +38,11 @@ func (c *counter) all() map[string]uint64 {
 type client struct {
 	service internalapi.RuntimeService
 	counter *counter
-	events  bool // events may be asked for
 }
 
 // connect makes a client. The runtime must answer.
 func connect(ctx context.Context, endpoint string, timeout time.Duration, counter *counter) (*client, error) {
-	version, err := probe(ctx, endpoint, timeout, counter)
-	if err != nil {
+	if err := probe(ctx, endpoint, timeout, counter); err != nil {
 		return nil, err
 	}
 	counter.add("Version")
@@ -53,31 +50,24 @@ func connect(ctx context.Context, endpoint string, timeout time.Duration, counte
 	if err != nil {
 		return nil, err
 	}
-	return &client{service: service, counter: counter, events: broadcasts(version.RuntimeName, version.RuntimeVersion)}, nil
-}
-
-// broadcasts reports whether a runtime sends its events to all that ask for them. containerd 1 sends each to one of
-// them (containerd #7318), so that a kubelet would miss those that it sends here.
-func broadcasts(name, version string) bool {
-	return name != "containerd" || !strings.HasPrefix(strings.TrimPrefix(version, "v"), "1.")
+	return &client{service: service, counter: counter}, nil
 }
 
 // probe asks for the version over a connection of its own. The constructor of cri-client does the same but
 // leaves its connection open if there is no answer: one more each time that a runtime which is down is tried.
-func probe(ctx context.Context, endpoint string, timeout time.Duration, counter *counter) (*runtimeapi.VersionResponse, error) {
+func probe(ctx context.Context, endpoint string, timeout time.Duration, counter *counter) error {
 	conn, err := nodeclient.Runtime(endpoint)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer conn.Close()
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
 	counter.add("Version")
-	version, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{})
-	if err != nil {
-		return nil, fmt.Errorf("call Version: %w", err)
+	if _, err := runtimeapi.NewRuntimeServiceClient(conn).Version(ctx, &runtimeapi.VersionRequest{}); err != nil {
+		return fmt.Errorf("call Version: %w", err)
 	}
-	return version, nil
+	return nil
 }
 
 func (c *client) close() { _ = c.service.Close(context.Background()) }
@@ -119,27 +109,6 @@ func (c *client) sandbox(ctx context.Context, id string) (*runtimeapi.PodSandbox
 		return nil, fmt.Errorf("PodSandboxStatus %s: %w", id, err)
 	}
 	return response.GetStatus(), nil
-}
-
-// follow calls back when events are followed, and for each event, until ctx ends or the runtime ends the stream.
-func (c *client) follow(ctx context.Context, begun func(), event func(*runtimeapi.ContainerEventResponse)) error {
-	c.counter.add("GetContainerEvents")
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	events := make(chan *runtimeapi.ContainerEventResponse)
-	ended := make(chan error, 1)
-	// The service ends when the context does, but not while it waits for a reader.
-	go func() {
-		ended <- c.service.GetContainerEvents(ctx, events, func(runtimeapi.RuntimeService_GetContainerEventsClient) { begun() })
-	}()
-	for {
-		select {
-		case e := <-events:
-			event(e)
-		case err := <-ended:
-			return err
-		}
-	}
 }
 
 // silence reports whether an error means that the runtime does not answer, and not that it refuses one request.

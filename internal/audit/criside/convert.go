@@ -34,13 +34,6 @@ func sandboxOf(s *runtimeapi.PodSandbox, at time.Time) audit.Sandbox {
 	}
 }
 
-// sandboxOfStatus returns what a status says of a sandbox.
-func sandboxOfStatus(s *runtimeapi.PodSandboxStatus, at time.Time) audit.Sandbox {
-	sandbox := sandboxOf(&runtimeapi.PodSandbox{Id: s.Id, Metadata: s.Metadata, State: s.State, CreatedAt: s.CreatedAt}, at)
-	sandbox.IPs = addresses(s.GetNetwork())
-	return sandbox
-}
-
 func addresses(network *runtimeapi.PodSandboxNetworkStatus) []string {
 	var ips []string
 	if ip := network.GetIp(); ip != "" {
@@ -102,15 +95,6 @@ func (d detail) with(c audit.Container) audit.Container {
 	c.State, c.Started, c.Finished = d.state, d.started, d.finished
 	c.ExitCode, c.Reason, c.Message = d.exitCode, d.reason, d.message
 	return c
-}
-
-// containerOfStatus returns what an event says of a container of a sandbox.
-func containerOfStatus(s *runtimeapi.ContainerStatus, sandbox audit.Sandbox, at time.Time) audit.Container {
-	listed := &runtimeapi.Container{
-		Id: s.Id, PodSandboxId: sandbox.ID, Metadata: s.Metadata, Image: s.Image, State: s.State, CreatedAt: s.CreatedAt,
-		Labels: s.Labels, Annotations: s.Annotations,
-	}
-	return detailOf(s).with(containerOf(listed, sandbox, at))
 }
 
 // attempt is the restart count, which the kubelet writes as an annotation.

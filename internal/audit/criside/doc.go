@@ -4,11 +4,11 @@
 //	go side.Run(ctx)
 //	facts := side.Facts()
 //
-// # Lists and events
+// # Lists, not events
 //
-// Sandboxes and containers are listed at a pace. Where the runtime serves container events, each brings
-// the state of its pod at once, and lists are rarer. What a list does not have (times, exit codes, messages, addresses) is asked for once per
-// state of a container or sandbox. [Side.Calls] counts all calls.
+// Sandboxes and containers are listed at a pace. What a list does not have (times, exit codes, messages, addresses) is requested once per
+// state of a container or sandbox. [Side.Calls] counts all calls. Container events are not requested: containerd 1.6 has none, and
+// containerd 1.7 hands each event to a single client, so that the kubelet would miss it.
 //
 // # Unknown, never empty
 //

@@ -33,9 +33,7 @@ type fake struct {
 	clock      int64
 	sandboxes  map[string]*runtimeapi.PodSandboxStatus
 	containers map[string]*fakeContainer
-	streams    map[chan *runtimeapi.ContainerEventResponse]bool
 
-	name, version string
 	// statusErr is the answer to ContainerStatus, and listed what else a list has.
 	statusErr error
 	listed    []*runtimeapi.Container
@@ -48,9 +46,8 @@ type fakeContainer struct {
 
 func newFake(t *testing.T) *fake {
 	f := &fake{
-		t: t, socket: filepath.Join(t.TempDir(), "s"), thawed: make(chan struct{}), name: "fake", version: "1.0", clock: 1e18,
+		t: t, socket: filepath.Join(t.TempDir(), "s"), thawed: make(chan struct{}), clock: 1e18,
 		sandboxes: map[string]*runtimeapi.PodSandboxStatus{}, containers: map[string]*fakeContainer{},
-		streams: map[chan *runtimeapi.ContainerEventResponse]bool{},
 	}
 	close(f.thawed)
 	f.Start()
@@ -126,7 +123,7 @@ func (f *fake) now() int64 {
 }
 
 func (f *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi.VersionResponse, error) {
-	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: f.name, RuntimeVersion: f.version, RuntimeApiVersion: "v1"}, nil
+	return &runtimeapi.VersionResponse{Version: "0.1.0", RuntimeName: "fake", RuntimeVersion: "1.0", RuntimeApiVersion: "v1"}, nil
 }
 
 func (f *fake) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
@@ -148,7 +145,6 @@ func (f *fake) StopPodSandbox(_ context.Context, r *runtimeapi.StopPodSandboxReq
 func (f *fake) RemovePodSandbox(_ context.Context, r *runtimeapi.RemovePodSandboxRequest) (*runtimeapi.RemovePodSandboxResponse, error) {
 	maps.DeleteFunc(f.containers, func(_ string, c *fakeContainer) bool { return c.sandbox == r.PodSandboxId })
 	delete(f.sandboxes, r.PodSandboxId)
-	f.send(runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT, r.PodSandboxId, "")
 	return &runtimeapi.RemovePodSandboxResponse{}, nil
 }
 
@@ -178,14 +174,12 @@ func (f *fake) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerR
 			Image: r.Config.Image, ImageRef: "sha256:1", Labels: r.Config.Labels, Annotations: r.Config.Annotations,
 		},
 	}
-	f.send(runtimeapi.ContainerEventType_CONTAINER_CREATED_EVENT, id, r.PodSandboxId)
 	return &runtimeapi.CreateContainerResponse{ContainerId: id}, nil
 }
 
 func (f *fake) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	c := f.containers[r.ContainerId]
 	c.status.State, c.status.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, f.now()
-	f.send(runtimeapi.ContainerEventType_CONTAINER_STARTED_EVENT, r.ContainerId, c.sandbox)
 	var code int32
 	if i := strings.LastIndex(c.command, "exit "); i >= 0 {
 		if _, err := fmt.Sscanf(c.command[i:], "exit %d", &code); err == nil {
@@ -198,7 +192,6 @@ func (f *fake) StartContainer(_ context.Context, r *runtimeapi.StartContainerReq
 func (f *fake) exit(id string, code int32) {
 	c := f.containers[id]
 	c.status.State, c.status.ExitCode, c.status.FinishedAt, c.status.Reason = runtimeapi.ContainerState_CONTAINER_EXITED, code, f.now(), "Error"
-	f.send(runtimeapi.ContainerEventType_CONTAINER_STOPPED_EVENT, id, c.sandbox)
 }
 
 func (f *fake) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
@@ -209,10 +202,7 @@ func (f *fake) StopContainer(_ context.Context, r *runtimeapi.StopContainerReque
 }
 
 func (f *fake) RemoveContainer(_ context.Context, r *runtimeapi.RemoveContainerRequest) (*runtimeapi.RemoveContainerResponse, error) {
-	if c := f.containers[r.ContainerId]; c != nil {
-		delete(f.containers, r.ContainerId)
-		f.send(runtimeapi.ContainerEventType_CONTAINER_DELETED_EVENT, r.ContainerId, c.sandbox)
-	}
+	delete(f.containers, r.ContainerId)
 	return &runtimeapi.RemoveContainerResponse{}, nil
 }
 
@@ -237,45 +227,4 @@ func (f *fake) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusR
 		return nil, status.Error(codes.NotFound, "no such container")
 	}
 	return &runtimeapi.ContainerStatusResponse{Status: c.status}, nil
-}
-
-// send sends an event to all streams. The caller holds the lock.
-func (f *fake) send(kind runtimeapi.ContainerEventType, id, sandbox string) {
-	event := &runtimeapi.ContainerEventResponse{ContainerId: id, ContainerEventType: kind, CreatedAt: f.clock}
-	if s := f.sandboxes[sandbox]; s != nil {
-		event.PodSandboxStatus = &runtimeapi.PodSandboxStatus{Id: s.Id, Metadata: s.Metadata, State: s.State, CreatedAt: s.CreatedAt, Network: s.Network, Labels: s.Labels}
-	}
-	for _, c := range f.containers {
-		if s := c.status; c.sandbox == sandbox {
-			event.ContainersStatuses = append(event.ContainersStatuses, &runtimeapi.ContainerStatus{
-				Id: s.Id, Metadata: s.Metadata, State: s.State, CreatedAt: s.CreatedAt, StartedAt: s.StartedAt, FinishedAt: s.FinishedAt,
-				ExitCode: s.ExitCode, Reason: s.Reason, Message: s.Message, Image: s.Image, ImageRef: s.ImageRef, Labels: s.Labels, Annotations: s.Annotations,
-			})
-		}
-	}
-	for stream := range f.streams {
-		stream <- event
-	}
-}
-
-// events is how many events a stream of the fake may have waiting: more than any test makes.
-const events = 1000
-
-func (f *fake) GetContainerEvents(_ *runtimeapi.GetEventsRequest, s runtimeapi.RuntimeService_GetContainerEventsServer) error {
-	if f.name == "without events" {
-		return status.Error(codes.Unimplemented, "no events")
-	}
-	stream := make(chan *runtimeapi.ContainerEventResponse, events)
-	f.set(func() { f.streams[stream] = true })
-	defer f.set(func() { delete(f.streams, stream) })
-	for {
-		select {
-		case <-s.Context().Done():
-			return s.Context().Err()
-		case event := <-stream:
-			if err := s.Send(event); err != nil {
-				return err
-			}
-		}
-	}
 }

@@ -108,14 +108,13 @@ func (s *Side) addContainers(ctx context.Context, c *client, listed []*runtimeap
 	return nil
 }
 
-// detail asks for the status of a container, once per state. A container that has ended stays so, whatever a list that is
-// older than an event says.
+// detail asks for the status of a container, once per state.
 func (s *Side) detail(ctx context.Context, c *client, id string, in audit.ContainerState) (detail, error) {
 	s.mu.Lock()
 	d, known := s.details[id]
 	s.mu.Unlock()
 	switch {
-	case known && (d.state == in || d.state == audit.ContainerExited):
+	case known && d.state == in:
 		return d, nil
 	case in == audit.ContainerCreated:
 		return detail{state: in}, nil

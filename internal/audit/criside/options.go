@@ -15,20 +15,16 @@ const (
 	DefaultPace     = 2 * time.Second
 	DefaultLeast    = time.Second
 	DefaultTimeout  = 3 * time.Second
-	EventedPace     = 10 * time.Second
 )
 
 // Options configure a [Side].
 type Options struct {
 	// Endpoint is the CRI socket of the runtime.
 	Endpoint string
-	// Pace is the time between two lists, Least the shortest such time after [Side.Refresh]. While events are
-	// followed, lists only make sure of them, and are at least [EventedPace] apart.
+	// Pace is the time between two lists, Least the shortest such time after [Side.Refresh].
 	Pace, Least time.Duration
 	// Timeout is how long a call may take.
 	Timeout time.Duration
-	// NoEvents: container events are not asked for.
-	NoEvents bool
 
 	// Changed is called for each pod whose sandboxes or containers have changed, and with an empty UID when the side begins
 	// or ceases to answer. It must return at once.

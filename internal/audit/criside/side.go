@@ -13,7 +13,6 @@ import (
 	"github.com/statusd/statusd/internal/audit"
 	"github.com/statusd/statusd/internal/audit/internal/answer"
 	"github.com/statusd/statusd/internal/audit/internal/pace"
-	"github.com/statusd/statusd/internal/wake"
 )
 
 // Side is what a container runtime has. Make it with [New].
@@ -22,15 +21,11 @@ type Side struct {
 	log     *slog.Logger
 	loop    *pace.Loop
 	counter *counter
-	// connected wakes the follower of events when a list was answered; one signal is enough.
-	connected chan struct{}
 
 	mu     sync.Mutex // guards what follows
 	client *client    // nil before the runtime has answered
 	record answer.Record
 	state  state // handed out, and therefore replaced as a whole
-	// news is what events have brought since the last list was asked for.
-	news news
 	// details and addresses are what was asked for about containers and sandboxes, by ID.
 	details   map[string]detail
 	addresses map[string][]string
@@ -48,7 +43,7 @@ func New(o Options) (*Side, error) {
 	}
 	return &Side{
 		options: o, log: o.Logger, loop: loop, record: answer.New(o.Endpoint), counter: &counter{calls: map[string]uint64{}},
-		connected: make(chan struct{}, 1), details: map[string]detail{}, addresses: map[string][]string{},
+		details: map[string]detail{}, addresses: map[string][]string{},
 	}, nil
 }
 
@@ -68,12 +63,7 @@ func (s *Side) Calls() map[string]uint64 { return s.counter.all() }
 // Run asks the runtime until ctx ends, then returns nil. It may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // the errors are in the Answer
-	var following sync.WaitGroup
-	if !s.options.NoEvents {
-		following.Go(func() { s.events(ctx) })
-	}
 	s.loop.Run(ctx, s.look)
-	following.Wait()
 	if s.client != nil {
 		s.client.close()
 	}
@@ -82,9 +72,6 @@ func (s *Side) Run(ctx context.Context) error {
 
 // look asks the runtime once.
 func (s *Side) look(ctx context.Context) error {
-	s.mu.Lock()
-	s.news = newNews()
-	s.mu.Unlock()
 	asked := time.Now()
 	next, err := s.list(ctx)
 	if ctx.Err() != nil {
@@ -95,7 +82,6 @@ func (s *Side) look(ctx context.Context) error {
 		return err
 	}
 	s.listed(next, asked)
-	wake.Up(s.connected)
 	return nil
 }
 
@@ -113,7 +99,6 @@ func (s *Side) failed(err error) {
 // listed takes over a whole answer.
 func (s *Side) listed(next state, asked time.Time) {
 	s.mu.Lock()
-	s.news.apply(next)
 	changed := next.since(s.state)
 	s.state = next
 	recovered := s.record.Good(asked)

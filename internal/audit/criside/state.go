@@ -1,7 +1,6 @@
 package criside
 
 import (
-	"maps"
 	"slices"
 
 	"k8s.io/apimachinery/pkg/types"
@@ -19,43 +18,28 @@ func newState() state {
 	return state{map[string]audit.Sandbox{}, map[string]audit.Container{}}
 }
 
-func (s state) clone() state {
-	if s.sandboxes == nil {
-		return newState()
-	}
-	return state{maps.Clone(s.sandboxes), maps.Clone(s.containers)}
-}
-
 // since returns the pods that have changed, and keeps when that which has not was first seen.
 func (s state) since(before state) map[types.UID]bool {
 	changed := map[types.UID]bool{}
-	for id, now := range s.sandboxes {
-		was, ok := before.sandboxes[id]
-		if ok && sameSandbox(was, now) {
-			s.sandboxes[id] = was
-		} else {
-			changed[now.UID] = true
-		}
-	}
-	for id, was := range before.sandboxes {
-		if _, ok := s.sandboxes[id]; !ok {
-			changed[was.UID] = true
-		}
-	}
-	for id, now := range s.containers {
-		was, ok := before.containers[id]
-		if ok && sameContainer(was, now) {
-			s.containers[id] = was
-		} else {
-			changed[now.UID] = true
-		}
-	}
-	for id, was := range before.containers {
-		if _, ok := s.containers[id]; !ok {
-			changed[was.UID] = true
-		}
-	}
+	differences(before.sandboxes, s.sandboxes, sameSandbox, func(s audit.Sandbox) { changed[s.UID] = true })
+	differences(before.containers, s.containers, sameContainer, func(c audit.Container) { changed[c.UID] = true })
 	return changed
+}
+
+// differences calls changed for what came, went or is not the same. Of what is the same, now gets the copy of before.
+func differences[T any](before, now map[string]T, same func(T, T) bool, changed func(T)) {
+	for id, is := range now {
+		if was, ok := before[id]; ok && same(was, is) {
+			now[id] = was
+		} else {
+			changed(is)
+		}
+	}
+	for id, was := range before {
+		if _, ok := now[id]; !ok {
+			changed(was)
+		}
+	}
 }
 
 func sameSandbox(a, b audit.Sandbox) bool {
@@ -66,50 +50,4 @@ func sameSandbox(a, b audit.Sandbox) bool {
 func sameContainer(a, b audit.Container) bool {
 	a.At = b.At
 	return a == b
-}
-
-// news is what events have brought: nil if it is gone.
-type news struct {
-	sandboxes  map[string]*audit.Sandbox
-	containers map[string]*audit.Container
-}
-
-func newNews() news {
-	return news{map[string]*audit.Sandbox{}, map[string]*audit.Container{}}
-}
-
-// apply changes a state by the news. Events wait in a queue, so that one may be older than the list that the state is of: it must
-// not take a container back to a state that is over.
-func (n news) apply(s state) {
-	for id, sandbox := range n.sandboxes {
-		if sandbox == nil {
-			delete(s.sandboxes, id)
-		} else {
-			s.sandboxes[id] = *sandbox
-		}
-	}
-	for id, container := range n.containers {
-		if container == nil {
-			delete(s.containers, id)
-		} else if known, ok := s.containers[id]; !ok || !isOver(container.State, known.State) {
-			s.containers[id] = *container
-		}
-	}
-}
-
-// isOver reports whether a container that is in a state now has left another one for good: it is created, runs and exits once.
-func isOver(before, now audit.ContainerState) bool {
-	switch before {
-	case audit.ContainerCreated:
-		return now == audit.ContainerRunning || now == audit.ContainerExited
-	case audit.ContainerRunning:
-		return now == audit.ContainerExited
-	}
-	return false
-}
-
-// add makes later news part of these.
-func (n news) add(later news) {
-	maps.Copy(n.sandboxes, later.sandboxes)
-	maps.Copy(n.containers, later.containers)
 }

@@ -3,6 +3,7 @@ package machineside
 import (
 	"os"
 	"path/filepath"
+	"slices"
 	"testing"
 
 	"github.com/statusd/statusd/internal/audit"
@@ -28,6 +29,40 @@ func TestIdentity(t *testing.T) {
 	h := write(t, root, map[string]string{"etc/machine-id": "m\n", "proc/sys/kernel/random/boot_id": "b\n"})
 	if got, want := identity(h, filepath.Join(root, "proc")), (audit.Identity{MachineID: "m", BootID: "b"}); got != want {
 		t.Errorf("got %+v, want %+v", got, want)
+	}
+}
+
+// The addresses are those of the kubelet's network; the loopback, links and broadcasts are none of them.
+func TestAddresses(t *testing.T) {
+	root := t.TempDir()
+	h := write(t, root, map[string]string{
+		"proc/7/net/fib_trie": `Main:
+  +-- 0.0.0.0/0 3 0 5
+     |-- 0.0.0.0
+        /0 universe UNICAST
+     |-- 192.0.2.0
+        /24 link UNICAST
+Local:
+     |-- 127.0.0.1
+        /32 host LOCAL
+     |-- 192.0.2.7
+        /32 host LOCAL
+     |-- 192.0.2.255
+        /32 link BROADCAST
+`,
+		"proc/7/net/if_inet6": `00000000000000000000000000000001 01 80 10 80       lo
+fe800000000000000000000000000001 02 40 20 80     eth0
+fd000010000000000000000000000001 02 40 00 80     eth0
+odd
+`,
+	})
+	if got, want := addresses(h, filepath.Join(root, "proc"), 7), []string{"192.0.2.7", "fd00:10::1"}; !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	for _, pid := range []int{0, 8} {
+		if got := addresses(h, filepath.Join(root, "proc"), pid); got != nil {
+			t.Errorf("process %d: got %q, want none", pid, got)
+		}
 	}
 }
 

@@ -24,6 +24,7 @@ func read(o Options, before hostproc.Process, now time.Time) (reading, error) {
 	facts.Boot, problems[2] = hostproc.Boot(o.HostProc)
 	r.process, facts.Process, facts.ProcessKnown, problems[3] = process(o, facts.Boot, before)
 	facts.Identity = identity(h, o.HostProc)
+	facts.Addresses = addresses(h, o.HostProc, r.process.PID)
 	facts.Manifests, r.manifests = manifests(h, o)
 	facts.ManifestsKnown = r.manifests == nil
 	return r, errors.Join(problems[:]...)

@@ -29,6 +29,7 @@ import (
 
 	"github.com/statusd/statusd/internal/guard"
 	"github.com/statusd/statusd/internal/guard/notify"
+	"github.com/statusd/statusd/internal/wake"
 	"github.com/statusd/statusd/test/stock"
 )
 
@@ -72,20 +73,13 @@ func (d *deadlocked) count() int {
 // renew renews the lease of the node, as a kubelet that has been restarted does, until ctx ends. It names no version: if the
 // answer to one renewal is lost, the next one does not conflict.
 func (d *deadlocked) renew(ctx context.Context, client kubernetes.Interface, lease *coordinationv1.Lease) {
-	ticker := time.NewTicker(time.Second)
-	defer ticker.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
+	wake.Every(ctx, time.Second, func() {
 		if d.count() == 0 {
-			continue
+			return
 		}
 		renewal := fmt.Sprintf(`{"spec": {"renewTime": %q}}`, time.Now().UTC().Format(metav1.RFC3339Micro))
 		_, _ = client.CoordinationV1().Leases(lease.Namespace).Patch(ctx, lease.Name, types.MergePatchType, []byte(renewal), metav1.PatchOptions{})
-	}
+	})
 }
 
 // writeCertificate writes a certificate that expires at a time.

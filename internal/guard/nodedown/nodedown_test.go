@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"go.uber.org/goleak"
+
+	"github.com/statusd/statusd/test/announced"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -62,22 +64,7 @@ func (m *machine) String() string {
 
 // Announcements is that of a host.
 func (m *machine) Announcements(ctx context.Context) (<-chan bool, error) {
-	in, out := m.bus(), make(chan bool)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case begins, open := <-in:
-				if !open {
-					return
-				}
-				out <- begins
-			}
-		}
-	}()
-	return out, nil
+	return announced.Shutdowns(ctx, m.bus()), nil
 }
 
 // Delay is that of a host.

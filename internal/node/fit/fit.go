@@ -49,8 +49,8 @@ func Check(node *v1.Node, pod *v1.Pod, active []*v1.Pod) *Rejection {
 	if !matchesNode(pod, node) {
 		return predicate(ReasonNodeAffinity, "node(s) didn't match Pod's node affinity/selector")
 	}
-	if portsTaken(pod, active) {
-		return predicate(ReasonNodePorts, "node(s) didn't have free ports for the requested pod ports")
+	if taken := portsTaken(pod, active); taken != "" {
+		return predicate(ReasonNodePorts, "node(s) didn't have free ports for the requested pod ports: "+taken)
 	}
 	if !podstatus.IsStatic(pod) && !toleratesAll(pod.Spec.Tolerations, node.Spec.Taints) {
 		return predicate(ReasonTaint, "node(s) had taints that the pod didn't tolerate")
@@ -123,24 +123,26 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *Rejection {
 	}
 }
 
-// portsTaken reports whether an active pod has a host port that the pod asks for. A containerPort
-// without hostPort counts for nothing, also where containers share the network of the machine: the
-// scheduler does not count it either, and would bind one pod after the other to the node.
-func portsTaken(pod *v1.Pod, active []*v1.Pod) bool {
+// portsTaken names the host ports that the pod asks for and active pods have, with those pods; it is empty if there are none. A
+// containerPort without hostPort counts for nothing, also where containers share the network of the machine: the scheduler does not count
+// it either, and would bind one pod after the other to the node.
+func portsTaken(pod *v1.Pod, active []*v1.Pod) string {
 	wanted := hostPorts(pod)
-	if len(wanted) == 0 {
-		return false
-	}
-	return slices.ContainsFunc(active, func(other *v1.Pod) bool {
+	var taken []string
+	for _, other := range active {
+		if len(wanted) == 0 {
+			break
+		}
 		for port := range hostPorts(other) {
 			for w := range wanted {
 				if w.conflicts(port) {
-					return true
+					taken = append(taken, fmt.Sprintf("pod %s/%s has %d", other.Namespace, other.Name, port.port))
 				}
 			}
 		}
-		return false
-	})
+	}
+	slices.Sort(taken)
+	return strings.Join(slices.Compact(taken), ", ")
 }
 
 // hostPort is a port of the machine at one of its addresses, or at all.

@@ -37,7 +37,7 @@ func TestCheck(t *testing.T) {
 		}},
 	}
 	tolerant := []v1.Toleration{{Key: "gpu", Operator: v1.TolerationOpExists}}
-	other := &v1.Pod{Spec: v1.PodSpec{Containers: []v1.Container{{
+	other := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "shop", Name: "web"}, Spec: v1.PodSpec{Containers: []v1.Container{{
 		Name: "a", Resources: v1.ResourceRequirements{Requests: resources("500m", "512Mi")},
 		Ports: []v1.ContainerPort{{HostPort: 80, Protocol: v1.ProtocolTCP}},
 	}}}}
@@ -73,7 +73,7 @@ func TestCheck(t *testing.T) {
 			v1.NodeSelectorRequirement{Key: "old", Operator: v1.NodeSelectorOpDoesNotExist},
 		)}, nil, "", ""},
 		{"ports", v1.PodSpec{Tolerations: tolerant, Containers: other.Spec.Containers}, []*v1.Pod{other}, "NodePorts",
-			"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports"},
+			"Predicate NodePorts failed: node(s) didn't have free ports for the requested pod ports: pod shop/web has 80"},
 		{"taint", v1.PodSpec{}, nil, "TaintToleration",
 			"Predicate TaintToleration failed: node(s) had taints that the pod didn't tolerate"},
 		{"taint of another value", v1.PodSpec{Tolerations: []v1.Toleration{{Key: "gpu", Value: "no"}}}, nil, "TaintToleration",

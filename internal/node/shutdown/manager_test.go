@@ -15,6 +15,8 @@ import (
 	"go.uber.org/goleak"
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/test/announced"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
@@ -96,22 +98,7 @@ func (w *world) Announcements(ctx context.Context) (<-chan bool, error) {
 	if w.deaf != nil {
 		return nil, w.deaf
 	}
-	in, out := w.announce, make(chan bool)
-	go func() {
-		defer close(out)
-		for {
-			select {
-			case <-ctx.Done():
-				return
-			case begins, open := <-in:
-				if !open {
-					return
-				}
-				out <- begins
-			}
-		}
-	}()
-	return out, nil
+	return announced.Shutdowns(ctx, w.announce), nil
 }
 
 func (w *world) Delay(context.Context) (time.Duration, func(), error) {

@@ -31,6 +31,7 @@ func (w *Workers) Evict(uid types.UID, e Eviction) bool {
 		return false
 	}
 	p.inbox.evicted, p.inbox.evictedAt = &e, time.Now()
+	p.inbox.abandonStart()
 	p.poke()
 	return true
 }

@@ -247,6 +247,13 @@ func (e *events) has(want string) bool {
 	return slices.Contains(e.all, want)
 }
 
+// begins reports whether there was an event whose text begins so.
+func (e *events) begins(want string) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return slices.ContainsFunc(e.all, func(said string) bool { return strings.HasPrefix(said, want) })
+}
+
 // testLog hands log lines to the test, so that they show up beside a failure.
 type testLog struct{ t testing.TB }
 

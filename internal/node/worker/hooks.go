@@ -14,6 +14,7 @@ import (
 
 	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/httpget"
+	"github.com/statusd/statusd/internal/text"
 )
 
 // maxHookBody bounds what is read of the answer to an httpGet hook.
@@ -173,7 +174,7 @@ func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 		case hook.err != nil:
 			p.runningPostStart = ""
 			p.waiting[hook.container] = v1.ContainerStateWaiting{Reason: reasonPostStartHook, Message: hook.err.Error()}
-			p.event(pod, hook.container, v1.EventTypeWarning, eventPostStart, "PostStartHook failed")
+			p.event(pod, hook.container, v1.EventTypeWarning, eventPostStart, hookMessage("PostStartHook failed", hook.err))
 			p.stop(pod, hook.container, hook.id, now.Add(podGrace(pod)), false, "FailedPostStartHook")
 			stop := p.stops[hook.id]
 			stop.postStartFailed = true
@@ -184,6 +185,10 @@ func (p *worker) handleHookEnds(pod *v1.Pod, ended []hookEnd, now time.Time) {
 	}
 }
 
+// hookMessage is the message of an event about a hook that failed. A kubelet leaves out why, which for a container that is stopped for
+// its hook again and again no other field of the API has for more than a moment.
+func hookMessage(what string, err error) string { return what + ": " + text.Ends(err.Error(), 512) }
+
 func (p *worker) handlePreStopEnd(pod *v1.Pod, hook hookEnd) {
 	stop, begun := p.stops[hook.id]
 	if !begun || stop.hook == hookOver {
@@ -191,7 +196,7 @@ func (p *worker) handlePreStopEnd(pod *v1.Pod, hook hookEnd) {
 	}
 	if hook.err != nil {
 		p.log.Error("preStop hook failed", "container", hook.container, "err", hook.err)
-		p.event(pod, hook.container, v1.EventTypeWarning, eventPreStop, "PreStopHook failed")
+		p.event(pod, hook.container, v1.EventTypeWarning, eventPreStop, hookMessage("PreStopHook failed", hook.err))
 	}
 	stop.hook = hookOver
 	p.stops[hook.id] = stop

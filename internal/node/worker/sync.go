@@ -135,8 +135,7 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 	}
 	p.hasSandbox, p.sandboxFailures = true, 0
 	for _, start := range starts {
-		p.start(ctx, s, start, now)
-		if p.runningPostStart != "" {
+		if abandoned := p.start(ctx, s, start, now); abandoned || p.runningPostStart != "" {
 			break
 		}
 	}
@@ -212,21 +211,45 @@ func (p *worker) recordSandboxFailure(pod *v1.Pod, err error) {
 	}
 }
 
-// start starts one container, and its postStart hook.
-func (p *worker) start(ctx context.Context, s *observation, todo start, now time.Time) {
+// startContainer starts one container. The start is abandoned when the pod must end meanwhile, so that a deleted pod waits for no long pull.
+func (p *worker) startContainer(ctx context.Context, pod *v1.Pod, todo start) (id string, abandoned bool, err error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	p.setAbandon(cancel)
+	defer p.setAbandon(nil)
+	id, err = p.w.opts.Runtime.StartContainer(ctx, pod, todo.container, todo.attempt)
+	return id, ctx.Err() != nil, err
+}
+
+func (p *worker) setAbandon(abandon context.CancelFunc) {
+	p.w.mu.Lock()
+	defer p.w.mu.Unlock()
+	p.inbox.abandon = abandon
+	p.inbox.abandonStart()
+}
+
+// abandonStart ends the start that is under way, if any, when the pod must end. The caller holds Workers.mu.
+func (m *inbox) abandonStart() {
+	if m.abandon != nil && (m.gone || m.evicted != nil || m.pod.DeletionTimestamp != nil || podstatus.IsTerminal(m.pod.Status.Phase)) {
+		m.abandon()
+	}
+}
+
+// start starts one container, and its postStart hook. It reports whether the start was abandoned.
+func (p *worker) start(ctx context.Context, s *observation, todo start, now time.Time) (abandoned bool) {
 	name := todo.container.Name
-	id, err := p.w.opts.Runtime.StartContainer(ctx, s.pod, todo.container, todo.attempt)
+	id, abandoned, err := p.startContainer(ctx, s.pod, todo)
 	if id != "" { // also if it did not start
 		p.event(s.pod, name, v1.EventTypeNormal, eventCreated, "Container created")
 	}
-	if err == nil || ctx.Err() == nil {
+	if err == nil || !abandoned {
 		p.w.count.started(err)
 	}
 	if err != nil {
-		if ctx.Err() == nil {
+		if !abandoned {
 			p.failedStart(s.pod, todo, id, err, now)
 		}
-		return
+		return abandoned
 	}
 	delete(p.waiting, name)
 	delete(p.retries, name)
@@ -237,6 +260,7 @@ func (p *worker) start(ctx context.Context, s *observation, todo start, now time
 	} else {
 		p.created[id] = true
 	}
+	return abandoned
 }
 
 // failedStart notes why a container did not start. One that the runtime lists backs off

@@ -61,6 +61,7 @@ type inbox struct {
 	evictedAt time.Time
 	facts     map[string]podstatus.ContainerFacts // replaced after each turn, never changed
 	waiting   []chan struct{}                     // closed once nothing of the pod runs
+	abandon   context.CancelFunc                  // of the start that is under way, if any
 }
 
 func newWorker(w *Workers, pod *v1.Pod, order int) *worker {

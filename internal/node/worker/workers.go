@@ -166,6 +166,7 @@ func (w *Workers) Update(pod *v1.Pod) {
 		ended := p.inbox.stage == syncing && podstatus.IsTerminal(pod.Status.Phase) // by another writer
 		if ended || needsTurn(before, pod) {
 			p.inbox.revision++
+			p.inbox.abandonStart()
 			p.poke()
 		}
 	}
@@ -193,6 +194,7 @@ func (w *Workers) Remove(pod *v1.Pod) {
 		p.inbox.gone = true
 		p.inbox.pod = pod
 		p.inbox.revision++
+		p.inbox.abandonStart()
 		p.poke()
 	}
 }

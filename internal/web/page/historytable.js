@@ -10,7 +10,7 @@ export function historyTable(records, now) {
     el('time', { datetime: r.observed, title: full(r.observed) }, clock(r.observed, now)),
     r.accepted ? lag(Date.parse(r.accepted) - Date.parse(r.observed)) : '–',
     [r.kind, r.subject, r.container].filter(Boolean).join(' '),
-    r.from ? `${r.from} → ${r.to || 'none'}` : r.to || 'none',
+    r.from && r.from !== r.to ? `${r.from} → ${r.to || 'none'}` : r.to || 'none',
     r.reason ?? '', [r.message, r.dropped ? `(${r.dropped} similar ones before this were dropped)` : ''].filter(Boolean).join(' '),
   ]));
 }

@@ -12,6 +12,7 @@ import (
 	"sigs.k8s.io/yaml"
 
 	"github.com/statusd/statusd/internal/audit"
+	"github.com/statusd/statusd/internal/guard"
 )
 
 const root = "../../.."
@@ -61,6 +62,28 @@ func TestEachKindOfDriftHasAnAlert(t *testing.T) {
 	for _, side := range []audit.Side{audit.SideAPI, audit.SideKubelet, audit.SideRuntime, audit.SideMachine} {
 		if !strings.Contains(tests, fmt.Sprintf(`alertname="StatusdSideSilent", side="%s"`, side)) {
 			t.Errorf("observe_test.yaml lets no alert fire for side %s", side)
+		}
+	}
+}
+
+// Each verdict that is not healthy has an alert, and so has each result of a restart, also of the first one: its counter begins with it.
+func TestEachVerdictAndRestartHasAnAlert(t *testing.T) {
+	tests := string(readFile(t, "deploy/prometheus/observe_test.yaml"))
+	verdicts := guard.Healths()
+	if len(verdicts) < 4 {
+		t.Fatalf("the guard has the verdicts %v", verdicts)
+	}
+	for _, health := range verdicts {
+		fires := strings.Contains(tests, fmt.Sprintf(`health=%q, severity=`, health))
+		if want := health != guard.Healthy; fires != want {
+			t.Errorf("observe_test.yaml: an alert fires for %s: %t, want %t", health, fires, want)
+		}
+	}
+	for alert, result := range map[string]string{"StatusdKubeletRestarted": "success", "StatusdKubeletRestartsFail": "error"} {
+		for _, series := range []string{fmt.Sprintf(`result=%q}', values: 0x40 1x20`, result), fmt.Sprintf(`result=%q}', values: _x40 1x20`, result)} {
+			if !strings.Contains(tests, series) || !strings.Contains(tests, fmt.Sprintf(`alertname=%q, reason=`, alert)) {
+				t.Errorf("observe_test.yaml does not let %s fire for %s", alert, series)
+			}
 		}
 	}
 }

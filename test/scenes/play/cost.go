@@ -76,6 +76,19 @@ outputs: {conditions: true, events: true}
 	return nil
 }
 
+// costOfChurn prints what observers have needed since they started, one without and one with a guard.
+func costOfChurn(ctx context.Context, observer, guarded *scenes.Observer) error {
+	values, err := scrapeAll(ctx, []string{observer.Address, guarded.Address})
+	if err != nil {
+		return err
+	}
+	for i, name := range []string{"statusd observe", "with its guard"} {
+		c := costOptions{watched: time.Since(time.Unix(int64(values[i]["process_start_time_seconds"]), 0))}
+		c.measured(nil, values[i]).print(name)
+	}
+	return nil
+}
+
 // needs are what an observer needs: also calls of the runtime and audits per minute, and milliseconds per audit.
 type needs struct {
 	campaign.Needs

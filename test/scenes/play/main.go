@@ -175,13 +175,14 @@ func churn(ctx context.Context, o options, stage *scenes.Stage) error {
 	scene := scenes.Churning(time.Duration(o.minutes)*time.Minute, 30)
 	fmt.Println("scene:", scene.Name, "-", scene.What)
 	result, err := play(ctx, stage, scene)
+	costErr := costOfChurn(ctx, stage.Observer, verdicts.observer)
 	wrong, guardErr := verdicts.end(ctx)
 	for _, w := range wrong {
 		err = errors.Join(err, errors.New(w))
 	}
 	fmt.Printf("false alarms in %d minutes: %d\n", o.minutes, len(result.Wrong))
 	fmt.Printf("false verdicts in %d minutes: %d\n", o.minutes, len(wrong))
-	return errors.Join(err, guardErr)
+	return errors.Join(err, guardErr, costErr)
 }
 
 func play(ctx context.Context, stage *scenes.Stage, scene scenes.Scene) (scenes.Result, error) {

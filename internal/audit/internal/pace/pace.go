@@ -5,7 +5,6 @@ package pace
 import (
 	"context"
 	"errors"
-	"sync/atomic"
 	"time"
 
 	"github.com/statusd/statusd/internal/backoff"
@@ -14,10 +13,9 @@ import (
 
 // Loop is when to look. Make it with [New].
 type Loop struct {
-	pace    atomic.Int64 // a time.Duration
-	least   time.Duration
-	retries backoff.Schedule
-	asked   chan struct{}
+	pace, least time.Duration
+	retries     backoff.Schedule
+	asked       chan struct{}
 }
 
 // New makes a loop that looks at a pace, and on request, but never twice within the least time.
@@ -25,13 +23,8 @@ func New(pace, least time.Duration) (*Loop, error) {
 	if pace <= 0 || least <= 0 || least > pace {
 		return nil, errors.New("the pace must be positive, and not faster than the least time between two looks")
 	}
-	l := &Loop{least: least, retries: backoff.Schedule{First: least, Limit: pace}, asked: make(chan struct{}, 1)}
-	l.SetPace(pace)
-	return l, nil
+	return &Loop{pace: pace, least: least, retries: backoff.Schedule{First: least, Limit: pace}, asked: make(chan struct{}, 1)}, nil
 }
-
-// SetPace changes the pace, from the look after the next on. A pace that is faster than the least time is that.
-func (l *Loop) SetPace(pace time.Duration) { l.pace.Store(int64(max(pace, l.least))) }
 
 // Refresh asks for a look before it is due. It never blocks; requests before the next look are one.
 func (l *Loop) Refresh() { wake.Up(l.asked) }
@@ -40,7 +33,7 @@ func (l *Loop) Refresh() { wake.Up(l.asked) }
 func (l *Loop) Run(ctx context.Context, look func(context.Context) error) {
 	failures := 0
 	for ctx.Err() == nil {
-		wait := time.Duration(l.pace.Load())
+		wait := l.pace
 		if err := look(ctx); err != nil {
 			failures++
 			wait = l.retries.Random(failures)

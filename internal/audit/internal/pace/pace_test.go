@@ -3,7 +3,6 @@ package pace
 import (
 	"context"
 	"errors"
-	"slices"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -73,16 +72,4 @@ func TestPaceThatCannotBe(t *testing.T) {
 			t.Errorf("pace %v, least %v: no error", c[0], c[1])
 		}
 	}
-}
-
-func TestThePaceMayChange(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		got := looks(t, 65*time.Second, func(l *Loop) {
-			time.Sleep(5 * time.Second)
-			l.SetPace(20 * time.Second)
-		}, func(int) error { return nil })
-		if want := []float64{0, 10, 30, 50}; !slices.Equal(got, want) {
-			t.Errorf("looked at %v, want %v", got, want)
-		}
-	})
 }

@@ -12,6 +12,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
+	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -214,6 +216,6 @@ func setReadOnly(dir int, path string, flags uint) error {
 // Try makes a view with a read-only mount at a path that does not exist and reports why that is
 // not possible here, nil if it is. It changes the calling thread as Enter does.
 func Try(dir string) error {
-	const missing = "/statusd-mount-path-that-does-not-exist"
+	missing := fmt.Sprintf("/statusd-mount-path-that-does-not-exist-%d-%d", os.Getpid(), time.Now().UnixNano())
 	return Enter(&record.View{Mounts: []record.Mount{{Source: dir, Target: missing, ReadOnly: true}}})
 }

@@ -90,13 +90,21 @@ func (p *places) isCover(fd int) bool {
 	return slices.ContainsFunc(p.covers, func(c int) bool { return unix.Fstat(c, &cover) == nil && cover.Dev == stat.Dev })
 }
 
+// name is one of a covered directory.
+type name struct {
+	text    string
+	stat    unix.Stat_t
+	devices bool // those of the directory can be used
+	mounted bool // something is mounted there
+}
+
 // cover covers the directory at a path and returns the one in memory.
 func (p *places) cover(path string, covered int, except string) (int, error) {
-	names, err := readNames(covered)
+	names, err := readNames(covered, except)
 	if err != nil {
 		return -1, err
 	}
-	memory, err := newMemory()
+	memory, err := newMemory(slices.ContainsFunc(names, name.isDevice))
 	if err != nil {
 		return -1, err
 	}
@@ -107,12 +115,9 @@ func (p *places) cover(path string, covered int, except string) (int, error) {
 	if err := copyOwner(memory, covered); err != nil {
 		return -1, err
 	}
-	for _, name := range names {
-		if name == except {
-			continue
-		}
-		if err := show(memory, covered, name); err != nil && !errors.Is(err, unix.ENOENT) { // removed meanwhile
-			return -1, fmt.Errorf("%s: %w", name, err)
+	for _, n := range names {
+		if err := n.show(memory, covered); err != nil && !errors.Is(err, unix.ENOENT) { // removed meanwhile
+			return -1, fmt.Errorf("%s: %w", n.text, err)
 		}
 	}
 	if path == "/" {
@@ -123,22 +128,44 @@ func (p *places) cover(path string, covered int, except string) (int, error) {
 	return unix.Openat(memory, ".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 }
 
-func readNames(dir int) ([]string, error) {
+// readNames lists a directory, without one name.
+func readNames(dir int, except string) ([]name, error) {
 	fd, err := unix.Openat(dir, ".", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	file := os.NewFile(uintptr(fd), "directory")
 	defer file.Close()
-	names, err := file.Readdirnames(-1)
-	if len(names) > maxNames {
+	texts, err := file.Readdirnames(-1)
+	if len(texts) > maxNames {
 		return nil, fmt.Errorf("it has more than %d names; make the mount path on the machine", maxNames)
 	}
-	return names, err
+	if err != nil {
+		return nil, err
+	}
+	var own unix.Stat_t
+	var system unix.Statfs_t
+	if err := errors.Join(unix.Fstat(fd, &own), unix.Fstatfs(fd, &system)); err != nil {
+		return nil, err
+	}
+	var names []name
+	for _, text := range texts {
+		n := name{text: text, devices: system.Flags&unix.ST_NODEV == 0}
+		err := unix.Fstatat(fd, text, &n.stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+		if errors.Is(err, unix.ENOENT) || text == except { // removed meanwhile
+			continue
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", text, err)
+		}
+		n.mounted = n.stat.Dev != own.Dev
+		names = append(names, n)
+	}
+	return names, nil
 }
 
 // newMemory makes a file system in memory that is mounted nowhere yet.
-func newMemory() (int, error) {
+func newMemory(devices bool) (int, error) {
 	context, err := unix.Fsopen("tmpfs", unix.FSOPEN_CLOEXEC)
 	if err != nil {
 		return -1, err
@@ -147,7 +174,11 @@ func newMemory() (int, error) {
 	if err := unix.FsconfigCreate(context); err != nil {
 		return -1, err
 	}
-	return unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	attributes := unix.MOUNT_ATTR_NOSUID
+	if !devices {
+		attributes |= unix.MOUNT_ATTR_NODEV
+	}
+	return unix.Fsmount(context, unix.FSMOUNT_CLOEXEC, attributes)
 }
 
 // copyOwner lets those write to a directory who may write to the other one.
@@ -163,32 +194,55 @@ func copyOwner(to, from int) error {
 }
 
 // show makes a name of the covered directory lead to the same as before.
-func show(memory, covered int, name string) error {
-	var stat unix.Stat_t
-	if err := unix.Fstatat(covered, name, &stat, unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT); err != nil {
-		return err
-	}
-	kind := stat.Mode & unix.S_IFMT
-	if kind == unix.S_IFLNK {
-		buffer := make([]byte, unix.PathMax)
-		n, err := unix.Readlinkat(covered, name, buffer)
-		if err != nil {
+func (n name) show(memory, covered int) error {
+	kind := n.stat.Mode & unix.S_IFMT
+	switch {
+	case kind == unix.S_IFLNK:
+		return n.link(memory, covered)
+	case n.isDevice():
+		// A mount for each device of /dev would make hundreds. Where none may be made, as in a container without the
+		// capability, it is mounted.
+		if err := n.makeDevice(memory); !errors.Is(err, unix.EPERM) {
 			return err
 		}
-		if err := unix.Symlinkat(string(buffer[:n]), memory, name); err != nil {
-			return err
-		}
-		return unix.Fchownat(memory, name, int(stat.Uid), int(stat.Gid), unix.AT_SYMLINK_NOFOLLOW)
 	}
-	tree, err := unix.OpenTree(covered, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_RECURSIVE)
+	tree, err := unix.OpenTree(covered, n.text, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT|unix.AT_RECURSIVE)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(tree)
-	at, err := makeIn(memory, name, kind == unix.S_IFDIR)
+	at, err := makeIn(memory, n.text, kind == unix.S_IFDIR)
 	if err != nil {
 		return err
 	}
 	defer unix.Close(at)
 	return unix.MoveMount(tree, "", at, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH)
+}
+
+func (n name) link(memory, covered int) error {
+	buffer := make([]byte, unix.PathMax)
+	length, err := unix.Readlinkat(covered, n.text, buffer)
+	if err != nil {
+		return err
+	}
+	if err := unix.Symlinkat(string(buffer[:length]), memory, n.text); err != nil {
+		return err
+	}
+	return unix.Fchownat(memory, n.text, int(n.stat.Uid), int(n.stat.Gid), unix.AT_SYMLINK_NOFOLLOW)
+}
+
+// isDevice reports whether the name is a device that can be used, and nothing that is mounted there, such as a terminal.
+func (n name) isDevice() bool {
+	kind := n.stat.Mode & unix.S_IFMT
+	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && n.devices && !n.mounted
+}
+
+func (n name) makeDevice(memory int) error {
+	if err := unix.Mknodat(memory, n.text, n.stat.Mode, int(n.stat.Rdev)); err != nil {
+		return err
+	}
+	if err := unix.Fchownat(memory, n.text, int(n.stat.Uid), int(n.stat.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
+		return err
+	}
+	return unix.Fchmodat(memory, n.text, n.stat.Mode&^unix.S_IFMT, 0) // the umask has no say
 }
