@@ -24,8 +24,9 @@ func (l *Listeners) Announce(uid types.UID) {
 	}
 }
 
-// Listen calls a function for each change until ctx ends. The function returns at once.
-func (l *Listeners) Listen(ctx context.Context, changed func(types.UID)) {
+// Listen calls a function for each change until ctx ends. The function returns at once. The first calls are for the node and for
+// the pods that are present: a change that came after the caller looked at them and before it listened is not missed.
+func (l *Listeners) Listen(ctx context.Context, changed func(types.UID), present func() []types.UID) {
 	l.mu.Lock()
 	if l.listeners == nil {
 		l.listeners = map[int]func(types.UID){}
@@ -34,6 +35,10 @@ func (l *Listeners) Listen(ctx context.Context, changed func(types.UID)) {
 	number := l.last
 	l.listeners[number] = changed
 	l.mu.Unlock()
+	changed("")
+	for _, uid := range present() {
+		changed(uid)
+	}
 	<-ctx.Done()
 	l.mu.Lock()
 	defer l.mu.Unlock()

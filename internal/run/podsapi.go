@@ -17,6 +17,6 @@ func (w wholePods) Pods() []*v1.Pod { return w.node.Pods.All() }
 func (w wholePods) Pod(uid types.UID) (*v1.Pod, bool) { return w.node.Pods.ByUID(uid) }
 
 func (w wholePods) Watch(ctx context.Context, changed func(types.UID)) error {
-	w.console.Listen(ctx, changed)
+	w.console.Listen(ctx, changed, w.UIDs)
 	return nil
 }

@@ -29,7 +29,8 @@ type Source interface {
 	// Node returns what is known of the node. Pods and History are left empty.
 	Node() NodeDetail
 	// Watch calls changed for each pod whose facts have changed, and with an empty UID for the node,
-	// until ctx ends. It must not wait for changed, which returns at once.
+	// until ctx ends; first once for all of them, for what changed before it began. It must not wait for
+	// changed, which returns at once.
 	Watch(ctx context.Context, changed func(types.UID)) error
 }
 

@@ -108,6 +108,6 @@ func (s source) History(namespace, name string) (view.PodHistory, bool) {
 
 // Watch implements [view.Source].
 func (s source) Watch(ctx context.Context, changed func(types.UID)) error {
-	s.Listen(ctx, changed)
+	s.Listen(ctx, changed, s.UIDs)
 	return nil
 }
