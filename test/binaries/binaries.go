@@ -60,6 +60,15 @@ func Build(ctx context.Context, w io.Writer, dir string, names ...string) error 
 	return nil
 }
 
+// BuildStatusd builds bin/statusd below the working directory for a campaign, shows on w how far it is, and returns the absolute path.
+func BuildStatusd(ctx context.Context, w io.Writer) (string, error) {
+	dir, err := filepath.Abs("bin")
+	if err != nil {
+		return "", err
+	}
+	return filepath.Join(dir, Statusd), Build(ctx, w, dir, Statusd)
+}
+
 // Path returns the path of a program: in the directory that the environment names, or built for this test.
 func Path(t testing.TB, name string) string {
 	t.Helper()

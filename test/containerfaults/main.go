@@ -16,8 +16,8 @@ import (
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/nodeclient"
+	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/campaign"
-	"github.com/statusd/statusd/test/gobuild"
 	"github.com/statusd/statusd/test/stock"
 )
 
@@ -56,12 +56,8 @@ func run(ctx context.Context, args []string) (err error) {
 	if err := stock.Missing(); err != nil {
 		return err
 	}
-	program, err := filepath.Abs("bin/statusd")
+	program, err := binaries.BuildStatusd(ctx, os.Stderr)
 	if err != nil {
-		return err
-	}
-	build := gobuild.Command{Name: "statusd", Packages: []string{"./cmd/statusd"}, Flags: []string{"-o", program}}
-	if err := build.Run(ctx, os.Stderr); err != nil {
 		return err
 	}
 	node, err := stock.Run(ctx, stock.Options{Name: "faults", Statusd: program, Log: os.Stderr})

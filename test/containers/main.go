@@ -7,14 +7,13 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"syscall"
 	"text/tabwriter"
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/statusd/statusd/test/gobuild"
+	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/stock"
 )
 
@@ -31,12 +30,8 @@ func run(ctx context.Context, w io.Writer) (err error) {
 	if err := stock.Missing(); err != nil {
 		return err
 	}
-	program, err := filepath.Abs("bin/statusd")
+	program, err := binaries.BuildStatusd(ctx, os.Stderr)
 	if err != nil {
-		return err
-	}
-	command := gobuild.Command{Name: "statusd", Packages: []string{"./cmd/statusd"}, Flags: []string{"-o", program}}
-	if err := command.Run(ctx, os.Stderr); err != nil {
 		return err
 	}
 	node, err := stock.Run(ctx, stock.Options{Name: "containers", Statusd: program, Controllers: true, Log: os.Stderr})

@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"strings"
 
+	"github.com/statusd/statusd/test/binaries"
 	"github.com/statusd/statusd/test/controlplane"
 	"github.com/statusd/statusd/test/gobuild"
 	"github.com/statusd/statusd/test/stock"
@@ -51,8 +52,7 @@ func build(ctx context.Context, agent string) error {
 		}
 	}
 	if agent == "statusd" {
-		command := gobuild.Command{Name: "statusd", Packages: []string{"./cmd/statusd"}, Flags: []string{"-o", program}}
-		if err := command.Run(ctx, os.Stderr); err != nil {
+		if _, err := binaries.BuildStatusd(ctx, os.Stderr); err != nil {
 			return err
 		}
 	}
