@@ -41,9 +41,18 @@ kubelet-unit: ## Run the kubelet's own unit tests of the packages that use a sta
 COMPARE ?= starts
 
 .PHONY: kubelet-compare
-kubelet-compare: controlplane kubelet kubelet-statusd ## The stock kubelet and the one with statusd's manager with real containers: COMPARE=starts (30, 60, 100 pods) or ends (API server down, kubelet killed); root, containerd, runc
+kubelet-compare: controlplane kubelet kubelet-statusd ## The stock kubelet and the one with statusd's manager with real containers: COMPARE=starts (30, 60, 100 pods), ends (API server down, kubelet killed) or turns (one node, both in turn, odd journals); root, containerd, runc
 	cd test/upstream && $(GO) build -o ../../bin/kubelet-compare ./kubelet/compare
 	bin/kubelet-compare $(COMPARE)
+
+DENSITY ?= -pods 100,1000,5000 -limits default,none
+
+.PHONY: kubelet-density
+kubelet-density: controlplane ## 100, 1,000 and 5,000 pods on both kubelets without containers (kubemark), for docs/evidence/kubelet.md: DENSITY (flags); root, for a network namespace
+	test/upstream/kubernetes.sh kubemark build/kubemark-1.36.3
+	test/upstream/kubelet/build.sh kubemark build/kubemark-statusd-1.36.3
+	cd test/upstream && $(GO) build -o ../../bin/kubelet-compare ./kubelet/compare
+	unshare --net sh -c 'ip link set lo up && exec bin/kubelet-compare density $(DENSITY)'
 
 .PHONY: kubelet-lives
 kubelet-lives: controlplane kubelet kubelet-statusd ## Pods' lives on both kubelets, for docs/evidence/kubelet.md: LIVES (names), RUNS; root, containerd, runc; about 50 minutes
@@ -74,13 +83,45 @@ test-real: packages controlplane kubelet axe ### Run the tests with a real API s
 
 # The tag real adds files and leaves out only the TestMain of some packages.
 .PHONY: lint
-lint: controlplane ### gofmt, go vet, staticcheck
+lint: controlplane platforms ### gofmt, go vet, staticcheck, builds for other platforms
 	@unformatted=$$(git ls-files -co --exclude-standard '*.go' | xargs -r gofmt -l); \
 	if [ -n "$$unformatted" ]; then echo "not gofmt-ed (run gofmt -w on them):"; echo "$$unformatted"; exit 1; fi
-	$(GO) vet -tags real ./...
+	$(GO) vet ./... && $(GO) vet -tags real ./... # neither sees all tests
 	$(STATICCHECK) -tags real ./...
 	cd test/controlplane/server && $(GO) vet ./...
 	cd test/controlplane/server && $(STATICCHECK) ./accounts ./datadir ./nodecerts ./pki # the rest would make it analyze all of Kubernetes
+
+# Packages that authors use on other systems. The tests of the last three need processes of Linux.
+LIBRARY := ./podstatus ./status ./journal/... ./statustest ./runtime ./runtime/function ./node ./node/fleet ./virtualkubelet ./explain
+KIT     := $(LIBRARY) ./runtime/runtimetest ./agent ./kubeletapi ./examples/node ./examples/provider ./examples/batch
+
+.PHONY: platforms
+platforms: ## Build the library and the kit for macOS and Windows and vet their tests there; build the programs for Linux on arm64
+	GOOS=darwin CGO_ENABLED=0 $(GO) vet $(LIBRARY) && GOOS=darwin CGO_ENABLED=0 $(GO) build $(KIT)
+	GOOS=windows CGO_ENABLED=0 $(GO) vet $(LIBRARY) && GOOS=windows CGO_ENABLED=0 $(GO) build $(KIT)
+	GOARCH=arm64 CGO_ENABLED=0 $(GO) build ./cmd/... ./examples/...
+
+PUBLIC := ./podstatus ./status ./journal ./statustest ./runtime ./runtime/function ./runtime/runtimetest ./agent ./node ./node/fleet ./virtualkubelet ./kubeletapi ./explain
+BASE   ?= $(shell git describe --tags --abbrev=0 2>/dev/null)
+
+.PHONY: apidiff
+apidiff: ## What differs in the Go API from BASE (the last tag); fails if something that was there is gone or different
+	@if [ -z "$(BASE)" ]; then echo "no tag to compare with: make apidiff BASE=REV compares with a commit"; exit 0; fi; test/tools/apidiff $(BASE) $(PUBLIC)
+
+K8SIO ?= 0.37.2
+
+.PHONY: compat
+compat: ## Vet and test the library with other versions of k8s.io/*: K8SIO (0.37.2); some minutes each
+	@for version in $(K8SIO); do test/tools/compat $$version || exit 1; done
+
+SERVERS ?= 1.34.4 1.35.4
+
+.PHONY: compat-servers
+compat-servers: ## Run the real tests of the library, the kits and both daemons on API servers of the versions SERVERS (1.34.4 1.35.4); each is built first, some minutes each; root
+	@set -e; for version in $(SERVERS); do \
+		test/controlplane/version.sh $$version build/controlplane-$$version; \
+		STATUSD_CONTROLPLANE_PROGRAM=$(CURDIR)/build/controlplane-$$version $(GO) run ./test/tier real $(TIER) \
+			./status ./journal/... ./explain/... ./node/... ./agent/... ./kubeletapi/... ./virtualkubelet/... ./cmd/... ./internal/run/... ./internal/doctor/... ./internal/certs/...; done
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s); one that fails keeps no other from being tried
@@ -133,7 +174,7 @@ doors: build controlplane kubelet ## The answers of a stock kubelet to each kind
 	cd test/upstream/doors && ../../../bin/doors
 
 .PHONY: storm
-storm: controlplane kubelet ## Deploy what a node cannot run, 21 kinds (examples/storm), on statusd and on a stock kubelet, and count the pods that are made for each, for docs/evidence/storm.md; root, containerd, runc; about 12 minutes
+storm: controlplane kubelet ## Deploy what a node cannot run, 24 kinds (examples/storm), on statusd and on a stock kubelet, and count the pods that are made for each, for docs/evidence/storm.md; root, containerd, runc; about 12 minutes
 	$(GO) test -tags real -count 1 -timeout 30m -v -run TestDeploymentsThatCannotRun_MakeNoStorm ./cmd/statusd -args -storm 10m -storm-beside $(CURDIR)/docs/evidence/storm.md
 
 EVENTS ?= 100
@@ -221,6 +262,12 @@ KILLS ?= 100
 alerting-kills: demo ## Kill statusd with SIGKILL while alerts fire and end, and look whether one is lost: KILLS, SEED; about 3 minutes
 	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && bin/demo --state "$$state" --kills $(KILLS) --seed $(SEED) alerting-kills
 
+BEFORE ?=
+
+.PHONY: speed
+speed: demo ## How soon 1, 50 and 200 pods are Ready and deleted, and the cost of 200 idle ones, beside the statusd BEFORE (a path) in one run; 8 minutes
+	@bin/demo --beside "$(BEFORE)" speed
+
 .PHONY: scale
 scale: demo ## Start, run and delete 500 pods on one node and look for what is left
 	@bin/demo scale
@@ -232,6 +279,15 @@ clients: demo ## 200 clients follow a log and 50 run commands for a minute; look
 .PHONY: unreachable
 unreachable: demo ## Stop statusd for 60 s on a cluster with controllers, and measure how soon 100 pods are ready again; about 2 minutes
 	@bin/demo unreachable
+
+PREVIOUS ?= $(BASE)
+TIMES    ?= 6
+
+.PHONY: upgrade
+upgrade: demo controlplane ## Replace statusd of the commit PREVIOUS (the last tag) by this one and back under 200 pods, TIMES (6), and look for restarts, lost statuses, and alerts that were lost or came twice; about 5 minutes
+	test/tools/version $(PREVIOUS) build/previous
+	test/tools/version HEAD build/next
+	@state=$$(mktemp -d) && trap 'rm -rf "$$state"' EXIT && bin/demo --state "$$state" --times $(TIMES) --seed $(SEED) upgrade
 
 FAULTS ?= 200
 PODS   ?= 30
@@ -269,6 +325,11 @@ packages-observe: build ## Build build/statusd-observe_*.deb and build/statusd-o
 .PHONY: packages-run
 packages-run: build ## Build build/statusd_*.deb and build/statusd-*.rpm of statusd run: VERSION
 	cd test/install && $(GO) run ./pack run $(or $(VERSION),0.0.0)
+
+.PHONY: release
+release: ## Build the files of a release into build/release: VERSION (v0.1.0); AGAIN=1 builds them twice and compares the bytes; some minutes
+	rm -rf build/release
+	cd test/install && $(GO) run ./release $(if $(AGAIN),-again) $(VERSION) build/release
 
 .PHONY: install-checks
 install-checks: ## Compare the Helm chart with the kustomize overlays, and read the deb and rpm packages; needs dpkg-deb and rpm (Debian: rpm)
@@ -345,11 +406,32 @@ e2e-compare: ## Compare the last runs of make e2e of two agents, spec by spec: A
 	@$(GO) build -o bin/e2e ./test/e2e
 	@bin/e2e compare $(AGENTS)
 
+DURATION ?= 5m
+
+.PHONY: robustness
+robustness: controlplane ## Break network, server, disk and agent under a manager on a real API server, and judge the history: DURATION, SEED, ROBUSTNESS='-pods 100 -rate 50'; a report in build/robustness
+	cd test/robustness/toxiproxy && $(GO) build -o ../../../bin/toxiproxy github.com/Shopify/toxiproxy/v2/cmd/server
+	$(GO) build -o bin/robustness ./test/robustness
+	bin/robustness -duration $(DURATION) -seed $(SEED) $(ROBUSTNESS)
+
+
+.PHONY: robustness-kubelet
+robustness-kubelet: ## The kubelet's manager in the same storm as make robustness
+	cd test/upstream && $(GO) build -o ../../bin/robustness-kubelet ./storm
+	@$(MAKE) --no-print-directory robustness ROBUSTNESS='-agent bin/robustness-kubelet -state build/robustness-kubelet $(ROBUSTNESS)'
+
+TEETH ?= .
+
+.PHONY: robustness-teeth
+robustness-teeth: controlplane ## Break the manager in one place at a time, and see the campaign find it within 5 minutes each: TEETH (which, an expression), SEED; half an hour
+	cd test/robustness/toxiproxy && $(GO) build -o ../../../bin/toxiproxy github.com/Shopify/toxiproxy/v2/cmd/server
+	$(GO) run ./test/robustness/teeth -only '$(TEETH)' -seed $(SEED)
+
 IMAGE ?= localhost/statusd:dev
 
 .PHONY: image
 image: ## Build build/statusd-image.tar, a container image for deploy/observe, without a container engine: IMAGE (its name)
-	CGO_ENABLED=0 $(GO) build -trimpath -ldflags '-s -w' -o bin/static/statusd ./cmd/statusd
+	CGO_ENABLED=0 $(GO) build -tags grpcnotrace -trimpath -ldflags '-s -w' -o bin/static/statusd ./cmd/statusd
 	@mkdir -p build
 	$(GO) run ./internal/image/build -name $(IMAGE) -program bin/static/statusd -o build/statusd-image.tar
 

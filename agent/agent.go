@@ -63,10 +63,12 @@ type Agent struct {
 	shutdown   *shutdown.Manager
 }
 
-// cluster is what a node has that has an API server. All of it is nil or empty for a standalone one.
+// cluster has the parts of a node with an API server. On a standalone node all fields are nil or
+// empty.
 type cluster struct {
 	client      kubernetes.Interface
-	credentials [sha256.Size]byte   // the digest of those that the client has
+	identified  chan struct{}       // closed once the client is known to be the node's
+	credentials [sha256.Size]byte   // the digest of the client's credentials
 	connection  *process.Connection // of the client, with its credentials
 	apiServer   string              // its host and port, for containers
 	objects     *apiobjects.Objects
@@ -75,9 +77,9 @@ type cluster struct {
 	mirrors     *mirror.Mirrors
 }
 
-// New makes an agent and opens what it needs: the port, the journal, the state of the
-// runtime, the kubeconfig. Whatever can be found wrong before anything runs is an error
-// here. It starts nothing: call [Agent.Run], or [Agent.Close] if it is not to be run.
+// New creates an agent and opens its port, journal, runtime state and kubeconfig. New returns every
+// error that can be detected before anything runs. New starts nothing: call [Agent.Run], or
+// [Agent.Close] if the agent will not run.
 func New(config Config, options Options) (*Agent, error) {
 	if err := errors.Join(config.validate(options.RESTConfig != nil), options.Validate()); err != nil {
 		return nil, err
@@ -91,6 +93,9 @@ func New(config Config, options Options) (*Agent, error) {
 	a.life = process.Life{Name: "agent", Timeout: config.ShutdownTimeout, Supervisor: options.Supervisor, Alive: a.alive, Logger: a.log}
 	a.machine = &addressBook{read: options.Machine, interval: options.machineInterval, log: a.log, changed: a.addressesChanged}
 	a.kubelet.probes = prometheus.NewRegistry()
+	if a.identified = make(chan struct{}); !a.isByFile() {
+		close(a.identified)
+	}
 	if err := a.open(); err != nil {
 		return nil, errors.Join(err, a.Close())
 	}
@@ -101,16 +106,16 @@ func New(config Config, options Options) (*Agent, error) {
 	return a, nil
 }
 
-// Address is where the endpoints are served, empty if they are not.
+// Address is the address of the health endpoints, or empty if they are not served.
 func (a *Agent) Address() string { return a.front.Address() }
 
 // ErrReload as the cause of the end of Run's context means that another agent takes over in this
 // process: systemd gets RELOADING=1, not STOPPING=1.
 var ErrReload = process.ErrReload
 
-// Run does the work of the agent until ctx ends, then stops in order and within
-// ShutdownTimeout, closes what is open, and returns. Containers run on. It returns an error
-// if something did not go as it should. It may be called once.
+// Run runs the agent until ctx ends, then stops its parts in order within ShutdownTimeout, closes
+// all open files and connections, and returns. Containers keep running. Run returns the errors of
+// the parts and of stopping them. Run may be called once.
 func (a *Agent) Run(ctx context.Context) error {
 	a.log.Info("starting", "version", a.options.Version, "node", a.nodeName, "standalone", a.client == nil,
 		"stateDir", a.config.StateDir, "manifests", a.config.Manifests, "endpoints", a.Address())
@@ -120,7 +125,7 @@ func (a *Agent) Run(ctx context.Context) error {
 // eventStarting is the reason of the Node's event that this program has started, as with the kubelet.
 const eventStarting = "Starting"
 
-// parts in the order in which they start: what others need comes first.
+// parts returns the parts in the order of their start: dependencies come first.
 func (a *Agent) parts() []process.Part {
 	joined := a.client != nil
 	manager := process.Part{Name: "status manager", Run: a.manager.Run}
@@ -143,15 +148,15 @@ func (a *Agent) parts() []process.Part {
 		a.events.NodeEvent(v1.EventTypeNormal, eventStarting, "Starting statusd.")
 		return a.events.Run(ctx)
 	})
-	add(joined, "node", a.node.Run)
+	add(joined, "node", a.keepNode)
 	add(true, "machine", a.machine.run)
 	add(true, "prober", a.prober.Run)
 	add(true, "workers", a.workers.Run)
 	add(true, "evictions", a.evictions.Run)
 	add(joined, "overdue statuses", a.followOverdue)
 	add(joined, "mirror pods", a.mirrors.Run)
-	add(joined, "pods of the api", a.api.Run)
-	byFile := joined && a.options.RESTConfig == nil // else the program has chosen whom it acts as
+	add(joined, "pods of the api", a.followPods)
+	byFile := a.isByFile()
 	add(byFile, "identity", a.checkIdentity)
 	add(byFile, "credentials", a.followCredentials)
 	add(byFile && a.config.BootstrapKubeconfig != "", "certificate", func(ctx context.Context) error {
@@ -166,8 +171,11 @@ func (a *Agent) parts() []process.Part {
 	return parts
 }
 
-// Inside returns the parts of this node to the process around it. Inside is for the commands of this module, and is no part of
-// the public API: the type of its result is internal and changes without notice. A program that embeds a node calls [Agent.Run].
+// isByFile reports whether the credentials are those of the kubeconfig: otherwise the program has chosen whom it acts as.
+func (a *Agent) isByFile() bool { return a.config.Kubeconfig != "" && a.options.RESTConfig == nil }
+
+// Inside returns the parts of this node to the commands of this module. Inside is not part of the public API: the type of its
+// result is internal and changes without notice. A program that embeds a node calls [Agent.Run].
 func (a *Agent) Inside() *inside.Node {
 	return &inside.Node{
 		Name: a.nodeName, Table: a.table, Manager: a.manager, Workers: a.workers, Events: a.events, Runtime: a.runtime, Journal: a.journal,
@@ -179,13 +187,23 @@ func (a *Agent) Inside() *inside.Node {
 	}
 }
 
+// followPods runs the source of pods of the API once they are the pods of this machine.
+func (a *Agent) followPods(ctx context.Context) error {
+	select {
+	case <-a.node.Claimed():
+		return a.api.Run(ctx)
+	case <-ctx.Done():
+		return nil
+	}
+}
+
 // apiPatience is how long static pods wait for the API at the start. It is short, because
 // the API may be one of them.
 const apiPatience = 2 * time.Second
 
-// followManifests runs the source of static pods. Without one it reports that there are none,
-// because the workers wait for every source. The API goes first if it answers, because the mirrors
-// hold the statuses of static pods from before a restart.
+// followManifests runs the source of static pods. Without a manifest directory it reports an empty
+// list, because the workers wait for every source. The API goes first if it answers, because the
+// mirrors hold the statuses of static pods from before a restart.
 func (a *Agent) followManifests(ctx context.Context) error {
 	if a.client != nil {
 		select {
@@ -204,7 +222,7 @@ func (a *Agent) followManifests(ctx context.Context) error {
 	return nil
 }
 
-// alive returns unless a lock that everything needs is stuck.
+// alive returns, unless a lock that all parts need is stuck.
 func (a *Agent) alive() {
 	none := &v1.Pod{}
 	a.table.ByUID(none.UID)
@@ -212,5 +230,5 @@ func (a *Agent) alive() {
 	a.workers.CouldHaveRunningContainers(none)
 }
 
-// Close closes what New has opened. Run does so by itself.
+// Close closes everything that New has opened. Run calls Close itself.
 func (a *Agent) Close() error { return a.life.Close() }

@@ -15,8 +15,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// CheckConfig returns everything because of which [New] would refuse the config: wrong values, and
-// files that cannot be used. It asks no server.
+// CheckConfig returns all reasons for which [New] would refuse the config: invalid values and
+// unusable files. It sends no requests.
 func CheckConfig(config Config) error {
 	problems := []error{config.Validate()}
 	if config.NodeName == "" { // else Validate has looked at it
@@ -31,8 +31,8 @@ func CheckConfig(config Config) error {
 	return errors.Join(append(problems, readableManifests(config.Manifests))...)
 }
 
-// firstKubeconfig is the one that is needed first: that of the bootstrap if the other one is still
-// to be written.
+// firstKubeconfig is the first kubeconfig needed: the bootstrap kubeconfig if Kubeconfig is not
+// written yet.
 func (c *Config) firstKubeconfig() string {
 	if c.BootstrapKubeconfig != "" {
 		if needed, err := certs.Needed(c.Kubeconfig, time.Now()); err == nil && needed {
@@ -42,10 +42,10 @@ func (c *Config) firstKubeconfig() string {
 	return c.Kubeconfig
 }
 
-// CheckManifests reads the manifests as an agent of this config and runtime would, and returns how
-// many static pods they define and everything that is wrong with them: what cannot be read,
-// with file, line and field, and what the runtime cannot do, with pod and field. Of the runtime
-// only its Check is called.
+// CheckManifests reads the manifests as an agent with this config and runtime would. It returns the
+// number of static pods and all problems: unreadable manifests, with file, line and field, and
+// fields that the runtime cannot honor, with pod and field. It calls only the Check method of the
+// runtime.
 func CheckManifests(ctx context.Context, config Config, rt runtime.Runtime) (pods int, problems []error) {
 	if config.Manifests == "" {
 		return 0, nil

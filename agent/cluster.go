@@ -14,9 +14,9 @@ import (
 // joinedFile in the state directory marks the state of a node of a cluster.
 const joinedFile = "joined"
 
-// claimState keeps a standalone agent away from the state of a node of a cluster: no source
-// would name the pods of the API, and they would be ended as orphans, with statuses in the journal
-// that were never sent. It is called once the state is open.
+// claimState prevents a standalone agent from using the state of a cluster node: no source would
+// list the pods from the API, so the agent would end them as orphans, and the unsent statuses in
+// the journal would be lost. It is called once the state is open.
 func (a *Agent) claimState() error {
 	marker := filepath.Join(a.config.StateDir, joinedFile)
 	if a.client != nil {
@@ -41,8 +41,8 @@ func (a *Agent) claimState() error {
 	return nil
 }
 
-// markJoined writes the marker. A full or read-only disk does not keep the agent from its work: the
-// pods of the API, which isJoinedState also looks at, are a marker too.
+// markJoined writes the marker. A full or read-only disk does not stop the agent: isJoinedState
+// also finds the pods from the API.
 func markJoined(marker string) {
 	if _, err := os.Stat(marker); err == nil {
 		return
@@ -50,7 +50,7 @@ func markJoined(marker string) {
 	_ = os.WriteFile(marker, []byte("This is the state of a node of a cluster; statusd needs a kubeconfig to use it.\n"), 0o600)
 }
 
-// isJoinedState looks for the marker, and for pods that only an API server can have named.
+// isJoinedState looks for the marker, and for pods that come from an API server.
 func (a *Agent) isJoinedState(marker string) (bool, error) {
 	if _, err := os.Stat(marker); err == nil {
 		return true, nil

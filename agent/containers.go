@@ -9,10 +9,10 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// EndContainers ends the containers that an agent has left running in this runtime, as the
-// shutdown of a machine would: SIGTERM, and SIGKILL after the grace. A runtime that remembers
-// reports their ends to the next agent. It must not be called while an agent uses the runtime. It
-// returns how many containers there were.
+// EndContainers ends the containers that an agent has left running in this runtime, as a shutdown
+// of the machine would: SIGTERM, and SIGKILL after the grace period. A runtime with durable records
+// reports the exits to the next agent. EndContainers must not be called while an agent uses the
+// runtime. It returns the number of containers.
 func EndContainers(ctx context.Context, rt runtime.Runtime, grace time.Duration) (ended int, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -37,7 +37,7 @@ func EndContainers(ctx context.Context, rt runtime.Runtime, grace time.Duration)
 	}
 }
 
-// stopContainers asks each container that is not asked yet, and counts those that still run.
+// stopContainers stops each container once, and counts the containers that still run.
 func stopContainers(ctx context.Context, rt runtime.Runtime, grace time.Duration, asked map[string]bool) (alive int, err error) {
 	pods, err := rt.Pods(ctx)
 	if err != nil {

@@ -11,9 +11,8 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 
 	"github.com/statusd/statusd/internal/unixsocket"
 	"github.com/statusd/statusd/runtime"
@@ -26,7 +25,7 @@ const controlSocket = "control.sock"
 // ErrNotRunning is the error of [Drain] and [Undrain] if no agent uses the state directory.
 var ErrNotRunning = errors.New("statusd is not running")
 
-// control takes commands until ctx ends. That it cannot listen keeps no pod from running.
+// control serves commands until ctx ends. If it cannot listen, pods run anyway.
 func (a *Agent) control(ctx context.Context) error {
 	listener, err := unixsocket.Listen(filepath.Join(a.config.StateDir, controlSocket))
 	if err != nil {
@@ -59,7 +58,7 @@ func (a *Agent) control(ctx context.Context) error {
 	return err
 }
 
-// runningPods counts the pods of which something still runs.
+// runningPods counts the pods with running containers.
 func (a *Agent) runningPods() (running int) {
 	found, err := a.runtime.Pods(context.Background())
 	if err != nil {
@@ -73,14 +72,20 @@ func (a *Agent) runningPods() (running int) {
 	return running
 }
 
-// Drain has the agent that uses the state directory of this config end its pods as for a shutdown
-// of the machine, and returns what it says when they have ended. The node stays not ready until
-// [Undrain] or a restart of the agent.
+// Drain makes the agent that uses the state directory of this config end its pods as for a shutdown
+// of the machine, and returns the agent's answer when the pods have ended. The node stays not ready
+// until [Undrain] or a restart of the agent.
 func Drain(ctx context.Context, config Config) (string, error) { return command(ctx, config, "drain") }
 
-// Undrain has a drained node take pods again, and its static pods run again.
+// Undrain makes a drained node accept pods again and restarts its static pods.
 func Undrain(ctx context.Context, config Config) (string, error) {
 	return command(ctx, config, "undrain")
+}
+
+// Running reports whether an agent uses the state directory of this config.
+func Running(ctx context.Context, config Config) bool {
+	_, err := command(ctx, config, "running") // an agent answers that the command is unknown
+	return !errors.Is(err, ErrNotRunning)
 }
 
 // command sends one command to the control socket.
@@ -96,7 +101,7 @@ func command(ctx context.Context, config Config, name string) (string, error) {
 		return "", err
 	}
 	response, err := client.Do(request)
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, unix.ECONNREFUSED) {
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, syscall.ECONNREFUSED) {
 		return "", fmt.Errorf("agent: %s: %w with state directory %s", name, ErrNotRunning, config.StateDir)
 	}
 	if err != nil {

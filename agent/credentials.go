@@ -9,15 +9,18 @@ import (
 	"time"
 
 	authentication "k8s.io/api/authentication/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/certs"
 	"github.com/statusd/statusd/internal/process"
 )
 
-// Bootstrap gets the node its kubeconfig, if the config says how and there is none that can be
-// used. It blocks until a certificate is approved and signed, or ctx ends. Call it before [New].
+// Bootstrap requests the kubeconfig of the node, if BootstrapKubeconfig is set and there is no
+// usable kubeconfig. Bootstrap blocks until a certificate is approved and signed, or ctx ends. Call
+// it before [New].
 func Bootstrap(ctx context.Context, config Config, options Options) error {
 	if config.BootstrapKubeconfig == "" {
 		return nil
@@ -46,8 +49,8 @@ func (c *Config) bootstrapOptions(name string, options Options) certs.Options {
 	}
 }
 
-// followCredentials uses credentials that have changed from the next request on: no stream, watch or back-off ends with them. For
-// another API server it asks for a reload, which would end a drain, and so comes after it.
+// followCredentials uses changed credentials from the next request on, without ending streams, watches or back-offs. For another
+// API server it requests a reload, after a drain, which the reload would end.
 func (a *Agent) followCredentials(ctx context.Context) error {
 	return process.Credentials{
 		Kubeconfig: a.config.Kubeconfig, Used: a.credentials, Use: a.connection.Use, Reload: a.options.Reload, Interval: a.options.credentialsInterval,
@@ -55,25 +58,60 @@ func (a *Agent) followCredentials(ctx context.Context) error {
 	}.Follow(ctx)
 }
 
-// checkIdentity asks the API server, once it answers, whom it takes this agent for. Another user than
-// that of the node is an error that says what to do: it could do nothing, or far too much.
+// identityRetry bounds the pauses between questions who this agent is, until the Node need not wait for the answer any more.
+const identityRetry = 2 * time.Second
+
+// identityRefusals is how often the API server may refuse to answer, as it does for a moment after its start, until the Node is registered
+// without the answer.
+const identityRefusals = 5
+
+// checkIdentity checks the user name of this agent with the API server, once the server responds. Any
+// user but the node's is an error that says what to do: another user has too few rights, or far too
+// many. No Node is registered before: the kubeconfig of an administrator would make this machine a node of the cluster.
 func (a *Agent) checkIdentity(ctx context.Context) error {
-	for wait := time.Second; ; wait = min(2*wait, time.Minute) {
+	limit, refused := identityRetry, 0
+	for wait := identityRetry / 8; ; wait = min(2*wait, limit) {
 		review, err := a.client.AuthenticationV1().SelfSubjectReviews().Create(ctx, &authentication.SelfSubjectReview{}, metav1.CreateOptions{})
-		if err == nil {
+		switch {
+		case err == nil:
 			if err := wrongUser(review.Status.UserInfo, a.nodeName); err != nil {
 				return fmt.Errorf("kubeconfig %s: %w", a.config.Kubeconfig, err)
 			}
+			if refused < identityRefusals {
+				close(a.identified)
+			}
 			<-ctx.Done()
 			return nil
+		case apierrors.IsNotFound(err), apierrors.IsMethodNotSupported(err), apierrors.IsForbidden(err):
+			if refused++; refused == identityRefusals {
+				a.log.Warn("the API server does not say whose the kubeconfig is", "err", err)
+				limit = time.Minute
+				close(a.identified)
+			}
 		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
+		if !backoff.Sleep(ctx, wait) {
 			return nil
-		case <-timer.C:
 		}
+	}
+}
+
+// isIdentified reports whether the kubeconfig is that of the node.
+func (a *Agent) isIdentified() bool {
+	select {
+	case <-a.identified:
+		return true
+	default:
+		return false
+	}
+}
+
+// keepNode keeps the Node once the kubeconfig is known to be that of the node.
+func (a *Agent) keepNode(ctx context.Context) error {
+	select {
+	case <-a.identified:
+		return a.node.Run(ctx)
+	case <-ctx.Done():
+		return nil
 	}
 }
 
@@ -87,7 +125,8 @@ func wrongUser(user authentication.UserInfo, node string) error {
 	return nil
 }
 
-// shownCertificate is what the client shows to the API server now; it is empty without an API server.
+// shownCertificate returns the current client certificate for the API server; empty without an API
+// server.
 func (a *Agent) shownCertificate() rest.TLSClientConfig {
 	if a.connection == nil {
 		return rest.TLSClientConfig{}

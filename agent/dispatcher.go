@@ -32,8 +32,8 @@ type dispatcher struct {
 
 	mu       sync.Mutex // guards what follows
 	unsynced map[source.Origin]bool
-	// leaving are static pods whose manifest is gone and whose worker is not done yet. They
-	// stay in the table until then, so that their last statuses reach the mirror pod.
+	// leaving are static pods without a manifest whose worker has not finished yet. They stay in
+	// the table until the worker has finished, so that their last statuses reach the mirror pod.
 	leaving map[types.UID]*v1.Pod
 }
 
@@ -101,7 +101,7 @@ func (d *dispatcher) remove(pod *v1.Pod) {
 	d.changed(pod.UID)
 }
 
-// returned notes that a static pod which was leaving is wanted again.
+// returned records that the manifest of a leaving static pod is back.
 func (d *dispatcher) returned(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -135,7 +135,7 @@ func (d *dispatcher) isLeaving(uid types.UID) bool {
 	return leaving
 }
 
-// release forgets a pod that was leaving and that no worker has any more.
+// release forgets a leaving pod that no longer has a worker.
 func (d *dispatcher) release(uid types.UID) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package agent is a whole node as a value: New, Run, and nothing global, so that a test can have
-// two of them in one process. What runs the pods is a [runtime.Runtime] that the program brings:
+// Package agent runs a whole node inside a program: New, Run, and no global state, so that one
+// process can run two nodes. The program brings the [runtime.Runtime] that runs the pods:
 //
 //	config := agent.Embedded("my-node")
 //	config.Kubeconfig = "node.kubeconfig"
@@ -7,7 +7,7 @@
 //	…
 //	err = node.Run(ctx)
 //
-// Package runtime/function makes a runtime of a function; cmd/statusd brings runtime/process.
+// Package runtime/function makes a runtime from a function; cmd/statusd brings runtime/process.
 //
 //	manifests ──► source ─┐                ┌─► table of pods ◄── read by all
 //	API server ─► source ─┴─► dispatcher ──┼─► workers ──► runtime ──► containers
@@ -16,34 +16,34 @@
 //	                                       │    prober         │
 //	                                       └─► mirrors         └──► journal
 //
-// This package holds no rule about pods. It has the config (config.go), opens files and connections
-// (open.go), connects the parts (wire.go) and passes on the changes of the sources (dispatcher.go).
-// Starting the parts in order, stopping them in the reverse order and reporting their health is
-// internal/process. What statusd run adds to a node is internal/run.
+// This package contains no rules about pods. It has the config (config.go), opens files and
+// connections (open.go), connects the parts (wire.go) and passes on the changes of the sources
+// (dispatcher.go). Package internal/process starts the parts in order, stops them in the reverse
+// order and reports their health. Package internal/run has what statusd run adds to a node.
 //
 // # What it links
 //
-// A node links what every node needs. kubectl logs, exec, attach, port-forward and top need the kubelet's API, which comes in by value:
+// A node links only what every node needs. For kubectl logs, exec, attach, port-forward and top, pass the kubelet's API as an option:
 //
 //	config.Server.BindAddress, config.Server.ClientCAFile = ":10250", "/etc/kubernetes/pki/ca.crt"
 //	node, err := agent.New(config, agent.Options{Runtime: yours, KubeletAPI: kubeletapi.ForNode})
 //
 // # Starting
 //
-// Static pods wait a moment for the API's first answer, two seconds at most: their mirrors
-// hold the statuses from before a restart, so that what was ready stays ready until a
-// probe says otherwise. Without an answer they run all the same.
+// Static pods wait at most two seconds for the first answer of the API: the mirror pods hold the
+// statuses from before a restart, so that ready containers stay ready until a probe fails. Without
+// an answer, static pods start after the two seconds.
 //
 // # Stopping
 //
-// When the context of [Agent.Run] ends, first the sources stop, then the workers, the
-// probes, the Node, the status manager (after it has delivered what
-// it can), the runtime. Containers are not stopped: the next agent
-// adopts those that its runtime still lists. Stopping takes at most ShutdownTimeout.
+// When the context of [Agent.Run] ends, the parts stop in this order: sources, workers, probes,
+// Node, status manager (after it has delivered what it can), runtime. Containers are not stopped:
+// the next agent adopts the containers that its runtime still lists. Stopping takes at most
+// ShutdownTimeout.
 //
 // # Concurrency
 //
-// [New] starts nothing. Run blocks, may be called once, and has no goroutine left when it
-// returns, unless a part did not stop in time, which is an error that names it. The other
-// methods may be called from any goroutine.
+// [New] starts nothing. Run blocks and may be called once. No goroutine is left when Run returns,
+// unless a part did not stop in time; the error of Run then names the part. The other methods may
+// be called from any goroutine.
 package agent

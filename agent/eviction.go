@@ -41,7 +41,7 @@ func split(err error) []error {
 	return []error{err}
 }
 
-// wireEviction makes what ends pods under pressure.
+// wireEviction creates the eviction manager.
 func (a *Agent) wireEviction() error {
 	thresholds, err := a.config.Eviction.config().Thresholds()
 	if err != nil {
@@ -71,7 +71,7 @@ func (a *Agent) wireEviction() error {
 	return err
 }
 
-// reclaim frees the disk of what no pod needs any more.
+// reclaim deletes the files that no pod needs any more.
 func (a *Agent) reclaim(ctx context.Context) error {
 	err := a.workers.Reclaim(ctx)
 	if store, ok := a.runtime.(runtime.ImageStore); ok {
@@ -80,7 +80,7 @@ func (a *Agent) reclaim(ctx context.Context) error {
 	return err
 }
 
-// observe reads what the signals are about.
+// observe reads the values of the eviction signals.
 func (a *Agent) observe() (eviction.Observations, error) {
 	r, err := a.machine.look()
 	if err != nil {
@@ -94,7 +94,7 @@ func (a *Agent) observe() (eviction.Observations, error) {
 	}, nil
 }
 
-// evict ends a pod for the good of the machine. It returns nil for one that ends already.
+// evict ends a pod because of node pressure. It returns nil for a pod that is ending already.
 func (a *Agent) evict(pod *v1.Pod, message string, grace time.Duration) <-chan struct{} {
 	if !a.workers.Evict(pod.UID, worker.Eviction{
 		Grace: grace, Reason: eviction.Reason, Message: message,
@@ -107,7 +107,7 @@ func (a *Agent) evict(pod *v1.Pod, message string, grace time.Duration) <-chan s
 	return a.workers.Stopped(pod.UID)
 }
 
-// thresholds are what the node keeps free: the hard ones.
+// thresholds returns the hard eviction thresholds.
 func (a *Agent) thresholds() node.Thresholds {
 	kept := node.Thresholds{PIDsAvailable: node.DefaultThresholds().PIDsAvailable, Clear: a.config.Eviction.PressureTransitionPeriod}
 	reading := a.machine.latest()

@@ -12,9 +12,9 @@ import (
 // execPatience is how long a runtime may take to kill a command.
 const execPatience = 2 * time.Second
 
-// execer runs commands inside containers and returns when the context ends, also if the runtime
-// does not: a probe that never gets an answer would keep its last result forever. While a call
-// hangs, the container gets no further one.
+// execer runs commands inside containers and returns when the context ends, even if the runtime
+// does not: a probe without a result would keep its last result forever. While a call hangs,
+// further calls for the container fail.
 type execer struct {
 	exec func(ctx context.Context, id string, command []string) (runtime.ExecResult, error)
 
@@ -34,7 +34,7 @@ func (e *execer) run(ctx context.Context, id string, command []string) (runtime.
 		result runtime.ExecResult
 		err    error
 	}
-	done := make(chan outcome, 1) // so that a late answer waits for nothing
+	done := make(chan outcome, 1) // so that a late result does not block
 	go func() {
 		result, err := e.exec(ctx, id, command)
 		done <- outcome{result, err}

@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// facts are what is known of a pod, for its explanation.
+// facts returns the facts about a pod for its explanation.
 func (a *Agent) facts(pod *v1.Pod) explain.Facts {
 	now := time.Now()
 	known, _ := a.workers.Facts(pod.UID)
@@ -36,11 +36,16 @@ func (a *Agent) nodeFacts(now time.Time) explain.Node {
 	}
 }
 
-// containerFacts are what the workers and the prober know beyond the status.
+// containerFacts returns the facts of the workers and the prober beyond the status.
 func (a *Agent) containerFacts(pod *v1.Pod, known worker.Facts) map[string]explain.Container {
 	all := make(map[string]explain.Container)
 	for name, c := range known.Containers {
 		all[name] = explain.Container{ContainerFacts: c}
+	}
+	for name, since := range known.Pulling {
+		c := all[name]
+		c.Pulling = since
+		all[name] = c
 	}
 	for _, r := range a.prober.Results(pod.UID) {
 		c := all[r.Container]
@@ -57,7 +62,7 @@ func (a *Agent) containerFacts(pod *v1.Pod, known worker.Facts) map[string]expla
 	return all
 }
 
-// waits is what keeps the node from starting a pod.
+// waits returns what the node waits for before it starts a pod.
 func waits(known worker.Facts) string {
 	switch {
 	case known.WaitsFor != "":

@@ -15,7 +15,7 @@ import (
 )
 
 const (
-	// logPatience is how long the disk is waited for that has a log.
+	// logPatience is how long to wait for the disk with a log.
 	logPatience = 100 * time.Millisecond
 	// logTail is how many lines are read of a log.
 	logTail = 40
@@ -23,7 +23,8 @@ const (
 	maxLogs = 500
 )
 
-// lastLogs are the ends of the logs of runs that have failed. A run that has ended writes no more, so each is read once.
+// lastLogs are the ends of the logs of runs that have failed. The log of an ended run does not change, so it is read
+// once.
 type lastLogs struct {
 	runtime runtime.Runtime
 	calls   *bounded.Calls
@@ -36,7 +37,7 @@ func newLastLogs(r runtime.Runtime) *lastLogs {
 	return &lastLogs{runtime: r, calls: bounded.New(), lines: map[string][]string{}}
 }
 
-// add puts the ends of the logs of the runs that failed last into the facts. A disk that does not answer costs them, and nothing else.
+// add adds the ends of the logs of the last failed runs to the facts. If the disk hangs, only the logs are missing.
 func (l *lastLogs) add(f *explain.Facts) {
 	status := f.Status
 	if status == nil {
@@ -85,7 +86,7 @@ func (l *lastLogs) read(ctx context.Context, id string, lines, bytes int64) ([]b
 	return <-found, nil
 }
 
-// lastLines are the last lines of the log of a run of a container, false if there are none or the disk does not answer.
+// lastLines returns the last lines of the log of a run of a container, or false without lines or if the disk hangs.
 func (a *Agent) lastLines(ctx context.Context, uid types.UID, container string, previous bool, lines int, bytes int64) ([]string, bool) {
 	status, ok := a.manager.GetPodStatus(uid)
 	if !ok {
@@ -111,7 +112,7 @@ func (a *Agent) lastLines(ctx context.Context, uid types.UID, container string, 
 	return nil, false
 }
 
-// of returns the end of the log of a run, and whether the log is known. That of a run that has ended is read once.
+// of returns the end of the log of a run, and whether the log is known. The log of an ended run is read once.
 func (l *lastLogs) of(id string, ended bool) (lines []string, known bool) {
 	if id == "" {
 		return nil, false
@@ -124,7 +125,7 @@ func (l *lastLogs) of(id string, ended bool) (lines []string, known bool) {
 	}
 	data, err := l.read(context.Background(), id, logTail, explain.MaxLog)
 	if err != nil {
-		return nil, false // there is none any more, or the disk hangs
+		return nil, false // the log was deleted, or the disk hangs
 	}
 	if lines = explain.LogLines(data); !ended {
 		return lines, true

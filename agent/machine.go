@@ -16,9 +16,8 @@ import (
 // machineInterval is how often the addresses of the machine are looked at.
 const machineInterval = 5 * time.Second
 
-// addressBook remembers the last good reading of this machine. Node, pods and probes all get their
-// addresses from it, so that they follow a change together: a DHCP lease that comes after the
-// start, or another one.
+// addressBook caches the last good reading of this machine. Node, pods and probes all read their
+// addresses from it, so that a change, such as a new DHCP lease, applies to all of them.
 type addressBook struct {
 	read     func() (node.Reading, error)
 	interval time.Duration
@@ -30,8 +29,8 @@ type addressBook struct {
 	last node.Reading
 }
 
-// look reads the machine. A machine without an address, as when a cable is pulled, keeps the
-// last one that it had: pods are still reached there once the link is back.
+// look reads the machine. A machine without an address, as when a cable is unplugged, keeps its
+// last addresses: pods are reachable there again once the link is back.
 func (m *addressBook) look() (node.Reading, error) {
 	reading, err := m.read()
 	m.mu.Lock()
@@ -61,7 +60,7 @@ func (m *addressBook) run(ctx context.Context) error {
 			m.log.Warn("machine not readable", "err", err)
 			return
 		}
-		// Another caller of look may have seen the change first.
+		// Another caller of look may have observed the change first.
 		if now := m.latest().Addresses; !slices.Equal(known, now) {
 			m.log.Info("addresses changed", "from", known, "to", now)
 			known = now
@@ -71,8 +70,8 @@ func (m *addressBook) run(ctx context.Context) error {
 	return nil
 }
 
-// addresses are the IP addresses of this machine, the primary one first: those of the config, or
-// else those that the machine had when it was last looked at.
+// addresses are the IP addresses of this machine, the primary address first: from the config, or
+// else from the last reading of the machine.
 func (a *Agent) addresses() []string {
 	if configured := a.config.Node.Addresses; len(configured) > 0 {
 		return configured
@@ -80,13 +79,13 @@ func (a *Agent) addresses() []string {
 	return a.machine.latest().Addresses
 }
 
-// addressesChanged has every pod reported with its new addresses, and the Node too. Probes take
-// their target from the reported status.
+// addressesChanged reports every pod and the Node with the new addresses. Probes take their target
+// from the reported status.
 func (a *Agent) addressesChanged(ctx context.Context) {
 	for _, pod := range a.table.All() {
 		a.workers.Sync(pod.UID)
 	}
-	if a.node == nil {
+	if a.node == nil || !a.isIdentified() {
 		return
 	}
 	if err := a.node.Report(ctx); err != nil && ctx.Err() == nil {
@@ -94,8 +93,8 @@ func (a *Agent) addressesChanged(ctx context.Context) {
 	}
 }
 
-// here is this machine as a Node: with the room that it has now, and the labels and taints that
-// the API shows, once it does.
+// here returns this machine as a Node: with its current capacity, and with the labels and taints in
+// the API, once known.
 func (a *Agent) here() (*v1.Node, error) {
 	options := a.nodeOptions()
 	options.Read = func() (node.Reading, error) { return a.machine.latest(), nil }
@@ -106,7 +105,7 @@ func (a *Agent) here() (*v1.Node, error) {
 	return asShown(here, a.node.Current()), nil
 }
 
-// asShown is the node with the labels and taints that the API shows, if it shows any.
+// asShown returns the node with the labels and taints of current, if it is known.
 func asShown(here, current *v1.Node) *v1.Node {
 	if current != nil {
 		here.Labels, here.Spec.Taints = current.Labels, current.Spec.Taints
@@ -114,7 +113,7 @@ func asShown(here, current *v1.Node) *v1.Node {
 	return here
 }
 
-// allocatable is what this node has for pods.
+// allocatable returns the allocatable resources of this node.
 func (a *Agent) allocatable() v1.ResourceList {
 	here, err := a.here()
 	if err != nil {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"io"
 	"net"
+	"path/filepath"
 
 	"github.com/statusd/statusd/internal/node/inside"
 	"github.com/statusd/statusd/internal/node/worker"
@@ -13,18 +14,33 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Memory is what agents that follow each other in one process hand on: the back-offs of containers that keep failing, whether
-// the Node was registered since the process has started, the clients of the kubelet's API with the runtime that serves them, and the
-// address of the health endpoints. The zero value works. One agent at a time uses it.
+// Memory is the state that successive agents in one process share: the back-offs of failing containers, whether the Node was
+// registered since the process started, the clients of the kubelet's API with the runtime that serves them, and the address of the
+// health endpoints. The zero value is ready to use. One agent at a time may use a Memory.
 type Memory struct {
 	workers worker.Memory
-	node    node.Memory
+	node    nodeMemory
 	left    left
 	fronts  process.Fronts
-	forgets bool // the program has none: what an agent leaves is closed with it
+	forgets bool // the program has no Memory: all resources are closed with the agent
 }
 
-// left is what an agent that ended for a reload has left open.
+// nodeMemory is the memory of one Node: after a reload with another name or API server there is another Node, to be registered.
+type nodeMemory struct {
+	name, apiServer string
+	memory          *node.Memory
+}
+
+// nodeOf returns the memory of a Node.
+func (m *Memory) nodeOf(name, apiServer, stateDir string) *node.Memory {
+	if m.node.memory == nil || m.node.name != name || m.node.apiServer != apiServer {
+		m.node = nodeMemory{name, apiServer, &node.Memory{}}
+	}
+	m.node.memory.CordonFile = filepath.Join(stateDir, cordonFile)
+	return m.node.memory
+}
+
+// left has the open resources of an agent that ended for a reload.
 type left struct {
 	stateDir string
 	runtime  runtime.Runtime // nil: nothing
@@ -33,17 +49,17 @@ type left struct {
 	listener net.Listener
 }
 
-// serving is what must be the same for two agents to serve the same clients.
+// serving has the settings that must be equal for two agents to serve the same clients.
 type serving struct{ bindAddress, nodeName, stateDir, apiServer string }
 
-// Close closes what the last agent has left for another one that was not made. Call it when no agent runs any more. It ends the
-// requests of clients with an error.
+// Close closes the resources that the last agent has left for a successor. Call Close when no agent runs any more. Open
+// requests of clients end with an error.
 func (m *Memory) Close() error {
 	return errors.Join(m.closeServer(), m.closeRuntime(), m.fronts.Close())
 }
 
-// Fronts have the addresses of the endpoints; nil if the program has no Memory. Fronts is for the commands of this module, as is
-// [Agent.Inside].
+// Fronts returns the addresses of the endpoints, or nil without a Memory. Like [Agent.Inside], Fronts is for the commands of
+// this module.
 func (m *Memory) Fronts() *process.Fronts {
 	if m == nil || m.forgets {
 		return nil
@@ -71,7 +87,7 @@ func (m *Memory) closeRuntime() error {
 	return err
 }
 
-// awaitReload runs as long as the agent, and notes whether a reload ends it.
+// awaitReload runs as long as the agent, and records whether a reload ends it.
 func (a *Agent) awaitReload(ctx context.Context) error {
 	<-ctx.Done()
 	a.reloads.Store(errors.Is(context.Cause(ctx), process.ErrReload) && !a.options.Memory.forgets)
@@ -106,13 +122,13 @@ type closerFunc func() error
 
 func (c closerFunc) Close() error { return c() }
 
-// serving is what the clients of the kubelet's API are served by.
+// serving returns the settings that serve the clients of the kubelet's API.
 func (a *Agent) serving() serving {
 	return serving{a.config.Server.BindAddress, a.nodeName, a.config.StateDir, a.apiServer}
 }
 
-// takeOver takes over the server of the agent before, or ends it if it cannot: with another address, node, cluster or state directory, or
-// for a runtime that cannot go on.
+// takeOver takes over the server of the previous agent, or ends the server if address, node, cluster or state directory have changed, or
+// if the runtime cannot continue.
 func (a *Agent) takeOver() error {
 	left := &a.options.Memory.left
 	if left.server == nil {

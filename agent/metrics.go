@@ -13,8 +13,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// registerMetrics adds those of the process and of the parts that have none themselves.
-// docs/reference/metrics.md describes all of them.
+// registerMetrics registers the metrics of the process and of the parts without metrics of their
+// own. docs/reference/metrics.md describes all of them.
 func (a *Agent) registerMetrics() {
 	process.RegisterBuild(a.metrics, a.options.Version)
 	a.metrics.MustRegister(
@@ -88,7 +88,7 @@ func (a *Agent) leaseAge() float64 {
 	return time.Since(renewed).Seconds()
 }
 
-// podMetrics counts pods and containers by what their statuses say.
+// podMetrics counts pods and containers by their statuses.
 type podMetrics struct {
 	statuses   func() []v1.PodStatus
 	phases     *prometheus.Desc
@@ -105,14 +105,14 @@ func newPodMetrics(statuses func() []v1.PodStatus) *podMetrics {
 	}
 }
 
-// Describe is for the registry.
+// Describe implements [prometheus.Collector].
 func (m *podMetrics) Describe(descriptions chan<- *prometheus.Desc) {
 	descriptions <- m.phases
 	descriptions <- m.containers
 	descriptions <- m.ready
 }
 
-// Collect is for the registry.
+// Collect implements [prometheus.Collector].
 func (m *podMetrics) Collect(values chan<- prometheus.Metric) {
 	phases := map[v1.PodPhase]float64{v1.PodPending: 0, v1.PodRunning: 0, v1.PodSucceeded: 0, v1.PodFailed: 0}
 	states := map[string]float64{"waiting": 0, "running": 0, "terminated": 0}
@@ -140,7 +140,7 @@ func (m *podMetrics) Collect(values chan<- prometheus.Metric) {
 	values <- prometheus.MustNewConstMetric(m.ready, prometheus.GaugeValue, ready)
 }
 
-// statuses are what this node reports of its pods, empty for those of which it has reported nothing yet.
+// statuses are the statuses that this node reports, empty for pods without a report.
 func (a *Agent) statuses() []v1.PodStatus {
 	all := a.table.All()
 	statuses := make([]v1.PodStatus, len(all))

@@ -1,6 +1,8 @@
 package agent
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
@@ -20,7 +22,7 @@ import (
 	"github.com/statusd/statusd/node"
 )
 
-// What lies in the state directory.
+// Files and directories in the state directory.
 const (
 	journalFile      = "journal.db"
 	runtimeDirectory = "runtime"
@@ -28,10 +30,12 @@ const (
 	cordonFile       = "cordoned" // see node.Memory
 )
 
-// stateDirMode lets containers of other users pass through to what is theirs, and list nothing.
+// stateDirMode lets containers of other users traverse the directory to their files, but not list
+// it.
 const stateDirMode = 0o711
 
-// open opens what only one agent at a time can have, and checks the files of the config.
+// open opens the resources that only one agent at a time can use, and checks the files of the
+// config.
 func (a *Agent) open() error {
 	if err := readableManifests(a.config.Manifests); err != nil {
 		return err
@@ -55,7 +59,8 @@ func (a *Agent) open() error {
 	return a.openState()
 }
 
-// readableManifests finds a directory that can never be read. One that is missing may come.
+// readableManifests returns an error for a directory that cannot be read. A missing directory may
+// appear later.
 func readableManifests(directory string) error {
 	if directory == "" {
 		return nil
@@ -67,7 +72,7 @@ func readableManifests(directory string) error {
 	return nil
 }
 
-// connect makes the client of the API server. It asks nothing.
+// connect creates the client of the API server. It sends no requests.
 func (a *Agent) connect() error {
 	config, err := a.restConfig()
 	if config == nil || err != nil {
@@ -89,7 +94,7 @@ func (a *Agent) connect() error {
 	return nil
 }
 
-// restConfig is that of the program or else that of the kubeconfig, nil if there is neither.
+// restConfig returns the config of the program, else of the kubeconfig, or nil without either.
 func (a *Agent) restConfig() (*rest.Config, error) {
 	if a.options.RESTConfig != nil {
 		return rest.CopyConfig(a.options.RESTConfig), nil
@@ -105,8 +110,8 @@ func (a *Agent) restConfig() (*rest.Config, error) {
 	return config, nil
 }
 
-// serverAddress is the host and port of the API server, empty if it is not reached by them
-// alone, as behind a path.
+// serverAddress is the host and port of the API server, empty if more is needed to reach it, such
+// as a path.
 func serverAddress(config *rest.Config) string {
 	server, _, err := rest.DefaultServerUrlFor(config)
 	if err != nil || server.Scheme != "https" || strings.Trim(server.Path, "/") != "" {
@@ -148,7 +153,7 @@ func (a *Agent) openState() error {
 	return a.claimState()
 }
 
-// openRuntime takes the runtime that the program has, or has it made.
+// openRuntime takes the runtime of the program, or creates it.
 func (a *Agent) openRuntime() (err error) {
 	if a.options.Runtime != nil {
 		a.runtime = a.options.Runtime
@@ -182,7 +187,7 @@ func (a *Agent) openRuntime() (err error) {
 	return err
 }
 
-// nodeOptions are those that the config decides about.
+// nodeOptions returns the options of the node that come from the config.
 func (a *Agent) nodeOptions() node.Options {
 	return node.Options{
 		Client:    a.client,
@@ -197,9 +202,26 @@ func (a *Agent) nodeOptions() node.Options {
 		Ready:     a.notReady,
 		Port:      a.serverPort(),
 		Lease:     a.options.lease,
-		Memory:    &a.options.Memory.node,
 
 		Thresholds: a.thresholds(),
 		Logger:     a.log,
 	}
+}
+
+// instance names this agent among those of other machines and of other state directories, as MACHINE:DIRECTORY.
+func (a *Agent) instance() string {
+	dir, err := filepath.Abs(a.config.StateDir)
+	if err != nil {
+		dir = a.config.StateDir
+	}
+	here := a.machine.latest()
+	sum := sha256.Sum256([]byte(here.MachineID + "\n" + here.SystemUUID))
+	return hex.EncodeToString(sum[:8]) + ":" + dir
+}
+
+// instanceEnded reports whether an instance of this machine does not run any more.
+func (a *Agent) instanceEnded(instance string) bool {
+	machine, dir, ok := strings.Cut(instance, ":")
+	own, _, _ := strings.Cut(a.instance(), ":")
+	return ok && machine == own && filepath.IsAbs(dir) && !journal.InUse(filepath.Join(dir, journalFile))
 }

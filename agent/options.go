@@ -5,7 +5,6 @@ import (
 	"errors"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -21,56 +20,57 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// Options are what a program decides about its agent, as opposed to its operator, who has
-// the [Config]. One of Runtime and NewRuntime is required; all else has defaults.
+// Options are the settings of an agent by its program, as opposed to its operator, who sets the
+// [Config]. Either Runtime or NewRuntime is required; all other fields have defaults.
 type Options struct {
-	// Runtime runs the pods. Interfaces of package runtime that it implements beside
-	// [runtime.Runtime] are used: with [runtime.Runner], for example, the agent runs it.
-	// It is not closed by the agent, whose caller has opened it.
+	// Runtime runs the pods. The agent uses the optional interfaces of package runtime that Runtime
+	// implements: for example, the agent calls Run of a [runtime.Runner]. The agent does not close
+	// Runtime.
 	Runtime runtime.Runtime
-	// NewRuntime makes the runtime instead, out of what the node offers. The agent closes
-	// that runtime when it is closed itself, if it is an [io.Closer].
+	// NewRuntime creates the runtime instead, with the services of the node. If the runtime is an
+	// [io.Closer], the agent closes it.
 	NewRuntime func(NodeServices) (runtime.Runtime, error)
 
-	// Successor makes the runtime instead of NewRuntime where the agent before in this process, with the same Memory and state
-	// directory, has ended with the cause [ErrReload]: out of the runtime of that agent, which Run no longer runs and which is not closed.
-	// The runtime that it returns takes over containers and clients, and closes what both have in common. Requests to the kubelet's API go
-	// on through the reload then. If nil, the former runtime is closed, NewRuntime makes another one, and requests end with an error.
+	// Successor creates the runtime instead of NewRuntime if the previous agent in this process, with the same Memory and state directory,
+	// has ended with the cause [ErrReload]. Former is the runtime of the previous agent, whose Run has ended and which is not closed. The
+	// returned runtime takes over containers and clients, and closes the resources that both runtimes share. Requests to the kubelet's API
+	// then continue through the reload. If nil, the former runtime is closed, NewRuntime creates another runtime, and requests end with an
+	// error.
 	Successor func(former runtime.Runtime, services NodeServices) (runtime.Runtime, error)
 
-	// RESTConfig is how to reach the API server, instead of the kubeconfig of the [Config].
-	// It is copied; its limit of requests is not used, because the status manager has one.
-	// Any user that may do the work of this node will do, such as a service account.
+	// RESTConfig is the connection to the API server, instead of the kubeconfig of the [Config].
+	// The config is copied; its rate limit is not used, because the status manager has its own. The
+	// user may be any user with the rights of a node, such as a service account.
 	RESTConfig *rest.Config
 
-	// Version is that of the program; "dev" if empty.
+	// Version is the version of the program; "dev" if empty.
 	Version string
-	// Logger is one to standard error, in text, if nil.
+	// Logger defaults to a text logger on standard error.
 	Logger *slog.Logger
-	// Metrics takes the metrics of the node; /metrics shows what it has. A registry of its own if nil.
+	// Metrics receives the metrics of the node and is served at /metrics. If nil, the agent creates a
+	// registry.
 	Metrics Registry
-	// Machine reads the capacity and the addresses of the node. If nil, they are those of
-	// the machine that this program runs on. Resources of which the capacity is 0 are never
-	// under pressure.
+	// Machine reads the capacity and the addresses of the node. If nil, the agent reads the machine
+	// that it runs on. Resources with capacity 0 are never under pressure.
 	Machine func() (node.Reading, error)
 	// Supervisor receives the messages of sd_notify. The zero value disables them.
 	Supervisor Supervisor
-	// Host announces shutdowns of the machine, as logind does. If nil, there are no
-	// announcements.
+	// Host announces shutdowns of the machine, as logind does. If nil, shutdowns are not announced.
 	Host shutdown.Host
 
-	// Reload is called when the credentials are for another API server: end Run with the cause [ErrReload] and make
-	// another agent. If nil, such changes are only logged.
+	// Reload is called when the credentials are for another API server: end Run with the cause [ErrReload] and
+	// create another agent. If nil, such changes are only logged.
 	Reload func()
-	// Memory hands on what must outlive an agent from one to the next in this process, as at a reload. The program closes it.
+	// Memory passes state from one agent to the next in this process, as in a reload. The program closes Memory.
 	Memory *Memory
 
-	// KubeletAPI makes the server of the kubelet's API, if the [Config] has an address for it: set it to
-	// kubeletapi.ForNode. If nil, none can be served, and the program links none.
+	// KubeletAPI creates the server of the kubelet's API, if the [Config] has an address for the server:
+	// set it to kubeletapi.ForNode. If nil, the API cannot be served, and its code is not linked.
 	KubeletAPI func(inside.Serving) (inside.Server, error)
-	// Observer sees each change of a pod's status and how far its delivery is. Its methods are called under locks and
-	// must return at once. Interfaces Observer of the prober and the workers, and Announce, which is called with the
-	// UID when the table of pods has changed, are used if it implements them. Nil: there is none.
+	// Observer receives each change of a pod's status and of its delivery. Its methods are called under locks and
+	// must return at once. If the value also implements the Observer interfaces of the prober and the workers, or
+	// Announce, which is called with the UID when the table of pods has changed, the agent uses them. Nil: no
+	// observer.
 	Observer status.Observer
 	// Shown is the config that /configz shows; the [Config] if nil. It must hold no secrets.
 	Shown func() any
@@ -84,36 +84,37 @@ type Options struct {
 	lease time.Duration
 }
 
-// Registry is a registry of metrics, as [prometheus.Registry] is.
+// Registry is a registry of metrics such as [prometheus.Registry].
 type Registry interface {
 	prometheus.Registerer
 	prometheus.Gatherer
 }
 
-// NodeServices is what a node offers to its runtime. The functions may be called from any
+// NodeServices are the services of a node for its runtime. The functions may be called from any
 // goroutine once NewRuntime has returned.
 type NodeServices struct {
-	// Dir is a directory for what the runtime must remember; it need not exist yet.
+	// Dir is the directory for the state of the runtime; it need not exist yet.
 	Dir string
-	// Version is that of the program.
+	// Version is the version of the program.
 	Version string
-	// Addresses returns the IP addresses of the node, the primary one first. They can change.
+	// Addresses returns the IP addresses of the node, the primary address first. They can change.
 	Addresses func() []string
-	// Allocatable returns what the node has for pods.
+	// Allocatable returns the allocatable resources of the node.
 	Allocatable func() v1.ResourceList
-	// Objects reads config maps, secrets and tokens. It is nil if there is no API server.
+	// Objects reads config maps, secrets and tokens. Nil without an API server.
 	Objects volume.Objects
-	// Client is that of the API server, as the node. It is nil if there is none.
+	// Client is the node's client of the API server. Nil without an API server.
 	Client kubernetes.Interface
-	// APIServer is the host and port of the API server; empty if it is not reached by them alone.
+	// APIServer is the host and port of the API server; empty if more than host and port is needed
+	// to reach it.
 	APIServer string
 	// Event sends an event of a pod, or of one of its containers.
 	Event func(pod *v1.Pod, container, eventType, reason, message string)
-	// Logger is that of the agent.
+	// Logger is the logger of the agent.
 	Logger *slog.Logger
 }
 
-// Validate reports everything that is wrong with the options.
+// Validate returns all errors in the options.
 func (o *Options) Validate() error {
 	var problems []error
 	if o.Runtime == nil && o.NewRuntime == nil {
@@ -132,7 +133,6 @@ func (o *Options) setDefaults(config Config) {
 	if o.Memory == nil {
 		o.Memory = &Memory{forgets: true}
 	}
-	o.Memory.node.CordonFile = filepath.Join(config.StateDir, cordonFile)
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.NewTextHandler(os.Stderr, nil))
 	}

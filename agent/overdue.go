@@ -13,12 +13,12 @@ import (
 )
 
 const (
-	// overdueAfter is how long a status may be on its way before that is an event.
+	// overdueAfter is how long a status may be undelivered before an event is sent.
 	overdueAfter = time.Minute
-	// overdueInterval is how often is looked for such statuses and for other writers.
+	// overdueInterval is how often undelivered statuses and other writers are checked.
 	overdueInterval = 10 * time.Second
-	// overduePods is how many pods get an event of their own at a time. If there are more, it is
-	// not about the pods, and the Node gets one for all.
+	// overduePods is how many pods get their own events at a time. If more pods are overdue, the
+	// pods are not the cause, and the Node gets one event for all.
 	overduePods = 5
 )
 
@@ -28,20 +28,20 @@ const (
 	eventDrift    = "StatusDriftDetected" // another writer keeps changing a status back
 )
 
-// overdue remembers which events were made about statuses that are not in the API as they should
-// be, so that there is one for each case, however long it lasts.
+// overdue records the events sent for undelivered or overwritten statuses, so that each case has
+// one event, however long it lasts.
 type overdue struct {
 	late, fought map[types.UID]bool
 	node         bool // the Node has an event for all that are late
 }
 
-// notice is an event to be made; of the node if uid is empty.
+// notice is an event to send; for the node if uid is empty.
 type notice struct {
 	uid             types.UID
 	reason, message string
 }
 
-// next returns the events that are due. A pod that is in order again may have another one later.
+// next returns the events that are due. A pod that has recovered may get another event later.
 func (o *overdue) next(pending []status.Pending, fights []status.Fight, now time.Time) (due []notice) {
 	late, fought := map[types.UID]bool{}, map[types.UID]bool{}
 	var pods []notice
@@ -79,7 +79,7 @@ func (o *overdue) next(pending []status.Pending, fights []status.Fight, now time
 	return due
 }
 
-// followOverdue makes events of statuses that are not in the API as they should be.
+// followOverdue sends events for undelivered or overwritten statuses.
 func (a *Agent) followOverdue(ctx context.Context) error {
 	var known overdue
 	for backoff.Sleep(ctx, overdueInterval) {

@@ -8,12 +8,13 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// backlog is the body of /debug/pending: which statuses are not in the API yet and why, which ones
-// another writer keeps changing back, what static pods lack a mirror, and how the journal was found.
+// backlog is the body of /debug/pending: which statuses are not in the API yet and why, which
+// statuses another writer keeps changing back, which static pods lack a mirror pod, and in which
+// state the journal was found.
 type backlog struct {
 	Pending []pendingPod `json:"pending"`
 	Fights  []fight      `json:"fights"`
-	// Mirrors is what keeps mirror pods from being right, by pod.
+	// Mirrors are the reasons why mirror pods are not up to date, by pod.
 	Mirrors map[string]string `json:"mirrors,omitempty"`
 	Journal journalRecovery   `json:"journal"`
 }
@@ -52,7 +53,7 @@ type journalRecovery struct {
 	MovedAside  []string  `json:"movedAside,omitempty"`
 }
 
-// pending is what this agent still owes the API server. Lists that are empty are not null.
+// pending returns the work of this agent that is outstanding in the API. Empty lists are not null.
 func (a *Agent) pending() backlog {
 	b := backlog{Pending: []pendingPod{}, Fights: []fight{}}
 	for _, p := range a.manager.Pending() {

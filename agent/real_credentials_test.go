@@ -11,6 +11,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
 	"github.com/statusd/statusd/test/patience"
@@ -133,5 +135,24 @@ func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
 	err = a.Run(ctx)
 	if err == nil || !strings.Contains(err.Error(), `it is that of user "system:node:somebody-else"`) || !strings.Contains(err.Error(), `needs user "system:node:impostor"`) {
 		t.Errorf("got %v, want both users named", err)
+	}
+}
+
+// The kubeconfig of an administrator, with which anything would succeed, makes this machine no node of the cluster.
+func TestKubeconfigOfAnAdministrator_RegistersNoNode(t *testing.T) {
+	server := shared.Server(t)
+	c := testConfig(t, unusedName("laptop"))
+	c.Kubeconfig = server.Process.AdminKubeconfig()
+	a, err := New(c, withProcesses(c, Options{Logger: testlog.New(t)}))
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := patience.Context(t)
+	defer cancel()
+	if err := a.Run(ctx); err == nil || !strings.Contains(err.Error(), "this node needs user") {
+		t.Errorf("got %v, want whose kubeconfig it is", err)
+	}
+	if node, err := server.Admin().CoreV1().Nodes().Get(t.Context(), c.NodeName, metav1.GetOptions{}); !apierrors.IsNotFound(err) {
+		t.Errorf("got node %v, %v: want none", node.Name, err)
 	}
 }

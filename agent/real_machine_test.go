@@ -3,7 +3,6 @@
 package agent
 
 import (
-	"context"
 	"net"
 	"net/http"
 	"os"
@@ -17,7 +16,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/statusd/statusd/test/patience"
-	"github.com/statusd/statusd/test/testlog"
 )
 
 // serve answers probes at an address until the test or stop ends it.
@@ -59,19 +57,7 @@ func TestAddressesFollowTheMachine(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(c.Manifests, "probed.yaml"), []byte(probed), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	a, err := New(c, withProcesses(c, Options{Logger: testlog.New(t), Machine: machine.read, machineInterval: 10 * time.Millisecond}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	a, _ := runWith(t, c, Options{Machine: machine.read, machineInterval: 10 * time.Millisecond})
 	awaitStatus(t, a, "sleeper-moving", "that it runs without an address", func(s *v1.PodStatus) bool { return isReady(s) && s.HostIP == "" && s.PodIP == "" })
 
 	at := func(address string) func(*v1.PodStatus) bool {

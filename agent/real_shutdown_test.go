@@ -16,7 +16,6 @@ import (
 	"github.com/statusd/statusd/test/announced"
 	"github.com/statusd/statusd/test/controlplane/controlplanetest"
 	"github.com/statusd/statusd/test/patience"
-	"github.com/statusd/statusd/test/testlog"
 )
 
 // fakeHost is a machine whose shutdowns a test announces.
@@ -97,19 +96,7 @@ func TestShutdownOfTheMachine(t *testing.T) {
 		t.Fatal(err)
 	}
 	host := &fakeHost{announce: make(chan bool), released: make(chan struct{}, 8)}
-	a, err := New(c, withProcesses(c, Options{Logger: testlog.New(t), Host: host}))
-	if err != nil {
-		t.Fatal(err)
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	done := make(chan error, 1)
-	go func() { done <- a.Run(ctx) }()
-	defer func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Error(err)
-		}
-	}()
+	a, _ := runWith(t, c, Options{Host: host})
 	ready := func(pod *v1.Pod) bool { return isReady(&pod.Status) }
 	server.CreatePod(t, hostPod(namespace, "web", "closing", "exec sleep 1000000"))
 	awaitPod(t, server, namespace, "web", "ready", ready)

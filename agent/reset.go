@@ -7,14 +7,11 @@ import (
 	"os"
 	"path/filepath"
 
-	"golang.org/x/sys/unix"
-
 	"github.com/statusd/statusd/internal/mounts"
 )
 
-// DeleteState deletes all that agents keep in the state directory, the runtime's directory
-// included, and what patterns of more name. What else is in there stays. No agent may use the state, and nothing may run that the
-// runtime has started: see [EndContainers].
+// DeleteState deletes the files of agents in the state directory, including the runtime's directory, and the files that match the
+// patterns in more. Other files stay. No agent may use the state, and no container may run: see [EndContainers].
 func DeleteState(config Config, more ...string) error {
 	var problems []error
 	for _, name := range append(more, stateFiles...) {
@@ -51,6 +48,5 @@ func removeAll(path string) error {
 	return mounts.RemoveAll(path)
 }
 
-func isNotEmpty(err error) bool {
-	return errors.Is(err, unix.ENOTEMPTY) || errors.Is(err, unix.EEXIST)
-}
+// isNotEmpty relies on package syscall: ENOTEMPTY matches fs.ErrExist.
+func isNotEmpty(err error) bool { return errors.Is(err, fs.ErrExist) }

@@ -6,6 +6,7 @@ import (
 	"net"
 	"path/filepath"
 	"strconv"
+	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
 	"go.yaml.in/yaml/v3"
@@ -18,7 +19,7 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// kubeletAPI is what the agent serves to the API server, if it does.
+// kubeletAPI has the parts of the kubelet's API, if it is served.
 type kubeletAPI struct {
 	listener net.Listener         // nil: not served
 	server   inside.Server        // made of the listener
@@ -71,8 +72,8 @@ func (s *ServerConfig) isLoopback() bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// openServer takes the port. Without an API server there is no authority over rights, so other
-// machines are not served.
+// openServer opens the port. Without an API server, clients cannot be authorized, so only loopback
+// is served.
 func (a *Agent) openServer() error {
 	config := &a.config.Server
 	if err := a.takeOver(); err != nil {
@@ -92,7 +93,7 @@ func (a *Agent) openServer() error {
 	return nil
 }
 
-// ServerAddress is where the kubelet's API is served, empty if it is not.
+// ServerAddress is the address of the kubelet's API, or empty if the API is not served.
 func (a *Agent) ServerAddress() string { return process.AddressOf(a.kubelet.listener) }
 
 func (a *Agent) serverPort() int32 {
@@ -116,7 +117,7 @@ func (a *Agent) wireServer() (err error) {
 		shown = func() any { return a.config.shown() }
 	}
 	a.kubelet.server, err = a.options.KubeletAPI(inside.Serving{
-		NodeName: a.nodeName, Listener: a.kubelet.listener, Former: a.kubelet.former, Client: a.client, Pods: reportedPods{a.table, a.manager}, Runtime: a.runtime,
+		NodeName: a.nodeName, Listener: a.kubelet.listener, Former: a.kubelet.former, Client: a.client, Pods: patientPods{reportedPods{a.table, a.manager}, a.dispatcher.allListed}, Runtime: a.runtime,
 		Metrics: a.metrics, ProbeMetrics: a.kubelet.probes, Config: shown,
 		Healthy:   func() error { a.alive(); return nil },
 		Addresses: a.addresses, Directory: filepath.Join(a.config.StateDir, pkiDirectory),
@@ -124,9 +125,31 @@ func (a *Agent) wireServer() (err error) {
 		RequestCertificate: config.RequestCertificate, Logger: a.log,
 	})
 	if err == nil {
-		a.options.Memory.left.server = nil // its clients are those of the new one
+		a.options.Memory.left.server = nil // the new server has taken over its clients
 	}
 	return err
+}
+
+// listPatience is how long a request for a pod waits for the lists of pods after a start or a reload.
+const listPatience = 5 * time.Second
+
+// patientPods are pods of which some may not be listed yet: after a start or a reload no client shall be told that a pod does
+// not exist which does.
+type patientPods struct {
+	inside.Pods
+	listed <-chan struct{}
+}
+
+func (p patientPods) ByName(namespace, name string) (*v1.Pod, bool) {
+	pod, ok := p.Pods.ByName(namespace, name)
+	if ok {
+		return pod, true
+	}
+	select {
+	case <-p.listed:
+	case <-time.After(listPatience):
+	}
+	return p.Pods.ByName(namespace, name)
 }
 
 // reportedPods are the pods of the table with the statuses that this node reports.
@@ -161,7 +184,7 @@ func (r reportedPods) ByName(namespace, name string) (*v1.Pod, bool) {
 
 func (r reportedPods) TranslateUID(uid types.UID) types.UID { return r.table.TranslateUID(uid) }
 
-// reported leaves the status as the API had it if this node has not reported one yet.
+// reported keeps the API's status if this node has not reported a status yet.
 func (r reportedPods) reported(pod *v1.Pod) *v1.Pod {
 	shown := *pod
 	if reported, ok := r.manager.GetPodStatus(pod.UID); ok {
@@ -170,8 +193,7 @@ func (r reportedPods) reported(pod *v1.Pod) *v1.Pod {
 	return &shown
 }
 
-// shown is the config as /configz shows it: by the names of the YAML. Nothing in it is secret: what is, the config only names
-// the file of.
+// shown returns the config for /configz, by the YAML names. It contains no secrets, only the names of files with secrets.
 func (c Config) shown() map[string]any {
 	all := map[string]any{}
 	if text, err := yaml.Marshal(c); err == nil {

@@ -8,8 +8,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"testing/synctest"
 	"time"
 
+	v1 "k8s.io/api/core/v1"
+
+	"github.com/statusd/statusd/internal/node/inside"
 	"github.com/statusd/statusd/test/doors"
 )
 
@@ -88,4 +92,41 @@ func TestWithoutAnAPIServerAClientNeedsACertificate(t *testing.T) {
 			t.Errorf("%d certificates, token %q: got %s, want %d", len(c.certificates), c.token, response.Status, c.want)
 		}
 	}
+}
+
+// listing are pods of which none is known before they are listed.
+type listing struct {
+	inside.Pods
+	listed chan struct{}
+}
+
+func (l listing) ByName(_, name string) (*v1.Pod, bool) {
+	select {
+	case <-l.listed:
+		return &v1.Pod{}, name == "web"
+	default:
+		return nil, false
+	}
+}
+
+// A command that is started right after a reload finds its pod; one for a pod that there is not is refused, also if the API
+// server does not answer.
+func TestPodThatIsNotListedYet_IsWaitedFor(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		listed := make(chan struct{})
+		pods := patientPods{listing{listed: listed}, listed}
+		begin := time.Now()
+		if _, ok := pods.ByName("default", "web"); ok || time.Since(begin) != listPatience {
+			t.Errorf("without lists: found %v after %s, want nothing after %s", ok, time.Since(begin), listPatience)
+		}
+		time.AfterFunc(time.Second, func() { close(listed) })
+		begin = time.Now()
+		if _, ok := pods.ByName("default", "web"); !ok || time.Since(begin) != time.Second {
+			t.Errorf("with lists after a second: found %v after %s", ok, time.Since(begin))
+		}
+		begin = time.Now()
+		if _, ok := pods.ByName("default", "other"); ok || time.Since(begin) > 0 {
+			t.Errorf("a pod that there is not: found %v after %s, want nothing at once", ok, time.Since(begin))
+		}
+	})
 }

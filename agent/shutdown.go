@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"time"
 
@@ -11,7 +12,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Reasons and messages of a shutdown, as the kubelet gives them.
+// Reasons and messages of a shutdown, as in the kubelet.
 const (
 	reasonShutdown   = "Terminated"
 	messageShutdown  = "Pod was terminated in response to imminent node shutdown."
@@ -22,11 +23,11 @@ const (
 	eventShutdown = "Shutdown"
 )
 
-// wireShutdown makes what ends the pods before the machine goes down.
+// wireShutdown creates the part that ends the pods before the machine shuts down.
 func (a *Agent) wireShutdown() {
 	options := shutdown.Options{
 		Grace:    a.config.ShutdownGracePeriod,
-		Critical: a.config.ShutdownGracePeriodCriticalPods,
+		Critical: cmp.Or(a.config.ShutdownGracePeriodCriticalPods, a.config.ShutdownGracePeriod/3),
 		Pods:     a.activePods,
 		End:      a.endForShutdown,
 		Undo:     a.resumePods,
@@ -48,7 +49,7 @@ func (a *Agent) wireShutdown() {
 	}
 }
 
-// activePods are those that have not ended.
+// activePods returns the pods that have not ended.
 func (a *Agent) activePods() []*v1.Pod {
 	var active []*v1.Pod
 	for _, pod := range a.table.All() {
@@ -63,8 +64,9 @@ func (a *Agent) activePods() []*v1.Pod {
 	return active
 }
 
-// endForShutdown ends a pod. One of the API fails, and its owner makes another one elsewhere. A
-// static pod is only held: it belongs on this machine and runs again after the boot.
+// endForShutdown ends a pod. A pod from the API fails, so that its owner creates another pod
+// elsewhere. A static pod is only stopped: it belongs to this machine and runs again after the
+// boot.
 func (a *Agent) endForShutdown(pod *v1.Pod, grace time.Duration) <-chan struct{} {
 	a.workers.Evict(pod.UID, worker.Eviction{
 		Grace: grace, Reason: reasonShutdown, Message: messageShutdown,
@@ -82,9 +84,10 @@ func (a *Agent) resumePods() {
 	}
 }
 
-// reportNode reports whether this node is ready, until the API server has taken it or ctx ends.
+// reportNode reports whether this node is ready, until the API server has accepted the report or
+// ctx ends.
 func (a *Agent) reportNode(ctx context.Context) {
-	if a.node == nil {
+	if a.node == nil || !a.isIdentified() {
 		return
 	}
 	message := "Shutdown manager detected shutdown event"

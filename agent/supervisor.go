@@ -6,6 +6,7 @@ import "github.com/statusd/statusd/internal/process"
 // the watchdog's keep-alive. The zero value disables them.
 type Supervisor = process.Supervisor
 
-// SupervisorFromEnvironment is the one that started this process, by the variables that
-// systemd sets. It removes them, so that containers cannot send messages in the agent's name.
+// SupervisorFromEnvironment returns the supervisor that started this process, from the variables
+// that systemd sets. It unsets the variables, so that containers cannot send messages in the
+// agent's name.
 func SupervisorFromEnvironment() Supervisor { return process.SupervisorFromEnvironment() }

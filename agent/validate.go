@@ -14,11 +14,11 @@ import (
 	"github.com/statusd/statusd/node"
 )
 
-// Validate reports everything that is wrong with the values, each with the path of its field.
-// It looks at no file: see [CheckConfig] for that.
+// Validate returns all invalid values, each with the path of its field. Validate reads no files:
+// see [CheckConfig].
 func (c *Config) Validate() error { return c.validate(false) }
 
-// validate is Validate; joined means that the program itself knows how to reach the API server.
+// validate is Validate; joined means that the program has its own connection to the API server.
 func (c *Config) validate(joined bool) error {
 	wrong, problems := process.Problems()
 	if c.NodeName != "" {
@@ -92,14 +92,14 @@ func (n *NodeConfig) validate(wrong func(path, format string, args ...any)) {
 	}
 }
 
-// parseTaint reads KEY[=VALUE]:EFFECT. Whether that is a taint, node.CheckTaint reports.
+// parseTaint parses KEY[=VALUE]:EFFECT. node.CheckTaint validates the taint.
 func parseTaint(text string) v1.Taint {
 	left, effect, _ := strings.Cut(text, ":")
 	key, value, _ := strings.Cut(left, "=")
 	return v1.Taint{Key: key, Value: value, Effect: v1.TaintEffect(effect)}
 }
 
-// taints and reserved are those of a valid config.
+// taints and reserved return the parsed values of a valid config.
 func (n *NodeConfig) taints() []v1.Taint {
 	var taints []v1.Taint
 	for _, text := range n.Taints {
@@ -118,7 +118,7 @@ func (n *NodeConfig) reserved() v1.ResourceList {
 	return reserved
 }
 
-// nodeName is the configured one or that of the machine.
+// nodeName is the configured name, or the host name.
 func (c *Config) nodeName() (string, error) {
 	name, err := process.NodeName(c.NodeName)
 	if err != nil {

@@ -18,15 +18,15 @@ const (
 	warningsKept = time.Hour
 )
 
-// warnings are the last events of type Warning that this node has made of each pod. Explanations
-// need them, also while the API server does not answer.
+// warnings are the last Warning events that this node has sent for each pod. Explanations need them
+// even while the API server is unreachable.
 type warnings struct {
 	mu   sync.Mutex // guards pods
 	pods map[types.UID][]explain.Warning
 }
 
-// add takes a warning. One with the same reason, of the same container, is counted, if its message
-// begins in the same way: probes of all kinds have the same reason.
+// add adds a warning. A repeated warning, with the same reason, container and beginning of the
+// message, is counted: the beginning distinguishes the kinds of probes, which have the same reason.
 func (w *warnings) add(uid types.UID, container, reason, message string, at time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()

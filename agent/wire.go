@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"time"
@@ -22,14 +23,14 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// safety answers for the workers, which are made after the manager that asks them.
+// safety calls the workers, which are created after the manager.
 type safety struct{ workers *worker.Workers }
 
 func (s *safety) CouldHaveRunningContainers(pod *v1.Pod) bool {
 	return s.workers.CouldHaveRunningContainers(pod)
 }
 
-// wire makes the parts and connects them.
+// wire creates the parts and connects them.
 func (a *Agent) wire() error {
 	origins := []source.Origin{source.FromFile}
 	if a.client != nil {
@@ -61,7 +62,7 @@ func (a *Agent) wire() error {
 	return a.wireServer()
 }
 
-// observer is that of the program, behind what the agent itself does when a pod is gone.
+// observer wraps the observer of the program with the agent's own clean-up when a pod is removed.
 type observer struct {
 	status.Observer
 	warnings *warnings
@@ -81,7 +82,7 @@ func (unobserved) Accepted(types.UID, uint64, time.Time) {}
 func (unobserved) Failed(podstatus.Undelivered)          {}
 func (unobserved) Removed(types.UID, time.Time)          {}
 
-// wirePods makes what runs, probes and reports pods.
+// wirePods creates the parts that run, probe and report pods.
 func (a *Agent) wirePods() (err error) {
 	safety := &safety{}
 	probes, _ := a.options.Observer.(probe.Observer)
@@ -142,12 +143,14 @@ func (a *Agent) wirePods() (err error) {
 	return err
 }
 
-// wireNode makes what keeps the Node and the mirror pods in the API.
+// wireNode creates the parts that maintain the Node and the mirror pods in the API.
 func (a *Agent) wireNode() (err error) {
 	options := a.nodeOptions()
 	options.Pressure = func() []v1.NodeConditionType { return a.evictions.Conditions() }
 	options.RuntimeVersion = a.runtime.Version()
 	options.Event = a.events.NodeEvent
+	options.Instance, options.InstanceEnded = a.instance(), a.instanceEnded
+	options.Memory = a.options.Memory.nodeOf(a.nodeName, a.apiServer, a.config.StateDir)
 	if store, ok := a.runtime.(runtime.ImageStore); ok {
 		options.Images = store.Images
 	}
@@ -202,7 +205,7 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 	}
 	r := fit.Check(here, pod, active)
 	if r != nil && (r.Reason == fit.ReasonNodeAffinity || r.Reason == fit.ReasonTaint) && a.node != nil {
-		// An administrator may have labeled the node a moment ago, and the scheduler knows it already.
+		// An administrator may have just labeled the node, and the scheduler has the label already.
 		if current, err := a.node.Look(context.Background()); err == nil {
 			r = fit.Check(asShown(here, current), pod, active)
 		}
@@ -210,7 +213,7 @@ func (a *Agent) admit(pod *v1.Pod, active []*v1.Pod) *fit.Rejection {
 	return r
 }
 
-// endpoints are what the agent serves, if it serves anything.
+// endpoints returns the endpoints of the agent, if they are served.
 func (a *Agent) endpoints() *process.Endpoints {
 	e := &process.Endpoints{Alive: a.alive, Pending: func() any { return a.pending() }, Metrics: a.metrics}
 	e.Ready = append(e.Ready, process.Check{Name: "journal", Err: a.journal.Writable})
@@ -231,6 +234,11 @@ func (a *Agent) endpoints() *process.Endpoints {
 func (a *Agent) apiProblem() error {
 	if err := a.api.Err(); err != nil {
 		return err
+	}
+	select {
+	case <-a.node.Claimed():
+	default:
+		return cmp.Or(a.node.Err(), errors.New("the node was not looked at yet"))
 	}
 	if !a.api.HasSynced() {
 		return errors.New("the pods of this node were not listed yet")

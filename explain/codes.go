@@ -1,6 +1,6 @@
 package explain
 
-// Code names a cause. Programs may match on it.
+// Code identifies the kind of a cause. Programs may match on codes.
 type Code string
 
 // Causes of a pod's state.
@@ -25,7 +25,7 @@ const (
 	CodeNothingKnown         Code = "NothingKnown"
 )
 
-// Causes that lie in a container.
+// Causes in a container.
 const (
 	CodeWaitingForInit        Code = "WaitingForInitContainers"
 	CodeContainerCreating     Code = "ContainerCreating"
@@ -73,14 +73,14 @@ const (
 	CodeEnded            Code = "Ended"
 )
 
-// Causes of a deletion that has not come to its end.
+// Causes of an unfinished deletion.
 const (
 	CodeFinalizers      Code = "Finalizers"
 	CodeCleaningUp      Code = "ResourcesNotReclaimed"
 	CodeDeletionNotSent Code = "DeletionNotSent"
 )
 
-// Causes of a status that the API server does not know yet.
+// Causes of a status that the API server does not have yet.
 const (
 	CodeSending     Code = "Sending"
 	CodeRetrying    Code = "DeliveryFails"

@@ -292,7 +292,7 @@ func killedByWarning(f Facts, container string, last *v1.ContainerStateTerminate
 	return nil
 }
 
-// missingPort is the name by which a probe asks for a port that the container does not have, empty if there is none.
+// missingPort returns the name of a probe's port that the container does not have, or empty.
 func missingPort(c *v1.Container, p *v1.Probe) string {
 	var name intstr.IntOrString
 	switch {
@@ -313,7 +313,7 @@ func missingPort(c *v1.Container, p *v1.Probe) string {
 // killLate is how much longer than its grace a container that is killed may take to end.
 const killLate = 10 * time.Second
 
-// killers are the probes for whose failures a container is killed, nil where there is none.
+// killers returns the probes whose failures kill a container, or nil.
 func (f Facts) killers(container string) (liveness, startup *v1.Probe) {
 	for _, c := range slices.Concat(f.Pod.Spec.InitContainers, f.Pod.Spec.Containers) {
 		if c.Name == container {

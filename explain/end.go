@@ -5,7 +5,6 @@ import (
 	"regexp"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -201,26 +200,26 @@ func signal(t *v1.ContainerStateTerminated) string {
 	if number == 0 && t.ExitCode > 128 && t.ExitCode < 128+65 {
 		number = int(t.ExitCode) - 128
 	}
-	switch s := syscall.Signal(number); s {
-	case syscall.SIGKILL:
+	switch number { // of Linux, where the container ran
+	case 9:
 		return "SIGKILL"
-	case syscall.SIGTERM:
+	case 15:
 		return "SIGTERM"
-	case syscall.SIGSEGV:
+	case 11:
 		return "SIGSEGV"
-	case syscall.SIGABRT:
+	case 6:
 		return "SIGABRT"
-	case syscall.SIGINT:
+	case 2:
 		return "SIGINT"
-	case syscall.SIGBUS:
+	case 7:
 		return "SIGBUS"
-	case syscall.SIGILL:
+	case 4:
 		return "SIGILL"
-	case syscall.SIGFPE:
+	case 8:
 		return "SIGFPE"
-	case syscall.SIGHUP:
+	case 1:
 		return "SIGHUP"
-	case syscall.SIGPIPE:
+	case 13:
 		return "SIGPIPE"
 	case 0:
 		return ""
@@ -276,7 +275,7 @@ var runRemedies = []struct{ words, do string }{
 	{"out of memory", "give the program more memory, and raise the limit of the container with it"},
 }
 
-// Advice that several messages have in common.
+// Advice shared by several messages.
 const (
 	nameOfHost           = "correct the name of the host, create the Service, or check the cluster's DNS"
 	setVariable          = "set the variable or setting that the message names"
@@ -339,7 +338,7 @@ func adviceForEnd(f Facts, c container, t *v1.ContainerStateTerminated) *Next {
 	case t.Reason == "StartError", t.Reason == "ContainerCannotRun":
 		return do("check that the command exists and may be executed, and the working directory")
 	case t.ExitCode == 126:
-		return do("check that the file which the log names can be executed: its mode, and that it is no directory")
+		return do("check that the file which the log names can be executed: its mode, and that it is not a directory")
 	case t.ExitCode == 127:
 		return do("check the name of the command that the log names, and PATH")
 	case signal(t) == "SIGSEGV", signal(t) == "SIGABRT", signal(t) == "SIGBUS", signal(t) == "SIGILL":

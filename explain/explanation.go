@@ -2,42 +2,43 @@ package explain
 
 import "time"
 
-// State is what a pod is in, in one word.
+// State is the state of a pod, in one word.
 type State string
 
 // The states.
 const (
-	StateUnscheduled  State = "Unscheduled"  // no node has the pod
+	StateUnscheduled  State = "Unscheduled"  // the pod has no node
 	StateStarting     State = "Starting"     // not all containers have started
-	StateInitializing State = "Initializing" // init containers are at work
-	StateReady        State = "Ready"        // the pod serves
-	StateNotReady     State = "NotReady"     // the pod runs and does not serve
+	StateInitializing State = "Initializing" // init containers are running
+	StateReady        State = "Ready"        // the pod is Ready
+	StateNotReady     State = "NotReady"     // the pod runs but is not Ready
 	StateTerminating  State = "Terminating"  // the pod is being deleted
-	StateSucceeded    State = "Succeeded"    // all containers have done their work
+	StateSucceeded    State = "Succeeded"    // all containers have completed
 	StateFailed       State = "Failed"       // the pod has failed for good
-	StateRejected     State = "Rejected"     // the node has not taken the pod
-	StateEvicted      State = "Evicted"      // the pod had to make room
-	StateUnknown      State = "Unknown"      // the node has not been heard of
+	StateRejected     State = "Rejected"     // the node has rejected the pod
+	StateEvicted      State = "Evicted"      // the node has evicted the pod
+	StateUnknown      State = "Unknown"      // the node does not report
 )
 
-// Explanation says why a pod is in its state.
+// Explanation explains why a pod is in its state.
 type Explanation struct {
-	// Kind is that of the object, empty for a pod.
+	// Kind is the kind of the object, empty for a pod.
 	Kind      string `json:"kind,omitempty"`
 	Namespace string `json:"namespace"`
 	Name      string `json:"name"`
 	State     State  `json:"state"`
-	// Since is when the pod came into the state, nil if that is not known.
+	// Since is when the pod entered the state, nil if unknown.
 	Since *time.Time `json:"since,omitempty"`
-	// NotTrue is how what the API reports of the pod is not true; the causes of each are the evidence.
+	// NotTrue lists what is wrong in the pod's status in the API; the causes of each entry are the
+	// evidence.
 	NotTrue []Cause `json:"notTrue,omitempty"`
-	// Causes are why, the most important first. A pod that serves has none.
+	// Causes explain the state, the most important first. A ready pod has no causes.
 	Causes []Cause `json:"causes,omitempty"`
-	// Notes are what is worth knowing although it is not why: restarts, a pending resize.
+	// Notes are facts worth knowing that do not explain the state: restarts, a pending resize.
 	Notes []Cause `json:"notes,omitempty"`
-	// Delivery says what keeps the API server from knowing the newest status; nil if it knows it.
+	// Delivery explains why the API server does not have the newest status; nil if it has.
 	Delivery *Cause `json:"delivery,omitempty"`
-	// Logs are the ends of the logs of the runs that failed.
+	// Logs are the ends of the logs of failed runs.
 	Logs []Log `json:"logs,omitempty"`
 	// Next is what would change the state, if there is no cause.
 	Next *Next `json:"next,omitempty"`
@@ -47,34 +48,35 @@ type Explanation struct {
 	several bool
 }
 
-// Cause is why something is as it is.
+// Cause is a cause of a state or of another cause.
 type Cause struct {
 	Code Code `json:"code"`
-	// Container is the container that this is about, if it is about one.
+	// Container is the name of the container, empty if the cause is not about a container.
 	Container string `json:"container,omitempty"`
-	// Since is when it began, nil if that is not known.
+	// Since is when the cause began, nil if unknown.
 	Since *time.Time `json:"since,omitempty"`
-	// Text is a clause that a person would say, without its causes: "container db is not ready".
+	// Text is a clause without the deeper causes: "container db is not ready".
 	Text   string  `json:"text"`
 	Causes []Cause `json:"causes,omitempty"`
-	// Behind: the causes come first, Text is what follows from them, such as "4 restarts in 10 min".
+	// Behind: the deeper causes come first in a sentence, Text is their effect, such as "4 restarts
+	// in 10 min".
 	Behind bool `json:"behind,omitempty"`
-	// Next is what would change it. Each cause without deeper ones has it.
+	// Next is what would change the cause. Each cause without deeper causes has a Next.
 	Next *Next `json:"next,omitempty"`
 }
 
 // Next is what would change a cause.
 type Next struct {
-	// Do is what a person can do, as an imperative. It is empty if there is only to wait.
+	// Do is what a person can do, as an imperative; empty if waiting is all that helps.
 	Do string `json:"do,omitempty"`
-	// Command does it, or shows more, if it is copied to a shell.
+	// Command is a shell command that does it or shows more.
 	Command string `json:"command,omitempty"`
-	// Wait is what happens by itself, as a clause, at At if that is known.
+	// Wait is what happens by itself, as a clause, at time At if known.
 	Wait string     `json:"wait,omitempty"`
 	At   *time.Time `json:"at,omitempty"`
 }
 
-// Roots returns the causes that have no deeper ones, in order.
+// Roots returns the causes without deeper causes, in order.
 func (e Explanation) Roots() []Cause { return roots(e.Causes) }
 
 func roots(causes []Cause) (found []Cause) {
@@ -87,16 +89,16 @@ func roots(causes []Cause) (found []Cause) {
 	return found
 }
 
-// At is an explanation that was decoded, to be said at a time.
+// At returns a decoded explanation, to be rendered at the time now.
 func (e Explanation) At(now time.Time) Explanation {
 	e.now = now
 	return e
 }
 
-// Ended reports whether the state is an end that no waiting changes.
+// Ended reports whether the state is final.
 func (e Explanation) Ended() bool { return ends[e.State] }
 
-// Outline is the state with the codes of the causes: it changes when something has happened, not with the time that passes.
+// Outline returns the state with the codes of the causes: it changes when something happens, not as time passes.
 func (e Explanation) Outline() string {
 	said := string(e.State)
 	var walk func([]Cause)

@@ -10,64 +10,64 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Facts are what is known of a pod. Only Pod and Now are required.
+// Facts are the known facts about a pod. Only Pod and Now are required.
 type Facts struct {
 	// Now is when the facts were collected.
 	Now time.Time
 	// Pod has the metadata and the spec.
 	Pod *v1.Pod
-	// Status is what the node reports of the pod. If nil, it is that of Pod.
+	// Status is the status that the node reports. If nil, the status in Pod is used.
 	Status *v1.PodStatus
-	// Containers has what the node agent knows beyond the status, by name of the container.
+	// Containers has the node agent's facts beyond the status, by container name.
 	Containers map[string]Container
-	// Waits is what the node waits for before it starts anything of the pod, as a clause; empty if it
-	// waits for nothing.
+	// Waits is what the node waits for before it starts any container of the pod, as a clause; empty
+	// if it does not wait.
 	Waits string
-	// Delivery is how far the reports of the pod have come. Nil means that it is unknown.
+	// Delivery is the progress of the delivery of the pod's status. Nil means unknown.
 	Delivery *podstatus.Delivery
-	// Node is what holds all pods of the node.
+	// Node has the facts that affect all pods of the node.
 	Node Node
 	// Warnings are the last Warning events of the pod, the newest last.
 	Warnings []Warning
 	// Claims are the PersistentVolumeClaims of a pod without a node that are not bound.
 	Claims []Claim
-	// Absent are the objects that a pod without a node names and that do not exist, such as ResourceClaim "gpu".
+	// Absent are the missing objects that a pod without a node refers to, such as ResourceClaim "gpu".
 	Absent []string
-	// Taints are those of nodes that a pod without a node does not tolerate.
+	// Taints are the taints of nodes that a pod without a node does not tolerate.
 	Taints []string
-	// Closest are the nodes that come closest to what a pod without a node asks for.
+	// Closest are the nodes that come closest to the requests of a pod without a node.
 	Closest []Closest
-	// Untrue is how what the API reports of the pod is not true, as an audit has found.
+	// Untrue lists what is wrong in the pod's status in the API, as found by an audit.
 	Untrue []Untruth
 }
 
-// Container is what a node agent knows of a container beyond its status.
+// Container has a node agent's facts about a container beyond its status.
 type Container struct {
 	podstatus.ContainerFacts
 	Startup, Liveness, Readiness *podstatus.Probe
-	// Pulling is since when its image is being pulled; zero if it is not.
+	// Pulling is when the pull of the image began; zero if no pull is under way.
 	Pulling time.Time
-	// Log is the end of the log of the run that failed last; nil if that is not known.
+	// Log is the end of the log of the last failed run; nil if unknown.
 	Log *Log
 }
 
-// Node is what is known of the node.
+// Node has the facts about the node.
 type Node struct {
 	Name string
 	// Pressure are the node conditions in effect, such as MemoryPressure.
 	Pressure []v1.NodeConditionType
-	// ShuttingDown: the machine goes down and ends its pods.
+	// ShuttingDown: the machine is shutting down and ends its pods.
 	ShuttingDown bool
-	// Unreachable says since when the node has not reached the API server; zero if it does. The facts are the node's own.
+	// Unreachable is since when the node cannot reach the API server; zero if it can. The facts are then the node's own.
 	Unreachable time.Time
-	// Silent is when the node was last heard of, if that is too long ago; zero if the node is heard of. The facts are those of the
-	// API, and were true then.
+	// Silent is when the node last reported, if too long ago; zero if the node reports. The facts are then from the API, as of
+	// that time.
 	Silent time.Time
-	// NotReady is what a node says that is heard of and reports that it is not Ready, empty if it is Ready.
+	// NotReady is the message of a node that reports not Ready; empty if the node is Ready.
 	NotReady string
-	// Gone: the node is not in the API any more.
+	// Gone: the Node no longer exists in the API.
 	Gone bool
-	// Left is what it had left near the [Moments] that matter.
+	// Left are the node's free resources near the [Moments] that matter.
 	Left []Left
 }
 
@@ -87,7 +87,7 @@ func (f Facts) status() *v1.PodStatus {
 	return &f.Pod.Status
 }
 
-// condition returns a condition of the status, nil if there is none.
+// condition returns a condition of the status, or nil.
 func (f Facts) condition(t v1.PodConditionType) *v1.PodCondition {
 	return podstatus.FindCondition(f.status().Conditions, t)
 }
@@ -124,8 +124,8 @@ func (f Facts) containers() (inits, regular []container) {
 	return inits, regular
 }
 
-// unlisted appends the containers that the status has and the spec does not, as of a pod of which
-// only a part is known.
+// unlisted appends the containers that are in the status but not in the spec, as for a pod with a
+// partial spec.
 func (f Facts) unlisted(list []container, statuses []v1.ContainerStatus, kind podrules.Kind) []container {
 	for i := range statuses {
 		name := statuses[i].Name

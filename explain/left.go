@@ -13,7 +13,8 @@ import (
 	"github.com/statusd/statusd/internal/text"
 )
 
-// Left is what a node had left at some time: bytes of memory and of disk, inodes, process IDs. What is not known is 0.
+// Left are the free resources of a node at some time: bytes of memory and of disk, inodes, process IDs. Unknown values
+// are 0.
 type Left struct {
 	At                         time.Time
 	Memory, Disk, Inodes, PIDs uint64
@@ -22,8 +23,8 @@ type Left struct {
 // nearLeft is how far from a moment a reading still says what was left then.
 const nearLeft = time.Minute
 
-// Moments are when it matters what the node had left: when the pod was evicted, and when its containers were killed for lack
-// of memory. [Node.Left] needs a reading near each of them.
+// Moments returns the times at which the free resources of the node matter: when the pod was evicted, and when its
+// containers were OOM-killed. [Node.Left] needs a reading near each of them.
 func Moments(f Facts) (moments []time.Time) {
 	if f.status().Reason == "Evicted" {
 		moments = append(moments, evictedAt(f))

@@ -9,24 +9,24 @@ import (
 	"github.com/statusd/statusd/internal/text"
 )
 
-// Log is the end of what one run of a container wrote.
+// Log is the end of the log of one run of a container.
 type Log struct {
-	// Container is the name of the container. Previous: it is the run before the current one.
+	// Container is the name of the container. Previous: the log is from the previous run.
 	Container string `json:"container"`
 	Previous  bool   `json:"previous,omitempty"`
-	// Lines are the last ones, the oldest first, as [LogLines] makes them.
+	// Lines are the last lines, the oldest first, as formatted by [LogLines].
 	Lines []string `json:"lines"`
 }
 
-// Limits on what is shown of a log.
+// Limits of the displayed part of a log.
 const (
 	maxLines = 12
 	maxLine  = 300
-	// MaxLog is how many bytes of the end of a log suffice for [LogLines].
+	// MaxLog is the number of bytes at the end of a log that suffice for [LogLines].
 	MaxLog = 16 << 10
 )
 
-// LogLines are the last lines of a log, for people: bounded, without control characters, and without what looks like a secret.
+// LogLines returns the last lines of a log for display: bounded, without control characters, and without likely secrets.
 func LogLines(data []byte) []string {
 	lines := harmlessLines(data)
 	if len(lines) <= maxLines {
@@ -43,7 +43,7 @@ func LogLines(data []byte) []string {
 	return end
 }
 
-// Tail are the last lines of a log as [LogLines] makes them, up to a number.
+// Tail returns the last lines of a log as formatted by [LogLines], at most the given number.
 func Tail(data []byte, most int) []string {
 	lines := harmlessLines(data)
 	return lines[max(0, len(lines)-most):]
@@ -109,7 +109,8 @@ func troubled(line string) bool { return !trace.MatchString(line) && trouble.Mat
 // dated is a time at the beginning of a line, and what klog writes there.
 var dated = regexp.MustCompile(`^(?:\[?\d{4}[-/]\d\d[-/]\d\d[T ]\d\d:\d\d:\d\d(?:[.,]\d+)?(?:Z| ?[+-]\d\d:?\d\d| UTC)?\]?|[IWEF]\d{4} \d\d:\d\d:\d\d\.\d+ +\d+ [\w.-]+:\d+\]) +`)
 
-// undated is a line without the time at its beginning: that of the end is said already.
+// undated returns a line without its leading timestamp: the sentence has the time of the end
+// already.
 func undated(line string) string {
 	if rest := dated.ReplaceAllString(line, ""); strings.TrimSpace(rest) != "" {
 		return rest
@@ -144,7 +145,7 @@ func telling(lines []string) string {
 	return shorten(redact(undated(last)))
 }
 
-// analyzed is the description of a failure by Spring Boot, which gives the reason and advice behind it; empty if there is none.
+// analyzed returns Spring Boot's description of a failure, which is followed by the reason and advice in the log, or empty.
 func analyzed(lines []string) string {
 	failed, described := false, false
 	for _, line := range lines {
@@ -174,8 +175,8 @@ func logs(f Facts) []Log {
 	return list
 }
 
-// FailedRun reports whether the log of a container shows why its pod is not Ready, and whether it is that of the run before the
-// current one: a run that failed, or an init container that runs and on which the others wait.
+// FailedRun reports whether the log of a container shows why its pod is not Ready, and whether that log is from the previous
+// run. Wanted are the logs of failed runs, and of a running init container for which the other containers wait.
 func (f Facts) FailedRun(container string) (wanted, previous bool) {
 	inits, regular := f.containers()
 	for _, c := range append(inits, regular...) {

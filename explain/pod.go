@@ -11,8 +11,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Pod explains the state of a pod. It has an explanation for every state: what it does not
-// know it says by naming what was reported.
+// Pod explains the state of a pod. For a state without a rule of its own, Pod repeats the reported
+// reason and message.
 func Pod(f Facts) Explanation {
 	if f.Pod == nil {
 		return Explanation{State: StateUnknown, now: f.Now, Causes: []Cause{{Code: CodeNothingKnown, Text: "nothing is known of the pod", Next: do("check that the pod is on this node")}}}

@@ -33,7 +33,7 @@ var obstacles = []obstacle{
 	{"node(s) didn't match pod topology spread constraints", "{n} more of its pods than the topology spread constraints allow", "add a node in another zone, or relax topologySpreadConstraints", "kubectl get nodes --show-labels"},
 	{"node(s) didn't have free ports for the requested pod ports", "{n} the host port in use", "change the host port, or end the pod that has it", "kubectl get pods -A -o wide"},
 	{"node(s) were unschedulable", "{n} cordoned", "make a node schedulable again", "kubectl uncordon NODE"},
-	{"node(s) didn't match the requested node name", "{n} another name than the one that it asks for", "correct the name of the node that the pod asks for", "kubectl get nodes"},
+	{"node(s) didn't match the requested node name", "{n} another name than the pod asks for", "correct the name of the node that the pod asks for", "kubectl get nodes"},
 	{"node(s) didn't match PersistentVolume's node affinity", "{n} no access to its volume, which is bound to other nodes", "start it where its volume is, or move the volume", "kubectl get pv -o custom-columns=NAME:.metadata.name,CLAIM:.spec.claimRef.name,NODES:.spec.nodeAffinity"},
 	{"node(s) unavailable due to PersistentVolumeClaim with ReadWriteOncePod access mode already in-use by another pod", "another pod has its PersistentVolumeClaim, whose access mode ReadWriteOncePod allows one pod at a time", "end the other pod, or use the access mode ReadWriteOnce", "kubectl get pods -n NS -o custom-columns=NAME:.metadata.name,CLAIMS:.spec.volumes[*].persistentVolumeClaim.claimName"},
 	{"node(s) did not have enough free storage", "{n} too little storage left for its volume", "free storage, or ask for a smaller volume", "kubectl get csistoragecapacities -A"},
@@ -164,7 +164,7 @@ type Claim struct {
 	Name, Class string
 	// NoClass: there is no storage class of that name.
 	NoClass bool
-	// Message is that of the newest warning about the claim.
+	// Message is the message of the newest warning about the claim.
 	Message string
 }
 
@@ -225,11 +225,12 @@ func ofCondition(f Facts, count, total, rest string, said *string, next *Next) {
 	next.Do, next.Command = strings.Join(dos, "; "), "kubectl describe nodes"
 }
 
-// Closest is the node that comes closest to what a pod asks for.
+// Closest is the node that comes closest to the requests of a pod.
 type Closest struct {
 	// To is the resource, or "labels".
 	To string
-	// Node is the name of the node, Has what it has of it, as "1500m of 2 are free".
+	// Node is the name of the node, Has is what the node has of the resource, as "1500m of 2 are
+	// free".
 	Node, Has string
 }
 

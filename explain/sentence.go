@@ -26,7 +26,7 @@ var headlines = map[State]string{
 // ends are the states that are events rather than durations.
 var ends = map[State]bool{StateSucceeded: true, StateFailed: true, StateRejected: true, StateEvicted: true}
 
-// Sentence says the explanation as a person would, with times of day in loc.
+// Sentence returns the explanation as a sentence, with times of day in loc.
 func (e Explanation) Sentence(loc *time.Location) string {
 	var b strings.Builder
 	b.WriteString(e.notTrue(loc))
@@ -96,8 +96,8 @@ func causes(list []Cause) string {
 	return strings.Join(clauses, "; and ")
 }
 
-// Brief is the cause in a few words, the deepest first and without the pod: "exit code 1: no such table · 4 restarts in 10 min".
-// It is empty for a pod that serves.
+// Brief returns the cause in a few words, the deepest first and without the pod: "exit code 1: no such table · 4 restarts in 10
+// min". It is empty for a ready pod.
 func (e Explanation) Brief() string {
 	if len(e.NotTrue) > 0 {
 		return "not true: " + causes([]Cause{{Text: e.NotTrue[0].Text}})

@@ -139,7 +139,7 @@ func ownerOf(names []string) string {
 	return "check that controller"
 }
 
-// sidecarsAndRunning are the init containers that can keep a pod: those that run.
+// sidecarsAndRunning returns the running init containers, which can keep a pod from ending.
 func sidecarsAndRunning(inits []container) []container {
 	var list []container
 	for _, c := range inits {

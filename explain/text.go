@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Text says the explanation on as many lines as it needs: one sentence, or a paragraph for each of several causes, and the ends
-// of the logs of the runs that failed.
+// Text returns the explanation on several lines: one sentence, or a paragraph for each of several causes, and the ends of the
+// logs of failed runs.
 func (e Explanation) Text(loc *time.Location) string {
 	var b strings.Builder
 	if len(e.Causes) < 2 {

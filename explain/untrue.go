@@ -5,31 +5,31 @@ import (
 	"time"
 )
 
-// Untruth is one way in which what the API reports of a pod is not true, as an audit has found.
+// Untruth is an error in the pod's status in the API, as found by an audit.
 type Untruth struct {
-	// Kind is a word in CamelCase, which becomes the code of the cause.
+	// Kind is a CamelCase word that becomes the code of the cause.
 	Kind string
-	// Container is the name of the container, if it is about one.
+	// Container is the name of the container, empty for the pod.
 	Container string
-	// Text is what is not true, as a clause or a sentence.
+	// Text describes the error, as a clause or a sentence.
 	Text string
-	// Since is when it became untrue, as far as that is known.
+	// Since is when the status became wrong, if known.
 	Since time.Time
 	// Certainty is "certain", "likely" or "possible"; empty is certain.
 	Certainty string
 	Evidence  []Statement
-	// Do is what to do about it, as an imperative.
+	// Do is what to do about the error, as an imperative.
 	Do string
 }
 
-// Statement is what one side says.
+// Statement is the evidence of one source.
 type Statement struct {
 	By   string // as in "the runtime"
 	At   time.Time
 	Text string
 }
 
-// CodeEvidence is a cause that is what one side says: Since is when it said so.
+// CodeEvidence is a cause that is the statement of one source: Since is the time of the statement.
 const CodeEvidence Code = "Evidence"
 
 // untruths are the causes of what is not true; the evidence is behind each.

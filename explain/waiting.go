@@ -125,7 +125,7 @@ func (f Facts) notPulled(c container, what, message string) (string, *Next) {
 	return what + detail(why), next
 }
 
-// pullSecretMissing is the first pull secret that the node could not read, empty if there is none.
+// pullSecretMissing returns the first pull secret that the node could not read, or empty.
 func (f Facts) pullSecretMissing() string {
 	w := f.warning("", "FailedToRetrieveImagePullSecret")
 	if w == nil {

@@ -57,8 +57,8 @@ func (w *Warning) vague() bool {
 	return strings.HasPrefix(w.Message, "Unable to attach or mount volumes") && (strings.HasSuffix(w.Message, "timed out waiting for the condition") || strings.HasSuffix(w.Message, "context deadline exceeded"))
 }
 
-// probeWarning returns the newest warning about a probe of a container, nil if there is none. The
-// kind is startup, readiness or liveness; empty is any.
+// probeWarning returns the newest warning about a probe of a container, or nil. The kind is
+// startup, readiness or liveness; empty means any.
 func (f Facts) probeWarning(container, kind string) *Warning {
 	for i := len(f.Warnings) - 1; i >= 0; i-- {
 		if w := &f.Warnings[i]; isProbeWarning(w, container, kind) {
@@ -90,8 +90,8 @@ var creationWarnings = map[string]Code{
 	"InspectFailed": CodeImage, "ErrImageNeverPull": CodeImage, "Failed": CodeImage, "BackOff": CodeImage,
 }
 
-// creationWarning returns the newest warning that explains why a container is still being created, nil if there is none. What was
-// reported before its last run ended is about that run.
+// creationWarning returns the newest warning that explains why a container is still being created, or nil. Warnings from before
+// the end of the last run are about that run and are ignored.
 func (f Facts) creationWarning(c container) (*Warning, Code) {
 	var ended time.Time
 	if c.status != nil && c.status.LastTerminationState.Terminated != nil {

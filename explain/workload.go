@@ -13,7 +13,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Workload is what is known of an object that makes pods: a Deployment, ReplicaSet, StatefulSet, DaemonSet or Job.
+// Workload has the known facts about an object that creates pods: a Deployment, ReplicaSet, StatefulSet, DaemonSet
+// or Job.
 type Workload struct {
 	Now, Created          time.Time
 	Kind, Namespace, Name string
@@ -22,30 +23,32 @@ type Workload struct {
 	Suspended     bool
 	// Paused: the rollout of a Deployment is paused.
 	Paused bool
-	// Served is how many pods of an older version are Ready while a Deployment rolls out a new one; New are the pods of the new
-	// version, of which there are to be Wanted. Neither is set if there is one version.
+	// Served is how many pods of an older version are Ready while a Deployment rolls out a new version; New are the pods of the
+	// new version, whose target number is Wanted. Neither is set if there is only one version.
 	Served int
 	New    []Facts
 	// Rolling: a new version is being rolled out.
 	Rolling bool
-	// Schedule is that of a CronJob, LastJob the newest Job of it, nil if there is none.
+	// Schedule is the schedule of a CronJob, LastJob its newest Job, or nil.
 	Schedule string
 	LastJob  *Workload
-	// Deleted is when the object was asked to be deleted, zero if it was not; Finalizers keep it.
+	// Deleted is the deletion timestamp of the object, or zero; Finalizers block its deletion.
 	Deleted    time.Time
 	Finalizers []string
-	// Revision is the newest one of a StatefulSet, as the label controller-revision-hash of its pods has it.
+	// Revision is the newest revision of a StatefulSet, the value of the label controller-revision-hash of
+	// its pods.
 	Revision string
 	// Complete and Failed are the conditions of a Job that has ended; Failed is its reason and message.
 	Complete bool
 	Failed   string
-	// Warnings are the warnings about the object, and about what makes pods for it, the newest last.
+	// Warnings are the warnings about the object, and about the objects that create its pods, the
+	// newest last.
 	Warnings []Warning
-	// Pods are those of the object.
+	// Pods are the pods of the object.
 	Pods []Facts
 }
 
-// Causes of a workload that has fewer pods than it should.
+// Causes of a workload with too few pods.
 const (
 	CodeNoPods        Code = "NoPods"
 	CodePodsNotMade   Code = "PodsNotCreated"
@@ -56,7 +59,7 @@ const (
 	CodeLastJob       Code = "LastJob"
 )
 
-// Explain explains why a workload does not have the pods that it should have, or why those are not Ready.
+// Explain explains why a workload has too few pods, or why its pods are not Ready.
 func (w Workload) Explain() Explanation {
 	e := Explanation{Kind: w.Kind, Namespace: w.Namespace, Name: w.Name, State: StateNotReady, now: w.Now, several: true}
 	on := "-n " + w.Namespace + " " + strings.ToLower(w.Kind) + "/" + w.Name
@@ -97,7 +100,7 @@ func (w Workload) Explain() Explanation {
 	case w.Paused && len(w.live()) < w.Wanted:
 		e.Causes = []Cause{{Code: CodeSuspended, Text: "its rollout is paused", Next: &Next{Do: "resume it", Command: "kubectl rollout resume " + on}}}
 	case w.Wanted == 0 && w.Kind == "DaemonSet":
-		e.Causes = []Cause{{Code: CodeNoPods, Text: "no node is one that its nodeSelector, affinity and tolerations ask for",
+		e.Causes = []Cause{{Code: CodeNoPods, Text: "no node matches its nodeSelector, affinity and tolerations",
 			Next: &Next{Do: "label a node, or correct nodeSelector, affinity and tolerations", Command: "kubectl get nodes --show-labels"}}}
 	case w.Wanted == 0 && w.Kind == "Job":
 		e.Causes = []Cause{{Code: CodeNoPods, Text: "its parallelism is 0", Next: &Next{Do: "set parallelism to how many pods may work at a time", Command: "kubectl patch " + on + ` -p '{"spec":{"parallelism":1}}'`}}}
@@ -119,7 +122,8 @@ func (w Workload) Explain() Explanation {
 	return e
 }
 
-// live are the pods that count: those of a Job all do, of other workloads those that have not ended and are not being deleted.
+// live returns the pods that count: all pods of a Job, and of other workloads the pods that have not ended and are not being
+// deleted.
 func (w Workload) live() []Facts {
 	if w.Kind == "Job" {
 		return w.Pods

@@ -342,32 +342,6 @@ func TestOldFormat_IsUpgradedInPlace(t *testing.T) {
 	mustClose(t, d)
 }
 
-// What format 2 had and nothing read is dropped; finals without word of vanished containers are read.
-func TestFormat2_IsRead(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "journal.db")
-	old := map[recordKey][]byte{
-		{"resize-statuses", "pod"}: []byte(`"Deferred"`),
-		{finals, "pod"}:            []byte(`{"namespace":"ns","name":"job","version":7,"finished":false,"status":{"phase":"Failed"}}`),
-	}
-	e := entry{header: header{Format: 2, Node: "node-1", ID: "old", Sequence: 1, Whole: true, Clean: true}}
-	for k, record := range old {
-		e.writes = append(e.writes, write{k, record})
-	}
-	data, err := e.encode()
-	if err != nil {
-		t.Fatal(err)
-	}
-	mustWrite(t, path, append(data, make([]byte, 4096)...))
-	d := mustOpen(t, path, Options{})
-	defer mustClose(t, d)
-	if r := d.Recovery(); r.UpgradedFrom != 2 || len(r.Damage) > 0 {
-		t.Errorf("got %+v, want upgraded from 2 without damage", r)
-	}
-	if got := d.Finals()["pod"]; got.Name != "job" || got.Version != 7 || got.Vanished || got.Status.Phase != "Failed" {
-		t.Errorf("the final is %+v", got)
-	}
-}
-
 func TestOldFormat_CopyOfADamagedJournalIsUpgraded(t *testing.T) {
 	path := onePod(t)
 	mustWrite(t, path, []byte("not a database"))

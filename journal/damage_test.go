@@ -131,23 +131,6 @@ func damageEach(t *testing.T, story string, whole []byte, judge func(damaged []b
 	group.Wait()
 }
 
-func TestEachByteFlippedAndEachCut_NeverASilentlyWrongState(t *testing.T) {
-	for _, closed := range []bool{false, true} {
-		s := makeSpecimen(t, closed)
-		t.Logf("closed %t: log %d bytes, copy %d bytes, %d commits", closed, len(s.log), len(s.backup), len(s.states))
-		log, backup := readLog(s.log), readLog(s.backup)
-		if log.damage != nil || backup.damage != nil {
-			t.Fatalf("the whole files are damaged: %v, %v", log.damage, backup.damage)
-		}
-		damageEach(t, fmt.Sprintf("log, closed %t", closed), s.log, func(damaged []byte) string {
-			return s.judgeLog(damaged, backup, closed)
-		})
-		damageEach(t, fmt.Sprintf("copy, closed %t", closed), s.backup, func(damaged []byte) string {
-			return s.judgeBackup(log, damaged)
-		})
-	}
-}
-
 // judgeLog: after a clean close the copy holds everything, so that no damage of the log
 // loses anything. While the journal was in use, damage of what the copy holds as well loses
 // nothing.

@@ -1,7 +1,6 @@
 package journal
 
 import (
-	"errors"
 	"io"
 	"os"
 )
@@ -46,10 +45,4 @@ func (osDisk) rename(from, to string) error { return os.Rename(from, to) }
 
 func (osDisk) remove(path string) error { return os.Remove(path) }
 
-func (osDisk) syncDir(dir string) error {
-	d, err := os.Open(dir)
-	if err != nil {
-		return err
-	}
-	return errors.Join(d.Sync(), d.Close())
-}
+func (osDisk) syncDir(dir string) error { return syncDir(dir) }

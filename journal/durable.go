@@ -27,9 +27,9 @@ const (
 
 // Options of a durable journal.
 type Options struct {
-	// NodeName is the node whose journal it is; required.
+	// NodeName is the name of the journal's node; required.
 	NodeName string
-	// Logger gets a line about each opening, damage and failed copy; nil discards them.
+	// Logger receives a record for each opening, damage and failed copy; nil discards them.
 	Logger *slog.Logger
 	// LockTimeout is how long to wait for another process to close the journal; 0 is one
 	// second.
@@ -77,11 +77,12 @@ type Durable struct {
 
 // Stats are counts since the journal was opened.
 type Stats struct {
-	// Writes were acknowledged, in Commits.
+	// Writes counts acknowledged writes, Commits the commits that contain them.
 	Writes, Commits uint64
-	// FailedWrites were not acknowledged.
+	// FailedWrites counts writes that were not acknowledged.
 	FailedWrites uint64
-	// Copies of the state were written; FailedCopies failed and are tried again later.
+	// Copies counts written copies of the state; FailedCopies counts failed attempts, which are
+	// retried.
 	Copies, FailedCopies uint64
 	// Sequence is the number of the newest commit, over all openings.
 	Sequence uint64
@@ -90,12 +91,11 @@ type Stats struct {
 	Bytes   int64
 }
 
-// Open opens the journal at path or creates one. The directory must exist. Recovery returns
-// what was found. The caller must Close it.
+// Open opens the journal at path or creates one. The directory must exist. Call Recovery for the
+// state that Open found. The caller must Close the journal.
 //
-// A full or read-only disk does not fail Open: what the journal holds can be read, and
-// writes fail with [ErrNoSpace] or [ErrReadOnly] until the disk accepts them. Writable
-// returns the error meanwhile.
+// A full or read-only disk does not fail Open: the contents can be read, and writes fail with
+// [ErrNoSpace] or [ErrReadOnly] until the disk accepts them. Until then Writable returns the error.
 func Open(path string, options Options) (*Durable, error) {
 	return open(path, options, environment{disk: osDisk{}, formats: currentFormats(), now: time.Now})
 }
@@ -167,7 +167,7 @@ func (d *Durable) inspect() (decision, error) {
 	return decide(log, backup, d.env.formats, d.options.NodeName)
 }
 
-// find reads a file. One that the disk cannot read counts as damaged.
+// find reads a file. A file that cannot be read counts as damaged.
 func (d *Durable) find(path string) (found, error) {
 	data, err := d.env.disk.readFile(path)
 	switch {
@@ -193,7 +193,7 @@ func (d *Durable) adopt(img image) {
 	if h.ID == "" {
 		h.ID = string(uuid.NewUUID())
 	}
-	// Above all that was ever seen, so that an older file can never look newer.
+	// Above all sequence numbers found, so that an older file never looks newer.
 	d.sequence = max(img.header.Sequence, d.recovery.Seen)
 }
 
@@ -208,7 +208,7 @@ func (d *Durable) report() {
 		"records", len(d.onDisk.records), "recovery", d.recovery.String())
 }
 
-// Recovery returns what Open found and did.
+// Recovery returns the state that Open found, and what Open did.
 func (d *Durable) Recovery() Recovery {
 	d.recoveryMu.Lock()
 	defer d.recoveryMu.Unlock()
@@ -234,8 +234,8 @@ func (d *Durable) count(change func(*Stats)) {
 	change(&d.stats)
 }
 
-// Close commits the writes that wait, marks the journal as closed, renews the copy and
-// releases the lock.
+// Close commits the waiting writes, marks the journal as closed, renews the copy and releases the
+// lock.
 func (d *Durable) Close() error {
 	if !d.queue.close() {
 		return nil
@@ -254,7 +254,7 @@ func (d *Durable) Close() error {
 
 func (d *Durable) end() error {
 	if d.todo != nil {
-		return nil // no write was taken, and what was found is still there
+		return nil // no write was accepted, and the files found are unchanged
 	}
 	if err := d.ready(); err != nil {
 		return err

@@ -20,8 +20,8 @@ import (
 // The body is the header as JSON after its length, the number of writes, the writes, and
 // spaces up to a multiple of 8 bytes. A write is kind, key and record, each after its
 // length; the length deletedRecord instead of a record deletes it. Numbers have 4 bytes and
-// are big-endian. The frame and the header's fields format and node stay as they are in
-// every format, so that an older statusd can say what it found.
+// are big-endian. The frame and the header's fields format and node stay as they are in every
+// format, so that an older statusd can report the format and the node.
 const (
 	entryMagic    = "SDJ2"
 	frameSize     = 8 + 4 + sha256.Size
@@ -38,14 +38,14 @@ type header struct {
 	Node string `json:"node"`
 	// ID distinguishes this journal from others.
 	ID string `json:"id"`
-	// Sequence is one more than that of the commit before.
+	// Sequence is the number of the commit, one more than the previous.
 	Sequence uint64 `json:"sequence"`
-	// Whole marks a snapshot: the entry holds the whole state and not a change of it.
+	// Whole marks a snapshot: the entry holds the whole state, not a change.
 	Whole bool `json:"whole,omitempty"`
 	// Committed is the time of this commit.
 	Committed time.Time `json:"committed"`
 	Opened    time.Time `json:"opened"`
-	// Clean marks the commit that closed the journal; none follows it.
+	// Clean marks the commit that closed the journal.
 	Clean bool `json:"clean,omitempty"`
 	// Closed is when the journal was last closed cleanly.
 	Closed time.Time `json:"closed,omitzero"`

@@ -11,11 +11,10 @@ import (
 
 // Allocations are the resources that a node has allocated to its pods.
 type Allocations interface {
-	// GetContainerResourceAllocation returns what is allocated to one container, and
-	// whether there is an allocation.
+	// GetContainerResourceAllocation returns the resources allocated to one container, and whether
+	// there is an allocation.
 	GetContainerResourceAllocation(podUID types.UID, container string) (v1.ResourceRequirements, bool)
-	// GetPodAllocation returns what is allocated to one pod, and whether there is an
-	// allocation.
+	// GetPodAllocation returns the allocation of one pod, and whether there is one.
 	GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool)
 	// AllAllocations returns the allocations of all pods.
 	AllAllocations() map[types.UID]podstatus.Allocation
@@ -37,7 +36,7 @@ type Resizes interface {
 type Finals interface {
 	// Finals returns the final statuses of all pods.
 	Finals() map[types.UID]podstatus.Final
-	// SetFinal sets the final status of a pod; one without a name deletes it.
+	// SetFinal sets the final status of a pod; a final without a pod name deletes it.
 	SetFinal(podUID types.UID, final podstatus.Final) error
 	// DeleteFinal deletes the final status of a pod.
 	DeleteFinal(podUID types.UID) error
@@ -45,19 +44,19 @@ type Finals interface {
 
 // Terminations are the observed terminations of containers, by container ID.
 type Terminations interface {
-	// Termination returns how a container terminated, and whether that was recorded.
+	// Termination returns the recorded termination of a container, and whether there is one.
 	Termination(containerID string) (v1.ContainerStateTerminated, bool)
-	// RecordTermination records how a container of the pod terminated. A container belongs
-	// to the pod that recorded it last.
+	// RecordTermination records the termination of a container of the pod. A container belongs to
+	// the pod that recorded it last.
 	RecordTermination(podUID types.UID, containerID string, state v1.ContainerStateTerminated) error
-	// RetainTerminations deletes the terminations of a pod for whose container IDs keep
-	// returns false. If there is none, nothing is written.
+	// RetainTerminations deletes the terminations of a pod for whose container IDs keep returns
+	// false. If keep returns true for all, nothing is written.
 	RetainTerminations(podUID types.UID, keep func(containerID string) bool) error
 	// DeleteTerminations deletes all terminations of a pod.
 	DeleteTerminations(podUID types.UID) error
 }
 
-// Journal is all of it. Consumers declare the part that they need.
+// Journal is the whole interface of a journal. Consumers declare the part that they need.
 type Journal interface {
 	Allocations
 	Resizes
@@ -68,7 +67,7 @@ type Journal interface {
 	// RetainPods deletes, in one commit, every pod for which keep returns false, and
 	// returns how many there were. keep runs in the caller's goroutine, once for each pod.
 	RetainPods(keep func(podUID types.UID) bool) (removed int, err error)
-	// Close ends writing. The second Close does nothing.
+	// Close makes later writes fail. A second Close does nothing.
 	Close() error
 }
 
@@ -95,12 +94,12 @@ var (
 	ErrOtherNode = errors.New("journal of another node")
 	// ErrInUse: another process has the journal open.
 	ErrInUse = errors.New("in use by another process")
-	// ErrReadOnly: the directory or filesystem takes no writes.
+	// ErrReadOnly: the directory or filesystem is read-only.
 	ErrReadOnly = errors.New("read-only")
 	// ErrNoSpace: the disk, the quota or the file size limit is used up.
 	ErrNoSpace = errors.New("no space left")
 	// ErrPermission: a file of the journal is not readable and writable for this user.
 	ErrPermission = errors.New("permission denied")
-	// ErrDamaged: what was read is not what was written.
+	// ErrDamaged: the data read differ from the data written.
 	ErrDamaged = errors.New("damaged")
 )

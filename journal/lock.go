@@ -7,7 +7,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 )
 
@@ -25,9 +24,9 @@ func takeLock(path string, deadline time.Time) (*lock, error) {
 	}
 	await(deadline, func() bool {
 		err = tryLock(f)
-		return !errors.Is(err, syscall.EWOULDBLOCK)
+		return !errors.Is(err, errLocked)
 	})
-	if errors.Is(err, syscall.EWOULDBLOCK) {
+	if errors.Is(err, errLocked) {
 		err = fmt.Errorf("%w%s", ErrInUse, holder(path))
 	}
 	if err != nil {
@@ -64,10 +63,6 @@ func (l *lock) sign() error {
 	return err
 }
 
-func tryLock(f *os.File) error {
-	return syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
-}
-
 // await tries until it succeeds or the deadline has passed, at least once, and reports whether it succeeded.
 func await(deadline time.Time, try func() bool) bool {
 	for !try() {
@@ -79,6 +74,9 @@ func await(deadline time.Time, try func() bool) bool {
 	return true
 }
 
+// InUse reports whether a process has the journal at path open.
+func InUse(path string) bool { return isLocked(path) }
+
 // isLocked reports whether a process appends to the log. It finds the process also if the
 // lock file was deleted and made again.
 func isLocked(log string) bool {
@@ -87,7 +85,7 @@ func isLocked(log string) bool {
 		return false // reading it reports why
 	}
 	defer f.Close()
-	return errors.Is(tryLock(f), syscall.EWOULDBLOCK)
+	return errors.Is(tryLock(f), errLocked)
 }
 
 func holder(path string) string {

@@ -26,7 +26,7 @@ const (
 type logContents struct {
 	// entries are all that can be read, in the order of the file.
 	entries []entry
-	// damage is the first place that cannot be read, nil if there is none.
+	// damage is the error of the first place that cannot be read, or nil.
 	damage error
 	// ends is set if nothing was ever acknowledged after the last of the entries.
 	ends bool
@@ -84,7 +84,7 @@ func (c logContents) snapshot() (entry, bool) {
 	return entry{}, false
 }
 
-// findEntry returns where the next entry begins that can be read, -1 if there is none.
+// findEntry returns the offset of the next readable entry, or -1.
 func findEntry(data []byte, from int) int {
 	for {
 		i := bytes.Index(data[min(from, len(data)):], []byte(entryMagic))

@@ -27,7 +27,7 @@ func (m *Memory) write(write func(*edit)) error {
 	return nil
 }
 
-// Close ends writing.
+// Close makes later writes fail.
 func (m *Memory) Close() error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -24,8 +24,8 @@ type methods struct {
 	submit func(write func(*edit)) error
 }
 
-// GetContainerResourceAllocation returns what is allocated to one container, and
-// whether there is an allocation.
+// GetContainerResourceAllocation returns the resources allocated to one container, and whether
+// there is an allocation.
 func (m *methods) GetContainerResourceAllocation(podUID types.UID, container string) (v1.ResourceRequirements, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -33,8 +33,7 @@ func (m *methods) GetContainerResourceAllocation(podUID types.UID, container str
 	return *resources.DeepCopy(), ok
 }
 
-// GetPodAllocation returns what is allocated to one pod, and whether there is an
-// allocation.
+// GetPodAllocation returns the allocation of one pod, and whether there is one.
 func (m *methods) GetPodAllocation(podUID types.UID) (podstatus.Allocation, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -71,7 +70,7 @@ func (m *methods) Finals() map[types.UID]podstatus.Final {
 	return copyTable(m.published.finals, copyFinal)
 }
 
-// Termination returns how a container terminated, and whether that was recorded.
+// Termination returns the recorded termination of a container, and whether there is one.
 func (m *methods) Termination(containerID string) (v1.ContainerStateTerminated, bool) {
 	m.mu.RLock()
 	defer m.mu.RUnlock()
@@ -97,7 +96,7 @@ func (m *methods) SetResizeConditions(podUID types.UID, conditions podstatus.Res
 	return m.submit(func(e *edit) { e.setConditions(podUID, conditions) })
 }
 
-// SetFinal sets the final status of a pod; one without a name deletes it.
+// SetFinal sets the final status of a pod; a final without a pod name deletes it.
 func (m *methods) SetFinal(podUID types.UID, final podstatus.Final) error {
 	if err := checkKeys(string(podUID)); err != nil {
 		return err
@@ -114,8 +113,8 @@ func (m *methods) DeleteFinal(podUID types.UID) error {
 	return m.submit(func(e *edit) { e.drop(finals, string(podUID)) })
 }
 
-// RecordTermination records how a container of the pod terminated. A container belongs
-// to the pod that recorded it last.
+// RecordTermination records the termination of a container of the pod. A container belongs to the
+// pod that recorded it last.
 func (m *methods) RecordTermination(podUID types.UID, containerID string, state v1.ContainerStateTerminated) error {
 	if err := checkKeys(string(podUID), containerID); err != nil {
 		return err
@@ -124,8 +123,8 @@ func (m *methods) RecordTermination(podUID types.UID, containerID string, state 
 	return m.submit(func(e *edit) { e.set(terminations, containerID, ended) })
 }
 
-// RetainTerminations deletes the terminations of a pod for whose container IDs keep
-// returns false. If there is none, nothing is written.
+// RetainTerminations deletes the terminations of a pod for whose container IDs keep returns false.
+// If keep returns true for all, nothing is written.
 func (m *methods) RetainTerminations(podUID types.UID, keep func(containerID string) bool) error {
 	m.mu.RLock()
 	ids := slices.Collect(maps.Keys(m.published.containers[podUID]))

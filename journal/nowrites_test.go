@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"os/signal"
 	"path/filepath"
 	"syscall"
 	"testing"
@@ -190,85 +189,5 @@ func TestOpen_ANewJournalOnAFullDisk(t *testing.T) {
 		t.Error(err)
 	}
 	mustClose(t, d)
-	wantIntact(t, path)
-}
-
-// opensFullChild cannot write a byte to any file when it opens the journal.
-func opensFullChild(args []string) error {
-	path := args[0]
-	signal.Ignore(syscall.SIGXFSZ)
-	var before syscall.Rlimit
-	if err := syscall.Getrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		return err
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &syscall.Rlimit{Cur: 0, Max: before.Max}); err != nil {
-		return err
-	}
-	d, err := Open(path, Options{NodeName: "node-1"})
-	if err != nil {
-		return err
-	}
-	if err := readable(d, path, ErrNoSpace); err != nil {
-		return err
-	}
-	if err := syscall.Setrlimit(syscall.RLIMIT_FSIZE, &before); err != nil {
-		return err
-	}
-	return writable(d, path)
-}
-
-func TestOpen_ARealFullDisk(t *testing.T) {
-	path := onePod(t)
-	runChild(t, "opens full", path)
-}
-
-// opensFrozenChild, in a mount namespace of its own, opens the journal on a read-only file
-// system.
-func opensFrozenChild(args []string) error {
-	path := args[0]
-	dir := filepath.Dir(path)
-	if err := errors.Join(
-		syscall.Mount("", "/", "", syscall.MS_REC|syscall.MS_PRIVATE, ""),
-		syscall.Mount(dir, dir, "", syscall.MS_BIND, ""),
-		syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""),
-	); err != nil {
-		return fmt.Errorf("mount: %w", err)
-	}
-	for range 2 { // the second time without the lock file
-		d, err := Open(path, Options{NodeName: "node-1"})
-		if err != nil {
-			return err
-		}
-		if err := errors.Join(readable(d, path, ErrReadOnly), d.Close()); err != nil {
-			return err
-		}
-		if err := syscall.Unmount(dir, syscall.MNT_DETACH); err != nil {
-			return err
-		}
-		if err := os.Remove(path + lockSuffix); err != nil && !errors.Is(err, os.ErrNotExist) {
-			return err
-		}
-		if err := errors.Join(
-			syscall.Mount(dir, dir, "", syscall.MS_BIND, ""),
-			syscall.Mount("", dir, "", syscall.MS_BIND|syscall.MS_REMOUNT|syscall.MS_RDONLY, ""),
-		); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func TestOpen_ARealReadOnlyFilesystem(t *testing.T) {
-	path := onePod(t)
-	cmd := child(t, "opens frozen", path)
-	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: syscall.CLONE_NEWNS}
-	if os.Geteuid() != 0 {
-		cmd.SysProcAttr.Cloneflags |= syscall.CLONE_NEWUSER
-		cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{HostID: os.Getuid(), Size: 1}}
-		cmd.SysProcAttr.GidMappings = []syscall.SysProcIDMap{{HostID: os.Getgid(), Size: 1}}
-	}
-	if output, err := cmd.Output(); err != nil {
-		t.Errorf("%v: %s", err, output)
-	}
 	wantIntact(t, path)
 }

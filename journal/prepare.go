@@ -87,8 +87,8 @@ func (d *Durable) rewrite(before func() error) error {
 	return nil
 }
 
-// Writable returns nil, or why all writes are refused: the disk did not take the log that
-// writes need. Each write tries again.
+// Writable returns nil, or why all writes fail: the log for writes could not be created on the
+// disk. Each write retries.
 func (d *Durable) Writable() error {
 	d.statsMu.Lock()
 	defer d.statsMu.Unlock()

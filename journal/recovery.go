@@ -7,45 +7,44 @@ import (
 	"time"
 )
 
-// Outcome is how the journal was found.
+// Outcome is the state in which the journal was found.
 type Outcome string
 
 const (
 	// OutcomeNew: there was no journal.
 	OutcomeNew Outcome = "new"
-	// OutcomeClean: it had been closed.
+	// OutcomeClean: the journal had been closed.
 	OutcomeClean Outcome = "clean"
 	// OutcomeUnclean: the process had been killed or the power had failed. Nothing is lost.
 	OutcomeUnclean Outcome = "unclean"
-	// OutcomeRolledBack: the log is damaged, and the commits before the damage hold. Those
-	// from there on are lost.
+	// OutcomeRolledBack: the log is damaged; the commits before the damage hold, the commits after
+	// it are lost.
 	OutcomeRolledBack Outcome = "rolled back"
-	// OutcomeRestored: the verified copy was used, with the commits of the log that follow
-	// it.
+	// OutcomeRestored: the verified copy was used, with the later commits of the log.
 	OutcomeRestored Outcome = "restored from copy"
 	// OutcomeEmptied: neither the log nor the copy could be used.
 	OutcomeEmptied Outcome = "emptied"
 )
 
-// Recovery is what Open found and did.
+// Recovery is the state that Open found, and what Open did.
 type Recovery struct {
 	Outcome Outcome
-	// Sequence and AsOf are number and time of the newest commit that the journal holds.
+	// Sequence and AsOf are the number and time of the newest commit in the journal.
 	Sequence uint64
 	AsOf     time.Time
 	// MayHaveLost reports whether acknowledged writes after Sequence can be missing.
 	MayHaveLost bool
-	// Seen is the newest commit that was found in a damaged log; commits after Sequence up
-	// to it are lost.
+	// Seen is the newest commit found in a damaged log; the commits after Sequence up to Seen are
+	// lost.
 	Seen uint64
-	// Unfinished reports whether the log ended with a commit that a crash had interrupted.
-	// It was not acknowledged, and it was dropped.
+	// Unfinished reports whether the log ended with a commit that a crash had interrupted. The
+	// commit was not acknowledged, and was dropped.
 	Unfinished bool
 	// Damage has a line for each damaged file.
 	Damage []string
-	// MovedAside are the names under which damaged files were kept.
+	// MovedAside are the names of the kept damaged files.
 	MovedAside []string
-	// UpgradedFrom is the older format that was found, 0 if there was none.
+	// UpgradedFrom is the older format of the files, 0 if they had the current format.
 	UpgradedFrom int
 }
 
@@ -131,8 +130,8 @@ func weigh(log, spare logContents, logFile, spareFile found, f formats, node str
 	return d, nil
 }
 
-// choose takes the snapshot, that of the log or the copy, from which the newest commit can
-// be reached.
+// choose takes the snapshot, in the log or in the copy, from which the newest commit can be
+// reached.
 func choose(log, spare logContents) decision {
 	own, hasOwn := log.snapshot()
 	saved, hasSaved := spare.snapshot()

@@ -71,7 +71,7 @@ func (t *tables) clone() *tables {
 	return c
 }
 
-// apply makes the change and returns the one that takes it back.
+// apply makes the change and returns its inverse.
 func (t *tables) apply(c change) change {
 	switch c.kind {
 	case allocations:
@@ -121,7 +121,7 @@ func (t *tables) dropTermination(id string, ended termination) {
 	}
 }
 
-// value returns the record's value, nil if there is none.
+// value returns the record's value, or nil.
 func (t *tables) value(k recordKey) any {
 	uid := types.UID(k.key)
 	switch k.kind {

@@ -5,13 +5,12 @@ import (
 	"strings"
 )
 
-// Attributes are what a request asks for, in the terms of authorization: a verb on a subresource of
-// this Node.
+// Attributes are the authorization attributes of a request: a verb on a subresource of this Node.
 type Attributes struct {
-	// Verb is that of the API for the method of the request. Methods that have none, such as HEAD,
-	// have an empty one, which no rule but one with "*" grants.
+	// Verb is the API verb for the method of the request. HEAD and other methods without a verb map
+	// to the empty verb, which only rules with verb "*" allow.
 	Verb string
-	// Subresources are alternatives: to be allowed one of them is enough. They are asked for in this
+	// Subresources are alternatives: access to one of them is enough. They are checked in this
 	// order.
 	Subresources []string
 }
@@ -42,7 +41,8 @@ var subresources = []struct {
 	{"/flagz", []string{"configz"}},
 }
 
-// AttributesOf maps a method and a path as the kubelet does, with the fine-grained subresources.
+// AttributesOf maps a method and a path to Attributes as the kubelet does, with the fine-grained
+// subresources.
 func AttributesOf(method, path string) Attributes {
 	for _, s := range subresources {
 		if path == s.path || strings.HasPrefix(path, s.path+"/") {

@@ -12,8 +12,8 @@ import (
 	authorizationclient "k8s.io/client-go/kubernetes/typed/authorization/v1"
 )
 
-// How long decisions are remembered, as by the kubelet: a right that was taken away ends later than one
-// that was given begins.
+// How long decisions are cached, as in the kubelet: allowed decisions are cached longer than denied
+// decisions.
 const (
 	allowedTTL = 5 * time.Minute
 	deniedTTL  = 30 * time.Second
@@ -33,8 +33,8 @@ func newAuthorizer(node string, access authorizationclient.SubjectAccessReviewIn
 	return &authorizer{node: node, access: access, decided: newReviews[bool]()}
 }
 
-// authorize reports whether the user may use one of the subresources. An error names the one that could not be
-// decided about.
+// authorize reports whether the user may use one of the subresources. Undecided names the subresource whose
+// check failed.
 func (a *authorizer) authorize(ctx context.Context, user authentication.UserInfo, wanted Attributes) (allowed bool, undecided string, err error) {
 	if a.access == nil {
 		return true, "", nil

@@ -9,6 +9,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -21,13 +22,14 @@ import (
 // streamsTimeout is how long a client may take to open its streams.
 const streamsTimeout = 10 * time.Second
 
-// channels are the streams of one client: those it has asked for, one for the status at the end, and one for the sizes of
-// its terminal, nil if there is none.
+// channels are the streams of one client: the requested streams, a stream for the final status, and a stream for the
+// sizes of the terminal, or nil without a terminal.
 type channels struct {
 	stdin          io.Reader
 	stdout, stderr io.WriteCloser
 	status         io.Writer
 	resize         io.Reader
+	close          func() error // closes all of them once everything is written
 }
 
 // serveCommand serves a client of a command, or an attached one. k8s.io/cri-streaming speaks the protocols of older clients. Those of
@@ -53,10 +55,20 @@ func offers(request *http.Request, protocol string) bool {
 	})
 }
 
-// serve connects the client to its command and says at the end how that went.
+// serve connects the client to its command and says at the end how that went. When the server stops, the client has its answer
+// before the command is killed: clients take a connection that ends without one for success, and a kill can take longer than the
+// server waits.
 func (e *executor) serve(ctx context.Context, c channels) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	var answered sync.Once
+	answer := func(err error) { answered.Do(func() { e.answer(c, err) }) }
+	defer context.AfterFunc(ctx, func() {
+		if err := whyEnded(ctx, nil); err != nil {
+			answer(err)
+			_ = c.close() // the client may have gone
+		}
+	})()
 	var sizes chan remotecommand.TerminalSize
 	if c.resize != nil {
 		sizes = make(chan remotecommand.TerminalSize)
@@ -68,6 +80,11 @@ func (e *executor) serve(ctx context.Context, c channels) {
 	} else {
 		err = e.ExecInContainer(ctx, "", "", "", e.command, c.stdin, c.stdout, c.stderr, e.options.TTY, sizes, 0)
 	}
+	answer(err)
+}
+
+// answer writes how a command has ended.
+func (e *executor) answer(c channels, err error) {
 	status, _ := json.Marshal(commandStatus(err, e.attach)) // of plain data
 	_, _ = c.status.Write(status)                           // the client may have gone
 }

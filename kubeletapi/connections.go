@@ -39,7 +39,7 @@ type connection struct {
 
 type connectionKey struct{}
 
-// Accept returns the next connection. One beyond the limit is closed at once.
+// Accept returns the next connection. Connections beyond the limit are closed immediately.
 func (c *connections) Accept() (net.Conn, error) {
 	for {
 		accepted, err := c.Listener.Accept()
@@ -57,8 +57,8 @@ func (c *connections) Accept() (net.Conn, error) {
 	}
 }
 
-// add returns the connection as one that counts, or nil if all places are taken by clients that are known, and
-// the one that has to go for it.
+// add returns the counted connection, or nil if authenticated clients take all places, and the connection to
+// close for it.
 func (c *connections) add(accepted net.Conn) (added, victim *connection) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -14,8 +14,9 @@ import (
 )
 
 // Containers are functions that serve the requests about containers, for a program that has no [runtime.Runtime]. Each
-// one is optional: where it is nil, kubectl is told that this node cannot do it. They may be called at the same time,
-// and must return soon after their context has ended. The pod is one of [Options.Pods] and must not be changed.
+// function is optional: requests for a nil function fail with [ErrNotSupported]. The functions may be called
+// concurrently, and must return soon after their context has ended. The pod is one of [Options.Pods] and must not be
+// changed.
 type Containers struct {
 	// Logs reads the log of a container, of its previous run if options.Previous is set.
 	Logs func(ctx context.Context, pod *v1.Pod, container string, options v1.PodLogOptions) (io.ReadCloser, error)
@@ -25,11 +26,12 @@ type Containers struct {
 	Attach func(ctx context.Context, pod *v1.Pod, container string, streams runtime.Streams) error
 	// PortForward copies between a stream and a port of the pod, and closes the stream.
 	PortForward func(ctx context.Context, pod *v1.Pod, port int32, stream io.ReadWriteCloser) error
-	// Summary measures the node and its pods. Without it the node is measured by [Options.Usage], and no pod is.
+	// Summary measures the node and its pods. Without Summary, [Options.Usage] measures the node, and pods are
+	// not measured.
 	Summary func(ctx context.Context) (*stats.Summary, error)
 }
 
-// ErrNotSupported is the answer to a request for which [Containers] has no function.
+// ErrNotSupported is the error of a request for which [Containers] has no function.
 var ErrNotSupported = errors.New("this node cannot do it")
 
 // byName is a runtime whose containers are named by pod and container. It has only what the server asks for.
@@ -57,7 +59,7 @@ func (b byName) find(id string) (pod *v1.Pod, container string, err error) {
 	return nil, "", runtime.ErrNotFound
 }
 
-// Pods implements [runtime.Runtime], by what the statuses say.
+// Pods implements [runtime.Runtime], from the statuses of the pods.
 func (b byName) Pods(ctx context.Context) ([]runtime.Pod, error) {
 	var all []runtime.Pod
 	for _, pod := range b.pods.All() {

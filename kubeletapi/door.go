@@ -16,8 +16,9 @@ func (s *Server) door(next http.Handler) http.Handler {
 		user, err := s.who.authenticate(request)
 		if err != nil {
 			s.log.Debug("request not authenticated", "client", request.RemoteAddr, "path", request.URL.Path, "err", err)
-			w.Header().Set("Connection", "close") // its place is for those that can say who they are
-			// A body that was announced and does not come would keep it open. Not each writer has deadlines, as in tests.
+			w.Header().Set("Connection", "close") // keep places for authenticated clients
+			// A body that is announced but never sent would keep the connection open. Some writers, as in tests, have no
+			// deadlines.
 			_ = http.NewResponseController(w).SetReadDeadline(time.Now().Add(refusedTimeout))
 			answer(w, http.StatusUnauthorized, "Unauthorized")
 			return

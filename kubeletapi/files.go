@@ -75,7 +75,7 @@ func (r *reloaded[V]) get() V {
 	return value
 }
 
-// Roots are the certificates of the authorities in a file, followed as it changes.
+// Roots are the CA certificates in a file, reloaded when the file changes.
 type Roots struct{ file *reloaded[*x509.CertPool] }
 
 // NewRoots reads the file. The logger may be nil.
@@ -97,15 +97,15 @@ func NewRoots(path string, log *slog.Logger) (*Roots, error) {
 	return &Roots{file}, nil
 }
 
-// Pool is the newest content of the file that was usable.
+// Pool returns the newest valid content of the file.
 func (r *Roots) Pool() *x509.CertPool { return r.file.get() }
 
-// A CertificateSource has the certificate that a server shows. Ask it for each connection.
+// A CertificateSource returns the certificate of a server. Call it for each connection.
 type CertificateSource interface {
 	GetCertificate(*tls.ClientHelloInfo) (*tls.Certificate, error)
 }
 
-// KeyPair is a certificate and its key in files, followed as they change.
+// KeyPair is a certificate and its key in files, reloaded when the files change.
 type KeyPair struct{ files *reloaded[*tls.Certificate] }
 
 // NewKeyPair reads the files. The logger may be nil.

@@ -14,8 +14,8 @@ type nodeServer struct {
 	requested *Requested // nil: the certificate is not requested
 }
 
-// ForNode makes the server of a node of package agent: it is the value of the option KubeletAPI there. A program
-// that leaves the option out links none of this package.
+// ForNode creates the server for a node of package agent: set it as the option KubeletAPI. A program without the
+// option does not link this package.
 func ForNode(n inside.Serving) (inside.Server, error) {
 	options := Options{
 		NodeName: n.NodeName, Listener: n.Listener, Client: n.Client, Pods: n.Pods, Runtime: n.Runtime,
@@ -41,7 +41,7 @@ func ForNode(n inside.Serving) (inside.Server, error) {
 	return s, nil
 }
 
-// certificate is that of the files, else requested if the config says so, else self-signed.
+// certificate is read from the files, else requested if the config says so, else self-signed.
 func (s *nodeServer) certificate(n *inside.Serving) (_ CertificateSource, err error) {
 	switch {
 	case n.TLSCertFile != "":

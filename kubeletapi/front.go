@@ -62,8 +62,8 @@ func (f *front) start() {
 	}()
 }
 
-// ServeHTTP implements [http.Handler]. Requests are counted, so that stop can wait for them: net/http does not wait for those
-// that have taken over their connection.
+// ServeHTTP implements [http.Handler]. Requests are counted, so that stop can wait for them: net/http does not wait for
+// requests with hijacked connections.
 func (f *front) ServeHTTP(w http.ResponseWriter, request *http.Request) {
 	if !f.requests.begin() {
 		panic(http.ErrAbortHandler) // an answer without content would be one of success

@@ -86,7 +86,7 @@ func logError(err error, id string) string {
 	return err.Error()
 }
 
-// specOf is the container of any kind with that name, nil if there is none.
+// specOf returns the container of any kind with this name, or nil.
 func specOf(pod *v1.Pod, name string) *v1.Container {
 	for _, list := range [][]v1.Container{pod.Spec.Containers, pod.Spec.InitContainers} {
 		for i := range list {

@@ -15,47 +15,51 @@ import (
 
 // Options of a [Server]. NodeName, Listener, Certificate, Pods, and one of Runtime and Containers are required.
 type Options struct {
-	// NodeName is the node whose subresources clients need rights for.
+	// NodeName is the node in the authorization checks of clients.
 	NodeName string
-	// Listener is where the server listens. It is closed when Run returns.
+	// Listener accepts the connections. It is closed when Run returns.
 	Listener net.Listener
-	// Certificate is what the server shows.
+	// Certificate is the source of the serving certificate.
 	Certificate CertificateSource
-	// ClientCA are the authorities whose client certificates are accepted; nil: none are.
+	// ClientCA are the authorities whose client certificates are accepted; nil: no client
+	// certificates.
 	ClientCA *Roots
-	// Client asks the API server who has a token and who may do what. If nil, tokens are not accepted, and every
-	// client with a certificate of ClientCA may do everything.
+	// Client sends TokenReviews and SubjectAccessReviews to the API server. If nil, tokens are not accepted, and
+	// every client with a certificate of ClientCA has all rights.
 	Client kubernetes.Interface
 
-	// Pods are those of the node.
+	// Pods are the pods of the node.
 	Pods Pods
-	// Runtime runs them. What it can do beside [runtime.Runtime] is used: [runtime.Streamer] for exec, attach and
-	// port-forward, [runtime.Statser] for what pods use.
+	// Runtime runs the pods. Its optional interfaces are used: [runtime.Streamer] for exec, attach and
+	// port-forward, [runtime.Statser] for the stats of pods.
 	Runtime runtime.Runtime
 	// Containers serves requests about containers in place of a Runtime.
 	Containers *Containers
 
-	// Metrics and ProbeMetrics are served at /metrics and /metrics/probes; nil: none there.
+	// Metrics and ProbeMetrics are served at /metrics and /metrics/probes; nil: not served.
 	Metrics, ProbeMetrics prometheus.Gatherer
-	// Config is what /configz shows; it must hold no secrets. Nil: nothing.
+	// Config returns the config for /configz; it must hold no secrets. Nil: not included.
 	Config func() any
-	// Healthy returns if the agent is not stuck, and an error if it does not do its work. Nil: always healthy.
+	// Healthy returns an error if the agent does not work, and does not return while the agent is stuck. Nil:
+	// always healthy.
 	Healthy func() error
-	// Usage reads what the machine as a whole uses. If nil, it is read from /proc.
+	// Usage measures the whole machine. If nil, /proc is read.
 	Usage func() (Usage, error)
 
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
-// Pods are the pods of the node, each with the status that the node reports. Pods that are returned are not
-// changed by the server, and must not change later.
+// Pods are the pods of the node, each with the status that the node reports. The server does not modify
+// returned pods, and they must not change later.
 type Pods interface {
-	// All returns them in any order, static pods included.
+	// All returns the pods in any order, including static pods.
 	All() []*v1.Pod
-	// ByName returns one. For a static pod it is the static one, not its mirror.
+	// ByName returns the pod with this name. For a static pod it returns the static pod, not the
+	// mirror pod.
 	ByName(namespace, name string) (*v1.Pod, bool)
-	// TranslateUID returns the UID of the static pod for that of its mirror, and any other as it is.
+	// TranslateUID returns the UID of the static pod for the UID of its mirror pod, and any other
+	// UID unchanged.
 	TranslateUID(types.UID) types.UID
 }
 

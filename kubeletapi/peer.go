@@ -4,8 +4,6 @@ import (
 	"net"
 	"syscall"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // peerInterval is how often it is looked whether a client is still there.
@@ -52,8 +50,7 @@ func hasClosed(conn net.Conn) bool {
 	}
 	closed := false
 	if err := control.Control(func(fd uintptr) {
-		info, err := unix.GetsockoptTCPInfo(int(fd), unix.IPPROTO_TCP, unix.TCP_INFO)
-		closed = err == nil && info.State != unix.BPF_TCP_ESTABLISHED
+		closed = peerHasClosed(fd)
 	}); err != nil {
 		return true // closed on this side
 	}

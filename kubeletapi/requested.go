@@ -20,30 +20,30 @@ import (
 )
 
 // Requested is a certificate of the signer kubernetes.io/kubelet-serving, requested by a
-// CertificateSigningRequest and renewed before it expires. Until a person or a controller has approved the
-// request there is none, and connections are refused.
+// CertificateSigningRequest and renewed before it expires. Connections are refused until a person or a
+// controller has approved the request.
 type Requested struct {
 	manager *certmanager.Manager
 	log     *slog.Logger
 }
 
-// RequestOptions say for whom and where. All but Logger are required.
+// RequestOptions configure a [Requested] certificate. All but Logger are required.
 type RequestOptions struct {
-	// Client acts as system:node:NAME: the signer signs for no other.
+	// Client acts as system:node:NAME: the signer signs for no other user.
 	Client kubernetes.Interface
 	// NodeName is the node that the certificate is for.
 	NodeName string
 	// Directory keeps keys and certificates, readable by their owner only.
 	Directory string
-	// Host and Addresses return the names under which the node is reached. When they change, another certificate
-	// is requested.
+	// Host and Addresses are the names and IP addresses of the node. When they change, a new certificate is
+	// requested.
 	Host      string
 	Addresses func() []string
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
-// NewRequested prepares the request. [Requested.Run] makes it.
+// NewRequested prepares the request. [Requested.Run] sends it.
 func NewRequested(o RequestOptions) (*Requested, error) {
 	if o.Logger == nil {
 		o.Logger = slog.New(slog.DiscardHandler)

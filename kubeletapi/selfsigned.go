@@ -21,8 +21,8 @@ const (
 	renewSelfSigned = 30 * 24 * time.Hour
 )
 
-// SelfSigned is a certificate for the host that nothing but itself vouches for, kept in a directory. It
-// encrypts, and proves no identity: an API server that verifies kubelets refuses it.
+// SelfSigned returns a self-signed certificate for the host, kept in a directory. The certificate
+// encrypts but proves no identity: an API server that verifies kubelets refuses it.
 func SelfSigned(directory, host string, addresses []string, log *slog.Logger) (*KeyPair, error) {
 	certificate, key := filepath.Join(directory, selfSignedCertificate), filepath.Join(directory, selfSignedKey)
 	if usable(certificate, key, host, addresses, time.Now()) {

@@ -14,7 +14,7 @@ const (
 	// say who it is goes soon.
 	headerTimeout = 10 * time.Second
 	idleTimeout   = 90 * time.Second
-	// maxHeaderBytes is that of the kubelet: commands are part of the URL.
+	// maxHeaderBytes equals the kubelet's: commands are part of the URL.
 	maxHeaderBytes = 1 << 20
 	// stopPatience is how long requests may take to end when the server stops: to kill a command, and to
 	// write to its client that it was killed.
@@ -24,7 +24,7 @@ const (
 // errStopping is what clients read whose commands the server has ended because it stops.
 var errStopping = errors.New("statusd is stopping or reloading on this node")
 
-// Server is the kubelet's API. See the package comment.
+// Server serves the kubelet's API. See the package comment.
 type Server struct {
 	options Options
 	log     *slog.Logger
@@ -35,7 +35,7 @@ type Server struct {
 	front   *front
 }
 
-// New makes a server. It serves nothing until [Server.Run].
+// New creates a server. It serves nothing until [Server.Run].
 func New(options Options) (*Server, error) { return newServer(options, nil) }
 
 // newServer makes a server that takes over the connections of another one; nil: it has its own, of the listener.
@@ -62,8 +62,8 @@ func newServer(options Options, former *front) (*Server, error) {
 	return s, nil
 }
 
-// Run serves until ctx ends, then ends the commands that clients have started, writes to the clients that it has, closes all
-// connections, and returns once all of that is over.
+// Run serves until ctx ends, then ends the commands of clients, reports their end to the clients, closes all
+// connections, and returns when all of this is done.
 func (s *Server) Run(ctx context.Context) error {
 	if err := s.serveUntil(ctx); err != nil {
 		return err
@@ -85,7 +85,7 @@ func (s *Server) serveUntil(ctx context.Context) error {
 // protocols are those of TLS, for HTTP.
 var protocols = []string{"h2", "http/1.1"}
 
-// tlsConfig is that of the next connection.
+// tlsConfig returns the TLS config of the next connection.
 func (s *Server) tlsConfig() *tls.Config {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, GetCertificate: s.options.Certificate.GetCertificate, NextProtos: protocols}
 	if s.options.ClientCA != nil {

@@ -14,6 +14,9 @@ import (
 // errUnexpectedStream refuses a stream that the request has not asked for.
 var errUnexpectedStream = errors.New("unexpected stream")
 
+// errNoStreamsCame is the end of a command that was not started.
+var errNoStreamsCame = errors.New("the client has not opened all of its streams")
+
 // opened is a stream that a client has opened. It may be used once the client knows that it was accepted.
 type opened struct {
 	httpstream.Stream
@@ -40,9 +43,13 @@ func serveSPDY(w http.ResponseWriter, request *http.Request, e *executor) {
 	defer conn.Close()
 	conn.SetIdleTimeout(streamIdle)
 	c, ok := e.collect(request.Context(), streams)
+	c.close = conn.Close
 	close(all)
-	if ok {
+	switch {
+	case ok:
 		e.serve(request.Context(), c)
+	case c.status != nil: // the client may take the end of the connection for the end of its command
+		e.answer(c, whyEnded(request.Context(), errNoStreamsCame))
 	}
 }
 

@@ -45,7 +45,8 @@ func targetOf(parameters []string) target {
 	return t
 }
 
-// running finds the running attempt of a container. The UID may be that of the pod or of its mirror.
+// running finds the running attempt of a container. The UID may be the UID of the pod or of its
+// mirror pod.
 func (s *Server) running(ctx context.Context, pod *v1.Pod, t target) (id string, ok bool, err error) {
 	if t.uid != "" && s.options.Pods.TranslateUID(t.uid) != pod.UID {
 		return "", false, nil
@@ -269,7 +270,7 @@ func (e *executor) ExecInContainer(ctx context.Context, _, _, _ string, command 
 }
 
 // AttachContainer implements [remotecommand.Attacher]. Whether there is a terminal was decided when the container
-// was started.
+// started.
 func (e *executor) AttachContainer(ctx context.Context, _, _, _ string, in io.Reader, out, err io.WriteCloser, _ bool, resize <-chan remotecommand.TerminalSize) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -284,7 +285,8 @@ func whyEnded(ctx context.Context, failure error) error {
 	return failure
 }
 
-// streams are those that the client has asked for. Others may be there and not be nil.
+// streams returns the streams that the client has requested. Other streams may be present and not
+// nil.
 func (e *executor) streams(ctx context.Context, in io.Reader, out, err io.Writer, tty bool, resize <-chan remotecommand.TerminalSize) runtime.Streams {
 	streams := runtime.Streams{TTY: tty}
 	if e.options.Stdin {

@@ -118,8 +118,8 @@ func (w *watchedConn) drain() {
 	_, _ = io.Copy(io.Discard, w)
 }
 
-// forwarder connects the streams of one client to ports of a pod. The protocol gives its calls no context that ends:
-// they get that of the request.
+// forwarder connects the streams of one client to ports of a pod. The protocol's calls have no context that ends:
+// they use the context of the request.
 type forwarder struct {
 	ctx      context.Context
 	streamer runtime.Streamer

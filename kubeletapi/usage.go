@@ -10,14 +10,14 @@ import (
 	"time"
 )
 
-// Usage is what the machine as a whole uses.
+// Usage is the resource usage of the whole machine.
 type Usage struct {
 	At time.Time
-	// CPUNanoseconds is CPU time of all processes and of the kernel since the machine was started.
+	// CPUNanoseconds is the CPU time of all processes and of the kernel since boot.
 	CPUNanoseconds uint64
-	// NanoCores is the rate, if it is known.
+	// NanoCores is the current CPU usage, nil if unknown.
 	NanoCores *uint64
-	// Memory in bytes. WorkingSet is what is in use and cannot be taken back easily.
+	// Memory in bytes. MemoryWorkingSet is memory in use that cannot be reclaimed easily.
 	MemoryUsage, MemoryWorkingSet, MemoryAvailable, MemoryRSS uint64
 	// BootedAt is when the machine was started.
 	BootedAt time.Time

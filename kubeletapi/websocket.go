@@ -33,6 +33,7 @@ func serveWebSocket(w http.ResponseWriter, request *http.Request, e *executor) {
 		stdout: streams[remotecommand.StreamStdOut],
 		stderr: streams[remotecommand.StreamStdErr],
 		status: streams[remotecommand.StreamErr],
+		close:  conn.Close,
 	}
 	if e.options.TTY {
 		c.resize = streams[remotecommand.StreamResize]

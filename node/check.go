@@ -15,7 +15,8 @@ import (
 // What a Node may be configured with. The errors say what is wrong and what would be right; which
 // option or field it is, the caller adds.
 
-// CheckLabel finds a label that is not valid, or that NodeRestriction lets no node set on itself.
+// CheckLabel returns an error for an invalid label, or a label that NodeRestriction does not let a
+// node set on itself.
 func CheckLabel(key, value string) error {
 	if reasons := validation.IsQualifiedName(key); len(reasons) > 0 {
 		return errors.New(strings.Join(reasons, "; "))
@@ -29,7 +30,7 @@ func CheckLabel(key, value string) error {
 	return nil
 }
 
-// CheckTaint finds a taint that is not valid.
+// CheckTaint returns an error for an invalid taint.
 func CheckTaint(t v1.Taint) error {
 	effects := []v1.TaintEffect{v1.TaintEffectNoSchedule, v1.TaintEffectPreferNoSchedule, v1.TaintEffectNoExecute}
 	if len(validation.IsQualifiedName(t.Key)) > 0 || len(validation.IsValidLabelValue(t.Value)) > 0 || !slices.Contains(effects, t.Effect) {
@@ -38,7 +39,7 @@ func CheckTaint(t v1.Taint) error {
 	return nil
 }
 
-// CheckAddress finds what is not an IP address.
+// CheckAddress returns an error if address is not an IP address.
 func CheckAddress(address string) error {
 	if net.ParseIP(address) == nil {
 		return fmt.Errorf("%q is not an IP address", address)
@@ -46,8 +47,8 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// CheckReserved finds a reservation of a resource that a node does not have, or of less than
-// nothing.
+// CheckReserved returns an error for the reservation of a resource that nodes do not have, or of a
+// negative quantity.
 func CheckReserved(name v1.ResourceName, q resource.Quantity) error {
 	switch name {
 	case v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage, v1.ResourcePods:

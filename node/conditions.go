@@ -10,19 +10,19 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Thresholds say when the machine is under pressure. They are the kubelet's eviction
-// thresholds: less than this available is pressure.
+// Thresholds define when the machine is under pressure: when less than a threshold is available, as
+// with the kubelet's eviction thresholds.
 type Thresholds struct {
 	MemoryAvailable uint64  // bytes
 	DiskAvailable   float64 // share of the file system
 	InodesFree      float64 // share of the file system
-	PIDsAvailable   float64 // share of the most there can be
-	// Clear is how long a threshold must not have been crossed before the pressure ends:
-	// a machine at the edge would otherwise flap, and pods with it.
+	PIDsAvailable   float64 // share of the maximum
+	// Clear is how long all readings must be above a threshold before the pressure ends. Without
+	// it, conditions and evictions of a machine near a threshold would flap.
 	Clear time.Duration
 }
 
-// DefaultThresholds are those of the kubelet, and a twentieth for process IDs.
+// DefaultThresholds returns the thresholds of the kubelet, and 5% for process IDs.
 func DefaultThresholds() Thresholds {
 	return Thresholds{MemoryAvailable: 100 << 20, DiskAvailable: 0.10, InodesFree: 0.05, PIDsAvailable: 0.05, Clear: 5 * time.Minute}
 }
@@ -42,7 +42,7 @@ func (t Thresholds) validate() error {
 // pressures remember when each threshold was last seen crossed; zero means never.
 type pressures struct{ memory, disk, pid time.Time }
 
-// after is the memory after one more reading.
+// after returns the pressures after one more reading.
 func (p pressures) after(r Reading, t Thresholds, now time.Time) pressures {
 	if r.MemoryAvailable < t.MemoryAvailable {
 		p.memory = now
@@ -56,7 +56,8 @@ func (p pressures) after(r Reading, t Thresholds, now time.Time) pressures {
 	return p
 }
 
-// decided replaces the pressures by those that something else has decided on.
+// decided replaces the pressures by the given conditions, which the eviction manager, say, has
+// decided on.
 func (p pressures) decided(conditions []v1.NodeConditionType, now time.Time) pressures {
 	p.memory, p.disk = time.Time{}, time.Time{}
 	for _, c := range conditions {
@@ -65,7 +66,7 @@ func (p pressures) decided(conditions []v1.NodeConditionType, now time.Time) pre
 	return p
 }
 
-// set notes when a pressure was last there.
+// set records when a pressure was last observed.
 func (p *pressures) set(c v1.NodeConditionType, now time.Time) {
 	switch c {
 	case v1.NodeMemoryPressure:
@@ -93,15 +94,15 @@ func remembered(conditions []v1.NodeCondition, now time.Time) pressures {
 	return p
 }
 
-// findings are all that the conditions depend on.
+// findings are the inputs of the conditions.
 type findings struct {
 	pressures pressures
 	unread    error // why the machine could not be read
 	notReady  error // why the node is not ready
 }
 
-// conditions are what the node says at a moment. Transition times are carried over from
-// the conditions before, where the status is the same.
+// conditions returns the conditions of the node. Transition times are kept from the previous
+// conditions if the status is the same.
 func conditions(f findings, clear time.Duration, before []v1.NodeCondition, now time.Time) []v1.NodeCondition {
 	pressed := func(last time.Time) bool { return !last.IsZero() && now.Sub(last) < clear || last.Equal(now) }
 	list := []v1.NodeCondition{

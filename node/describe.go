@@ -7,8 +7,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Describe is the Node that a [Node] of these options would register, without conditions:
-// what there is to say about the machine when there is no API server to ask.
+// Describe returns the Node that a [Node] with these options would register, without conditions: a
+// description of the machine when there is no API server.
 func Describe(o Options) (*v1.Node, error) {
 	o.setDefaults()
 	reading, err := o.Read()
@@ -18,8 +18,8 @@ func Describe(o Options) (*v1.Node, error) {
 	return o.object(reading, nil), nil
 }
 
-// Look reads the Node from the API now, for what cannot wait for the next look of Run: an administrator may have
-// changed its labels a moment ago.
+// Look reads the Node from the API now, for callers that cannot wait for the next reading of Run: an
+// administrator may have just changed its labels.
 func (n *Node) Look(ctx context.Context) (*v1.Node, error) {
 	node, err := n.get(ctx, metav1.GetOptions{})
 	if err != nil {
@@ -33,8 +33,8 @@ func (n *Node) Look(ctx context.Context) (*v1.Node, error) {
 	return node, nil
 }
 
-// Current is the Node as the API showed it last, with what others have added to it; nil
-// as long as the node is not registered. It must not be changed.
+// Current returns the Node as last read from the API, including the changes of other writers, or
+// nil until the node is registered. The Node must not be modified.
 func (n *Node) Current() *v1.Node {
 	n.mu.Lock()
 	defer n.mu.Unlock()

@@ -1,5 +1,5 @@
-// Package node keeps the Node object of this machine true: it registers it, holds its
-// lease, and reports capacity, addresses and conditions from real readings.
+// Package node maintains the Node object of this machine: it registers the Node, renews its lease,
+// and reports capacity, addresses and conditions from readings of the machine.
 //
 // Two loops run inside [Node.Run]:
 //
@@ -8,17 +8,19 @@
 //	                                                     or is older than 5 minutes
 //	every 10 s:  renew the lease in kube-node-lease, owned by the Node
 //
-// What others wrote stays: labels, taints, conditions and resources that statusd does not
-// own are never changed or removed, and each write names the UID of the Node that it is
-// meant for. An API server that is down is never fatal; both loops retry with backoff and
-// jitter, forever.
+// With a [Memory], a watch of the Node records a cordon at once, and triggers the first loop when the Node was cordoned or
+// deleted.
 //
-// A Node that someone deletes stays deleted until the next start of the program, as with the kubelet: kubectl drain and
-// kubectl delete node take a machine away for as long as its operator leaves the program alone. With a [Memory] the Node
-// comes back unschedulable if it was so when it was last seen.
+// Labels, taints, conditions and resources that statusd does not own are never changed or removed,
+// and each write has the UID of the Node as a precondition. An API server that is down is never
+// fatal; both loops retry with backoff and jitter, forever.
 //
-// What the conditions say is decided by pure functions over a [Reading]; reasons and
-// messages are those of the kubelet, since that is what people and tools look for.
+// A deleted Node stays deleted until the next start of the program, as with the kubelet: kubectl drain and kubectl
+// delete node remove a machine until its operator restarts the program. With a [Memory], the Node comes back
+// unschedulable if it was unschedulable when last seen.
+//
+// Pure functions compute the conditions from a [Reading]; reasons and messages equal those of the
+// kubelet, which people and tools look for.
 //
 // # Concurrency
 //

@@ -28,8 +28,8 @@ func statusEvents(name string, before, after *v1.NodeStatus) []event {
 	return list
 }
 
-// conditionEvent is the reason of the event that a condition has got its status; empty if there is none,
-// as of a machine that cannot be read.
+// conditionEvent returns the reason of the event for the status of a condition, or empty if there is no
+// such event, as when the machine cannot be read.
 func conditionEvent(c *v1.NodeCondition) string {
 	reasons := map[v1.NodeConditionType][2]string{
 		v1.NodeMemoryPressure: {"NodeHasInsufficientMemory", "NodeHasSufficientMemory"},
@@ -46,14 +46,14 @@ func conditionEvent(c *v1.NodeCondition) string {
 	return ""
 }
 
-// recordStatus records what a status that the API server has taken has changed.
+// recordStatus sends events for the changes by an accepted status.
 func (n *Node) recordStatus(before, after *v1.NodeStatus) {
 	for _, e := range statusEvents(n.o.Name, before, after) {
 		n.o.Event(e.eventType, e.reason, e.message)
 	}
 }
 
-// recordSchedulable records that an administrator has closed the node for new pods, or has opened it again.
+// recordSchedulable sends an event when the Node was cordoned or uncordoned.
 func (n *Node) recordSchedulable(node *v1.Node) {
 	closed := node.Spec.Unschedulable
 	if n.seen && closed != n.closed {
@@ -64,7 +64,7 @@ func (n *Node) recordSchedulable(node *v1.Node) {
 		n.o.Event(v1.EventTypeNormal, reason, fmt.Sprintf("Node %s status is now: %s", n.o.Name, reason))
 	}
 	n.closed = closed
-	if err := n.o.Memory.noteCordon(closed); err != nil {
-		n.log.Warn("cordon not remembered: the node would come back schedulable if its Node were deleted", "err", err)
+	if !n.followed.Load() { // the look may be older than what the watch has shown
+		n.noteCordon(node)
 	}
 }

@@ -15,8 +15,8 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// keepLease renews the lease until ctx ends. It begins when the Node exists, which owns
-// the lease; without a Node it has no meaning.
+// keepLease renews the lease until ctx ends. It starts when the Node, the owner of the lease,
+// exists.
 func (n *Node) keepLease(ctx context.Context) {
 	select {
 	case <-ctx.Done():
@@ -34,7 +34,7 @@ func (n *Node) keepLease(ctx context.Context) {
 			}
 			continue
 		}
-		renewed, err := n.renewLease(ctx, lease)
+		renewed, sent, err := n.renewLease(ctx, lease)
 		if ctx.Err() != nil {
 			return
 		}
@@ -42,7 +42,9 @@ func (n *Node) keepLease(ctx context.Context) {
 		if err != nil {
 			attempt++
 			wait = min(retrySchedule.Random(attempt), interval)
-			lease = nil // look before the next try: someone may have changed or deleted it
+			if answer := apierrors.APIStatus(nil); errors.As(err, &answer) {
+				lease = nil // read before the next attempt: the lease may have been changed or deleted
+			}
 			n.log.Warn("lease not renewed, retrying", "attempt", attempt, "err", err)
 		} else {
 			attempt = 0
@@ -50,6 +52,7 @@ func (n *Node) keepLease(ctx context.Context) {
 			if first { // of nodes that start together, each goes on at a time of its own
 				first, wait = false, time.Duration(rand.Int64N(int64(interval)))
 			}
+			wait -= time.Since(sent) // the time that a slow server takes does not make the next renewal late
 			n.mu.Lock()
 			n.renewed = time.Now()
 			n.mu.Unlock()
@@ -60,37 +63,44 @@ func (n *Node) keepLease(ctx context.Context) {
 	}
 }
 
-// renewLease writes the lease once, on the copy that is known or else on the API's own.
-func (n *Node) renewLease(ctx context.Context, known *coordination.Lease) (*coordination.Lease, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+// renewLease writes the lease once, based on the known copy or else on a copy read from the API. Sent is when it was written.
+func (n *Node) renewLease(ctx context.Context, known *coordination.Lease) (renewed *coordination.Lease, sent time.Time, err error) {
+	ctx, done, err := bounded(ctx, n.o.LeaseTurn)
+	if err != nil {
+		return nil, sent, fmt.Errorf("node: %w", err)
+	}
+	defer done()
 	leases := n.o.Leases.CoordinationV1().Leases(v1.NamespaceNodeLease)
 	if known == nil {
 		found, err := leases.Get(ctx, n.o.Name, metav1.GetOptions{})
 		if apierrors.IsNotFound(err) {
-			created, err := leases.Create(ctx, n.filledLease(&coordination.Lease{}), metav1.CreateOptions{})
-			if err != nil {
-				return nil, fmt.Errorf("node: create lease: %w", err)
+			sent = time.Now()
+			if renewed, err = leases.Create(ctx, n.filledLease(&coordination.Lease{}), metav1.CreateOptions{}); err != nil {
+				return nil, sent, fmt.Errorf("node: create lease: %w", err)
 			}
-			return created, nil
+			return renewed, sent, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("node: get lease: %w", err)
+			return nil, sent, fmt.Errorf("node: get lease: %w", err)
 		}
+		n.noteHolder(found)
 		known = found
 	}
-	updated, err := leases.Update(ctx, n.filledLease(known), metav1.UpdateOptions{})
-	if err != nil {
-		return nil, fmt.Errorf("node: renew lease: %w", err)
+	sent = time.Now()
+	if renewed, err = leases.Update(ctx, n.filledLease(known), metav1.UpdateOptions{}); err != nil {
+		return nil, sent, fmt.Errorf("node: renew lease: %w", err)
 	}
-	return updated, nil
+	return renewed, sent, nil
 }
 
-// filledLease is a copy of a lease with our part said: it is ours, and it is now.
+// filledLease returns a copy of a lease with this node as holder and the current time.
 func (n *Node) filledLease(lease *coordination.Lease) *coordination.Lease {
 	lease = lease.DeepCopy()
 	lease.Name, lease.Namespace = n.o.Name, v1.NamespaceNodeLease
 	lease.OwnerReferences = []metav1.OwnerReference{{APIVersion: "v1", Kind: "Node", Name: n.o.Name, UID: n.UID()}}
+	if n.o.Instance != "" {
+		metav1.SetMetaDataAnnotation(&lease.ObjectMeta, instanceAnnotation, n.o.Instance)
+	}
 	holder, seconds, now := n.o.Name, int32(n.o.Lease/time.Second), metav1.NowMicro()
 	lease.Spec.HolderIdentity, lease.Spec.LeaseDurationSeconds, lease.Spec.RenewTime = &holder, &seconds, &now
 	return lease

@@ -12,12 +12,12 @@ import (
 	"strconv"
 	"strings"
 
-	"golang.org/x/sys/unix"
+	"github.com/statusd/statusd/internal/diskspace"
 )
 
-// A Reading is what the machine says about itself at one moment.
+// A Reading is a reading of the machine at one moment.
 type Reading struct {
-	Addresses     []string // IP addresses, the most important first
+	Addresses     []string // IP addresses, the primary address first
 	KernelVersion string
 	OSImage       string
 	MachineID     string
@@ -31,13 +31,13 @@ type Reading struct {
 	DiskAvailable   uint64
 	Inodes          uint64 // 0 where the file system does not count them
 	InodesFree      uint64
-	PIDs            uint64 // the most that there can be
+	PIDs            uint64 // the maximum
 	PIDsUsed        uint64
 }
 
-// ReadMachine reads the machine that this process runs on; disk is a path on the file
-// system whose space counts. What only describes the machine may be missing in a
-// container and is left empty; what capacity and conditions need is an error.
+// ReadMachine reads the machine that this process runs on; disk is a path on the file system whose
+// space is measured. Descriptive fields that are unavailable, as in a container, are left empty; a
+// missing value that capacity or conditions need is an error.
 func ReadMachine(disk string) (Reading, error) {
 	r := Reading{
 		Addresses:     machineAddresses(),
@@ -58,7 +58,7 @@ func ReadMachine(disk string) (Reading, error) {
 	return r, nil
 }
 
-// line is the content of a file of one line, empty if it cannot be read.
+// line returns the content of a file with one line, or empty if it cannot be read.
 func line(path string) string {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -93,13 +93,12 @@ func parseMeminfo(text string) (total, available uint64, err error) {
 }
 
 func (r *Reading) readDisk(path string) error {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
-		return fmt.Errorf("file system of %s: %w", path, err)
+	space, err := diskspace.Of(path)
+	if err != nil {
+		return err
 	}
-	block := uint64(fs.Bsize)
-	r.DiskTotal, r.DiskAvailable = fs.Blocks*block, fs.Bavail*block
-	r.Inodes, r.InodesFree = fs.Files, fs.Ffree
+	r.DiskTotal, r.DiskAvailable = space.Total, space.Available
+	r.Inodes, r.InodesFree = space.Inodes, space.InodesFree
 	return nil
 }
 
@@ -118,7 +117,7 @@ func (r *Reading) readPIDs() error {
 	return err
 }
 
-// parseLoadavg finds the number of tasks, the second part of the fourth field.
+// parseLoadavg returns the number of tasks, the second part of the fourth field.
 func parseLoadavg(text string) (uint64, error) {
 	if fields := strings.Fields(text); len(fields) >= 4 {
 		if _, total, ok := strings.Cut(fields[3], "/"); ok {

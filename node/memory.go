@@ -9,11 +9,11 @@ import (
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
-// Memory is what a program remembers of its Node beyond a [Node] value: one that makes another Node, as after a reload
-// of its config, passes the same Memory. A nil Memory remembers nothing.
+// Memory is the state of a Node object that outlives a [Node] value: a program that creates another Node, as after a
+// reload of its config, passes the same Memory. A nil Memory stores nothing.
 type Memory struct {
-	// CordonFile exists while the Node is unschedulable, so that a Node that is deleted comes back so with the
-	// next start of the program. Empty: this is not remembered.
+	// CordonFile is a file that exists while the Node is unschedulable, so that a deleted Node comes back
+	// unschedulable with the next start of the program. Empty: the cordon is not stored.
 	CordonFile string
 
 	mu    sync.Mutex // guards known
@@ -30,7 +30,7 @@ func (m *Memory) wasRegistered() bool {
 	return m.known
 }
 
-// registered notes that the Node exists.
+// registered records that the Node exists.
 func (m *Memory) registered() {
 	if m == nil {
 		return
@@ -49,7 +49,7 @@ func (m *Memory) wasCordoned() bool {
 	return err == nil
 }
 
-// noteCordon remembers whether the Node is unschedulable.
+// noteCordon records whether the Node is unschedulable.
 func (m *Memory) noteCordon(cordoned bool) error {
 	if m == nil || m.CordonFile == "" || cordoned == m.wasCordoned() {
 		return nil
@@ -66,7 +66,7 @@ func (m *Memory) noteCordon(cordoned bool) error {
 // isKnown reports whether the Node has existed since the start of the program.
 func (n *Node) isKnown() bool { return n.UID() != "" || n.o.Memory.wasRegistered() }
 
-// setDeleted notes whether the Node is deleted, and logs the change.
+// setDeleted records whether the Node is deleted, and logs the change.
 func (n *Node) setDeleted(deleted bool) {
 	if deleted == n.deleted {
 		return

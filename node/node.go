@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -19,54 +20,62 @@ import (
 
 const requestTimeout = 10 * time.Second
 
-// retrySchedule spaces the tries of a request that failed.
+// retrySchedule spaces the attempts of a failed request.
 var retrySchedule = backoff.Schedule{First: 200 * time.Millisecond, Limit: 10 * time.Second}
 
 var errRunTwice = errors.New("node: Run may be called only once")
 
-// ErrDeleted is the answer of [Node.Err] once the Node was deleted from the API. It is registered again by the
-// next start of the program, as with the kubelet.
+// ErrDeleted is returned by [Node.Err] after the Node was deleted from the API. The next start of the program
+// registers the Node again, as with the kubelet.
 var ErrDeleted = errors.New("node: the Node was deleted from the API; restart to register it again")
 
-// Node keeps the Node object and the lease of this machine. See the package comment.
+// Node maintains the Node object and the lease of this machine. See the package comment.
 type Node struct {
 	o   Options
 	log *slog.Logger
 
 	registered chan struct{} // closed once the Node is known to exist
+	look       chan struct{} // capacity 1: the watch has shown what must be looked at now
+	claimed    chan struct{} // closed once the Node is this program's
+	followed   atomic.Bool   // the watch has shown the Node
+	rival      atomic.Bool   // another program has the name, and an event says so
 
-	// reporting is held while the Node is looked at and written, so that a status cannot be
-	// overtaken by an earlier one.
-	reporting sync.Mutex
+	// reporting, of capacity 1, is full while the Node is read and written, so that an earlier status cannot
+	// overwrite a later status. It guards what follows.
+	reporting chan struct{}
 	seen      bool      // whether the Node's earlier conditions were taken over
 	pressures pressures // what earlier readings found
 	reading   Reading   // the last good one
 	reported  time.Time // when the status was last written
 	closed    bool      // whether the Node was unschedulable when it was last seen
-	deleted   bool      // whether someone has deleted the Node
+	deleted   bool      // whether the Node was deleted from the API
+	sought    time.Time // when the server was last asked for it
+	other     claim     // the lease of another program, until the Node is claimed
 
 	mu  sync.Mutex // guards what follows, for the accessors
 	ran bool
 	uid types.UID
 	err error
-	// current is the Node as the API showed it last.
+	// current is the Node as last read from the API.
 	current *v1.Node
 	// renewed is when the lease was last renewed.
 	renewed time.Time
 }
 
-// New makes the keeper of a Node. It starts nothing: see [Node.Run].
+// New creates a Node. It starts nothing: see [Node.Run].
 func New(o Options) (*Node, error) {
 	o.setDefaults()
 	if err := o.Validate(); err != nil {
 		return nil, err
 	}
-	return &Node{o: o, log: o.Logger.With("node", o.Name), registered: make(chan struct{})}, nil
+	return &Node{
+		o: o, log: o.Logger.With("node", o.Name), registered: make(chan struct{}), claimed: make(chan struct{}),
+		reporting: make(chan struct{}, 1), look: make(chan struct{}, 1),
+	}, nil
 }
 
-// Run registers the node and keeps it until ctx ends, then returns nil. It leaves Node and
-// lease in place, because a restart of the program is no event in the life of the node. It may
-// be called once.
+// Run registers the node and maintains it until ctx ends, then returns nil. Run leaves Node and
+// lease in place, because a restart of the program does not end the node. It may be called once.
 func (n *Node) Run(ctx context.Context) error {
 	n.mu.Lock()
 	again := n.ran
@@ -77,53 +86,73 @@ func (n *Node) Run(ctx context.Context) error {
 	}
 	var lease sync.WaitGroup
 	lease.Go(func() { n.keepLease(ctx) })
+	if n.follows() {
+		lease.Go(func() { n.follow(ctx) })
+	}
 	defer lease.Wait()
 
 	for attempt := 0; ; {
 		wait := n.o.Interval
 		if err := n.Report(ctx); errors.Is(err, ErrDeleted) {
-			attempt = 0 // not tried again, but looked at: an administrator may have put it back
+			attempt = 0 // not created again, but read: an administrator may have restored it
+		} else if errors.Is(err, errNameInUse) {
+			attempt, wait = 0, claimRetry // an event has said so
 		} else if err != nil && ctx.Err() == nil {
 			attempt++
 			wait = min(retrySchedule.Random(attempt), n.o.Interval)
+			if !n.isClaimed() { // the pods of the Node wait for it
+				wait = min(wait, claimRetry)
+			}
 			n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
 		} else {
 			attempt = 0
 		}
-		if !backoff.Sleep(ctx, wait) {
+		if !n.sleep(ctx, wait) {
 			return nil
 		}
 	}
 }
 
-// UID is that of the Node object, empty as long as the node is not registered.
+// sleep waits for d, or until the watch delivers an urgent change. It reports whether ctx is still active.
+func (n *Node) sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+	case <-timer.C:
+	case <-n.look:
+	}
+	return ctx.Err() == nil
+}
+
+// UID returns the UID of the Node object, or empty until the node is registered.
 func (n *Node) UID() types.UID {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.uid
 }
 
-// Err is why the Node could last not be brought up to date, nil if it is.
+// Err returns why the last update of the Node failed, or nil if the Node is up to date.
 func (n *Node) Err() error {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.err
 }
 
-// LeaseRenewed is when the lease was last renewed, zero if never.
+// LeaseRenewed returns when the lease was last renewed, zero if never.
 func (n *Node) LeaseRenewed() time.Time {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.renewed
 }
 
-// Announce is [Node.Report], again and again until the API server has taken it or ctx ends. Call it
-// when what [Options.Ready] answers has changed and must be known, as before a shutdown of the
+// Announce retries [Node.Report] until the API server accepts the update or ctx ends. Call it when
+// the result of [Options.Ready] has changed and must be delivered, as before a shutdown of the
 // machine.
 func (n *Node) Announce(ctx context.Context) error {
 	for attempt := 1; ; attempt++ {
 		err := n.Report(ctx)
-		if err == nil || errors.Is(err, ErrDeleted) {
+		if err == nil || errors.Is(err, ErrDeleted) || errors.Is(err, errNameInUse) {
 			return err
 		}
 		n.log.Warn("node not up to date, retrying", "attempt", attempt, "err", err)
@@ -133,11 +162,15 @@ func (n *Node) Announce(ctx context.Context) error {
 	}
 }
 
-// Report reads the machine and brings the Node up to date once, now. Run does so by
-// itself; call it when what [Options.Ready] answers has changed and should be known soon.
+// Report reads the machine and updates the Node once, now. Run does so periodically; call Report
+// when the result of [Options.Ready] has changed and should be delivered soon.
 func (n *Node) Report(ctx context.Context) error {
-	n.reporting.Lock()
-	defer n.reporting.Unlock()
+	select {
+	case n.reporting <- struct{}{}:
+		defer func() { <-n.reporting }()
+	case <-ctx.Done():
+		return fmt.Errorf("node: %w", ctx.Err())
+	}
 	err := n.report(ctx)
 	n.mu.Lock()
 	defer n.mu.Unlock()
@@ -155,7 +188,10 @@ func (n *Node) report(ctx context.Context) error {
 			n.pressures = n.pressures.decided(n.o.Pressure(), now)
 		}
 	} else if n.reading.CPUs == 0 {
-		return unread // never read: there is nothing true to say yet
+		return unread // never read: there is no data to report yet
+	}
+	if err := n.claim(ctx, now); err != nil {
+		return err
 	}
 	f := findings{pressures: n.pressures, unread: unread, notReady: n.o.Ready()}
 
@@ -200,15 +236,19 @@ func (n *Node) report(ctx context.Context) error {
 	return nil
 }
 
-// findOrCreate looks at the Node, in the server's cache first, and creates it if it is missing. A Node that was
-// there is not created again: someone has deleted it, as after kubectl drain, and wants no pods here.
+// findOrCreate reads the Node, from the server's cache first, and creates it if missing. A Node that existed
+// before is not created again: it was deleted on purpose, as after kubectl drain.
 func (n *Node) findOrCreate(ctx context.Context, f findings, now time.Time) (node *v1.Node, created bool, err error) {
 	if n.o.Watched != nil {
 		if node := n.o.Watched(); node != nil {
 			n.setDeleted(false)
 			return node, false, nil
 		}
+		if n.deleted && now.Sub(n.sought) < n.o.Report { // the watch shows it when it is there again
+			return nil, false, ErrDeleted
+		}
 	}
+	n.sought = now
 	node, err = n.get(ctx, metav1.GetOptions{ResourceVersion: "0"})
 	if apierrors.IsNotFound(err) && n.isKnown() {
 		node, err = n.get(ctx, metav1.GetOptions{}) // the cache may be behind
@@ -237,9 +277,25 @@ func (n *Node) findOrCreate(ctx context.Context, f findings, now time.Time) (nod
 	return node, err == nil, err
 }
 
-func (n *Node) get(ctx context.Context, options metav1.GetOptions) (*v1.Node, error) {
+// bounded waits for the turn of a request, if there are turns, and bounds its time.
+func bounded(ctx context.Context, turn func(context.Context) (func(), error)) (context.Context, func(), error) {
+	done := func() {}
+	if turn != nil {
+		var err error
+		if done, err = turn(ctx); err != nil {
+			return nil, nil, err
+		}
+	}
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+	return ctx, func() { cancel(); done() }, nil
+}
+
+func (n *Node) get(ctx context.Context, options metav1.GetOptions) (*v1.Node, error) {
+	ctx, done, err := bounded(ctx, n.o.Turn)
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	defer done()
 	node, err := n.o.Client.CoreV1().Nodes().Get(ctx, n.o.Name, options)
 	if err != nil {
 		return nil, fmt.Errorf("node: get node: %w", err)
@@ -248,9 +304,12 @@ func (n *Node) get(ctx context.Context, options metav1.GetOptions) (*v1.Node, er
 }
 
 func (n *Node) create(ctx context.Context, node *v1.Node) (*v1.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
-	node, err := n.o.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
+	ctx, done, err := bounded(ctx, n.o.Turn)
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	defer done()
+	node, err = n.o.Client.CoreV1().Nodes().Create(ctx, node, metav1.CreateOptions{})
 	if err != nil {
 		return nil, fmt.Errorf("node: create node: %w", err)
 	}
@@ -258,8 +317,11 @@ func (n *Node) create(ctx context.Context, node *v1.Node) (*v1.Node, error) {
 }
 
 func (n *Node) patch(ctx context.Context, what string, patch []byte, subresources ...string) (*v1.Node, error) {
-	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
-	defer cancel()
+	ctx, done, err := bounded(ctx, n.o.Turn)
+	if err != nil {
+		return nil, fmt.Errorf("node: %w", err)
+	}
+	defer done()
 	node, err := n.o.Client.CoreV1().Nodes().Patch(ctx, n.o.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{}, subresources...)
 	if err != nil {
 		return nil, fmt.Errorf("node: %s: %w", what, err)
@@ -267,7 +329,7 @@ func (n *Node) patch(ctx context.Context, what string, patch []byte, subresource
 	return node, nil
 }
 
-// adopt takes over a Node that was there before us.
+// adopt takes over an existing Node.
 func (n *Node) adopt(node *v1.Node, now time.Time) {
 	n.seen = true
 	before := remembered(node.Status.Conditions, now)
@@ -282,8 +344,8 @@ func (n *Node) adopt(node *v1.Node, now time.Time) {
 	}
 }
 
-// mendLabels puts our labels, annotations and provider ID back, and nothing else. The answer is what the node is from then on: pods that
-// select it by such a label may be scheduled at once.
+// mendLabels restores our labels, annotations and provider ID, and nothing else. The response becomes the current Node: pods that select
+// a restored label may be scheduled at once.
 func (n *Node) mendLabels(ctx context.Context, node, object *v1.Node) (*v1.Node, error) {
 	labels, annotations := missingLabels(object.Labels, node.Labels), missingLabels(object.Annotations, node.Annotations)
 	providerID := ""

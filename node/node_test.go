@@ -47,7 +47,7 @@ func newNodeStory(t *testing.T, alter func(*Options), existing ...runtime.Object
 		defer s.mu.Unlock()
 		what := strings.TrimSuffix(a.GetVerb()+" "+a.GetResource().Resource+"/"+a.GetSubresource(), "/")
 		switch {
-		case a.GetVerb() == "get":
+		case a.GetVerb() == "get", a.GetVerb() == "list":
 		case a.GetResource().Resource == "leases":
 			s.leases = append(s.leases, a.GetVerb())
 		default:
@@ -293,7 +293,7 @@ func TestDeletedNode_StaysDeletedUntilTheNextStart(t *testing.T) {
 		if err := s.client.Tracker().Update(v1.SchemeGroupVersion.WithResource("nodes"), node, ""); err != nil {
 			t.Fatal(err)
 		}
-		time.Sleep(11 * time.Second) // it is seen cordoned
+		synctest.Wait() // the watch delivers the cordon before the Node is looked at again
 		for _, resource := range []string{"nodes", "leases"} {
 			group, namespace := v1.SchemeGroupVersion, ""
 			if resource == "leases" {
@@ -483,6 +483,39 @@ func TestRunOnlyOnce(t *testing.T) {
 		s.run()()
 		if err := s.node.Run(t.Context()); !errors.Is(err, errRunTwice) {
 			t.Errorf("got %v, want that Run may be called only once", err)
+		}
+	})
+}
+
+// A cordon is an event at once, and so is the end of a Node, also with an interval that is long.
+func TestNode_WatchIsFollowedAtOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		var reasons []string
+		var s *nodeStory
+		s = newNodeStory(t, func(o *Options) {
+			o.Memory, o.Interval = &Memory{CordonFile: filepath.Join(t.TempDir(), "cordoned")}, time.Hour
+			o.Event = func(_, reason, _ string) { s.change(func() { reasons = append(reasons, reason) }) }
+		})
+		defer s.run()()
+		s.take()
+		node := s.get()
+		node.Spec.Unschedulable = true
+		nodes := v1.SchemeGroupVersion.WithResource("nodes")
+		if err := s.client.Tracker().Update(nodes, node, ""); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		s.change(func() {
+			if !slices.Contains(reasons, "NodeNotSchedulable") {
+				t.Errorf("cordoned: got events %q, want NodeNotSchedulable", reasons)
+			}
+		})
+		if err := s.client.Tracker().Delete(nodes, "", "n"); err != nil {
+			t.Fatal(err)
+		}
+		synctest.Wait()
+		if err := s.node.Err(); !errors.Is(err, ErrDeleted) {
+			t.Errorf("deleted: got %v, want ErrDeleted", err)
 		}
 	})
 }

@@ -15,11 +15,14 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// kubernetesVersion is the release whose behavior and API this code follows. The node's
-// version must parse as one, since version skew is judged by it.
+// kubernetesVersion is the release whose behavior and API this code follows. The node's version
+// must parse as a release, since version skew is computed from it.
 const kubernetesVersion = "v1.36.3"
 
-// kubeletVersion says in the node's version field that this is statusd, and which.
+// versionInfix is what the version of each node of statusd contains.
+const versionInfix = "-statusd."
+
+// kubeletVersion returns the node's version with the name and version of statusd.
 func kubeletVersion(version string) string {
 	version = strings.TrimPrefix(version, "v")
 	if version == "" {
@@ -31,10 +34,10 @@ func kubeletVersion(version string) string {
 		}
 		return '-'
 	}, version)
-	return kubernetesVersion + "-statusd." + version
+	return kubernetesVersion + versionInfix + version
 }
 
-// status is what the node should say about itself, conditions apart.
+// status returns the desired status of the Node, without conditions.
 func (o *Options) status(r Reading) v1.NodeStatus {
 	capacity := v1.ResourceList{
 		v1.ResourceCPU:              *resource.NewQuantity(int64(r.CPUs), resource.DecimalSI),
@@ -61,8 +64,8 @@ func (o *Options) status(r Reading) v1.NodeStatus {
 	}
 }
 
-// allocatable is the capacity less what is reserved and what the thresholds keep free:
-// pods that may use all of it must not bring the node under pressure.
+// allocatable is the capacity minus reserved resources and thresholds: pods that use all of it must
+// not cause node pressure.
 func (o *Options) allocatable(capacity v1.ResourceList, r Reading) v1.ResourceList {
 	kept := v1.ResourceList{
 		v1.ResourceMemory:           *resource.NewQuantity(int64(o.Thresholds.MemoryAvailable), resource.BinarySI),
@@ -125,7 +128,7 @@ func timed(conditions, before []v1.NodeCondition, now time.Time) []v1.NodeCondit
 	return conditions
 }
 
-// missingLabels are those of want that have lacks or has otherwise.
+// missingLabels returns the labels in want that are missing or different in have.
 func missingLabels(want, have map[string]string) map[string]string {
 	missing := map[string]string{}
 	for key, value := range want {
@@ -136,15 +139,15 @@ func missingLabels(want, have map[string]string) map[string]string {
 	return missing
 }
 
-// missingTaints are those of want that have lacks.
+// missingTaints returns the taints in want that are missing in have.
 func missingTaints(want, have []v1.Taint) []v1.Taint {
 	return slices.DeleteFunc(slices.Clone(want), func(w v1.Taint) bool {
 		return slices.ContainsFunc(have, func(h v1.Taint) bool { return h.MatchTaint(&w) && h.Value == w.Value })
 	})
 }
 
-// isUpToDate reports whether the API's status holds everything that this node reports.
-// Heartbeats and what others wrote do not count.
+// isUpToDate reports whether the API's status holds everything that this node reports. Heartbeats
+// and fields of other writers do not count.
 func isUpToDate(api, want v1.NodeStatus) bool {
 	for _, c := range want.Conditions {
 		old := find(api.Conditions, c.Type)
@@ -172,10 +175,9 @@ func sameInfo(a, b v1.NodeSystemInfo) bool {
 	return equality.Semantic.DeepEqual(a, b)
 }
 
-// statusPatch says our part of the status. Lists and maps merge by key, so conditions and
-// resources of others stay; addresses are replaced as a whole, because two internal
-// addresses have the same key. The UID keeps the patch from a Node of the same name that
-// took this one's place.
+// statusPatch returns the patch of our part of the status. Lists and maps merge by key, so
+// conditions and resources of others stay; addresses are replaced as a whole, because two internal
+// addresses have the same key. With the UID the patch fails on a re-created Node of the same name.
 func statusPatch(uid types.UID, s v1.NodeStatus) ([]byte, error) {
 	addresses := []any{map[string]string{"$patch": "replace"}}
 	for _, a := range s.Addresses {

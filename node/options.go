@@ -2,6 +2,7 @@ package node
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,68 +23,84 @@ type Options struct {
 	Client kubernetes.Interface
 	// Name is the name of the Node object.
 	Name string
-	// Leases renews the lease in place of Client, if set: on a connection of its own a renewal waits for no other request.
+	// Leases, if set, renews the lease in place of Client: on a separate connection a renewal does not wait for other
+	// requests.
 	Leases kubernetes.Interface
-	// Watched returns the newest copy of the Node that a watch of the program has delivered, for programs that keep many Nodes. It is
-	// looked at in place of a request each Interval; nil: the API server is asked. It must be quick, and what it returns is not changed.
+	// Watched returns the newest copy of the Node from a watch of the program, for programs with many Nodes. It replaces a GET every
+	// Interval. Nil: the Node is read from the API server. Watched must not block; its result is not modified.
 	Watched func() *v1.Node
+	// Turn and LeaseTurn are called before each request for the Node and for its lease, and block until the request may be sent, for programs
+	// with many Nodes: a slow API server that gets all requests at once answers none of them before the timeout. The timeout begins when Turn
+	// or LeaseTurn returns; done is called when the request has ended. Nil: requests do not wait.
+	Turn, LeaseTurn func(ctx context.Context) (done func(), err error)
 
-	// Labels are put on the Node besides hostname, os and arch. NodeRestriction lets a
-	// node set only some labels of the kubernetes.io domains.
+	// Labels are set on the Node besides hostname, os and arch. NodeRestriction lets a node set
+	// only some labels of the kubernetes.io domains.
 	Labels map[string]string
 	// Taints are set when the Node is created. A node may not change its taints later.
 	Taints []v1.Taint
-	// Addresses are the node's IP addresses; found on the machine if empty.
+	// Addresses are the node's IP addresses; read from the machine if empty.
 	Addresses []string
 	// MaxPods is the capacity in pods; 110 if zero.
 	MaxPods int
-	// Reserved is kept back from allocatable, besides what the thresholds keep free.
+	// Reserved is subtracted from allocatable, in addition to the thresholds.
 	Reserved v1.ResourceList
-	// Version is that of the program, shown as part of the node's version.
+	// Version is the version of the program, a part of the node's version.
 	Version string
 	// RuntimeVersion names what runs the pods, as NAME://VERSION.
 	RuntimeVersion string
 
-	// Port is where the kubelet's API of this node is served, zero if it is not. The API server connects to it
-	// for kubectl logs and exec.
+	// Port is the port of the kubelet's API of this node, to which the API server connects for kubectl logs
+	// and exec; zero if the API is not served.
 	Port int32
 
-	// Thresholds decide about pressure; [DefaultThresholds] if zero.
+	// Thresholds define pressure; [DefaultThresholds] if zero.
 	Thresholds Thresholds
-	// Disk is a path on the file system whose space counts; "/" if empty.
+	// Disk is a path on the file system whose space is measured; "/" if empty.
 	Disk string
 	// Read reads the machine; [ReadMachine] of Disk if nil.
 	Read func() (Reading, error)
-	// Pressure, if set, says which of MemoryPressure, DiskPressure and PIDPressure are true
-	// in place of the thresholds, which then count for what is allocatable, and for process
-	// IDs. It must be quick.
+	// Pressure, if set, returns which of MemoryPressure, DiskPressure and PIDPressure are true, in
+	// place of the thresholds. The thresholds then apply to allocatable and to process IDs only.
+	// Pressure must not block.
 	Pressure func() []v1.NodeConditionType
-	// Ready says why the node is not ready, nil if it is. Ready if nil.
+	// Ready returns why the node is not ready, or nil if the node is ready. A nil function means
+	// always ready.
 	Ready func() error
-	// Images lists the container images that the node has, the largest first; none are reported if nil. It must be quick.
+	// Images lists the container images of the node, the largest first; if nil, no images are reported. It must not
+	// block.
 	Images func() []v1.ContainerImage
 
-	// Configure changes the Node before it is compared with the API's and written, at each look: capacity (extended
+	// Configure changes the Node before it is compared with the API's and written, each Interval: capacity (extended
 	// resources too) and allocatable, operating system, architecture, spec.providerID, labels, annotations, addresses,
-	// and conditions of one's own. What it leaves alone is as the other options say. The API server takes a provider ID
-	// once and taints only from the first write, and NodeRestriction refuses some labels. It must be quick.
+	// and additional conditions. Fields that Configure does not change follow the other options. The API server
+	// accepts a provider ID once and taints only with the first write, and NodeRestriction refuses some labels.
+	// Configure must not block.
 	Configure func(*v1.Node)
 
-	// Memory is what outlives this value, if set: see [Memory].
+	// Instance identifies this program among all that could have the name of the Node, such as a hash of the machine's ID and the
+	// program's state directory; it stays the same when the program is restarted. If set, the Node of another kubelet or agent is left alone
+	// until its lease was not renewed for half of its duration: see [Node.Claimed]. Empty: the Node is used at once.
+	Instance string
+	// InstanceEnded reports whether another instance, which has run since the last start of this machine, was one of this machine and has
+	// ended: then nothing waits. Nil: that is unknown.
+	InstanceEnded func(instance string) bool
+
+	// Memory, if set, is the state that outlives this Node: see [Memory].
 	Memory *Memory
 
-	// Event takes the events of the Node, if set. It must not block.
+	// Event, if set, receives the events of the Node. It must not block.
 	Event func(eventType, reason, message string)
 
-	// Interval is how often machine and Node are looked at; 10 s if zero.
+	// Interval is how often the machine and the Node are read; 10 s if zero.
 	Interval time.Duration
-	// Report is how old a status may get that does not change; 5 min if zero.
+	// Report is how often an unchanged status is sent; 5 min if zero.
 	Report time.Duration
-	// Lease is how long the lease lasts; it is renewed four times as often, the second time at a random moment, so that nodes which
-	// start together do not renew together. 40 s if zero.
+	// Lease is the duration of the lease, 40 s if zero. The lease is renewed every quarter of the duration, the second time at a
+	// random moment, so that nodes that start together do not renew together.
 	Lease time.Duration
 
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
@@ -113,7 +130,7 @@ func (o *Options) setDefaults() {
 	}
 }
 
-// Validate says everything that is wrong with the options, in words for an operator.
+// Validate returns all errors in the options, worded for an operator.
 func (o *Options) Validate() error {
 	var errs []error
 	wrong := func(format string, args ...any) { errs = append(errs, fmt.Errorf("node: "+format, args...)) }
@@ -152,7 +169,7 @@ func (o *Options) Validate() error {
 	return errors.Join(append(errs, o.Thresholds.validate())...)
 }
 
-// labels are those that the Node should have because of us.
+// labels returns the labels that this program sets on the Node.
 func (o *Options) labels() map[string]string {
 	labels := map[string]string{
 		v1.LabelHostname:   o.Name, // as the kubelet with --hostname-override: two nodes on one machine differ

@@ -122,7 +122,7 @@ func TestNodeOnARealServer(t *testing.T) {
 	if err := n.Report(t.Context()); err != nil { // Run may have ended before it had the answer
 		t.Fatal(err)
 	}
-	lease, err := n.renewLease(t.Context(), nil)
+	lease, _, err := n.renewLease(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -7,33 +7,33 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Change is a step of the status of a pod on its node.
+// Change is one change of the status of a pod on its node.
 type Change struct {
 	UID             types.UID
 	Namespace, Name string
-	// Created is the creation time of the pod, zero if it is not known.
+	// Created is the creation time of the pod, zero if unknown.
 	Created time.Time
-	// Old is what the step starts from: the status that the node had, or the API's if the node had
-	// none (then First is set). Both are never changed again.
+	// Old is the status before the change: the node's, or the API's if the node had none (then
+	// First is set). New is the status after the change. Both are immutable.
 	Old, New *v1.PodStatus
 	First    bool
-	// Version grows with each step of a pod.
+	// Version grows with each change of a pod.
 	Version uint64
 	At      time.Time
-	// By is the kind of call that made it, such as "SetPodStatus".
+	// By is the kind of call that made the change, such as "SetPodStatus".
 	By string
-	// Finished: the pod has ended for good, nothing of it runs.
+	// Finished: the pod has ended for good, no container runs.
 	Finished bool
 }
 
-// Undelivered is a try to deliver the status of a pod to the API server that has not succeeded.
+// Undelivered is a failed attempt to deliver the status of a pod to the API server.
 type Undelivered struct {
 	UID     types.UID
 	Version uint64
 	At      time.Time
-	// Tries counts the tries without success, this one included.
+	// Tries counts the failed attempts, including this one.
 	Tries int
-	// Err is the answer of the API server, nil if the pod waits for something else: Waits.
+	// Err is the error of the API server, or nil if the pod waits for something else: see Waits.
 	Err    error
 	Reason string // of Err, in a word
 	Waits  string

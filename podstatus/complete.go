@@ -10,25 +10,23 @@ import (
 	"github.com/statusd/statusd/internal/podrules"
 )
 
-// Complete returns a status that a reporter knows in part with the rest filled in, as the
-// kubelet would report it: a reporter may know only the phase, or only some containers. What
-// is in status stays as it is. What is missing comes from previous, which is what was
-// reported before or what the API holds, or follows from the rest:
+// Complete completes a partial status as the kubelet would report it: a reporter may know only the
+// phase, or only some containers. Fields set in status stay unchanged. Missing fields come from
+// previous, which is the status reported before or the API's, or follow from the other fields:
 //
-//   - a container of the spec without a status has the one of previous, or waits; in a pod that
-//     has Succeeded it has ended, since that is what the phase means. Failed means no such thing:
-//     a pod that is evicted has Failed before its containers are stopped;
-//   - a phase that is empty is the one that the containers add up to;
-//   - an owned condition that is missing is generated, except those of a resize: without
-//     them there is none;
+//   - a container of the spec without a status gets the status in previous, or waits. In a
+//     Succeeded pod it has terminated, since Succeeded means that all containers have terminated.
+//     Failed does not: an evicted pod is Failed before its containers are stopped;
+//   - an empty phase is computed from the containers;
+//   - a missing owned condition is generated, except the conditions of a resize: absent means no
+//     resize;
 //   - addresses, QoS class, start time and observed generation.
 //
-// A status without its owned conditions would remove them from the API, and one without a
-// container would say that the container is unknown. Conditions of others are in the result
-// as pod.Status has them; the manager takes them from the API in any case. The result shares
-// nothing with the arguments.
+// Without completion, missing owned conditions would be removed from the API, and missing
+// containers would be reported as unknown. Conditions of other writers are copied from pod.Status;
+// the manager takes them from the API in any case. The result shares no memory with the arguments.
 //
-// Owned are condition types of the reporter's own, besides those that the kubelet owns.
+// Owned are condition types that the reporter owns, besides the kubelet's.
 func Complete(pod *v1.Pod, status, previous v1.PodStatus, now time.Time, owned ...v1.PodConditionType) v1.PodStatus {
 	o := podrules.Owning(owned...)
 	facts := Facts{Ended: podrules.IsTerminal(status.Phase) || podrules.IsTerminal(previous.Phase), Conditions: status.Conditions}

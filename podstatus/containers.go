@@ -30,7 +30,7 @@ func (g *generation) attemptsOf(name string) (newest, before *Attempt) {
 	return newest, before
 }
 
-// Terminated returns how the API shows the end of the container.
+// Terminated returns the end of the container in the form of the API.
 func (a *Attempt) Terminated() *v1.ContainerStateTerminated {
 	reason := a.Reason
 	switch {

@@ -1,22 +1,21 @@
-// Package podstatus makes pod statuses and answers questions about them, as the kubelet does: a set of
-// pure functions over [k8s.io/api/core/v1.Pod] and [k8s.io/api/core/v1.PodStatus].
+// Package podstatus computes pod statuses by the rules of the kubelet: a set of pure functions over
+// [k8s.io/api/core/v1.Pod] and [k8s.io/api/core/v1.PodStatus].
 //
 //	facts ──► Generate ──┐
 //	                     ├─► status.Manager.SetPodStatus ──► API server
 //	part ───► Complete ──┘
 //
-// [Generate] makes a complete status of what a runtime knows, [Complete] fills in one that is known in
-// part. The other functions are single rules: the phase that containers add up to, the conditions, whether
-// a container runs again. What the manager does with a status, its comparison, merge and patch, is not part
-// of this package.
+// [Generate] makes a complete status from the facts of a runtime, [Complete] completes a partial status.
+// The other functions are single rules: the phase of a pod from its containers, the conditions, whether a
+// container restarts. Comparing, merging and patching statuses is the manager's and not part of this
+// package.
 //
 // # Contract
 //
-// Time is an argument. There is no clock, context, logger, metric, lock or goroutine
-// here, and nothing depends on the order of a map. No function writes into what it is
-// given. A result may share memory with the values it was computed from, unless its
-// comment says that it does not: treat every status as immutable once it was handed on.
-// All functions may be called from any goroutine.
+// Time is an argument. There is no clock, context, logger, metric, lock or goroutine here, and
+// nothing depends on the order of a map. No function modifies its arguments. A result may share
+// memory with the arguments, unless the function's comment says otherwise: treat every status as
+// immutable once it was passed on. All functions may be called from any goroutine.
 //
 // # Words
 //

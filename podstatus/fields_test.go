@@ -156,6 +156,10 @@ func fill(v reflect.Value) {
 			v.Set(reflect.ValueOf(metav1.NewTime(epoch)))
 			return
 		}
+		if v.Type() == reflect.TypeFor[resource.Quantity]() {
+			v.Set(reflect.ValueOf(resource.MustParse("1")))
+			return
+		}
 		for i := range v.NumField() {
 			fill(v.Field(i))
 		}

@@ -10,55 +10,55 @@ import (
 	"github.com/statusd/statusd/internal/podrules"
 )
 
-// Facts are what a node knows of a pod beyond its spec and what was reported before. The
-// zero value is a pod of which nothing was started. No field is required: what is left out
-// gets the value that the kubelet reports while it does not know more.
+// Facts are the facts of a node about a pod beyond its spec and its previous status. The zero value
+// means that no container was started. No field is required: a missing fact yields the value that
+// the kubelet reports as long as it has no data.
 type Facts struct {
-	// Attempts are the starts of containers that the node has a record of, in any order. A
-	// container of the spec without one waits, or is lost if it was reported as running.
+	// Attempts are the recorded starts of containers, in any order. A container of the spec without
+	// an attempt waits, or is lost if it was reported as running.
 	Attempts []Attempt
 
-	// Sandbox reports that the pod has a place to start containers in, with its network.
+	// Sandbox reports that the pod has a sandbox with a network.
 	Sandbox bool
 
-	// IPs are the addresses of the pod, the primary one first. A pod in the network of the
-	// host has those of HostIPs.
+	// IPs are the addresses of the pod, the primary address first. A pod in the host network has
+	// the addresses in HostIPs.
 	IPs []string
 
-	// HostIPs are the addresses of the node, the primary one first.
+	// HostIPs are the addresses of the node, the primary address first.
 	HostIPs []string
 
-	// StartTime is when the node accepted the pod. By default it is the time of the first
-	// status.
+	// StartTime is when the node accepted the pod; by default the time of the first status.
 	StartTime time.Time
 
-	// Ended reports that nothing of the pod runs and nothing of it will be started again,
-	// whatever its restart policy is.
+	// Ended reports that no container of the pod runs and none will be started again, whatever the
+	// restart policy.
 	Ended bool
 
-	// Failure is why the node ends the pod, nil if it does not.
+	// Failure is why the node ends the pod, or nil.
 	Failure *Failure
 
-	// EnforceDeadline fails a pod that was active for longer than its spec allows.
+	// EnforceDeadline fails a pod that was active for longer than activeDeadlineSeconds.
 	EnforceDeadline bool
 
-	// Waiting explains, by container name, why a container that should run does not.
+	// Waiting has the reasons, by container name, why containers that should run do not run.
 	Waiting map[string]v1.ContainerStateWaiting
 
-	// Restarting holds the IDs of containers that are started again whatever their exit code
-	// is: the node has stopped them.
+	// Restarting holds the IDs of containers that the node has stopped in order to restart them,
+	// whatever their exit code.
 	Restarting map[string]bool
 
-	// Resources are what running containers have, by container ID. By default it is what the
-	// spec asks for.
+	// Resources are the actual resources of running containers, by container ID; by default the
+	// resources in the spec.
 	Resources map[string]v1.ResourceRequirements
 
-	// Conditions are further conditions of the node: those of a resize, and types of its own.
+	// Conditions are additional conditions of the node: the conditions of a resize, and types that
+	// the node owns.
 	Conditions []v1.PodCondition
 
-	// Probe, if set, decides Ready and Started of the container statuses. It is called once,
-	// when everything but the conditions is decided. A container that was reported under its
-	// ID before comes with the values of then, any other with none. Attempt.Ready and
+	// Probe, if set, decides Ready and Started of the container statuses. It is called once, when
+	// everything but the conditions is decided. Containers that were reported with the same ID
+	// before have the previous values, other containers have none. Attempt.Ready and
 	// Attempt.Started are not used.
 	Probe func(*v1.PodStatus)
 }
@@ -73,38 +73,38 @@ type Attempt struct {
 	Number int
 	State  AttemptState
 
-	// Image is what the container was started from, by default what the spec says. ImageID
-	// is by default the same, once the container was started.
+	// Image is the image that the container was started from, by default the image in the spec.
+	// ImageID defaults to Image, once the container was started.
 	Image, ImageID string
 
-	// Ready and Started are what probes found. By default, a running container is started
-	// unless it has a startup probe, and ready unless it has a readiness probe; with one it
-	// stays what was reported for its ID.
+	// Ready and Started are the results of probes. By default, a running container is started
+	// unless it has a startup probe, and ready unless it has a readiness probe; with a probe, the
+	// values reported before for the same ID stay.
 	Ready, Started *bool
 
 	StartedAt time.Time
 
-	// FinishedAt, ExitCode and Signal are those of a container that has exited.
+	// FinishedAt, ExitCode and Signal are set for a container that has exited.
 	FinishedAt time.Time
 	ExitCode   int32
 	Signal     int32
-	// Reason and Message are why the container has exited, or, for one that is only created,
-	// why it waits. The reason of an exit is by default Completed or Error, as the exit code
-	// says, and that of a wait PodInitializing or ContainerCreating.
+	// Reason and Message are why the container has exited, or why a created container waits. By
+	// default, the reason is Completed or Error for an exit, by the exit code, and PodInitializing
+	// or ContainerCreating for a wait.
 	Reason  string
 	Message string
 
-	// EarlierSandbox reports that the container ran in a sandbox that is gone, as after a
-	// restart of the machine: it counts for restarts and last states, but does not prove
-	// that the pod is initialized.
+	// EarlierSandbox reports that the container ran in a sandbox that is gone, as after a restart
+	// of the machine: the attempt counts for restarts and last states, but does not prove that the
+	// pod is initialized.
 	EarlierSandbox bool
 }
 
-// AttemptState is where a start of a container is in its life.
+// AttemptState is the state of an [Attempt].
 type AttemptState int
 
 const (
-	// AttemptCreated: the container exists, and its command was not started yet.
+	// AttemptCreated: the container exists, but its command was not started yet.
 	AttemptCreated AttemptState = iota
 	// AttemptRunning: the command runs.
 	AttemptRunning
@@ -114,23 +114,22 @@ const (
 
 // Failure is why a node ends a pod: an eviction, a preemption, a shutdown.
 type Failure struct {
-	// Reason and Message become those of the status.
+	// Reason and Message become the reason and message of the status.
 	Reason, Message string
 	// Condition, if set, is the DisruptionTarget of the pod.
 	Condition *v1.PodCondition
 }
 
-// Generate returns the status of a pod for what a node knows of it: container statuses for
-// all containers of the spec, phase, conditions, addresses, QoS class, start time, observed
-// generation. It is a status that the API server accepts, also if facts says little.
+// Generate returns the status of a pod from the facts of its node: container statuses for all
+// containers of the spec, phase, conditions, addresses, QoS class, start time, observed generation.
+// The API server accepts the status even if facts are incomplete.
 //
-// Previous is what was reported before, or what the API holds; it may be the zero value.
-// From it come what facts cannot say: restart counts and last terminations of containers
-// that the runtime has forgotten, a phase that is final, transition times. Conditions that
-// readiness gates name are looked up in pod.Status. The result shares nothing with the
-// arguments, and can be reported as it is.
+// Previous is the status reported before, or the API's; it may be the zero value. Generate takes
+// from previous what facts do not contain: restart counts and last terminations of containers that
+// the runtime has forgotten, a terminal phase, transition times. Conditions named by readiness
+// gates are looked up in pod.Status. The result shares no memory with the arguments.
 //
-// Owned are condition types of the reporter's own, besides those that the kubelet owns.
+// Owned are condition types that the reporter owns, besides the kubelet's.
 func Generate(pod *v1.Pod, facts Facts, previous v1.PodStatus, now time.Time, owned ...v1.PodConditionType) v1.PodStatus {
 	o := podrules.Owning(owned...)
 	g := generation{pod: pod, facts: &facts, old: &previous}
@@ -219,8 +218,8 @@ func (g *generation) fail(status *v1.PodStatus, now time.Time) {
 	}
 }
 
-// Deadline returns when a pod that started at start has been active for as long as its spec
-// allows; zero means never.
+// Deadline returns when a pod that started at start exceeds its activeDeadlineSeconds; zero means
+// never.
 func Deadline(pod *v1.Pod, start *metav1.Time) time.Time {
 	if pod.Spec.ActiveDeadlineSeconds == nil || start.IsZero() {
 		return time.Time{}
@@ -276,7 +275,7 @@ func (g *generation) conditions(o podrules.Ownership, status *v1.PodStatus) []v1
 	return all
 }
 
-// disruptionTarget is the condition of the failure, or the one that was there before.
+// disruptionTarget returns the condition of the failure, or the previous condition.
 func (g *generation) disruptionTarget(_ *v1.PodStatus, _ []v1.PodCondition) *v1.PodCondition {
 	if f := g.facts.Failure; f != nil && f.Condition != nil && !podrules.IsTerminal(g.old.Phase) {
 		c := *f.Condition

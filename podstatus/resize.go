@@ -10,8 +10,8 @@ import (
 // IsZero reports whether no resize is pending or in progress.
 func (r ResizeConditions) IsZero() bool { return r.Pending == nil && r.InProgress == nil }
 
-// SameButProbed reports whether two values differ in nothing but the time at which they were
-// last set, which is not worth remembering across a restart.
+// SameButProbed reports whether two values differ at most in LastProbeTime, which need not survive
+// a restart.
 func (r ResizeConditions) SameButProbed(other ResizeConditions) bool {
 	return sameButProbed(r.Pending, other.Pending) && sameButProbed(r.InProgress, other.InProgress)
 }
@@ -24,9 +24,9 @@ func sameButProbed(a, b *v1.PodCondition) bool {
 		a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
-// SetPending sets the condition of a resize that waits. Any reason but Infeasible becomes Deferred; message
-// and generation are replaced, and the transition time moves only with the reason. It
-// reports whether reason or generation are new: a new message alone is not worth an event (Z1).
+// SetPending sets the condition of a pending resize. Any reason but Infeasible becomes Deferred; message
+// and generation are replaced, and the transition time moves only with the reason. It reports whether
+// the reason or the generation changed: a new message alone causes no event (Z1).
 func (r ResizeConditions) SetPending(reason, message string, generation int64, now time.Time) (ResizeConditions, bool) {
 	if reason != v1.PodReasonInfeasible {
 		reason = v1.PodReasonDeferred
@@ -36,9 +36,9 @@ func (r ResizeConditions) SetPending(reason, message string, generation int64, n
 	return r, old == nil || old.Reason != reason || old.ObservedGeneration != generation
 }
 
-// SetInProgress sets the condition of a resize that is carried out. A condition that exists keeps its
-// generation until it is cleared, and an empty reason and message keep the old ones. It
-// returns the generation in force, and whether anything but times changed (Z2).
+// SetInProgress sets the condition of a resize in progress. An existing condition keeps its
+// generation until it is cleared, and empty reasons and messages keep the previous values.
+// SetInProgress returns the generation of the condition, and whether anything but times changed (Z2).
 func (r ResizeConditions) SetInProgress(reason, message string, generation int64, now time.Time) (ResizeConditions, int64, bool) {
 	old := r.InProgress
 	if old != nil {
@@ -58,8 +58,8 @@ func (r ResizeConditions) ClearPending() (ResizeConditions, bool) {
 	return r, existed
 }
 
-// ClearInProgress removes the in-progress condition. It returns the generation of the
-// one that was, and whether there was one (Z3).
+// ClearInProgress removes the in-progress condition. It returns the generation of the removed
+// condition, and whether there was one (Z3).
 func (r ResizeConditions) ClearInProgress() (ResizeConditions, int64, bool) {
 	if r.InProgress == nil {
 		return r, 0, false
@@ -81,10 +81,10 @@ func (r ResizeConditions) List() []v1.PodCondition {
 	return list
 }
 
-// ResizeConditionsOf reads the two conditions out of a status that was reported before, for
-// instance by an earlier run of the node. Times are kept, so that a restart does not make a
-// resize look younger than it is; the kubelet starts them again (Z5). Only conditions that
-// are True count: absence is the one way to say "not so" (Z4).
+// ResizeConditionsOf extracts the two conditions from a previously reported status, for instance by
+// an earlier run of the node. Times are kept, so that a resize does not look newer after a restart;
+// the kubelet resets them (Z5). Only conditions that are True count: "no resize" is expressed by
+// absence (Z4).
 func ResizeConditionsOf(conditions []v1.PodCondition) ResizeConditions {
 	var r ResizeConditions
 	for i := range conditions {
@@ -121,9 +121,9 @@ func resizeCondition(t v1.PodConditionType, old *v1.PodCondition, reason, messag
 	return c
 }
 
-// AllocationOf returns what a node sets aside for a pod when it admits it: the resources
-// of every container of the spec, init containers included, and those of the pod itself
-// (A9). The result shares nothing with the pod.
+// AllocationOf returns the resources that a node allocates to a pod at admission: the resources of
+// every container of the spec, including init containers, and the pod-level resources (A9). The
+// result shares no memory with the pod.
 func AllocationOf(pod *v1.Pod) Allocation {
 	allocation := Allocation{Containers: make(map[string]v1.ResourceRequirements, len(pod.Spec.Containers)+len(pod.Spec.InitContainers))}
 	for _, containers := range [][]v1.Container{pod.Spec.InitContainers, pod.Spec.Containers} {
@@ -135,8 +135,8 @@ func AllocationOf(pod *v1.Pod) Allocation {
 	return allocation
 }
 
-// Allocation is what a node has set aside for a pod: the resources that were admitted,
-// which differ from those in the spec while a resize is pending.
+// Allocation has the resources that a node has allocated to a pod at admission or by a resize. They
+// differ from the spec while a resize is pending.
 type Allocation struct {
 	// Containers maps container names to their resources.
 	Containers map[string]v1.ResourceRequirements
@@ -144,7 +144,7 @@ type Allocation struct {
 	PodLevel *v1.ResourceRequirements
 }
 
-// Final is a status after which the pod changes no more, kept until the API server has it.
+// Final is the last status of a pod, kept until the API server has it.
 type Final struct {
 	Namespace string
 	Name      string
@@ -152,14 +152,14 @@ type Final struct {
 	Version uint64
 	// Finished means that the pod has terminated and may be deleted from the API.
 	Finished bool
-	// Vanished means that a container which was reported running is not in the status, so that its
-	// end is not proven.
+	// Vanished means that a container that was reported running is missing from the status, so that
+	// its end is not proven.
 	Vanished bool
 	Status   v1.PodStatus
 }
 
-// ResizeConditions are the two conditions of a resize. Nil means that
-// the condition is absent. Values are immutable: the methods return new ones.
+// ResizeConditions are the two conditions of a resize. Nil means that the condition is absent.
+// Values are immutable: the methods return new values.
 type ResizeConditions struct {
 	Pending    *v1.PodCondition
 	InProgress *v1.PodCondition

@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// Changes implements the Watch of a runtime: code that changes a pod calls Notify, and
-// each watcher gets it. The zero value is ready. All methods may be called from any
+// Changes implements the Watch method of a runtime: code that changes a pod calls Notify, and each
+// watcher receives the UID. The zero value is ready to use. All methods may be called from any
 // goroutine.
 type Changes struct {
 	mu       sync.Mutex // guards watchers
@@ -29,7 +29,7 @@ func (c *Changes) Notify(uid types.UID) {
 	}
 }
 
-// Watch does what [Runtime] asks of it. Its goroutine ends with ctx.
+// Watch implements the method of [Runtime]. Its goroutine ends with ctx.
 func (c *Changes) Watch(ctx context.Context) <-chan types.UID {
 	w := wake.NewQueue[types.UID]()
 	c.mu.Lock()

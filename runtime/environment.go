@@ -16,8 +16,8 @@ import (
 	"github.com/statusd/statusd/internal/node/volume"
 )
 
-// EnvironmentObjects reads what environments refer to. An error that wraps the API's "not found" is one of an object
-// that does not exist, which is none for an optional reference.
+// EnvironmentObjects reads the objects that environments refer to. An error that wraps the API's NotFound means that
+// the object does not exist, and is ignored for an optional reference.
 type EnvironmentObjects interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
@@ -26,21 +26,23 @@ type EnvironmentObjects interface {
 // Environment resolves the environment of containers as the kubelet does: envFrom, valueFrom, the downward API and
 // references $(NAME).
 type Environment struct {
-	// Objects reads config maps and secrets. Without it a container that refers to one is an error.
+	// Objects reads config maps and secrets. Without it, references to them are errors.
 	Objects EnvironmentObjects
-	// IPs are the addresses of the pod, HostIPs those of the node; IPs if HostIPs is empty.
+	// IPs are the addresses of the pod, HostIPs the addresses of the node, which default to IPs.
 	IPs, HostIPs []string
-	// Allocatable is what stands in for a limit that a container does not have.
+	// Allocatable has the values for limits that a container does not have.
 	Allocatable v1.ResourceList
-	// ReservedPrefix is that of names which config maps and secrets cannot set; empty: there is none.
+	// ReservedPrefix is a prefix of names that config maps and secrets cannot set; empty: all names
+	// can be set.
 	ReservedPrefix string
-	// Skipped is called for keys of a config map or secret that cannot be the names of variables, if set.
+	// Skipped, if set, is called for keys of a config map or secret that are not valid names of
+	// variables.
 	Skipped func(kind, name string, keys []string)
 }
 
-// Resolve returns the variables of a container in their order, each once and with its value. Base is what is set before
-// them, and what they may refer to. An error names what is missing: the container cannot be started, and waits with
-// [WaitingConfigError].
+// Resolve returns the variables of a container in their order, each once and with its value. Base has the variables set
+// before them, to which they may refer. An error names the missing object or key: the container cannot be started, and
+// waits with [WaitingConfigError].
 func (e Environment) Resolve(ctx context.Context, pod *v1.Pod, container *v1.Container, base ...v1.EnvVar) ([]v1.EnvVar, error) {
 	env := &environ.Variables{}
 	for _, v := range base {
@@ -72,8 +74,8 @@ func (e Environment) Resolve(ctx context.Context, pod *v1.Pod, container *v1.Con
 	return list, nil
 }
 
-// Expand replaces $(NAME) by its value. $$ stands for $, so that $$(NAME) stays $(NAME); what refers to nothing stays
-// as it is. Commands and arguments of containers are expanded too.
+// Expand replaces $(NAME) by its value. $$ stands for $, so that $$(NAME) stays $(NAME); references to unknown names
+// stay unchanged. Commands and arguments of containers are expanded too.
 func Expand(text string, lookup func(string) (string, bool)) string {
 	var out strings.Builder
 	for {

@@ -7,8 +7,8 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// MountError says that a volume of a pod could not be set up: why the pod has no place yet.
-// StartPod returns one or more of them, joined. Its text is that of the kubelet's event.
+// MountError is the error of a volume of a pod that could not be set up. StartPod returns one or
+// more of them, joined. The text equals the message of the kubelet's event.
 type MountError struct {
 	Volume string
 	Err    error
@@ -37,9 +37,9 @@ func MountErrors(err error) []*MountError {
 	return found
 }
 
-// PodUpdater is a [Runtime] to which changes of the pods that it runs are reported: labels
-// and annotations may be in its volumes. UpdatePod does not block and ignores pods that the
-// runtime does not have. The pod must not be changed afterwards.
+// PodUpdater is implemented by a [Runtime] that needs the changes of its pods: volumes may contain
+// labels and annotations. UpdatePod does not block and ignores unknown pods. The pod must not be
+// changed afterwards.
 type PodUpdater interface {
 	UpdatePod(pod *v1.Pod)
 }

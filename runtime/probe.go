@@ -1,7 +1,6 @@
 package runtime
 
-// ProbeKind is what a probe is for. Those who probe containers and those who restart them
-// share it.
+// ProbeKind is the purpose of a probe: startup, readiness or liveness.
 type ProbeKind string
 
 // The kinds of probes.

@@ -7,40 +7,39 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Statser is implemented by a runtime that can say what containers use of CPU and memory, and
-// does so cheaply enough to be asked every few seconds. Without it, kubectl top shows nothing
-// of the node's pods.
+// Statser is implemented by a runtime that can measure CPU and memory of containers, cheaply enough
+// for a call every few seconds. Without it, kubectl top does not show the node's pods.
 type Statser interface {
-	// PodStats measures the containers of one pod that run now. It returns [ErrNotFound] for
-	// a pod that the runtime does not know.
+	// PodStats measures the running containers of one pod. It returns [ErrNotFound] for an unknown
+	// pod.
 	PodStats(ctx context.Context, uid types.UID) (PodStats, error)
 }
 
-// PodStats is what a pod uses.
+// PodStats is the resource usage of a pod.
 type PodStats struct {
-	// At is when it was measured.
+	// At is the time of the measurement.
 	At time.Time
-	// StartedAt is when the pod got its place.
+	// StartedAt is when the sandbox of the pod was created.
 	StartedAt time.Time
-	// CPU and Memory are those of all containers that run.
+	// CPU and Memory are the sums of all running containers.
 	CPU    CPUStats
 	Memory MemoryStats
 	// Processes counts processes and their threads.
 	Processes uint64
-	// Containers are those that run, ordered by name.
+	// Containers are the running containers, ordered by name.
 	Containers []ContainerStats
-	// VolumeBytes are the sizes of the volumes that end with the pod, by name; nil where measuring
+	// VolumeBytes are the sizes of the volumes that end with the pod, by name; nil if measuring
 	// them is not cheap: see [Meter].
 	VolumeBytes map[string]uint64
 }
 
-// ContainerStats is what one container uses.
+// ContainerStats is the resource usage of one container.
 type ContainerStats struct {
 	Name string
 	ID   string
 	// StartedAt is when this attempt of the container started. CPU time counts from then.
 	StartedAt time.Time
-	// At is when it was measured.
+	// At is the time of the measurement.
 	At        time.Time
 	CPU       CPUStats
 	Memory    MemoryStats
@@ -49,31 +48,31 @@ type ContainerStats struct {
 	LogBytes uint64
 }
 
-// CPUStats is the use of CPUs.
+// CPUStats is the CPU usage.
 type CPUStats struct {
-	// Nanoseconds is CPU time since the container started. It never decreases.
+	// Nanoseconds is the CPU time since the container started. It never decreases.
 	Nanoseconds uint64
-	// NanoCores is the rate: billionths of a CPU, averaged between two measurements. Nil until
-	// there are two.
+	// NanoCores is the current usage in billionths of a CPU, averaged between two measurements. Nil
+	// before the second measurement.
 	NanoCores *uint64
 }
 
-// MemoryStats is the use of memory, in bytes.
+// MemoryStats is the memory usage, in bytes.
 type MemoryStats struct {
-	// WorkingSet is what the kernel cannot take back easily: what eviction and kubectl top
-	// look at.
+	// WorkingSet is memory that the kernel cannot reclaim easily: the value for eviction and
+	// kubectl top.
 	WorkingSet uint64
 	// RSS is anonymous memory.
 	RSS uint64
-	// Usage is all memory, with the files that are cached for the container.
+	// Usage is all memory, including the page cache of the container.
 	Usage uint64
 	// PageFaults and MajorPageFaults count since the container started.
 	PageFaults      uint64
 	MajorPageFaults uint64
 }
 
-// AddUp sets CPU, Memory and Processes of the pod to the sums of its containers. The rate is known
-// if that of each container is.
+// AddUp sets CPU, Memory and Processes of the pod to the sums of its containers. NanoCores is set
+// if it is known for each container.
 func (p *PodStats) AddUp() {
 	p.CPU, p.Memory, p.Processes = CPUStats{}, MemoryStats{}, 0
 	var rate uint64

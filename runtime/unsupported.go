@@ -9,10 +9,10 @@ import (
 type Unsupported struct {
 	// Field is the path: "spec.containers[0].image".
 	Field string
-	// Reason says what the runtime cannot do and, where there is one, the way out.
+	// Reason describes what the runtime cannot do and, if possible, the remedy.
 	Reason string
-	// Container is the name of the container that asks for it, which waits while the others run. Empty
-	// means the whole pod: none of its containers is started.
+	// Container is the name of the container with the field, which waits while the others run. Empty
+	// means the whole pod: no container is started.
 	Container string
 	// Waiting is the reason with which containers wait: one of the Waiting constants. Empty
 	// means [WaitingConfigError].
@@ -21,7 +21,7 @@ type Unsupported struct {
 
 func (u Unsupported) String() string { return u.Field + ": " + u.Reason }
 
-// Describe puts all that is unsupported in one message for the pod's status.
+// Describe formats all unsupported fields as one message for the pod's status.
 func Describe(all []Unsupported) string {
 	messages := make([]string, len(all))
 	for i, u := range all {
@@ -30,8 +30,8 @@ func Describe(all []Unsupported) string {
 	return strings.Join(messages, "; ")
 }
 
-// Refusal is why a container cannot be started, nil if it can: what the pod asks for and what
-// the container itself asks for.
+// Refusal returns why a container cannot be started, or nil: the unsupported fields of the pod and
+// of the container.
 func Refusal(all []Unsupported, container string) *StartError {
 	refusal := &StartError{}
 	var found []Unsupported

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"context"
 	"io"
 	"net/http"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
 
@@ -76,6 +78,89 @@ func TestAnswersThatAreNotThePod_AreNotAccepted(t *testing.T) {
 					t.Errorf("the journal holds %d ends, want the one that the API does not have", got)
 				}
 				gate.wrong.Store(nil)
+				time.Sleep(time.Minute)
+				if got := w.api.Pod(job).Status.Phase; got != v1.PodFailed {
+					t.Errorf("the API says %s", got)
+				}
+				w.wantNothingPending()
+			})
+		})
+	}
+}
+
+// wrongAnswers is a client that answers writes with another pod, or with nothing, as a proxy or a client of one's own may.
+type wrongAnswers struct {
+	Client
+	JSONPatcher
+	wrong  atomic.Bool
+	answer func() *v1.Pod
+	// answers counts the wrong ones. After manyAnswers they are right, so that a manager that repeats its requests at once comes to an end.
+	answers atomic.Int64
+}
+
+const manyAnswers = 1000
+
+func (c *wrongAnswers) isWrong() bool { return c.wrong.Load() && c.answers.Add(1) < manyAnswers }
+
+func (c *wrongAnswers) PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	if !strings.Contains(string(patch), "resourceVersion") && c.isWrong() {
+		return c.answer(), nil
+	}
+	return c.Client.PatchStatus(ctx, namespace, name, patch)
+}
+
+func (c *wrongAnswers) JSONPatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error) {
+	if c.isWrong() {
+		return c.answer(), nil
+	}
+	return c.JSONPatcher.JSONPatchStatus(ctx, namespace, name, patch)
+}
+
+// Nor does it where a busy writer makes the manager write a status in two parts.
+func TestAnswersThatAreNotThePod_AreNotAcceptedForAPartOfAStatus(t *testing.T) {
+	for name, answer := range map[string]func(*v1.Pod) *v1.Pod{
+		"no pod":       func(*v1.Pod) *v1.Pod { return nil },
+		"an empty pod": func(*v1.Pod) *v1.Pod { return &v1.Pod{} },
+		"another pod": func(pod *v1.Pod) *v1.Pod {
+			other := newPod(pod.Name, func(p *v1.Pod) { p.UID, p.Status = "another", ended(pod, 1) })
+			other.ResourceVersion = "1"
+			return other
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				memory := journal.NewMemory()
+				client := &wrongAnswers{}
+				var job *v1.Pod
+				client.answer = func() *v1.Pod { return answer(job) }
+				w := newWorld(t, func(o *Options) {
+					client.Client = o.Client.(*statustest.Server).Client()
+					client.JSONPatcher = client.Client.(JSONPatcher)
+					o.Client, o.Journal = client, memory
+				})
+				job = w.create("job", restartNever)
+				w.set(job, running(job, true))
+				w.run()
+				time.Sleep(time.Minute)
+				w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+					if strings.Contains(s.Body, "resourceVersion") {
+						w.api.Change(job, func(p *v1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "beat", time.Now().String()+s.Body) })
+					}
+					return nil
+				})
+				client.wrong.Store(true)
+				w.set(job, ended(job, 1))
+				time.Sleep(time.Minute)
+				if got := w.manager.Pending(); len(got) != 1 || got[0].Err == nil {
+					t.Errorf("Pending says %+v, want the pod with an error", got)
+				}
+				if got := len(memory.Finals()); got != 1 {
+					t.Errorf("the journal holds %d ends, want the one that the API does not have", got)
+				}
+				if got := client.answers.Load(); got > 30 {
+					t.Errorf("%d wrong answers in a minute", got)
+				}
+				client.wrong.Store(false)
 				time.Sleep(time.Minute)
 				if got := w.api.Pod(job).Status.Phase; got != v1.PodFailed {
 					t.Errorf("the API says %s", got)

@@ -8,24 +8,24 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// All waiting in this package is one of these schedules, and each has its bound. Attempts
-// count from 1 again once the obstacle is another one, or gone.
+// Every wait in this package follows one of these schedules, each with an upper bound. The count of
+// attempts restarts at 1 when the cause of the wait changes or is gone.
 //
 //	a pod waits at most  because                                      what ends the wait early
-//	30 s                 its request failed by the server's fault     another pod's request that succeeds: within 2 s (one is tried each 5 s);
+//	30 s                 its request failed by the server's fault     a successful request of another pod: within 2 s (one is tried each 5 s);
 //	                                                                  its loss of readiness or end: within 1 s
 //	30 s                 its request was refused, or failed alone     a report that changes its status: within 1 s
 //	10 s                 it failed, readiness or phase differ, and
 //	                     the server answers, or serves other pods     the same; not if it has failed with this pod alone for 10 minutes;
 //	                                                                  as long as the server has asked for with regard to this pod
-//	10 s                 something on this node has to happen         a report of the pod
+//	10 s                 it waits for something on this node          a report of the pod
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
 //	10 s                 the same, and readiness or phase differ      a report of the pod
-//	10 s                 the server stores another readiness or phase what shows that it may not do so any more; a report of the pod
-//	50 s                 the server stores something else of the rest a pod of the node of which it does not do so any more; a report of the pod
+//	10 s                 the server stores another readiness or phase a sign that the server stores the status as sent again; a report of the pod
+//	50 s                 the server stores other fields differently   another pod of the node whose status is stored as sent again; a report of the pod
 //	50 s                 the server refuses fields                    a report that changes them
-//	10 min               it fails with some, or they are too large    a report that changes them
+//	10 min               fields make it fail, or are too large        a report that changes them
 //	30 s (all pods)      the server asked for a pause                 a probe that succeeds or is refused, one each 5 s
 var (
 	// retryBackoff spaces the tries of a pod whose request failed.
@@ -40,8 +40,8 @@ var (
 )
 
 const (
-	// graveWait is how long a pod waits at most of which the API has another readiness or phase, while the server
-	// serves others. A kubelet tries every 10 s.
+	// graveWait is the longest wait of a pod whose readiness or phase differs in the API, while the server serves
+	// other pods. A kubelet tries every 10 s.
 	graveWait = 10 * time.Second
 	// graveFor is for how long that is so if the server answers with an internal error, for this pod alone.
 	graveFor = 10 * time.Minute

@@ -9,20 +9,20 @@ import (
 	"github.com/statusd/statusd/internal/podrules"
 )
 
-// base is a copy of the API's pod: what a write is a difference to. It keeps only what
-// that needs, since there is one for each pod.
+// base is a copy of the API's pod; a write is the difference to it. The copy has only the fields
+// that a write needs, since there is a base for each pod.
 type base struct {
 	status   *v1.PodStatus // never changed; nil: the copy is not known
 	revision revision
 	// ended: but for the finished flag, the pod may be deleted from the API.
 	ended bool
-	// settled: the copy was found to need nothing from us.
+	// settled: the copy was found to need no write.
 	settled bool
 }
 
-// revision is a resource version as the number that it is (since Kubernetes 1.35 for every
-// resource): of two copies of an object that with the greater one is newer. It is 0 if the
-// resource version is not a number, and cannot be compared then.
+// revision is a resource version as a number (guaranteed since Kubernetes 1.35 for every resource):
+// of two copies of an object, the copy with the greater revision is newer. A revision of 0 means
+// that the resource version is not a number and cannot be compared.
 type revision uint64
 
 func revisionOf(pod *v1.Pod) revision { return parseRevision(pod.ResourceVersion) }
@@ -43,8 +43,8 @@ func baseOf(pod *v1.Pod) base {
 	}
 }
 
-// awaitsFinalizers reports whether the API server deletes the pod by itself once its finalizers are removed, as
-// that of a Job is: the node, or a user without a grace period, has deleted it.
+// awaitsFinalizers reports whether the API server deletes the pod by itself once its finalizers are removed,
+// such as a Job's: the node, or a user without a grace period, has deleted the pod.
 func awaitsFinalizers(pod *v1.Pod) bool {
 	grace := pod.DeletionGracePeriodSeconds
 	return len(pod.Finalizers) > 0 && grace != nil && *grace == 0
@@ -55,8 +55,8 @@ func (b base) known() bool { return b.status != nil }
 // same reports whether this is that very copy.
 func (b base) same(other base) bool { return b.status == other.status && b.revision == other.revision }
 
-// supersedes reports whether this copy is newer than one that is trusted more if the two
-// cannot be compared.
+// supersedes reports whether this copy is newer than trusted, which wins if the two cannot be
+// compared.
 func (b base) supersedes(trusted base) bool {
 	if !b.known() || !trusted.known() {
 		return b.known()
@@ -74,8 +74,8 @@ func newer(other, trusted base) base {
 
 // compact avoids holding a second copy of the status: if the server's answer equals what was written,
 // the written status is kept in its place, or the cached one if that is the same. The comparison is
-// that of a patch, which unlike podrules.Equal sees the times of conditions: a base must not hide
-// a difference that is to be sent.
+// by patch, which unlike podrules.Equal includes the times of conditions: a base must not hide a
+// difference that must be sent.
 func (b base) compact(owns podrules.Ownership, uid types.UID, written, cached *v1.PodStatus) base {
 	switch {
 	case !b.matches(owns, uid, written):
@@ -88,7 +88,7 @@ func (b base) compact(owns podrules.Ownership, uid types.UID, written, cached *v
 	return b
 }
 
-// matches reports whether there would be nothing to send to give the pod this status.
+// matches reports whether the base has this status already, so that nothing needs to be sent.
 func (b base) matches(owns podrules.Ownership, uid types.UID, status *v1.PodStatus) bool {
 	patch, err := owns.Patch(uid, b.status, status)
 	return err == nil && patch == nil

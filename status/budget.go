@@ -2,9 +2,9 @@ package status
 
 import "time"
 
-// budget is a token bucket with the time passed in. A token is taken when the class to be
-// served is known and before the pod is chosen, so that a token is never promised to a pod
-// that has become the less urgent one. The last tokens are for withdrawals alone.
+// budget is a token bucket with the time passed in. A token is taken after the class is chosen and
+// before the pod is chosen, so that a token is never reserved for a pod that is no longer the most
+// urgent. The last tokens are for withdrawals alone.
 type budget struct {
 	qps     float64 // no limit if zero
 	burst   float64
@@ -13,8 +13,8 @@ type budget struct {
 	filled  time.Time
 }
 
-// newBudget returns a full bucket, of which a tenth is the reserve. A bucket of one token
-// has none: it would leave nothing for the rest.
+// newBudget returns a full bucket whose reserve is a tenth. A bucket of one token has no reserve,
+// which would leave nothing for the other classes.
 func newBudget(qps float64, burst int, now time.Time) *budget {
 	reserve := min(max(1, burst/10), burst-1)
 	return &budget{qps: qps, burst: float64(burst), reserve: float64(reserve), tokens: float64(burst), filled: now}
@@ -25,7 +25,7 @@ func (b *budget) fill(now time.Time) {
 	b.filled = now
 }
 
-// need is how many tokens must be there for one to be taken.
+// need is how many tokens must be available to take one.
 func (b *budget) need(urgent bool) float64 {
 	if urgent {
 		return 1
@@ -33,7 +33,7 @@ func (b *budget) need(urgent bool) float64 {
 	return 1 + b.reserve
 }
 
-// take takes a token if there is one: from the reserve too if it is urgent.
+// take takes a token if one is available, including the reserve if urgent.
 func (b *budget) take(now time.Time, urgent bool) bool {
 	if b.qps == 0 {
 		return true
@@ -51,7 +51,7 @@ func (b *budget) charge(requests int) {
 	b.tokens = min(b.burst, b.tokens-float64(requests-1))
 }
 
-// when returns when there will be a token.
+// when returns when the next token is available.
 func (b *budget) when(now time.Time, urgent bool) time.Time {
 	if b.qps == 0 {
 		return now
@@ -61,6 +61,6 @@ func (b *budget) when(now time.Time, urgent bool) time.Time {
 	if missing <= 0 {
 		return now
 	}
-	// Rounded up: at a time that is too early by a nanosecond there would be no token.
+	// Rounded up: a nanosecond too early, no token would be available.
 	return now.Add(time.Duration(missing/b.qps*float64(time.Second)) + time.Microsecond)
 }

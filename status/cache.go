@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// cache holds the newest status of each pod, and how far it is delivered to the API server.
+// cache holds the newest status of each pod, and the state of its delivery to the API server.
 //
 // A stored status is never changed, only replaced, so a pointer to it may be read
 // without the lock for as long as needed.
@@ -30,33 +30,34 @@ type cache struct {
 	// mu guards all fields below, and the order of the events of feed.
 	mu      sync.Mutex
 	entries map[types.UID]*entry
-	// unsent holds the pods with a change that the API server could accept and has not.
+	// unsent holds the pods with a change that the API server has not accepted yet but could
+	// accept.
 	unsent map[types.UID]*entry
-	// fights and mirrors are what only few pods have: another writer, and an object in the
-	// API that is not the pod itself, see target.
+	// fights and mirrors have the data that few pods need: another writer, and an API object that
+	// is not the pod itself, see target.
 	fights  map[types.UID]fight
 	mirrors map[types.UID]types.UID
-	// decisions holds the pods of which the API server has stored something else than was sent.
+	// decisions holds the pods whose status the API server has stored differently than sent.
 	decisions map[types.UID]decision
-	// behinds holds the pods whose base is newer than what the watch has brought.
+	// behinds holds the pods whose base is newer than the watch's copy.
 	behinds map[types.UID]behind
-	// newest is the highest revision that was seen of any pod, and newestAt when.
+	// newest is the highest revision seen of any pod, at newestAt.
 	newest   revision
 	newestAt time.Time
-	// epoch counts the histories of the server that were found to have ended.
+	// epoch counts the detected restores of the server.
 	epoch int
-	// retired is the highest version that was ever removed. A pod starts above it, so
-	// that versions also grow across removal and re-adding, for one number in all.
+	// retired is the highest version ever removed. A pod starts above it, so that versions grow
+	// even if a pod is removed and added again, at the cost of one number.
 	retired uint64
-	// stall is why nothing at all is sent, if that is so.
+	// stall is why nothing is sent, if so.
 	stall stall
 	// progress is closed and replaced when the API server has accepted something, or when a pod no
 	// longer needs to be delivered.
 	progress chan struct{}
 }
 
-// entry is a pod in the cache. There is one for each pod of the node, so it is small: what
-// most pods do not have is elsewhere.
+// entry is a pod in the cache. There is an entry for each pod of the node, so entry is small: data
+// that few pods have is in other maps.
 type entry struct {
 	*snapshot // the newest
 	delivery
@@ -72,13 +73,13 @@ type snapshot struct {
 	finished  bool
 	// vanished: a container that was reported running is no longer reported at all.
 	vanished bool
-	// restored: an earlier process has reported it.
+	// restored: an earlier process has reported the status.
 	restored bool
-	// forgotten: the journal needs no copy of it any more. It and acceptedAt are the fields that
+	// forgotten: the journal needs no copy of the status any more. Only forgotten and acceptedAt
 	// change.
 	forgotten atomic.Bool
-	// acceptedAt is when the API server accepted this version or the last one before it that it has
-	// accepted, in Unix nanoseconds, 0 if it has accepted none. The lock of the cache guards it.
+	// acceptedAt is when the API server accepted this version or the last accepted version before
+	// it, in Unix nanoseconds, 0 without one. The lock of the cache guards it.
 	acceptedAt int64
 }
 
@@ -104,7 +105,7 @@ func newCache(standalone bool, feed *feed, observer Observer, jitter func() floa
 	}
 }
 
-// load returns the newest snapshot of a pod, nil if it is not there.
+// load returns the newest snapshot of a pod, or nil.
 func (c *cache) load(uid types.UID) *snapshot {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -114,10 +115,9 @@ func (c *cache) load(uid types.UID) *snapshot {
 	return nil
 }
 
-// swap stores the next snapshot of a pod if the one it was computed from, nil for the
-// first, is still the newest, and sets the version of next. It also reports whether the
-// pod was waiting for something that this may be. The status old and the kind of call are for
-// the observer.
+// swap stores the next snapshot of a pod and sets its version, if from, nil for the first, is still
+// the newest. It also reports whether the pod was waiting for something that this report may bring.
+// The status old and the kind of call are for the observer.
 func (c *cache) swap(from, next *snapshot, pod *v1.Pod, old *v1.PodStatus, by string, now time.Time) (ok, awaited bool) {
 	uid := pod.UID
 	c.mu.Lock()
@@ -143,7 +143,7 @@ func (c *cache) swap(from, next *snapshot, pod *v1.Pod, old *v1.PodStatus, by st
 		UID: uid, Namespace: next.namespace, Name: next.name, Created: pod.CreationTimestamp.Time,
 		Old: old, New: &next.status, First: from == nil, Version: next.version, At: now, By: by, Finished: next.finished,
 	})
-	// A pod that was found gone once is looked for once more when there is news of it.
+	// A pod that was found gone once is looked up once more after a report.
 	return true, e.waitsFor().local() || e.waitsFor() == waitGone && e.backlog.attempts == 1
 }
 
@@ -165,15 +165,15 @@ func (c *cache) restore(uid types.UID, final podstatus.Final, now time.Time) {
 	c.markUnsent(uid, e, now)
 }
 
-// endedAs reports whether the pod has ended before as it ends in the next snapshot. Conditions and resource claims of
-// other writers that a report names count too: they are kept in the cache, although they are not sent.
+// endedAs reports whether the pod has ended in this snapshot with the same status as in the next snapshot. Conditions
+// and resource claims of other writers in a report count too: they are kept in the cache, although they are not sent.
 func (s *snapshot) endedAs(next *snapshot) bool {
 	return s.final() && s.finished == next.finished && s.vanished == next.vanished && s.static == next.static &&
 		equality.Semantic.DeepEqual(&s.status, &next.status)
 }
 
-// awaits reports whether a pod waits for something that a report, of which nothing is stored, may be; or has
-// to be read because a deletion is known that the base does not show.
+// awaits reports whether a pod waits for something on this node that any report may bring, even a report
+// that changes nothing; or must be read because its deletion is known but missing in the base.
 func (c *cache) awaits(pod *v1.Pod, reads bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -181,8 +181,8 @@ func (c *cache) awaits(pod *v1.Pod, reads bool) bool {
 	return ok && (e.waitsFor().local() || reads && pod.DeletionTimestamp != nil && !e.base.ended)
 }
 
-// remove forgets a pod. It returns its newest snapshot, nil if it is not there, and reports whether
-// something was left to be done for it in the API, so that it may be queued.
+// remove forgets a pod. It returns the newest snapshot, or nil, and reports whether the pod has
+// outstanding work in the API, so that it may be queued.
 func (c *cache) remove(uid types.UID) (was *snapshot, queued bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -202,7 +202,7 @@ func (c *cache) remove(uid types.UID) (was *snapshot, queued bool) {
 	return e.snapshot, e.backlog != nil
 }
 
-// unknown returns the cached pods that keep does not name.
+// unknown returns the cached pods for which keep returns false.
 func (c *cache) unknown(keep func(types.UID) bool) []types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -215,7 +215,7 @@ func (c *cache) unknown(keep func(types.UID) bool) []types.UID {
 	return uids
 }
 
-// unfinished returns the pods for which something is left to be done in the API.
+// unfinished returns the pods with outstanding work in the API.
 func (c *cache) unfinished() []types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -16,23 +16,23 @@ import (
 	"github.com/statusd/statusd/internal/podapi"
 )
 
-// Client is what the manager asks of the API server. Errors are those of
-// k8s.io/apimachinery/pkg/api/errors, as the server gave them: whether a pod that is not found
-// is gone is decided by the manager, see [Finder]. A method does not retry and does not wait
-// for a rate limit: the manager does both.
+// Client sends the manager's requests to the API server. Methods return the server's errors
+// unchanged (k8s.io/apimachinery/pkg/api/errors): the manager decides whether a pod that is not
+// found is gone, see [Finder]. Methods must not retry or wait for a rate limit: the manager does
+// both.
 type Client interface {
-	// List returns the pods bound to this node.
+	// List returns the pods bound to this node, no older than the call: it must not set resource version 0.
 	List(ctx context.Context) ([]v1.Pod, error)
 	Get(ctx context.Context, namespace, name string) (*v1.Pod, error)
-	// PatchStatus sends a strategic merge patch to the pod's status and returns the pod
-	// as it is then. The patch names the UID that the pod must have.
+	// PatchStatus sends a strategic merge patch to the pod's status and returns the patched pod.
+	// The patch contains the UID as a precondition.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
-	// Delete removes the pod at once if it has this UID.
+	// Delete deletes the pod without a grace period if it has this UID.
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
 // VersionReader is a Client that can read the newest resource version of the server, see
-// [Options.Versions]. The client of [NewClient] is one.
+// [Options.Versions]. The client of [NewClient] is a VersionReader.
 type VersionReader interface {
 	// ResourceVersion returns the newest resource version of the server's pods.
 	ResourceVersion(ctx context.Context) (string, error)
@@ -43,20 +43,20 @@ type VersionReader interface {
 const DefaultFieldManager = "statusd"
 
 // NewClient returns a Client for the pods of a node on top of client-go's, clientset.CoreV1(). The fake
-// clientset of client-go works too, within what it can do: it has no resource versions.
+// clientset of client-go works too, but has no resource versions.
 //
-// A program on controller-runtime makes the typed client of what its manager has, so that both share one
-// connection:
+// A program based on controller-runtime creates the typed client from the config of its manager, so that
+// both share one connection:
 //
 //	core, err := corev1.NewForConfigAndClient(mgr.GetConfig(), mgr.GetHTTPClient())
 //
-// There is no constructor for its client.Client: that reads from a cache, while the manager must know what
-// is stored, and the types of its options cannot be named without the dependency.
+// There is no constructor for controller-runtime's client.Client: that client reads from a cache, while
+// the manager needs the stored state, and its option types require the dependency.
 //
-// The rate limiter of the clientset, 5 requests per second unless its config says otherwise, is
-// not used: it is first come first served, so a pod that loses readiness would wait behind all pods
-// that start. The manager has a limit of its own, see [Options.QPS]. Other users of the
-// same clientset stay limited.
+// The rate limiter of the clientset, 5 requests per second unless its config says otherwise, is not
+// used: the limiter is first come, first served, so a pod that loses readiness would wait behind
+// all pods that start. The manager has its own limit, see [Options.QPS]. Other users of the same
+// clientset stay limited.
 func NewClient(core corev1.CoreV1Interface, nodeName string) Client {
 	who := identity{nodeName: nodeName, fieldManager: DefaultFieldManager}
 	if core == nil {
@@ -111,34 +111,25 @@ type restClient struct {
 	core rest.Interface
 }
 
-// listed checks that the answer to a LIST was one. A gateway may answer 200 with something else, which
-// decodes to a list of nothing, and no pods in a list are the proof that a pod is gone.
-func listed(list *v1.PodList, err error) error {
-	if err == nil && list.ResourceVersion == "" {
-		return errors.New("the answer is not a list of pods: it has no resource version")
-	}
-	return err
-}
-
 func (c *restClient) List(ctx context.Context) ([]v1.Pod, error) {
 	var list v1.PodList
-	// Resource version 0 lets the server answer from its cache.
-	options := &metav1.ListOptions{FieldSelector: podapi.OnNode(c.nodeName), ResourceVersion: "0"}
+	options := &metav1.ListOptions{FieldSelector: podapi.OnNode(c.nodeName)}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
-	if err := listed(&list, err); err != nil {
+	if err := podapi.Listed(&list, err); err != nil {
 		return nil, fmt.Errorf("list pods of node %s: %w", c.nodeName, err)
 	}
 	return list.Items, nil
 }
 
-// ResourceVersion lists no pods: no pod has this name. The answer carries the version all the same.
+// ResourceVersion lists pods with a name that no pod has. The empty list carries the resource
+// version.
 func (c *restClient) ResourceVersion(ctx context.Context) (string, error) {
 	var list v1.PodList
 	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, "-")}
 	err := c.core.Get().Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
-	if err := listed(&list, err); err != nil {
+	if err := podapi.Listed(&list, err); err != nil {
 		return "", fmt.Errorf("ask for the resource version: %w", err)
 	}
 	return list.ResourceVersion, nil
@@ -190,7 +181,7 @@ func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.P
 	options := &metav1.ListOptions{FieldSelector: podapi.Named(c.nodeName, name)}
 	err := c.core.Get().Namespace(namespace).Resource("pods").VersionedParams(options, scheme.ParameterCodec).
 		Throttle(unlimited).MaxRetries(0).Do(ctx).Into(&list)
-	if err := listed(&list, err); err != nil {
+	if err := podapi.Listed(&list, err); err != nil {
 		return nil, fmt.Errorf("list pods of the name: %w", err)
 	}
 	if len(list.Items) == 0 {

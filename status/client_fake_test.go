@@ -98,3 +98,37 @@ func TestNewClientWithoutAClientset_IsRefusedByNew(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// The fake clientset has no resource versions: what its watch brings last is the newest.
+func TestFakeClientset_WhatAnotherWriterChangesIsPutRight(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Namespace: "ns", Name: "web", UID: "web-uid"}, Spec: v1.PodSpec{NodeName: "node"}}
+		clientset := fake.NewClientset(pod)
+		manager, err := status.New(status.Options{Client: status.NewClient(clientset.CoreV1(), "node")})
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(t.Context())
+		factory := informers.NewSharedInformerFactory(clientset, 0)
+		defer factory.Shutdown()
+		defer cancel()
+		factory.Core().V1().Pods().Informer().AddEventHandler(manager.EventHandler())
+		factory.Start(ctx.Done())
+		go manager.Run(ctx)
+		synctest.Wait()
+		if _, err := manager.SetPodStatus(pod, v1.PodStatus{Phase: v1.PodRunning, PodIP: "10.0.0.1"}); err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			synctest.Wait()
+			changed, err := clientset.CoreV1().Pods("ns").Get(ctx, "web", metav1.GetOptions{})
+			if err != nil || changed.Status.PodIP != "10.0.0.1" {
+				t.Fatalf("got the address %q, %v", changed.Status.PodIP, err)
+			}
+			changed.Status.PodIP = "10.9.9.9"
+			if _, err := clientset.CoreV1().Pods("ns").UpdateStatus(ctx, changed, metav1.UpdateOptions{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	})
+}

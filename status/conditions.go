@@ -10,15 +10,14 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// foreignTypes are the condition types that were reported although they are not this node's.
-// There is a warning for each once.
+// foreignTypes are the reported condition types that this node does not own. A warning is logged
+// once for each.
 type foreignTypes struct {
 	warned sync.Map // of v1.PodConditionType
 }
 
 // warnOfForeign logs the conditions of a report that will not be sent. A reporter may repeat the
-// conditions of others, as the kubelet does: only a type that the API's pod
-// does not have is meant to be sent.
+// conditions of other writers, as the kubelet does: only a type that the API's pod lacks is logged.
 func (m *Manager) warnOfForeign(pod *v1.Pod, reported []v1.PodCondition) {
 	for i := range reported {
 		t := reported[i].Type

@@ -12,26 +12,26 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// A write of a phase is guarded by the resource version of the base, so that it never goes over a
-// terminal phase which the base does not show, see [plan.guard]. But any change of the pod is
-// another version: a writer that is busy with an annotation, faster than the pod can be read and
-// written, would keep the phase from the API for as long as it goes on. After the second conflict of a
-// turn, the status is therefore sent in two parts:
+// A write of a phase is guarded by the resource version of the base, so that it never overwrites a
+// terminal phase that is missing in the base, see [plan.guard]. But any change of the pod changes the
+// resource version: a writer that updates an annotation faster than the pod can be read and written
+// would block the phase for as long as it continues. After the second conflict of a turn, the status
+// is therefore sent in two parts:
 //
-//   - The rest, readiness included, needs no guard. It goes first, so that a pod is never terminal
-//     and ready. Its answer is the newest copy of the pod.
-//   - The phase follows as a JSON patch that tests the phase and the UID, and nothing else. Only a
-//     writer of the phase makes it fail.
+//   - The rest, including readiness, needs no guard. It is sent first, so that a pod is never
+//     terminal and ready. The response is the newest copy of the pod.
+//   - The phase follows as a JSON patch that tests only the phase and the UID, so that only another
+//     writer of the phase makes the patch fail.
 //
-// With a Client that is no [JSONPatcher], a terminal phase is then written without a guard if the answer
-// to the first part shows none. Another end that is stored within that one round trip would be
-// replaced by this one; the kubelet takes that risk with every write. A phase that is not
-// terminal takes no such risk, because that could undo an end: it is tried until no other writer comes between.
+// If the Client is not a [JSONPatcher], a terminal phase is then written without a guard if the response to the
+// first part has no terminal phase. Another terminal phase stored within this round trip would be replaced; the
+// kubelet takes this risk with every write. A phase that is not terminal is never written without a guard,
+// because it could replace a terminal phase: the write is retried until no other writer interferes.
 
-// JSONPatcher is a Client that can send JSON patches. The client of [NewClient] is one.
+// JSONPatcher is a Client that can send JSON patches. The client of [NewClient] is a JSONPatcher.
 type JSONPatcher interface {
-	// JSONPatchStatus sends a JSON patch (RFC 6902) to the pod's status and returns the pod as it is
-	// then. The patch tests the UID that the pod must have.
+	// JSONPatchStatus sends a JSON patch (RFC 6902) to the pod's status and returns the patched pod.
+	// The patch tests the UID of the pod.
 	JSONPatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
 }
 
@@ -77,9 +77,7 @@ func (t *turn) writeRest(ctx context.Context, p *plan, merged *v1.PodStatus) err
 	if err != nil || patch == nil {
 		return err
 	}
-	answer, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
-		return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
-	})
+	answer, err := t.patch(ctx, p, patch)
 	if err != nil {
 		return err
 	}
@@ -90,27 +88,23 @@ func (t *turn) writeRest(ctx context.Context, p *plan, merged *v1.PodStatus) err
 
 // writePhase sends the phase and what explains it.
 func (t *turn) writePhase(ctx context.Context, p *plan, merged *v1.PodStatus, patch []byte, couldRun bool) {
-	var send func(context.Context) (*v1.Pod, error)
+	var answer *v1.Pod
+	var err error
 	patcher, precise := t.m.opts.Client.(JSONPatcher)
 	switch {
 	case precise:
-		send = func(ctx context.Context) (*v1.Pod, error) {
-			return patcher.JSONPatchStatus(ctx, p.namespace, p.name, phasePatch(p, merged))
-		}
+		answer, err = t.patchBy(ctx, p, phasePatch(p, merged), patcher.JSONPatchStatus)
 	case podstatus.IsTerminal(merged.Phase):
-		unguarded, err := t.m.owns.Patch(p.target, p.base.status, merged)
-		if err != nil {
-			t.retry(p, err)
+		unguarded, buildErr := t.m.owns.Patch(p.target, p.base.status, merged)
+		if buildErr != nil {
+			t.retry(p, buildErr)
 			return
 		}
-		send = func(ctx context.Context) (*v1.Pod, error) {
-			return t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, unguarded)
-		}
+		answer, err = t.patch(ctx, p, unguarded)
 	default:
 		t.retryOn(lagBackoff, p, errContended)
 		return
 	}
-	answer, err := request(ctx, t, "patch", send)
 	if err != nil {
 		t.rejected(ctx, p, fmt.Errorf("phase alone: %w", err))
 		return
@@ -121,23 +115,28 @@ func (t *turn) writePhase(ctx context.Context, p *plan, merged *v1.PodStatus, pa
 var errContended = errors.New("other writers change the pod faster than it can be read and written")
 
 // phasePatch is a JSON patch of the phase and what explains it, for the pod of this UID and with the phase of
-// the base.
+// the base. If the pod ends and is still ready there, because a webhook has kept it so, the conditions go with the
+// phase.
 func phasePatch(p *plan, merged *v1.PodStatus) []byte {
 	type operation struct {
 		Op    string `json:"op"`
 		Path  string `json:"path"`
-		Value string `json:"value"`
+		Value any    `json:"value"`
 	}
 	patch := []operation{
-		{"test", "/metadata/uid", string(p.target)},
-		{"test", "/status/phase", string(p.base.status.Phase)},
-		{"add", "/status/phase", string(merged.Phase)},
+		{"test", "/metadata/uid", p.target},
+		{"test", "/status/phase", p.base.status.Phase},
+		{"add", "/status/phase", merged.Phase},
 		{"add", "/status/reason", merged.Reason},
 		{"add", "/status/message", merged.Message},
 	}
+	if podstatus.IsTerminal(merged.Phase) && isReady(p.base.status) {
+		patch = append(patch, operation{"test", "/status/conditions", p.base.status.Conditions},
+			operation{"replace", "/status/conditions", merged.Conditions})
+	}
 	text, err := json.Marshal(patch)
 	if err != nil {
-		panic(err) // strings only
+		panic(err) // plain values only
 	}
 	return text
 }

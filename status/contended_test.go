@@ -11,6 +11,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/statustest"
 )
 
@@ -138,5 +139,42 @@ func TestPhaseThatIsNotTerminalIsNeverUnguarded(t *testing.T) {
 		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Err == nil {
 			t.Errorf("pending is %+v, want the phase", pending)
 		}
+	})
+}
+
+// Invariant 2, a terminal pod is never Ready: where a webhook keeps the rest of a write ready, readiness goes with the phase.
+func TestPhaseAlone_TakesReadinessAlong(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := withClient(t, true)
+		pod := w.create("web", restartNever)
+		w.set(pod, running(pod, true))
+		w.run()
+		time.Sleep(time.Minute)
+		w.api.OnStore(func(pod *v1.Pod) {
+			if podstatus.IsTerminal(pod.Status.Phase) && isReady(&pod.Status) {
+				t.Errorf("the API has a pod that is %s and Ready", pod.Status.Phase)
+			}
+			w.deliver(pod)
+		})
+		w.api.SetWebhook(func(p *v1.Pod) {
+			if ready := podstatus.FindCondition(p.Status.Conditions, v1.PodReady); !podstatus.IsTerminal(p.Status.Phase) {
+				ready.Status = v1.ConditionTrue
+			}
+		})
+		alone := 0
+		w.api.SetFault(func(_ context.Context, s statustest.Request) error {
+			if strings.HasPrefix(s.Body, "[") {
+				alone++
+			} else if strings.Contains(s.Body, "resourceVersion") {
+				w.api.Change(pod, func(p *v1.Pod) { metav1.SetMetaDataAnnotation(&p.ObjectMeta, "beat", time.Now().String()+s.Body) })
+			}
+			return nil
+		})
+		w.set(pod, ended(pod, 0))
+		pass(10 * time.Second)
+		if got := w.api.Pod(pod).Status; alone != 1 || got.Phase != v1.PodSucceeded || isReady(&got) {
+			t.Errorf("the API has %s, ready %v, after %d writes of the phase alone; want Succeeded, not ready, after 1", got.Phase, isReady(&got), alone)
+		}
+		w.wantNothingPending()
 	})
 }

@@ -107,7 +107,7 @@ func TestDriftOfAPodWhosePhaseIsWithheldIsRepairedWhenItIsObserved(t *testing.T)
 func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := runningGate()
-		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever, deleting)
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever)
 		w.api.SetLatency(time.Second)
 		begin := time.Now()
 		w.set(pod, ended(pod, 0))
@@ -119,9 +119,67 @@ func TestTerminationDuringTheRequestThatWithheldThePhaseIsSentAtOnce(t *testing.
 		for _, s := range w.api.Requests() {
 			got = append(got, fmt.Sprintf("%s at %s", s.Verb, s.At.Sub(begin)))
 		}
-		if want := []string{"PATCH at 0s", "PATCH at 1s", "DELETE at 2s"}; !slices.Equal(got, want) {
+		if want := []string{"PATCH at 0s", "PATCH at 1s"}; !slices.Equal(got, want) {
 			t.Errorf("requests, each of which takes a second:\n got %v\nwant %v", got, want)
 		}
+	})
+}
+
+// A kubelet reports the ends of the containers of a pod in deletion a moment before Safety says that none runs.
+func TestEndOfAPodInDeletionIsWrittenWithItsPhase(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever)
+		w.set(pod, running(pod, true))
+		w.wantLog("ready", "PATCH ns/web")
+		w.api.Change(pod, deleting)
+		w.wantLog("in deletion")
+		w.set(w.api.Pod(pod), ended(pod, 0))
+		w.wantLog("ended, Safety does not say so yet")
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != waitEnding.String() {
+			t.Errorf("pending is %+v, want the pod and why it waits", pending)
+		}
+		g.running.Store(false)
+		must(w.manager.TerminatePod(pod))
+		w.wantLog("Safety says so", "PATCH ns/web", "DELETE ns/web")
+	})
+}
+
+// Safety says for long that a container could run: Ready is false in the API all the same, and later reports wait no more.
+func TestEndOfAPodInDeletionWaitsForItsPhaseOnce(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := runningGate()
+		w, pod := newWorld(t, func(o *Options) { o.Safety = g }).runWith("web", restartNever)
+		w.set(pod, running(pod, true))
+		w.wantLog("ready", "PATCH ns/web")
+		w.api.Change(pod, deleting)
+		w.set(w.api.Pod(pod), ended(pod, 0))
+		w.wantLog("ended")
+		pass(2 * time.Second)
+		w.wantLog("2 s later", "PATCH ns/web")
+		w.wantReady(pod, false)
+		later := ended(pod, 0)
+		later.HostIP = "192.0.2.7"
+		w.set(w.api.Pod(pod), later)
+		w.wantLog("another address", "PATCH ns/web")
+	})
+}
+
+// Flush sends what the end of a pod in deletion waits with.
+func TestFlushSendsTheEndOfAPodInDeletion(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, pod := newWorld(t, func(o *Options) { o.Safety = runningGate() }).runWith("web", restartNever)
+		w.set(pod, running(pod, true))
+		w.wantLog("ready", "PATCH ns/web")
+		w.api.Change(pod, deleting)
+		w.set(w.api.Pod(pod), ended(pod, 0))
+		w.wantLog("ended")
+		begin := time.Now()
+		if err := w.manager.Flush(t.Context()); err != nil || time.Since(begin) > 0 {
+			t.Errorf("Flush: %v after %v", err, time.Since(begin))
+		}
+		w.wantLog("flushed", "PATCH ns/web")
+		w.wantReady(pod, false)
 	})
 }
 
@@ -177,7 +235,7 @@ func TestDeletionIsRetriedOnItsOwn(t *testing.T) {
 			}
 			return nil
 		})
-		w.set(pod, ended(pod, 0))
+		w.report(pod, ended(pod, 0)) // waits for the watch's copy, which is a reason to delete at once
 		must(w.manager.TerminatePod(pod))
 		time.Sleep(5 * time.Second)
 		var deletes []time.Time

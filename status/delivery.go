@@ -11,20 +11,19 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// delivery is how far the status of a pod is delivered. It is part of an entry and
-// guarded by the lock of the cache.
+// delivery is the state of the delivery of a pod's status. It is part of an entry and guarded by
+// the lock of the cache.
 type delivery struct {
 	// accepted is the newest version that the API server has accepted for the pod's target, or the
-	// one before the first.
+	// version before the first.
 	accepted uint64
-	// base is the newest copy of the API's pod that writes have brought. The watch may
-	// know a newer one.
+	// base is the newest copy of the API's pod from writes. The watch may have a newer copy.
 	base base
-	// backlog is what remains to be done, nil for the many pods for which nothing does.
+	// backlog is the outstanding work, nil for the many pods without any.
 	backlog *backlog
 }
 
-// backlog is a delivery that is not done.
+// backlog is an unfinished delivery.
 type backlog struct {
 	// since is when the first change after the accepted version was made, unbuiltSince
 	// when the first one after the newest request was built.
@@ -34,7 +33,7 @@ type backlog struct {
 	attempts     int
 	lastErr      error
 	nextTry      time.Time
-	// refusal is what the API server refuses of the pod, if it does.
+	// refusal has the fields of the pod that the API server refuses, if any.
 	refusal refusal
 }
 
@@ -57,7 +56,7 @@ func (e *entry) waitsFor() waitReason {
 // pending reports whether there is a change that the API server has not accepted.
 func (e *entry) pending() bool { return e.version > e.accepted }
 
-// target is the object in the API that a pod is: itself, or the mirror of a static pod.
+// target is the API object of a pod: the pod itself, or the mirror pod of a static pod.
 func (c *cache) target(uid types.UID) types.UID {
 	if mirror, ok := c.mirrors[uid]; ok {
 		return mirror
@@ -101,6 +100,7 @@ const (
 	waitNone waitReason = iota
 	waitGone
 	waitNoMirror
+	waitEnding
 	waitWithheld
 	waitUnreclaimed
 	waitFight
@@ -112,10 +112,9 @@ const (
 // server cannot store the status of a pod that it does not have.
 func (h waitReason) deliverable() bool { return h != waitGone && h != waitNoMirror }
 
-// local reports whether the pod waits for something on this node, which any report may be:
-// its wait is then over.
+// local reports whether the pod waits for something on this node: any report then ends the wait.
 func (h waitReason) local() bool {
-	return h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled
+	return h == waitEnding || h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled
 }
 
 func (h waitReason) String() string {
@@ -124,7 +123,7 @@ func (h waitReason) String() string {
 		return "the API server does not have this pod"
 	case waitNoMirror:
 		return "the static pod has no mirror pod yet"
-	case waitWithheld:
+	case waitEnding, waitWithheld:
 		return "the pod has ended, but containers may still be running"
 	case waitUnreclaimed:
 		return "the resources of the finished pod are not reclaimed yet"
@@ -139,7 +138,7 @@ func (h waitReason) String() string {
 	}
 }
 
-// acceptance is what follows from the API server having accepted a version.
+// acceptance is the result of an accepted version.
 type acceptance struct {
 	// since is the time of the first change that the server did not have, and changes is
 	// how many changes went into the one request.
@@ -147,12 +146,12 @@ type acceptance struct {
 	changes uint64
 	// drifted: the watch has shown during the turn that another writer has changed the pod.
 	drifted bool
-	// undone: the server has forgotten what was known before, see rebase.
+	// undone: the server has lost newer changes, see rebase.
 	undone bool
 }
 
-// accept records that the API server has accepted the version of a turn. If there is more to do
-// in this turn, the deletion, the tries of that go on counting.
+// accept records that the API server has accepted the version of a turn. If the turn continues with
+// the deletion of the pod, its attempts keep counting.
 func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -191,7 +190,7 @@ func (c *cache) accept(p *plan, answer base, more bool) (a acceptance) {
 	return a
 }
 
-// leave records that all is done for a pod which the API server deletes by itself.
+// leave records that no work is left for a pod that the API server deletes by itself.
 func (c *cache) leave(uid types.UID) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -200,7 +199,7 @@ func (c *cache) leave(uid types.UID) {
 	}
 }
 
-// settle records that this copy of the API's pod needs nothing from us.
+// settle records that this copy of the API's pod needs no write.
 func (c *cache) settle(uid types.UID, version uint64, at base) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -209,7 +208,7 @@ func (c *cache) settle(uid types.UID, version uint64, at base) {
 	}
 }
 
-// failed records a try without success and returns how long to wait for the next one.
+// failed records a failed attempt and returns how long to wait for the next attempt.
 func (c *cache) failed(uid types.UID, err error, why waitReason, schedule backoff.Schedule, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -236,8 +235,8 @@ func (c *cache) failed(uid types.UID, err error, why waitReason, schedule backof
 	return wait
 }
 
-// attempts returns how many requests for a pod have failed in a row. Looks at a pod that waits for something else are
-// none.
+// attempts returns how many requests for a pod have failed in a row. Rechecks of a pod that waits for something else
+// do not count.
 func (c *cache) attempts(uid types.UID) int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -265,7 +264,7 @@ func (c *cache) setNextTry(uid types.UID, at time.Time) {
 	}
 }
 
-// keepBase records the API's pod after a write that did not say everything.
+// keepBase records the API's pod after a write of a part of the status.
 func (c *cache) keepBase(p *plan, answer base) (undone bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -284,8 +283,8 @@ func (c *cache) dropBase(uid types.UID) {
 	}
 }
 
-// plan reads what a turn works with, or returns why there is none. The pod is nil if the table
-// does not have it, watched is the watch's copy of the target.
+// plan returns the plan of a turn, or why there is no turn. The pod is nil if the table does not
+// have it, watched is the watch's copy of the target.
 func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now time.Time) (*plan, waitReason, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -314,6 +313,7 @@ func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now 
 		fight:    c.fights[uid],
 		decision: c.decisions[uid],
 	}
+	p.untried = e.backlog == nil || e.backlog.attempts == 0 && e.backlog.reason == waitNone
 	p.refusedBefore = e.waitsFor() == waitRefused
 	if p.refusedBefore && now.Before(e.backlog.nextTry) {
 		p.leftOut, p.tryRefusedAt = e.backlog.refusal.standing(&e.status), e.backlog.nextTry

@@ -11,12 +11,11 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// engine gives pods their turns: the most urgent first, at most one at a time for a pod,
-// no more at once than pays, and no more per second than the budget allows.
+// engine starts the turns of pods: the most urgent first, at most one at a time per pod, no more at
+// once than increase the throughput, and no more per second than the budget allows.
 //
-// One goroutine, that of run, owns the queue, the limit and the budget. Each turn has a
-// goroutine of its own that ends with an outcome. Reporters add requests to the inbox and
-// never wait.
+// One goroutine, run, owns the queue, the limit and the budget. Each turn has its own goroutine
+// that ends with an outcome. Reporters add requests to the inbox and never wait.
 type engine struct {
 	engineConfig
 	inbox    inbox
@@ -82,7 +81,7 @@ func (e *engine) run(ctx context.Context) {
 	}
 }
 
-// owner is the state of the goroutine that gives out turns. No other one touches it.
+// owner is the state of the goroutine that starts turns. No other goroutine accesses it.
 type owner struct {
 	*engine
 	queue  *queue
@@ -94,11 +93,11 @@ type owner struct {
 
 	// throttledSince is when work began to wait for budget or pause.
 	throttledSince time.Time
-	// probes counts the turns in pauses: every other one is of the newest pod.
+	// probes counts the turns in pauses and the like: every other one is of the newest pod.
 	probes int
 }
 
-// read queues what reporters and observers have asked for.
+// read queues the requests of reporters and observers.
 func (o *owner) read(requests []turnRequest, now time.Time) {
 	for _, n := range requests {
 		if n.expedite {
@@ -118,8 +117,8 @@ func (o *owner) read(requests []turnRequest, now time.Time) {
 	}
 }
 
-// dispatch starts turns for as long as there is a slot, a pod that need not wait and a token.
-// It then sets the timer to when it should look again without being woken.
+// dispatch starts turns for as long as there is a slot, a pod that need not wait and a token. It
+// then sets the timer to the next time without a wake-up.
 func (o *owner) dispatch(ctx context.Context, now time.Time) {
 	o.freeSlow(now)
 	o.limit.pass(now)
@@ -144,9 +143,10 @@ func (o *owner) dispatch(ctx context.Context, now time.Time) {
 	o.setTimer(throttled, now)
 }
 
-// take hands out the next pod of the class. In a pause every other one is the newest.
+// take returns the next pod of the class. While the server refuses or hangs, possibly only for the pods that have waited
+// longest, every other pod taken is the newest.
 func (o *owner) take(u urgency, now time.Time) *job {
-	if !o.health.paused(now) {
+	if !o.health.paused(now) && !o.health.refusing && o.hanging < manyHanging {
 		return o.queue.take(u, now)
 	}
 	o.probes++
@@ -156,8 +156,8 @@ func (o *owner) take(u urgency, now time.Time) *job {
 	return o.queue.take(u, now)
 }
 
-// choose returns the class whose turn it is, and takes a token for it. If there is no turn
-// although there is work and a slot, it returns until when.
+// choose returns the class to serve next, and takes a token. If no class may be served although
+// there is work and a slot, choose returns until when.
 func (o *owner) choose(now time.Time) (u urgency, ok bool, until time.Time) {
 	o.queue.promote(now)
 	o.queue.park(o.limit.allowed())
@@ -183,8 +183,8 @@ func (o *owner) choose(now time.Time) (u urgency, ok bool, until time.Time) {
 	return u, true, time.Time{}
 }
 
-// probe sees to it that a pod is tried now and then while the server is away or asks to be
-// left alone, although all back off: its first success releases the others.
+// probe makes a pod ready from time to time while the server is unreachable or asks for a pause,
+// although all pods back off: the first success releases the others.
 func (o *owner) probe(now time.Time) {
 	if at := o.probeAt(now); at.IsZero() || at.After(now) {
 		return
@@ -240,7 +240,7 @@ func (o *owner) finish(out outcome, now time.Time) {
 				o.queue.hurry(out.uid, now)
 			}
 		}
-		// A request that began before the recovery failed for a reason that is over.
+		// The cause of a failed request that began before the recovery is gone.
 		if server && f.since.Before(o.health.succeeded) {
 			recovered = true
 		}
@@ -255,8 +255,8 @@ func (o *owner) finish(out outcome, now time.Time) {
 	}
 }
 
-// hurries reports whether a pod whose readiness or phase are wrong in the API is tried again soon: the server serves others, or
-// answers for this pod, which is no probe of the server then, and has not failed with this pod for long.
+// hurries reports whether a pod whose readiness or phase is wrong in the API is retried soon: the server serves other pods, or
+// answers for this pod, which then is not a probe of the server, and has not failed with this pod for long.
 func (o *owner) hurries(out *outcome, now time.Time) bool {
 	j := o.queue.jobs[out.uid]
 	if out.failure != internal {
@@ -268,7 +268,7 @@ func (o *owner) hurries(out *outcome, now time.Time) bool {
 	return (answers || !o.health.failing) && (j.internalSince.IsZero() || now.Sub(j.internalSince) < graveFor)
 }
 
-// blame decides whether the server or the pod is the reason for a failure that either could be.
+// blame decides whether the server or the pod has caused a failure that either could have caused.
 func (o *owner) blame(out *outcome, now time.Time) {
 	j := o.queue.jobs[out.uid]
 	j.suspect = out.failure.ofEither()
@@ -286,8 +286,8 @@ func (o *owner) blame(out *outcome, now time.Time) {
 	}
 }
 
-// freeSlow frees the slots of turns that take too long, so that pods whose requests hang do
-// not keep others from being served.
+// freeSlow frees the slots of turns that take too long, so that pods whose requests hang do not
+// block other pods.
 func (o *owner) freeSlow(now time.Time) {
 	for f := o.oldest(); f != nil && now.Sub(f.since) >= o.slow && o.maySlow(o.limit.allowed()); f = o.oldest() {
 		o.limit.hang(now, now.Sub(f.since))
@@ -304,6 +304,9 @@ func (o *owner) setTimer(throttled, now time.Time) {
 	}
 	if f := o.oldest(); f != nil && !o.hasSlot(allowed) && o.maySlow(allowed) {
 		at = instant.Earlier(at, f.since.Add(o.slow))
+	}
+	if len(o.queue.jobs) > o.inFlight() {
+		at = instant.Earlier(at, o.limit.dipEnds())
 	}
 	if at.IsZero() {
 		o.timer.Stop()
@@ -327,12 +330,13 @@ type turnRequest struct {
 	uid     types.UID
 	urgency urgency
 	at      time.Time
-	// expedite: there is news of the pod that ends its backoff. Stored: another status was stored.
+	// expedite: an observation or report ends the pod's back-off. Stored: another status was
+	// stored.
 	expedite bool
 	stored   bool
 }
 
-// burst is how many pods at once make it worth to give the memory back afterwards.
+// burst is the number of queued pods above which memory is freed afterwards.
 const burst = 1024
 
 // inbox holds the requests that the owner has not seen, at most one per pod.

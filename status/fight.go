@@ -9,17 +9,17 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// fight notices that a second writer keeps changing a status back. What the API server
-// itself makes of a write is no fight, see decision. Nor is a writer that comes by now and then: each
-// time that a node has been out of reach, the node lifecycle controller takes the readiness of
-// its pods away, and each time it is given back at once.
+// fight detects that a second writer keeps changing a status back. Changes by the API server itself
+// are decisions, not fights. An occasional writer is not a fight either: whenever a node was
+// unreachable, the node lifecycle controller sets its pods not ready, and the node restores their
+// readiness at once.
 type fight struct {
 	version uint64
-	// rounds counts the writes of this version in a row that another writer has answered within
-	// the fightWindow.
+	// rounds counts the consecutive writes of this version that another writer has changed back
+	// within the fightWindow.
 	rounds int
-	// last is when the version was last written, and changed when another writer was first seen
-	// to have changed it since; zero: none was.
+	// last is when the version was last written, and changed when another writer's later change was
+	// first observed, or zero.
 	last, changed time.Time
 	// writer is the other writer, as far as the managed fields of the pod show it.
 	writer string
@@ -28,17 +28,17 @@ type fight struct {
 const (
 	// fightRounds is how many rewrites of one version in a row make a fight.
 	fightRounds = 3
-	// fightWindow is how soon after our write that of the other comes in a fight.
+	// fightWindow is the longest time between our write and the other writer's in a fight.
 	fightWindow = 30 * time.Second
-	// fightMemory is how long after its last round there still is a fight. It is longer than the
-	// longest pause between two rounds.
+	// fightMemory is how long a fight lasts after its last round. It is longer than the longest
+	// pause between two rounds.
 	fightMemory = 10 * time.Minute
 	// fightGrave is how long readiness and phase wait in a fight at most, as long as a kubelet takes
 	// to notice.
 	fightGrave = 10 * time.Second
 )
 
-// lasts reports whether there is a fight about the version.
+// lasts reports whether a fight about the version is going on.
 func (f fight) lasts(version uint64, now time.Time) bool {
 	return f.rounds >= fightRounds && f.version == version && now.Sub(f.last) < fightMemory
 }
@@ -108,7 +108,7 @@ func otherWriter(pod *v1.Pod, ourName string) string {
 	var when time.Time
 	for i := range pod.ManagedFields {
 		f := &pod.ManagedFields[i]
-		// A status is written through its subresource only; others have written the spec.
+		// A status is written through its subresource only; other entries are writes of the spec.
 		if f.Manager == ourName || f.Subresource != "status" || f.Time == nil || f.Time.Time.Before(when) {
 			continue
 		}

@@ -22,8 +22,8 @@ type finals struct {
 }
 
 // keepsFinals reports whether final statuses are kept until the API server has them. Without a
-// server none ever would, and they would pin pods to their end at each start. The end of a
-// static pod is never kept: with the next start of the node it begins another life.
+// server, final statuses would stay forever and end the pods again at each start. The final status
+// of a static pod is never kept: the pod runs again with the next start of the node.
 func (m *Manager) keepsFinals() bool { return m.opts.Journal != nil && m.opts.Client != nil }
 
 // keepFinal writes the newest status of a pod to the journal if the pod has ended in it. It returns when that
@@ -36,8 +36,8 @@ func (m *Manager) keepFinal(uid types.UID, stored *snapshot) error {
 	return m.unlessHung("keep final status", uid, m.writes.wait(x))
 }
 
-// saveFinal has the newest status of a pod written to the journal if the pod has ended in it and the API server does
-// not have the end already: behind the removal of a former copy the report would wait for a disk that it does not need.
+// saveFinal writes the newest status of a pod to the journal if it is final and the API server does not have it
+// already: queued behind the deletion of an earlier copy, the report would wait for a disk that it does not need.
 func (m *Manager) saveFinal(uid types.UID, stored *snapshot) *write {
 	if !m.keepsFinals() || stored.static || !stored.final() {
 		return nil
@@ -75,8 +75,8 @@ func (s *snapshot) undeliveredEnd() bool {
 	return s != nil && !s.static && s.final() && !s.forgotten.Load()
 }
 
-// forgetEnds deletes the recorded ends of containers that the API server's status has left
-// behind.
+// forgetEnds deletes the recorded terminations of containers that the API server's status no longer
+// lists.
 func (m *Manager) forgetEnds(p *plan) {
 	keep := m.ends.accepted(p.uid, &p.status)
 	m.writes.add(p.uid, writeForgetEnds, func() error {
@@ -84,7 +84,8 @@ func (m *Manager) forgetEnds(p *plan) {
 	})
 }
 
-// forgetFinal deletes what the API server has accepted, unless there is something newer.
+// forgetFinal deletes the final status that the API server has accepted, unless there is a newer
+// one.
 func (m *Manager) forgetFinal(p *plan) {
 	if m.opts.Journal == nil {
 		return
@@ -121,9 +122,9 @@ func (m *Manager) restoreFinals() {
 	}
 }
 
-// overtaken puts the end that the API's pod has in the place of one that was restored, if the restored one is provably
-// older: a disk that failed did not let the journal forget it. It reports whether it was. If there was a report
-// meanwhile, nothing is replaced.
+// overtaken replaces a restored final status by the API's, if the restored status is provably older: a disk failure
+// prevented its deletion from the journal. It reports whether the restored status is older. After a newer report,
+// nothing is replaced.
 func (m *Manager) overtaken(pod *v1.Pod, restored *snapshot, api *v1.PodStatus) bool {
 	if !restored.restored || !endedSince(&restored.status, api) {
 		return false
@@ -141,8 +142,9 @@ func (m *Manager) knownOvertaken(pod *v1.Pod, restored *snapshot) bool {
 	return ok && m.overtaken(pod, restored, &known.Status)
 }
 
-// endedSince reports whether the API's pod has ended in all its containers, and the end of one of them is missing in
-// an end from the journal. An end that is newer has no fewer of them: no container runs once the phase is terminal.
+// endedSince reports whether all containers of the API's pod have terminated, and one of these terminations is
+// missing in the final status from the journal. A newer final status has no fewer terminations: no container runs
+// once the phase is terminal.
 func endedSince(kept, api *v1.PodStatus) bool {
 	if !podstatus.IsTerminal(api.Phase) {
 		return false

@@ -8,8 +8,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Delivery returns how far the status of a pod has come. The UID of a mirror pod stands for its
-// static pod. Unlike [Manager.Pending] it looks at one pod only.
+// Delivery returns the progress of the delivery of a pod's status. The UID of a mirror pod stands
+// for its static pod. Unlike [Manager.Pending], Delivery reads one pod only.
 func (m *Manager) Delivery(uid types.UID) (podstatus.Delivery, bool) {
 	return m.cache.deliveryOf(m.opts.Pods.TranslateUID(uid))
 }

@@ -44,10 +44,10 @@ func (g *sharedGauge) remove(p *gaugePart) {
 	delete(g.parts, p)
 }
 
-// Describe is for the registry.
+// Describe implements [prometheus.Collector].
 func (g *sharedGauge) Describe(descriptions chan<- *prometheus.Desc) { descriptions <- g.description }
 
-// Collect is for the registry.
+// Collect implements [prometheus.Collector].
 func (g *sharedGauge) Collect(values chan<- prometheus.Metric) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -62,7 +62,7 @@ func (g *sharedGauge) Collect(values chan<- prometheus.Metric) {
 	values <- prometheus.MustNewConstMetric(g.description, prometheus.GaugeValue, whole)
 }
 
-// pendingGauges count what the API server has not taken.
+// pendingGauges count the pods and changes that the API server has not accepted.
 func pendingGauges(c *cache) []*sharedGauge {
 	oldest := newSharedGauge("oldest_pending_seconds", "Age of the oldest change that the API server has not taken.", nil,
 		func() float64 { return c.oldestUnsent(time.Now()).Seconds() })

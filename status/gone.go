@@ -15,28 +15,28 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// Whether a pod is gone from the API is decided here, for every kind of request. It is worth
-// care: a pod that is gone is not written any more, and the journal's copy of its end is dropped.
+// This file decides whether a pod is gone from the API, for every kind of request. A wrong decision
+// loses data: a pod that is gone is not written any more, and its final status is deleted from the
+// journal.
 //
-// No answer to a request for the pod itself proves it:
+// No response to a request for the pod itself proves that the pod is gone:
 //
-//   - A 404 whose body is no Kubernetes Status comes from something before the server, such
-//     as a load balancer without a backend. It proves nothing about the pod.
+//   - A 404 whose body is not a Kubernetes Status comes from a proxy before the server, such as a
+//     load balancer without a backend, and proves nothing about the pod.
 //   - A server that has just started answers a node's DELETE with 404, and its GET with 403,
 //     until the caches of NodeRestriction and of the Node authorizer are filled.
-//   - For good, the Node authorizer answers 403 for a pod that is not there, and
-//     NodeRestriction for one whose name was taken by a pod of another node, whatever the UID.
+//   - The Node authorizer always answers 403 for a pod that does not exist, and NodeRestriction for
+//     a pod whose name was taken by a pod of another node, whatever the UID.
 //   - A webhook may answer with any code: a 409 to a DELETE need not be about the UID.
 //
-// What proves it is a list of the node's pods, which is read from what is stored, that does
-// not have the UID; or a pod of the same name that has another one.
+// A pod is proven gone if its UID is missing from a list of the node's pods that was read from
+// storage, or if a pod of the same name has another UID.
 
-// Finder is a Client that can look for one pod of the node in what the server has stored. A
-// Client that is none is asked to List all pods of the node instead. The client of
-// [NewClient] is a Finder.
+// Finder is a Client that can look up one pod of the node in the server's storage. With any other
+// Client, the manager calls List instead. The client of [NewClient] is a Finder.
 type Finder interface {
-	// FindPod lists the pods of this node by their name and returns the one that is there, nil
-	// if none is. The list must be of what is stored, not of what a cache of the server's has.
+	// FindPod lists the pods of this node with this name and returns the pod, or nil. The list must
+	// be read from storage, not from the server's cache.
 	FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error)
 }
 

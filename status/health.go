@@ -82,13 +82,15 @@ func (o *outcome) recordResult(err error, took time.Duration) {
 type health struct {
 	// The server has asked at pausedAt for a pause until pausedUntil.
 	pausedAt, pausedUntil time.Time
+	// refusing: the server has asked for a pause, and has served no request that began since.
+	refusing bool
 	// failing: requests have failed by the server's fault, and none has succeeded since.
 	failing bool
-	// tried is when a request was last begun or ended, succeeded when one last succeeded, and began
-	// when the newest of those that have succeeded was begun.
+	// tried is when a request last began or ended, succeeded when a request last succeeded, and
+	// began when the newest successful request began.
 	tried, succeeded, began time.Time
-	// failedPod is the first pod since the last success with a failure of which it or the server may be the
-	// reason, and failsAll: another one had the same failure too, failedAs.
+	// failedPod is the first pod since the last success with a failure that the pod or the server may have
+	// caused. failsAll: another pod had the same failure, failedAs.
 	failedPod types.UID
 	failedAs  failure
 	failsAll  bool
@@ -96,9 +98,9 @@ type health struct {
 	singled time.Time
 }
 
-// suspect takes in a failure of which the pod or the server may be the reason. It reports whether it is the
-// server: more than one pod had this failure, and none has succeeded or failed otherwise in between. A server that denies
-// a request after it has failed with all is back.
+// suspect records a failure that the pod or the server may have caused. It reports whether the server is the cause: more
+// than one pod had this failure, and no pod has succeeded or failed otherwise in between. A server that denies a request
+// after all requests have failed works again.
 func (h *health) suspect(uid types.UID, f failure) bool {
 	if h.failedAs != f {
 		h.failedPod, h.failedAs, h.failsAll = "", f, false
@@ -131,6 +133,7 @@ func (h *health) record(out outcome, began, now time.Time) (recovered bool) {
 			h.pausedAt = now
 		}
 		h.pausedUntil = instant.Later(h.pausedUntil, now.Add(out.pause))
+		h.refusing = true
 	}
 	if out.failure.ofServer() {
 		h.failing = true
@@ -141,6 +144,7 @@ func (h *health) record(out outcome, began, now time.Time) (recovered bool) {
 	if served {
 		h.succeeded, h.began = now, instant.Later(h.began, began)
 		h.failedPod, h.failedAs, h.failsAll = "", none, false
+		h.refusing = h.refusing && !began.After(h.pausedAt)
 	}
 	// A server that refuses what is wrong with a pod, or what it may not do, would serve others.
 	if !served && (out.asked > 0 || out.failure != refused && out.failure != denied) {

@@ -8,8 +8,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// identify returns the pod that a report without a UID is about: the one that the manager's own table
-// has under its name. Providers that rebuild pods from what they store know them by name alone, as
+// identify returns the pod of a report without a UID: the pod with this name in the manager's own
+// table. Providers that rebuild pods from their own storage identify pods by name alone, as
 // virtual-kubelet does. Without a UID two pods would share one status.
 func (m *Manager) identify(pod *v1.Pod) (*v1.Pod, error) {
 	if pod.UID != "" {

@@ -7,44 +7,46 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Ends keeps the statuses that end a pod until the API server has them. It is the least that
-// [Options.Journal] can be. What else it keeps is up to the interfaces that it has besides: a
-// [TerminationJournal], an [AllocationJournal], a [ResizeJournal], a [PodJournal], or all, a [Journal].
+// Ends stores the final statuses of pods until the API server has them. Ends is the minimum that
+// [Options.Journal] must implement. A journal stores more by implementing further interfaces:
+// [TerminationJournal], [AllocationJournal], [ResizeJournal], [PodJournal], or all of them, [Journal].
 // Each write must be durable when it returns. All methods may be called from any goroutine.
 type Ends interface {
-	// Finals returns what is kept.
+	// Finals returns the stored final statuses.
 	Finals() map[types.UID]podstatus.Final
-	// SetFinal keeps the final status of a pod in place of an earlier one. One without a name deletes it;
-	// deleting what is not there is no error.
+	// SetFinal stores the final status of a pod, replacing an earlier one. A final without a name deletes
+	// the stored final; deleting a missing final is not an error.
 	SetFinal(types.UID, podstatus.Final) error
 }
 
-// TerminationJournal keeps how containers ended, by container ID, until the API server has it.
+// TerminationJournal stores the terminations of containers, by container ID, until the API server
+// has them.
 type TerminationJournal interface {
 	Termination(containerID string) (v1.ContainerStateTerminated, bool)
 	RecordTermination(pod types.UID, containerID string, how v1.ContainerStateTerminated) error
-	// RetainTerminations forgets those of a pod whose IDs the function does not name.
+	// RetainTerminations deletes the terminations of a pod for whose container IDs the function
+	// returns false.
 	RetainTerminations(types.UID, func(containerID string) bool) error
 	DeleteTerminations(types.UID) error
 }
 
-// AllocationJournal keeps the resources set aside for pods.
+// AllocationJournal stores the resources allocated to pods.
 type AllocationJournal interface {
 	GetPodAllocation(types.UID) (podstatus.Allocation, bool)
 	GetContainerResourceAllocation(pod types.UID, container string) (v1.ResourceRequirements, bool)
 	SetPodAllocation(types.UID, podstatus.Allocation) error
 }
 
-// ResizeJournal keeps the resize conditions of pods with their transition times.
+// ResizeJournal stores the resize conditions of pods with their transition times.
 type ResizeJournal interface {
 	AllResizeConditions() map[types.UID]podstatus.ResizeConditions
 	SetResizeConditions(types.UID, podstatus.ResizeConditions) error
 }
 
-// PodJournal forgets all that it has of pods in one write.
+// PodJournal deletes everything about pods in one write.
 type PodJournal interface {
 	RemovePod(types.UID) error
-	// RetainPods forgets the pods that the function does not name.
+	// RetainPods deletes the pods for which the function returns false.
 	RetainPods(func(types.UID) bool) (removed int, err error)
 }
 

@@ -12,23 +12,23 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// The methods in this file have the names that the kubelet's status manager gives them, for people
-// who come from there, and mean the same. Unlike there, they return errors, and what they return is
-// the caller's.
+// The methods in this file have the names and meanings of the methods of the kubelet's status
+// manager. Unlike the kubelet's, they return errors, and returned values belong to the caller.
 
-// SetPodStatus stores the status of a pod, and has it sent if it differs from the one that was
-// stored before. Nothing of what is passed in is kept or changed. It
-// reports whether there was a difference.
+// SetPodStatus stores the status of a pod, and sends it if it differs from the previously stored
+// status. The arguments are copied and not modified. SetPodStatus reports whether the status
+// changed.
 //
-// If nothing of the status is stored, the error says why: an [*InvalidStatusError] names a field that
-// no pod can have, a [*podstatus.TransitionError] a container that had ended for good and is alive
-// again. If the status is stored and sent but for a part, the error is a [*Warning]: a pod that has
-// Succeeded or Failed stays so ([*PhaseError]), a pod ends while containers could run ([*WithheldError]),
-// or a final status could not be written to the journal.
+// If nothing of the status is stored, the error is an [*InvalidStatusError], which names an invalid
+// field, or a [*podstatus.TransitionError], which names a container that had terminated for good and is
+// no longer terminated. If the status is stored and sent except for a part, the error is a [*Warning]: a
+// Succeeded or Failed pod keeps its phase ([*PhaseError]), a pod ends while containers could run
+// ([*WithheldError]), or a final status could not be written to the journal.
 //
-// A pod without a UID is found by its name in the manager's own table, and otherwise refused ([ErrNoUID]).
-// With that table, a pod is refused ([ErrUnknownPod]) if the table has a later pod of its name, or if the API
-// server has proven within the last 10 minutes not to have it; repeating its last report is no error.
+// A pod without a UID is looked up by name in the manager's own table; without a match, the error is
+// [ErrNoUID]. With its own table, the manager returns [ErrUnknownPod] if the table has a later pod of the
+// same name, or if within the last 10 minutes the pod was proven gone from the API server; repeating the last
+// report of such a pod is not an error.
 func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error) {
 	if pod.UID == "" {
 		if pod, err = m.identify(pod); err != nil {
@@ -46,8 +46,8 @@ func (m *Manager) SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, 
 	return m.set(pod, status, forced)
 }
 
-// SetContainerReadiness records a readiness result for a container, with the conditions
-// that follow from it.
+// SetContainerReadiness records a readiness result for a container, and updates the conditions that
+// depend on it.
 func (m *Manager) SetContainerReadiness(uid types.UID, containerID string, ready bool) error {
 	return m.flip("SetContainerReadiness", uid, containerID, ready, m.withContainerReady)
 }
@@ -57,11 +57,11 @@ func (m *Manager) SetContainerStartup(uid types.UID, containerID string, started
 	return m.flip("SetContainerStartup", uid, containerID, started, podrules.WithContainerStarted)
 }
 
-// TerminatePod records that the pod has ended and that nothing of it will change any more: once
-// the API server has its last status, the pod may be deleted there. Containers whose end was not
-// observed are reported as such; a pod that is not static becomes Failed unless it has
-// a terminal phase already. If the journal could not be written, the error is a [*Warning]. For a pod that
-// the API server has proven not to have, there is nothing to be done.
+// TerminatePod records that the pod has ended and its status will not change any more: once the API server
+// has its last status, the pod may be deleted there. Containers whose end was not observed are reported
+// with ContainerStatusUnknown; a pod that is not static becomes Failed unless it has a terminal phase
+// already. If the journal could not be written, the error is a [*Warning]. For a pod that is proven gone
+// from the API server, TerminatePod does nothing.
 func (m *Manager) TerminatePod(pod *v1.Pod) error {
 	pod, err := m.identify(pod)
 	if err != nil {
@@ -87,7 +87,7 @@ func (m *Manager) TerminatePod(pod *v1.Pod) error {
 	return err
 }
 
-// RemoveOrphanedStatuses forgets the pods that are not in the map; the values do not matter.
+// RemoveOrphanedStatuses forgets the pods that are not keys of the map.
 func (m *Manager) RemoveOrphanedStatuses(pods map[types.UID]bool) {
 	known := maps.Clone(pods) // which the journal may look at later
 	m.retain(func(uid types.UID) bool {
@@ -106,11 +106,11 @@ func (m *Manager) GetPodStatus(uid types.UID) (v1.PodStatus, bool) {
 	return *s.status.DeepCopy(), true
 }
 
-// SetPodAllocation stores the resources of the pod's spec as those set aside for it. They
-// are on disk when it returns; if they could not be written, what was stored before stays.
-// Without a journal nothing is stored, which is no error: the spec says what the pod has. A
-// manager with a table of its own refuses it with [ErrUnknownPod] for a pod that was neither
-// observed nor reported.
+// SetPodAllocation stores the resources in the pod's spec as the allocation of the pod. The
+// allocation is on disk when SetPodAllocation returns; if the write fails, the previous allocation
+// stays. Without a journal nothing is stored and the error is nil: the resources in the spec apply.
+// A manager with its own table returns [ErrUnknownPod] for a pod that was neither observed nor
+// reported.
 func (m *Manager) SetPodAllocation(pod *v1.Pod) error {
 	if m.opts.Journal == nil {
 		return nil
@@ -126,7 +126,7 @@ func (m *Manager) SetPodAllocation(pod *v1.Pod) error {
 	return m.writeThrough("store allocation", pod.UID, func() error { return m.opts.Journal.SetPodAllocation(pod.UID, allocation) })
 }
 
-// GetContainerResourceAllocation returns the resources set aside for a container.
+// GetContainerResourceAllocation returns the resources allocated to a container.
 func (m *Manager) GetContainerResourceAllocation(uid types.UID, container string) (v1.ResourceRequirements, bool) {
 	if m.opts.Journal == nil {
 		return v1.ResourceRequirements{}, false

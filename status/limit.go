@@ -5,30 +5,30 @@ import (
 	"time"
 )
 
-// limit finds how many requests in flight pay. It is a plain value; the time is passed in.
+// limit finds the number of requests in flight beyond which the throughput does not grow. It is a
+// plain value; the time is passed in.
 //
-// By Little's law n requests in flight that take t each are n/t per second. If they would take
-// base on an idle server, n·base/t of them are being worked on or on their way, and the rest
-// waits in a queue of the server, where it makes every request slower and none sooner. So
-// the limit that pays is
+// By Little's law n requests in flight that take t each are n/t per second. If they would take base
+// on an idle server, n·base/t of them are being worked on or on their way, and the rest waits in a
+// queue of the server, which makes every request slower. So the best limit is
 //
 //	n·base/t + queue
 //
 // with a queue just long enough to keep the server busy. As long as more requests give more
-// throughput, t stays near base and the limit grows by the queue in each round trip, or
-// doubles while nothing is known; once only t grows, it falls to where the queue is as wanted.
+// throughput, t stays near base and the limit grows by the queue in each round trip, or doubles at
+// the beginning; once only t grows, the limit falls until the queue has the wanted length.
 //
-// Base is the mean, not the least, of what requests take that have the server to themselves,
-// so that a link with jitter is not taken for a busy server. Such requests occur whenever
-// there is little to do. Under load that lasts, the limit dips for a moment now and then to
-// have some (what BBR does with its probes of the round-trip time).
+// Base is the mean, not the minimum, duration of requests to an idle server, so that a link with
+// jitter does not look like a busy server. Such requests occur whenever there is little to do.
+// Under lasting load, the limit dips from time to time to measure base (like BBR's probes of the
+// round-trip time).
 type limit struct {
 	floor, first, ceiling float64
 	current               float64
 	// wide: throughput counts and latency does not.
 	wide bool
-	// latency is what requests take of late and base what they take on an idle server, in
-	// seconds; zero as long as nothing is known.
+	// latency is the recent duration of requests and base their duration on an idle server, in
+	// seconds; zero until measured.
 	latency, base float64
 	// climbing: the limit doubles with each round trip, until requests take longer for it.
 	climbing bool
@@ -44,14 +44,14 @@ type limit struct {
 }
 
 const (
-	// limitFloor is the least that is in flight, whatever the server does.
+	// limitFloor is the minimum limit, whatever the server does.
 	limitFloor = 4
 	// limitFirst is where the search begins, unless the way to the server is long.
 	limitFirst = 8
 	limitRate  = 400
 	farthest   = 0.3
-	// limitQueue is how many requests may wait in the server: a server that stops for a
-	// moment must find work when it goes on, and each more makes every request slower.
+	// limitQueue is how many requests may wait in the server: enough to keep it busy after a short
+	// stall; each further request makes all requests slower.
 	limitQueue = 3
 	// limitNoise is how much slower requests may become for no reason.
 	limitNoise = 1.1
@@ -133,6 +133,14 @@ func (l *limit) observe(now time.Time, took time.Duration, among int, full bool)
 	}
 }
 
+// dipEnds is when a dip ends at the latest, or zero.
+func (l *limit) dipEnds() time.Time {
+	if l.dip == 0 {
+		return time.Time{}
+	}
+	return l.dipUntil
+}
+
 // queue is how many requests may wait in the server: over a long way more, since it takes longer to find more work.
 func (l *limit) queue() float64 { return limitQueue + l.current/16 }
 
@@ -192,7 +200,7 @@ func (l *limit) shrink(now time.Time) bool {
 // pass takes in that time has passed. A limit that is not in use goes back to where the search
 // begins, and a dip ends, so that requests which hang do not keep the limit down.
 func (l *limit) pass(now time.Time) {
-	if l.dip > 0 && now.After(l.dipUntil) {
+	if l.dip > 0 && !now.Before(l.dipUntil) {
 		l.dip, l.quiet = 0, now
 	}
 	idle := now.Sub(l.used)

@@ -75,42 +75,6 @@ func TestWithdrawalsInABurstDoNotWait(t *testing.T) {
 	})
 }
 
-// Every pod of 500 flaps twice a second, which is more than the server can serve.
-func TestFlappingPodsStarveNoStart(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		flapping := readyPods(w, 500)
-		busyServer(w, 2, 5*time.Millisecond) // 400 requests a second
-		end := time.Now().Add(20 * time.Second)
-		var flaps sync.WaitGroup
-		for i, pod := range flapping {
-			flaps.Go(func() {
-				time.Sleep(time.Duration(i) * time.Millisecond)
-				for ready := false; time.Now().Before(end); ready = !ready {
-					must(w.manager.SetContainerReadiness(pod.UID, "process://"+string(pod.UID), ready))
-					time.Sleep(500 * time.Millisecond)
-				}
-			})
-		}
-		time.Sleep(2 * time.Second)
-		reported := map[string]time.Time{}
-		for i := range 100 {
-			pod := w.create(fmt.Sprint("starting-", i))
-			reported["ns/"+pod.Name] = time.Now()
-			w.set(pod, running(pod, false))
-		}
-		flaps.Wait()
-		pass(10 * time.Second)
-		w.wantNothingPending()
-		waits := sentAfter(w, reported)
-		// A quarter of 400 turns a second is 100: a second for the 100 starts, and as long again
-		// for what becomes ready meanwhile.
-		if last := waits[len(waits)-1]; last > 3*time.Second {
-			t.Errorf("the last start was sent after %v", last)
-		}
-	})
-}
-
 func TestWithdrawalsHaveAReserveOfTheBudget(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newWorld(t, func(o *Options) { o.QPS, o.Burst = 10, 20 })

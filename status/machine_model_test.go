@@ -96,8 +96,10 @@ func (m *machine) checkRequest(s statustest.Request) {
 // inspect checks a version of a pod that the API has stored.
 func (m *machine) inspect(pod *v1.Pod) {
 	s := m.truth[pod.UID]
-	if number, ok := reportNumber(&pod.Status); ok {
-		if number < m.seen[pod.UID] && number != m.revived[pod.UID] {
+	number, numbered := reportNumber(&pod.Status)
+	revived := numbered && number == m.revived[pod.UID]
+	if numbered {
+		if number < m.seen[pod.UID] && !revived {
 			m.violated("monotonic: %s went from report %d to %d", pod.Name, m.seen[pod.UID], number)
 		}
 		m.seen[pod.UID] = number
@@ -111,11 +113,11 @@ func (m *machine) inspect(pod *v1.Pod) {
 			m.violated("terminal is final: %s became %s while its container could run", pod.Name, pod.Status.Phase)
 		}
 		// What a node writes before it knows of a restore is a difference to what is no more.
-		if isReady(&pod.Status) && !m.hooked && (m.restored.IsZero() || time.Since(m.restored) > restoredWithin) {
+		if isReady(&pod.Status) && !m.recentlyRestored() {
 			m.violated("terminal is final: %s is %s and Ready", pod.Name, pod.Status.Phase)
 		}
 	}
-	m.inspectExit(pod)
+	m.inspectExit(pod, revived)
 	gate := ""
 	if c := podstatus.FindCondition(pod.Status.Conditions, "example.com/gate"); c != nil {
 		gate = c.Message
@@ -123,19 +125,20 @@ func (m *machine) inspect(pod *v1.Pod) {
 	if gate != m.gates[pod.UID] {
 		m.violated("own fields only: the foreign condition of %s is %q, its owner wrote %q", pod.Name, gate, m.gates[pod.UID])
 	}
-	// A write in two parts, which conflicts cause, may look like what the node said before.
-	if conflicted := time.Since(m.conflictAt[pod.Namespace+"/"+pod.Name]) < time.Second; s != nil && s != m.busyWith && !conflicted {
+	if s != nil {
 		m.inspectVersion(s, pod)
 	}
+	m.stored[pod.UID] = &pod.Status
 }
 
-// inspectExit checks that the end of a container in an ended pod stays.
-func (m *machine) inspectExit(pod *v1.Pod) {
+// inspectExit checks that the end of a container in an ended pod stays, unless the journal has brought an earlier one back: it is
+// the end that the runtime has reported, and the later one may have been made up by TerminatePod.
+func (m *machine) inspectExit(pod *v1.Pod, revived bool) {
 	if !podstatus.IsTerminal(pod.Status.Phase) || podstatus.IsMirror(pod) {
 		return
 	}
 	code, known := exitCode(&pod.Status)
-	if was, ok := m.exits[pod.UID]; ok && (!known || code != was) {
+	if was, ok := m.exits[pod.UID]; ok && !revived && (!known || code != was) {
 		m.violated("terminal is final: the container of %s had exited with %d, and now: %+v", pod.Name, was, pod.Status.ContainerStatuses)
 	}
 	if known {
@@ -151,29 +154,41 @@ func exitCode(status *v1.PodStatus) (code int32, known bool) {
 }
 
 // inspectVersion checks that the API is not taken back to what the node said before. Not all
-// that it says need be what the node has said at one time: others write too.
+// that it says need be what the node has said at one time: others write too. A write that changes only fields to what the
+// node has said since does not take the API back, even if the whole then equals an older status: a write in
+// two parts does that, and a difference to a history that the server has lost.
 func (m *machine) inspectVersion(s *subject, pod *v1.Pod) {
-	newest := uint64(0)
+	before := m.stored[pod.UID]
+	if before == nil {
+		before = &v1.PodStatus{}
+	}
+	newest, forward := uint64(0), false
 	said := m.versions[s.pod.UID]
 	if cached := m.manager.cache.load(s.pod.UID); cached != nil { // the call that stored it may not have returned
 		said = append(slices.Clip(said), version{cached.version, cached.status})
 	}
+	changed := slices.Concat(differences(&pod.Status, before), differences(before, &pod.Status)) // a final phase hides a change of it
 	for _, v := range said {
 		said := v.status
 		if podstatus.IsTerminal(said.Phase) && !podstatus.IsTerminal(pod.Status.Phase) { // withheld
 			said.Phase, said.Reason, said.Message = pod.Status.Phase, pod.Status.Reason, pod.Status.Message
 		}
-		if difference(&pod.Status, &said) == "" {
+		unlike := differences(&pod.Status, &said)
+		if len(unlike) == 0 {
 			newest = v.number
+		}
+		if v.number >= m.written[pod.UID] && !slices.ContainsFunc(changed, func(c fieldDifference) bool { return named(unlike, c.field) }) {
+			forward = true
 		}
 	}
 	if newest == 0 {
 		return
 	}
-	if newest < m.written[pod.UID] {
+	if newest >= m.written[pod.UID] {
+		m.written[pod.UID] = newest
+	} else if !forward {
 		m.violated("monotonic: %s went from version %d to %d", pod.Name, m.written[pod.UID], newest)
 	}
-	m.written[pod.UID] = newest
 }
 
 func reportNumber(status *v1.PodStatus) (int, bool) {
@@ -205,10 +220,16 @@ func (m *machine) checkFlushed() {
 			continue
 		}
 		api := m.api.Pod(s.pod)
-		if number, ok := reportNumber(&api.Status); ok && number < s.reported && !podstatus.IsTerminal(api.Status.Phase) && m.saved == nil {
+		if number, ok := reportNumber(&api.Status); ok && number < s.reported && !podstatus.IsTerminal(api.Status.Phase) && !m.recentlyRestored() {
 			m.violated("flush: done, but the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
 		}
 	}
+}
+
+// recentlyRestored reports whether the manager need not have noticed a restore yet.
+func (m *machine) recentlyRestored() bool {
+	by := m.restored.Add(restoredWithin)
+	return !m.restored.IsZero() && (!time.Now().After(by) || m.fault != nil && m.faultSince.Before(by) || m.lag && m.lagSince.Before(by))
 }
 
 // graveBy is when the API has the readiness and the phase of a pod again at the latest.
@@ -219,9 +240,6 @@ func (m *machine) graveBy(s *subject) time.Time {
 	by := m.healed.Add(healedWithin)
 	if asked := m.askedUntil[name]; asked.After(m.healed) { // the server has asked for that much with regard to this pod
 		by = asked.Add(healedWithin)
-	}
-	if since := m.failedSince[name]; !since.IsZero() && m.healed.Sub(since) >= graveFor { // tried each 30 s
-		by = instant.Later(by, m.healed.Add(retryBackoff.Limit+recoverySpread))
 	}
 	if !m.restored.IsZero() {
 		by = instant.Later(by, m.restored.Add(restoredWithin))
@@ -252,6 +270,9 @@ func (m *machine) checkDelivered(s *subject, when string) {
 	}
 	cached := m.manager.cache.load(s.pod.UID)
 	if cached == nil {
+		if m.kind.Own && s.reported > 0 && !s.lost {
+			m.violated("nothing lost: %s, the node has no status of %s, which was reported and is in the API", when, s.pod.Name)
+		}
 		return
 	}
 	if d := difference(&api.Status, &cached.status); d != "" {
@@ -294,9 +315,23 @@ func refusedClass(s *v1.PodStatus) bool {
 	return s.QOSClass != "" && s.QOSClass != v1.PodQOSBestEffort
 }
 
+// fieldDifference is a field of which the API says something else than the node.
+type fieldDifference struct{ field, text string }
+
+func named(list []fieldDifference, field string) bool {
+	return slices.ContainsFunc(list, func(d fieldDifference) bool { return d.field == field })
+}
+
 // difference names what the API says otherwise than the node, as far as the node has a say.
-// It is written without the rules that it checks.
 func difference(api, cached *v1.PodStatus) string {
+	if all := differences(api, cached); len(all) > 0 {
+		return all[0].text
+	}
+	return ""
+}
+
+// differences is written without the rules that it checks.
+func differences(api, cached *v1.PodStatus) (all []fieldDifference) {
 	want := asSent(cached)
 	final := podstatus.IsTerminal(api.Phase) && api.Phase != want.Phase
 	for _, f := range []struct {
@@ -320,31 +355,31 @@ func difference(api, cached *v1.PodStatus) string {
 		{"ephemeralContainerStatuses", api.EphemeralContainerStatuses, want.EphemeralContainerStatuses, false},
 	} {
 		if !f.free && !equality.Semantic.DeepEqual(f.api, f.node) {
-			return fmt.Sprintf("the API has %s %v, the node %v", f.name, f.api, f.node)
+			all = append(all, fieldDifference{f.name, fmt.Sprintf("the API has %s %v, the node %v", f.name, f.api, f.node)})
 		}
 	}
-	return differentConditions(api, want)
+	return append(all, differentConditions(api, want)...)
 }
 
-func differentConditions(api, want *v1.PodStatus) string {
+func differentConditions(api, want *v1.PodStatus) (all []fieldDifference) {
 	types := map[v1.PodConditionType]bool{}
 	for _, list := range [][]v1.PodCondition{api.Conditions, want.Conditions} {
 		for _, c := range list {
 			types[c.Type] = podstatus.IsOwned(c.Type)
 		}
 	}
-	for t, owned := range types {
+	for _, t := range slices.Sorted(maps.Keys(types)) {
 		a, w := podstatus.FindCondition(api.Conditions, t), podstatus.FindCondition(want.Conditions, t)
 		readiness := t == v1.PodReady || t == v1.ContainersReady
 		switch {
-		case !owned, readiness && podstatus.IsTerminal(api.Phase): // checked when it was stored
+		case !types[t], readiness && podstatus.IsTerminal(api.Phase): // checked when it was stored
 		case a == nil || w == nil:
-			return fmt.Sprintf("the API has condition %+v, the node %+v", a, w)
+			all = append(all, fieldDifference{"condition " + string(t), fmt.Sprintf("the API has condition %+v, the node %+v", a, w)})
 		case a.Status != w.Status || a.Reason != w.Reason || a.Message != w.Message:
-			return fmt.Sprintf("the API has condition %+v, the node %+v", *a, *w)
+			all = append(all, fieldDifference{"condition " + string(t), fmt.Sprintf("the API has condition %+v, the node %+v", *a, *w)})
 		}
 	}
-	return ""
+	return all
 }
 
 // asSent is a status after its way to the server and back.

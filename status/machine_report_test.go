@@ -259,17 +259,20 @@ func (m *machine) startFault(choices [3]int) {
 		if m.fault == nil {
 			m.faultSince = time.Now()
 		}
-		m.fault = faults[which]
+		m.fault, m.single = faults[which], which >= len(outages)+len(troubles)
 	})
 }
 
 // endFault makes the server well again. If it was not in the minute after a restore, it takes a minute from now until that
-// is noticed.
+// is noticed. An outage leaves nothing behind for which a pod would have to wait.
 func (m *machine) endFault() {
 	m.edit(func() {
 		if m.fault != nil && !m.restored.IsZero() && m.faultSince.Before(m.restored.Add(restoredWithin)) {
 			m.restored = time.Now()
 		}
-		m.fault = nil
+		if m.troubled {
+			m.healed = time.Now()
+		}
+		m.fault, m.troubled = nil, false
 	})
 }

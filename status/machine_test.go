@@ -1,6 +1,7 @@
 package status
 
 import (
+	"flag"
 	"fmt"
 	"maps"
 	"slices"
@@ -28,16 +29,30 @@ func TestInvariantsHoldWhateverHappens(t *testing.T) {
 	})
 }
 
+var allKinds = flag.Bool("kinds", false, "the random machine also runs with the manager's own table, a journal of ends and other options")
+
 // kind is what a program is run with.
 type kind struct {
 	// Safety: the node knows which containers run; else the manager goes by the reports.
 	Safety bool
 	// Crashes: the process dies after each step.
 	Crashes bool
+	// Own: the manager keeps the table of pods itself, from the watch.
+	Own bool
+	// Ends: the journal keeps final statuses only.
+	Ends bool
+	// Completes, Wide and Reads are Options.CompleteReports, PreferThroughput and AlwaysRead.
+	Completes, Wide, Reads bool
 }
 
 func drawKind(t *rapid.T) kind {
-	return kind{Safety: rapid.Bool().Draw(t, "safety"), Crashes: rapid.IntRange(0, 3).Draw(t, "crashes") == 3}
+	rarely := func(what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 3 }
+	k := kind{Safety: rapid.Bool().Draw(t, "safety"), Crashes: rarely("crashes")}
+	if *allKinds {
+		k.Own, k.Ends = rapid.Bool().Draw(t, "own table"), rarely("only ends")
+		k.Completes, k.Wide, k.Reads = rarely("completes"), rarely("wide"), rarely("reads")
+	}
+	return k
 }
 
 // step is an action with the numbers that it chooses by.
@@ -86,8 +101,9 @@ var actions = map[string]func(*machine, [3]int){
 	"disk":                  (*machine).setDisk,
 	"withdraw":              (*machine).withdraw,
 	"node flaps":            (*machine).flap,
+	"many end":              (*machine).endMany,
 	"chatty writer":         (*machine).chat,
-	"watch lags":            func(m *machine, _ [3]int) { m.edit(func() { m.lag = true }) },
+	"watch lags":            (*machine).lagBehind,
 	"watch catches up":      func(m *machine, _ [3]int) { m.catchUp() },
 	"wait":                  (*machine).wait,
 	"flush":                 (*machine).flush,
@@ -137,8 +153,7 @@ func (m *machine) heal() {
 			m.report(s, ended(s.pod, 137))
 		}
 	}
-	m.edit(func() { m.hooked = false })
-	m.api.SetWebhook(nil)
+	m.webhook([3]int{})
 	m.catchUp()
 	m.healed = time.Now()
 	m.checkEach((*machine).graveBy, (*machine).checkGrave)

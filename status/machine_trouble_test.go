@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"sync"
+	"testing/synctest"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -12,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/statustest"
@@ -107,15 +109,37 @@ func (m *machine) withdraw(choices [3]int) {
 	time.Sleep(time.Second)
 	m.report(s, running(s.pod, false))
 	within := time.Second
-	var hung time.Time
-	m.edit(func() { hung = m.hungUntil[s.pod.Namespace+"/"+s.pod.Name] })
-	if left := time.Until(hung); left > 0 {
-		within += left + time.Second // a pod is not tried again within a second
+	if m.fault != nil { // others may be refused, and the server may have asked for a pause
+		within = healedWithin
 	}
-	time.Sleep(within)
-	if m.fault == nil && !m.hooked && !m.lag && !m.troubled && !m.unlisted() {
-		m.checkGrave(s, fmt.Sprint(within, " after the report"))
+	m.expectGrave(s, within, choices[1]%2 == 0, "after the report")
+}
+
+// expectGrave checks that the API has the readiness and the phase of a pod within a time, if nothing is wrong that
+// excuses the contrary. Patient: it waits until what was wrong before is no excuse any more.
+func (m *machine) expectGrave(s *subject, within time.Duration, patient bool, when string) {
+	began := time.Now()
+	at := began.Add(within)
+	m.edit(func() {
+		if hung := m.hungUntil[s.pod.Namespace+"/"+s.pod.Name]; hung.After(began) {
+			at = hung.Add(within + time.Second) // a pod is not tried again within a second
+		}
+	})
+	if by := m.graveBy(s); by.After(at) && !patient {
+		return
+	} else {
+		at = instant.Later(at, by)
 	}
+	time.Sleep(time.Until(at))
+	synctest.Wait() // for a try of this moment
+	if !m.obstructed(s) && !m.unlisted() {
+		m.checkGrave(s, fmt.Sprint(time.Since(began), " ", when))
+	}
+}
+
+// obstructed reports whether something is wrong now that may keep the readiness or the phase of a pod from the API.
+func (m *machine) obstructed(s *subject) bool {
+	return m.grips || m.fault != nil && !(m.single && !singledOut(s.pod.Name))
 }
 
 // unlisted reports whether the manager has not seen the API's pods yet. Nothing is sent before (invariant 7), and a first
@@ -148,7 +172,7 @@ func lostEnd(err error) bool { return errors.Is(err, errDiskHangs) || errors.Is(
 
 // terminate is TerminatePod, which may warn of the disk.
 func (m *machine) terminate(s *subject) {
-	if err := m.manager.TerminatePod(m.known(s)); err != nil && !lostEnd(err) {
+	if err := m.manager.TerminatePod(m.known(s)); err != nil && !lostEnd(err) && !(m.kind.Own && errors.Is(err, ErrUnknownPod)) {
 		panic(err)
 	}
 	m.noteVersion(s)
@@ -157,12 +181,15 @@ func (m *machine) terminate(s *subject) {
 // forSome answers the requests for some pods only with an error.
 func forSome(fault func(statustest.Request) error) func(statustest.Request, int) error {
 	return func(s statustest.Request, _ int) error {
-		if name := s.PodName(); name != "" && name[len(name)-1]%2 == 1 {
+		if name := s.PodName(); name != "" && singledOut(name) {
 			return fault(s)
 		}
 		return nil
 	}
 }
+
+// singledOut reports whether a pod is one of those that a fault for some pods meets.
+func singledOut(name string) bool { return name[len(name)-1]%2 == 1 }
 
 // singled are faults that only some pods meet.
 var singled = []func(s statustest.Request, seq int) error{
@@ -174,7 +201,7 @@ var singled = []func(s statustest.Request, seq int) error{
 }
 
 // flap is a node whose lease is late again and again: the node lifecycle controller takes the readiness of
-// its pods away.
+// its pods away. If nothing else is wrong, it is back 10 s after each time.
 func (m *machine) flap(choices [3]int) {
 	for range 1 + choices[0]%6 {
 		for _, s := range m.subjects {
@@ -188,8 +215,61 @@ func (m *machine) flap(choices [3]int) {
 				}
 			})
 		}
-		time.Sleep(time.Duration(20+choices[1]%100) * time.Second)
+		flapped, within := time.Now(), fightGrave
+		if m.fault != nil { // others may be refused, and the server may have asked for a pause
+			within = healedWithin
+		}
+		for _, s := range m.subjects {
+			if !m.lag {
+				m.expectGrave(s, time.Until(flapped.Add(within)), false, "after the node was late")
+			}
+		}
+		time.Sleep(time.Until(flapped.Add(time.Duration(20+choices[1]%100) * time.Second)))
 	}
+}
+
+// manyJobs are more than may hang at once without a slot.
+const manyJobs = slowTurns + 16
+
+// endMany has many pods end on a disk that hangs, and another one lose readiness: that needs no disk, and is sent at once.
+func (m *machine) endMany(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return alive(s) && s.reported > 0 && !s.static && m.owns(s) })
+	if s == nil || choices[1]%4 > 0 || m.obstructed(s) || m.fault != nil {
+		return
+	}
+	m.replaceDisk(diskState{})
+	var jobs []*subject
+	for range manyJobs {
+		m.names++
+		job := &subject{pod: newPod(fmt.Sprint("job-", m.names), restartNever)}
+		m.edit(func() { m.truth[job.pod.UID] = job })
+		job.pod = m.api.Put(job.pod)
+		m.table.Set(job.pod)
+		_, err := m.manager.SetPodStatus(job.pod, running(job.pod, true))
+		must(err)
+		jobs = append(jobs, job)
+	}
+	time.Sleep(healedWithin)
+	m.replaceDisk(diskState{hangs: make(chan struct{})})
+	var ends sync.WaitGroup
+	for _, job := range jobs {
+		ends.Go(func() { m.manager.SetPodStatus(job.pod, ended(job.pod, 0)) })
+	}
+	time.Sleep(5 * time.Second)
+	m.withdraw([3]int{slices.Index(m.subjects, s)})
+	m.replaceDisk(diskState{})
+	ends.Wait()
+	for _, job := range jobs {
+		m.api.Remove(job.pod.Namespace, job.pod.Name)
+		m.table.Remove(job.pod)
+		m.manager.Forget(job.pod.UID)
+	}
+	synctest.Wait()
+	m.edit(func() {
+		for _, job := range jobs {
+			delete(m.truth, job.pod.UID)
+		}
+	})
 }
 
 // chat is a writer that is busy with the annotations of a pod while it loses readiness or ends, and the server is slow. If nothing
@@ -200,7 +280,7 @@ func (m *machine) chat(choices [3]int) {
 		return
 	}
 	latency := []time.Duration{50 * time.Millisecond, time.Second, 2 * time.Second}[choices[1]%3]
-	m.edit(func() { s.contested, m.busyWith = true, s })
+	m.edit(func() { s.contested = true })
 	m.api.SetLatency(latency)
 	stop := make(chan struct{})
 	var done sync.WaitGroup
@@ -216,13 +296,9 @@ func (m *machine) chat(choices [3]int) {
 		m.edit(func() { s.ended, s.running = true, false })
 		m.report(s, ended(s.pod, 1))
 	}
-	time.Sleep(within)
-	if m.fault == nil && !m.hooked && !m.lag && !m.troubled && m.owns(s) {
-		m.checkGrave(s, fmt.Sprint(within, " while another writer is busy"))
-	}
+	m.expectGrave(s, within, true, "while another writer is busy")
 	close(stop)
 	done.Wait()
-	m.edit(func() { m.busyWith = nil })
 	m.api.SetLatency(0)
 }
 
@@ -245,6 +321,9 @@ func (m *machine) checkGrave(s *subject, when string) {
 	if cached == nil || !m.owns(s) || s.ended && s.running {
 		return
 	}
+	if m.partlyRefused(s) && time.Since(m.healed) < restoredWithin {
+		return // invariant 13 gives it a minute, after which the whole status is looked at
+	}
 	api := &m.api.Pod(s.pod).Status
 	over := podstatus.IsTerminal(api.Phase)
 	switch {
@@ -253,6 +332,11 @@ func (m *machine) checkGrave(s *subject, when string) {
 	case !over && podstatus.FindCondition(cached.status.Conditions, v1.PodReady) != nil && isReady(api) != isReady(&cached.status):
 		m.violated("never gives up: %s the API says ready=%v of %s, the node %v (pending %+v)", when, isReady(api), s.pod.Name, isReady(&cached.status), m.manager.Pending())
 	}
+}
+
+// partlyRefused reports whether the server refuses fields of the status of a pod.
+func (m *machine) partlyRefused(s *subject) bool {
+	return slices.ContainsFunc(m.manager.Pending(), func(p Pending) bool { return p.UID == s.pod.UID && len(p.Refused) > 0 })
 }
 
 // evictedBare is the status of an eviction that does not mention the containers, which still run.

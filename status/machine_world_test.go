@@ -11,11 +11,9 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
-	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/internal/node/pods"
 	"github.com/statusd/statusd/journal"
 	"github.com/statusd/statusd/podstatus"
@@ -72,10 +70,10 @@ type machine struct {
 	saved    *saved
 	// restored is when a backup was last restored, and the server was well again.
 	restored time.Time
-	// troubled: something was wrong with the server before, besides outages, of which a pod may still wait for the end.
-	troubled bool
-	// faultSince is when the fault began, healed when the last one ended.
-	faultSince, healed time.Time
+	// troubled: the fault is, or was since it began, something else than an outage. Single: it meets some pods only.
+	troubled, single bool
+	// faultSince is when the fault began, lagSince when the watch began to lag, healed when something last ended that was wrong with the server, besides outages.
+	faultSince, lagSince, healed time.Time
 
 	diceMu sync.Mutex // guards dice; roll is called with the cache locked, and must not wait for mu
 	dice   uint64
@@ -92,19 +90,15 @@ type machine struct {
 	// askedUntil is until when the server has asked not to be asked for a pod, and hungUntil how long a request for it
 	// may be without an answer, by name. There is no second request for a pod before that.
 	askedUntil, hungUntil map[string]time.Time
-	// failedSince is since when the server has answered each request for a pod with an internal error, by name.
-	failedSince map[string]time.Time
-	// conflictAt is when the server last answered a write of a pod with a conflict, by name.
-	conflictAt map[string]time.Time
-	disk       diskState
+	// stored is what the API has, by the UID there.
+	stored map[types.UID]*v1.PodStatus
+	disk   diskState
 	// outdated holds the pods whose end in the journal is not followed by a later write, which the disk has not done,
 	// and revived the numbers of such ends that this process has begun with.
 	outdated map[types.UID]bool
 	revived  map[types.UID]int
-	// busyWith is the pod that another writer is busy with.
-	busyWith *subject
-	// hooked: a webhook changes what is written.
-	hooked bool
+	// hooked: a webhook changes what is written, and grips: readiness or the phase.
+	hooked, grips bool
 }
 
 // saved is a backup of the server, with the record of that moment.
@@ -115,7 +109,7 @@ type saved struct {
 
 func newMachine(kind kind) *machine {
 	m := &machine{kind: kind, api: statustest.New(), journal: journal.NewMemory(), record: newRecord(), truth: map[types.UID]*subject{},
-		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}, failedSince: map[string]time.Time{}, conflictAt: map[string]time.Time{}}
+		outdated: map[types.UID]bool{}, revived: map[types.UID]int{}, askedUntil: map[string]time.Time{}, hungUntil: map[string]time.Time{}, stored: map[types.UID]*v1.PodStatus{}}
 	m.api.SetNode("node")
 	m.api.SetFault(m.misbehave)
 	m.api.OnStore(func(pod *v1.Pod) { m.watched(watchEvent{pod: pod}) })
@@ -154,13 +148,25 @@ func (m *machine) start() {
 	m.process = &machineDisk{Memory: m.journal, m: m}
 	options := Options{Client: m.api.Client(), Pods: m.table, Journal: m.process, Safety: m, Reclaim: m,
 		Workers: 3, QPS: 50, Burst: 5, RequestTimeout: machineTimeout, Logger: slog.New(slog.DiscardHandler)}
+	options.CompleteReports, options.PreferThroughput, options.AlwaysRead = m.kind.Completes, m.kind.Wide, m.kind.Reads
 	if !m.kind.Safety {
 		options.Safety = nil
+	}
+	if m.kind.Own {
+		options.Pods = nil
+	}
+	if m.kind.Ends {
+		options.Journal = struct{ Ends }{m.process}
 	}
 	manager, err := New(options)
 	must(err)
 	manager.cache.jitter = m.roll
 	m.manager = manager
+	if m.kind.Own {
+		for _, pod := range slices.Concat(m.table.All(), m.table.Mirrors()) {
+			manager.ObservePod(pod)
+		}
+	}
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
 	go func() { done <- manager.Run(ctx) }()
@@ -185,19 +191,12 @@ func (m *machine) misbehave(_ context.Context, s statustest.Request) error {
 	if m.fault != nil {
 		err = m.fault(s, m.seq)
 	}
-	if !apierrors.IsInternalError(err) {
-		delete(m.failedSince, s.Name)
-	} else if m.failedSince[s.Name].IsZero() {
-		m.failedSince[s.Name] = time.Now()
-	}
-	if apierrors.IsConflict(err) {
-		m.conflictAt[s.Name] = time.Now()
-	}
 	if errors.Is(err, statustest.ErrHang) {
 		m.hungUntil[s.Name] = time.Now().Add(machineTimeout)
 	}
+	delete(m.askedUntil, s.Name)
 	if pause := pauseAsked(err); err != nil && pause > 0 {
-		m.askedUntil[s.Name] = instant.Later(m.askedUntil[s.Name], time.Now().Add(pause))
+		m.askedUntil[s.Name] = time.Now().Add(pause)
 	}
 	return err
 }
@@ -226,19 +225,56 @@ func (m *machine) deliver(e watchEvent) {
 	case e.pod.Spec.NodeName != "node":
 	case e.gone:
 		m.table.Remove(e.pod)
+		if m.kind.Own {
+			m.manager.ObserveDelete(e.pod)
+		}
 	default:
 		m.table.Set(e.pod)
 		m.manager.ObservePod(e.pod)
 	}
 }
 
+// lagBehind has the watch deliver nothing, until it catches up.
+func (m *machine) lagBehind([3]int) {
+	m.edit(func() {
+		if !m.lag {
+			m.lag, m.lagSince = true, time.Now()
+		}
+	})
+}
+
+// catchUp ends that. A restore that the watch has not shown within its minute may be noticed only now.
 func (m *machine) catchUp() {
 	var held []watchEvent
-	m.edit(func() { held, m.held, m.lag = m.held, nil, false })
+	m.edit(func() {
+		if m.lag && !m.restored.IsZero() && m.lagSince.Before(m.restored.Add(restoredWithin)) {
+			m.restored = time.Now()
+		}
+		held, m.held, m.lag = m.held, nil, false
+	})
 	for _, e := range held {
 		m.deliver(e)
 	}
 	m.relist()
+	m.findAgain()
+}
+
+// findAgain has the workers report pods that the manager has forgotten and the watch shows again: reports before that
+// were refused, since the pod was known to be gone.
+func (m *machine) findAgain() {
+	for _, s := range m.subjects {
+		if m.kind.Own && !s.lost && m.owns(s) && m.manager.cache.load(s.pod.UID) == nil {
+			m.reportAgain(s)
+		}
+	}
+}
+
+// manifest is a static pod that the node has read.
+func (m *machine) manifest(pod *v1.Pod) {
+	m.table.Set(pod)
+	if m.kind.Own {
+		m.manager.ObservePod(pod)
+	}
 }
 
 // relist is a watch that begins again: it delivers all pods, as an informer does.
@@ -300,7 +336,9 @@ func (m *machine) create(choices [3]int) {
 	m.edit(func() { m.truth[s.pod.UID] = s })
 	pod := m.api.Put(s.pod)
 	m.edit(func() { s.pod = pod })
-	m.table.Set(pod)
+	if !m.kind.Own { // which only the watch feeds
+		m.table.Set(pod)
+	}
 	m.subjects = append(m.subjects, s)
 }
 
@@ -311,7 +349,7 @@ func (m *machine) createStatic(choices [3]int) {
 	}
 	m.names++
 	s := &subject{pod: newPod(fmt.Sprint("static-", m.names), staticPod), static: true, running: true}
-	m.table.Set(s.pod)
+	m.manifest(s.pod)
 	m.subjects = append(m.subjects, s)
 	if choices[0]%3 > 0 {
 		m.putMirror(s)
@@ -426,9 +464,14 @@ func (m *machine) webhook(choices [3]int) {
 			}
 		},
 	}
-	hook := hooks[choices[0]%len(hooks)]
-	m.troubled = true
-	m.edit(func() { m.hooked = hook != nil })
+	which := choices[0] % len(hooks)
+	hook := hooks[which]
+	m.edit(func() {
+		if m.grips {
+			m.healed = time.Now()
+		}
+		m.hooked, m.grips = hook != nil, which == 3 || which == 4
+	})
 	if hook == nil {
 		m.api.SetWebhook(nil)
 		return
@@ -453,7 +496,6 @@ func (m *machine) restore([3]int) {
 	if m.saved == nil {
 		return
 	}
-	m.troubled = true
 	m.edit(func() {
 		m.held, m.restored = nil, time.Now()
 		m.record = m.saved.record.clone()
@@ -468,6 +510,7 @@ func (m *machine) restore([3]int) {
 	}
 	if !m.lag {
 		m.relist()
+		m.findAgain()
 	}
 	for _, s := range m.subjects {
 		m.edit(func() { s.kept, s.contested = false, true })
@@ -533,7 +576,7 @@ func (m *machine) restart(choices [3]int) {
 	}
 	for i, s := range m.subjects {
 		if s.static {
-			m.table.Set(s.pod)
+			m.manifest(s.pod)
 			if s.ended && (choices[0]+i)%2 == 0 { // its end is not remembered
 				m.edit(func() { s.ended, s.finished, s.running = false, false, true })
 			}

@@ -13,27 +13,27 @@ import (
 	"github.com/statusd/statusd/internal/podrules"
 )
 
-// Errors that a caller may want to tell apart.
+// Errors that callers can distinguish with errors.Is.
 var (
-	// ErrNoUID: the pod that was passed in has no UID, and is not found by its name.
+	// ErrNoUID: the pod passed in has no UID, and is not found by name.
 	ErrNoUID = errors.New("metadata.uid is empty")
-	// ErrUnknownPod: the table of pods does not have the pod, or has a later one of its name.
+	// ErrUnknownPod: the table of pods does not have the pod, or has a later pod of the same name.
 	ErrUnknownPod = errors.New("the pod is not known on this node")
 	// ErrNoStatus: no status of the pod has been reported yet.
 	ErrNoStatus = errors.New("the pod has no status yet")
-	// ErrUnknownContainer: the pod's status lists no container of this ID, for example
-	// because the container has been replaced by another one.
+	// ErrUnknownContainer: the pod's status lists no container of this ID, for example because the
+	// container was restarted.
 	ErrUnknownContainer = errors.New("the pod has no container of this ID")
 	// ErrNotRunning: Run was not called, or has ended, so nothing is sent.
 	ErrNotRunning = errors.New("the manager is not running: Run was not called, or has ended")
 	// ErrShutdown: Run was called after Shutdown.
-	ErrShutdown = errors.New("status: the manager was shut down; status.New makes another one")
+	ErrShutdown = errors.New("status: the manager was shut down; make a new one with status.New")
 )
 
 var errRunTwice = errors.New("status: Run was called while another Run of the same manager goes on")
 
-// Manager publishes the status of a node's pods to the API server. See the package comment for
-// how it is used. All methods may be called from any goroutine.
+// Manager publishes the status of a node's pods to the API server. See the package comment. All
+// methods may be called from any goroutine.
 type Manager struct {
 	opts    settings
 	table   *pods.Table // the manager's own; nil: Options.Pods was set
@@ -48,6 +48,8 @@ type Manager struct {
 	foreign foreignTypes
 	gone    goneMemory
 	life    life
+	// listDue: the watch is behind many pods, and some are overdue to be read, see listOverdue.
+	listDue chan struct{} // capacity 1
 }
 
 // settings are the options with a journal that has every method.
@@ -56,8 +58,8 @@ type settings struct {
 	Journal Journal
 }
 
-// New returns a manager. It starts nothing, and sends nothing before [Manager.Run]. What
-// the journal holds of an earlier process is in the cache when New returns.
+// New returns a manager. New starts nothing, and nothing is sent before [Manager.Run]. The cache
+// contains the statuses of an earlier process from the journal when New returns.
 func New(options Options) (*Manager, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("status: options: %w", err)
@@ -68,6 +70,8 @@ func New(options Options) (*Manager, error) {
 		cache: newCache(options.Client == nil, newFeed(), options.Observer, options.Jitter),
 		owns:  podrules.Owning(options.OwnedConditions...),
 		life:  life{begun: make(chan struct{})},
+
+		listDue: make(chan struct{}, 1),
 	}
 	if options.Pods == nil {
 		m.table = pods.New()
@@ -99,12 +103,7 @@ func New(options Options) (*Manager, error) {
 // initialList lists the node's pods, and retries until that succeeds or the context ends.
 func (m *Manager) initialList(ctx context.Context) bool {
 	for attempt := 1; ; attempt++ {
-		listed, err := func() ([]v1.Pod, error) {
-			ctx, cancel := context.WithTimeout(ctx, m.opts.RequestTimeout)
-			defer cancel()
-			return m.opts.Client.List(ctx)
-		}()
-		m.metrics.requests.WithLabelValues("list", reasonOf(err)).Inc()
+		listed, err := m.list(ctx)
 		if err == nil {
 			for i := range listed {
 				m.observe(&listed[i])
@@ -137,8 +136,8 @@ func (m *Manager) forgetUnlisted(listed []v1.Pod) {
 	m.retainInJournal(func(uid types.UID) bool { return there[uid] || m.knows(uid) })
 }
 
-// forget drops everything about a pod: at once what is in memory, and then what the journal has. It
-// returns that write, nil if there is none, and reports whether the pod may be queued.
+// forget drops everything about a pod, first in memory, then in the journal. It returns the journal
+// write, or nil, and reports whether the pod may be queued.
 func (m *Manager) forget(uid types.UID) (x *write, queued bool) {
 	queued, x = m.drop(uid)
 	m.ends.forget(uid)

@@ -58,7 +58,7 @@ func newMetrics() *metrics {
 		fights:        counter("pod_status_convergence_fights_total", "Writes of an unchanged status that another writer keeps changing back."),
 		throttled:     counter("pod_status_throttled_seconds_total", "Time in which work waited for the request budget or for a pause that the API server asked for."),
 		journalErrors: counter("journal_write_errors_total", "Writes to the journal that failed."),
-		overruled:     counter("pod_status_overruled_total", "Statuses of which the API server has stored something else than was sent, and decides so."),
+		overruled:     counter("pod_status_overruled_total", "Statuses that the API server stored differently from what was sent."),
 		refusedFields: vector("pod_status_refused_fields_total", "Fields that the API server has refused, so that the rest was sent without them, by field.", "field"),
 	}
 	m.limit = prometheus.NewGauge(prometheus.GaugeOpts{Name: "statusd_pod_status_concurrency_limit",
@@ -113,7 +113,7 @@ func (m *metrics) register(registerer prometheus.Registerer, c *cache, gauges []
 	return errors.Join(problems...)
 }
 
-// use replaces a metric by the one that is shared under its name.
+// use replaces a metric by the registered metric with the same name.
 func use[T prometheus.Collector](shared func(prometheus.Collector) prometheus.Collector, metric *T) {
 	if existing, ok := shared(*metric).(T); ok {
 		*metric = existing

@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// observe takes in a copy of the API's pod. It reports whether there is something to do about it,
-// and how urgent that is: resources wait for a deletion.
+// observe records a copy of the API's pod. It reports whether the pod needs a turn, and how urgent
+// it is: resources wait for a deletion.
 func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgency, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -24,6 +24,7 @@ func (c *cache) observe(uid types.UID, pod, spec *v1.Pod, now time.Time) (urgenc
 	c.heard(uid, now)
 	grave := e.gravelyWrong()
 	news, look := c.takeIn(uid, e, baseOf(pod), now)
+	look = c.lookOverdue(uid) || look
 	if b := c.behinds[uid]; b.undone != 0 && b.undone == revisionOf(pod) {
 		// A version of the history that the server has lost; or it has given the version out again.
 		b.look, look = true, true
@@ -51,9 +52,9 @@ func (e *entry) gravelyWrong() bool {
 	return e.base.known() && graveDifference(e.base.status, &e.status)
 }
 
-// reconsider reports whether news of a pod is a reason not to wait any longer for what the server has
-// decided, or for another writer: the API's pod is as it should be; or another writer came
-// through, and traffic or controllers wait for what was decided otherwise.
+// reconsider reports whether an observation ends the wait for a decision of the server, or for
+// another writer: the API's pod is correct now; or another writer's change was stored, and traffic or
+// controllers depend on the overruled fields.
 func (c *cache) reconsider(uid types.UID, e *entry, spec *v1.Pod, now time.Time) bool {
 	if waits := e.waitsFor(); waits != waitOverruled && waits != waitFight {
 		return false
@@ -62,10 +63,13 @@ func (c *cache) reconsider(uid types.UID, e *entry, spec *v1.Pod, now time.Time)
 	return !c.owns.NeedsReconcile(spec, e.base.status, &e.status) || d.grave && d.version == e.version && c.question(uid, d, now)
 }
 
-// needs reports whether the API's pod calls for a turn: a difference, or a deletion that is
-// due. What is unsent has its turn coming anyway; but the turn of a phase that is withheld, or of what
-// the server overrules, may be far off, and what others change does not wait for it.
+// needs reports whether the API's pod needs a turn: a difference, or a deletion that is due. Unsent
+// changes have a turn scheduled anyway; but the turn of a withheld phase, or of overruled fields, may
+// be far off, and changes of other writers do not wait for it.
 func (c *cache) needs(uid types.UID, e *entry, api base, spec *v1.Pod) bool {
+	if api.settled && !e.pending() {
+		return e.finished && api.ended
+	}
 	waits := e.waitsFor()
 	return e.finished && api.ended ||
 		(!e.pending() || waits == waitWithheld || waits == waitOverruled) && c.owns.NeedsReconcile(spec, api.status, &e.status) && !c.decided(uid, e, api, spec)
@@ -102,6 +106,7 @@ func (c *cache) due(uid types.UID, pod, api *v1.Pod, now time.Time) (u urgency, 
 	if !c.needs(uid, e, e.base, pod) {
 		return background, look, look && e.waitsFor().local()
 	}
+	c.lookOverdue(uid) // in the turn that is due anyway
 	if news {
 		c.noteForeignWrite(uid, e, now)
 	}

@@ -16,145 +16,143 @@ import (
 	"github.com/statusd/statusd/internal/podrules"
 )
 
-// Options say what a [Manager] works with. The zero value works: it keeps statuses and sends
+// Options configure a [Manager]. The zero value works: the manager stores statuses and sends
 // nothing.
 type Options struct {
-	// Client reaches the API server. Without one the manager is standalone: the cache,
-	// the journal and the subscribers work, and nothing is sent.
+	// Client sends requests to the API server. If nil, the manager is standalone: the cache, the
+	// journal and the subscribers work, and nothing is sent.
 	Client Client
 
-	// Pods is a table of the pods known on this node that the caller keeps. By default the manager keeps one itself,
-	// from [Manager.ObservePod] and [Manager.ObserveDelete], and then a pod that is deleted from the API is forgotten.
+	// Pods is the caller's table of the pods on this node. By default the manager keeps its own table, from
+	// [Manager.ObservePod] and [Manager.ObserveDelete], and forgets pods that are deleted from the API.
 	Pods Pods
 
-	// Safety decides whether a pod could still have running containers. While it could, a
-	// terminal phase is kept from the API. By default that follows from the reports: a
-	// container could run that was last reported running, also if a later status does not
-	// mention it, as that of an eviction; until it is reported otherwise, or the pod was
-	// terminated with [Manager.TerminatePod].
+	// Safety decides whether a pod could still have running containers. While it could, a terminal
+	// phase is withheld from the API. By default the reports decide: a container that was last
+	// reported running could run, even if a later status, as of an eviction, does not list it,
+	// until the container is reported terminated or [Manager.TerminatePod] is called.
 	Safety Safety
 
-	// Reclaim, if set, is asked before a pod is deleted from the API.
+	// Reclaim, if set, is called before a pod is deleted from the API.
 	Reclaim Reclaim
 
-	// Journal remembers what must survive a restart. Without one, nothing does, and
-	// allocations cannot be stored. Package journal has a whole [Journal]; a program that keeps the
-	// ends of pods in a database of its own writes the two methods of Ends.
+	// Journal stores the state that must survive a restart. Without a journal, no state survives,
+	// and allocations cannot be stored. Package journal implements a whole [Journal]; a program
+	// that stores final statuses in its own database implements the two methods of Ends.
 	Journal Ends
 
-	// Workers is the most requests that may be in flight at once. How many are within that
-	// follows what pays: few on a near server, many over a slow link. A few slots beyond it
-	// are kept for withdrawals, and requests that hang do not count, see SlowRequest.
+	// Workers is the maximum number of requests in flight. Within the maximum, the manager adapts
+	// the number to the throughput: few for a near server, many over a slow link. A few additional
+	// slots are reserved for withdrawals, and requests that hang do not count, see SlowRequest.
 	// Default 200: enough to keep a server busy over a link of 200 ms.
 	Workers int
 
-	// Share names the part of the manager's pods that a pod belongs to, such as its node if one manager reports the pods of
-	// several: package node/fleet does that. Within a class of urgency the parts then have their turns one after the other, however many
-	// pods of each wait, and a part whose requests hang delays no other. It must be quick, and must not call back.
+	// Share names the part of the manager's pods that a pod belongs to, such as its node if one manager reports the pods of several:
+	// package node/fleet does that. Within a class of urgency the parts take turns, however many pods of each part wait, and a part
+	// whose requests hang does not delay the other parts. Share must not block and must not call the manager.
 	Share func(*v1.Pod) string
 
-	// PreferThroughput keeps as many requests in flight as Workers allows while there is that much to send, unless the
-	// server refuses some. An API server stores requests together that wait at the same time, so that more of them are done in
-	// a second, while each of them takes several times as long. For nodes where only the time until the last of
-	// many changes is there counts. Withdrawals still go first.
+	// PreferThroughput keeps as many requests in flight as Workers allows while enough pods wait, unless the server refuses
+	// requests. An API server batches concurrent writes, so that throughput grows, but each request takes several times as
+	// long. Set it for nodes where only the delivery of the last of many changes matters. Withdrawals still go first.
 	PreferThroughput bool
 
-	// QPS and Burst limit the requests. QPS 0 means no limit. Burst defaults to twice QPS.
+	// QPS and Burst limit the rate of requests. QPS 0 means no limit. Burst defaults to twice QPS.
 	QPS   float64
 	Burst int
 
-	// RequestTimeout ends a request that gets no answer. Default 30 s.
+	// RequestTimeout is the timeout of a request. Default 30 s.
 	RequestTimeout time.Duration
 
-	// SlowRequest is how long a request may take before it stops counting as one of the
-	// Workers, so that pods whose requests hang cannot keep others from being served. At
-	// most 48 requests, or as many as Workers if that is more, go on without counting.
-	// Default 2 s.
+	// SlowRequest is how long a request may take before it stops counting as one of the Workers, so
+	// that pods whose requests hang do not block other pods. At most 48 requests, or as many as
+	// Workers if Workers is larger, continue without counting. Default 2 s.
 	SlowRequest time.Duration
 
-	// ResyncPeriod is how often all pods are compared with the API's. It is a safety net:
-	// changes and observations are acted upon at once. Default 10 s.
+	// ResyncPeriod is how often all pods are compared with the API's. The comparison is a safety
+	// net: reports and observations are handled at once. Default 10 s.
 	ResyncPeriod time.Duration
 
-	// Jitter returns a number from 0 to 1: how much of the fifth of a wait by which tries are spread
-	// is taken off. It may be called from any goroutine. Default: random. A test in virtual time that
-	// sets it can be repeated.
+	// Jitter returns a number from 0 to 1: the part of a fifth of a wait that is subtracted to spread
+	// retries. It may be called from any goroutine. Default: random. Set Jitter to make a test in
+	// virtual time deterministic.
 	Jitter func() float64
 
-	// Versions reads the newest resource version of the API server while nothing else shows it, to notice
-	// that the server was restored from a backup. Managers of one process and one server may share one. By
-	// default a manager whose Client is a [VersionReader] asks once a minute, and managers whose clients
-	// [NewClient] has made of one clientset ask once a minute together.
+	// Versions reads the newest resource version of the API server while no other response shows it, to
+	// detect that the server was restored from a backup. Managers in one process for one server may share
+	// a Versions. By default a manager whose Client is a [VersionReader] reads the version once a minute;
+	// managers whose clients [NewClient] has created from one clientset share this request.
 	Versions *Versions
 
-	// HistoryChanged, if set, is called when the API server's resource versions were found to have gone
-	// back, as after a restore from a backup. The manager then reads all pods by itself. But a watch that has
-	// stayed open may show nothing until the server has reached its version again: end it here, and list the
-	// pods again. It may be called from any goroutine and must not block.
+	// HistoryChanged, if set, is called when the API server's resource versions were found to have gone back,
+	// as after a restore from a backup. The manager then reads all pods itself. But a watch that is still
+	// open may deliver nothing until the server reaches the watch's version again: end the watch in this
+	// function, and list the pods again. HistoryChanged may be called from any goroutine and must not block.
 	HistoryChanged func()
 
 	// AlwaysRead reads each pod from the API server before it is written, as the kubelet does.
 	AlwaysRead bool
 
-	// OwnedConditions are condition types of this agent's own, besides those that the kubelet
-	// owns: they are sent, their transition times are kept, and they are removed from the API
-	// when they are reported no more. Conditions of any other type belong to others; if a
-	// report names one, the rest of the report is stored and the condition is not sent.
+	// OwnedConditions are the condition types that this agent owns, besides the kubelet's:
+	// conditions of these types are sent, keep their transition times, and are removed from the API
+	// when they are no longer reported. Conditions of other types belong to other writers; if a
+	// report has one, the condition is not sent, and the rest of the report is stored.
 	OwnedConditions []v1.PodConditionType
 
-	// CompleteReports fills in what a report of [Manager.SetPodStatus] leaves out with
-	// [podstatus.Complete]: the containers and conditions that it does not mention, the phase, the
-	// addresses. For reporters that know only a part of a status, such as the phase of a job. By
-	// default a report is taken as whole, as the kubelet's is: an owned condition that it does not
-	// have is removed from the API, PodScheduled included.
+	// CompleteReports completes the reports of [Manager.SetPodStatus] with [podstatus.Complete]:
+	// missing containers and conditions, the phase, the addresses. Set it for reporters that know
+	// only a part of a status, such as the phase of a job. By default a report is a whole status,
+	// as the kubelet's: an owned condition that is missing in the report is removed from the API,
+	// including PodScheduled.
 	CompleteReports bool
 
-	// FieldManager is the name under which the API server records the manager's writes, and by
-	// which [Manager.Fights] distinguishes them from those of others. Default "statusd". The client of
-	// NewClient writes under it; a Client of the caller's own has to do the same.
+	// FieldManager is the field manager of the manager's writes, by which [Manager.Fights]
+	// distinguishes them from the writes of others. Default "statusd". The client of NewClient uses
+	// it; the caller's own Client must use the same name.
 	FieldManager string
 
-	// Observer learns of every step of every pod, if set.
+	// Observer, if set, receives every change of every pod.
 	Observer Observer
 
-	// Logger takes warnings and errors, and at lower levels single steps. By default warnings and errors
-	// go to slog.Default(), as those of net/http go to the default logger of package log.
+	// Logger receives warnings and errors, and single steps at lower levels. By default warnings and
+	// errors go to slog.Default().
 	Logger *slog.Logger
 
-	// Registerer takes the metrics, if set. Several managers may share one; they then share the
-	// metrics too, unless their MetricsLabels differ.
+	// Registerer, if set, registers the metrics. Several managers may share a Registerer; they then
+	// share the metrics too, unless their MetricsLabels differ.
 	Registerer prometheus.Registerer
 
 	// MetricsLabels are added to each metric, such as {"node": name}.
 	MetricsLabels prometheus.Labels
 }
 
-// Pods is what the manager needs to know of the pods of this node. The manager may call
-// it from any goroutine; implementations must not call back. What they return is not changed.
+// Pods is the table of the pods of this node. The manager may call it from any goroutine;
+// implementations must not call the manager. Returned pods are not modified.
 type Pods interface {
-	// ByUID returns a pod, not a mirror pod. For pods that come from the API it should
-	// be the newest copy that the watch has delivered.
+	// ByUID returns a pod, not a mirror pod. For pods from the API it should return the newest copy
+	// that the watch has delivered.
 	ByUID(types.UID) (*v1.Pod, bool)
 	// MirrorOf returns the mirror pod of a static pod.
 	MirrorOf(*v1.Pod) (*v1.Pod, bool)
-	// TranslateUID returns the static pod's UID for that of its mirror, any other as it is.
+	// TranslateUID returns the static pod's UID for the UID of its mirror pod, and any other UID
+	// unchanged.
 	TranslateUID(types.UID) types.UID
 }
 
 // Safety is the condition for publishing a terminal phase.
 type Safety interface {
-	// CouldHaveRunningContainers may be called from any goroutine, and must not call back.
+	// CouldHaveRunningContainers may be called from any goroutine, and must not call the manager.
 	CouldHaveRunningContainers(*v1.Pod) bool
 }
 
 // Reclaim is the stricter condition for deleting a pod from the API: containers gone from
 // the runtime, volumes unmounted, cgroup removed.
 type Reclaim interface {
-	// ResourcesReclaimed may be called from any goroutine, and must not call back.
+	// ResourcesReclaimed may be called from any goroutine, and must not call the manager.
 	ResourcesReclaimed(*v1.Pod, *v1.PodStatus) bool
 }
 
-// Validate reports everything that is wrong with the options.
+// Validate returns all errors in the options.
 func (o *Options) Validate() error {
 	problems := o.typedNils()
 	if client, ok := o.Client.(ownClient); ok && len(problems) == 0 {

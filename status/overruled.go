@@ -16,20 +16,21 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// decision is what the API server has made of a version: it has stored something else than
-// was sent, and does so again when it is sent again. A server that lacks a field, a feature
-// gate that is off, or a webhook decides so. A decision is no end: a webhook is rolled back, and
-// a server is upgraded. So the status is sent again when the decision expires, and earlier if
-// anything shows that the decider may be gone. Until then [Manager.Pending] names the pod.
+// decision is the API server's change of a version: the server has stored something else than was
+// sent, and does so again when the version is sent again. The cause is a server that lacks a field,
+// a disabled feature gate, or a webhook. A decision is not final: webhooks are rolled back, and
+// servers are upgraded. So the status is sent again when the decision expires, or earlier on signs
+// that the cause is gone. Until then [Manager.Pending] lists the pod.
 type decision struct {
 	version uint64
-	// couldRun distinguishes the write with a terminal phase from the one before, without it.
+	// couldRun distinguishes the write with a terminal phase from the earlier write without it.
 	couldRun bool
 	status   *v1.PodStatus // the answer; never changed
 	// grave: the API's pod differs in its readiness or in its end. Such a version does not count
 	// as accepted.
 	grave bool
-	// tried is when the server last decided so, until how long the decision is not questioned.
+	// tried is when the server last made this decision, until the time before which the status is
+	// not sent again.
 	tried, until time.Time
 }
 
@@ -37,12 +38,12 @@ var (
 	// graveBackoff spaces the tries of a status whose readiness or end the server overrules.
 	// Traffic and controllers act on what it stores instead. A kubelet tries every 10 s.
 	graveBackoff = backoff.Schedule{First: 2 * time.Second, Limit: 10 * time.Second}
-	// overruledBackoff spaces the tries of a status of which the server overrules the rest: at most a
-	// minute after the decider is gone the API has the status, the turn included.
+	// overruledBackoff spaces the attempts for a status whose other fields the server overrules: at
+	// most a minute after the cause is gone, the API has the status, including the time of the turn.
 	overruledBackoff = backoff.Schedule{First: 50 * time.Second, Limit: 50 * time.Second}
 )
 
-// questionPause is how long a decision stands at least, whatever hints at its end.
+// questionPause is how long a decision holds at least, whatever the signs of its end.
 const questionPause = 5 * time.Second
 
 var (
@@ -52,15 +53,14 @@ var (
 	errStoredOtherwise = errors.New("the API server stores something else than was sent")
 )
 
-// mergedKeys are the fields of a status of which a patch sends parts. If the answer differs in
-// one of them, the base may have been old.
+// mergedKeys are the fields of a status that a patch sends in part. If the response differs in one
+// of them, the base may have been old.
 var mergedKeys = map[string]bool{
 	"conditions": true, "podIPs": true, "hostIPs": true, "resources": true, "allocatedResources": true,
 }
 
-// overruled reports whether the answer to a write, which differs from what was written, is the
-// server's decision: each field that differs was sent whole; or the write has changed nothing
-// of what this node owns.
+// overruled reports whether a response that differs from the write is the server's decision: each
+// differing field was sent whole; or the write has changed no field that this node owns.
 func (t *turn) overruled(p *plan, patch []byte, answer base, merged *v1.PodStatus) bool {
 	left, err := t.m.owns.Patch(p.target, answer.status, merged)
 	if err != nil {
@@ -95,12 +95,12 @@ func keysOf(patch []byte) map[string]bool {
 	return keys
 }
 
-// holds reports whether the server is not asked again to store a version.
+// holds reports whether a version is not sent again yet.
 func (d decision) holds(version uint64, couldRun bool, now time.Time) bool {
 	return d.status != nil && d.version == version && d.couldRun == couldRun && now.Before(d.until)
 }
 
-// schedule spaces the tries of what was decided.
+// schedule spaces the attempts after a decision.
 func (d decision) schedule() backoff.Schedule {
 	if d.grave {
 		return graveBackoff
@@ -108,13 +108,13 @@ func (d decision) schedule() backoff.Schedule {
 	return overruledBackoff
 }
 
-// graveDifference reports whether an answer differs from what was written in what traffic and
-// controllers wait for: readiness, the phase, containers that have ended.
+// graveDifference reports whether a response differs from the write in fields that traffic and
+// controllers depend on: readiness, the phase, terminated containers.
 func graveDifference(answer, written *v1.PodStatus) bool {
 	return answer.Phase != written.Phase || isReady(answer) != isReady(written) || anyRuns(answer) && !anyRuns(written)
 }
 
-// decide takes in that the server has stored something else than was written.
+// decide records that the server has stored something else than was written.
 func (t *turn) decide(p *plan, answer base, merged *v1.PodStatus, couldRun bool) {
 	now := time.Now()
 	d := decision{version: p.version, couldRun: couldRun, status: answer.status, grave: graveDifference(answer.status, merged), tried: now}
@@ -152,7 +152,7 @@ func (t *turn) tryOverruledLater(p *plan) {
 	}
 }
 
-// setDecision records what the server has made of a version.
+// setDecision records the server's decision about a version.
 func (c *cache) setDecision(uid types.UID, d decision) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -168,8 +168,8 @@ func (c *cache) endDecision(uid types.UID) {
 	delete(c.decisions, uid)
 }
 
-// question ends the standing of a decision, unless it is as good as new. It reports whether the
-// status is to be sent again.
+// question ends the hold of a decision, unless the decision is too recent. It reports whether the
+// status must be sent again.
 func (c *cache) question(uid types.UID, d decision, now time.Time) bool {
 	if now.Sub(d.tried) < questionPause {
 		return false
@@ -179,9 +179,9 @@ func (c *cache) question(uid types.UID, d decision, now time.Time) bool {
 	return true
 }
 
-// storedAsSent takes in that the server has stored a status as it was sent, and returns the overruled
-// pods that are worth another try for it: all if it has overruled this one before, else those of
-// which traffic and controllers see something wrong.
+// storedAsSent records that the server has stored a status as sent, and returns the overruled pods to
+// try again: all overruled pods if this pod was overruled before, else the pods with a grave
+// difference.
 func (c *cache) storedAsSent(uid types.UID, now time.Time) []types.UID {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -196,7 +196,7 @@ func (c *cache) storedAsSent(uid types.UID, now time.Time) []types.UID {
 	return again
 }
 
-// questionAll ends the standing of all decisions, and returns how often each of the pods was tried.
+// questionAll ends the hold of all decisions, and returns how often each of the pods was tried.
 func (c *cache) questionAll(now time.Time) map[types.UID]int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -229,8 +229,8 @@ func (c *cache) overruledAgain(tries map[types.UID]int) (left []Pending, all boo
 	return left, all, c.progress
 }
 
-// flushOverruled waits until the server was asked once more to store what it overrules. The error
-// names the pods of which it still does: they are not delivered.
+// flushOverruled waits until the overruled statuses were sent once more. The error names the pods
+// whose statuses are still overruled: they are not delivered.
 func (m *Manager) flushOverruled(ctx context.Context, s *session, tries map[types.UID]int) error {
 	for {
 		left, all, progress := m.cache.overruledAgain(tries)
@@ -250,7 +250,7 @@ func (m *Manager) flushOverruled(ctx context.Context, s *session, tries map[type
 	}
 }
 
-// retryOverruled has overruled pods tried again.
+// retryOverruled schedules turns for overruled pods.
 func (m *Manager) retryOverruled(uids iter.Seq[types.UID], now time.Time) {
 	for uid := range uids {
 		m.engine.changed(turnRequest{uid: uid, urgency: background, at: now, expedite: true})

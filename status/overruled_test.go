@@ -127,34 +127,6 @@ func TestSignsThatADeciderIsGoneEndTheWait(t *testing.T) {
 	}
 }
 
-// A decider may end for one pod and go on for others, so that each pod has its own schedule.
-func TestOverruledPods_AreTriedWithinAMinute(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		w := newWorld(t)
-		pods := readyPods(w, 50)
-		w.api.SetWebhook(func(p *v1.Pod) { p.Status.Reason = "theirs" })
-		for _, pod := range pods {
-			status := running(pod, true)
-			status.PodIP, status.PodIPs = "10.0.0.9", []v1.PodIP{{IP: "10.0.0.9"}}
-			w.set(pod, status)
-		}
-		pass(2 * time.Hour)
-		w.api.ForgetRequests()
-		pass(time.Hour)
-		if got := w.api.Count("PATCH"); got > 50*90 {
-			t.Errorf("%d writes in an hour, want one each 40 to 50 s for each pod", got)
-		}
-		w.api.SetWebhook(nil)
-		pass(time.Minute)
-		for _, pod := range pods {
-			if got := w.api.Pod(pod).Status.Reason; got != "" {
-				t.Fatalf("a minute after the webhook the API has reason %q of %s", got, pod.Name)
-			}
-		}
-		w.wantNothingPending()
-	})
-}
-
 // A finished pod is deleted whatever the server has made of the rest of its status.
 func TestOverruledPodThatIsGone_HoldsNoOther(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// plan is everything that one turn of a pod works with, taken when the turn begins: the
-// newest status, not the one that was newest when the pod was queued.
+// plan is the input of one turn of a pod, read when the turn begins: the newest status then, not
+// the newest status when the pod was queued.
 type plan struct {
 	*snapshot
 	uid    types.UID
@@ -18,12 +18,12 @@ type plan struct {
 	target types.UID
 	// accepted is what the API server had when the turn began.
 	accepted uint64
-	// base is the copy that a write is a difference to, began the one that the cache had when
-	// the turn began.
+	// base is the copy to which a write is the difference, began the cache's base when the turn
+	// began.
 	base, began base
 	watched     *v1.Pod // the watch's copy of the API's pod, if there is one
-	// look: the base is in doubt, and the pod is to be read. Asked: what the turn knows is an answer
-	// of the API server to a request of this turn.
+	// look: the base is in doubt, and the pod must be read. Asked: the base is a response to a
+	// request of this turn.
 	look, asked bool
 	// epoch is the server's history at the beginning of the turn.
 	epoch    int
@@ -33,11 +33,13 @@ type plan struct {
 	// tryRefusedAt.
 	leftOut      []string
 	tryRefusedAt time.Time
+	// untried: no try has failed since the last success, and the pod waits for nothing.
+	untried bool
 	// refusedBefore: the last try was made without fields that the server refuses.
 	refusedBefore bool
 }
 
-// newPlan prepares a turn, or returns why there is none.
+// newPlan prepares a turn, or returns why no turn is needed.
 func (m *Manager) newPlan(uid types.UID, now time.Time) (*plan, waitReason, bool) {
 	pod, known := m.opts.Pods.ByUID(uid)
 	if !known {

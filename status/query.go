@@ -35,31 +35,30 @@ func (m *Manager) Statuses() []PodStatus {
 	return list
 }
 
-// Pending is a pod for which something is still to be done in the API, or in the journal if its disk is slow.
+// Pending is a pod with outstanding work in the API, or in the journal if its disk is slow.
 type Pending struct {
 	UID       types.UID
 	Namespace string
 	Name      string
-	// Version is the newest change, Accepted the newest one that the API server accepted. If
-	// they are equal, it is the deletion of the pod that is still to be done, or what Reason says.
+	// Version is the newest version, Accepted the newest version that the API server has accepted.
+	// If they are equal, the deletion of the pod is outstanding, or the work in Reason.
 	Version  uint64
 	Accepted uint64
 	// Since is when the first change after Accepted was made.
 	Since time.Time
-	// Attempts counts the tries without success, Err is the last error if there was one,
-	// and NextTry is when the next try is due.
+	// Attempts counts the failed attempts, Err is the last error, if any, and NextTry is when the
+	// next attempt is due.
 	Attempts int
 	Err      error
 	NextTry  time.Time
-	// Reason is what the pod waits for, if that is not the API server.
+	// Reason is what the pod waits for, if not for the API server.
 	Reason string
-	// Refused are the fields that the API server refuses, such as "status.qosClass". It has
-	// the rest of the status; Err is its refusal.
+	// Refused are the fields that the API server refuses, such as "status.qosClass". The server has
+	// the rest of the status; Err is the refusal.
 	Refused []string
 }
 
-// Pending returns the pods for which something is still to be done in the API, those that
-// wait the longest first.
+// Pending returns the pods with outstanding work in the API, the longest wait first.
 func (m *Manager) Pending() []Pending {
 	list := m.writes.explain(m.cache.pending(), time.Now(), m.cache.describeAny)
 	slices.SortFunc(list, func(a, b Pending) int {
@@ -158,8 +157,8 @@ func compareNames(namespaceA, nameA, namespaceB, nameB string) int {
 	return cmp.Or(strings.Compare(namespaceA, namespaceB), strings.Compare(nameA, nameB))
 }
 
-// goal is what Flush waits for: that the API server has a version; or that the pod was
-// looked at once more and its terminal phase is still withheld.
+// goal is what Flush waits for: that the API server has a version; or that the pod was checked once
+// more and its terminal phase is still withheld.
 type goal struct {
 	version  uint64
 	withheld bool
@@ -172,12 +171,12 @@ func (c *cache) goals() map[types.UID]goal {
 	defer c.mu.Unlock()
 	wanted := make(map[types.UID]goal, len(c.unsent))
 	for uid, e := range c.unsent {
-		wanted[uid] = goal{version: e.version, withheld: e.waitsFor() == waitWithheld, looks: e.looks()}
+		wanted[uid] = goal{version: e.version, withheld: e.waitsFor() == waitWithheld || e.waitsFor() == waitEnding, looks: e.looks()}
 	}
 	return wanted
 }
 
-// looks counts how often the pod was looked at while its terminal phase is withheld.
+// looks counts how often the pod was checked while its terminal phase is withheld.
 func (e *entry) looks() int {
 	if e.waitsFor() != waitWithheld {
 		return 0
@@ -194,8 +193,7 @@ func (c *cache) delivered(uid types.UID, want goal) (bool, <-chan struct{}) {
 	return !ok || e.accepted >= want.version || e.looks() > want.looks, c.progress
 }
 
-// undelivered is the error that names those of the wanted versions that have not been
-// taken, nil if all have been.
+// undelivered returns an error that names the pods whose wanted versions were not accepted, or nil.
 func (c *cache) undelivered(wanted map[types.UID]goal, err error) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -212,7 +210,7 @@ func (c *cache) undelivered(wanted map[types.UID]goal, err error) error {
 	return &FlushError{Left: left, err: err}
 }
 
-// FlushError is what could not be delivered in time.
+// FlushError lists the pods that could not be delivered in time.
 type FlushError struct {
 	Left []Pending
 	err  error

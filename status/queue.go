@@ -35,18 +35,19 @@ type queue struct {
 	waiting jobHeap
 	// passed counts, for each class, its turns in a row while a class below it had work.
 	passed [background + 1]int
-	// backgroundFrom holds background work back until then.
+	// backgroundFrom is when background work may start.
 	backgroundFrom time.Time
-	// pausedUntil is the end of a pause that the server asked for. Until then no pod is made ready
-	// with regard to which it did, or whose deletion it has denied, so that the probes of the pause are others.
+	// pausedUntil is the end of a pause that the server asked for. Until then, pods for which the server asked
+	// for a pause, or whose deletion it has denied, are not made ready, so that the pause is probed with other
+	// pods.
 	pausedUntil time.Time
 	// asked counts the calls of add: the tie-break between equal times, first come first served.
 	asked  uint64
 	shares shares
 }
 
-// share is how many turns a class and those below it have until one of them is for those
-// below: a quarter of the turns is theirs.
+// share is the number of turns of which one goes to the classes below: they get a quarter of the
+// turns.
 const share = 4
 
 // job is a pod that is queued or in flight.
@@ -71,12 +72,12 @@ type job struct {
 	// pause with regard to this pod, zero if that was not its last answer.
 	suspect   bool
 	throttled time.Time
-	// grave: readiness or phase in the API are not those of the node.
+	// grave: readiness or phase in the API differ from the node's.
 	grave bool
-	// internalSince is since when the server has failed with this pod alone, zero if it has not.
+	// internalSince is since when the server has failed with this pod alone, or zero.
 	internalSince time.Time
-	// deletes: all that is left is to delete the pod. Neither news nor the lack of other
-	// work is a reason to try that more often: a webhook that denies it may do so for long.
+	// deletes: only the deletion of the pod is outstanding. Neither observations nor idle capacity
+	// make the deletion be tried more often: a webhook may deny it for long.
 	deletes bool
 	// released is when the back-off was last cut short because the server was back. Postponed: the back-off is over, and the
 	// pod waits for the end of a pause that the server asked for.
@@ -84,12 +85,12 @@ type job struct {
 	postponed bool
 	inFlight  bool
 	dirty     bool
-	// expedited: there was news during the turn that makes a back-off pointless.
+	// expedited: an observation or report during the turn makes a back-off pointless.
 	expedited bool
 	// index is the position in the heap that holds the job, -1 while it is in none.
 	index int
 	heap  *jobHeap
-	// share is the one that the pod belongs to, nil if there is one only, and place the pod's number in it.
+	// share is the pod's share, nil if there is only one share, and place the pod's number in it.
 	share     *part
 	shareName string
 	place     uint64
@@ -106,8 +107,8 @@ func newQueue() *queue {
 	return q
 }
 
-// add asks for a pod to be served. A pod that is queued already keeps the more urgent of its
-// classes and the earlier of its times, and one that backs off goes on backing off.
+// add queues a pod. A pod that is queued already keeps the more urgent of its classes and the
+// earlier of its times, and a pod in back-off stays in back-off.
 func (q *queue) add(uid types.UID, u urgency, changed time.Time) {
 	q.asked++
 	j, ok := q.jobs[uid]
@@ -132,7 +133,7 @@ func (q *queue) add(uid types.UID, u urgency, changed time.Time) {
 	}
 }
 
-// expedite is add for a pod about which there is news that makes its back-off pointless.
+// expedite is add for a pod whose back-off has become pointless.
 func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 	q.add(uid, u, changed)
 	j := q.jobs[uid]
@@ -142,9 +143,9 @@ func (q *queue) expedite(uid types.UID, u urgency, changed time.Time) {
 	}
 }
 
-// hurry shortens the back-off of a pod that waits for the server's sake, and which the
-// server, being back, would serve: it is tried again at the given time at the latest, but not
-// within a second of its last try. A pod with regard to which the server asked for a pause is not.
+// hurry shortens the back-off of a pod that waits for an unavailable server which may be back: the
+// pod is tried again at the given time at the latest, but not within a second of its last attempt.
+// Pods for which the server asked for a pause are not hurried.
 func (q *queue) hurry(uid types.UID, at time.Time) {
 	j := q.jobs[uid]
 	j.hurried = j.inFlight
@@ -159,15 +160,16 @@ func (q *queue) serving(uid types.UID) bool {
 	return ok && j.inFlight
 }
 
-// blameServer makes the pods wait for the server's sake whose last failure may be its fault.
+// blameServer marks the pods whose last failure may be the server's fault as waiting for the
+// server.
 func (q *queue) blameServer() {
 	for _, j := range q.waiting.jobs {
 		j.server = j.server || j.suspect
 	}
 }
 
-// renew shortens the back-off of a pod whose request was refused, because it has another status
-// by now, which may be taken: it is tried at once, but not within a second of its last try.
+// renew shortens the back-off of a pod whose request was refused, because a newer status may be
+// accepted: the pod is tried at once, but not within a second of its last attempt.
 func (q *queue) renew(uid types.UID, now time.Time) {
 	j := q.jobs[uid]
 	j.renewed = j.inFlight
@@ -182,9 +184,9 @@ func (q *queue) waitUntil(j *job, at time.Time) {
 	heap.Fix(&q.waiting, j.index)
 }
 
-// release lets go the pods that wait because the server was away, the most urgent first,
-// spread over a time. A pod is released once within the longest back-off, or within graveWait, so that one
-// which fails by its own fault gains one try by it and no more.
+// release ends the back-off of the pods that wait for the server, the most urgent first, spread over a
+// time. A pod is released once within the longest back-off, or within graveWait, so that a pod that fails
+// by its own fault gains only one attempt.
 func (q *queue) release(now time.Time, over time.Duration) {
 	var freed []*job
 	for _, j := range q.waiting.jobs {
@@ -205,8 +207,8 @@ func (q *queue) release(now time.Time, over time.Duration) {
 	}
 }
 
-// hasten makes one of the pods that wait for the server's sake ready, as a probe. It is the one whose last try is the
-// longest ago: a pod that was a probe in vain, maybe by its own fault, is not the next one, however urgent it is.
+// hasten makes one of the pods that wait for the server ready, as a probe: the pod whose last attempt is the longest
+// ago. A pod that failed as a probe, maybe by its own fault, is not the next probe, however urgent it is.
 func (q *queue) hasten(now time.Time) {
 	var first *job
 	for _, j := range q.waiting.jobs {
@@ -220,8 +222,8 @@ func (q *queue) hasten(now time.Time) {
 	}
 }
 
-// hurts reports whether the pod is released earlier: what the API says of it is gravely wrong, and the server has not
-// asked for a pause with regard to it.
+// hurts reports whether the pod is released earlier: its readiness or phase in the API is wrong, and the server has
+// not asked for a pause for this pod.
 func (j *job) hurts() bool { return j.grave && j.throttled.IsZero() }
 
 // compareUrgency orders pods that wait: by class, then by the end of their back-off.
@@ -234,8 +236,8 @@ func compareProbes(a, b *job) int {
 	return cmp.Or(a.tried.Compare(b.tried), cmp.Compare(a.urgency, b.urgency), cmp.Compare(a.asked, b.asked))
 }
 
-// turn returns the class that is served next. Overdue means that withdrawals are passed over
-// by it, since the classes below have waited for their share.
+// turn returns the class that is served next. Overdue means that the class goes before withdrawals,
+// since the lower classes have waited for their share.
 func (q *queue) turn(now time.Time) (u urgency, overdue, ok bool) {
 	q.promote(now)
 	for u := withdrawal; u <= background; u++ {
@@ -265,11 +267,11 @@ func (q *queue) hasBelow(u urgency, now time.Time) bool {
 	return false
 }
 
-// take hands out the pod of the class that has waited longest. There must be one.
+// take returns the pod of the class that has waited longest. The class must not be empty.
 func (q *queue) take(u urgency, now time.Time) *job { return q.takeAt(u, 0, now) }
 
-// takeNewest hands out the pod of the class that came last. In a pause that the server asked for, pods that came together with
-// the refused ones are likely to be refused as well: as probes they would delay all others.
+// takeNewest returns the newest pod of the class. In a pause that the server asked for, pods queued together with the refused
+// pods are likely to be refused as well: as probes they would delay all others.
 func (q *queue) takeNewest(u urgency, now time.Time) *job {
 	newest := 0
 	for i, j := range q.ready[u].jobs {
@@ -298,7 +300,7 @@ func (q *queue) takeAt(u urgency, index int, now time.Time) *job {
 	return j
 }
 
-// done ends what take began. The pod becomes idle, or is queued again if it was asked for
+// done ends a turn begun by take. The pod becomes idle, or is queued again if it was added
 // meanwhile.
 func (q *queue) done(uid types.UID) {
 	j := q.jobs[uid]
@@ -330,8 +332,8 @@ func (q *queue) drop(uid types.UID) {
 	}
 }
 
-// retry ends what take began without success: the pod is tried again at the given time. If
-// the server is the reason, and not the pod, its recovery will shorten that.
+// retry ends a failed turn begun by take: the pod is tried again at the given time. If the server
+// and not the pod is the cause, the server's recovery shortens the wait.
 func (q *queue) retry(uid types.UID, u urgency, now, at time.Time, server bool) {
 	j := q.jobs[uid]
 	if j.dirty {
@@ -358,7 +360,7 @@ func (q *queue) promote(now time.Time) {
 	}
 }
 
-// next returns when there will be something to take: zero if nothing is queued.
+// next returns when the next pod can be taken; zero if no pod is queued.
 func (q *queue) next(now time.Time) time.Time {
 	if q.has(withdrawal, now) || q.hasBelow(withdrawal, now) {
 		return now
@@ -379,7 +381,7 @@ func (q *queue) makeReady(j *job) {
 	q.move(j, &q.ready[j.urgency])
 }
 
-// move puts a job into a heap, and takes it out of the one that it is in.
+// move moves a job from its heap to another heap.
 func (q *queue) move(j *job, to *jobHeap) {
 	q.remove(j)
 	j.heap = to

@@ -14,22 +14,23 @@ import (
 	"github.com/statusd/statusd/internal/backoff"
 )
 
-// One field that the API server refuses must not keep the rest of a status from it. A 422
-// names the fields; the rest is sent without them, and they are tried again on a slow
-// schedule, or when the node reports another value. A status that is too large to be stored
-// is sent without its largest part, and without the next one if that is not enough.
+// A field that the API server refuses must not block the rest of a status. A 422 names the fields;
+// the rest is sent without them, and the fields are tried again on a slow schedule, or when the
+// node reports another value. A status that is too large is sent without its largest part, and
+// without the next largest part if needed.
 
-// A write that the server answers with an internal error, again and again and for this pod alone as far as is
-// known, is tried without the lists: so readiness and phase arrive if one of the lists is the reason.
+// A write that repeatedly fails with an internal error, as far as known for this pod alone, is tried without
+// the lists: so readiness and phase are stored if one of the lists is the cause.
 
-// refusedBackoff spaces the tries of fields with which the API server fails, or which are too large. Fields that
-// it refuses by name may be those of a server that is about to be upgraded, and are tried as what it overrules.
+// refusedBackoff spaces the attempts for fields that make the API server fail, or that are too large. Fields
+// that the server refuses by name may be accepted after an upgrade of the server, and are tried on the schedule
+// of overruled fields.
 var refusedBackoff = backoff.Schedule{First: time.Minute, Limit: 10 * time.Minute}
 
-// suspectEvery is of how many tries in vain one is followed by one without the lists.
+// suspectEvery is the number of failed attempts after which an attempt is made without the lists.
 const suspectEvery = 4
 
-// refusal is what the API server refuses of a pod.
+// refusal has the fields of a pod that the API server refuses.
 type refusal struct {
 	fields []string
 	// in is the status that had the refused values; never changed.
@@ -37,12 +38,12 @@ type refusal struct {
 	err error
 }
 
-// pairs are fields of which the server requires both or none.
+// pairs are fields that the server requires together.
 var pairs = map[string]string{"podIP": "podIPs", "podIPs": "podIP", "hostIP": "hostIPs", "hostIPs": "hostIP"}
 
-// refusedFields returns the fields of the status that an answer refuses, as their names in
-// JSON; a condition is "conditions[TYPE]". It is empty if the answer is no such refusal, or
-// refuses what cannot be left out.
+// refusedFields returns the fields of the status that an answer refuses, as their names in JSON; a
+// condition is "conditions[TYPE]". The result is empty if the response is not such a refusal, or
+// refuses a field that cannot be left out.
 func refusedFields(err error, written *v1.PodStatus) []string {
 	status := apierrors.APIStatus(nil)
 	if !apierrors.IsInvalid(err) || !errors.As(err, &status) || status.Status().Details == nil {
@@ -79,7 +80,7 @@ func refusedFields(err error, written *v1.PodStatus) []string {
 	return fields
 }
 
-// statusField returns the field of a status by its name in JSON, nil if there is none.
+// statusField returns the field of a status by its JSON name, or nil.
 func statusField(status *v1.PodStatus, name string) *reflect.Value {
 	value := reflect.ValueOf(status).Elem()
 	for i := range value.NumField() {
@@ -122,8 +123,8 @@ func (r refusal) standing(status *v1.PodStatus) []string {
 	return fields
 }
 
-// refuse records what the server refuses; the rest will be sent without it. It reports whether that
-// is something that was not left out already.
+// refuse records the fields that the server refuses; the rest will be sent without them. It reports
+// whether one of the fields was not left out already.
 func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 	fields := refusedFields(err, written)
 	switch {
@@ -144,7 +145,7 @@ func (t *turn) refuse(p *plan, err error, written *v1.PodStatus) bool {
 // lists are the parts of a status that are left out if the server fails with one of them.
 var lists = []string{"containerStatuses", "initContainerStatuses", "ephemeralContainerStatuses", "resourceClaimStatuses"}
 
-// schedule spaces the tries of what is refused.
+// schedule spaces the attempts for refused fields.
 func (r *refusal) schedule() backoff.Schedule {
 	if apierrors.IsInvalid(r.err) {
 		return overruledBackoff

@@ -14,8 +14,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// set is the way of a status that may have changed. It is apart from SetPodStatus so that
-// the common case, nothing changed, allocates nothing.
+// set stores a status that may have changed. It is separate from SetPodStatus so that the common
+// case, no change, allocates nothing.
 func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, error) {
 	if err := checkStatus(&status); err != nil {
 		return false, m.refuse(pod, "status", err)
@@ -30,8 +30,8 @@ func (m *Manager) set(pod *v1.Pod, status v1.PodStatus, forced bool) (bool, erro
 	})
 }
 
-// complete fills in what a report leaves out. A report without a phase leaves that to the
-// containers, and to the end that the pod had.
+// complete fills in fields that a report leaves out. An empty phase is computed from the containers
+// and from an earlier terminal phase.
 func (m *Manager) complete(pod *v1.Pod, old, reported *v1.PodStatus) (v1.PodStatus, error) {
 	next := podstatus.Complete(pod, *reported, *old, time.Now(), m.opts.OwnedConditions...)
 	if reported.Phase == "" {
@@ -40,9 +40,9 @@ func (m *Manager) complete(pod *v1.Pod, old, reported *v1.PodStatus) (v1.PodStat
 	return next, orNil(phaseError(old, reported))
 }
 
-// UpdatePodStatus changes the stored status of a pod as one step: no other report comes
-// in between what the function is shown and what it leaves. The function gets a copy of
-// its own, may be called more than once, and must not call the manager.
+// UpdatePodStatus changes the stored status of a pod atomically: no other report is stored between
+// reading and writing the status. The function gets a copy, may be called more than once, and must
+// not call the manager.
 func (m *Manager) UpdatePodStatus(uid types.UID, update func(*v1.PodStatus)) (changed bool, err error) {
 	pod, ok := m.opts.Pods.ByUID(uid)
 	if !ok {
@@ -81,11 +81,12 @@ func (m *Manager) flip(by string, uid types.UID, containerID string, value bool,
 	return err
 }
 
-// ObserveTermination keeps how a container ended, so that [Manager.TerminatePod] can say
-// so even if this process does not live to report it. It is kept until the API server has a
-// status that no longer names the container. Without a journal it does nothing. A manager with a
-// table of its own refuses it for a pod that was neither observed nor reported, with
-// [ErrUnknownPod]: such a pod may be gone, and then nothing would remove what is kept of it.
+// ObserveTermination stores the termination of a container in the journal, so that
+// [Manager.TerminatePod] can report it even if this process crashes first. The termination is kept
+// until the API server has a status that no longer lists the container. Without a journal,
+// ObserveTermination does nothing. A manager with its own table returns [ErrUnknownPod] for a pod
+// that was neither observed nor reported: such a pod may be gone, and its termination would stay in
+// the journal forever.
 func (m *Manager) ObserveTermination(uid types.UID, containerID string, how v1.ContainerStateTerminated) error {
 	if m.opts.Journal == nil {
 		return nil
@@ -137,7 +138,7 @@ func phaseError(old, incoming *v1.PodStatus) *PhaseError {
 	return nil
 }
 
-// orNil is the error as one that is nil if there is none.
+// orNil converts a nil *PhaseError to a nil error.
 func orNil(err *PhaseError) error {
 	if err == nil {
 		return nil
@@ -153,10 +154,9 @@ type storing struct {
 	part   bool   // only a container is reported, and not the phase
 }
 
-// store computes the next status of a pod from the one before it and puts it in the
-// cache, again from the start if another report was faster. The function build gets what
-// there was before, and whether that is from the cache; an error from it, other than a
-// PhaseError, ends the attempt.
+// store computes the next status of a pod from the one before it and puts it in the cache, again
+// from the start if another report was faster. The function build gets the previous status, and
+// whether it is from the cache; an error from build, other than a PhaseError, ends the attempt.
 func (m *Manager) store(pod *v1.Pod, how storing, build func(old *v1.PodStatus, cached bool) (v1.PodStatus, error)) (bool, error) {
 	for {
 		before := m.cache.load(pod.UID)
@@ -217,17 +217,17 @@ func (m *Manager) withheldBy(pod *v1.Pod, how storing, s *snapshot) error {
 	return m.withheld(pod, s)
 }
 
-// repeated handles a report of an end that changes nothing: it makes no version and costs no write. If the pod
-// waits for something on this node, that may have happened.
+// repeated handles a repeated report of a terminal status: it creates no version and costs no write. If the
+// pod waits for something on this node, the wait may be over.
 func (m *Manager) repeated(pod *v1.Pod, now time.Time) {
 	if m.opts.Client != nil && m.cache.awaits(pod, m.opts.AlwaysRead) {
 		m.engine.changed(turnRequest{uid: pod.UID, urgency: withdrawal, at: now, expedite: true})
 	}
 }
 
-// statusBefore is what a report is compared with: the cached status, or if there is none,
-// the API's (U5). A static pod has the same UID in each of its lives: a report after the end
-// of one begins another, in which nothing of that end holds.
+// statusBefore returns the status that a report is compared with: the cached status, else the API's
+// (U5). A restarted static pod keeps its UID: a report after its end starts over, without the
+// previous end.
 func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.PodStatus {
 	static := podstatus.IsStatic(pod)
 	switch {
@@ -247,8 +247,8 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 			return &mirror.Status
 		}
 	default:
-		// Not the status of the object that was passed: providers change it and pass it on, so
-		// that it would be compared with itself.
+		// Not the status of the object that was passed in: providers modify that object and pass it
+		// again, so that it would be compared with itself.
 		if known, ok := m.opts.Pods.ByUID(pod.UID); ok {
 			return &known.Status
 		}
@@ -256,7 +256,7 @@ func (m *Manager) statusBefore(pod *v1.Pod, cached *snapshot, how storing) *v1.P
 	return &pod.Status
 }
 
-// earlierLife returns the status of a life that is over without its end.
+// earlierLife returns the status of an earlier run of a static pod without its end.
 func earlierLife(status *v1.PodStatus) *v1.PodStatus {
 	next := *status
 	next.Phase, next.Reason, next.Message = "", "", ""
@@ -264,7 +264,8 @@ func earlierLife(status *v1.PodStatus) *v1.PodStatus {
 	return &next
 }
 
-// checkTransitions refuses a status in which a container came back from its end.
+// checkTransitions refuses a status in which a container that had ended for good is no longer
+// terminated.
 func (m *Manager) checkTransitions(pod *v1.Pod, old, next *v1.PodStatus) error {
 	if m.opts.Logger.Enabled(context.Background(), slog.LevelDebug) {
 		if err := podrules.InitMismatch(pod, old); err != nil {

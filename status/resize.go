@@ -14,11 +14,10 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Resizes is what a node that resizes pods in place keeps besides their status: the resources set
-// aside for each pod, and its resize conditions. The conditions are not part of the cached status by
-// themselves: the reporter that generates a pod's status includes them (Z6). The methods have the
-// names of the kubelet's status manager; the four that are used without resizing pods are methods
-// of the [Manager].
+// Resizes stores the state of in-place resizes besides the status of pods: the allocation of each
+// pod, and its resize conditions. The conditions are not part of the cached status: the reporter
+// that generates a pod's status includes them (Z6). The methods have the names of the kubelet's
+// status manager; the four methods that are used without resizes are methods of the [Manager].
 type Resizes struct {
 	m *Manager
 	// mu guards the maps. It is never held while the journal is written: a change is written first, and
@@ -53,7 +52,7 @@ func (r *Resizes) load(uid types.UID) (conditions *podstatus.ResizeConditions, k
 	return r.pods[uid], !r.unkept[uid]
 }
 
-// swap replaces the conditions of a pod if they are still those that the next ones were computed from.
+// swap replaces the conditions of a pod if they have not changed since next was computed from them.
 func (r *Resizes) swap(uid types.UID, from, next *podstatus.ResizeConditions, kept bool) bool {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -162,10 +161,10 @@ func (r *Resizes) keep(uid types.UID, conditions podstatus.ResizeConditions) err
 	return r.m.unlessHung(what, uid, r.m.writes.wait(x))
 }
 
-// Resizes returns what the manager keeps of the resizes of pods.
+// Resizes returns the manager's state of resizes.
 func (m *Manager) Resizes() *Resizes { return m.resizes }
 
-// GetPodAllocation returns the resources set aside for a pod with [Manager.SetPodAllocation].
+// GetPodAllocation returns the allocation stored with [Manager.SetPodAllocation].
 func (r *Resizes) GetPodAllocation(uid types.UID) (podstatus.Allocation, bool) {
 	if r.m.opts.Journal == nil {
 		return podstatus.Allocation{}, false
@@ -173,9 +172,9 @@ func (r *Resizes) GetPodAllocation(uid types.UID) (podstatus.Allocation, bool) {
 	return r.m.opts.Journal.GetPodAllocation(r.m.opts.Pods.TranslateUID(uid))
 }
 
-// SetPodResizePendingCondition says that a resize of the pod waits: Deferred, or
-// Infeasible. It reports whether the reason or the generation is new. Of a pod that is not known nothing
-// is stored, as with the other conditions.
+// SetPodResizePendingCondition records that a resize of the pod is pending: Deferred, or Infeasible. It
+// reports whether the reason or the generation changed. For an unknown pod nothing is stored, as with
+// the other methods.
 func (r *Resizes) SetPodResizePendingCondition(uid types.UID, reason, message string, observedGeneration int64) (changed bool) {
 	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, changed = c.SetPending(reason, message, observedGeneration, time.Now())
@@ -184,9 +183,9 @@ func (r *Resizes) SetPodResizePendingCondition(uid types.UID, reason, message st
 	return changed
 }
 
-// SetPodResizeInProgressCondition says that a resize of the pod is being carried out. An
-// existing condition keeps its generation; it returns the one that holds, and whether
-// anything but times changed.
+// SetPodResizeInProgressCondition records that a resize of the pod is in progress. An existing
+// condition keeps its generation. It returns the generation of the condition, and whether anything
+// but times changed.
 func (r *Resizes) SetPodResizeInProgressCondition(uid types.UID, reason, message string, observedGeneration int64) (generation int64, changed bool) {
 	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, generation, changed = c.SetInProgress(reason, message, observedGeneration, time.Now())
@@ -195,7 +194,7 @@ func (r *Resizes) SetPodResizeInProgressCondition(uid types.UID, reason, message
 	return generation, changed
 }
 
-// ClearPodResizePendingCondition says that no resize of the pod waits any more.
+// ClearPodResizePendingCondition records that no resize of the pod is pending.
 func (r *Resizes) ClearPodResizePendingCondition(uid types.UID) {
 	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, _ = c.ClearPending()
@@ -203,8 +202,8 @@ func (r *Resizes) ClearPodResizePendingCondition(uid types.UID) {
 	})
 }
 
-// ClearPodResizeInProgressCondition says that the resize is done. It returns the
-// generation that was being worked on, and whether there was one.
+// ClearPodResizeInProgressCondition records that no resize is in progress. It returns the
+// generation of the resize that was in progress, and whether there was one.
 func (r *Resizes) ClearPodResizeInProgressCondition(uid types.UID) (generation int64, cleared bool) {
 	r.change(uid, func(c podstatus.ResizeConditions) podstatus.ResizeConditions {
 		c, generation, cleared = c.ClearInProgress()
@@ -219,8 +218,8 @@ func (r *Resizes) GetPodResizeConditions(uid types.UID) []v1.PodCondition {
 	return r.get(uid).List()
 }
 
-// BackfillPodResizeConditions takes over the resize conditions that pods of the API carry,
-// for pods about which nothing is known here. Call it once at start.
+// BackfillPodResizeConditions copies the resize conditions of pods in the API, for pods without
+// stored conditions. Call it once at start.
 func (r *Resizes) BackfillPodResizeConditions(pods []*v1.Pod) {
 	for _, pod := range pods {
 		found := podstatus.ResizeConditionsOf(pod.Status.Conditions)

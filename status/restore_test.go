@@ -31,6 +31,17 @@ func restored(t *testing.T, before func(*world)) (*world, *v1.Pod) {
 	return w, pod
 }
 
+// runWithMany runs with many pods, which are made before.
+func (w *world) runWithMany(n int) (*world, []*v1.Pod) {
+	w.Helper()
+	var all []*v1.Pod
+	for i := range n {
+		all = append(all, w.create(fmt.Sprint("pod-", i)))
+	}
+	w.run()
+	return w, all
+}
+
 // wantAgreement fails if the API's pod does not say what the manager says.
 func (w *world) wantAgreement(pod *v1.Pod) {
 	w.Helper()
@@ -124,6 +135,75 @@ func TestWatchThatHangsCostsFewLooks(t *testing.T) {
 			t.Errorf("%d writes, want none: the API says what it should", got)
 		}
 	})
+}
+
+// A watch that falls minutes behind a burst, as on a node that starts a thousand pods at once, costs a few lists for all
+// pods and not a read for each.
+func TestWatchThatLagsBehindABurstCostsFewRequests(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, all := newWorld(t).runWithMany(100)
+		var late []*v1.Pod
+		w.api.OnStore(func(pod *v1.Pod) { late = append(late, pod) })
+		for i := range 4 {
+			for _, pod := range all {
+				w.report(pod, running(pod, i%2 == 1))
+			}
+		}
+		w.api.ForgetRequests()
+		for _, pod := range late {
+			time.Sleep(time.Second)
+			w.deliver(pod)
+		}
+		pass(time.Hour)
+		if got := w.api.Count("GET"); got > readAlone {
+			t.Errorf("%d pods were read by themselves", got)
+		}
+		if got := w.api.Lists(); got < 1 || got > 20 {
+			t.Errorf("%d lists in the seven minutes that the watch was behind", got)
+		}
+		if got := w.api.Count("PATCH"); got > 0 {
+			t.Errorf("%d writes, want none: the API says what it should", got)
+		}
+		for _, pod := range all {
+			w.wantAgreement(pod)
+		}
+	})
+}
+
+// The server is restored while the watch hangs for many pods, and others have brought its versions beyond those of the
+// backup: only the pods themselves show it. A list that fails or hangs does not keep them from being read.
+func TestRestoreBehindAWatchThatHangs_IsFoundForManyPods(t *testing.T) {
+	for name, fault := range map[string]statustest.Fault{
+		"the list shows it": nil,
+		"no list succeeds":  statustest.On("LIST", statustest.ErrRefused),
+		"each list hangs": func(ctx context.Context, r statustest.Request) error {
+			if r.Verb == "LIST" {
+				<-ctx.Done()
+				return ctx.Err()
+			}
+			return nil
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				w, all := newWorld(t).runWithMany(100)
+				w.api.SetFault(fault)
+				backup := w.api.Backup()
+				w.api.OnStore(nil)
+				for _, pod := range all {
+					w.report(pod, running(pod, true))
+				}
+				w.api.Restore(backup)
+				for i := range 2 * len(all) {
+					w.api.Put(newPod(fmt.Sprint("other-", i), func(p *v1.Pod) { p.Spec.NodeName = "elsewhere" }))
+				}
+				time.Sleep(restoredWithin)
+				for _, pod := range all {
+					w.wantAgreement(pod)
+				}
+			})
+		})
+	}
 }
 
 // A watch that has hung for long lists again after a restore. What it brings is the very copy that it had before, and

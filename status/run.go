@@ -66,9 +66,9 @@ func (l *life) close() {
 }
 
 // Run delivers statuses until the context ends or [Manager.Shutdown] is called, and returns nil once
-// everything that it started has stopped. Nothing is sent before the node's pods were listed. What is
-// not delivered stays in the cache: Run may be called again and goes on with it, or Shutdown delivers
-// it. A second Run at the same time, and one after Shutdown ([ErrShutdown]), returns an error at once.
+// all its goroutines have stopped. Nothing is sent before the node's pods were listed. Undelivered
+// statuses stay in the cache: call Run again or Shutdown to deliver them. A concurrent second Run, and
+// a Run after Shutdown ([ErrShutdown]), returns an error at once.
 func (m *Manager) Run(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
@@ -99,6 +99,7 @@ func (m *Manager) serve(ctx context.Context, s *session) {
 		m.resume()
 	}
 	var background sync.WaitGroup
+	background.Go(func() { m.listOverdue(ctx) })
 	if m.opts.Versions != nil {
 		background.Go(func() { m.followHistory(ctx) })
 	}
@@ -117,22 +118,21 @@ func (m *Manager) resume() {
 
 // startPatience is how long Flush waits for the first Run: a program calls it in a goroutine, which may
 // not have begun.
-const startPatience = time.Second
+const startPatience = 100 * time.Millisecond
 
-// Flush waits until the API server has accepted everything that was stored before the call.
-// Pods that the API does not have, and static pods without a mirror, are not waited for. Nor
-// is the terminal phase of a pod whose containers could still run: whether they could is
-// asked once more, and if so, it is enough for Flush that the API server has the rest of the
-// status. On the way out of a node agent, with its workers stopped, nothing would end that
-// wait; the journal keeps the end. If the context ends first, the error names the pods that are
-// left, see [*FlushError].
+// Flush waits until the API server has accepted everything that was stored before the call. Flush
+// does not wait for pods that the API does not have, for static pods without a mirror pod, or for
+// the terminal phase of a pod whose containers could still run: Safety is called once more, and if
+// containers could still run, Flush waits for the rest of the status only. When a node agent stops,
+// with its workers stopped already, no report would end that wait; the journal keeps the terminal
+// status. If the context ends first, the error is a [*FlushError] that names the remaining pods.
 //
-// What the API server stores otherwise than it was sent is not delivered. Flush waits for the
-// readiness and the phase of such pods; of the rest the server is asked once more, and if it
-// insists, Flush returns the error at once.
+// A status that the API server stores differently than sent is not delivered. Flush waits for the
+// readiness and the phase of such pods; other fields are sent once more, and if the server changes
+// them again, Flush returns the error at once.
 //
-// Without a [Manager.Run] that goes on, Flush returns an error that is [ErrNotRunning] at once. On the
-// way out of a program use [Manager.Shutdown], which delivers in either case.
+// If [Manager.Run] is not running, Flush returns [ErrNotRunning] at once. Before exiting a program use
+// [Manager.Shutdown], which delivers in either case.
 func (m *Manager) Flush(ctx context.Context) error {
 	select {
 	case <-m.life.begun:
@@ -179,10 +179,10 @@ func (m *Manager) flush(ctx context.Context, s *session) error {
 	return m.flushOverruled(ctx, s, overruled)
 }
 
-// Shutdown delivers what was reported before the call, as [Manager.Flush] does, then ends [Manager.Run] and
-// waits for it. If Run has ended already, because its context was that of a signal, or was never called,
-// Shutdown delivers by itself. If the context ends first, Run ends all the same, and the error names the
-// pods that are left, see [*FlushError]. Reports after Shutdown are stored and not sent.
+// Shutdown delivers the reports before the call, as [Manager.Flush] does, then ends [Manager.Run] and waits
+// for its return. If Run was never called or has ended already, for example because a signal canceled its
+// context, Shutdown delivers by itself. If the context ends first, Run ends anyway, and the error is a
+// [*FlushError] that names the remaining pods. Reports after Shutdown are stored and not sent.
 func (m *Manager) Shutdown(ctx context.Context) error {
 	m.life.close()
 	for {
@@ -206,7 +206,7 @@ func (m *Manager) Shutdown(ctx context.Context) error {
 	}
 }
 
-// deliverLast begins a session for Shutdown, or returns the one that another Shutdown has begun.
+// deliverLast begins a session for Shutdown, or returns the session of a concurrent Shutdown.
 func (m *Manager) deliverLast(ctx context.Context) *session {
 	ctx, stop := context.WithCancel(context.WithoutCancel(ctx))
 	s, err := m.life.begin(stop, true)

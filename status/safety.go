@@ -25,6 +25,13 @@ func (m *Manager) couldRun(p *plan) bool {
 	}
 }
 
+// ending reports whether a pod in deletion has reported that all containers have ended, and Safety does not say so yet.
+// Within moments Safety says so, and one write has the end and the phase, so the first turn of such a pod only waits. No
+// client loses by that: the endpoints of a pod in deletion are not ready, whatever its status says.
+func (m *Manager) ending(p *plan) bool {
+	return p.pod.DeletionTimestamp != nil && m.opts.Safety != nil && !p.unproven() && !p.base.ended && m.couldRun(p)
+}
+
 // unproven reports whether the reports leave open that a container still runs. Only for them, Safety
 // may say otherwise.
 func (s *snapshot) unproven() bool { return !s.finished && (s.vanished || anyRuns(&s.status)) }
@@ -35,10 +42,10 @@ func (c *cache) withholds(s *snapshot) bool {
 	return c.judges && podstatus.IsTerminal(s.status.Phase) && s.unproven()
 }
 
-// WithheldError is the cause of a [*Warning]: a pod is reported as ended while containers of it could
-// run, so the phase is kept from the API. The rest of the status is sent. The phase follows with a
-// report in which the containers have ended, or with [Manager.TerminatePod]; until then the pod is in
-// [Manager.Pending]. A manager with Options.Safety asks that instead, and returns no such error.
+// WithheldError is the cause of a [*Warning]: a pod is reported as ended while its containers could
+// still run, so the phase is withheld from the API. The rest of the status is sent. The phase is sent
+// after a report in which the containers have terminated, or after [Manager.TerminatePod]; until then
+// the pod is in [Manager.Pending]. A manager with Options.Safety returns no such error.
 type WithheldError struct {
 	Phase v1.PodPhase
 	// Containers were last reported running.

@@ -14,17 +14,19 @@ const (
 	// A few pods whose requests hang cost nothing; more than that is a slow server, which
 	// must not get ever more requests.
 	slowTurns = 48
+	// manyHanging is how many turns without a slot are no coincidence.
+	manyHanging = 8
 )
 
 // slots are the turns in progress. At no time are there more than the limit, the reserved
 // slots, and either slowTurns or the limit once more.
 type slots struct {
 	byPod map[types.UID]*activeTurn
-	// active has the turns that have a slot, oldest first; those that have ended stay in
-	// the list until they are the oldest.
+	// active has the turns with a slot, oldest first; ended turns stay in the list until they are
+	// the oldest.
 	active []*activeTurn
-	// busy counts the turns that have a slot, reserved those that have a reserved one, and
-	// hanging those that have none any more.
+	// busy counts the turns with a slot, reserved the turns with a reserved slot, and hanging the
+	// turns that have lost their slot.
 	busy, reserved, hanging int
 }
 
@@ -66,7 +68,7 @@ func (s *slots) end(uid types.UID) *activeTurn {
 	return f
 }
 
-// oldest returns the turn that has held its slot for longest, nil if there is none.
+// oldest returns the turn that has held its slot for longest, or nil.
 func (s *slots) oldest() *activeTurn {
 	for len(s.active) > 0 && s.active[0].ended {
 		s.active = s.active[1:]

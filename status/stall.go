@@ -4,7 +4,7 @@ import "time"
 
 // stall is why nothing of the node is sent. It is guarded by the lock of the cache.
 type stall struct {
-	reason   string // "": there is none
+	reason   string // empty: not stalled
 	err      error
 	attempts int
 	nextTry  time.Time

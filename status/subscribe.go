@@ -29,22 +29,22 @@ type Event struct {
 	Namespace string
 	Name      string
 	Version   uint64
-	// Status is a copy of the receiver's own.
+	// Status is a copy; the receiver may modify it.
 	Status v1.PodStatus
 }
 
 // ErrClosed: the subscription was closed.
 var ErrClosed = errors.New("status: subscription closed")
 
-// Subscribe returns a subscription that begins with what the cache holds, an Added event for each
-// pod that has not finished, by name. What changes after that follows, without a gap and without an
-// event that is part of the beginning already.
+// Subscribe returns a subscription that begins with an Added event for each pod in the cache that
+// has not finished, by name. Later changes follow, without gaps and without repeating the initial
+// state.
 func (m *Manager) Subscribe() *Subscription { return m.cache.subscribe() }
 
-// Subscription hands out the changes of the cache. The events of one pod come in order.
-// A receiver that is slow delays no other: of the updates of a pod that pile up it gets the
-// newest, and of a pod that came and went meanwhile it learns nothing. So what waits is bounded by
-// the pods that there are and those that the receiver knows. One goroutine receives.
+// Subscription delivers the changes of the cache. The events of one pod come in order. A slow
+// receiver does not delay others: it gets the newest of the updates of a pod that pile up, and no
+// event for a pod that came and went meanwhile. So the number of waiting events is bounded by the
+// pods in the cache and the pods that the receiver has seen. One goroutine may receive.
 type Subscription struct {
 	feed   *feed
 	wake   chan struct{} // capacity 1: one wake-up stands for any number of events
@@ -75,8 +75,8 @@ type queuedEvent struct {
 	snapshot *snapshot
 }
 
-// Next returns the next event, and waits for one. It ends with the context's error, or
-// with ErrClosed.
+// Next waits for the next event and returns it. Next returns the context's error if the context
+// ends, or ErrClosed.
 func (s *Subscription) Next(ctx context.Context) (Event, error) {
 	for {
 		if e, ok := s.pop(); ok {
@@ -158,7 +158,7 @@ func (s *Subscription) push(e queuedEvent) {
 	wake.Up(s.wake)
 }
 
-// compact drops the pods of which there is nothing to learn, once they are most of what waits.
+// compact drops the pods without an event, once they are the majority of the waiting pods.
 func (s *Subscription) compact() {
 	if s.empty < 64 || s.empty < len(s.order)/2 {
 		return

@@ -28,8 +28,8 @@ type outcome struct {
 	urgency urgency
 	// pause is how long the API server has asked for a pause.
 	pause time.Duration
-	// failure is that of the last request. Succeeded: a request has succeeded, and
-	// latency is how long the last such one took.
+	// failure is the failure of the last request. Succeeded: a request has succeeded, and latency
+	// is the duration of the last successful request.
 	failure   failure
 	succeeded bool
 	latency   time.Duration
@@ -88,6 +88,10 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
+	if p.untried && t.m.ending(p) {
+		t.recheckLater(p, waitEnding, withdrawal)
+		return
+	}
 	if !p.base.known() || p.look || t.m.opts.AlwaysRead && !p.onlyDeletes() {
 		if !t.look(ctx, p) {
 			return
@@ -112,7 +116,7 @@ func (t *turn) run(ctx context.Context, p *plan) {
 func (t *turn) look(ctx context.Context, p *plan) bool {
 	pod, err := request(ctx, t, "get", func(ctx context.Context) (*v1.Pod, error) {
 		pod, err := t.m.opts.Client.Get(ctx, p.namespace, p.name)
-		if err == nil && pod.UID == "" {
+		if err == nil && (pod == nil || pod.UID == "") {
 			err = notThePod(pod, p.target)
 		}
 		return pod, err
@@ -172,13 +176,7 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			t.again, t.wait, t.urgency = true, wait, reconcileUrgency(p.base.status, &p.status)
 			return false
 		}
-		answer, err := request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
-			pod, err := t.m.opts.Client.PatchStatus(ctx, p.namespace, p.name, patch)
-			if err == nil && pod.UID != p.target {
-				err = notThePod(pod, p.target)
-			}
-			return pod, err
-		})
+		answer, err := t.patch(ctx, p, patch)
 		switch {
 		case err == nil:
 			t.taken(ctx, p, patch, answer, merged, couldRun)
@@ -398,14 +396,32 @@ func request[T any](ctx context.Context, t *turn, verb string, send func(context
 	return answer, err
 }
 
+// patch sends a strategic merge patch to the pod's status.
+func (t *turn) patch(ctx context.Context, p *plan, patch []byte) (*v1.Pod, error) {
+	return t.patchBy(ctx, p, patch, t.m.opts.Client.PatchStatus)
+}
+
+// patchBy sends a patch of any type. An answer that is not the pod is an error.
+func (t *turn) patchBy(ctx context.Context, p *plan, patch []byte, send func(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)) (*v1.Pod, error) {
+	return request(ctx, t, "patch", func(ctx context.Context) (*v1.Pod, error) {
+		pod, err := send(ctx, p.namespace, p.name, patch)
+		if err == nil && (pod == nil || pod.UID != p.target) {
+			err = notThePod(pod, p.target)
+		}
+		return pod, err
+	})
+}
+
 // notThePod is the error of a 200 that does not have the pod: something before the server has answered.
 func notThePod(got *v1.Pod, want types.UID) error {
+	if got == nil {
+		return fmt.Errorf("the client has returned neither the pod with UID %q nor an error", want)
+	}
 	return fmt.Errorf("the answer is not the pod: it has UID %q, want %q", got.UID, want)
 }
 
-// contradicts reports whether an error means that the pod is not the one that the base shows:
-// not there, or of another UID. For a patch with another UID the server answers that the
-// UID cannot be changed.
+// contradicts reports whether an error means that the base is wrong: the pod does not exist, or has
+// another UID. To a patch with another UID, the server answers that the UID cannot be changed.
 func contradicts(err error) bool {
 	if !fromServer(err) {
 		return false
@@ -441,7 +457,7 @@ func reasonOf(err error) string {
 	}
 }
 
-// knownReasons are those that become the value of a label of a metric.
+// knownReasons are the reasons that may be the value of a metric label.
 var knownReasons = func() map[metav1.StatusReason]bool {
 	known := make(map[metav1.StatusReason]bool)
 	for _, reason := range []metav1.StatusReason{

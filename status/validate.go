@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// InvalidStatusError names the field of a status that no pod can have. Nothing of such a status is stored.
+// InvalidStatusError is the error of a status with an invalid field. Nothing of such a status is stored.
 type InvalidStatusError struct {
 	Field   string // such as status.containerStatuses[1].name
 	Problem string

@@ -10,8 +10,8 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Versions reads the newest resource version of an API server. Managers that share one
-// ([Options.Versions]) ask once for all of them. Its methods may be called from any goroutine.
+// Versions reads the newest resource version of an API server. Managers that share a Versions
+// ([Options.Versions]) share its requests. Its methods may be called from any goroutine.
 type Versions struct {
 	server VersionReader
 	every  time.Duration
@@ -27,9 +27,9 @@ type versionRead struct {
 	asked   bool // by this call
 }
 
-// NewVersions returns a reader that asks once per period, 0 for a minute, while nothing else shows the
-// server's version. After a restore from a backup, an idle node finds out within the period. The client of
-// [NewClient] is a VersionReader.
+// NewVersions returns a reader that reads the version once per period, 0 meaning a minute, while no other
+// response shows the server's version. After a restore from a backup, an idle node detects the restore
+// within the period. The client of [NewClient] is a VersionReader.
 func NewVersions(server VersionReader, every time.Duration) *Versions {
 	if every <= 0 {
 		every = time.Minute

@@ -10,16 +10,16 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// ObservePod takes what a watch of the node's pods has delivered, added or updated: the API's
-// newest copy of a pod, mirror pods included. If its status differs from what this node says,
-// that is put right at once. It must be called in the order of the watch.
+// ObservePod takes an added or updated pod from a watch of the node's pods, including mirror pods.
+// If the status differs from this node's, the manager corrects it at once. ObservePod must be
+// called in the order of the watch.
 //
-// With a table of its own, the manager keeps the pod there until [Manager.ObserveDelete]; a
-// static pod, which no watch delivers, is made known in the same way. With Options.Pods the
-// caller puts the pod into its table first.
+// A manager with its own table keeps the pod in the table until [Manager.ObserveDelete]; pass
+// static pods, which no watch delivers, to ObservePod too. With Options.Pods the caller puts the
+// pod into its table first.
 //
-// Nothing of the pod is changed, but it is kept as the base of writes: as with any object of a
-// watch, the caller must not change it.
+// The pod is not copied and is kept as the base of writes: as with any object of a watch, the
+// caller must not modify it.
 func (m *Manager) ObservePod(pod *v1.Pod) {
 	if pod.UID == "" {
 		m.opts.Logger.Error("observed pod ignored", "pod", pod.Namespace+"/"+pod.Name, "err", ErrNoUID)
@@ -31,13 +31,13 @@ func (m *Manager) ObservePod(pod *v1.Pod) {
 	}
 }
 
-// ObserveDelete takes the deletion of a pod from a watch of the node's pods. The pod of this
-// UID does not exist any more, so the manager forgets it, see [Manager.Forget]; a pod
-// that has taken its name is not touched. The deletion of a mirror pod leaves the status of its
-// static pod, which waits for the next mirror. Unlike Forget it does not wait for the journal.
+// ObserveDelete takes the deletion of a pod from a watch of the node's pods. The manager forgets
+// the pod with this UID, see [Manager.Forget]; a new pod with the same name is not affected. After
+// the deletion of a mirror pod, the status of its static pod waits for the next mirror pod. Unlike
+// Forget, ObserveDelete does not wait for the journal.
 //
-// A static pod is deleted by the caller, once its last status needs no mirror any more. With
-// Options.Pods the caller removes the pod from its table first.
+// For a static pod, the caller calls ObserveDelete once its last status needs no mirror pod any
+// more. With Options.Pods the caller removes the pod from its table first.
 func (m *Manager) ObserveDelete(pod *v1.Pod) {
 	if m.table != nil {
 		m.table.Remove(pod)
@@ -46,14 +46,14 @@ func (m *Manager) ObserveDelete(pod *v1.Pod) {
 	m.writes.named(pod.UID, pod.Namespace, pod.Name)
 }
 
-// EventHandler returns a handler for an informer of the node's pods, which makes the calls of
-// ObservePod and ObserveDelete in their order, also for deletions that the watch has missed. An
-// informer of more pods than the node's needs a filter:
+// EventHandler returns a handler for an informer of the node's pods. The handler calls ObservePod
+// and ObserveDelete in the right order, also for deletions that the watch has missed. An informer
+// of more pods than the node's needs a filter:
 //
 //	informer.AddEventHandler(cache.FilteringResourceEventHandler{FilterFunc: onThisNode, Handler: manager.EventHandler()})
 //
-// It is meant for a manager with a table of its own: with Options.Pods, nothing makes sure that the
-// caller's table is changed before the handler is called.
+// Use EventHandler for a manager with its own table: with Options.Pods, the handler may be called
+// before the caller's table is updated.
 func (m *Manager) EventHandler() toolscache.ResourceEventHandler { return eventHandler{m} }
 
 type eventHandler struct{ m *Manager }
@@ -65,7 +65,7 @@ func (h eventHandler) OnAdd(object any, _ bool) {
 }
 
 // OnUpdate is also called for a pod that was deleted and created again while the watch was
-// interrupted: the informer knows pods by their names.
+// interrupted: the informer identifies pods by name.
 func (h eventHandler) OnUpdate(before, after any) {
 	old, hadOld := before.(*v1.Pod)
 	pod, ok := after.(*v1.Pod)
@@ -121,8 +121,8 @@ func (m *Manager) specOf(uid types.UID, pod *v1.Pod) *v1.Pod {
 	return static
 }
 
-// fullPass compares every cached pod with the API's and returns those that need a turn. It
-// is the safety net under ObservePod and the only scan of all pods.
+// fullPass compares every cached pod with the API's and returns the pods that need a turn. It is
+// the safety net for missed observations, and the only scan of all pods.
 func (m *Manager) fullPass() []turnRequest {
 	var requests []turnRequest
 	now := time.Now()
@@ -133,6 +133,7 @@ func (m *Manager) fullPass() []turnRequest {
 			requests = append(requests, turnRequest{uid: uid, urgency: u, at: now, expedite: expedite})
 		}
 	}
+	requests = append(requests, m.readOverdue(now)...)
 	if len(requests) > 0 {
 		m.metrics.reconciles.WithLabelValues("pass").Add(float64(len(requests)))
 	}
@@ -163,15 +164,15 @@ func (m *Manager) knows(uid types.UID) bool {
 	return observed || m.cache.load(uid) != nil
 }
 
-// Forget drops everything about one pod: its status with what was not sent of it, its resize
-// conditions, and what the journal has of it (the allocation, the end that the API server has not
-// accepted, how its containers ended). Call it for a pod that does not exist any more, or for one
-// that begins another life under the same UID, as a static pod does whose manifest comes back.
-// The journal forgets durably: a restart does not bring the pod back.
+// Forget drops everything about one pod: its status, including unsent changes, its resize
+// conditions, and its records in the journal (the allocation, the unaccepted final status, the
+// terminations of its containers). Call Forget for a pod that does not exist any more, or for a pod
+// that starts again under the same UID, such as a static pod whose manifest comes back. The records
+// are deleted durably: a restart does not bring the pod back.
 //
-// A request that is in flight for the pod is not canceled; its answer is ignored. A report that
-// comes after Forget makes the pod known again. If the API server then turns out not to have it, a
-// manager with a table of its own forgets it once more.
+// A request that is in flight for the pod is not canceled; its answer is ignored. A report after
+// Forget stores the pod again. If the API server does not have the pod, a manager with its own
+// table forgets it again.
 func (m *Manager) Forget(uid types.UID) {
 	if x := m.forgetSoon(uid); x != nil {
 		m.unlessHung("remove pod", uid, m.writes.wait(x))

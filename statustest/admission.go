@@ -75,9 +75,9 @@ func changedBy(pod *v1.Pod, after []byte) (*v1.Pod, error) {
 	return patched, nil
 }
 
-// SetDefaults makes podIP and podIPs agree, as they do in every object that the server reads or
-// returns: a podIP that is not the first of podIPs replaces them all, and one that is missing is the
-// first of them. The server does nothing of the kind for hostIP.
+// SetDefaults makes podIP and podIPs consistent, as in every object that the server reads or
+// returns: a podIP that is not the first of podIPs replaces them all, and a missing podIP is set to
+// the first of podIPs. The server does not do this for hostIP.
 func SetDefaults(status *v1.PodStatus) {
 	switch {
 	case status.PodIP != "" && (len(status.PodIPs) == 0 || status.PodIPs[0].IP != status.PodIP):

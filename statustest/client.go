@@ -76,7 +76,7 @@ func (s *Server) PatchStatus(ctx context.Context, namespace, name string, patch 
 	return answer(pod, end(err))
 }
 
-// Delete removes a pod at once, as a node does with one that has ended. The UID is a precondition.
+// Delete removes a pod at once, as a node does after the pod has ended. The UID is a precondition.
 func (s *Server) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
 	end, err := s.begin(ctx, Request{Verb: "DELETE", Name: namespace + "/" + name, UID: uid})
 	if err != nil {
@@ -130,15 +130,15 @@ func (s *Server) find(namespace, name string) (*v1.Pod, error) {
 	return pod.DeepCopy(), nil
 }
 
-// Client is a client of a [Server] that can do what the one for a real server can: it also finds
-// single pods in what is stored, sends JSON patches, and returns the newest resource version.
+// Client is a client of a [Server] with the optional methods of a real client: it also finds single
+// pods in storage, sends JSON patches, and returns the newest resource version.
 type Client struct{ *Server }
 
-// Client returns a client with all methods that a status manager makes use of.
+// Client returns a client with all methods that a status manager uses.
 func (s *Server) Client() Client { return Client{s} }
 
-// FindPod returns the stored pod of this name if it is one of the node, nil otherwise. It is
-// recorded as LIST, which it is.
+// FindPod returns the stored pod of this name if it belongs to the node, or nil. It is recorded as
+// LIST.
 func (c Client) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	found, err := c.list(ctx, func(pod *v1.Pod) bool { return pod.Namespace == namespace && pod.Name == name })
 	if err != nil || len(found) == 0 {

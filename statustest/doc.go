@@ -1,41 +1,41 @@
 // Package statustest is a fake API server for tests of programs that report pod statuses.
 //
-// It behaves as the real one does where it matters to a node, and a conformance test compares the two:
-// patches of a status are strategic merge patches by the schema of a pod; podIP and podIPs complete
-// each other; UIDs and resource versions are preconditions; invalid statuses are refused with the
-// fields named; a patch that changes nothing makes no new version and no watch event; a pod that is
-// deleted with a grace period stays until its node removes it.
+// The fake behaves as the real API server where it matters to a node, and a conformance test compares
+// the two: patches of a status are strategic merge patches by the schema of a pod; podIP and podIPs
+// complete each other; UIDs and resource versions are preconditions; invalid statuses are refused with
+// the names of the fields; a patch that changes nothing creates no new version and no watch event; a
+// pod that is deleted with a grace period stays until its node removes it.
 //
 // # Use
 //
 //	server := statustest.New()
 //	manager, err := status.New(status.Options{Client: server.Client()})
 //	go manager.Run(ctx)
-//	go server.Watch(ctx, handler) // what an informer does
+//	go server.Watch(ctx, handler) // as an informer does
 //
 //	pod := server.Put(pod)               // as the scheduler binds it
-//	manager.SetPodStatus(pod, newStatus) // what is tested
-//	server.Pod(pod).Status               // what the API has
-//	server.Requests()                    // what it took
+//	manager.SetPodStatus(pod, newStatus) // the code under test
+//	server.Pod(pod).Status               // the status in the API
+//	server.Requests()                    // the requests received
 //
-// There are no connections and no goroutines of the server's own, so that everything may run in a
-// testing/synctest bubble: an hour of outage takes no time. So may a program with a clientset and
-// informers, whose requests are calls in the process then:
+// The server has no connections and no goroutines, so that everything may run in a testing/synctest
+// bubble: an hour of outage takes no time. A program with a clientset and informers may run in the
+// bubble too; its requests are function calls then:
 //
 //	clientset, err := kubernetes.NewForConfig(server.Config())
 //
-// [Server] is an http.Handler too, for programs that want an address.
+// [Server] is an http.Handler too, for programs that need an address.
 //
 // # Faults
 //
-// [Server.SetFault] decides on each request before it is served. The errors of this package are those
-// that a node meets: 409, 403, 404, 422, 429 and 503 of the server and of what stands before it,
-// requests that hang ([ErrHang]), writes whose answer is lost ([ErrAnswerLost]), and servers that deny
-// what exists ([ServerJustStarted], [LoadBalancerWithoutBackend]). [Server.SetLatency] and
-// [Server.SetWatchDelay] make it slow, [Server.SetWebhook] rewrites what is written,
-// [Server.Change] is another writer, and [Server.Restore] takes it back to a [Backup].
+// [Server.SetFault] decides on each request before it is served. The errors of this package are the
+// errors that nodes see: 409, 403, 404, 422, 429 and 503 of the server and of the proxies before it,
+// requests that hang ([ErrHang]), writes whose answer is lost ([ErrAnswerLost]), and servers that
+// answer 404 or 403 for existing pods ([ServerJustStarted], [LoadBalancerWithoutBackend]).
+// [Server.SetLatency] and [Server.SetWatchDelay] make the server slow, [Server.SetWebhook] rewrites
+// written objects, [Server.Change] acts as another writer, and [Server.Restore] restores a [Backup].
 //
-// # What is stored
+// # Stored objects
 //
 // Pods, and for programs that are a whole node also Nodes with their status, leases, events, config maps, secrets and services,
 // each with create, update, patch, delete, list and watch, resource versions and finalizers. Requests for these carry their

@@ -12,27 +12,26 @@ import (
 )
 
 var (
-	// ErrHang as the result of a [Fault] leaves the request without an answer until its context
-	// ends.
+	// ErrHang as the result of a [Fault] blocks the request until its context ends.
 	ErrHang = errors.New("hang until the request is given up")
 
 	// ErrAnswerLost as the result of a [Fault] serves the request, so that it takes effect, and
-	// then answers with this error: the connection broke before the answer arrived.
+	// then returns this error: the connection broke before the response arrived.
 	ErrAnswerLost = errors.New("read tcp 127.0.0.1:6443: connection reset by peer")
 
 	// ErrRefused is what a client gets while no server listens.
 	ErrRefused = errors.New("dial tcp 127.0.0.1:6443: connect: connection refused")
 )
 
-// NotFromServer returns the 404 of a load balancer or an ingress without a backend. Its body is no
-// Kubernetes Status, so client-go makes one up and says so in a cause.
+// NotFromServer returns the 404 of a load balancer or an ingress without a backend. Its body is not
+// a Kubernetes Status, so client-go creates a Status with a cause that says so.
 func NotFromServer(r Request) error {
 	return apierrors.NewGenericServerResponse(http.StatusNotFound, r.Verb, podResource, r.PodName(), "default backend - 404", 0, true)
 }
 
 // DeniedByNodeAuthorizer returns the 403 for a pod that the authorizer's graph does not connect with
-// the node: a pod that does not exist, one of another node, and for a while after the start of the
-// server any pod.
+// the node: a pod that does not exist, a pod of another node, and any pod for a while after the
+// start of the server.
 func DeniedByNodeAuthorizer(node, verb, namespace, name string) error {
 	message := fmt.Sprintf("User %q cannot %s resource \"pods\" in API group \"\" in the namespace %q: no relationship found between node '%s' and this object",
 		"system:node:"+node, verb, namespace, node)
@@ -40,7 +39,7 @@ func DeniedByNodeAuthorizer(node, verb, namespace, name string) error {
 }
 
 // BoundElsewhere returns the 403 of NodeRestriction for a pod of another node. The server compares
-// UIDs later, so this is the answer for a pod that was created again and scheduled to another node.
+// UIDs later, so a pod that was re-created and scheduled to another node gets this response too.
 func BoundElsewhere(node, what, name string) error {
 	return apierrors.NewForbidden(podResource, name, fmt.Errorf("node %q can only %s with spec.nodeName set to itself", node, what))
 }
@@ -77,12 +76,13 @@ func Unavailable(r Request, seconds int) error {
 	return apierrors.NewGenericServerResponse(http.StatusServiceUnavailable, r.Verb, podResource, r.PodName(), "maintenance", seconds, true)
 }
 
-// LoadBalancerWithoutBackend is a [Fault]: something before the server answers everything with its
+// LoadBalancerWithoutBackend is a [Fault]: a proxy before the server answers every request with its
 // own 404.
 func LoadBalancerWithoutBackend(_ context.Context, r Request) error { return NotFromServer(r) }
 
-// ServerJustStarted is a [Fault]: NodeRestriction answers deletes, and the Node authorizer reads, out
-// of caches that are still empty, so that existing pods seem not to exist. Patches and lists work.
+// ServerJustStarted is a [Fault]: NodeRestriction decides on deletes, and the Node authorizer on
+// reads, from caches that are still empty, so that existing pods seem not to exist. Patches and lists
+// work.
 func ServerJustStarted(_ context.Context, r Request) error {
 	switch r.Verb {
 	case "GET":

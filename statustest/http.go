@@ -16,9 +16,8 @@ import (
 	"k8s.io/client-go/kubernetes/scheme"
 )
 
-// ServeHTTP serves the pods under /api/v1 as client-go asks for them: list, watch, get, create, delete,
-// and patch of the status or of the metadata; and Nodes, leases, events, config maps, secrets and services. With httptest.NewServer it serves a whole program: clientset, informers and
-// status manager. Latency and faults apply as they do to the methods.
+// ServeHTTP serves the pods under /api/v1 for client-go: list, watch, get, create, delete, and patch of the status or of the metadata; and Nodes, leases, events, config maps, secrets
+// and services. With httptest.NewServer it serves a whole program: clientset, informers and status manager. Latency and faults apply as they do to the methods.
 func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	namespace, name, subresource, ok := podPath(r.URL.Path)
 	if k, namespace, name, subresource := objectPath(r.URL.Path); k != nil {

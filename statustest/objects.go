@@ -294,7 +294,7 @@ func mergePatch(document, patch any) any {
 	return merged
 }
 
-// writeObject stores what change makes of the stored object, which is nil if there is none.
+// writeObject stores the result of change, which is called with the stored object, or nil.
 func (s *Server) writeObject(k *kind, namespace, name string, change func(before object) (object, error)) (object, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

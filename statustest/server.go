@@ -23,7 +23,7 @@ type Request struct {
 	UID      types.UID
 	At       time.Time
 	Body     string // the patch
-	Err      error  // the answer, nil if the request succeeded or is still in flight
+	Err      error  // nil if the request succeeded or is still in flight
 }
 
 // String returns "VERB namespace/name".
@@ -39,17 +39,17 @@ func (r Request) PodName() string {
 	return r.Name
 }
 
-// Fault decides on a request before it is served. A non-nil error is the answer, and the request
-// changes nothing; [ErrHang] and [ErrAnswerLost] have meanings of their own.
+// Fault decides on a request before it is served. A non-nil error is the response, and the request
+// changes nothing, except for [ErrHang] and [ErrAnswerLost].
 type Fault func(ctx context.Context, r Request) error
 
-// Server is the pods of an API server, in memory. Create one with [New]. Its methods may be called
+// Server is a fake API server with pods in memory. Create one with [New]. Its methods may be called
 // from any goroutine.
 //
-// List, Get, PatchStatus and Delete are the requests of a node, and make a Server the smallest
-// client of a status manager. [Server.Client] returns one with all optional methods. The other
-// methods are what other users of the API do, and what a test wants to know; faults and latency do
-// not apply to them.
+// List, Get, PatchStatus and Delete are the requests of a node, and make a Server a minimal client
+// of a status manager. [Server.Client] returns a client with all optional methods. The other
+// methods act as other users of the API, or return what tests need; faults and latency do not apply
+// to them.
 type Server struct {
 	// writing is held while a change is stored and delivered to the watches, so that they see
 	// changes in the order in which they were stored. It is taken before mu.
@@ -80,23 +80,24 @@ func New() *Server {
 	return &Server{pods: make(map[string]*v1.Pod), inFlight: make(map[string]int), watches: make(map[*watcher]bool), objects: make(map[string]*collection)}
 }
 
-// SetNode makes the requests those of a node's user: the Node authorizer and NodeRestriction then
-// deny it the pods of other nodes, and pods that do not exist. Empty, the default, is a user that
-// may do everything.
+// SetNode makes a node the user of the requests: the Node authorizer and NodeRestriction then deny
+// access to pods of other nodes, and to pods that do not exist. Empty, the default, is a user with
+// all rights.
 func (s *Server) SetNode(name string) { s.set(func() { s.node = name }) }
 
 // SetLatency sets how long each request takes.
 func (s *Server) SetLatency(d time.Duration) { s.set(func() { s.latency = d }) }
 
-// SetFault sets what decides on requests before they are served; nil ends it.
+// SetFault sets the [Fault] that decides on requests before they are served; nil removes it.
 func (s *Server) SetFault(fault Fault) { s.set(func() { s.fault = fault }) }
 
 // SetWebhook sets a function that changes each patched pod before it is stored, as a mutating
-// admission webhook does, or a server that does not know a field; nil ends it.
+// admission webhook does, or a server that does not know a field; nil removes it.
 func (s *Server) SetWebhook(webhook func(*v1.Pod)) { s.set(func() { s.webhook = webhook }) }
 
 // OnStore sets a function that is called with each pod that is stored, in order, before the request
-// is answered: a watch without any delay. The function must not write to the server. Nil ends it.
+// is answered: a watch without any delay. The function must not write to the server. Nil removes
+// it.
 func (s *Server) OnStore(stored func(*v1.Pod)) { s.set(func() { s.stored = stored }) }
 
 // OnRemove is like [Server.OnStore] for pods that are removed.
@@ -189,24 +190,24 @@ func (s *Server) Count(verb string) int {
 	return n
 }
 
-// Lists returns how many LIST requests of pods there have ever been.
+// Lists returns the number of LIST requests for pods since the server was created.
 func (s *Server) Lists() int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return s.lists
 }
 
-// ForgetRequests empties the record of requests.
+// ForgetRequests clears the recorded requests.
 func (s *Server) ForgetRequests() { s.set(func() { s.requests = nil }) }
 
-// Overlaps returns the requests that arrived while another one for the same pod was in flight.
+// Overlaps returns the requests that arrived while another request for the same pod was in flight.
 func (s *Server) Overlaps() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.overlaps)
 }
 
-// Pod returns the stored pod of this pod's namespace and name, nil if there is none.
+// Pod returns the stored pod with this pod's namespace and name, or nil.
 func (s *Server) Pod(pod *v1.Pod) *v1.Pod {
 	found, err := s.find(pod.Namespace, pod.Name)
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Put stores a pod as it is, as its creator or any other writer does, and returns it with its resource
-// version. A pod without a UID gets one, and a creation time.
+// Put stores a pod unchanged, as its creator or any other writer does, and returns it with its
+// resource version. A pod without a UID gets a UID and a creation time.
 func (s *Server) Put(pod *v1.Pod) *v1.Pod {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -49,9 +49,9 @@ func mayGo(pod *v1.Pod) bool {
 	return pod.DeletionTimestamp != nil && grace != nil && *grace == 0 && len(pod.Finalizers) == 0
 }
 
-// Change changes a stored pod as a second writer does, and returns it. Nothing is written between the
-// pod that the function gets and the one that is stored, so the function must not write to the server.
-// Change panics if there is no pod of this namespace and name.
+// Change modifies a stored pod as a second writer does, and returns it. The change is atomic: no other
+// write happens while the function runs, so the function must not write to the server. Change panics
+// if there is no pod with this namespace and name.
 func (s *Server) Change(pod *v1.Pod, change func(*v1.Pod)) *v1.Pod {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -63,10 +63,10 @@ func (s *Server) Change(pod *v1.Pod, change func(*v1.Pod)) *v1.Pod {
 	return s.put(stored)
 }
 
-// DeleteGracefully deletes a pod as a user does: it gets a deletion timestamp, and its node has the
-// grace period in seconds to end it. Without a grace, unbound or finished it is removed at once; one with
-// finalizers is removed when [Server.Change] or [Server.Put] has removed them. It reports whether there was
-// such a pod.
+// DeleteGracefully deletes a pod as a user does: the pod gets a deletion timestamp, and its node has the
+// grace period in seconds to end the pod. A pod without a grace period, without a node, or in a terminal
+// phase is removed at once; a pod with finalizers is removed when [Server.Change] or [Server.Put] has
+// removed the finalizers. DeleteGracefully reports whether the pod existed.
 func (s *Server) DeleteGracefully(namespace, name string, grace int64) bool {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -101,7 +101,7 @@ func markDeleted(pod *v1.Pod, grace int64) {
 	pod.DeletionTimestamp, pod.DeletionGracePeriodSeconds = &end, &grace
 }
 
-// Remove removes a pod from what is stored, whatever its state, as a garbage collector of the API does.
+// Remove removes a stored pod, whatever its state, as a garbage collector of the API does.
 func (s *Server) Remove(namespace, name string) {
 	s.writing.Lock()
 	defer s.writing.Unlock()
@@ -155,13 +155,13 @@ func (s *Server) store(pod *v1.Pod) *v1.Pod {
 	return pod.DeepCopy()
 }
 
-// Backup is everything that a server has stored at a moment.
+// Backup is a copy of everything that a server has stored.
 type Backup struct {
 	pods    map[string]*v1.Pod
 	version int
 }
 
-// UID returns the UID of the pod of this namespace and name in the backup, empty if there is none.
+// UID returns the UID of the pod with this namespace and name in the backup, or empty.
 func (b Backup) UID(namespace, name string) types.UID {
 	if pod := b.pods[namespace+"/"+name]; pod != nil {
 		return pod.UID
@@ -169,16 +169,16 @@ func (b Backup) UID(namespace, name string) types.UID {
 	return ""
 }
 
-// Backup returns what is stored now.
+// Backup returns a copy of the current storage.
 func (s *Server) Backup() Backup {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return Backup{pods: maps.Clone(s.pods), version: s.version}
 }
 
-// Restore replaces what is stored with a backup, also one of another server. Resource versions go
-// back and are given out a second time. Watches start over with a list. [Server.OnStore] is called for
-// the pods whose version has changed; those that are gone are returned.
+// Restore replaces the storage with a backup, which may come from another server. Resource versions go
+// back and are assigned a second time. Watches start over with a list. [Server.OnStore] is called for
+// the pods whose version has changed; the removed pods are returned.
 func (s *Server) Restore(b Backup) (gone []*v1.Pod) {
 	s.writing.Lock()
 	defer s.writing.Unlock()

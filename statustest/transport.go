@@ -9,9 +9,9 @@ import (
 	"k8s.io/client-go/rest"
 )
 
-// Config returns the config of a client of this server, for kubernetes.NewForConfig. Requests are calls in this process: there are no
-// connections, so that a whole program with clientset and informers may run in a testing/synctest bubble. The client has no
-// rate limit.
+// Config returns a client config for this server, for kubernetes.NewForConfig. Requests are function calls in this process, without
+// connections, so that a whole program with clientset and informers may run in a testing/synctest bubble. The client has no rate
+// limit.
 func (s *Server) Config() *rest.Config {
 	return &rest.Config{Host: "http://statustest.invalid", Transport: transport{s}, QPS: -1}
 }
@@ -81,7 +81,7 @@ func (w *pipeWriter) Write(data []byte) (int, error) {
 	return w.body.Write(data)
 }
 
-// Flush is what http.ResponseController looks for.
+// Flush implements [http.Flusher].
 func (w *pipeWriter) Flush() { w.WriteHeader(http.StatusOK) }
 
 func (w *pipeWriter) abort() {

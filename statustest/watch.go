@@ -31,7 +31,7 @@ type watcher struct {
 	wake  chan struct{}
 }
 
-// SetWatchDelay sets how much later than the change itself a watch delivers it.
+// SetWatchDelay sets the delay with which watches deliver changes.
 func (s *Server) SetWatchDelay(d time.Duration) { s.set(func() { s.delay = d }) }
 
 // publish records an event for watches that start later, and delivers it. The caller holds mu.
@@ -85,8 +85,8 @@ func (s *Server) next(ctx context.Context, w *watcher) (event, bool) {
 	}
 }
 
-// Watch does what an informer of the node's pods does: it calls the handler for each pod that is
-// stored, and then for each change in its order, until the context ends.
+// Watch acts as an informer of the node's pods: it calls the handler for each stored pod, and then
+// for each change in order, until the context ends.
 func (s *Server) Watch(ctx context.Context, handler cache.ResourceEventHandler) {
 	s.mu.Lock()
 	w := s.watch()

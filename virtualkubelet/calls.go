@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"runtime/debug"
 	"time"
 
@@ -24,11 +25,12 @@ var errLeft = errors.New("the provider has not returned, and the node stops")
 type calls struct {
 	slots   chan struct{} // capacity: the calls that may be under way at once
 	timeout time.Duration
+	log     *slog.Logger
 	counted *prometheus.CounterVec
 }
 
-// do calls the provider and waits until it returns, or until a while after ctx has ended. A panic is an error.
-func (c *calls) do(ctx context.Context, method string, call func(context.Context) error) error {
+// do calls the provider, for a pod or for none, and waits until it returns, or until a while after ctx has ended. A panic is an error.
+func (c *calls) do(ctx context.Context, method, pod string, call func(context.Context) error) error {
 	select {
 	case c.slots <- struct{}{}:
 	case <-ctx.Done():
@@ -36,9 +38,15 @@ func (c *calls) do(ctx context.Context, method string, call func(context.Context
 	}
 	bounded, cancel := context.WithTimeout(ctx, c.timeout)
 	defer cancel()
-	done := make(chan error, 1) // so that a call which was left behind ends
+	done := make(chan error, 1) // so that an abandoned call can end
 	go func() { done <- unpanicked(method, bounded, call) }()
+	late := context.AfterFunc(bounded, func() {
+		if ctx.Err() == nil {
+			c.log.Warn("a call of the provider has not returned in time", "method", method, "pod", pod, "timeout", c.timeout)
+		}
+	})
 	err := c.wait(ctx, done)
+	late()
 	result := "ok"
 	if err != nil && !isNotFound(err) {
 		result = "error"
@@ -83,7 +91,7 @@ func unpanicked(method string, ctx context.Context, call func(context.Context) e
 	return call(ctx)
 }
 
-// isNotFound reports whether an error of a provider says that there is no such pod.
+// isNotFound reports whether an error of a provider means that the pod does not exist.
 func isNotFound(err error) bool {
 	var kind interface{ NotFound() bool }
 	return apierrors.IsNotFound(err) || errors.As(err, &kind) && kind.NotFound()

@@ -1,6 +1,7 @@
 package virtualkubelet
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"slices"
@@ -13,24 +14,25 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// delete ends a pod that the API wants gone.
+// delete ends a pod that is being deleted in the API.
 func (k *kubelet) delete(ctx context.Context, p *pod, api *v1.Pod) error {
 	k.mu.Lock()
 	wait := p.deleted && time.Since(p.deletedAt) < grace(api) // it has time to end
 	k.mu.Unlock()
+	var refused error
 	if !wait {
-		if err := k.askToDelete(ctx, api); err != nil {
-			k.event(api, "", v1.EventTypeWarning, "ProviderDeleteFailed", firstLine(err.Error()))
-			return err
+		if refused = k.askToDelete(ctx, api); refused != nil {
+			k.event(api, "", v1.EventTypeWarning, "ProviderDeleteFailed", firstLine(refused.Error()))
+		} else {
+			k.set(func() { p.deleted, p.deletedAt = true, time.Now() })
 		}
-		k.set(func() { p.deleted, p.deletedAt = true, time.Now() })
 	}
 	k.mu.Lock()
 	notified := p.notified
 	k.mu.Unlock()
 	found, err := k.statusOf(ctx, api)
 	if err != nil {
-		return err
+		return cmp.Or(refused, err)
 	}
 	k.mu.Lock()
 	ended, newer := p.ended, p.notified != notified
@@ -38,15 +40,15 @@ func (k *kubelet) delete(ctx context.Context, p *pod, api *v1.Pod) error {
 	switch {
 	case ended:
 		return nil
-	case found == nil:
+	case found == nil && refused == nil:
 		return k.end(p, api)
-	case !newer:
+	case found != nil && !newer:
 		k.believe(p, api, *found)
 	}
 	if current := k.status(api); podstatus.IsTerminal(current.Phase) || allEnded(&current) {
 		return k.end(p, api)
 	}
-	return errStillThere
+	return cmp.Or(refused, errStillThere)
 }
 
 // grace is how long a pod may take to end.
@@ -61,7 +63,7 @@ func grace(pod *v1.Pod) time.Duration {
 var errStillThere = errors.New("the provider was asked to delete the pod, and still reports it running")
 
 func (k *kubelet) askToDelete(ctx context.Context, pod *v1.Pod) error {
-	err := k.calls.do(ctx, "DeletePod", func(ctx context.Context) error { return k.options.Provider.DeletePod(ctx, pod.DeepCopy()) })
+	err := k.calls.do(ctx, "DeletePod", pod.Namespace+"/"+pod.Name, func(ctx context.Context) error { return k.options.Provider.DeletePod(ctx, pod.DeepCopy()) })
 	if isNotFound(err) {
 		return nil
 	}
@@ -90,12 +92,13 @@ func (k *kubelet) removeFormer(ctx context.Context, p *pod, held *v1.Pod) error 
 	k.log.Info("pod removed from the provider: the API does not have it", "pod", p.name.String(), "uid", held.UID)
 	k.set(func() {
 		p.held, p.given, p.ended, p.finished, p.deleted, p.adopted, p.newest = nil, nil, false, false, false, false, nil
-		p.missing, p.noted = time.Time{}, map[Kind]bool{}
+		p.missing, p.noted, p.updates, p.updateAfter, p.hinted = time.Time{}, map[Kind]bool{}, 0, time.Time{}, false
 	})
 	return nil
 }
 
-// stored reports whether the API server has stored the pod: a watch may be behind, and a pod that is deleted here is lost.
+// stored reports whether the API server has the pod in storage: a watch may be behind, and a pod deleted at the provider
+// by mistake is lost.
 func (k *kubelet) stored(ctx context.Context, pod *v1.Pod) (bool, error) {
 	finder, ok := k.client.(status.Finder)
 	if !ok {

@@ -16,50 +16,53 @@ import (
 
 // Options of [Run]. Client, NodeName and Provider are required.
 type Options struct {
-	// Client reaches the API server. Its user may do what a node does: docs/use/providers.md has the rights.
+	// Client is the client of the API server. Its user needs the rights of a node: see
+	// docs/use/providers.md.
 	Client kubernetes.Interface
 	// NodeName is the name of the Node.
 	NodeName string
 	// Provider runs the pods.
 	Provider Provider
 
-	// Journal keeps the ends of pods until the API server has them, through a crash: [github.com/statusd/statusd/journal.Open].
-	// Without one, an end that was not sent when the process is killed is lost, and the pod is then asked of the provider again.
+	// Journal keeps final statuses across crashes until the API server has them: see [github.com/statusd/statusd/journal.Open].
+	// Without a journal, a final status that was not sent when the process is killed is lost, and is read from the provider
+	// again.
 	Journal status.Ends
 
 	// Configure changes the Node, after the provider's ConfigureNode. See package node.
 	Configure func(*v1.Node)
-	// Taints are those of a Node that is created. By default statusd/embedded:NoSchedule; an empty list means none.
+	// Taints are the taints of a newly created Node. Default statusd/embedded:NoSchedule; an empty list means no
+	// taints.
 	Taints []v1.Taint
-	// Addresses are the IP addresses of the node; found on the machine if empty.
+	// Addresses are the IP addresses of the node; read from the machine if empty.
 	Addresses []string
 	// Version is shown as part of the node's version.
 	Version string
 
-	// Listener is where the kubelet's API is served, for kubectl logs, exec, attach, port-forward and top. Nil: nowhere.
+	// Listener serves the kubelet's API, for kubectl logs, exec, attach, port-forward and top. Nil: not served.
 	Listener net.Listener
 	// ClientCAFile has the authorities whose client certificates the kubelet's API accepts; empty: tokens only.
 	ClientCAFile string
-	// CertificateDir keeps the certificate of the kubelet's API, which is made there if there is none. Required with Listener.
+	// CertificateDir contains the certificate of the kubelet's API, which is created if missing. Required with Listener.
 	CertificateDir string
 
-	// PollInterval is how often a provider that does not notify is asked for the status of a pod. Default 5 s.
+	// PollInterval is how often the status of a pod is read from a provider without NotifyPods. Default 5 s.
 	PollInterval time.Duration
-	// CheckInterval is how often a provider that notifies is asked all the same, so that lost notifications and pods
-	// are noticed. Default 1 min.
+	// CheckInterval is how often the status is read from a provider with NotifyPods, to detect lost notifications
+	// and pods. Default 1 min.
 	CheckInterval time.Duration
-	// Calls is how many calls of the provider may be under way at once. A call that takes longer than 5 s stops counting.
+	// Calls is the maximum number of concurrent calls of the provider. A call that takes longer than 5 s stops counting.
 	// Default 20.
 	Calls int
-	// CallTimeout ends the context of a call. Default 2 min.
+	// CallTimeout is the timeout of the context of a call. Default 2 min.
 	CallTimeout time.Duration
 
-	// OnRepair is called for each repair of a report, if set. It must not block.
+	// OnRepair, if set, is called for each repair of a report. It must not block.
 	OnRepair func(pod *v1.Pod, repair Repaired)
 
-	// Logger takes what happens. By default it is slog.Default().
+	// Logger defaults to slog.Default().
 	Logger *slog.Logger
-	// Registerer takes the metrics, if set.
+	// Registerer, if set, registers the metrics.
 	Registerer prometheus.Registerer
 }
 

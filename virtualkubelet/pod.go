@@ -6,44 +6,51 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/equality"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
+	"github.com/statusd/statusd/internal/instant"
 	"github.com/statusd/statusd/podstatus"
 )
 
-// pod is what is known of the pods of one name. Its fields but reporting are guarded by the lock of the kubelet.
+// pod is the state of the pods of one name. Its fields except reporting are guarded by the lock of the kubelet.
 type pod struct {
 	name types.NamespacedName
 
-	// api is the pod as the API has it, nil if it has none.
+	// api is the pod in the API, or nil.
 	api *v1.Pod
-	// held is the pod that the provider has, as far as is known: the one that it was given, or that it had at the
-	// start; nil if it has none. It may be another one than api.
+	// held is the pod that the provider is known to have: the pod passed to CreatePod or found at the start, or
+	// nil. It may differ from api.
 	held *v1.Pod
 	// ended: held has ended, by its status or because it is lost.
 	ended bool
-	// adopted: held was found at the provider, and its status was not asked for yet.
+	// adopted: held was found at the provider, and its status was not read yet.
 	adopted bool
-	// finished: the manager knows that nothing of held runs.
+	// finished: the manager has recorded that no container of held runs.
 	finished bool
 	// deleted: DeletePod has succeeded for held, the last time at deletedAt.
 	deleted   bool
 	deletedAt time.Time
-	// given is what the provider was given last, for comparison.
+	// given is the pod last passed to the provider, for comparison.
 	given *v1.Pod
-	// missing is since when the provider does not find held, zero if it does.
+	// missing is since when the provider does not find held, or zero.
 	missing time.Time
-	// asked is when the status of held was last asked for.
+	// asked is when the status of held was last read.
 	asked time.Time
 	// attempts counts the failures of the current step, notBefore is when it is tried again.
 	attempts  int
 	notBefore time.Time
+	// updates counts the failures of UpdatePod, updateAfter is when it is called again. Meanwhile the other steps go on.
+	updates     int
+	updateAfter time.Time
+	// hinted: a notification was about this name and another UID, so the status is to be read soon.
+	hinted bool
 
 	active bool // a goroutine takes turns
 	again  bool // something has changed since its turn began
 	timer  *time.Timer
 
-	// newest is the last notification that was not looked at, notified counts them.
+	// newest is the last unprocessed notification, notified counts the notifications.
 	newest   *v1.Pod
 	notified int
 	noted    map[Kind]bool // kinds of repairs that were logged
@@ -52,7 +59,7 @@ type pod struct {
 	reporting sync.Mutex
 }
 
-// step is what is to be done next for a pod.
+// step is the next step for a pod.
 type step int
 
 const (
@@ -67,7 +74,8 @@ const (
 	ask
 )
 
-// next decides on the next step. Status is the newest one of the API's pod, poll how often it is asked for. It is pure.
+// next decides on the next step. Status is the newest status of the API's pod, poll how often the status is read. next
+// is a pure function.
 func (p *pod) next(status *v1.PodStatus, poll time.Duration, now time.Time) (todo step, wait time.Duration) {
 	if p.attempts > 0 && now.Before(p.notBefore) {
 		return idle, p.notBefore.Sub(now)
@@ -91,26 +99,42 @@ func (p *pod) next(status *v1.PodStatus, poll time.Duration, now time.Time) (tod
 		return idle, 0
 	case p.api.DeletionTimestamp != nil:
 		return remove, 0
-	case p.given == nil || changed(p.given, p.api):
+	}
+	updates := p.given == nil || changed(p.given, p.api)
+	due := p.asked.Add(poll)
+	switch {
+	case updates && !now.Before(p.updateAfter):
 		return update, 0
-	case p.adopted:
+	case p.adopted, !now.Before(due):
 		return ask, 0
+	case updates:
+		due = instant.Earlier(due, p.updateAfter)
 	}
-	if due := p.asked.Add(poll); now.Before(due) {
-		return idle, due.Sub(now)
-	}
-	return ask, 0
+	return idle, due.Sub(now)
 }
 
-// changed reports whether a pod differs from what the provider was given in what it should know of.
+// changed reports whether a pod differs from the pod given to the provider, in fields that matter
+// to the provider.
 func changed(given, pod *v1.Pod) bool {
-	return !equality.Semantic.DeepEqual(given.Spec, pod.Spec) ||
-		!equality.Semantic.DeepEqual(given.Labels, pod.Labels) || !equality.Semantic.DeepEqual(given.Annotations, pod.Annotations)
+	return given != pod && (!equality.Semantic.DeepEqual(given.Spec, pod.Spec) ||
+		!equality.Semantic.DeepEqual(given.Labels, pod.Labels) || !equality.Semantic.DeepEqual(given.Annotations, pod.Annotations))
 }
 
-// startedBefore reports whether a pod of a provider that keeps no UIDs began before the API's pod of its name existed,
-// so that it must be an earlier one.
-func startedBefore(found, api *v1.Pod) bool {
+// isSame reports whether a pod of the provider is the API's pod of that name, whose newest status is given, and not an earlier pod. A
+// provider may keep no UIDs, or have UIDs of its own, such as a cluster that runs the pods.
+func isSame(found, api *v1.Pod, status *v1.PodStatus) bool {
+	if found.UID == api.UID || ran(status) { // the provider has one pod of a name, and has run this one
+		return true
+	}
+	began := beginning(found)
+	if found.UID == "" {
+		return began.IsZero() || !began.Before(&api.CreationTimestamp)
+	}
+	return api.CreationTimestamp.Before(&began)
+}
+
+// beginning is when a pod of a provider was created or started, or zero if unknown.
+func beginning(found *v1.Pod) metav1.Time {
 	began := found.CreationTimestamp
 	if began.IsZero() && found.Status.StartTime != nil {
 		began = *found.Status.StartTime
@@ -120,10 +144,10 @@ func startedBefore(found, api *v1.Pod) bool {
 			began = running.StartedAt
 		}
 	}
-	return !began.IsZero() && began.Before(&api.CreationTimestamp)
+	return began
 }
 
-// allEnded reports whether no container of a status runs or is about to.
+// allEnded reports whether no container of a status runs or waits to start.
 func allEnded(status *v1.PodStatus) bool {
 	for i := range status.ContainerStatuses {
 		if status.ContainerStatuses[i].State.Terminated == nil {

@@ -171,6 +171,31 @@ func (m *misbehaving) UpdatePod(ctx context.Context, pod *v1.Pod) error {
 	return m.notifying.UpdatePod(ctx, pod)
 }
 
+// GetPods lacks pods, or has them twice, under other UIDs or for other nodes.
+func (m *misbehaving) GetPods(ctx context.Context) ([]*v1.Pod, error) {
+	if err := m.misbehave(ctx); err != nil {
+		return nil, err
+	}
+	pods, err := m.notifying.GetPods(ctx)
+	listed := []*v1.Pod{}
+	for _, pod := range pods {
+		switch m.draw(12) {
+		case 0:
+			continue
+		case 1:
+			listed = append(listed, pod.DeepCopy(), nil)
+		case 2:
+			pod.UID = "another"
+		case 3:
+			pod.UID = ""
+		case 4:
+			pod.Spec.NodeName = "another"
+		}
+		listed = append(listed, pod)
+	}
+	return listed, err
+}
+
 func (m *misbehaving) GetPodStatus(ctx context.Context, namespace, name string) (*v1.PodStatus, error) {
 	if err := m.misbehave(ctx); err != nil {
 		return nil, err
@@ -232,6 +257,8 @@ func TestMisbehavingProvider_BreaksNoInvariant(t *testing.T) {
 			provider.mu.Lock()
 			provider.r = nil
 			provider.mu.Unlock()
+			w.stop()
+			w.start() // a pod that the list lacked at a start, and that the API has no more, is found at the next one
 			w.after(time.Hour)
 			for _, pod := range w.api.Pods() {
 				if pod.DeletionTimestamp != nil {

@@ -10,53 +10,52 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Kind is what was wrong with a report.
+// Kind is the kind of error in a report.
 type Kind string
 
 // The kinds of repairs.
 const (
-	// NoUID: the report named the pod without its UID, and was taken for the pod of that name.
+	// NoUID: the report had no UID, and was used for the pod of that name.
 	NoUID Kind = "no-uid"
 	// OtherUID: the report was about another pod of that name, and was dropped.
 	OtherUID Kind = "other-uid"
 	// PhaseBack: the pod had ended, or had been Running, and was reported in an earlier phase.
 	PhaseBack Kind = "phase-back"
-	// PhaseUnknown: there is no such phase, or it says nothing.
+	// PhaseUnknown: the phase was invalid or Unknown.
 	PhaseUnknown Kind = "phase-unknown"
-	// PhaseLate: all containers had ended for good, and the phase did not say so.
+	// PhaseLate: all containers had ended for good, but the phase was not terminal.
 	PhaseLate Kind = "phase-late"
-	// EndedWhileRunning: the phase ended the pod while a container was reported running.
+	// EndedWhileRunning: the phase was terminal while a container was reported running.
 	EndedWhileRunning Kind = "ended-while-running"
-	// BackFromTheDead: a container that had ended for good was reported alive.
+	// BackFromTheDead: a container that had ended for good was reported running or waiting.
 	BackFromTheDead Kind = "back-from-the-dead"
-	// Uncounted: a container was started again, and the restart count did not say so.
+	// Uncounted: a container was restarted, but the restart count did not grow.
 	Uncounted Kind = "uncounted-restart"
-	// TimeBack: a start or an end was moved, or lay before what it must follow.
+	// TimeBack: a start or end time changed, or lay before an event that it must follow.
 	TimeBack Kind = "time-back"
-	// BadContainer: a status of a container that the pod does not have, a second one, or one that cannot be.
+	// BadContainer: a container status was for an unknown container, duplicate, or invalid.
 	BadContainer Kind = "bad-container"
 	// NoContainers: the pod was reported Running without a status of its containers.
 	NoContainers Kind = "no-containers"
 	// Readiness: the Ready condition and the containers contradicted each other.
 	Readiness Kind = "readiness"
-	// Foreign: a condition of a type that belongs to others.
+	// Foreign: a condition of a type that belongs to other writers.
 	Foreign Kind = "foreign-condition"
 	// Vanished: the provider no longer had a pod that had run.
 	Vanished Kind = "vanished"
 )
 
-// Repaired is something that was wrong with a report of a provider, and what was made of it.
+// Repaired is an error in a report of a provider that was repaired.
 type Repaired struct {
 	Kind Kind
-	// Container is the one that it is about, empty for the pod.
+	// Container is the name of the container, empty for the pod.
 	Container string
-	// Text is a sentence for people.
+	// Text describes the repair in one sentence.
 	Text string
 }
 
-// Repair returns the status that a report of a provider means, by the rules of pod status: it may follow previous, which
-// is what was reported before, and it is complete. It also returns what was repaired. Nothing is changed or kept of the
-// arguments.
+// Repair corrects a report of a provider by the rules of pod status. The returned status is complete and may follow
+// previous, the status reported before. Repair also returns the repairs. The arguments are not modified or kept.
 func Repair(pod *v1.Pod, reported, previous v1.PodStatus, now time.Time) (v1.PodStatus, []Repaired) {
 	r := &repairing{pod: pod, old: &previous, now: now}
 	if podstatus.IsTerminal(previous.Phase) {
@@ -90,7 +89,8 @@ func (r *repairing) note(kind Kind, container, format string, args ...any) {
 	r.repairs = append(r.repairs, Repaired{Kind: kind, Container: container, Text: fmt.Sprintf(format, args...)})
 }
 
-// conditions keeps none of the report: those of the kubelet follow from the containers, and others belong to others.
+// conditions keeps no condition of the report: the kubelet's conditions follow from the containers, and other
+// conditions belong to other writers.
 func (r *repairing) conditions(reported []v1.PodCondition) []v1.PodCondition {
 	for _, c := range reported {
 		switch {
@@ -166,7 +166,7 @@ func (r *repairing) single(s *v1.ContainerStatus) {
 	}
 }
 
-// follow makes a status one that may follow the one before it.
+// follow changes a status so that it may follow the previous status.
 func (r *repairing) follow(spec *v1.Container, s, before *v1.ContainerStatus) {
 	if before == nil {
 		return
@@ -239,7 +239,7 @@ func (r *repairing) restarted(s, before *v1.ContainerStatus, ended *v1.Container
 
 func (r *repairing) second() metav1.Time { return metav1.NewTime(r.now.Truncate(time.Second)) }
 
-// unknownEnd is the end of a container that nothing is known of.
+// unknownEnd returns the termination of a container whose end was not reported.
 func (r *repairing) unknownEnd(s *v1.ContainerStatus, code int32) *v1.ContainerStateTerminated {
 	end := &v1.ContainerStateTerminated{ExitCode: code, ContainerID: s.ContainerID, FinishedAt: r.second()}
 	if s.State.Running != nil {
@@ -269,7 +269,7 @@ func (r *repairing) addresses(s *v1.PodStatus) {
 	s.HostIPs = hosts
 }
 
-// running gives a pod that is Running without a word on any container, now or before, containers that run.
+// running sets running containers for a pod that is Running without any container status, now or before.
 func (r *repairing) running(s *v1.PodStatus) {
 	if s.Phase != v1.PodRunning || len(s.ContainerStatuses) > 0 || len(r.old.ContainerStatuses) > 0 && ran(r.old) {
 		return
@@ -333,7 +333,8 @@ func (r *repairing) phase(s *v1.PodStatus) {
 	}
 }
 
-// end ends what runs of a pod that has ended, also what the report does not mention.
+// end terminates the running containers of a pod that has ended, including containers missing in
+// the report.
 func (r *repairing) end(s *v1.PodStatus) {
 	code := int32(0)
 	if s.Phase == v1.PodFailed {
@@ -361,7 +362,8 @@ func (r *repairing) end(s *v1.PodStatus) {
 	}
 }
 
-// readiness makes containers and Ready condition agree. Lost readiness is believed at once.
+// readiness makes containers and the Ready condition consistent. Lost readiness takes effect at
+// once.
 func (r *repairing) readiness(s *v1.PodStatus) {
 	if r.ready == nil || s.Phase != v1.PodRunning {
 		return

@@ -14,8 +14,8 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// missingPatience is for how many polls a provider may not find a pod that it was given: some clouds show a pod only a
-// while after they were asked to create it.
+// missingPatience is the number of polls in which a provider may not find a created pod: some clouds list a pod only
+// some time after its creation.
 const missingPatience = 3
 
 // report stores a status. The manager logs what it refuses.
@@ -25,9 +25,9 @@ func (k *kubelet) report(api *v1.Pod, s v1.PodStatus) {
 	}
 }
 
-// get asks the provider for a pod; nil: it has none.
+// get returns the provider's pod, or nil if it does not exist.
 func (k *kubelet) get(ctx context.Context, api *v1.Pod) (found *v1.Pod, err error) {
-	err = k.calls.do(ctx, "GetPod", func(ctx context.Context) error {
+	err = k.calls.do(ctx, "GetPod", api.Namespace+"/"+api.Name, func(ctx context.Context) error {
 		answer, err := k.options.Provider.GetPod(ctx, api.Namespace, api.Name)
 		found = answer.DeepCopy()
 		return err
@@ -38,9 +38,9 @@ func (k *kubelet) get(ctx context.Context, api *v1.Pod) (found *v1.Pod, err erro
 	return found, err
 }
 
-// statusOf asks the provider for the status of a pod; nil: it has none.
+// statusOf returns the provider's status of a pod, or nil if the pod does not exist.
 func (k *kubelet) statusOf(ctx context.Context, pod *v1.Pod) (found *v1.PodStatus, err error) {
-	err = k.calls.do(ctx, "GetPodStatus", func(ctx context.Context) error {
+	err = k.calls.do(ctx, "GetPodStatus", pod.Namespace+"/"+pod.Name, func(ctx context.Context) error {
 		answer, err := k.options.Provider.GetPodStatus(ctx, pod.Namespace, pod.Name)
 		found = answer.DeepCopy()
 		return err
@@ -51,13 +51,16 @@ func (k *kubelet) statusOf(ctx context.Context, pod *v1.Pod) (found *v1.PodStatu
 	return found, err
 }
 
-// ask asks for the status of a pod, unless the provider notifies of a newer one meanwhile.
+// ask reads the status of a pod, which is dropped if the provider notifies of a newer status
+// meanwhile.
 func (k *kubelet) ask(ctx context.Context, p *pod, api *v1.Pod) error {
 	k.mu.Lock()
-	notified := p.notified
+	notified, hinted := p.notified, p.hinted
+	p.hinted = false
 	k.mu.Unlock()
 	found, err := k.statusOf(ctx, api)
 	if err != nil {
+		k.set(func() { p.hinted = p.hinted || hinted })
 		return err
 	}
 	now := time.Now()
@@ -161,7 +164,8 @@ func (k *kubelet) look(p *pod) {
 		switch {
 		case p.held == nil || api == nil || p.held.UID != api.UID, reported.UID != "" && reported.UID != api.UID:
 			if api != nil && reported.UID != "" && reported.UID != api.UID {
-				k.repaired(p, api, Repaired{Kind: OtherUID, Text: fmt.Sprintf("a report was about the pod of UID %s and was dropped", reported.UID)})
+				k.repaired(p, api, Repaired{Kind: OtherUID, Text: fmt.Sprintf("a report was about the pod of UID %s and was dropped; the status is read", reported.UID)})
+				p.hinted = true
 			}
 		default:
 			if reported.UID == "" {

@@ -22,9 +22,9 @@ import (
 // deliverPatience is how long Run delivers what the API server does not have yet when it ends.
 const deliverPatience = 10 * time.Second
 
-// Run is a node: it registers it, holds its lease, brings its pods to the provider and their statuses to the API server, and
-// serves the kubelet's API, until ctx ends. It then delivers what is left for up to 10 s and returns; pods go on at the
-// provider. An error is one of the options, or of the listener.
+// Run runs a node until ctx ends: it registers the Node, renews its lease, passes pods to the provider and their statuses to
+// the API server, and serves the kubelet's API. Then Run delivers the remaining statuses for up to 10 s and returns; pods
+// keep running at the provider. Run returns an error for invalid options or a failing listener.
 func Run(ctx context.Context, o Options) error {
 	if err := o.validate(); err != nil {
 		return err
@@ -48,6 +48,7 @@ func Run(ctx context.Context, o Options) error {
 		return err
 	}
 	k.hostIPs = object.addresses
+	k.changed = func() { wake.Up(object.said) }
 	server, err := k.server()
 	if err != nil {
 		return err
@@ -66,8 +67,8 @@ func nodeClient(o *Options) status.Client {
 
 // runParts runs the parts and the manager until ctx ends or a part fails. The manager ends last.
 func (k *kubelet) runParts(ctx context.Context, parts []func(context.Context) error) error {
-	managed := make(chan error, 1)
-	go func() { managed <- k.manager.Run(context.WithoutCancel(ctx)) }() // until Shutdown
+	managed, whole := make(chan error, 1), context.WithoutCancel(ctx)
+	go func() { managed <- k.manager.Run(whole) }() // until Shutdown
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	errs := make([]error, len(parts))
@@ -79,7 +80,7 @@ func (k *kubelet) runParts(ctx context.Context, parts []func(context.Context) er
 		})
 	}
 	running.Wait()
-	deadline, stop := context.WithTimeout(context.WithoutCancel(ctx), deliverPatience)
+	deadline, stop := context.WithTimeout(whole, deliverPatience)
 	defer stop()
 	if err := k.manager.Shutdown(deadline); err != nil {
 		k.log.Warn("statuses were not delivered before the end", "err", err)
@@ -88,18 +89,34 @@ func (k *kubelet) runParts(ctx context.Context, parts []func(context.Context) er
 }
 
 // warnOfSignatures names methods of the provider that have the right name and another signature, which would be ignored silently.
+//
+// The names are constants at each call: with MethodByName of a variable the linker keeps all methods of all types, which are 20 MB.
 func (k *kubelet) warnOfSignatures() {
-	provider := reflect.TypeOf(k.options.Provider)
-	for method, fits := range map[string]bool{
-		"NotifyPods": is[PodNotifier](k.options.Provider), "Ping": is[NodeProvider](k.options.Provider), "NotifyNodeStatus": is[NodeProvider](k.options.Provider),
-		"ConfigureNode": is[NodeConfigurer](k.options.Provider), "GetContainerLogs": is[LogReader](k.options.Provider),
-		"RunInContainer": is[Executor](k.options.Provider), "AttachToContainer": is[Attacher](k.options.Provider),
-		"PortForward": is[PortForwarder](k.options.Provider), "GetStatsSummary": is[StatsReader](k.options.Provider),
-	} {
-		if _, has := provider.MethodByName(method); has && !fits {
-			k.log.Warn("a method of the provider is not used: its signature is another one; docs/use/providers.md has the lines that it takes", "method", method)
+	p := k.options.Provider
+	t := reflect.TypeOf(p)
+	warn := func(method reflect.Method, has, fits bool) {
+		if has && !fits {
+			k.log.Warn("a method of the provider is not used: its signature differs; docs/use/providers.md shows the expected one", "method", method.Name)
 		}
 	}
+	method, has := t.MethodByName("NotifyPods")
+	warn(method, has, is[PodNotifier](p))
+	method, has = t.MethodByName("Ping")
+	warn(method, has, is[NodeProvider](p))
+	method, has = t.MethodByName("NotifyNodeStatus")
+	warn(method, has, is[NodeProvider](p))
+	method, has = t.MethodByName("ConfigureNode")
+	warn(method, has, is[NodeConfigurer](p))
+	method, has = t.MethodByName("GetContainerLogs")
+	warn(method, has, is[LogReader](p))
+	method, has = t.MethodByName("RunInContainer")
+	warn(method, has, is[Executor](p))
+	method, has = t.MethodByName("AttachToContainer")
+	warn(method, has, is[Attacher](p))
+	method, has = t.MethodByName("PortForward")
+	warn(method, has, is[PortForwarder](p))
+	method, has = t.MethodByName("GetStatsSummary")
+	warn(method, has, is[StatsReader](p))
 }
 
 func is[T any](provider Provider) bool {
@@ -111,7 +128,9 @@ func is[T any](provider Provider) bool {
 type nodeObject struct {
 	*kubelet
 	keep *node.Node
-	said chan struct{} // capacity 1: the provider has said something of its Node
+	said chan struct{} // capacity 1: the provider has reported a change of its Node
+	// pinging receives the result of the current Ping; nil without a Ping. Only the goroutine of ping uses it.
+	pinging chan error
 
 	mu         sync.Mutex // guards what follows
 	configured *v1.Node   // what ConfigureNode made of an empty Node
@@ -124,7 +143,7 @@ func (n *nodeObject) keeper(ctx context.Context, events *process.Events) (_ *nod
 	if configurer, ok := o.Provider.(NodeConfigurer); ok {
 		blank := &v1.Node{}
 		blank.Name, blank.Labels, blank.Annotations = o.NodeName, map[string]string{}, map[string]string{}
-		if err := n.calls.do(ctx, "ConfigureNode", func(ctx context.Context) error { configurer.ConfigureNode(ctx, blank); return nil }); err != nil {
+		if err := n.calls.do(ctx, "ConfigureNode", "", func(ctx context.Context) error { configurer.ConfigureNode(ctx, blank); return nil }); err != nil {
 			return nil, fmt.Errorf("virtualkubelet: %w", err)
 		}
 		n.configured = blank.DeepCopy()
@@ -232,6 +251,12 @@ func (n *nodeObject) addresses() (ips []string) {
 }
 
 func (n *nodeObject) notReady() error {
+	n.kubelet.mu.Lock()
+	unknown := n.unknown
+	n.kubelet.mu.Unlock()
+	if unknown != nil {
+		return unknown
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	return n.pingErr
@@ -240,14 +265,14 @@ func (n *nodeObject) notReady() error {
 // pingInterval is how often the provider is asked whether it works.
 const pingInterval = 10 * time.Second
 
-// ping asks the provider whether it works until ctx ends. A Ping that hangs fails after its timeout.
+// ping asks the provider whether it works until ctx ends, and reports the Node when something has changed.
 func (n *nodeObject) ping(ctx context.Context) error {
 	provider, ok := n.options.Provider.(NodeProvider)
 	if !ok {
-		<-ctx.Done()
+		n.reportUntil(ctx, nil)
 		return nil
 	}
-	err := n.calls.do(ctx, "NotifyNodeStatus", func(context.Context) error {
+	err := n.calls.do(ctx, "NotifyNodeStatus", "", func(context.Context) error {
 		provider.NotifyNodeStatus(ctx, func(said *v1.Node) {
 			said = said.DeepCopy()
 			n.mu.Lock()
@@ -263,9 +288,7 @@ func (n *nodeObject) ping(ctx context.Context) error {
 	tick := time.NewTicker(pingInterval)
 	defer tick.Stop()
 	for {
-		bounded, cancel := context.WithTimeout(ctx, pingInterval)
-		err := n.calls.do(bounded, "Ping", provider.Ping)
-		cancel()
+		err := n.askPing(ctx, provider)
 		if ctx.Err() != nil {
 			return nil
 		}
@@ -278,15 +301,46 @@ func (n *nodeObject) ping(ctx context.Context) error {
 		if changed {
 			_ = n.keep.Report(ctx) // the keeper tries again
 		}
-		for pinged := false; !pinged; {
-			select {
-			case <-tick.C:
-				pinged = true
-			case <-n.said:
-				_ = n.keep.Report(ctx) // the keeper tries again
-			case <-ctx.Done():
-				return nil
-			}
+		n.reportUntil(ctx, tick.C)
+	}
+}
+
+// reportUntil reports the Node each time that something has changed, until a tick or the end of ctx.
+func (n *nodeObject) reportUntil(ctx context.Context, tick <-chan time.Time) {
+	for {
+		select {
+		case <-tick:
+			return
+		case <-n.said:
+			_ = n.keep.Report(ctx) // the keeper tries again
+		case <-ctx.Done():
+			return
 		}
+	}
+}
+
+// askPing waits for a Ping for at most its interval. While a call hangs there is no second one, since each would leave a goroutine.
+func (n *nodeObject) askPing(ctx context.Context, provider NodeProvider) error {
+	if n.pinging == nil {
+		answer := make(chan error, 1) // so that a call which is not waited for ends
+		n.pinging = answer
+		go func() {
+			answer <- n.calls.do(ctx, "Ping", "", func(ctx context.Context) error {
+				bounded, cancel := context.WithTimeout(ctx, pingInterval)
+				defer cancel()
+				return provider.Ping(bounded)
+			})
+		}()
+	}
+	late := time.NewTimer(pingInterval)
+	defer late.Stop()
+	select {
+	case err := <-n.pinging:
+		n.pinging = nil
+		return err
+	case <-late.C:
+		return errors.New("the provider's Ping has not returned")
+	case <-ctx.Done():
+		return <-n.pinging // within stopPatience
 	}
 }

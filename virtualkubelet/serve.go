@@ -140,21 +140,7 @@ type streams struct {
 }
 
 func attachIO(ctx context.Context, s runtime.Streams) AttachIO {
-	io := &streams{Streams: s}
-	if s.Resize != nil {
-		io.sizes = make(chan TermSize)
-		go func() {
-			defer close(io.sizes)
-			for size := range s.Resize { // which ends with the client
-				select {
-				case io.sizes <- TermSize(size):
-				case <-ctx.Done():
-					return
-				}
-			}
-		}()
-	}
-	return io
+	return &streams{Streams: s, sizes: convertSizes[TermSize](ctx, s.Resize)}
 }
 
 func (s *streams) Stdin() io.Reader        { return s.Streams.Stdin }

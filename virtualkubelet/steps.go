@@ -21,17 +21,32 @@ func (k *kubelet) end(p *pod, api *v1.Pod) error {
 		return err
 	}
 	k.set(func() {
-		// A pod of which the end is known is neither asked for nor created again.
+		// A pod that has ended is neither read from the provider nor created again.
 		p.held, p.ended, p.finished = api, true, true
 	})
 	return nil
 }
 
-// lose fails a pod that has run and that the provider no longer has.
-func (k *kubelet) lose(p *pod, api *v1.Pod) error {
+// listTrust is after how many failed reads of a status the provider's list of pods decides alone.
+const listTrust = 3
+
+// lose fails a pod that has run and that the provider no longer has. A list may lack a pod, or have it as a pod of another node, as a
+// cluster that runs the pods has, so the provider is asked for the status too.
+func (k *kubelet) lose(ctx context.Context, p *pod, api *v1.Pod) error {
+	found, err := k.statusOf(ctx, api)
+	k.mu.Lock()
+	attempts := p.attempts
+	k.mu.Unlock()
+	switch {
+	case err != nil && attempts < listTrust:
+		return err
+	case found != nil:
+		k.set(func() { p.held, p.given, p.adopted, p.missing = api, api, true, time.Time{} })
+		return nil
+	}
 	p.reporting.Lock()
 	failed, repairs := lost(api, k.status(api), time.Now())
-	_, err := k.manager.SetPodStatus(api, failed)
+	_, err = k.manager.SetPodStatus(api, failed)
 	p.reporting.Unlock()
 	for _, r := range repairs {
 		k.set(func() { k.repaired(p, api, r) })
@@ -46,14 +61,15 @@ func (k *kubelet) lose(p *pod, api *v1.Pod) error {
 func (k *kubelet) create(ctx context.Context, p *pod, api *v1.Pod) error {
 	resolved, err := k.resolve(ctx, api)
 	if err != nil {
-		k.waits(p, api, runtime.WaitingConfigError, err)
+		k.waitsWithEvent(p, api, runtime.WaitingConfigError, err)
 		return err
 	}
 	k.mu.Lock()
 	attempts := p.attempts
 	k.mu.Unlock()
 	if attempts > 0 { // the call that failed may have done it
-		if found, err := k.get(ctx, api); err == nil && found != nil && (found.UID == api.UID || found.UID == "") {
+		status := k.status(api)
+		if found, err := k.get(ctx, api); err == nil && found != nil && (found.UID == "" || isSame(found, api, &status)) {
 			k.set(func() {
 				p.held, p.given, p.ended, p.finished, p.deleted, p.adopted = api, api, false, false, false, true
 			})
@@ -63,8 +79,13 @@ func (k *kubelet) create(ctx context.Context, p *pod, api *v1.Pod) error {
 	k.set(func() { // reports may come before the call returns
 		p.held, p.given, p.ended, p.finished, p.deleted, p.missing, p.asked = api, api, false, false, false, time.Time{}, time.Now()
 	})
-	if err := k.calls.do(ctx, "CreatePod", func(ctx context.Context) error { return k.options.Provider.CreatePod(ctx, resolved) }); err != nil {
-		k.waits(p, api, "ProviderFailed", err)
+	late := time.AfterFunc(slowCall, func() {
+		k.waits(p, api, podstatus.ReasonContainerCreating, "CreatePod of the provider has not returned yet")
+	})
+	err = k.calls.do(ctx, "CreatePod", p.name.String(), func(ctx context.Context) error { return k.options.Provider.CreatePod(ctx, resolved) })
+	late.Stop()
+	if err != nil {
+		k.waitsWithEvent(p, api, "ProviderFailed", err)
 		k.set(func() {
 			if current := k.status(api); p.held == api && !p.ended && !ran(&current) {
 				p.held = nil
@@ -78,6 +99,12 @@ func (k *kubelet) create(ctx context.Context, p *pod, api *v1.Pod) error {
 
 // resolve returns a copy of a pod for the provider, with the environments of its containers.
 func (k *kubelet) resolve(ctx context.Context, api *v1.Pod) (*v1.Pod, error) {
+	select {
+	case k.resolves <- struct{}{}:
+		defer func() { <-k.resolves }()
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 	pod := api.DeepCopy()
 	resolver := runtime.Environment{Objects: k.objects, HostIPs: k.hostIPs()}
 	resolver.Skipped = func(kind, name string, keys []string) {
@@ -95,16 +122,22 @@ func (k *kubelet) resolve(ctx context.Context, api *v1.Pod) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// waits reports why a pod that was never started does not start.
-func (k *kubelet) waits(p *pod, api *v1.Pod, reason string, why error) {
+// waitsWithEvent is waits for an error.
+func (k *kubelet) waitsWithEvent(p *pod, api *v1.Pod, reason string, why error) {
+	message := firstLine(why.Error())
+	if k.waits(p, api, reason, message) {
+		k.event(api, "", v1.EventTypeWarning, reason, message)
+	}
+}
+
+// waits reports why a pod that was never started does not start. It returns false for a pod that was started.
+func (k *kubelet) waits(p *pod, api *v1.Pod, reason, message string) bool {
 	p.reporting.Lock()
 	defer p.reporting.Unlock()
 	before := k.status(api)
 	if ran(&before) {
-		return
+		return false
 	}
-	message := firstLine(why.Error())
-	k.event(api, "", v1.EventTypeWarning, reason, message)
 	facts := podstatus.Facts{Waiting: map[string]v1.ContainerStateWaiting{}}
 	for _, list := range [][]v1.Container{api.Spec.InitContainers, api.Spec.Containers} {
 		for i := range list {
@@ -112,6 +145,7 @@ func (k *kubelet) waits(p *pod, api *v1.Pod, reason string, why error) {
 		}
 	}
 	k.report(api, podstatus.Generate(api, facts, before, time.Now()))
+	return true
 }
 
 func firstLine(text string) string {
@@ -127,7 +161,7 @@ func firstLine(text string) string {
 func (k *kubelet) update(ctx context.Context, p *pod, api *v1.Pod) error {
 	resolved, err := k.resolve(ctx, api)
 	if err == nil {
-		err = k.calls.do(ctx, "UpdatePod", func(ctx context.Context) error { return k.options.Provider.UpdatePod(ctx, resolved) })
+		err = k.calls.do(ctx, "UpdatePod", p.name.String(), func(ctx context.Context) error { return k.options.Provider.UpdatePod(ctx, resolved) })
 	}
 	if err != nil {
 		k.event(api, "", v1.EventTypeWarning, "ProviderUpdateFailed", firstLine(err.Error()))

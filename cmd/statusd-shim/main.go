@@ -5,6 +5,7 @@ package main
 import (
 	"os"
 
+	_ "github.com/statusd/statusd/internal/linuxonly"
 	"github.com/statusd/statusd/runtime/process/shim"
 )
 

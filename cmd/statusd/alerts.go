@@ -27,8 +27,8 @@ func newAlerts(plugin bool) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "alerts",
 		Short: "Show the alerts that fire, the most severe first",
-		Long: "Show the alerts that fire, the most severe first. With --all also those that are pending, because\n" +
-			"their expression is not true for long enough, and those that are over.",
+		Long: "Show the alerts that fire, the most severe first. --all adds pending alerts, whose\n" +
+			"expression is not true for long enough yet, and resolved alerts.",
 		Example: "  statusd alerts\n  statusd alerts --all -o wide\n  statusd alerts -o json | jq '.items[].rule'",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -46,7 +46,7 @@ func newAlerts(plugin bool) *cobra.Command {
 		ValidArgsFunction: cobra.NoFileCompletions,
 	}
 	c.question.addFlags(cmd)
-	cmd.Flags().BoolVar(&c.whole, "all", false, "also alerts that are pending or over")
+	cmd.Flags().BoolVar(&c.whole, "all", false, "also pending and resolved alerts")
 	c.output.addFlag(cmd, "table", "wide", "json", "yaml")
 	return cmd
 }
@@ -60,7 +60,7 @@ func (c *alertsCommand) print(cmd *cobra.Command, list queryapi.AlertList) error
 		return err
 	}
 	if len(list.Items) == 0 {
-		hint := "No alert fires; --all shows those that are pending or over."
+		hint := "No alert fires; --all shows pending and resolved alerts."
 		if c.whole {
 			hint = "There are no alerts."
 		}

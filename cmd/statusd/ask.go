@@ -41,7 +41,7 @@ type question struct {
 func (q *question) addFlags(cmd *cobra.Command) {
 	flags := cmd.Flags()
 	flags.StringVar(&q.server, "server", "", "ask the statusd at this `ADDRESS`, such as http://127.0.0.1:10265")
-	flags.StringVar(&q.socket, "socket", "", "ask the statusd that listens on this Unix socket; by default that of statusd run ("+defaultPlaces()[0].socket+
+	flags.StringVar(&q.socket, "socket", "", "ask the statusd that listens on this Unix socket; by default the socket of statusd run ("+defaultPlaces()[0].socket+
 		") or of statusd observe ("+defaultPlaces()[1].socket+")")
 	flags.StringVar(&q.kubeconfig, "kubeconfig", "", "ask the API server of this kubeconfig `FILE`")
 	flags.StringVar(&q.cluster.CurrentContext, "context", "", "ask the API server of this `CONTEXT` of the kubeconfig")
@@ -61,7 +61,7 @@ func (q *question) addFlags(cmd *cobra.Command) {
 
 func (q *question) addNamespace(cmd *cobra.Command, all bool) {
 	flags := cmd.Flags()
-	flags.StringVarP(&q.namespace, "namespace", "n", "", "namespace; by default that of the kubeconfig, or \"default\"")
+	flags.StringVarP(&q.namespace, "namespace", "n", "", "namespace; by default the namespace of the kubeconfig, or \"default\"")
 	if all {
 		flags.BoolVarP(&q.all, "all-namespaces", "A", false, "pods of all namespaces")
 		cmd.MarkFlagsMutuallyExclusive("namespace", "all-namespaces")
@@ -81,8 +81,8 @@ func defaultPlaces() []place {
 	}
 }
 
-// node returns a client of the statusd of this machine, or of the one that the flags name. The error
-// is errUnreachable if there is none.
+// node returns a client of this machine's statusd, or of the server that the flags name. If neither
+// can be reached, the error is errUnreachable.
 func (q *question) node(ctx context.Context) (*queryapi.Client, error) {
 	switch {
 	case q.ofAPI():
@@ -150,7 +150,7 @@ func (q *question) reach(ctx context.Context, client *queryapi.Client) error {
 	return nil
 }
 
-// absence makes of the answer that a node does not have something one that there is nothing to ask.
+// absence turns a node's "not found" into errUnreachable: the node has no such data.
 func absence(err error) error {
 	if apierrors.IsNotFound(err) {
 		return fmt.Errorf("%w: %s", errUnreachable, err.Error())
@@ -184,10 +184,14 @@ func (q *question) apiServer() (kubernetes.Interface, string, error) {
 	if err != nil {
 		return nil, "", err
 	}
-	connection.QPS = -1 // a command asks one question at a time, or fleet.InFlight of them
+	connection.UserAgent = userAgent("ask")
+	connection.QPS = -1 // a command asks one question at a time, or overview.InFlight of them
 	client, err := kubernetes.NewForConfig(connection)
 	return client, namespace, err
 }
+
+// userAgent names a command and its version to the API server.
+func userAgent(command string) string { return "statusd-" + command + "/" + version() }
 
 // ofAPI reports whether a flag says which API server to ask.
 func (q *question) ofAPI() bool {

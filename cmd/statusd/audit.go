@@ -23,7 +23,7 @@ import (
 type auditCommand struct {
 	question
 	output
-	fleetQuestion
+	clusterQuestion
 	settling bool
 }
 
@@ -31,20 +31,20 @@ func newAudit(plugin bool) *cobra.Command {
 	c := &auditCommand{question: question{plugin: plugin}}
 	cmd := &cobra.Command{
 		Use:   "audit [[NAMESPACE/]POD]",
-		Short: "Say whether what the API reports of the node is true, and what to do where it is not",
-		Long: "Say whether what the API reports of the node is true, and what to do where it is not.\n\n" +
-			"It asks a statusd that observes a kubelet. With a pod it shows what the runtime, the kubelet, the\n" +
-			"API and the machine say of it, side by side. With --all-nodes it asks the observers of all nodes, through the\n" +
+		Short: "Compare what the API reports of the node with the node itself, and name a remedy for each difference",
+		Long: "Compare what the API reports of the node with the node itself, and name a remedy for each difference.\n\n" +
+			"The answers come from statusd observe. With the name of a pod, audit shows what the runtime, the kubelet, the API\n" +
+			"and the machine report of the pod, side by side. --all-nodes asks the observers of all nodes, through the\n" +
 			"API server's proxy, and shows the drift by node and kind.\n\n" +
-			"The exit code is 1 if there is drift, 0 if there is none, 4 if there is nothing to ask, and 5 if\n" +
-			"none is known, but a side does not answer that would have to.",
+			"The exit code is 0 without drift, 1 with drift, 4 if no statusd observe was found, and 5 if no drift was found but a\n" +
+			"required source did not respond.",
 		Example: "  statusd audit\n  statusd audit --all -o wide\n  statusd audit shop/web\n  kubectl statusd audit --all-nodes\n  statusd audit -o json | jq '.differences[] | select(.drift)'",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(); err != nil {
 				return err
 			}
-			if c.fleetQuestion.all {
+			if c.clusterQuestion.all {
 				if len(args) > 0 {
 					return fmt.Errorf("--all-nodes takes no pod: %w", errUsage)
 				}
@@ -66,7 +66,7 @@ func newAudit(plugin bool) *cobra.Command {
 	c.question.addFlags(cmd)
 	c.addNamespace(cmd, false)
 	c.addAll(cmd)
-	cmd.Flags().BoolVar(&c.settling, "all", false, "also differences that may only be news on its way")
+	cmd.Flags().BoolVar(&c.settling, "all", false, "also differences that may be changes on their way")
 	c.output.addFlag(cmd, "table", "wide", "json", "yaml")
 	return cmd
 }
@@ -110,7 +110,7 @@ func silentSides(sides map[audit.Side]audit.Answer) (names []string) {
 	return names
 }
 
-// sideOrder is from what runs to what is reported of it.
+// sideOrder is the order from the running containers to their report.
 var sideOrder = []audit.Side{audit.SideRuntime, audit.SideKubelet, audit.SideAPI, audit.SideMachine}
 
 func sortedSides(sides map[audit.Side]audit.Answer) []audit.Side {
@@ -231,9 +231,9 @@ func silence(side audit.Side, a audit.Answer, now time.Time) string {
 		text += ": " + a.Err
 	}
 	if a.At.IsZero() {
-		return text + ". What it has is unknown."
+		return text + ". Its state is unknown."
 	}
-	return text + ". What is said of it is what it said last."
+	return text + ". Its last answer is shown."
 }
 
 func sideName(side audit.Side) string {

@@ -26,7 +26,7 @@ func newConfig() *cobra.Command {
 
 func newConfigDefault() *cobra.Command {
 	cmd := &cobra.Command{Use: "default", Short: "Print every setting with its default and what it is for", Args: usage(cobra.NoArgs)}
-	observe := cmd.Flags().Bool("observe", false, "Print those of statusd observe instead of those of statusd run.")
+	observe := cmd.Flags().Bool("observe", false, "Print the settings of statusd observe instead of statusd run.")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if *observe {
 			return observer.WriteDefault(cmd.OutOrStdout())
@@ -39,7 +39,7 @@ func newConfigDefault() *cobra.Command {
 func newConfigCheck() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "check [FILE]",
-		Short: "Say what is wrong with a config file, the flags over it, and its manifests",
+		Short: "Check a config file, the flags that override it, and its manifests",
 		Args:  usage(cobra.MaximumNArgs(1)),
 	}
 	settings := addSettings(cmd, agentConfig)
@@ -63,7 +63,7 @@ func checkConfig(cmd *cobra.Command, settings *settings[run.Config]) error {
 	defer stop()
 	pods, problems := check(ctx, config)
 	if len(problems) > 0 {
-		return fmt.Errorf("%d static pods can be read, and there are problems:\n%w", pods, errors.Join(problems...))
+		return fmt.Errorf("%s (%d static pods checked):\n%w", count(len(problems), "problem"), pods, errors.Join(problems...))
 	}
 	out := cmd.OutOrStdout()
 	if _, err := os.Stat(config.Manifests); config.Manifests != "" && errors.Is(err, fs.ErrNotExist) {

@@ -32,7 +32,7 @@ func newDrain() *cobra.Command {
 		Args: usage(cobra.NoArgs),
 	}
 	settings := addSettings(cmd, agentConfig)
-	undo := cmd.Flags().Bool("undo", false, "Take pods again, and let static pods run again.")
+	undo := cmd.Flags().Bool("undo", false, "Accept pods again, and run static pods again.")
 	cmd.RunE = settings.doing(func(ctx context.Context, config run.Config) (string, error) {
 		do := agent.Drain
 		if *undo {
@@ -51,8 +51,8 @@ func newEnd() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "end",
 		Short: "End all containers that a stopped statusd has left running",
-		Long: "End all containers that statusd has left running, and see that no process of theirs is left.\n" +
-			"statusd itself must be stopped. Its state stays, and the next statusd reports how they have ended.",
+		Long: "End all containers that statusd has left running, and check that no process of the containers is left.\n" +
+			"statusd itself must be stopped. Its state stays, and the next statusd reports how the containers have ended.",
 		Args: usage(cobra.NoArgs),
 	}
 	settings := addSettings(cmd, agentConfig)
@@ -68,7 +68,7 @@ func newReset() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "reset",
 		Short: "End all containers and delete everything that statusd keeps",
-		Long: "End all containers that statusd has left running, see that no process of theirs is left, and delete\n" +
+		Long: "End all containers that statusd has left running, check that no process of the containers is left, and delete\n" +
 			"what statusd keeps in its state directory: the journal, containers with logs and volumes, certificates.\n" +
 			"statusd itself must be stopped. Statuses that were not delivered are lost.",
 		Args: usage(cobra.NoArgs),

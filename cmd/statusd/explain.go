@@ -36,16 +36,15 @@ func newExplain(plugin bool) *cobra.Command {
 	c := &explainCommand{question: question{plugin: plugin}}
 	cmd := &cobra.Command{
 		Use:   "explain ([NAMESPACE/]POD | TYPE/NAME | -f FILE)",
-		Short: "Say why a pod is in its state, since when, and what would change it",
-		Long: "Say why a pod is in its state, since when, and what would change it, with the end of the log of the run that failed.\n\n" +
-			"It asks the statusd of this machine, which knows probes, hooks and delivery. If the pod is not\n" +
-			"here, it reads the pod, its warnings, its log and its node's lease from the API server, which works for\n" +
-			"the pods of any node. TYPE is pod, deployment, replicaset, statefulset, daemonset, job or cronjob: it says also why\n" +
-			"there is no pod at all. The beginning of a name suffices if only one pod has it.\n" +
-			"With -f it reads only the pods, from a file, which may have several.\n\n" +
-			"With --watch it goes on until the object is Ready or has succeeded (exit code 0), or has failed for good (1);\n" +
-			"the exit code is 6 if it is interrupted, or --timeout passes, before that, and 3 if there is no such object.\n" +
-			"With --exit-code it explains once, and the exit code is 6 if the object is not Ready and has not succeeded.",
+		Short: "Explain why a pod is in its state, since when, and what would change the state",
+		Long: "Explain why a pod is in its state, since when, and what would change the state, with the end of the log of the run that failed.\n\n" +
+			"The statusd of this machine is asked first: it knows probes, hooks and delivery. For pods of other nodes, explain reads\n" +
+			"the pod, its warnings, its log and the lease of its node from the API server. TYPE is pod, deployment, replicaset,\n" +
+			"statefulset, daemonset, job or cronjob; for a workload without pods the answer is why it has none. The beginning of\n" +
+			"a name suffices if only one pod has that name. With -f, pods are read from a file and nothing else is asked.\n\n" +
+			"--watch explains each change until the object is Ready or has succeeded (exit code 0), or has failed for good (1);\n" +
+			"the exit code is 6 after an interrupt or --timeout, and 3 if the object does not exist.\n" +
+			"--exit-code explains once; the exit code is 6 if the object is not Ready and has not succeeded.",
 		Example: "  statusd explain web\n  statusd explain deployment/web --watch\n  statusd explain -n shop web -o yaml\n  kubectl get pod web -o yaml | statusd explain -f -",
 		Args:    usage(cobra.MaximumNArgs(2)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -63,7 +62,7 @@ func newExplain(plugin bool) *cobra.Command {
 	c.addNamespace(cmd, false)
 	cmd.Flags().StringVarP(&c.file, "filename", "f", "", "read the pod, or a list of pods, from this `FILE` as YAML or JSON, \"-\" is the standard input")
 	cmd.Flags().BoolVarP(&c.until, "watch", "w", false, "explain each change until the object is Ready, or has ended")
-	cmd.Flags().DurationVar(&c.patience, "timeout", 0, "how long --watch goes on before it ends with exit code 6; 0 is as long as it takes")
+	cmd.Flags().DurationVar(&c.patience, "timeout", 0, "how long --watch goes on before it ends with exit code 6; 0: no limit")
 	cmd.Flags().BoolVar(&c.status, "exit-code", false, "exit with 6 if the object is not Ready and has not succeeded")
 	c.output.addFlag(cmd, "text", "json", "yaml")
 	return cmd
@@ -118,7 +117,8 @@ func (c *explainCommand) explain(ctx context.Context, t target, out io.Writer) e
 	return c.follow(ctx, out, func(ctx context.Context) (explain.Explanation, error) { return c.ask(ctx, t) })
 }
 
-// follow explains what is asked for. Once it was answered, a watch outlasts errors but that the object is gone.
+// follow explains the requested object. After the first answer, a watch continues over all errors except that
+// the object is gone.
 func (c *explainCommand) follow(ctx context.Context, out io.Writer, ask func(context.Context) (explain.Explanation, error)) error {
 	if c.until && c.patience > 0 {
 		limited, cancel := context.WithTimeout(ctx, c.patience)

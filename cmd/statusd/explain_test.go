@@ -60,9 +60,9 @@ func TestExplain_PrintsTheLog(t *testing.T) {
 func TestExplainRefusesWhatIsNoPod(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, want string }{
-		"list":    {"apiVersion: v1\nkind: List\nitems: []\n", "there is no pod in it"},
+		"list":    {"apiVersion: v1\nkind: List\nitems: []\n", "no pod in the file"},
 		"garbage": {"{{{", "yaml"},
-		"empty":   {"", "there is no pod in it"},
+		"empty":   {"", "no pod in the file"},
 		"no name": {"apiVersion: v1\nkind: Pod\n", "metadata.name"},
 		"large":   {strings.Repeat("#", maxPodFile+1), "more than 64 MiB"},
 	} {

@@ -28,7 +28,7 @@ func newGet(plugin bool) *cobra.Command {
 		Use: "get", Short: "Show the pods of a node, or the node",
 		Args: usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("say what to get, as in get pods or get node: %w", errUsage)
+			return fmt.Errorf("specify what to get: get pods or get node: %w", errUsage)
 		},
 	}
 	cmd.AddCommand(newGetPods(plugin), newGetNode(plugin))
@@ -49,8 +49,8 @@ func newGetPods(plugin bool) *cobra.Command {
 		Use: "pods [NAME…]", Aliases: []string{"pod", "po"},
 		Short: "Show pods: state, restarts, and how far the API server knows them",
 		Long: "Show pods: state, restarts, and how far the API server knows them.\n\n" +
-			"It asks the statusd of this machine. As a plugin of kubectl it asks the API server instead,\n" +
-			"unless --server or --socket is given; it then knows neither probes nor delivery.",
+			"The answers come from the statusd of this machine. As a plugin of kubectl, the command asks the API server instead,\n" +
+			"unless --server or --socket is given; the API server knows neither probes nor delivery.",
 		Example: "  statusd get pods -A\n  statusd get pods --state NotReady -o wide\n  statusd get pod web -o yaml",
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if err := c.check(); err != nil {
@@ -68,7 +68,7 @@ func newGetPods(plugin bool) *cobra.Command {
 	c.question.addFlags(cmd)
 	c.addNamespace(cmd, true)
 	cmd.Flags().StringVar(&c.state, "state", "", "only pods in this `STATE`, such as NotReady")
-	cmd.Flags().BoolVar(&c.gone, "gone", false, "also pods that have gone and whose history is still kept")
+	cmd.Flags().BoolVar(&c.gone, "gone", false, "also deleted pods whose history is still kept")
 	c.output.addFlag(cmd, "table", "wide", "json", "yaml", "name")
 	return cmd
 }
@@ -176,7 +176,8 @@ func (c *podsCommand) podsOfCluster(ctx context.Context) (view.PodList, error) {
 	return list, nil
 }
 
-// warningsOf are the warnings of a namespace. A user who may not read them gets shorter explanations.
+// warningsOf are the warnings of a namespace. Without the right to read them explanations are
+// shorter.
 func warningsOf(ctx context.Context, client kubernetes.Interface, namespace string) []v1.Event {
 	const limit = 1000
 	list, err := client.CoreV1().Events(namespace).List(ctx, metav1.ListOptions{

@@ -15,15 +15,15 @@ import (
 
 func newGuard(plugin bool) *cobra.Command {
 	q := &question{plugin: plugin}
-	o, f := &output{}, &fleetQuestion{}
+	o, f := &output{}, &clusterQuestion{}
 	would := false
 	cmd := &cobra.Command{
 		Use:   "guard",
-		Short: "Say how healthy the kubelet is, by which evidence, and when it was restarted",
-		Long: "Say how healthy the kubelet is, by which evidence, and when it was restarted.\n\n" +
-			"If it is not restarted though it is unhealthy, it says why, and what would help. A guard that may not restart\n" +
-			"notes the restarts that it would have made: --would. With --all-nodes it asks the observers of all nodes, through the\n" +
-			"API server's proxy, and shows one line for each, the worst first.",
+		Short: "Show the verdict on the kubelet, its evidence, and the restarts",
+		Long: "Show the verdict on the kubelet, its evidence, and the restarts.\n\n" +
+			"If an unhealthy kubelet is not restarted, the output names the reason and what would help. --would shows the restarts\n" +
+			"that a guard without the right to restart would have made. --all-nodes asks the observers of all nodes, through the\n" +
+			"API server's proxy, and shows one line for each node, the worst first.",
 		Example: "  statusd guard\n  statusd guard --would\n  kubectl statusd guard --all-nodes\n  statusd guard -o wide\n  statusd guard -o json | jq .health",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -61,9 +61,9 @@ func newMaintenance() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "maintenance DURATION|off",
 		Short: "Keep the guard from restarting anything for a while",
-		Long: "Keep the guard from restarting anything for a while, as when you stop the kubelet yourself. It is still\n" +
-			"watched, and what is found is still told. It ends by itself, and survives a restart of statusd.\n\n" +
-			"The node takes this on its Unix socket only.",
+		Long: "Keep the guard from restarting anything for a while, for instance when you stop the kubelet yourself. The kubelet is\n" +
+			"still watched and judged. The maintenance ends by itself, and survives a restart of statusd.\n\n" +
+			"The node accepts this on its Unix socket only.",
 		Example: "  statusd guard maintenance 30m\n  statusd guard maintenance off",
 		Args:    usage(cobra.ExactArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -16,9 +16,9 @@ func newHistory(plugin bool) *cobra.Command {
 	o := &output{}
 	cmd := &cobra.Command{
 		Use:   "history [[NAMESPACE/]POD]",
-		Short: "Show what happened to a pod, or to the node, and when the API server took it",
-		Long: "Show what happened to a pod, or to the node, and when the API server took it.\n\n" +
-			"Only the statusd that runs a pod knows this. Pods that have gone are remembered for an hour.",
+		Short: "Show what happened to a pod, or to the node, and when the API server stored the status",
+		Long: "Show what happened to a pod, or to the node, and when the API server stored the status.\n\n" +
+			"Only the statusd that runs a pod has its history. The history of a deleted pod is kept for an hour.",
 		Example: "  statusd history web\n  statusd history -n shop web -o json\n  statusd history",
 		Args:    usage(cobra.MaximumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {

@@ -1,31 +1,34 @@
-// Command statusd is a node of Kubernetes: it takes pods from the API server and from
+// Command statusd is a Kubernetes node: it takes pods from the API server and from
 // manifests, runs them as processes of this machine, and reports their status.
 //
 //	statusd run [FLAGS]              until SIGTERM or SIGINT; SIGHUP reloads the config
 //	statusd observe [FLAGS]          beside a kubelet: is what the API says about this node true?
-//	statusd config default           every setting with its default and what it is for
-//	statusd config check [FILE]      what is wrong with a config and its manifests
+//	statusd config default           print every setting with its default and purpose
+//	statusd config check [FILE]      report problems of a config and its manifests
 //	statusd drain                    end the pods of a running statusd, as before a shutdown
 //	statusd end                      end the containers that a stopped statusd has left
-//	statusd reset                    end them and delete all state
-//	statusd get pods|node            what this node, or another one, knows
-//	statusd explain POD|TYPE/NAME    why a pod is in its state, or why there is none, and what would change it
-//	statusd history POD              what happened to it
+//	statusd reset                    end these containers and delete all state
+//	statusd adopt                    take over the running pods of a kubelet, or give them back
+//	statusd get pods|node            list the pods of this node or another one, or show the node
+//	statusd explain POD|TYPE/NAME    why a pod is in its state or missing, and what would change it
+//	statusd history POD              what happened to a pod
 //	statusd watch                    each change, as it happens
-//	statusd rules check|test FILE    what is wrong with rules of alerts, and with what they give
-//	statusd audit [POD]              whether what the API reports is true, and what to do where it is not
+//	statusd rules check|test FILE    check or test alert rules
+//	statusd audit [POD]              differences between the API's report and the machine, and what to do
 //	statusd guard                    how healthy the kubelet is, and when it was restarted
-//	statusd nodes                    all nodes of a cluster by what their observers say, the worst first
+//	statusd nodes                    all nodes of a cluster as their observers report, the worst first
 //	statusd fleet                    simulate many nodes in one process
-//	statusd alerts                   what rules have found
-//	statusd silence add|list|expire  what is kept from the outputs of alerts
+//	statusd alerts                   alerts that are pending, firing or just resolved
+//	statusd silence add|list|expire  manage silences of alerts
+//	statusd doctor                   report problems of this machine, config, rights and versions
 //	statusd completion SHELL         completion for bash, zsh and fish
 //	statusd version
 //
 // As kubectl-statusd it is a plugin of kubectl: kubectl statusd explain POD.
 //
-// The exit code is 0, or 1 for a failure, 2 for wrong usage, 3 if there is no such pod, and 4 if there is
-// nothing to ask. That of audit is 1 if there is drift, and 5 if none is known but a side does not answer.
+// The exit code is 0, or 1 for a failure, 2 for wrong usage, 3 if the pod does not exist, and 4 if no
+// statusd can be reached. Command audit exits with 1 if there is drift, and with 5 if no drift was found
+// but a side does not answer.
 package main
 
 import (
@@ -37,6 +40,7 @@ import (
 	"github.com/spf13/cobra"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
+	_ "github.com/statusd/statusd/internal/linuxonly"
 	"github.com/statusd/statusd/runtime/process"
 )
 
@@ -68,15 +72,15 @@ const (
 
 // exitCodes is how the help explains them.
 const exitCodes = `Exit codes:
-  0  it worked; for audit: there is no drift, and all sides answer
-  1  it failed; for audit: there is drift; for explain --watch: the object has failed for good
+  0  success; for audit: no drift, and all sides answer
+  1  failure; for audit: drift; for explain --watch: the object has failed for good
   2  wrong usage: an unknown flag, output or argument
-  3  there is no such pod or silence
-  4  there is nothing to ask: no statusd answers, there is no kubeconfig, or the node has no audit, guard or rules
+  3  the pod or silence does not exist
+  4  no source: no statusd answers, there is no kubeconfig, or the node has no audit, guard or rules
   5  for audit: no drift is known, but a side does not answer; for nodes and --all-nodes: not all nodes answer
   6  for explain --exit-code, and for explain --watch that was interrupted or timed out: the object is not Ready`
 
-// exitError is an exit code that is an answer: what there is to say has been printed.
+// exitError is an exit code that is an answer: the output has already been printed.
 type exitError int
 
 func (e exitError) Error() string { return fmt.Sprintf("exit code %d", int(e)) }
@@ -93,7 +97,7 @@ func exitCode(err error) int {
 	return exitFailure
 }
 
-// command runs a sub-command. What it is asked for goes to out, and how it goes to the log.
+// command runs a sub-command. Its result goes to out, its messages to the log.
 func command(args []string, out io.Writer) error {
 	root := newRoot()
 	if isPlugin() {
@@ -110,7 +114,7 @@ func newRoot() *cobra.Command {
 		Short:   "statusd is a node of Kubernetes that runs pods as processes and reports their status",
 		Example: "  statusd config default > statusd.yaml\n  statusd config check statusd.yaml\n  statusd run --config statusd.yaml",
 		Long: "statusd is a node of Kubernetes that runs pods as processes and reports their status. Beside a kubelet it\n" +
-			"reports whether what the API says is true.\n\n" + exitCodes,
+			"compares what the API reports with the node.\n\n" + exitCodes,
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if v, err := cmd.Flags().GetBool("version"); err == nil && v {
@@ -123,17 +127,17 @@ func newRoot() *cobra.Command {
 	}
 	root.Flags().Bool("version", false, "print the version")
 	root.SetFlagErrorFunc(flagError)
-	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
-		newAudit(false), newGuard(false), newNodes(false), newAlerts(false), newSilence(), newRules(), newFleet(), newVersion())
+	root.AddCommand(newRun(), newObserve(), newConfig(), newDrain(), newEnd(), newReset(), newAdopt(), newGet(false), newExplain(false), newHistory(false), newWatch(false),
+		newAudit(false), newGuard(false), newNodes(false), newAlerts(false), newSilence(), newRules(), newFleet(), newDoctor(), newVersion())
 	return root
 }
 
-// newPlugin is the plugin of kubectl: what asks, and nothing that runs a node.
+// newPlugin is the plugin of kubectl: the query commands, without the commands that run a node.
 func newPlugin() *cobra.Command {
 	root := &cobra.Command{
 		Use:           pluginName,
-		Short:         "Why pods are in their states, since when, and what would change it",
-		Long:          "Why pods are in their states, since when, and what would change it.\n\n" + exitCodes,
+		Short:         "Explain why pods are in their states, since when, and what would change it",
+		Long:          "Explain why pods are in their states, since when, and what would change it.\n\n" + exitCodes,
 		Example:       "  kubectl statusd explain web\n  kubectl statusd get pods -A -o wide\n  kubectl statusd nodes",
 		Annotations:   map[string]string{cobra.CommandDisplayNameAnnotation: "kubectl statusd"},
 		Args:          usage(cobra.NoArgs),

@@ -9,25 +9,25 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/statusd/statusd/internal/fleet"
 	"github.com/statusd/statusd/internal/guard"
+	"github.com/statusd/statusd/internal/overview"
 	"github.com/statusd/statusd/internal/view"
 )
 
-// fleetQuestion is what the commands that ask about all nodes have in common.
-type fleetQuestion struct {
+// clusterQuestion is what the commands that ask about all nodes have in common.
+type clusterQuestion struct {
 	all       bool
 	observers string
 }
 
-// maxProblems is how many nodes of which nothing is known are named one by one.
+// maxProblems is how many nodes without an answer are listed by name.
 const maxProblems = 10
 
-func (f *fleetQuestion) addFlags(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.observers, "observer-namespace", fleet.Namespace, "with all nodes: the `NAMESPACE` that the observers run in")
+func (f *clusterQuestion) addFlags(cmd *cobra.Command) {
+	cmd.Flags().StringVar(&f.observers, "observer-namespace", overview.Namespace, "with all nodes: the `NAMESPACE` that the observers run in")
 }
 
-func (f *fleetQuestion) addAll(cmd *cobra.Command) {
+func (f *clusterQuestion) addAll(cmd *cobra.Command) {
 	cmd.Flags().BoolVar(&f.all, "all-nodes", false, "ask the observers of all nodes, through the API server's proxy")
 	f.addFlags(cmd)
 	cmd.MarkFlagsMutuallyExclusive("all-nodes", "server")
@@ -35,15 +35,15 @@ func (f *fleetQuestion) addAll(cmd *cobra.Command) {
 }
 
 func newNodes(plugin bool) *cobra.Command {
-	q, o, f := &question{plugin: plugin}, &output{}, &fleetQuestion{}
+	q, o, f := &question{plugin: plugin}, &output{}, &clusterQuestion{}
 	cmd := &cobra.Command{
 		Use:   "nodes",
-		Short: "Show all nodes of the cluster by what their observers say, the worst first",
-		Long: "Show all nodes of the cluster by what their observers say, the worst first: the verdict on the kubelet, and how\n" +
-			"much of what the API reports is not true.\n\n" +
-			"The observers are asked through the API server's proxy to their pods, which works while a kubelet does not. It needs the\n" +
-			"rights to list nodes and, in the namespace of the observers, to list pods and to get pods/proxy. A node that does not\n" +
-			"answer is shown with the conditions of its Node, and named below the table.\n\n" +
+		Short: "Show all nodes of the cluster with the findings of their observers, the worst first",
+		Long: "Show all nodes of the cluster with the findings of their observers, the worst first: the verdict on the kubelet, and how\n" +
+			"much drift there is.\n\n" +
+			"The observers are asked through the API server's proxy to their pods, which works while a kubelet does not. The command needs\n" +
+			"rights to list nodes and, in the namespace of the observers, to list pods and to get pods/proxy. A node whose observer\n" +
+			"does not answer is shown with the conditions of its Node, and named below the table.\n\n" +
 			"The exit code is 5 if some nodes do not answer.",
 		Example: "  kubectl statusd nodes\n  kubectl statusd nodes -o json | jq '.[] | select(.overview.guard.health == \"unhealthy\").name'",
 		Args:    usage(cobra.NoArgs),
@@ -62,7 +62,7 @@ func newNodes(plugin bool) *cobra.Command {
 }
 
 // ask gathers what the observers say and prints it as a table, or as it is. The exit code is 5 if some do not answer.
-func (f *fleetQuestion) ask(cmd *cobra.Command, q *question, o *output, shown func(nodes []fleet.Node, colors bool, now time.Time) *table) error {
+func (f *clusterQuestion) ask(cmd *cobra.Command, q *question, o *output, shown func(nodes []overview.Node, colors bool, now time.Time) *table) error {
 	nodes, err := f.gather(cmd, q)
 	if err != nil {
 		return err
@@ -80,19 +80,19 @@ func (f *fleetQuestion) ask(cmd *cobra.Command, q *question, o *output, shown fu
 	return f.partial(cmd.ErrOrStderr(), nodes)
 }
 
-func (f *fleetQuestion) gather(cmd *cobra.Command, q *question) ([]fleet.Node, error) {
+func (f *clusterQuestion) gather(cmd *cobra.Command, q *question) ([]overview.Node, error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), q.timeout)
 	defer cancel()
 	client, _, err := q.apiServer()
 	if err != nil {
 		return nil, err
 	}
-	return fleet.Gather(ctx, client, f.observers)
+	return overview.Gather(ctx, client, f.observers)
 }
 
 // partial names the nodes that have not answered.
-func (f *fleetQuestion) partial(out io.Writer, nodes []fleet.Node) error {
-	var silent []fleet.Node
+func (f *clusterQuestion) partial(out io.Writer, nodes []overview.Node) error {
+	var silent []overview.Node
 	for _, n := range nodes {
 		if n.Overview == nil {
 			silent = append(silent, n)
@@ -112,9 +112,9 @@ func (f *fleetQuestion) partial(out io.Writer, nodes []fleet.Node) error {
 	return exitError(exitUnknown)
 }
 
-var severityColors = map[fleet.Severity]string{fleet.Broken: red, fleet.Wrong: red, fleet.Impaired: yellow, fleet.NotSeen: yellow, fleet.Limited: yellow}
+var severityColors = map[overview.Severity]string{overview.Broken: red, overview.Wrong: red, overview.Impaired: yellow, overview.NotSeen: yellow, overview.Limited: yellow}
 
-func nodesTable(nodes []fleet.Node, colors bool, now time.Time) *table {
+func nodesTable(nodes []overview.Node, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	t.header("NODE", "READY", "KUBELET", "FOR", "REASONS", "DRIFT", "SILENT", "RESTARTS", "OBSERVER")
 	for i := range nodes {
@@ -180,7 +180,7 @@ func silentWords(o *view.Overview) string {
 }
 
 // driftTable has one row for each node and kind of drift.
-func driftTable(nodes []fleet.Node, colors bool, now time.Time) *table {
+func driftTable(nodes []overview.Node, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	t.header("NODE", "KIND", "COUNT", "SINCE", "CERTAINTY", "DETAILS")
 	for i := range nodes {
@@ -195,8 +195,8 @@ func driftTable(nodes []fleet.Node, colors bool, now time.Time) *table {
 	return t
 }
 
-// verdictTable has one row for each node, of which the healthy ones are last.
-func verdictTable(nodes []fleet.Node, colors bool, now time.Time) *table {
+// verdictTable has one row per node, the healthy ones last.
+func verdictTable(nodes []overview.Node, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	t.header("NODE", "HEALTH", "FOR", "REASONS", "RESTART HELPS", "RESTARTS", "LAST", "WOULD", "WITHHELD")
 	color := map[guard.Health]string{guard.Healthy: green, guard.Degraded: yellow, guard.Unhealthy: red}
@@ -221,7 +221,7 @@ func verdictTable(nodes []fleet.Node, colors bool, now time.Time) *table {
 }
 
 // auditAll is audit --all-nodes.
-func (f *fleetQuestion) auditAll(cmd *cobra.Command, q *question, o *output) error {
+func (f *clusterQuestion) auditAll(cmd *cobra.Command, q *question, o *output) error {
 	nodes, err := f.gather(cmd, q)
 	if err != nil {
 		return err
@@ -231,10 +231,10 @@ func (f *fleetQuestion) auditAll(cmd *cobra.Command, q *question, o *output) err
 	var limited []string
 	for i := range nodes {
 		drift += nodes[i].Drift()
-		if overview := nodes[i].Overview; overview != nil && overview.Audit != nil {
+		if seen := nodes[i].Overview; seen != nil && seen.Audit != nil {
 			audited++
-			if len(overview.Audit.Silent) > 0 {
-				limited = append(limited, plain(nodes[i].Name)+" ("+plain(silentWords(overview))+")")
+			if len(seen.Audit.Silent) > 0 {
+				limited = append(limited, plain(nodes[i].Name)+" ("+plain(silentWords(seen))+")")
 			}
 		}
 	}
@@ -256,7 +256,7 @@ func (f *fleetQuestion) auditAll(cmd *cobra.Command, q *question, o *output) err
 	return unknown
 }
 
-func printDrift(out io.Writer, nodes []fleet.Node, drift, audited int, namespace string) error {
+func printDrift(out io.Writer, nodes []overview.Node, drift, audited int, namespace string) error {
 	if drift == 0 {
 		_, err := fmt.Fprintf(out, "No drift is known on %d nodes.\n", audited)
 		return err

@@ -59,8 +59,8 @@ func (c *auditCommand) printDifferences(out io.Writer, name string, differences 
 	return err
 }
 
-// pictureTable has one column per side. What contradicts another side is marked with an exclamation
-// mark, since a color alone is not read by everyone.
+// pictureTable has one column per side. A value that contradicts another side is marked with an
+// exclamation mark, since a color alone is not visible to everyone.
 func pictureTable(pictures []audit.Picture, wide, colors bool, now time.Time) *table {
 	t := &table{colors: colors}
 	pictures = sortedPictures(pictures)

@@ -53,7 +53,7 @@ func readPods(file string, in io.Reader) ([]*v1.Pod, error) {
 		}
 	}
 	if len(pods) == 0 {
-		return nil, fmt.Errorf("%s: there is no pod in it; explain takes pods and lists of them, as kubectl get pods -o yaml prints them", file)
+		return nil, fmt.Errorf("%s: no pod in the file; explain takes pods and lists of them, as kubectl get pods -o yaml prints them", file)
 	}
 	return pods, nil
 }

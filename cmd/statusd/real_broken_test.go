@@ -15,6 +15,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
@@ -168,8 +169,30 @@ func (n *brokenNode) paint(pod *v1.Pod) {
 	n.t.Cleanup(func() { cancel(); <-done })
 }
 
+// stopServer leaves the pod alone on its node: of the pods that wait in an outage, the server is only tried with a few.
 func (n *brokenNode) stopServer(pod *v1.Pod) {
 	n.history.await(pod.Name, "that it runs", isReady)
+	pods := n.server.Admin().CoreV1().Pods(pod.Namespace)
+	list, err := pods.List(n.t.Context(), metav1.ListOptions{})
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	for _, other := range list.Items {
+		if other.Name == pod.Name {
+			continue
+		}
+		if err := pods.Delete(n.t.Context(), other.Name, *metav1.NewDeleteOptions(0)); err != nil && !apierrors.IsNotFound(err) {
+			n.t.Fatal(err)
+		}
+	}
+	until(n.t, "that the pod is alone", func() bool {
+		for _, other := range list.Items {
+			if _, there := n.pod(other.Name); there != (other.Name == pod.Name) {
+				return false
+			}
+		}
+		return true
+	})
 	n.server.Kill(n.t)
 	writeFile(n.t, filepath.Join(n.podDirectory(pod), "volumes", "work", "stop"), "")
 }

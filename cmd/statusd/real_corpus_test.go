@@ -5,6 +5,7 @@ package main
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"flag"
 	"fmt"
 	"os"
@@ -19,6 +20,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/tools/clientcmd"
 
@@ -190,15 +192,19 @@ func (c *corpusCluster) createObject(namespace string, object *unstructured.Unst
 		client = c.resource(object)
 	}
 	status, reported := object.Object["status"]
-	created, err := client.Create(c.t.Context(), object, metav1.CreateOptions{})
-	if err != nil {
+	if _, err := client.Create(c.t.Context(), object, metav1.CreateOptions{}); err != nil {
 		c.t.Fatalf("create %s %s: %v", object.GetKind(), object.GetName(), err)
 	}
-	if reported {
-		created.Object["status"] = status
-		if _, err := client.UpdateStatus(c.t.Context(), created, metav1.UpdateOptions{}); err != nil {
-			c.t.Fatalf("status of %s %s: %v", object.GetKind(), object.GetName(), err)
-		}
+	if !reported {
+		return
+	}
+	// A patch, since a controller may write the status too.
+	patch, err := json.Marshal(map[string]any{"status": status})
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	if _, err := client.Patch(c.t.Context(), object.GetName(), types.MergePatchType, patch, metav1.PatchOptions{}, "status"); err != nil {
+		c.t.Fatalf("status of %s %s: %v", object.GetKind(), object.GetName(), err)
 	}
 }
 

@@ -37,8 +37,7 @@ kubeletRoot: {{.State}}
 manifests: {{.Manifests}}
 criEndpoint: none
 kubelet:
-  process: statusd
-  pidFile: {{.Dir}}/node.pid
+  process: {{.Dir}}/node.pid
   podsSocket: {{.State}}/pods.sock
   url: https://{{.Server}}
   insecure: true

@@ -29,6 +29,7 @@ type prey struct {
 	container string // directory of its container
 	pid, shim string // of its command, and of the parent of that
 	group     string // that the pod has for itself
+	queryAPI  string // HOST:PORT, which each local user can ask
 }
 
 // hostilePod is one that the level restricted admits. The attack is what its container does, or how the pod is made.
@@ -70,6 +71,10 @@ var hostilePods = []hostilePod{
 	{name: "environment", attack: func(v prey) string { return "cat /proc/" + v.pid + "/environ" }},
 	{name: "record", attack: func(v prey) string { return "cat " + v.container + "/spec.json" }},
 	{name: "log", attack: func(v prey) string { return "cat " + v.container + "/logs/log" }},
+	{name: "log-by-query-api", attack: func(v prey) string {
+		host, port, _ := strings.Cut(v.queryAPI, ":")
+		return fmt.Sprintf(`for at in /log?container=main /yaml ""; do bash -c 'exec 3<>/dev/tcp/%s/%s; printf "GET /apis/v1/pods/%s/%s$0 HTTP/1.0\r\nHost: localhost\r\n\r\n" >&3; cat <&3' "$at"; done`, host, port, v.pod.Namespace, v.pod.Name)
+	}},
 	{name: "empty-dir", attack: func(v prey) string {
 		return "echo pwned > " + v.dir + "/volumes/work/run.sh; ls " + v.dir + "/volumes/work"
 	}},
@@ -181,7 +186,7 @@ func TestHostilePodsOfARestrictedNamespace_GetNothing(t *testing.T) {
 		} else if tried := strings.Contains(said, "tried"); tried == hostile.waits {
 			t.Errorf("%s: the attack was tried: %t, want %t:\n%s", hostile.name, tried, !hostile.waits, said[:min(len(said), 4096)])
 		}
-		if size, most := logSize(t, dir), d.config.ContainerLogs.MaxBytes*int64(d.config.ContainerLogs.MaxFiles+1); size > most {
+		if size, most := logSize(t, dir), d.config.ContainerLogs.MaxBytes*6; size > most {
 			t.Errorf("%s: its logs take %d bytes, want at most %d", hostile.name, size, most)
 		}
 		status, err := json.Marshal(server.GetPod(t, thieves, hostile.name).Status)
@@ -220,7 +225,7 @@ func TestHostilePodsOfARestrictedNamespace_GetNothing(t *testing.T) {
 func preyOf(t *testing.T, d *daemon, pod *v1.Pod) prey {
 	t.Helper()
 	_, id, _ := strings.Cut(pod.Status.ContainerStatuses[0].ContainerID, "://")
-	v := prey{pod: pod, dir: d.podDirectory(pod)}
+	v := prey{pod: pod, dir: d.podDirectory(pod), queryAPI: d.config.HealthzBindAddress}
 	v.container = filepath.Join(v.dir, "containers", id)
 	var pid []byte
 	until(t, "the victim has written its number", func() bool {

@@ -86,8 +86,9 @@ func (d daemonOf[C]) once(ctx context.Context, config C, supervisor agent.Superv
 	return next, err
 }
 
-// awaitReload waits for a hangup, or a wish of the daemon, after which there is a good config. A bad one is logged, and the
-// daemon runs on with the one that it has. A daemon that is stopped is not reloaded any more, whichever came first.
+// awaitReload waits for a hangup or a request of the daemon, and loads the config. An invalid config is logged, and the
+// daemon continues with its current one. A daemon that is being stopped is not reloaded, even if the reload was requested
+// first.
 func (d daemonOf[C]) awaitReload(ctx context.Context, config C, log *slog.Logger, hangups <-chan os.Signal, wanted <-chan struct{}, reloaded func() error) *C {
 	for {
 		asked := false // by the daemon

@@ -25,10 +25,10 @@ func newRules() *cobra.Command {
 		},
 	}
 	cmd.AddCommand(&cobra.Command{
-		Use: "check FILE...", Short: "Say everything that is wrong with files of rules, or with directories of them", Args: usage(cobra.MinimumNArgs(1)),
+		Use: "check FILE...", Short: "Check rule files, or directories of rule files", Args: usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error { return checkRules(cmd.OutOrStdout(), args) },
 	}, &cobra.Command{
-		Use: "test [FILE...]", Short: "Run tests of rules; without a file those of the starter pack",
+		Use: "test [FILE...]", Short: "Run tests of rules; without a file the tests of the starter pack",
 		RunE: func(cmd *cobra.Command, args []string) error { return testRules(cmd.OutOrStdout(), args) },
 	}, &cobra.Command{
 		Use: "pack", Short: "Print the starter pack", Args: usage(cobra.NoArgs),

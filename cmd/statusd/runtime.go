@@ -38,7 +38,6 @@ func successor(config run.Config) func(runtime.Runtime, agent.NodeServices) (run
 			Logger:      node.Logger,
 
 			LogMaxBytes:               config.ContainerLogs.MaxBytes,
-			LogMaxFiles:               config.ContainerLogs.MaxFiles,
 			AllowPodsWithoutIsolation: config.AllowPodsWithoutIsolation,
 			CgroupParent:              config.CgroupParent,
 		}
@@ -51,7 +50,8 @@ func successor(config run.Config) func(runtime.Runtime, agent.NodeServices) (run
 	}
 }
 
-// newCRI makes a runtime over a container runtime. It takes over from any other by what is on disk.
+// newCRI makes a runtime over a container runtime. It takes over the pods of any other one by the
+// records on disk.
 func newCRI(config run.Config, former runtime.Runtime, node agent.NodeServices) (runtime.Runtime, error) {
 	if closer, ok := former.(io.Closer); ok {
 		if err := closer.Close(); err != nil {
@@ -69,7 +69,6 @@ func newCRI(config run.Config, former runtime.Runtime, node agent.NodeServices) 
 		Logger:      node.Logger,
 
 		LogMaxBytes:   config.ContainerLogs.MaxBytes,
-		LogMaxFiles:   config.ContainerLogs.MaxFiles,
 		CgroupParent:  config.CgroupParent,
 		ClusterDNS:    config.ClusterDNS,
 		ClusterDomain: config.ClusterDomain,
@@ -80,8 +79,8 @@ func newCRI(config run.Config, former runtime.Runtime, node agent.NodeServices) 
 	return rt, nil
 }
 
-// check is [run.Check] with a runtime that runs nothing: what it can do depends on the machine
-// and the user, so only a real one knows. The state of a statusd that runs is not touched.
+// check is [run.Check] with a real runtime that runs nothing: its features depend on the machine
+// and the user. The state of a running statusd is not touched.
 func check(ctx context.Context, config run.Config) (pods int, problems []error) {
 	if config.Runtime == run.RuntimeCRI { // what a pod can have, the container runtime decides
 		return run.Check(ctx, config, cri.Checker{})
@@ -147,7 +146,7 @@ func removeCRI(ctx context.Context, config run.Config) error {
 	})
 }
 
-// reset ends everything and deletes the state and what is left of control groups.
+// reset ends everything and deletes the state and the remaining control groups.
 func reset(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	if ended, err = end(ctx, config, grace); err != nil {
 		return ended, err

@@ -1,3 +1,5 @@
+//go:build !race
+
 package main
 
 import (
@@ -26,7 +28,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// TestScripts runs the commands as a user does. $SOCKET and $SERVER are a node with a few pods;
+// TestScripts runs the commands as a user does, each in a process of its own. A process under the race detector takes a second to
+// end; TestAllAnswersAgree and others run the commands under it. $SOCKET and $SERVER are a node with a few pods;
 // $OBSERVED_SOCKET and $OBSERVED_SERVER are one that an audit has found drift on, with a guard and rules;
 // $CALM_SOCKET is one without drift, $SILENT_SOCKET one of which a side does not answer; $KUBECONFIG is an
 // API server that has a pod of another node.
@@ -107,7 +110,7 @@ func apiServerOfScript(t *testing.T, env *testscript.Env) error {
 		"/api/v1/namespaces/default/pods/far": pod,
 		"/api/v1/namespaces/default/events":   v1.EventList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "EventList"}},
 	}
-	fleetOfScript(answers)
+	nodesOfScript(answers)
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/json")
 		answer, ok := answers[r.URL.Path]

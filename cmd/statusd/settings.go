@@ -56,7 +56,7 @@ func (s *settings[C]) config() (C, error) {
 	return config, override(over, s.flags)
 }
 
-// doing is a command that does something with the config and prints what it was told.
+// doing makes a command that runs do with the config and prints the returned text.
 func (s *settings[C]) doing(do func(ctx context.Context, config C) (string, error)) func(*cobra.Command, []string) error {
 	return func(cmd *cobra.Command, _ []string) error {
 		config, err := s.config()
@@ -74,7 +74,7 @@ func (s *settings[C]) doing(do func(ctx context.Context, config C) (string, erro
 	}
 }
 
-// override sets the flags of a config to those that a user has given.
+// override sets the flags of a config that a user has given.
 func override(config, given *pflag.FlagSet) (problem error) {
 	given.Visit(func(f *pflag.Flag) {
 		to := config.Lookup(f.Name)

@@ -23,7 +23,7 @@ func newSilence() *cobra.Command {
 		Use: "silence", Short: "Keep alerts from the outputs for a while",
 		Args: usage(cobra.NoArgs),
 		RunE: func(*cobra.Command, []string) error {
-			return fmt.Errorf("say what to do, as in silence add, silence list or silence expire: %w", errUsage)
+			return fmt.Errorf("specify what to do: silence add, silence list or silence expire: %w", errUsage)
 		},
 	}
 	cmd.AddCommand(newSilenceAdd(), newSilenceList(), newSilenceExpire())
@@ -46,7 +46,7 @@ func newSilenceAdd() *cobra.Command {
 		Long: "Keep the alerts that match all of the matchers from the outputs, and print the ID of the silence.\n" +
 			"The alerts are still shown. A matcher is NAME=VALUE, NAME!=VALUE, NAME=~EXPRESSION or\n" +
 			"NAME!~EXPRESSION, as for amtool; a word alone is alertname=WORD.\n\n" +
-			"The node takes this on its Unix socket only.",
+			"The node accepts silences on its Unix socket only.",
 		Example: "  statusd silence add KubePodNotReady namespace=shop --for 2h --comment 'the shop is being moved'",
 		Args:    usage(cobra.MinimumNArgs(1)),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -70,7 +70,7 @@ func newSilenceAdd() *cobra.Command {
 	}
 	c.question.addFlags(cmd)
 	cmd.Flags().Var((*days)(&c.lasts), "for", "how long, such as 30m, 12h or 2d")
-	cmd.Flags().StringVar(&c.comment, "comment", "", "why")
+	cmd.Flags().StringVar(&c.comment, "comment", "", "the reason")
 	cmd.Flags().StringVar(&c.by, "by", "", "who silences; by default the user")
 	c.output.addFlag(cmd, "name", "json", "yaml")
 	return cmd
@@ -104,7 +104,7 @@ func (c *silenceAdd) silence(args []string, now time.Time) (alert.Silence, error
 		return alert.Silence{}, err
 	}
 	if c.lasts <= 0 {
-		return alert.Silence{}, fmt.Errorf("say for how long, as in --for 2h")
+		return alert.Silence{}, fmt.Errorf("specify a duration, as in --for 2h")
 	}
 	s := alert.Silence{Until: now.Add(c.lasts).UTC().Truncate(time.Second), Comment: c.comment, By: c.by}
 	if s.By == "" {
@@ -123,7 +123,7 @@ func (c *silenceAdd) silence(args []string, now time.Time) (alert.Silence, error
 	return s, s.Check(now)
 }
 
-// userName is who runs the command.
+// userName is the name of the user who runs the command.
 func userName() string {
 	if u, err := user.Current(); err == nil && u.Username != "" {
 		return u.Username
@@ -134,7 +134,7 @@ func userName() string {
 func newSilenceList() *cobra.Command {
 	q, o := &question{}, &output{}
 	cmd := &cobra.Command{
-		Use: "list", Aliases: []string{"query"}, Short: "Show what is silenced, and until when",
+		Use: "list", Aliases: []string{"query"}, Short: "Show the silences, and until when they last",
 		Args: usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			if err := o.check(); err != nil {

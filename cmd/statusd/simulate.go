@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -16,15 +17,17 @@ import (
 	"github.com/spf13/cobra"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/statusd/statusd/internal/fleetpage"
+	"github.com/statusd/statusd/internal/localhost"
 	"github.com/statusd/statusd/internal/simulate"
 	"github.com/statusd/statusd/node/fleet"
 )
 
 // simulation is what the flags of statusd fleet say.
 type simulation struct {
-	kubeconfig, prefix, podsAs, script, metrics string
-	nodes                                       int
-	seed                                        int64
+	kubeconfig, prefix, podsAs, script, metrics, page string
+	nodes                                             int
+	seed                                              int64
 }
 
 func newFleet() *cobra.Command {
@@ -42,12 +45,13 @@ func newFleet() *cobra.Command {
 		RunE:    func(cmd *cobra.Command, _ []string) error { return f.run(cmd) },
 	}
 	flags := cmd.Flags()
-	flags.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv(clientcmd.RecommendedConfigPathEnvVar), "the `FILE` with the credentials; by default that of KUBECONFIG")
+	flags.StringVar(&f.kubeconfig, "kubeconfig", os.Getenv(clientcmd.RecommendedConfigPathEnvVar), "the `FILE` with the credentials; by default the file that KUBECONFIG names")
 	flags.IntVar(&f.nodes, "nodes", 10, "how many nodes")
-	flags.StringVar(&f.prefix, "prefix", "simulated-", "what the names of the nodes begin with")
-	flags.StringVar(&f.podsAs, "pods-as", "running", "how pods behave that no rule of the script matches: "+strings.Join(simulate.Names(), ", "))
-	flags.StringVar(&f.script, "script", "", "the `FILE` that says what happens to pods and nodes")
+	flags.StringVar(&f.prefix, "prefix", "simulated-", "prefix of the names of the nodes")
+	flags.StringVar(&f.podsAs, "pods-as", "running", "behavior of pods that no rule of the script matches: "+strings.Join(simulate.Names(), ", "))
+	flags.StringVar(&f.script, "script", "", "the script `FILE`: what happens to pods and nodes")
 	flags.StringVar(&f.metrics, "metrics", "", "the `ADDRESS` to serve metrics at, such as 127.0.0.1:9100; empty: nowhere")
+	flags.StringVar(&f.page, "page", "", "the loopback `ADDRESS` to serve the page of the nodes at, such as 127.0.0.1:9101; empty: nowhere")
 	flags.Int64Var(&f.seed, "seed", 1, "decides which pods and nodes the shares of the script are")
 	_ = cmd.RegisterFlagCompletionFunc("pods-as", cobra.FixedCompletions(simulate.Names(), cobra.ShellCompDirectiveNoFileComp)) // the flag exists
 	return cmd
@@ -62,15 +66,23 @@ func (f *simulation) run(cmd *cobra.Command) error {
 	}
 	ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
-	if f.metrics != "" {
-		server := &http.Server{Addr: f.metrics, Handler: promhttp.HandlerFor(registry, promhttp.HandlerOpts{}), ReadHeaderTimeout: 10 * time.Second}
+	serve := func(what, address string, handler http.Handler) {
+		server := &http.Server{Addr: address, Handler: handler, ReadHeaderTimeout: 10 * time.Second}
 		go func() {
 			if err := server.ListenAndServe(); !errors.Is(err, http.ErrServerClosed) {
-				logger.Error("metrics are not served", "err", err)
+				logger.Error(what+" not served", "err", err)
 				stop()
 			}
 		}()
-		defer server.Close()
+		context.AfterFunc(ctx, func() { _ = server.Close() })
+	}
+	if f.metrics != "" {
+		serve("metrics", f.metrics, promhttp.HandlerFor(registry, promhttp.HandlerOpts{}))
+	}
+	if f.page != "" {
+		page := fleetpage.New(s.Fleet(), version(), simulate.RuntimeVersion)
+		serve("page", f.page, page.Handler())
+		go page.Run(ctx)
 	}
 	logger.Info("simulation begins", "nodes", f.nodes, "first", fmt.Sprint(f.prefix, 0))
 	return s.Run(ctx)
@@ -84,6 +96,9 @@ func (f *simulation) simulation(logger *slog.Logger, registry *prometheus.Regist
 	}
 	if f.nodes < 1 || f.nodes > 20000 {
 		return nil, fmt.Errorf("--nodes is %d: want 1 to 20000: %w", f.nodes, errUsage)
+	}
+	if f.page != "" && !localhost.IsLoopback(f.page) {
+		return nil, fmt.Errorf("--page is %q: want a loopback address such as 127.0.0.1:9101: %w", f.page, errUsage)
 	}
 	script := &simulate.Script{}
 	if f.script != "" {
@@ -106,7 +121,7 @@ func (f *simulation) simulation(logger *slog.Logger, registry *prometheus.Regist
 	if err != nil {
 		return nil, fmt.Errorf("--kubeconfig: %w", err)
 	}
-	config.UserAgent = "statusd-fleet/" + version()
+	config.UserAgent = userAgent("fleet")
 	client, leases, err := fleet.Clients(config)
 	if err != nil {
 		return nil, err

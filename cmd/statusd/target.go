@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/internal/text"
 )
 
-// target is what is to be explained. An empty kind is a pod, or else a workload of the name.
+// target is the object to explain. An empty kind is a pod, or else a workload of the name.
 type target struct{ kind, namespace, name string }
 
 // target reads TYPE/NAME, TYPE NAME, NAMESPACE/POD or POD.

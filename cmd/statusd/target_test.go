@@ -1,7 +1,13 @@
 package main
 
 import (
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -67,6 +73,37 @@ func TestExplainObject_FindsWhatPeopleMean(t *testing.T) {
 	for name, want := range map[string]string{"annoy": "there are annoy-1, annoy-2", "anoy-1": "did you mean annoy-1?", "zzz": "not found"} {
 		if _, err := explainObject(t.Context(), client, target{namespace: "shop", name: name}); !apierrors.IsNotFound(err) || !strings.Contains(err.Error(), want) {
 			t.Errorf("%s: got %v, want %s", name, err, want)
+		}
+	}
+}
+
+func TestCommands_NameTheirVersionToTheAPIServer(t *testing.T) {
+	var mu sync.Mutex // guards agents
+	var agents []string
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		agents = append(agents, r.UserAgent())
+		mu.Unlock()
+		http.Error(w, "no", http.StatusForbidden)
+	}))
+	defer server.Close()
+	kubeconfig := filepath.Join(t.TempDir(), "kubeconfig")
+	writeFile(t, kubeconfig, fmt.Sprintf("{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c}}], clusters: [{name: c, cluster: {server: %q}}]}", server.URL))
+	for _, args := range [][]string{{"explain", "web"}, {"doctor", "--state-dir", t.TempDir()}} {
+		if err := command(append(args, "--kubeconfig", kubeconfig), io.Discard); err == nil {
+			t.Errorf("%v: got no error from a server that refuses everything", args)
+		}
+		mu.Lock()
+		asked := agents
+		agents = nil
+		mu.Unlock()
+		if len(asked) == 0 {
+			t.Errorf("%v: no request", args)
+		}
+		for _, agent := range asked {
+			if !strings.HasPrefix(agent, "statusd-") || !strings.HasSuffix(agent, "/"+version()) {
+				t.Errorf("%v: got user agent %q", args, agent)
+			}
 		}
 	}
 }

@@ -32,9 +32,9 @@ func newWatch(plugin bool) *cobra.Command {
 	c := &watchCommand{question: question{plugin: plugin}}
 	cmd := &cobra.Command{
 		Use:   "watch",
-		Short: "Show pods and each change of one, until it is interrupted",
-		Long: "Show pods and each change of one, until it is interrupted.\n\n" +
-			"It goes on where it was when the connection is lost or statusd restarts.",
+		Short: "Show pods and each change of a pod, until interrupted",
+		Long: "Show pods and each change of a pod, until interrupted.\n\n" +
+			"After a lost connection or a restart of statusd, the watch resumes without a gap.",
 		Example: "  statusd watch -A\n  statusd watch -o json | jq .why",
 		Args:    usage(cobra.NoArgs),
 		RunE: func(cmd *cobra.Command, _ []string) error {
@@ -127,7 +127,7 @@ func (c *watchCommand) shownName(row *view.PodSummary) string {
 	return plain(row.Name)
 }
 
-// rest is why the pod is as it is, for those who want to read it, and the restarts for others.
+// rest is the reason for the pod's state in the wide format, and the number of restarts otherwise.
 func (c *watchCommand) rest(row *view.PodSummary) string {
 	if c.format == "wide" {
 		return plain(cmp.Or(row.Brief, row.Why))

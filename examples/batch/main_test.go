@@ -20,8 +20,6 @@ import (
 	"github.com/statusd/statusd/statustest"
 )
 
-const perWave = 1000
-
 // node is the program with a fake API server.
 type node struct {
 	*testing.T
@@ -88,7 +86,7 @@ func beforeDeadline(t *testing.T) (context.Context, context.CancelFunc) {
 	return context.WithCancel(t.Context())
 }
 
-// wave has a thousand pods come and go. Of each four, two end by themselves and are then deleted, one
+// wave has perWave pods come and go. Of each four, two end by themselves and are then deleted, one
 // is deleted while it runs, one is removed from the API without its node.
 func (n *node) wave(number int) {
 	n.Helper()

@@ -29,7 +29,7 @@ type Alert struct {
 	Pod         string    `json:"pod,omitempty"`
 	UID         types.UID `json:"uid,omitempty"`
 	Container   string    `json:"container,omitempty"`
-	// Labels identify the alert; Annotations say what it is and what to do.
+	// Labels identify the alert; Annotations describe it and what to do.
 	Labels      map[string]string `json:"labels"`
 	Annotations map[string]string `json:"annotations"`
 	// Since is when the expression became true, Firing when the alert fired, Resolved when it was over.
@@ -38,11 +38,11 @@ type Alert struct {
 	Resolved *time.Time `json:"resolved,omitempty"`
 	// Silenced is the ID of the silence that keeps it from the outputs.
 	Silenced string `json:"silenced,omitempty"`
-	// Actions are what was done about it.
+	// Actions are the actions on the alert.
 	Actions []Action `json:"actions,omitempty"`
 }
 
-// AlertAction is what was done about an alert.
+// Action is the result of an action on an alert.
 type Action struct {
 	Action string    `json:"action"`
 	At     time.Time `json:"at"`

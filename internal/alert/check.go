@@ -17,11 +17,11 @@ const (
 	maxSilence  = 366 * 24 * time.Hour
 )
 
-// Check returns what is wrong with a silence that is to begin now: which field, and what to write there.
+// Check returns the problems of a silence that is to begin now: the field, and what to write there.
 func (s *Silence) Check(now time.Time) error {
 	switch {
 	case len(s.Matchers) == 0:
-		return errors.New("matchers: there are none; name at least one label, such as alertname=KubePodNotReady")
+		return errors.New("no matchers; name at least one label, such as alertname=KubePodNotReady")
 	case len(s.Matchers) > maxMatchers:
 		return fmt.Errorf("matchers: %d are too many, want at most %d", len(s.Matchers), maxMatchers)
 	case s.Until.IsZero():
@@ -45,7 +45,7 @@ func (s *Silence) Check(now time.Time) error {
 		}
 	}
 	if !slices.ContainsFunc(s.Matchers, func(m Matcher) bool { return !m.matchesAll() }) {
-		return errors.New("matchers: together they match every alert; add one that not every alert matches")
+		return errors.New("matchers: together they match every alert; add a more specific matcher")
 	}
 	return nil
 }

@@ -1,6 +1,7 @@
-// Package alert has the types of alerts and silences: what rules raise, outputs deliver, and the query API shows.
+// Package alert has the types of alerts and silences, which rules raise, outputs deliver, and the query API
+// serves.
 //
-// The packages below it are the way of an alert:
+// The packages below it, in the order in which an alert passes them:
 //
 //	rules         files of rules, the language of expressions, the engine that evaluates them, tests of rules
 //	deliver       queues and retries for outputs

@@ -33,7 +33,7 @@ func ParseMatcher(text string) (Matcher, error) {
 	if strings.HasPrefix(m.Value, `"`) {
 		value, err := strconv.Unquote(m.Value)
 		if err != nil {
-			return Matcher{}, fmt.Errorf("matcher %s: the value begins with a quote and is no quoted string", localhost.Short(text))
+			return Matcher{}, fmt.Errorf("matcher %s: the value begins with a quote and is not a quoted string", localhost.Short(text))
 		}
 		m.Value = value
 	}
@@ -53,7 +53,7 @@ func (m Matcher) check() error {
 	if m.IsRegex {
 		// As it stands, since a parenthesis too many could close the group that compile puts around it.
 		if _, err := regexp.Compile(m.Value); err != nil {
-			return fmt.Errorf("value %s is no regular expression: %.200s", localhost.Short(m.Value), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
+			return fmt.Errorf("value %s is not a regular expression: %.200s", localhost.Short(m.Value), strings.TrimPrefix(err.Error(), "error parsing regexp: "))
 		}
 	}
 	return nil
@@ -62,8 +62,8 @@ func (m Matcher) check() error {
 // compile makes the regular expression of a matcher, which stands for the whole value.
 func (m Matcher) compile() (*regexp.Regexp, error) { return regexp.Compile("^(?s:" + m.Value + ")$") }
 
-// Matches reports whether a label with this value matches; an absent label has the empty value. A
-// regular expression that is none matches nothing.
+// Matches reports whether a label with this value matches; an absent label has the empty value. An
+// invalid regular expression matches nothing.
 func (m Matcher) Matches(value string) bool {
 	if !m.IsRegex {
 		return (m.Value == value) == m.IsEqual

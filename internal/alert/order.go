@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// Counts reports whether an alert is one that someone must look at.
+// Counts reports whether an alert needs attention.
 func (a *Alert) Counts() bool { return a.State == Firing && a.Silenced == "" }
 
-// Sorted returns alerts in the order in which they are shown: those that fire first, the most severe
-// first, the oldest first.
+// Sorted returns alerts in display order: firing ones first, then by severity, then the oldest
+// first.
 func Sorted(alerts []Alert) []Alert {
 	sorted := slices.Clone(alerts)
 	slices.SortStableFunc(sorted, func(a, b Alert) int {
@@ -23,7 +23,7 @@ func Sorted(alerts []Alert) []Alert {
 	return sorted
 }
 
-// rank is the place of a value in an order; one that is not in it comes last.
+// rank is the position of a value in an order; other values come last.
 func rank[T comparable](value T, order ...T) int {
 	if i := slices.Index(order, value); i >= 0 {
 		return i

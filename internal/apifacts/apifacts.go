@@ -15,17 +15,14 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/explain"
+	"github.com/statusd/statusd/internal/nodelease"
 )
 
-const (
-	// maxEvents is how many events of a pod are read.
-	maxEvents = 200
-	// leaseDuration is how long a lease is valid that does not say so.
-	leaseDuration = 40 * time.Second
-)
+// maxEvents is how many events of a pod are read.
+const maxEvents = 200
 
-// Collect returns the facts about a pod. Only the pod is required: a user who may not read
-// events or leases gets a shorter explanation. The error is that of reading the pod.
+// Collect returns the facts about a pod. Only the pod is required: without the right to read events
+// or leases the explanation is shorter. The error is the error of reading the pod.
 func Collect(ctx context.Context, client kubernetes.Interface, namespace, name string, now time.Time) (explain.Facts, error) {
 	pod, err := client.CoreV1().Pods(namespace).Get(ctx, name, metav1.GetOptions{})
 	if err != nil {
@@ -53,10 +50,10 @@ func about(ctx context.Context, client kubernetes.Interface, pod *v1.Pod, now ti
 	return f
 }
 
-// logPatience is how long a node is waited for that is asked for a log.
+// logPatience is the timeout of a request to a node for a log.
 const logPatience = 3 * time.Second
 
-// logs adds the ends of the logs of the runs that failed; a user who may not read them gets a shorter explanation.
+// logs adds the ends of the logs of failed runs; without the right to read them the explanation is shorter.
 func logs(ctx context.Context, client kubernetes.Interface, f explain.Facts) {
 	ctx, cancel := context.WithTimeout(ctx, logPatience)
 	defer cancel()
@@ -227,7 +224,7 @@ func tolerated(pod *v1.Pod, taint v1.Taint) bool {
 	})
 }
 
-// unbound are the claims of a pod that are not bound to a volume, with what is known about why.
+// unbound are the claims of a pod that are not bound to a volume, with the known reasons.
 func unbound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (found []explain.Claim) {
 	for _, volume := range pod.Spec.Volumes {
 		if volume.PersistentVolumeClaim == nil {
@@ -245,7 +242,7 @@ func unbound(ctx context.Context, client kubernetes.Interface, pod *v1.Pod) (fou
 		}
 		if list := warningsOf(ctx, client, pod.Namespace, claim.UID); len(list) > 0 && !one.NoClass {
 			one.Message = list[len(list)-1].Message
-			for _, w := range list { // that a volume is waited for says less than why there is none
+			for _, w := range list { // an event that the volume is awaited explains less than the reason why it is missing
 				if !slices.Contains(telling, w.Reason) {
 					one.Message = w.Message
 				}
@@ -262,11 +259,7 @@ func leased(ctx context.Context, client kubernetes.Interface, name string, now t
 	if err != nil || lease.Spec.RenewTime == nil {
 		return false
 	}
-	valid := leaseDuration
-	if seconds := lease.Spec.LeaseDurationSeconds; seconds != nil {
-		valid = time.Duration(*seconds) * time.Second
-	}
-	if now.Sub(lease.Spec.RenewTime.Time) > valid {
+	if now.Sub(lease.Spec.RenewTime.Time) > nodelease.Term(lease) {
 		found.Silent = lease.Spec.RenewTime.Time
 	}
 	return true

@@ -15,7 +15,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// maxOfCluster is how many pods of a cluster are read to see what is free on its nodes. In a larger cluster that is not said.
+// maxOfCluster is how many pods of a cluster are read to compute the free resources of its nodes. In a larger cluster they
+// are omitted.
 const maxOfCluster = 5000
 
 // closest are the nodes that come closest to what a pod asks for: of each resource that no node has enough of, and of the labels of
@@ -83,8 +84,8 @@ func usage(ctx context.Context, client kubernetes.Interface) (map[string]v1.Reso
 	return used, true
 }
 
-// nearestLabels is the node that has most of the labels that a pod asks for, and what it has in place of the others; nil if a node has
-// all of them, or none has any of the keys.
+// nearestLabels is the node with most of the labels that a pod requires, and its values of the others; nil if a node has all of them,
+// or no node has any of the keys.
 func nearestLabels(nodes []v1.Node, selector map[string]string) *explain.Closest {
 	var best *explain.Closest
 	most := -1

@@ -175,7 +175,7 @@ func read(ctx context.Context, client kubernetes.Interface, kind, namespace, nam
 	return w, err
 }
 
-// lastJob is the newest Job of a CronJob, nil if there is none.
+// lastJob returns the newest Job of a CronJob, or nil.
 func lastJob(ctx context.Context, client kubernetes.Interface, w workload, now time.Time) (*explain.Workload, error) {
 	list, err := client.BatchV1().Jobs(w.Namespace).List(ctx, metav1.ListOptions{})
 	if err != nil {

@@ -7,20 +7,20 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// maxStep is the most that one audit adds to the age of a difference, or a tenth of what it may last if
-// that is more. So neither a step of the clock nor a pause of this process makes a difference old; see
-// [Auditor.Due].
+// maxStep is the most that one audit adds to the age of a difference: a second, or a tenth of its bound
+// if the tenth is longer. So neither a step of the clock nor a pause of this process makes a difference
+// old; see [Auditor.Due].
 func maxStep(wait time.Duration) time.Duration { return max(time.Second, wait/10) }
 
 // AuditorOptions are those of an [Auditor].
 type AuditorOptions struct {
-	// State is what [Auditor.State] returned in an earlier process; nil or unreadable: none.
+	// State is the result of [Auditor.State] in an earlier process; nil or unreadable: none.
 	State []byte
 }
 
-// Auditor compares facts over time. It remembers since when each difference has been there, measures
-// how long news takes, and says which differences have lasted longer. It has no clock: the time is
-// that of the facts, and may step back and forth. It is not safe for concurrent use.
+// Auditor compares facts over time. It keeps the start of each difference, measures how long changes
+// take to arrive, and marks differences that last longer as drift. It has no clock: it uses the time
+// of the facts, which may step back and forth. It is not safe for concurrent use.
 type Auditor struct {
 	state memory
 	// dueIn is how long after the last audit the next difference may become drift; zero if none.
@@ -28,7 +28,7 @@ type Auditor struct {
 	stale []Side
 }
 
-// entry is what is remembered of a difference.
+// entry is the record of a difference between audits.
 type entry struct {
 	Difference Difference `json:"difference"`
 	// Age is for how long it has been seen, counted audit by audit.
@@ -44,8 +44,8 @@ type entry struct {
 	// Behind and Allow are those of the finding.
 	Behind string        `json:"behind,omitempty"`
 	Allow  time.Duration `json:"allow,omitempty"`
-	// Gone: it was not found at the last audit, for the first time at GoneAt. Returns are when it came back. Recurs is that of the
-	// finding, Written the time of the last write of a foreign writer, Foreign that of the finding.
+	// Gone: the difference was not found at the last audit, for the first time at GoneAt. Returns are the times at which it came
+	// back. Recurs and Foreign are copied from the finding, Written is the time of the last write of a foreign writer.
 	Gone    bool            `json:"gone,omitempty"`
 	GoneAt  time.Duration   `json:"goneAt,omitempty"`
 	Returns []time.Duration `json:"returns,omitempty"`
@@ -73,13 +73,13 @@ func keyOf(d *Difference) key {
 	return k
 }
 
-// NewAuditor returns an Auditor that goes on where the one of the state stopped.
+// NewAuditor returns an Auditor that continues from the state of an earlier one.
 func NewAuditor(o AuditorOptions) *Auditor {
 	return &Auditor{state: restore(o.State)}
 }
 
-// Audit returns the differences that there are now. Those that have lasted longer than news of their
-// side takes have Drift set.
+// Audit returns the current differences. Differences that have lasted longer than changes of their
+// side usually take have Drift set.
 func (a *Auditor) Audit(f Facts) Report {
 	step := a.step(f.Now)
 	w := newWorld(f)
@@ -206,8 +206,8 @@ func (a *Auditor) take(k key, now *finding, f Facts, step time.Duration) *entry 
 	return e
 }
 
-// ripe reports whether the difference has lasted for so long that it is drift, and from which sides
-// fresh answers are missing for that. A copy may be older than the news.
+// ripe reports whether the difference has lasted long enough to be drift, and which sides must
+// answer again first. A copy may be older than the change.
 func (e *entry) ripe(now *finding, wait time.Duration) (bool, []Side) {
 	if e.Age < wait {
 		return false, nil
@@ -249,8 +249,8 @@ func (a *Auditor) threshold(now *finding, bounds map[Side]Propagation, w *world)
 	return wait
 }
 
-// returnGrace is how long after a side has come back it may lack news: a kubelet that could not reach the
-// API server sends what has gathered, and renews its lease after a pause.
+// returnGrace is how long a side may be behind after it has come back: a kubelet that could not reach the
+// API server first sends the changes that have piled up, and renews its lease after a pause.
 const returnGrace = 45 * time.Second
 
 // unsettled reports whether a side that the difference needs, or the kubelet that reports to it, has
@@ -271,8 +271,9 @@ const afterSetBack = 2 * time.Minute
 // byClock reports whether such differences are found by comparing a time with the clock.
 func (k Kind) byClock() bool { return k == StuckTerminating || k == LeaseStale }
 
-// unresolved are drifts that are not found because a side does not answer: they are neither there nor
-// gone. What is not found by sides that answer is forgotten, and what was no drift yet begins again.
+// unresolved returns the drifts that were not found because a side does not answer: whether they
+// still exist is unknown. A difference that answering sides do not show is dropped, and its age
+// starts again if it was no drift yet.
 func (a *Auditor) unresolved(w *world, found map[key]bool) []Difference {
 	f := w.Facts
 	var list []Difference
@@ -346,7 +347,7 @@ func (a *Auditor) wakeAt(w *world) {
 }
 
 // Due returns when the facts should be audited again although nothing has changed, so that a
-// difference becomes drift in time; zero if there is no need.
+// difference becomes drift in time; zero if no audit is due.
 func (a *Auditor) Due() time.Time {
 	if a.dueIn == 0 {
 		return time.Time{}
@@ -354,8 +355,8 @@ func (a *Auditor) Due() time.Time {
 	return a.state.Last.Add(a.dueIn)
 }
 
-// Stale returns the sides that must be asked again, since a difference has lasted long enough to be
-// drift but their answers are older than that. Of the API, the watch of pods must be confirmed.
+// Stale returns the sides that must be queried again: a difference has lasted long enough to be
+// drift, but their answers are older. For the API, the watch of pods must be confirmed.
 func (a *Auditor) Stale() []Side {
 	slices.Sort(a.stale)
 	return slices.Compact(a.stale)

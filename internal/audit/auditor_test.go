@@ -9,7 +9,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	"pgregory.net/rapid"
 
 	"github.com/statusd/statusd/internal/audit"
 )
@@ -90,22 +89,6 @@ func shift(f *audit.Facts, from, by time.Duration) {
 	move(&f.LeaseAt)
 	move(&f.ClockAt)
 	move(&f.Lease.Spec.RenewTime.Time)
-}
-
-// TestClockStepsAreNoDrift: a clock that is set says nothing about pods.
-func TestClockStepsAreNoDrift(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := drawNode(t)
-		when, by := ms(t, "step at", 1000, 100000), ms(t, "step", -300000, 300000)
-		n.change = func(_ time.Duration, f *audit.Facts) { shift(f, when, by) }
-		auditUntil(t, audit.NewAuditor(audit.AuditorOptions{}), n, 0, 150*time.Second, func(now time.Duration, r audit.Report) {
-			for _, d := range r.Differences {
-				if d.Drift && d.Kind != audit.ClockSkew {
-					t.Fatalf("clock set by %v at %v: after %v %s: %s", by, when, now, d.Kind, d.Message)
-				}
-			}
-		})
-	})
 }
 
 // TestClockStepLosesNoDrift: what was drift stays, and what becomes drift is found as usual.

@@ -24,10 +24,10 @@ type fieldDiff struct {
 // nothing that is not in these or in a container, or (resize, scheduling) belong to the API's side.
 var compared = []v1.PodConditionType{v1.PodReady, v1.ContainersReady, v1.PodInitialized}
 
-// statusDiff compares what two statuses state, in the words that people go by: phase, conditions,
-// and of each container state, exit code, ID, restarts and readiness. What may differ by the rules of
-// the API is left out: times (whole seconds), addresses, generations, messages, resources,
-// conditions of other owners, and what only one of the two has.
+// statusDiff compares two statuses by the fields that users act on: phase, conditions, and of each
+// container state, exit code, ID, restarts and readiness. Fields that may differ by the rules of the
+// API are left out: times (whole seconds), addresses, generations, messages, resources, conditions of
+// other owners, and entries that only one of the two has.
 func statusDiff(a, b *v1.PodStatus) []fieldDiff {
 	var list []fieldDiff
 	if a.Phase != b.Phase && a.Phase != "" && b.Phase != "" {
@@ -91,9 +91,9 @@ func stateKind(s *v1.ContainerStatus) string {
 	return "unknown"
 }
 
-// apiBehindKubelet is a pod whose status in the API is not what the kubelet itself says, as the
-// kubelet would write it: what belongs to others is the API's, and a terminal phase is withheld while
-// a container runs.
+// apiBehindKubelet is the finding for a pod whose status in the API differs from the kubelet's own
+// status, as the kubelet would write it: conditions of other owners are taken from the API, and a
+// terminal phase is withheld while a container runs.
 func (w *world) apiBehindKubelet(p *podView, written writtenFields, containers []finding) []finding {
 	if !w.APIAnswer.Known() || p.api == nil || !w.ownStatus(p) || p.kubelet.Pod.Status.Phase == "" {
 		return nil

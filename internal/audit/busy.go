@@ -12,8 +12,8 @@ import (
 // pulling a large image, before its silence about the others of the pod counts.
 const startingAllowance = 30 * time.Minute
 
-// busy returns how much longer than usual the kubelet may take to report a container of the pod. It
-// does one thing at a time for a pod, and reports nothing of the pod meanwhile:
+// busy returns how much longer than usual the kubelet may take to report a container of the pod.
+// The kubelet does one thing at a time for a pod, and reports nothing of the pod meanwhile:
 //   - it pulls an image, creates a container, or waits for a postStart hook. That excuses a container
 //     that is not reported yet. One that is reported as running and has exited is untrue at once, and
 //     traffic goes to it (kubernetes #91667);

@@ -8,26 +8,28 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Compare returns the differences that there are at one instant, the node's first, then the pods by
-// name. It knows no history: a difference may be news on its way. [Auditor] decides which last.
+// Compare returns the differences at one instant, the node's first, then the pods' by name. It has
+// no history: a difference may be a change in transit. [Auditor] decides which differences last.
 //
-// One cause gives one difference. In this order, what comes first explains what comes after it:
+// One cause gives one difference. In this order, an earlier finding explains the later ones:
 //
-//  1. [StuckTerminating]: a pod that should be gone. What of it is left is what holds it.
-//  2. [ForeignWriter]: for each field that another writer has written, nothing else is concluded.
+//  1. [StuckTerminating]: a pod past its deletion deadline. Its remaining containers, mounts and
+//     directories are listed as what blocks the deletion.
+//  2. [ForeignWriter]: a field that another writer has written has no further differences.
 //  3. [UnreportedRestart], [KubeletBehindRuntime], [RunningWithoutContainer]: for a container one of
 //     them, by what the runtime has: a newer attempt, the same one in another state, none.
-//  4. [APIBehindKubelet]: what the kubelet knows itself and is not explained above.
-//  5. [ReadyOnDeadNode], [FrozenContainer]: only for a pod with none of these.
+//  4. [APIBehindKubelet]: a difference from the kubelet's own status that is not explained above.
+//  5. [ForeignWriter] again, without a name: a status that contradicts itself. It explains [ReadyOnDeadNode] and [FrozenContainer].
 //
-// Pods that neither API nor kubelet has are [ContainerWithoutPod] if something of them runs, else
-// [OrphanedPodDirectory] if a directory is left. A pod that the API does not have and the kubelet still runs is
-// [ContainerWithoutPod] too, and so is a container that the spec of its pod does not have; neither is repaired. [MirrorWithoutManifest] explains all of its pod.
-// [LeaseStale], [ClockSkew], [TwoKubelets], [APIRestored] and a [ForeignWriter] of the Node or its lease are of the node, beside the differences of
-// its pods.
+// A pod that neither API nor kubelet has is [ContainerWithoutPod] if one of its containers runs, else
+// [OrphanedPodDirectory] if its directory is left. A pod that the API does not have and the kubelet still
+// runs is [ContainerWithoutPod] too, and so is a container that its pod's spec does not have; neither is
+// repaired. [MirrorWithoutManifest] explains all differences of its pod. [LeaseStale], [ClockSkew],
+// [TwoKubelets], [APIRestored] and a [ForeignWriter] of the Node or its lease are differences of the node, in
+// addition to the differences of its pods.
 //
-// A side that does not answer takes no part: nothing is concluded from what it does not have, nor
-// from what it said last. Without the kubelet, the API is compared with the runtime.
+// A side that does not answer is left out: neither missing objects nor its last answer prove anything.
+// Without the kubelet, the API is compared with the runtime.
 func Compare(f Facts) []Difference {
 	var list []Difference
 	for _, found := range newWorld(f).compare() {
@@ -41,7 +43,8 @@ func Compare(f Facts) []Difference {
 // finding is a difference with what decides when it is drift.
 type finding struct {
 	Difference
-	// needs are the sides that it rests on. While one of them does not answer, it cannot be resolved.
+	// needs are the sides that show the difference. While one of them does not answer, the difference
+	// cannot be resolved.
 	needs []Side
 	// fresh are the sides that must have answered after the time that news takes.
 	fresh []Side
@@ -55,10 +58,10 @@ type finding struct {
 	// recurs is what the side that is right says, with what changes whenever the side changes its mind; empty: not known. A difference that
 	// vanishes and comes back while that stays the same is no news on its way: see returns.go.
 	recurs string
-	// older is the side that is right and has not answered since the copy of the other side came, which may know more; empty if there is none. So a
-	// difference does not count as come back.
+	// older is the side that is right but has not answered since the copy of the other side arrived, so the other side may be newer; empty: no such
+	// side. With older set, the difference does not count as come back.
 	older Side
-	// foreign: the API names a container that this runtime does not have, in the place of one that it runs.
+	// foreign: the API names a container that this runtime does not have, instead of a running one.
 	foreign bool
 	// onReturn: nothing contradicts it, and it is drift only if it comes back.
 	onReturn bool
@@ -68,7 +71,7 @@ type finding struct {
 }
 
 func (w *world) compare() []finding {
-	list := slices.Concat(w.lease(), w.clock(), w.otherMachine(), w.nodeWriters(), w.leaseHolder(), w.leaseRenewer())
+	list := slices.Concat(w.lease(), w.clock(), w.otherMachine(), w.nodeWriters(), w.withoutReady(), w.leaseHolder(), w.leaseDuration(), w.leaseRenewer())
 	for _, p := range w.pods {
 		list = append(list, w.comparePod(p)...)
 	}
@@ -102,12 +105,15 @@ func (w *world) comparePod(p *podView) []finding {
 	list = append(list, w.apiBehindKubelet(p, written, containers)...)
 	list = slices.Concat(list, w.otherAddress(p, written), w.intruders(p))
 	if len(list) == 0 {
+		list = w.inconsistent(p)
+	}
+	if len(list) == 0 {
 		list = slices.Concat(w.readyOnDeadNode(p), w.unknownToAPI(p), w.frozen(p))
 	}
 	return list
 }
 
-// compareContainers compares what was reported of each container with what the runtime has.
+// compareContainers compares the reported state of each container with the runtime's.
 func (w *world) compareContainers(p *podView) []finding {
 	status, by := w.reported(p)
 	if status == nil || !w.RuntimeAnswer.Known() {

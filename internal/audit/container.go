@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// comparison is of one container: what was reported of it, and what the runtime has.
+// comparison compares the reported state of one container with the runtime's.
 type comparison struct {
 	w      *world
 	p      *podView
@@ -46,7 +46,7 @@ func regularNames(pod *v1.Pod) []string {
 func (c *comparison) compare() *finding {
 	newest := c.p.newest(c.name)
 	if newest == nil {
-		// What has ended may have been removed from the runtime; what runs may not.
+		// The runtime may have removed an ended container, but not a running one.
 		c.missing = c.status != nil && c.status.State.Running != nil
 		return nil
 	}
@@ -64,8 +64,8 @@ func (c *comparison) compare() *finding {
 	return nil
 }
 
-// restartUnreported reports whether the runtime has started the container again since what was
-// reported. A count that is higher than the runtime's is right: old attempts are removed.
+// restartUnreported reports whether the runtime has started the container again since the report. A
+// reported count above the runtime's is right: old attempts are removed.
 func (c *comparison) restartUnreported(newest *Container) bool {
 	started := newest.State == ContainerRunning || newest.State == ContainerExited && !newest.Started.IsZero()
 	if c.status == nil || !started {
@@ -133,14 +133,14 @@ func (c *comparison) terminated(newest *Container) *finding {
 	if newest.State != ContainerRunning {
 		return nil
 	}
-	// An older end than that of the newest attempt is a restart that is on its way.
+	// If the reported end is older than the newest attempt, a restart is in transit.
 	return c.behind(newest.Started, fmt.Sprintf("has been running since %s", c.w.when(newest.Started)), newest)
 }
 
-// unseenExit is the code that the kubelet reports for an end that it has not seen.
+// unseenExit is the exit code that the kubelet reports if it has missed the end of a container.
 const unseenExit = 137
 
-// behind is a container of which the runtime has another state than was reported.
+// behind is the finding for a container whose state at the runtime differs from the reported state.
 func (c *comparison) behind(since time.Time, is string, rt *Container) *finding {
 	found := c.finding(KubeletBehindRuntime, since)
 	found.Message = fmt.Sprintf("%s that container %q of %s is %s, but the runtime says that it %s.", c.says(), c.name, c.podName(), stateWords(c.status), is)
@@ -236,8 +236,8 @@ func (c *comparison) runtimeEvidence(rt *Container) Evidence {
 	return c.w.evidence(SideRuntime, rt.At, fmt.Sprintf("container %q: %s", c.name, c.w.runtimeText(rt)))
 }
 
-// runningWithoutContainer is a pod of which containers are reported as running that the runtime
-// does not have.
+// runningWithoutContainer is the finding for a pod whose containers are reported as running
+// although the runtime does not have them.
 func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) finding {
 	f := finding{
 		Difference: Difference{Kind: RunningWithoutContainer, Pod: p.ref, Certainty: Certain, Since: w.lastSign(p, missing)},
@@ -274,12 +274,13 @@ func (w *world) runningWithoutContainer(p *podView, by Side, missing []string) f
 	return f
 }
 
-// bare reports whether a status says Running without a word about containers, of which the runtime has none.
+// bare reports whether a status says Running but lists no containers, and the runtime has none either.
 func (p *podView) bare(status *v1.PodStatus) bool {
 	return status.Phase == v1.PodRunning && len(status.ContainerStatuses) == 0 && len(p.attempts) == 0
 }
 
-// lostByRuntime reports whether processes of the pod run, of which the runtime has no container.
+// lostByRuntime reports whether processes of the pod run although the runtime has no container for
+// them.
 func (w *world) lostByRuntime(p *podView) bool {
 	return w.MachineAnswer.Known() && p.cgroup != nil && p.cgroup.Processes > 0 && len(p.running()) == 0 && !slices.ContainsFunc(p.sandboxes, func(s Sandbox) bool { return s.Ready })
 }
@@ -296,8 +297,8 @@ func (w *world) lastSign(p *podView, missing []string) time.Time {
 	return at
 }
 
-// unknownToKubelet is a pod of the API that the kubelet does not list and of which the runtime has
-// nothing.
+// unknownToKubelet is the finding for a pod of the API that neither the kubelet nor the runtime
+// has.
 func (w *world) unknownToKubelet(p *podView) []finding {
 	api := p.api.Pod
 	if podstatus.IsTerminal(api.Status.Phase) || podstatus.IsMirror(api) || len(p.running()) > 0 {

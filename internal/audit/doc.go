@@ -1,6 +1,6 @@
-// Package audit reports whether what the API reports of a node is true. It compares what four sides
-// know (the API server, the kubelet, the container runtime and the machine) and names each
-// difference: what it is, since when, how certain that is, and what to do.
+// Package audit compares what four sides report of a node's pods (the API server, the kubelet, the
+// container runtime and the machine). It names each difference with its start, its certainty and
+// what to do.
 //
 //	apiside ────┐
 //	kubeletside ┼─► Facts ──► Compare ──► Auditor ──► Report ──► repair.Plan
@@ -14,17 +14,17 @@
 // # What is compared
 //
 // [Compare] joins the facts by pod (a mirror pod with its static pod) and compares, for each container,
-// what was reported with what the runtime has; then what the API has with what the kubelet itself says, as
-// the rules of podstatus would write it. Its comment has the order in which one cause explains another.
-// What the sides may say differently by right is in TestLegitimateDifferences, case by case.
+// the reported state with the runtime's; then the API's status with the status that the kubelet has
+// decided, as the rules of podstatus would write it. The comment of Compare gives the order in which one
+// cause explains another. TestLegitimateDifferences lists the differences that are no error, case by case.
 //
 // A kubelet shows its own statuses only in its Pods API (Kubelet.KubeletStatuses). Its GET /pods shows
 // copies of the API's: then, and when the kubelet does not answer, the API is compared with the runtime.
 //
 // # What is drift
 //
-// News takes time. An [Auditor] measures how long: from the start or the end of a container, by the
-// runtime's own time, to the first copy that shows it. A difference is drift when
+// Changes take time to arrive. An [Auditor] measures this time: from the start or the end of a
+// container, by the runtime's own time, to the first copy that shows it. A difference is drift when
 //
 //   - it has been seen for longer than the bound of its side (see the constants in propagation.go), counted
 //     audit by audit, so that a clock that is set or a process that did not run adds nothing;
@@ -33,5 +33,5 @@
 //   - neither the kubelet nor the machine nor a side has started only now, and the kubelet is not busy with
 //     the pod (see busy in busy.go).
 //
-// Drift is over when the sides that it rests on answer and agree, and not before.
+// Drift ends only when the sides that show it answer and agree.
 package audit

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Side is who knows something about the pods of a node.
+// Side is a source of facts about the pods of a node.
 type Side string
 
 // The sides.
@@ -21,7 +21,7 @@ const (
 
 // Answer is when and from whom the facts of a side are.
 type Answer struct {
-	// From is who was asked: a URL, a socket, a directory.
+	// From is the queried source: a URL, a socket, a directory.
 	From string `json:"from,omitempty"`
 	// At is when the facts were last known to be complete and current; zero if they never were.
 	At time.Time `json:"at,omitzero"`
@@ -33,10 +33,10 @@ type Answer struct {
 	Silent time.Time `json:"silent,omitzero"`
 }
 
-// Known reports whether the side answers, so that what it does not have does not exist there.
+// Known reports whether the side answers, so that objects missing in its answer do not exist there.
 func (a Answer) Known() bool { return a.Err == "" && !a.At.IsZero() }
 
-// Facts are what the four sides know at one instant.
+// Facts are the facts of the four sides at one instant.
 type Facts struct {
 	Now  time.Time
 	Node string
@@ -46,20 +46,20 @@ type Facts struct {
 	Machine
 }
 
-// API is what the API server knows.
+// API has the API server's facts.
 type API struct {
 	APIAnswer Answer
-	// APIConfirmed is until when a list has confirmed that the watch of pods missed nothing, zero if
-	// none has. APIAnswer.At goes on while the watch is open and the server is heard on it.
+	// APIConfirmed is until when a list has confirmed that the watch of pods missed nothing, or zero.
+	// APIAnswer.At advances while the watch is open and delivers events or bookmarks.
 	APIConfirmed time.Time
 	// APIRestored is when the versions of the server were seen to have gone back, as after it was restored from a backup; zero if they have not.
 	APIRestored time.Time
 	// APIPods are the pods that are bound to the node.
 	APIPods map[types.UID]Sighting
-	// NodeObject is nil if there is none; NodeAt is when this copy came.
+	// NodeObject is nil if the Node does not exist; NodeAt is when this copy came.
 	NodeObject *v1.Node
 	NodeAt     time.Time
-	// Lease is nil if there is none; LeaseAt is when this copy came, on the clock of this machine.
+	// Lease is nil if it does not exist; LeaseAt is when this copy came, on the clock of this machine.
 	Lease   *coordinationv1.Lease
 	LeaseAt time.Time
 	// Clock is how far the server's clock is ahead of this machine's, known to ClockError; ClockAt is
@@ -68,13 +68,13 @@ type API struct {
 	ClockAt           time.Time
 }
 
-// Kubelet is what the kubelet says.
+// Kubelet has the kubelet's facts.
 type Kubelet struct {
 	KubeletAnswer Answer
 	KubeletPods   map[types.UID]Sighting
-	// KubeletStatuses: the status of each pod is the one that the kubelet has decided, as the Pods API serves
-	// it. If false (GET /pods of a stock kubelet), that is so for static pods alone; a pod from the API has the
-	// status that the kubelet last got from the API.
+	// KubeletStatuses reports whether the status of each pod is the kubelet's own decision, as in the Pods API.
+	// If false (GET /pods of a stock kubelet), only static pods have the kubelet's own status; a pod from the
+	// API has the status that the kubelet last received from the API.
 	KubeletStatuses bool
 }
 
@@ -84,7 +84,7 @@ type Sighting struct {
 	At  time.Time
 }
 
-// Runtime is what the container runtime has.
+// Runtime has the container runtime's facts.
 type Runtime struct {
 	RuntimeAnswer Answer
 	Sandboxes     map[string]Sandbox
@@ -103,7 +103,7 @@ type Sandbox struct {
 	At              time.Time
 }
 
-// ContainerState is what a container of the runtime is in.
+// ContainerState is the state of a container at the runtime.
 type ContainerState string
 
 // The states of containers of the runtime.
@@ -128,7 +128,7 @@ type Container struct {
 	At                         time.Time
 }
 
-// Machine is what the operating system has.
+// Machine has the operating system's facts.
 type Machine struct {
 	MachineAnswer Answer
 	// PodDirs are the directories of pods below the kubelet's root.
@@ -139,18 +139,18 @@ type Machine struct {
 	Manifests      []Manifest
 	ManifestsKnown bool
 	// Process is the kubelet's process, nil if none was found. ProcessKnown reports whether the processes of
-	// the machine were seen, so that there is none if none was found.
+	// the machine could be read; if so, a nil Process means that the kubelet does not run.
 	Process      *Process
 	ProcessKnown bool
 	// Boot is when the machine was started.
 	Boot time.Time
-	// Identity is what the machine calls itself.
+	// Identity is the machine's identity.
 	Identity Identity
 	// Addresses are the IP addresses of the machine; empty if they are not known.
 	Addresses []string
 }
 
-// Identity is what a machine calls itself, as a kubelet reports it in nodeInfo. What is empty is not known.
+// Identity is the machine's identity as a kubelet reports it in nodeInfo. Empty fields are unknown.
 type Identity struct {
 	MachineID, SystemUUID, BootID string
 }
@@ -159,7 +159,7 @@ type Identity struct {
 type PodDir struct {
 	Path    string
 	Changed time.Time
-	// Mounts are what is mounted below it.
+	// Mounts are the mounts below the directory.
 	Mounts []string
 	// Volumes are the directories of volumes that are not empty.
 	Volumes []string
@@ -181,13 +181,13 @@ type Cgroup struct {
 // Manifest is a static pod on disk.
 type Manifest struct {
 	Path            string
-	Namespace, Name string // Name is that of the pod, with the node's name
+	Namespace, Name string // Name is the pod's name with the node's name
 }
 
 // Process is a process of the machine.
 type Process struct {
 	PID     int
 	Started time.Time
-	// Stopped: it has been stopped by a signal, and does not run.
-	Stopped bool
+	// Stopped: it has been stopped by a signal, and does not run. Frozen: its control group is frozen, as by systemctl freeze.
+	Stopped, Frozen bool
 }

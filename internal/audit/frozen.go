@@ -43,8 +43,7 @@ func (w *world) frozen(p *podView) []finding {
 	return []finding{{Difference: d, needs: needs, fresh: []Side{SideAPI, SideMachine}, allow: frozenAllowance}}
 }
 
-// stoppedContainer is the name of a container that the runtime runs and whose processes are all stopped; empty if there is none. A sandbox whose process is
-// stopped does no harm.
+// stoppedContainer returns the name of a running container whose processes are all stopped, or "". A stopped process of a sandbox does no harm.
 func (p *podView) stoppedContainer() string {
 	for _, c := range p.running() {
 		if slices.ContainsFunc(p.cgroup.Stopped, func(group string) bool { return c.ID != "" && strings.Contains(group, c.ID) }) {

@@ -20,7 +20,7 @@ const leftoverAllowance = time.Minute
 // directoryAllowance is longer, since the volumes of a pod may be large.
 const directoryAllowance = 3 * time.Minute
 
-// leftover is what is left on the node of a pod that neither API nor kubelet has.
+// leftover is the finding for remains on the node of a pod that neither API nor kubelet has.
 func (w *world) leftover(p *podView) []finding {
 	if !w.APIAnswer.Known() || w.kubeletStarting() || !w.kubeletLists() && w.maybeStatic(p) {
 		return nil
@@ -128,8 +128,8 @@ func (w *world) unknownToAPI(p *podView) []finding {
 	return list
 }
 
-// orphanedDirectory is of a pod that is gone everywhere else. Without the kubelet it is no more than
-// what the kubelet has not cleaned up yet.
+// orphanedDirectory is the finding for a directory of a pod that is gone everywhere else. Without
+// the kubelet's list it may just be a directory that the kubelet has not removed yet.
 func (w *world) orphanedDirectory(p *podView) []finding {
 	if p.dir == nil || !w.kubeletLists() || !w.MachineAnswer.Known() || !w.RuntimeAnswer.Known() || p.alive() {
 		return nil

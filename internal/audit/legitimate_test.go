@@ -103,7 +103,7 @@ func TestLegitimateDifferences(t *testing.T) {
 			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.PodResizePending, Status: v1.ConditionTrue})
 		})},
 		{"a condition that only one has", nil, onAPI(func(p *v1.Pod) {
-			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue}, v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionFalse})
+			p.Status.Conditions = append(p.Status.Conditions, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionTrue}, v1.PodCondition{Type: v1.ContainersReady, Status: v1.ConditionTrue})
 		})},
 
 		// Writers that may write.
@@ -126,7 +126,7 @@ func TestLegitimateDifferences(t *testing.T) {
 			func(s *story) {
 				s.facts.Lease.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "k3s", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)}}
 			},
-			written("k3s", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }),
+			written("k3s", `{"f:status":{"f:reason":{}}}`, func(p *v1.Pod) { p.Status.Reason = "Evicted" }),
 			func(s *story) {
 				s.change(func(now time.Time, f *audit.Facts) {
 					f.Lease.Spec.RenewTime, f.LeaseAt = &metav1.MicroTime{Time: now}, now
@@ -137,7 +137,7 @@ func TestLegitimateDifferences(t *testing.T) {
 				s.facts.APIPods["uid-db"].Pod.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "kubelite", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
 					FieldsV1: metav1.NewFieldsV1(`{"f:status":{"f:hostIP":{},"f:startTime":{}}}`)}}
 			},
-			written("kubelite", conditionRaw("Ready"), func(p *v1.Pod) { p.Status.Conditions[0].Status = v1.ConditionFalse }))},
+			written("kubelite", `{"f:status":{"f:reason":{}}}`, func(p *v1.Pod) { p.Status.Reason = "Evicted" }))},
 		{"fields that cannot be read", nil, written("strange", `{"f:status":[]}`, func(*v1.Pod) {})},
 
 		// What the runtime has forgotten, or has beside.
@@ -180,6 +180,21 @@ func TestLegitimateDifferences(t *testing.T) {
 			func(s *story) {
 				s.facts.KubeletStatuses = false
 				*s.facts.APIPods["uid-web"].Pod.Spec.TerminationGracePeriodSeconds = 600
+			}},
+		{"evicted, and its containers have their grace", []string{"pod web app", "api web Running ready app=running:c1", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"},
+			func(s *story) {
+				for _, pod := range []*v1.Pod{s.facts.APIPods["uid-web"].Pod, s.facts.KubeletPods["uid-web"].Pod} {
+					*pod.Spec.TerminationGracePeriodSeconds = 600
+					pod.Status.Conditions[0].Status, pod.Status.Conditions[0].Reason = v1.ConditionFalse, "PodFailed"
+				}
+			}},
+		{"a readiness gate that has opened", []string{"pod web app", "api web Running ready app=running:c1", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"},
+			func(s *story) {
+				for _, pod := range []*v1.Pod{s.facts.APIPods["uid-web"].Pod, s.facts.KubeletPods["uid-web"].Pod} {
+					pod.Spec.ReadinessGates = []v1.PodReadinessGate{{ConditionType: "gate"}}
+					pod.Status.Conditions[0].Status = v1.ConditionFalse
+					pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: "gate", Status: v1.ConditionTrue})
+				}
 			}},
 		{"deleted within its grace", []string{"pod web app deleted=-10m", "api web Running ready app=running:c1", "kubelet web Running ready app=running:c1", "runtime web app=running:c1"}, nil},
 

@@ -23,10 +23,10 @@ type change struct {
 	Tracked time.Duration `json:"tracked"`
 }
 
-// measure takes the times of changes that have arrived: from the runtime's own time of a start or an
-// end to the arrival of the first copy that shows it, at the kubelet and at the API. Changes of pods
-// that the kubelet was busy with are not measured, nor those that were drift: they say nothing about
-// the usual way.
+// measure records how long changes took to arrive: from the runtime's own time of a start or an end
+// to the arrival of the first copy that shows it, at the kubelet and at the API. Changes of pods
+// that the kubelet was busy with, and changes that were drift, are not measured: they would distort
+// the usual time.
 func (a *Auditor) measure(w *world) {
 	a.track(w)
 	views := map[types.UID]*podView{}
@@ -124,7 +124,7 @@ func shows(s *v1.PodStatus, c *change) bool {
 	return last != nil && bareID(last.ContainerID) == c.ID
 }
 
-// propagation sums up what was measured. What was not measured has the default bound.
+// propagation summarizes the measurements. A side without measurements has the default bound.
 func (a *Auditor) propagation() map[Side]Propagation {
 	all := map[Side]Propagation{}
 	for _, s := range []Side{SideAPI, SideKubelet, SideRuntime, SideMachine} {

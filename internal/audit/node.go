@@ -7,12 +7,12 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 
+	"github.com/statusd/statusd/internal/nodelease"
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/podstatus"
 )
 
 const (
-	// defaultLease is the duration of a lease that names none.
-	defaultLease = 40 * time.Second
 	// leaseAllowance is longer than the kubelet's pause between renewals: after a step of the clock the
 	// lease looks old until the next one.
 	leaseAllowance = 15 * time.Second
@@ -41,12 +41,7 @@ func (w *world) noLease() finding {
 }
 
 // leaseTerm is how long a renewal of the lease holds.
-func (w *world) leaseTerm() time.Duration {
-	if s := w.Lease.Spec.LeaseDurationSeconds; s != nil {
-		return time.Duration(*s) * time.Second
-	}
-	return defaultLease
-}
+func (w *world) leaseTerm() time.Duration { return nodelease.Term(w.Lease) }
 
 // leaseEnd is when the lease runs out, zero if that is not known.
 func (w *world) leaseEnd() time.Time {
@@ -67,13 +62,13 @@ func (w *world) lease() []finding {
 		return []finding{w.noLease()}
 	}
 	end := w.leaseEnd()
-	if end.IsZero() || w.Now.Before(end) && w.leaseQuiet < w.leaseTerm() {
-		return nil
+	if end.IsZero() || w.Now.Before(end) && w.leaseQuiet < w.leaseTerm() || w.forgedRenewal() != nil && w.kubeletAnswers() {
+		return nil // of a renewal that another writer has overwritten nothing is known: see leaseRenewer
 	}
 	allowed := w.leaseTerm()
 	renewed := end.Add(-allowed)
 	d := Difference{Kind: LeaseStale, Since: renewed, Certainty: Certain,
-		Message:  fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: the kubelet does not reach the API server, or the server does not accept its writes.", w.Node, w.when(renewed), span(allowed)),
+		Message:  fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: the kubelet does not reach the API server, or the server does not accept its writes.", w.Node, w.when(renewed), text.Span(allowed)),
 		Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, "lease renewed "+w.when(w.Lease.Spec.RenewTime.Time))},
 		Do:       "Look at the kubelet's log for why it cannot renew its lease: the network, admission webhooks, the space of etcd, its rights or its client certificate.",
 	}
@@ -81,14 +76,14 @@ func (w *world) lease() []finding {
 		d.Evidence = append(d.Evidence, w.evidence(SideKubelet, time.Time{}, text))
 	}
 	if do := w.doProcess(); do != "" {
-		d.Message = fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: %s.", w.Node, w.when(renewed), span(allowed), w.processWords())
+		d.Message = fmt.Sprintf("The lease of node %s was last renewed at %s and is valid for %s: %s.", w.Node, w.when(renewed), text.Span(allowed), w.processWords())
 		d.Do = do
 	}
 	return []finding{{Difference: d, needs: []Side{SideAPI}, fresh: []Side{SideAPI}, allow: leaseAllowance}}
 }
 
-// otherMachine compares what the Node says of its machine with this machine. A kubelet writes it when it starts, so that an old boot ID alone
-// may be that of before a restart of the machine. What another program has written is no sign of a kubelet: see nodeWriters.
+// otherMachine compares the Node's identity with this machine's. A kubelet writes the identity when it starts, so an old boot ID alone may
+// just predate a restart of the machine. An identity that another program has written is no sign of a kubelet: see nodeWriters.
 func (w *world) otherMachine() []finding {
 	if !w.APIAnswer.Known() || !w.MachineAnswer.Known() || w.NodeObject == nil {
 		return nil
@@ -151,6 +146,9 @@ func (w *world) processWords() string {
 	if w.Process == nil {
 		return "the kubelet does not run"
 	}
+	if w.Process.Frozen {
+		return fmt.Sprintf("the kubelet (process %d) is frozen by its control group", w.Process.PID)
+	}
 	return fmt.Sprintf("the kubelet (process %d) is stopped by a signal", w.Process.PID)
 }
 
@@ -161,6 +159,8 @@ func (w *world) doProcess() string {
 		return ""
 	case w.Process == nil:
 		return "Start the kubelet."
+	case w.Process.Frozen:
+		return "Find out what has frozen the kubelet, and thaw it (systemctl thaw)."
 	}
 	return fmt.Sprintf("Continue the kubelet (kill -CONT %d), or restart it.", w.Process.PID)
 }
@@ -189,7 +189,7 @@ func (w *world) clock() []finding {
 	}
 	return []finding{{
 		Difference: Difference{Kind: ClockSkew, Since: w.ClockAt, Certainty: Certain,
-			Message:  fmt.Sprintf("The clock of node %s is %s %s the API server's: times in statuses, events and leases are not true, and certificates may be refused.", w.Node, span(apart.Abs()), relation),
+			Message:  fmt.Sprintf("The clock of node %s is %s %s the API server's: times in statuses, events and leases are not true, and certificates may be refused.", w.Node, text.Span(apart.Abs()), relation),
 			Evidence: []Evidence{{Side: SideAPI, At: w.ClockAt, From: w.APIAnswer.From, Text: fmt.Sprintf("clock %s from this machine's, known to %s", apart.Round(time.Millisecond), w.ClockError.Round(time.Millisecond))}},
 			Do:       "Check time synchronization (chrony, systemd-timesyncd) on the node and on the server."},
 		stamp: w.ClockAt,

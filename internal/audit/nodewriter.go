@@ -12,6 +12,9 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/internal/nodelease"
+	"github.com/statusd/statusd/internal/text"
 )
 
 // ownManagers are the names under which statusd writes to a Node: a guard reports a shutdown while the kubelet does not.
@@ -34,9 +37,11 @@ type nodeFields struct {
 	Allocatable map[string]json.RawMessage            `json:"f:allocatable"`
 	Addresses   map[string]json.RawMessage            `json:"f:addresses"`
 	Endpoints   json.RawMessage                       `json:"f:daemonEndpoints"`
+	Images      json.RawMessage                       `json:"f:images"`
+	VolumesUsed json.RawMessage                       `json:"f:volumesInUse"`
 }
 
-// nodeFieldsOf are the fields of the Node's status that a writer which is not the kubelet has written; nil if there are none.
+// nodeFieldsOf are the fields of the Node's status written by a writer other than the kubelet, or nil.
 func (w *world) nodeFieldsOf(e metav1.ManagedFieldsEntry) *nodeFields {
 	if w.writers[e.Manager] || slices.Contains(ownManagers, e.Manager) || e.FieldsV1 == nil {
 		return nil
@@ -63,8 +68,9 @@ func (w *world) forgedIdentity() map[string]bool {
 	return forged
 }
 
-// nodeWriters are the writers that have changed what the kubelet says of its node, one difference each. What the machine, the kubelet or its
-// lease contradicts is certain. The kubelet writes the rest again within seconds, so that only a writer that comes back is reported, as possible.
+// nodeWriters are the findings for writers that have changed the kubelet's fields of the Node, one difference each. A value that the machine, the
+// kubelet or its lease contradicts is certain. The kubelet overwrites other values within seconds, so that only a repeated writer is reported, as
+// possible.
 func (w *world) nodeWriters() []finding {
 	if !w.APIAnswer.Known() || w.NodeObject == nil {
 		return nil
@@ -83,7 +89,7 @@ func (w *world) nodeWriters() []finding {
 	return list
 }
 
-// nodeDiff are the fields of the writer that are not true, and those of which that is not known.
+// nodeDiff returns the fields of the writer that are known to be false, and the doubtful ones.
 func (w *world) nodeDiff(manager string, fields *nodeFields) (against []fieldDiff, doubtful []fieldDiff) {
 	for _, t := range nodeConditions {
 		if _, written := fields.Conditions[fmt.Sprintf(`k:{"type":"%s"}`, t)]["f:status"]; !written {
@@ -136,6 +142,12 @@ func (w *world) nodePlaces(manager string, fields *nodeFields) (list []fieldDiff
 			d.was = "the kubelet answers on port " + port
 		}
 		list = append(list, d)
+	}
+	if len(fields.Images) > 0 {
+		list = append(list, fieldDiff{field: "images"})
+	}
+	if len(fields.VolumesUsed) > 0 {
+		list = append(list, fieldDiff{field: "volumesInUse"})
 	}
 	for _, name := range slices.Sorted(maps.Keys(fields.NodeInfo)) {
 		if !slices.ContainsFunc(w.identities(), func(id identity) bool { return id.field == name }) {
@@ -229,7 +241,7 @@ func (w *world) nodeWriter(e metav1.ManagedFieldsEntry, against, doubtful []fiel
 			needs = append(needs, side)
 		}
 	}
-	// The write itself is seen: no news of it is waited for.
+	// The write itself was observed, so no propagation is awaited.
 	return finding{Difference: d, needs: needs, fresh: needs}
 }
 
@@ -249,41 +261,76 @@ func (w *world) leaseHolder() []finding {
 	if holder == "" || holder == w.Node {
 		return nil
 	}
+	return []finding{w.leaseWriter("lease", "f:holderIdentity", fmt.Sprintf("names %q as its holder", holder),
+		"the kubelet, which renews it, does not correct it", fmt.Sprintf("holderIdentity %q", holder),
+		", and delete the lease: the kubelet creates it again under its own name.")}
+}
+
+// leaseDuration is a duration of the lease that another writer has written since the last renewal.
+func (w *world) leaseDuration() []finding {
+	if !w.APIAnswer.Known() || w.Lease == nil || w.Lease.Spec.LeaseDurationSeconds == nil || nodelease.Foreign(w.Lease, "f:leaseDurationSeconds") == nil {
+		return nil
+	}
+	term := text.Span(time.Duration(*w.Lease.Spec.LeaseDurationSeconds) * time.Second)
+	return []finding{w.leaseWriter("duration", "f:leaseDurationSeconds", "says that a renewal is valid for "+term,
+		"the kubelet corrects it at its next renewal", "leaseDurationSeconds "+term, ".")}
+}
+
+// leaseWriter is a field of the lease that another writer has written.
+func (w *world) leaseWriter(subject, field, says, corrects, text, do string) finding {
 	writer, since := "an unknown writer", w.LeaseAt
 	for _, e := range w.Lease.ManagedFields {
-		if owns(e, "f:holderIdentity") {
+		if nodelease.Owns(e, field) {
 			writer = e.Manager
 			if e.Time != nil {
 				since = w.machineTime(e.Time.Time)
 			}
 		}
 	}
-	return []finding{{
-		Difference: Difference{Kind: ForeignWriter, Subject: "lease", Since: since, Certainty: Certain, Writer: writer,
-			Message:  fmt.Sprintf("The lease of node %s names %q as its holder; %q has written that, and the kubelet, which renews it, does not correct it.", w.Node, holder, writer),
-			Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, fmt.Sprintf("holderIdentity %q, renewed %s", holder, w.when(renewTime(w.Lease.Spec.RenewTime))))},
-			Do:       fmt.Sprintf("Find out why %q writes leases in %s, and delete the lease: the kubelet creates it again under its own name.", writer, v1.NamespaceNodeLease)},
+	return finding{
+		Difference: Difference{Kind: ForeignWriter, Subject: subject, Since: since, Certainty: Certain, Writer: writer,
+			Message:  fmt.Sprintf("The lease of node %s %s; %q has written that, and %s.", w.Node, says, writer, corrects),
+			Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, fmt.Sprintf("%s, renewed %s", text, w.when(renewTime(w.Lease.Spec.RenewTime))))},
+			Do:       fmt.Sprintf("Find out why %q writes leases in %s%s", writer, v1.NamespaceNodeLease, do)},
 		needs: []Side{SideAPI}, fresh: []Side{SideAPI},
-	}}
+	}
 }
 
-// leaseRenewer is another writer that renews the lease while the kubelet is known not to run, so that the node seems to live.
-func (w *world) leaseRenewer() []finding {
-	if !w.APIAnswer.Known() || w.Lease == nil || !w.kubeletHalted() || !w.leaseRenewed() {
+// forgedRenewal returns the entry of a writer, other than the kubelet, whose renew time in the lease differs from the time of the write, or nil.
+func (w *world) forgedRenewal() *metav1.ManagedFieldsEntry {
+	if w.Lease == nil {
 		return nil
 	}
-	for _, e := range w.Lease.ManagedFields {
-		if w.writers[e.Manager] || !owns(e, "f:renewTime") {
-			continue
-		}
-		return []finding{{
-			Difference: Difference{Kind: ForeignWriter, Subject: "renewals", Since: w.LeaseAt, Certainty: Certain, Writer: e.Manager,
-				Message: fmt.Sprintf("%q renews the lease of node %s, and %s: to the control plane the node lives.", e.Manager, w.Node, w.processWords()),
-				Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, fmt.Sprintf("renewed %s by %q (%s)", w.when(renewTime(w.Lease.Spec.RenewTime)), e.Manager, e.Operation)),
-					w.evidence(SideMachine, time.Time{}, w.processWords())},
-				Do: fmt.Sprintf("Find out why %q writes leases in %s. %s", e.Manager, v1.NamespaceNodeLease, w.doProcess())},
-			needs: []Side{SideAPI, SideMachine}, fresh: []Side{SideAPI, SideMachine},
-		}}
+	e := nodelease.Foreign(w.Lease, "f:renewTime")
+	if e == nil || e.Time == nil || w.machineTime(e.Time.Time).Sub(renewTime(w.Lease.Spec.RenewTime)).Abs() < w.leaseTerm() {
+		return nil
+	}
+	return e
+}
+
+// leaseRenewer is the finding for another writer that renews the lease while the kubelet is known not to run, so that the node seems healthy, or with a
+// renew time that differs from the time of the write.
+func (w *world) leaseRenewer() []finding {
+	if !w.APIAnswer.Known() || w.Lease == nil {
+		return nil
+	}
+	renewed := w.when(renewTime(w.Lease.Spec.RenewTime))
+	find := func(e *metav1.ManagedFieldsEntry, message, do string) finding {
+		return finding{
+			Difference: Difference{Kind: ForeignWriter, Subject: "renewals", Since: w.LeaseAt, Certainty: Certain, Writer: e.Manager, Message: message,
+				Evidence: []Evidence{w.evidence(SideAPI, w.LeaseAt, fmt.Sprintf("renewed %s by %q (%s)", renewed, e.Manager, e.Operation))},
+				Do:       strings.TrimSpace(fmt.Sprintf("Find out why %q writes leases in %s. %s", e.Manager, v1.NamespaceNodeLease, do))},
+			needs: []Side{SideAPI}, fresh: []Side{SideAPI}}
+	}
+	if e := nodelease.Foreign(w.Lease, "f:renewTime"); e != nil && w.kubeletHalted() && w.leaseRenewed() {
+		f := find(e, fmt.Sprintf("%q renews the lease of node %s, and %s: to the control plane the node lives.", e.Manager, w.Node, w.processWords()), w.doProcess())
+		f.Evidence = append(f.Evidence, w.evidence(SideMachine, time.Time{}, w.processWords()))
+		f.needs, f.fresh = append(f.needs, SideMachine), append(f.fresh, SideMachine)
+		return []finding{f}
+	}
+	if e := w.forgedRenewal(); e != nil && !w.kubeletHalted() {
+		return []finding{find(e, fmt.Sprintf("%q has written at %s that the lease of node %s was renewed at %s: what goes by the lease does not know whether the kubelet works.",
+			e.Manager, w.when(w.machineTime(e.Time.Time)), w.Node, renewed), "The kubelet corrects it at its next renewal.")}
 	}
 	return nil
 }

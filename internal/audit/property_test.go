@@ -3,7 +3,6 @@ package audit_test
 import (
 	"fmt"
 	"slices"
-	"testing"
 	"time"
 
 	"pgregory.net/rapid"
@@ -45,19 +44,4 @@ func drifts(r audit.Report) []string {
 		}
 	}
 	return list
-}
-
-// TestNoDriftWithoutALie: sides that lag behind each other by less than news takes are no drift,
-// whatever the pods do.
-func TestNoDriftWithoutALie(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		n := drawNode(t)
-		auditUntil(t, audit.NewAuditor(audit.AuditorOptions{}), n, 0, 3*time.Minute, func(now time.Duration, r audit.Report) {
-			for _, d := range r.Differences {
-				if d.Drift {
-					t.Fatalf("after %v: %s of %s (%s): %s\nsince %v, seen %v, bounds %v\n%v", now, d.Kind, d.Pod.Name, d.Pod.UID, d.Message, d.Since.Sub(epoch), d.Seen.Sub(epoch), r.Propagation, d.Evidence)
-				}
-			}
-		})
-	})
 }

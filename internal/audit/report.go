@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Kind is a way in which what the API reports is not true.
+// Kind is a kind of false report in the API.
 type Kind string
 
 // The kinds of differences.
@@ -51,16 +51,16 @@ type Ref struct {
 	Name      string    `json:"name,omitempty"`
 }
 
-// Evidence is what one side says about a difference.
+// Evidence is one side's statement about a difference.
 type Evidence struct {
 	Side Side      `json:"side"`
 	At   time.Time `json:"at"`
-	// From is who was asked.
+	// From is the queried source.
 	From string `json:"from,omitempty"`
 	Text string `json:"text"`
 }
 
-// Difference is one way in which what the API reports is not true.
+// Difference is one false report in the API.
 type Difference struct {
 	Kind Kind `json:"kind"`
 	Pod  Ref  `json:"pod"`
@@ -68,20 +68,22 @@ type Difference struct {
 	Container string `json:"container,omitempty"`
 	// Subject distinguishes differences of a kind: the type of a condition, the path of a directory.
 	Subject string `json:"subject,omitempty"`
-	// Message is what is not true, as a sentence.
+	// Message states the difference in a sentence.
 	Message string `json:"message"`
-	// Since is when it became untrue, as far as the facts say; Seen is when it was first noticed.
+	// Since is when the report became false, as far as the facts show; Seen is when the difference was
+	// first noticed.
 	Since time.Time `json:"since"`
 	Seen  time.Time `json:"seen"`
-	// Drift: it has lasted longer than news of its side takes. Before that it is no alarm.
+	// Drift: the difference has lasted longer than changes of its side usually take. Before that it is
+	// no alarm.
 	Drift     bool       `json:"drift"`
 	Certainty Certainty  `json:"certainty"`
 	Evidence  []Evidence `json:"evidence"`
 	// Writer is the other writer, by its name in managedFields.
 	Writer string `json:"writer,omitempty"`
-	// Holds is what holds a pod that is being deleted.
+	// Holds lists what blocks the deletion of a pod.
 	Holds []string `json:"holds,omitempty"`
-	// Do is what to do about it.
+	// Do is the recommended action.
 	Do string `json:"do"`
 	// Repair: observe can repair it if it is allowed to.
 	Repair bool `json:"repair,omitempty"`
@@ -92,28 +94,30 @@ type Report struct {
 	At    time.Time       `json:"at"`
 	Node  string          `json:"node"`
 	Sides map[Side]Answer `json:"sides"`
-	// NodeMissing: the API answers, and has no Node of this name. Then it has no pods of it either, or none that are true.
+	// NodeMissing: the API answers, and has no Node of this name. Then it has no pods of the node either, or false ones.
 	NodeMissing bool `json:"nodeMissing,omitempty"`
-	// Propagation is how long news of a side takes, as measured.
+	// Propagation is how long changes of a side take to arrive, as measured.
 	Propagation map[Side]Propagation `json:"propagation"`
-	// Differences are those that there are, the pods by name; only those with Drift are an alarm.
+	// Differences are the current differences, the pods by name; only differences with Drift are an
+	// alarm.
 	Differences []Difference `json:"differences"`
 }
 
-// Propagation is how long news takes from one side to the next.
+// Propagation is how long changes take from one side to the next.
 type Propagation struct {
 	// Samples is how often it was measured.
 	Samples int `json:"samples"`
-	// Median and P99 are what was measured, Bound is how long a difference may last before it is drift.
+	// Median and P99 are measured; Bound is how long a difference may last before it is drift.
 	Median time.Duration `json:"median"`
 	P99    time.Duration `json:"p99"`
 	Bound  time.Duration `json:"bound"`
 }
 
-// Picture is what one side says of a pod.
+// Picture is a pod as one side reports it.
 type Picture struct {
 	Side Side `json:"side"`
-	// Known is false if the side does not answer; then Err says why and the rest is what it said last.
+	// Known is false if the side does not answer; then Err is the reason, and the other fields are
+	// from its last answer.
 	Known bool   `json:"known"`
 	Err   string `json:"error,omitempty"`
 	// Exists is false if the side does not have the pod.
@@ -124,11 +128,12 @@ type Picture struct {
 	Ready      string             `json:"ready,omitempty"` // True, False, Unknown
 	Deleting   bool               `json:"deleting,omitempty"`
 	Containers []PictureContainer `json:"containers,omitempty"`
-	// Notes are what the side has beside containers: a mounted volume, a control group with processes.
+	// Notes are the side's facts in addition to containers: a mounted volume, a control group with
+	// processes.
 	Notes []string `json:"notes,omitempty"`
 }
 
-// PictureContainer is what one side says of a container.
+// PictureContainer is a container as one side reports it.
 type PictureContainer struct {
 	Name     string    `json:"name"`
 	ID       string    `json:"id,omitempty"`

@@ -2,8 +2,8 @@ package audit
 
 import "fmt"
 
-// restored makes one difference of those that a restore of the API server from a backup explains: the watches of a kubelet that has run
-// since before are of the lost history. A kubelet that has started after the restore has listed its pods again, and what differs then has another cause.
+// restored merges the differences that a restore of the API server from a backup explains: the watches of a kubelet that has run since before the
+// restore belong to the lost history. A kubelet that started after the restore has listed its pods again, so its differences have another cause.
 func restored(w *world, list []Difference) []Difference {
 	if w.APIRestored.IsZero() || !w.ProcessKnown || w.Process == nil || !w.Process.Started.Before(w.APIRestored) {
 		return list

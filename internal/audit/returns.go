@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"slices"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 const (
@@ -31,7 +33,7 @@ func (a *Auditor) comesBack(e *entry, now *finding) {
 	e.Gone = false
 }
 
-// returned reports whether the difference has come back so often that it is drift.
+// returned reports whether the difference has come back often enough to be drift.
 func (a *Auditor) returned(e *entry) bool {
 	e.Returns = slices.DeleteFunc(e.Returns, func(at time.Duration) bool { return a.state.Counted-at > returnWindow })
 	return len(e.Returns) >= returnTimes-1
@@ -50,14 +52,14 @@ func (a *Auditor) lingers(e *entry) bool {
 	return away < returnWindow && (e.Recurs != "" || e.Difference.Kind == ForeignWriter)
 }
 
-// fights reports whether a drift is one that comes and goes.
+// fights reports whether a drift comes and goes.
 func (e *entry) fights() bool { return e.Difference.Kind == ForeignWriter || len(e.Returns) > 0 }
 
 // withReturns adds to a difference how often it came back.
 func (e *entry) withReturns(w *world) Difference {
 	d := e.Difference
 	if n := len(e.Returns); n > 0 && d.Drift {
-		d.Evidence = append(slices.Clone(d.Evidence), w.evidence(SideAPI, w.Now, fmt.Sprintf("the API was right in between, and wrong again %s within %s", times(int64(n)), span(returnWindow))))
+		d.Evidence = append(slices.Clone(d.Evidence), w.evidence(SideAPI, w.Now, fmt.Sprintf("the API was right in between, and wrong again %s within %s", times(int64(n)), text.Span(returnWindow))))
 	}
 	return d
 }

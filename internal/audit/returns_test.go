@@ -166,6 +166,15 @@ func TestReturns_FightAboutAFieldIsOneDrift(t *testing.T) {
 	}
 }
 
+// nodeConditions are the conditions of a ready Node, one of which is changed.
+func nodeConditions(changed v1.NodeConditionType, to v1.ConditionStatus) []v1.NodeCondition {
+	list := []v1.NodeCondition{{Type: changed, Status: to}}
+	if changed != v1.NodeReady {
+		list = append(list, v1.NodeCondition{Type: v1.NodeReady, Status: v1.ConditionTrue})
+	}
+	return list
+}
+
 // A writer of the Node's conditions against a kubelet that corrects them every ten seconds: one drift. What nothing contradicts is possible.
 func TestReturns_FightAboutTheNodeIsOneDrift(t *testing.T) {
 	for _, c := range []struct {
@@ -180,7 +189,7 @@ func TestReturns_FightAboutTheNodeIsOneDrift(t *testing.T) {
 					return
 				}
 				written := metav1.NewTime(at(now.Truncate(time.Second)))
-				f.NodeObject.Status.Conditions = []v1.NodeCondition{{Type: c.condition, Status: c.status}}
+				f.NodeObject.Status.Conditions = nodeConditions(c.condition, c.status)
 				f.NodeObject.ManagedFields = []metav1.ManagedFieldsEntry{{Manager: "liar", Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status", Time: &written,
 					FieldsType: "FieldsV1", FieldsV1: metav1.NewFieldsV1(fmt.Sprintf(`{"f:status":{"f:conditions":{"k:{\"type\":\"%s\"}":{"f:status":{}}}}}`, c.condition))}}
 			}
@@ -243,14 +252,14 @@ func TestReturns_FightAboutThePlaceOfTheNode(t *testing.T) {
 // An address that is not that of the sandbox is not true whoever wrote it: an admission policy changes what the kubelet writes under the kubelet's name.
 func TestAddressOfAnotherSandbox(t *testing.T) {
 	for _, c := range []struct {
-		ip   string
-		want int
-	}{{"10.0.0.7", 0}, {"fd00::7", 0}, {"10.9.9.9", 1}, {"", 0}} {
+		ip, second string
+		want       int
+	}{{"10.0.0.7", "fd00::7", 0}, {"fd00::7", "", 0}, {"10.9.9.9", "", 1}, {"10.0.0.7", "10.9.9.9", 1}, {"", "", 0}} {
 		n := steady(1)
 		n.pods[0].lieAPI = func(now time.Duration, pod *v1.Pod) {
 			if now > time.Minute {
 				pod.Status = *pod.Status.DeepCopy() // the truth is shared
-				pod.Status.PodIP = c.ip
+				pod.Status.PodIP, pod.Status.PodIPs = c.ip, []v1.PodIP{{IP: c.ip}, {IP: c.second}}
 			}
 		}
 		n.change = func(_ time.Duration, f *audit.Facts) {
@@ -261,7 +270,7 @@ func TestAddressOfAnotherSandbox(t *testing.T) {
 		}
 		begins, last, _ := opened(n.finish(), 3*time.Minute)
 		if d := last[audit.KubeletBehindRuntime]; begins[audit.KubeletBehindRuntime] != c.want || len(begins) != c.want || c.want == 1 && !strings.Contains(d.Message, "has the address 10.9.9.9") {
-			t.Errorf("%s: %v, %+v", c.ip, begins, d)
+			t.Errorf("%s, %s: %v, %+v", c.ip, c.second, begins, d)
 		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// stateVersion is that of the format; another one is not read.
+// stateVersion is the version of the format; other versions are not read.
 const stateVersion = 1
 
 // memory is what an auditor remembers.
@@ -63,7 +63,7 @@ func restore(saved []byte) memory {
 	return m
 }
 
-// State returns what the auditor remembers, for [AuditorOptions].
+// State returns the auditor's state, for [AuditorOptions].
 func (a *Auditor) State() []byte {
 	m := a.state
 	for _, e := range m.entries {
@@ -76,8 +76,8 @@ func (a *Auditor) State() []byte {
 	return out
 }
 
-// rememberGraces keeps the grace of each pod that there is, and of each that has something left on
-// the node: who asks for it does so when the pod is gone.
+// rememberGraces keeps the grace period of each existing pod, and of each deleted pod that has
+// remains on the node: graceOf is called when the pod is gone.
 func (m *memory) rememberGraces(w *world) {
 	before := m.Graces
 	m.Graces = map[types.UID]time.Duration{}

@@ -128,6 +128,8 @@ func (s *story) storyNode(word string) {
 		a.Err, a.Since, a.Silent, a.At = "connection refused", time.Time{}, storyNow.Add(-5*time.Minute), storyNow.Add(-5*time.Minute)
 	case "stopped":
 		f.Process.Stopped = true
+	case "frozen": // the kubelet, by its control group
+		f.Process.Frozen = true
 	case "gone": // the kubelet's process
 		f.Process, f.ProcessKnown = nil, true
 	case "starting":
@@ -143,6 +145,17 @@ func (s *story) storyNode(word string) {
 		s.storyNode("leased=kubelet")
 		f.Lease.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:leaseDurationSeconds":{}}}`)
 		f.Lease.ManagedFields = append(f.Lease.ManagedFields, metav1.ManagedFieldsEntry{Manager: value, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)})
+	case "forged": // forged=FIELD:WRITER: renewed just now by the kubelet; the writer has overwritten renewTime with another day or the duration with a second
+		field, writer, _ := strings.Cut(value, ":")
+		s.storyNode("renewed=kubelet")
+		f.Lease.ManagedFields[0].FieldsV1 = metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{}}}`)
+		second := int32(1)
+		f.Lease.Spec.LeaseDurationSeconds = &second
+		if field == "renewTime" {
+			f.Lease.Spec.LeaseDurationSeconds, f.Lease.Spec.RenewTime = nil, &metav1.MicroTime{Time: ago("24h")}
+		}
+		f.Lease.ManagedFields = append(f.Lease.ManagedFields[:1], metav1.ManagedFieldsEntry{Manager: writer, Operation: metav1.ManagedFieldsOperationUpdate,
+			Time: &metav1.Time{Time: ago("1s")}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:` + field + `":{}}}`)})
 	case "clock": // the server's is so far ahead
 		f.Clock, _ = time.ParseDuration(value)
 		f.ClockError = 30 * time.Millisecond
@@ -156,7 +169,7 @@ func (s *story) storyNode(word string) {
 	case "holder": // holder=NAME:WRITER: the lease is renewed in time, and names another holder
 		holder, writer, _ := strings.Cut(value, ":")
 		f.Lease = &coordinationv1.Lease{ObjectMeta: metav1.ObjectMeta{ManagedFields: []metav1.ManagedFieldsEntry{
-			{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:renewTime":{}}}`)},
+			{Manager: "kubelet", FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:leaseDurationSeconds":{},"f:renewTime":{}}}`)},
 			{Manager: writer, Time: &metav1.Time{Time: ago("2m")}, FieldsV1: metav1.NewFieldsV1(`{"f:spec":{"f:holderIdentity":{}}}`)}}},
 			Spec: coordinationv1.LeaseSpec{HolderIdentity: &holder, RenewTime: &metav1.MicroTime{Time: storyNow}}}
 		f.LeaseAt = storyNow
@@ -164,7 +177,9 @@ func (s *story) storyNode(word string) {
 		parts := strings.SplitN(value, ":", 3)
 		raw := fmt.Sprintf(`{"f:status":{"f:conditions":{"k:{\"type\":\"%s\"}":{"f:status":{}}}}}`, parts[1])
 		s.nodeWritten(parts[0], raw)
-		f.NodeObject.Status.Conditions[0] = v1.NodeCondition{Type: v1.NodeConditionType(parts[1]), Status: v1.ConditionStatus(parts[2])}
+		f.NodeObject.Status.Conditions = nodeConditions(v1.NodeConditionType(parts[1]), v1.ConditionStatus(parts[2]))
+	case "without-ready": // no condition Ready
+		f.NodeObject.Status.Conditions = nil
 	case "machine-id": // machine-id=ID:WRITER: what the Node has, and who wrote it
 		id, writer, _ := strings.Cut(value, ":")
 		f.Identity = audit.Identity{MachineID: "this"}
@@ -216,12 +231,14 @@ func (s *story) storyPod(name, containers string, words []string) {
 func (s *story) status(side, name string, words []string) error {
 	pod := s.pods[name].DeepCopy()
 	pod.Status.Phase = v1.PodPhase(words[0])
-	ready, unscheduled := v1.ConditionFalse, false
+	ready, unscheduled, withoutReady := v1.ConditionFalse, false, false
 	for _, w := range words[1:] {
 		key, value, _ := strings.Cut(w, "=")
 		switch key {
 		case "ready":
 			ready = v1.ConditionTrue
+		case "without-ready": // no condition Ready
+			ready, withoutReady = v1.ConditionTrue, true
 		case "unscheduled": // by this writer
 			unscheduled = true
 			pod.ManagedFields = append(pod.ManagedFields, metav1.ManagedFieldsEntry{Manager: value, Operation: metav1.ManagedFieldsOperationUpdate, Subresource: "status",
@@ -255,6 +272,9 @@ func (s *story) status(side, name string, words []string) error {
 		ready = map[v1.ConditionStatus]v1.ConditionStatus{v1.ConditionTrue: v1.ConditionFalse, v1.ConditionFalse: v1.ConditionTrue}[ready]
 	}
 	pod.Status.Conditions = []v1.PodCondition{{Type: v1.PodReady, Status: ready, LastTransitionTime: metav1.Time{Time: ago("20m")}}}
+	if withoutReady {
+		pod.Status.Conditions = nil
+	}
 	if unscheduled {
 		pod.Status.Conditions = append(pod.Status.Conditions, v1.PodCondition{Type: v1.PodScheduled, Status: v1.ConditionFalse})
 	}

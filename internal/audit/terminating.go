@@ -73,7 +73,7 @@ func (w *world) holds(p *podView, d *Difference) {
 	if len(d.Holds) > 0 {
 		return
 	}
-	d.Do = "Look at the kubelet's log for this pod; if nothing of it is left on the node, delete it by force."
+	d.Do = "Look at the kubelet's log for this pod; if none of its containers, mounts and directories are left on the node, delete the pod by force."
 	if w.kubeletAnswers() && p.kubelet != nil {
 		hold("the kubelet has not finished with it", d.Do)
 	}

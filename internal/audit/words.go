@@ -19,9 +19,6 @@ func (w *world) when(t time.Time) string {
 	return t.Format("2006-01-02 15:04:05")
 }
 
-// span is a duration in a message, in whole seconds.
-func span(d time.Duration) string { return max(d, 0).Round(time.Second).String() }
-
 func times(n int64) string {
 	switch n {
 	case 0:

@@ -19,7 +19,7 @@ type podView struct {
 	nodeUID types.UID
 	ref     Ref
 	api     *Sighting
-	// kubelet is nil if the kubelet does not answer; lastKubelet is what it said last.
+	// kubelet is nil if the kubelet does not answer; lastKubelet is from its last answer.
 	kubelet, lastKubelet *Sighting
 	// attempts are the containers of the runtime by name, the newest first.
 	attempts  map[string][]Container
@@ -131,7 +131,8 @@ func nodeUID(pod *v1.Pod) types.UID {
 	return pod.UID
 }
 
-// newerMirror decides between two mirrors of one static pod: the one that is not being deleted.
+// newerMirror chooses between two mirrors of one static pod. It prefers a mirror that is not being
+// deleted.
 func newerMirror(a, b *v1.Pod) bool {
 	if (a.DeletionTimestamp == nil) != (b.DeletionTimestamp == nil) {
 		return a.DeletionTimestamp == nil
@@ -183,7 +184,7 @@ func (p *podView) running() []Container {
 	return list
 }
 
-// sandboxReady reports whether the sandbox of the container is one that containers run in.
+// sandboxReady reports whether the sandbox of the container is ready.
 func (p *podView) sandboxReady(id string) bool {
 	for _, s := range p.sandboxes {
 		if s.ID == id {
@@ -201,7 +202,7 @@ func bareID(id string) string {
 	return id
 }
 
-// ownStatus reports whether the kubelet answers and what it says of this pod is its own status.
+// ownStatus reports whether the kubelet answers and its status of this pod is its own decision.
 func (w *world) ownStatus(p *podView) bool {
 	return w.kubeletAnswers() && p.kubelet != nil && (w.KubeletStatuses || podstatus.IsStatic(p.kubelet.Pod))
 }
@@ -237,16 +238,17 @@ func (w *world) kubeletStarting() bool {
 	return w.KubeletAnswer.Known() && recent(w.KubeletAnswer.Since, w.Now, startGrace/2)
 }
 
-// kubeletStopped reports whether the kubelet's process is stopped by a signal.
+// kubeletStopped reports whether the kubelet's process is stopped by a signal or frozen.
 func (w *world) kubeletStopped() bool {
-	return w.MachineAnswer.Known() && w.Process != nil && w.Process.Stopped
+	return w.MachineAnswer.Known() && w.Process != nil && (w.Process.Stopped || w.Process.Frozen)
 }
 
 // kubeletAnswers reports whether what the kubelet says is current. A process that is stopped says
 // nothing, even if that was not noticed by asking it yet.
 func (w *world) kubeletAnswers() bool { return w.KubeletAnswer.Known() && !w.kubeletStopped() }
 
-// kubeletLists reports whether a pod that the kubelet does not list is none of its pods.
+// kubeletLists reports whether the kubelet's list is complete: a pod that it lacks is not a pod of
+// the kubelet.
 func (w *world) kubeletLists() bool { return w.kubeletAnswers() && !w.kubeletStarting() }
 
 // kubeletHalted reports whether the kubelet is known not to run: its process is stopped or gone.

@@ -12,6 +12,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
+	"github.com/statusd/statusd/internal/nodelease"
 	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 )
@@ -55,8 +56,11 @@ const (
 	fieldReason    = "reason"
 )
 
-// otherFields are the fields of a status, beside those that are compared, that the kubelet alone writes.
-var otherFields = []string{"ephemeralContainerStatuses", "qosClass"}
+// otherFields are the status fields that the kubelet alone writes, in addition to the compared fields.
+var otherFields = []string{"ephemeralContainerStatuses", "observedGeneration", "qosClass"}
+
+// otherConditions are the conditions that the kubelet alone writes, in addition to the compared ones.
+var otherConditions = []v1.PodConditionType{v1.PodReadyToStartContainers, v1.PodResizePending, v1.PodResizeInProgress}
 
 func (f writtenFields) has(d fieldDiff) bool {
 	return d.field == fieldPodIP && f.podIP || d.field == fieldHostIP && f.hostIP || d.field == "phase" && f.phase || d.container != "" && f.containers || slices.Contains(f.conditions, v1.PodConditionType(d.field))
@@ -123,7 +127,7 @@ func (w *world) foreignWriter(p *podView, e metav1.ManagedFieldsEntry, against [
 	if side != SideAPI {
 		needs = append(needs, side)
 	}
-	// The write itself is seen: no news of it is waited for.
+	// The write itself was observed, so no propagation is awaited.
 	return finding{Difference: d, needs: needs, fresh: needs}
 }
 
@@ -269,11 +273,15 @@ func (w *world) notOfTheNode(field, address string) []fieldDiff {
 // sandboxDiff is an address of a pod that its sandbox does not have. A pod in the network of the host has none of its own.
 func sandboxDiff(p *podView) []fieldDiff {
 	at := slices.IndexFunc(p.sandboxes, func(s Sandbox) bool { return s.Ready })
-	ip := p.api.Pod.Status.PodIP
-	if at < 0 || ip == "" || p.api.Pod.Spec.HostNetwork || len(p.sandboxes[at].IPs) == 0 || slices.Contains(p.sandboxes[at].IPs, ip) {
+	if at < 0 || p.api.Pod.Spec.HostNetwork || len(p.sandboxes[at].IPs) == 0 {
 		return nil
 	}
-	return []fieldDiff{{field: fieldPodIP, is: ip, was: strings.Join(p.sandboxes[at].IPs, ", ")}}
+	for _, ip := range append([]v1.PodIP{{IP: p.api.Pod.Status.PodIP}}, p.api.Pod.Status.PodIPs...) {
+		if ip.IP != "" && !slices.Contains(p.sandboxes[at].IPs, ip.IP) {
+			return []fieldDiff{{field: fieldPodIP, is: ip.IP, was: strings.Join(p.sandboxes[at].IPs, ", ")}}
+		}
+	}
+	return nil
 }
 
 // runtimeDiff is what the runtime contradicts.
@@ -302,8 +310,8 @@ func (w *world) runtimeDiff(p *podView, fields writtenFields) []fieldDiff {
 	return list
 }
 
-// wrongCount is a number of restarts that is not that of the container which the status names and the runtime runs. What a runtime calls the
-// image of a container differs between its answers, so that imageID is not compared.
+// wrongCount is a restart count that differs from the attempt of the running container which the status names. imageID is not compared:
+// runtimes name the image of a container differently in different answers.
 func wrongCount(p *podView, s *v1.ContainerStatus) *fieldDiff {
 	if s == nil || s.State.Running == nil {
 		return nil
@@ -369,9 +377,18 @@ func derivedDiff(pod *v1.Pod, fields writtenFields) []fieldDiff {
 	return list
 }
 
-// foreignFields are the fields of the entry that the kubelet owns, without those that parts of the
-// control plane write by right.
+// foreignFields are the kubelet's fields in the entry, without the fields that parts of the control
+// plane write legitimately.
 func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFields {
+	fields := fieldsOf(e, status)
+	if e.Manager == controllerManager {
+		return byController(fields, status)
+	}
+	return fields
+}
+
+// fieldsOf are the kubelet's fields in the entry.
+func fieldsOf(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFields {
 	var set struct {
 		Status map[string]json.RawMessage `json:"f:status"`
 	}
@@ -409,19 +426,21 @@ func foreignFields(e metav1.ManagedFieldsEntry, status *v1.PodStatus) writtenFie
 				}
 			}
 		}
+		for _, t := range otherConditions {
+			if _, written := conditions[fmt.Sprintf(`k:{"type":"%s"}`, t)]["f:status"]; written {
+				fields.others = append(fields.others, string(t))
+			}
+		}
 		// The scheduler writes this condition by right, and it is True from the moment that the pod is bound.
 		_, written := conditions[fmt.Sprintf(`k:{"type":"%s"}`, v1.PodScheduled)]["f:status"]
 		c := podstatus.FindCondition(status.Conditions, v1.PodScheduled)
 		fields.scheduled = written && c != nil && c.Status != v1.ConditionTrue
 	}
-	if e.Manager == "kube-controller-manager" {
-		return byController(fields, status)
-	}
 	return fields
 }
 
-// byController takes out what the controller manager may write: node-lifecycle sets Ready to False on
-// a node that is gone, and the garbage collector of pods ends those that no node will end; both give reasons.
+// byController removes the fields that the controller manager may write: node-lifecycle sets Ready to False
+// on a lost node, and the garbage collector of pods ends pods that no node will end; both set reasons.
 func byController(f writtenFields, status *v1.PodStatus) writtenFields {
 	if status.Phase == v1.PodFailed {
 		f.phase = false
@@ -434,42 +453,36 @@ func byController(f writtenFields, status *v1.PodStatus) writtenFields {
 	return f
 }
 
-// kubeletWriters are the names under which the kubelet writes: its usual one, that of the writer of the node's lease (the one who set its duration, or if that is
-// not known, who renews it), and those of writers of what only a kubelet writes of a pod if they renew the lease or if there is none. A
-// distribution may build the kubelet into a program of another name. A program that only renews the lease of a kubelet is none, and neither is one that
-// writes whole statuses of pods, as simulators of nodes do.
+// kubeletWriters are the names under which the kubelet writes: "kubelet" and the managers that created the node's lease, or renew it if the creators
+// are unknown. Managers that write hostIP and startTime into a pod's status are added if they renew the lease, or if the lease names no manager. A
+// distribution may build the kubelet into a program of another name. Neither a program that only renews the lease of a kubelet nor a program that
+// writes whole statuses of pods, as simulators of nodes do, is a kubelet.
 func kubeletWriters(f Facts) map[string]bool {
 	names := map[string]bool{"kubelet": true}
 	renewers := map[string]bool{}
 	leased := false
 	if f.Lease != nil {
 		for _, e := range f.Lease.ManagedFields {
-			if owns(e, "f:renewTime") {
+			if nodelease.Owns(e, "f:renewTime") {
 				renewers[e.Manager] = true
 			}
-			if owns(e, "f:leaseDurationSeconds") {
-				names[e.Manager], leased = true, true
-			}
 		}
-	}
-	if !leased {
-		maps.Copy(names, renewers)
-		leased = len(renewers) > 0
+		makers := nodelease.Makers(f.Lease)
+		if leased = len(makers) > 0; !leased {
+			makers, leased = renewers, len(renewers) > 0
+		}
+		maps.Copy(names, makers)
 	}
 	for _, s := range f.APIPods {
 		if s.Pod == nil {
 			continue
 		}
 		for _, e := range s.Pod.ManagedFields {
-			if e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationUpdate && owns(e, "f:hostIP") && owns(e, "f:startTime") &&
+			if e.Subresource == "status" && e.Operation == metav1.ManagedFieldsOperationUpdate && nodelease.Owns(e, "f:hostIP") && nodelease.Owns(e, "f:startTime") &&
 				(!leased || renewers[e.Manager]) {
 				names[e.Manager] = true
 			}
 		}
 	}
 	return names
-}
-
-func owns(e metav1.ManagedFieldsEntry, field string) bool {
-	return e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"`+field+`"`)
 }

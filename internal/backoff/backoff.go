@@ -8,9 +8,9 @@ import (
 	"time"
 )
 
-// A Schedule is a sequence of waits: First, doubled with each attempt up to Limit. Each wait
-// is shortened at random by up to a fifth, so that what failed together is not tried again
-// together, and Limit stays the bound.
+// A Schedule is a sequence of waits: First, doubled with each attempt up to Limit. Each wait is
+// shortened at random by up to a fifth, so that simultaneous failures are not retried
+// simultaneously, and Limit stays the bound.
 type Schedule struct {
 	First, Limit time.Duration
 }

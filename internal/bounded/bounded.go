@@ -9,10 +9,11 @@ import (
 // ErrHangs is the error of a call that did not return in time, and of those refused because it still has not.
 var ErrHangs = errors.New("no answer in time")
 
-// Calls are made one at a time, each in a goroutine of its own. At most one is left behind, so that a disk that hangs costs one
-// goroutine and its thread, however often it is asked. Calls may be used from any goroutine.
+// Calls are made one at a time, each in a goroutine of its own. At most one call is abandoned, so that a hanging disk costs one
+// goroutine and its thread for any number of calls. Calls may be used from any goroutine.
 type Calls struct {
-	// turn has the call that was left behind: closed when it has returned, nil if there is none. Who has taken it calls.
+	// turn holds the channel of the abandoned call, closed when the call returns; nil: no abandoned call. The goroutine
+	// that received it may call.
 	turn chan (<-chan struct{})
 }
 
@@ -23,8 +24,8 @@ func New() *Calls {
 	return c
 }
 
-// Do calls f and returns its error, or ErrHangs once ctx ends before it has returned: f then goes on, and what it uses must be its
-// alone. Until it returns, Do calls nothing and returns ErrHangs at once.
+// Do calls f and returns its error, or ErrHangs if ctx ends first: f then keeps running, and no other code may use its variables.
+// Until f returns, Do calls nothing and returns ErrHangs at once.
 func (c *Calls) Do(ctx context.Context, f func() error) error {
 	left := <-c.turn // the one before waits as long as its own context allows
 	defer func() { c.turn <- left }()

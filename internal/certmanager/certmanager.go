@@ -26,7 +26,7 @@ type Manager struct {
 func New(config certificate.Config, log *slog.Logger) (*Manager, error) {
 	store := &closingStore{Store: config.CertificateStore}
 	config.CertificateStore = store
-	// The manager keeps the context for its logger alone: one that never ends spares it a goroutine.
+	// The manager keeps the context for its logger alone: a context that never ends saves a goroutine.
 	logging := klog.NewContext(context.Background(), logr.FromSlogHandler(log.Handler()))
 	config.Ctx = &logging
 	m, err := certificate.NewManager(&config)

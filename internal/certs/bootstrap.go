@@ -23,15 +23,15 @@ import (
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
-// lookEvery is how often the certificate manager, which does not tell, is asked for a certificate.
+// lookEvery is the interval at which the certificate manager, which sends no notification, is
+// polled for a certificate.
 const lookEvery = 100 * time.Millisecond
 
-// remindEvery is how often the log says what is waited for.
+// remindEvery is the interval of log lines during the wait.
 const remindEvery = time.Minute
 
-// Needed reports whether there is no kubeconfig yet, or one whose certificate is missing or has
-// expired. A kubeconfig that cannot be read is an error, and one with other credentials is as it
-// should be.
+// Needed reports whether there is no kubeconfig yet, or its certificate is missing or has expired.
+// An unreadable kubeconfig is an error; a kubeconfig with other credentials is accepted.
 func Needed(kubeconfig string, now time.Time) (bool, error) {
 	if _, err := os.Stat(kubeconfig); errors.Is(err, fs.ErrNotExist) {
 		return true, nil

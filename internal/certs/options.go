@@ -11,19 +11,19 @@ import (
 	"k8s.io/client-go/util/certificate"
 )
 
-// Options say for whom and where. All but Bootstrap and Logger are required.
+// Options configure the requests. All fields except Bootstrap and Logger are required.
 type Options struct {
 	// NodeName is the node that the certificate is for: user system:node:NAME, group system:nodes.
 	NodeName string
 	// Directory keeps keys and certificates, readable by their owner only.
 	Directory string
-	// Kubeconfig is the file that is written, and that says where the server is when a certificate
-	// is renewed.
+	// Kubeconfig is the file to write; it also has the address of the server when a certificate is
+	// renewed.
 	Kubeconfig string
 	// Bootstrap is a kubeconfig that may request certificates, usually with a bootstrap token.
 	// [Obtain] needs it; [Renew] uses it if the certificate has expired.
 	Bootstrap string
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 

@@ -1,7 +1,7 @@
-// Package cgroup is what a shim and the runtime do with the control groups of a container:
-// put a process in, kill what is inside, ask for memory kills, remove them. It makes none
-// and sets no limits. A group is a directory, of version 2 of the kernel's interface or
-// of one controller of version 1.
+// Package cgroup manages the control groups of a container for a shim and the runtime: join a
+// group, kill its processes, read memory kills, remove groups. It creates no group and sets no
+// limits. A group is a directory, of version 2 of the kernel's interface or of one controller of
+// version 1.
 package cgroup
 
 import (
@@ -36,10 +36,10 @@ func Unified(dirs []string) string {
 	return ""
 }
 
-// JoinThread puts the calling thread into the groups of version 1; children that it
-// starts are then in them from their first instruction on. The goroutine must be locked
-// to its thread and should end with it. A child gets into a group of version 2 by the
-// call that starts it, since threads there have no groups of their own.
+// JoinThread puts the calling thread into the groups of version 1; children that it starts are in
+// them from their first instruction on. The goroutine must be locked to its thread and should end
+// with it. For version 2, the call that starts a child also puts it into its group, since threads
+// there have no groups of their own.
 func JoinThread(dirs []string) error {
 	for _, dir := range dirs {
 		if unified(dir) {
@@ -82,7 +82,7 @@ func counter(data []byte, name string) int64 {
 // ended stays in it until the kernel has done with it.
 const removals = 20
 
-// Remove removes groups that hold nothing any more. Those that do not exist are fine.
+// Remove removes empty groups. Missing groups are ignored.
 func Remove(dirs []string) error {
 	var errs []error
 	for _, dir := range dirs {
@@ -98,8 +98,7 @@ func Remove(dirs []string) error {
 	return errors.Join(errs...)
 }
 
-// isEmpty reports whether a group has no groups and no processes inside. Those that count
-// no longer may be there.
+// isEmpty reports whether a group has no subgroups and no processes. Ended processes do not count.
 func isEmpty(dir string) bool {
 	pids, err := membersOf([]string{dir})
 	entries, listErr := os.ReadDir(dir)

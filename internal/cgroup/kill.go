@@ -24,20 +24,20 @@ const (
 	pause = 5 * time.Millisecond
 	// patience is how long the number of killed processes may stay the same.
 	patience = 50 * time.Millisecond
-	// freezing bounds the wait until all processes of a group are frozen. Those that are not
-	// are killed all the same, and those that they start meanwhile are killed next.
+	// freezing bounds the wait until all processes of a group are frozen. Processes that are not
+	// frozen are killed all the same, and the processes that they start meanwhile are killed next.
 	freezing = 500 * time.Millisecond
-	// minBatch and maxBatch bound how many processes are held by a descriptor at once: half of those that this process may have.
+	// minBatch and maxBatch bound how many processes are held by a descriptor at once: half of this process's limit of
+	// descriptors.
 	minBatch, maxBatch = 128, 1 << 14
 )
 
-// Kill kills all processes in the groups, and returns when none is left. It gives up after the
-// timeout. Groups that do not exist hold nothing. It calls reap, unless that is nil, while it
-// waits: a process that nothing reaps stays in its group.
+// Kill kills all processes in the groups, and returns when none is left. It gives up after the timeout. Missing groups count
+// as empty. Kill calls reap, unless it is nil, while it waits: an unreaped process stays in its group.
 //
-// The work grows with the number of processes, not with its square: they are signaled all at once. What they have started
-// meanwhile is killed in another round, for which all are frozen if the groups include one of the freezer, so that none starts
-// another one. Without need they are not: the kernel has to run each process once to freeze it, and once more to end it.
+// The work grows linearly with the number of processes: they are signaled all at once. Processes that they started meanwhile
+// are killed in another round, for which all are frozen if the groups include one of the freezer, so that no process starts
+// another one. The first round does not freeze: the kernel has to run each process once to freeze it, and once more to end it.
 func Kill(dirs []string, timeout time.Duration, reap func()) error {
 	if reap == nil {
 		reap = func() {}
@@ -61,9 +61,9 @@ func Kill(dirs []string, timeout time.Duration, reap func()) error {
 	}
 }
 
-// awaitFewer returns when the first of the groups lists nothing any more, or no fewer processes than
-// a while ago. What is left then may have to be killed again, and may have ended: only a look at
-// each one tells.
+// awaitFewer returns when the first of the groups is empty, or has no fewer processes than a while
+// ago. The remaining processes may have to be killed again, or may have ended; the caller must check
+// each one.
 func awaitFewer(dirs []string, reap func()) {
 	fewest, since := math.MaxInt, time.Now()
 	for wait := pause; time.Since(since) < patience+wait; {
@@ -198,9 +198,9 @@ func killBatch(dir string, pids []int) error {
 	return err
 }
 
-// membersOf are the processes in the groups that have not ended. Version 1 lists processes until
-// they are reaped. There is none only if the groups list nothing but processes that had ended before: one that
-// ends after it was listed may have started another one.
+// membersOf returns the running processes in the groups. Version 1 lists processes until they are reaped. The
+// result is empty only if all listed processes had ended before they were listed: a process that ends after it
+// was listed may have started another one.
 func membersOf(dirs []string) ([]int, error) {
 	ended := map[int]bool{}
 	for {
@@ -230,11 +230,12 @@ func listedIn(dirs []string) ([]int, error) {
 	return slices.Compact(pids), errors.Join(problems...)
 }
 
-// listed are the processes that a group lists.
+// listed returns the processes that a group lists.
 //
-// Version 1 lists a process of which any thread is in the group, such as a statusd that is about to
-// execute something there. It belongs if its first thread does. There is no such process only if no thread has come
-// between two lists of threads: processes may replace each other between a list of threads and one of processes.
+// Version 1 lists a process if any of its threads is in the group, such as a statusd that is about to execute a
+// program there. A process belongs to the group if its first thread does. The result is empty only if no new thread
+// appeared between two lists of threads: processes may replace each other between a list of threads and a list of
+// processes.
 func listed(dir string) ([]int, error) {
 	threads, noThreads := readPIDs(filepath.Join(dir, "tasks")) // an error in version 2
 	for {

@@ -16,10 +16,10 @@ const shims = "shims"
 // 2, and where there is version 1 also one of its own.
 var followed = []string{"", "name=systemd"}
 
-// LeaveService moves a process to the group of the shims below the parent, with all that it will
-// start. In the group of the service that started it, systemd would take it for left over from an
-// earlier run at each start, count it in the service's limits, and stop the service if the kernel
-// killed it for memory.
+// LeaveService moves a process to the group of the shims below the parent, with all its future
+// children. If it stayed in the group of the service that started it, systemd would take it for a
+// leftover of an earlier run at each start, count it in the service's limits, and stop the service
+// if the kernel killed the process for memory.
 func LeaveService(parent string, pid int) error {
 	file, err := os.Open("/proc/self/mountinfo")
 	if err != nil {

@@ -2,7 +2,7 @@ package cgroup
 
 import "strconv"
 
-// Limits are what a group may use. Zero is no limit.
+// Limits are the limits of a group. Zero is no limit.
 type Limits struct {
 	MilliCPU int64 // thousandths of a CPU
 	Memory   int64 // bytes
@@ -25,7 +25,7 @@ const (
 	maxWeight   = 10_000
 )
 
-// setting is one file of a group. Those of version 1 belong to a controller.
+// setting is one file of a group. Settings of version 1 belong to a controller.
 type setting struct {
 	controller, file, value string
 	optional                bool // not every kernel has the file

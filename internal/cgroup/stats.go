@@ -8,21 +8,21 @@ import (
 	"time"
 )
 
-// Memory is what the processes of a group use, in bytes, with the files that are cached for them.
+// Memory is the memory of a group's processes, in bytes, including files cached for them.
 type Memory struct {
 	Usage, WorkingSet, Anonymous uint64
 	PageFaults, MajorFaults      uint64
 }
 
-// CPU is the time that the processes of the groups have used, also those that have ended. It
-// reports false if none of the groups counts it.
+// CPU is the time that all processes of the groups have used, including ended ones. It returns
+// false if no group counts CPU time.
 func CPU(dirs []string) (time.Duration, bool) {
 	for _, dir := range dirs {
 		if data, err := os.ReadFile(filepath.Join(dir, "cpu.stat")); err == nil && unified(dir) {
 			return time.Duration(counter(data, "usage_usec")) * time.Microsecond, true
 		}
-		// In version 1 it belongs to a controller of its own, which most machines have at the
-		// same place as that of the limits.
+		// In version 1 CPU time belongs to a separate controller, which most machines mount at the same
+		// place as the controller of limits.
 		if n, ok := readNumber(filepath.Join(dir, "cpuacct.usage")); ok {
 			return time.Duration(n), true
 		}
@@ -30,7 +30,7 @@ func CPU(dirs []string) (time.Duration, bool) {
 	return 0, false
 }
 
-// MemoryOf is the memory of the groups. It reports false if none of them counts it.
+// MemoryOf is the memory of the groups. It returns false if no group counts memory.
 func MemoryOf(dirs []string) (Memory, bool) {
 	for _, dir := range dirs {
 		current, prefix, anonymous := "memory.usage_in_bytes", "total_", "rss"

@@ -18,9 +18,9 @@ type Options struct {
 	Text string
 	// Command prints Text, for error messages.
 	Command string
-	// APIVersion and Kind are what each file must begin with.
+	// APIVersion and Kind must be the first fields of each file.
 	APIVersion, Kind string
-	// Former has the paths that were settings of an earlier version, with what to write instead.
+	// Former has the paths of former settings, with their replacements.
 	Former map[string]string
 }
 
@@ -103,9 +103,9 @@ func (f *File[C]) Default() C {
 	return c
 }
 
-// Load decodes a file over the defaults: what the file does not name keeps its default. A field that does not
-// exist, is there twice or has the wrong type is an error with its line; so is another version or kind. A
-// former name is an error that says what to write instead.
+// Load decodes a file over the defaults: fields that the file does not name keep their defaults. A field that
+// does not exist, occurs twice or has the wrong type is an error with its line; so is another version or
+// kind. A former name is an error that names its replacement.
 func (f *File[C]) Load(path string, data []byte) (C, error) {
 	c := f.Default()
 	if err := f.decode(path, data, &c); err != nil {

@@ -43,7 +43,7 @@ func (f *File[C]) AddFlags(c *C, flags *pflag.FlagSet) {
 
 func (f *File[C]) value(c *C, s setting) any { return pointer(reflect.ValueOf(c).Elem(), s.path) }
 
-// Values returns the values of a config by the names of the file; those of a section are a map of their own.
+// Values returns the values of a config by the names of the file; a section is a nested map.
 func (f *File[C]) Values(c *C) map[string]any {
 	all := map[string]any{}
 	for _, s := range f.settings {
@@ -62,7 +62,7 @@ func (f *File[C]) Values(c *C) map[string]any {
 	return all
 }
 
-// Write writes a config as a file in which each field says what it is for. The heading is its first line.
+// Write writes a config as a file that documents each field. The heading is its first line.
 func (f *File[C]) Write(w io.Writer, heading string, c *C) error {
 	var out strings.Builder
 	out.WriteString("# " + heading + "\n")

@@ -20,9 +20,6 @@ func (r *Runtime) Check(pod *v1.Pod) (all []runtime.Unsupported) {
 	refuse := func(path *field.Path, container, reason string) {
 		all = append(all, runtime.Unsupported{Field: path.String(), Reason: reason, Container: container})
 	}
-	if pod.Spec.HostUsers != nil && !*pod.Spec.HostUsers {
-		refuse(spec.Child("hostUsers"), "", "this node makes no user namespaces")
-	}
 	if len(pod.Spec.ResourceClaims) > 0 {
 		refuse(spec.Child("resourceClaims"), "", "this node has no devices for pods")
 	}
@@ -54,7 +51,7 @@ func (r *Runtime) checkContainer(path *field.Path, c *v1.Container, refuse func(
 		refuse(path.Child("resources", "claims"), c.Name, "this node has no devices for pods")
 	}
 	for i, m := range c.VolumeMounts {
-		if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == v1.RecursiveReadOnlyEnabled && !r.cri.stopSignals() {
+		if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == v1.RecursiveReadOnlyEnabled && r.cri != nil && !r.cri.features("").GetRecursiveReadOnlyMounts() {
 			refuse(path.Child("volumeMounts").Index(i).Child("recursiveReadOnly"), c.Name, "this container runtime has no mounts that are read-only with all that is mounted in them")
 		}
 	}
@@ -70,7 +67,7 @@ type Checker struct{ runtime.Runtime }
 
 // Check implements [runtime.Runtime].
 func (Checker) Check(pod *v1.Pod) []runtime.Unsupported {
-	return (&Runtime{cri: &connection{}}).Check(pod)
+	return (&Runtime{}).Check(pod)
 }
 
 // kindOf is the name of the one kind of volume that is set.
@@ -85,7 +82,7 @@ func kindOf(source *v1.VolumeSource) string {
 	return "emptyDir" // the default of the API
 }
 
-// safeSysctls are those that a pod may set without harm to others, as the kubelet has them.
+// safeSysctls are the sysctls that a pod may set without harm to other pods, as in the kubelet.
 var safeSysctls = map[string]bool{
 	"kernel.shm_rmid_forced": true, "net.ipv4.ip_local_port_range": true, "net.ipv4.tcp_syncookies": true, "net.ipv4.ping_group_range": true,
 	"net.ipv4.ip_unprivileged_port_start": true, "net.ipv4.ip_local_reserved_ports": true, "net.ipv4.tcp_keepalive_time": true,
@@ -93,7 +90,7 @@ var safeSysctls = map[string]bool{
 	"net.ipv4.tcp_rmem": true, "net.ipv4.tcp_wmem": true,
 }
 
-// Admit implements [runtime.Gate]: a pod that asks for what no node may give it is rejected, as by the kubelet.
+// Admit implements [runtime.Gate]: a pod that requests a forbidden feature is rejected, as by the kubelet.
 func (r *Runtime) Admit(pod *v1.Pod) (reason, message string) {
 	if pod.Spec.OS != nil && pod.Spec.OS.Name != v1.Linux {
 		return "PodOSNotSupported", "Failed to admit pod as the OS field doesn't match node OS"

@@ -219,14 +219,13 @@ func TestResources(t *testing.T) {
 func TestUnsupportedIsNamed(t *testing.T) {
 	pod := testPod("uid-1")
 	pod.Spec.Volumes = []v1.Volume{{Name: "disk", VolumeSource: v1.VolumeSource{PersistentVolumeClaim: &v1.PersistentVolumeClaimVolumeSource{}}}, {Name: "ok", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
-	pod.Spec.HostUsers = new(bool)
 	pod.Spec.Containers[0].VolumeDevices = []v1.VolumeDevice{{Name: "disk"}}
 	var fields []string
 	for _, u := range (Checker{}).Check(pod) {
 		fields = append(fields, u.Field)
 	}
 	slices.Sort(fields)
-	if want := []string{"spec.containers[0].volumeDevices", "spec.hostUsers", "spec.volumes[0].persistentVolumeClaim"}; !slices.Equal(fields, want) {
+	if want := []string{"spec.containers[0].volumeDevices", "spec.volumes[0].persistentVolumeClaim"}; !slices.Equal(fields, want) {
 		t.Errorf("got %v, want %v", fields, want)
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"google.golang.org/grpc"
@@ -29,13 +30,20 @@ type connection struct {
 	images  runtimeapi.ImageServiceClient
 	conn    *grpc.ClientConn
 	name    string // containerd, cri-o
-	version string
-	systemd bool // systemd makes control groups
+	systemd bool   // systemd makes control groups
+	release atomic.Pointer[release]
 	// sandboxImage is the image of sandboxes, where the container runtime shows it. Versions that do not protect that image do.
 	sandboxImage string
 }
 
-// connect asks the container runtime who it is.
+// release is what can change while statusd runs, when the container runtime is upgraded.
+type release struct {
+	version string
+	// handlers are what the ways to run a pod can do, by name; empty if the container runtime does not say.
+	handlers map[string]*runtimeapi.RuntimeHandlerFeatures
+}
+
+// connect queries the container runtime's name and version.
 func connect(endpoint string) (*connection, error) {
 	conn, err := nodeclient.Runtime(endpoint)
 	if err != nil {
@@ -49,9 +57,32 @@ func connect(endpoint string) (*connection, error) {
 		conn.Close()
 		return nil, fmt.Errorf("container runtime at %s: %w", endpoint, err)
 	}
-	c.name, c.version = version.RuntimeName, version.RuntimeVersion
+	c.name = version.RuntimeName
 	c.configure(ctx)
-	return c, nil
+	return c, c.learn(ctx)
+}
+
+// learn asks for what an upgrade can have changed.
+func (c *connection) learn(ctx context.Context) error {
+	version, err := c.Version(ctx, &runtimeapi.VersionRequest{})
+	if err != nil {
+		return err
+	}
+	status, err := c.Status(ctx, &runtimeapi.StatusRequest{})
+	if err != nil {
+		return err
+	}
+	handlers := map[string]*runtimeapi.RuntimeHandlerFeatures{}
+	for _, handler := range status.RuntimeHandlers {
+		handlers[handler.Name] = handler.Features
+	}
+	c.release.Store(&release{version.RuntimeVersion, handlers})
+	return nil
+}
+
+// features are what a handler of the container runtime can do.
+func (c *connection) features(handler string) *runtimeapi.RuntimeHandlerFeatures {
+	return c.release.Load().handlers[handler]
 }
 
 // introduce asks the container runtime for its name and version until it says them: while it starts, it refuses each request.

@@ -2,8 +2,10 @@ package cri
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"os"
 	"path/filepath"
 	"slices"
@@ -11,8 +13,8 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/util/rand"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
+	"k8s.io/utils/dump"
 
 	"github.com/statusd/statusd/runtime"
 )
@@ -37,7 +39,7 @@ func (r *Runtime) StartContainer(ctx context.Context, manifest *v1.Pod, spec *v1
 	if err := ctx.Err(); err != nil {
 		return "", fmt.Errorf("cri: start container %s: %w", spec.Name, err)
 	}
-	ctx = context.WithoutCancel(ctx) // what is begun from here on would be left half made
+	ctx = context.WithoutCancel(ctx) // a cancellation from here on would leave a half-made container
 	c, err := r.create(ctx, p, manifest, spec, attempt, image)
 	if err != nil {
 		return "", err
@@ -88,7 +90,7 @@ func (r *Runtime) create(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
-	sandboxConfig, err := r.sandboxConfig(p.manifest, box.attempt)
+	sandboxConfig, err := r.sandboxConfig(p, box.attempt)
 	if err != nil {
 		return nil, &runtime.StartError{Reason: runtime.WaitingConfigError, Err: err}
 	}
@@ -109,31 +111,49 @@ func (r *Runtime) create(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1
 	r.mu.Lock()
 	r.add(p, c)
 	r.mu.Unlock()
+	r.link(c)
 	r.Notify(c.uid)
 	return c, nil
 }
 
-// launch starts what was created. A start that fails is an end.
+// launch starts a created container. A failed start is an end, unless the container runs all the same, for example after a timeout. While the container
+// runtime does not report which, the container keeps its state: another attempt beside a running one would be a second copy.
 func (r *Runtime) launch(ctx context.Context, c *container) error {
 	bounded, cancel := r.ask(ctx)
 	defer cancel()
 	_, startErr := r.cri.StartContainer(bounded, &runtimeapi.StartContainerRequest{ContainerId: c.id})
-	err := r.refresh(bounded, c)
-	if startErr == nil {
-		if err != nil { // the next list brings it
-			r.options.Logger.Warn("the status of a container that was started cannot be read", "uid", c.uid, "id", c.id, "err", err)
-		}
+	if startErr != nil {
+		r.mu.Lock()
+		c.startErr = startErr
+		r.mu.Unlock()
+	}
+	fresh, cancelFresh := r.ask(ctx) // the start may have used up its time
+	defer cancelFresh()
+	err := r.refresh(fresh, c)
+	switch {
+	case err != nil: // the next list brings it
+		r.options.Logger.Warn("the status of a container that was started cannot be read", "uid", c.uid, "id", c.id, "err", err)
+		return nil
+	case startErr == nil:
 		return nil
 	}
-	r.mu.Lock()
-	if c.view.State != runtime.Exited {
-		c.view.State, c.view.FinishedAt, c.view.ExitCode = runtime.Exited, time.Now(), runtime.ExitCodeStartError
-		c.view.Reason, c.view.Message = runtime.ReasonStartError, cut(startErr.Error())
-		close(c.ended)
+	if r.failStart(c) {
+		return &runtime.StartError{Reason: runtime.WaitingRunError, Err: startErr}
 	}
-	r.mu.Unlock()
-	r.Notify(c.uid)
-	return &runtime.StartError{Reason: runtime.WaitingRunError, Err: startErr}
+	return nil
+}
+
+// failStart ends a container that was created and not started, and reports whether it never ran.
+func (r *Runtime) failStart(c *container) bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if c.view.State == runtime.Created {
+		c.view.State, c.view.FinishedAt, c.view.ExitCode = runtime.Exited, time.Now(), runtime.ExitCodeStartError
+		c.view.Reason, c.view.Message = runtime.ReasonStartError, cut(c.startErr.Error())
+		close(c.ended)
+		r.Notify(c.uid)
+	}
+	return c.view.State == runtime.Exited && c.view.StartedAt.IsZero()
 }
 
 // prune removes the attempts of a container that are not needed any more.
@@ -167,7 +187,7 @@ func (r *Runtime) removeContainer(ctx context.Context, c *container) error {
 	if err != nil && !isGone(err) {
 		return err
 	}
-	return errors.Join(removeLog(c.log), os.RemoveAll(c.dir))
+	return errors.Join(unlink(c.link), removeLog(c.log), os.RemoveAll(c.dir))
 }
 
 // removeLog removes all files of a log.
@@ -188,6 +208,7 @@ func (r *Runtime) containerConfig(ctx context.Context, p *pod, manifest *v1.Pod,
 	if err != nil {
 		return nil, err
 	}
+	security.NamespaceOptions.UsernsOptions = p.users()
 	if err := r.aimAt(security, p, manifest, spec.Name); err != nil {
 		return nil, err
 	}
@@ -197,6 +218,9 @@ func (r *Runtime) containerConfig(ctx context.Context, p *pod, manifest *v1.Pod,
 	}
 	dir := p.dir.attempt(spec.Name, attempt)
 	if err := makeTerminationLog(dir); err != nil {
+		return nil, err
+	}
+	if err := r.writeHosts(p); err != nil {
 		return nil, err
 	}
 	mounts, err := r.mounts(p, manifest, spec, env, dir)
@@ -230,13 +254,24 @@ func (r *Runtime) containerConfig(ctx context.Context, p *pod, manifest *v1.Pod,
 
 func containerAnnotations(pod *v1.Pod, spec *v1.Container, attempt int) map[string]string {
 	return map[string]string{
-		annotationHash:          rand.SafeEncodeString(spec.Image),
+		annotationHash:          containerHash(spec),
 		annotationRestarts:      strconv.Itoa(attempt),
 		annotationMessagePath:   spec.TerminationMessagePath,
 		annotationMessagePolicy: string(spec.TerminationMessagePolicy),
 		annotationGrace:         strconv.FormatInt(int64(graceOf(pod)/time.Second), 10),
 		annotationImage:         spec.Image,
 	}
+}
+
+// containerHash is the hash by which a kubelet detects an edited name or image. A kubelet that takes over the container restarts it if the hash differs.
+func containerHash(spec *v1.Container) string {
+	text, err := json.Marshal(map[string]string{"name": spec.Name, "image": spec.Image})
+	if err != nil {
+		return "" // two strings have a form as JSON
+	}
+	hash := fnv.New32a()
+	fmt.Fprintf(hash, "%v", dump.ForHash(text))
+	return strconv.FormatUint(uint64(hash.Sum32()), 16)
 }
 
 func expandAll(words []string, env []v1.EnvVar) (all []string) {
@@ -257,7 +292,7 @@ func lookupIn(env []v1.EnvVar) func(string) (string, bool) {
 	}
 }
 
-// aimAt lets an ephemeral container see the processes of the container that it is for.
+// aimAt makes the processes of its target container visible to an ephemeral container.
 func (r *Runtime) aimAt(security *runtimeapi.LinuxContainerSecurityContext, p *pod, manifest *v1.Pod, name string) error {
 	for i := range manifest.Spec.EphemeralContainers {
 		e := &manifest.Spec.EphemeralContainers[i]

@@ -68,7 +68,7 @@ func entries(secret *v1.Secret) map[string]entry {
 			found = config.Auths
 		}
 	case v1.SecretTypeDockercfg:
-		_ = json.Unmarshal(secret.Data[v1.DockerConfigKey], &found) // one that cannot be read has none
+		_ = json.Unmarshal(secret.Data[v1.DockerConfigKey], &found) // an unreadable secret has no credentials
 	}
 	return found
 }

@@ -41,19 +41,21 @@ func (r *Runtime) fields(p *pod, manifest *v1.Pod, spec *v1.Container) volume.Fi
 	return volume.Fields{Pod: manifest, Container: spec, IPs: ips, HostIPs: r.options.Addresses(), Allocatable: r.options.Allocatable()}
 }
 
-// serviceVariables name the services of the pod's namespace, unless the pod does not want them, and in any case that of the API server.
+// serviceVariables name the service of the API server, and the services of the pod's namespace if the pod enables service links.
 func (r *Runtime) serviceVariables(ctx context.Context, pod *v1.Pod) ([]v1.EnvVar, error) {
 	if r.options.Client == nil {
 		return nil, nil
 	}
 	var all []v1.EnvVar
-	api, err := r.options.Client.CoreV1().Services(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kubernetes"})
+	// Any recent state will do, as with a kubelet's informer: the newest one would make each start wait until the API server's cache has it.
+	const recent = "0"
+	api, err := r.options.Client.CoreV1().Services(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{FieldSelector: "metadata.name=kubernetes", ResourceVersion: recent})
 	if err != nil {
 		return nil, fmt.Errorf("services have not yet been read at least once, cannot construct envvars: %w", err)
 	}
 	links := pod.Spec.EnableServiceLinks == nil || *pod.Spec.EnableServiceLinks
 	if links {
-		own, err := r.options.Client.CoreV1().Services(pod.Namespace).List(ctx, metav1.ListOptions{})
+		own, err := r.options.Client.CoreV1().Services(pod.Namespace).List(ctx, metav1.ListOptions{ResourceVersion: recent})
 		if err != nil {
 			return nil, fmt.Errorf("services have not yet been read at least once, cannot construct envvars: %w", err)
 		}

@@ -9,12 +9,15 @@ import (
 	"net/url"
 	"time"
 
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/remotecommand"
 	"k8s.io/client-go/util/exec"
 
+	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -27,25 +30,58 @@ func (r *Runtime) mayExec(id string) (*container, error) {
 	return c, err
 }
 
+// answerTime is how long the container runtime may take to say that it has killed a command whose time was over, and pingTime how long it may take to
+// say anything. Both together are less than callers wait.
+const (
+	answerTime = 1400 * time.Millisecond
+	pingTime   = 400 * time.Millisecond
+)
+
+// errSilent is the error of a command about which the container runtime says nothing. A probe must not fail for that: the container would be
+// restarted because of the container runtime.
+var errSilent = errors.New("the container runtime does not answer")
+
 // Exec implements [runtime.Runtime].
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtime.ExecResult, error) {
 	c, err := r.mayExec(id)
 	if err != nil {
 		return runtime.ExecResult{}, err
 	}
+	asking, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
 	request := &runtimeapi.ExecSyncRequest{ContainerId: c.id, Cmd: command}
 	if end, bounded := ctx.Deadline(); bounded {
 		request.Timeout = int64(math.Ceil(time.Until(end).Seconds()))
 	}
-	response, err := r.cri.ExecSync(ctx, request)
-	if ctx.Err() != nil {
+	// Not by a deadline of the request, to which the connection answers even if nothing behind it does.
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(ctx.Err(), context.DeadlineExceeded) {
+			backoff.Sleep(asking, answerTime)
+		}
+		cancel()
+	})()
+	response, err := r.cri.ExecSync(asking, request)
+	switch {
+	case asking.Err() != nil && errors.Is(ctx.Err(), context.DeadlineExceeded) && !r.answers():
+		return runtime.ExecResult{}, fmt.Errorf("cri: exec in %s: %w", id, errSilent)
+	case ctx.Err() != nil:
 		return runtime.ExecResult{}, ctx.Err()
+	case status.Code(err) == codes.DeadlineExceeded: // a little before our own clock says so
+		return runtime.ExecResult{}, context.DeadlineExceeded
 	}
 	if err != nil {
 		return runtime.ExecResult{}, r.notRunning(c, fmt.Errorf("cri: exec in %s: %w", id, err))
 	}
 	output := append(response.Stdout, response.Stderr...)
 	return runtime.ExecResult{ExitCode: int(response.ExitCode), Output: output[:min(len(output), runtime.MaxExecOutputBytes)]}, nil
+}
+
+// answers reports whether the container runtime answers at all.
+func (r *Runtime) answers() bool {
+	ctx, cancel := context.WithTimeout(r.life, pingTime)
+	defer cancel()
+	_, err := r.cri.Version(ctx, &runtimeapi.VersionRequest{})
+	return err == nil
 }
 
 // notRunning adds to an error that the container has ended, if it has.
@@ -116,7 +152,7 @@ func (r *Runtime) Attach(ctx context.Context, id string, streams runtime.Streams
 	return nil
 }
 
-// atLeastOne gives a command an output if nothing is asked for: CRI has no command without streams.
+// atLeastOne adds an output to a command without streams: CRI rejects commands without streams.
 func atLeastOne(streams runtime.Streams) runtime.Streams {
 	if streams.Stdin == nil && streams.Stdout == nil && (streams.Stderr == nil || streams.TTY) {
 		streams.Stdout = io.Discard

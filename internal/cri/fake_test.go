@@ -37,10 +37,18 @@ type fake struct {
 	pullErr    error
 	pulling    func(context.Context) error // of a pull, if set
 	startErr   error
-	down       error // of each call
-	refusals   int   // calls that are refused before the first answer
+	starting   func(*runtimeapi.ContainerStatus) error // of a start, if set
+	down       error                                   // of each call
+	refusals   int                                     // calls that are refused before the first answer
 	network    *runtimeapi.RuntimeCondition
+	ip         string // of each sandbox
+	handlers   []*runtimeapi.RuntimeHandler
+	frozen     chan struct{} // if set, commands are answered when it is closed
+	written    uint64        // by each container, in bytes
+	statsErr   error
 	calls      []string
+	// sandboxConfigs are those of all sandboxes that were made.
+	sandboxConfigs []*runtimeapi.PodSandboxConfig
 }
 
 func newFake(t *testing.T) *fake {
@@ -48,7 +56,7 @@ func newFake(t *testing.T) *fake {
 	f := &fake{
 		socket: filepath.Join(t.TempDir(), "cri.sock"), sandboxes: map[string]*runtimeapi.PodSandbox{}, containers: map[string]*runtimeapi.ContainerStatus{},
 		in: map[string]string{}, configs: map[string]*runtimeapi.ContainerConfig{}, images: map[string]*runtimeapi.Image{"web:1": {Id: "sha256:web"}},
-		network: &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true},
+		network: &runtimeapi.RuntimeCondition{Type: runtimeapi.NetworkReady, Status: true}, ip: "10.1.2.3",
 	}
 	listener, err := net.Listen("unix", f.socket)
 	if err != nil {
@@ -97,11 +105,12 @@ func (f *fake) Version(context.Context, *runtimeapi.VersionRequest) (*runtimeapi
 }
 
 func (f *fake) Status(context.Context, *runtimeapi.StatusRequest) (*runtimeapi.StatusResponse, error) {
-	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{{Type: runtimeapi.RuntimeReady, Status: true}, f.network}}}, nil
+	return &runtimeapi.StatusResponse{Status: &runtimeapi.RuntimeStatus{Conditions: []*runtimeapi.RuntimeCondition{{Type: runtimeapi.RuntimeReady, Status: true}, f.network}}, RuntimeHandlers: f.handlers}, nil
 }
 
 func (f *fake) RunPodSandbox(_ context.Context, r *runtimeapi.RunPodSandboxRequest) (*runtimeapi.RunPodSandboxResponse, error) {
 	id := f.id("sandbox")
+	f.sandboxConfigs = append(f.sandboxConfigs, r.Config)
 	f.sandboxes[id] = &runtimeapi.PodSandbox{Id: id, Metadata: r.Config.Metadata, Labels: r.Config.Labels, State: runtimeapi.PodSandboxState_SANDBOX_READY}
 	return &runtimeapi.RunPodSandboxResponse{PodSandboxId: id}, nil
 }
@@ -110,7 +119,7 @@ func (f *fake) PodSandboxStatus(_ context.Context, r *runtimeapi.PodSandboxStatu
 	if f.sandboxes[r.PodSandboxId] == nil {
 		return nil, status.Error(codes.NotFound, "no such sandbox")
 	}
-	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{Network: &runtimeapi.PodSandboxNetworkStatus{Ip: "10.1.2.3"}}}, nil
+	return &runtimeapi.PodSandboxStatusResponse{Status: &runtimeapi.PodSandboxStatus{Network: &runtimeapi.PodSandboxNetworkStatus{Ip: f.ip}}}, nil
 }
 
 func (f *fake) ListPodSandbox(context.Context, *runtimeapi.ListPodSandboxRequest) (*runtimeapi.ListPodSandboxResponse, error) {
@@ -150,6 +159,9 @@ func (f *fake) CreateContainer(_ context.Context, r *runtimeapi.CreateContainerR
 
 func (f *fake) StartContainer(_ context.Context, r *runtimeapi.StartContainerRequest) (*runtimeapi.StartContainerResponse, error) {
 	c := f.containers[r.ContainerId]
+	if f.starting != nil {
+		return nil, f.starting(c)
+	}
 	if f.startErr != nil {
 		c.State, c.ExitCode, c.Reason, c.Message, c.FinishedAt = runtimeapi.ContainerState_CONTAINER_EXITED, 128, "StartError", f.startErr.Error(), time.Now().UnixNano()
 		return nil, f.startErr
@@ -165,7 +177,7 @@ func (f *fake) exit(id string, code int32) {
 }
 
 func (f *fake) StopContainer(_ context.Context, r *runtimeapi.StopContainerRequest) (*runtimeapi.StopContainerResponse, error) {
-	if c := f.containers[r.ContainerId]; c != nil && c.State == runtimeapi.ContainerState_CONTAINER_RUNNING {
+	if c := f.containers[r.ContainerId]; c != nil && c.State != runtimeapi.ContainerState_CONTAINER_EXITED {
 		f.exit(r.ContainerId, 137)
 	}
 	return &runtimeapi.StopContainerResponse{}, nil
@@ -191,13 +203,57 @@ func (f *fake) ContainerStatus(_ context.Context, r *runtimeapi.ContainerStatusR
 	return nil, status.Error(codes.NotFound, "no such container")
 }
 
+// ExecSync runs no command: none of them ends in its time.
+func (f *fake) ExecSync(ctx context.Context, r *runtimeapi.ExecSyncRequest) (*runtimeapi.ExecSyncResponse, error) {
+	if frozen := f.frozen; frozen != nil { // with the lock: nothing else is answered either
+		<-frozen
+	}
+	f.mu.Unlock()
+	defer f.mu.Lock()
+	select {
+	case <-time.After(time.Duration(r.Timeout) * 10 * time.Millisecond): // its seconds are short
+		return nil, status.Error(codes.DeadlineExceeded, "timeout exceeded")
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+func (f *fake) ContainerStats(_ context.Context, r *runtimeapi.ContainerStatsRequest) (*runtimeapi.ContainerStatsResponse, error) {
+	return &runtimeapi.ContainerStatsResponse{Stats: f.stats(r.ContainerId)}, nil
+}
+
+func (f *fake) stats(id string) *runtimeapi.ContainerStats {
+	return &runtimeapi.ContainerStats{
+		Attributes: &runtimeapi.ContainerAttributes{Id: id}, Memory: &runtimeapi.MemoryUsage{WorkingSetBytes: &runtimeapi.UInt64Value{Value: 3}},
+		WritableLayer: &runtimeapi.FilesystemUsage{UsedBytes: &runtimeapi.UInt64Value{Value: f.written}, InodesUsed: &runtimeapi.UInt64Value{Value: 2}},
+	}
+}
+
+func (f *fake) ListContainerStats(_ context.Context, r *runtimeapi.ListContainerStatsRequest) (*runtimeapi.ListContainerStatsResponse, error) {
+	if f.statsErr != nil {
+		return nil, f.statsErr
+	}
+	response := &runtimeapi.ListContainerStatsResponse{}
+	for id, c := range f.containers {
+		if c.Labels[labelPodUID] == r.Filter.LabelSelector[labelPodUID] {
+			response.Stats = append(response.Stats, f.stats(id))
+		}
+	}
+	return response, nil
+}
+
 func (f *fake) ImageStatus(_ context.Context, r *runtimeapi.ImageStatusRequest) (*runtimeapi.ImageStatusResponse, error) {
 	return &runtimeapi.ImageStatusResponse{Image: f.images[r.Image.Image]}, nil
 }
 
 func (f *fake) PullImage(ctx context.Context, r *runtimeapi.PullImageRequest) (*runtimeapi.PullImageResponse, error) {
-	if f.pulling != nil {
-		return nil, f.pulling(ctx)
+	if pulling := f.pulling; pulling != nil { // other calls go on meanwhile
+		f.mu.Unlock()
+		err := pulling(ctx)
+		f.mu.Lock()
+		if err != nil {
+			return nil, err
+		}
 	}
 	if f.pullErr != nil {
 		return nil, f.pullErr

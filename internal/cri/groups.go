@@ -3,11 +3,13 @@ package cri
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -16,8 +18,13 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// groups are the control groups of pods: parent/kubepods[/burstable|/besteffort]/pod<uid>, as the kubelet names them. With systemd they are slices,
-// which the container runtime has systemd make, and of which no limit is set here.
+const groupRoot = "/sys/fs/cgroup"
+
+// killTime bounds the wait until processes in a group have ended.
+const killTime = 2 * time.Second
+
+// groups are the control groups of pods: parent/kubepods[/burstable|/besteffort]/pod<uid>, as the kubelet names them. With systemd they are slices:
+// the container runtime has systemd create them, and no limit is set here.
 type groups struct {
 	parent    string
 	systemd   bool
@@ -49,19 +56,33 @@ func class(pod *v1.Pod) string {
 	return ""
 }
 
-// pathOf is the group of a pod below kubepods.
-func pathOf(pod *v1.Pod) string { return filepath.Join(class(pod), "pod"+string(pod.UID)) }
-
-// parentOf is the group of a pod in the words of the container runtime.
-func (g *groups) parentOf(pod *v1.Pod) string {
-	if !g.systemd {
-		return filepath.Join(g.parent, "kubepods", pathOf(pod))
+// pathOf is the group of a pod below kubepods, or below kubepods.slice.
+func (g *groups) pathOf(pod *v1.Pod) string {
+	c := class(pod)
+	switch {
+	case !g.systemd:
+		return filepath.Join(c, "pod"+string(pod.UID))
+	case c == "":
+		return sliceOf(pod)
 	}
+	return filepath.Join("kubepods-"+c+".slice", sliceOf(pod))
+}
+
+// sliceOf is the name of systemd's slice of a pod.
+func sliceOf(pod *v1.Pod) string {
 	name := "kubepods"
 	if c := class(pod); c != "" {
 		name += "-" + c
 	}
 	return name + "-pod" + strings.ReplaceAll(string(pod.UID), "-", "_") + ".slice"
+}
+
+// parentOf is the group of a pod in the words of the container runtime.
+func (g *groups) parentOf(pod *v1.Pod) string {
+	if g.systemd {
+		return sliceOf(pod)
+	}
+	return filepath.Join(g.parent, "kubepods", g.pathOf(pod))
 }
 
 // makePod makes the group of a pod with its limits.
@@ -74,22 +95,44 @@ func (g *groups) makePod(pod *v1.Pod) error {
 			return fmt.Errorf("control group: %w", err)
 		}
 	}
-	if _, err := g.hierarchy.MakeParent(pathOf(pod), podLimits(pod)); err != nil {
+	if _, err := g.hierarchy.MakeParent(g.pathOf(pod), podLimits(pod)); err != nil {
 		return fmt.Errorf("control group of the pod: %w", err)
 	}
 	return nil
 }
 
-// removePod removes the group of a pod in which nothing is left, in each hierarchy where the container runtime may have made it.
+// removePod kills the remaining processes in the group of a pod and removes the group, in each hierarchy where the container runtime may have created
+// it. Processes remain if the container runtime has lost its state. systemd removes its slices itself.
 func (g *groups) removePod(pod *v1.Pod) error {
-	if g.systemd {
-		return nil
+	dirs := g.everywhere(g.pathOf(pod))
+	if err := killBelow(dirs); err != nil || g.systemd {
+		return err
 	}
 	var errs []error
-	for _, dir := range g.everywhere(pathOf(pod)) {
+	for _, dir := range dirs {
 		errs = append(errs, removeGroup(dir))
 	}
 	return errors.Join(errs...)
+}
+
+// killContainer kills the remaining processes in the group of a container.
+func (g *groups) killContainer(pod *v1.Pod, id string) error { return killBelow(g.of(pod, id)) }
+
+// killBelow ends all processes in groups and in those below them.
+func killBelow(dirs []string) error {
+	var all []string
+	for _, dir := range dirs {
+		_ = filepath.WalkDir(dir, func(path string, entry fs.DirEntry, err error) error {
+			if err == nil && entry.IsDir() {
+				all = append(all, path)
+			}
+			return nil // a group that is gone holds nothing
+		})
+	}
+	if len(all) == 0 {
+		return nil
+	}
+	return cgroup.Kill(all, killTime, nil)
 }
 
 // removeGroup removes a group and those below it.
@@ -109,21 +152,23 @@ func removeGroup(dir string) error {
 
 // everywhere are the directories of a group below kubepods, in the hierarchy of version 2 or in each of version 1.
 func (g *groups) everywhere(path string) []string {
-	const root = "/sys/fs/cgroup"
 	rest := filepath.Join(g.parent, "kubepods", path)
-	if _, err := os.Stat(filepath.Join(root, "cgroup.controllers")); err == nil {
-		return []string{filepath.Join(root, rest)}
+	if g.systemd {
+		rest = filepath.Join("kubepods.slice", path)
 	}
-	dirs, _ := filepath.Glob(filepath.Join(root, "*", rest)) // a UID has no special characters
+	if _, err := os.Stat(filepath.Join(groupRoot, "cgroup.controllers")); err == nil {
+		return []string{filepath.Join(groupRoot, rest)}
+	}
+	dirs, _ := filepath.Glob(filepath.Join(groupRoot, "*", rest)) // a UID has no special characters
 	return dirs
 }
 
 // of are the groups of a container that exist.
 func (g *groups) of(pod *v1.Pod, id string) []string {
 	if g.systemd {
-		return nil
+		id = "cri-containerd-" + id + ".scope"
 	}
-	return g.everywhere(filepath.Join(pathOf(pod), id))
+	return g.everywhere(filepath.Join(g.pathOf(pod), id))
 }
 
 // podLimits are those of a pod as a whole: the sum of its containers if each has one, or what the pod itself says.
@@ -193,7 +238,7 @@ func (r *Runtime) signal(c *container, name string) error {
 	return errors.New("the container has no process")
 }
 
-// firstProcess is the one whose parent is none of the others.
+// firstProcess returns the first process whose parent is not in the list.
 func firstProcess(pids []string) int {
 	inside := map[string]bool{}
 	for _, pid := range pids {
@@ -211,9 +256,4 @@ func firstProcess(pids []string) int {
 		}
 	}
 	return 0
-}
-
-// stopSignals reports whether the container runtime honors lifecycle.stopSignal.
-func (c *connection) stopSignals() bool {
-	return c.name != "containerd" || !strings.HasPrefix(strings.TrimPrefix(c.version, "v"), "1.")
 }

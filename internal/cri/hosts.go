@@ -31,7 +31,7 @@ func (r *Runtime) hostname(pod *v1.Pod) (name, domain string) {
 	return name, domain
 }
 
-// writeHosts writes /etc/hosts of the pod's containers.
+// writeHosts writes /etc/hosts of the pod's containers. A container runtime makes a directory of a file that is missing when it is mounted.
 func (r *Runtime) writeHosts(p *pod) error {
 	r.mu.Lock()
 	ips := r.addressesOf(p)
@@ -39,6 +39,11 @@ func (r *Runtime) writeHosts(p *pod) error {
 	text, err := r.hostsFile(p.manifest, ips)
 	if err != nil {
 		return err
+	}
+	if info, err := os.Lstat(p.dir.hosts()); err == nil && info.IsDir() {
+		if err := os.Remove(p.dir.hosts()); err != nil {
+			return err
+		}
 	}
 	// Containers have the file mounted: it is written in its place, not replaced.
 	if err := os.WriteFile(p.dir.hosts(), []byte(text), 0o644); err != nil {

@@ -2,6 +2,7 @@ package cri
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
@@ -29,7 +30,7 @@ const (
 var imageName = regexp.MustCompile(`^(?:(?:[a-zA-Z0-9](?:[a-zA-Z0-9.-]*[a-zA-Z0-9])?|\[[0-9a-fA-F:]+\])(?::[0-9]+)?/)?` +
 	`[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*(?:/[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*)*(:[\w][\w.-]{0,127})?(@[A-Za-z][A-Za-z0-9]*(?:[-_+.][A-Za-z][A-Za-z0-9]*)*:[0-9a-fA-F]{32,})?$`)
 
-// tagged is the reference with the tag that it means if it has none.
+// tagged is the reference with its tag, or with the default tag.
 func tagged(image string) (string, error) {
 	parts := imageName.FindStringSubmatch(image)
 	if parts == nil || len(image) > 512 {
@@ -41,7 +42,7 @@ func tagged(image string) (string, error) {
 	return image, nil
 }
 
-// ensureImage returns the image of a container, and pulls it if its policy says so.
+// ensureImage returns the image of a container. It begins a pull if its policy says so, and returns [runtime.ErrPulling] until the pull is over.
 func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spec *v1.Container) (*runtimeapi.Image, error) {
 	event := func(kind, reason, format string, args ...any) {
 		r.options.Event(manifest, spec.Name, kind, reason, fmt.Sprintf(format, args...))
@@ -49,6 +50,18 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 	name, err := tagged(spec.Image)
 	if err != nil {
 		return nil, waits(runtime.WaitingInvalidImageName, "Failed to apply default image tag %q: %w", spec.Image, err)
+	}
+	pulled, err := r.pulled(p, spec.Name, name)
+	if errors.Is(err, runtime.ErrPulling) {
+		return nil, err
+	}
+	if err != nil {
+		event(v1.EventTypeWarning, eventFailed, "Failed to pull image %q: %v", spec.Image, err)
+		reason := runtime.WaitingImagePull
+		if strings.Contains(err.Error(), waitingRegistry) {
+			reason = waitingRegistry
+		}
+		return nil, &runtime.StartError{Reason: reason, Err: err}
 	}
 	found, err := r.image(ctx, name)
 	if err != nil {
@@ -59,6 +72,11 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 	}
 	policy := pullPolicy(spec.ImagePullPolicy, name)
 	switch {
+	case found != nil && pulled != nil:
+		event(v1.EventTypeNormal, eventPulled, "Successfully pulled image %q in %s. Image size: %d bytes.", spec.Image, pulled.took.Round(time.Millisecond), found.Size)
+		return found, nil
+	case pulled != nil:
+		return nil, waits(waitingInspect, "Failed to inspect image %q after its pull: %w", spec.Image, errors.New("the container runtime does not have it"))
 	case found != nil && policy != v1.PullAlways:
 		event(v1.EventTypeNormal, eventPulled, "Container image %q already present on machine", spec.Image)
 		return found, nil
@@ -67,21 +85,71 @@ func (r *Runtime) ensureImage(ctx context.Context, p *pod, manifest *v1.Pod, spe
 		return nil, waits(runtime.WaitingImageNeverPull, "Container image %q is not present with pull policy of Never", spec.Image)
 	}
 	event(v1.EventTypeNormal, eventPulling, "Pulling image %q", spec.Image)
-	began := time.Now()
-	if err := r.pull(ctx, p, manifest, name); err != nil {
-		event(v1.EventTypeWarning, eventFailed, "Failed to pull image %q: %v", spec.Image, err)
-		reason := runtime.WaitingImagePull
-		if strings.Contains(err.Error(), waitingRegistry) {
-			reason = waitingRegistry
+	r.beginPull(p, manifest, spec.Name, name)
+	return nil, runtime.ErrPulling
+}
+
+// pull is a pull for a container. It goes on while the worker of the pod does other work.
+type pull struct {
+	image  string
+	cancel context.CancelFunc
+	over   bool // guarded by Runtime.mu, as is what follows
+	err    error
+	took   time.Duration
+}
+
+// pulled returns the pull of the image for the container that is over, which is then forgotten, nil if there was none, or [runtime.ErrPulling]. A pull
+// for an image that the container no longer has ends.
+func (r *Runtime) pulled(p *pod, container, image string) (*pull, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	l := p.pulls[container]
+	switch {
+	case l == nil:
+		return nil, nil
+	case l.image != image:
+		l.cancel()
+	case !l.over:
+		return nil, runtime.ErrPulling
+	}
+	delete(p.pulls, container)
+	if l.image != image {
+		return nil, nil
+	}
+	return l, l.err
+}
+
+// beginPull pulls an image and then has StartContainer called again.
+func (r *Runtime) beginPull(p *pod, manifest *v1.Pod, container, image string) {
+	ctx, cancel := context.WithCancel(r.life)
+	l := &pull{image: image, cancel: cancel}
+	r.mu.Lock()
+	if p.pulls == nil {
+		p.pulls = map[string]*pull{}
+	}
+	p.pulls[container] = l
+	r.mu.Unlock()
+	r.pulling.Go(func() {
+		defer cancel()
+		began := time.Now()
+		err := r.pull(ctx, p, manifest, image)
+		r.mu.Lock()
+		l.over, l.err, l.took = true, err, time.Since(began)
+		r.mu.Unlock()
+		if ctx.Err() == nil {
+			r.Notify(manifest.UID)
 		}
-		return nil, &runtime.StartError{Reason: reason, Err: err}
+	})
+}
+
+// endPulls ends the pulls of a pod that has ended.
+func (r *Runtime) endPulls(p *pod) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, l := range p.pulls {
+		l.cancel()
 	}
-	found, err = r.image(ctx, name)
-	if err != nil || found == nil {
-		return nil, waits(waitingInspect, "Failed to inspect image %q after its pull: %v", spec.Image, err)
-	}
-	event(v1.EventTypeNormal, eventPulled, "Successfully pulled image %q in %s. Image size: %d bytes.", spec.Image, time.Since(began).Round(time.Millisecond), found.Size)
-	return found, nil
+	clear(p.pulls)
 }
 
 // waits is the reason and the message, in the kubelet's words, of a container that does not start.
@@ -89,7 +157,7 @@ func waits(reason, format string, args ...any) *runtime.StartError {
 	return &runtime.StartError{Reason: reason, Err: fmt.Errorf(format, args...)}
 }
 
-// pullPolicy is that of the container, or the default of the API.
+// pullPolicy returns the container's policy, or the default of the API.
 func pullPolicy(policy v1.PullPolicy, name string) v1.PullPolicy {
 	switch {
 	case policy != "":
@@ -116,7 +184,7 @@ func (r *Runtime) pull(ctx context.Context, p *pod, manifest *v1.Pod, name strin
 	r.mu.Lock()
 	attempt := p.sandbox.attempt
 	r.mu.Unlock()
-	config, err := r.sandboxConfig(manifest, attempt)
+	config, err := r.sandboxConfig(p, attempt)
 	if err != nil {
 		return err
 	}

@@ -10,10 +10,10 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/statusd/statusd/internal/diskspace"
 	"github.com/statusd/statusd/internal/text"
 )
 
@@ -22,7 +22,7 @@ const (
 	// imagesFull is the usage of the file system of images, in percent, from which unused images are removed until it is imagesGoal.
 	imagesFull = 85
 	imagesGoal = 80
-	// imageAge is for how long an image that was pulled or used is kept in any case: the container that it is for may not be made yet.
+	// imageAge is the minimum time that an image is kept after a pull or use: its container may not exist yet.
 	imageAge = 2 * time.Minute
 	// imagesEvery is how often images are looked at.
 	imagesEvery = time.Minute
@@ -31,7 +31,7 @@ const (
 	shownNames  = 5
 )
 
-// imageStore is what is known of the images of the container runtime.
+// imageStore tracks the images of the container runtime.
 type imageStore struct {
 	mu    sync.Mutex // guards what follows
 	since map[string]time.Time
@@ -55,7 +55,7 @@ func (s *imageStore) use(id string, now time.Time) {
 	s.used[id] = now
 }
 
-// take brings what is known up to a list, and returns the images that may be removed, those that were not used for longest first.
+// take updates the store from a list, and returns the images that may be removed, least recently used first.
 func (s *imageStore) take(images []*runtimeapi.Image, containers []*runtimeapi.Container, sandboxImage string, now time.Time) []unused {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -196,7 +196,8 @@ func (r *Runtime) imageDir(ctx context.Context) (string, error) {
 	return info.ImageFilesystems[0].GetFsId().GetMountpoint(), nil
 }
 
-// removeImages removes images until so many bytes are free, and goes on after one that cannot be removed.
+// removeImages removes images until so many bytes are free, and continues after an image that cannot be
+// removed.
 func (r *Runtime) removeImages(ctx context.Context, removable []unused, excess int64) (freed int64, err error) {
 	for _, image := range removable {
 		if freed >= excess || ctx.Err() != nil {
@@ -217,10 +218,6 @@ func (r *Runtime) removeImages(ctx context.Context, removable []unused, excess i
 
 // diskUsage is what of a file system is used, and what there is for users other than root.
 func diskUsage(path string) (used, size uint64, err error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
-		return 0, 0, fmt.Errorf("file system of %s: %w", path, err)
-	}
-	size = fs.Blocks * uint64(fs.Bsize)
-	return size - fs.Bavail*uint64(fs.Bsize), size, nil
+	space, err := diskspace.Of(path)
+	return space.Total - space.Available, space.Total, err
 }

@@ -37,10 +37,10 @@ func (f *fake) ImageFsInfo(context.Context, *runtimeapi.ImageFsInfoRequest) (*ru
 }
 
 // age makes what the node knows of its images older.
-func (n *node) age(by time.Duration) {
-	n.images.mu.Lock()
-	defer n.images.mu.Unlock()
-	for _, times := range []map[string]time.Time{n.images.since, n.images.used} {
+func (r *Runtime) age(by time.Duration) {
+	r.images.mu.Lock()
+	defer r.images.mu.Unlock()
+	for _, times := range []map[string]time.Time{r.images.since, r.images.used} {
 		for id := range times {
 			times[id] = times[id].Add(-by)
 		}
@@ -176,26 +176,118 @@ func TestImages_OfTheNode(t *testing.T) {
 	}
 }
 
-// A pull ends with its pod, and leaves no container behind.
-func TestStartContainer_EndsDuringThePull(t *testing.T) {
+// hold has pulls wait until release is called. Ended counts those that were canceled.
+func (n *node) hold() (begun chan struct{}, release func(), ended chan struct{}) {
+	begun, ended = make(chan struct{}, 10), make(chan struct{}, 10)
+	released := make(chan struct{})
+	n.fake.change(func() {
+		n.fake.pulling = func(ctx context.Context) error {
+			begun <- struct{}{}
+			select {
+			case <-released:
+				return nil
+			case <-ctx.Done():
+				ended <- struct{}{}
+				return ctx.Err()
+			}
+		}
+	})
+	return begun, func() { close(released) }, ended
+}
+
+// warnings collects the warnings of a node.
+func (n *node) warnings() *[]string {
+	var all []string
+	n.options.Event = func(_ *v1.Pod, _, kind, reason, message string) {
+		if kind == v1.EventTypeWarning {
+			all = append(all, reason+": "+message)
+		}
+	}
+	return &all
+}
+
+// A pull does not block the other work of its pod, and is made once.
+func TestStartContainer_Pulls_ReturnsAtOnce(t *testing.T) {
 	n := newNode(t)
 	pod := testPod("uid-1")
-	pod.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
+	spec := &pod.Spec.Containers[0]
+	spec.Image, spec.ImagePullPolicy = "new:1", v1.PullAlways
 	if err := n.StartPod(t.Context(), pod); err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
-	n.fake.change(func() { n.fake.pulling = func(ctx context.Context) error { cancel(); <-ctx.Done(); return ctx.Err() } })
-	_, err := n.StartContainer(ctx, pod, &pod.Spec.Containers[0], 0)
-	if err == nil {
-		t.Error("a start whose context ends during the pull succeeds")
-	}
-	if _, isRefusal := errors.AsType[*runtime.StartError](err); !isRefusal && !errors.Is(err, context.Canceled) {
-		t.Errorf("got %v", err)
-	}
-	n.fake.change(func() {
-		if len(n.fake.containers) > 0 {
-			t.Errorf("got containers %v, want none", n.fake.containers)
+	begun, release, _ := n.hold()
+	changes := n.Watch(t.Context())
+	for range 3 {
+		if _, err := n.StartContainer(t.Context(), pod, spec, 0); !errors.Is(err, runtime.ErrPulling) {
+			t.Fatalf("got %v, want ErrPulling", err)
 		}
-	})
+	}
+	<-begun
+	release()
+	if uid := <-changes; uid != pod.UID {
+		t.Errorf("got a change of %s", uid)
+	}
+	if _, err := n.StartContainer(t.Context(), pod, spec, 0); err != nil {
+		t.Errorf("after the pull: %v", err)
+	}
+	if len(begun) > 0 {
+		t.Error("the image is pulled more than once for one start")
+	}
+}
+
+// The image of a container may be edited while the former one is pulled.
+func TestStartContainer_ImageEditedDuringThePull_PullsTheNewOne(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	spec := &pod.Spec.Containers[0]
+	spec.Image = "typo:1"
+	if err := n.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	begun, _, ended := n.hold()
+	if _, err := n.StartContainer(t.Context(), pod, spec, 0); !errors.Is(err, runtime.ErrPulling) {
+		t.Fatalf("got %v, want ErrPulling", err)
+	}
+	<-begun
+	spec.Image = "web:1"
+	if _, err := n.StartContainer(t.Context(), pod, spec, 0); err != nil {
+		t.Errorf("got %v, want a start of the image that is there", err)
+	}
+	<-ended
+}
+
+// A pull ends with its pod, leaves no container behind, and is no failure of the image.
+func TestStartContainer_EndsDuringThePull(t *testing.T) {
+	for name, end := range map[string]func(n *node, pod *v1.Pod) error{
+		"ended":   func(n *node, pod *v1.Pod) error { return n.RemoveVolumes(n.t.Context(), pod.UID) },
+		"removed": func(n *node, pod *v1.Pod) error { return n.RemovePod(n.t.Context(), pod.UID) },
+		"node":    func(n *node, _ *v1.Pod) error { return n.Close() },
+	} {
+		t.Run(name, func(t *testing.T) {
+			n := newNode(t)
+			pod := testPod("uid-1")
+			pod.Spec.Containers[0].ImagePullPolicy = v1.PullAlways
+			if err := n.StartPod(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			warnings := n.warnings()
+			begun, _, ended := n.hold()
+			if _, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0); !errors.Is(err, runtime.ErrPulling) {
+				t.Errorf("got %v, want ErrPulling", err)
+			}
+			<-begun
+			if err := end(n, pod); err != nil {
+				t.Fatal(err)
+			}
+			<-ended
+			if len(*warnings) > 0 {
+				t.Errorf("got warnings %q of a pod that is deleted, want none", *warnings)
+			}
+			n.fake.change(func() {
+				if len(n.fake.containers) > 0 {
+					t.Errorf("got containers %v, want none", n.fake.containers)
+				}
+			})
+		})
+	}
 }

@@ -1,6 +1,7 @@
 package cri
 
 import (
+	"cmp"
 	"io"
 	"os"
 	"path/filepath"
@@ -18,7 +19,7 @@ func terminationLog(dir string) string { return filepath.Join(dir, "termination-
 
 // message is what the container and the container runtime report about an end.
 func (c *container) message(s *runtimeapi.ContainerStatus) string {
-	own := readMessage(terminationLog(c.dir))
+	own := readMessage(cmp.Or(c.messageFile, terminationLog(c.dir)))
 	if own == "" && c.fromLog && s.ExitCode != 0 {
 		own, _ = logfile.Tail(c.log) // a container without a log has none
 	}
@@ -49,7 +50,7 @@ func readMessage(path string) string {
 	return cut(string(data))
 }
 
-// cut shortens a message to what the API takes, between two runes. What is no valid UTF-8 is replaced: it would not survive the way through the API.
+// cut shortens a message to the API's limit, between two runes. Invalid UTF-8 is replaced: the API would reject or change it.
 func cut(text string) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	if len(text) <= runtime.MaxMessageBytes {

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"strings"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
@@ -64,7 +65,7 @@ func (p *pod) mount(m *v1.VolumeMount, container string, n int, env []v1.EnvVar)
 	}
 	mount := &runtimeapi.Mount{
 		ContainerPath: absolute(m.MountPath), HostPath: path, SelinuxRelabel: source.HostPath == nil,
-		Readonly: m.ReadOnly || volume.HasContents(source),
+		Readonly: m.ReadOnly || volume.HasContents(source) || isReadOnly(path), UidMappings: p.mapping(), GidMappings: p.mapping(),
 	}
 	if m.RecursiveReadOnly != nil && *m.RecursiveReadOnly == v1.RecursiveReadOnlyEnabled {
 		mount.RecursiveReadOnly = true
@@ -78,6 +79,12 @@ func (p *pod) mount(m *v1.VolumeMount, container string, n int, env []v1.EnvVar)
 		}
 	}
 	return mount, nil
+}
+
+// isReadOnly reports whether a path of the machine is mounted read-only. Newer versions of runc would make it writable in a container that asks for that.
+func isReadOnly(path string) bool {
+	var fs unix.Statfs_t
+	return unix.Statfs(path, &fs) == nil && fs.Flags&unix.ST_RDONLY != 0
 }
 
 func absolute(path string) string {

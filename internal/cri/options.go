@@ -12,11 +12,12 @@ import (
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/node/volume"
+	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // Options of a runtime. Only Dir is required.
 type Options struct {
-	// Dir holds what the runtime remembers itself. It is made if missing.
+	// Dir holds the runtime's own records. It is created if missing.
 	Dir string
 	// Endpoint is the socket of the container runtime, as in unix:///run/containerd/containerd.sock. Empty: found in the usual places.
 	Endpoint string
@@ -32,9 +33,9 @@ type Options struct {
 
 	// Addresses returns the IP addresses of the node, which pods with its network have.
 	Addresses func() []string
-	// Allocatable returns what the node has for pods; nil stands for nothing.
+	// Allocatable returns the node's allocatable resources; nil stands for none.
 	Allocatable func() v1.ResourceList
-	// Objects reads config maps, secrets and tokens, and Client services and runtime classes. Nil: there is no API server.
+	// Objects reads config maps, secrets and tokens, and Client services and runtime classes. Nil: no API server.
 	Objects volume.Objects
 	Client  kubernetes.Interface
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
@@ -42,7 +43,7 @@ type Options struct {
 	LogMaxFiles int
 	// Event takes events of pods that no caller hears of; may be nil.
 	Event func(pod *v1.Pod, container, eventType, reason, message string)
-	// Logger takes what no caller hears of; nothing is logged if nil.
+	// Logger receives errors that no caller receives; nil: no logging.
 	Logger *slog.Logger
 
 	// Relist is how often sandboxes and containers are listed; a second if 0.
@@ -50,7 +51,9 @@ type Options struct {
 	// Timeout bounds a request that should be quick; 2 minutes if 0.
 	Timeout time.Duration
 
-	diskUsage func(path string) (used, size uint64, err error) // of its file system; for tests
+	// For tests:
+	diskUsage   func(path string) (used, size uint64, err error) // of its file system
+	writeRecord func(path string, data []byte) error             // durably
 }
 
 // Endpoints are where container runtimes listen.
@@ -115,6 +118,9 @@ func (o Options) withDefaults() (Options, error) {
 	}
 	if o.diskUsage == nil {
 		o.diskUsage = diskUsage
+	}
+	if o.writeRecord == nil {
+		o.writeRecord = wholefile.Write
 	}
 	return o, nil
 }

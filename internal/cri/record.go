@@ -13,8 +13,6 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
-
-	"github.com/statusd/statusd/internal/wholefile"
 )
 
 // podDir is the directory of a pod.
@@ -29,11 +27,14 @@ func (d podDir) attempt(name string, attempt int) string {
 	return filepath.Join(string(d), "containers", name, strconv.Itoa(attempt))
 }
 
-// podRecord is what is remembered of a pod.
+// podRecord is the stored record of a pod.
 type podRecord struct {
 	CreatedAt  time.Time `json:"createdAt"`
 	PlaceSince time.Time `json:"placeSince"`
 	IPs        []string  `json:"ips,omitempty"`
+	Sandbox    string    `json:"sandbox,omitempty"` // that has the IPs
+	Kubelet    string    `json:"kubelet,omitempty"` // the directory of the kubelet that the pod was taken over from
+	FirstUser  uint32    `json:"firstUser,omitempty"`
 	Released   bool      `json:"released,omitempty"`
 	Pod        *v1.Pod   `json:"pod"`
 }
@@ -55,16 +56,21 @@ func checkUID(uid types.UID) error {
 	return nil
 }
 
-// save writes the record of a pod. The caller holds mu, or is the only one who knows the pod.
-func (p *pod) save() error {
-	data, err := json.Marshal(podRecord{CreatedAt: p.createdAt, PlaceSince: p.placeSince, IPs: p.ips, Released: p.released, Pod: p.manifest})
+// save writes the record of a pod as the pod is now. The caller does not hold mu: a slow disk must not delay other pods.
+func (r *Runtime) save(p *pod) error {
+	p.saving.Lock()
+	defer p.saving.Unlock()
+	r.mu.Lock()
+	rec := podRecord{CreatedAt: p.createdAt, PlaceSince: p.placeSince, IPs: p.ips, Sandbox: p.addressed, Kubelet: p.kubelet, FirstUser: p.firstUser, Released: p.released, Pod: p.manifest}
+	r.mu.Unlock()
+	data, err := json.Marshal(rec)
 	if err != nil {
 		return err
 	}
-	return wholefile.Write(p.dir.record(), data)
+	return r.options.writeRecord(p.dir.record(), data)
 }
 
-// load reads the records of all pods. One that cannot be read is a problem, and its pod is left alone.
+// load reads the records of all pods. An unreadable record is a problem, and its pod is not touched.
 func (r *Runtime) load() error {
 	top := filepath.Join(r.options.Dir, "pods")
 	if err := os.MkdirAll(top, 0o711); err != nil {
@@ -83,7 +89,7 @@ func (r *Runtime) load() error {
 				r.report(string(dir), err)
 			}
 		case err != nil:
-			r.options.Logger.Error("the record of a pod cannot be read, its containers are left alone", "path", dir, "err", err)
+			r.options.Logger.Error("the record of a pod cannot be read, its containers are not touched", "path", dir, "err", err)
 			r.report(string(dir), err)
 		default:
 			r.pods[p.manifest.UID] = p
@@ -104,5 +110,5 @@ func readPod(dir podDir) (*pod, error) {
 	if rec.Pod == nil || string(rec.Pod.UID) != filepath.Base(string(dir)) {
 		return nil, errors.New("the record is not of this pod")
 	}
-	return &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, ips: rec.IPs, released: rec.Released}, nil
+	return &pod{dir: dir, manifest: rec.Pod, createdAt: rec.CreatedAt, placeSince: rec.PlaceSince, ips: rec.IPs, addressed: rec.Sandbox, kubelet: rec.Kubelet, firstUser: rec.FirstUser, released: rec.Released}, nil
 }

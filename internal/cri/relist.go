@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -31,10 +32,10 @@ const (
 	annotationSignal        = "statusd/stopSignal" // if the spec has one
 )
 
-// statusEvery is how often the container runtime is asked how it is.
+// statusEvery is the interval of status requests to the container runtime.
 const statusEvery = 5 * time.Second
 
-// listTime bounds a list. A runtime that takes longer counts as one that does not answer.
+// listTime bounds a list. A slower runtime counts as not answering.
 const listTime = 30 * time.Second
 
 // watch lists until ctx ends.
@@ -56,12 +57,13 @@ func (r *Runtime) watch(ctx context.Context) {
 		}
 		cancel()
 		if err != nil && ctx.Err() == nil {
-			r.fail(fmt.Errorf("container runtime is down: %w", err))
+			looked = time.Time{} // when it answers again the node says so at once
+			r.down(err)
 		}
 	}
 }
 
-// relist brings what is known up to what the container runtime lists. Containers come first: the sandbox of a container that is made
+// relist updates all pods from the container runtime's lists. Containers are listed first: the sandbox of a container created
 // meanwhile is in the later list.
 func (r *Runtime) relist(ctx context.Context) error {
 	r.mu.Lock()
@@ -75,7 +77,7 @@ func (r *Runtime) relist(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("list sandboxes: %w", err)
 	}
-	r.takeSandboxes(ctx, sandboxes.Items)
+	r.takeSandboxes(ctx, sandboxes.Items, known)
 	listed := map[string]bool{}
 	for _, c := range containers.Containers {
 		listed[c.Id] = true
@@ -87,8 +89,8 @@ func (r *Runtime) relist(ctx context.Context) error {
 	return nil
 }
 
-// takeSandboxes notes the newest sandbox of each pod.
-func (r *Runtime) takeSandboxes(ctx context.Context, listed []*runtimeapi.PodSandbox) {
+// takeSandboxes records the newest sandbox of each pod. A sandbox created after the list began may be missing in it.
+func (r *Runtime) takeSandboxes(ctx context.Context, listed []*runtimeapi.PodSandbox, known uint64) {
 	newest := map[types.UID]*runtimeapi.PodSandbox{}
 	for _, s := range listed {
 		uid := types.UID(s.GetMetadata().GetUid())
@@ -100,17 +102,17 @@ func (r *Runtime) takeSandboxes(ctx context.Context, listed []*runtimeapi.PodSan
 	r.mu.Lock()
 	for uid, s := range newest {
 		p := r.pods[uid]
-		if p == nil || p.sandbox.id != "" && s.GetMetadata().GetAttempt() < p.sandbox.attempt {
+		if p == nil || p.sandbox.generation > known || p.sandbox.id != "" && s.GetMetadata().GetAttempt() < p.sandbox.attempt {
 			continue
 		}
 		ready := s.State == runtimeapi.PodSandboxState_SANDBOX_READY
-		if p.sandbox.id != s.Id && ready && len(p.ips) == 0 {
+		if p.addressed != s.Id && ready { // statusd was killed, or lost the answer, before it knew the sandbox
 			unknown = append(unknown, p)
 		}
 		p.sandbox = sandbox{id: s.Id, attempt: s.GetMetadata().GetAttempt(), ready: ready}
 	}
 	for uid, p := range r.pods {
-		if p.sandbox.id != "" && newest[uid] == nil {
+		if p.sandbox.id != "" && p.sandbox.generation <= known && newest[uid] == nil {
 			p.sandbox.ready = false
 		}
 	}
@@ -122,7 +124,7 @@ func (r *Runtime) takeSandboxes(ctx context.Context, listed []*runtimeapi.PodSan
 	}
 }
 
-// take brings one container up to what a list says of it.
+// take updates one container from a list.
 func (r *Runtime) take(ctx context.Context, listed *runtimeapi.Container) error {
 	uid := types.UID(listed.Labels[labelPodUID])
 	r.mu.Lock()
@@ -134,9 +136,20 @@ func (r *Runtime) take(ctx context.Context, listed *runtimeapi.Container) error 
 		}
 	}
 	changed := c != nil && c.view.State != stateOf(listed.State) && c.view.State != runtime.Exited
+	startFailed := c != nil && c.startErr != nil && !changed
+	over := startFailed && c.view.State == runtime.Exited
 	starting := p != nil && p.creating // by StartContainer, which adds it
 	r.mu.Unlock()
 	switch {
+	case startFailed && listed.State == runtimeapi.ContainerState_CONTAINER_CREATED:
+		r.failStart(c)
+		return nil
+	case over && listed.State == runtimeapi.ContainerState_CONTAINER_RUNNING: // it runs after its start was given up
+		_, err := r.cri.StopContainer(ctx, &runtimeapi.StopContainerRequest{ContainerId: c.id})
+		return err
+	case c != nil && listed.State == runtimeapi.ContainerState_CONTAINER_UNKNOWN:
+		r.endUnknown(p, c)
+		return nil
 	case p == nil, c == nil && starting, c != nil && !changed:
 		return nil
 	case c == nil && listed.State == runtimeapi.ContainerState_CONTAINER_CREATED:
@@ -163,8 +176,19 @@ func (r *Runtime) takeOver(ctx context.Context, p *pod, listed *runtimeapi.Conta
 	r.mu.Lock()
 	r.add(p, c)
 	r.mu.Unlock()
+	r.link(c)
 	r.apply(c, response.GetStatus())
 	return nil
+}
+
+// endUnknown stops a container that the container runtime has lost, as the kubelet does: it may run, and its end would not be reported.
+func (r *Runtime) endUnknown(p *pod, c *container) {
+	r.mu.Lock()
+	over := c.view.State == runtime.Exited
+	r.mu.Unlock()
+	if !over {
+		r.stop(c, time.Now().Add(graceOf(p.manifest)), true)
+	}
 }
 
 // add needs mu.
@@ -174,26 +198,41 @@ func (r *Runtime) add(p *pod, c *container) {
 	p.containers = append(p.containers, c)
 }
 
-// newContainer is a container of which only what never changes is known.
+// newContainer makes a container with its immutable facts only.
 func (r *Runtime) newContainer(p *pod, id, sandbox string, s *runtimeapi.ContainerStatus) *container {
 	attempt := int(s.GetMetadata().GetAttempt())
 	if n, err := strconv.Atoi(s.Annotations[annotationRestarts]); err == nil {
 		attempt = n
 	}
 	name := s.Labels[labelContainerName]
-	image := s.Annotations[annotationImage]
-	if image == "" {
-		image = s.GetImage().GetImage()
+	messageFile := ""
+	for _, m := range s.Mounts {
+		if m.ContainerPath == s.Annotations[annotationMessagePath] {
+			messageFile = m.HostPath // that of a kubelet, if the pod was taken over from one
+		}
 	}
 	return &container{
-		uid: p.manifest.UID, id: id, sandbox: sandbox, log: s.LogPath, dir: p.dir.attempt(name, attempt),
+		messageFile: messageFile,
+		uid:         p.manifest.UID, id: id, sandbox: sandbox, log: s.LogPath, link: r.logLink(p.manifest, name, id), dir: p.dir.attempt(name, attempt),
 		fromLog: s.Annotations[annotationMessagePolicy] == "FallbackToLogsOnError",
 		signal:  s.Annotations[annotationSignal],
 		ended:   make(chan struct{}),
 		view: runtime.Container{
-			ID: r.fullID(id), Name: name, Attempt: attempt, State: runtime.Created, Image: image, ImageID: s.ImageRef, CreatedAt: instant(s.CreatedAt),
+			ID: r.fullID(id), Name: name, Attempt: attempt, State: runtime.Created, Image: p.imageOf(name, s), ImageID: s.ImageRef, CreatedAt: instant(s.CreatedAt),
 		},
 	}
+}
+
+// imageOf is the image of a container as the spec names it; container runtimes change the name. A container of a kubelet has a hash of its
+// image name.
+func (p *pod) imageOf(name string, s *runtimeapi.ContainerStatus) string {
+	if image := s.Annotations[annotationImage]; image != "" {
+		return image
+	}
+	if spec := podstatus.FindContainer(p.manifest, name); spec != nil && containerHash(spec) == s.Annotations[annotationHash] {
+		return spec.Image
+	}
+	return s.GetImage().GetImage()
 }
 
 // refresh asks for the status of a container.
@@ -273,8 +312,15 @@ func (r *Runtime) missing(listed map[string]bool, known uint64) {
 	}
 }
 
-// vanished ends a container that the container runtime does not know any more.
+// vanished ends a container that the container runtime does not know any more. If the runtime has lost its state the processes may run on: they are
+// killed first, since another container will take the place of this one.
 func (r *Runtime) vanished(c *container) {
+	if p, err := r.place(c.uid); err == nil {
+		if err := r.groups.killContainer(p.manifest, c.id); err != nil {
+			r.options.Logger.Warn("killing what is left of a container that the container runtime no longer knows failed, will retry", "uid", c.uid, "id", c.id, "err", err)
+			return
+		}
+	}
 	r.mu.Lock()
 	changed := c.view.State != runtime.Exited
 	if changed {
@@ -290,7 +336,7 @@ func (r *Runtime) vanished(c *container) {
 	}
 }
 
-// stateOf maps the states of CRI. A container of which the container runtime does not know the state could run.
+// stateOf maps the states of CRI. A container in the unknown state could run.
 func stateOf(s runtimeapi.ContainerState) runtime.State {
 	switch s {
 	case runtimeapi.ContainerState_CONTAINER_CREATED:
@@ -301,7 +347,7 @@ func stateOf(s runtimeapi.ContainerState) runtime.State {
 	return runtime.Running
 }
 
-// instant reads a time of CRI, of which 0 means never.
+// instant converts a time of CRI; 0 means never.
 func instant(nanoseconds int64) time.Time {
 	if nanoseconds <= 0 {
 		return time.Time{}

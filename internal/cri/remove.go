@@ -12,7 +12,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// ended is a pod of which nothing runs. It is nil, without an error, for an unknown one.
+// ended returns a pod without running containers. The pod is nil, without an error, if the UID is
+// unknown.
 func (r *Runtime) ended(uid types.UID, what string) (*pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -28,7 +29,7 @@ func (r *Runtime) ended(uid types.UID, what string) (*pod, error) {
 	return p, nil
 }
 
-// RemovePod implements [runtime.Runtime]. What cannot be removed is tried again by the caller; the record goes last.
+// RemovePod implements [runtime.Runtime]. The caller retries failed removals; the record is removed last.
 func (r *Runtime) RemovePod(ctx context.Context, uid types.UID) error {
 	p, err := r.ended(uid, "remove")
 	if p == nil {
@@ -46,13 +47,15 @@ func (r *Runtime) RemovePod(ctx context.Context, uid types.UID) error {
 
 func (r *Runtime) remove(ctx context.Context, p *pod) error {
 	r.keeper.Remove(p.manifest.UID)
+	r.endPulls(p)
 	if err := r.removeSandboxes(ctx, p.manifest.UID); err != nil {
 		return err
 	}
 	if err := r.groups.removePod(p.manifest); err != nil {
-		r.options.Logger.Warn("removing the control groups of a pod failed", "uid", p.manifest.UID, "err", err)
+		return err
 	}
-	return errors.Join(os.RemoveAll(r.logDir(p.manifest)), removeTree(string(p.dir)))
+	defer r.sweepLinks() // also those of containers that the container runtime has lost
+	return errors.Join(os.RemoveAll(r.logDir(p.manifest)), p.removeVolumes(), removeTree(string(p.dir)))
 }
 
 // removeSandboxes removes the sandboxes of a pod, all that there are, with their containers and networks.
@@ -85,6 +88,7 @@ func (r *Runtime) RemoveVolumes(ctx context.Context, uid types.UID) error {
 	if p == nil {
 		return err
 	}
+	r.endPulls(p)
 	r.mu.Lock()
 	id, done := p.sandbox.id, p.released
 	r.mu.Unlock()
@@ -97,28 +101,31 @@ func (r *Runtime) RemoveVolumes(ctx context.Context, uid types.UID) error {
 			return fmt.Errorf("cri: remove the network of pod %s: %w", uid, err)
 		}
 	}
-	if err := errors.Join(removeTree(p.dir.subPaths()), removeTree(p.dir.volumes())); err != nil {
+	if err := r.groups.removePod(p.manifest); err != nil { // what still runs there could use the volumes
+		return fmt.Errorf("cri: end what is left of pod %s: %w", uid, err)
+	}
+	if err := p.removeVolumes(); err != nil {
 		return fmt.Errorf("cri: remove volumes of pod %s: %w", uid, err)
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	p.released, p.sandbox.ready = true, false
-	return p.save()
+	r.mu.Unlock()
+	return r.save(p)
 }
 
 // RemoveLogs implements [runtime.LogRemover].
 func (r *Runtime) RemoveLogs(_ context.Context, uid types.UID) error {
 	r.mu.Lock()
-	var logs []string
+	var logs, links []string
 	if p, known := r.pods[uid]; known {
 		for _, c := range p.containers {
 			if c.view.State == runtime.Exited {
-				logs = append(logs, c.log)
+				logs, links = append(logs, c.log), append(links, c.link)
 			}
 		}
 	}
 	r.mu.Unlock()
-	var errs []error
+	errs := []error{unlink(links...)}
 	for _, log := range logs {
 		errs = append(errs, removeLog(log))
 	}

@@ -16,6 +16,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/logfile"
+	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/podusage"
 	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/runtime"
@@ -32,15 +33,19 @@ type Runtime struct {
 	logs    logfile.Watches
 	images  imageStore
 
-	stops  stops
-	life   context.Context // of stops; ends with Close
-	finish context.CancelFunc
-	ran    atomic.Bool
+	stops   stops
+	pulling sync.WaitGroup
+	life    context.Context // of stops and pulls; ends with Close
+	finish  context.CancelFunc
+	ran     atomic.Bool
+	// wasDown: the container runtime did not answer, and may be another release when it does.
+	wasDown atomic.Bool
 
 	mu         sync.Mutex // guards what follows, and all that hangs below
 	pods       map[types.UID]*pod
-	generation uint64 // counts what was added to pods
-	problem    error  // why the node cannot take pods
+	generation uint64    // counts additions to pods
+	problem    error     // why the node cannot take pods
+	answered   time.Time // when the container runtime last said how it is
 	problems   map[string]runtime.Problem
 }
 
@@ -65,32 +70,43 @@ type pod struct {
 	manifest  *v1.Pod
 	createdAt time.Time
 	ips       []string
+	kubelet   string  // the pod's directory left by a kubelet that no longer uses it; empty: none
+	firstUser uint32  // of its user namespace; 0: the node's user namespace
+	addressed string  // the sandbox that has the ips
 	sandbox   sandbox // the newest one
 	// placeSince is when the present sandbox was made.
 	placeSince time.Time
-	released   bool // volumes and network are removed: the pod has ended
-	creating   bool // StartContainer is under way
+	released   bool             // volumes and network are removed: the pod has ended
+	creating   bool             // StartContainer is under way
+	pulls      map[string]*pull // by container name
 	containers []*container
+	saving     sync.Mutex // orders the writes of its record; taken before Runtime.mu
 }
 
-// sandbox is where the containers of a pod run. Its ID is empty if there is none.
+// sandbox is where the containers of a pod run. An empty ID means no sandbox.
 type sandbox struct {
 	id      string
 	attempt uint32
 	ready   bool
+	// generation is that of Runtime when the sandbox was made here; 0 if it was found.
+	generation uint64
 }
 
 // container is one attempt of one container.
 type container struct {
-	uid        types.UID
-	id         string // of the container runtime
-	sandbox    string
-	log        string // path of its log
-	dir        string // of its termination message
-	fromLog    bool   // its termination message may come from its log
-	signal     string // that stops it, if not the image's
-	generation uint64
-	cpu        podusage.CPUCount
+	uid     types.UID
+	id      string // of the container runtime
+	sandbox string
+	log     string // path of its log
+	link    string // to its log
+	dir     string // of its files
+	// messageFile has its termination message, if that is not in dir.
+	messageFile string
+	fromLog     bool   // its termination message may come from its log
+	signal      string // that stops it, if not the image's
+	generation  uint64
+	startErr    error // of its start; guarded by Runtime.mu
+	cpu         podusage.CPUCount
 
 	view  runtime.Container
 	ended chan struct{} // closed when it has exited
@@ -100,6 +116,9 @@ type container struct {
 func New(options Options) (*Runtime, error) {
 	options, err := options.withDefaults()
 	if err != nil {
+		return nil, fmt.Errorf("cri: %w", err)
+	}
+	if err := mounts.CheckKernel(); err != nil {
 		return nil, fmt.Errorf("cri: %w", err)
 	}
 	r := &Runtime{options: options, pods: map[types.UID]*pod{}, problems: map[string]runtime.Problem{}}
@@ -123,6 +142,7 @@ func (r *Runtime) adopt() error {
 		return err
 	}
 	r.look(ctx)
+	r.sweepLinks()
 	r.resumeStops()
 	return nil
 }
@@ -146,11 +166,12 @@ func (r *Runtime) Run(ctx context.Context) error {
 func (r *Runtime) Close() error {
 	r.finish()
 	r.stops.wait()
+	r.pulling.Wait()
 	return r.cri.conn.Close()
 }
 
 // Version implements [runtime.Runtime].
-func (r *Runtime) Version() string { return r.cri.name + "://" + r.cri.version }
+func (r *Runtime) Version() string { return r.cri.name + "://" + r.cri.release.Load().version }
 
 func (r *Runtime) fullID(id string) string { return r.cri.name + "://" + id }
 

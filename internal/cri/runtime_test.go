@@ -73,6 +73,33 @@ func TestNew_RuntimeThatStarts_IsWaitedFor(t *testing.T) {
 	n.start(testPod("uid-1"))
 }
 
+// A kill -9 of statusd while it makes a sandbox: the next one finds the sandbox, its address, and writes the hosts file, of which the container runtime has
+// made a directory if a container was made without it.
+func TestAdoption_OfASandboxThatWasNotHeardOf(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	if err := n.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	n.fake.change(func() { // another one, with another address
+		clear(n.fake.sandboxes)
+		n.fake.ip = "10.1.2.4"
+		n.fake.sandboxes["unheard"] = &runtimeapi.PodSandbox{Id: "unheard", Metadata: &runtimeapi.PodSandboxMetadata{Uid: "uid-1", Attempt: 1}, Labels: map[string]string{labelPodUID: "uid-1"}}
+	})
+	hosts := filepath.Join(n.dir, "pods", "uid-1", "etc-hosts")
+	if err := os.MkdirAll(hosts, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	n.open()
+	n.start(pod)
+	if p, err := n.Pod(t.Context(), pod.UID); err != nil || len(p.IPs) != 1 || p.IPs[0] != "10.1.2.4" {
+		t.Errorf("got %+v, %v; want the address of the new sandbox", p, err)
+	}
+	if text, err := os.ReadFile(hosts); err != nil || !strings.Contains(string(text), "10.1.2.4") {
+		t.Errorf("hosts file: %q, %v", text, err)
+	}
+}
+
 // A container that a crash has left created would never run: it is removed, and the attempt can be made.
 func TestInterruptedStart(t *testing.T) {
 	n := newNode(t)
@@ -100,6 +127,13 @@ func TestRuntimeThatDoesNotAnswer(t *testing.T) {
 		t.Fatal("a list of a runtime that is down succeeds")
 	}
 	n.look(t.Context())
+	if err := n.NotReady(); err != nil {
+		t.Errorf("a container runtime that is silent for a moment: got %v, want a node that is ready", err)
+	}
+	n.mu.Lock()
+	n.answered = n.answered.Add(-patience)
+	n.mu.Unlock()
+	n.look(t.Context())
 	if c := n.only(pod.UID); c.State != runtime.Running {
 		t.Errorf("got %+v, want it as it was last seen", c)
 	}
@@ -113,6 +147,22 @@ func TestRuntimeThatDoesNotAnswer(t *testing.T) {
 	n.look(t.Context())
 	if err := n.NotReady(); err == nil || err.Error() != "container runtime network not ready: NetworkReady=false reason:NetworkPluginNotReady message:cni plugin not initialized" {
 		t.Errorf("got %v, want the reason of the runtime", err)
+	}
+}
+
+// A container of which the container runtime lost track, as after a kill -9 of both, is ended: it would count as running forever.
+func TestContainerInAnUnknownState_IsEnded(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	id := n.start(pod)
+	changes := n.Watch(t.Context())
+	n.fake.change(func() { n.fake.containers[bareID(id)].State = runtimeapi.ContainerState_CONTAINER_UNKNOWN })
+	n.list()
+	for n.only(pod.UID).State != runtime.Exited {
+		<-changes
+	}
+	if c := n.only(pod.UID); c.ExitCode != 137 {
+		t.Errorf("got %+v, want it killed", c)
 	}
 }
 
@@ -197,6 +247,93 @@ func TestStartThatFails(t *testing.T) {
 	}
 }
 
+// A request to start a container that was cut off may have started it: another attempt would be a second copy.
+func TestStartWithoutAnAnswer(t *testing.T) {
+	for _, c := range []struct {
+		story string
+		runs  bool // in truth
+		want  runtime.State
+	}{{"it runs", true, runtime.Running}, {"it does not run", false, runtime.Exited}} {
+		t.Run(c.story, func(t *testing.T) {
+			n := newNode(t)
+			pod := testPod("uid-1")
+			if err := n.StartPod(t.Context(), pod); err != nil {
+				t.Fatal(err)
+			}
+			n.fake.change(func() {
+				n.fake.starting = func(s *runtimeapi.ContainerStatus) error {
+					if c.runs {
+						s.State, s.StartedAt = runtimeapi.ContainerState_CONTAINER_RUNNING, 1
+					}
+					n.fake.down = status.Error(codes.Unavailable, "killed")
+					return n.fake.down
+				}
+			})
+			if _, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0); err != nil {
+				t.Fatalf("got %v, want no failure before the container runtime answers", err)
+			}
+			if s := n.only(pod.UID).State; s != runtime.Created {
+				t.Errorf("before the container runtime answers: got %s", s)
+			}
+			if _, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 1); !errors.Is(err, runtime.ErrContainerRunning) {
+				t.Errorf("another attempt: got %v", err)
+			}
+			n.fake.change(func() { n.fake.down, n.fake.starting = nil, nil })
+			n.list()
+			n.list()
+			if s := n.only(pod.UID).State; s != c.want {
+				t.Errorf("after the next list: got %s, want %s", s, c.want)
+			}
+			running := false
+			n.fake.change(func() {
+				for _, s := range n.fake.containers {
+					running = running || s.State == runtimeapi.ContainerState_CONTAINER_RUNNING
+				}
+			})
+			if running != c.runs {
+				t.Errorf("a container that runs: %v, want %v", running, c.runs)
+			}
+		})
+	}
+}
+
+// A start that was given up and carried out all the same is undone.
+func TestStartAfterItWasGivenUp(t *testing.T) {
+	n := newNode(t)
+	pod := testPod("uid-1")
+	if err := n.StartPod(t.Context(), pod); err != nil {
+		t.Fatal(err)
+	}
+	n.fake.starting = func(*runtimeapi.ContainerStatus) error { return status.Error(codes.DeadlineExceeded, "hung") }
+	id, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+	if err == nil {
+		t.Fatal("the start succeeds")
+	}
+	n.fake.change(func() { n.fake.containers[bareID(id)].State = runtimeapi.ContainerState_CONTAINER_RUNNING })
+	n.list()
+	if s := n.fake.containers[bareID(id)].State; s != runtimeapi.ContainerState_CONTAINER_EXITED {
+		t.Errorf("got %s, want it stopped", s)
+	}
+}
+
+// A list that was begun before a sandbox was made does not take it away.
+func TestSandboxMadeDuringAList(t *testing.T) {
+	n := newNode(t)
+	n.mu.Lock()
+	known := n.generation
+	n.mu.Unlock()
+	pod := testPod("uid-1")
+	n.start(pod)
+	n.takeSandboxes(t.Context(), nil, known)
+	if p, _ := n.place(pod.UID); !p.sandbox.ready {
+		t.Error("a list that is older than the sandbox took it away")
+	}
+	n.takeSandboxes(t.Context(), nil, n.generation)
+	if p, _ := n.place(pod.UID); p.sandbox.ready {
+		t.Error("a sandbox that is no longer listed counts as ready")
+	}
+}
+
 func TestImages(t *testing.T) {
 	for _, c := range []struct {
 		story, image string
@@ -220,7 +357,12 @@ func TestImages(t *testing.T) {
 			if err := n.StartPod(t.Context(), pod); err != nil {
 				t.Fatal(err)
 			}
+			changes := n.Watch(t.Context())
 			_, err := n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+			if errors.Is(err, runtime.ErrPulling) {
+				<-changes
+				_, err = n.StartContainer(t.Context(), pod, &pod.Spec.Containers[0], 0)
+			}
 			got := ""
 			if failed, ok := errors.AsType[*runtime.StartError](err); ok {
 				got = failed.Reason

@@ -48,7 +48,7 @@ func (r *Runtime) prepare(ctx context.Context, manifest *v1.Pod) (*pod, error) {
 	p := &pod{dir: r.podDir(manifest.UID), manifest: manifest.DeepCopy(), createdAt: now, placeSince: now}
 	contents, err := r.makeVolumes(ctx, p)
 	if err == nil {
-		err = p.save()
+		err = r.save(p)
 	}
 	if err != nil {
 		return nil, errors.Join(err, removeTree(string(p.dir)))
@@ -60,6 +60,15 @@ func (r *Runtime) prepare(ctx context.Context, manifest *v1.Pod) (*pod, error) {
 	return p, nil
 }
 
+// remakeVolumes restores volumes in memory after a reboot. Their contents are written before a container can find them empty.
+func (r *Runtime) remakeVolumes(ctx context.Context, p *pod) error {
+	if !p.lacksMemory() {
+		return nil
+	}
+	_, err := r.makeVolumes(ctx, p)
+	return err
+}
+
 // prepareAgain makes the volumes of a pod that was taken for ended.
 func (r *Runtime) prepareAgain(ctx context.Context, p *pod) error {
 	contents, err := r.makeVolumes(ctx, p)
@@ -68,13 +77,13 @@ func (r *Runtime) prepareAgain(ctx context.Context, p *pod) error {
 	}
 	r.keeper.Add(p.manifest.UID, contents)
 	r.mu.Lock()
-	defer r.mu.Unlock()
 	p.released = false
-	return p.save()
+	r.mu.Unlock()
+	return r.save(p)
 }
 
-// ensureSandbox makes a sandbox unless the pod has one that is ready. What still runs in an earlier one is ended: its network is no longer
-// that of the pod.
+// ensureSandbox creates a sandbox unless the pod has a ready one. Containers that still run in an earlier sandbox are stopped: its network
+// is no longer the pod's network.
 func (r *Runtime) ensureSandbox(ctx context.Context, p *pod) error {
 	r.mu.Lock()
 	present := p.sandbox
@@ -99,7 +108,10 @@ func (r *Runtime) ensureSandbox(ctx context.Context, p *pod) error {
 	attempt := present.attempt
 	if present.id != "" {
 		attempt++
-		if err := r.stopSandbox(ctx, present.id); err != nil { // releases what is left of its network
+		if err := r.stopSandbox(ctx, present.id); err != nil { // also releases its network
+			return err
+		}
+		if err := r.remakeVolumes(ctx, p); err != nil {
 			return err
 		}
 	}
@@ -119,13 +131,16 @@ func (r *Runtime) makeSandbox(ctx context.Context, p *pod, attempt uint32) error
 	if err != nil {
 		return err
 	}
+	if err := r.assignUsers(p, handler); err != nil {
+		return err
+	}
 	if err := os.MkdirAll(r.logDir(p.manifest), 0o755); err != nil {
 		return err
 	}
 	if err := r.groups.makePod(p.manifest); err != nil {
 		return err
 	}
-	config, err := r.sandboxConfig(p.manifest, attempt)
+	config, err := r.sandboxConfig(p, attempt)
 	if err != nil {
 		return err
 	}
@@ -136,7 +151,8 @@ func (r *Runtime) makeSandbox(ctx context.Context, p *pod, attempt uint32) error
 		return err
 	}
 	r.mu.Lock()
-	p.sandbox = sandbox{id: response.PodSandboxId, attempt: attempt, ready: true}
+	r.generation++
+	p.sandbox = sandbox{id: response.PodSandboxId, attempt: attempt, ready: true, generation: r.generation}
 	if attempt > 0 {
 		p.placeSince = time.Now()
 	}
@@ -145,7 +161,7 @@ func (r *Runtime) makeSandbox(ctx context.Context, p *pod, attempt uint32) error
 		return err
 	}
 	r.Notify(p.manifest.UID)
-	return r.writeHosts(p)
+	return nil
 }
 
 // readAddresses asks for the addresses of the pod's sandbox and remembers them.
@@ -166,9 +182,9 @@ func (r *Runtime) readAddresses(ctx context.Context, p *pod) error {
 		ips = append(ips, more.GetIp())
 	}
 	r.mu.Lock()
-	defer r.mu.Unlock()
-	p.ips = ips
-	return p.save()
+	p.ips, p.addressed = ips, id
+	r.mu.Unlock()
+	return r.save(p)
 }
 
 func (r *Runtime) stopSandbox(ctx context.Context, id string) error {
@@ -198,7 +214,8 @@ func (r *Runtime) handler(ctx context.Context, pod *v1.Pod) (string, error) {
 }
 
 // sandboxConfig is that of a pod's sandbox. It is made again for each container, since CRI asks for it.
-func (r *Runtime) sandboxConfig(pod *v1.Pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+func (r *Runtime) sandboxConfig(p *pod, attempt uint32) (*runtimeapi.PodSandboxConfig, error) {
+	pod := p.manifest
 	dns, err := r.dns(pod)
 	if err != nil {
 		return nil, err
@@ -218,6 +235,7 @@ func (r *Runtime) sandboxConfig(pod *v1.Pod, attempt uint32) (*runtimeapi.PodSan
 			Resources:       podResources(pod),
 		},
 	}
+	config.Linux.SecurityContext.NamespaceOptions.UsernsOptions = p.users()
 	if pod.Spec.HostNetwork {
 		config.Hostname = "" // the node's
 	} else {

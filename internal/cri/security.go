@@ -89,7 +89,7 @@ func selinux(options *v1.SELinuxOptions) *runtimeapi.SELinuxOption {
 	return &runtimeapi.SELinuxOption{User: options.User, Role: options.Role, Type: options.Type, Level: options.Level}
 }
 
-// containerSecurity is what holds for one container: what it says, or else what the pod says, or else what the image says.
+// containerSecurity is the effective security context of a container: its own values, else the pod's, else the image's.
 func containerSecurity(pod *v1.Pod, container *v1.Container, image *runtimeapi.Image) (*runtimeapi.LinuxContainerSecurityContext, error) {
 	own, shared := container.SecurityContext, pod.Spec.SecurityContext
 	if own == nil {
@@ -135,7 +135,7 @@ func first[T any](pointers ...*T) *T {
 	return nil
 }
 
-// setUser sets the user that the pod asks for, or else that of the image.
+// setUser sets the user of the pod's security context, or else the user of the image.
 func setUser(security *runtimeapi.LinuxContainerSecurityContext, user *int64, image *runtimeapi.Image) {
 	switch {
 	case user != nil:

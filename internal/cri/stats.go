@@ -20,6 +20,9 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
+// layersTime bounds the question what containers have written.
+const layersTime = 5 * time.Second
+
 // PodStats implements [runtime.Statser]: from the control groups of the containers, and where they are not known, as with systemd, from the container runtime.
 func (r *Runtime) PodStats(ctx context.Context, uid types.UID) (runtime.PodStats, error) {
 	p, err := r.place(uid)
@@ -49,8 +52,9 @@ func (r *Runtime) PodStats(ctx context.Context, uid types.UID) (runtime.PodStats
 
 func (r *Runtime) measure(ctx context.Context, p *pod, c *container) (runtime.ContainerStats, error) {
 	r.mu.Lock()
-	stats := runtime.ContainerStats{Name: c.view.Name, ID: c.view.ID, StartedAt: c.view.StartedAt, At: time.Now(), LogBytes: logBytes(c.log)}
+	stats := runtime.ContainerStats{Name: c.view.Name, ID: c.view.ID, StartedAt: c.view.StartedAt, At: time.Now()}
 	r.mu.Unlock()
+	stats.LogBytes = logBytes(c.log) // a slow disk delays no other pod
 	dirs := r.groups.of(p.manifest, c.id)
 	used, counted := cgroup.CPU(dirs)
 	memory, measured := cgroup.MemoryOf(dirs)
@@ -107,7 +111,29 @@ func logBytes(log string) (total uint64) {
 	return total
 }
 
-// PodUsage implements [runtime.Meter]. What containers write outside of volumes is not counted: only the container runtime knows where it is.
+// layer is what a container has written outside of volumes.
+type layer struct{ bytes, inodes uint64 }
+
+// layers are those of the pod's containers, by ID, as the container runtime has last counted them. While it does not answer there are none: the usage
+// without them is better than none, with which the pod would be the first to be evicted.
+func (r *Runtime) layers(ctx context.Context, uid types.UID) map[string]layer {
+	bounded, cancel := context.WithTimeout(ctx, layersTime)
+	defer cancel()
+	response, err := r.cri.ListContainerStats(bounded, &runtimeapi.ListContainerStatsRequest{
+		Filter: &runtimeapi.ContainerStatsFilter{LabelSelector: map[string]string{labelPodUID: string(uid)}},
+	})
+	if err != nil {
+		r.options.Logger.Debug("the container runtime does not say what containers have written", "uid", uid, "err", err)
+		return nil
+	}
+	all := map[string]layer{}
+	for _, s := range response.Stats {
+		all[s.GetAttributes().GetId()] = layer{s.GetWritableLayer().GetUsedBytes().GetValue(), s.GetWritableLayer().GetInodesUsed().GetValue()}
+	}
+	return all
+}
+
+// PodUsage implements [runtime.Meter].
 func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, error) {
 	p, err := r.place(uid)
 	if err != nil {
@@ -118,8 +144,10 @@ func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, e
 	if err != nil {
 		return u, err
 	}
+	written := r.layers(ctx, uid)
 	for _, c := range stats.Containers {
-		u.Containers[c.Name] = runtime.ContainerUsage{MemoryBytes: c.Memory.WorkingSet, DiskBytes: c.LogBytes}
+		own := written[bareID(c.ID)]
+		u.Containers[c.Name] = runtime.ContainerUsage{MemoryBytes: c.Memory.WorkingSet, DiskBytes: c.LogBytes + own.bytes}
 		u.MemoryBytes += c.Memory.WorkingSet
 		u.Processes += c.Processes
 	}
@@ -128,7 +156,7 @@ func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, e
 		if v.HostPath != nil {
 			continue
 		}
-		size, err := podusage.Measure(ctx, p.dir.volume(v.Name))
+		size, err := podusage.Measure(ctx, p.volumeDir(v.Name))
 		if err != nil {
 			return u, fmt.Errorf("cri: usage of pod %s: %w", uid, err)
 		}
@@ -144,5 +172,9 @@ func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, e
 	}
 	u.DiskBytes += logs.Bytes
 	u.Inodes += logs.Inodes
+	for _, own := range written { // also of containers that have ended
+		u.DiskBytes += own.bytes
+		u.Inodes += own.inodes
+	}
 	return u, nil
 }

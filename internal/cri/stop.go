@@ -144,7 +144,7 @@ func (r *Runtime) see(c *container, s *stop, graceful bool) {
 // askToEnd sends the signal that stops the container. The container runtime gets more time than there is, so that this process decides when
 // the container is killed, to the millisecond and not to the second.
 func (r *Runtime) askToEnd(ctx context.Context, c *container, s *stop) {
-	if c.signal != "" && !r.cri.stopSignals() {
+	if c.signal != "" { // containerd up to 2.1 does not honor it
 		if err := r.signal(c, c.signal); err == nil {
 			return
 		}

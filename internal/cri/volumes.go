@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
@@ -41,21 +42,45 @@ func (r *Runtime) makeVolumes(ctx context.Context, p *pod) (*podvolume.Contents,
 // contents are the volumes of the pod that are made of objects of the API.
 func (r *Runtime) contents(p *pod) *podvolume.Contents {
 	return podvolume.NewContents(p.manifest, volume.Options{
-		Objects: r.options.Objects, Dir: p.dir.volume, Root: true, Isolated: true,
+		Objects: r.options.Objects, Dir: p.volumeDir, Root: true, Isolated: true,
 		Fields: func(pod *v1.Pod) volume.Fields { return r.fields(p, pod, nil) },
 	})
+}
+
+// volumeDir is the directory of a volume that this runtime makes, or that a kubelet has made for the pod.
+func (p *pod) volumeDir(name string) string {
+	if dir := p.kubeletVolume(name); dir != "" {
+		return dir
+	}
+	return p.dir.volume(name)
+}
+
+// removeVolumes removes what the pod has written to volumes.
+func (p *pod) removeVolumes() error {
+	errs := []error{removeTree(p.dir.subPaths()), removeTree(p.dir.volumes())}
+	if p.kubelet != "" {
+		errs = append(errs, removeTree(p.kubelet))
+	}
+	return errors.Join(errs...)
 }
 
 func (p *pod) makeVolume(v *v1.Volume) error {
 	switch {
 	case v.EmptyDir != nil:
-		return podvolume.MakeEmptyDir(p.dir.volume(v.Name), v.EmptyDir, p.manifest.Spec.SecurityContext)
+		return podvolume.MakeEmptyDir(p.volumeDir(v.Name), v.EmptyDir, p.manifest.Spec.SecurityContext)
 	case v.HostPath != nil:
 		return podvolume.CheckHostPath(v.HostPath)
 	case volume.HasContents(&v.VolumeSource):
-		return nil
+		return podvolume.MakeSecretDir(p.volumeDir(v.Name), &v.VolumeSource)
 	}
 	return errors.New("this kind of volume is not supported")
+}
+
+// lacksMemory reports whether a volume in memory is no longer mounted.
+func (p *pod) lacksMemory() bool {
+	return slices.ContainsFunc(p.manifest.Spec.Volumes, func(v v1.Volume) bool {
+		return (podvolume.InMemory(&v.VolumeSource) || podvolume.IsSecret(&v.VolumeSource)) && !podvolume.IsMountPoint(p.volumeDir(v.Name))
+	})
 }
 
 // volumePath is the directory of a volume on the node.
@@ -67,19 +92,19 @@ func (p *pod) volumePath(name string) (string, *v1.VolumeSource, error) {
 		case v.HostPath != nil:
 			return v.HostPath.Path, &v.VolumeSource, nil
 		default:
-			return p.dir.volume(name), &v.VolumeSource, nil
+			return p.volumeDir(name), &v.VolumeSource, nil
 		}
 	}
 	return "", nil, fmt.Errorf("there is no volume %q in the pod", name)
 }
 
-// bindSubPath mounts a sub-path of a volume on a place of its own. It is opened without leaving the volume, and what is mounted is what was opened: a
-// container that replaces it by a link meanwhile gains nothing.
+// bindSubPath mounts a sub-path of a volume on a place of its own. It opens the sub-path without leaving the volume, and mounts the opened file: a
+// container that replaces the sub-path by a link meanwhile gains nothing.
 func (p *pod) bindSubPath(root, subPath string, source *v1.VolumeSource, container string, n int) (string, error) {
 	if !filepath.IsLocal(subPath) {
 		return "", fmt.Errorf("%q is not a path inside the volume", subPath)
 	}
-	if !volume.HasContents(source) { // there, what is not there was misspelled
+	if !volume.HasContents(source) { // in contents volumes, a missing sub-path is a misspelled one
 		if err := podvolume.MakeSubPath(root, subPath); err != nil {
 			return "", err
 		}
@@ -125,7 +150,7 @@ func makePlace(target string, opened int) error {
 	return os.WriteFile(target, nil, 0o600)
 }
 
-// unmountAll unmounts what is mounted on a path.
+// unmountAll unmounts everything below a path.
 func unmountAll(path string) error {
 	for {
 		err := unix.Unmount(path, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
@@ -139,5 +164,5 @@ func unmountAll(path string) error {
 	}
 }
 
-// removeTree deletes a directory. What is mounted in it is unmounted, never deleted.
+// removeTree deletes a directory. Mounts in it are unmounted, and their contents are kept.
 func removeTree(dir string) error { return mounts.RemoveAll(dir) }

@@ -28,7 +28,7 @@ func sameVerdict(a, b Verdict) bool {
 	return a.Health == b.Health && slices.EqualFunc(a.Reasons, b.Reasons, func(x, y Reason) bool { return x.Code == y.Code })
 }
 
-// Summary is a verdict in one line: what was seen, and what would help.
+// Summary is a verdict in one line: the signs, and the remedy.
 func Summary(v Verdict) string {
 	var lines []string
 	for _, r := range v.Reasons {
@@ -64,7 +64,7 @@ func (g *Guard) announceHealth(before, after Report) {
 // announceSuppression sends one notice of why a restart is withheld, and another one when the reason changes.
 func (g *Guard) announceSuppression(after Report, d Decision) {
 	if g.o.Policy.Never != "" || after.PID != 0 && after.At.Sub(after.Started) < g.o.Policy.CoolDown {
-		return // it starts, or it is never restarted: that it is not restarted is no news
+		return // a kubelet that starts, or that is never restarted, needs no notice
 	}
 	g.mu.Lock()
 	last := g.suppression

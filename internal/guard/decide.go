@@ -7,14 +7,15 @@ import (
 
 // Policy is when the guard restarts the kubelet.
 type Policy struct {
-	// Restart: it may restart the kubelet at all. RestartRuntime: it may restart the runtime if that is down.
+	// Restart allows restarts of the kubelet. RestartRuntime allows restarts of the runtime if it is down.
 	Restart, RestartRuntime bool
 	// PerHour is how many restarts there may be within an hour.
 	PerHour int
 	// FirstPause is the pause after the first restart within an hour; it doubles with each further one, up to
 	// LastPause.
 	FirstPause, LastPause time.Duration
-	// CoolDown is how long a kubelet that has just started, or a runtime that was just restarted, is left alone.
+	// CoolDown is how long a kubelet that has just started, or a runtime that was just restarted, is not
+	// restarted again.
 	CoolDown time.Duration
 	// Never is why there is no restart at all, if that is not for the operator to decide. It is not news then.
 	Never string
@@ -25,18 +26,18 @@ func DefaultPolicy() Policy {
 	return Policy{PerHour: 5, FirstPause: 30 * time.Second, LastPause: 10 * time.Minute, CoolDown: time.Minute}
 }
 
-// History is what [Decide] needs to know beside the verdict.
+// History has the facts that [Decide] needs in addition to the verdict.
 type History struct {
 	// Restarts by the guard, the oldest first.
 	Restarts []Restart
 	Process  Fact[Process]
-	// Maintenance is until when nothing is restarted, Annotated what the Node's annotation says.
+	// Maintenance is until when nothing is restarted, Annotated is the Node's annotation.
 	Maintenance  time.Time
 	Annotated    Fact[Maintenance]
 	ShuttingDown bool
 }
 
-// Target is what is restarted.
+// Target is the process to restart.
 type Target string
 
 // The targets.
@@ -45,13 +46,14 @@ const (
 	TargetRuntime Target = "runtime"
 )
 
-// Decision is what the guard does about a verdict.
+// Decision is the guard's action on a verdict.
 type Decision struct {
-	// Restart is what is restarted now; empty: nothing.
+	// Restart is the process to restart now; empty: nothing.
 	Restart Target
-	// Reason is why it is restarted, Withheld why it is not though something is wrong, Do what would help.
+	// Reason is why Restart is restarted, Withheld why nothing is restarted despite a problem, Do the
+	// remedy.
 	Reason, Withheld, Do string
-	// Next is when it may be restarted at the earliest, if time is what is missing.
+	// Next is the earliest time of a restart, if only time prevents it.
 	Next time.Time
 }
 
@@ -63,6 +65,9 @@ func Decide(v Verdict, p Policy, h History, now time.Time) Decision {
 	target, reason, withheld := wanted(v, p)
 	if withheld == "" {
 		withheld = forbidden(target, p, h, now)
+	}
+	if withheld == "" && target == TargetKubelet { // the runtime's unit is read right before its restart
+		withheld = leftAlone(h.Process)
 	}
 	if withheld != "" {
 		return Decision{Withheld: withheld, Do: v.Do}
@@ -96,7 +101,6 @@ func wanted(v Verdict, p Policy) (target Target, reason, withheld string) {
 
 // forbidden is why a restart must not be made at any time, as things are.
 func forbidden(target Target, p Policy, h History, now time.Time) string {
-	process := h.Process.Value
 	switch {
 	case h.ShuttingDown:
 		return "the node is shutting down"
@@ -110,24 +114,37 @@ func forbidden(target Target, p Policy, h History, now time.Time) string {
 		return p.Never
 	case !p.Restart:
 		return "restarts are not allowed by the configuration"
-	case h.Process.Known && process.Masked:
-		return "its unit is masked"
-	case h.Process.Known && process.Stopping:
-		return "its unit is being stopped by request"
-	case h.Process.Known && !process.Exists && process.Disabled:
-		return "its unit is disabled: enable it, or start it"
-	case h.Process.Known && !process.Exists && !process.Asked.IsZero():
-		return "its unit was stopped by request at " + process.Asked.UTC().Format(time.RFC3339) + ": start it when you are done"
-	case h.Process.Known && (process.Restarting || process.Starting):
-		return "its supervisor is about to start it"
-	case !h.Process.Known && h.Process.Why != "": // a unit that was stopped by request and whose file was removed, as with its package
-		return "whether it was stopped on purpose is not known: " + h.Process.Why
 	}
 	return ""
 }
 
-// MaintenanceAnnotation of a Node keeps its guard from restarting anything: until the time that it has (RFC 3339), or with any other value
-// for as long as it is there. "false" and the empty value do not count.
+// leftAlone returns why a process must not be restarted, whatever its evidence says: an operator or a tool prevents it, or its supervisor
+// already acts.
+func leftAlone(process Fact[Process]) string {
+	p := process.Value
+	switch {
+	case !process.Known && process.Why != "": // a unit that was stopped by request and whose file was removed, as with its package
+		return "whether it was stopped on purpose is not known: " + process.Why
+	case !process.Known:
+		return ""
+	case p.Masked:
+		return "its unit is masked"
+	case p.Frozen:
+		return "its control group was frozen by request: thaw it (systemctl thaw) when you are done"
+	case p.Stopping:
+		return "its unit is being stopped by request"
+	case !p.Exists && p.Disabled:
+		return "its unit is disabled: enable it, or start it"
+	case !p.Exists && !p.Asked.IsZero():
+		return "its unit was stopped by request at " + p.Asked.UTC().Format(time.RFC3339) + ": start it when you are done"
+	case p.Restarting || p.Starting:
+		return "its supervisor is about to start it"
+	}
+	return ""
+}
+
+// MaintenanceAnnotation of a Node keeps its guard from restarting anything: until the time in its value (RFC 3339), or with any other
+// value as long as the annotation exists. "false" and the empty value do not count.
 const MaintenanceAnnotation = "statusd/maintenance"
 
 // AnnotatedMaintenance reads the annotations of a Node.
@@ -146,7 +163,7 @@ func untilWords(until time.Time) string {
 	return " until " + until.UTC().Format(time.RFC3339)
 }
 
-// runtimeGrace is how long a runtime that was restarted is left alone at least: longer than it takes to see that it answers.
+// runtimeGrace is the minimum time between restarts of a runtime: longer than a runtime needs to answer.
 const runtimeGrace = 30 * time.Second
 
 // earliest is when the next restart may be made, and why not before.
@@ -171,15 +188,15 @@ func earliest(target Target, p Policy, h History, now time.Time) (next time.Time
 	}
 	if n := len(recent); n > 0 {
 		pause := p.pause(n)
-		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %v", n, pause)
+		later(recent[n-1].At.Add(pause), "the pause after %d restarts within an hour is %s", n, seconds(pause))
 	}
 	if n := len(recent); n > 0 && target == TargetRuntime {
 		alone := max(p.CoolDown, runtimeGrace)
-		later(recent[n-1].At.Add(alone), "it was restarted at %s and is left alone for %v", recent[n-1].At.UTC().Format(time.RFC3339), alone)
+		later(recent[n-1].At.Add(alone), "it was restarted at %s and gets %s to recover", recent[n-1].At.UTC().Format(time.RFC3339), seconds(alone))
 	}
 	if process := h.Process; target == TargetKubelet && process.Known && process.Value.startKnown(now) {
-		later(process.Value.Started.Add(p.CoolDown), "it started at %s and is left alone for %v",
-			process.Value.Started.UTC().Format(time.RFC3339), p.CoolDown)
+		later(process.Value.Started.Add(p.CoolDown), "it started at %s and gets %s to recover",
+			process.Value.Started.UTC().Format(time.RFC3339), seconds(p.CoolDown))
 	}
 	return next, why
 }
@@ -192,7 +209,7 @@ func (p Policy) pause(n int) time.Duration {
 	return min(p.FirstPause<<(n-1), p.LastPause)
 }
 
-// Target is what was restarted.
+// Target returns the restarted process.
 func (r Restart) Target() Target {
 	if r.What == TargetRuntime {
 		return TargetRuntime

@@ -1,5 +1,5 @@
 // Package guard judges the health of a kubelet by evidence, decides whether a restart would help, and
-// keeps what was known before each one.
+// keeps the evidence before each restart.
 //
 //	verdict, state = guard.Judge(evidence, state, now)           // pure: what the evidence amounts to
 //	decision := guard.Decide(verdict, policy, history, now)      // pure: restart, or why not and what would help
@@ -12,12 +12,12 @@
 //
 // # Verdicts
 //
-// Signs speak against a kubelet: its process is gone or stopped, /healthz fails or is silent, its lease is not
-// renewed, it lists no containers any more, statuses are behind. A sign counts once it was seen several
-// times over some time: one failed request never changes a verdict. What is not known never counts. A lease that is
-// renewed contradicts a process that is not found and a port that refuses: then the guard is what looks
-// in the wrong place. What is not the kubelet's fault (runtime, API server, disk, certificate) makes it degraded,
-// and says what would help in place of a restart.
+// Signs speak against a kubelet: its process is gone or stopped, /healthz fails or does not answer, its lease is
+// not renewed, it lists no containers, its statuses are behind. A sign counts once it was observed several times
+// over some time: one failed request never changes a verdict. Unknown facts never count. A renewed lease
+// contradicts a missing process and a refusing port: the guard is then looking at the wrong process or port. Causes
+// outside the kubelet (runtime, API server, disk, certificate) make it degraded, and the verdict names a remedy
+// other than a restart.
 //
 // # Concurrency
 //

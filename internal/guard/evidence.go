@@ -2,8 +2,8 @@ package guard
 
 import "time"
 
-// Fact is one piece of evidence: a value and when it was read, or why it is not known. What is not
-// known is never held against a kubelet.
+// Fact is one piece of evidence: a value and the time when it was read, or the reason why it is
+// unknown. Unknown facts never count against a kubelet.
 type Fact[T any] struct {
 	At    time.Time `json:"at,omitzero"`
 	Known bool      `json:"known"`
@@ -18,7 +18,7 @@ func Read[T any](at time.Time, value T) Fact[T] { return Fact[T]{At: at, Known: 
 // NotKnown is a fact that could not be read at a time.
 func NotKnown[T any](at time.Time, why string) Fact[T] { return Fact[T]{At: at, Why: why} }
 
-// Process is the process of the kubelet, and what its supervisor has recorded of it.
+// Process is the process of the kubelet, and its supervisor's record of it.
 type Process struct {
 	// Exists: there is a process, a zombie included.
 	Exists bool `json:"exists"`
@@ -26,7 +26,7 @@ type Process struct {
 	// by a search, which another PID namespace defeats.
 	Sure bool `json:"sure"`
 	PID  int  `json:"pid,omitempty"`
-	// Started is when the process started, or the last one if there is none.
+	// Started is the start of the process, or of the last process if none runs.
 	Started time.Time `json:"started,omitzero"`
 	Stopped bool      `json:"stopped,omitempty"` // by SIGSTOP or a debugger: state T
 	Zombie  bool      `json:"zombie,omitempty"`
@@ -44,6 +44,8 @@ type Process struct {
 	// Masked: the operator has made the unit impossible to start. Disabled: the unit is not started at boot.
 	Masked   bool `json:"masked,omitempty"`
 	Disabled bool `json:"disabled,omitempty"`
+	// Frozen: systemctl freeze has stopped all of its processes by their control group.
+	Frozen bool `json:"frozen,omitempty"`
 	// Stopping: the supervisor ends the process because of a request. Asked is when the last process, which has ended, was
 	// requested to stop; zero if it ended by itself.
 	Stopping bool      `json:"stopping,omitempty"`
@@ -52,9 +54,9 @@ type Process struct {
 	Starts uint32 `json:"starts,omitempty"`
 }
 
-// Answer is what became of one request.
+// Answer is the result of one request.
 type Answer struct {
-	// Answered: a response came, whatever it says. OK: it says that all is well.
+	// Answered: a response arrived. OK: the response reports success.
 	Answered bool          `json:"answered"`
 	OK       bool          `json:"ok"`
 	Text     string        `json:"text,omitempty"`
@@ -74,9 +76,11 @@ type Lease struct {
 	// Holder is the lease's, Writer is the name in managedFields under which it was last renewed.
 	Holder string `json:"holder,omitempty"`
 	Writer string `json:"writer,omitempty"`
+	// Foreign: the writer is not the kubelet, so that its renewals are no evidence about the kubelet.
+	Foreign bool `json:"foreign,omitempty"`
 }
 
-// PLEG is the loop of the kubelet that compares the runtime's containers with what it knows.
+// PLEG is the loop of the kubelet that compares the runtime's containers with its last list.
 type PLEG struct {
 	// Relist is how long a relist took in the mean since the last look, LastSeen is when one last began.
 	Relist   time.Duration `json:"relist"`
@@ -97,13 +101,14 @@ type Operations struct {
 type Requests struct {
 	Accepted int `json:"accepted"`
 	Refused  int `json:"refused"`
-	// Codes are the status codes of those that were refused, as in 403 or 500.
+	// Codes are the status codes of the refused requests, as in 403 or 500.
 	Codes string `json:"codes,omitempty"`
 }
 
-// Maintenance is what the Node's annotation says.
+// Maintenance is the Node's annotation.
 type Maintenance struct {
-	// On: the annotation asks for maintenance, until Until, or for as long as it is there if Until is zero.
+	// On: the annotation requests maintenance, until Until, or as long as the annotation exists if Until is
+	// zero.
 	On    bool      `json:"on"`
 	Until time.Time `json:"until,omitzero"`
 }
@@ -113,7 +118,7 @@ func (m Maintenance) under(now time.Time) bool {
 	return m.On && (m.Until.IsZero() || now.Before(m.Until))
 }
 
-// Certificates are what the kubelet says about its own. A time of zero means that it does not say.
+// Certificates are the kubelet's reports about its own certificates. A zero time means no report.
 type Certificates struct {
 	ClientExpires time.Time `json:"clientExpires,omitzero"`
 	ServerExpires time.Time `json:"serverExpires,omitzero"`
@@ -121,8 +126,8 @@ type Certificates struct {
 	RenewalErrors int `json:"renewalErrors"`
 }
 
-// Behind is how far the statuses are behind, as an audit has found. Oldest is how long the oldest such
-// difference has lasted.
+// Behind is how far the statuses are behind, as found by an audit. Oldest is the age of the oldest
+// difference.
 type Behind struct {
 	APIBehindKubelet           int           `json:"apiBehindKubelet"`
 	APIBehindKubeletOldest     time.Duration `json:"apiBehindKubeletOldest"`
@@ -148,7 +153,7 @@ const (
 	inodeFloor = 64
 )
 
-// Evidence is what is known about a kubelet at one look.
+// Evidence is the known facts about a kubelet at one look.
 type Evidence struct {
 	Process Fact[Process] `json:"process"`
 	// Healthz is the kubelet's /healthz on its loopback port. Parts are those of its server, by name:
@@ -157,7 +162,8 @@ type Evidence struct {
 	Parts   map[string]Fact[Answer] `json:"parts,omitempty"`
 	Lease   Fact[Lease]             `json:"lease"`
 	PLEG    Fact[PLEG]              `json:"pleg"`
-	// Operations are the kubelet's own requests to the runtime; Runtime is what the runtime answers to us.
+	// Operations are the kubelet's own requests to the runtime; Runtime is the runtime's answer to the
+	// guard.
 	Operations Fact[Operations] `json:"operations"`
 	Runtime    Fact[Answer]     `json:"runtime"`
 	// Sources are what the kubelet must hear from, by name, as it knows it itself: the pods of the API, the manifests,
@@ -174,11 +180,11 @@ type Evidence struct {
 	Disk      Fact[Disk]     `json:"disk"`
 	// Certificate is when the kubelet's client certificate expires.
 	Certificate Fact[time.Time] `json:"certificate"`
-	// Starts and Certificates are what the kubelet's metrics say; no verdict follows from them.
+	// Starts and Certificates are from the kubelet's metrics; no verdict follows from them.
 	Starts       Fact[time.Duration] `json:"starts"` // how long pods took to start, in the mean
 	Certificates Fact[Certificates]  `json:"certificates"`
 	// ShuttingDown: the machine goes down.
 	ShuttingDown Fact[bool] `json:"shuttingDown"`
-	// Maintenance is that of the Node's annotation.
+	// Maintenance comes from the Node's annotation.
 	Maintenance Fact[Maintenance] `json:"maintenance"`
 }

@@ -18,6 +18,8 @@ type memory struct {
 	Restarts    []Restart `json:"restarts,omitempty"`
 	Would       []Restart `json:"would,omitempty"`
 	Maintenance time.Time `json:"maintenance,omitzero"`
+	// Annotated is what the annotation of the Node said last.
+	Annotated Fact[Maintenance] `json:"annotated,omitzero"`
 }
 
 const (
@@ -25,7 +27,8 @@ const (
 	maxMemory     = 4 << 20
 )
 
-// load reads the file. One that is missing or damaged costs what it had, and nothing else.
+// load reads the state file. If it is missing or damaged, the guard starts without its earlier
+// state.
 func (g *Guard) load() {
 	if g.o.StateFile == "" {
 		return
@@ -44,7 +47,7 @@ func (g *Guard) load() {
 		}
 		g.report.Restarts = append(g.report.Restarts, r)
 	}
-	g.report.Maintenance, g.report.Would = m.Maintenance, m.Would
+	g.report.Maintenance, g.report.Would, g.annotated = m.Maintenance, m.Would, m.Annotated
 	if g.state.Health != "" {
 		g.report.Health, g.report.Since = g.state.Health, g.state.Since
 	}
@@ -69,8 +72,8 @@ func readMemory(path string) (m memory, err error) {
 	return m, nil
 }
 
-// resumed is the state after a time in which nothing was looked at: only what was established counts on,
-// and that the API server has answered all the time is not known.
+// resumed is the state after a pause without looks: only established signs are kept, and the API server
+// counts as not having answered during the pause.
 func (s State) resumed(now time.Time) State {
 	s = s.clone()
 	s.setBack(now)
@@ -102,7 +105,7 @@ func (g *Guard) save() error {
 	defer cancel()
 	err := g.saving.Do(limited, func() error {
 		g.mu.Lock()
-		m := memory{Version: memoryVersion, State: g.state.clone(), Restarts: g.report.Restarts, Would: g.report.Would, Maintenance: g.report.Maintenance}
+		m := memory{Version: memoryVersion, State: g.state.clone(), Restarts: g.report.Restarts, Would: g.report.Would, Maintenance: g.report.Maintenance, Annotated: g.annotated}
 		g.mu.Unlock()
 		data, err := json.Marshal(m)
 		if err != nil {

@@ -12,10 +12,10 @@ import (
 
 // Fleet bounds how many kubelets of a cluster are restarted at once.
 type Fleet interface {
-	// Acquire takes a slot for a restart of this node. An error that is [ErrFleetBusy] says that other nodes have all slots; any other one
-	// says that the slots are not known.
+	// Acquire takes a slot for a restart of this node. [ErrFleetBusy] means that other nodes have all slots; any other error means that
+	// the slots are unknown.
 	Acquire(ctx context.Context, reason string) error
-	// Release gives the slot back; a slot that is not given back expires.
+	// Release returns the slot; a slot that is not released expires.
 	Release(ctx context.Context) error
 }
 
@@ -28,8 +28,8 @@ const (
 	// fleetTimeout is how long a request for a slot may take, fleetPause when the next one follows.
 	fleetTimeout = 10 * time.Second
 	fleetPause   = 20 * time.Second
-	// provenHealth is how long a kubelet must be healthy after a restart before its slot is given back: one that ends again after some
-	// seconds, as a broken version does, would hand the slot from node to node.
+	// provenHealth is how long a kubelet must be healthy after a restart before its slot is given back: a broken version that ends
+	// again after some seconds would otherwise hand the slot from node to node.
 	provenHealth = 30 * time.Second
 	// unknownTimes is how often in a row the slots must be unknown before a restart for a reason of this machine is made without one: an API server that
 	// is slow answers the next request. While other nodes were seen to restart their kubelets within busyMemory, no such restart is made.
@@ -46,13 +46,13 @@ func ofThisMachine(reason string) bool {
 	return false
 }
 
-// admitted reports whether the cluster's bound lets a restart begin now. If not, the restart is withheld for a while.
-func (g *Guard) admitted(ctx context.Context, reason string) bool {
+// admitted takes a slot of the cluster for a restart, or returns why the restart must wait.
+func (g *Guard) admitted(ctx context.Context, reason string) error {
 	if g.o.Fleet == nil {
-		return true
+		return nil
 	}
 	if !ofThisMachine(reason) && !backoff.Sleep(ctx, rand.N(spread)) {
-		return false
+		return ctx.Err()
 	}
 	limited, cancel := context.WithTimeout(ctx, fleetTimeout)
 	defer cancel()
@@ -63,17 +63,13 @@ func (g *Guard) admitted(ctx context.Context, reason string) bool {
 		g.mu.Lock()
 		g.slot = true
 		g.mu.Unlock()
-		return true
 	case alone && ofThisMachine(reason):
 		g.log.Warn("the bound of restarts in the cluster is not known, restarting for a reason of this machine", "reason", reason, "err", err)
-		return true
+		return nil
 	case !errors.Is(err, ErrFleetBusy):
 		err = fmt.Errorf("how many other nodes restart their kubelets is not known: %w", err)
 	}
-	g.mu.Lock()
-	g.held, g.heldUntil = err.Error(), time.Now().Add(fleetPause+rand.N(fleetPause))
-	g.mu.Unlock()
-	return false
+	return err
 }
 
 // noteSlots notes an answer about the slots. It reports whether they are unknown for so long that a restart may be made without one.
@@ -89,13 +85,6 @@ func (g *Guard) noteSlots(err error) (alone bool) {
 		g.unknown++
 	}
 	return g.unknown >= unknownTimes && (g.busyAt.IsZero() || time.Since(g.busyAt) > busyMemory)
-}
-
-// reportHeld puts into the report that the fleet withholds the restart: until the next look the report would not give a reason for the wait.
-func (g *Guard) reportHeld() {
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	g.report.Withheld, g.report.NextRestart = g.held, g.heldUntil
 }
 
 func (g *Guard) hasSlot() bool {

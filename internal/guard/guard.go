@@ -31,7 +31,7 @@ const (
 	keptRestarts = 50
 )
 
-// ErrWithheld is why [Guard.Restart] restarts nothing; the text says what withholds it.
+// ErrWithheld is the error of [Guard.Restart] if the restart is withheld; the text has the reason.
 var ErrWithheld = errors.New("guard: restart withheld")
 
 // Guard watches over a kubelet. See the package comment.
@@ -42,19 +42,20 @@ type Guard struct {
 	news    chan struct{} // of capacity 1
 	doing   sync.WaitGroup
 	write   func(path string, content []byte) error
-	keeping *bounded.Calls // those that keep evidence and look for it
-	saving  *bounded.Calls // those that write the file: one at a time, so that the newest state is the last
+	keeping *bounded.Calls // keep and find evidence
+	saving  *bounded.Calls // write the file, one call at a time, so that the newest state is written last
 
 	mu          sync.Mutex // guards what follows
 	state       State
 	evidence    Evidence
 	report      Report
-	suppression string    // the reason of the last notice that a restart is withheld
-	under       string    // what is done now
-	ended       time.Time // when the last thing was done
-	storeErr    string    // why the file could not be written
-	slot        bool      // a slot of the fleet is held
-	held        string    // why the fleet withholds a restart, until heldUntil
+	annotated   Fact[Maintenance] // the last that was known
+	suppression string            // the reason of the last notice that a restart is withheld
+	under       string            // the current action
+	ended       time.Time         // when the last thing was done
+	storeErr    string            // why the file could not be written
+	slot        bool              // a slot of the fleet is held
+	held        string            // why the fleet withholds a restart, until heldUntil
 	heldUntil   time.Time
 	unknown     int       // how often in a row the slots were not known
 	busyAt      time.Time // when other nodes were last seen to have all slots
@@ -92,7 +93,7 @@ func New(o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Report is what the guard knows now. It implements the source of the query API.
+// Report returns the guard's current report. It implements the source of the query API.
 func (g *Guard) Report() Report {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -101,14 +102,14 @@ func (g *Guard) Report() Report {
 	return r
 }
 
-// Evidence is what was found at the last look, as values. Rules of alerts use it.
+// Evidence returns the values found at the last look. Alert rules use it.
 func (g *Guard) Evidence() Evidence {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.evidence
 }
 
-// Run watches until ctx ends. It returns when all its goroutines have ended, but for those that wait for a disk that hangs.
+// Run watches until ctx ends. It returns when all its goroutines have ended, except goroutines blocked on a hanging disk.
 func (g *Guard) Run(ctx context.Context) error {
 	if watcher, ok := g.o.Kubelet.(Watcher); ok {
 		g.doing.Go(func() { g.watch(ctx, watcher) })
@@ -154,7 +155,7 @@ func (g *Guard) watch(ctx context.Context, w Watcher) {
 	}
 }
 
-// begin notes what is done, so that nothing else is begun.
+// begin records the current action, so that no other action begins.
 func (g *Guard) begin(what string) (ok bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -182,31 +183,40 @@ func (g *Guard) endedAfter(t time.Time) bool {
 func (g *Guard) look(ctx context.Context) {
 	begin := time.Now()
 	evidence := g.o.Collect(ctx)
-	// What was read while everything ends says nothing, nor does what was read before a restart has ended: it is about the process before.
+	// Facts read during shutdown prove nothing, and facts read before the end of a restart are about the previous process.
 	if ctx.Err() != nil || g.endedAfter(begin) {
 		return
 	}
 	now := time.Now()
+	annotated := g.rememberAnnotation(evidence)
 	before, after, decision := g.judge(evidence, now)
 	g.announce(before, after, decision)
 	if decision.Restart != "" && g.begin("the "+string(decision.Restart)+" is restarted: "+decision.Reason) {
 		g.doing.Go(func() {
 			defer g.end()
-			switch {
-			case !g.admitted(ctx, decision.Reason):
-				g.reportHeld()
-			case g.stillWanted(decision):
-				_ = g.restart(ctx, decision.Restart, decision.Reason, "guard") // the report has the error
-			}
+			wanted := func() bool { return g.stillWanted(decision) }
+			_ = g.restart(ctx, decision.Restart, decision.Reason, "guard", wanted) // the report has the error
 		})
 	}
 	if after.Health == Healthy && now.Sub(after.Since) >= provenHealth && g.hasSlot() {
 		g.doing.Go(func() { g.releaseSlot(ctx) })
 	}
-	// A start counts also if this process is killed. What could not be written is tried again. No look waits for the disk.
-	if before.Health != after.Health || !before.Started.Equal(after.Started) || len(before.Would) != len(after.Would) || g.storeFailed() {
+	// A restart counts even if this process is killed. A failed write is tried again. No look waits for the disk.
+	if before.Health != after.Health || !before.Started.Equal(after.Started) || len(before.Would) != len(after.Would) || annotated || g.storeFailed() {
 		g.doing.Go(g.store)
 	}
+}
+
+// rememberAnnotation keeps what the annotation of the Node says, and reports whether that has changed. An API server that does not answer ends no maintenance.
+func (g *Guard) rememberAnnotation(e Evidence) (changed bool) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if !e.Maintenance.Known {
+		return false
+	}
+	before := g.annotated.Value
+	g.annotated = e.Maintenance
+	return before.On != g.annotated.Value.On || !before.Until.Equal(g.annotated.Value.Until)
 }
 
 // stillWanted reports whether a decision still holds after the delay of the fleet.
@@ -248,7 +258,7 @@ func (g *Guard) judge(evidence Evidence, now time.Time) (before, after Report, d
 func (g *Guard) historyLocked() History {
 	return History{
 		Restarts: g.report.Restarts, Process: g.evidence.Process, Maintenance: g.report.Maintenance,
-		Annotated:    g.evidence.Maintenance,
+		Annotated:    g.annotated,
 		ShuttingDown: g.evidence.ShuttingDown.Known && g.evidence.ShuttingDown.Value,
 	}
 }
@@ -282,10 +292,5 @@ func (g *Guard) Restart(ctx context.Context, reason string) error {
 		return fmt.Errorf("%w: %s", ErrWithheld, g.Report().Under)
 	}
 	defer g.end()
-	if !g.admitted(ctx, reason) {
-		g.mu.Lock()
-		defer g.mu.Unlock()
-		return fmt.Errorf("%w: %s", ErrWithheld, g.held)
-	}
-	return g.restart(ctx, TargetKubelet, reason, "rule")
+	return g.restart(ctx, TargetKubelet, reason, "rule", func() bool { return true })
 }

@@ -21,6 +21,7 @@ import (
 
 // kubelet is a fake: a service and the evidence about it, in virtual time.
 type kubelet struct {
+	name     string
 	mu       sync.Mutex
 	process  guard.Process
 	apiDown  bool
@@ -37,11 +38,11 @@ type kubelet struct {
 }
 
 func newKubelet() *kubelet {
-	return &kubelet{process: guard.Process{Exists: true, Sure: true, PID: 1, Started: time.Now().Add(-time.Hour)}, runtime: guard.Answer{Answered: true, OK: true}}
+	return &kubelet{name: "kubelet.service", process: guard.Process{Exists: true, Sure: true, PID: 1, Started: time.Now().Add(-time.Hour)}, runtime: guard.Answer{Answered: true, OK: true}}
 }
 
 // Name is that of a service.
-func (k *kubelet) Name() string { return "kubelet.service" }
+func (k *kubelet) Name() string { return k.name }
 
 // State is that of a service.
 func (k *kubelet) State(context.Context) (guard.Process, error) {
@@ -86,6 +87,13 @@ func (k *kubelet) kill(code int) {
 	if watched != nil {
 		watched()
 	}
+}
+
+// end replaces what its supervisor knows of the process.
+func (k *kubelet) end(p guard.Process) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.process = p
 }
 
 // deadlock makes it work and not renew its lease, though the API server accepts writes.

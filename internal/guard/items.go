@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // Items are the evidence in words, in the order in which an operator would look.
@@ -111,7 +113,7 @@ func plegWords(p PLEG, now time.Time) (bool, string) {
 }
 
 func diskWords(d Disk) (bool, string) {
-	text := fmt.Sprintf("%d of %d MiB and %d inodes are free", d.Free>>20, d.Total>>20, d.InodesFree)
+	text := fmt.Sprintf("%s of %s and %d inodes are free", text.Bytes(d.Free), text.Bytes(d.Total), d.InodesFree)
 	if d.ReadOnly {
 		text += ", read-only"
 	}

@@ -7,12 +7,13 @@ import (
 	"time"
 )
 
-// Judge makes a verdict of the evidence of one look and of what was seen before. It is a pure function.
+// Judge makes a verdict from the evidence of one look and the state of earlier looks. It is a pure
+// function.
 //
-// One failed request never changes a verdict: a sign counts once it was seen several times over some
-// time, and what is not known never counts. Of the signs that count, a proof makes the kubelet
+// One failed request never changes a verdict: a sign counts once it was observed several times over
+// some time, and unknown facts never count. Of the signs that count, one proof makes the kubelet
 // unhealthy, and so do two halves of different kinds. A sign that the lease contradicts makes it
-// degraded at most. Causes that are not the kubelet's fault make it degraded, and say that a restart
+// degraded at most. Causes outside the kubelet make it degraded, and the verdict says that a restart
 // would not help.
 func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	s := before.clone()
@@ -56,8 +57,8 @@ func Judge(e Evidence, before State, now time.Time) (Verdict, State) {
 	return v, s
 }
 
-// counting are the codes of the signs that are established, the heaviest first. Of those that weigh the same, what
-// happened to the process explains the others: a dead kubelet does not renew its lease.
+// counting returns the codes of the established signs, the heaviest first. Among signs of equal weight, signs of
+// the process come first, since they explain the others: a dead kubelet does not renew its lease.
 func (s *State) counting() []string {
 	codes := slices.DeleteFunc(slices.Collect(maps.Keys(s.Signs)), func(code string) bool { return !s.Signs[code].established(rules[code]) })
 	if slices.Contains(codes, LeaseStale) { // which says the same and more
@@ -108,7 +109,7 @@ func (s *State) weigh(counting []string) Health {
 	return Healthy
 }
 
-// works reports whether there is evidence that the kubelet does its work, rather than none that it does not.
+// works reports whether there is positive evidence that the kubelet works.
 func works(e Evidence, s *State, now time.Time) bool {
 	if e.Healthz.Known && e.Healthz.Value.OK {
 		return true
@@ -117,7 +118,7 @@ func works(e Evidence, s *State, now time.Time) bool {
 	if p.Known && (p.Value.startKnown(now) && lease.Value.Renewed.Before(p.Value.Started) || !p.Value.Exists && p.Value.Sure) {
 		return false // it is the lease of the process before
 	}
-	return lease.Known && lease.Value.Exists && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
+	return lease.Known && lease.Value.Exists && !lease.Value.Foreign && now.Sub(lease.Value.Renewed) < leaseDuration && s.leaseAge(e, now) < leaseDuration
 }
 
 // renewed reports whether nothing says that this very process has not renewed the lease yet.
@@ -126,7 +127,7 @@ func renewed(e Evidence, now time.Time) bool {
 	if !e.Lease.Known || !lease.Exists {
 		return registered(e)
 	}
-	if !p.Known || !p.Value.startKnown(now) {
+	if !p.Known || !p.Value.startKnown(now) || lease.Foreign {
 		return true
 	}
 	started := p.Value.Started.Add(-startJitter)

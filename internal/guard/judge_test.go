@@ -300,7 +300,7 @@ var stories = []struct {
 			quiet(e, now, begin)
 			e.Process.Value.Started = since
 		}}},
-		health: guard.Unhealthy, reasons: "LeaseStale", unhealthy: 51, do: "give it time: it has started 0s ago"},
+		health: guard.Unhealthy, reasons: "LeaseStale", unhealthy: 51, do: "give it time: it has started 0 s ago"},
 	{name: "killed and restarted: healthy again after two looks", until: 40, changes: []change{{9, dead(137)},
 		{30, func(e *guard.Evidence, now, since time.Time) { e.Process.Value.Started = since }}},
 		health: guard.Healthy, unhealthy: 12},

@@ -4,7 +4,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// metrics are made of the report when they are asked for.
+// metrics are computed from the report at each scrape.
 type metrics struct {
 	report   func() Report
 	healthy  *prometheus.Desc
@@ -16,7 +16,7 @@ func newMetrics(report func() Report) *metrics {
 	return &metrics{
 		report: report,
 		healthy: prometheus.NewDesc("statusd_kubelet_healthy",
-			"Whether a check of the kubelet is well, by check; one that is not known is missing.", []string{"check"}, nil),
+			"Whether a check of the kubelet succeeds, by check. A check without a result is missing.", []string{"check"}, nil),
 		verdict: prometheus.NewDesc("statusd_kubelet_verdict",
 			"1 for the verdict about the kubelet that holds, 0 for the others.", []string{"health"}, nil),
 		restarts: prometheus.NewCounterVec(prometheus.CounterOpts{

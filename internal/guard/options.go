@@ -12,18 +12,19 @@ import (
 
 // Options configure a [Guard]. Kubelet and Collect are required.
 type Options struct {
-	// Kubelet is what is guarded. Runtime, which may be nil, is restarted if it is down and the policy allows it.
+	// Kubelet is the guarded service. Runtime, which may be nil, is restarted if it is down and the policy allows
+	// it.
 	Kubelet, Runtime Service
 	// Collect reads the evidence. It must return within a few seconds, whatever hangs.
 	Collect func(ctx context.Context) Evidence
 	Policy  Policy
-	// Fleet bounds the restarts of the cluster's nodes. Nil: there is no bound.
+	// Fleet bounds the restarts of the cluster's nodes. Nil: no bound.
 	Fleet Fleet
 	// Keep keeps evidence before a restart and returns where. Nil: none is kept.
 	Keep func(ctx context.Context, c Case) (dir string, err error)
 	// Outputs get every [Notice]. They must return at once.
 	Outputs []Output
-	// StateFile has what must survive a restart of this program. Empty: nothing does.
+	// StateFile keeps the state over a restart of this program. Empty: the state is lost.
 	StateFile string
 	// Every is the time between two looks; 3 s if 0.
 	Every time.Duration
@@ -33,13 +34,13 @@ type Options struct {
 	Record func(history.Record)
 	// Changed is called when the report has changed in more than its times; nil: it is not called.
 	Changed func()
-	// Registerer gets the metrics; nil: there are none.
+	// Registerer gets the metrics; nil: no metrics.
 	Registerer prometheus.Registerer
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
-// Case is what is known when evidence is kept.
+// Case is the set of facts when evidence is kept.
 type Case struct {
 	At       time.Time `json:"at"`
 	Target   Target    `json:"target"`
@@ -48,7 +49,7 @@ type Case struct {
 	Evidence Evidence  `json:"evidence"`
 }
 
-// NoticeKind is what a notice is about.
+// NoticeKind is the kind of event of a notice.
 type NoticeKind string
 
 // The kinds of notices. They are the reasons of Events too.
@@ -61,7 +62,7 @@ const (
 	NoticeReport NoticeKind = "Report"
 )
 
-// Notice is what outputs get: what has happened, and the report as of then.
+// Notice is an event for outputs, with the report at the time of the event.
 type Notice struct {
 	Kind    NoticeKind
 	At      time.Time

@@ -24,12 +24,12 @@ type Reason struct {
 	Since   time.Time `json:"since"`
 }
 
-// Verdict is what the evidence amounts to.
+// Verdict is the conclusion from the evidence.
 type Verdict struct {
 	Health  Health    `json:"health"`
 	Since   time.Time `json:"since"`
 	Reasons []Reason  `json:"reasons"`
-	// Helps reports whether a restart would help; if not, Do says what would.
+	// Helps reports whether a restart would help; if not, Do is the remedy.
 	Helps bool   `json:"restartHelps"`
 	Do    string `json:"do,omitempty"`
 
@@ -42,23 +42,24 @@ type Restart struct {
 	At time.Time `json:"at"`
 	// What was restarted; the kubelet if empty.
 	What Target `json:"what,omitempty"`
-	// By is who did it: guard, or another.
+	// By is the initiator: guard, or another.
 	By     string `json:"by"`
 	Reason string `json:"reason"`
 	Err    string `json:"error,omitempty"`
-	// Evidence is the directory with what was kept before it.
+	// Evidence is the directory with the evidence kept before the restart.
 	Evidence string `json:"evidence,omitempty"`
-	// EvidenceErr is why it, or a part of it, was not kept: a full disk holds no restart back.
+	// EvidenceErr is why the evidence, or a part of it, was not kept: a full disk does not prevent a
+	// restart.
 	EvidenceErr string `json:"evidenceError,omitempty"`
 }
 
-// Report is what the guard knows.
+// Report is the guard's report on the kubelet.
 type Report struct {
 	At time.Time `json:"at"`
 	Verdict
-	// Evidence is what the verdict is made of, by name, in words.
+	// Evidence is the evidence of the verdict, by name, in words.
 	Evidence []Item `json:"evidence"`
-	// Unit is what is guarded: a unit of systemd, or a command.
+	// Unit is the guarded service: a unit of systemd, or a command.
 	Unit     string    `json:"unit,omitempty"`
 	PID      int       `json:"pid,omitempty"`
 	Started  time.Time `json:"started,omitzero"`
@@ -70,7 +71,7 @@ type Report struct {
 	// NextRestart is when the guard restarts at the earliest; Withheld is why it does not.
 	NextRestart time.Time `json:"nextRestart,omitzero"`
 	Withheld    string    `json:"withheld,omitempty"`
-	// Under is what is done now: a restart, a start in order. Empty: nothing.
+	// Under is the current action: a restart, a start in order. Empty: none.
 	Under string `json:"under,omitempty"`
 }
 
@@ -79,7 +80,7 @@ type Item struct {
 	Name string    `json:"name"`
 	At   time.Time `json:"at,omitzero"`
 	OK   bool      `json:"ok"`
-	// Unknown: it could not be read, and Text says why. Then OK is false, and means nothing.
+	// Unknown: the value could not be read, and Text has the reason. Then OK is false and meaningless.
 	Unknown bool   `json:"unknown,omitempty"`
 	Text    string `json:"text"`
 }

@@ -1,10 +1,12 @@
 package guard
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"slices"
 	"time"
@@ -12,9 +14,8 @@ import (
 	"github.com/statusd/statusd/internal/history"
 )
 
-// restart keeps the evidence and restarts the target. The restart counts before it is made, so that the
-// budget holds also if this program ends in the middle of it.
-func (g *Guard) restart(ctx context.Context, target Target, reason, by string) error {
+// restart restarts the target unless the bound of the cluster, its operator or a change meanwhile is against it: then the error is [ErrWithheld].
+func (g *Guard) restart(ctx context.Context, target Target, reason, by string, wanted func() bool) error {
 	service := g.o.Kubelet
 	if target == TargetRuntime {
 		service = g.o.Runtime
@@ -25,10 +26,60 @@ func (g *Guard) restart(ctx context.Context, target Target, reason, by string) e
 		g.count(r, true)
 		return fmt.Errorf("guard: %s", r.Err)
 	}
+	if why := g.against(ctx, target, service); why != "" {
+		return g.hold(why)
+	}
+	if err := g.admitted(ctx, reason); err != nil {
+		return g.hold(err.Error())
+	}
+	if !wanted() {
+		return ErrWithheld
+	}
+	r.At = time.Now()
 	r.Evidence, r.EvidenceErr = g.keep(ctx, r)
+	if why := g.against(ctx, target, service); why != "" { // an operator may have stopped it while the evidence was collected
+		g.releaseSlot(ctx)
+		return g.hold(why)
+	}
+	return g.restartNow(ctx, service, r)
+}
+
+// stateTimeout is how long the state of a service may take.
+const stateTimeout = 5 * time.Second
+
+// against is why a service must not be restarted, as its supervisor knows at this moment.
+func (g *Guard) against(ctx context.Context, target Target, service Service) string {
+	limited, cancel := context.WithTimeout(ctx, stateTimeout)
+	defer cancel()
+	p, err := service.State(limited)
+	now := time.Now()
+	process := Read(now, p)
+	if err != nil {
+		process = NotKnown[Process](now, err.Error())
+	}
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	why := leftAlone(process)
+	if why != "" && target == TargetRuntime {
+		why = service.Name() + ": " + why
+	}
+	return cmp.Or(forbidden(target, g.o.Policy, g.historyLocked(), now), why)
+}
+
+// hold withholds a restart for a while.
+func (g *Guard) hold(why string) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.held, g.heldUntil = why, time.Now().Add(fleetPause+rand.N(fleetPause))
+	g.report.Withheld, g.report.NextRestart = g.held, g.heldUntil // until the next look the report would not give a reason for the wait
+	return fmt.Errorf("%w: %s", ErrWithheld, why)
+}
+
+// restartNow restarts a service. The restart is recorded before it is made, so that the budget holds even if this program ends in between.
+func (g *Guard) restartNow(ctx context.Context, service Service, r Restart) error {
 	g.forgetEvidence(ctx)
 	g.count(r, true)
-	g.log.Warn("restart begins", "service", service.Name(), "reason", reason, "evidence", r.Evidence)
+	g.log.Warn("restart begins", "service", service.Name(), "reason", r.Reason, "evidence", r.Evidence)
 
 	limited, cancel := context.WithTimeout(ctx, g.o.RestartTimeout)
 	defer cancel()
@@ -41,7 +92,7 @@ func (g *Guard) restart(ctx context.Context, target Target, reason, by string) e
 	return err
 }
 
-// keep keeps the evidence. That it cannot be kept, or that the disk hangs, holds no restart back.
+// keep keeps the evidence. A failure to keep it, or a hanging disk, does not prevent a restart.
 func (g *Guard) keep(ctx context.Context, r Restart) (dir, problem string) {
 	if g.o.Keep == nil {
 		return "", ""

@@ -4,12 +4,12 @@ import "context"
 
 // Service is what the guard starts, stops and restarts: a unit of systemd, or a process that a command restarts.
 type Service interface {
-	// Name is what an operator knows it by.
+	// Name is the operator's name of the service.
 	Name() string
-	// State is what is known of the process now. An error means that it is not known.
+	// State returns the state of the process. An error means that the state is unknown.
 	State(ctx context.Context) (Process, error)
-	// Start, Stop and Restart return when it is done or has failed. Starting what runs and stopping what does not
-	// run does nothing.
+	// Start, Stop and Restart return when the operation is done or has failed. Starting a running service and
+	// stopping a stopped one do nothing.
 	Start(ctx context.Context) error
 	Stop(ctx context.Context) error
 	Restart(ctx context.Context) error

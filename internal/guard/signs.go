@@ -5,6 +5,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"github.com/statusd/statusd/internal/text"
 )
 
 // The codes of reasons.
@@ -35,7 +37,7 @@ const (
 )
 
 const (
-	// startGrace is how long a kubelet may take to start before what it does not do yet counts.
+	// startGrace is the time for a kubelet to start; missing work does not count before.
 	startGrace = time.Minute
 	// leaseDuration is used if the lease does not say how long it counts.
 	leaseDuration = 40 * time.Second
@@ -73,7 +75,7 @@ type rule struct {
 	byLease bool
 }
 
-// rules are all signs. One bad observation never establishes any of them.
+// rules are all signs. One bad observation never establishes a sign.
 var rules = map[string]rule{
 	ProcessGone:          {proof, "process", 2, 2 * time.Second, true},
 	ProcessStopped:       {proof, "process", 3, 5 * time.Second, true},
@@ -112,7 +114,7 @@ func (l look) add(code string, at time.Time, bad bool, format string, args ...an
 	l[code] = observation{at, bad, fmt.Sprintf(format, args...)}
 }
 
-// observe reads the evidence. What a starting kubelet does not do yet is not observed.
+// observe reads the evidence. Missing work of a starting kubelet is not observed.
 func observe(e Evidence, s *State, now time.Time) look {
 	l := look{}
 	observeProcess(l, e, s, now)
@@ -127,7 +129,7 @@ func observe(e Evidence, s *State, now time.Time) look {
 	return l
 }
 
-// addGood keeps of a kubelet that starts only what is good already.
+// addGood adds only the good observations of a starting kubelet.
 func (l look) addGood(e Evidence, s *State, now time.Time) {
 	all := look{}
 	observeAnswers(all, e)
@@ -145,8 +147,8 @@ func isStarting(e Evidence, now time.Time) bool {
 	return p.Known && p.Value.startKnown(now) && now.Sub(p.Value.Started) < startGrace
 }
 
-// startKnown reports whether there is a process of which the start is known. A start in the future was recorded before
-// the clock was set back.
+// startKnown reports whether there is a process with a known start. A start in the future was recorded before the
+// clock was set back.
 func (p Process) startKnown(now time.Time) bool {
 	return p.Exists && !p.Started.IsZero() && !p.Started.After(now.Add(startJitter))
 }
@@ -170,17 +172,17 @@ func observeProcess(l look, e Evidence, s *State, now time.Time) {
 	observeLoop(l, e, s, now)
 }
 
-// observeLoop adds whether the process ends again and again, started by the guard or by others. One that has run for longer than
-// the loop takes is not in it any more.
+// observeLoop adds whether the process ends again and again, started by the guard or by others. A process that has run for
+// longer than loopWindow/loopStarts has left the loop.
 func observeLoop(l look, e Evidence, s *State, now time.Time) {
 	p := e.Process.Value
 	if n := len(s.Vain); n >= loopStarts {
-		l.add(CrashLooping, e.Process.At, true, "the guard has started it %d times within %v, and each time it ended before it answered%s", n, loopWindow, ending(p))
+		l.add(CrashLooping, e.Process.At, true, "the guard has started it %d times within %s, and each time it ended before it answered%s", n, seconds(loopWindow), ending(p))
 		return
 	}
 	recent := s.startsSince(now.Add(-loopWindow))
 	settled := p.Exists && !p.Started.IsZero() && now.Sub(p.Started) > loopWindow/loopStarts
-	l.add(CrashLooping, e.Process.At, recent >= loopStarts && !settled, "%d starts within %v that the guard did not make%s", recent, loopWindow, ending(p))
+	l.add(CrashLooping, e.Process.At, recent >= loopStarts && !settled, "%d starts within %s that the guard did not make%s", recent, seconds(loopWindow), ending(p))
 }
 
 // ending is how the last process ended, in words.
@@ -226,6 +228,9 @@ func observeLease(l look, e Evidence, s *State, now time.Time) {
 		return
 	}
 	l.add(NotRegistered, e.Lease.At, false, "the node has a lease")
+	if lease.Foreign {
+		return
+	}
 	duration := lease.Duration
 	if duration <= 0 {
 		duration = leaseDuration
@@ -243,7 +248,7 @@ func (s *State) leaseAge(e Evidence, now time.Time) time.Duration {
 	if !lease.Seen.IsZero() {
 		age = min(age, now.Sub(lease.Seen))
 	}
-	if lease.Seen.IsZero() || !lease.Renewed.After(now) { // else the clock was set back since, and what was counted here decides
+	if lease.Seen.IsZero() || !lease.Renewed.After(now) { // else the clock was set back, and the age counted here decides
 		age = min(age, now.Sub(lease.Renewed))
 	}
 	if p := e.Process; p.Known && p.Value.startKnown(now) {
@@ -290,7 +295,7 @@ func observeCauses(l look, e Evidence, s *State, now time.Time) {
 		l.add(APIServerUnreachable, a.At, !a.Value.OK, "the API server does not answer from here: %s", a.Value.Text)
 	}
 	if d := e.Disk; d.Known {
-		text := fmt.Sprintf("%d MiB and %d inodes are left", d.Value.Free>>20, d.Value.InodesFree)
+		text := fmt.Sprintf("%s and %d inodes are left", text.Bytes(d.Value.Free), d.Value.InodesFree)
 		switch {
 		case d.Value.ReadOnly:
 			text = "it is read-only"
@@ -304,8 +309,8 @@ func observeCauses(l look, e Evidence, s *State, now time.Time) {
 	}
 }
 
-// observeWrites adds whether the API server refuses writes: those of the kubelet, by its own count, or a dry run from here. One that
-// accepts reads alone, because of a webhook, a full etcd or a right that was taken away, keeps a kubelet that works from renewing its lease.
+// observeWrites adds whether the API server refuses writes: the kubelet's writes, by the kubelet's own count, or a dry run from here. An API
+// server that accepts only reads, because of a webhook, a full etcd or a revoked right, keeps a working kubelet from renewing its lease.
 func observeWrites(l look, e Evidence, s *State) {
 	w, r := e.Writes, e.Requests
 	switch {
@@ -323,10 +328,8 @@ func observeWrites(l look, e Evidence, s *State) {
 }
 
 func seconds(d time.Duration) string {
-	if d >= time.Second {
-		d = d.Round(time.Second)
-	} else {
-		d = d.Round(time.Millisecond)
+	if 0 < d && d < time.Second {
+		return fmt.Sprintf("%d ms", d.Milliseconds())
 	}
-	return d.String()
+	return text.Span(d)
 }

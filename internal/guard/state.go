@@ -5,13 +5,13 @@ import (
 	"time"
 )
 
-// State is what [Judge] remembers from one look to the next. It is plain data, and survives a restart.
+// State is the state of [Judge] between two looks. It is plain data, and survives a restart.
 type State struct {
 	Health Health    `json:"health,omitempty"`
 	Since  time.Time `json:"since,omitzero"`
-	// Looked is when the last verdict was made. One that was made later than now shows that the clock was set back.
+	// Looked is the time of the last verdict. A time in the future shows that the clock was set back.
 	Looked time.Time `json:"looked,omitzero"`
-	// Signs are what speaks against the kubelet, by code.
+	// Signs are the signs against the kubelet, by code.
 	Signs map[string]Sign `json:"signs,omitempty"`
 	// SawProcess: the process was found at least once, so that its absence means something.
 	SawProcess bool `json:"sawProcess,omitempty"`
@@ -32,8 +32,8 @@ type State struct {
 	Worked time.Time `json:"worked,omitzero"`
 	// NoSpace: the disk was full at the last look.
 	NoSpace bool `json:"noSpace,omitempty"`
-	// Accepted is when the API server last accepted a write of the lease from here, AcceptedSince the first time of those that no refusal has
-	// interrupted. LeaseTried is when the kubelet was restarted for a stale lease alone, until a process renews it.
+	// Accepted is when the API server last accepted a write of the lease from here; AcceptedSince is the first of the writes accepted without
+	// a refusal in between. LeaseTried is when the kubelet was restarted for a stale lease alone, until a process renews it.
 	Accepted      time.Time `json:"accepted,omitzero"`
 	AcceptedSince time.Time `json:"acceptedSince,omitzero"`
 	LeaseTried    time.Time `json:"leaseTried,omitzero"`
@@ -41,7 +41,8 @@ type State struct {
 
 // Sign is something that speaks against the kubelet.
 type Sign struct {
-	// Since is the first bad observation of those that no good ones have interrupted, Last the newest.
+	// Since is the first bad observation that no sufficient run of good ones has followed, Last the
+	// newest.
 	Since time.Time `json:"since"`
 	Last  time.Time `json:"last"`
 	Count int       `json:"count"`
@@ -49,7 +50,8 @@ type Sign struct {
 	Good      int       `json:"good,omitempty"`
 	GoodSince time.Time `json:"goodSince,omitzero"`
 	Text      string    `json:"text"`
-	// Contradicted is what speaks against the sign itself, Beside what is strange with it and does not.
+	// Contradicted is the evidence against the sign itself, Beside an oddity that does not contradict
+	// the sign.
 	Contradicted string `json:"contradicted,omitempty"`
 	Beside       string `json:"beside,omitempty"`
 }
@@ -66,7 +68,8 @@ const (
 	startJitter = 2 * time.Second
 	// expectStart is how long after a restart by the guard a start counts as its own.
 	expectStart = 30 * time.Second
-	// countGap is how long ago the supervisor's count may have been read for what was added to it to be new.
+	// countGap is the maximum age of the supervisor's previous count; the starts added to an older count may
+	// not be recent.
 	countGap = time.Minute
 )
 
@@ -94,7 +97,8 @@ func (s State) clone() State {
 	return s
 }
 
-// setBack moves the times of a clock that was set back since the last look, so that what was before now still is.
+// setBack shifts all times after the clock was set back since the last look, so that earlier times stay in the
+// past.
 func (s *State) setBack(now time.Time) {
 	if !now.Before(s.Looked) {
 		return
@@ -119,7 +123,7 @@ func (s *State) setBack(now time.Time) {
 	move(&s.Since, &s.APISince, &s.Expected, &s.SupervisedAt, &s.Accepted, &s.AcceptedSince, &s.LeaseTried)
 }
 
-// remember takes in what is not a sign but is needed to read signs.
+// remember stores facts that are no signs but are needed to read signs.
 func (s *State) remember(e Evidence, now time.Time) {
 	s.setBack(now)
 	if now.Sub(s.Looked) > forget { // the machine, or this program, was asleep: the kubelet gets the time to renew its lease
@@ -167,8 +171,8 @@ func (s *State) rememberWrites(w Fact[Answer]) {
 	}
 }
 
-// rememberStart counts the starts that the guard did not make. A supervisor counts those that happen
-// between two looks too; when those before the first look were is not known.
+// rememberStart counts the starts that the guard did not make. A supervisor also counts starts
+// between two observations; the times of starts before the first observation are unknown.
 func (s *State) rememberStart(p Process, now time.Time) {
 	if p.Unit != "" {
 		if !s.SupervisedAt.IsZero() && now.Sub(s.SupervisedAt) < countGap {
@@ -196,8 +200,8 @@ func (s *State) rememberStart(p Process, now time.Time) {
 	s.Started = p.Started
 }
 
-// rememberEnd counts the processes that the guard started in vain. The supervisor of a unit counts those that it
-// started. Without /healthz it is not known whether one has worked.
+// rememberEnd counts the processes that the guard started in vain. The supervisor of a unit counts the processes
+// that it started. Without /healthz, whether a process has worked is unknown.
 func (s *State) rememberEnd(e Evidence, now time.Time) {
 	s.Vain = slices.DeleteFunc(s.Vain, func(t time.Time) bool { return now.Sub(t) > loopWindow })
 	p := e.Process.Value
@@ -221,7 +225,7 @@ func atWork(e Evidence) bool {
 	started := e.Process.Value.Started
 	lease := e.Lease
 	return e.Healthz.Known && e.Healthz.Value.OK && e.Healthz.At.After(started) ||
-		lease.Known && lease.Value.Exists && lease.Value.Renewed.After(started.Add(startJitter))
+		lease.Known && lease.Value.Exists && !lease.Value.Foreign && lease.Value.Renewed.After(started.Add(startJitter))
 }
 
 func (s *State) startsSince(from time.Time) int {
@@ -235,7 +239,7 @@ func (s *State) startsSince(from time.Time) int {
 }
 
 // take counts the observations of one look. An observation that was counted before, because its
-// source is asked less often than the others, is not counted again.
+// source is read less often than the others, is not counted again.
 func (s *State) take(l look, now time.Time) {
 	for code, o := range l {
 		sign, open := s.Signs[code]
@@ -257,8 +261,8 @@ func (s *State) take(l look, now time.Time) {
 	}
 }
 
-// takeGood ends a sign that was established only after good observations over some time, so that a
-// kubelet that answers every other request does not flap. One that was not is gone at once.
+// takeGood ends an established sign only after good observations over some time, so that a kubelet
+// that answers every other request does not flap. A sign that was not established ends at once.
 func (s *State) takeGood(code string, sign Sign, at time.Time) {
 	if sign.Good == 0 {
 		sign.GoodSince = at
@@ -276,9 +280,9 @@ func (s *State) takeGood(code string, sign Sign, at time.Time) {
 
 func (s Sign) established(r rule) bool { return s.Count >= r.count && s.Last.Sub(s.Since) >= r.span }
 
-// contradict notes which signs the lease speaks against: what is gone, stopped or silent renews none.
-// A search of processes in another PID namespace, or a request in another network namespace, shows so. What the supervisor of the
-// process knows is not contradicted: then another program, or another machine of the same name, renews the lease. A renewal in the future says nothing.
+// contradict notes which signs the lease contradicts: a kubelet that is gone, stopped or silent renews no lease. A contradiction shows that the guard
+// searches another PID namespace, or sends requests in another network namespace. The supervisor's facts about the process are not contradicted: then
+// another program, or another machine of the same name, renews the lease. A renewal in the future proves nothing.
 func (s *State) contradict(e Evidence, now time.Time) {
 	lease := e.Lease.Value
 	if !e.Lease.Known || !lease.Exists || lease.Renewed.After(now.Add(time.Second)) {
@@ -288,7 +292,7 @@ func (s *State) contradict(e Evidence, now time.Time) {
 		switch {
 		case !rules[code].byLease || !lease.Renewed.After(sign.Since.Add(time.Second)):
 			continue
-		case rules[code].kind == "process" && e.Process.Known && e.Process.Value.Sure:
+		case rules[code].kind == "process" && e.Process.Known && e.Process.Value.Sure, lease.Foreign:
 			sign.Beside = "its lease was renewed after that, at " + lease.Renewed.UTC().Format(time.RFC3339) + lease.writtenBy() +
 				": another program, or another machine with the name of this node, renews it"
 			s.Signs[code] = sign
@@ -300,7 +304,7 @@ func (s *State) contradict(e Evidence, now time.Time) {
 	}
 }
 
-// writtenBy is who has renewed a lease, in words.
+// writtenBy describes the writer of a lease.
 func (l Lease) writtenBy() string {
 	text := ""
 	if l.Writer != "" {

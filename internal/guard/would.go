@@ -5,11 +5,10 @@ import (
 	"time"
 )
 
-// dryRun is who would have made a restart that is only noted.
+// dryRun is the initiator of restarts that are only noted.
 const dryRun = "dry run"
 
-// would adds to the restarts that the guard would have made. A kubelet that stays unhealthy counts once: what a restart would have changed is
-// not known.
+// would adds to the restarts that the guard would have made. A kubelet that stays unhealthy counts once: the effect of a restart is unknown.
 func (g *Guard) would(v Verdict, now time.Time) []Restart {
 	noted := g.report.Would
 	policy := g.o.Policy

@@ -7,9 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Diff returns what differs between two statuses of a pod, as records without times: the phase,
-// then the conditions in the order of the newer status, then the containers. A change of a
-// message alone is no transition.
+// Diff returns the differences between two statuses of a pod, as records without times: the phase,
+// then the conditions in the order of the newer status, then the containers. A change of a message
+// alone is no transition.
 func Diff(older, newer *v1.PodStatus) []Record {
 	var records []Record
 	if older.Phase != newer.Phase || older.Reason != newer.Reason {

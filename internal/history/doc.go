@@ -1,6 +1,6 @@
-// Package history keeps what happened to the pods of a node: each transition of a phase, a
+// Package history records what happened to the pods of a node: each transition of a phase, a
 // condition or a container, each restart, probe verdict, hook, admission, delivery and deletion,
-// with when it was observed, when the API server took it, and its cause.
+// with the time of observation, the time when the API server accepted it, and its cause.
 //
 //	store := history.New(history.Options{File: "/var/lib/statusd/history"})
 //	go store.Run(ctx)                     // writes the file in the background
@@ -11,21 +11,21 @@
 //
 // # Reporters do not wait
 //
-// [Store.Changed], [Store.Accepted] and their like append to a batch in memory. What differs between
+// [Store.Changed], [Store.Accepted] and their like append to a batch in memory. The difference between
 // two statuses is computed later, by the goroutine of [Store.Run] or by the first query. The batch is
-// bounded: when it is full, the further changes of a pod are joined, and the store counts what was lost.
+// bounded: when it is full, further changes of a pod are merged, and the store counts the losses.
 //
 // # Bounds
 //
-// A pod keeps at most [Options.PerPod] records. Of the subject that has the most (a condition, a
-// container, a probe), the oldest one after the first is dropped, so that what flaps pushes out only
-// its own past. [Record.Dropped] says how many are missing before a record. All pods together keep at
-// most [Options.Total]; the pods with the most records give way. A pod that is gone is kept for
-// [Options.Keep].
+// A pod keeps at most [Options.PerPod] records. Beyond that limit, the subject with the most records
+// (a condition, a container, a probe) loses its oldest record after the first, so that a flapping
+// subject displaces only its own records. [Record.Dropped] is the number of records that are missing
+// before a record. All pods together keep at most [Options.Total] records; the pods with the most
+// records lose some first. Deleted pods are kept for [Options.Keep].
 //
 // # The file
 //
-// History is best effort: it never stops a node. It survives a restart and kill -9, except for the
-// batch that was not yet written (a fraction of a second). After a power loss, what the kernel had not
-// written is missing. What cannot be read or written is counted and logged, and becomes a record of the node.
+// History is best effort: it never stops a node. It survives a restart and kill -9, except for the last
+// unwritten batch (a fraction of a second). A power loss also loses the data that the kernel had not written.
+// Read and write errors are counted and logged, and become records of the node.
 package history

@@ -8,8 +8,8 @@ import (
 	"github.com/statusd/statusd/internal/text"
 )
 
-// entry is a record in memory. Pods do much the same: what two records have in common with all
-// others of their like is stored once.
+// entry is a record in memory. Pods behave alike, so the common part of equal records is stored
+// once.
 type entry struct {
 	seq      uint64
 	changed  uint64 // the sequence number of its last change, for watches
@@ -28,7 +28,7 @@ type subject struct {
 	Container string `json:"container,omitempty"`
 }
 
-// what is what has happened to a subject.
+// what describes an event of a subject.
 type what struct {
 	From    string `json:"from,omitempty"`
 	To      string `json:"to,omitempty"`
@@ -83,7 +83,7 @@ type trouble struct {
 	state, reason string
 }
 
-// last returns the newest entry about a subject, nil if there is none.
+// last returns the newest entry about a subject, or nil.
 func (l *log) last(about unique.Handle[subject]) *entry {
 	for i := len(l.entries) - 1; i >= 0; i-- {
 		if l.entries[i].about == about {

@@ -179,6 +179,31 @@ func TestADamagedLineCostsItself(t *testing.T) {
 	}
 }
 
+// testdata has a history of each version that is read, written by the code of its time: a version that is added needs a file,
+// and a file is never written again.
+func TestFileOfEachVersion_IsRead(t *testing.T) {
+	for version := 1; version <= fileVersion; version++ {
+		data, err := os.ReadFile(fmt.Sprintf("testdata/version-%d.history", version))
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := newFile(t)
+		if err := os.WriteFile(path, data, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		s := New(Options{File: path})
+		pod, _ := s.Pod("shop", "web")
+		for _, want := range []string{"Ready", "Probe readiness web", "passed"} {
+			if got := shown(pod.Records); !strings.Contains(got, want) {
+				t.Errorf("version %d: got no %q in\n%s", version, want, got)
+			}
+		}
+		if got := shown(s.Node()); !strings.Contains(got, "started") || strings.Contains(got, "damaged") {
+			t.Errorf("version %d: the node says %s", version, got)
+		}
+	}
+}
+
 func TestAFileOfANewerVersionIsKept(t *testing.T) {
 	path := newFile(t)
 	newer := []byte("statusd history 2\nwhatever\n")

@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// inbox holds what has been reported and not yet been looked at. Reporters only append.
+// inbox holds reports that were not processed yet. Reporters only append.
 type inbox struct {
 	limit int
 
@@ -55,10 +55,10 @@ func (b *inbox) put(in *input) (first bool) {
 	return false
 }
 
-// joined is what is kept of a pod in a full inbox: all that matters in the end.
+// joined is the part of a pod's reports that is kept in a full inbox: the last state.
 type joined struct{ changed, accepted, removed *input }
 
-// join keeps an input beyond the limit. What it keeps is bounded by the number of pods.
+// join keeps an input beyond the limit. The kept inputs are bounded by the number of pods.
 func (b *inbox) join(in *input) {
 	if in.kind == failed || in.kind == added {
 		b.lost++
@@ -96,7 +96,7 @@ func replace(last, next *input) *input {
 	return last
 }
 
-// take returns what is there and empties the inbox.
+// take returns the inputs and empties the inbox.
 func (b *inbox) take(spare []input) (inputs []input, lost int) {
 	b.mu.Lock()
 	defer b.mu.Unlock()

@@ -41,9 +41,9 @@ func (s *Store) load(now time.Time) {
 	s.begin(f, now)
 }
 
-// begin sets where the numbers go on, and says what is missing. They begin above all that an earlier
-// process can have given, also one whose last records were not written: the time in microseconds
-// grows faster than the numbers.
+// begin sets the next sequence number, and records gaps. The numbers start above all numbers that an
+// earlier process can have given, including unwritten records: the time in microseconds grows faster
+// than the numbers.
 func (s *Store) begin(f found, now time.Time) {
 	last := s.seq
 	s.seq = min(max(last+1, uint64(max(now.UnixMicro(), 1))), maxSeq)
@@ -68,7 +68,7 @@ func (s *Store) begin(f found, now time.Time) {
 	case !f.ended:
 		s.problem(now, "incomplete", "the last process was killed; what happened in its last moments may be missing")
 	}
-	s.rewrite = true // leaves out what is damaged, and what is too old
+	s.rewrite = true // drops damaged and outdated records
 	s.purged = time.Time{}
 	s.purge(now)
 	s.shed()

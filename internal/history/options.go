@@ -10,8 +10,8 @@ import (
 type Options struct {
 	// PerPod is how many records a pod keeps, 100 if zero; the node itself keeps four times as many.
 	PerPod int
-	// Total is how many records all pods keep together, 20,000 if zero. Each pod that is there
-	// keeps two, whatever Total is.
+	// Total is how many records all pods keep together, 20,000 if zero. Each existing pod keeps two,
+	// whatever Total is.
 	Total int
 	// Keep is how long a pod that is gone stays, an hour if zero.
 	Keep time.Duration

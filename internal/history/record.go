@@ -6,7 +6,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Kind is what a record is about.
+// Kind is the kind of event of a record.
 type Kind string
 
 // The kinds of records.
@@ -22,8 +22,8 @@ const (
 	KindDelivery  Kind = "Delivery"  // whether the API server has what the node reports
 	KindDeletion  Kind = "Deletion"  // the pod is being deleted, has ended, is gone
 	KindDrift     Kind = "Drift"     // what the API says was found to be untrue, true again, or repaired; Subject is the kind of difference
-	KindAction    Kind = "Action"    // what was done about an alert; Subject is the action, Reason the rule, To the result
-	KindLog       Kind = "Log"       // a line of a log that means a problem; Subject is who wrote it, Reason what it means, Message the line
+	KindAction    Kind = "Action"    // an action on an alert; Subject is the action, Reason the rule, To the result
+	KindLog       Kind = "Log"       // a log line that indicates a problem; Subject is the writer, Reason the meaning, Message the line
 	KindNode      Kind = "Node"      // the node itself: started, stopped, pressure, unreachable
 )
 
@@ -33,15 +33,16 @@ type Record struct {
 	Seq uint64 `json:"seq"`
 	// Observed is when the node made or noticed the transition.
 	Observed time.Time `json:"observed"`
-	// Accepted is when the API server took it. Nil: not yet, or there is nothing to take, as for
-	// the verdict of a probe.
+	// Accepted is when the API server accepted the change. Nil: not yet, or the event is not sent,
+	// such as the verdict of a probe.
 	Accepted *time.Time `json:"accepted,omitempty"`
 	Kind     Kind       `json:"kind"`
-	// Subject is what the record is about within its kind, such as the type of a condition.
+	// Subject is the subject of the record within its kind, such as the type of a condition.
 	Subject string `json:"subject,omitempty"`
 	// Container is the name of the container, if it is about one.
 	Container string `json:"container,omitempty"`
-	// From and To are what it was and what it became. Empty: there was none, there is none any more.
+	// From and To are the states before and after the change. Empty: the subject did not exist before,
+	// or no longer exists.
 	From string `json:"from,omitempty"`
 	To   string `json:"to"`
 	// Reason is a word in CamelCase, Message the cause in words. Both are cut to a bound.
@@ -72,13 +73,13 @@ type Pod struct {
 	Records []Record `json:"records,omitempty"`
 }
 
-// Event is what a watch hands out: a record that is new or that the API server has now taken, or
-// a reset.
+// Event is an event of a watch: a record that is new or that the API server has now accepted, or a
+// reset.
 type Event struct {
-	// Seq is where a watch goes on after this event.
+	// Seq is where a watch continues after this event.
 	Seq uint64 `json:"seq"`
-	// Reset: what happened since the asked sequence number is no longer complete. All that is
-	// still there follows, as for a watch from 0. Pod and Record are empty.
+	// Reset: the events since the given sequence number are no longer complete. All kept events
+	// follow, as for a watch from 0. Pod and Record are empty.
 	Reset  bool   `json:"reset,omitempty"`
 	Pod    Ref    `json:"pod"`
 	Record Record `json:"record"`

@@ -32,11 +32,11 @@ func (s *Store) write(l line) {
 	}
 }
 
-// idlePeriod is how often is looked for what is too old, and for a disk that works again.
+// idlePeriod is the interval of checks for outdated records, and for a disk that works again.
 const idlePeriod = 15 * time.Second
 
-// Run makes records of what is reported and writes them to the file, until the context ends. It
-// returns after the last write. An error of the disk does not end it: see the records of the node.
+// Run makes records of the reports and writes them to the file, until the context ends. It returns
+// after the last write. Run continues after an error of the disk and records it for the node.
 func (s *Store) Run(ctx context.Context) error {
 	w := &writer{store: s, path: s.opts.File}
 	pause := w.timed()
@@ -58,8 +58,9 @@ func (s *Store) Run(ctx context.Context) error {
 	}
 }
 
-// timed writes what is new and returns how long to collect before the next write: at least three
-// times as long as it took, so that a flood of changes costs the node a quarter of a core at most.
+// timed writes new records and returns how long to collect before the next write: at least three
+// times the duration of this write, so that a flood of changes costs the node a quarter of a core
+// at most.
 func (w *writer) timed() time.Duration {
 	begin := time.Now()
 	w.flush(begin)
@@ -91,7 +92,7 @@ type writer struct {
 
 const retryWrite = 30 * time.Second
 
-// flush writes what is new.
+// flush writes new records.
 func (w *writer) flush(now time.Time) {
 	s := w.store
 	s.mu.Lock()

@@ -79,7 +79,7 @@ func (s *Store) keep(l *log) {
 	s.named[l.name()] = append(s.named[l.name()], l)
 }
 
-// Pods returns the histories of all pods, also of those that are gone, by name and age.
+// Pods returns the histories of all pods, including deleted ones, by name and age.
 func (s *Store) Pods() []Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -140,7 +140,7 @@ func (s *Store) Retain(has func(types.UID) bool, at time.Time) {
 	}
 }
 
-// Seq returns the number of the last change: a watch from there gets what comes next.
+// Seq returns the number of the last change: a watch from there gets the next changes.
 func (s *Store) Seq() uint64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -148,7 +148,7 @@ func (s *Store) Seq() uint64 {
 	return s.seq
 }
 
-// compareAge orders the pods of a name: one that is there is newer than one that is gone.
+// compareAge orders the pods of a name: an existing pod is newer than a deleted one.
 func compareAge(a, b *log) int {
 	if (a.gone == 0) != (b.gone == 0) {
 		return cmp.Compare(b.gone, a.gone)

@@ -185,7 +185,7 @@ func TestDeliveriesAreRecordedWhenTheirStateChanges(t *testing.T) {
 	want := `Phase : Pending → Running accepted
 Delivery :  → failing (ServiceUnavailable) (503)
 Delivery : failing → failing (Forbidden) (refused)
-Delivery : failing → delivered (after 14 tries in 40s)
+Delivery : failing → delivered (after 14 tries in 40 s)
 Delivery :  → overwritten (another writer, other, changes the status back)
 `
 	if got := shown(pod.Records); got != want {

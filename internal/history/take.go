@@ -13,7 +13,7 @@ import (
 // spareInputs is how large an empty inbox may stay.
 const spareInputs = 64
 
-// drain makes records of what has arrived. The lock is held.
+// drain makes records of the received reports. The lock is held.
 func (s *Store) drain() {
 	now := time.Now()
 	inputs, lost := s.inbox.take(s.spare)
@@ -21,7 +21,7 @@ func (s *Store) drain() {
 		s.take(&inputs[i])
 	}
 	if lost > 0 {
-		s.seq++ // what was lost would have had a number
+		s.seq++ // a lost record would have had a number
 		s.forgotten = s.seq
 		s.nodeRecord(now, "lost", fmt.Sprintf("%d changes came faster than they could be recorded", lost))
 	}
@@ -71,8 +71,8 @@ func (s *Store) progressed() {
 	s.progress = make(chan struct{})
 }
 
-// takeRecord adds a record that is no change of a status. That a pod is admitted or ends is known
-// once; a process that has restarted finds it out again.
+// takeRecord adds a record that is not a status change. Admission and end of a pod are recorded
+// once; a restarted process reports them again.
 func (s *Store) takeRecord(l *log, r *Record, at int64) {
 	if (r.Kind == KindAdmission || r.Kind == KindDeletion) && l.has(r) {
 		return
@@ -100,7 +100,7 @@ func (l *log) has(r *Record) bool {
 	return false
 }
 
-// log returns the history of a pod, and begins it if there is none.
+// log returns the history of a pod, and creates it if needed.
 func (s *Store) log(pod Ref, created int64) *log {
 	l, ok := s.logs[pod.UID]
 	if !ok {
@@ -161,8 +161,8 @@ func (s *Store) takeAcceptance(l *log, version uint64, at int64) {
 	}
 	if t := l.trouble; t != nil {
 		l.trouble = nil
-		took := time.Duration(at - t.since).Round(time.Second)
-		s.add(l, &Record{Kind: KindDelivery, From: t.state, To: "delivered", Message: fmt.Sprintf("after %d tries in %v", t.tries+1, max(took, 0))}, at, 0)
+		took := text.Span(time.Duration(at - t.since))
+		s.add(l, &Record{Kind: KindDelivery, From: t.state, To: "delivered", Message: fmt.Sprintf("after %d tries in %s", t.tries+1, took)}, at, 0)
 	}
 }
 
@@ -226,12 +226,13 @@ func (s *Store) nodeRecord(at time.Time, to, message string) {
 	s.takeRecord(s.log(Ref{}, unixNano(at)), &Record{Kind: KindNode, Subject: "history", To: to, Message: message}, unixNano(at))
 }
 
-// shed keeps the total bound. The pods with the most records give way, then those that are gone.
+// shed enforces the total bound. The pods with the most records lose some first, then deleted pods
+// are dropped.
 func (s *Store) shed() {
 	if s.total <= s.opts.Total {
 		return
 	}
-	target := s.opts.Total - s.opts.Total/16 // so that it need not be done with each record
+	target := s.opts.Total - s.opts.Total/16 // leaves room, so that not each record triggers it
 	s.trim(target, 8)
 	if s.total <= s.opts.Total {
 		return
@@ -274,7 +275,7 @@ func fairShare(lengths []int, target int) int {
 	return target
 }
 
-// byGone returns the histories of pods that are gone, those that are gone the longest first.
+// byGone returns the histories of deleted pods, the longest deleted first.
 func (s *Store) byGone() []*log {
 	var list []*log
 	for _, l := range s.logs {

@@ -7,13 +7,13 @@ import (
 	"slices"
 )
 
-// Watch returns what happens after a sequence number, in order, without an end until the context
-// ends: first what the store has of it, then what comes. 0 begins with all that the store has. A
-// record comes again when the API server has taken it.
+// Watch returns the events after a sequence number, in order, until the context ends: first the
+// stored ones, then new ones. 0 begins with all stored events. A record comes again when the API
+// server has accepted its change.
 //
-// The events are pulled: a slow receiver delays no other, and it loses nothing that the store still
-// has when it asks for more. If something is missing, because it was dropped to keep the bounds or
-// lost in a crash, the first event is a reset and all that is there follows.
+// The events are pulled: a slow receiver delays no other, and it loses no event that the store
+// still has when the receiver asks for more. If events are missing, because they were dropped to
+// keep the bounds or lost in a crash, the first event is a reset and all stored events follow.
 func (s *Store) Watch(ctx context.Context, since uint64) iter.Seq[Event] {
 	return func(yield func(Event) bool) {
 		for {

@@ -1,5 +1,5 @@
-// Package hostproc reads the processes of a host from its /proc, which may be mounted elsewhere, and finds the one of the
-// kubelet. The guard and the audit use the same [Finder], so that both judge the same process.
+// Package hostproc reads the processes of a host from its /proc, which may be mounted elsewhere, and finds the kubelet's
+// process. The guard and the audit use the same [Finder], so that both judge the same process.
 //
 //	kubelet := hostproc.Finder{Root: "/host", Name: "kubelet"}
 //	process, err := kubelet.Find(nil)

@@ -13,7 +13,7 @@ import (
 	"github.com/prometheus/procfs"
 )
 
-// Finder says which process of a host is the kubelet's.
+// Finder finds the kubelet's process on a host.
 type Finder struct {
 	// Root is where the root of the host is mounted; "/" if empty.
 	Root string
@@ -27,8 +27,8 @@ type Finder struct {
 // Table is where the processes are.
 func (f Finder) Table() string { return cmp.Or(f.Proc, filepath.Join(cmp.Or(f.Root, "/"), "proc")) }
 
-// Find finds the process; the zero Process if there is none. While the process that was found before lives, no other can be
-// older, and none is searched for. A process that has ended is found only if no other has the name.
+// Find returns the process, or the zero Process if it does not exist. While the previously found process lives, Find does
+// not search: no other process can be older. A process that has ended is returned only if no other process has the name.
 func (f Finder) Find(before Process) (Process, error) {
 	p, err := f.find(before)
 	if errors.Is(err, ErrGone) {
@@ -50,7 +50,7 @@ func (f Finder) find(before Process) (Process, error) {
 	return f.oldest()
 }
 
-// oldest is the oldest process of the name that lives, or the oldest one that has ended.
+// oldest returns the oldest living process of the name, or else the oldest ended one.
 func (f Finder) oldest() (Process, error) {
 	table, err := procfs.NewFS(f.Table())
 	if err != nil {
@@ -113,8 +113,8 @@ func (f Finder) ofFile() (Process, error) {
 	return Read(f.Table(), pid)
 }
 
-// OfHost reports whether the processes are those of a host: its second process is the kernel's. Those of a container prove
-// nothing about a kubelet that is not among them.
+// OfHost reports whether the processes are a host's: the second process of a host is the kernel's. A container's process
+// list proves nothing about a kubelet outside it.
 func OfHost(proc string) bool {
 	name, err := os.ReadFile(filepath.Join(proc, "2", "comm"))
 	return err == nil && string(bytes.TrimSpace(name)) == "kthreadd"

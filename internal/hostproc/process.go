@@ -19,7 +19,7 @@ const tick = time.Second / 100
 // Process is a process as /proc shows it. The zero value stands for no process.
 type Process struct {
 	PID int
-	// Comm is its name, of which the kernel keeps 15 bytes.
+	// Comm is the process's name, cut to 15 bytes by the kernel.
 	Comm string
 	// State is the letter of its state: S, R, T, Z and others.
 	State byte
@@ -29,7 +29,7 @@ type Process struct {
 	CPU time.Duration
 }
 
-// Exists reports whether there is a process, also one that has ended and waits for its parent.
+// Exists reports whether there is a process, including an ended one that waits for its parent.
 func (p Process) Exists() bool { return p.PID != 0 }
 
 // Stopped reports whether a signal or a debugger has stopped the process.

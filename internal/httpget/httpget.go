@@ -1,6 +1,6 @@
-// Package httpget carries out the httpGet actions of containers. Probes and lifecycle hooks
-// have the same action and send the same request, apart from the User-Agent; what an answer
-// means is up to the caller.
+// Package httpget executes the httpGet actions of containers. Probes and lifecycle hooks have the
+// same action and send the same request, apart from the User-Agent; the caller interprets the
+// answer.
 package httpget
 
 import (
@@ -107,8 +107,8 @@ func Address(host string, port intstr.IntOrString, container *v1.Container, podI
 	return net.JoinHostPort(host, strconv.Itoa(number)), nil
 }
 
-// portNumber looks a named port up among those of the container. A name that is none of them
-// may still be a number in quotes.
+// portNumber returns the number of a port, which may be a number, the name of a port of the
+// container, or a number in quotes.
 func portNumber(port intstr.IntOrString, container *v1.Container) (int, error) {
 	number := port.IntValue() // 0 for a name
 	if port.Type == intstr.String {

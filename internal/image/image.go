@@ -18,13 +18,13 @@ import (
 	"strings"
 )
 
-// Image is what goes into an archive.
+// Image has the contents of an image archive.
 type Image struct {
-	// Name is that of the image, with its tag, as in docker.io/library/web:1.
+	// Name is the image's name with its tag, as in docker.io/library/web:1.
 	Name string
 	// Files are the regular files, by their path without the first slash.
 	Files map[string]File
-	// Links are the symbolic links: where they are, and what they point to.
+	// Links are the symbolic links: their paths and targets.
 	Links map[string]string
 	// Directories are more directories than those of the files and links, which come by themselves.
 	Directories []string
@@ -161,7 +161,8 @@ func (i Image) layer() ([]byte, error) {
 	return buffer.Bytes(), err
 }
 
-// directories are tmp, those that are named and those of the files and links, each after the one that it is in.
+// directories returns tmp, the directories of the image and the parents of files and links, each parent before
+// its children.
 func (i Image) directories() []string {
 	found := map[string]bool{"tmp": true}
 	for _, name := range i.Directories {

@@ -1,9 +1,9 @@
-// Package instant compares points in time of which the zero value means never.
+// Package instant compares points in time whose zero value means never.
 package instant
 
 import "time"
 
-// Earlier returns the earlier of two times, of which zero means never.
+// Earlier returns the earlier of two times; zero means never.
 func Earlier(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b

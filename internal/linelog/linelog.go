@@ -12,12 +12,13 @@ import (
 	"os"
 )
 
-// ErrDamaged is the error of a line that is not what was written.
+// ErrDamaged is the error of a line with a wrong checksum.
 var ErrDamaged = errors.New("damaged line")
 
 var castagnoli = crc32.MakeTable(crc32.Castagnoli)
 
-// Append adds a value as a line to a buffer. The error is that of a value that JSON cannot say.
+// Append adds a value as a line to a buffer. It returns an error if the value cannot be encoded as
+// JSON.
 func Append(to []byte, value any) ([]byte, error) {
 	data, err := json.Marshal(value)
 	if err != nil {
@@ -43,7 +44,7 @@ func Parse(text []byte, into any) error {
 	return nil
 }
 
-// SyncDir makes what was created, renamed or removed in a directory durable.
+// SyncDir makes created, renamed and removed entries of a directory durable.
 func SyncDir(path string) error {
 	dir, err := os.Open(path)
 	if err != nil {

@@ -1,4 +1,4 @@
-// Package localhost keeps what a process serves on loopback addresses from the pages of other sites.
+// Package localhost protects servers on loopback addresses from the pages of other sites.
 package localhost
 
 import (
@@ -54,7 +54,7 @@ func IsLoopback(host string) bool {
 	return ip != nil && ip.IsLoopback()
 }
 
-// Short is what an error repeats of a request.
+// Short cuts a part of a request for an error message.
 func Short(text string) string {
 	if len(text) > maxEcho {
 		text = text[:maxEcho] + "…"

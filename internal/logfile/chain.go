@@ -11,9 +11,9 @@ import (
 	"strings"
 )
 
-// A rotation renames the files of a log one after the other, the oldest first, so that at each
-// moment the order of the numbers of those that exist is that of their age. But a reader cannot
-// look at all of them in one moment. What follows looks, acts, and looks again.
+// A rotation renames the files of a log one after the other, the oldest first, so that at any time
+// the existing numbers are in order of age. But a reader cannot open all files at one instant. The
+// functions below therefore list, act, and list again.
 
 // A log is named by the path of its newest file.
 
@@ -89,9 +89,9 @@ func openAt(log string, n int) (*os.File, error) {
 	return file, err
 }
 
-// successor opens the file that was begun after the current one, or returns nil if that is
-// the newest. If the current one was removed by rotations it is the oldest that is left, and
-// what was in between is lost to this reader.
+// successor opens the next newer file after the current one, or returns nil if the current one is
+// the newest. If rotations have removed the current file, it opens the oldest existing file; the
+// entries in between are lost to this reader.
 func successor(log string, current *os.File) (*os.File, error) {
 	info, err := current.Stat()
 	if err != nil {

@@ -22,7 +22,7 @@ type Delivery struct {
 	stop  func()
 }
 
-// Request asks for the log of a container.
+// Request is a request for the log of a container.
 type Request struct {
 	Options
 	// Newest is the path of the newest file of the log.

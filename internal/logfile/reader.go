@@ -10,9 +10,9 @@ import (
 	"time"
 )
 
-// Options say which part of a log to read, and how it looks.
+// Options select a part of a log and its format.
 type Options struct {
-	// Tail is how many lines at the end to read; nil is all of them.
+	// Tail is the number of lines at the end to read; nil reads all.
 	Tail *int64
 	// Since leaves out lines that were begun earlier, unless it is zero.
 	Since time.Time
@@ -24,8 +24,8 @@ type Options struct {
 	Wait func() (last bool, err error)
 }
 
-// Open reads a log, the oldest entry first: what the container wrote, with the time before
-// each line if wanted. Without Options.Wait it ends with what is there now.
+// Open reads a log, the oldest entry first: the container's output, with the time before each line
+// if wanted. Without Options.Wait the reader ends at the present end of the log.
 func Open(dir string, options Options) (io.ReadCloser, error) {
 	return OpenFile(Newest(dir), options)
 }
@@ -97,7 +97,7 @@ type reader struct {
 	last    bool // Wait says that nothing is written any more
 
 	entries  *bufio.Reader
-	half     []byte          // of an entry of which the end was not read
+	half     []byte          // of an entry whose end was not read yet
 	skipping map[string]bool // by stream: the line is older than Since
 	inLine   bool            // the last entry ended with a piece
 	rest     []byte          // of the entry in delivery
@@ -146,7 +146,7 @@ func (r *reader) hasEntry() bool {
 	return bytes.IndexByte(buffered, '\n') >= 0
 }
 
-// advance reads one entry and fills rest with what of it is wanted, which may be nothing.
+// advance reads one entry and renders it into rest if the options select it.
 func (r *reader) advance() error {
 	line, err := r.nextLine()
 	if err != nil {

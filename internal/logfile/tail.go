@@ -11,7 +11,7 @@ const blockBytes = 64 << 10
 // skipToTail makes the chain begin with the last lines. It reads no more of the files than
 // that, from their ends.
 func (r *reader) skipToTail(lines int64) error {
-	seen := map[string]bool{} // streams of which an entry was seen
+	seen := map[string]bool{} // streams with an entry so far
 	var count int64
 	for i := len(r.chain) - 1; i >= 0; i-- {
 		p := &r.chain[i]

@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// Watches reports changes of the logs that are followed. All share one descriptor, of which a
-// user has few, and one goroutine; there is neither while no log is followed.
+// Watches reports changes of the followed logs. All logs share one descriptor, since a user has
+// few, and one goroutine; both exist only while a log is followed.
 type Watches struct {
 	setup   sync.Mutex // guards watcher, and is held while watches are added and removed
 	watcher *fsnotify.Watcher

@@ -81,8 +81,8 @@ func filePath(log string, i int) string {
 	return fmt.Sprintf("%s.%d", log, i)
 }
 
-// Copy logs what it reads from a stream of the container until it ends. An entry that
-// cannot be written is lost rather than that the container waits for it: see Close.
+// Copy logs a stream of the container until the stream ends. An entry that cannot be written is
+// lost, so that the container does not block: see Close.
 func (w *Writer) Copy(stream string, from io.Reader) {
 	lines := bufio.NewReaderSize(from, maxPiece)
 	for {
@@ -198,8 +198,8 @@ func (w *Writer) Close() error {
 	return errors.Join(w.err, w.file.Close())
 }
 
-// LastBytes cuts text to its end of at most n bytes, between two runes. What is no
-// valid UTF-8 is replaced first: it would not survive the way through the API.
+// LastBytes cuts text to its end of at most n bytes, between two runes. Invalid UTF-8 is replaced
+// first: the API would reject or change it.
 func LastBytes(text string, n int) string {
 	text = strings.ToValidUTF8(text, "\uFFFD")
 	cut := max(0, len(text)-n)
@@ -209,8 +209,8 @@ func LastBytes(text string, n int) string {
 	return text[cut:]
 }
 
-// Rotate gives the files of a log that another process writes their next names, and removes those beyond maxFiles. The writer must
-// then be made to open the newest file again, which it creates.
+// Rotate renames the files of a log that another process writes, and removes files beyond maxFiles. The writer must then open the
+// newest file again, which it creates.
 func Rotate(log string, maxFiles int) error {
 	for i := max(1, maxFiles-1); i > 0; i-- {
 		if err := os.Rename(filePath(log, i-1), filePath(log, i)); err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -12,14 +12,15 @@ import (
 	"github.com/statusd/statusd/internal/machine/logs"
 )
 
-// Config is what an operator decides about it. The default config file of a process says of each field what it is for.
+// Config is an operator's configuration of the machine's watch. The default config file of a process documents each
+// field.
 type Config struct {
 	LogFiles map[string]string `yaml:"logFiles"`
 	LogRules string            `yaml:"logRules"`
 
 	// What follows the program decides.
 
-	// Units are those of systemd whose journal is read, with who they are. Where there is no journalctl, none is read.
+	// Units are the systemd units whose journal is read, with their origins. Without journalctl, no journal is read.
 	Units map[string]string `yaml:"-"`
 	// Disks are paths whose file systems count in the load. Empty: the load is not read.
 	Disks []string `yaml:"-"`
@@ -27,10 +28,10 @@ type Config struct {
 	NoKernelLog bool `yaml:"-"`
 }
 
-// PositionsFile is what lies in the state directory.
+// PositionsFile is the file name in the state directory.
 const PositionsFile = "log-positions"
 
-// Default reads what the machine has, and writes nothing to the API.
+// Default reads logs and load of the machine, and writes nothing to the API.
 func Default() Config {
 	return Config{
 		Units:    map[string]string{"kubelet.service": string(logs.KubeletLog), "containerd.service": string(logs.RuntimeLog)},
@@ -38,7 +39,7 @@ func Default() Config {
 	}
 }
 
-// Validate calls wrong with each mistake: the field and what is wrong with it.
+// Validate calls wrong with each mistake: the field and the problem.
 func (c *Config) Validate(wrong func(field, format string, args ...any)) {
 	for field, list := range map[string]map[string]string{"units": c.Units, "logFiles": c.LogFiles} {
 		for name, origin := range list {

@@ -1,4 +1,4 @@
-// Package machine watches the machine of a node: its logs, by [monitor.Monitor], and its load, by
-// [resources.Reader]. It passes on what it finds to the history, as Events, conditions of the Node and
-// metrics, each as far as it is allowed to.
+// Package machine watches the machine of a node: its logs, by [logs.Monitor], and its load, by
+// [load.Reader]. It passes its findings on to the history, and as Events, conditions of the Node and
+// metrics if each is enabled.
 package machine

@@ -18,16 +18,17 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// Options are what a machine is watched with.
+// Options configure the watch of a machine.
 type Options struct {
 	Node string
-	// Conditions keeps conditions of the Node; nil: there are none.
+	// Conditions maintains conditions of the Node; nil: no conditions.
 	Conditions *nodecondition.Owner
 	// HostRoot is where the root of the host is mounted, StateDir where positions in logs are kept.
 	HostRoot, StateDir string
-	// Found takes what was found in the logs, for the history and for Events. It is called from one goroutine.
+	// Found receives the problems found in the logs, for the history and for Events. It is called from one
+	// goroutine.
 	Found func(logs.Problem)
-	// Changed is called when what the logs amount to has changed.
+	// Changed is called when the report on the logs has changed.
 	Changed    func()
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
@@ -55,7 +56,7 @@ func New(config Config, o Options) (*Host, error) {
 		return nil, err
 	}
 	if missing := config.missing(options); len(missing) > 0 {
-		o.Logger.Warn("logs of the machine are not read, their problems are not found: there is no journalctl, or the device or journal is not readable here", "logs", missing)
+		o.Logger.Warn("logs of the machine cannot be read, so problems in them are not found: journalctl is missing, or the device or journal is not readable", "logs", missing)
 	}
 	options.Problem, options.Changed, options.Registerer, options.Logger = o.Found, m.changed, o.Registerer, o.Logger
 	if m.monitor, err = logs.New(options); err != nil {
@@ -63,7 +64,7 @@ func New(config Config, o Options) (*Host, error) {
 	}
 	if len(config.Disks) > 0 {
 		if m.reader, err = load.New(load.Options{HostRoot: o.HostRoot, Disks: config.Disks}); err != nil {
-			o.Logger.Warn("the load of the machine is not read", "err", err) // the rest works without it
+			o.Logger.Warn("resource usage of the machine unavailable", "err", err) // the rest works without it
 			return m, nil
 		}
 		m.readOnce()
@@ -76,7 +77,7 @@ func New(config Config, o Options) (*Host, error) {
 	return m, nil
 }
 
-// Logs are what the logs amount to.
+// Logs returns the report on the logs.
 func (m *Host) Logs() logs.Report { return m.monitor.Report() }
 
 // Load is the last reading. It is empty if the load is not read.
@@ -100,7 +101,7 @@ func (m *Host) Run(ctx context.Context) error {
 	return nil
 }
 
-// read reads the load, and looks whether what was frequent still is.
+// read reads the load, and checks whether frequent problems are still frequent.
 func (m *Host) read(ctx context.Context) {
 	wake.Every(ctx, loadInterval, func() {
 		if m.reader != nil {

@@ -55,7 +55,8 @@ func (p *past) near(moments []time.Time) (found []explain.Left) {
 	return found
 }
 
-// Left is what the node had left near some moments, for explanations. It is empty if the load was not read then.
+// Left is the free capacity of the node near some moments, for explanations. It is empty if the load was not
+// read then.
 func (m *Host) Left(moments []time.Time) []explain.Left {
 	if len(moments) == 0 {
 		return nil

@@ -22,14 +22,15 @@ type Credentials struct {
 	CAFile string
 	// Insecure: the server's certificate is not verified.
 	Insecure bool
-	// ServerName is the name in the server's certificate; empty: that of the URL.
+	// ServerName is the name in the server's certificate; empty: the host of the URL.
 	ServerName string
 }
 
 // ErrTokenNeedsCA is why a token is not used.
 var ErrTokenNeedsCA = errors.New("a token for the kubelet's server needs the CA of its certificate: anything may listen there while the kubelet is dead")
 
-// CheckToken returns why a token must not be sent to a server that may be dead: it is not verified who answers.
+// CheckToken returns why a token must not be sent to a server that may be dead: the identity of the server is
+// not verified.
 func (c Credentials) CheckToken() error {
 	if c.TokenFile != "" && c.Insecure {
 		return ErrTokenNeedsCA
@@ -37,8 +38,8 @@ func (c Credentials) CheckToken() error {
 	return nil
 }
 
-// Kubelet makes a client for the kubelet's server. It keeps one connection of HTTP/1.1: a connection is one request at a time, and a request that
-// was given up closes it.
+// Kubelet makes a client for the kubelet's server. It keeps one HTTP/1.1 connection, which serves one request at a time; a canceled request
+// closes it.
 func Kubelet(c Credentials) (*http.Client, error) {
 	config := &tls.Config{MinVersion: tls.VersionTLS12, InsecureSkipVerify: c.Insecure, ServerName: c.ServerName}
 	if c.CAFile != "" {
@@ -87,7 +88,7 @@ func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
 	return b.next.RoundTrip(r)
 }
 
-// CloseIdleConnections is that of the transport below.
+// CloseIdleConnections closes the idle connections of the underlying transport.
 func (b bearer) CloseIdleConnections() {
 	if t, ok := b.next.(*http.Transport); ok {
 		t.CloseIdleConnections()

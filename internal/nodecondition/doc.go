@@ -1,10 +1,10 @@
-// Package nodecondition keeps conditions of a Node as they are set, and leaves all others alone: [Keeper] for as
-// long as a process runs, [Write] once. Each part of a process is an [Owner] of some types; one keeper writes for all.
+// Package nodecondition maintains some conditions of a Node and leaves all others unchanged: [Keeper] while a process
+// runs, [Write] once. Each part of a process is an [Owner] of some condition types; one keeper writes for all owners.
 //
-// Conditions are written by strategic merge patches that name the own types alone, so that they live beside those
-// of a kubelet. The right to patch nodes/status is enough: what the Node has is taken from the answers to the
-// patches, the first of which is empty. The UID is part of each patch, so that a Node that was created again is
-// noticed. The time of a transition stays while the status does, also across restarts.
+// Conditions are written by strategic merge patches that contain the owned types alone, so that they coexist with
+// the conditions of a kubelet. The right to patch nodes/status is enough: the keeper reads the Node from the
+// answers to its patches, starting with an empty patch. Each patch contains the UID, so that a re-created Node is
+// noticed. The transition time stays the same while the status does, also across restarts.
 //
-// What another writer makes of such a condition lasts until the next change or heartbeat.
+// A change by another writer lasts until the next change or heartbeat.
 package nodecondition

@@ -239,3 +239,35 @@ func TestOwnersShareAKeeper(t *testing.T) {
 		}
 	})
 }
+
+// The Node of another machine gets no conditions of this one, also not when this process ends.
+func TestNodeOfAnotherMachine_IsNotWritten(t *testing.T) {
+	for _, later := range []bool{false, true} {
+		synctest.Test(t, func(t *testing.T) {
+			client := fake.NewClientset(&v1.Node{ObjectMeta: metav1.ObjectMeta{Name: "n1", UID: "first"}})
+			claimed := make(chan struct{})
+			keeper := New(Options{Client: client, Node: "n1", Claimed: claimed, Logger: slog.New(slog.DiscardHandler)})
+			keeper.Owner(Terms{RemoveAtEnd: true}).Set(up)
+			ctx, cancel := context.WithCancel(t.Context())
+			var running sync.WaitGroup
+			running.Go(func() { keeper.Run(ctx) })
+			time.Sleep(time.Hour)
+			if n := len(client.Actions()); n > 0 {
+				t.Errorf("%d requests for the Node of another machine", n)
+			}
+			if later {
+				close(claimed)
+				time.Sleep(time.Minute)
+				if len(client.Actions()) == 0 {
+					t.Error("nothing was written to the own Node")
+				}
+				client.ClearActions()
+			}
+			cancel()
+			running.Wait()
+			if n := len(client.Actions()); n > 0 != later {
+				t.Errorf("%d requests at the end, want some: %v", n, later)
+			}
+		})
+	}
+}

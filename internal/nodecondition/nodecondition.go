@@ -23,7 +23,8 @@ const DefaultHeartbeat = 5 * time.Minute
 const (
 	// pause is the least time between the writes of two changes.
 	pause = 2 * time.Second
-	// settle is how long conditions from before the start are left, until those that are still due are set.
+	// settle is how long conditions from before the start are kept, until the owners have set their current
+	// ones.
 	settle = 30 * time.Second
 	// removeTimeout bounds how long an end in order waits for an API server that does not answer.
 	removeTimeout = 2 * time.Second
@@ -37,6 +38,8 @@ type Options struct {
 	Client kubernetes.Interface
 	Node   string
 	Logger *slog.Logger
+	// Claimed is closed when the Node is this process's to write: see node.Claimed. Nil: it is.
+	Claimed <-chan struct{}
 }
 
 // Terms are how the conditions of an owner are kept.
@@ -47,11 +50,12 @@ type Terms struct {
 	Heartbeat time.Duration
 	// MessageDelay is how long a message that changes alone waits, for messages that change often.
 	MessageDelay time.Duration
-	// RemoveAtEnd removes the conditions when Run ends, since what is no longer looked at must not be taken for a
-	// verdict. Otherwise they stay: a restart is no event in the life of the node.
+	// RemoveAtEnd removes the conditions when Run ends, since a stale condition must not be taken for a verdict.
+	// Otherwise they stay: a restart is no event in the life of the node.
 	RemoveAtEnd bool
-	// Prefix is what the types of this owner begin with, if it alone has such: those that are not set half a
-	// minute after the start of Run are from before, and are removed.
+	// Prefix is the prefix of this owner's condition types, if no other owner has the prefix: conditions
+	// that are not set within half a minute after the start of Run are left over from an earlier process,
+	// and are removed.
 	Prefix string
 	// Before is called from Run before each write, for owners that set conditions only then; nil: nothing is.
 	Before func()
@@ -67,7 +71,7 @@ type Keeper struct {
 
 	mu     sync.Mutex                                 // guards what follows
 	wanted map[v1.NodeConditionType]*v1.NodeCondition // nil: to be removed
-	owed   []func()                                   // to be called once all of it is written
+	owed   []func()                                   // to be called once all conditions are written
 	fades  map[v1.NodeConditionType]bool              // types that are removed at the end
 
 	// Of Run alone.
@@ -102,8 +106,8 @@ func (k *Keeper) Owner(terms Terms) *Owner {
 // Owned reports whether there is an owner.
 func (k *Keeper) Owned() bool { return len(k.owners) > 0 }
 
-// Set takes what the conditions should be: their types, statuses, reasons and messages, which are cut to 1 KiB.
-// Those that were set before and are not among them stay as they are. It returns at once.
+// Set sets conditions: their types, statuses, reasons and messages, which are cut to 1 KiB. Earlier conditions
+// that are not in the list stay as they are. It returns at once.
 func (o *Owner) Set(conditions ...v1.NodeCondition) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -133,7 +137,7 @@ func (o *Owner) Remove(kind v1.NodeConditionType) {
 	wake.Up(o.woken)
 }
 
-// Then has the Node looked at, and calls done, from Run, once it has what was set and removed before. A done of nil
+// Then triggers a check of the Node, and calls done, from Run, once the Node has all earlier changes. A done of nil
 // is not called. It returns at once.
 func (o *Owner) Then(done func()) {
 	if done != nil {
@@ -146,6 +150,13 @@ func (o *Owner) Then(done func()) {
 
 // Run writes the conditions until ctx ends.
 func (k *Keeper) Run(ctx context.Context) error {
+	if k.o.Claimed != nil {
+		select {
+		case <-k.o.Claimed:
+		case <-ctx.Done():
+			return nil
+		}
+	}
 	defer k.removeFading(context.WithoutCancel(ctx))
 	k.begin = time.Now()
 	k.looked = k.begin
@@ -222,7 +233,7 @@ func (k *Keeper) write(ctx context.Context) error {
 	return nil
 }
 
-// want is what the Node should have, and what is owed once it does.
+// want returns the desired conditions of the Node, and the functions to call once they are written.
 func (k *Keeper) want() (want goal, owed []func()) {
 	k.mu.Lock()
 	owed, k.owed = k.owed, nil
@@ -283,7 +294,8 @@ func (k *Keeper) reach(ctx context.Context, want goal) (err error) {
 	return err
 }
 
-// removeFading removes what may have been written of owners that want so, also by a request whose answer was lost.
+// removeFading removes conditions of owners with RemoveAtEnd, including conditions from a request whose answer was
+// lost.
 func (k *Keeper) removeFading(ctx context.Context) {
 	var changes []any
 	k.mu.Lock()

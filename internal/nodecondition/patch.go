@@ -44,8 +44,8 @@ func (t target) patch(ctx context.Context, uid types.UID, changes ...any) (*v1.N
 	return node, nil
 }
 
-// Write writes a condition once, in one request, whatever it was before. The current time becomes that of its
-// transition.
+// Write writes a condition once, in one request, whatever its state was. The current time becomes its
+// transition time.
 func Write(ctx context.Context, client kubernetes.Interface, node string, condition v1.NodeCondition) error {
 	condition.LastHeartbeatTime = metav1.Now()
 	condition.LastTransitionTime = condition.LastHeartbeatTime

@@ -12,9 +12,10 @@ import (
 
 // goal is what the own conditions of a Node should be.
 type goal struct {
-	// conditions by type; nil: there is none of this type.
+	// conditions by type; nil: the condition must not exist.
 	conditions map[v1.NodeConditionType]*v1.NodeCondition
-	// prefixes are what the types begin with of which all that are not in conditions are removed.
+	// prefixes are prefixes of types. All conditions with such a type that are not in conditions are
+	// removed.
 	prefixes []string
 	// heartbeat is how old a condition becomes before it is written though it does not change.
 	heartbeat time.Duration

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// bracketed writes an IPv6 address with a port as URLs and listeners want it. A manifest can only join the two by a colon: the downward API gives
-// the address of a node without brackets.
+// bracketed adds brackets to an IPv6 address with a port, as URLs and listeners require. A manifest can only join address and port by a colon:
+// the downward API returns the address of a node without brackets.
 func bracketed(address string) string {
 	at := strings.LastIndexByte(address, ':')
 	if at < 0 || strings.Count(address, ":") < 2 || strings.HasPrefix(address, "[") {

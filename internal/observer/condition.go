@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/internal/nodecondition"
 )
 
-// ConditionType is the condition of the Node: True while what the API says about it is true.
+// ConditionType is the condition of the Node: True while the API's report about the node is true.
 const ConditionType v1.NodeConditionType = "StatusTruthful"
 
 // The reasons of the condition.
@@ -55,6 +55,6 @@ func truthful(report *audit.Report, pods int) v1.NodeCondition {
 	return c
 }
 
-// conditionTerms are how the condition of the Node is kept. It is removed at the end: what is no longer written must
-// not go on saying that all is well.
+// conditionTerms define how the condition of the Node is maintained. It is removed at the end: a condition that is
+// no longer updated must not keep reporting a healthy node.
 var conditionTerms = nodecondition.Terms{MessageDelay: conditionMessage, RemoveAtEnd: true}

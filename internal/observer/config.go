@@ -4,6 +4,7 @@ import (
 	_ "embed"
 	"io"
 	"maps"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -35,7 +36,7 @@ var file = sync.OnceValue(func() *configfile.File[Config] {
 	})
 })
 
-// former are settings of earlier versions, beside those that both processes had.
+// former are settings of earlier versions, in addition to the former settings of both processes.
 var former = map[string]string{
 	"machinePace":     "the machine is read every 30 s",
 	"criPace":         "the runtime is listed every 2 s",
@@ -51,7 +52,8 @@ var former = map[string]string{
 	"guard.interval":      "the evidence is read every 3 s",
 	"guard.evidenceCount": "the evidence of 20 restarts is kept",
 	"guard.evidenceBytes": "the evidence of restarts takes at most 64 MiB",
-	"guard.pidFile":       "set kubelet.pidFile",
+	"guard.pidFile":       "set kubelet.process to the path of the file",
+	"kubelet.pidFile":     "set kubelet.process to the path of the file",
 	"guard.logFile":       "name the file in machine.logFiles, as one of the kubelet",
 	"guard.firstPause":    "it is half of guard.coolDown",
 	"guard.lastPause":     "it is ten times guard.coolDown",
@@ -61,11 +63,11 @@ var former = map[string]string{
 
 	"guard.command":        "set restartCommand, or unit",
 	"guard.runtimeCommand": "set runtimeUnit",
-	"kubelet.serverName":   "the name in the kubelet's certificate is that of the node; set insecure where it is not",
+	"kubelet.serverName":   "the name in the kubelet's certificate is the node's name; set insecure if another name is in it",
 }
 
-// Config is everything that an operator decides about an observer. It is plain data: [Default] is a
-// complete one, and observe.yaml says of each field what it is for.
+// Config is an operator's configuration of an observer. It is plain data: [Default] is complete,
+// and observe.yaml documents each field.
 type Config struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -98,7 +100,7 @@ type Config struct {
 // LogConfig is about the log of the observer.
 type LogConfig = process.LogConfig
 
-// KubeletConfig says how to ask the kubelet for its pods.
+// KubeletConfig configures the requests to the kubelet.
 type KubeletConfig struct {
 	PodsSocket string `yaml:"podsSocket"`
 	URL        string `yaml:"url"`
@@ -108,10 +110,17 @@ type KubeletConfig struct {
 	KeyFile    string `yaml:"keyFile"`
 	TokenFile  string `yaml:"tokenFile"`
 	Process    string `yaml:"process"`
-	PIDFile    string `yaml:"pidFile"`
 }
 
-// RepairConfig says what may be repaired.
+// pidFile is the file with the process ID of the kubelet; empty if its process has a name.
+func (k *KubeletConfig) pidFile() string {
+	if filepath.IsAbs(k.Process) {
+		return k.Process
+	}
+	return ""
+}
+
+// RepairConfig configures the allowed repairs.
 type RepairConfig struct {
 	Kinds  []string `yaml:"kinds"`
 	DryRun bool     `yaml:"dryRun"`
@@ -141,31 +150,31 @@ func WriteDefault(w io.Writer) error {
 	return err
 }
 
-// Write writes the config as a file in which each field says what it is for. The heading is its first line.
+// Write writes the config as a file that documents each field. The heading is its first line.
 func (c *Config) Write(w io.Writer, heading string) error { return file().Write(w, heading, c) }
 
 // LoadFile reads a config file over the defaults.
 func LoadFile(path string) (Config, error) { return process.LoadFile(path, Load) }
 
-// Load decodes a config file over the defaults: what it does not name stays as it is by
-// default. A field that does not exist, is named twice or has the wrong type is an error
-// with its line; so is another version or kind. Relative paths are relative to the file's directory. The
-// values are checked by [Config.Validate].
+// Load decodes a config file over the defaults: fields that the file does not name keep their defaults.
+// A field that does not exist, is named twice or has the wrong type is an error with its line; so is
+// another version or kind. Relative paths are relative to the file's directory. The values are checked
+// by [Config.Validate].
 func Load(path string, data []byte) (Config, error) {
 	c, err := file().Load(path, data)
 	if err != nil {
 		return Config{}, err
 	}
 	process.ResolvePaths(path, &c.Kubeconfig, &c.StateDir, &c.HostRoot, &c.KubeletRoot, &c.Manifests,
-		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile, &c.Kubelet.PIDFile,
+		&c.Kubelet.PodsSocket, &c.Kubelet.CAFile, &c.Kubelet.CertFile, &c.Kubelet.KeyFile, &c.Kubelet.TokenFile,
 		&c.Guard.CertificateFile, &c.Machine.LogRules)
 	c.Rules.Resolve(func(paths ...*string) { process.ResolvePaths(path, paths...) })
 	process.ResolvePaths(path, c.Outputs.Paths()...)
 	return c, nil
 }
 
-// machine is what is watched of the machine: the logs of kubelet and runtime, and the disks that a kubelet uses,
-// unless a test has decided.
+// machine returns the watched parts of the machine: the logs of kubelet and runtime, and the disks that a
+// kubelet uses, unless a test sets them.
 func (c *Config) machine() machine.Config {
 	m := c.Machine
 	if m.Disks == nil {
@@ -193,7 +202,7 @@ func (c *Config) kubeletLog() string {
 	return ""
 }
 
-// runtimeEndpoint is where the container runtime serves CRI, empty if there is none to ask.
+// runtimeEndpoint is the CRI endpoint of the container runtime, or "" if it is disabled.
 func (c *Config) runtimeEndpoint() string {
 	if c.CRIEndpoint == process.NoSocket {
 		return ""

@@ -57,7 +57,7 @@ func TestAFileOfAnotherKindIsRefused(t *testing.T) {
 		"apiVersion: statusd/v1alpha1\nkind: StatusdConfiguration\n":                                                     "want apiVersion: statusd/v1alpha1, kind: ObserveConfiguration",
 		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\ncriPase: 1s\n":                                        `c.yaml:3: unknown field "criPase"; statusd config default --observe lists those there are`,
 		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nkubelet:\n  pace: 1s\n":                               "c.yaml:4: kubelet.pace is no longer a setting: the kubelet is asked every 10 s",
-		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nguard: {pidFile: /run/kubelet.pid, firstPause: 1s}\n": "c.yaml:3: guard.pidFile is no longer a setting: set kubelet.pidFile",
+		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nguard: {pidFile: /run/kubelet.pid, firstPause: 1s}\n": "c.yaml:3: guard.pidFile is no longer a setting: set kubelet.process to the path of the file",
 		"apiVersion: statusd/v1alpha1\nkind: ObserveConfiguration\nmachine: {kernelLog: \"\", units: {}}\n":              "c.yaml:3: machine.units is no longer a setting: the journal of guard.unit and guard.runtimeUnit is read",
 	} {
 		if _, err := Load("c.yaml", []byte(data)); err == nil || !strings.Contains(err.Error(), want) {

@@ -22,8 +22,7 @@ const (
 	// together is how many events of a kind one audit makes. More of them, as when the kubelet ends, are one
 	// event of the Node.
 	together = 5
-	// eventsPerSecond and eventsBurst bound what is written in the long run; the sender's own bounds hold
-	// for each object.
+	// eventsPerSecond and eventsBurst bound the long-term rate; the sender's own bounds hold per object.
 	eventsPerSecond = 0.5
 	eventsBurst     = 30
 )

@@ -23,7 +23,7 @@ func (o *Observer) newGuard(c *console.Console) (_ console.Guard, err error) {
 	config.LogFile = o.config.kubeletLog()
 	o.guard, err = guardsetup.New(config, guardsetup.Options{
 		Node: o.node, StateDir: o.config.StateDir, Client: o.client, Server: o.config.Kubelet.URL, Credentials: credentials,
-		Process: hostproc.Finder{Root: o.config.HostRoot, PIDFile: o.config.Kubelet.PIDFile, Name: o.config.Kubelet.Process},
+		Process: hostproc.Finder{Root: o.config.HostRoot, PIDFile: o.config.Kubelet.pidFile(), Name: o.config.Kubelet.Process},
 		Runtime: o.config.runtimeEndpoint(), KubeletRoot: o.config.KubeletRoot,
 		Behind: o.behind, Lists: o.lists, Maintenance: o.maintenance,
 		Audit:   func() any { return o.view.Load().report },
@@ -42,7 +42,8 @@ func (o *Observer) behind(now time.Time) guard.Fact[guard.Behind] {
 	return behind(o.view.Load().report, now)
 }
 
-// lists is whether the runtime answers the audit's lists. It may hang in them while it says that it is ready.
+// lists reports whether the runtime answers the audit's lists. A runtime may hang in lists while it reports
+// itself ready.
 func (o *Observer) lists(now time.Time) guard.Fact[guard.Answer] {
 	return lists(o.view.Load().report.Sides[audit.SideRuntime], now)
 }

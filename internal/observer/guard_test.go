@@ -44,7 +44,7 @@ func TestTheGuardIsAsked(t *testing.T) {
 		t.Fatal(err)
 	}
 	o := w.observer(func(c *Config) {
-		c.Guard.Enabled, c.Guard.Unit, c.Guard.RuntimeUnit, c.Kubelet.PIDFile, c.Guard.HealthzURL = true, "", "", pid, ""
+		c.Guard.Enabled, c.Guard.Unit, c.Guard.RuntimeUnit, c.Kubelet.Process, c.Guard.HealthzURL = true, "", "", pid, ""
 		c.Kubelet.URL, c.CRIEndpoint = "", "unix://"+filepath.Join(t.TempDir(), "missing.sock")
 	})
 	ctx, cancel := context.WithCancel(t.Context())

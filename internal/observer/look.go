@@ -15,7 +15,7 @@ import (
 // auditor folds facts into reports. It belongs to the goroutine that audits.
 type auditor interface {
 	Audit(audit.Facts) audit.Report
-	// Due is when the next difference becomes drift without news; zero: none does.
+	// Due is when the next difference becomes drift by its age alone; zero: never.
 	Due() time.Time
 	// Stale are the sides that must answer again before a difference can be drift.
 	Stale() []audit.Side
@@ -117,7 +117,7 @@ func (o *Observer) look() time.Duration {
 	return took
 }
 
-// record brings what is new into the history, and returns of which pods there is something.
+// record adds new facts to the history, and returns the UIDs of the pods with new records.
 func (o *Observer) record(before, after *view, list []step, at time.Time) map[types.UID]bool {
 	news := map[types.UID]bool{}
 	for uid, s := range after.pods {
@@ -147,7 +147,7 @@ func (o *Observer) record(before, after *view, list []step, at time.Time) map[ty
 	return news
 }
 
-// nodeChanged reports whether what is served of the node itself has changed.
+// nodeChanged reports whether the served facts of the node itself have changed.
 func nodeChanged(before, after *view) bool {
 	if before.facts.NodeObject != after.facts.NodeObject || len(before.pods) != len(after.pods) {
 		return true

@@ -28,7 +28,7 @@ type Observer struct {
 	node       string
 	log        *slog.Logger
 	registry   *prometheus.Registry
-	registerer prometheus.Registerer // registry, but in a test that looks at what is registered
+	registerer prometheus.Registerer // registry, except in tests that read the registered metrics
 	metrics    *metrics
 
 	life    process.Life
@@ -37,7 +37,7 @@ type Observer struct {
 	connection  *process.Connection // of the clients, with its credentials
 	rest        *rest.Config        // for clients of the connection
 	client      kubernetes.Interface
-	credentials [sha256.Size]byte // the digest of those that the client has
+	credentials [sha256.Size]byte // the digest of the client's credentials
 
 	sides      Sides
 	news       chan struct{} // capacity 1: one is enough
@@ -50,19 +50,19 @@ type Observer struct {
 	conditions *nodecondition.Keeper
 	condition  *nodecondition.Owner // nil: not kept
 	repairs    *repairs             // nil: nothing is repaired
-	guard      *guardsetup.Guard    // nil: there is none
+	guard      *guardsetup.Guard    // nil: disabled
 	known      chan struct{}        // closed once the API has answered
 }
 
-// What lies in the state directory.
+// File names in the state directory.
 const (
 	auditFile = "audit"
 	lockFile  = "lock"
 )
 
-// New makes an observer and opens what it needs: the state directory, the ports, the kubeconfig. Whatever can
-// be found wrong before anything runs is an error here. It starts nothing: call [Observer.Run], or
-// [Observer.Close] if it is not to be run.
+// New makes an observer and opens its resources: the state directory, the ports, the kubeconfig. It reports
+// all errors that can be found before anything runs. It starts nothing: call [Observer.Run], or
+// [Observer.Close] if Run will not be called.
 func New(config Config, options Options) (*Observer, error) {
 	if err := config.Validate(); err != nil {
 		return nil, err
@@ -140,15 +140,15 @@ func (o *Observer) shown() console.Process {
 // Address is where the endpoints are served, empty if they are not.
 func (o *Observer) Address() string { return o.console.Address() }
 
-// Run observes until ctx ends, then stops in order, closes what is open, and
-// returns. It may be called once.
+// Run observes until ctx ends, then stops in order, closes all resources, and returns. It may be
+// called once.
 func (o *Observer) Run(ctx context.Context) error {
 	o.log.Info("starting", "version", o.options.Version, "node", o.node, "stateDir", o.config.StateDir, "endpoints", o.Address(),
 		"events", o.config.Outputs.Events, "conditions", o.config.Outputs.Conditions, "repair", o.config.Repair.Kinds, "dryRun", o.config.Repair.DryRun)
 	return o.life.Run(ctx, slices.Concat(o.console.First(), o.parts(), o.console.Last()))
 }
 
-// parts in the order in which they start: what others need comes first.
+// parts returns the parts in the order in which they start: dependencies come first.
 func (o *Observer) parts() []process.Part {
 	parts := []process.Part{{Name: "events", Run: o.events.sender.Run}}
 	if o.repairs != nil {
@@ -180,5 +180,5 @@ func (o *Observer) endpoints() *process.Endpoints {
 	return e
 }
 
-// Close closes what New has opened. Run does so by itself.
+// Close closes the resources of New. Run does so by itself.
 func (o *Observer) Close() error { return o.life.Close() }

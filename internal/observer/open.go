@@ -18,7 +18,8 @@ import (
 // serviceAccount is where a pod finds the token and the authority of its service account.
 const serviceAccount = "/var/run/secrets/kubernetes.io/serviceaccount"
 
-// nodeName is the configured one, that of the environment as the downward API gives it, or that of the machine.
+// nodeName returns the configured name, the name in the environment (from the downward API), or the machine's
+// name.
 func (c *Config) nodeName() (string, error) {
 	if c.NodeName != "" {
 		return c.NodeName, nil
@@ -96,7 +97,8 @@ func (o *Observer) connect() error {
 	return nil
 }
 
-// restConfig is that of the program, of the kubeconfig, of this pod or of the kubelet, whichever is first.
+// restConfig returns the config of the program, of the kubeconfig, of this pod or of the kubelet,
+// whichever is first.
 func (o *Observer) restConfig() (*rest.Config, error) {
 	if o.options.RESTConfig != nil {
 		return rest.CopyConfig(o.options.RESTConfig), nil
@@ -110,7 +112,7 @@ func (o *Observer) restConfig() (*rest.Config, error) {
 		}
 		found, ok := o.config.kubeletKubeconfig()
 		if !ok {
-			return nil, errors.New("no kubeconfig: this is no pod with a service account, and the kubelet's was not found; set kubeconfig (--kubeconfig)")
+			return nil, errors.New("no kubeconfig: not running in a pod with a service account, and the kubelet's was not found; set kubeconfig (--kubeconfig)")
 		}
 		o.config.Kubeconfig = found
 	}
@@ -144,8 +146,8 @@ func (o *Observer) followCredentials(ctx context.Context) error {
 	}.Follow(ctx)
 }
 
-// CheckConfig returns everything because of which [New] would refuse the config: wrong values, and a
-// kubeconfig that cannot be used. It asks no server.
+// CheckConfig returns all reasons for which [New] would refuse the config: wrong values, and a
+// kubeconfig that cannot be used. It sends no request.
 func CheckConfig(config Config) error {
 	if err := config.Validate(); err != nil {
 		return err

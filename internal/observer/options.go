@@ -13,16 +13,16 @@ import (
 	"github.com/statusd/statusd/internal/process"
 )
 
-// Options are what a program decides about its observer, as opposed to its operator, who has the
-// [Config]. The zero value works.
+// Options are a program's settings of its observer, as opposed to the operator's [Config]. The zero
+// value works.
 type Options struct {
 	// RESTConfig is how to reach the API server, instead of the kubeconfig of the [Config].
 	RESTConfig *rest.Config
-	// NewSides makes the sides, which call changed; server is how to reach the API server. If nil, they are
-	// those that the config names.
+	// NewSides makes the sides, which call changed; server is the config for the API server. If nil, the
+	// sides of the config are used.
 	NewSides func(server *rest.Config, changed Changed) (Sides, error)
 
-	// Version is that of the program; "dev" if empty.
+	// Version is the program's version; "dev" if empty.
 	Version string
 	// Logger is one to standard error, as the config has it, if nil.
 	Logger *slog.Logger
@@ -40,7 +40,7 @@ type Options struct {
 	client kubernetes.Interface
 	// runtime is what repairs do to the runtime, in tests.
 	runtime repair.Runtime
-	// registerer takes the metrics in place of the observer's registry; tests look at what is registered.
+	// registerer replaces the observer's registry in tests that read the registered metrics.
 	registerer prometheus.Registerer
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/internal/process"
 )
 
-// realSides are those that the config names.
+// realSides makes the sides that the config names.
 func (o *Observer) realSides(server *rest.Config, changed Changed) (sides Sides, err error) {
 	of := func(side audit.Side) func(types.UID) { return func(uid types.UID) { changed(side, uid) } }
 	sides.API, err = apiside.New(apiside.Options{Config: server, Node: o.node, Changed: of(audit.SideAPI), Logger: o.log})
@@ -36,7 +36,7 @@ func (o *Observer) realSides(server *rest.Config, changed Changed) (sides Sides,
 	}
 	sides.Machine, err = machineside.New(machineside.Options{
 		Node: o.node, HostRoot: o.config.HostRoot, KubeletRoot: o.config.KubeletRoot,
-		Manifests: o.config.Manifests, Process: o.config.Kubelet.Process, PIDFile: o.config.Kubelet.PIDFile,
+		Manifests: o.config.Manifests, Process: o.config.Kubelet.Process, PIDFile: o.config.Kubelet.pidFile(),
 		Pace: machinePace, Changed: of(audit.SideMachine), Logger: o.log,
 	})
 	return sides, err
@@ -77,7 +77,7 @@ func clientFiles(kubeconfig string) (certificate, key string) {
 	return config.CertFile, config.KeyFile
 }
 
-// firstFile is the first path at which there is something, empty if there is none.
+// firstFile returns the first existing path, or "".
 func firstFile(paths ...string) string {
 	for _, path := range paths {
 		if _, err := os.Stat(path); err == nil {

@@ -10,6 +10,7 @@ import (
 
 	"github.com/statusd/statusd/internal/audit"
 	"github.com/statusd/statusd/internal/history"
+	"github.com/statusd/statusd/internal/text"
 	"github.com/statusd/statusd/podstatus"
 )
 
@@ -21,7 +22,7 @@ type chronicle interface {
 	Add(pod history.Ref, r history.Record)
 }
 
-// recorder makes the history of what is observed. It belongs to the goroutine that audits.
+// recorder makes the history of the observations. It belongs to the goroutine that audits.
 type recorder struct {
 	store chronicle
 	pods  map[types.UID]*recorded
@@ -111,8 +112,8 @@ func (r *recorder) removed(v *view, at time.Time) (gone []types.UID) {
 	return gone
 }
 
-// step records what became of a difference. One that was never drift leaves no record: with each change of a
-// status there is one for a moment.
+// step records the outcome of a difference. A difference that was never drift leaves no record: each change
+// of a status causes a short one.
 func (r *recorder) step(s *step, at time.Time) {
 	record := history.Record{Observed: at, Kind: history.KindDrift, Subject: string(s.Kind), Container: s.Container, From: string(s.from), To: string(s.to)}
 	if s.Subject != "" {
@@ -122,7 +123,7 @@ func (r *recorder) step(s *step, at time.Time) {
 	case s.to == drifted:
 		record.Reason, record.Message = string(s.Certainty), strings.TrimSuffix(s.Message, ".")+"; first seen "+s.Seen.UTC().Format(time.RFC3339)
 	case s.to == resolved && s.from == drifted:
-		record.Message = fmt.Sprintf("after %v: %s", at.Sub(s.Seen).Round(time.Second), s.Message)
+		record.Message = fmt.Sprintf("after %s: %s", text.Span(at.Sub(s.Seen)), s.Message)
 	default:
 		return
 	}

@@ -83,7 +83,7 @@ func (r *repairs) run(ctx context.Context) error {
 			continue
 		}
 		if err := r.try(ctx, steps[0]); err != nil {
-			r.observer.log.Error("repairs are off: what was tried cannot be written", "err", err)
+			r.observer.log.Error("repairs are off: the record of attempts cannot be saved", "err", err)
 			<-ctx.Done()
 			return nil
 		}
@@ -91,8 +91,8 @@ func (r *repairs) run(ctx context.Context) error {
 	}
 }
 
-// try makes one repair. That it is tried is written before, so that a crash does not have it tried without end; the
-// error is that it cannot be.
+// try makes one repair. The attempt is recorded first, so that a crash does not repeat it without end; the error
+// means that it cannot be recorded.
 func (r *repairs) try(ctx context.Context, s repair.Step) error {
 	r.past = recent(append(r.past, repair.Past{At: time.Now(), Kind: s.Kind, Pod: s.Pod}), time.Now())
 	if err := r.save(); err != nil {
@@ -150,8 +150,8 @@ func (r *repairs) report(result repair.Result) {
 	}
 }
 
-// Look is that of [repair.Sides]: it asks all sides, and returns what they know when each that answers has done so
-// again.
+// Look implements [repair.Sides]: it queries all sides, and returns their facts when each answering side has
+// answered again.
 func (r *repairs) Look(ctx context.Context) (audit.Facts, error) {
 	sides, begin := &r.observer.sides, time.Now()
 	ctx, cancel := context.WithTimeout(ctx, lookTimeout)

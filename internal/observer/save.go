@@ -11,8 +11,8 @@ import (
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
-// saved is what survives a restart beside the history: what the auditor has measured, and the differences that
-// there were, so that the next observer does not announce them again.
+// saved is the state that survives a restart in addition to the history: the auditor's measurements, and the
+// current differences, so that the next observer does not announce them again.
 type saved struct {
 	Auditor     json.RawMessage    `json:"auditor"`
 	Differences []audit.Difference `json:"differences"`
@@ -25,13 +25,13 @@ func (o *Observer) restore() (s saved) {
 		err = json.Unmarshal(data, &s)
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		o.log.Warn("what earlier audits have measured is lost", "err", err)
+		o.log.Warn("audit state of the last run not read, starting without it", "err", err)
 		return saved{}
 	}
 	return s
 }
 
-// save writes it. That it cannot be written costs the next observer a while to measure again.
+// save writes the state. If it fails, the next observer must measure again for a while.
 func (o *Observer) save() {
 	path := filepath.Join(o.config.StateDir, auditFile)
 	data, err := json.Marshal(saved{Auditor: o.auditor.State(), Differences: o.view.Load().report.Differences})
@@ -39,6 +39,6 @@ func (o *Observer) save() {
 		err = wholefile.Write(path, data)
 	}
 	if err != nil {
-		o.log.Warn("what audits have measured cannot be written", "err", err)
+		o.log.Warn("saving the audit state failed", "err", err)
 	}
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/audit"
 )
 
-// Sides are who is asked. What they return is not changed afterwards.
+// Sides are the queried sides. Returned values are not changed afterwards.
 type Sides struct {
 	API     APISide
 	Kubelet KubeletSide
@@ -22,7 +22,7 @@ type Sides struct {
 type APISide interface {
 	Run(ctx context.Context) error
 	Facts() audit.API
-	// Confirm asks whether its watch has missed anything.
+	// Confirm triggers a check whether its watch has missed a change.
 	Confirm()
 }
 
@@ -30,7 +30,7 @@ type APISide interface {
 type KubeletSide interface {
 	Run(ctx context.Context) error
 	Facts() audit.Kubelet
-	// Refresh asks it sooner than its pace.
+	// Refresh requests an early reading.
 	Refresh()
 }
 
@@ -50,7 +50,7 @@ type MachineSide interface {
 	Refresh()
 }
 
-// absent is a runtime that is not asked, as it does not serve CRI: nothing is known of it.
+// absent is a runtime that does not serve CRI and is not queried: its facts are unknown.
 type absent struct{ since time.Time }
 
 func noRuntime(now time.Time) RuntimeSide { return absent{now} }

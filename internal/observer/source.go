@@ -31,12 +31,12 @@ func (a answers) Pod(uid types.UID) (model.Pod, bool) {
 // Report is the last audit.
 func (a answers) Report() audit.Report { return a.view.Load().report }
 
-// Pictures are what each side says of a pod.
+// Pictures returns the pod as each side reports it.
 func (a answers) Pictures(uid types.UID) []audit.Picture {
 	return audit.Pictures(a.view.Load().facts, uid)
 }
 
-// Node is what is known of the node.
+// Node returns the facts of the node.
 func (a answers) Node() model.NodeDetail {
 	v := a.view.Load()
 	detail := model.NodeDetail{Name: a.node, Version: a.options.Version, Problems: a.problems(v)}
@@ -62,7 +62,7 @@ func (a answers) Node() model.NodeDetail {
 	return detail
 }
 
-// problems are what is wrong with the node, as clauses.
+// problems returns the problems of the node, as clauses.
 func (a answers) problems(v *view) []string {
 	list := []string{}
 	for _, side := range sideOrder {
@@ -84,7 +84,7 @@ var sideNames = map[audit.Side]string{
 	audit.SideAPI: "the API", audit.SideKubelet: "the kubelet", audit.SideRuntime: "the runtime", audit.SideMachine: "the machine",
 }
 
-// podFacts are what is known of a pod, for its explanation. Pure function.
+// podFacts returns the facts of a pod, for its explanation. Pure function.
 func podFacts(v *view, s subject, uid types.UID, now time.Time) explain.Facts {
 	f := explain.Facts{
 		Now: now, Pod: s.pod(), Status: s.decided(), Untrue: untrue(v.drift[uid]),

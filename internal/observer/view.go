@@ -17,9 +17,10 @@ type view struct {
 	facts  audit.Facts
 	report audit.Report
 	pods   map[types.UID]subject
-	// drift has the drift of each pod; that of the node is under the empty UID.
+	// drift has the drift of each pod; the node's drift is under the empty UID.
 	drift map[types.UID][]audit.Difference
-	// deliveries is how far the API knows what the kubelet has decided, of pods of which that is known.
+	// deliveries has how far the API has received the kubelet's status, for pods whose kubelet status
+	// is known.
 	deliveries map[types.UID]podstatus.Delivery
 }
 
@@ -27,7 +28,7 @@ type view struct {
 // which is found by the UID of the mirror.
 type subject struct {
 	api, kubelet *v1.Pod
-	// own: the status of kubelet is the one that the kubelet has decided.
+	// own: the status of kubelet is the kubelet's own decision.
 	own bool
 }
 
@@ -84,7 +85,8 @@ func (s subject) pod() *v1.Pod {
 	return s.kubelet
 }
 
-// decided is the status that the kubelet has decided, or else the one that the API has.
+// decided returns the kubelet's status if it is the kubelet's own decision or the API lacks the
+// pod, or else the API's status.
 func (s subject) decided() *v1.PodStatus {
 	if s.kubelet != nil && (s.own || s.api == nil) {
 		return &s.kubelet.Status

@@ -13,7 +13,7 @@ import (
 
 func TestOnlyAListWithoutTheUIDConfirmsThatAPodIsGone(t *testing.T) {
 	stored := func(uids ...types.UID) *v1.PodList {
-		list := &v1.PodList{}
+		list := &v1.PodList{ListMeta: metav1.ListMeta{ResourceVersion: "7"}}
 		for _, uid := range uids {
 			list.Items = append(list.Items, v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "web", UID: uid}})
 		}
@@ -27,6 +27,7 @@ func TestOnlyAListWithoutTheUIDConfirmsThatAPodIsGone(t *testing.T) {
 		"no pod of the name":      {list: stored()},
 		"another pod of the name": {list: stored("b")},
 		"the pod is there":        {list: stored("a"), want: "although it is there"},
+		"a gateway answers":       {list: &v1.PodList{}, want: "not a list"},
 		"the list fails":          {list: stored(), err: errors.New("connection refused"), want: "connection refused"},
 	} {
 		t.Run(name, func(t *testing.T) {

@@ -1,5 +1,5 @@
-// Package podcgroup knows how the control groups of pods and containers are named: by the kubelet, with both
-// of its drivers, and by the process runtime of this module.
+// Package podcgroup has the names of the control groups of pods and containers: as used by the kubelet, with
+// both of its drivers, and by the process runtime of this module.
 package podcgroup
 
 import (

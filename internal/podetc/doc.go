@@ -1,2 +1,2 @@
-// Package podetc makes the files of /etc that a pod has of its own: hosts and resolv.conf. The runtimes of this machine share it.
+// Package podetc makes a pod's own files of /etc: hosts and resolv.conf. The runtimes of this machine share it.
 package podetc

@@ -14,12 +14,13 @@ const (
 	maxSearches = 32
 )
 
-// Resolver is what resolv.conf says.
+// Resolver is the content of resolv.conf.
 type Resolver struct {
 	Servers, Searches, Options []string
 }
 
-// Cluster is the DNS server of a cluster. Without servers, pods that ask for it use the resolver of the machine.
+// Cluster is the DNS server of a cluster. Without servers, pods with cluster DNS use the resolver of the
+// machine.
 type Cluster struct {
 	Servers []string
 	Domain  string
@@ -112,7 +113,7 @@ func mergeOptions(options []string, own []v1.PodDNSConfigOption) []string {
 	return options
 }
 
-// readResolver reads the resolver of the machine. One that is missing has nothing.
+// readResolver reads the resolver of the machine. A missing file means an empty resolver.
 func readResolver(file string) (Resolver, error) {
 	var r Resolver
 	data, err := os.ReadFile(file)

@@ -8,17 +8,17 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Ownership is the table that says which condition types are the node's. The zero value is
-// that of the kubelet (C1, C2, C3), and what the functions of this package go by; an agent
-// that reports condition types of its own declares them with [Owning] and uses the methods
-// of the same names. An Ownership is immutable and may be used from any goroutine.
+// Ownership is the table of the condition types that the node owns. The zero value is the kubelet's
+// table (C1, C2, C3), which the functions of this package use; an agent with additional condition
+// types declares them with [Owning] and uses the methods of the same names. An Ownership is
+// immutable and may be used from any goroutine.
 type Ownership struct {
 	declared []v1.PodConditionType
 }
 
-// Owning returns the kubelet's table with further types that this node owns: it alone writes
-// them, keeps their transition times, and removes them from the API once it reports them no
-// more. A type that the kubelet's table has already, also as shared, stays as it is there.
+// Owning returns the kubelet's table with additional types that this node owns: only the node
+// writes them, keeps their transition times, and removes them from the API when it no longer
+// reports them. Types in the kubelet's table, including shared types, are unchanged.
 func Owning(types ...v1.PodConditionType) Ownership {
 	var declared []v1.PodConditionType
 	for _, t := range types {
@@ -44,8 +44,8 @@ type ConditionType struct {
 	traits traits
 }
 
-// KubeletTypes is the kubelet's table, in the order in which statuses list the conditions. A
-// new type that nodes own is a row here, and a generator in package podstatus.
+// KubeletTypes is the kubelet's table, in the order in which statuses list the conditions. To add a
+// type that nodes own, add a row here, and a generator in package podstatus.
 var KubeletTypes = [...]ConditionType{
 	{v1.PodResizePending, owned}, // the times of these two are those of the resize
 	{v1.PodResizeInProgress, owned},
@@ -79,12 +79,12 @@ func (o Ownership) traitsOf(t v1.PodConditionType) traits {
 // condition that the node does not report is removed from the API.
 func (o Ownership) IsOwned(t v1.PodConditionType) bool { return o.traitsOf(t)&owned != 0 }
 
-// IsShared reports whether the node and others both write conditions of this type (C2).
-// Types that are neither owned nor shared are foreign: the node never touches them.
+// IsShared reports whether both the node and other writers write conditions of this type (C2).
+// Types that are neither owned nor shared are foreign: the node never changes them.
 func (o Ownership) IsShared(t v1.PodConditionType) bool { return o.traitsOf(t)&shared != 0 }
 
-// IsForeign reports whether conditions of this type are not the node's: they are kept as the
-// API has them, and not sent if a reporter names them.
+// IsForeign reports whether conditions of this type belong to other writers: the API's conditions
+// are kept, and conditions in a report are not sent.
 func (o Ownership) IsForeign(t v1.PodConditionType) bool { return o.traitsOf(t) == 0 }
 
 // HasTransitionTime reports whether the node itself keeps the last transition time of
@@ -100,8 +100,8 @@ func IsShared(t v1.PodConditionType) bool { return Ownership{}.IsShared(t) }
 // HasTransitionTime is [Ownership.HasTransitionTime] of the kubelet's table.
 func HasTransitionTime(t v1.PodConditionType) bool { return Ownership{}.HasTransitionTime(t) }
 
-// FindCondition returns a pointer to the first condition of the type in conditions, or nil.
-// It points into the slice: a caller that does not own the slice must not write through it.
+// FindCondition returns a pointer to the first condition of the type in conditions, or nil. The
+// pointer points into the slice: a caller that does not own the slice must not write through it.
 func FindCondition(conditions []v1.PodCondition, t v1.PodConditionType) *v1.PodCondition {
 	for i := range conditions {
 		if conditions[i].Type == t {
@@ -129,7 +129,7 @@ func TransitionTime(old *v1.PodStatus, c *v1.PodCondition, now time.Time) metav1
 	return WholeSeconds(now)
 }
 
-// WholeSeconds is the precision in which the API keeps times.
+// WholeSeconds truncates a time to seconds, the precision of the API.
 func WholeSeconds(t time.Time) metav1.Time { return metav1.NewTime(t.Truncate(time.Second)) }
 
 // publishedTime is the transition time with which a condition is written over the API's of
@@ -154,9 +154,9 @@ func publishedTime(api, own *v1.PodCondition, now time.Time) metav1.Time {
 const (
 	// ReasonUnknownContainerStatuses: no container was reported at all.
 	ReasonUnknownContainerStatuses = "UnknownContainerStatuses"
-	// ReasonPodCompleted: the pod has succeeded, so its containers serve no more.
+	// ReasonPodCompleted: the pod has succeeded, so its containers are not ready.
 	ReasonPodCompleted = "PodCompleted"
-	// ReasonPodFailed: the pod has failed, whatever its containers still say.
+	// ReasonPodFailed: the pod has failed, whatever the statuses of its containers.
 	ReasonPodFailed = "PodFailed"
 	// ReasonContainersNotReady: a container is unready or unknown; the message lists which.
 	ReasonContainersNotReady = "ContainersNotReady"
@@ -166,7 +166,7 @@ const (
 	ReasonReadinessGatesNotReady = "ReadinessGatesNotReady"
 	// ReasonRestartAllContainersStarted: a container's exit restarts the whole pod.
 	ReasonRestartAllContainersStarted = "RestartAllContainersStarted"
-	// ReasonContainerStatusUnknown: how the container ended was not seen.
+	// ReasonContainerStatusUnknown: the end of the container was not observed.
 	ReasonContainerStatusUnknown = "ContainerStatusUnknown"
 )
 
@@ -180,8 +180,8 @@ const (
 	ReasonCompleted = "Completed"
 	// ReasonError: the container exited with another code.
 	ReasonError = "Error"
-	// ReasonRestartingAllContainers: the container was stopped because another one asked for a
-	// restart of the whole pod; it runs again whatever its own policy says.
+	// ReasonRestartingAllContainers: the container was stopped because a restart rule of another
+	// container restarts the whole pod; it runs again whatever its own policy.
 	ReasonRestartingAllContainers = "RestartingAllContainers"
 	// ReasonDeadlineExceeded: the pod was active for longer than its spec allows.
 	ReasonDeadlineExceeded = "DeadlineExceeded"

@@ -1,5 +1,5 @@
-// Package podrules holds the rules of pod status that the manager goes by, and that package podstatus
-// makes statuses with: pure functions that decide as the kubelet decides, rule by rule.
+// Package podrules implements the rules of pod status for the status manager and for package
+// podstatus: pure functions that decide as the kubelet decides, rule by rule.
 //
 // A status travels through the package in this order:
 //
@@ -7,7 +7,7 @@
 //	                       times,   may it follow?                   with the   what to
 //	                       order, cuts                               API's own  send
 //
-// and the API's answer comes back through NeedsReconcile and Deletable. The cached status is what this node
-// says, the API status is what the API server holds. The contract is that of package podstatus, whose tests
-// are those of this package too.
+// The API's answer comes back through NeedsReconcile and Deletable. The cached status is the status that
+// this node reports, the API status is the status that the API server holds. The contract of package
+// podstatus applies here too, and the tests of package podstatus cover this package.
 package podrules

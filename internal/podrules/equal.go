@@ -8,15 +8,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Equal reports whether two normalized statuses (E6) say the same, as far as this node has a
-// say: owned and shared conditions are compared as a set by status, reason and message
-// (E1, E2, E7), foreign ones and the three claim-status fields not at all (E3, E4), and
-// everything else by meaning: nil is empty, quantities count by value, times by instant
-// (E5). It is written out field by field because it sits on the path of every report;
-// fields_test.go fails when the API grows a field that is missing here. It allocates nothing.
+// Equal reports whether two normalized statuses (E6) are equal in the fields that this node writes:
+// owned and shared conditions are compared as a set by status, reason and message (E1, E2, E7),
+// foreign conditions and the three claim-status fields are ignored (E3, E4), and all other fields
+// are compared semantically: nil equals empty, quantities by value, times by instant (E5). Fields
+// are compared one by one, without reflection, because every report calls Equal; fields_test.go
+// fails when the API adds a field that is missing here. Equal allocates nothing.
 func Equal(a, b *v1.PodStatus) bool { return Ownership{}.Equal(a, b) }
 
-// Equal is [Equal] by this table.
+// Equal is [Equal] with this table.
 func (o Ownership) Equal(a, b *v1.PodStatus) bool {
 	return a.ObservedGeneration == b.ObservedGeneration &&
 		samePhase(a, b) &&
@@ -31,15 +31,15 @@ func (o Ownership) Equal(a, b *v1.PodStatus) bool {
 }
 
 // Unchanged reports whether storing incoming over cached would leave an equal status: whether
-// Equal(cached, Next(pod, cached, incoming)) with incoming's observed generation set to the
-// pod's (U2). Cached is normalized; incoming is taken as the reporter built it, unsorted,
-// with fractions of seconds and long messages, and is not copied. When the answer is yes,
-// which is nearly always, nothing is allocated.
+// Equal(cached, Next(pod, cached, incoming)) with incoming's observed generation set to the pod's
+// (U2). Cached is normalized; incoming is as the reporter built it, unsorted, with fractions of
+// seconds and long messages, and is not copied. If the result is true, the usual case, nothing is
+// allocated.
 func Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
 	return Ownership{}.Unchanged(pod, cached, incoming)
 }
 
-// Unchanged is [Unchanged] by this table.
+// Unchanged is [Unchanged] with this table.
 func (o Ownership) Unchanged(pod *v1.Pod, cached, incoming *v1.PodStatus) bool {
 	if pod.Generation > cached.ObservedGeneration {
 		return false // G3: the observed generation would grow
@@ -178,9 +178,9 @@ func (r reading) sameStatuses(normal, other []v1.ContainerStatus) bool {
 	return true
 }
 
-// sameUnsorted compares container statuses of which the second ones are in any order (N4).
-// Each name of the first list being there once, finding all of them in a second list of the
-// same length means that the lists match one to one. Otherwise sorted copies decide.
+// sameUnsorted compares container statuses; the second list may be in any order (N4). If the names
+// in the first list are unique, and all are found in a second list of the same length, the lists
+// match one to one. Otherwise sorted copies are compared.
 func (r reading) sameUnsorted(normal, raw []v1.ContainerStatus, order statusOrder) bool {
 	if len(normal) != len(raw) {
 		return false
@@ -339,19 +339,19 @@ func samePointer[T comparable](a, b *T) bool {
 	return *a == *b
 }
 
-// NeedsReconcile reports whether the API's status of the pod differs from the cached one (R3).
-// The API's status is read as if it were normalized, without copying it. Nothing is
-// allocated, and no diff is made (R4). It returns false if
-// pod is nil (unknown to the node, R1) or api is nil (a static pod without a mirror, R2).
+// NeedsReconcile reports whether the API's status of the pod differs from the cached one (R3). The
+// API's status is compared as if normalized, without a copy. Nothing is allocated, and no diff is
+// computed (R4). It returns false if pod is nil (unknown to the node, R1) or api is nil (a static
+// pod without a mirror, R2).
 //
-// A yes does not mean that there is something to send: Merge may keep the API's side of
-// the difference (X2, X5, X7), and then Patch returns nil. With a base at hand that costs
-// no request, which is how the endless reads of R5 end.
+// True does not imply that a patch is needed: Merge may keep the API's side of the difference (X2,
+// X5, X7), and then Patch returns nil. If the base is known, this costs no request, which avoids
+// the endless reads of R5.
 func NeedsReconcile(pod *v1.Pod, api, cached *v1.PodStatus) bool {
 	return Ownership{}.NeedsReconcile(pod, api, cached)
 }
 
-// NeedsReconcile is [NeedsReconcile] by this table.
+// NeedsReconcile is [NeedsReconcile] with this table.
 func (o Ownership) NeedsReconcile(pod *v1.Pod, api, cached *v1.PodStatus) bool {
 	if pod == nil || api == nil {
 		return false

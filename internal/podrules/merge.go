@@ -8,27 +8,27 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Merge returns what the API should hold when the cached status is written over the API's:
-// the cached status, with everything that is not the node's taken from the API.
+// Merge returns the status that the API should have after the cached status is written: the cached
+// status, with the fields that the node does not own taken from the API.
 //
-//   - Foreign conditions come from the API, owned ones from the cache; an owned condition
-//     that the cache lacks goes away (X1, X3). The claim statuses are the API's (X4).
+//   - Foreign conditions come from the API, owned conditions from the cache; an owned condition
+//     that the cache lacks is removed (X1, X3). The claim statuses come from the API (X4).
 //   - A terminal phase is withheld while a container of the pod could still run, and with
 //     it the DisruptionTarget that explains it (X2, X5).
 //   - A terminal phase in the API is final, and a terminal pod is never ready (X6, X7).
-//   - A transition time never runs backwards against the API's (#119514), unless that is in
-//     the future.
-//   - Where the cache has no QoS class or observed generation, the API's stay: the API
-//     server refuses to clear them, and asking again and again would never end.
+//   - A transition time never goes back before the API's (#119514), unless the API's is in the
+//     future.
+//   - If the cache has no QoS class or observed generation, the API's values stay: the API server
+//     refuses to clear them, and would refuse each retry.
 //
-// CouldRun is the caller's answer for the pod as the node knows it, never for a mirror's
-// UID (X9). Pod is asked only for its generation. The result may share memory with api and
-// cached; neither is written to (X8).
+// CouldRun reports whether containers of the node's pod could run; it must not be computed for a
+// mirror pod's UID (X9). Only the generation of pod is used. The result may share memory with api
+// and cached; neither is modified (X8).
 func Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time) v1.PodStatus {
 	return Ownership{}.Merge(pod, api, cached, couldRun, now)
 }
 
-// Merge is [Merge] by this table.
+// Merge is [Merge] with this table.
 func (o Ownership) Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, now time.Time) v1.PodStatus {
 	withheld := Withheld(api, cached, couldRun)
 	merged := *cached
@@ -51,8 +51,9 @@ func (o Ownership) Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, 
 	return merged
 }
 
-// Withheld reports whether Merge keeps back the cached phase because it is terminal, the API's is
-// not, and a container of the pod could still run (X5). The write that says so is still due.
+// Withheld reports whether Merge withholds the cached phase because it is terminal, the API's is
+// not, and a container of the pod could still run (X5). The write of the terminal phase is still
+// due.
 func Withheld(api, cached *v1.PodStatus, couldRun bool) bool {
 	return couldRun && becomesTerminal(api, cached)
 }
@@ -127,8 +128,8 @@ func (m *conditionMerge) set(c v1.PodCondition) {
 }
 
 // Deletable reports whether the pod may now be deleted from the API: its deletion was requested,
-// the API itself shows a terminal phase, and the node is finished with the pod (D1, D6).
-// A mirror pod goes with its static pod, never by this way.
+// the phase in the API is terminal, and the node is finished with the pod (D1, D6). A mirror pod is
+// deleted with its static pod, never by this rule.
 func Deletable(apiPod *v1.Pod, finished bool) bool {
 	return finished &&
 		apiPod.DeletionTimestamp != nil &&

@@ -6,11 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// WithMirrorStatus returns a static pod with the status that its mirror has from an earlier process
-// of the node, as a pod of the API brings its own: containers that run on stay ready until a probe
-// says otherwise. An end is not taken over, because what a manifest defines runs again once the
-// runtime has forgotten it. Nor are the conditions of others, which change without the manifest. A
-// pod that is not the mirror of this one changes nothing. The pod passed in is not changed.
+// WithMirrorStatus returns a static pod with the status of its mirror pod, which an earlier process
+// of the node has written: containers that keep running stay ready until a probe fails. A terminal
+// status is not copied, because a static pod runs again once the runtime has forgotten it. The
+// conditions of other writers are not copied either, since they change without the manifest. If
+// mirror is not the mirror pod of static, static is returned unchanged. The arguments are not
+// modified.
 func WithMirrorStatus(static, mirror *v1.Pod) *v1.Pod {
 	if !IsMirrorOf(mirror, static) || IsTerminal(mirror.Status.Phase) {
 		return static

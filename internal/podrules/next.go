@@ -7,17 +7,16 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Next returns the status to store when incoming is reported over old (U7): transition
-// times against old (C3, C4), the start time that was there first (U8), an observed
-// generation that never decreases (G3), of two conditions of one type the last (E7), and a
-// phase that stays if it was terminal (see [LeavesEnd]), all of it normalized. A caller that reports for a
-// generation of the pod (U2) sets incoming's observed generation first. The result shares
-// nothing with incoming.
+// Next returns the status to store when incoming is reported over old (U7): transition times relative to
+// old (C3, C4), the first start time (U8), an observed generation that never decreases (G3), the last of
+// two conditions of one type (E7), and a phase that stays if it was terminal (see [LeavesEnd]), all
+// normalized. A caller that reports for a generation of the pod (U2) sets incoming's observed generation
+// first. The result shares no memory with incoming.
 func Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
 	return Ownership{}.Next(pod, old, incoming, now)
 }
 
-// Next is [Next] by this table.
+// Next is [Next] with this table.
 func (o Ownership) Next(pod *v1.Pod, old, incoming *v1.PodStatus, now time.Time) v1.PodStatus {
 	var next v1.PodStatus
 	incoming.DeepCopyInto(&next)
@@ -68,10 +67,10 @@ func phaseIsFinal(before, after *v1.PodStatus) bool {
 	return IsTerminal(before.Phase) && before.Phase != after.Phase
 }
 
-// LeavesEnd reports whether a report would take a pod out of its terminal phase, so that the phase stays. An end that
-// was reported while containers were running is withheld from the API (X5), and the report in which all of them have
-// ended may revise it: a pod that a shutdown of the node ends is reported as Failed first, and has succeeded if its
-// containers then exit with 0.
+// LeavesEnd reports whether a report would take a pod out of its terminal phase, so that the phase stays. A terminal
+// phase that was reported while containers were running is withheld from the API (X5), and the report in which all
+// containers have ended may change the phase: a pod ended by a shutdown of the node is first reported as Failed, and
+// becomes Succeeded if its containers exit with 0.
 func LeavesEnd(old, incoming *v1.PodStatus) bool {
 	return phaseIsFinal(old, incoming) && !(IsTerminal(incoming.Phase) && endsAll(old, incoming))
 }
@@ -99,16 +98,16 @@ func ContainerLists(status *v1.PodStatus) [3][]v1.ContainerStatus {
 	return [3][]v1.ContainerStatus{status.InitContainerStatuses, status.ContainerStatuses, status.EphemeralContainerStatuses}
 }
 
-// Flip is what came of a probe result.
+// Flip is the effect of a probe result.
 type Flip int
 
 const (
-	// Flipped: the container's field changed, and the returned status says so.
+	// Flipped: the container's field changed in the returned status.
 	Flipped Flip = iota
-	// NotFlipped: the status said so already.
+	// NotFlipped: the status has this value already.
 	NotFlipped
-	// UnknownContainer: no regular or init container has this ID, for instance because it
-	// was replaced by a new one (H4).
+	// UnknownContainer: no regular or init container has this ID, for instance because the
+	// container was restarted (H4).
 	UnknownContainer
 )
 
@@ -126,12 +125,12 @@ func (f Flip) String() string {
 
 // WithContainerReady returns cached with one container's readiness set, and Ready and
 // ContainersReady derived again (H1, H2). The two conditions carry the pod's generation; the
-// status keeps its own (H5). Their transition times are final, so the result can be stored
-// as it is. Cached is not written: the result has its own copy of the lists that change and
-// shares the rest. Unless the answer is [Flipped] the result is cached itself.
+// status keeps its own (H5). Their transition times are final, so the result can be stored as it
+// is. Cached is not modified: the result has its own copy of the lists that change and shares the
+// rest. Unless [Flipped] is returned, the result is cached itself.
 //
-// Readiness gates are decided by the newest conditions that the caller has: those of a pod
-// of the API are in pod, since the cached ones may be older (E3, H6).
+// Readiness gates are evaluated with the conditions in pod, since the cached conditions may be
+// older (E3, H6).
 func WithContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
 	gates := cached.Conditions
 	if pod.ResourceVersion != "" {
@@ -140,9 +139,9 @@ func WithContainerReady(pod *v1.Pod, cached *v1.PodStatus, containerID string, r
 	return Ownership{}.WithContainerReady(pod, gates, cached, containerID, ready, now)
 }
 
-// WithContainerReady is the function of that name by this table. Gates are the conditions of
-// the pod in the API, the mirror pod's for a static pod, as new as the caller has them; the
-// conditions that the node owns are those of cached.
+// WithContainerReady is the function of the same name with this table. Gates are the newest known
+// conditions of the pod in the API, the mirror pod's for a static pod; the conditions that the node
+// owns are taken from cached.
 func (o Ownership) WithContainerReady(pod *v1.Pod, gates []v1.PodCondition, cached *v1.PodStatus, containerID string, ready bool, now time.Time) (v1.PodStatus, Flip) {
 	where := locate(cached, containerID)
 	if where.index < 0 {
@@ -157,9 +156,9 @@ func (o Ownership) WithContainerReady(pod *v1.Pod, gates []v1.PodCondition, cach
 	return next, Flipped
 }
 
-// WithContainerStarted is the same for a container's startup. Started nil
-// and Started false are different values, and no condition depends on it (H3); pod and now
-// are taken so that both kinds of probe result are applied alike.
+// WithContainerStarted is WithContainerReady for a container's startup. Started nil and Started
+// false are different values, and no condition depends on Started (H3); pod and now are unused, so
+// that both functions have the same signature.
 func WithContainerStarted(_ *v1.Pod, cached *v1.PodStatus, containerID string, started bool, _ time.Time) (v1.PodStatus, Flip) {
 	where := locate(cached, containerID)
 	if where.index < 0 {

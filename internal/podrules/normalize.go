@@ -12,12 +12,11 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// Normalize returns the status as the API server would hand it back, so that what this
-// node says and what the API holds can be compared: times in whole seconds (N1),
-// termination messages within their share of the pod's budget (N2) and cut between two
-// runes (N3), text free of bytes that JSON cannot carry, container statuses in a fixed
-// order (N4), addresses that agree (N6). The order of conditions stays (N5). The result
-// shares nothing with status.
+// Normalize returns the status as the API server would return it, so that this node's status and
+// the API's can be compared: times in whole seconds (N1), termination messages within their share
+// of the pod's budget (N2) and cut between two runes (N3), text as valid UTF-8, container statuses
+// in a fixed order (N4), consistent addresses (N6). The order of conditions stays (N5). The result
+// shares no memory with status.
 func Normalize(pod *v1.Pod, status *v1.PodStatus) v1.PodStatus {
 	var normal v1.PodStatus
 	status.DeepCopyInto(&normal)
@@ -124,8 +123,8 @@ func strictlyOrdered(list []v1.ContainerStatus, order statusOrder) bool {
 // maxMessageBytes is what all termination messages of a pod may take together.
 const maxMessageBytes = 12288
 
-// messageLimit is the share of one container in the pod's budget for termination
-// messages (N2). It counts the containers of the spec, not those that have a status.
+// messageLimit is the share of one container in the pod's budget for termination messages (N2). It
+// counts the containers of the spec, not the container statuses.
 func messageLimit(pod *v1.Pod) int {
 	containers := len(pod.Spec.Containers) + len(pod.Spec.InitContainers) + len(pod.Spec.EphemeralContainers)
 	return maxMessageBytes / max(containers, 1)
@@ -184,8 +183,8 @@ func sameCutText(clean, raw string, limit int) bool {
 // completed in the same way before it is stored here (N6): otherwise the API's copy would
 // differ from it forever.
 
-// PairAddresses makes the main address and the list agree: one that is missing follows from
-// the other, and if they contradict each other, the main address counts.
+// PairAddresses makes the main address and the list consistent: a missing value is set from the
+// other, and if they contradict each other, the main address counts.
 func PairAddresses[T v1.PodIP | v1.HostIP](main *string, all *[]T) {
 	switch {
 	case *main == "" && len(*all) > 0:

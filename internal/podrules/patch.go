@@ -11,29 +11,28 @@ import (
 
 var errNoUID = errors.New("the pod's UID is empty, so that the patch could hit another pod of the same name")
 
-// Patch returns the strategic merge patch for the status subresource that turns base into
-// desired, or nil if there is nothing to send (P2). It carries the UID, and so fails on a
-// pod of the same name that is another pod (P1), and no resource version: the last writer
-// of a field wins (P3). See [Ownership.PatchAt] for a patch with one.
+// Patch returns the strategic merge patch for the status subresource that turns base into desired,
+// or nil if there is nothing to send (P2). The patch contains the UID, and so fails on a re-created
+// pod of the same name (P1). It contains no resource version: the last writer of a field wins (P3).
+// See [Ownership.PatchAt] for a patch with a resource version.
 //
-// Its shape is that of a two-way strategic merge (P4): conditions merge by type and
-// addresses by IP, container statuses are replaced whole, a field that goes away is null.
-// It differs where the two-way merge reaches too far: foreign conditions and the claim
-// statuses are never mentioned, whatever base and desired say about them, an emptied list of
-// conditions is deleted one by one because the API may hold foreign ones that base does not
-// know of, and the order of conditions alone is not worth a request.
+// The patch has the form of a two-way strategic merge (P4): conditions merge by type and addresses
+// by IP, container statuses are replaced as a whole, a removed field is null. Patch differs from a
+// two-way merge in three cases: foreign conditions and the claim statuses are never part of the
+// patch; an emptied list of conditions is deleted one by one, because the API may have foreign
+// conditions that are missing in base; and a different order of conditions alone yields no patch.
 func Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
 	return Ownership{}.Patch(uid, base, desired)
 }
 
-// Patch is [Patch] by this table.
+// Patch is [Patch] with this table.
 func (o Ownership) Patch(uid types.UID, base, desired *v1.PodStatus) ([]byte, error) {
 	return o.PatchAt(uid, "", base, desired)
 }
 
-// PatchAt is [Ownership.Patch] for a write that must not go over a change which base does not
-// show: unless the version is empty, the API server answers 409 if the pod has another resource
-// version by then.
+// PatchAt is [Ownership.Patch] for a write that must not overwrite changes that are missing in
+// base: unless the version is empty, the API server answers 409 if the pod has another resource
+// version.
 func (o Ownership) PatchAt(uid types.UID, version string, base, desired *v1.PodStatus) ([]byte, error) {
 	if uid == "" {
 		return nil, fmt.Errorf("pod status patch: %w", errNoUID)

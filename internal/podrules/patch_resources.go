@@ -7,7 +7,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// resourceList writes the resources that differ; those that go away are null.
+// resourceList writes the resources that differ; removed resources are null.
 func (p *patchWriter) resourceList(key string, base, desired v1.ResourceList) {
 	if sameResourceList(base, desired) {
 		return

@@ -2,14 +2,12 @@ package podrules
 
 import v1 "k8s.io/api/core/v1"
 
-// Phase returns the phase that the containers of a pod add up to, as the kubelet computes
-// it. Statuses are those of init and regular containers together. PodIsTerminal means that
-// nothing of the pod will be started again, whatever its restart policy; podHasInitialized
-// means that a regular container runs or ran, so that a restarting sidecar does not make the
-// pod Pending once more.
+// Phase computes the phase of a pod from its containers, as the kubelet does. Statuses are the
+// statuses of init and regular containers together. PodIsTerminal means that no container will be
+// started again, whatever the restart policy; podHasInitialized means that a regular container runs
+// or ran, so that a restarting sidecar does not make the pod Pending again.
 //
-// Phase depends on the present only. That a terminal phase is never left is ensured by [Next],
-// and by [Merge] against the API.
+// Phase does not consider the previous phase: [Next] and [Merge] keep a terminal phase.
 func Phase(pod *v1.Pod, statuses []v1.ContainerStatus, podIsTerminal, podHasInitialized bool) v1.PodPhase {
 	var t tally
 	t.countInit(pod, statuses)
@@ -48,7 +46,7 @@ type tally struct {
 	succeeded int // stopped with exit code 0, and not waiting for another run
 }
 
-// verdict is the phase of a pod of which every regular container has stopped.
+// verdict is the phase of a pod whose regular containers have all stopped.
 func (t *tally) verdict() v1.PodPhase {
 	if t.stopped == t.succeeded {
 		return v1.PodSucceeded
@@ -129,9 +127,9 @@ func (t *tally) countStopped(pod *v1.Pod, spec *v1.Container, status *v1.Contain
 	}
 }
 
-// LastExit returns how a container that does not run ended last: now, or before it began to
-// wait. It is nil for a container that runs, never ran, or is unknown: a status without a
-// state says nothing, whatever its last termination is. Status may be nil.
+// LastExit returns the last termination of a container that does not run: the current state, or the
+// state before it began to wait. LastExit returns nil for a container that runs, never ran, or is
+// unknown: a status without a state is unknown, whatever its last termination. Status may be nil.
 func LastExit(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	switch {
 	case status == nil, status.State.Running != nil:
@@ -144,8 +142,8 @@ func LastExit(status *v1.ContainerStatus) *v1.ContainerStateTerminated {
 	return nil
 }
 
-// RunsAgain reports whether the container is started once more after this exit: its restart
-// policy and rules say so, or it was stopped for a restart of the whole pod.
+// RunsAgain reports whether the container is restarted after this exit: by its restart policy and
+// rules, or because it was stopped for a restart of the whole pod.
 func RunsAgain(pod *v1.Pod, spec *v1.Container, exit *v1.ContainerStateTerminated) bool {
 	return exit.Reason == ReasonRestartingAllContainers || ShouldRestart(pod, spec, exit.ExitCode)
 }

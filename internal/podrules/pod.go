@@ -6,12 +6,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// The annotations that distinguish static pods from those of the API server. They are the
-// kubelet's. A mirror pod carries [v1.MirrorPodAnnotationKey] as well, with the hash of its
-// static pod as value.
+// The kubelet's annotations that distinguish static pods from pods of the API server. A mirror pod
+// also has [v1.MirrorPodAnnotationKey], with the hash of its static pod as value.
 const (
-	// SourceAnnotation is where the node learned of a pod: SourceAPI or SourceFile. Pods of
-	// the API server need not carry it.
+	// SourceAnnotation is the source of a pod: SourceAPI or SourceFile. Pods from the API server
+	// need not have it.
 	SourceAnnotation = "kubernetes.io/config.source"
 	// HashAnnotation identifies the content of a static pod. It equals the pod's UID.
 	HashAnnotation = "kubernetes.io/config.hash"
@@ -25,45 +24,44 @@ const (
 	SourceFile = "file"
 )
 
-// IsTerminal reports whether a pod of this phase has ended and may never leave the phase.
+// IsTerminal reports whether the phase is final: Succeeded or Failed.
 func IsTerminal(phase v1.PodPhase) bool {
 	return phase == v1.PodSucceeded || phase == v1.PodFailed
 }
 
-// IsStatic reports whether the pod comes from a manifest on the node rather than from the
-// API server. The annotation alone does not decide: every user of the API may set it on a
-// pod. An object that the API server has stored carries a resource version, one that was
-// read from a manifest has none. A pod without the annotation and a mirror pod are not static.
+// IsStatic reports whether the pod comes from a manifest on the node rather than from the API
+// server. The annotation alone does not decide: every user of the API may set it on a pod. Only
+// objects stored by the API server have a resource version. A pod without the annotation and a
+// mirror pod are not static.
 func IsStatic(pod *v1.Pod) bool {
 	source, known := pod.Annotations[SourceAnnotation]
 	return known && source != SourceAPI && pod.ResourceVersion == "" && !IsMirror(pod)
 }
 
-// IsMirror reports whether the pod is the API server's shadow of a static pod.
+// IsMirror reports whether the pod is a mirror pod, the API object for a static pod.
 func IsMirror(pod *v1.Pod) bool {
 	_, mirror := pod.Annotations[v1.MirrorPodAnnotationKey]
 	return mirror
 }
 
-// IsMirrorOf reports whether a mirror pod shadows exactly this static pod and is not being
+// IsMirrorOf reports whether a mirror pod belongs to exactly this static pod and is not being
 // deleted. It returns false if static is nil.
 func IsMirrorOf(mirror, static *v1.Pod) bool {
 	return static != nil && mirror.DeletionTimestamp == nil &&
 		mirror.Annotations[v1.MirrorPodAnnotationKey] == static.Annotations[HashAnnotation]
 }
 
-// IsSidecar reports whether an init container keeps running beside the regular
-// containers: one with restart policy Always of its own.
+// IsSidecar reports whether an init container is a sidecar, which keeps running beside the regular
+// containers: its own restart policy is Always.
 func IsSidecar(init *v1.Container) bool {
 	return init.RestartPolicy != nil && *init.RestartPolicy == v1.ContainerRestartPolicyAlways
 }
 
-// systemCritical is the lowest priority that belongs to the system, that of the class
-// system-cluster-critical.
+// systemCritical is the lowest system priority: the priority of the class system-cluster-critical.
 const systemCritical = 2_000_000_000
 
-// IsCritical reports whether the pod is one that a node needs to work: static, a mirror, or
-// of a priority that belongs to the system.
+// IsCritical reports whether the pod is critical: a static pod, a mirror pod, or a pod with a
+// system priority.
 func IsCritical(pod *v1.Pod) bool {
 	return IsStatic(pod) || IsMirror(pod) || pod.Spec.Priority != nil && *pod.Spec.Priority >= systemCritical
 }
@@ -100,14 +98,14 @@ func FindContainer(pod *v1.Pod, name string) *v1.Container {
 	return SpecNamed(pod.Spec.Containers, name)
 }
 
-// FindContainerStatus returns a pointer to the status of the init or regular container of
-// the name, or nil. It points into status: a caller that does not own it must not write.
+// FindContainerStatus returns a pointer to the status of the init or regular container of the name,
+// or nil. The pointer points into status: a caller that does not own status must not write through
+// it.
 func FindContainerStatus(status *v1.PodStatus, name string) *v1.ContainerStatus {
 	return listsOf(status).named(name)
 }
 
-// IsStarted reports whether the container is known to have started: Started nil and Started
-// false are different values, and neither is a yes (H3). Status may be nil.
+// IsStarted reports whether Started is true, not nil or false (H3). Status may be nil.
 func IsStarted(status *v1.ContainerStatus) bool {
 	return status != nil && status.Started != nil && *status.Started
 }
@@ -132,8 +130,8 @@ func SpecNamed(containers []v1.Container, name string) *v1.Container {
 	return nil
 }
 
-// ExactCopy copies a slice without spare capacity: an append to a shared result must never
-// write into memory that another holder appends to as well.
+// ExactCopy copies a slice without spare capacity: an append to a shared result must never write
+// into memory to which another holder appends.
 func ExactCopy[T any](s []T) []T {
 	c := make([]T, len(s))
 	copy(c, s)

@@ -5,8 +5,8 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// QOSClass returns the quality of service class of the pod. The API server decides it once
-// from the resources of the spec; only a static pod comes without.
+// QOSClass returns the quality of service class of the pod. The API server sets the class once from
+// the resources of the spec; only static pods come without a class.
 func QOSClass(pod *v1.Pod) v1.PodQOSClass {
 	if pod.Status.QOSClass != "" {
 		return pod.Status.QOSClass

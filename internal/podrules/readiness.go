@@ -7,23 +7,23 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ContainersReady returns the ContainersReady condition: whether each regular container and
-// each sidecar is ready. Statuses are those of init and regular containers together; nil
-// means that none was ever reported (C5, C6, C7).
+// ContainersReady returns the ContainersReady condition: whether each regular container and each
+// sidecar is ready. Statuses are the statuses of init and regular containers together; nil means
+// that no status was reported yet (C5, C6, C7).
 func ContainersReady(pod *v1.Pod, statuses []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	return containersReady(pod, statusLists{regular: statuses}, phase)
 }
 
-// Ready returns the Ready condition: containers ready, and every readiness gate met by a
-// condition in conditions (C8, C9). Statuses are those of init and regular containers together.
+// Ready returns the Ready condition: containers ready, and every readiness gate met by a condition
+// in conditions (C8, C9). Statuses are the statuses of init and regular containers together.
 func Ready(pod *v1.Pod, conditions []v1.PodCondition, statuses []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	containers := ContainersReady(pod, statuses, phase)
 	return readyGiven(pod, &containers, in(conditions))
 }
 
-// NeedsReadinessReconcile reports whether the pod has readiness gates and its Ready
-// condition no longer says what its containers and gates say. Sidecars are counted; the
-// kubelet forgets them here and so sees a difference in every pod that has one (C16).
+// NeedsReadinessReconcile reports whether the pod has readiness gates and its Ready condition no
+// longer matches its containers and gates. Sidecars count; the kubelet omits them here and so finds
+// a difference in every pod with a sidecar (C16).
 func NeedsReadinessReconcile(pod *v1.Pod, status *v1.PodStatus) bool {
 	if len(pod.Spec.ReadinessGates) == 0 {
 		return false
@@ -37,8 +37,8 @@ func NeedsReadinessReconcile(pod *v1.Pod, status *v1.PodStatus) bool {
 	return current.Status != want.Status || current.Message != want.Message
 }
 
-// TerminalCondition returns the form that Ready or ContainersReady takes in a terminal
-// phase: False, because the pod completed or failed (C7).
+// TerminalCondition returns the Ready or ContainersReady condition of a terminal phase: False,
+// because the pod completed or failed (C7).
 func TerminalCondition(pod *v1.Pod, t v1.PodConditionType, phase v1.PodPhase) v1.PodCondition {
 	return generatedFalse(pod, t, terminalReason(phase), "")
 }
@@ -126,7 +126,7 @@ func readyGiven(pod *v1.Pod, containers *v1.PodCondition, find conditionFinder) 
 	return Generated(pod, v1.PodReady, v1.ConditionTrue)
 }
 
-// unmetGates describes each readiness gate without a condition that is True, "" if there is none.
+// unmetGates describes each readiness gate without a condition that is True, or returns "".
 func unmetGates(pod *v1.Pod, find conditionFinder) string {
 	var unmet []string
 	for _, gate := range pod.Spec.ReadinessGates {
@@ -140,9 +140,9 @@ func unmetGates(pod *v1.Pod, find conditionFinder) string {
 	return strings.Join(unmet, ", ")
 }
 
-// Initialized returns the Initialized condition: whether each init container has done its
-// work, or did at some time (C10, C11, C12). Statuses are those of init and regular
-// containers together; old is what was reported before, and may be nil.
+// Initialized returns the Initialized condition: whether each init container has completed, now or
+// earlier (C10, C11, C12). Statuses are the statuses of init and regular containers together; old
+// is the previous status, and may be nil.
 func Initialized(pod *v1.Pod, old *v1.PodStatus, statuses []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	if statuses == nil && len(pod.Spec.InitContainers) > 0 {
 		return generatedFalse(pod, v1.PodInitialized, ReasonUnknownContainerStatuses, "")
@@ -192,8 +192,8 @@ func wasInitialized(old *v1.PodStatus) bool {
 	return old != nil && IsTrue(old.Conditions, v1.PodInitialized)
 }
 
-// ReadyToStartContainers returns the PodReadyToStartContainers condition: True while the
-// pod has a sandbox with its network in place, so that no new one is needed (C13).
+// ReadyToStartContainers returns the PodReadyToStartContainers condition: True while the pod has a
+// sandbox with a network, so that no new sandbox is needed (C13).
 func ReadyToStartContainers(pod *v1.Pod, needsNewSandbox bool) v1.PodCondition {
 	if needsNewSandbox {
 		return Generated(pod, v1.PodReadyToStartContainers, v1.ConditionFalse)

@@ -6,9 +6,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// ShouldRestart reports whether a container that exited with this code runs again. The
-// container's rules come first, then its own policy, then the pod's (T5). Rules without a
-// policy of the container's own are not in force.
+// ShouldRestart reports whether a container that exited with this code runs again. The container's
+// restart rules come first, then the container's policy, then the pod's (T5). Rules without a
+// container policy are ignored.
 func ShouldRestart(pod *v1.Pod, container *v1.Container, exitCode int32) bool {
 	if container.RestartPolicy != nil {
 		switch rule := matchingRule(container, exitCode); {
@@ -63,8 +63,8 @@ func asksForRestartOfAll(container *v1.Container, exitCode int32) bool {
 	return rule != nil && rule.Action == v1.ContainerRestartRuleActionRestartAllContainers
 }
 
-// CouldRestartAll reports whether any exit of any container could restart the whole pod (T2).
-// Only such pods carry the AllContainersRestarting condition.
+// CouldRestartAll reports whether any exit of any container could restart the whole pod (T2). Only
+// such pods have the AllContainersRestarting condition.
 func CouldRestartAll(pod *v1.Pod) bool {
 	return anyRestartsAll(pod.Spec.InitContainers) || anyRestartsAll(pod.Spec.Containers)
 }
@@ -80,13 +80,13 @@ func anyRestartsAll(containers []v1.Container) bool {
 	return false
 }
 
-// AllContainersRestarting returns the AllContainersRestarting condition: True from the exit
-// that asks for a restart of the whole pod until the runtime holds none of its old
-// containers any more (C14). Held are the containers that the runtime still knows, running
-// or ended; old is what was reported before, and may be nil.
+// AllContainersRestarting returns the AllContainersRestarting condition: True from the exit that
+// causes a restart of the whole pod until the runtime has none of its old containers any more
+// (C14). Held are the containers that the runtime still has, running or ended; old is the previous
+// status, and may be nil.
 //
-// It belongs to pods for which [CouldRestartAll] holds. Unlike the other conditions it
-// carries no generation, as the kubelet's carries none.
+// The condition is for pods for which [CouldRestartAll] returns true. Unlike the other conditions
+// it has no generation, as in the kubelet.
 func AllContainersRestarting(pod *v1.Pod, old *v1.PodStatus, held []v1.ContainerStatus, phase v1.PodPhase) v1.PodCondition {
 	c := v1.PodCondition{Type: v1.AllContainersRestarting, Status: v1.ConditionFalse}
 	switch {

@@ -7,22 +7,23 @@ import (
 )
 
 const (
-	// UnseenExitCode is the exit code of a killed process, reported for an end that was not seen.
+	// UnseenExitCode is the exit code of a killed process, reported for an end that was not
+	// observed.
 	UnseenExitCode = 137
 	unseenMessage  = "The container could not be located when the pod was terminated"
 )
 
 // Terminate returns the status of a pod that has ended: every container is terminated, except
-// ephemeral ones and those that never started (K5).
+// ephemeral containers and containers that never started (K5).
 //
-// It starts from the cached status, or from the pod's own if cached is nil (K1). A container
-// whose end is not in the status gets the one that observed knows for its ID (observed may be
-// nil), and failing that exit code 137 with reason ContainerStatusUnknown (K2, K4). Last
-// terminations are kept (K8). The phase becomes terminal, except for a static pod (K6), and
-// Ready and ContainersReady take the form that belongs to it; their transition times are left
-// to Next. The generation stays as it is (K7).
+// Terminate starts from the cached status, or from the pod's status if cached is nil (K1). A
+// container whose end is not in the status gets the termination that observed returns for its ID
+// (observed may be nil), else exit code 137 with reason ContainerStatusUnknown (K2, K4). Last
+// terminations are kept (K8). The phase becomes terminal, except for a static pod (K6), and Ready
+// and ContainersReady are set accordingly; Next sets their transition times. The generation is
+// unchanged (K7).
 //
-// Neither input is written: the result has its own copy of the lists that change.
+// The arguments are not modified: the result has its own copy of the lists that change.
 func Terminate(pod *v1.Pod, cached *v1.PodStatus, observed func(containerID string) (v1.ContainerStateTerminated, bool)) v1.PodStatus {
 	if cached == nil {
 		cached = &pod.Status
@@ -94,7 +95,8 @@ func ended(statuses []v1.ContainerStatus, n int, observed func(string) (v1.Conta
 	return next, anySeen
 }
 
-// endOf returns the observed end of a container, or the one that stands for an unseen end.
+// endOf returns the observed end of a container, or the placeholder for an end that was not
+// observed.
 func endOf(containerID string, observed func(string) (v1.ContainerStateTerminated, bool)) (_ v1.ContainerStateTerminated, seen bool) {
 	if observed != nil && containerID != "" {
 		if end, seen := observed(containerID); seen {
@@ -108,9 +110,9 @@ func endOf(containerID string, observed func(string) (v1.ContainerStateTerminate
 	}, false
 }
 
-// HasInitialized reports whether status shows that the init containers of the pod were once
-// through, so that regular containers may have run (K3): there are none; or a regular
-// container ran; or the last init container listed succeeded, or is a sidecar that started.
+// HasInitialized reports whether status shows that all init containers of the pod once completed,
+// so that regular containers may have run (K3): the pod has no init containers; or a regular
+// container ran; or the last listed init container succeeded, or is a sidecar that started.
 func HasInitialized(pod *v1.Pod, status *v1.PodStatus) bool {
 	if len(pod.Spec.InitContainers) == 0 {
 		return true
@@ -165,7 +167,7 @@ const (
 	KindEphemeralContainer Kind = "ephemeral_container"
 )
 
-// TerminatedContainer is a container that has just ended, in the terms in which ends are counted.
+// TerminatedContainer is a container that has just ended, with the labels of the metric.
 type TerminatedContainer struct {
 	Name     string
 	Kind     Kind
@@ -173,8 +175,8 @@ type TerminatedContainer struct {
 	Reason   string
 }
 
-// NewlyTerminated returns the containers that are terminated in next and were not, or were
-// absent, in old (M2): init, then regular, then ephemeral ones. It allocates only if there are any.
+// NewlyTerminated returns the containers that are terminated in next and were not, or were absent,
+// in old (M2): init, then regular, then ephemeral containers. It allocates only if there are any.
 func NewlyTerminated(old, next *v1.PodStatus) []TerminatedContainer {
 	found := appendTerminated(nil, KindInitContainer, old.InitContainerStatuses, next.InitContainerStatuses)
 	found = appendTerminated(found, KindContainer, old.ContainerStatuses, next.ContainerStatuses)

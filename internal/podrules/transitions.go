@@ -6,11 +6,12 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// TransitionError reports that a status lets a container run again that had ended for good.
+// TransitionError is the error of a status in which a container that had terminated for good is no
+// longer terminated.
 type TransitionError struct {
 	// Container is the name of the first container that breaks the rule.
 	Container string
-	// Init means that it is an init container.
+	// Init reports whether the container is an init container.
 	Init bool
 	// From and To are the states: "terminated", and one of "running", "waiting", "unknown".
 	From, To string
@@ -28,10 +29,10 @@ func (e *TransitionError) Error() string {
 // CheckTransitions reports whether incoming may follow old. It returns nil or a
 // [*TransitionError] that names the first container that left its final state.
 //
-// Pods that always restart are free (T1), and so are pods in which a container may restart
-// all others (T2). Containers are matched by name; one that disappears breaks no rule, and
-// ephemeral containers are ignored (T8). Phases are not checked here: [Next] and [Merge] keep
-// a terminal one (T10).
+// Pods that always restart are exempt (T1), and so are pods in which a container may restart all
+// others (T2). Containers are matched by name; a missing container breaks no rule, and ephemeral
+// containers are ignored (T8). Phases are not checked here: [Next] and [Merge] keep a terminal
+// phase (T10).
 func CheckTransitions(pod *v1.Pod, old, incoming *v1.PodStatus) error {
 	if pod.Spec.RestartPolicy == v1.RestartPolicyAlways || CouldRestartAll(pod) {
 		return nil
@@ -86,10 +87,10 @@ func stateWord(state *v1.ContainerState) string {
 	return "unknown"
 }
 
-// InitMismatch reports the first init container status of old that does not stand where the
-// spec has that container, or nil. It is for a log line: nothing depends on the order, since
-// init statuses are matched by name. The kubelet drops the whole update instead, and with it
-// the termination of the pod (T7).
+// InitMismatch returns an error for the first init container status of old that is not at the
+// position of the container in the spec, or nil. The error is only logged: nothing depends on the
+// order, since init statuses are matched by name. The kubelet drops the whole update instead, and
+// with it the termination of the pod (T7).
 func InitMismatch(pod *v1.Pod, old *v1.PodStatus) error {
 	specs := pod.Spec.InitContainers
 	for i := range old.InitContainerStatuses {

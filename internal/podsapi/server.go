@@ -19,21 +19,21 @@ import (
 	podsv1alpha1 "k8s.io/kubelet/pkg/apis/pods/v1alpha1"
 )
 
-// Source is what a node knows of its pods. Its methods are called from any goroutine and return
-// quickly. Pods that it returns are not changed afterwards, by either side.
+// Source provides the pods of a node. Its methods are called from any goroutine and return quickly.
+// Returned pods are not changed afterwards, by either side.
 type Source interface {
-	// Synced reports whether the node knows its pods.
+	// Synced reports whether the node has its pods.
 	Synced() bool
 	// Pods returns the pods with their statuses.
 	Pods() []*v1.Pod
-	// Pod returns one of them, false if the node does not have it.
+	// Pod returns one pod, false if the node does not have it.
 	Pod(uid types.UID) (*v1.Pod, bool)
 	// Watch calls changed for each pod that has changed, until ctx ends. It does not wait for changed,
 	// which returns at once.
 	Watch(ctx context.Context, changed func(types.UID)) error
 }
 
-// Options are what a server is made of.
+// Options configure a server.
 type Options struct {
 	// Source is required.
 	Source Source

@@ -14,7 +14,7 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// seed is that of the digests by which a watcher knows what it has sent.
+// seed seeds the digests of sent pods.
 var seed = maphash.MakeSeed()
 
 // sent is what a watcher has sent of a pod.

@@ -15,13 +15,13 @@ const rateTime = time.Second
 type CPUCount struct {
 	mu    sync.Mutex // guards what follows
 	used  uint64     // the most that was ever measured, in nanoseconds
-	from  time.Time  // since when the next rate counts, and what was used then
+	from  time.Time  // start of the current rate, and the usage at that time
 	then  uint64
 	cores *uint64
 }
 
-// Next takes a measurement in. What a process has used can get lost with its parent; the sum
-// does not become less.
+// Next takes a measurement. The usage of a process can get lost with its parent; the sum never
+// decreases.
 func (c *CPUCount) Next(at time.Time, used uint64) runtime.CPUStats {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,2 +1,2 @@
-// Package podusage is what the runtimes of this machine have in common about what pods use: rates of CPU time, and the size of files.
+// Package podusage has the common code of this machine's runtimes for the usage of pods: rates of CPU time, and the size of files.
 package podusage

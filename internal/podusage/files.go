@@ -9,11 +9,11 @@ import (
 	"syscall"
 )
 
-// Size is what a directory takes on disk.
+// Size is the size of a directory on disk.
 type Size struct{ Bytes, Inodes uint64 }
 
-// Measure adds up what is in a directory and not on another file system. Files with several
-// names count once, and what is deleted meanwhile does not count.
+// Measure adds up the files in a directory on its file system. Files with several names count once,
+// and files deleted meanwhile do not count.
 func Measure(ctx context.Context, dir string) (Size, error) {
 	var total Size
 	var device uint64
@@ -55,8 +55,8 @@ func Measure(ctx context.Context, dir string) (Size, error) {
 	return total, err
 }
 
-// ignoreGone forgives what is deleted while it is measured, and directories that are closed
-// to us: what cannot be read counts as nothing.
+// ignoreGone ignores errors of files deleted during the measurement, and of directories without
+// read access: unreadable files count as nothing.
 func ignoreGone(err error) error {
 	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, os.ErrPermission) {
 		return nil

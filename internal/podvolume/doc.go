@@ -1,3 +1,3 @@
-// Package podvolume is what the runtimes of this machine have in common about the volumes of pods: it keeps contents that come from the
-// API up to date, checks and makes what hostPath volumes name, and makes sub-paths without leaving their volume.
+// Package podvolume has the common code of this machine's runtimes for the volumes of pods: it updates contents that come from the API,
+// checks and makes the targets of hostPath volumes, and makes sub-paths without leaving their volume.
 package podvolume

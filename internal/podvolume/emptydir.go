@@ -30,7 +30,7 @@ func MakeEmptyDir(dir string, source *v1.EmptyDirVolumeSource, security *v1.PodS
 		}
 		mode |= fs.ModeSetgid
 	}
-	// A disk that takes no writes must not get in the way of what is right already.
+	// A disk that refuses writes must not prevent the use of a correct directory.
 	if info, err := os.Lstat(dir); err == nil && info.Mode() == mode {
 		return nil
 	}
@@ -38,18 +38,51 @@ func MakeEmptyDir(dir string, source *v1.EmptyDirVolumeSource, security *v1.PodS
 }
 
 func mountMemory(dir string, source *v1.EmptyDirVolumeSource) error {
-	if isMountPoint(dir) {
-		return nil
-	}
 	data := "mode=1777"
 	if source.SizeLimit != nil && source.SizeLimit.Sign() > 0 {
 		data += fmt.Sprintf(",size=%d", source.SizeLimit.Value())
 	}
+	return mountTmpfs(dir, data)
+}
+
+func mountTmpfs(dir, data string) error {
+	if IsMountPoint(dir) {
+		return nil
+	}
 	return unix.Mount("tmpfs", dir, "tmpfs", 0, data)
 }
 
-// isMountPoint reports whether a file system is mounted on a directory.
-func isMountPoint(dir string) bool {
+// MakeSecretDir makes the directory of a volume whose contents must not get to a disk, as with the kubelet: secrets, tokens and files made from the pod
+// itself. Without the right to mount it is an ordinary directory.
+func MakeSecretDir(dir string, source *v1.VolumeSource) error {
+	if !IsSecret(source) {
+		return nil
+	}
+	if err := os.Mkdir(dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := mountTmpfs(dir, "mode=0700"); err != nil && !errors.Is(err, unix.EPERM) {
+		return fmt.Errorf("mount a tmpfs: %w", err)
+	}
+	return nil
+}
+
+// Move gives the directory of a volume another path on its file system. Containers that have it mounted keep it.
+func Move(from, to string) error {
+	if !IsMountPoint(from) {
+		return os.Rename(from, to)
+	}
+	if err := os.Mkdir(to, 0o755); err != nil && !errors.Is(err, fs.ErrExist) {
+		return err
+	}
+	if err := unix.Mount(from, to, "", unix.MS_BIND, ""); err != nil {
+		return fmt.Errorf("move %s: %w", from, err)
+	}
+	return unix.Unmount(from, unix.MNT_DETACH|unix.UMOUNT_NOFOLLOW)
+}
+
+// IsMountPoint reports whether a file system is mounted on a directory.
+func IsMountPoint(dir string) bool {
 	var own, above unix.Stat_t
 	return unix.Lstat(dir, &own) == nil && unix.Lstat(filepath.Dir(dir), &above) == nil && own.Dev != above.Dev
 }
@@ -57,4 +90,9 @@ func isMountPoint(dir string) bool {
 // InMemory reports whether a volume takes memory, and no disk.
 func InMemory(source *v1.VolumeSource) bool {
 	return source.EmptyDir != nil && source.EmptyDir.Medium == v1.StorageMediumMemory
+}
+
+// IsSecret reports whether the contents of a volume must not get to a disk.
+func IsSecret(source *v1.VolumeSource) bool {
+	return source.Secret != nil || source.Projected != nil || source.DownwardAPI != nil
 }

@@ -9,7 +9,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// CheckHostPath makes sure that what a hostPath volume names is what the pod says it is, and makes it if its type asks for that.
+// CheckHostPath checks that the path of a hostPath volume has the pod's type, and creates it if the type says so.
 func CheckHostPath(source *v1.HostPathVolumeSource) error {
 	if source.Type == nil || *source.Type == v1.HostPathUnset {
 		if _, err := os.Stat(source.Path); !errors.Is(err, fs.ErrNotExist) {
@@ -30,7 +30,7 @@ func CheckHostPath(source *v1.HostPathVolumeSource) error {
 	return nil
 }
 
-// makeHostPath makes what is to be made if missing.
+// makeHostPath makes a missing file or directory of the volume's type.
 func makeHostPath(path string, kind v1.HostPathType) error {
 	switch kind {
 	case v1.HostPathDirectoryOrCreate:

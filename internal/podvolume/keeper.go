@@ -26,8 +26,8 @@ const (
 	// so on up to MaxRetry.
 	contentsRetry = 500 * time.Millisecond
 	MaxRetry      = 2 * time.Minute
-	// AuthorizerLag is how long the API server may take to learn from its own watch that a pod is on
-	// this node. Until then it forbids the node what the pod refers to.
+	// AuthorizerLag is how long the API server's own watch may take to show that a pod is on this
+	// node. Until then it forbids the node the objects of the pod.
 	AuthorizerLag = time.Second
 	// contentsJitter spreads the renewal of tokens that were requested together.
 	contentsJitter = 10 * time.Second
@@ -56,12 +56,12 @@ type Contents struct {
 	done     chan struct{}      // closed when the loop has ended
 }
 
-// Poke asks for a refresh.
+// Poke triggers a refresh.
 func (k *Contents) Poke() {
 	wake.Up(k.wake)
 }
 
-// NewKeeper makes a keeper. Objects may be nil: there is no API server.
+// NewKeeper makes a keeper. objects may be nil: no API server.
 func NewKeeper(objects volume.Objects, event func(pod *v1.Pod, container, eventType, reason, message string), log *slog.Logger) *Keeper {
 	return &Keeper{objects: objects, event: event, log: log, pods: map[types.UID]*Contents{}}
 }
@@ -81,7 +81,7 @@ func NewContents(pod *v1.Pod, options volume.Options) *Contents {
 	return &Contents{pod: pod, wake: make(chan struct{}, 1), contents: volume.NewContents(pod, options)}
 }
 
-// Fill writes the contents of a new pod's volumes, or returns which of them it cannot.
+// Fill writes the contents of a new pod's volumes, or returns the volumes that failed.
 func (k *Contents) Fill(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, contentsTimeout)
 	defer cancel()
@@ -148,7 +148,7 @@ func (k *Keeper) start(pod *Contents) {
 	})
 }
 
-// Remove ends what Add began. When it returns nothing writes to the volumes any more.
+// Remove ends the loop of Add. When it returns, no goroutine writes to the volumes.
 func (k *Keeper) Remove(uid types.UID) {
 	k.mu.Lock()
 	pod := k.pods[uid]
@@ -175,7 +175,7 @@ func (k *Keeper) Update(pod *v1.Pod) {
 	}
 }
 
-// Run starts the loops of all pods and returns what stops them.
+// Run starts the loops of all pods and returns a function that stops them.
 func (k *Keeper) Run(ctx context.Context) (stop func()) {
 	ctx, cancel := context.WithCancel(ctx)
 	k.mu.Lock()

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Members says which processes belong to a container. Each way of belonging alone is
-// enough, and none can be true of a stranger.
+// Members identifies the processes of a container. Each criterion alone is sufficient, and none can
+// be true of an unrelated process.
 type Members struct {
 	// Variable is NAME=value in the environment that the process was started with.
 	Variable string
@@ -75,11 +75,11 @@ func (m Members) find(all, fresh []stat) (found []stat, missed bool) {
 // which processes of others start and end all the time.
 const lookTimeout = 2 * time.Second
 
-// list returns the members that exist now, and none only if there is none.
+// list returns the members that exist now. An empty list means that no member exists.
 //
-// A process that ends before it is looked at may have been a member, and may have started another one
-// after the processes were listed. So those that have come since are looked at, until none of
-// them has ended. They are looked at once more in any case: numbers of processes begin again at the lowest.
+// A process that ends before it is read may have been a member, and may have started another process after
+// the processes were listed. So newly started processes are read, until none of them has ended. They are
+// read once more in any case: process IDs wrap around to the lowest.
 func (m Members) list() ([]stat, error) {
 	boot, err := BootID()
 	if err != nil {
@@ -113,9 +113,9 @@ func (m Members) PIDs() ([]int, error) {
 	return pids, err
 }
 
-// Kill kills all members, those that they start meanwhile included, and returns when
-// they have ended. It gives up after the timeout, which only processes that the kernel
-// cannot interrupt can reach.
+// Kill kills all members, including processes that they start meanwhile, and returns when they have
+// ended. It gives up after the timeout, which only processes that the kernel cannot interrupt can
+// reach.
 func (m Members) Kill(timeout time.Duration) error {
 	deadline := time.Now().Add(timeout)
 	for {

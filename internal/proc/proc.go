@@ -1,7 +1,6 @@
-// Package proc finds, identifies and kills processes of this machine by what /proc
-// says about them. A process is its number together with its start time and the boot
-// of the machine, so that a number that was given to another process is never taken
-// for the one it once named.
+// Package proc finds, identifies and kills processes of this machine by /proc. A process is its
+// number together with its start time and the boot of the machine, so that a reused number is never
+// taken for the earlier process.
 package proc
 
 import (
@@ -79,7 +78,7 @@ func (id ID) HasEnded() bool {
 	return err == nil && n > 0
 }
 
-// Signal signals this very process. One that is gone needs no signal.
+// Signal signals exactly this process. A process that has ended needs no signal.
 func (id ID) Signal(signal unix.Signal) error {
 	fd, err := id.Open()
 	if errors.Is(err, ErrGone) {
@@ -115,8 +114,8 @@ func openStarted(pid int, start uint64) (int, error) {
 	return fd, nil
 }
 
-// IsNoProcess reports whether pidfd_open has failed because no process has the number. The number of one that has ended may be that of a
-// thread by now, for which older kernels return EINVAL and newer ones, from Linux 6.16, ENOENT.
+// IsNoProcess reports whether pidfd_open has failed because no process has the number. The number of an ended process may be in use by a
+// thread, for which older kernels return EINVAL and newer ones, from Linux 6.16, ENOENT.
 func IsNoProcess(err error) bool {
 	return errors.Is(err, unix.ESRCH) || errors.Is(err, unix.EINVAL) || errors.Is(err, unix.ENOENT)
 }
@@ -130,8 +129,7 @@ type stat struct {
 	// starting: it is in the middle of execve: it has memory, and no environment yet, not even an empty one. Zeros are shown
 	// of a process whose environment may not be read.
 	starting bool
-	// own and reaped are what the process itself and those of its children that it has waited
-	// for have used.
+	// own and reaped are the usage of the process itself and of the children that it has waited for.
 	own, reaped spent
 }
 
@@ -174,7 +172,8 @@ func parseStat(pid int, data []byte) (stat, error) {
 	}, nil
 }
 
-// number is 0 for what is none, such as a time that the kernel shows as negative.
+// number returns 0 for a field that is not a number, such as a time that the kernel shows as
+// negative.
 func number(field string) uint64 {
 	n, err := strconv.ParseUint(field, 10, 64)
 	if err != nil {
@@ -183,14 +182,14 @@ func number(field string) uint64 {
 	return n
 }
 
-// snapshot lists all processes. Those that end meanwhile are left out.
+// snapshot lists all processes. Processes that end meanwhile are left out.
 func snapshot() ([]stat, error) {
 	all, _, _, err := update(nil)
 	return all, err
 }
 
-// update lists all processes, and which of them are not in the earlier list. What it says of the others is as old as that list. Gone
-// says that one that has come since has ended already and is left out.
+// update lists all processes, and returns the ones that are not in the earlier list as fresh. The facts of the others are from the
+// earlier list. gone reports that a new process has ended already and is left out.
 func update(earlier []stat) (all, fresh []stat, gone bool, err error) {
 	dir, err := os.Open("/proc")
 	if err != nil {
@@ -223,7 +222,7 @@ func update(earlier []stat) (all, fresh []stat, gone bool, err error) {
 	return all, fresh, gone, nil
 }
 
-// hasVariable reports whether a process was started with NAME=value in its environment. One that is ending does not show it any more.
+// hasVariable reports whether a process was started with NAME=value in its environment. An ending process does not show it any more.
 func hasVariable(pid int, variable string) (has, ending bool) {
 	env := environment(pid)
 	for entry := range bytes.SplitSeq(env, []byte{0}) {
@@ -238,7 +237,7 @@ func hasVariable(pid int, variable string) (has, ending bool) {
 	return false, err != nil || s.ending
 }
 
-// environment is what a process was started with; nothing of one that has ended or is not ours to look at.
+// environment is the initial environment of a process; empty if the process has ended or may not be read.
 func environment(pid int) []byte {
 	file := filepath.Join("/proc", strconv.Itoa(pid), "environ")
 	env, err := os.ReadFile(file)

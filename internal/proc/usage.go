@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// Table is what ran at one moment.
+// Table is a snapshot of the running processes.
 type Table struct {
 	all      []stat
 	children map[int][]stat
 }
 
-// Snapshot lists what runs now.
+// Snapshot lists the running processes.
 func Snapshot() (*Table, error) {
 	all, err := snapshot()
 	if err != nil {
@@ -27,13 +27,13 @@ func Snapshot() (*Table, error) {
 	return t, nil
 }
 
-// Usage is what processes use.
+// Usage is the resource usage of processes.
 type Usage struct {
 	MemoryBytes uint64
 	Threads     uint64
 }
 
-// Spent is what processes have used since they started, and the memory that they have now.
+// Spent is the usage of processes since their start, and their present memory.
 type Spent struct {
 	CPU                     time.Duration
 	PageFaults, MajorFaults uint64
@@ -48,9 +48,8 @@ type Spent struct {
 // whatever it counts itself.
 const tick = 10 * time.Millisecond
 
-// SpentBelow adds up what the descendants of a process have used, those included that have ended
-// and were waited for, without the process itself. It is nothing if that is not the very
-// process any more.
+// SpentBelow adds up the usage of the descendants of a process, including ended ones that were waited
+// for, without the process itself. It is zero if the process no longer exists.
 func (t *Table) SpentBelow(ancestor ID) Spent {
 	var u Spent
 	for _, s := range t.all {
@@ -93,7 +92,7 @@ func (u *Spent) addMemory(pid int) {
 	u.Threads += threads
 }
 
-// Add adds what others use.
+// Add adds the usage of other processes.
 func (u *Spent) Add(other Spent) {
 	u.CPU += other.CPU
 	u.PageFaults += other.PageFaults
@@ -104,8 +103,8 @@ func (u *Spent) Add(other Spent) {
 	u.Threads += other.Threads
 }
 
-// Below adds up what the descendants of a process use, without itself: nothing if it is not
-// that very process any more.
+// Below adds up the usage of the descendants of a process, without the process itself. It is zero if
+// the process no longer exists.
 func (t *Table) Below(ancestor ID) Usage {
 	var u Usage
 	for _, s := range t.all {
@@ -126,8 +125,8 @@ func (t *Table) add(u *Usage, parent int) {
 	}
 }
 
-// memoryOf is the proportional share of a process in the memory that it uses, or all of it
-// where the kernel does not say. A process that has ended uses none.
+// memoryOf is the process's proportional share of the memory that it uses, or all of this memory if
+// the kernel does not report shares. A process that has ended uses none.
 func memoryOf(pid int) uint64 {
 	dir := filepath.Join("/proc", strconv.Itoa(pid))
 	if data, err := os.ReadFile(filepath.Join(dir, "smaps_rollup")); err == nil {

@@ -6,7 +6,7 @@ import (
 	"path/filepath"
 )
 
-// NoSocket as the path of a socket means that there is none.
+// NoSocket is the path that disables a socket.
 const NoSocket = "none"
 
 // SocketPath is where a socket is served: as configured, or by default in a directory. Empty: it is not.

@@ -10,8 +10,8 @@ import (
 	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
-// Connection is how clients reach the API server with credentials that are replaced while they run: requests and watches that
-// have begun go on as they are, and each later request has the new credentials.
+// Connection connects clients to the API server with credentials that are replaced while they run: requests and watches in
+// flight continue unchanged, and each later request has the new credentials.
 type Connection struct {
 	current atomic.Pointer[connected]
 }
@@ -21,7 +21,7 @@ type connected struct {
 	transport http.RoundTripper
 }
 
-// NewConnection makes a connection with the credentials of a config. It asks nothing.
+// NewConnection makes a connection with the credentials of a config. It sends no request.
 func NewConnection(config *rest.Config) (*Connection, error) {
 	c := &Connection{}
 	return c, c.Replace(config)
@@ -44,7 +44,7 @@ func (c *Connection) RoundTrip(request *http.Request) (*http.Response, error) {
 	return c.current.Load().transport.RoundTrip(request)
 }
 
-// Config is that of the credentials that are used.
+// Config returns the config of the credentials in use.
 func (c *Connection) Config() *rest.Config { return c.current.Load().config }
 
 // Clients is the config for clients: its transport is the connection, which has the credentials.

@@ -15,7 +15,7 @@ import (
 // Credentials follows the files of a kubeconfig.
 type Credentials struct {
 	Kubeconfig string
-	// Used is the [KubeconfigDigest] of those that the process has.
+	// Used is the [KubeconfigDigest] of the credentials in use.
 	Used [sha256.Size]byte
 	// Use takes others over while the process runs, and reports whether it can: see [Connection.Use]. nil: it cannot.
 	Use func(*rest.Config) (bool, error)
@@ -23,13 +23,13 @@ type Credentials struct {
 	Reload func()
 	// Busy, if it is set, defers everything while it reports true.
 	Busy func() bool
-	// Interval is how often the files are looked at; 5 s if 0.
+	// Interval is the time between two checks of the files; 5 s if 0.
 	Interval time.Duration
 	Logger   *slog.Logger
 }
 
-// Follow takes over the credentials when the kubeconfig, its authority or its certificate has changed and can be
-// used, or asks for a reload, until ctx ends. Changes that cannot be used are logged, and the old ones stay in force.
+// Follow takes over the credentials when the kubeconfig, its authority or its certificate has changed and is usable,
+// or triggers a reload, until ctx ends. Unusable changes are logged, and the old credentials stay in force.
 func (c Credentials) Follow(ctx context.Context) error {
 	seen := c.Used
 	wake.Every(ctx, cmp.Or(c.Interval, 5*time.Second), func() {

@@ -8,13 +8,13 @@ import (
 	"time"
 )
 
-// MaxConnections bounds what the endpoints take of the process's file descriptors: every local
-// user can connect, and for an observer each pod of the cluster.
+// MaxConnections bounds the endpoints' share of the process's file descriptors: every local user
+// can connect, and for an observer each pod of the cluster.
 const MaxConnections = 256
 
-// crowd is a listener that keeps nobody out: when all places are taken, a new connection gets that of the client with the
-// most connections, of which one that asks nothing goes first, and the oldest of those. A probe or a scrape asks at once and is
-// answered in a moment, so that it does not lose its place to thousands of connections that are silent or slow.
+// crowd is a listener that accepts every client: when all places are taken, a new connection displaces a connection of the
+// client with the most connections, an idle one first, and the oldest of the idle ones. A probe or a scrape sends its request
+// at once and is answered quickly, so it does not lose its place to thousands of silent or slow connections.
 type crowd struct {
 	net.Listener
 
@@ -28,7 +28,7 @@ type guest struct {
 	of     *crowd
 	peer   string
 	asks   bool      // a request is being answered
-	stays  bool      // the request is a watch, of which the server has a limit of its own
+	stays  bool      // the request is a watch; the server limits watches separately
 	since  time.Time // when asks last changed
 	closed sync.Once
 }
@@ -63,7 +63,7 @@ func (c *crowd) add(conn net.Conn) (added, victim *guest) {
 	return added, victim
 }
 
-// victim is who has to go. The caller holds mu.
+// victim returns the connection to close. The caller holds mu.
 func (c *crowd) victim() (worst *guest) {
 	counts := map[string]int{}
 	for g := range c.guests {

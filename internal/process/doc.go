@@ -1,4 +1,4 @@
-// Package process is what the long-running processes of statusd have in common: parts that start in
-// order and stop in the reverse order, the endpoints for probes, scrapes and questions, the messages to
-// systemd, the one sender of Events, and the kubeconfig. It is part of every node: it imports nothing that a node can do without.
+// Package process holds the common parts of statusd's long-running processes: ordered start and reverse-ordered stop, the
+// endpoints for probes, metrics and queries, notifications to systemd, the sender of Events, and the kubeconfig. Every node links
+// it, so it imports only packages that every node needs.
 package process

@@ -19,18 +19,18 @@ type Check struct {
 	Err  func() error
 }
 
-// Endpoints serve what a local supervisor, a scraper and users of this machine want to know.
+// Endpoints serve a local supervisor, a scraper and users of this machine.
 type Endpoints struct {
 	// Alive returns if the process is not stuck.
 	Alive func()
 	// Ready are the checks of /readyz.
 	Ready   []Check
 	Metrics prometheus.Gatherer
-	// Pending is what /debug/pending shows.
+	// Pending is served at /debug/pending.
 	Pending func() any
-	// Overview is what /overview shows, which names no pod; nil: it is not served.
+	// Overview is served at /overview and names no pod; nil: not served.
 	Overview func() any
-	// Query serves all other paths; nil: there are none.
+	// Query serves all other paths; nil: not found.
 	Query http.Handler
 }
 

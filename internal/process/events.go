@@ -16,7 +16,7 @@ import (
 )
 
 const (
-	// Component is who events are from.
+	// Component is the source component of events.
 	Component = "statusd"
 	// eventsWaiting is how many events may wait to be sent. A burst of starting pods has a few
 	// per pod; beyond that they are dropped, since events inform and nothing depends on them.
@@ -25,17 +25,17 @@ const (
 	MaxEventMessage = 1024
 )
 
-// What became of events, as the label of the metric.
+// Results of sending an event, as the label of the metric.
 const (
 	eventSent       = "sent"       // the API server has stored it
-	eventCounted    = "counted"    // it has increased the count of one that is stored
+	eventCounted    = "counted"    // increased the count of a stored event
 	eventSuppressed = "suppressed" // too many of one object
 	eventDropped    = "dropped"    // too many waited
-	EventRefused    = "refused"    // the API server does not want it
+	EventRefused    = "refused"    // the API server refuses the event
 	eventFailed     = "failed"     // the API server could not be reached
 )
 
-// event is what is known of an event when it happens.
+// event has the facts of an event at the time when it happens.
 type event struct {
 	at                         time.Time
 	about                      v1.ObjectReference

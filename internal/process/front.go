@@ -14,8 +14,8 @@ import (
 	"time"
 )
 
-// Fronts hand the addresses of endpoints from a process to the one that follows it in the same program, as at a reload. The addresses
-// stay bound meanwhile, and requests are answered. The zero value works; nil: no process follows another.
+// Fronts hand the addresses of endpoints from a process to the next one in the same program, as at a reload. The addresses stay bound
+// meanwhile, and requests are answered. The zero value works; nil: no process follows another.
 type Fronts struct {
 	mu   sync.Mutex // guards left
 	left []*Front   // of the process that has ended
@@ -79,7 +79,8 @@ func (f *Fronts) OpenSocket(log *slog.Logger, name, path string) *Front {
 	return newFront(f, where{"unix", path}, listener)
 }
 
-// Close closes what the last process has left for one that was not made. Call it when no process runs any more.
+// Close closes the addresses that the last process has left to a next one that was not made. Call it when no
+// process runs any more.
 func (f *Fronts) Close() error {
 	return errors.Join(f.closeOthers("tcp", nil), f.closeOthers("unix", nil))
 }
@@ -129,8 +130,8 @@ func (f *Front) Address() string {
 	return f.listener.Addr().String()
 }
 
-// Serve has requests answered by e until ctx ends. However many connections are open, silent or slow, a request is answered. With
-// the cause [ErrReload] the front is left to the next process: until that one serves, e answers what it can.
+// Serve has requests answered by e until ctx ends. Requests are answered however many silent or slow connections are open. With
+// the cause [ErrReload] the front is left to the next process: until that process serves, e keeps answering reads.
 func (f *Front) Serve(ctx context.Context, e *Endpoints) error {
 	if before := f.current.Swap(&serving{handler: e.Handler()}); before != nil {
 		close(before.next)
@@ -175,8 +176,8 @@ func (f *Front) start() {
 // nextPatience is how long a request waits for the next process. It is below WriteTimeout.
 const nextPatience = 20 * time.Second
 
-// ServeHTTP implements [http.Handler]. While no process runs, the one that has ended answers what it knows. What it would lose, a
-// change, or could not follow, a watch, waits for the next one.
+// ServeHTTP implements [http.Handler]. Between two processes, the former process's handler answers reads from its last facts.
+// Changes, which it would lose, and watches, which it could not serve, wait for the next process.
 func (f *Front) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	current := f.current.Load()
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
@@ -204,7 +205,7 @@ func (f *Front) Close() error {
 	return f.stop()
 }
 
-// stop ends what is served. In-flight requests are not drained.
+// stop ends serving. In-flight requests are not drained.
 func (f *Front) stop() error {
 	f.starting.Do(func() { close(f.ended) }) // nothing will start any more
 	f.stopping.Do(func() {

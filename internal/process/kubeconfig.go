@@ -11,7 +11,7 @@ import (
 	"k8s.io/client-go/tools/clientcmd"
 )
 
-// LoadKubeconfig reads a kubeconfig and the files that it names. It asks no server.
+// LoadKubeconfig reads a kubeconfig and the files that it names. It sends no request.
 func LoadKubeconfig(path string) (*rest.Config, error) {
 	if _, err := os.Stat(path); err != nil {
 		return nil, fmt.Errorf("kubeconfig: %w", err)
@@ -32,7 +32,7 @@ func LoadKubeconfig(path string) (*rest.Config, error) {
 	return config, nil
 }
 
-// KubeconfigDigest is that of a kubeconfig and of the certificates and keys that it names.
+// KubeconfigDigest is the digest of a kubeconfig and of the certificates and keys that it names.
 func KubeconfigDigest(kubeconfig string) [sha256.Size]byte {
 	hash := sha256.New()
 	files := []string{kubeconfig}

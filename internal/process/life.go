@@ -16,9 +16,10 @@ import (
 	"github.com/prometheus/client_golang/prometheus/collectors"
 )
 
-// Life is the one run of a process: its parts in order, the messages to systemd, and what is closed at the end.
+// Life is the one run of a process: its parts in order, the messages to systemd, and the resources to close at
+// the end.
 type Life struct {
-	// Name is what errors begin with.
+	// Name is the prefix of errors.
 	Name string
 	// Timeout bounds the stop.
 	Timeout time.Duration
@@ -38,7 +39,8 @@ func (l *Life) OnClose(c io.Closer) { l.closers = append(l.closers, c) }
 // HasRun reports whether Run was called.
 func (l *Life) HasRun() bool { return l.ran.Load() }
 
-// Run runs the parts until ctx ends, stops them in the reverse order, and closes what is open. It may be called once.
+// Run runs the parts until ctx ends, stops them in the reverse order, and closes the resources. It may be called
+// once.
 func (l *Life) Run(ctx context.Context, parts []Part) error {
 	if l.ran.Swap(true) {
 		return fmt.Errorf("%s: Run may be called only once", l.Name)
@@ -53,7 +55,7 @@ func (l *Life) Run(ctx context.Context, parts []Part) error {
 	return errors.Join(err, l.Close())
 }
 
-// Close closes what is open, once.
+// Close closes the resources, once.
 func (l *Life) Close() error {
 	var problems []error
 	l.closing.Do(func() {
@@ -81,7 +83,7 @@ func ListenAt(address, flag string) (net.Listener, error) {
 	return listener, nil
 }
 
-// AddressOf is where a listener listens, empty if there is none.
+// AddressOf returns a listener's address, or "".
 func AddressOf(listener net.Listener) string {
 	if listener == nil {
 		return ""
@@ -89,7 +91,8 @@ func AddressOf(listener net.Listener) string {
 	return listener.Addr().String()
 }
 
-// RegisterBuild adds the metrics that each process has. Those of Go and of the process may be there already.
+// RegisterBuild adds the metrics common to all processes. The metrics of Go and of the process may be
+// registered already.
 func RegisterBuild(r prometheus.Registerer, version string) {
 	_ = r.Register(collectors.NewGoCollector())
 	_ = r.Register(collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))

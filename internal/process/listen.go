@@ -29,8 +29,9 @@ func Listen(address string) (net.Listener, error) {
 	}
 }
 
-// OpenSocket binds a Unix socket; nil if the path is empty. That it cannot be bound, as on a read-only
-// file system, is logged and keeps nothing from running: then it is nil too.
+// OpenSocket binds a Unix socket; nil if the path is empty. If the socket cannot be bound, as on a
+// read-only file system, it logs the error and returns nil too, so that the process runs without the
+// socket.
 func OpenSocket(log *slog.Logger, name, path string) net.Listener {
 	if path == "" {
 		return nil

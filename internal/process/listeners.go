@@ -25,7 +25,7 @@ func (l *Listeners) Announce(uid types.UID) {
 }
 
 // Listen calls a function for each change until ctx ends. The function returns at once. The first calls are for the node and for
-// the pods that are present: a change that came after the caller looked at them and before it listened is not missed.
+// the present pods: a change between the caller's last read and Listen is not missed.
 func (l *Listeners) Listen(ctx context.Context, changed func(types.UID), present func() []types.UID) {
 	l.mu.Lock()
 	if l.listeners == nil {

@@ -39,10 +39,10 @@ func (l *LogConfig) Validate(wrong Wrong) {
 	}
 }
 
-// Wrong takes what is wrong with a field of a config, by its path in the file.
+// Wrong reports a problem of a field of a config, by its path in the file.
 type Wrong func(path, format string, args ...any)
 
-// Problems collects what is wrong with a config: the function takes it, the slice has it.
+// Problems collects the problems of a config: the function adds to the slice.
 func Problems() (Wrong, *[]error) {
 	problems := &[]error{}
 	return func(path, format string, args ...any) {

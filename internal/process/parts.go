@@ -14,8 +14,8 @@ type Part struct {
 	Name string
 	// Run blocks until its context ends, with the cause for which the process ends, such as [ErrReload].
 	Run func(context.Context) error
-	// BeforeStop, if set, is what the part does before it is stopped, while all parts that
-	// were started before it still run. It must end with its context; an error is logged.
+	// BeforeStop, if set, is called before the part is stopped, while all parts that were started
+	// before it still run. It must end with its context; an error is logged.
 	BeforeStop func(context.Context) error
 }
 
@@ -30,9 +30,9 @@ type started struct {
 // errTimeout is why a part is left behind.
 var errTimeout = errors.New("did not stop in time")
 
-// RunParts starts the parts in their order and waits until ctx ends or a part ends by
-// itself, which is an error. Then it stops them in the reverse order, each after the one
-// that was started later is gone, and all within the time given.
+// RunParts starts the parts in their order and waits until ctx ends or a part ends by itself, which
+// is an error. Then it stops them in the reverse order, one after the other, and all within the
+// timeout.
 func RunParts(ctx context.Context, log *slog.Logger, timeout time.Duration, parts []Part) error {
 	running := make([]*started, len(parts))
 	ended := make(chan *started, len(parts)) // so that none blocks on it

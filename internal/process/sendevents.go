@@ -26,9 +26,9 @@ const (
 // eventRetries spaces the tries of an event.
 var eventRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: 10 * time.Second}
 
-// Run sends events until ctx ends. The correlator of client-go counts repeated ones instead of
-// sending them again, makes one of many that differ only in the message, and holds back what
-// one object has too much of.
+// Run sends events until ctx ends. The correlator of client-go counts repeated events instead of
+// sending them again, merges many events that differ only in the message, and suppresses the excess
+// of one object.
 func (e *Events) Run(ctx context.Context) error {
 	if e.client == nil {
 		<-ctx.Done()
@@ -60,8 +60,9 @@ func (e *Events) Run(ctx context.Context) error {
 	}
 }
 
-// spamKey says which events share a bound: those of an object, and of the Node those with the same reason. Otherwise a
-// flood of one reason, such as lines of the kernel's log, would suppress the verdict on the kubelet.
+// spamKey groups the events that share a rate limit: the events of an object, and for the Node the events with the
+// same reason. Otherwise a flood of one reason, such as lines of the kernel's log, would suppress the verdict on the
+// kubelet.
 func spamKey(e *v1.Event) string {
 	about := e.InvolvedObject
 	key := []string{about.APIVersion, about.Kind, about.Namespace, about.Name, string(about.UID)}
@@ -71,7 +72,7 @@ func spamKey(e *v1.Event) string {
 	return strings.Join(key, "/")
 }
 
-// object is the event as the API has it. No two have the same name: an event of which the name exists is stored.
+// object returns the event as an API object. Names are unique, so AlreadyExists means that the event is stored.
 func (e *Events) object(what *event) *v1.Event {
 	e.named = max(e.named+1, what.at.UnixNano())
 	at, namespace := metav1.NewTime(what.at), what.about.Namespace
@@ -88,7 +89,7 @@ func (e *Events) object(what *event) *v1.Event {
 	}
 }
 
-// send brings one event to the API server and returns what became of it.
+// send sends one event to the API server and returns the result.
 func (e *Events) send(ctx context.Context, correlator *record.EventCorrelator, object *v1.Event) (result string, err error) {
 	correlated, err := correlator.EventCorrelate(object)
 	if err != nil {

@@ -9,8 +9,6 @@ import (
 	"os"
 	"strconv"
 	"time"
-
-	"golang.org/x/sys/unix"
 )
 
 // ErrReload as the cause of the end of a context means that another daemon takes over in this process.
@@ -26,8 +24,9 @@ type Supervisor struct {
 	Watchdog time.Duration
 }
 
-// SupervisorFromEnvironment is the one that started this process, by the variables that
-// systemd sets. It removes them, so that containers cannot send messages in the process's name.
+// SupervisorFromEnvironment returns the supervisor that started this process, from the environment
+// variables that systemd sets. It removes them, so that containers cannot send messages in the
+// process's name.
 func SupervisorFromEnvironment() Supervisor {
 	s := Supervisor{Socket: os.Getenv("NOTIFY_SOCKET")}
 	pid, watched := os.LookupEnv("WATCHDOG_PID")
@@ -55,8 +54,8 @@ func (s Supervisor) notify(message string) error {
 	return errors.Join(err, connection.Close())
 }
 
-// Supervise sends READY=1, then WATCHDOG=1 twice as often as asked for and as long as alive
-// returns, and when ctx ends STOPPING=1 or RELOADING=1. A process that is stuck sends nothing.
+// Supervise sends READY=1, then WATCHDOG=1 at half the watchdog's interval as long as alive
+// returns, and when ctx ends STOPPING=1 or RELOADING=1. A stuck process sends nothing.
 func (s Supervisor) Supervise(ctx context.Context, log *slog.Logger, alive func(), reloads func() bool) error {
 	notify := func(message string) {
 		if err := s.notify(message); err != nil {
@@ -89,16 +88,16 @@ func (s Supervisor) Supervise(ctx context.Context, log *slog.Logger, alive func(
 	}
 }
 
-// Reloaded sends what a reload that changes nothing needs to be over.
+// Reloaded sends the messages that complete a reload without changes.
 func (s Supervisor) Reloaded() error {
 	return errors.Join(s.notify(reloading()), s.notify("READY=1"))
 }
 
 // reloading is followed by READY=1 when the next one runs.
 func reloading() string {
-	var now unix.Timespec
-	if err := unix.ClockGettime(unix.CLOCK_MONOTONIC, &now); err != nil {
+	now, err := monotonic()
+	if err != nil {
 		return "RELOADING=1"
 	}
-	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Nano()/1000)
+	return fmt.Sprintf("RELOADING=1\nMONOTONIC_USEC=%d", now.Microseconds())
 }

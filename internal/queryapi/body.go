@@ -17,8 +17,8 @@ import (
 // maxBody is the largest body that is read.
 const maxBody = 64 << 10
 
-// readBody decodes the JSON of a request, and answers with an error if it is none of the right form. what
-// names it. The type of the content is asked for since a form of a page cannot send it.
+// readBody decodes the JSON body of a request, and answers with an error if the body is invalid. what
+// names the body in errors. Content-Type must be application/json since an HTML form cannot send it.
 func readBody(w http.ResponseWriter, r *http.Request, what string, into any) bool {
 	if media, _, err := mime.ParseMediaType(r.Header.Get("Content-Type")); err != nil || media != "application/json" {
 		fail(w, http.StatusUnsupportedMediaType, metav1.StatusReasonUnsupportedMediaType, "%s: content type %s: want application/json", what, localhost.Short(r.Header.Get("Content-Type")))
@@ -41,7 +41,7 @@ func readBody(w http.ResponseWriter, r *http.Request, what string, into any) boo
 		return false
 	}
 	if err != nil {
-		badRequest(w, "%s: the body is none: %.300s; /openapi.json has its form", what, err)
+		badRequest(w, "%s: invalid body: %.300s; /openapi.json describes it", what, err)
 		return false
 	}
 	if _, err := decoder.Token(); !errors.Is(err, io.EOF) {

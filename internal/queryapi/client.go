@@ -30,14 +30,14 @@ const (
 	maxLine   = 16 << 20
 )
 
-// Client asks a [Server]. Its errors are those of the connection, or the server's answers as
+// Client queries a [Server]. Its errors are connection errors, or the server's answers as
 // *apierrors.StatusError.
 type Client struct {
 	http *http.Client
 	base string
 }
 
-// NewClient asks the server at an address such as http://127.0.0.1:10265.
+// NewClient makes a client of the server at an address such as http://127.0.0.1:10265.
 func NewClient(address string) (*Client, error) {
 	u, err := url.Parse(address)
 	if err != nil {
@@ -49,7 +49,7 @@ func NewClient(address string) (*Client, error) {
 	return &Client{http: &http.Client{Transport: &http.Transport{}}, base: "http://" + u.Host}, nil
 }
 
-// NewSocketClient asks the server that listens on a Unix socket.
+// NewSocketClient makes a client of the server that listens on a Unix socket.
 func NewSocketClient(path string) *Client {
 	return &Client{base: "http://localhost", http: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) { return unixsocket.Dial(ctx, path) },
@@ -89,7 +89,7 @@ func (c *Client) Node(ctx context.Context) (detail view.NodeDetail, err error) {
 	return detail, c.get(ctx, "/apis/v1/node", &detail)
 }
 
-// Audit returns whether what the API reports of the node is true.
+// Audit returns the audit of the node.
 func (c *Client) Audit(ctx context.Context) (report audit.Report, err error) {
 	return report, c.get(ctx, "/apis/v1/audit", &report)
 }
@@ -104,7 +104,7 @@ func (c *Client) Alerts(ctx context.Context) (list AlertList, err error) {
 	return list, c.get(ctx, "/apis/v1/alerts", &list)
 }
 
-// Silences returns what is kept from the outputs of alerts.
+// Silences returns the silences of alerts.
 func (c *Client) Silences(ctx context.Context) (list SilenceList, err error) {
 	return list, c.get(ctx, "/apis/v1/silences", &list)
 }
@@ -128,7 +128,7 @@ func (c *Client) ExpireSilence(ctx context.Context, id string) error {
 type Event struct {
 	// Kind is pod, gone, node, reset, synced or detail.
 	Kind string
-	// ID is the revision from which a watch goes on after this event; it may be empty.
+	// ID is the revision from which a watch continues after this event; it may be empty.
 	ID string
 	// Data is JSON: a PodSummary, a GonePod, a NodeDetail or a PodDetail.
 	Data []byte

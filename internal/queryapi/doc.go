@@ -14,18 +14,18 @@
 //	GET /apis/v1/watch                changes as server-sent events, resumable
 //	GET /openapi.json                 this list, for programs
 //
-// Errors are metav1.Status objects. What is known comes from a [view.Source]: an agent that runs the
-// pods, or a program that only observes them. [view.AuditSource], [view.GuardSource] and [view.AlertSource] add what
-// they have found; a server without them answers that there is none.
+// Errors are metav1.Status objects. Facts come from a [view.Source]: an agent that runs the pods, or a program that
+// only observes them. [view.AuditSource], [view.GuardSource] and [view.AlertSource] add their findings; a server
+// without such a source answers that the data is not available.
 //
 // # The watch
 //
-// One goroutine, [Server.Run], computes the summary of a pod that has changed, once for all
-// watchers, and gives it the next revision. A watcher is a position in the order of revisions: it
-// holds no queue, so a slow one costs nothing, delays no other, and gets the newest of each pod when
-// it comes back to it. While there is no watcher, changed pods are only noted.
+// One goroutine, [Server.Run], computes the summary of a changed pod once for all watchers, and
+// assigns the next revision. A watcher is a position in the order of revisions: it holds no queue,
+// so a slow watcher costs nothing, delays no other, and gets the newest summary of each pod later.
+// Without watchers, changed pods are only noted.
 //
-// A summary has changed if a fact has. That time has passed, which changes "next start in 38 s", is
+// A summary changes when a fact changes. Passing time alone, which changes "next start in 38 s", is
 // no change: see fingerprint.go.
 //
 // # Concurrency

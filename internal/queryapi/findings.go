@@ -12,7 +12,7 @@ import (
 
 // AlertList is the answer of /apis/v1/alerts.
 type AlertList struct {
-	// Items are in the order in which they are shown: those that fire first, the most severe first.
+	// Items are in display order: firing ones first, the most severe first.
 	Items []alert.Alert `json:"items"`
 }
 
@@ -21,7 +21,7 @@ type SilenceList struct {
 	Items []alert.Silence `json:"items"`
 }
 
-// absent answers that the node does not have what was asked for.
+// absent answers that the node does not have the requested data.
 func absent(w http.ResponseWriter, why string) {
 	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "%s", why)
 }

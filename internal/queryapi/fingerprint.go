@@ -47,8 +47,8 @@ func nodeFingerprint(n view.NodeDetail) string {
 	return encode(n)
 }
 
-// due is the next moment after now at which the explanation expects something, zero if there is none.
-// Without news by then it may read differently.
+// due returns the next instant after now at which the explanation expects an event, or zero. Without
+// a change by then the explanation may read differently.
 func due(e explain.Explanation, now time.Time) (next time.Time) {
 	consider := func(n *explain.Next) {
 		if n != nil && n.At != nil && n.At.After(now) && (next.IsZero() || n.At.Before(next)) {

@@ -22,7 +22,7 @@ var (
 	statusExample  = metav1.Status{}
 )
 
-// states are those that a list can be limited to.
+// states are the states by which a list can be filtered.
 var states = []explain.State{
 	explain.StateUnscheduled, explain.StateStarting, explain.StateInitializing, explain.StateReady, explain.StateNotReady, explain.StateTerminating,
 	explain.StateSucceeded, explain.StateFailed, explain.StateRejected, explain.StateEvicted, explain.StateUnknown,
@@ -57,7 +57,7 @@ func (s *Server) serveSummaries(w http.ResponseWriter, r *http.Request, _ map[st
 		badRequest(w, "gone is %s, want true or false", localhost.Short(gone))
 		return
 	}
-	// The revision goes first: what changes while the pods are read is in a watch from it.
+	// The revision is read first: a watch from it includes changes made while the pods are read.
 	s.hub.refresh()
 	list := view.PodList{Revision: s.revision(s.hub.current()), Items: []view.PodSummary{}}
 	add := func(summary view.PodSummary) {
@@ -116,6 +116,10 @@ func (s *Server) serveLog(w http.ResponseWriter, r *http.Request, values map[str
 		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "logs are not served here; kubectl logs reads them")
 		return
 	}
+	if !localhost.FromOwner(r) {
+		fail(w, http.StatusForbidden, metav1.StatusReasonForbidden, "logs are served to root and to the user of statusd only; kubectl logs reads them with the rights of the cluster")
+		return
+	}
 	pod, ok := s.find(namespace, name)
 	if !ok {
 		notFound(w, namespace, name)
@@ -150,7 +154,7 @@ func (s *Server) detail(namespace, name string) (view.PodDetail, bool) {
 	if !ok {
 		return view.PodDetail{}, false
 	}
-	if history.Gone == nil && len(history.Records) > 0 { // the history learns of it a moment later
+	if history.Gone == nil && len(history.Records) > 0 { // the history records it a moment later
 		history.Gone = &history.Records[len(history.Records)-1].Observed
 	}
 	detail := view.GoneDetail(history)
@@ -158,7 +162,8 @@ func (s *Server) detail(namespace, name string) (view.PodDetail, bool) {
 	return detail, true
 }
 
-// find returns the pod of a name. Of two, one of which is being deleted, it is the later one.
+// find returns the pod of a name. If the pod was re-created while the old one terminates, it
+// returns the new one.
 func (s *Server) find(namespace, name string) (found view.Pod, ok bool) {
 	s.hub.refresh()
 	r, _, _ := s.hub.newest(namespace, name)

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// sweepEvery is how often all pods are looked at while there are watchers: what time alone has
-	// changed, and what the source has not announced, shows up by then.
+	// sweepEvery is the interval of checks of all pods while there are watchers: changes by time
+	// alone, and changes that the source has not announced, are found by them.
 	sweepEvery = 5 * time.Second
 	// nodeEvery is how often the node is looked at while pods change: it is a sum over all of them.
 	nodeEvery = time.Second
@@ -76,7 +76,7 @@ type hub struct {
 	// turn is held while pods are looked at, so that an older look does not overwrite a newer one.
 	turn sync.Mutex
 
-	// mu guards what follows. It is not held while the source is asked.
+	// mu guards the fields below. It is not held during calls of the source.
 	mu       sync.Mutex
 	rows     map[types.UID]*row
 	names    map[string]*row // the newest pod of each NAMESPACE/NAME
@@ -365,7 +365,7 @@ type event struct {
 // fresh is how old the words of a row may be when they are sent.
 const fresh = time.Second
 
-// dataOf is the data of a row as of now: what has not changed for a while says "10 min ago" by then, not "2 s ago".
+// dataOf is the current data of a row: an old change says "10 min ago" by then, not "2 s ago".
 func (h *hub) dataOf(r *row) string {
 	passed := h.now().Sub(r.looked)
 	if r.kind != eventPod || passed < fresh {
@@ -438,8 +438,8 @@ func (h *hub) leave() {
 	h.watchers--
 }
 
-// newest returns the row of the newest pod of a name, nil if there is none, the revision at which it
-// was last announced, and a channel that is closed when there may be another.
+// newest returns the row of the newest pod of a name or nil, the revision at which the row was last
+// announced, and a channel that is closed when a newer pod may exist.
 func (h *hub) newest(namespace, name string) (r *row, touched uint64, changed <-chan struct{}) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

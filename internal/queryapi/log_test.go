@@ -29,8 +29,9 @@ func (l fakeLogs) Log(_ context.Context, uid types.UID, container string, previo
 	return lines, nil
 }
 
-// The log of a container is served as everything else is: to the machine itself, by GET, with parameters that are checked.
-func TestLog_IsServedAsEverythingElseIs(t *testing.T) {
+// The log of a container is served to its owner, by GET, with parameters that are checked. Other users of the machine, such as those
+// of other pods, see everything else.
+func TestLog_IsServedToItsOwner(t *testing.T) {
 	server := newServer(t, sampleNode(), func(o *queryapi.Options) { o.Logs = fakeLogs{"uid-web": {"ready", "<b>bold</b>"}} })
 	for _, test := range []struct {
 		target, host string
@@ -48,9 +49,13 @@ func TestLog_IsServedAsEverythingElseIs(t *testing.T) {
 		{"/apis/v1/pods/default/web/log?container=main&previous=maybe", "localhost", http.StatusBadRequest, "previous"},
 		{"/apis/v1/pods/default/web/log?container=main&follow=true", "localhost", http.StatusBadRequest, "follow"},
 		{"/apis/v1/pods/default/web/log?container=main", "evil.example", http.StatusForbidden, ""},
+		{"/apis/v1/pods/default/web/log?container=main", "127.0.0.1", http.StatusForbidden, "kubectl logs"},
 	} {
 		request := httptest.NewRequest(http.MethodGet, test.target, nil)
 		request.Host, request.RemoteAddr = test.host, "127.0.0.1:1"
+		if test.host == "localhost" {
+			request = overSocket(request)
+		}
 		recorder := httptest.NewRecorder()
 		server.Handler().ServeHTTP(recorder, request)
 		if recorder.Code != test.code || !strings.Contains(recorder.Body.String(), test.want) {

@@ -16,7 +16,7 @@ import (
 
 // Maintainer is a [view.GuardSource] that can be kept from restarting anything.
 type Maintainer interface {
-	// Maintenance lasts until a time; one that is over ends it.
+	// Maintenance lasts until a time; a time in the past ends it.
 	Maintenance(until time.Time) error
 }
 
@@ -49,8 +49,8 @@ func (s *Server) setMaintenance(w http.ResponseWriter, r *http.Request, _ map[st
 	answer(w, http.StatusOK, view.GuardReport(s.options.Guard))
 }
 
-// Maintenance keeps the guard from restarting anything until a time; one that is over ends it. The server
-// takes it on its Unix socket only.
+// Maintenance keeps the guard from restarting anything until a time; a time in the past ends it. The
+// server accepts it on its Unix socket only.
 func (c *Client) Maintenance(ctx context.Context, until time.Time) (report guard.Report, err error) {
 	data, err := json.Marshal(Maintenance{until})
 	if err != nil {

@@ -27,8 +27,8 @@ func TestMaintenanceOfTheGuard(t *testing.T) {
 		t.Fatalf("got %d %s (%v)", answer.Code, answer.Body, err)
 	}
 	for body, want := range map[string]string{
-		``:                                 "the body is none",
-		`{"until":"soon"}`:                 "the body is none",
+		``:                                 "invalid body",
+		`{"until":"soon"}`:                 "invalid body",
 		`{"untill":"` + until + `"}`:       "unknown field",
 		`{"until":"` + until + `"} {}`:     "something after",
 		`{"until":"2999-01-01T00:00:00Z"}`: "more than a week",

@@ -52,7 +52,7 @@ func document(routes []route) schema {
 		"openapi": "3.0.3",
 		"info": schema{
 			"title": "statusd", "version": "v1",
-			"description": "What a node knows of its pods: state, explanation, history, delivery, differences, alerts. Read-only, except for silences on the Unix socket.",
+			"description": "The pods of a node: state, explanation, history, delivery, differences, alerts. Read-only, except for silences on the Unix socket.",
 		},
 		"paths":      paths,
 		"components": schema{"schemas": named},

@@ -65,7 +65,7 @@ func TestOpenAPINamesWhatIsServed(t *testing.T) {
 			}
 		}
 		answer := httptest.NewRecorder()
-		s.Handler().ServeHTTP(answer, request(http.MethodHead, target+"?"+strings.Join(query, "&"), nil))
+		s.Handler().ServeHTTP(answer, overSocket(request(http.MethodHead, target+"?"+strings.Join(query, "&"), nil)))
 		if answer.Code != http.StatusOK {
 			t.Errorf("%s?%s: got %d %s", target, strings.Join(query, "&"), answer.Code, answer.Body)
 		}

@@ -25,7 +25,7 @@ type route struct {
 	path       string
 	doc        string
 	parameters []parameter
-	// content is the type of the answer, an example of which is result.
+	// content is the type of the answer; result is an example of the answer.
 	content string
 	result  any
 	handle  handler
@@ -40,7 +40,7 @@ type handler = func(http.ResponseWriter, *http.Request, map[string]string)
 // write is a method that changes something.
 type write struct {
 	method, doc string
-	// body is an example of what is sent, nil if nothing is; result of what is answered.
+	// body is an example of the request's body, nil without one; result of the answer's.
 	body, result any
 	handle       handler
 }
@@ -53,7 +53,7 @@ func (s *Server) table() []route {
 	json := func(path, doc string, result any, handle handler, parameters ...parameter) route {
 		return route{path: path, doc: doc, parameters: parameters, content: "application/json", result: result, handle: handle}
 	}
-	silences := json("/apis/v1/silences", "What is kept from the outputs of alerts, and until when.", SilenceList{}, s.serveSilences)
+	silences := json("/apis/v1/silences", "Silences: which alerts are kept from the outputs, and until when.", SilenceList{}, s.serveSilences)
 	silences.writes = []write{{http.MethodPost, "Keep the alerts that match from the outputs, until a time.", alert.Silence{}, alert.Silence{}, s.addSilence}}
 	silence := route{path: "/apis/v1/silences/{id}", unread: true, writes: []write{{http.MethodDelete, "End a silence.", nil, statusExample, s.expireSilence}}}
 	return []route{
@@ -62,7 +62,7 @@ func (s *Server) table() []route {
 		json("/apis/v1/pods", "A summary of each pod.", view.PodList{}, s.serveSummaries,
 			parameter{"namespace", "Only pods of this namespace."},
 			parameter{"state", "Only pods in this state, such as NotReady."},
-			parameter{"gone", "true: also pods that have gone and whose history is still kept."}),
+			parameter{"gone", "true: also deleted pods whose history is still kept."}),
 		json("/apis/v1/pods/{namespace}/{name}", "Everything that is known of a pod: explanation, containers, history, delivery, differences, alerts.",
 			view.PodDetail{}, s.serveDetail),
 		json("/apis/v1/pods/{namespace}/{name}/log", "The end of the log of a container, without control characters and without what looks like a secret.", view.ContainerLog{}, s.serveLog,
@@ -72,7 +72,7 @@ func (s *Server) table() []route {
 		json("/apis/v1/audit", "Whether what the API reports of this node is true: the sides that were asked, and where they differ.", audit.Report{}, s.serveAudit),
 		json("/apis/v1/guard", "How healthy the kubelet is, by which evidence, and when it was restarted.", guard.Report{}, s.serveGuard),
 		{path: "/apis/v1/guard/maintenance", unread: true, writes: []write{{http.MethodPost,
-			"Keep the guard from restarting anything until a time; one that is over ends it.", Maintenance{}, guard.Report{}, s.setMaintenance}}},
+			"Keep the guard from restarting anything until a time; a time in the past ends the maintenance.", Maintenance{}, guard.Report{}, s.setMaintenance}}},
 		json("/apis/v1/load", "How much of its resources the node uses, and its pods.", load.Load{}, s.serveLoad),
 		json("/apis/v1/alerts", "The alerts that are pending, fire or have fired.", AlertList{}, s.serveAlerts),
 		silences,
@@ -98,7 +98,7 @@ func (s *Server) serve(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Cache-Control", "no-store")
-	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "path %s is not served; /openapi.json lists those that are", localhost.Short(r.URL.Path))
+	fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "path %s is not served; /openapi.json lists all", localhost.Short(r.URL.Path))
 }
 
 func (s *Server) serveRoute(w http.ResponseWriter, r *http.Request, route *route, values map[string]string) {
@@ -148,7 +148,7 @@ func checkQuery(w http.ResponseWriter, r *http.Request, route *route) bool {
 	}
 	for name, values := range query {
 		if !slices.ContainsFunc(route.parameters, func(p parameter) bool { return p.name == name }) {
-			badRequest(w, "parameter %s is not known for %s; /openapi.json lists those that are", localhost.Short(name), route.path)
+			badRequest(w, "parameter %s is not known for %s; /openapi.json lists all", localhost.Short(name), route.path)
 			return false
 		}
 		if len(values) > 1 {

@@ -13,11 +13,11 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// Options are what a server is made of.
+// Options configure a server.
 type Options struct {
-	// Sources are what is known of the node.
+	// Sources provide the facts of the node.
 	view.Sources
-	// Page serves all paths that are not of the API, except those below /apis; nil: there is none.
+	// Page serves all paths outside the API, except paths below /apis; nil: no page.
 	Page http.Handler
 	// MaxWatchers is how many watches there may be at a time; 64 if 0.
 	MaxWatchers int

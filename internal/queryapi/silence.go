@@ -55,8 +55,8 @@ func (s *Server) addSilence(w http.ResponseWriter, r *http.Request, _ map[string
 	answer(w, http.StatusOK, stored)
 }
 
-// readSilence reads a silence from a request, and answers with an error if it is none. A matcher without
-// isEqual is one for equal, as in Alertmanager's API.
+// readSilence reads a silence from a request, and answers with an error if the body is invalid. A
+// matcher without isEqual matches equal values, as in Alertmanager's API.
 func readSilence(w http.ResponseWriter, r *http.Request) (silence alert.Silence, ok bool) {
 	var body struct {
 		alert.Silence
@@ -88,7 +88,7 @@ func (s *Server) expireSilence(w http.ResponseWriter, _ *http.Request, values ma
 	}
 	switch err := s.options.Alerts.Expire(id); {
 	case errors.Is(err, alert.ErrNoSilence):
-		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no silence %s; /apis/v1/silences lists those that there are", localhost.Short(id))
+		fail(w, http.StatusNotFound, metav1.StatusReasonNotFound, "there is no silence %s; /apis/v1/silences lists all", localhost.Short(id))
 	case err != nil:
 		fail(w, http.StatusInternalServerError, metav1.StatusReasonInternalError, "silence %s: %v", localhost.Short(id), err)
 	default:

@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/internal/machine/logs"
 )
 
-// A side is asked again and again. That it has said the same once more is no change, so fingerprints
-// leave out when it did.
+// A side is queried periodically. The same answer again is no change, so fingerprints leave out its
+// time.
 
 func timelessSides(sides map[audit.Side]audit.Answer) map[audit.Side]audit.Answer {
 	list := map[audit.Side]audit.Answer{}

@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	// batch is how many events are taken from the hub at once: what changes while they are written is
-	// sent as it is then.
+	// batch is how many events are taken from the hub at once. Pods that change while the batch is
+	// written are sent in their newest state.
 	batch = 64
 	// writePatience is how long a watcher that does not read is waited for. It can resume later.
 	writePatience = 30 * time.Second
@@ -97,8 +97,8 @@ type stream struct {
 	control *http.ResponseController
 }
 
-// send sends the changes of all pods and of the node. A watcher that is so slow that what it has
-// missed is forgotten gets another list.
+// send sends the changes of all pods and of the node. A watcher that has missed changes which are
+// no longer kept gets a new list.
 func (out *stream) send(ctx context.Context, from position) {
 	for out.sendFrom(ctx, from) == nil {
 		from = position{}
@@ -162,7 +162,7 @@ type follower struct {
 	began           bool
 	// seen is the last announcement that was looked at.
 	seen uint64
-	// sent is the fingerprint of what was sent last, with facts of at.
+	// sent is the fingerprint of the data sent last, with facts of at.
 	sent string
 	at   time.Time
 }
@@ -200,7 +200,7 @@ func (f *follower) sendDetail(p view.Pod, revision uint64) error {
 	return f.write(event{eventDetail, revision, encode(detail)})
 }
 
-// wait sends what was written, waits for a change, and keeps the connection alive meanwhile.
+// wait flushes written events, waits for a change, and keeps the connection alive meanwhile.
 func (out *stream) wait(ctx context.Context, changed <-chan struct{}) error {
 	if err := out.control.Flush(); err != nil {
 		return err

@@ -14,7 +14,8 @@ import (
 )
 
 const (
-	// knownWithin is how long the first reports of static pods are waited for: one that hangs keeps no rule from the other pods.
+	// knownWithin is how long rules wait for the first reports of static pods: a hanging pod does not keep rules from the other
+	// pods.
 	knownWithin = 30 * time.Second
 	// knownEvery is how often they are looked for.
 	knownEvery = 20 * time.Millisecond

@@ -6,10 +6,11 @@ import (
 	"time"
 
 	"github.com/statusd/statusd/internal/guard"
+	"github.com/statusd/statusd/internal/text"
 )
 
-// question is something of this process that may hang. It is asked in a goroutine of its own, one at a time, so that
-// the one who asks does not hang with it.
+// question is a call into this process that may hang. It runs in a goroutine of its own, one at a time, so that the
+// caller does not hang with it.
 type question struct {
 	ask func(context.Context) error
 	// every is the time between two, patience how long one is waited for.
@@ -18,7 +19,7 @@ type question struct {
 	asking sync.WaitGroup
 	mu     sync.Mutex // guards what follows
 	last   asked
-	begun  time.Time     // of the one that runs; zero: none does
+	begun  time.Time     // of the running call; zero: no call runs
 	done   chan struct{} // closed when it is over
 }
 
@@ -39,7 +40,7 @@ func (a asked) fact() guard.Fact[guard.Answer] {
 	case a.at.IsZero():
 		return guard.NotKnown[guard.Answer](a.at, "not asked yet")
 	case a.hangs:
-		answer.Text = "no answer for " + a.took.Round(time.Second).String()
+		answer.Text = "no answer for " + text.Span(a.took)
 	case a.err != nil:
 		answer.Text = a.err.Error()
 	default:
@@ -48,7 +49,7 @@ func (a asked) fact() guard.Fact[guard.Answer] {
 	return guard.Read(a.at, answer)
 }
 
-// look asks if it is time to, waits for the answer while that is short, and returns what is known.
+// look starts the call if it is due, waits briefly for its end, and returns the last result.
 func (q *question) look(ctx context.Context) asked {
 	q.begin(ctx)
 	q.mu.Lock()
@@ -97,5 +98,5 @@ func (q *question) answer(ctx context.Context, begun time.Time) {
 	q.begun, q.done = time.Time{}, nil
 }
 
-// wait returns when nothing is asked any more.
+// wait returns when no call runs any more.
 func (q *question) wait() { q.asking.Wait() }

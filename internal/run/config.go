@@ -32,13 +32,16 @@ var file = sync.OnceValue(func() *configfile.File[Config] {
 	})
 })
 
-// former are settings of earlier versions, beside those that both processes had.
+// former are settings of earlier versions, in addition to the former settings of both processes.
 var former = map[string]string{
 	"manifestsRescan": "the manifests are read again every 20 s",
 	"leaveCluster":    "start statusd once with the flag --leave-cluster",
 
-	"statusUpdates.burst":     "it is twice statusUpdates.qps",
-	"eviction.minimumReclaim": "evictions stop once as much is left as the threshold says; raise the threshold",
+	"statusUpdates.burst":             "it is twice statusUpdates.qps",
+	"containerLogs.maxFiles":          "five files are kept of each log; set containerLogs.maxBytes",
+	"eviction.maxPodGracePeriod":      "a pod that is evicted for a soft threshold has its own grace period",
+	"shutdownGracePeriodCriticalPods": "it is a third of shutdownGracePeriod",
+	"eviction.minimumReclaim":         "evictions stop once as much is left as the threshold says; raise the threshold",
 
 	"machine.units": "name the files of logs in machine.logFiles",
 	"machine.disks": "the disk of / counts in the load",
@@ -62,9 +65,9 @@ func (c Config) withoutProcessTaint() Config {
 	return c
 }
 
-// Config is everything that an operator decides about statusd run: the node, and what only the daemon has.
-// It is plain data: [Default] is a complete one but for what only the operator can know, and statusd.yaml
-// says of each field what it is for.
+// Config is an operator's configuration of statusd run: the node, and the daemon's own settings. It is
+// plain data: [Default] is complete except for values that only the operator has, and statusd.yaml
+// documents each field.
 type Config struct {
 	APIVersion string `yaml:"apiVersion"`
 	Kind       string `yaml:"kind"`
@@ -99,7 +102,8 @@ type MachineConfig struct {
 	NoKernelLog bool `yaml:"-"`
 }
 
-// host is what is watched of the machine, where no kubelet and no container runtime log anything.
+// host returns the watched parts of the machine, on a node without a kubelet's or a container
+// runtime's log.
 func (m *MachineConfig) host() machine.Config {
 	return machine.Config{NoKernelLog: m.NoKernelLog, LogFiles: m.LogFiles, LogRules: m.LogRules, Disks: []string{"/"}}
 }
@@ -115,7 +119,6 @@ type GuardConfig struct {
 // ContainerConfig bounds the log of each container.
 type ContainerConfig struct {
 	MaxBytes int64 `yaml:"maxBytes"`
-	MaxFiles int   `yaml:"maxFiles"`
 }
 
 // Default is the configuration of statusd run without a config file and flags.
@@ -141,10 +144,10 @@ func WriteDefault(w io.Writer) error {
 // LoadFile reads a config file over the defaults.
 func LoadFile(path string) (Config, error) { return process.LoadFile(path, Load) }
 
-// Load decodes a config file over the defaults: what it does not name stays as it is by
-// default. A field that does not exist, is named twice or has the wrong type is an error
-// with its line; so is another version. Relative paths are relative to the file's directory. The
-// values are checked by [Config.Validate].
+// Load decodes a config file over the defaults: fields that the file does not name keep their
+// defaults. A field that does not exist, is named twice or has the wrong type is an error with its
+// line; so is another version. Relative paths are relative to the file's directory. The values are
+// checked by [Config.Validate].
 func Load(path string, data []byte) (Config, error) {
 	c, err := file().Load(path, data)
 	if err != nil {
@@ -157,7 +160,7 @@ func Load(path string, data []byte) (Config, error) {
 	return c, nil
 }
 
-// What is served in the state directory, unless the config has other paths.
+// Sockets in the state directory, unless the config has other paths.
 const (
 	querySocket = "statusd.sock" // what the endpoints serve
 	podsSocket  = "pods.sock"    // the kubelet's Pods API
@@ -173,6 +176,6 @@ func (c *Config) PodsSocketPath() string {
 	return process.SocketPath(c.PodsSocket, c.StateDir, podsSocket)
 }
 
-// shown is the config as /configz shows it: by the names of the file. Nothing in it is secret: what is, the
-// config only names the file of.
+// shown is the config as /configz shows it: by the names of the file. It has no secrets: the config only
+// names the files of secrets.
 func (c *Config) shown() any { return file().Values(c) }

@@ -89,7 +89,6 @@ func TestEveryWrongValueIsNamedWithItsField(t *testing.T) {
 		{"node.reserved[ram]", func(c *Config) { c.Node.Reserved = map[string]string{"ram": "1Gi"} }},
 		{"statusUpdates.qps", func(c *Config) { c.StatusUpdates.QPS = -1 }},
 		{"containerLogs.maxBytes", func(c *Config) { c.ContainerLogs.MaxBytes = 1 }},
-		{"containerLogs.maxFiles", func(c *Config) { c.ContainerLogs.MaxFiles = 0 }},
 	}
 	all := Default()
 	if err := all.Validate(); err != nil {

@@ -11,10 +11,11 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// evidence is what a node knows of itself: what a guard would have to ask for from outside.
+// evidence is a node's facts about itself: a guard would have to request them from outside.
 type evidence struct {
 	at time.Time // when the parts were asked; zero: they have not answered yet
-	// locks are those that everything needs, pods is the list of the runtime's pods.
+	// locks is the outcome of taking the locks that all parts need, pods the outcome of listing the
+	// runtime's pods.
 	locks, pods asked
 
 	joined bool // there is an API server
@@ -71,7 +72,7 @@ func (f *evidence) judged(now time.Time, process guard.Process) guard.Evidence {
 	return e
 }
 
-// node adds what is about the machine.
+// node adds the facts of the machine.
 func (f *evidence) node(e *guard.Evidence) {
 	e.ShuttingDown, e.Certificate = guard.Read(f.at, f.down), f.certificate
 	e.Sources[sourceManifests] = heard(f.at, f.manifests)
@@ -80,7 +81,7 @@ func (f *evidence) node(e *guard.Evidence) {
 	}
 }
 
-// cluster adds what is about the API server. While it does not answer, nothing else about it is known.
+// cluster adds the facts of the API server. While it does not answer, its other facts are unknown.
 func (f *evidence) cluster(e *guard.Evidence) {
 	now := f.at
 	if !f.joined {
@@ -111,8 +112,8 @@ func (f *evidence) apiServer(now time.Time) guard.Fact[guard.Answer] {
 	return guard.Read(now, guard.Answer{Answered: status != nil, Text: f.report.Error()})
 }
 
-// behind counts the statuses that wait for nothing but the API server. Those of which it refuses a field are not
-// among them: it has the rest.
+// behind counts the statuses that wait only for the API server. Statuses with a refused field are not counted:
+// the API server has the rest.
 func behind(pending []status.Pending, now time.Time) (b guard.Behind) {
 	for i := range pending {
 		p := &pending[i]

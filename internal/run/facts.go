@@ -20,7 +20,7 @@ func (p *Process) UIDs() []types.UID {
 	return uids
 }
 
-// Pod is what is known of a pod.
+// Pod returns the facts of a pod.
 func (p *Process) Pod(uid types.UID) (view.Pod, bool) {
 	pod, ok := p.node.Table.ByUID(uid)
 	if !ok {
@@ -29,7 +29,7 @@ func (p *Process) Pod(uid types.UID) (view.Pod, bool) {
 	return view.Pod{Facts: p.node.Facts(pod)}, true
 }
 
-// Node is what is known of this node.
+// Node returns the facts of this node.
 func (p *Process) Node() view.NodeDetail {
 	detail := view.NodeDetail{Name: p.node.Name, Version: p.version, Runtime: p.node.Runtime.Version(), Problems: p.problems()}
 	if here, err := p.node.Here(); err == nil {
@@ -38,7 +38,7 @@ func (p *Process) Node() view.NodeDetail {
 	}
 	detail.Requested = fit.Total(p.node.Active())
 	now := time.Now()
-	for _, s := range p.node.Manager.Pending() { // those that wait the longest first
+	for _, s := range p.node.Manager.Pending() { // longest waiting first
 		detail.Delivery.Pending++
 		if !s.Since.IsZero() {
 			detail.Delivery.OldestSeconds = max(detail.Delivery.OldestSeconds, now.Sub(s.Since).Seconds())
@@ -73,7 +73,7 @@ func (p *Process) readiness() v1.NodeCondition {
 	return ready
 }
 
-// problems are what is wrong with this node, as clauses.
+// problems returns the problems of this node, as clauses.
 func (p *Process) problems() (list []string) {
 	for _, c := range p.node.Endpoints.Ready {
 		if err := c.Err(); err != nil {

@@ -9,9 +9,9 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/rest"
 
+	"github.com/statusd/statusd/internal/diskspace"
 	"github.com/statusd/statusd/internal/guard"
 	"github.com/statusd/statusd/internal/guard/collect"
 	"github.com/statusd/statusd/internal/node/inside"
@@ -33,7 +33,7 @@ type selfGuard struct {
 	*guard.Guard
 	node     *inside.Node
 	stateDir string
-	// locks are those that everything needs; with them the parts are asked what they know. pods lists those of the runtime.
+	// locks takes the locks that all parts need and reads the parts' facts. pods lists the runtime's pods.
 	locks, pods question
 
 	mu    sync.Mutex // guards known
@@ -73,8 +73,8 @@ func (g *selfGuard) Run(ctx context.Context) error {
 	return err
 }
 
-// collect reads what is known inside. It waits for no lock: once one is stuck, the parts cannot be asked, and what they
-// knew last is as old as it is.
+// collect returns the node's facts about itself. It waits for no lock: if a lock is stuck, the parts cannot be read,
+// and their last facts keep their age.
 func (g *selfGuard) collect(ctx context.Context) guard.Evidence {
 	locks, pods := g.locks.look(ctx), g.pods.look(ctx)
 	g.mu.Lock()
@@ -116,14 +116,11 @@ func knownInside(n *inside.Node, stateDir string, now time.Time) evidence {
 
 // disk is the file system of a directory.
 func disk(dir string) (guard.Disk, error) {
-	var fs unix.Statfs_t
-	if err := unix.Statfs(dir, &fs); err != nil {
-		return guard.Disk{}, fmt.Errorf("state directory %s: %w", dir, err)
+	space, err := diskspace.Of(dir)
+	if err != nil {
+		return guard.Disk{}, fmt.Errorf("state directory: %w", err)
 	}
-	size := uint64(fs.Bsize)
-	return guard.Disk{
-		Free: fs.Bfree * size, Total: fs.Blocks * size, InodesFree: fs.Ffree, Inodes: fs.Files, ReadOnly: fs.Flags&unix.ST_RDONLY != 0,
-	}, nil
+	return guard.Disk{Free: space.Free, Total: space.Total, InodesFree: space.InodesFree, Inodes: space.Inodes, ReadOnly: space.ReadOnly}, nil
 }
 
 // clientCertificate is when the certificate of the kubeconfig expires.

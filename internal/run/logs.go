@@ -12,7 +12,7 @@ import (
 // containerLogs serves the logs of the containers of a node.
 type containerLogs struct{ node *inside.Node }
 
-// Log is as [view.LogSource] wants it.
+// Log implements [view.LogSource].
 func (l containerLogs) Log(ctx context.Context, uid types.UID, container string, previous bool) ([]string, error) {
 	lines, ok := l.node.Log(ctx, uid, container, previous, view.MaxLogLines, view.MaxLogBytes)
 	if !ok {

@@ -90,14 +90,14 @@ func (o observed) Ending(pod *v1.Pod, reason, message string, at time.Time) {
 // retainInterval is how often the history is compared with the pods of the node.
 const retainInterval = time.Minute
 
-// nodeHistory finds what has changed about a node. It belongs to one goroutine.
+// nodeHistory finds changes of a node. It belongs to one goroutine.
 type nodeHistory struct {
 	*Process
 	before   explain.Node
 	compared time.Time
 }
 
-// records are what has changed since the last call.
+// records returns the changes since the last call.
 func (h *nodeHistory) records() []history.Record {
 	now := time.Now()
 	if now.Sub(h.compared) > retainInterval && isClosed(h.node.Listed) {

@@ -41,9 +41,9 @@ type Process struct {
 	known      chan struct{} // closed once rules can be evaluated
 }
 
-// New makes a node and what the daemon adds to it. Whatever can be found wrong before anything runs is an error here. It
-// starts nothing: call [Process.Run], or [Process.Close] if it is not to be run. The options are those of the node; the
-// kubelet's API, the observer and what /configz shows are set here.
+// New makes a node and the daemon's parts around it. It reports all errors that can be found before anything runs. It
+// starts nothing: call [Process.Run], or [Process.Close] if Run will not be called. The options are the node's; New sets
+// the kubelet's API, the observer and the content of /configz.
 func New(config Config, options agent.Options) (*Process, error) {
 	validate := config.Validate
 	if options.RESTConfig != nil { // the node knows how to reach the API server, and checks the rest
@@ -117,7 +117,7 @@ func (p *Process) shown() console.Process {
 		Why: map[ruleset.ActionKind]string{ruleset.ActionRestartKubelet: "statusd is the kubelet of this node"},
 	}
 	if p.node.Client != nil {
-		shown.Conditions = nodecondition.New(nodecondition.Options{Client: p.node.Client, Node: p.node.Name, Logger: p.log})
+		shown.Conditions = nodecondition.New(nodecondition.Options{Client: p.node.Client, Node: p.node.Name, Claimed: p.node.Object.Claimed(), Logger: p.log})
 	}
 	if p.config.Guard.Enabled {
 		shown.NewGuard = p.newGuard
@@ -151,8 +151,8 @@ func (p *Process) Address() string { return p.console.Address() }
 // ServerAddress is where the kubelet's API is served, empty if it is not.
 func (p *Process) ServerAddress() string { return p.agent.ServerAddress() }
 
-// Run does the work until ctx ends, then stops in order and within ShutdownTimeout, closes what is open, and returns.
-// Containers run on. It may be called once.
+// Run runs the process until ctx ends, then stops in order and within ShutdownTimeout, closes all resources, and
+// returns. Containers keep running. It may be called once.
 func (p *Process) Run(ctx context.Context) error {
 	p.log.Info("starting", "version", p.version, "node", p.node.Name, "standalone", p.node.Client == nil,
 		"stateDir", p.config.StateDir, "manifests", p.config.Manifests, "endpoints", p.Address())
@@ -165,7 +165,7 @@ func (p *Process) Run(ctx context.Context) error {
 	return p.life.Run(ctx, slices.Concat(p.console.First(), own, p.node.Parts, p.console.Last()))
 }
 
-// Close closes what New has opened. Run does so by itself.
+// Close closes the resources of New. Run does so by itself.
 func (p *Process) Close() error { return p.life.Close() }
 
 // DeleteState deletes all that a statusd of this config keeps in its state directory: see [agent.DeleteState].

@@ -13,8 +13,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Validate reports everything that is wrong with the values, each with the path of its field.
-// It looks at no file: see [CheckConfig] for that.
+// Validate reports all problems of the values, each with the path of its field. It reads no file:
+// see [CheckConfig] for files.
 func (c *Config) Validate() error {
 	return errors.Join(c.Config.Validate(), c.validateDaemon())
 }
@@ -40,9 +40,6 @@ func (c *Config) validateDaemon() error {
 	if c.ContainerLogs.MaxBytes < 1024 {
 		wrong("containerLogs.maxBytes", "%d: want at least 1024", c.ContainerLogs.MaxBytes)
 	}
-	if c.ContainerLogs.MaxFiles < 1 {
-		wrong("containerLogs.maxFiles", "%d: want at least 1", c.ContainerLogs.MaxFiles)
-	}
 	c.Rules.Validate(wrong)
 	c.Outputs.Validate(c.Rules.Enabled(), wrong)
 	host := c.Machine.host()
@@ -50,8 +47,8 @@ func (c *Config) validateDaemon() error {
 	return errors.Join(*problems...)
 }
 
-// CheckConfig returns everything because of which [New] would refuse the config: wrong values, and
-// files that cannot be used. It asks no server.
+// CheckConfig returns all reasons for which [New] would refuse the config: wrong values, and files
+// that cannot be used. It sends no request.
 func CheckConfig(config Config) error {
 	if err := config.validateDaemon(); err != nil {
 		return errors.Join(agent.CheckConfig(config.Config), err)

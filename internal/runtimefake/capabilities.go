@@ -64,7 +64,7 @@ func (r *Runtime) ResizeContainer(_ context.Context, id string, resources v1.Res
 	return nil
 }
 
-// Resources are what a container was started with, or resized to.
+// Resources are the resources that a container was started with, or resized to.
 func (r *Runtime) Resources(id string) v1.ResourceRequirements {
 	r.mu.Lock()
 	defer r.mu.Unlock()

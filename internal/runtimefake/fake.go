@@ -52,7 +52,7 @@ func New() *Runtime {
 // Version is always the same.
 func (r *Runtime) Version() string { return "fake://v0" }
 
-// Check says what the script of [Runtime.RejectWith] says.
+// Check returns the result of the script of [Runtime.RejectWith].
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
 	r.mu.Lock()
 	reject := r.scripts.reject
@@ -82,7 +82,7 @@ func (r *Runtime) StartPod(_ context.Context, manifest *v1.Pod) error {
 	return nil
 }
 
-// StartContainer asks the script how the container behaves.
+// StartContainer calls the script for the behavior of the container.
 func (r *Runtime) StartContainer(_ context.Context, manifest *v1.Pod, spec *v1.Container, attempt int) (string, error) {
 	r.mu.Lock()
 	script := r.scripts.start
@@ -147,7 +147,7 @@ func (r *Runtime) begin(c *container) {
 	r.Notify(c.uid)
 }
 
-// StopContainer ends the container as its behavior says, or kills it.
+// StopContainer ends the container by its behavior, or kills it.
 func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -195,7 +195,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 	return err
 }
 
-// Pod says what the fake knows of one pod.
+// Pod returns the state of one pod.
 func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -209,7 +209,7 @@ func (r *Runtime) Pod(_ context.Context, uid types.UID) (runtime.Pod, error) {
 	return p.Snapshot(), nil
 }
 
-// Pods says what the fake knows of all pods.
+// Pods returns the states of all pods.
 func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -219,7 +219,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	return r.pods.List(), nil
 }
 
-// Exec asks the script of [Runtime.ExecWith]. Without one every command succeeds.
+// Exec calls the script of [Runtime.ExecWith]. Without one every command succeeds.
 func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtime.ExecResult, error) {
 	r.mu.Lock()
 	err := r.called("Exec", id+" "+strings.Join(command, " "))
@@ -243,7 +243,7 @@ func (r *Runtime) Exec(ctx context.Context, id string, command []string) (runtim
 	return exec(ctx, snapshot, command)
 }
 
-// Logs reads what [Runtime.WriteLog] wrote, the end of it if that was much.
+// Logs reads the text of [Runtime.WriteLog], or the end of a long one.
 func (r *Runtime) Logs(ctx context.Context, id string, options runtime.LogOptions) (io.ReadCloser, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -14,15 +14,15 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Behavior is what one attempt of a container does. The zero value runs until it is
-// stopped, and then ends at once by SIGTERM.
+// Behavior is the behavior of one attempt of a container. The zero value runs until it is stopped,
+// and then ends at once by SIGTERM.
 type Behavior struct {
 	// StartError makes the start fail. With Listed the attempt is in the list all the
 	// same, exited with reason StartError.
 	StartError error
 	Listed     bool
 
-	// ImageID is that of the container.
+	// ImageID is the container's image ID.
 	ImageID string
 	// Waiting, if set, keeps the container from running: it is created only.
 	Waiting *Waiting
@@ -33,9 +33,8 @@ type Behavior struct {
 	ExitCode int32
 	Message  string
 
-	// StopsAfter is how long it takes to end once it is asked to; a container that
-	// needs longer than its grace is killed. StopExit is how it ends when it is in
-	// time, by SIGTERM if zero.
+	// StopsAfter is how long the container takes to end after a stop; a container that needs longer
+	// than its grace is killed. StopExit is how it ends if it is in time, by SIGTERM if zero.
 	StopsAfter time.Duration
 	StopExit   *Exit
 }
@@ -78,21 +77,21 @@ type scripts struct {
 	reject func(pod *v1.Pod) []runtime.Unsupported
 }
 
-// Script sets what containers started from now on do.
+// Script sets the behavior of containers started from now on.
 func (r *Runtime) Script(script func(pod *v1.Pod, container *v1.Container, attempt int) Behavior) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.scripts.start = script
 }
 
-// ExecWith sets what commands inside containers answer.
+// ExecWith sets the results of commands inside containers.
 func (r *Runtime) ExecWith(script func(ctx context.Context, container runtime.Container, command []string) (runtime.ExecResult, error)) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.scripts.exec = script
 }
 
-// RejectWith sets what Check answers.
+// RejectWith sets the result of Check.
 func (r *Runtime) RejectWith(script func(pod *v1.Pod) []runtime.Unsupported) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -141,8 +140,8 @@ func (r *Runtime) SetClock(ahead time.Duration) {
 	r.skew = ahead
 }
 
-// Reboot does what a restart of the machine does: no container runs any more, how those
-// that ran have ended is unknown, and all belong to an earlier place of their pod.
+// Reboot simulates a restart of the machine: no container runs any more, the exit codes of containers
+// that ran are unknown, and all of them have EarlierPlace set.
 func (r *Runtime) Reboot() {
 	r.mu.Lock()
 	defer r.mu.Unlock()

@@ -1,3 +1,3 @@
-// Package runtimememory is what runtimes share that keep their pods and the logs of containers in
-// memory: the table of pods, and a log that can be followed.
+// Package runtimememory has the common code of runtimes that keep their pods and the logs of
+// containers in memory: the table of pods, and a log that can be followed.
 package runtimememory

@@ -16,8 +16,7 @@ const (
 	maxEntryBytes = 16 << 10
 )
 
-// Log keeps the end of what a container has written. Its methods may be called from any
-// goroutine.
+// Log keeps the end of a container's output. Its methods may be called from any goroutine.
 type Log struct {
 	mu      sync.Mutex // guards what follows
 	entries []entry
@@ -27,7 +26,7 @@ type Log struct {
 	changed chan struct{} // closed when there is more to read; nil if no reader waits
 }
 
-// entry is a line, or a piece of one that is long.
+// entry is a line, or a piece of a long one.
 type entry struct {
 	at     time.Time
 	stream string
@@ -89,7 +88,7 @@ func (l *Log) wake() {
 	}
 }
 
-// End says that the container has ended: a line that it did not end is one now.
+// End reports that the container has ended: an unfinished line is then complete.
 func (l *Log) End() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -102,7 +101,7 @@ func (l *Log) End() {
 	l.wake()
 }
 
-// Remove forgets what was written.
+// Remove drops the log.
 func (l *Log) Remove() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -162,7 +161,7 @@ type reader struct {
 	options runtime.LogOptions
 	next    int             // number of the next entry
 	until   int             // where a reader that does not follow ends
-	open    []byte          // what it delivers then
+	open    []byte          // the rest of the current entry
 	older   map[string]bool // by stream: the line was begun before Since
 	inLine  bool
 	rest    []byte

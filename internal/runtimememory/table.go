@@ -14,7 +14,7 @@ import (
 // Attempt is one attempt of a container, as a runtime has it.
 type Attempt interface {
 	comparable
-	// View is what the runtime says about it; part of the attempt, not a copy.
+	// View is the runtime's view of the container; part of the attempt, not a copy.
 	View() *runtime.Container
 }
 
@@ -72,7 +72,7 @@ func (t Table[A]) MayStart(uid types.UID, name string, attempt int) (*Pod[A], er
 	return p, nil
 }
 
-// Remove forgets a pod, of which no container may run. An unknown one is no error.
+// Remove forgets a pod, which must not have a running container. An unknown pod is no error.
 func (t Table[A]) Remove(uid types.UID) (removed bool, err error) {
 	p, known := t.Pods[uid]
 	if !known {
@@ -104,7 +104,7 @@ func (t Table[A]) List() []runtime.Pod {
 	return all
 }
 
-// Snapshot is what the runtime says about the pod now, for the caller to keep.
+// Snapshot returns the present state of the pod, for the caller to keep.
 func (p *Pod[A]) Snapshot() runtime.Pod {
 	s := p.Pod
 	s.Manifest, s.IPs = p.Manifest.DeepCopy(), slices.Clone(p.IPs)

@@ -4,8 +4,8 @@
 //	              │  handler of each node: pods start, become ready, flap, end, crash, are evicted
 //	              └─ outages of nodes by time
 //
-// A [Script] says how pods behave, by rules of which the first that matches a pod counts, and what happens to nodes when. Which of the
-// pods behave so follows from the seed and the UID of the pod alone.
+// A [Script] has rules for the behavior of pods (the first match counts) and a schedule of node outages. The selection of pods
+// depends only on the seed and the UID of the pod.
 //
 // [Simulation.Run] blocks. Each pod waits by a timer and has no goroutine of its own.
 package simulate

@@ -5,6 +5,7 @@ import (
 	"hash/fnv"
 	"math"
 	"path"
+	"strings"
 	"sync"
 	"time"
 
@@ -15,7 +16,7 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// draw returns a number from 0 to 1 that follows from the seed, the purpose and the name of what it is for.
+// draw returns a number from 0 to 1 that depends only on the seed, the purpose and the name of the object.
 func draw(seed int64, purpose, of string) float64 {
 	h := fnv.New64a()
 	fmt.Fprintf(h, "%d/%s/%s", seed, purpose, of)
@@ -33,7 +34,7 @@ func glob(pattern, name string) bool {
 		return true
 	}
 	ok, err := path.Match(pattern, name)
-	return ok && err == nil // Validate has refused patterns that are none
+	return ok && err == nil // Validate has refused invalid patterns
 }
 
 func (m *Match) matches(pod *v1.Pod, seed int64) bool {
@@ -48,7 +49,7 @@ func (m *Match) matches(pod *v1.Pod, seed int64) bool {
 	return m.Share.includes(draw(seed, "match", string(pod.UID)))
 }
 
-// behaviorOf is that of the first rule that matches.
+// behaviorOf returns the behavior of the first rule that matches.
 func (s *Simulation) behaviorOf(pod *v1.Pod) *Behavior {
 	for i := range s.o.Script.Pods {
 		if r := &s.o.Script.Pods[i]; r.Match.matches(pod, s.o.Seed) {
@@ -93,6 +94,7 @@ type pod struct {
 	running bool
 	ready   bool
 	ended   bool
+	removed bool      // the manager knows that the containers of the deleted pod have ended
 	code    int32     // of the last exit
 	at      time.Time // of the last exit
 	failure *podstatus.Failure
@@ -116,17 +118,57 @@ func (p *pod) wait() {
 }
 
 // begin begins the life of a pod.
-func (p *pod) begin() {
+func (p *pod) begin(now time.Time) {
 	b := p.behavior
 	switch {
 	case b.Image != "":
 		p.next = nothing
 	case b.Start > 0 || b.Jitter > 0:
-		p.after(time.Duration(b.Start)+time.Duration(draw(p.s.o.Seed, "jitter", string(p.spec.UID))*float64(b.Jitter)), toStart)
+		wait := time.Duration(b.Start) + time.Duration(draw(p.s.o.Seed, "jitter", string(p.spec.UID))*float64(b.Jitter))
+		if began := p.spec.Status.StartTime; began != nil { // in an earlier run
+			wait -= now.Sub(began.Time)
+		}
+		p.after(max(0, wait), toStart)
 	default:
-		p.start(time.Now())
+		p.start(now)
 	}
 	p.report()
+}
+
+// resume goes on with the life of a pod whose containers an earlier run has started: they have been running meanwhile. It reports whether
+// there are any.
+func (p *pod) resume(now time.Time) bool {
+	var shown *v1.ContainerStatus
+	for i := range p.spec.Status.ContainerStatuses {
+		if c := &p.spec.Status.ContainerStatuses[i]; strings.HasPrefix(c.ContainerID, fmt.Sprintf("%s%s/", scheme, p.spec.UID)) {
+			shown = c
+		}
+	}
+	if shown == nil {
+		return false
+	}
+	p.number = int(shown.RestartCount)
+	ended := shown.State.Terminated
+	if ended == nil && shown.State.Running == nil {
+		ended = shown.LastTerminationState.Terminated
+	}
+	switch {
+	case shown.State.Running != nil:
+		p.running, p.ready = true, shown.Ready
+		p.runFrom(shown.State.Running.StartedAt.Time)
+		if p.ready {
+			p.goOn(now, true)
+		} else {
+			p.after(max(0, p.started.Add(time.Duration(p.behavior.Ready)).Sub(now)), toReady)
+		}
+	case ended != nil:
+		p.started, p.at, p.code = ended.StartedAt.Time, ended.FinishedAt.Time, ended.ExitCode
+		p.afterExit(now)
+	default:
+		return false
+	}
+	p.report()
+	return true
 }
 
 // act takes the step that the timer was set for.
@@ -142,13 +184,13 @@ func (p *pod) act() {
 		p.start(now)
 	case toReady:
 		p.ready = true
-		p.goOn(now)
+		p.goOn(now, false)
 	case toFlap:
 		p.ready = false
 		p.after(time.Duration(p.behavior.FlapFor), toRecover)
 	case toRecover:
 		p.ready = true
-		p.goOn(now)
+		p.goOn(now, false)
 	case toExit:
 		p.exit(now)
 	case toStop:
@@ -162,25 +204,31 @@ func (p *pod) act() {
 
 // start starts the containers.
 func (p *pod) start(now time.Time) {
-	p.running, p.started = true, now
-	if p.exits = (time.Time{}); p.behavior.Runs > 0 {
-		p.exits = now.Add(time.Duration(p.behavior.Runs))
-	}
+	p.running = true
+	p.runFrom(now)
 	if p.behavior.Ready > 0 {
 		p.after(time.Duration(p.behavior.Ready), toReady)
 		return
 	}
 	p.ready = true
-	p.goOn(now)
+	p.goOn(now, true)
 }
 
-// goOn waits for what comes next in the life of a pod that is ready.
-func (p *pod) goOn(now time.Time) {
+// runFrom notes when the containers started, and from it when they exit.
+func (p *pod) runFrom(started time.Time) {
+	p.started = started
+	if p.exits = (time.Time{}); p.behavior.Runs > 0 {
+		p.exits = started.Add(time.Duration(p.behavior.Runs))
+	}
+}
+
+// goOn waits for what comes next in the life of a pod that is ready. The first flap comes at a random time, so that pods do not flap
+// together.
+func (p *pod) goOn(now time.Time, first bool) {
 	b := p.behavior
 	switch flap := time.Duration(b.FlapEvery - b.FlapFor); {
 	case b.FlapEvery > 0 && (p.exits.IsZero() || now.Add(flap).Before(p.exits)):
-		// The first time is random, so that pods do not flap together.
-		if now.Equal(p.started) {
+		if first {
 			flap = time.Duration(float64(flap) * draw(p.s.o.Seed, "flap", string(p.spec.UID)))
 		}
 		p.after(flap, toFlap)
@@ -191,9 +239,14 @@ func (p *pod) goOn(now time.Time) {
 	}
 }
 
-// exit ends the containers, which are started again if the restart policy says so.
+// exit ends the containers by themselves.
 func (p *pod) exit(now time.Time) {
 	p.running, p.ready, p.code, p.at = false, false, p.behavior.ExitCode, now
+	p.afterExit(now)
+}
+
+// afterExit starts the containers again after their back-off, if the restart policy says so.
+func (p *pod) afterExit(now time.Time) {
 	again := false
 	for i := range p.spec.Spec.Containers {
 		again = again || podstatus.ShouldRestart(p.spec, &p.spec.Spec.Containers[i], p.code)
@@ -203,7 +256,7 @@ func (p *pod) exit(now time.Time) {
 		p.wait()
 		return
 	}
-	p.after(crashWait(p.number), toRestart)
+	p.after(max(0, p.at.Add(crashWait(p.number)).Sub(now)), toRestart)
 }
 
 func crashWait(number int) time.Duration {
@@ -246,7 +299,7 @@ func (p *pod) stop(now time.Time) {
 			p.code = 137
 		}
 	}
-	p.ended = true
+	p.ended, p.removed = true, p.spec.DeletionTimestamp != nil
 	p.wait()
 	p.report()
 	if err := p.s.manager().TerminatePod(p.spec); err != nil && !status.IsWarning(err) {
@@ -293,8 +346,14 @@ func (p *pod) report() {
 	}
 }
 
+// scheme is how the IDs of containers start, and RuntimeVersion names the runtime of the nodes.
+const (
+	scheme         = "simulated://"
+	RuntimeVersion = scheme + "1"
+)
+
 func (p *pod) id(container string) string {
-	return fmt.Sprintf("simulated://%s/%s/%d", p.spec.UID, container, p.number)
+	return fmt.Sprintf("%s%s/%s/%d", scheme, p.spec.UID, container, p.number)
 }
 
 func (p *pod) attempt(container string) podstatus.Attempt {

@@ -14,7 +14,7 @@ import (
 	"sigs.k8s.io/yaml"
 )
 
-// Script says what is simulated. The zero value is nodes of 32 CPUs whose pods run until they are deleted.
+// Script describes a simulation. The zero value is nodes of 32 CPUs whose pods run until they are deleted.
 type Script struct {
 	Nodes     Nodes      `json:"nodes"`
 	Pods      []Rule     `json:"pods"`
@@ -22,20 +22,20 @@ type Script struct {
 	Evictions []Eviction `json:"evictions"`
 }
 
-// Nodes are what all nodes have.
+// Nodes configures all nodes.
 type Nodes struct {
 	Capacity v1.ResourceList   `json:"capacity"`
 	Labels   map[string]string `json:"labels"`
 	Taints   []v1.Taint        `json:"taints"`
 }
 
-// Rule says how the pods behave that it matches.
+// Rule describes the behavior of the matching pods.
 type Rule struct {
 	Match Match `json:"match"`
 	Behavior
 }
 
-// Match selects pods. What is empty matches all.
+// Match selects pods. Empty fields match all.
 type Match struct {
 	Namespace string            `json:"namespace"`
 	Name      string            `json:"name"` // a pattern, as web-*
@@ -44,14 +44,14 @@ type Match struct {
 	Share     Share             `json:"share"`
 }
 
-// Behavior is what becomes of a pod.
+// Behavior is the life of a pod.
 type Behavior struct {
 	// Start is how long it takes until the containers run, and Jitter up to how much longer. Ready is how long it then takes until they are
 	// ready.
 	Start  Duration `json:"start"`
 	Jitter Duration `json:"jitter"`
 	Ready  Duration `json:"ready"`
-	// Image is the reason for which no image is pulled, such as ErrImagePull; the containers never run then.
+	// Image is the reason why the image is not pulled, such as ErrImagePull; the containers then never run.
 	Image string `json:"image"`
 	// Runs is how long the containers run before they exit with ExitCode; zero: until the pod is deleted.
 	Runs     Duration `json:"runs"`
@@ -97,7 +97,7 @@ func (d *Duration) UnmarshalJSON(data []byte) error {
 	}
 	parsed, err := time.ParseDuration(text)
 	if err != nil {
-		return fmt.Errorf("%q is no duration; want one such as 90s or 1m30s", text)
+		return fmt.Errorf("%q is not a duration; want a value such as 90s or 1m30s", text)
 	}
 	*d = Duration(parsed)
 	return nil
@@ -115,7 +115,7 @@ func (s *Share) UnmarshalJSON(data []byte) error {
 	number, found := strings.CutSuffix(text, "%")
 	parsed, err := strconv.ParseFloat(number, 64)
 	if err != nil || !found || parsed <= 0 || parsed > 100 {
-		return fmt.Errorf("%q is no share; want one above 0%% and up to 100%%, such as 5%%", text)
+		return fmt.Errorf("%q is not a share; want a value above 0%% and up to 100%%, such as 5%%", text)
 	}
 	*s = Share(parsed / 100)
 	return nil
@@ -141,7 +141,7 @@ func (s *Script) Validate() error {
 	}
 	pattern := func(field, p string) {
 		if _, err := path.Match(p, ""); err != nil {
-			wrong(field, "%q is no pattern; want one such as web-*", p)
+			wrong(field, "%q is not a pattern; want a value such as web-*", p)
 		}
 	}
 	positive := func(field string, d Duration) {
@@ -208,7 +208,7 @@ func As(name string) (Behavior, error) {
 	return b, nil
 }
 
-// capacity is that of a node of which the script says nothing.
+// capacity is the capacity of a node that the script does not mention.
 func (s *Script) capacity() v1.ResourceList {
 	list := v1.ResourceList{
 		v1.ResourceCPU: resource.MustParse("32"), v1.ResourceMemory: resource.MustParse("256Gi"),

@@ -23,10 +23,10 @@ import (
 type Options struct {
 	// Client and Leases reach the API server, see [fleet.Clients].
 	Client, Leases kubernetes.Interface
-	// Nodes is how many nodes there are, named PREFIX0, PREFIX1 and so on.
+	// Nodes is the number of nodes, named PREFIX0, PREFIX1 and so on.
 	Nodes  int
 	Prefix string
-	// Script is what happens; nil: nothing but Otherwise, which is how pods behave that no rule of the script matches.
+	// Script is the script; nil: only Otherwise, the behavior of pods that match no rule.
 	Script    *Script
 	Otherwise Behavior
 	// Seed decides about all that is random.
@@ -94,7 +94,7 @@ func (s *Simulation) add(n *simulatedNode) error {
 	_, err := s.fleet.Add(fleet.NodeOptions{
 		Handler: n.pods,
 		Options: node.Options{
-			Name: n.name, Labels: s.o.Script.Nodes.Labels, Taints: s.o.Script.Nodes.Taints, Version: s.o.Version, RuntimeVersion: "simulated://1",
+			Name: n.name, Labels: s.o.Script.Nodes.Labels, Taints: s.o.Script.Nodes.Taints, Version: s.o.Version, RuntimeVersion: RuntimeVersion,
 			Read: reading, Ready: n.ready, Logger: s.o.Logger,
 			Configure: func(object *v1.Node) { object.Status.Capacity, object.Status.Allocatable = capacity, capacity },
 		},
@@ -108,7 +108,7 @@ func (n *simulatedNode) ready() error {
 	return n.notReady
 }
 
-// reading is a machine that is well; its capacity is that of the script.
+// reading is a healthy machine; the script defines its capacity.
 func reading() (node.Reading, error) {
 	return node.Reading{
 		Addresses: []string{"198.51.100.1"}, OSImage: "simulated", KernelVersion: "0", CPUs: 1, MemoryTotal: 1 << 40, MemoryAvailable: 1 << 39,
@@ -116,7 +116,7 @@ func reading() (node.Reading, error) {
 	}, nil
 }
 
-// Run runs the nodes and what the script says until ctx ends.
+// Run runs the nodes and the script until ctx ends.
 func (s *Simulation) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -174,7 +174,7 @@ func (s *Simulation) each(ctx context.Context, nodes []*simulatedNode, act func(
 func (s *Simulation) take(ctx context.Context, n *simulatedNode, kind string) {
 	if kind == Silent {
 		now, cancel := context.WithCancel(ctx)
-		cancel() // what is not delivered is lost, as on a machine without power
+		cancel() // undelivered statuses are lost, as on a machine without power
 		_ = s.fleet.Remove(now, n.name)
 		return
 	}
@@ -246,15 +246,21 @@ func (h *pods) SyncPod(_ context.Context, spec *v1.Pod) {
 	_, reported := h.s.manager().GetPodStatus(spec.UID)
 	switch {
 	case spec.DeletionTimestamp != nil && !p.ended:
+		if !known {
+			p.resume(time.Now())
+		}
 		p.remove()
 	case !known && (spec.Status.Phase == v1.PodSucceeded || spec.Status.Phase == v1.PodFailed):
 		p.ended = true // before the simulation began
 	case !known:
-		p.begin()
+		if now := time.Now(); !p.resume(now) {
+			p.begin(now)
+		}
 	case !reported: // the node was away
 		p.report()
 	}
-	if spec.DeletionTimestamp != nil && p.ended {
+	// Once: each request of the deletion is an observation, and to report and terminate again at each doubles the CPU of a deletion.
+	if spec.DeletionTimestamp != nil && p.ended && (!p.removed || known && !reported) {
 		p.stop(time.Now())
 	}
 }

@@ -15,6 +15,7 @@ import (
 
 	"go.uber.org/goleak"
 
+	"github.com/statusd/statusd/internal/podrules"
 	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/statustest"
 )
@@ -26,6 +27,7 @@ type world struct {
 	*testing.T
 	api    *statustest.Server
 	client kubernetes.Interface
+	end    func() // ends the simulation, which may then be started again
 }
 
 func run(t *testing.T, nodes int, script string) *world {
@@ -35,25 +37,32 @@ func run(t *testing.T, nodes int, script string) *world {
 	if w.client, err = kubernetes.NewForConfig(w.api.Config()); err != nil {
 		t.Fatal(err)
 	}
+	w.start(nodes, script)
+	t.Cleanup(func() { w.end() })
+	return w
+}
+
+// start runs a simulation on what the API server has.
+func (w *world) start(nodes int, script string) {
+	w.Helper()
 	parsed, err := Parse([]byte(script))
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
 	s, err := New(Options{Client: w.client, Nodes: nodes, Prefix: "sim-", Script: parsed, Seed: 1, Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
-		t.Fatal(err)
+		w.Fatal(err)
 	}
-	ctx, cancel := context.WithCancel(t.Context())
+	ctx, cancel := context.WithCancel(w.Context())
 	done := make(chan error, 1)
 	go func() { done <- s.Run(ctx) }()
-	t.Cleanup(func() {
+	w.end = func() {
 		cancel()
 		if err := <-done; err != nil {
-			t.Errorf("Run: %v", err)
+			w.Errorf("Run: %v", err)
 		}
-	})
+	}
 	w.settle(time.Second)
-	return w
 }
 
 func (w *world) settle(d time.Duration) {
@@ -256,4 +265,49 @@ func TestMistakesOfAScriptAreNamed(t *testing.T) {
 	if _, err := As("odd"); err == nil || !strings.Contains(err.Error(), "running, completing") {
 		t.Errorf("an unknown behavior: %v", err)
 	}
+}
+
+// A simulation that is started again goes on with the pods that the API shows: they have been running meanwhile.
+func TestPodsGoOnAfterARestart(t *testing.T) {
+	const script = "pods:\n" +
+		"- {match: {name: slow}, start: 30s, ready: 10s}\n" +
+		"- {match: {name: crash}, runs: 5s, exitCode: 1}\n" +
+		"- {match: {name: job}, runs: 1m}\n" +
+		"- {match: {name: done}, runs: 5s}\n"
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t, 1, script)
+		slow, crash := w.bind("sim-0", "slow", v1.RestartPolicyAlways), w.bind("sim-0", "crash", v1.RestartPolicyAlways)
+		plain, done := w.bind("sim-0", "plain", v1.RestartPolicyAlways), w.bind("sim-0", "done", v1.RestartPolicyNever)
+		w.settle(3 * time.Minute)
+		job := w.bind("sim-0", "job", v1.RestartPolicyNever)
+		w.settle(30 * time.Second)
+		pods := []*v1.Pod{slow, crash, plain, done, job}
+		before := map[string]v1.PodStatus{}
+		for _, pod := range pods {
+			before[pod.Name] = w.api.Pod(pod).Status
+		}
+		restarts := before["crash"].ContainerStatuses[0].RestartCount
+		if !w.ready(slow) || !w.ready(plain) || restarts < 3 || before["done"].Phase != v1.PodSucceeded {
+			t.Fatalf("before the restart: slow %t, plain %t, %d restarts, done %s", w.ready(slow), w.ready(plain), restarts, before["done"].Phase)
+		}
+		w.end()
+		patches := w.api.Count("PATCH")
+		w.start(1, script)
+		for _, pod := range []*v1.Pod{slow, plain, done, job} {
+			if got := w.api.Pod(pod).Status; !podrules.Equal(new(before[pod.Name]), &got) {
+				t.Errorf("%s after the restart: got %+v, want it as before: %+v", pod.Name, got, before[pod.Name])
+			}
+		}
+		if n := w.api.Count("PATCH") - patches; n > 3 { // the Node, its status, the pod that crashes
+			t.Errorf("%d patches after a restart in which nothing happened", n)
+		}
+		w.settle(40 * time.Second)
+		if got := w.api.Pod(job).Status.Phase; got != v1.PodSucceeded {
+			t.Errorf("the job whose minute is over is %s, want Succeeded", got)
+		}
+		w.settle(15 * time.Minute)
+		if got := w.api.Pod(crash).Status.ContainerStatuses[0]; got.RestartCount <= restarts || got.RestartCount > restarts+5 {
+			t.Errorf("a crash loop went from %d restarts to %d in 15 minutes, want it to go on", restarts, got.RestartCount)
+		}
+	})
 }

@@ -1,4 +1,5 @@
-// Package text writes what people read: lines of limited length, durations, numbers of bytes, guesses at what was meant.
+// Package text formats texts for people: lines of limited length, durations, numbers of bytes, suggestions for
+// misspelled names.
 package text
 
 import (
@@ -9,7 +10,7 @@ import (
 	"unicode/utf8"
 )
 
-// Line makes one line of what another program wrote: white space becomes single spaces, bytes that are not UTF-8 are
+// Line makes one line of another program's output: white space becomes single spaces, bytes that are not UTF-8 are
 // replaced, and control characters and marks that reorder or hide text are removed.
 func Line(s string) string {
 	s = strings.Map(func(r rune) rune {
@@ -114,7 +115,7 @@ func Nearest(name string, known []string) string {
 	return best
 }
 
-// DidYouMean returns a guess at what was meant by a name, as a clause in parentheses; empty if no known name is near.
+// DidYouMean returns a suggestion for a name, as a clause in parentheses; empty if no known name is near.
 func DidYouMean(name string, known []string) string {
 	if best := Nearest(name, known); best != "" {
 		return " (did you mean " + best + "?)"

@@ -1,18 +1,15 @@
-// Package unixsocket listens on and connects to Unix sockets whose paths may be longer than the 107
-// bytes that the kernel takes.
+// Package unixsocket listens on and connects to Unix sockets. On Linux their paths may be longer than the 107 bytes
+// that the kernel takes.
 package unixsocket
 
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io/fs"
 	"net"
 	"os"
-	"path/filepath"
 	"sync"
-
-	"golang.org/x/sys/unix"
+	"syscall"
 )
 
 // ErrInUse: another process listens on the socket.
@@ -20,19 +17,6 @@ var ErrInUse = errors.New("another process listens on it")
 
 // mode: only the owner may connect.
 const mode = 0o600
-
-// backlog is how many connections may wait to be accepted.
-const backlog = 64
-
-// short makes a path that is short enough, whatever the directory is called. It is good until release.
-func short(path string) (name string, release func(), err error) {
-	dir := filepath.Dir(path)
-	fd, err := unix.Open(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return "", nil, &fs.PathError{Op: "open", Path: dir, Err: err}
-	}
-	return fmt.Sprintf("/proc/self/fd/%d/%s", fd, filepath.Base(path)), func() { _ = unix.Close(fd) }, nil
-}
 
 // Dial connects to the socket at a path.
 func Dial(ctx context.Context, path string) (net.Conn, error) {
@@ -45,9 +29,9 @@ func Dial(ctx context.Context, path string) (net.Conn, error) {
 	return dialer.DialContext(ctx, "unix", name)
 }
 
-// Listen binds a socket of mode 0600 at a path. It replaces one that no process listens on any more,
-// and nothing else: not a living one ([ErrInUse]), and no file that is no socket. Closing the listener
-// removes the socket.
+// Listen binds a socket of mode 0600 at a path. It replaces only a socket without a listening process:
+// neither a socket in use ([ErrInUse]), nor a file that is not a socket. Closing the listener removes
+// the socket.
 func Listen(path string) (net.Listener, error) {
 	if err := removeDead(path); err != nil {
 		return nil, err
@@ -57,22 +41,9 @@ func Listen(path string) (net.Listener, error) {
 		return nil, err
 	}
 	defer release()
-	// The mode is set before the socket can be connected to.
-	raw, err := unix.Socket(unix.AF_UNIX, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
+	l, err := bind(name, path)
 	if err != nil {
-		return nil, os.NewSyscallError("socket", err)
-	}
-	file := os.NewFile(uintptr(raw), path)
-	defer file.Close()
-	if err := unix.Bind(raw, &unix.SockaddrUnix{Name: name}); err != nil {
-		return nil, &fs.PathError{Op: "bind", Path: path, Err: err}
-	}
-	if err := errors.Join(os.Chmod(name, mode), os.NewSyscallError("listen", unix.Listen(raw, backlog))); err != nil {
-		return nil, errors.Join(err, os.Remove(path))
-	}
-	l, err := net.FileListener(file)
-	if err != nil {
-		return nil, errors.Join(err, os.Remove(path))
+		return nil, err
 	}
 	return &listener{Listener: l, path: path}, nil
 }
@@ -94,7 +65,7 @@ func removeDead(path string) error {
 		_ = connection.Close()
 		return &fs.PathError{Op: "listen", Path: path, Err: ErrInUse}
 	}
-	if !errors.Is(err, unix.ECONNREFUSED) {
+	if !errors.Is(err, syscall.ECONNREFUSED) {
 		return err
 	}
 	return os.Remove(path)

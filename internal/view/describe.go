@@ -121,7 +121,7 @@ func (f Findings) Count(s *PodSummary) {
 	}
 }
 
-// Add fills in what was found of a pod.
+// Add fills in the findings of a pod.
 func (f Findings) Add(d *PodDetail) {
 	f.Count(&d.PodSummary)
 	d.Differences, d.AlertDetails = f.differences[d.UID], alert.Sorted(f.alerts[d.UID])

@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/history"
 )
 
-// GoneSummary returns the row of a pod of which only the history is left: how it ended, and who ended it.
+// GoneSummary returns the row of a deleted pod from its history: how it ended, and by whose action.
 func GoneSummary(h PodHistory) PodSummary {
 	s := PodSummary{Namespace: h.Namespace, Name: h.Name, UID: h.UID, Created: known(h.Created), Gone: h.Gone, State: explain.StateUnknown, Status: "Gone"}
 	for _, r := range h.Records {
@@ -36,7 +36,8 @@ func GoneSummary(h PodHistory) PodSummary {
 	return s
 }
 
-// disruptions are who ends a pod, by the reason of its condition DisruptionTarget.
+// disruptions describe the initiator of a pod's end, by the reason of its condition
+// DisruptionTarget.
 var disruptions = map[string]string{
 	"EvictionByEvictionAPI":  "it was evicted through the API, as kubectl drain, an autoscaler or a descheduler do",
 	"PreemptionByScheduler":  "the scheduler made room for a pod of higher priority",
@@ -45,7 +46,7 @@ var disruptions = map[string]string{
 	"TerminationByKubelet":   "the node ended it, for lack of a resource or for its shutdown",
 }
 
-// ends are the clauses about the end of a pod, who ended it first.
+// ends are the clauses about the end of a pod, its initiator first.
 func ends(records []Record) []string {
 	var by, how []string
 	add := func(list *[]string, clause string) {
@@ -65,7 +66,7 @@ func ends(records []Record) []string {
 			if r.Reason == "TerminationByKubelet" || disruptions[r.Reason] == "" {
 				who += detail(r.Message)
 			}
-			if len(by) == 0 || r.Reason != "EvictionByEvictionAPI" { // of which an own action is one
+			if len(by) == 0 || r.Reason != "EvictionByEvictionAPI" { // statusd's own actions evict through the API too
 				add(&by, who)
 			}
 		case r.Kind == history.KindDeletion && r.To == "ending" && len(by) == 0:
@@ -95,7 +96,7 @@ func detail(message string) string {
 	return ": " + message
 }
 
-// GoneDetail returns everything that is known of a pod of which only the history is left.
+// GoneDetail returns all details of a deleted pod from its history.
 func GoneDetail(h PodHistory) PodDetail {
 	s := GoneSummary(h)
 	d := PodDetail{

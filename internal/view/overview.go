@@ -16,16 +16,16 @@ type Overview struct {
 	At      time.Time `json:"at"`
 	Node    string    `json:"node"`
 	Version string    `json:"version,omitempty"`
-	// Audit and Guard are nil where there is none.
+	// Audit and Guard are nil if the process has no audit or guard.
 	Audit *AuditOverview `json:"audit,omitempty"`
 	Guard *GuardOverview `json:"guard,omitempty"`
 }
 
 // AuditOverview is what an audit has found, by kind.
 type AuditOverview struct {
-	// Drift is that of each kind of which there is some.
+	// Drift has one entry per kind of drift.
 	Drift []DriftOverview `json:"drift"`
-	// Answers are the sides that answer, Silent those that do not.
+	// Answers are the sides that answer, Silent the sides that do not.
 	Answers []audit.Side `json:"answers"`
 	Silent  []audit.Side `json:"silent,omitempty"`
 	// NodeMissing: the API has no Node of this name.
@@ -36,12 +36,12 @@ type AuditOverview struct {
 type DriftOverview struct {
 	Kind  audit.Kind `json:"kind"`
 	Count int        `json:"count"`
-	// Since is when the oldest began, Certainty that of the most certain.
+	// Since is when the oldest difference began, Certainty is the highest certainty.
 	Since     time.Time       `json:"since"`
 	Certainty audit.Certainty `json:"certainty"`
 }
 
-// GuardOverview is the verdict on a kubelet, and what was done.
+// GuardOverview is the verdict on a kubelet, and the guard's restarts.
 type GuardOverview struct {
 	Health guard.Health `json:"health"`
 	Since  time.Time    `json:"since"`

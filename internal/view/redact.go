@@ -7,8 +7,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Redacted returns a pod with the status that the node reports. Of metadata and spec only the outline is
-// shown: every local user can read it, and what containers are given may be secret.
+// Redacted returns a pod with the status that the node reports. Metadata and spec are reduced to an
+// outline: every local user can read it, and arguments and variables of containers may be secret.
 func Redacted(pod *v1.Pod, status *v1.PodStatus) v1.Pod {
 	if status == nil {
 		status = &pod.Status
@@ -16,9 +16,9 @@ func Redacted(pod *v1.Pod, status *v1.PodStatus) v1.Pod {
 	return v1.Pod{ObjectMeta: identity(&pod.ObjectMeta), Spec: outline(&pod.Spec), Status: *status.DeepCopy()}
 }
 
-// identity is what distinguishes pods. Of the annotations only those of the pod's source
-// are shown: kubectl apply keeps the whole manifest in one, with the values of variables, and so
-// may others.
+// identity is the metadata that distinguishes pods. Only the annotations of the pod's source are
+// shown: kubectl apply keeps the whole manifest in an annotation, with the values of variables, and
+// other tools may do the same.
 func identity(meta *metav1.ObjectMeta) metav1.ObjectMeta {
 	shown := metav1.ObjectMeta{
 		Namespace: meta.Namespace, Name: meta.Name, GenerateName: meta.GenerateName, UID: meta.UID,

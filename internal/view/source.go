@@ -19,14 +19,14 @@ import (
 type Source interface {
 	// UIDs returns the pods of the node.
 	UIDs() []types.UID
-	// Pod returns what is known of a pod, false if the node does not have it.
+	// Pod returns the facts of a pod, false if the node does not have it.
 	Pod(uid types.UID) (Pod, bool)
-	// Gone returns the pods that have gone and of which the history is still kept.
+	// Gone returns the deleted pods whose history is still kept.
 	Gone() []PodHistory
 	// History returns what happened to the newest pod of a name, false if nothing is known. With an
 	// empty name it is the history of the node.
 	History(namespace, name string) (PodHistory, bool)
-	// Node returns what is known of the node. Pods and History are left empty.
+	// Node returns the facts of the node. Pods and History are left empty.
 	Node() NodeDetail
 	// Watch calls changed for each pod whose facts have changed, and with an empty UID for the node,
 	// until ctx ends; first once for all of them, for what changed before it began. It must not wait for
@@ -34,9 +34,9 @@ type Source interface {
 	Watch(ctx context.Context, changed func(types.UID)) error
 }
 
-// AuditSource is what an audit has found. Its methods are called from any goroutine and return quickly;
-// what they return is not changed afterwards. Changes are announced by [Source.Watch]: with the UID of
-// the pod, or an empty one for the node and its sides.
+// AuditSource provides the findings of an audit. Its methods are called from any goroutine and return
+// quickly; returned values are not changed afterwards. Changes are announced by [Source.Watch]: with
+// the UID of the pod, or an empty one for the node and its sides.
 type AuditSource interface {
 	Report() audit.Report
 	// Pictures are what each side says of a pod.
@@ -54,15 +54,15 @@ type LoadSource interface {
 	Load() load.Load
 }
 
-// AlertSource is what rules have found, and what is kept from the outputs. Its methods are called from
-// any goroutine and return quickly. Changes are announced as those of an [AuditSource] are.
+// AlertSource provides alerts and silences. Its methods are called from any goroutine and return
+// quickly. Changes are announced like the changes of an [AuditSource].
 type AlertSource interface {
 	Alerts() []alert.Alert
 	Silences() []alert.Silence
 	// Silence stores a silence without ID and Created, and returns it with them. The server has checked
 	// it.
 	Silence(alert.Silence) (alert.Silence, error)
-	// Expire ends a silence. If there is none of this ID the error is [ErrNoSilence].
+	// Expire ends a silence. If no silence has this ID the error is [ErrNoSilence].
 	Expire(id string) error
 }
 
@@ -71,12 +71,12 @@ var ErrNoLog = errors.New("there is no log")
 
 // LogSource has the logs of containers. Its method is called from any goroutine.
 type LogSource interface {
-	// Log returns the end of the log of a run of a container, the current one or the one before: up to [MaxLogLines] lines as
-	// [explain.Tail] makes them. If there is none the error is [ErrNoLog].
+	// Log returns the end of the log of the current or the previous run of a container: up to [MaxLogLines] lines, formatted
+	// by [explain.Tail]. If the log does not exist the error is [ErrNoLog].
 	Log(ctx context.Context, uid types.UID, container string, previous bool) ([]string, error)
 }
 
-// Limits on what is read of a log.
+// Limits on how much of a log is read.
 const (
 	MaxLogLines = 200
 	MaxLogBytes = 64 << 10
@@ -87,7 +87,7 @@ type Pod struct {
 	Facts explain.Facts
 }
 
-// Sources are where what is known of a node comes from.
+// Sources provide the facts of a node.
 type Sources struct {
 	// Source is what the node knows. It is required.
 	Source Source
@@ -97,6 +97,6 @@ type Sources struct {
 	Load   LoadSource
 	Alerts AlertSource
 	Logs   LogSource
-	// Location is where the times of day in sentences are; that of the machine if nil.
+	// Location is the time zone of times in sentences; nil: the machine's.
 	Location *time.Location
 }

@@ -103,8 +103,8 @@ func container(p Pod, spec *v1.Container, kind ContainerKind, s *v1.ContainerSta
 	return d
 }
 
-// probes are those that a container has, with what they have found in its current run. One without a result is listed too: it may
-// be why there is no current run.
+// probes returns the probes of a container with their results in its current run. A probe without a result is included: it may be
+// why there is no current run.
 func probes(spec *v1.Container, facts explain.Container) []ProbeDetail {
 	var list []ProbeDetail
 	add := func(kind ProbeKind, configured *v1.Probe, p *podstatus.Probe) {

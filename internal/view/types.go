@@ -75,13 +75,13 @@ type PodDetail struct {
 	Pod *v1.Pod `json:"pod,omitempty"`
 	// Annotations are those of the pod. Alert rules read them; they are not served, since they may have secrets.
 	Annotations map[string]string `json:"-"`
-	// Differences are how what the API reports of the pod is not true, also those that may only be news
-	// on its way; Pictures are what each side says of it.
+	// Differences are the differences between the API's report and the other sides, including
+	// differences that may still be in transit; Pictures are the pod as each side reports it.
 	Differences []audit.Difference `json:"differences,omitempty"`
 	Pictures    []audit.Picture    `json:"pictures,omitempty"`
-	// AlertDetails are the alerts of the pod and of its containers, those that fire first.
+	// AlertDetails are the alerts of the pod and of its containers, firing ones first.
 	AlertDetails []alert.Alert `json:"alertDetails,omitempty"`
-	// Load is what the pod uses, nil if that is not known. That it changes is no event of a watch.
+	// Load is the usage of the pod, nil if unknown. Its changes cause no event of a watch.
 	Load *load.PodLoad `json:"load,omitempty"`
 	// LogsServed: the logs of its containers can be read, as [ContainerLog].
 	LogsServed bool `json:"logsServed,omitempty"`
@@ -128,7 +128,7 @@ type ContainerDetail struct {
 	Ready    bool       `json:"ready"`
 	Started  bool       `json:"started"`
 	Restarts int32      `json:"restarts"`
-	// ExitCode is that of the last run which has ended.
+	// ExitCode is the exit code of the last ended run.
 	ExitCode *int32 `json:"exitCode,omitempty"`
 	// NextStart is when the container is started again at the earliest.
 	NextStart *time.Time    `json:"nextStart,omitempty"`
@@ -148,7 +148,7 @@ const (
 // ProbeDetail is what the probes of one kind have found in the current run of a container.
 type ProbeDetail struct {
 	Kind ProbeKind `json:"kind"`
-	// OK is the last result, nil if there is none yet.
+	// OK is the last result, nil before the first result.
 	OK *bool `json:"ok,omitempty"`
 	podstatus.Probe
 }
@@ -168,13 +168,13 @@ type NodeDetail struct {
 	// Pods counts the pods by state.
 	Pods     map[explain.State]int `json:"pods"`
 	Delivery NodeDelivery          `json:"delivery"`
-	// Problems are what is wrong with the node, as clauses.
+	// Problems are the problems of the node, as clauses.
 	Problems []string `json:"problems"`
 	History  []Record `json:"history"`
-	// Sides are who is asked for an audit, and whether they answer. Without an audit there are none.
+	// Sides are the sides of the audit, and whether they answer; empty without an audit.
 	Sides map[audit.Side]audit.Answer `json:"sides,omitempty"`
-	// Drift counts the differences that last longer than news takes, those of pods as well.
-	// Differences are those of the node, and of pods that it does not list, at most MaxShown.
+	// Drift counts the differences that are drift, including differences of pods. Differences are the
+	// differences of the node, and of pods that it does not list, at most MaxShown.
 	Drift       int                `json:"drift,omitempty"`
 	Differences []audit.Difference `json:"differences,omitempty"`
 	// Kubelet is how healthy the kubelet is, nil if it is not guarded.
@@ -196,7 +196,7 @@ const MaxShown = 100
 
 // NodeDelivery is how far the API server knows the node and its pods.
 type NodeDelivery struct {
-	// Pending counts the pods with changes that the API server does not know, the oldest of which was
+	// Pending counts the pods with changes that the API server has not received. The oldest change was
 	// made OldestSeconds ago.
 	Pending       int     `json:"pending"`
 	OldestSeconds float64 `json:"oldestSeconds"`

@@ -41,5 +41,6 @@ func (q *Queue[T]) Take() (value T, ok bool) {
 	return value, true
 }
 
-// Added has a signal after values were added. One receiver that then takes until nothing is left misses no value.
+// Added has a signal after values were added. A single receiver that takes values until the queue is empty misses
+// no value.
 func (q *Queue[T]) Added() <-chan struct{} { return q.wake }

@@ -3,11 +3,10 @@
 //	mux.Handle("GET /", web.Handler())
 //	mux.Handle("GET /apis/", queryAPI)
 //
-// The page reads the query API of the server that it comes from, and nothing else: its
-// Content-Security-Policy lets it load nothing from elsewhere and run nothing inline. It is
-// made of plain ES modules, one idea a file, without a framework and without a build step;
-// main.js is where to start reading.
+// The page reads only the query API of its own server: its Content-Security-Policy forbids external
+// resources and inline scripts. It is made of plain ES modules, one idea a file, without a
+// framework and without a build step. Start reading at main.js.
 //
-// What pods are called and say may be hostile. It becomes text nodes and attributes that are
-// no code, never HTML: the policy requires trusted types and allows no type to be made.
+// Names and messages of pods may be hostile. They become text nodes and attributes that are no
+// code, never HTML: the policy requires trusted types and allows no type to be created.
 package web

@@ -24,7 +24,7 @@ var files embed.FS
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
 	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
 
-// A file is what is served under one path.
+// A file is the content served under one path.
 type file struct {
 	name    string
 	content []byte
@@ -45,7 +45,7 @@ func Handler() http.Handler {
 		}
 		found, ok := served[r.URL.Path]
 		if !ok {
-			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the path is not served; /openapi.json lists those of the query API")
+			refuse(w, http.StatusNotFound, metav1.StatusReasonNotFound, "the path is not served; /openapi.json lists the paths of the query API")
 			return
 		}
 		found.serve(w, r)
@@ -63,7 +63,7 @@ func refuse(w http.ResponseWriter, code int, reason metav1.StatusReason, message
 	})
 }
 
-// load reads the files and the checksum of each, by the path that it is served under.
+// load reads the files and the checksum of each, by its served path.
 func load(files fs.FS) (map[string]file, error) {
 	served := map[string]file{}
 	err := fs.WalkDir(files, "page", func(name string, entry fs.DirEntry, err error) error {

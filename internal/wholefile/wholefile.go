@@ -7,8 +7,8 @@ import (
 	"path/filepath"
 )
 
-// Write replaces the content of a file, which its owner alone may read, and returns when it is on disk. What a kill leaves of an
-// unfinished one is named as the file, with a dot and a number.
+// Write replaces the content of a file, which only its owner may read, and returns when it is on disk. A kill may leave an
+// unfinished file with the same name plus a dot and a number.
 func Write(path string, content []byte) error {
 	if err := replace(path, content, (*os.File).Sync); err != nil {
 		return err
@@ -20,7 +20,8 @@ func Write(path string, content []byte) error {
 	return errors.Join(directory.Sync(), directory.Close())
 }
 
-// Replace is Write without a wait for the disk, for what is written often and may be lost with the power.
+// Replace is Write without a wait for the disk, for files that are written often and may be lost in a
+// power failure.
 func Replace(path string, content []byte) error {
 	return replace(path, content, func(*os.File) error { return nil })
 }

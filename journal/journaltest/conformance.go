@@ -19,11 +19,11 @@ type Subject struct {
 	New func(t *testing.T) journal.Journal
 	// Reopen closes the journal and opens it again; nil if it does not outlive its process.
 	Reopen func(t *testing.T, j journal.Journal) journal.Journal
-	// Fail makes the writes of the journal fail, or not any more; nil if it never fails.
+	// Fail switches failing writes on or off; nil if the journal never fails.
 	Fail func(j journal.Journal, fail bool)
 }
 
-// Run checks all that a caller may rely on.
+// Run runs the suite.
 func Run(t *testing.T, subject Subject) {
 	for _, b := range behaviors() {
 		t.Run(b.name, func(t *testing.T) { subject.behaves(t, b) })

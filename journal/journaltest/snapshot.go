@@ -12,8 +12,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// State is all that can be read from a journal. Terminations cannot be listed, so that
-// they are looked up for the containers asked for.
+// State is the whole readable state of a journal. Terminations cannot be listed, so they are read
+// for the given containers.
 type State struct {
 	Allocations  map[types.UID]podstatus.Allocation
 	Conditions   map[types.UID]podstatus.ResizeConditions
@@ -21,7 +21,7 @@ type State struct {
 	Terminations map[string]v1.ContainerStateTerminated
 }
 
-// Read returns what the journal holds.
+// Read returns the state of the journal.
 func Read(j journal.Journal, containerIDs ...string) State {
 	s := State{
 		Allocations:  j.AllAllocations(),
@@ -37,7 +37,7 @@ func Read(j journal.Journal, containerIDs ...string) State {
 	return s
 }
 
-// Equal compares values as the API does: quantities and times by what they mean.
+// Equal compares values semantically, as the API does.
 func Equal(a, b any) bool { return equality.Semantic.DeepEqual(a, b) }
 
 // want fails the test if got is not wanted.

@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// podClient is what a client of status.NewClient can do.
+// podClient is the interface of a client of status.NewClient.
 type podClient interface {
 	status.Client
 	status.Finder
@@ -23,8 +23,8 @@ type podClient interface {
 // router is the client of the manager: each request goes to the client of the pod's node.
 type router struct{ f *Fleet }
 
-// List returns the pods that the watches have delivered; the first list of the shared one is waited for. The manager lists once, before
-// its first write.
+// List returns the pods that the watches have delivered, after the first list of the shared watch. The manager lists before its first
+// write, and while the watch is behind many pods: such a list spares no reads, but costs no request either.
 func (r router) List(ctx context.Context) ([]v1.Pod, error) {
 	if err := r.f.awaitPods(ctx); err != nil {
 		return nil, err
@@ -54,7 +54,7 @@ func (r router) Delete(ctx context.Context, namespace, name string, uid types.UI
 	return r.to(namespace, name).Delete(ctx, namespace, name, uid)
 }
 
-// FindPod of a pod whose node is not known, as of an end that the journal has kept, can only be answered by a client that sees all pods.
+// FindPod for a pod of an unknown node, as for a final status from the journal, needs a client that sees all pods.
 func (r router) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	if node := r.f.nodeOf(namespace, name); node != nil {
 		return node.client.FindPod(ctx, namespace, name)
@@ -76,13 +76,13 @@ func (r router) to(namespace, name string) podClient {
 	return r.f.client
 }
 
-// keeper is a journal from which nothing is removed because a list does not have it: nodes that are added later have pods too. What it
-// has of pods that are gone is removed when the server proves that they are.
+// keeper is a journal that keeps pods that are missing in a list: they may belong to nodes that are added later. Records of pods are
+// removed when the pods are proven gone.
 type keeper struct{ status.Journal }
 
 func (keeper) RetainPods(func(types.UID) bool) (int, error) { return 0, nil }
 
-// endsKeeper is keeper for a journal that keeps nothing but ends.
+// endsKeeper is keeper for a journal that stores only final statuses.
 type endsKeeper struct{ status.Ends }
 
 func (j endsKeeper) RemovePod(uid types.UID) error {

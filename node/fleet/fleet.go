@@ -26,15 +26,15 @@ import (
 // deliverPatience is how long Run delivers what the API server does not have yet when it ends.
 const deliverPatience = 10 * time.Second
 
-// Fleet is many nodes. Make one with [New]; see the package comment.
+// Fleet runs many nodes. Create a Fleet with [New]; see the package comment.
 type Fleet struct {
 	o       Options
 	log     *slog.Logger
 	manager *status.Manager
-	client  podClient // for pods of which no node is known
+	client  podClient // for pods of unknown nodes
 	machine machine
-	// registering is held by nodes that register, so that a fleet which starts does not send thousands of requests at once.
-	registering chan struct{} // capacity: how many may
+	// Requests in flight for the Nodes and leases of all nodes.
+	nodeTurns, leaseTurns turns
 
 	all      *source.API // of the pods of all nodes
 	allNodes *nodeWatch
@@ -50,8 +50,11 @@ type Fleet struct {
 	running sync.WaitGroup
 }
 
-// registrations is how many nodes may register at once.
-const registrations = 32
+// How many requests for Nodes and for leases may be in flight at once.
+const (
+	nodeSlots  = 32
+	leaseSlots = 64
+)
 
 // New returns a fleet without nodes. It starts nothing: see [Fleet.Run].
 func New(o Options) (*Fleet, error) {
@@ -61,7 +64,7 @@ func New(o Options) (*Fleet, error) {
 	o.setDefaults()
 	f := &Fleet{
 		o: o, log: o.Logger, nodes: make(map[string]*Node), pods: make(map[types.NamespacedName]*v1.Pod),
-		listed: make(chan struct{}), registering: make(chan struct{}, registrations), perNode: o.WatchPerNode,
+		listed: make(chan struct{}), nodeTurns: make(turns, nodeSlots), leaseTurns: make(turns, leaseSlots), perNode: o.WatchPerNode,
 	}
 	client, err := newPodClient(o.Client.CoreV1(), "-") // no node has this name
 	if err != nil {
@@ -89,7 +92,8 @@ func New(o Options) (*Fleet, error) {
 // Manager returns the manager that reports the pods of all nodes.
 func (f *Fleet) Manager() *status.Manager { return f.manager }
 
-// Run runs the nodes until ctx ends. It then delivers what is left for up to 10 s, and returns nil. It may be called once.
+// Run runs the nodes until ctx ends, then delivers the remaining statuses for up to 10 s and returns nil. It may be called
+// once.
 func (f *Fleet) Run(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -130,7 +134,8 @@ func (f *Fleet) Run(ctx context.Context) error {
 	return <-managed
 }
 
-// mayListPods and mayListNodes ask the API server whether the client may list the pods of all nodes, and Nodes.
+// mayListPods and mayListNodes check with the API server whether the client may list the pods of all nodes, and
+// Nodes.
 func (f *Fleet) mayListPods(ctx context.Context) bool {
 	return f.may(ctx, "pods are watched node by node: the client may not list all pods", func(ctx context.Context, o metav1.ListOptions) error {
 		o.FieldSelector = podapi.Bound()
@@ -146,12 +151,12 @@ func (f *Fleet) mayListNodes(ctx context.Context) bool {
 	})
 }
 
-// may asks until there is an answer. It logs why if that is no.
+// may retries until the server responds. If the request is not allowed, may logs the consequence.
 func (f *Fleet) may(ctx context.Context, otherwise string, list func(context.Context, metav1.ListOptions) error) bool {
 	schedule := backoff.Schedule{First: 200 * time.Millisecond, Limit: 10 * time.Second}
 	for attempt := 1; ; attempt++ {
 		asked, cancel := context.WithTimeout(ctx, requestTimeout)
-		err := list(asked, metav1.ListOptions{Limit: 1, ResourceVersion: "0"})
+		err := list(asked, metav1.ListOptions{Limit: 1}) // with resource version 0 the server would ignore the limit
 		cancel()
 		if err == nil {
 			return true
@@ -170,7 +175,7 @@ func (f *Fleet) may(ctx context.Context, otherwise string, list func(context.Con
 // requestTimeout ends a request that gets no answer.
 const requestTimeout = 10 * time.Second
 
-// watchPerNode watches the pods of each node by themselves from now on.
+// watchPerNode starts separate watches of the pods of each node.
 func (f *Fleet) watchPerNode() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -181,7 +186,7 @@ func (f *Fleet) watchPerNode() {
 	f.setListed()
 }
 
-// Add adds a node, before Run or while it runs. Its Node is registered and its pods are passed to its handler once Run runs.
+// Add adds a node, before or during Run. Once Run runs, the Node is registered and its pods are passed to the handler.
 func (f *Fleet) Add(o NodeOptions) (*Node, error) {
 	n, err := f.newNode(o)
 	if err != nil {
@@ -210,7 +215,7 @@ func (f *Fleet) Add(o NodeOptions) (*Node, error) {
 // start starts the goroutines of a node. The caller holds mu.
 func (f *Fleet) start(n *Node) {
 	n.ctx, n.stop = context.WithCancel(f.ctx)
-	n.running.Go(func() { n.run(n.ctx) })
+	n.running.Go(func() { _ = n.keep.Run(n.ctx) }) // which is called once
 	f.running.Go(n.running.Wait)
 	if f.perNode || n.own {
 		f.startWatch(n)
@@ -227,8 +232,9 @@ func (f *Fleet) startWatch(n *Node) {
 	n.running.Go(func() { _ = n.pods.Run(n.ctx) }) // its result is nil
 }
 
-// Remove ends a node: its pods are no longer reported, and its Node and lease are left as they are. Before that it waits until the API
-// server has what was reported of the pods, until ctx ends; the error is then that of ctx, and the node is removed all the same.
+// Remove removes a node from the fleet: its pods are no longer reported, and its Node and lease are left unchanged. Before that,
+// Remove waits until the API server has the reported statuses of the pods. If ctx ends first, Remove removes the node and returns the
+// error of ctx.
 func (f *Fleet) Remove(ctx context.Context, name string) error {
 	f.mu.Lock()
 	n := f.nodes[name]
@@ -258,7 +264,7 @@ func (f *Fleet) Remove(ctx context.Context, name string) error {
 	return err
 }
 
-// awaitDelivery waits until nothing of the node's pods is pending.
+// awaitDelivery waits until no pod of the node is pending.
 func (f *Fleet) awaitDelivery(ctx context.Context, name string) error {
 	look := time.NewTicker(100 * time.Millisecond)
 	defer look.Stop()
@@ -280,7 +286,7 @@ func (f *Fleet) awaitDelivery(ctx context.Context, name string) error {
 	}
 }
 
-// Node returns a node of the fleet, nil if there is none of this name.
+// Node returns the node of this name, or nil.
 func (f *Fleet) Node(name string) *Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -299,6 +305,19 @@ func (f *Fleet) Nodes() []*Node {
 	return nodes
 }
 
+// Pods returns the newest copies of the pods of all nodes, by node. They must not be modified.
+func (f *Fleet) Pods() map[string][]*v1.Pod {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	pods := make(map[string][]*v1.Pod, len(f.nodes))
+	for _, pod := range f.pods {
+		if f.nodes[pod.Spec.NodeName] != nil {
+			pods[pod.Spec.NodeName] = append(pods[pod.Spec.NodeName], pod)
+		}
+	}
+	return pods
+}
+
 func (f *Fleet) has(name string) bool { return f.Node(name) != nil }
 
 // podsOf returns the pods that the watches have delivered of a node. The caller holds mu.
@@ -311,7 +330,7 @@ func (f *Fleet) podsOf(name string) (pods []*v1.Pod) {
 	return pods
 }
 
-// nodeOf returns the node of the fleet that a pod is bound to, nil if that is not known.
+// nodeOf returns the node of the fleet that a pod is bound to, or nil if unknown.
 func (f *Fleet) nodeOf(namespace, name string) *Node {
 	f.mu.Lock()
 	defer f.mu.Unlock()
@@ -327,7 +346,7 @@ func (f *Fleet) seesAllPods() bool {
 	return !f.perNode
 }
 
-// findPod looks for a pod in what the server has stored.
+// findPod looks up a pod in the server's storage.
 func (f *Fleet) findPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {
 	selector := fields.OneTermEqualSelector("metadata.name", name).String()
 	found, err := f.o.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{FieldSelector: selector})
@@ -413,7 +432,7 @@ func (f *Fleet) take(c source.Change, serves func(*Node) bool) {
 	}
 }
 
-// gone takes that the API does not have a pod any more. The caller holds mu.
+// gone handles that the API no longer has a pod. The caller holds mu.
 func (f *Fleet) gone(pod *v1.Pod) {
 	if n := f.nodes[pod.Spec.NodeName]; n != nil {
 		f.manager.ObserveDelete(pod)

@@ -23,8 +23,8 @@ type Node struct {
 	name   string
 	keep   *node.Node
 	client podClient
-	own    bool        // it acts by a client of its own
-	pods   *source.API // its own watch, which runs if the shared one does not serve it
+	own    bool        // the node has its own client
+	pods   *source.API // its own watch, which runs if the shared watch does not serve the node
 	inbox  inbox
 
 	running sync.WaitGroup
@@ -38,7 +38,7 @@ type Node struct {
 // Name returns the name of the node.
 func (n *Node) Name() string { return n.name }
 
-// Keeper returns what keeps the Node object and its lease.
+// Keeper returns the keeper of the Node object and its lease.
 func (n *Node) Keeper() *node.Node { return n.keep }
 
 // Pods returns the newest copies of the node's pods. They must not be modified.
@@ -68,6 +68,7 @@ func (f *Fleet) newNode(o NodeOptions) (*Node, error) {
 		o.Client = f.o.Client
 		o.Watched = func() *v1.Node { return f.allNodes.get(o.Name) }
 	}
+	o.Turn, o.LeaseTurn = f.nodeTurns.take, f.leaseTurns.take
 	if o.Read == nil {
 		o.Read = f.machine.read
 	}
@@ -89,20 +90,6 @@ func (f *Fleet) newNode(o NodeOptions) (*Node, error) {
 	return n, nil
 }
 
-// run registers the Node and keeps it until ctx ends. The first registration waits for its turn among the nodes of the fleet.
-func (n *Node) run(ctx context.Context) {
-	select {
-	case n.f.registering <- struct{}{}:
-		first, cancel := context.WithTimeout(ctx, requestTimeout/2) // a node that hangs makes room for others
-		_ = n.keep.Report(first)                                    // Run tries again
-		cancel()
-		<-n.f.registering
-	case <-ctx.Done():
-		return
-	}
-	_ = n.keep.Run(ctx) // which is called once
-}
-
 // handle takes a change of the node's own watch.
 func (n *Node) handle(c source.Change) {
 	n.f.mu.Lock()
@@ -119,7 +106,8 @@ type delivery struct {
 	gone bool
 }
 
-// inbox passes pods to the handler of a node, one at a time and the newest copy of each. A goroutine runs while there are any.
+// inbox passes pods to the handler of a node, one at a time and the newest copy of each. A goroutine runs while the inbox has
+// pods.
 type inbox struct {
 	handler Handler
 	log     *slog.Logger

@@ -45,7 +45,7 @@ func (w *nodeWatch) run(ctx context.Context) {
 	reflector.RunWithContext(logr.NewContext(ctx, log))
 }
 
-// get returns the newest copy of a Node, nil if it is not known.
+// get returns the newest copy of a Node, or nil if unknown.
 func (w *nodeWatch) get(name string) *v1.Node {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -100,7 +100,7 @@ func (w *nodeWatch) Replace(objects []any, _ string) error {
 // Resync has nothing to repeat.
 func (w *nodeWatch) Resync() error { return nil }
 
-// slim leaves out what the keeper of a Node does not look at.
+// slim removes the fields of a Node that its keeper does not read.
 func slim(node *v1.Node) *v1.Node {
 	node.ManagedFields = nil
 	return node

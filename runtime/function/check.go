@@ -12,9 +12,9 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// honored are the fields that a function can honor because it sees them, and those that are for
-// others: the scheduler, the prober, the caller of the runtime. A name stands for all below it. A field that is
-// not listed is refused, so that one that a later version of Kubernetes adds is not silently ignored.
+// honored are the fields that a function can honor because it sees them, and the fields for other components:
+// the scheduler, the prober, the caller of the runtime. A name includes all fields below it. Fields that are
+// not listed are refused, so that a field added by a later version of Kubernetes is not silently ignored.
 //
 // Fields that restrict the process of an image are listed: a function is code of the program, and
 // runs no image. Fields that demand something of the machine (devices, privileges, volumes, its ports) are not.
@@ -157,8 +157,8 @@ func saysNothing(name string, value any) bool {
 	return false
 }
 
-// isInjectedToken reports whether a volume is the one that the API server adds to each pod: the token of the
-// service account. A function that talks to the API server has credentials of its own, so no pod waits for it.
+// isInjectedToken reports whether a volume is the service account token that the API server adds to each pod.
+// A function that talks to the API server has credentials of its own, so no pod waits for it.
 func isInjectedToken(v *v1.Volume) bool {
 	if !strings.HasPrefix(v.Name, "kube-api-access-") || v.Projected == nil {
 		return false

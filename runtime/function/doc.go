@@ -6,33 +6,31 @@
 //		return submitAndWait(ctx, c.Container.Command)
 //	}})
 //
-// The function gets the pod, the container and a context, and returns when the container has
-// ended. Restarts, back-off, init containers, probes and statuses are the caller's, as for each
-// runtime.
+// The function gets the pod, the container and a context, and returns when the container has ended.
+// As with each runtime, the caller handles restarts, back-off, init containers, probes and
+// statuses.
 //
 // # What it does not do
 //
-// A field that asks the machine for something which the function does not see is refused by Check, by name: volumes,
-// devices, privileges, ports and namespaces of the machine. The container waits with the reason, and the pod is not
-// rejected. A function that honors such a field says so in [Options].Honors, by kind: "spec.volumes.emptyDir". The volume
-// with the token of the service account, which the API server adds to each pod, keeps no pod waiting; it is not
-// there either.
+// Check refuses, by name, each field that the function cannot see: volumes, devices, privileges, ports and namespaces of
+// the machine. The container waits with the reason, and the pod is not rejected. If the function honors such a field,
+// list the field in [Options].Honors, by kind: "spec.volumes.emptyDir". The service account token volume, which the API
+// server adds to each pod, is ignored: no pod waits for the volume, and the volume is not mounted.
 //
-// What the function sees is the function's to honor: command, variables (also those of valueFrom and envFrom, which are
-// references to other objects), limits. Fields that restrict the process of an image, such as runAsNonRoot, have no
-// effect: no image is run. Probes by httpGet, tcpSocket and grpc go to the address of the pod ([Options].IPs), else to that of the node.
-// Commands cannot be run inside a container, so exec probes and exec hooks are always refused.
+// The function itself honors the fields that it sees: command, variables (also the references to other objects in valueFrom and
+// envFrom), limits. Fields that restrict the process of an image, such as runAsNonRoot, have no effect: no image is run. Probes by
+// httpGet, tcpSocket and grpc go to the address of the pod ([Options].IPs), else to the address of the node. Commands cannot be run
+// inside a container, so exec probes and exec hooks are always refused.
 //
-// It remembers nothing across a restart of the program, and there is nothing to remember: what
-// the function runs ends with the program. Containers that ran are started again by the next
-// one. A bridge to a system whose jobs live on implements [runtime.Runtime] itself and lists
-// them.
+// The runtime keeps no records across a restart of the program: all calls of the function end with
+// the program. After a restart, containers that ran are started again. A bridge to a system whose
+// jobs outlive the program implements [runtime.Runtime] itself and lists the jobs.
 //
-// A container is asked to stop by the end of its context. A function that ignores it cannot be
-// killed: its container is listed as running until it returns, also after the grace.
+// Stopping a container cancels its context. A function that ignores the context cannot be killed:
+// its container is listed as running until the function returns, even after the grace period.
 //
 // # Concurrency
 //
 // All methods may be called from any goroutine. Each call of the function is a goroutine of its
-// own. [Runtime.Close] ends the contexts of all and waits for them.
+// own. [Runtime.Close] cancels all contexts and waits for the calls to return.
 package function

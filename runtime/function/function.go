@@ -26,28 +26,28 @@ type Call struct {
 	Container *v1.Container
 	// Attempt counts the starts of this container, from 0.
 	Attempt int
-	// Log takes what the container writes, which kubectl logs would show. The end of it is kept.
+	// Log receives the output of the container, for kubectl logs. The end of the output is kept.
 	Log io.Writer
 }
 
 // Options of a runtime. Only Run is required.
 type Options struct {
-	// Run runs a container and returns when it has ended, at the latest soon after ctx
-	// has. An error is the container's failure; [ExitError] chooses the exit code.
+	// Run runs a container and returns when the container has ended, at the latest soon after ctx
+	// ends. A non-nil error fails the container; return an [ExitError] to set the exit code.
 	Run func(ctx context.Context, call Call) error
 	// Name is the part before "://" of container IDs and of the runtime's version;
 	// "function" if empty.
 	Name string
-	// IPs returns the addresses of a pod. Without it pods have none.
+	// IPs returns the addresses of a pod. If nil, pods have no addresses.
 	IPs func(pod *v1.Pod) []string
-	// Honors names fields that this function honors and others do not, as Check names them, but
-	// without indices: "spec.volumes.emptyDir", "spec.containers.resources.limits.example.com/gpu". A
-	// name stands for all below it: "spec.volumes" is every kind of volume. Fields of init
-	// and ephemeral containers are named as those of containers.
+	// Honors lists additional fields that this function honors, by the names of Check without
+	// indices: "spec.volumes.emptyDir", "spec.containers.resources.limits.example.com/gpu". A name
+	// includes all fields below it: "spec.volumes" includes every kind of volume. Fields of init
+	// and ephemeral containers are named as fields of containers.
 	Honors []string
 }
 
-// Validate reports everything that is wrong with the options.
+// Validate returns all errors in the options.
 func (o *Options) Validate() error {
 	if o.Run == nil {
 		return errors.New("function: options: Run is nil: nothing would run the containers")
@@ -55,7 +55,7 @@ func (o *Options) Validate() error {
 	return nil
 }
 
-// ExitError is an error of a function that has an exit code.
+// ExitError is an error with the exit code of a container.
 type ExitError struct {
 	Code    int32
 	Message string
@@ -92,7 +92,7 @@ type container struct {
 // View implements [runtimememory.Attempt].
 func (c *container) View() *runtime.Container { return &c.Container }
 
-// New makes a runtime. It starts nothing.
+// New creates a runtime. It starts nothing.
 func New(options Options) (*Runtime, error) {
 	if err := options.Validate(); err != nil {
 		return nil, err
@@ -110,7 +110,7 @@ func New(options Options) (*Runtime, error) {
 	return r, nil
 }
 
-// Close ends the contexts of all calls and waits until they have returned. Call it after the
+// Close cancels the contexts of all calls and waits until they have returned. Call Close after the
 // agent has returned from Run.
 func (r *Runtime) Close() error {
 	r.mu.Lock()
@@ -206,8 +206,8 @@ func (r *Runtime) ended(uid types.UID, c *container, err error) {
 	r.Notify(uid)
 }
 
-// StopContainer implements [runtime.Runtime]. The grace is the function's to keep: it cannot be
-// killed.
+// StopContainer implements [runtime.Runtime]. The function must keep the grace period itself: a
+// function cannot be killed.
 func (r *Runtime) StopContainer(_ context.Context, id string, _ time.Duration) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -249,7 +249,7 @@ func (r *Runtime) Pods(context.Context) ([]runtime.Pod, error) {
 	return r.pods.List(), nil
 }
 
-// Exec implements [runtime.Runtime]: there is nothing that a command could run in.
+// Exec implements [runtime.Runtime] and fails: a function has no environment for commands.
 func (r *Runtime) Exec(context.Context, string, []string) (runtime.ExecResult, error) {
 	return runtime.ExecResult{}, fmt.Errorf("function: exec: %w", errors.ErrUnsupported)
 }

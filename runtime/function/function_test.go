@@ -19,9 +19,33 @@ import (
 
 	"github.com/statusd/statusd/runtime"
 	"github.com/statusd/statusd/runtime/function"
+	"github.com/statusd/statusd/runtime/runtimetest"
 )
 
 func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
+
+// The part of the suite that needs no shell.
+func TestConformance(t *testing.T) {
+	runtimetest.Run(t, runtimetest.Config{
+		Ephemeral: true,
+		Open: func(t *testing.T, _ string) (runtime.Runtime, func()) {
+			rt := newRuntime(t, func(ctx context.Context, call function.Call) error {
+				switch runtimetest.Kind(call.Container.Image) {
+				case runtimetest.Runs:
+					<-ctx.Done()
+					return ctx.Err()
+				case runtimetest.Fails:
+					return &function.ExitError{Code: 3}
+				}
+				return nil
+			})
+			return rt, func() { rt.Close() }
+		},
+		Script: func(kind runtimetest.Kind) (v1.Container, bool) {
+			return v1.Container{Image: string(kind)}, slices.Contains([]runtimetest.Kind{runtimetest.Succeeds, runtimetest.Fails, runtimetest.Runs}, kind)
+		},
+	})
+}
 
 func newPod() *v1.Pod {
 	return &v1.Pod{

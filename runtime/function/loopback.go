@@ -7,9 +7,9 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Loopback returns a loopback address for the pod, derived from the pod's UID: pods of one program that listen at the
-// same port do not collide. It is meant for [Options].IPs. Such an address is reached from the same machine only. On Linux
-// all addresses in 127.0.0.0/8 can be listened on; other systems need an alias for each.
+// Loopback returns a loopback address for the pod, derived from the pod's UID: pods of one program that listen on the same
+// port do not collide. Use it as [Options].IPs. The address can be reached from the same machine only. On Linux all
+// addresses in 127.0.0.0/8 can be listened on; other systems need an alias for each address.
 func Loopback(pod *v1.Pod) []string {
 	hash := fnv.New32a()
 	hash.Write([]byte(pod.UID))

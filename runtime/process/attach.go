@@ -20,8 +20,8 @@ import (
 const dialAgain = 10 * time.Millisecond
 
 // Attach implements [runtime.Streamer]. The client is connected to the shim, which has the
-// container's streams. A container waits for its clients as a program waits for its terminal, but
-// not for one that has taken nothing for a second: that one is detached.
+// container's streams. A client that reads slowly blocks the container, as a terminal blocks a
+// program. A client that has read nothing for a second is detached.
 func (r *Runtime) Attach(ctx context.Context, id string, streams runtime.Streams) error {
 	r.mu.Lock()
 	c, err := r.find(id)

@@ -17,8 +17,8 @@ import (
 // Image is the only image: the machine itself.
 const Image = "host"
 
-// Check implements [runtime.Runtime]. The tables of check_test.go class every field of
-// a pod's spec; a field that the API adds fails that test until it is decided.
+// Check implements [runtime.Runtime]. The tables of check_test.go class every field of a pod's
+// spec; a field that the API adds fails that test until Check handles it.
 func (r *Runtime) Check(pod *v1.Pod) []runtime.Unsupported {
 	c := &checker{root: r.root, views: r.views, noMemory: r.noMemory, objects: r.options.Objects != nil, noLimits: r.groups.problem()}
 	if !r.options.AllowPodsWithoutIsolation && !podstatus.IsStatic(pod) {
@@ -49,7 +49,7 @@ func (c *checker) reject(asked bool, path *field.Path, reason string) {
 	}
 }
 
-// checkImage rejects every image but the one that there is.
+// checkImage rejects every image but [Image].
 func (c *checker) checkImage(path *field.Path, image string) {
 	if image == Image {
 		return
@@ -130,7 +130,7 @@ func (c *checker) checkContainer(path *field.Path, container *v1.Container) {
 	c.container = container.Name
 	defer func() { c.container = "" }()
 	c.checkImage(path.Child("image"), container.Image)
-	c.reject(len(container.Command) == 0, path.Child("command"), fmt.Sprintf("image %q has no entry point: say what to run", Image))
+	c.reject(len(container.Command) == 0, path.Child("command"), fmt.Sprintf("image %q has no entry point: set command", Image))
 	c.reject(len(container.EnvFrom) > 0 && !c.objects, path.Child("envFrom"), noObjects)
 	c.checkMessagePath(path.Child("terminationMessagePath"), container)
 	c.reject(len(container.VolumeDevices) > 0, path.Child("volumeDevices"), noDevices)

@@ -11,7 +11,7 @@ import (
 )
 
 const (
-	needsRoot   = "statusd does not run as root and cannot become another user"
+	needsRoot   = "statusd does not run as root of this machine and cannot become another user"
 	noSELinux   = "SELinux labels are not set on processes"
 	noWindows   = "this machine runs linux"
 	noSeccomp   = "only RuntimeDefault and Unconfined are supported"

@@ -485,3 +485,16 @@ func TestWithoutRootNoOtherUserIsOffered(t *testing.T) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }
+
+func TestAVolumeCannotNameAnotherDirectory(t *testing.T) {
+	h := newHost(t)
+	h.open(t)
+	pod := scriptPod("pod", "true")
+	pod.Spec.Volumes = []v1.Volume{{Name: "../../../outside", VolumeSource: v1.VolumeSource{EmptyDir: &v1.EmptyDirVolumeSource{}}}}
+	if err := h.StartPod(t.Context(), pod); err == nil {
+		t.Error("got no error")
+	}
+	if _, err := os.Stat(filepath.Join(h.dir, "outside")); err == nil {
+		t.Error("a directory was made outside of the pod")
+	}
+}

@@ -37,8 +37,8 @@ func isChosen(view *record.View) bool {
 	}))
 }
 
-// capabilities are the bits that stay: all, without those that are dropped, with those that
-// are added. Nil leaves what the user has.
+// capabilities returns the allowed capabilities as bits: all, minus the dropped, plus the added
+// capabilities. Nil keeps the capabilities of the user.
 func capabilities(asked *v1.Capabilities) *uint64 {
 	if asked == nil || len(asked.Drop) == 0 {
 		return nil

@@ -43,8 +43,8 @@ type container struct {
 	spec record.Spec // never changes
 
 	// exits.mu guards what follows.
-	pidfd     int // of the shim, -1 if that has ended
-	control   int // connection to the shim, -1 if there is none
+	pidfd     int // of the shim, -1 if the shim has ended
+	control   int // connection to the shim, or -1
 	redialled int // how often the shim closed a connection
 
 	stopping sync.Mutex  // held while a stop is passed on by other ways than the socket; guards the next two

@@ -53,9 +53,9 @@ func hostName(pod *v1.Pod) (string, error) {
 	return cmp.Or(pod.Spec.Hostname, pod.Name), nil
 }
 
-// nameAPIServer sets what clients inside a cluster look for. It is the address that
-// statusd itself uses: that of the kubernetes service may need a proxy that this machine
-// does not have.
+// nameAPIServer sets the variables with which clients find the API server. The address is the one
+// that statusd uses: the address of the kubernetes service may need a proxy that this machine does
+// not have.
 func (r *Runtime) nameAPIServer(env *environ.Variables) {
 	host, port, err := net.SplitHostPort(r.options.APIServer)
 	if err != nil {

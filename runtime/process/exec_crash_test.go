@@ -32,10 +32,10 @@ func execMain(dir, id, script string) int {
 	return 1
 }
 
-func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
-	h, id := sleeping(t)
-	h.close()
-	agent := exec.Command(os.Args[0], execArgument, h.dir, id, fmt.Sprintf(hiding, h.pipe))
+// startAgent starts an agent that executes a script in a container. The script is a format; its argument is the path of the pipe that the test hears.
+func (h *host) startAgent(t *testing.T, id, script string) *exec.Cmd {
+	t.Helper()
+	agent := exec.Command(os.Args[0], execArgument, h.dir, id, fmt.Sprintf(script, h.pipe))
 	input, err := agent.StdinPipe()
 	if err == nil {
 		err = agent.Start()
@@ -43,7 +43,14 @@ func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer input.Close()
+	t.Cleanup(func() { _ = input.Close() }) // an agent that is gone has closed it
+	return agent
+}
+
+func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
+	h, id := sleeping(t)
+	h.close()
+	agent := h.startAgent(t, id, hiding)
 	first, second := h.hearPID(t), h.hearPID(t)
 	if err := agent.Process.Kill(); err != nil {
 		t.Fatal(err)
@@ -64,18 +71,9 @@ func TestACommandEndsWithAnAgentThatIsKilled(t *testing.T) {
 func TestACommandEndsWithAnAgentThatNeverLearnedOfIt(t *testing.T) {
 	h, id := sleeping(t)
 	h.close()
-	script := "setsid env -i sleep 100000 & echo $! > %[1]s; echo $$ > %[1]s; wait"
-	agent := exec.Command(os.Args[0], execArgument, h.dir, id, fmt.Sprintf(script, h.pipe))
-	input, err := agent.StdinPipe()
-	if err == nil {
-		err = agent.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer input.Close()
+	agent := h.startAgent(t, id, "setsid env -i sleep 100000 & echo $! > %[1]s; echo $$ > %[1]s; wait")
 	hidden, main := h.hearPID(t), h.hearPID(t)
-	err = agent.Process.Signal(unix.SIGSTOP)
+	err := agent.Process.Signal(unix.SIGSTOP)
 	if err == nil {
 		_, err = unix.Wait4(agent.Process.Pid, nil, unix.WUNTRACED, nil) // all of its threads have stopped
 	}

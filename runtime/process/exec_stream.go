@@ -26,8 +26,8 @@ const exitCodeKilled = 128 + int(syscall.SIGKILL)
 // ExecStream implements [runtime.Streamer]. The command has a shim of its own, which ends it with
 // all that it has started when this process ends or asks for it.
 //
-// Processes that the command leaves in the background when it ends stay in the container. What
-// they write is delivered for a second more, unless they let go of the streams earlier.
+// Processes that the command leaves in the background when it ends stay in the container. Their
+// output is delivered for one more second, unless they close the streams earlier.
 func (r *Runtime) ExecStream(ctx context.Context, id string, command []string, streams runtime.Streams) (int, error) {
 	c, err := r.mayExec(id, command)
 	if err != nil {

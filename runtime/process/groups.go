@@ -108,7 +108,7 @@ func (g *groups) removePod(uid types.UID) error {
 	}
 	var problems []error
 	for _, dir := range g.hierarchy.Dirs(string(uid)) {
-		if err := os.Remove(dir); err == nil { // needs no descriptor, of which there may be none left
+		if err := os.Remove(dir); err == nil { // works without free file descriptors
 			continue
 		}
 		entries, err := os.ReadDir(dir)
@@ -126,9 +126,9 @@ func (g *groups) removePod(uid types.UID) error {
 	return errors.Join(problems...)
 }
 
-// RemoveGroups removes the control groups below a parent that pods have left, and the parent. A group that is
-// not empty belongs to another runtime and stays; so does a group in which something was created less than age
-// ago, because another runtime may be about to start a container there.
+// RemoveGroups removes the empty cgroups of pods below a parent, and the parent. A cgroup that is not empty
+// belongs to another runtime and stays. A cgroup that, or a child of which, was created less than age ago
+// stays too, because another runtime may be about to start a container there.
 func RemoveGroups(parent string, age time.Duration) {
 	g := openGroups(parent, slog.New(slog.DiscardHandler))
 	if !g.usable() {
@@ -165,7 +165,7 @@ func limitsOf(r *v1.ResourceRequirements) cgroup.Limits {
 	}
 }
 
-// podLimits are those that the pod as a whole has, and the weight of all that run at once.
+// podLimits returns the pod-level limits, and the CPU weight of all containers that run at once.
 func podLimits(pod *v1.Pod) cgroup.Limits {
 	var l cgroup.Limits
 	if pod.Spec.Resources != nil {

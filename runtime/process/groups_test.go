@@ -1,9 +1,12 @@
 package process
 
 import (
+	"errors"
 	"fmt"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -161,6 +164,46 @@ func TestNoGroupIsLeftOfADamagedPod(t *testing.T) {
 	}
 }
 
+// A control group that is busy when its pod is removed is removed later.
+func TestRemovePod_BusyGroup_IsRemovedLater(t *testing.T) {
+	h := newHost(t)
+	if !grouped(t, h) {
+		return // TestAContainerOverItsMemoryIsOOMKilled has seen the rejection
+	}
+	pod := scriptPod("pod", "exit 0")
+	h.start(t, pod)
+	h.awaitExit(t, pod.UID)
+	dirs := h.groups.hierarchy.Dirs("pod")
+	foreign := exec.Command("sleep", "1000000")
+	if err := foreign.Start(); err != nil {
+		t.Fatal(err)
+	}
+	busy := filepath.Join(dirs[0], "foreign")
+	if err := errors.Join(os.MkdirAll(busy, 0o755), os.WriteFile(filepath.Join(busy, "cgroup.procs"), []byte(strconv.Itoa(foreign.Process.Pid)), 0)); err != nil {
+		t.Fatal(err)
+	}
+	if err := h.RemovePod(t.Context(), pod.UID); err != nil {
+		t.Fatal(err)
+	}
+	if found := h.Problems(); len(found) != 1 || !strings.Contains(found[0].Path, "control group of pod pod") {
+		t.Errorf("got problems %v, want the control group", found)
+	}
+	if err := foreign.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = foreign.Wait() // it was killed
+	for h.cleanOnce(t.Context()) && t.Context().Err() == nil {
+	}
+	for _, dir := range dirs {
+		if _, err := os.Stat(dir); err == nil {
+			t.Errorf("%s is left", dir)
+		}
+	}
+	if found := h.Problems(); len(found) > 0 {
+		t.Errorf("got problems %v, want none", found)
+	}
+}
+
 // A container that could not be started leaves no groups, and those that a crash left are removed
 // when the node is reset.
 func TestContainerThatCannotBeStarted_LeavesNoGroups(t *testing.T) {
@@ -197,6 +240,22 @@ func TestContainerThatCannotBeStarted_LeavesNoGroups(t *testing.T) {
 	for _, dir := range left {
 		if _, err := os.Stat(filepath.Dir(filepath.Dir(dir))); err == nil {
 			t.Errorf("%s is left after a reset", filepath.Dir(dir))
+		}
+	}
+}
+
+func TestMapsPodGroups(t *testing.T) {
+	for groups, want := range map[string]bool{
+		"         0          0 4294967295\n":                        true,
+		"         0       1000          1\n":                        false,
+		"         0     100000      65536\n":                        false,
+		"0 1000 1\n1 100000 65536\n1900000000 1900000000 1048576\n": true,
+		"0 1000 1\n1 100000 65536\n1900000000 1900000000 1048575\n": false,
+		"0 1000 1\n1900000001 1900000001 1048576\n":                 false,
+		"": false,
+	} {
+		if got := mapsPodGroups(groups); got != want {
+			t.Errorf("%q: got %t, want %t", groups, got, want)
 		}
 	}
 }

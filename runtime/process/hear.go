@@ -48,7 +48,7 @@ func (r *Runtime) connect(c *container) {
 	}
 }
 
-// The pauses between attempts to reach a shim that has just been started.
+// The pauses between attempts to connect to a shim that has just been started.
 const (
 	firstReach   = 20 * time.Millisecond
 	longestReach = 5 * time.Second

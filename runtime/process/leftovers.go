@@ -19,9 +19,9 @@ import (
 // leftoverTime is how long a process that was killed may take to be gone.
 const leftoverTime = 10 * time.Second
 
-// EndLeftovers kills what still runs of the containers of a runtime's directory, even if nothing on
-// disk knows of it any more, and returns when it is gone. Shims have their working directory in it,
-// and containers name it in their environment. No runtime may use the directory meanwhile.
+// EndLeftovers kills the processes of all containers of a runtime's directory, even without records
+// on disk, and returns when they have ended. Processes are found by the working directory of shims
+// and the environment of containers. No runtime may use the directory meanwhile.
 func EndLeftovers(ctx context.Context, dir string) error {
 	dir, err := filepath.Abs(dir)
 	if err != nil {
@@ -67,8 +67,8 @@ func leftovers(mark string) ([]int, error) {
 	return found, nil
 }
 
-// processFile is a list of strings that the kernel keeps of a process; of one that has ended, or of
-// another user, there is none.
+// processFile reads a list of strings of a process from /proc; it is empty for a process that has
+// ended, or of another user.
 func processFile(pid, name string) []string {
 	text, err := os.ReadFile(filepath.Join("/proc", pid, name))
 	if err != nil {

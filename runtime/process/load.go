@@ -28,11 +28,10 @@ const private = 0o700
 // podRecord is what pod.json holds.
 type podRecord struct {
 	CreatedAt time.Time `json:"createdAt"`
-	// Boot is the boot of the machine in which the pod's place was made, and
-	// PlaceSince when that was.
+	// Boot is the boot ID of the machine when the pod's sandbox was created, at PlaceSince.
 	Boot       string    `json:"boot,omitempty"`
 	PlaceSince time.Time `json:"placeSince,omitzero"`
-	// Group is the group that the pod has for itself, 0 if it has none.
+	// Group is the pod's own group, or 0.
 	Group uint32  `json:"group,omitempty"`
 	Pod   *v1.Pod `json:"pod"`
 }
@@ -132,7 +131,7 @@ func (r *Runtime) removeTemps(dir string) {
 	}
 }
 
-// Complete reports whether all is there that no record lacks.
+// Complete reports whether all required fields are set.
 func (p *podRecord) Complete() bool { return p.Pod != nil }
 
 // discard gives a pod up that has no record that can be read: what still runs of it is
@@ -148,9 +147,7 @@ func (r *Runtime) discard(dir podDir) error {
 			return err
 		}
 	}
-	if err := r.groups.removePod(types.UID(filepath.Base(string(dir)))); err != nil {
-		r.options.Logger.Warn("removing control groups failed", "dir", string(dir), "err", err)
-	}
+	r.removePodGroups(types.UID(filepath.Base(string(dir))))
 	return r.discardDir(string(dir))
 }
 

@@ -37,8 +37,8 @@ func lockDir(dir string) (*dirLock, error) {
 	return l, nil
 }
 
-// A statusd that is killed while it starts a process leaves its locks to that process, until that runs
-// its program: moments, but the next statusd may come within them.
+// A process that statusd is starting when statusd is killed inherits the locks until it executes its
+// program. The time is short, but the next statusd may start within it.
 const (
 	lockPatience = 2 * time.Second
 	lockPoll     = 20 * time.Millisecond

@@ -2,23 +2,22 @@ package process
 
 import "strings"
 
-// VariablePrefix starts the names of all variables that this runtime sets by itself. Pods
-// may read them, also as $(NAME) in command, args and env, but not define their own.
+// VariablePrefix is the prefix of the names of all variables that this runtime sets. Pods may read
+// them, also as $(NAME) in command, args and env, but not define their own.
 const VariablePrefix = "STATUSD_"
 
-// TerminationLogVariable names the variable with the file that a container writes its
-// termination message to, also where nothing can be mounted at terminationMessagePath.
+// TerminationLogVariable is the variable with the path of the termination message file, also set
+// where terminationMessagePath cannot be mounted.
 const TerminationLogVariable = VariablePrefix + "TERMINATION_LOG"
 
-// VolumeVariable names the variable with the directory of a volume that the container
-// mounts, where nothing can be mounted: STATUSD_VOLUME_WEB_CACHE for "web-cache".
+// VolumeVariable returns the name of the variable with the directory of a volume, for runtimes that
+// cannot mount volumes: STATUSD_VOLUME_WEB_CACHE for "web-cache".
 func VolumeVariable(volume string) string {
 	return VariablePrefix + "VOLUME_" + variableWord(volume)
 }
 
-// MountVariable names the variable with the directory or file that would be at a mount
-// path, sub-path included, where nothing can be mounted: STATUSD_MOUNT_VAR_CACHE for
-// "/var/cache".
+// MountVariable returns the name of the variable with the source of a mount path, subPath included,
+// for runtimes that cannot mount volumes: STATUSD_MOUNT_VAR_CACHE for "/var/cache".
 func MountVariable(mountPath string) string {
 	return VariablePrefix + "MOUNT_" + variableWord(mountPath)
 }

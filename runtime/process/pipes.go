@@ -15,7 +15,7 @@ type pipes struct {
 	theirs   []*os.File  // the command's ends: three, or one of a terminal
 	input    *os.File    // nil if the client has none
 	outputs  [2]*os.File // nil if the client takes none
-	terminal *os.File    // nil if there is none
+	terminal *os.File    // nil without a terminal
 	copies   outputs
 }
 

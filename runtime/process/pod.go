@@ -138,9 +138,7 @@ func (r *Runtime) RemovePod(_ context.Context, uid types.UID) error {
 		return err
 	}
 	r.keeper.Remove(uid)
-	if err := r.groups.removePod(uid); err != nil {
-		r.options.Logger.Error("removing the control groups of a pod failed", "uid", uid, "err", err)
-	}
+	r.removePodGroups(uid)
 	if err := r.removeDir(string(p.dir)); err != nil {
 		r.mu.Lock()
 		r.pods[uid] = p // so that the removal can be tried again

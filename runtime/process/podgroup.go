@@ -4,12 +4,13 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// The groups that pods have for themselves. The range is above all that distributions, systemd and
-// container engines give to users, groups and user namespaces, and below 2³¹.
+// The range of the pods' own groups, above the ranges that distributions, systemd and container
+// engines use for users, groups and user namespaces, and below 2³¹.
 const (
 	firstPodGroup = 1_900_000_000
 	lastPodGroup  = firstPodGroup + 1<<20 - 1
@@ -18,7 +19,7 @@ const (
 // podGroups are the groups of pods that exist. The zero value is ready to use.
 type podGroups struct {
 	used map[uint32]bool
-	last uint32 // the one that was taken last: a number comes back as late as possible
+	last uint32 // the last group taken: a number is reused as late as possible
 }
 
 func (g *podGroups) keep(group uint32) {
@@ -48,6 +49,28 @@ func (g *podGroups) take() uint32 {
 	g.keep(group)
 	g.last = group
 	return group
+}
+
+// canBeAnyUser reports whether containers can run as any user and pods have groups of their own. The root user of a user namespace
+// that has only some users and groups of the machine, as in a rootless container, cannot give a directory to another group.
+func canBeAnyUser() bool {
+	if os.Geteuid() != 0 {
+		return false
+	}
+	groups, err := os.ReadFile("/proc/self/gid_map")
+	return err != nil || mapsPodGroups(string(groups)) // an error: the kernel has no user namespaces
+}
+
+// mapsPodGroups reports whether a user namespace has the groups of pods. Each line is the first ID inside, the first
+// ID outside and their number.
+func mapsPodGroups(groups string) bool {
+	for line := range strings.Lines(groups) {
+		var inside, outside, count int64
+		if n, _ := fmt.Sscan(line, &inside, &outside, &count); n == 3 && inside <= firstPodGroup && lastPodGroup < inside+count {
+			return true
+		}
+	}
+	return false
 }
 
 // takeGroup returns a group for a new pod: 0 if all pods run as statusd's user.

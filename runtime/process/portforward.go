@@ -14,7 +14,7 @@ import (
 )
 
 // PortForward implements [runtime.Streamer]. A pod has the network of the machine, so that its
-// ports are those of the machine's loopback.
+// ports are ports of the machine's loopback.
 func (r *Runtime) PortForward(ctx context.Context, uid types.UID, port int32, stream io.ReadWriteCloser) error {
 	defer stream.Close()
 	r.mu.Lock()

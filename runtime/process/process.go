@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"math"
-	"os"
 	"path/filepath"
 	"sync"
 	"sync/atomic"
@@ -18,6 +17,7 @@ import (
 
 	"github.com/statusd/statusd/internal/cgroup"
 	"github.com/statusd/statusd/internal/logfile"
+	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/node/volume"
 	"github.com/statusd/statusd/internal/podvolume"
 	"github.com/statusd/statusd/internal/proc"
@@ -25,51 +25,50 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// Scheme starts the IDs of this runtime's containers.
+// Scheme is the prefix of the IDs of this runtime's containers.
 const Scheme = "process://"
 
 // Options of a runtime. Only Dir is required.
 type Options struct {
-	// Dir holds everything that the runtime remembers. It is made if missing, and one
-	// runtime at a time can use it.
+	// Dir is the state directory of the runtime. It is created if missing, and one runtime at a
+	// time can use it.
 	Dir string
-	// NodeIPs are the addresses of this machine, which are those of its pods.
+	// NodeIPs are the addresses of this machine, which its pods share.
 	NodeIPs []string
-	// Addresses returns them instead, if they can change while the runtime runs.
+	// Addresses returns the addresses instead, if they can change while the runtime runs.
 	Addresses func() []string
 	// Version is the part of [Runtime.Version] after the scheme; "v0" if empty.
 	Version string
-	// ShimCommand starts a shim in the container's directory, given the container's ID as one
-	// more argument. If empty it is the program statusd-shim in the directory of this program, which
-	// needs a quarter of the memory, and if there is none this very program, which
-	// therefore calls [ShimMain] when [IsShim].
+	// ShimCommand starts a shim in the container's directory, with the container's ID as an
+	// additional argument. If empty, the program statusd-shim in the directory of this program is
+	// used, which needs a quarter of the memory, or else this program itself, which must call
+	// [ShimMain] when [IsShim] returns true.
 	ShimCommand []string
 	// LogMaxBytes and LogMaxFiles bound the log of each container: 10 MiB and 5 if 0.
 	LogMaxBytes int64
 	LogMaxFiles int
-	// Objects reads config maps, secrets and tokens for volumes and env. Without one, pods
-	// that need any are rejected.
+	// Objects reads config maps, secrets and tokens for volumes and env. If nil, pods that need
+	// them are rejected.
 	Objects volume.Objects
-	// APIServer is where containers reach the API server, as KUBERNETES_SERVICE_HOST and
-	// KUBERNETES_SERVICE_PORT: "host:port". Containers are not told if it is empty.
+	// APIServer is the "host:port" of the API server for containers, passed as
+	// KUBERNETES_SERVICE_HOST and KUBERNETES_SERVICE_PORT. If empty, the variables are not set.
 	APIServer string
-	// Allocatable returns what the node has for pods, which a container without a limit
-	// gets as its limit from the downward API; nil stands for nothing.
+	// Allocatable returns the allocatable resources of the node, which the downward API reports as
+	// limits of containers without limits; nil means no resources.
 	Allocatable func() v1.ResourceList
-	// AllowPodsWithoutIsolation lets pods run that do not ask for the namespaces of the
-	// machine, and so expect to be isolated from it. They are not: each is a process of
-	// the machine, whatever its spec and the policies of the cluster say.
+	// AllowPodsWithoutIsolation allows pods that do not ask for the namespaces of the machine, and
+	// so expect isolation. Such pods are not isolated: each container is a process of the machine,
+	// whatever its spec and the policies of the cluster.
 	AllowPodsWithoutIsolation bool
-	// CgroupParent is the control group under which pods get groups of their own, relative
-	// to the root of the hierarchy: "/statusd". Without one, or where it cannot be made,
-	// pods with limits are rejected.
+	// CgroupParent is the parent of the pods' cgroups, relative to the root of the hierarchy:
+	// "/statusd". If empty, or if it cannot be created, pods with limits are rejected.
 	CgroupParent string
-	// Event takes events of pods that no caller hears of; may be nil.
+	// Event receives events of pods for problems that no method returns; may be nil.
 	Event func(pod *v1.Pod, container, eventType, reason, message string)
-	// Logger takes what no caller hears of; nothing is logged if nil.
+	// Logger logs problems that no method returns; nothing is logged if nil.
 	Logger *slog.Logger
 	// Former is the runtime that used Dir before in this process, as before a reload of a config. Its Run has returned, and it is
-	// not closed: New takes over from it what it knows, and streams of clients that have begun go on.
+	// not closed: New takes over its state, and open streams of clients continue.
 	Former *Runtime
 }
 
@@ -116,10 +115,10 @@ type Runtime struct {
 	ran     atomic.Bool
 }
 
-// state is what a runtime knows of its directory and hands over to the one that takes the directory over in the same process.
+// state is the state of a runtime and its directory, passed to the runtime that takes over the directory in the same process.
 type state struct {
 	dir     string
-	root    bool   // may become any user
+	root    bool   // may become any user, see canBeAnyUser
 	views   bool   // containers can have views of their own
 	boot    string // of the machine
 	lock    *dirLock
@@ -148,13 +147,15 @@ var (
 	_ runtime.ProblemReporter = (*Runtime)(nil)
 )
 
-// New takes the directory over from the runtime that used it last, and with it the containers
-// that still run. It starts nothing: exits are noticed while Run runs. Close releases
-// the directory.
+// New takes over the directory from its last runtime, with the containers that still run. New
+// starts nothing: exits are detected while Run runs. Close releases the directory.
 func New(options Options) (*Runtime, error) {
 	options, err := options.withDefaults()
 	if err != nil {
 		return nil, err
+	}
+	if err := mounts.CheckKernel(); err != nil {
+		return nil, fmt.Errorf("process: %w", err)
 	}
 	r := &Runtime{options: options, keeper: podvolume.NewKeeper(options.Objects, options.Event, options.Logger), groups: openGroups(options.CgroupParent, options.Logger)}
 	r.findShim()
@@ -165,7 +166,7 @@ func New(options Options) (*Runtime, error) {
 		}
 		return r, nil
 	}
-	r.state = &state{dir: options.Dir, root: os.Geteuid() == 0, cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{}}
+	r.state = &state{dir: options.Dir, root: canBeAnyUser(), cleaner: newCleaner(), pods: map[types.UID]*pod{}, unreadable: map[types.UID]error{}}
 	r.owner.Store(r)
 	keepDescriptors()
 	if r.boot, err = proc.BootID(); err != nil {
@@ -177,7 +178,7 @@ func New(options Options) (*Runtime, error) {
 		return nil, fmt.Errorf("process: state directory: %w", err)
 	}
 	if err := tryViews(options.Dir); err != nil {
-		options.Logger.Info("volumes are handed over by variables only, nothing can be mounted", "err", err)
+		options.Logger.Info("mounts unavailable, containers find their volumes by environment variables only", "err", err)
 	} else {
 		r.views = true
 	}
@@ -215,8 +216,8 @@ func keepDescriptors() {
 	_ = unix.CloseRange(3, math.MaxUint32, unix.CLOSE_RANGE_CLOEXEC)
 }
 
-// Close lets go of the directory and leaves the containers running. Call it after Run
-// has returned; nothing else may be called afterwards. A runtime whose directory another one has taken over has nothing to close.
+// Close releases the directory and leaves the containers running. Call Close after Run has returned; no other method may be
+// called afterwards. If another runtime has taken over the directory, Close does nothing.
 func (r *Runtime) Close() error {
 	if !r.owner.CompareAndSwap(r, nil) {
 		return nil
@@ -230,8 +231,8 @@ func (r *Runtime) Version() string { return Scheme + r.options.Version }
 
 var errRunTwice = errors.New("process: Run may be called only once")
 
-// Run notices the ends of containers, and deletes what is left of removed pods, until ctx
-// is done. It runs once.
+// Run detects the exits of containers, and deletes the remains of removed pods, until ctx is done.
+// It may be called once.
 func (r *Runtime) Run(ctx context.Context) error {
 	if r.ran.Swap(true) {
 		return errRunTwice

@@ -4,6 +4,7 @@ package process
 
 import (
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -14,6 +15,10 @@ import (
 	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/runtime/process/internal/namespace"
+	"github.com/statusd/statusd/runtime/process/internal/record"
+	"github.com/statusd/statusd/runtime/process/internal/shim"
 )
 
 // A link that leads out of a volume is no sub-path, and a container cannot put one where only
@@ -235,5 +240,34 @@ func TestHostPathInsideOfAnotherMount_IsThere(t *testing.T) {
 	h.start(t, pod)
 	if got := h.awaitExit(t, pod.UID); got.ExitCode != 0 {
 		t.Errorf("got exit code %d (%s), want 0", got.ExitCode, got.Message)
+	}
+}
+
+// A machine may have thousands of disks. That its /dev cannot be covered for the termination log, which a pod gets without
+// asking, starts no container less; a mount path that was asked for is an error.
+func TestMountPathInAHugeDirectory_IsLeftOutIfOptional(t *testing.T) {
+	huge := t.TempDir()
+	for i := range 4100 {
+		if err := os.WriteFile(filepath.Join(huge, fmt.Sprint("disk", i)), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	log := filepath.Join(t.TempDir(), "log")
+	if err := os.WriteFile(log, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for _, optional := range []bool{true, false} {
+		m := record.Mount{Source: log, Target: filepath.Join(huge, "termination-log"), Optional: optional}
+		var err error
+		names := 0
+		shim.OnOwnThread(func() {
+			if err = namespace.Enter(&record.View{Mounts: []record.Mount{m}}); err == nil {
+				entries, _ := os.ReadDir(huge)
+				names = len(entries)
+			}
+		})
+		if (err == nil) != optional || optional && names != 4100 {
+			t.Errorf("optional %v: got %v and %d names, want an error only if the mount was asked for, and all names", optional, err, names)
+		}
 	}
 }

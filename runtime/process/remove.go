@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/statusd/statusd/internal/mounts"
 	"github.com/statusd/statusd/internal/wake"
@@ -20,7 +21,7 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// Pauses between two tries to remove what could not be removed.
+// Pauses between attempts to remove a pod.
 const (
 	firstCleanUp = time.Second
 	lastCleanUp  = 5 * time.Minute
@@ -126,9 +127,9 @@ func (r *Runtime) deleteLater(dir string) {
 	r.cleaner.wake()
 }
 
-// giveUp makes a directory one that is only there to be deleted, and returns where it is
-// now, or nothing if there is none. A full disk may have no room for a new name; then the
-// directory stays where it is, without the record that made it count.
+// giveUp marks a directory for deletion by moving it, and returns its new path, or "" if it does
+// not exist. A full disk may have no room for a new name; then the directory stays in place,
+// without the record that made it valid.
 func (r *Runtime) giveUp(dir string) (string, error) {
 	parent := filepath.Base(filepath.Dir(dir))
 	aside := filepath.Join(r.removingDir(), fmt.Sprintf("%s-%s-%d", parent, filepath.Base(dir), time.Now().UnixNano()))
@@ -183,13 +184,14 @@ func openDirs(dir string) {
 type cleaner struct {
 	dirty chan struct{} // capacity 1: a look that is due is enough for all
 
-	mu      sync.Mutex // guards inPlace and remove
+	mu      sync.Mutex // guards what follows
 	inPlace map[string]bool
+	groups  map[types.UID]bool     // of pods, that could not be removed
 	remove  func(dir string) error // removeAll, unless a test has another one
 }
 
 func newCleaner() *cleaner {
-	return &cleaner{dirty: make(chan struct{}, 1), inPlace: map[string]bool{}, remove: removeAll}
+	return &cleaner{dirty: make(chan struct{}, 1), inPlace: map[string]bool{}, groups: map[types.UID]bool{}, remove: removeAll}
 }
 
 func (c *cleaner) delete(dir string) error {
@@ -215,6 +217,26 @@ func (c *cleaner) done(dir string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	delete(c.inPlace, dir)
+}
+
+// addGroups makes the cleaner remove the control groups of a pod.
+func (c *cleaner) addGroups(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.groups[uid] = true
+}
+
+func (c *cleaner) doneGroups(uid types.UID) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.groups, uid)
+}
+
+// groupsOf are the pods whose control groups are still to be removed.
+func (c *cleaner) groupsOf() []types.UID {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.groups))
 }
 
 // has reports whether a directory is still to be deleted where it is.
@@ -251,8 +273,34 @@ func (r *Runtime) cleanUp(ctx context.Context) {
 	}
 }
 
+// removePodGroups removes the control groups of a pod, now or later: the kernel keeps a group busy for a while after its last process.
+func (r *Runtime) removePodGroups(uid types.UID) {
+	if !r.groupsRemoved(uid) {
+		r.cleaner.addGroups(uid)
+		r.cleaner.wake()
+	}
+}
+
+// groupsRemoved removes the control groups of a pod, and reports whether none is left.
+func (r *Runtime) groupsRemoved(uid types.UID) bool {
+	path := "control group of pod " + string(uid)
+	if err := r.groups.removePod(uid); err != nil {
+		r.report("removing the control groups of a pod failed, will retry", path, err)
+		return false
+	}
+	r.problems.solved(path)
+	return true
+}
+
 // cleanOnce reports whether something could not be deleted.
 func (r *Runtime) cleanOnce(ctx context.Context) (left bool) {
+	for _, uid := range r.cleaner.groupsOf() {
+		if r.groupsRemoved(uid) {
+			r.cleaner.doneGroups(uid)
+		} else {
+			left = true
+		}
+	}
 	todo := r.cleaner.list()
 	entries, err := os.ReadDir(r.removingDir())
 	if err != nil {

@@ -39,8 +39,8 @@ func (r *Runtime) findShim() {
 	r.options.Logger.Info("no "+shim.Program+" next to this program, which is its own shim and needs more memory per container", "program", self, "err", err)
 }
 
-// shimCommand is the program and the arguments of the shim of a container. Its working directory
-// is that of the container: arguments are for everybody to see.
+// shimCommand is the program and the arguments of the shim of a container. Its working directory is
+// the container's directory, because all users can read arguments.
 func (o Options) shimCommand(id string) (program string, arguments []string) {
 	if len(o.ShimCommand) > 0 {
 		return o.ShimCommand[0], append(slices.Clone(o.ShimCommand), id)

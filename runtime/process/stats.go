@@ -45,9 +45,9 @@ func (s *statistics) processes() (*proc.Table, time.Time, error) {
 	return s.table, s.tableAt, nil
 }
 
-// PodStats implements [runtime.Statser]. CPU time and memory are those of the control groups of
-// the containers; where there are none, or they do not count, those of their processes: memory that
-// several share is then divided among them in the working set, and counted for each in the usage.
+// PodStats implements [runtime.Statser]. CPU time and memory are read from the cgroups of the
+// containers, or from their processes where cgroups are missing or do not count: shared memory is
+// then divided among the processes in the working set, and counted for each process in the usage.
 func (r *Runtime) PodStats(_ context.Context, uid types.UID) (runtime.PodStats, error) {
 	r.mu.Lock()
 	p, known := r.pods[uid]

@@ -32,7 +32,8 @@ func TestStatsOfRealProcesses(t *testing.T) {
 	h := newHost(t)
 	h.open(t)
 	const megabytes = 50
-	id := h.start(t, scriptPod("pod", fmt.Sprintf(`(%[1]s); sh -c '(%[1]s) & :'; wait; echo line; x=$(head -c %[2]d000000 /dev/zero | tr '\0' x); echo allocated > %[3]s; %[1]s; sleep 100000 & echo counted > %[3]s; wait`,
+	// The sleep starts before the memory is taken: a child that is forked and executes nothing yet shares that memory.
+	id := h.start(t, scriptPod("pod", fmt.Sprintf(`(%[1]s); sh -c '(%[1]s) & :'; wait; sleep 100000 & echo line; x=$(head -c %[2]d000000 /dev/zero | tr '\0' x); echo allocated > %[3]s; %[1]s; echo counted > %[3]s; wait`,
 		counting, megabytes, h.pipe)))
 	h.hear(t)
 	h.hear(t)

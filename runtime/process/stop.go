@@ -12,9 +12,9 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// StopContainer implements [runtime.Runtime]. The shim counts the grace and kills, so
-// that it happens even if statusd dies meanwhile. It is asked over its socket, which works
-// on a disk that takes no writes.
+// StopContainer implements [runtime.Runtime]. The shim counts the grace and kills, so that it
+// happens even if statusd dies meanwhile. The request goes over the shim's socket, which works on a
+// full or read-only disk.
 func (r *Runtime) StopContainer(_ context.Context, id string, grace time.Duration) error {
 	r.mu.Lock()
 	c, err := r.find(id)

@@ -15,8 +15,8 @@ import (
 
 var _ runtime.Meter = (*Runtime)(nil)
 
-// PodUsage implements [runtime.Meter]. Memory is that of the processes of the containers,
-// shared pages divided by those who share them; the shims are not the pod's.
+// PodUsage implements [runtime.Meter]. Memory is the memory of the processes of the containers,
+// with shared pages divided among their processes; shims do not count.
 func (r *Runtime) PodUsage(ctx context.Context, uid types.UID) (runtime.Usage, error) {
 	r.mu.Lock()
 	p, known := r.pods[uid]

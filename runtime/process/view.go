@@ -81,7 +81,7 @@ func (r *Runtime) view(p *pod, dir containerDir, pod *v1.Pod, target *v1.Contain
 	sortMounts(view.Mounts)
 	wanted = append(wanted, p.etcMounts(target)...)
 	if at := messagePath(target); canMountMessage(pod, target, at) {
-		wanted = append(wanted, record.Mount{Source: dir.TerminationLog(), Target: at})
+		wanted = append(wanted, record.Mount{Source: dir.TerminationLog(), Target: at, Optional: isDefaultPath(target.TerminationMessagePath)})
 	}
 	if err := findPlaces(wanted); err != nil {
 		return nil, err
@@ -98,7 +98,7 @@ func messagePath(target *v1.Container) string {
 	return path.Clean(cmp.Or(target.TerminationMessagePath, v1.TerminationMessagePathDefault))
 }
 
-// mountOf is the innermost volume of a container that a path is in, nil if there is none.
+// mountOf returns the innermost volume mount of a container that contains a path, or nil.
 func mountOf(target *v1.Container, name string) (innermost *v1.VolumeMount) {
 	deepest := -1
 	for i := range target.VolumeMounts {

@@ -97,15 +97,6 @@ func testGraceIsNotExtended(t *testing.T, f *fixture) {
 	f.expectKilled(t, pod, id)
 }
 
-func testStopOfAnExitedContainer(t *testing.T, f *fixture) {
-	pod := f.newPod("gone", "exit 4")
-	c := f.run(t, pod)
-	f.stop(t, c.ID, 0)
-	if again := f.container(t, pod, c.ID); again != c {
-		t.Errorf("got %+v after the stop, want it as before: %+v", again, c)
-	}
-}
-
 // daemons leaves two processes behind that no process group or session of the container reaches.
 const daemons = `
 (setsid sh -c 'trap "" TERM HUP; echo daemon > "'"$signal"'/up"; sleep 100000' &)

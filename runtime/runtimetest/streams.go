@@ -99,10 +99,10 @@ func testExecStream(t *testing.T, f *fixture) {
 	}
 }
 
-// terminalScript prints the size of its terminal after each of two lines, once it is another than before: a runtime may set a size
-// later than it passes on what is typed.
+// terminalScript prints the size of its terminal after each of two lines, once there is one and it is another than before: a runtime may set
+// a size later than it passes on what is typed, and busybox's stty prints no size before.
 const terminalScript = `test -t 0 && test -t 1 && test -t 2 && echo a terminal; say ready
-changed() { until [ "$(stty size)" != "$1" ]; do sleep 0.05; done; stty size; }
+changed() { until size=$(stty size 2>/dev/null); [ -n "$size" ] && [ "$size" != "$1" ]; do sleep 0.05; done; echo "$size"; }
 read first; changed '0 0'; read second; changed '40 120'; exec sleep 100000`
 
 func testExecStreamTerminal(t *testing.T, f *fixture) {
@@ -284,7 +284,7 @@ func testPortForward(t *testing.T, f *fixture) {
 func testStats(t *testing.T, f *fixture) {
 	s, ok := f.rt.(runtime.Statser)
 	if !ok {
-		t.Log("not implemented: runtime.Statser; kubectl top shows nothing of such a node")
+		t.Log("not implemented: runtime.Statser; kubectl top has no values for such a node")
 		return
 	}
 	pod := f.newPod("stats", `i=0; while [ $i -lt 100000 ]; do i=$((i+1)); done; say counted; hear`, "hear")

@@ -3,20 +3,27 @@ package runtimetest
 import (
 	"testing"
 
+	v1 "k8s.io/api/core/v1"
+
 	"github.com/statusd/statusd/runtime"
 )
 
-// Config says how to make the runtime under test.
+// Config configures the suite for the runtime under test.
 type Config struct {
-	// Open opens the runtime with its state in a directory. After close the same
-	// directory is opened again: that is a restart of the node's agent, and containers
-	// run on through it.
+	// Open opens the runtime with its state in a directory. After close the same directory is
+	// opened again, as in a restart of the node's agent; containers keep running meanwhile.
 	Open func(t *testing.T, dir string) (rt runtime.Runtime, close func())
 	// Image is an image with /bin/sh.
 	Image string
-	// MissingImage is an image that cannot be pulled. Empty if there is no such thing.
+	// Script is for a runtime whose containers cannot run shell scripts on this machine, such as a batch system or a cloud: it
+	// returns a container with the behavior of a kind, and false if the runtime cannot run one. The suite is then the part that
+	// every runtime must pass. Nil: containers run shell scripts, and the whole suite runs.
+	Script func(kind Kind) (container v1.Container, ok bool)
+	// Ephemeral means that containers end and are forgotten when the runtime is closed.
+	Ephemeral bool
+	// MissingImage is an image that cannot be pulled; empty if the runtime has no such image.
 	MissingImage string
-	// DropsCarriageReturns says that the log lacks carriage returns at the ends of lines, as containerd's does: nothing that reads the log can bring them back.
+	// DropsCarriageReturns means that the log lacks carriage returns at the ends of lines, as containerd's log does.
 	DropsCarriageReturns bool
 }
 
@@ -27,19 +34,45 @@ func Run(t *testing.T, config Config) {
 		run  func(*testing.T, *fixture)
 	}{
 		{"ExitCode", testExitCode},
-		{"ExitBySignal", testExitBySignal},
-		{"RunningContainerIsListed", testRunningContainerIsListed},
 		{"EachStartHasItsOwnID", testEachStartHasItsOwnID},
 		{"LastTwoAttemptsAreKept", testLastTwoAttemptsAreKept},
 		{"NoSecondContainerOfAName", testNoSecondContainerOfAName},
 		{"UnknownPodsAndContainers", testUnknown},
+		{"StartError", testStartError},
+		{"ListsBelongToTheCaller", testListsBelongToTheCaller},
+		{"PodsAreInOrder", testPodsAreInOrder},
+		{"StopEndsTheContainer", testStopEndsTheContainer},
+		{"StopOfAnExitedContainer", testStopOfAnExitedContainer},
+		{"RemoveNeedsAnEnd", testRemoveNeedsAnEnd},
+
+		{"CreatedContainerRuns", testCreatedContainerRuns},
+		{"CreatedContainerIsStopped", testCreatedContainerIsStopped},
+		{"RestartWhileCreated", testRestartWhileCreated},
+		{"StopOfCreatedAfterRestart", testStopOfCreatedAfterRestart},
+		{"RestartWhileRunning", testRestartWhileRunning},
+		{"RestartKeepsAnExit", testRestartKeepsAnExit},
+	} {
+		t.Run(test.name, func(t *testing.T) { test.run(t, newFixture(t, config)) })
+	}
+	if config.Script == nil {
+		runShells(t, config)
+	}
+}
+
+// runShells runs what is left of the suite for a runtime whose containers are shells.
+func runShells(t *testing.T, config Config) {
+	for _, test := range []struct {
+		name string
+		run  func(*testing.T, *fixture)
+	}{
+		{"ExitBySignal", testExitBySignal},
+		{"RunningContainerIsListed", testRunningContainerIsListed},
 		{"CommandNotFound", testCommandNotFound},
 		{"CommandNotExecutable", testCommandNotExecutable},
 		{"WorkingDirMissing", testWorkingDirMissing},
 		{"Image", testImage},
 		{"MissingImage", testMissingImage},
 		{"ManyAtOnce", testManyAtOnce},
-		{"ListsBelongToTheCaller", testListsBelongToTheCaller},
 
 		{"StopIsObeyed", testStopIsObeyed},
 		{"StopSignal", testStopSignal},
@@ -47,7 +80,6 @@ func Run(t *testing.T, config Config) {
 		{"KilledAfterGrace", testKilledAfterGrace},
 		{"GraceIsShortened", testGraceIsShortened},
 		{"GraceIsNotExtended", testGraceIsNotExtended},
-		{"StopOfAnExitedContainer", testStopOfAnExitedContainer},
 		{"DescendantsEndWithTheContainer", testDescendantsEndWithTheContainer},
 		{"DescendantsEndWithAKill", testDescendantsEndWithAKill},
 
@@ -81,7 +113,6 @@ func Run(t *testing.T, config Config) {
 		{"ExitDuringAbsence", testExitDuringAbsence},
 		{"StopOutlivesTheAgent", testStopOutlivesTheAgent},
 		{"RestartKeepsExits", testRestartKeepsExits},
-		{"RemoveNeedsAnEnd", testRemoveNeedsAnEnd},
 	} {
 		t.Run(test.name, func(t *testing.T) { test.run(t, newFixture(t, config)) })
 	}

@@ -107,7 +107,7 @@ func (p *Process) Kill() {
 	<-p.done
 }
 
-// Stop ends it in order, so that it keeps its state.
+// Stop stops it gracefully, so that it keeps its state.
 func (p *Process) Stop() {
 	_ = p.cmd.Process.Signal(syscall.SIGTERM)
 	<-p.done

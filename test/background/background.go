@@ -6,7 +6,7 @@ import (
 	"testing"
 )
 
-// Run runs a function, such as Run of an agent, until the test ends, and waits for its end. An error that it returns fails the test.
+// Run runs a function, such as Run of an agent, until the test ends, and waits for its end. An error of the function fails the test.
 func Run(t testing.TB, run func(context.Context) error) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(context.Background())

@@ -1,5 +1,5 @@
 // Package binaries builds the programs of this repository for tests: make test-real builds them once for all tests and
-// passes their directory in STATUSD_BIN. A test that runs alone builds what it needs.
+// passes their directory in STATUSD_BIN. A test that runs alone builds the programs that it needs.
 package binaries
 
 import (

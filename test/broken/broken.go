@@ -1,4 +1,4 @@
-// Package broken reads broken workloads whose files say what is wrong with them, and judges what is said about them.
+// Package broken reads broken workloads, whose files describe the fault, and judges explanations of them.
 package broken
 
 import (
@@ -24,10 +24,10 @@ type Workload struct {
 	Cause, Fix, Asked string
 	// Explain is the TYPE/NAME that is explained.
 	Explain string
-	// First are the words that the first clause must have, ToDo those of the advice, Never those that would be wrong. Of a
+	// First are words that the first clause must have, ToDo words of the advice, Never words that would be wrong. Of a
 	// word with " or " one of the parts suffices.
 	First, ToDo, Never []string
-	// Then is what is done to the pod once it is Ready: delete.
+	// Then is the action on the pod once it is Ready: delete.
 	Then    string
 	Objects []*unstructured.Unstructured
 }
@@ -117,7 +117,7 @@ type Judged struct {
 	Cause Verdict
 	// Fix: the advice has the words of the fix.
 	Fix bool
-	// Length is that of the explanation without logs, in characters.
+	// Length is the length of the explanation without logs, in characters.
 	Length int
 	Text   string
 }
@@ -125,7 +125,7 @@ type Judged struct {
 var (
 	advice   = regexp.MustCompile(`(?m)(?:\.| ) (?:Next|To do|Note):.*$`)
 	behind   = regexp.MustCompile(`(?m) · .*$`)
-	headline = regexp.MustCompile(`^\S+ \S+/\S+ `) // the name of an object is not what is said about it
+	headline = regexp.MustCompile(`^\S+ \S+/\S+ `) // the name of the object is not part of the explanation
 	doing    = regexp.MustCompile(`(?m)To do: .*$`)
 	logsOnly = regexp.MustCompile(`(?ms)^The end of the log .*`)
 )

@@ -53,7 +53,8 @@ func Pause(ctx context.Context, d time.Duration) error {
 // ErrEnded is part of an error if a program has ended that was waited for.
 var ErrEnded = errors.New("the program has ended")
 
-// Await tries until it succeeds; an error says what is not so yet. [ErrEnded] ends the wait.
+// Await calls try until it succeeds; its error describes the unmet condition. [ErrEnded] ends the
+// wait.
 func Await(ctx context.Context, every time.Duration, try func() error) error {
 	for {
 		err := try()
@@ -77,7 +78,8 @@ func Spread(times []time.Duration) string {
 	return fmt.Sprintf("p50 %s  p99 %s  max %s", at(50), at(99), at(100))
 }
 
-// Percentile is the smallest of the values that p percent of them do not exceed; zero if there are none.
+// Percentile is the smallest value that at least p percent of the values do not exceed; zero without
+// values.
 func Percentile[T int | float64 | time.Duration](values []T, p int) T {
 	if len(values) == 0 {
 		return 0
@@ -86,7 +88,7 @@ func Percentile[T int | float64 | time.Duration](values []T, p int) T {
 	return sorted[min(len(sorted)-1, max(0, (len(sorted)*p+99)/100-1))]
 }
 
-// Scrape reads the metrics of a process; those of one name are added up.
+// Scrape reads the metrics of a process and adds up the values of each name.
 func Scrape(ctx context.Context, url string) (map[string]float64, error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
@@ -104,7 +106,7 @@ func Scrape(ctx context.Context, url string) (map[string]float64, error) {
 	return Metrics(string(text))
 }
 
-// Metrics reads a text of metrics; those of one name are added up.
+// Metrics parses a text of metrics and adds up the values of each name.
 func Metrics(text string) (map[string]float64, error) {
 	values := map[string]float64{}
 	for line := range strings.Lines(text) {

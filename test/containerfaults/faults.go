@@ -63,9 +63,6 @@ func (s *storm) containerdFrozen(ctx context.Context) error {
 // stateLost ends everything of containerd and starts it with an empty directory, as after the loss of a disk.
 func (s *storm) stateLost(ctx context.Context) error {
 	s.node.Containerd.Process().Kill()
-	if err := s.killAll(func(p process) bool { return p.isShim() || p.isContainer(s.node.Group()) }); err != nil {
-		return err
-	}
 	dir := s.node.Dir()
 	archives, err := filepath.Glob(filepath.Join(dir, "*.tar"))
 	if err != nil {
@@ -74,8 +71,20 @@ func (s *storm) stateLost(ctx context.Context) error {
 	for _, archive := range archives { // they are imported again
 		err = errors.Join(err, os.Remove(archive))
 	}
-	unmount := fmt.Sprintf(`grep -o ' %[1]s/run/containerd/[^ ]*' /proc/mounts | sort -r | xargs -r umount -l; rm -rf %[1]s/containerd %[1]s/run/containerd`, dir)
-	if err := errors.Join(err, s.onNode(unmount)); err != nil {
+	// containerd leaves mounts below both directories: those of containers, and those of a start that was under way.
+	unmount := fmt.Sprintf(`grep -Eo ' %[1]s/(run/)?containerd/[^ ]*' /proc/mounts | sort -r | xargs -r umount -l; rm -rf %[1]s/containerd %[1]s/run/containerd`, dir)
+	if err != nil {
+		return err
+	}
+	bounded, cancel := context.WithTimeoutCause(ctx, time.Minute, errors.New("the state of containerd is still there"))
+	defer cancel()
+	err = stock.Await(bounded, func() error { // what a shim had begun may mount and write meanwhile
+		if err := s.killAll(func(p process) bool { return p.isShim() || p.isOfPod(s.node.Group()) }); err != nil {
+			return err
+		}
+		return s.onNode(unmount)
+	})
+	if err != nil {
 		return err
 	}
 	return s.node.Containerd.Start(ctx)
@@ -162,9 +171,14 @@ type process struct {
 
 func (p process) isShim() bool { return strings.Contains(p.command, "containerd-shim") }
 
-// isContainer reports whether the process is of a container and not of a sandbox.
+// isOfPod reports whether the process is of a container or of a sandbox.
+func (p process) isOfPod(group string) bool {
+	return strings.Contains(p.group, group+"/kubepods/") && !p.isShim()
+}
+
+// isContainer reports whether the process is the first one of a container and not of a sandbox.
 func (p process) isContainer(group string) bool {
-	return strings.Contains(p.group, group+"/kubepods/") && !p.isShim() && strings.HasPrefix(p.command, "/bin/sh -c") && !strings.Contains(p.command, "sleep 1000; done ")
+	return p.isOfPod(group) && strings.HasPrefix(p.command, "/bin/sh -c") && !strings.Contains(p.command, stock.Forever)
 }
 
 func (s *storm) processes() (all []process, err error) {

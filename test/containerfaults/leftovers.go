@@ -14,7 +14,7 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// leftovers is what is left of pods that are gone.
+// leftovers checks for remains of deleted pods.
 func (s *storm) leftovers(ctx context.Context) error {
 	var left []error
 	sandboxes, err := s.cri.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{})
@@ -52,7 +52,7 @@ func (s *storm) leftovers(ctx context.Context) error {
 
 // directories are records, logs and control groups.
 func (s *storm) directories() (left []error) {
-	below := []string{filepath.Join(s.stateIn, "runtime", "pods"), "/var/log/pods"}
+	below := []string{filepath.Join(s.stateIn, "runtime", "cri", "pods"), "/var/log/pods", "/var/log/containers"}
 	for _, dir := range below {
 		entries, err := os.ReadDir(filepath.Join(s.node.Root(), dir))
 		if err != nil && !errors.Is(err, fs.ErrNotExist) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"syscall"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -22,7 +23,8 @@ import (
 )
 
 const (
-	// bound is by when statuses are true after a fault; patience is for how long the campaign watches those that are not.
+	// bound is the time after a fault within which statuses must be true; patience is how long the campaign waits for
+	// late ones.
 	bound    = 10 * time.Second
 	patience = 2 * time.Minute
 	// settled is for how long statuses must be true.
@@ -31,15 +33,18 @@ const (
 	diskBytes = 32 << 20
 )
 
+// forever is a script that can be told from that of sandboxes.
+const forever = "while :; do sleep 999; done"
+
 func main() { campaign.Main("containerfaults", run) }
 
-// storm is a node and what is broken on it.
+// storm is a node under faults.
 type storm struct {
 	node    *stock.Node
 	cri     runtimeapi.RuntimeServiceClient
 	random  *rand.Rand
 	pods    []*v1.Pod // as they are created
-	late    []string  // what was wrong for longer than bound
+	late    []string  // statuses that were wrong for longer than bound
 	healed  map[string][]time.Duration
 	stateIn string // statusd's state directory
 }
@@ -49,6 +54,7 @@ func run(ctx context.Context, args []string) (err error) {
 	faults := flags.Int("faults", 200, "how many faults")
 	pods := flags.Int("pods", 30, "how many pods")
 	seed := flags.Uint64("seed", 1, "what decides about the faults")
+	logs := flags.String("logs", "build/containerfaults", "where the logs of statusd and containerd are copied if the campaign fails, with the goroutines of statusd")
 	only := flags.String("only", "", "the one kind of fault to try")
 	if err := flags.Parse(args); err != nil {
 		return err
@@ -66,7 +72,7 @@ func run(ctx context.Context, args []string) (err error) {
 	}
 	defer func() {
 		if err != nil {
-			fmt.Println(node.Tail(60))
+			err = errors.Join(err, keepLogs(node, *logs))
 		}
 		err = errors.Join(err, node.Close())
 	}()
@@ -90,6 +96,26 @@ func run(ctx context.Context, args []string) (err error) {
 	return s.finish(ctx)
 }
 
+// keepLogs copies the logs of a node that fails, after statusd has written its goroutines to its own.
+func keepLogs(node *stock.Node, dir string) error {
+	statusd := node.Kubelet.Process()
+	statusd.Signal(syscall.SIGQUIT)
+	select {
+	case <-statusd.Exited():
+	case <-time.After(10 * time.Second):
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return err
+	}
+	var errs []error
+	for _, log := range []string{statusd.Log(), node.Containerd.Process().Log()} {
+		content, err := os.ReadFile(log)
+		errs = append(errs, err, os.WriteFile(filepath.Join(dir, filepath.Base(log)), content, 0o644))
+	}
+	fmt.Fprintf(os.Stderr, "logs are in %s\n", dir)
+	return errors.Join(errs...)
+}
+
 // prepare puts statusd's state on a small file system, and starts the pods.
 func (s *storm) prepare(ctx context.Context, pods int) error {
 	s.node.Kubelet.Process().Kill()
@@ -111,9 +137,9 @@ func (s *storm) prepare(ctx context.Context, pods int) error {
 	return err
 }
 
-// pod is one of several kinds: most run for good, some have two containers, a probe, or end, once or again and again.
+// pod is one of several kinds: most run forever, some have two containers, a probe, or end, once or again and again.
 func (s *storm) pod(i int) *v1.Pod {
-	kind, script := "runs", stock.Forever
+	kind, script := "runs", forever
 	switch i % 10 {
 	case 3:
 		kind, script = "crashes", "sleep 5; exit 3"
@@ -162,6 +188,9 @@ func (s *storm) round(ctx context.Context, i, of int, only string) error {
 		return fmt.Errorf("fault %d: %w", i+1, err)
 	}
 	fmt.Fprintf(campaign.Out, "%3d %-28s true after %s\n", i+1, f.name, took.Round(100*time.Millisecond))
+	if took > bound {
+		fmt.Fprintln(campaign.Out, s.late[len(s.late)-1])
+	}
 	campaign.Out.Set("%d of %d faults, %d late", i+1, of, len(s.late))
 	return nil
 }
@@ -176,7 +205,7 @@ func (s *storm) replace(ctx context.Context, pod *v1.Pod) error {
 	return err
 }
 
-// finish deletes the pods and looks for what is left of them.
+// finish deletes the pods and looks for their remains.
 func (s *storm) finish(ctx context.Context) error {
 	pods := s.node.Admin().CoreV1().Pods(metav1.NamespaceDefault)
 	for _, pod := range s.pods {

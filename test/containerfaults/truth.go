@@ -107,9 +107,14 @@ func (s *storm) nodeReady(ctx context.Context) error {
 func differences(pods []v1.Pod, containers []*runtimeapi.Container) (all []error) {
 	running := map[string]*runtimeapi.Container{} // by pod and name
 	for _, c := range containers {
-		if c.State == runtimeapi.ContainerState_CONTAINER_RUNNING {
-			running[c.Labels[labelUID]+"/"+c.Labels[labelName]] = c
+		if c.State != runtimeapi.ContainerState_CONTAINER_RUNNING {
+			continue
 		}
+		key := c.Labels[labelUID] + "/" + c.Labels[labelName]
+		if running[key] != nil {
+			all = append(all, fmt.Errorf("container %s of pod %s runs twice", c.Labels[labelName], c.Labels["io.kubernetes.pod.name"]))
+		}
+		running[key] = c
 	}
 	for i := range pods {
 		pod := &pods[i]

@@ -1,3 +1,3 @@
-// Command containers is make run-containers: a node of statusd on a containerd of its own, with images made by hand and a control plane beside it. Everything is in
-// one directory and in namespaces of its own, and ends with the command.
+// Command containers is make run-containers: a node of statusd on its own containerd, with images made by hand and a control plane. All files are in one directory,
+// all processes in namespaces of their own, and both end with the command.
 package main

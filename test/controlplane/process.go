@@ -69,8 +69,8 @@ type Process struct {
 	nodes map[string]*rest.Config
 }
 
-// Start builds the binary if need be, starts a server and returns when it is ready. If it does not
-// get ready the error holds what the server said and the end of its log, and nothing is left running.
+// Start builds the binary if needed, starts a server and returns when it is ready. If the server does
+// not get ready the error has its output and the end of its log, and nothing is left running.
 func Start(ctx context.Context, o Options) (*Process, error) {
 	if o.DataDir == "" {
 		return nil, errors.New("control plane: a data directory is required")

@@ -39,11 +39,11 @@ scrape_configs: [{job_name: kube-state-metrics, static_configs: [{targets: [%q]}
 `
 )
 
-// alerting measures how long it takes from the end of a container until Alertmanager has the alert: on a node of
-// this process with 500 pods of a fake runtime, of which 20 a second end, with the starter pack in force beside the
-// rule that is measured. An alert arrives when the real Alertmanager has answered the request with it with 200, seen by a proxy
-// before it. In the same run Prometheus, which scrapes and evaluates each 15 s, evaluates the same rule over
-// a metric like that of kube-state-metrics, which this process serves without a delay.
+// alerting measures the time from the end of a container until Alertmanager has the alert: on a node of this process with 500
+// pods of a fake runtime, 20 of them ending per second, with the starter pack in force beside the measured rule. An alert has
+// arrived when a proxy in front of the real Alertmanager has seen the answer 200 to its request. In the same run Prometheus,
+// which scrapes and evaluates every 15 s, evaluates the same rule over a metric like kube-state-metrics', which this process
+// serves without a delay.
 func (d *demo) alerting(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "statusd-alerting-")
 	if err != nil {

@@ -35,7 +35,8 @@ const (
 	busy      = time.Minute
 	// forever is the command that clients leave running when they vanish; its argument is like no other.
 	forever = "98765.4321"
-	// few is how much more may be left after all clients are gone: what net/http and the runtime of Go keep for a while.
+	// few is the allowed number of remaining goroutines or descriptors after all clients are gone: net/http and the runtime of Go keep
+	// some for a while.
 	few = 8
 )
 
@@ -60,7 +61,8 @@ type load struct {
 	problems                  map[string]int
 }
 
-// clients has clients follow a log and run commands, many at once, some of which vanish, and looks for what is left.
+// clients lets many clients follow a log and run commands at once, lets some of them vanish, and looks for
+// leftovers.
 func (d *demo) clients(ctx context.Context) (err error) {
 	if err := d.openState(); err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/statusd/statusd/internal/run"
 	"github.com/statusd/statusd/runtime/process"
 	"github.com/statusd/statusd/test/campaign"
 )
@@ -27,7 +28,22 @@ type crowd struct {
 
 // withCrowd starts everything in a fresh directory, creates the pods, waits until all are
 // ready, and leaves nothing behind.
-func (d *demo) withCrowd(ctx context.Context, size int, controllers bool, use func(*crowd) error) (err error) {
+func (d *demo) withCrowd(ctx context.Context, size int, controllers bool, use func(*crowd) error) error {
+	configure := func(config *run.Config) error {
+		config.Node.MaxPods = size
+		return nil
+	}
+	return d.withNode(ctx, controllers, configure, func(c *crowd) error {
+		c.size = size
+		if err := c.start(ctx); err != nil {
+			return err
+		}
+		return use(c)
+	})
+}
+
+// withNode starts a control plane and a statusd without pods in a fresh directory, and leaves nothing behind.
+func (d *demo) withNode(ctx context.Context, controllers bool, configure func(*run.Config) error, use func(*crowd) error) (err error) {
 	dir, err := os.MkdirTemp("", "statusd-crowd-")
 	if err != nil {
 		return err
@@ -47,15 +63,14 @@ func (d *demo) withCrowd(ctx context.Context, size int, controllers bool, use fu
 		return err
 	}
 	config.Manifests = ""
-	config.Node.MaxPods = size
-	c := &crowd{demo: d, size: size, admin: admin}
+	if err := configure(&config); err != nil {
+		return err
+	}
+	c := &crowd{demo: d, admin: admin}
 	if c.daemon, err = d.startStatusd(config); err != nil {
 		return err
 	}
 	defer func() { err = errors.Join(err, d.stopStatusd(ctx, c.daemon)) }()
-	if err := c.start(ctx); err != nil {
-		return err
-	}
 	return use(c)
 }
 
@@ -103,7 +118,7 @@ func (c *crowd) await(ctx context.Context, wanted func([]v1.Pod) bool) error {
 
 const scaleSize = 500
 
-// scale starts 500 pods, deletes them, and looks for what is left of them.
+// scale starts 500 pods, deletes them, and looks for their remains.
 func (d *demo) scale(ctx context.Context) error {
 	return d.withCrowd(ctx, scaleSize, withoutControllers, func(c *crowd) error {
 		if _, err := c.usage(); err != nil {

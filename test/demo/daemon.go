@@ -28,11 +28,16 @@ type daemon struct {
 
 // startStatusd writes the config beside the state and runs statusd with it.
 func (d *demo) startStatusd(config run.Config) (*daemon, error) {
-	if err := os.MkdirAll(config.StateDir, 0o711); err != nil {
-		return nil, err
-	}
 	text, err := yaml.Marshal(config)
 	if err != nil {
+		return nil, err
+	}
+	return d.startWith(config, text)
+}
+
+// startWith does the same with a text of the config, for a statusd that does not have all of the settings.
+func (d *demo) startWith(config run.Config, text []byte) (*daemon, error) {
+	if err := os.MkdirAll(config.StateDir, 0o711); err != nil {
 		return nil, err
 	}
 	file := config.StateDir + ".yaml"

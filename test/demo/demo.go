@@ -50,7 +50,7 @@ type demo struct {
 
 func (d *demo) say(format string, args ...any) { fmt.Fprintf(d.out, format+"\n", args...) }
 
-// running is a node of a cluster, with what it belongs to.
+// running is a node of a cluster, with its dependencies.
 type running struct {
 	server *controlplane.Process
 	admin  kubernetes.Interface
@@ -188,7 +188,7 @@ func (d *demo) whileBuilding(ctx context.Context) (*daemon, error) {
 	return daemon, nil
 }
 
-// What a control plane is made of. Measurements have no controllers, which would be measured too.
+// Arguments of a control plane. Measurements run without controllers, which would be measured too.
 const (
 	withControllers    = true
 	withoutControllers = false
@@ -216,9 +216,9 @@ func (d *demo) startControlPlane(ctx context.Context, controllers bool) (*contro
 	return server, admin, nil
 }
 
-// openState makes the directory that everything is kept in. Containers of other users pass through
-// it to their volumes; the control plane, which makes what is missing above its own directory,
-// would make it for this user alone.
+// openState makes the directory of all state. Containers of other users pass through it to their
+// volumes; the control plane, which creates missing parents of its own directory, would create it
+// for this user alone.
 func (d *demo) openState() error {
 	if err := os.MkdirAll(d.state, 0o711); err != nil {
 		return err

@@ -151,8 +151,9 @@ func anyInside(pid int, begin, end uint64) (bool, error) {
 	return false, nil
 }
 
-// trustAnyClock makes a kubeconfig in which the server's certificate is not checked: it is younger than
-// a day, so that a clock that is a day behind would not accept it, which is right and not what is tried.
+// trustAnyClock makes a kubeconfig without a check of the server's certificate: the certificate is
+// younger than a day, so a clock that is a day behind would correctly reject it, which is not the
+// subject of the test.
 func trustAnyClock(kubeconfig string) error {
 	text, err := os.ReadFile(kubeconfig)
 	if err != nil {

@@ -13,7 +13,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// faultKind is one that happens, is verified, ends where it has an end, and is verified again.
+// faultKind is a fault with its steps: start, check, end if it has one, and check again.
 type faultKind struct {
 	name   string
 	happen func(*faultRun, context.Context) error
@@ -152,7 +152,7 @@ func (r *faultRun) restartAndVerify(ctx context.Context, when string, undo func(
 	return undo()
 }
 
-// noteDamage remembers of which pod the file is.
+// noteDamage records the pod of a damaged file.
 func (r *faultRun) noteDamage(ctx context.Context, pods, file string) error {
 	list, err := r.admin.CoreV1().Pods(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -170,7 +170,7 @@ func (r *faultRun) noteDamage(ctx context.Context, pods, file string) error {
 	return nil
 }
 
-// damage cuts a file off, or flips a bit of it, at a place that number chooses.
+// damage truncates a file or flips a bit of it, at a place chosen by number.
 func damage(file string, cut bool, number uint64) (string, error) {
 	data, err := os.ReadFile(file)
 	if os.IsNotExist(err) || (err == nil && len(data) == 0) {

@@ -19,7 +19,7 @@ import (
 
 const (
 	bootIDFile = "/proc/sys/kernel/random/boot_id"
-	// stateSize is small, so that it is full at once.
+	// stateSize is small, so that the disk fills up at once.
 	stateSize = "size=96m,mode=711"
 	// containerVariable is in the environment of each process of a container.
 	containerVariable = "STATUSD_CONTAINER_ID="
@@ -121,7 +121,8 @@ func (m *machine) newAddress() error {
 	if old == "" {
 		return nil
 	}
-	// The first address is the primary one: those after it go with it unless they are added again.
+	// The first address is the primary one: deleting it deletes the later ones, which are then added
+	// again.
 	if err := ip("addr flush dev " + link); err != nil {
 		return err
 	}
@@ -149,8 +150,8 @@ func (m *machine) fill() error {
 
 func (m *machine) free() error { return os.Remove(m.ballast()) }
 
-// freeze makes every file read-only that is opened from now on. Those that are open for writing
-// stay so: the kernel does not take that away from outside of the file system.
+// freeze makes every file read-only that is opened from now on. Open files stay writable: the
+// kernel cannot revoke that from outside of the file system.
 func (m *machine) freeze() error {
 	if err := unix.Mount(m.state, m.state, "", unix.MS_BIND, ""); err != nil {
 		return err

@@ -36,7 +36,7 @@ type population struct {
 	random          *rand.Rand
 	size, created   int
 	names           []string        // of the API
-	damaged         map[string]bool // pods of which a record was damaged: how they ended may be unknown
+	damaged         map[string]bool // pods with a damaged record: how they ended may be unknown
 }
 
 func newPopulation(dir, manifests string, admin kubernetes.Interface, options faultOptions) (*population, error) {
@@ -116,7 +116,7 @@ func (p *population) pod(name, life string) *v1.Pod {
 	return pod
 }
 
-// change is what happens to pods all the time: one container is killed every other time, and pods that have ended
+// change keeps changing the pods: one container is killed every other time, and ended pods are replaced.
 // are replaced.
 func (p *population) change(ctx context.Context, m *machine) error {
 	if p.random.IntN(2) == 0 {

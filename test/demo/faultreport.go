@@ -43,7 +43,7 @@ func (r *faultReport) begin(number int, kind string) {
 	r.current().faults++
 }
 
-// end says what was wrong with this fault.
+// end returns the errors of this fault.
 func (r *faultReport) end() string { return strings.Join(r.wrong[r.now:], "\n") }
 
 func (r *faultReport) started(problem error) {

@@ -163,7 +163,7 @@ func (r *faultRun) all(ctx context.Context, faults int) error {
 	return nil
 }
 
-// nthFault is the same for the same seed, whatever the pods have done before, and so are the numbers that it draws.
+// nthFault is the same for the same seed, independent of the pods' history, and so are its random numbers.
 func nthFault(seed uint64, n int) (faultKind, *rand.Rand) {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
 	return faultKinds[random.IntN(len(faultKinds))], random
@@ -214,7 +214,7 @@ func (r *faultRun) kill() {
 	r.daemon.Kill()
 }
 
-// restart starts statusd with the clock that it has had, and waits until it answers.
+// restart starts statusd with its current clock, and waits until it answers.
 func (r *faultRun) restart(ctx context.Context) error {
 	daemon, err := r.quiet.startStatusd(r.daemon.config)
 	if err != nil {

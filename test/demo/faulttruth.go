@@ -137,7 +137,7 @@ func (t *truth) compareEnd(pod *v1.Pod) string {
 	return ""
 }
 
-// leaveNothing deletes all pods and looks for what is left of them.
+// leaveNothing deletes all pods and looks for their remains.
 func (r *faultRun) leaveNothing(ctx context.Context) error {
 	if err := r.pods.remove(ctx); err != nil {
 		return err

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -50,7 +51,7 @@ func (d *demo) footprint(ctx context.Context) error {
 	})
 }
 
-// watch returns what is used before and after a time in which nothing happens; between calls also at both ends of it.
+// watch returns the usage before and after an idle period; between calls also at both ends of the period.
 func (c *crowd) watch(ctx context.Context, d time.Duration, also func() error) (before, after usage, err error) {
 	if err := campaign.Pause(ctx, settle); err != nil {
 		return before, after, err
@@ -104,7 +105,8 @@ func (c *crowd) usage() (usage, error) {
 		if err != nil {
 			continue
 		}
-		isShim := worksIn(pid, filepath.Join(c.daemon.config.StateDir, "runtime"))
+		runtimeDir := filepath.Join(c.daemon.config.StateDir, "runtime")
+		isShim := worksIn(pid, runtimeDir) || names(pid, runtimeDir)
 		if !isShim && pid != c.daemon.PID() {
 			continue
 		}
@@ -129,6 +131,12 @@ func (c *crowd) usage() (usage, error) {
 func worksIn(pid int, dir string) bool {
 	at, err := os.Readlink(filepath.Join("/proc", strconv.Itoa(pid), "cwd"))
 	return err == nil && strings.HasPrefix(at, dir+string(filepath.Separator))
+}
+
+// names reports whether an argument of a process begins with a directory, as of the shims of early versions of statusd.
+func names(pid int, dir string) bool {
+	arguments, err := os.ReadFile(filepath.Join("/proc", strconv.Itoa(pid), "cmdline"))
+	return err == nil && bytes.Contains(arguments, []byte("\x00"+dir+string(filepath.Separator)))
 }
 
 var errGone = errors.New("the process has ended")

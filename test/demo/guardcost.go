@@ -64,7 +64,7 @@ func (c *crowd) idle(ctx context.Context, guarded bool, watched time.Duration) (
 	}, nil
 }
 
-// requests are those that the API server has answered to anyone: what it does for itself is the same in each round.
+// requests counts the API server's answers to all clients: the server's own requests are the same in each round.
 func (c *crowd) requests(ctx context.Context) (float64, error) {
 	text, err := c.admin.CoreV1().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
 	if err != nil {

@@ -46,11 +46,17 @@ func command(ctx context.Context, args []string) error {
 	standalone := flags.Bool("standalone", false, "without a control plane")
 	state := flags.String("state", "state", "where everything is kept")
 	statusd := flags.String("statusd", "bin/statusd", "the statusd to run")
+	beside := flags.String("beside", "", "for speed: the statusd of another version, with its statusd-shim beside it")
 	faults := faultOptions{}
 	flags.IntVar(&faults.faults, "faults", 200, "for faults: how many")
 	flags.IntVar(&faults.pods, "pods", 30, "for faults: on a node with how many pods")
 	flags.Uint64Var(&faults.seed, "seed", 1, "for faults: which ones")
 	kills := flags.Int("kills", 100, "for alerting-kills: how many")
+	replaced := upgradeOptions{}
+	flags.StringVar(&replaced.previous, "previous", "build/previous", "for upgrade: the directory of the version before")
+	flags.StringVar(&replaced.next, "next", "build/next", "for upgrade: the directory of the version that replaces it")
+	flags.IntVar(&replaced.times, "times", 6, "for upgrade: how often statusd is replaced")
+	flags.IntVar(&replaced.pods, "running", 200, "for upgrade: under how many running pods")
 	cost := guardCost{}
 	flags.IntVar(&cost.pods, "idle", footprintSize, "for guard-cost: on a node with how many idle pods")
 	flags.IntVar(&cost.rounds, "rounds", 2, "for guard-cost: how often it is measured with and without")
@@ -78,6 +84,11 @@ func command(ctx context.Context, args []string) error {
 		return d.alerting(ctx)
 	case mode == "alerting-kills":
 		return d.alertingKills(ctx, *kills, faults.seed)
+	case mode == "upgrade":
+		replaced.seed = faults.seed
+		return d.upgrade(ctx, replaced)
+	case mode == "speed":
+		return d.speed(ctx, *beside)
 	case mode == "scale":
 		return d.scale(ctx)
 	case mode == "unreachable":
@@ -88,6 +99,6 @@ func command(ctx context.Context, args []string) error {
 		}
 		return d.runFaults(ctx, faults)
 	default:
-		return fmt.Errorf("unknown mode %q: want none, with, footprint, guard-cost, serving, alerting, alerting-kills, scale, unreachable, clients or faults", mode)
+		return fmt.Errorf("unknown mode %q: want none, with, footprint, guard-cost, serving, alerting, alerting-kills, upgrade, speed, scale, unreachable, clients or faults", mode)
 	}
 }

@@ -34,9 +34,9 @@ const (
 	scrapeEvery    = 5 * time.Second
 )
 
-// serving measures how far a client of the stream is behind, and what serving it costs: a node of
-// this process with 500 pods of a fake runtime, of which 20 a second end. The CPU is that of the whole
-// process, so the client's is in it too.
+// serving measures how far a client of the stream is behind, and what serving costs: a node of this
+// process with 500 pods of a fake runtime, 20 of them ending per second. The CPU time of the whole
+// process counts, including the client's.
 func (d *demo) serving(ctx context.Context) (err error) {
 	dir, err := os.MkdirTemp("", "statusd-serving-")
 	if err != nil {
@@ -91,7 +91,7 @@ func servingConfig(dir string) (run.Config, error) {
 	return config, nil
 }
 
-// lagMeter ends containers and notes when a client of the stream learns of it.
+// lagMeter ends containers and records when a client of the stream receives the change.
 type lagMeter struct {
 	rt      *runtimefake.Runtime
 	address string

@@ -97,7 +97,11 @@ func (r *readiness) follow(ctx context.Context, atMost time.Duration, wanted fun
 			if !ok {
 				return fmt.Errorf("the watch of pods ended: %v", event.Object)
 			}
-			r.take(pod)
+			if event.Type == apiwatch.Deleted {
+				r.forget(pod)
+			} else {
+				r.take(pod)
+			}
 		case <-late:
 			return nil
 		case <-ctx.Done():
@@ -118,4 +122,12 @@ func (r *readiness) take(pod *v1.Pod) {
 		r.ready--
 		r.lost++
 	}
+}
+
+// forget takes note of a pod that is deleted.
+func (r *readiness) forget(pod *v1.Pod) {
+	if r.pods[pod.Name] {
+		r.ready--
+	}
+	delete(r.pods, pod.Name)
 }

@@ -137,7 +137,7 @@ func fresh(file, than string) bool {
 	return err == nil && !made.ModTime().Before(source.ModTime())
 }
 
-// versionFlags are those of the linker that tell the suite its release: some specs compare it with the server's.
+// versionFlags are the linker flags that set the suite's release: some specs compare it with the server's.
 func versionFlags(release string) string {
 	numbers := strings.Split(strings.TrimPrefix(release, "v"), ".")
 	flags := "-s -w"

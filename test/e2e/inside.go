@@ -63,7 +63,7 @@ func startNode(ctx context.Context, o options, api *controlplane.Process, line *
 	line.Set("starting a node of agent %s", o.agent)
 	options := stock.Options{
 		Name: "e2e-node", API: api, Settings: settings, Log: line,
-		Network: &stock.Network{Config: podNetwork, Plugins: plugins, Address: nodeAddress},
+		Network: &stock.Network{Config: podNetwork, Plugins: plugins, Address: nodeAddress, Port: nodePort},
 	}
 	if o.agent == "statusd" {
 		options.Statusd = program

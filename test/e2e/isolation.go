@@ -18,8 +18,10 @@ import (
 )
 
 const (
-	// nodeAddress is that of the device which a node's kubelet listens on.
+	// nodeAddress is the address of the device which a node's kubelet listens on.
 	nodeAddress = "172.30.255.1"
+	// nodePort is where some specs expect each kubelet, whatever its Node says.
+	nodePort = 10250
 	// podNetwork is the list of CNI plugins: pods are on a bridge, which is their way to the node and to each other.
 	podNetwork = `{
 	"cniVersion": "0.4.0", "name": "pods", "plugins": [

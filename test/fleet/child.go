@@ -12,6 +12,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 	dto "github.com/prometheus/client_model/go"
+	serializers "k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/informers"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/tools/clientcmd"
@@ -20,7 +21,7 @@ import (
 	"github.com/statusd/statusd/node/fleet"
 )
 
-// answer answers the commands that the parent writes, a line each: heap is the heap after a collection, and what is in more.
+// answer answers the parent's commands, one per line: heap is the heap after a collection, and the commands in more.
 func answer(more map[string]func() string) {
 	for lines := bufio.NewScanner(os.Stdin); lines.Scan(); {
 		if lines.Text() == "heap" {
@@ -107,6 +108,7 @@ func runInformer(ctx context.Context, args []string) error {
 	if err != nil {
 		return err
 	}
+	config.ContentType = serializers.ContentTypeProtobuf // as statusd's
 	factory := informers.NewSharedInformerFactory(kubernetes.NewForConfigOrDie(config), 0)
 	pods := factory.Core().V1().Pods().Informer()
 	factory.Start(ctx.Done())

@@ -1,16 +1,12 @@
 package main
 
 import (
-	"bufio"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strconv"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"syscall"
@@ -19,13 +15,10 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"k8s.io/client-go/informers"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/cache"
 
-	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/test/campaign"
 	"github.com/statusd/statusd/test/controlplane"
 )
@@ -33,7 +26,7 @@ import (
 // prefix is what the names of the nodes begin with.
 const prefix = "fleet-"
 
-// result is what was seen of a contender.
+// result is the measurement of a contender.
 type result struct {
 	name                            string
 	pods                            int
@@ -44,73 +37,9 @@ type result struct {
 	heapPerNode, heapPerPod         float64
 	rss                             int64
 	flaps                           string
-}
-
-// contender is a process that is measured.
-type contender struct {
-	command *exec.Cmd
-	in      io.Writer
-	out     *bufio.Scanner
-	log     *os.File
-}
-
-func start(dir, name string, args ...string) (*contender, error) {
-	c := &contender{command: exec.Command(name, args...)}
-	c.command.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
-	var err error
-	if c.log, err = os.Create(filepath.Join(dir, filepath.Base(name)+".log")); err != nil {
-		return nil, err
-	}
-	c.command.Stderr = c.log
-	if c.in, err = c.command.StdinPipe(); err != nil {
-		return nil, err
-	}
-	out, err := c.command.StdoutPipe()
-	if err != nil {
-		return nil, err
-	}
-	c.out = bufio.NewScanner(out)
-	return c, c.command.Start()
-}
-
-func (c *contender) stop() {
-	_ = c.command.Process.Signal(syscall.SIGCONT)
-	_ = c.command.Process.Kill() // it may have ended
-	_ = c.command.Wait()
-	c.log.Close()
-}
-
-func (c *contender) ask(what string) string {
-	if _, err := fmt.Fprintln(c.in, what); err != nil || !c.out.Scan() {
-		return ""
-	}
-	return c.out.Text()
-}
-
-func (c *contender) heap() float64 {
-	n, _ := strconv.ParseFloat(c.ask("heap"), 64)
-	return n
-}
-
-// cpu is the processor time that the process has used.
-func (c *contender) cpu() time.Duration {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", c.command.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+2:]))
-	user, _ := strconv.ParseInt(fields[11], 10, 64)
-	system, _ := strconv.ParseInt(fields[12], 10, 64)
-	return time.Duration(user+system) * 10 * time.Millisecond
-}
-
-func (c *contender) rss() int64 {
-	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", c.command.Process.Pid))
-	if err != nil {
-		return 0
-	}
-	pages, _ := strconv.ParseInt(strings.Fields(string(data))[1], 10, 64)
-	return pages * int64(os.Getpagesize())
+	longestBusyLease                time.Duration // during the deletions
+	deleteCPU, deleteServerCPU      time.Duration
+	deleteRequests                  string // per pod, by verb
 }
 
 // measure measures one contender on an API server of its own.
@@ -126,7 +55,7 @@ func (p *plan) measure(ctx context.Context, name string) (*result, error) {
 	}
 	defer server.Kill()
 	config := server.AdminConfig()
-	config.QPS = -1
+	config.QPS, config.ContentType = -1, runtime.ContentTypeProtobuf // the measurement runs on the same processors
 	m := &measurement{plan: p, client: kubernetes.NewForConfigOrDie(config), config: config, dir: dir, kubeconfig: server.AdminKubeconfig(),
 		result: &result{name: name, pods: p.nodes * p.pods}}
 	return m.result, m.run(ctx)
@@ -140,6 +69,8 @@ type measurement struct {
 	dir, kubeconfig string
 	c               *contender
 	baseline        float64 // requests per second of the server by itself
+	seen            *seen
+	continued       time.Time // when the contender went on after it was stopped
 }
 
 func (m *measurement) run(ctx context.Context) error {
@@ -153,11 +84,20 @@ func (m *measurement) run(ctx context.Context) error {
 			return err
 		}
 	}
+	watching, cancel := context.WithCancel(ctx)
+	defer cancel()
 	var err error
+	if m.seen, err = m.watch(watching); err != nil {
+		return err
+	}
 	if m.baseline, err = m.requestsPerSecond(ctx, 10*time.Second, all); err != nil {
 		return err
 	}
-	for _, step := range []func(context.Context) error{m.register, m.readyPods, m.idlePhase, m.flapPhase, m.deleteAll} {
+	steps := []func(context.Context) error{m.register, m.readyPods, m.idlePhase, m.flapPhase, m.deleteAll}
+	if m.keep {
+		steps = steps[:len(steps)-1]
+	}
+	for _, step := range steps {
 		if err := step(ctx); err != nil {
 			if m.c != nil {
 				m.c.stop()
@@ -235,12 +175,6 @@ func (m *measurement) readyPods(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	watch, cancel := context.WithCancel(ctx)
-	defer cancel()
-	ready, err := m.watchReady(watch)
-	if err != nil {
-		return err
-	}
 	_ = m.c.command.Process.Signal(syscall.SIGSTOP)
 	began := time.Now()
 	if err := m.parallel(ctx, m.result.pods, m.createPod); err != nil {
@@ -252,17 +186,17 @@ func (m *measurement) readyPods(ctx context.Context) error {
 		return err
 	}
 	cpu := m.c.cpu()
-	began = time.Now()
+	m.continued = time.Now()
 	_ = m.c.command.Process.Signal(syscall.SIGCONT)
 	if err := campaign.Await(ctx, 20*time.Millisecond, func() error {
-		if n := ready.Load(); n < int64(m.result.pods) {
+		if n, _ := m.seen.count(); n < m.result.pods {
 			return fmt.Errorf("%d of %d pods are Ready", n, m.result.pods)
 		}
 		return nil
 	}); err != nil {
 		return err
 	}
-	m.ready, m.readyCPU = time.Since(began), m.c.cpu()-cpu
+	m.ready, m.readyCPU = time.Since(m.continued), m.c.cpu()-cpu
 	after, err := m.count(ctx, ofPods)
 	if err != nil {
 		return err
@@ -362,171 +296,4 @@ func (m *measurement) parallel(ctx context.Context, n int, do func(context.Conte
 	working.Wait()
 	close(errs)
 	return errors.Join(<-errs)
-}
-
-// watchReady counts the pods that have been Ready, with an informer: a bare watch may be ended by the server at any time.
-func (m *measurement) watchReady(ctx context.Context) (*atomic.Int64, error) {
-	var ready atomic.Int64
-	seen := map[types.UID]bool{} // of the informer's goroutine
-	count := func(object any) {
-		pod, ok := object.(*v1.Pod)
-		if !ok || seen[pod.UID] {
-			return
-		}
-		if c := podstatus.FindCondition(pod.Status.Conditions, v1.PodReady); c != nil && c.Status == v1.ConditionTrue {
-			seen[pod.UID] = true
-			ready.Add(1)
-		}
-	}
-	factory := informers.NewSharedInformerFactory(m.client, 0)
-	pods := factory.Core().V1().Pods().Informer()
-	_, err := pods.AddEventHandler(cache.ResourceEventHandlerFuncs{AddFunc: count, UpdateFunc: func(_, object any) { count(object) }})
-	if err != nil {
-		return nil, err
-	}
-	factory.Start(ctx.Done())
-	factory.WaitForCacheSync(ctx.Done())
-	return &ready, nil
-}
-
-// idlePhase watches the leases while nothing happens.
-func (m *measurement) idlePhase(ctx context.Context) error {
-	time.Sleep(12 * time.Second) // leases that were not renewed while the contender was stopped
-	leases := m.client.CoordinationV1().Leases(v1.NamespaceNodeLease)
-	list, err := leases.List(ctx, metav1.ListOptions{})
-	if err != nil {
-		return err
-	}
-	last := map[string]time.Time{}
-	for i := range list.Items {
-		if renewed := list.Items[i].Spec.RenewTime; renewed != nil {
-			last[list.Items[i].Name] = renewed.Time
-		}
-	}
-	events, err := leases.Watch(ctx, metav1.ListOptions{ResourceVersion: list.ResourceVersion})
-	if err != nil {
-		return err
-	}
-	defer events.Stop()
-	requests, err := m.count(ctx, besidesLeases)
-	if err != nil {
-		return err
-	}
-	if m.name != "kwok" {
-		m.c.ask("withdrawals") // those so far waited for the first status of their pod
-	}
-	cpu, began := m.c.cpu(), time.Now()
-	renewed := 0
-	for end := time.After(m.idle); ; {
-		select {
-		case <-ctx.Done():
-			return ctx.Err()
-		case e, ok := <-events.ResultChan():
-			lease, isLease := e.Object.(interface{ GetName() string })
-			if !ok || !isLease {
-				return errors.New("the watch of leases has ended")
-			}
-			renewed++
-			if at := time.Now(); !last[lease.GetName()].IsZero() {
-				m.longestLease = max(m.longestLease, at.Sub(last[lease.GetName()]))
-				last[lease.GetName()] = at
-			} else {
-				last[lease.GetName()] = at
-			}
-			continue
-		case <-end:
-		}
-		break
-	}
-	took := time.Since(began)
-	m.idleCPU, m.renewals = m.c.cpu()-cpu, float64(renewed)/took.Seconds()
-	after, err := m.count(ctx, besidesLeases)
-	if err != nil {
-		return err
-	}
-	m.idleRequests = max(0, (after-requests)/took.Seconds()-m.baseline)
-	m.rss = m.c.rss()
-	fmt.Printf("%s: %d leases of %d nodes, %.1f renewals per second, the longest gap %v\n", m.name, len(last), m.nodes, m.renewals, m.longestLease.Round(time.Millisecond))
-	return nil
-}
-
-// flapPhase asks how long withdrawals waited. KWOK's stages do not flap.
-func (m *measurement) flapPhase(context.Context) error {
-	if m.flaps = "–"; m.name != "kwok" {
-		m.flaps = m.c.ask("withdrawals")
-	}
-	return nil
-}
-
-// deleteAll deletes all pods and waits until they are gone.
-func (m *measurement) deleteAll(ctx context.Context) error {
-	began := time.Now()
-	if err := m.parallel(ctx, m.result.pods, func(ctx context.Context, i int) error {
-		namespace := "steady"
-		if m.isFlapping(i) {
-			namespace = "flapping"
-		}
-		return m.client.CoreV1().Pods(namespace).Delete(ctx, fmt.Sprint("pod-", i), metav1.DeleteOptions{})
-	}); err != nil {
-		return err
-	}
-	err := campaign.Await(ctx, 200*time.Millisecond, func() error {
-		left, err := m.client.CoreV1().Pods("").List(ctx, metav1.ListOptions{ResourceVersion: "0", Limit: 1})
-		if err == nil && len(left.Items) > 0 {
-			return errors.New("pods are left")
-		}
-		return err
-	})
-	m.deleted = time.Since(began)
-	return err
-}
-
-// The requests that are counted.
-func all(resource, _ string) bool { return true }
-func besidesLeases(resource, verb string) bool {
-	return resource != "leases" && !(resource == "pods" && verb == "PATCH") // which are flaps
-}
-func ofPods(resource, verb string) bool {
-	return resource == "pods" && verb != "WATCH" && verb != "LIST"
-}
-
-// count reads how many requests the server has served.
-func (m *measurement) count(ctx context.Context, counts func(resource, verb string) bool) (float64, error) {
-	body, err := m.client.Discovery().RESTClient().Get().AbsPath("/metrics").DoRaw(ctx)
-	if err != nil {
-		return 0, err
-	}
-	total := 0.0
-	for line := range strings.Lines(string(body)) {
-		labels, ok := strings.CutPrefix(line, "apiserver_request_total{")
-		if !ok {
-			continue
-		}
-		if counts(label(labels, "resource"), label(labels, "verb")) {
-			n, err := strconv.ParseFloat(strings.TrimSpace(line[strings.LastIndexByte(line, ' ')+1:]), 64)
-			if err != nil {
-				return 0, err
-			}
-			total += n
-		}
-	}
-	return total, nil
-}
-
-func label(labels, name string) string {
-	_, rest, _ := strings.Cut(labels, name+`="`)
-	value, _, _ := strings.Cut(rest, `"`)
-	return value
-}
-
-func (m *measurement) requestsPerSecond(ctx context.Context, d time.Duration, counts func(resource, verb string) bool) (float64, error) {
-	before, err := m.count(ctx, counts)
-	if err != nil {
-		return 0, err
-	}
-	if err := campaign.Pause(ctx, d); err != nil {
-		return 0, err
-	}
-	after, err := m.count(ctx, counts)
-	return (after - before) / d.Seconds(), err
 }

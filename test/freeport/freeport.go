@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// The ports are below those that the kernel gives to programs that ask for any.
+// The ports are below the kernel's range of ephemeral ports.
 const first, ports = 20000, 10000
 
 // Take returns a port of the loopback interface that is free, and that nothing else takes by this package, in any process of

@@ -17,7 +17,7 @@ import (
 
 // A Command is one go build.
 type Command struct {
-	// Name is what is built, for the line of progress.
+	// Name is the name of the build, for the line of progress.
 	Name string
 	// Dir is the working directory; empty: the current one.
 	Dir string
@@ -25,17 +25,18 @@ type Command struct {
 	Env []string
 	// Flags are those of go build, among them -o.
 	Flags []string
-	// Packages are what is built.
+	// Packages are the packages to build.
 	Packages []string
 }
 
-// Dependencies compiles what the tests of packages need and the build cache does not have, and shows how far it is. Programs
-// are not linked. What a test alone consists of is left to go test.
+// Dependencies compiles dependencies of packages' tests that the build cache does not have, and shows the progress. Programs
+// are not linked. Packages that only one test imports are left to go test.
 func Dependencies(ctx context.Context, w io.Writer, name string, flags, packages []string) error {
 	return Command{Name: name, Flags: flags, Packages: packages}.dependencies(ctx, w)
 }
 
-// Test makes a test binary of the one package, with more flags of go test -c, among them -o. It shows on w what is compiled.
+// Test makes a test binary of the one package, with more flags of go test -c, among them -o. It shows the compiled packages
+// on w.
 func (c Command) Test(ctx context.Context, w io.Writer, flags ...string) error {
 	if err := c.dependencies(ctx, w); err != nil {
 		return err
@@ -56,7 +57,7 @@ func (c Command) dependencies(ctx context.Context, w io.Writer) error {
 	return c.Run(ctx, w)
 }
 
-// Run builds. It shows on w what is compiled, if anything must be. The error has what the compiler reported.
+// Run builds. It shows the compiled packages on w, if any. The error has the compiler's report.
 func (c Command) Run(ctx context.Context, w io.Writer) error {
 	line := progress.On(w)
 	defer line.Close()

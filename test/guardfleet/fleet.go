@@ -154,7 +154,7 @@ func codes(v guard.Verdict) string {
 	return strings.Join(all, ", ")
 }
 
-// verdicts counts the nodes by what their guards say, and returns what most of those that are not healthy are said to be.
+// verdicts counts the nodes by their guards' verdicts, and returns the most frequent verdict that is not healthy.
 func (f *fleet) verdicts() (counts map[guard.Health]int, words string) {
 	counts = map[guard.Health]int{}
 	said := map[string]int{}

@@ -150,7 +150,7 @@ func flood(ctx context.Context, s side, rate int, d time.Duration) (r result, er
 	return r, nil
 }
 
-// memory is a directory that is no disk, if there is one: the disk is not what is measured.
+// memory is a directory in memory, if there is one: the measurement must not depend on the disk.
 func memory() string {
 	if info, err := os.Stat("/dev/shm"); err == nil && info.IsDir() {
 		return "/dev/shm"

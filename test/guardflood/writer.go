@@ -33,7 +33,7 @@ func (w *writer) open() (err error) {
 
 func (w *writer) close() { w.file.Close() }
 
-// awaitReader waits until the reader has saved its first position: what is written from then on counts.
+// awaitReader waits until the reader has saved its first position: lines written from then on count.
 func (w *writer) awaitReader(ctx context.Context) error {
 	return campaign.Await(ctx, 10*time.Millisecond, func() error {
 		_, err := os.Stat(w.path + "@state")
@@ -41,7 +41,8 @@ func (w *writer) awaitReader(ctx context.Context) error {
 	})
 }
 
-// write writes at a rate in MB/s: lines as a busy kubelet logs them, and in each MB one that counts.
+// write writes at a rate in MB/s: typical lines of a busy kubelet, and in each MB one line that
+// counts.
 func (w *writer) write(ctx context.Context, rate int, d time.Duration) error {
 	var lines bytes.Buffer
 	for i := 0; lines.Len() < 1e6; i++ {

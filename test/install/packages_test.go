@@ -26,6 +26,9 @@ func build(t *testing.T, name, format string) string {
 			t.Fatal(err)
 		}
 	}
+	if err := Completions(filepath.Join(bin, "statusd"), bin); err != nil {
+		t.Fatal(err)
+	}
 	path, err := Package("deploy/packaging/"+name+".yaml", bin, t.TempDir(), "1.2.3", runtime.GOARCH, format)
 	if err != nil {
 		t.Fatal(err)
@@ -64,7 +67,7 @@ func TestPackages_HaveTheServices(t *testing.T) {
 				var listed, about, scripts string
 				if format == "deb" {
 					listed, about = output(t, "dpkg-deb", "--contents", path), output(t, "dpkg-deb", "--info", path)
-					scripts = output(t, "dpkg-deb", "--info", path, "postinst") + output(t, "dpkg-deb", "--info", path, "prerm")
+					scripts = output(t, "dpkg-deb", "--info", path, "postinst") + output(t, "dpkg-deb", "--info", path, "prerm") + output(t, "dpkg-deb", "--info", path, "postrm")
 				} else {
 					listed, about = output(t, "rpm", "-qplv", path), output(t, "rpm", "-qpi", path)
 					scripts = output(t, "rpm", "-qp", "--scripts", path)
@@ -74,13 +77,22 @@ func TestPackages_HaveTheServices(t *testing.T) {
 						t.Errorf("it has no %s:\n%s", file, listed)
 					}
 				}
+				zsh := map[string]string{"deb": "/usr/share/zsh/vendor-completions/_statusd", "rpm": "/usr/share/zsh/site-functions/_statusd"}[format]
+				for _, file := range []string{"/usr/share/bash-completion/completions/statusd", zsh, "/usr/share/fish/vendor_completions.d/statusd.fish"} {
+					if !strings.Contains(listed, file+"\n") {
+						t.Errorf("it has no %s:\n%s", file, listed)
+					}
+				}
+				if strings.Count(listed, "/_statusd\n") != 1 {
+					t.Errorf("want the completions of zsh in one place:\n%s", listed)
+				}
 				if !strings.Contains(about, "1.2.3") || !strings.Contains(about, config.Name) {
 					t.Errorf("got\n%s", about)
 				}
 				if len(config.Conflicts) != 1 { // both have the program
 					t.Errorf("it conflicts with %v, want the other package", config.Conflicts)
 				}
-				for _, want := range []string{"daemon-reload", "try-restart", "disable --now"} {
+				for _, want := range []string{"daemon-reload", "try-restart", "disable --now", "rm -rf"} {
 					if !strings.Contains(scripts, want) {
 						t.Errorf("the scripts have no %s:\n%s", want, scripts)
 					}

@@ -12,7 +12,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Registry is one that remembers the metrics of statusd in it, also vectors without a value.
+// Registry is a registry that also keeps the names of statusd's metrics in it, including vectors
+// without a value.
 type Registry struct {
 	*prometheus.Registry
 	// Rows are, by name, the first columns of the table in docs/reference/metrics.md.
@@ -109,8 +110,8 @@ func (r *Registry) CheckTable(t *testing.T, document string, own func(section st
 	}
 }
 
-// labels are those that metrics may have: none has values that users choose, as names of pods, containers and
-// images are. Rules and outputs are those of the operator's config.
+// labels are the permitted labels of metrics. None has values that users choose, such as names of pods,
+// containers and images; rules and outputs come from the operator's config.
 var labels = []string{"action", "check", "class", "condition", "container_type", "exit_code", "field", "health", "hook", "kind", "log", "origin", "part", "cause", "output", "phase", "probe", "reason", "result", "rule", "severity", "side", "signal", "stage", "state", "verb", "version"}
 
 // CheckLabels fails if a metric has another label than the allowed ones.

@@ -18,7 +18,8 @@ import (
 	"github.com/statusd/statusd/test/progress"
 )
 
-// A mutant may take as often as long as the tests without it, and that much more: what takes longer hangs.
+// The time limit of a mutant is a multiple of the tests' time without it, plus a constant: a mutant that
+// takes longer hangs.
 const (
 	patience = 3
 	some     = 10 * time.Second
@@ -37,7 +38,7 @@ type lab struct {
 	times    map[suite]*baseline
 }
 
-// suite is what is run for a mutant: some tests of a package.
+// suite is the tests to run for a mutant: some tests of a package.
 type suite struct{ in, tags, tests string }
 
 func suiteOf(m mutant.Mutant) suite {

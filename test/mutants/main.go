@@ -1,13 +1,13 @@
-// Command mutants shows that the tests of the invariants can fail: it takes out the line that
-// guards an invariant, one at a time, and runs the tests that are said to hold it. A mutant that
-// survives is an invariant without a test.
+// Command mutants shows that the tests of the invariants can fail: it removes the lines that guard
+// an invariant, one at a time, and runs the tests that should detect it. A mutant that survives is
+// an invariant without a test.
 //
 //	go run ./test/mutants            all of mutants.txt
 //	go run ./test/mutants -only 3    those of invariant 3
 //
-// All mutants are compiled into the tests at once, which choose one by the name of their program. The tree is left alone: the
-// changed files reach the compiler as an overlay. The tests run first without a mutant: they must pass, and with a mutant they
-// may take as long as that and some more. Nothing that a test has started outlives it.
+// All mutants are compiled into the tests at once, and the name of the test's program selects one. The tree is not changed:
+// the changed files reach the compiler as an overlay. The tests run first without a mutant: they must pass, and this run's
+// duration sets the time limit for the mutants. No process that a test has started outlives it.
 package main
 
 import (

@@ -54,7 +54,7 @@ type span struct {
 	mutant      int
 }
 
-// weave returns the source with the mutants, by their numbers, of which each changes a function.
+// weave returns the source with all mutants, by number. Each mutant changes a function.
 func weave(source string, mutants map[int]mutant.Mutant) (woven, error) {
 	file, err := parser.ParseFile(token.NewFileSet(), "", source, parser.SkipObjectResolution)
 	if err != nil {
@@ -187,7 +187,7 @@ func call(function *ast.FuncDecl, number int) string {
 	return "return " + statement
 }
 
-// names are those of the fields, with what name gives to those that have none.
+// names returns the names of the fields, with generated names for fields without one.
 func names(list *ast.FieldList, receiver bool) (all []string) {
 	for _, field := range fields(list) {
 		if len(field.Names) == 0 {

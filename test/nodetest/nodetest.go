@@ -140,7 +140,7 @@ func Get(t testing.TB, address, path string) (int, string) {
 	return Read(t, &http.Client{Transport: &http.Transport{DisableKeepAlives: true}}, "http://"+address+path)
 }
 
-// Read reads what is at a URL.
+// Read reads the content of a URL.
 func Read(t testing.TB, client *http.Client, url string) (int, string) {
 	t.Helper()
 	response, err := client.Get(url)

@@ -65,8 +65,8 @@ func EndBelow(t testing.TB, dir string) {
 	}
 }
 
-// guard reads directories until the other process ends, and ends what it has left. Processes that were starting may appear during
-// a look.
+// guard reads directories until the other process ends, and ends its remaining processes. Processes that were starting may appear
+// during a look.
 func guard(from io.Reader) {
 	var dirs []string
 	for lines := bufio.NewScanner(from); lines.Scan(); {
@@ -125,7 +125,7 @@ func below(dirs []string) (pids []int) {
 	return pids
 }
 
-// parent is the number of a process's parent, 0 if there is none or the process is a zombie, of which nothing is left to end.
+// parent is the parent's process ID, 0 if it is unknown or the process is a zombie, which needs no end.
 func parent(pid int) int {
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	if err != nil {

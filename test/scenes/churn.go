@@ -109,7 +109,7 @@ func (c *churn) delete(ctx context.Context, name string) error {
 	return c.stage.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, options)
 }
 
-// end deletes what is left.
+// end deletes the remaining pods.
 func (c *churn) end(ctx context.Context) error {
 	for _, name := range c.names {
 		err := c.stage.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Delete(ctx, name, metav1.DeleteOptions{})

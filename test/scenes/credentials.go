@@ -27,8 +27,9 @@ func kubeletCertificate() Scene {
 				return err
 			}
 			valid = s.Node.Kubelet.Kubeconfig
-			// Before the end of its certificate a kubelet must have listed its pods, and have asked the API server who the
-			// observer is. That all sides agree about another pod shows that it has; a slow machine gets more time for it.
+			// Before the end of its certificate a kubelet must have listed its pods, and have authenticated the observer
+			// at the API server. Agreement of all sides about another pod shows both; a slow machine gets more time for
+			// it.
 			for lasts := 10 * time.Second; ; lasts *= 2 {
 				expires = time.Now().Add(lasts)
 				if err := s.restartUntil(expires); err != nil {

@@ -18,8 +18,8 @@ echo $! >%[1]s
 `
 
 // Guard starts an observer whose guard restarts the kubelet and writes condition and Events, and replaces the kubelet by one that the
-// guard's command starts. Policy are more lines of the section guard; without any, the bounds of restarts are the standard ones. The
-// stage needs the rights of deploy/guard.
+// guard's command starts. policy has more lines for the section guard; without them, the bounds of restarts are the standard ones.
+// The stage needs the rights of deploy/guard.
 func (s *Stage) Guard(ctx context.Context, policy string) (*Observer, error) {
 	var words []string
 	for _, word := range s.Node.Kubelet.Command() {

@@ -11,8 +11,8 @@ import (
 	"github.com/statusd/statusd/internal/guard"
 )
 
-// Lie is a lie about the node, or a fault of it, that is looked at for a while: what the audit and the guard say of it is in a table, and no
-// test depends on how long that takes.
+// Lie is a false report about the node, or a fault of it, that lasts for a while. A table shows the reports of the audit and the guard about
+// it; no test depends on their timing.
 type Lie struct {
 	Name, What string
 	// Lasts is how long it goes on unless it is seen sooner.
@@ -20,13 +20,15 @@ type Lie struct {
 	// Expect is the kind of drift that must be seen; empty: none may be. Silent is the side that must not answer.
 	Expect audit.Kind
 	Silent audit.Side
+	// Spared: a restart of the kubelet would do harm. Then the lie lasts for all of Lasts, and the guard must not want a restart.
+	Spared bool
 	// Why is why nothing is expected.
 	Why string
 
 	Prepare, Break, Again, Mend func(context.Context, *Stage) error
 }
 
-// Telling is what was said of a lie.
+// Telling is the record of a lie.
 type Telling struct {
 	Lie Lie
 	// Seen is the first drift, or the silent side, and After how long that took; nil: nothing was seen.
@@ -40,7 +42,8 @@ type Telling struct {
 	Wrong   string
 }
 
-// guardSettings are those of a guard that restarts nothing and says what it would have done.
+// guardSettings are the settings of a guard that restarts nothing and only reports restarts that it
+// would have made.
 func (s *Stage) guardSettings() string {
 	return fmt.Sprintf("guard: {enabled: true, unit: \"\", runtimeUnit: \"\", healthzURL: \"http://127.0.0.1:%d/healthz\"}\n", s.Node.Kubelet.HealthzPort)
 }
@@ -73,7 +76,7 @@ func (s *Stage) tell(ctx context.Context, lie Lie) (Telling, error) {
 	if err := lie.Break(ctx, s); err != nil {
 		return t, err
 	}
-	for time.Since(begin) < lie.Lasts && !(t.Seen != nil || t.Silent != "") {
+	for time.Since(begin) < lie.Lasts && (lie.Spared || t.Seen == nil && t.Silent == "") {
 		if lie.Again != nil {
 			if err := lie.Again(ctx, s); err != nil {
 				return t, err
@@ -112,12 +115,12 @@ func (s *Stage) listen(ctx context.Context, t *Telling, begin time.Time) error {
 	if err != nil {
 		return err
 	}
-	if side := t.Lie.Silent; side != "" && !report.Sides[side].Known() {
+	if side := t.Lie.Silent; side != "" && t.Silent == "" && !report.Sides[side].Known() {
 		t.Silent, t.After = fmt.Sprintf("side %s is silent: %s", side, report.Sides[side].Err), time.Since(begin)
 	}
 	for _, d := range report.Differences {
 		if d.Drift && (t.Lie.Expect == "" || d.Kind == t.Lie.Expect) && t.Seen == nil {
-			usual := strings.NewReplacer(s.Node.Kubelet.Root(), "/var/lib/kubelet")
+			usual := strings.NewReplacer(s.Node.Kubelet.Root(), "/var/lib/kubelet", s.Node.Containerd.Socket(), "/run/containerd/containerd.sock")
 			d.Message, d.Do = usual.Replace(d.Message), usual.Replace(d.Do)
 			t.Seen, t.After = &d, time.Since(begin)
 		}
@@ -125,23 +128,31 @@ func (s *Stage) listen(ctx context.Context, t *Telling, begin time.Time) error {
 	return nil
 }
 
-// judge compares what was seen with what was expected.
+// judge compares the observations with the expectations.
 func (t *Telling) judge() {
 	switch {
 	case t.Lie.Expect == "" && t.Seen != nil:
 		t.Wrong = "unexpected: " + t.Seen.Message
 	case t.Lie.Expect != "" && t.Seen == nil:
 		t.Wrong = "not seen: " + string(t.Lie.Expect)
+	case t.Lie.Spared && t.Would > 0:
+		t.Wrong = "the guard would have restarted the kubelet"
 	case t.Lie.Silent != "" && t.Silent == "":
 		t.Wrong = "side " + string(t.Lie.Silent) + " answered"
 	}
 }
 
-// LieTable is the table of docs/evidence/lies.md.
-func LieTable(all []Telling) string {
+// LieTable is the table of docs/evidence/lies.md: a row per lie from this run, or else its row in the earlier table.
+func LieTable(all []Telling, before string) string {
 	var b strings.Builder
 	b.WriteString("| | lie or fault | what is done | seen | after | wording | what to do, as it is said | the guard |\n|---|---|---|---|---|---|---|---|\n")
-	for i, t := range all {
+	for i, lie := range Lies() {
+		at := slices.IndexFunc(all, func(t Telling) bool { return t.Lie.Name == lie.Name })
+		if at < 0 {
+			b.WriteString(rowOf(before, lie.Name, i+1))
+			continue
+		}
+		t := all[at]
 		seen, after, words, do := "no", "-", t.Lie.Why, "-"
 		switch {
 		case t.Seen != nil:
@@ -162,6 +173,16 @@ func LieTable(all []Telling) string {
 		fmt.Fprintf(&b, "| %d | %s | %s | %s | %s | %s | %s | %s |\n", i+1, t.Lie.Name, t.Lie.What, seen, after, cell(words), cell(do), verdict)
 	}
 	return b.String()
+}
+
+// rowOf returns the row of a lie in a table, with its number, or "".
+func rowOf(table, name string, number int) string {
+	for row := range strings.Lines(table) {
+		if _, rest, _ := strings.Cut(strings.TrimPrefix(row, "|"), "|"); strings.HasPrefix(rest, " "+name+" |") {
+			return fmt.Sprintf("| %d |%s", number, rest)
+		}
+	}
+	return ""
 }
 
 // cell is a text that does not end its cell of a table.

@@ -14,13 +14,10 @@ import (
 	"golang.org/x/sys/unix"
 	admissionv1 "k8s.io/api/admissionregistration/v1"
 	v1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
-	runtimeapi "k8s.io/cri-api/pkg/apis/runtime/v1"
 
 	"github.com/statusd/statusd/internal/audit"
-	"github.com/statusd/statusd/internal/nodeclient"
 	"github.com/statusd/statusd/test/stock"
 )
 
@@ -34,13 +31,7 @@ func deleting(names ...string) act {
 }
 
 // podStatus patches the status of a pod as another writer.
-func podStatus(name, patch string) act {
-	return func(ctx context.Context, s *Stage) error {
-		_, err := s.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Patch(ctx, name, types.StrategicMergePatchType, []byte(patch),
-			metav1.PatchOptions{FieldManager: meddler}, "status")
-		return err
-	}
-}
+func podStatus(name, patch string) act { return podStatusAs(meddler, name, patch) }
 
 // nodeStatus patches the status of the Node as another writer.
 func nodeStatus(patch string) act {
@@ -50,10 +41,31 @@ func nodeStatus(patch string) act {
 	}
 }
 
+// podStatusAs patches the status of a pod under the name of a writer.
+func podStatusAs(writer, name, patch string) act {
+	return func(ctx context.Context, s *Stage) error {
+		_, err := s.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Patch(ctx, name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{FieldManager: writer}, "status")
+		return err
+	}
+}
+
 // written is a lie about a pod that another writer repeats; expect is empty if no side knows better.
 func written(name, what, patch string, expect audit.Kind, why string) Lie {
 	pod := "lie-" + strings.ToLower(strings.Fields(name)[0])
 	return Lie{Name: name, What: what, Lasts: 75 * time.Second, Expect: expect, Why: why, Prepare: withPods(pod), Break: podStatus(pod, patch), Again: podStatus(pod, patch), Mend: deleting(pod)}
+}
+
+// replaced is a lie about one field of a pod whose list of containers a merge would replace as a whole.
+func replaced(name, path, value string) Lie {
+	lie := written(name, "replaced twice a second", "", audit.ForeignWriter, "")
+	pod := "lie-" + strings.ToLower(strings.Fields(name)[0])
+	lie.Break = func(ctx context.Context, s *Stage) error {
+		_, err := s.Node.Admin().CoreV1().Pods(metav1.NamespaceDefault).Patch(ctx, pod, types.JSONPatchType, fmt.Appendf(nil, `[{"op": "replace", "path": %q, "value": %s}]`, path, value),
+			metav1.PatchOptions{FieldManager: meddler}, "status")
+		return err
+	}
+	lie.Again = lie.Break
+	return lie
 }
 
 func nodeWritten(name, what, patch string, expect audit.Kind) Lie {
@@ -79,6 +91,19 @@ func Lies() []Lie {
 		nodeWritten("version of the kubelet", "nodeInfo patched twice a second", `{"status":{"nodeInfo":{"kubeletVersion":"v1.99.0"}}}`, audit.ForeignWriter),
 		written("podIP of a pod in the network of the host", "patched twice a second", `{"status":{"podIP":"203.0.113.9","podIPs":[{"$patch":"replace"},{"ip":"203.0.113.9"}]}}`, audit.ForeignWriter, ""),
 		forgedExit(), mutatedStatus(), leaseOfTheFuture(), deadButRenewed(), intruder(), intruderBehindFrozen(),
+		replaced("restarts of a container: 99", "/status/containerStatuses/0/restartCount", "99"),
+		replaced("imageid of another image", "/status/containerStatuses/0/imageID", `"example.com/evil@sha256:00"`),
+		written("hostIP of another node", "patched twice a second", `{"status":{"hostIP":"203.0.113.9","hostIPs":[{"$patch":"replace"},{"ip":"203.0.113.9"}]}}`, audit.ForeignWriter, ""),
+		flapping(),
+		replaced("ready of a container: false", "/status/containerStatuses/0/ready", "false"),
+		written("status wiped", "phase Pending, no containers, patched twice a second", `{"status":{"phase":"Pending","containerStatuses":null,"conditions":null}}`, audit.ForeignWriter, ""),
+		written("PodReadyToStartContainers False", "patched twice a second", `{"status":{"conditions":[{"type":"PodReadyToStartContainers","status":"False"}]}}`, audit.ForeignWriter, ""),
+		nodeWritten("images of the Node", "patched twice a second", `{"status":{"images":[{"names":["example.com/not-here:1"],"sizeBytes":1}]}}`, audit.ForeignWriter),
+		nodeWritten("capacity of the Node", "cpu 999, patched twice a second", `{"status":{"capacity":{"cpu":"999"}}}`, audit.ForeignWriter),
+		renewedLongAgo(), leaseOfASecond(), leaseDeletedAgain(), nodeDeleted(), kubeletReplaced(), runtimeSlow(), writesRefused(), maintained(), cloned(), runtimeLost(),
+		written("removal of Ready", "condition Ready removed from a pod twice a second", `{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}`, audit.ForeignWriter, ""),
+		nodeWritten("Ready of the Node removed", "removed twice a second", `{"status":{"conditions":[{"type":"Ready","$patch":"delete"}]}}`, audit.ForeignWriter),
+		asKubelet(), endedAsKubelet(), frozenByGroup(),
 	}
 }
 
@@ -332,11 +357,7 @@ func refuse(group, resource string) act {
 }
 
 func accept(ctx context.Context, s *Stage) error {
-	err := s.Node.Admin().AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, "refuses.example.com", metav1.DeleteOptions{})
-	if apierrors.IsNotFound(err) {
-		return nil
-	}
-	return err
+	return ignoreNotFound(s.Node.Admin().AdmissionregistrationV1().ValidatingWebhookConfigurations().Delete(ctx, "refuses.example.com", metav1.DeleteOptions{}))
 }
 
 // settled is how long an API server takes to know a webhook.
@@ -447,62 +468,4 @@ func deadButRenewed() Lie {
 			return renew(ctx, s)
 		},
 		Again: renew, Mend: thaw}
-}
-
-// intruder starts a container in the sandbox of a pod, as crictl does.
-func intruder() Lie {
-	return Lie{Name: "a container that the spec does not have", What: "created through CRI in the sandbox of a pod", Lasts: 40 * time.Second, Why: "the kubelet stops and removes it within seconds", Prepare: withPods("host"),
-		Break: func(ctx context.Context, s *Stage) error {
-			pod, err := s.Pod(ctx, "host")
-			if err != nil {
-				return err
-			}
-			return intrude(ctx, "unix://"+s.Node.Containerd.Socket(), string(pod.UID))
-		},
-		Mend: deleting("host")}
-}
-
-func intruderBehindFrozen() Lie {
-	lie := intruder()
-	begin := lie.Break
-	lie.Name, lie.What, lie.Lasts, lie.Expect, lie.Why = "a container that the spec does not have, behind a frozen kubelet", "SIGSTOP to the kubelet, then created through CRI in the sandbox of a pod", 90*time.Second, audit.ContainerWithoutPod, ""
-	lie.Break = func(ctx context.Context, s *Stage) error {
-		if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
-			return err
-		}
-		return begin(ctx, s)
-	}
-	lie.Mend = func(ctx context.Context, s *Stage) error {
-		s.Node.Kubelet.Process().Resume()
-		return s.Delete(ctx, "host")
-	}
-	return lie
-}
-
-// intrude runs another container in the sandbox of a pod.
-func intrude(ctx context.Context, endpoint, uid string) error {
-	conn, err := nodeclient.Runtime(endpoint)
-	if err != nil {
-		return err
-	}
-	defer conn.Close()
-	runtime := runtimeapi.NewRuntimeServiceClient(conn)
-	list, err := runtime.ListPodSandbox(ctx, &runtimeapi.ListPodSandboxRequest{Filter: &runtimeapi.PodSandboxFilter{LabelSelector: map[string]string{"io.kubernetes.pod.uid": uid}}})
-	if err != nil {
-		return err
-	}
-	if len(list.Items) != 1 {
-		return fmt.Errorf("pod %s has %d sandboxes", uid, len(list.Items))
-	}
-	sandbox := list.Items[0]
-	created, err := runtime.CreateContainer(ctx, &runtimeapi.CreateContainerRequest{PodSandboxId: sandbox.Id,
-		Config: &runtimeapi.ContainerConfig{Metadata: &runtimeapi.ContainerMetadata{Name: "intruder"}, Image: &runtimeapi.ImageSpec{Image: stock.Image},
-			Command: []string{"/bin/sh", "-c", stock.Forever}, Linux: &runtimeapi.LinuxContainerConfig{}},
-		SandboxConfig: &runtimeapi.PodSandboxConfig{Metadata: sandbox.Metadata, Labels: sandbox.Labels, Linux: &runtimeapi.LinuxPodSandboxConfig{
-			SecurityContext: &runtimeapi.LinuxSandboxSecurityContext{NamespaceOptions: &runtimeapi.NamespaceOption{Network: runtimeapi.NamespaceMode_NODE}}}}})
-	if err != nil {
-		return err
-	}
-	_, err = runtime.StartContainer(ctx, &runtimeapi.StartContainerRequest{ContainerId: created.ContainerId})
-	return err
 }

@@ -51,7 +51,7 @@ kubelet:
   podsSocket: {{.Node.Kubelet.PodsSocket}}
   url: https://{{.Node.Kubelet.Address}}
   tokenFile: {{.TokenFile}}
-  pidFile: "{{.PIDFile}}"
+  process: {{or .PIDFile "kubelet"}}
 {{.Settings}}`))
 
 // StartObserver runs statusd observe on the node, and returns when it answers.
@@ -101,7 +101,7 @@ func (o *Observer) Audit(ctx context.Context) (audit.Report, error) {
 // Client asks the observer.
 func (o *Observer) Client() *queryapi.Client { return o.client }
 
-// Stop ends it in order: it saves what it has measured.
+// Stop stops it gracefully: it saves its measurements.
 func (o *Observer) Stop() {
 	o.Process.Signal(syscall.SIGTERM)
 	<-o.Process.Exited()

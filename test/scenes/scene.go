@@ -11,10 +11,10 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// Scene is something that goes wrong, and what the audit must make of it.
+// Scene is a fault and the audit's expected report.
 type Scene struct {
 	Name string
-	// What says what is done.
+	// What describes the fault.
 	What string
 	// Expect is the drift that must be seen; empty: none may be.
 	Expect []Drift
@@ -33,7 +33,7 @@ type Scene struct {
 	Until func(context.Context, *Stage) error
 	// Mend undoes it; all is calm afterwards. nil: it mends itself.
 	Mend func(context.Context, *Stage) error
-	// Observer is the one that the scene is about; nil: the stage's.
+	// Observer makes the observer of the scene; nil: the stage's observer.
 	Observer func(*Stage) *Observer
 }
 
@@ -62,17 +62,18 @@ func (d Drift) String() string {
 // Result is how a scene went.
 type Result struct {
 	Scene Scene
-	// Seen is what was reported as drift between Break and Mend, and how long after Break.
+	// Seen is the drift reported between Break and Mend, and how long after Break.
 	Seen map[Drift]time.Duration
 	// Silent is how long after Break the side was reported as silent.
 	Silent time.Duration
 	// Cleared is how long after Mend all was calm again.
 	Cleared time.Duration
-	// Wrong is what was not as expected.
+	// Wrong has the failed expectations.
 	Wrong []string
 }
 
-// Play plays a scene. An error is one of the stage; what the audit says wrongly is in the result.
+// Play plays a scene. An error means that the stage failed; false reports of the audit are in the
+// result.
 func (s *Stage) Play(ctx context.Context, scene Scene) (Result, error) {
 	result, err := s.play(ctx, scene)
 	if err != nil {

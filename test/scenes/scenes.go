@@ -141,7 +141,7 @@ func runtimeKilled() Scene {
 	}
 }
 
-// serverDown: what the API has cannot be read, so nothing is said about it.
+// serverDown: the API's state cannot be read, so no difference may be reported.
 func serverDown(lasts time.Duration) Scene {
 	var up time.Time
 	return Scene{

@@ -24,7 +24,7 @@ import (
 type StageOptions struct {
 	// Program is statusd, an absolute path.
 	Program string
-	// Kubelet is the kubelet's program, in the place of the one that the stage builds.
+	// Kubelet is the kubelet's program; empty: the stage builds one.
 	Kubelet string
 	// PodsAPI: the kubelet serves its Pods API, and is not asked for /pods.
 	PodsAPI bool
@@ -104,8 +104,8 @@ func (s *Stage) furnish(ctx context.Context, roles []string) error {
 	return nil
 }
 
-// learn lets an observer see pods start, restart and end, and keeps what it has measured. Every scene begins with
-// that, so that what one scene breaks does not change how long news takes in the next.
+// learn lets an observer see pods start, restart and end, and keeps its measurements. Every scene begins with
+// them, so that the fault of one scene does not change the propagation bounds of the next.
 func (s *Stage) learn(ctx context.Context) error {
 	observer, err := s.Another(ctx, "learn", s.kubeconfig, s.settings)
 	if err != nil {

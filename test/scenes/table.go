@@ -37,7 +37,7 @@ func (s Scene) expected() string {
 	return strings.Join(words, ", ")
 }
 
-// seen is what was seen, and when.
+// seen is the observations, and their times.
 func (r Result) seen() (what, after string) {
 	words := silent(r.Scene)
 	var times []string
@@ -75,6 +75,13 @@ var (
 	SceneMarks = Marks{"<!-- scenes: written by make observe-scenes -->", "<!-- end of scenes -->"}
 	LieMarks   = Marks{"<!-- lies: written by make observe-lies -->", "<!-- end of lies -->"}
 )
+
+// Table is what a document has between its marks.
+func (m Marks) Table(document string) string {
+	_, rest, _ := strings.Cut(document, m.begin)
+	table, _, _ := strings.Cut(rest, m.end)
+	return table
+}
 
 // Replace puts a table into a document, between its marks.
 func (m Marks) Replace(document, table string) (string, error) {

@@ -25,6 +25,17 @@ func TestTable(t *testing.T) {
 	}
 }
 
+// A lie that was not played keeps its row, and a number that is its place among all lies.
+func TestLieTable_KeepsRowsOfOtherRuns(t *testing.T) {
+	all := Lies()
+	before := "| 9 | " + all[0].Name + " | of another run |\n| 1 | no lie any more | x |\n"
+	got := LieTable([]Telling{{Lie: all[1]}}, before)
+	lines := strings.Split(strings.TrimSpace(got), "\n")
+	if len(lines) != 4 || lines[2] != "| 1 | "+all[0].Name+" | of another run |" || !strings.HasPrefix(lines[3], "| 2 | "+all[1].Name+" | ") {
+		t.Errorf("got\n%s", got)
+	}
+}
+
 func TestReplaceKeepsTheRestOfTheDocument(t *testing.T) {
 	document := "a\n" + SceneMarks.begin + "\nold\n" + SceneMarks.end + "\nb\n"
 	got, err := SceneMarks.Replace(document, "new\n")

@@ -25,7 +25,7 @@ func BuildKubelet(ctx context.Context, w io.Writer) (string, error) {
 	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 		return "", err
 	}
-	// Tests of several packages may want it at the same time.
+	// Tests of several packages may build it at the same time.
 	lock, err := os.OpenFile(filepath.Join(top, "build", ".kubelet.lock"), os.O_RDWR|os.O_CREATE, 0o644)
 	if err != nil {
 		return "", err

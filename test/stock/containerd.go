@@ -13,32 +13,36 @@ import (
 	"strings"
 
 	"github.com/statusd/statusd/internal/image"
+	"github.com/statusd/statusd/test/campaign"
 )
 
 //go:embed containerd.toml
 var containerdConfig string
 
 const (
-	// Image is that of the containers of pods: a static busybox.
+	// Image is the image of the pods' containers: a static busybox.
 	Image = "docker.io/library/host:latest"
-	// hostNetwork is a network without plugins: a node without one is not ready, and pods use that of the host.
+	// hostNetwork is a network without plugins: without a network a node is not ready, and pods use the host's
+	// network.
 	hostNetwork = `{"cniVersion": "0.4.0", "name": "none", "plugins": [{"type": "none"}]}`
 )
 
-// Network is that of the pods of a node.
+// Network is the network of a node's pods.
 type Network struct {
 	// Config is a list of CNI plugins, and Plugins the directory of their programs.
 	Config, Plugins string
 	// Address is the node's: the kubelet listens there, with a certificate of the cluster's authority, and reports it. A
 	// kubelet refuses one of the loopback interface.
 	Address string
+	// Port is the kubelet's there; 0: a free one.
+	Port int
 }
 
 // Containerd is the runtime of a node.
 type Containerd struct {
 	Dir    string // of the node
 	Launch Launcher
-	// Network is that of the pods; nil: they use the host's.
+	// Network is the pods' network; nil: the host's.
 	Network *Network
 
 	process *Process
@@ -84,10 +88,10 @@ func (c *Containerd) Start(ctx context.Context) error {
 	return nil
 }
 
-// alive is why there will be no answer, or why there is none yet.
+// alive adds to an error that containerd has ended, if so.
 func (c *Containerd) alive(err error) error {
 	if err != nil && c.process.Over() {
-		return fmt.Errorf("containerd has ended, see %s: %w", c.process.Log(), err)
+		return fmt.Errorf("containerd: %w, see %s: %w", campaign.ErrEnded, c.process.Log(), err)
 	}
 	return err
 }
@@ -111,7 +115,7 @@ func (c *Containerd) LoadImage(ctx context.Context, archive string) error {
 	return c.ctr(ctx, "image", "import", archive)
 }
 
-// RemoveImage removes an image, also one that containers use.
+// RemoveImage removes an image, even if containers use it.
 func (c *Containerd) RemoveImage(ctx context.Context, name string) error {
 	return c.ctr(ctx, "image", "rm", "--sync", name)
 }

@@ -22,9 +22,9 @@ type Kubelet struct {
 	// Authority is the file of the authority whose clients it knows and then asks the API server about, as it
 	// does by default; empty: each client may do everything.
 	Authority string
-	// Group is the control group that it makes those of pods in; empty: the root.
+	// Group is the parent of the pods' control groups; empty: the root.
 	Group string
-	// Host is the address that it serves its API at; empty: that of the loopback interface. Port is the port.
+	// Host is the address of the kubelet's API; empty: the loopback address. Port is the port.
 	Host string
 	Port int
 	// HealthzPort is where it serves its health on the loopback interface; 0: nowhere.
@@ -95,7 +95,7 @@ func (k *Kubelet) host() string {
 	return k.Host
 }
 
-// ServingCertificate is the file with the certificate that it has made for its API.
+// ServingCertificate is the file with the kubelet's self-made certificate for its API.
 func (k *Kubelet) ServingCertificate() string { return filepath.Join(k.Root(), "pki", "kubelet.crt") }
 
 // PodsSocket is where it serves its Pods API, with the feature gate PodsAPI.

@@ -114,8 +114,8 @@ func (n *namespaces) close() {
 	n.pid.Close()
 }
 
-// enter moves the thread of the calling goroutine into the namespaces: for files that it opens, and
-// for the processes that it starts. The thread must be locked and never be used for anything else.
+// enter moves the thread of the calling goroutine into the namespaces: its opened files and started
+// processes are then inside. The thread must be locked and never be used for anything else.
 func (n *namespaces) enter() error {
 	// Threads of a process share the directory that paths start at; this one must have its own.
 	if err := unix.Unshare(unix.CLONE_FS); err != nil {

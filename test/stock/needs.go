@@ -56,17 +56,17 @@ func staticBusybox() error {
 	return nil
 }
 
-// Context ends with the test, or shortly before the time of the test run is over: what waits then says for what, and the node
-// is removed.
+// Context ends with the test, or shortly before the time limit of the test run: waits then report the missing state, and the
+// node is removed.
 func Context(t *testing.T) context.Context {
 	ctx, cancel := patience.Context(t)
 	t.Cleanup(cancel)
 	return ctx
 }
 
-// Need skips the test if this machine cannot have a node, with a line that says why. Root on a machine
-// with apt-get can have all of it: there, something that is missing fails the test, unless the kernel
-// refuses it.
+// Need skips the test if this machine cannot run a node, with a line that says why. Root on a machine
+// with apt-get can install everything: there, a missing part fails the test, unless the kernel refuses
+// it.
 func Need(t testing.TB) {
 	t.Helper()
 	err := Missing()

@@ -15,13 +15,14 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/kubernetes"
 
+	"github.com/statusd/statusd/test/campaign"
 	"github.com/statusd/statusd/test/controlplane"
 	"github.com/statusd/statusd/test/freeport"
 )
 
 // Options say what a node is like. The zero value is a node "stock" with an API server of its own.
 type Options struct {
-	// Name is that of the node.
+	// Name is the node's name.
 	Name string
 	// API is the server that the node belongs to; nil: the node starts one, and ends it.
 	API *controlplane.Process
@@ -32,7 +33,7 @@ type Options struct {
 	Program string
 	// Statusd is the program statusd: it runs as the node's agent, on the same containerd, in the place of a kubelet.
 	Statusd string
-	// Network is that of the pods; nil: they use the host's.
+	// Network is the pods' network; nil: the host's.
 	Network *Network
 	// Kubeconfig is the kubelet's, in the place of one with a certificate of the node.
 	Kubeconfig string
@@ -192,12 +193,14 @@ func (n *Node) configure(o Options) error {
 		if err != nil {
 			return err
 		}
-		n.Kubelet.Host = o.Network.Address
+		n.Kubelet.Host, n.Kubelet.Port = o.Network.Address, o.Network.Port
 		n.Kubelet.Settings += "tlsCertFile: " + certificate + "\ntlsPrivateKeyFile: " + key + "\n"
 		n.Kubelet.Args = append([]string{"--node-ip", o.Network.Address}, n.Kubelet.Args...)
 	}
-	if n.Kubelet.Port, err = n.Port(); err != nil {
-		return err
+	if n.Kubelet.Port == 0 {
+		if n.Kubelet.Port, err = n.Port(); err != nil {
+			return err
+		}
 	}
 	n.Kubelet.HealthzPort, err = n.Port()
 	return err
@@ -212,8 +215,8 @@ func (n *Node) Port() (int, error) {
 	return number, err
 }
 
-// Start runs a program on the node: in its namespaces, where it sees the node's processes and mounts. What it
-// says is appended to NAME.log in Dir. It ends with the node.
+// Start runs a program on the node: in its namespaces, with the node's processes and mounts. Its output is
+// appended to NAME.log in Dir. It ends with the node.
 func (n *Node) Start(name, program string, args ...string) (*Process, error) {
 	return n.StartWith(nil, name, program, args...)
 }
@@ -227,7 +230,7 @@ func (n *Node) StartWith(env []string, name, program string, args ...string) (*P
 func (n *Node) Ready(ctx context.Context) error {
 	return Await(ctx, func() error {
 		if n.Kubelet.Process().Over() {
-			return fmt.Errorf("the kubelet has ended, see %s", n.Kubelet.Process().Log())
+			return fmt.Errorf("kubelet: %w, see %s", campaign.ErrEnded, n.Kubelet.Process().Log())
 		}
 		node, err := n.admin.CoreV1().Nodes().Get(ctx, n.Name, metav1.GetOptions{})
 		if err != nil {
@@ -272,7 +275,7 @@ func (n *Node) Tail(lines int) string {
 	return text
 }
 
-// Close ends all processes of the node and removes what it has made.
+// Close ends all processes of the node and removes its files.
 func (n *Node) Close() error {
 	if n.namespaces != nil {
 		n.namespaces.close()

@@ -9,7 +9,7 @@ import (
 )
 
 // Pod is a pod for the node, with one container "main" that runs a shell script. It uses the host's network and
-// ends at once if it is asked to.
+// ends at once on SIGTERM.
 func (n *Node) Pod(name, script string) *v1.Pod {
 	grace, token := int64(0), false
 	return &v1.Pod{

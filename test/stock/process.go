@@ -19,11 +19,11 @@ type Process struct {
 	cmd    *exec.Cmd
 	log    string
 	exited chan struct{} // closed when the process has ended
-	// began and ended are when; ended is for those who have seen exited closed.
+	// began and ended are the times of start and end; ended may be read after exited is closed.
 	began, ended time.Time
 }
 
-// Launcher starts a program; what it says is appended to a file NAME.log.
+// Launcher starts a program; its output is appended to a file NAME.log.
 type Launcher func(name, program string, args ...string) (*Process, error)
 
 // Launch is a launcher's work outside of a node's namespaces.
@@ -55,7 +55,7 @@ func start(in *namespaces, dir string, env []string, name, program string, args 
 // PID is the process's number in the namespace of the caller, not in the node's.
 func (p *Process) PID() int { return p.cmd.Process.Pid }
 
-// Log is the file of what it said.
+// Log is the file of its output.
 func (p *Process) Log() string { return p.log }
 
 // Exited is closed when the process has ended.
@@ -107,7 +107,7 @@ func (p *Process) Pause(ctx context.Context) error {
 // Resume lets a paused process go on.
 func (p *Process) Resume() { p.Signal(syscall.SIGCONT) }
 
-// Await tries until it succeeds; an error says what is not so yet.
+// Await calls try until it succeeds; its error describes the unmet condition.
 func Await(ctx context.Context, try func() error) error {
 	return campaign.Await(ctx, 100*time.Millisecond, try)
 }

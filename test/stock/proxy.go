@@ -66,7 +66,7 @@ func (p *Proxy) WriteKubeconfig(file, tokenFile string) error {
 	return clientcmd.WriteToFile(*config, file)
 }
 
-// Close ends the proxy, and what it has passed on.
+// Close ends the proxy and its connections.
 func (p *Proxy) Close() {
 	p.server.CloseClientConnections()
 	p.server.Close()

@@ -11,11 +11,22 @@ var statusdConfig string
 // startStatusd runs statusd as the node's agent, with what the kubelet would have: address, certificate, control group and credentials. Its
 // process takes the place of the kubelet's.
 func (n *Node) startStatusd(o Options) error {
+	if err := n.ConfigureStatusd(o.Network); err != nil {
+		return err
+	}
+	return n.StartStatusd()
+}
+
+// StatusdConfig is the file that ConfigureStatusd has written.
+func (n *Node) StatusdConfig() string { return n.statusd }
+
+// ConfigureStatusd writes the configuration of a statusd that takes the place of the node's kubelet.
+func (n *Node) ConfigureStatusd(network *Network) error {
 	k := n.Kubelet
 	host, certificate, key := k.host(), `""`, `""`
-	if o.Network != nil {
+	if network != nil {
 		var err error
-		if certificate, key, err = n.servingFiles(o.Network.Address); err != nil {
+		if certificate, key, err = n.servingFiles(network.Address); err != nil {
 			return err
 		}
 	}
@@ -27,7 +38,7 @@ func (n *Node) startStatusd(o Options) error {
 		return err
 	}
 	n.statusd = config
-	return n.StartStatusd()
+	return nil
 }
 
 // StartStatusd runs statusd again after its process has ended, and does not wait for anything.

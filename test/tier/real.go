@@ -35,7 +35,7 @@ func runReal(ctx context.Context, o options, patterns []string) (err error) {
 	if o.run == "" {
 		o.run = exactly(tests)
 	}
-	o.count = 1 // what surrounds a real test is no input that go test knows
+	o.count = 1 // go test's cache does not see the environment of a real test
 
 	bin, err := filepath.Abs("bin")
 	if err != nil {
@@ -68,7 +68,7 @@ func runReal(ctx context.Context, o options, patterns []string) (err error) {
 	problem := goTest(ctx, r, append(args, o.selection()...), paths, []string{binaries.Variable + "=" + bin, sharedserver.Variable + "=" + server.Dir})
 	if died := server.Died(); died != nil {
 		fmt.Fprintln(line, died)
-		r.broken = true
+		r.fail()
 	}
 	return finish(ctx, r, line, problem)
 }

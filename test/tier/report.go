@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"syscall"
 	"time"
 )
 
@@ -97,6 +98,13 @@ func (r *report) take(e event) {
 	}
 }
 
+// fail reports that a package failed.
+func (r *report) fail() {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.broken = true
+}
+
 func (r *report) endTest(e event, key string) {
 	if top, _, sub := strings.Cut(e.Test, "/"); sub {
 		// The lines of a subtest belong to the test that the reader knows by name.
@@ -176,9 +184,18 @@ func (r *report) close() bool {
 			fmt.Fprintln(r.out, "  "+name)
 		}
 	}
-	fmt.Fprintf(r.out, "\n%d passed, %d failed, %d skipped; %d of %d packages in %s\n", r.passed, r.failed, r.skipped, r.done, r.packages,
-		time.Since(r.began).Round(time.Second))
+	fmt.Fprintf(r.out, "\n%d passed, %d failed, %d skipped; %d of %d packages in %s, with %s of CPU\n", r.passed, r.failed, r.skipped, r.done, r.packages,
+		time.Since(r.began).Round(time.Second), used().Round(time.Second))
 	return !r.broken && r.failed == 0
+}
+
+// used is the CPU time of all processes that have run, which says on a busy machine how long the tests take on an idle one.
+func used() time.Duration {
+	var usage syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &usage); err != nil {
+		return 0
+	}
+	return time.Duration(usage.Utime.Nano() + usage.Stime.Nano())
 }
 
 func short(importPath string) string {

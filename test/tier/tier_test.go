@@ -96,6 +96,14 @@ func TestSelectedTests(t *testing.T) {
 	}
 }
 
+func TestLongPackagesComeFirst(t *testing.T) {
+	packages := []pkg{{ImportPath: "a", TestGoFiles: []string{"1"}}, {ImportPath: "b"}, {ImportPath: "c", TestGoFiles: []string{"1"}, XTestGoFiles: []string{"2"}}}
+	byLength(packages)
+	if got := packages[0].ImportPath + packages[1].ImportPath + packages[2].ImportPath; got != "cab" {
+		t.Errorf("got %s, want cab", got)
+	}
+}
+
 func TestGoroutinesAreSeen(t *testing.T) {
 	for source, want := range map[string]bool{"go f()": true, "func() { go f() }()": true, "f()": false} {
 		file, err := parser.ParseFile(token.NewFileSet(), "a.go", "package a\n\nfunc a() { "+source+" }\n", 0)

@@ -31,8 +31,8 @@ const (
 // ReasonAction is the reason of the events of actions.
 const ReasonAction = "AlertAction"
 
-// Do does one action and returns what it did, in words. An error of type [LaterError] means that it can
-// be tried again, any other that it cannot.
+// Do does one action and returns a description of the result. After an error of type [LaterError] the
+// action can be tried again, after any other error it cannot.
 type Do func(ctx context.Context, r *engine.ActionRequest) (message string, err error)
 
 // LaterError is that of an action which may succeed later, as an eviction that a disruption budget forbids now.
@@ -54,20 +54,20 @@ type Marks interface {
 	Unset(ctx context.Context, mark string) error
 }
 
-// Options are what an actor is made of.
+// Options configure an actor.
 type Options struct {
-	// Policy is what is allowed. Empty: nothing.
+	// Policy has the allowed actions. Empty: no action is allowed.
 	Policy Policy
 	// Node is the name of this node.
 	Node string
 	// File is where the ledger is kept. Empty: budgets start full after a restart.
 	File string
-	// Do has the actions by kind. One that is missing cannot be done in this process: Why says why.
+	// Do has the actions by kind. For a missing kind, Why gives the reason.
 	Do  map[ruleset.ActionKind]Do
 	Why map[ruleset.ActionKind]string
 	// Marks are for taints and cordons; nil: they cannot be done.
 	Marks Marks
-	// Event takes an event for each action; nil: there are none. It must not block.
+	// Event receives an event for each action; nil: no events. It must not block.
 	Event kubeoutputs.Record
 	// Record keeps each result in the history, also of an alert that is over; nil: it is not kept.
 	Record     func(alert.Alert, alert.Action)
@@ -95,7 +95,7 @@ type Actor struct {
 	woken   chan struct{}
 	tries   chan try // results of what runs
 
-	mu       sync.Mutex // guards what follows: what has come and was not looked at
+	mu       sync.Mutex // guards the received requests and notifications below
 	requests []engine.ActionRequest
 	over     []engine.Notification
 
@@ -135,7 +135,7 @@ type try struct {
 	task    *task
 	undo    *undo
 	message string
-	changed bool // the Node has a mark because of it
+	changed bool // the action has set a mark on the Node
 	err     error
 }
 
@@ -178,7 +178,7 @@ func (a *Actor) Act(r engine.ActionRequest) {
 	wake.Up(a.woken)
 }
 
-// Notify learns which alerts are over. It never blocks.
+// Notify receives the ends of alerts. It never blocks.
 func (a *Actor) Notify(n engine.Notification) {
 	if n.Alert.State != alert.Resolved {
 		if n.Done != nil {
@@ -216,7 +216,7 @@ func (a *Actor) Run(ctx context.Context) error {
 	}
 }
 
-// look takes what has come.
+// look processes received requests and notifications.
 func (a *Actor) look(now time.Time) {
 	a.mu.Lock()
 	requests, over := a.requests, a.over
@@ -248,7 +248,8 @@ func (a *Actor) again(now time.Time) {
 	}
 }
 
-// decide begins an action, or refuses it. One whose budget is used up waits for it. again: it has waited.
+// decide begins an action, or refuses it. An action whose budget is used up waits for the budget; again
+// reports that it has waited.
 func (a *Actor) decide(r engine.ActionRequest, again bool, now time.Time) {
 	kind := r.Action.Kind
 	mark, err := MarkOf(&r.Action)
@@ -282,7 +283,7 @@ func (a *Actor) decide(r engine.ActionRequest, again bool, now time.Time) {
 	a.ledger.begin(Entry{Rule: r.Alert.Rule, Kind: kind, Subject: subject, At: now, DryRun: verdict.DryRun, Busy: !verdict.DryRun},
 		max(a.options.Policy[kind].Per, a.options.Policy[kind].CoolDown, r.Action.Per, r.Action.CoolDown))
 	if err := a.save(); err != nil && !verdict.DryRun {
-		// A budget that is not kept is none.
+		// Without a saved ledger the budget would not hold over a restart.
 		a.ledger.end(subject, kind, false)
 		a.finish(&r, Refused, err.Error(), now)
 		return
@@ -315,7 +316,7 @@ func (a *Actor) why(kind ruleset.ActionKind) string {
 	return fmt.Sprintf("%s is not possible here", kind)
 }
 
-// end takes the end of an alert: what waits for it is given up, and its marks are taken back.
+// end handles the end of an alert: its waiting actions are dropped, and its marks are removed.
 func (a *Actor) end(n engine.Notification, now time.Time) {
 	a.tasks = slices.DeleteFunc(a.tasks, func(t *task) bool {
 		waits := t.request.Alert.Fingerprint == n.Alert.Fingerprint && !t.next.IsZero() && t.attempt > 0
@@ -337,7 +338,8 @@ func (a *Actor) end(n engine.Notification, now time.Time) {
 	}
 }
 
-// release takes back the marks that no alert wants any more. It reports whether done will be called then.
+// release removes the marks that no alert wants any more. It reports whether done will be called after
+// that.
 func (a *Actor) release(alert alert.Alert, done func(), now time.Time) (undoing bool) {
 	for _, mark := range a.ledger.free() {
 		if slices.ContainsFunc(a.undos, func(u *undo) bool { return u.mark == mark }) {
@@ -356,7 +358,7 @@ func (a *Actor) release(alert alert.Alert, done func(), now time.Time) (undoing 
 	return undoing
 }
 
-// finish stores the result with the alert, and makes an event of it if something was done.
+// finish stores the result with the alert, and sends an Event if the action changed something.
 func (a *Actor) finish(r *engine.ActionRequest, result, message string, now time.Time) {
 	action := alert.Action{Action: string(r.Action.Kind), At: now, Result: result, Message: message}
 	a.results.WithLabelValues(action.Action, result).Inc()

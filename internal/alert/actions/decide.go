@@ -11,23 +11,23 @@ import (
 	"github.com/statusd/statusd/internal/text"
 )
 
-// Limits are what the process allows of one kind of action.
+// Limits are the process's limits on one kind of action.
 type Limits struct {
-	// DryRun: it is only recorded what would be done.
+	// DryRun: the action is only recorded, not done.
 	DryRun bool `yaml:"dryRun,omitempty"`
 	// Budget is how often it is done in Per on this node, for all rules together; nil: the default, 0: never.
 	Budget *int          `yaml:"budget,omitempty"`
 	Per    time.Duration `yaml:"per,omitempty"`
-	// CoolDown is how long its subject is left alone after any action.
+	// CoolDown is the minimum time between an action and the next one on the same subject.
 	CoolDown time.Duration `yaml:"coolDown,omitempty"`
 	// SecretFile signs the calls of webhooks. Other actions have none.
 	SecretFile string `yaml:"secretFile,omitempty"`
 }
 
-// Policy is what the process allows, by kind. A kind that it does not name is off.
+// Policy has the limits of the allowed actions, by kind. A missing kind is off.
 type Policy map[ruleset.ActionKind]Limits
 
-// defaults are the limits of what is allowed without further words.
+// defaults are the limits of allowed actions without explicit limits.
 var defaults = map[ruleset.ActionKind]Limits{
 	ruleset.ActionEvict:            {Budget: new(2), Per: 10 * time.Minute, CoolDown: 10 * time.Minute},
 	ruleset.ActionRestartContainer: {Budget: new(5), Per: 10 * time.Minute, CoolDown: 10 * time.Minute},
@@ -37,12 +37,12 @@ var defaults = map[ruleset.ActionKind]Limits{
 	ruleset.ActionRestartKubelet:   {Budget: new(1), Per: time.Hour, CoolDown: time.Hour},
 }
 
-// Kinds returns the kinds of actions that there are.
+// Kinds returns all kinds of actions.
 func Kinds() []ruleset.ActionKind {
 	return []ruleset.ActionKind{ruleset.ActionEvict, ruleset.ActionRestartContainer, ruleset.ActionTaint, ruleset.ActionCordon, ruleset.ActionWebhook, ruleset.ActionRestartKubelet}
 }
 
-// complete fills in what was not said.
+// complete fills in defaults.
 func (p Policy) complete() Policy {
 	full := Policy{}
 	for kind, limits := range p {
@@ -61,7 +61,7 @@ func (p Policy) complete() Policy {
 	return full
 }
 
-// Validate reports what is wrong with a policy.
+// Validate returns the problems of a policy.
 func (p Policy) Validate() error {
 	for kind, limits := range p {
 		if !slices.Contains(Kinds(), kind) {
@@ -77,15 +77,15 @@ func (p Policy) Validate() error {
 	return nil
 }
 
-// Request is what an arbiter has to know of an action.
+// Request has the facts of an action that the arbiter needs.
 type Request struct {
 	Rule    string
 	Action  ruleset.Action
 	Subject string // see [SubjectOf]
 }
 
-// SubjectOf is what an action is done to: two actions on one subject never run at the same time. All that
-// is done to a pod or its containers has the pod as subject.
+// SubjectOf returns the subject of an action: two actions on one subject never run at the same time.
+// Actions on a pod or its containers have the pod as subject.
 func SubjectOf(r *engine.ActionRequest) string {
 	switch r.Action.Kind {
 	case ruleset.ActionEvict, ruleset.ActionRestartContainer:
@@ -98,13 +98,13 @@ func SubjectOf(r *engine.ActionRequest) string {
 	return "alert/" + r.Alert.Fingerprint // a call changes nothing here
 }
 
-// Verdict is what the arbiter decides.
+// Verdict is the arbiter's decision.
 type Verdict struct {
 	// Refused is why the action is not done, empty if it is.
 	Refused string
 	// DryRun: it is only recorded.
 	DryRun bool
-	// Until is when an action that is refused for its budget is possible again; zero: it is refused for good.
+	// Until is when an action that is refused for its budget is possible again; zero: never.
 	Until time.Time
 }
 

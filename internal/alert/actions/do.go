@@ -15,8 +15,9 @@ import (
 	"github.com/statusd/statusd/internal/alert/webhook"
 )
 
-// Evict evicts the pod of an alert through the Eviction API, so that disruption budgets hold: one that
-// forbids it now is asked again later. A pod of the same name with another UID is left alone.
+// Evict evicts the pod of an alert through the Eviction API, so that disruption budgets hold: an
+// eviction that a budget forbids now is tried again later. A pod of the same name with another UID is
+// not evicted.
 func Evict(client kubernetes.Interface) Do {
 	return func(ctx context.Context, r *engine.ActionRequest) (string, error) {
 		alert := &r.Alert
@@ -75,8 +76,8 @@ func RestartKubelet(restart func(ctx context.Context, reason string) error) Do {
 	}
 }
 
-// Call posts the alert to the URL of the action, signed if there is a file with a secret. It is called
-// once: what a receiver does that did not answer in time is not known.
+// Call posts the alert to the URL of the action, signed if there is a file with a secret. It makes one
+// request: whether a receiver that did not answer in time has acted is unknown.
 func Call(secretFile string) Do {
 	return func(ctx context.Context, r *engine.ActionRequest) (string, error) {
 		receiver, err := webhook.NewReceiver(endpoint.Options{URL: r.Action.URL}, secretFile)

@@ -29,11 +29,11 @@ type Entry struct {
 type Hold struct {
 	Mark   string   `json:"mark"`
 	Alerts []string `json:"alerts"` // by fingerprint
-	// Ours: the Node did not have it before, so that it is taken back when the last alert is over.
+	// Ours: the Node did not have the mark before, so that the mark is removed after the last alert.
 	Ours bool `json:"ours"`
 }
 
-// Ledger is what was begun, the oldest first, and what is held.
+// Ledger has the begun actions, the oldest first, and the held marks.
 type Ledger struct {
 	Entries []Entry `json:"entries"`
 	Holds   []Hold  `json:"holds"`
@@ -87,7 +87,7 @@ func (l *Ledger) end(subject string, kind ruleset.ActionKind, done bool) {
 	}
 }
 
-// hold returns the hold of a mark, nil if there is none.
+// hold returns the hold of a mark, or nil.
 func (l *Ledger) hold(mark string) *Hold {
 	for i := range l.Holds {
 		if l.Holds[i].Mark == mark {
@@ -97,7 +97,7 @@ func (l *Ledger) hold(mark string) *Hold {
 	return nil
 }
 
-// join adds an alert to those that want a mark.
+// join adds an alert to the alerts that want a mark.
 func (l *Ledger) join(mark, fingerprint string, ours bool) {
 	h := l.hold(mark)
 	if h == nil {
@@ -136,7 +136,7 @@ func (l *Ledger) drop(mark string) {
 	l.Holds = slices.DeleteFunc(l.Holds, func(h Hold) bool { return h.Mark == mark })
 }
 
-// loadLedger reads a ledger. Without a file, or with one that is damaged, it is empty: then budgets start full.
+// loadLedger reads a ledger. If the file is missing or damaged the ledger is empty: then budgets start full.
 func loadLedger(path string) (*Ledger, error) {
 	l := &Ledger{}
 	if path == "" {
@@ -155,7 +155,7 @@ func loadLedger(path string) (*Ledger, error) {
 	return l, nil
 }
 
-// save writes a ledger so that it is there after a power loss.
+// save writes a ledger so that it survives a power loss.
 func (l *Ledger) save(path string) error {
 	if path == "" {
 		return nil

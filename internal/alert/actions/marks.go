@@ -19,7 +19,7 @@ import (
 // cordon is the mark of a Node that takes no pods. Other marks are taints, key=value:effect.
 const cordon = "unschedulable"
 
-// MarkOf is what an action sets on the Node, empty if it sets nothing.
+// MarkOf returns the mark that an action sets on the Node, or "".
 func MarkOf(a *ruleset.Action) (string, error) {
 	switch a.Kind {
 	case ruleset.ActionCordon:

@@ -11,9 +11,10 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 	"github.com/statusd/statusd/internal/alert/engine"
 	"github.com/statusd/statusd/internal/alert/ruleset"
+	"github.com/statusd/statusd/internal/text"
 )
 
-// start starts what is due.
+// start starts the due tries.
 func (a *Actor) start(ctx context.Context, running *sync.WaitGroup, now time.Time) {
 	report := func(t try) {
 		select {
@@ -86,7 +87,7 @@ func (a *Actor) tried(t try, now time.Time) {
 			a.log.Debug("action not possible yet, will retry", "action", r.Action.Kind, "rule", r.Alert.Rule, "attempt", t.task.attempt, "err", t.err)
 			return
 		}
-		t.err = fmt.Errorf("given up after %v: %w", now.Sub(t.task.began).Round(time.Second), t.err)
+		t.err = fmt.Errorf("given up after %s: %w", text.Span(now.Sub(t.task.began)), t.err)
 	}
 	a.tasks = slices.DeleteFunc(a.tasks, func(other *task) bool { return other == t.task })
 	a.ledger.end(SubjectOf(r), r.Action.Kind, t.err == nil)
@@ -135,7 +136,7 @@ func (u *undo) finish() {
 	}
 }
 
-// tasksAgain sets a mark again that another alert wants which came while it was taken back.
+// tasksAgain sets a mark again if another alert asked for it while the mark was being removed.
 func (a *Actor) tasksAgain(h *Hold, u *undo, now time.Time) {
 	action := ruleset.Action{Kind: kindOf(u.mark), Taint: taintOf(u.mark)}
 	alert := u.alert

@@ -19,13 +19,13 @@ const (
 	defaultRepeat = time.Minute
 	// lives is how many repetitions may be missed before an alert expires.
 	lives = 4
-	// path is that of the API below the address of an instance.
+	// path is the path of the API below the address of an instance.
 	path = "/api/v2/alerts"
 )
 
-// Options are what an output is made of. Endpoint.URL is required.
+// Options configure an output. Endpoint.URL is required.
 type Options struct {
-	// Endpoint is where one instance is. Its URL is that of the instance's page, with the route prefix.
+	// Endpoint is the address of one instance: the URL of the instance's page, with the route prefix.
 	Endpoint endpoint.Options
 	// ExternalURL is where users reach the page of this node; alerts link to it. Empty: they do not.
 	ExternalURL string
@@ -65,7 +65,7 @@ func New(options Options) (*Output, error) {
 	return o, nil
 }
 
-// Trouble says what keeps alerts from the receiver; it is empty if nothing does.
+// Trouble returns why alerts do not reach the receiver, or "".
 func (o *Output) Trouble() string { return o.queue.Trouble() }
 
 // Name is alertmanager/HOST:PORT, with the route prefix if there is one.

@@ -38,7 +38,7 @@ func translate(a *alert.Alert, node, externalURL string, expires time.Time) post
 	return out
 }
 
-// labels identify the alert for Alertmanager: those of the rule, and what the alert is about.
+// labels identify the alert for Alertmanager: the labels of the rule, and the alert's subject.
 func labels(a *alert.Alert, node string) map[string]string {
 	out := make(map[string]string, len(a.Labels)+6)
 	for name, value := range map[string]string{

@@ -32,23 +32,23 @@ const (
 	actionsFile = "actions"
 )
 
-// StateFiles are patterns of what lies in the state directory.
+// StateFiles are patterns of the files in the state directory.
 var StateFiles = []string{alertsFile + "*", actionsFile + "*"}
 
-// Process is what a process brings: what it knows, and what it is able to do. Source, Node and StateDir are required.
+// Process has the sources and abilities of a process. Source, Node and StateDir are required.
 type Process struct {
 	Source view.Source
-	Audit  view.AuditSource // nil: there is none
-	Guard  view.GuardSource // nil: there is none
+	Audit  view.AuditSource // nil: no audit
+	Guard  view.GuardSource // nil: no guard
 	// Kubelet returns numbers about the kubelet; nil: they are unknown.
 	Kubelet func() expr.KubeletFacts
-	// Ready is closed once the source knows its pods; nil: it does.
+	// Ready is closed once the source knows its pods; nil: the source is ready.
 	Ready <-chan struct{}
 	// Node is the name of the node, StateDir where its state is kept.
 	Node, StateDir string
-	// Client is for evictions, taints and cordons; nil: there is no API server.
+	// Client is for evictions, taints and cordons; nil: no API server.
 	Client kubernetes.Interface
-	// Conditions keeps those of the Node; nil: there are none.
+	// Conditions maintains the conditions of the Node; nil: no conditions are written.
 	Conditions *nodecondition.Keeper
 	// OwnsNode: conditions are removed from the Node also if they are off. Else nothing is written then.
 	OwnsNode bool
@@ -56,13 +56,14 @@ type Process struct {
 	ActionsClient kubernetes.Interface
 	// Outputs are where alerts go.
 	Outputs Outputs
-	// Event takes an event; it must not block. Nil: there are none.
+	// Event receives events; it must not block. Nil: no events.
 	Event kubeoutputs.Record
 	// Record keeps an action in the history; it must not wait. Nil: it is not kept.
 	Record func(alert.Alert, alert.Action)
 	// Changed is called with the UID of a pod whose alerts have changed, empty for the node; it returns at once.
 	Changed func(types.UID)
-	// RestartContainer and RestartKubelet do these actions; nil: they cannot be done, and Why says why.
+	// RestartContainer and RestartKubelet do these actions; nil: not possible, and Why gives the
+	// reason.
 	RestartContainer func(r *engine.ActionRequest, reason string) error
 	RestartKubelet   func(ctx context.Context, reason string) error
 	Why              map[ruleset.ActionKind]string
@@ -76,7 +77,7 @@ type Alerting struct {
 	config Config
 	log    *slog.Logger
 	runs   []func(context.Context) error
-	// files is a digest of the files of the rules in force. Of follow, once it runs.
+	// files is a digest of the files of the rules in force. Only follow uses it once it runs.
 	files [sha256.Size]byte
 }
 
@@ -143,7 +144,7 @@ func (a *Alerting) outputs(p *Process, metrics *deliver.Metrics) ([]engine.Outpu
 	}
 	outputs = append(outputs, kubeoutputs.NewLog(a.log))
 	if p.Conditions != nil && (p.Outputs.Conditions || p.OwnsNode) {
-		conditions := kubeoutputs.NewConditions(p.Conditions) // which also removes what is left from before it was off
+		conditions := kubeoutputs.NewConditions(p.Conditions) // also removes conditions of an earlier run
 		if p.Outputs.Conditions {
 			outputs = append(outputs, conditions)
 		}

@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/internal/alert/ruleset"
 )
 
-// Config is what an operator decides about rules. The zero value is no rules at all.
+// Config is an operator's configuration of rules. The zero value has no rules.
 type Config struct {
 	// Pack adds the starter pack; a rule of Files with the name of one of its rules replaces that.
 	Pack bool `yaml:"pack"`
@@ -17,7 +17,7 @@ type Config struct {
 	Files []string `yaml:"files"`
 	// ExternalURL is where users reach the page of this node.
 	ExternalURL string `yaml:"externalURL"`
-	// Actions are those that are allowed, by name, and how often.
+	// Actions are the allowed actions, by name, with their limits.
 	Actions map[ruleset.ActionKind]actions.Limits `yaml:"actions"`
 	// ActionsKubeconfig is for actions that the process's own credentials do not allow.
 	ActionsKubeconfig string `yaml:"actionsKubeconfig"`
@@ -43,7 +43,7 @@ func (c *Config) Resolve(resolve func(paths ...*string)) {
 	}
 }
 
-// Validate calls wrong for each value that cannot be. It looks at no file.
+// Validate calls wrong for each invalid value. It reads no file.
 func (c *Config) Validate(wrong func(field, format string, args ...any)) {
 	for i, path := range c.Files {
 		if path == "" {
@@ -63,7 +63,7 @@ func (c *Config) Validate(wrong func(field, format string, args ...any)) {
 	}
 }
 
-// Load reads the rules: those of the pack, if it is on, and those of the files.
+// Load reads the rules of the pack, if it is on, and the rules of the files.
 func (c *Config) Load() (*ruleset.Set, error) {
 	set := &ruleset.Set{}
 	if len(c.Files) > 0 {
@@ -78,7 +78,7 @@ func (c *Config) Load() (*ruleset.Set, error) {
 	return set, nil
 }
 
-// Check returns what is wrong with the rules and with the files of outputs and actions. It asks no server.
+// Check returns the problems of the rules and of the files of outputs and actions. It sends no request.
 func (c *Config) Check(outputs *Outputs) error {
 	if !c.Enabled() {
 		return nil

@@ -1,3 +1,3 @@
-// Package alertsetup makes of a config section an engine of rules with its outputs and actions. The node and
-// the observer beside a kubelet use it in the same way: each brings what it knows and what it is able to do.
+// Package alertsetup makes an engine of rules with its outputs and actions from a config section. The node
+// and the observer beside a kubelet use it in the same way: each provides its sources and abilities.
 package alertsetup

@@ -31,7 +31,7 @@ func (a *Alerting) follow(ctx context.Context) error {
 	return nil
 }
 
-// look is a digest of which files there are and when they were changed.
+// look returns a digest of the rule files' names and change times.
 func (a *Alerting) look() (digest [sha256.Size]byte) {
 	hash := sha256.New()
 	note := func(path string) os.FileInfo {

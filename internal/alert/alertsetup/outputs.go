@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/internal/alert/webhook"
 )
 
-// Outputs are where a process reports what it finds: the one section of the config that says what it may write.
+// Outputs are the destinations of a process's findings: the section of the config that enables writes.
 type Outputs struct {
 	// Events: of the pod, or the Node, for drift, verdicts, lines of logs and alerts.
 	Events bool `yaml:"events"`
@@ -42,7 +42,7 @@ func (o *Outputs) Paths() (paths []*string) {
 	return paths
 }
 
-// Validate calls wrong for each value that cannot be. It looks at no file. Without rules there is nothing to send.
+// Validate calls wrong for each invalid value. It reads no file. Without rules there is nothing to send.
 func (o *Outputs) Validate(hasRules bool, wrong func(field, format string, args ...any)) {
 	seen, names := map[string]bool{}, map[string]bool{}
 	for i := range o.Alertmanagers {
@@ -66,7 +66,7 @@ func (o *Outputs) Validate(hasRules bool, wrong func(field, format string, args 
 		names[o.Webhooks[i].Name] = true
 	}
 	if !hasRules && (len(o.Alertmanagers) > 0 || len(o.Webhooks) > 0) {
-		wrong("outputs", "has alertmanagers or webhooks, and there are no rules: set rules.pack or rules.files")
+		wrong("outputs", "has alertmanagers or webhooks, but there are no rules: set rules.pack or rules.files")
 	}
 }
 

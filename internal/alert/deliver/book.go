@@ -18,16 +18,17 @@ const (
 	kept                  // the receiver has it; it is sent again when its time comes
 )
 
-// entry is what is known of one alert.
+// entry is the state of one alert.
 type entry struct {
 	alert alert.Alert
 	done  func() // nil if it was called
 	place place
-	// element is the entry's place in the list of those that wait, or of those that are kept.
+	// element is the entry's element in the list waiting or in the list kept.
 	element *list.Element
 	// changed means that the alert became another one while it was in flight.
 	changed bool
-	// reached means that the receiver may have been sent the alert as firing, so that it needs the end.
+	// reached means that the receiver may have received the alert as firing, so that its end must be
+	// sent.
 	reached bool
 	// at is since when the entry is where it is.
 	at time.Time
@@ -45,8 +46,8 @@ type book struct {
 	finished []func()
 
 	entries map[string]*entry // by fingerprint
-	waiting *list.List        // of *entry, the one that waits longest first
-	kept    *list.List        // of *entry, the one that was sent first is first
+	waiting *list.List        // of *entry, the longest waiting first
+	kept    *list.List        // of *entry, the first sent first
 }
 
 // Why alerts are not sent, as the label of the metric.
@@ -71,7 +72,7 @@ func (b *book) put(n engine.Notification, now time.Time) bool {
 		b.silence(e, n)
 	case n.Alert.State == alert.Resolved:
 		b.ends(e, n, now)
-	default: // the receiver need not know what is pending
+	default: // the receiver need not get pending alerts
 		b.finish(n.Done)
 	}
 	return b.waiting.Len() > 0 || len(b.finished) > 0
@@ -94,7 +95,8 @@ func (b *book) fires(e *entry, n engine.Notification, now time.Time) {
 	b.renew(e, n, now)
 }
 
-// join has a notification share what becomes of the one that carries the same.
+// join makes a duplicate notification finish together with the queued notification of the same
+// content.
 func (b *book) join(e *entry, done func()) {
 	if first := e.done; first != nil && done != nil {
 		e.done = func() { first(); done() }
@@ -138,8 +140,8 @@ func (b *book) ends(e *entry, n engine.Notification, now time.Time) {
 	}
 }
 
-// silence keeps an alert from being sent, and sent again. Its end is sent if the receiver may know it. What was not
-// sent is not finished: it is to be sent when the silence ends.
+// silence keeps an alert from being sent, and sent again. Its end is sent if the receiver may have the alert. An
+// unsent alert is not finished: it is sent when the silence ends.
 func (b *book) silence(e *entry, n engine.Notification) {
 	if e != nil && (e.reached || e.place != waiting) {
 		b.finish(n.Done)
@@ -263,7 +265,7 @@ func (b *book) settle(sent alert.Alert, o outcome, now time.Time) {
 		b.forget(e)
 	case b.repeat == 0:
 		b.rest(e)
-	default: // a refused alert is kept too: a repetition of it may be taken once the receiver is mended
+	default: // a refused alert is kept too: the receiver may accept a repetition after a repair
 		e.place, e.at, e.element = kept, now, b.kept.PushBack(e)
 	}
 }

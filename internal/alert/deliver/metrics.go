@@ -17,7 +17,8 @@ const (
 	failedRefused     = "refused"
 )
 
-// Metrics count what became of alerts, by output. Make them with [NewMetrics]; nil counts nothing.
+// Metrics count the results of deliveries, by output. Make them with [NewMetrics]; nil counts
+// nothing.
 type Metrics struct {
 	sent, failed, dropped *prometheus.CounterVec
 

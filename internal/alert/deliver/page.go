@@ -7,7 +7,7 @@ import (
 	"github.com/statusd/statusd/internal/alert"
 )
 
-// Page is where the page of a node shows what an alert is about, empty without an external URL.
+// Page is the URL of an alert's subject on the node's page, or "" without an external URL.
 func Page(a *alert.Alert, externalURL string) string {
 	if externalURL == "" {
 		return ""

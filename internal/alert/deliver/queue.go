@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// RefusedError is that of a receiver which will never take what it was sent.
+// RefusedError is the error of a receiver that will never accept the request.
 type RefusedError struct{ Err error }
 
 func (e *RefusedError) Error() string { return "refused: " + e.Err.Error() }
@@ -34,7 +34,7 @@ func (e *WaitError) Error() string { return e.Err.Error() }
 
 func (e *WaitError) Unwrap() error { return e.Err }
 
-// Options are what a queue is made of. Output and Send are required.
+// Options configure a queue. Output and Send are required.
 type Options struct {
 	// Output is the name of the receiver in metrics and logs.
 	Output string
@@ -71,7 +71,7 @@ type Queue struct {
 	trouble error
 }
 
-// Trouble says what keeps alerts from the receiver, and how many wait; it is empty if nothing does.
+// Trouble returns why alerts do not reach the receiver, and how many wait, or "".
 func (q *Queue) Trouble() string {
 	q.mu.Lock()
 	defer q.mu.Unlock()
@@ -176,7 +176,7 @@ func (q *Queue) Run(ctx context.Context) error {
 	}
 }
 
-// pause is how long the receiver is left alone after a failure.
+// pause is the time without requests after a failure of the receiver.
 func (q *Queue) pause(attempt int, err error) time.Duration {
 	pause := q.options.Retry.Random(attempt)
 	if asked := (*WaitError)(nil); errors.As(err, &asked) {
@@ -185,8 +185,9 @@ func (q *Queue) pause(attempt int, err error) time.Duration {
 	return pause
 }
 
-// send brings a batch to the receiver. If that refuses it, the alerts go one by one, so that one which the
-// receiver does not take keeps no other from it. An error is one of the receiver: it is to be tried again.
+// send sends a batch to the receiver. If the receiver refuses the batch, the alerts are sent one by one,
+// so that one bad alert does not block the rest. An error means that the receiver failed and the batch
+// must be tried again.
 func (q *Queue) send(ctx context.Context, batch []alert.Alert) error {
 	err := q.try(ctx, batch)
 	if refused := (*RefusedError)(nil); !errors.As(err, &refused) {
@@ -266,7 +267,7 @@ func (q *Queue) take() (batch []alert.Alert, due time.Time) {
 	return q.book.take(q.options.Batch, now), q.book.due(now)
 }
 
-// finish calls what is owed for notifications that are delivered or dropped.
+// finish calls the pending Done functions of delivered or dropped notifications.
 func (q *Queue) finish() {
 	q.mu.Lock()
 	finished := q.book.finished

@@ -22,7 +22,7 @@ import (
 	"github.com/statusd/statusd/internal/alert/deliver"
 )
 
-// Options say where a receiver is and how it is reached. URL is required.
+// Options configure the connection to a receiver. URL is required.
 type Options struct {
 	// URL is where the receiver is, http or https.
 	URL string `yaml:"url"`
@@ -30,10 +30,10 @@ type Options struct {
 	Timeout time.Duration `yaml:"timeout,omitempty"`
 	// CAFile has the authorities of the receiver's certificate, in place of the system's.
 	CAFile string `yaml:"caFile,omitempty"`
-	// CertFile and KeyFile are what this client shows.
+	// CertFile and KeyFile are the client certificate.
 	CertFile string `yaml:"certFile,omitempty"`
 	KeyFile  string `yaml:"keyFile,omitempty"`
-	// ServerName is the name in the receiver's certificate if it is not that of the URL.
+	// ServerName is the name in the receiver's certificate if it differs from the host of the URL.
 	ServerName string `yaml:"serverName,omitempty"`
 	// Username and PasswordFile are for basic authentication, BearerTokenFile is for a token.
 	Username        string `yaml:"username,omitempty"`
@@ -46,7 +46,7 @@ func (o *Options) Files() []*string {
 	return []*string{&o.CAFile, &o.CertFile, &o.KeyFile, &o.PasswordFile, &o.BearerTokenFile}
 }
 
-// Validate reports what is wrong with the values. It looks at no file.
+// Validate returns the problems of the values. It reads no file.
 func (o *Options) Validate() error {
 	var problems []error
 	wrong := func(format string, args ...any) { problems = append(problems, fmt.Errorf(format, args...)) }
@@ -97,7 +97,7 @@ type Endpoint struct {
 	ca     os.FileInfo // of CAFile when client was made
 }
 
-// New makes an endpoint and reads its files once, to find what is wrong with them. It connects to nothing.
+// New makes an endpoint and reads its files once to check them. It opens no connection.
 func New(options Options) (*Endpoint, error) {
 	if err := options.Validate(); err != nil {
 		return nil, fmt.Errorf("endpoint: %w", err)
@@ -140,7 +140,8 @@ func (e *Endpoint) Close() {
 }
 
 // Post sends JSON to a path below the URL and returns the beginning of the answer. An error of type
-// [deliver.RefusedError] means that the receiver does not want this body; any other may be tried again.
+// [deliver.RefusedError] means that the receiver refuses this body; after any other error the request
+// may be tried again.
 func (e *Endpoint) Post(ctx context.Context, path string, header http.Header, body []byte) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.options.Timeout)
 	defer cancel()
@@ -193,7 +194,7 @@ func judge(response *http.Response, answer []byte, now time.Time) error {
 	if code >= 300 && code < 400 {
 		return fmt.Errorf("endpoint: answer %d: redirects are not followed; name the address that it redirects to", code)
 	}
-	return err // about the receiver or the credentials, both of which can be mended
+	return err // about the receiver or the credentials; an operator can repair both
 }
 
 // retryAfter reads seconds or a date.

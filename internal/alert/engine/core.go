@@ -15,11 +15,11 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// core evaluates rules and moves alerts. It has no goroutine and no clock: time is an argument, and
-// what must be written, passed on and done is collected for the engine. One goroutine at a time uses it.
+// core evaluates rules and advances alerts. It has no goroutine and no clock: time is an argument, and
+// it collects lines to write, notifications and actions for the engine. One goroutine at a time uses it.
 type core struct {
 	options  *Options
-	source   view.Sources // what is asked for facts
+	source   view.Sources // the sources of facts
 	set      *ruleset.Set
 	inForce  map[expr.Scope]ruleList
 	subjects map[types.UID]*subject
@@ -53,8 +53,8 @@ type effects struct {
 	version    uint64             // of the list of alerts
 }
 
-// slot is where an alert is stored. One that is over and not yet delivered has a slot of its own, since
-// another one of the same rule and subject may follow it.
+// slot is where an alert is stored. An ended and undelivered alert has a slot of its own, since another
+// alert of the same rule and subject may follow it.
 type slot struct {
 	identity
 	ended int64 // when it began, if it is over
@@ -82,7 +82,7 @@ type delivery struct {
 	action *ruleset.Action
 }
 
-// ruleList are the rules of a scope: those about facts, and those about transitions.
+// ruleList has the rules of a scope: rules about facts, and rules about transitions.
 type ruleList struct{ facts, events []*ruleset.Rule }
 
 // subject is a pod, or the node with its kubelet.
@@ -195,7 +195,7 @@ func (c *core) sooner(sub *subject, at time.Time) {
 	}
 }
 
-// gone takes that the node does not have the pod any more: no rule is true of it.
+// gone handles the removal of a pod from the node: all its alerts end.
 func (c *core) gone(sub *subject, now time.Time) {
 	c.count(sub, "", now)
 	var look time.Time
@@ -213,7 +213,7 @@ func (c *core) gone(sub *subject, now time.Time) {
 	c.schedule.set(sub, look)
 }
 
-// due are the subjects whose time has come, at most one at a call; false if there is none.
+// due returns a subject whose time has come; false if no subject is due.
 func (c *core) due(now time.Time) (types.UID, bool) {
 	at := c.schedule.next()
 	if at.IsZero() || at.After(now) {
@@ -222,7 +222,7 @@ func (c *core) due(now time.Time) (types.UID, bool) {
 	return c.schedule.items[0].uid, true
 }
 
-// earliest is the earlier of two instants, of which zero means never.
+// earliest returns the earlier of two instants; zero means never.
 func earliest(a, b time.Time) time.Time {
 	if a.IsZero() || !b.IsZero() && b.Before(a) {
 		return b
@@ -272,8 +272,8 @@ func (c *core) sorted() []*tracked {
 	return list
 }
 
-// clockStepped takes that the clock has jumped: what is measured since an instant has not become
-// longer, and what waits for an instant is looked at now.
+// clockStepped handles a jump of the clock: durations since an instant do not get longer, and
+// subjects that wait for an instant are evaluated now.
 func (c *core) clockStepped(by time.Duration, now time.Time) {
 	c.noteStep(by, now)
 	for _, a := range c.alerts {

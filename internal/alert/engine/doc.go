@@ -1,4 +1,4 @@
-// Package engine evaluates the rules of alerts when facts of a node and its pods change, and passes alerts on.
+// Package engine evaluates alert rules when facts of a node and its pods change, and sends alerts to outputs.
 //
 //	set, err := ruleset.Load("/etc/statusd/rules")
 //	e, err := engine.New(engine.Options{Source: source, Set: set, Outputs: outputs, StateFile: file})
@@ -8,12 +8,13 @@
 //
 // # How it works
 //
-// A change of a pod has its subject looked at: the facts are read once, and all rules of its scopes are evaluated over
-// them. Functions of time note the next instant at which their value can change, so that a subject is looked at again when
-// its time has come and not before; a heap has these instants. Nothing looks at all pods.
+// A change of a pod triggers the evaluation of its subject: the facts are read once, and all rules of its scopes are
+// evaluated over them. Functions of time note the next instant at which their value can change, and the subject is
+// evaluated again at that instant; a heap orders the instants. No step iterates over all pods.
 //
-// The core (core, turn, move, tracked) has no clock and no goroutine: time is an argument, and what it wants to be written and
-// passed on is collected. The [Engine] is the goroutine around it; a [Timeline] drives the same core in tests of rules.
+// The core (core, turn, move, tracked) has no clock and no goroutine: time is an argument, and the core collects records to
+// write and notifications to send. The [Engine] is the goroutine around it; a [Timeline] drives the same core in tests of
+// rules.
 //
 // # What is promised
 //

@@ -20,13 +20,13 @@ import (
 )
 
 const (
-	// lookBudget is how long all rules of a subject may take. What an expression may cost is bounded
-	// already; this is a second bound.
+	// lookBudget is how long all rules of a subject may take, in addition to the bound on the cost of
+	// each expression.
 	lookBudget = 5 * time.Second
-	// clockEvery is how often the clock is looked at, to notice that it has jumped.
+	// clockEvery is how often the clock is checked for jumps.
 	clockEvery = 10 * time.Second
-	// clockTolerance is how far wall clock and monotonic clock may come apart between two looks: a clock that is
-	// slewed is no clock that jumps.
+	// clockTolerance is how far wall clock and monotonic clock may come apart between two evaluations: a slewed
+	// clock does not count as a jump.
 	clockTolerance = time.Second
 )
 
@@ -42,12 +42,12 @@ type Engine struct {
 	// clock is the time of day and a time that only grows.
 	clock func() (time.Time, time.Duration)
 
-	// inbox guards what has changed and was not yet looked at, each subject once.
+	// inbox guards the changed subjects that were not evaluated yet, each once.
 	inbox struct {
 		sync.Mutex
 		queue   []types.UID
 		queued  map[types.UID]bool
-		backlog []types.UID // what has not changed, and is looked at when there is nothing else
+		backlog []types.UID // unchanged subjects, evaluated when the engine is idle
 	}
 
 	// mu guards the fields below.
@@ -55,7 +55,8 @@ type Engine struct {
 	core   *core
 	listed []alert.Alert // the alerts as of version
 	as     uint64
-	// runs: Run writes what changes. waited are closed once what has changed before is written, or cannot be.
+	// runs: Run writes changes. The channels of waited are closed once earlier changes are written, or cannot
+	// be written.
 	runs   bool
 	waited []chan struct{}
 }
@@ -86,7 +87,7 @@ func New(options Options) (*Engine, error) {
 	return e, nil
 }
 
-// open reads the state file and replaces it by one that has only what counts.
+// open reads the state file and compacts it.
 func (e *Engine) open(now time.Time) error {
 	lines, broken, err := readState(e.options.StateFile)
 	if err != nil {
@@ -154,7 +155,7 @@ func (e *Engine) Run(ctx context.Context) error {
 		select {
 		case <-ctx.Done():
 		case err := <-ended:
-			if ctx.Err() == nil { // what has changed is not announced any more
+			if ctx.Err() == nil { // no further changes will be announced
 				return fmt.Errorf("rules: the watch of the source has ended: %w", cmp.Or(err, errors.New("without an error")))
 			}
 		case <-e.arrived:
@@ -164,7 +165,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	return nil
 }
 
-// setRuns notes whether Run writes what changes. If it does not, nobody waits for that.
+// setRuns notes whether Run writes changes. If not, it releases all callers that wait for a write.
 func (e *Engine) setRuns(runs bool) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -177,7 +178,7 @@ func (e *Engine) setRuns(runs bool) {
 	}
 }
 
-// begin passes on what was left of the run before, and has everything looked at once.
+// begin passes on the alerts restored from the last run, and queues all subjects.
 func (e *Engine) begin() {
 	now, _ := e.clock()
 	var restored []types.UID
@@ -205,8 +206,8 @@ func (e *Engine) change(uid types.UID) {
 	}
 }
 
-// turn looks at one subject: one that has changed, else one whose time has come, else one of the
-// backlog. It reports whether there was one.
+// turn evaluates one subject: a changed one, else a due one, else one of the backlog. It reports
+// whether there was one.
 func (e *Engine) turn(now time.Time) bool {
 	uid, ok := e.taken()
 	announced := ok
@@ -268,7 +269,7 @@ func (e *Engine) wait(now time.Time) time.Duration {
 	return min(max(at.Sub(now), 0), clockEvery)
 }
 
-// locked changes the core, then writes what has changed, and only then passes it on: an alert that an
+// locked changes the core, then writes the changes, and only then notifies outputs: an alert that an
 // output has is in the file.
 func (e *Engine) locked(change func(*core)) {
 	e.mu.Lock()

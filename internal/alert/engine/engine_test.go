@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"path/filepath"
 	"strings"
 	"sync"
@@ -444,39 +443,6 @@ func TestThereAreNoMoreAlertsThanAllowed(t *testing.T) {
 		time.Sleep(restFor)
 		if got := out.take(); !strings.Contains(got, "Kept firing web-") {
 			t.Errorf("one that had no room does not fire when there is some: got %q", got)
-		}
-	})
-}
-
-// A state file that is cut or damaged anywhere loses at most the lines that were hit.
-func TestADamagedStateFile(t *testing.T) {
-	synctest.Test(t, func(t *testing.T) {
-		file := filepath.Join(t.TempDir(), "alerts")
-		node := newLive()
-		options := Options{Source: node, Set: parsed(t, rulesForTests), StateFile: file}
-		for i := range 3 {
-			node.put(t, phase(fmt.Sprint("web-", i), "Unknown"))
-		}
-		_, stop := started(t, options)
-		stop()
-		whole, err := os.ReadFile(file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for at := range whole {
-			for _, data := range [][]byte{whole[:at], append(append(append([]byte{}, whole[:at]...), whole[at]^1), whole[at+1:]...)} {
-				if err := os.WriteFile(file, data, 0o600); err != nil {
-					t.Fatal(err)
-				}
-				e, err := New(options)
-				if err != nil {
-					t.Fatal(err)
-				}
-				e.file.close()
-				if got := len(e.Alerts()); len(data) == len(whole) && got < 1 {
-					t.Fatalf("one bit at %d: %d alerts are left", at, got)
-				}
-			}
 		}
 	})
 }

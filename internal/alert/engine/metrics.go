@@ -19,7 +19,7 @@ type metrics struct {
 
 func newMetrics(registerer prometheus.Registerer) *metrics {
 	m := &metrics{
-		turns:       prometheus.NewCounter(prometheus.CounterOpts{Name: "statusd_rules_looks_total", Help: "Looks at a pod or the node, in each of which all rules of its scopes are evaluated."}),
+		turns:       prometheus.NewCounter(prometheus.CounterOpts{Name: "statusd_rules_looks_total", Help: "Evaluations of all rules of a pod, or of the node."}),
 		faults:      prometheus.NewCounterVec(prometheus.CounterOpts{Name: "statusd_rule_eval_errors_total", Help: "Evaluations of a rule that failed, by reason: error, overrun."}, []string{"rule", "reason"}),
 		dropped:     prometheus.NewCounterVec(prometheus.CounterOpts{Name: "statusd_alerts_dropped_total", Help: "Alerts that were not made, by reason."}, []string{"reason"}),
 		duration:    prometheus.NewHistogram(prometheus.HistogramOpts{Name: "statusd_rules_look_duration_seconds", Help: "How long a look takes.", Buckets: []float64{.0001, .00025, .0005, .001, .0025, .005, .01, .05, .25, 1}}),
@@ -36,7 +36,7 @@ func newMetrics(registerer prometheus.Registerer) *metrics {
 	return m
 }
 
-// collector counts the alerts when it is asked, so that a change costs nothing.
+// collector counts the alerts at each scrape, so that a change costs nothing.
 type collector struct{ engine *Engine }
 
 var alertsDesc = prometheus.NewDesc("statusd_alerts", "Alerts by rule, severity and state: pending or firing.", []string{"rule", "severity", "state"}, nil)

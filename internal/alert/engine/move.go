@@ -41,7 +41,7 @@ func (t *turn) begin(r *ruleset.Rule, container string) *tracked {
 	return a
 }
 
-// labels are those that each alert has and those of the rule.
+// labels returns the common labels of alerts and the labels of the rule.
 func (t *turn) labels(r *ruleset.Rule, container string) map[string]string {
 	labels := map[string]string{"alertname": r.Name, "severity": r.Severity}
 	for name, value := range map[string]string{"node": t.options.Node, "namespace": t.name.namespace, "pod": t.name.name, "uid": string(t.sub.uid), "container": container} {
@@ -144,7 +144,7 @@ func (c *core) remember(a alert.Alert, now time.Time) {
 	c.recent = append(c.recent, a)
 }
 
-// tell passes on an alert that fires, unless it is silenced.
+// tell notifies the outputs of a firing alert, unless it is silenced.
 func (c *core) tell(a *tracked, now time.Time) {
 	if a.Silenced = c.silencedBy(a.Labels, now); a.Silenced != "" {
 		return

@@ -23,7 +23,7 @@ const (
 	maxNodeLog = 256
 )
 
-// nodeMemory is what is remembered of the node.
+// nodeMemory is the engine's memory of the node.
 type nodeMemory struct {
 	log        []view.Record // transitions of conditions
 	conditions map[string]string
@@ -32,8 +32,8 @@ type nodeMemory struct {
 	stepped    time.Time
 }
 
-// pause reports whether the node was looked at a moment ago because of another change. Then it is looked at later:
-// what it costs grows with the number of pods, and changes come in bursts.
+// pause reports whether the node was evaluated a moment ago because of another change. Then its evaluation is
+// postponed: the cost grows with the number of pods, and changes come in bursts.
 func (c *core) pause(now time.Time) bool {
 	if since := now.Sub(c.memory.looked); since >= 0 && since < nodePause {
 		c.sooner(c.subject(""), c.memory.looked.Add(nodePause))

@@ -16,7 +16,7 @@ import (
 
 // Options configure an [Engine]. Source and Set are required.
 type Options struct {
-	// Source is what the node knows. Its Watch announces what has changed.
+	// Source provides the facts of the node. Its Watch announces changes.
 	Source view.Source
 	// Audit and Guard add drift and the kubelet's health to the facts; nil: they are unknown.
 	Audit view.AuditSource
@@ -24,8 +24,8 @@ type Options struct {
 	// Kubelet returns numbers about the kubelet. It must return quickly. Nil: they are those of the Guard's evidence, if
 	// it is a [guard.Guard], and else unknown.
 	Kubelet func() expr.KubeletFacts
-	// Ready is closed once the source knows its pods. Nothing is evaluated before: a pod that is not known yet
-	// is none that is gone. Nil: it knows them.
+	// Ready is closed once the source knows its pods. No rule is evaluated before: alerts of pods that are not
+	// listed yet would be resolved. Nil: the source is ready.
 	Ready <-chan struct{}
 	// Set is the rules in force; [Engine.Reload] replaces them.
 	Set *ruleset.Set
@@ -34,7 +34,7 @@ type Options struct {
 	// StateFile is where alerts and silences survive a restart. Empty: they do not.
 	StateFile string
 	Outputs   []Output
-	// Actor does what rules ask for; nil: nothing is done.
+	// Actor does the actions of rules; nil: no actions.
 	Actor Actor
 	// Record keeps the result of an action in the history; nil: it is only kept with the alert. It must not wait.
 	Record func(alert.Alert, alert.Action)
@@ -43,7 +43,7 @@ type Options struct {
 	Changed func(types.UID)
 	// MaxAlerts is how many alerts there may be at a time, 10,000 if zero.
 	MaxAlerts int
-	// Registerer takes the metrics; nil: there are none.
+	// Registerer takes the metrics; nil: no metrics.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 

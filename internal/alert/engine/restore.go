@@ -39,7 +39,7 @@ func (c *core) restore(lines []*line, now time.Time) {
 // revive makes an alert of a stored one.
 func (c *core) revive(s *storedAlert, now time.Time) {
 	a := &tracked{Alert: s.Alert, over: s.Over, told: s.Told, done: s.Done, acted: s.Acted}
-	// The clock was set back while nothing ran: what is measured from an instant to come is measured from now on.
+	// The clock was set back between two runs: a duration since a future instant starts again now.
 	if a.State == alert.Pending && a.Since.After(now) {
 		a.Since = now
 	}
@@ -117,7 +117,7 @@ func (c *core) snapshot() (data []byte, err error) {
 	return data, nil
 }
 
-// news are the lines of what has changed since the last call.
+// news returns the lines of the changes since the last call.
 func (c *core) news() (data []byte, err error) {
 	for s, a := range c.unsaved {
 		l := line{Seen: c.newest}

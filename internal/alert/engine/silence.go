@@ -61,7 +61,7 @@ func (s *silence) matches(labels map[string]string) bool {
 	return true
 }
 
-// silencedBy is the ID of the silence that lasts longest of those that match, empty if none does.
+// silencedBy returns the ID of the matching silence that lasts longest, or "".
 func (c *core) silencedBy(labels map[string]string, now time.Time) string {
 	var longest *silence
 	for _, s := range c.silences {
@@ -114,7 +114,8 @@ func newID() string {
 	return hex.EncodeToString(b[:])
 }
 
-// reconsider passes on what is silenced now, or no longer, after silences have changed or ended.
+// reconsider passes on alerts that became silenced, or no longer are, after silences have changed
+// or ended.
 func (c *core) reconsider(now time.Time) {
 	for id, s := range c.silences {
 		if !now.Before(s.Until) {
@@ -137,7 +138,7 @@ func (c *core) reconsider(now time.Time) {
 	}
 }
 
-// silenceEnds is when the next silence ends, zero if there is none.
+// silenceEnds returns the time at which the next silence ends, or zero.
 func (c *core) silenceEnds() (at time.Time) {
 	for _, s := range c.silences {
 		at = earliest(at, s.Until)
@@ -145,7 +146,7 @@ func (c *core) silenceEnds() (at time.Time) {
 	return at
 }
 
-// listSilences are the silences that have not ended, those that end first first.
+// listSilences returns the silences that have not ended, the first to end first.
 func (c *core) listSilences(now time.Time) []alert.Silence {
 	list := make([]alert.Silence, 0, len(c.silences))
 	for _, s := range c.silences {

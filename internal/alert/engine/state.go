@@ -23,7 +23,7 @@ type line struct {
 	Gone    *storedID      `json:"gone,omitempty"`
 	Silence *alert.Silence `json:"silence,omitempty"`
 	Expired string         `json:"expired,omitempty"`
-	// Seen is the number of the newest record that was looked at.
+	// Seen is the number of the newest evaluated record.
 	Seen uint64 `json:"seen,omitempty"`
 	// Log are transitions of the node's conditions.
 	Log []view.Record `json:"log,omitempty"`
@@ -77,8 +77,8 @@ type stateFile struct {
 // minCompact is how large the file may become before it is ever replaced.
 const minCompact = 256 << 10
 
-// readState returns the lines of a file, and how many could not be read. A last line that was not
-// finished is none.
+// readState returns the lines of a file and the number of unreadable ones. An unfinished last line
+// counts as neither.
 func readState(path string) (lines []*line, broken int, err error) {
 	data, err := os.ReadFile(path)
 	if errors.Is(err, fs.ErrNotExist) {

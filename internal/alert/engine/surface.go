@@ -23,10 +23,10 @@ func (e *Engine) later(change func(*core)) {
 	wake.Up(e.arrived)
 }
 
-// patience is how long a caller waits for a disk that hangs. What was asked for holds until a restart anyway.
+// patience is how long a caller waits for a hanging disk. The requested change holds until a restart anyway.
 const patience = 5 * time.Second
 
-// lasting is later, and returns once what has changed is in the file: a crash after the answer does not undo it.
+// lasting is like later, but returns once the change is in the file: a crash after the answer does not undo it.
 func (e *Engine) lasting(change func(*core)) {
 	written := make(chan struct{})
 	e.later(func(c *core) {
@@ -44,7 +44,7 @@ func (e *Engine) lasting(change func(*core)) {
 }
 
 // Reload replaces the rules. Alerts of a rule with the same name, scope, expression, severity and labels go on;
-// those of other rules are resolved.
+// alerts of other rules are resolved.
 func (e *Engine) Reload(set *ruleset.Set) {
 	now, _ := e.clock()
 	e.later(func(c *core) { c.reload(set, now); c.notLoaded = "" })
@@ -52,8 +52,8 @@ func (e *Engine) Reload(set *ruleset.Set) {
 	e.queueAll(nil)
 }
 
-// ReloadWith replaces the rules by those that a function loads. If that fails, the rules in force stay, and
-// the metric of the last reload says so.
+// ReloadWith replaces the rules by the rules that load returns. If load fails, the rules in force stay, and
+// the metric of the last reload shows the failure.
 func (e *Engine) ReloadWith(load func() (*ruleset.Set, error)) error {
 	set, err := load()
 	if err != nil {
@@ -66,8 +66,8 @@ func (e *Engine) ReloadWith(load func() (*ruleset.Set, error)) error {
 	return nil
 }
 
-// Alerts returns the alerts that are pending or firing, and those that were resolved in the last
-// minutes. The list is not changed afterwards.
+// Alerts returns the pending and firing alerts, and the alerts resolved in the last minutes. The
+// list is not changed afterwards.
 func (e *Engine) Alerts() []alert.Alert {
 	now, _ := e.clock()
 	e.mu.Lock()
@@ -101,7 +101,7 @@ func (e *Engine) Silence(s alert.Silence) (stored alert.Silence, err error) {
 	return stored, err
 }
 
-// Expire ends a silence. If there is none of this ID the error is [queryapi.ErrNoSilence].
+// Expire ends a silence. If no silence has this ID the error is [queryapi.ErrNoSilence].
 func (e *Engine) Expire(id string) error {
 	now, _ := e.clock()
 	found := false
@@ -119,7 +119,8 @@ type Fault struct {
 	Message string    `json:"message"`
 }
 
-// Faults returns the rules of which an evaluation has failed in the last minutes, in their order.
+// Faults returns the rules whose evaluation has failed in the last minutes, in the order of the
+// rules.
 func (e *Engine) Faults() []Fault {
 	now, _ := e.clock()
 	e.mu.Lock()
@@ -133,13 +134,14 @@ func (e *Engine) Faults() []Fault {
 	return list
 }
 
-// Troubled is an [Output] that can say what keeps alerts from their receiver.
+// Troubled is an [Output] that can report why alerts do not reach their receiver.
 type Troubled interface {
 	// Trouble is a clause, empty if nothing does.
 	Trouble() string
 }
 
-// Problems are what is wrong with alerting itself, as clauses: who reads the node must not take silence for health.
+// Problems returns the problems of alerting itself, as clauses: without them a reader could take silence for
+// health.
 func (e *Engine) Problems() []string {
 	e.mu.Lock()
 	notLoaded := e.core.notLoaded

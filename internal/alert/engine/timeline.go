@@ -12,12 +12,12 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// Timeline evaluates rules at the instants that its caller says: it has the core of an [Engine] and neither a clock nor a
-// goroutine. Tests of rules run on it. Nothing is written and nothing is passed on. One goroutine uses it.
+// Timeline evaluates rules at the instants given by its caller: it has the core of an [Engine] and neither a clock nor a
+// goroutine. Tests of rules run on it. It writes nothing and notifies no output. One goroutine uses it.
 type Timeline struct {
 	core *core
 	now  time.Time
-	// arrive is called with each instant before the source is asked for facts of that instant.
+	// arrive is called with each instant before the facts of that instant are read from the source.
 	arrive func(time.Time)
 }
 
@@ -52,18 +52,18 @@ func (t *Timeline) Advance(until time.Time) error {
 	return errors.New("the test looks at its subjects too often")
 }
 
-// News is what has become known at an instant.
+// News is the set of changes at an instant.
 type News struct {
 	// Changed are the UIDs of pods about which something has changed; the empty one is the node's.
 	Changed []types.UID
-	// ClockStep is how far the clock of the node has jumped. The time of the timeline goes on.
+	// ClockStep is how far the clock of the node has jumped. The time of the timeline continues.
 	ClockStep time.Duration
 	// Guard replaces the one of the options, unless it is nil.
 	Guard view.GuardSource
 }
 
-// Learn lets time pass until an instant, makes something known by calling a function, and evaluates what has changed. What is due
-// at the instant itself is looked at afterwards.
+// Learn advances time to an instant, calls a function that changes the facts, and evaluates the changes. Subjects that are due at
+// the instant itself are evaluated afterwards.
 func (t *Timeline) Learn(at time.Time, learn func() (News, error)) error {
 	if err := t.Advance(at.Add(-1)); err != nil {
 		return err
@@ -96,7 +96,7 @@ func (t *Timeline) Alerts() (list []alert.Alert) {
 	return list
 }
 
-// Faults are what is wrong with rules that could not be evaluated, by the name of the rule.
+// Faults returns the errors of rules that could not be evaluated, by the name of the rule.
 func (t *Timeline) Faults() map[string]string {
 	faults := make(map[string]string, len(t.core.faults))
 	for name, f := range t.core.faults {

@@ -20,7 +20,8 @@ type tracked struct {
 	rule *ruleset.Rule // nil: it is not in force any more
 	// over is since when the expression is false although the alert fires; zero: it is true.
 	over time.Time
-	// told: it was passed on to the outputs; done are those that have delivered it in its present state.
+	// told: the alert was passed on to the outputs; done lists the outputs that have delivered its
+	// present state.
 	told bool
 	done []string
 	// acted: the actions of the rule were asked for.
@@ -48,9 +49,9 @@ func identityOf(a *alert.Alert) identity {
 	return identity{a.Rule, a.UID, a.Container}
 }
 
-// step moves an alert to what the truth of its expression at an instant makes of it. The result is
-// the state; an empty one means that the alert never fired and is no longer pending. The instant at
-// which it must be looked at again is zero if there is none.
+// step advances an alert by the truth of its expression at an instant. It returns the new state
+// (empty: the alert never fired and is no longer pending) and the instant of the next evaluation
+// (zero: no further evaluation is needed).
 func (a *tracked) step(isTrue bool, now time.Time) (state alert.State, look time.Time) {
 	switch a.State {
 	case alert.Pending:
@@ -83,7 +84,7 @@ func (a *tracked) happened(now time.Time) (look time.Time) {
 	return now.Add(a.rule.KeepFiringFor)
 }
 
-// shift moves what is measured from an instant, after the clock has jumped.
+// shift moves the start of running durations after a jump of the clock.
 func (a *tracked) shift(by time.Duration) {
 	if a.State == alert.Pending {
 		a.Since = a.Since.Add(by)

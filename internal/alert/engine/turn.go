@@ -48,7 +48,7 @@ func (t *turn) apply(r *ruleset.Rule, container string) {
 	}
 }
 
-// renew brings the annotations of an alert up to date: what it says is of now, not of when it began. It announces nothing, since
+// renew updates the annotations of an alert: they describe the present, not the start of the alert. It notifies no output, since
 // time alone may change them.
 func (t *turn) renew(a *tracked, r *ruleset.Rule) {
 	if annotations := t.annotations(r); !maps.Equal(annotations, a.Annotations) {
@@ -57,11 +57,11 @@ func (t *turn) renew(a *tracked, r *ruleset.Rule) {
 	}
 	if a.State == alert.Firing && a.Silenced == "" && len(a.done) == len(t.options.Outputs) && len(a.done) > 0 && t.Now.Sub(a.renewed) >= renewEvery && !maps.Equal(a.passed, a.Annotations) {
 		a.renewed = t.Now
-		t.pass(a, t.Now) // again, so that those who repeat it repeat what is true
+		t.pass(a, t.Now) // again, so that repeating outputs repeat current annotations
 	}
 }
 
-// renewEvery is how often outputs are given what has changed of an alert that fires.
+// renewEvery is the interval at which outputs get changed annotations of a firing alert.
 const renewEvery = time.Minute
 
 func (t *turn) until(at time.Time) {
@@ -144,7 +144,7 @@ func (t *turn) happens(r *ruleset.Rule, container string) {
 	t.save(a)
 }
 
-// finish ends the alerts of which there is no subject any more, and schedules the next look.
+// finish ends the alerts whose subject is gone, and schedules the next evaluation.
 func (t *turn) finish() {
 	for _, a := range slices.Clone(t.sub.alerts) {
 		switch {
@@ -168,14 +168,14 @@ const (
 	maxFault = 512
 )
 
-// ruleFault is what is wrong with a rule that cannot be evaluated.
+// ruleFault is the error of a rule that cannot be evaluated.
 type ruleFault struct {
 	message string
 	at      time.Time
 }
 
-// fault takes that a rule could not be evaluated for the subject. Its alerts stay as they are. One that took too long rests, for this
-// subject alone: what one pod makes expensive must not keep the rule from the others.
+// fault handles a failed evaluation of a rule for the subject. The alerts stay as they are. A rule that took too long rests, for this
+// subject alone: one expensive pod must not keep the rule from the other pods.
 func (t *turn) fault(r *ruleset.Rule, err error, now time.Time) {
 	f := &ruleFault{message: text.Cut(err.Error(), maxFault), at: now}
 	reason := "error"

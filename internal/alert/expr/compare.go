@@ -17,9 +17,10 @@ type reading struct {
 	Event bool
 	// Counts: the expression uses the numbers of pods.
 	Counts bool
-	// Loose: the expression uses time so that it is not known when its truth changes. It is evaluated again after [Relook].
+	// Loose: the expression uses time such that the instant of its next change is unknown. It is evaluated again after
+	// [Relook].
 	Loose bool
-	// compares are the comparisons of a value that moves with time with one that does not, by ID.
+	// compares are the comparisons of a moving value with a static one, by ID.
 	compares map[int64]mover
 }
 
@@ -90,8 +91,8 @@ func isStatic(e ast.Expr) bool {
 	return static
 }
 
-// grows reports whether an expression is one that grows by a second per second: now, durationIn, and
-// these plus or minus what is static.
+// grows reports whether an expression grows by a second per second: now, durationIn, and these plus
+// or minus a static value.
 func grows(e ast.Expr) bool {
 	if isClock(e) {
 		if e.Kind() == ast.CallKind {
@@ -116,7 +117,7 @@ func grows(e ast.Expr) bool {
 	return false
 }
 
-// falls reports whether an expression is one that falls by a second per second: what is static minus what grows.
+// falls reports whether an expression falls by a second per second: a static value minus a growing one.
 func falls(e ast.Expr) bool {
 	if e.Kind() != ast.CallKind || len(e.AsCall().Args()) != 2 || e.AsCall().FunctionName() != operators.Subtract {
 		return false
@@ -140,7 +141,7 @@ func (r reading) exactly() cel.ProgramOption {
 	})
 }
 
-// comparison compares a value that moves with time with one that does not.
+// comparison compares a value that moves with time with a static one.
 type comparison struct {
 	interpreter.InterpretableCall
 	mover
@@ -201,7 +202,7 @@ func (m *Moment) moving(evaluate func() ref.Val) (ref.Val, bool) {
 	return value, moves
 }
 
-// holds reports whether a comparison is true of two values of which the left is ahead of the right by so much.
+// holds reports whether a comparison is true if the left value exceeds the right one by ahead.
 func holds(operator string, ahead int64) bool {
 	switch operator {
 	case operators.Less:

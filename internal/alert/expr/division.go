@@ -9,8 +9,8 @@ import (
 	"github.com/google/cel-go/parser"
 )
 
-// divisionFaults finds divisions of integers by what may be 0: such an expression cannot be evaluated then. A divisor that the
-// expression compares with a number somewhere is one that its author has thought of.
+// divisionFaults finds integer divisions by a divisor that may be 0: the evaluation would then fail. A divisor that the
+// expression compares with a number somewhere is considered handled.
 func divisionFaults(checked *ast.AST) (faults []Fault) {
 	written := func(e ast.Expr) string {
 		text, err := parser.Unparse(e, checked.SourceInfo())

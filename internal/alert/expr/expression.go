@@ -21,7 +21,7 @@ const (
 	MaxExpression = 4096
 	// maxDepth is how deep an expression may be nested.
 	maxDepth = 32
-	// MaxCost is what one evaluation may cost, in the units of CEL: about as many steps.
+	// MaxCost is the maximum cost of one evaluation, in the units of CEL: about as many steps.
 	MaxCost = 200_000
 )
 
@@ -91,7 +91,7 @@ type Expression struct {
 	result  *cel.Type
 }
 
-// Fault is what is wrong with an expression, at a line and column of its text, both from 1.
+// Fault is an error in an expression, at a line and column of its text, both from 1.
 type Fault struct {
 	Line, Column int
 	Message      string
@@ -167,8 +167,8 @@ func oneOf(t *cel.Type, wanted []*cel.Type) bool {
 	return false
 }
 
-// evaluate returns the value of an expression. An error that is an [unknownFact] means that a fact is
-// missing, each other one that the expression is wrong.
+// evaluate returns the value of an expression. An [unknownFact] error means that a fact is missing,
+// any other error that the expression is wrong.
 func (e *Expression) evaluate(ctx context.Context, m *Moment) (ref.Val, error) {
 	value, _, err := e.program.ContextEval(ctx, m)
 	if err != nil {
@@ -177,7 +177,7 @@ func (e *Expression) evaluate(ctx context.Context, m *Moment) (ref.Val, error) {
 	return value, nil
 }
 
-// IsTrue reports whether the expression is true. What needs an unknown fact is not.
+// IsTrue reports whether the expression is true. An expression that needs an unknown fact is false.
 func (e *Expression) IsTrue(ctx context.Context, m *Moment) (bool, error) {
 	value, err := e.evaluate(ctx, m)
 	if err != nil {

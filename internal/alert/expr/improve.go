@@ -10,7 +10,7 @@ import (
 	lines "github.com/statusd/statusd/internal/text" // text is a value of CEL here
 )
 
-// improve makes the message of a check one that says what is known instead.
+// improve replaces the message of a check by one with the known names.
 func (c *Compiler) improve(scope Scope, message string) string {
 	message = plainTypes.Replace(message)
 	if name, ok := between(message, "undefined field '", "'"); ok {

@@ -10,14 +10,14 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// Relook is how soon an expression is evaluated again that uses time in a way of which it is not
-// known when its truth changes.
+// Relook is the evaluation interval of expressions that use time in a way for which the next change
+// of the result cannot be computed.
 const Relook = 5 * time.Second
 
-// Moment is one evaluation: what is known, when, and until when the result holds if no fact changes.
+// Moment is one evaluation: the facts, the time, and until when the result holds if no fact changes.
 //
-// Functions of time report through it the next instant at which their value can be another one. The
-// result of an evaluation cannot change before the earliest of these instants, unless a fact does.
+// Functions of time report through it the next instant at which their value can change. The result
+// of an evaluation cannot change before the earliest of these instants, unless a fact does.
 type Moment struct {
 	Now time.Time
 	// Records are the history of the pod or the node, the oldest first.
@@ -28,7 +28,7 @@ type Moment struct {
 	Change *view.Record
 	// Next is the earliest instant at which the result can be another one; zero: never.
 	Next time.Time
-	// exact counts the comparisons around what is evaluated that know the instant themselves.
+	// exact counts the enclosing comparisons that compute the instant themselves.
 	exact int
 	// ticked: a value was read that grows with time.
 	ticked bool
@@ -119,7 +119,7 @@ func (m *Moment) InContainer(i int, evaluate func()) {
 	m.container = nil
 }
 
-// Node is what is known of the node and its kubelet.
+// Node has the facts of the node and its kubelet.
 type Node struct {
 	view.NodeDetail
 	// Counts are the pods by state.
@@ -127,7 +127,7 @@ type Node struct {
 	// ClockStep is how far the clock last jumped, at ClockStepped; zero: it has not.
 	ClockStep    time.Duration
 	ClockStepped time.Time
-	// Numbers are those that the guard has read of the kubelet.
+	// Numbers are the kubelet's metrics that the guard has read.
 	Numbers KubeletFacts
 }
 

@@ -14,8 +14,8 @@ type past struct {
 	container string // only records about this container; empty: all
 }
 
-// within calls a function for each record within a duration, until now, and notes when the first of
-// those that it reports as counted leaves the window.
+// within calls count for each record within a duration until now, and schedules an evaluation for
+// when the oldest counted record leaves the window.
 func (p past) within(d time.Duration, count func(i int, r *view.Record, missing int) bool) {
 	start := p.at.Now.Add(-d)
 	var oldest time.Time
@@ -173,7 +173,8 @@ func (p past) was(state string, d time.Duration) bool {
 	return found || len(in) > 0
 }
 
-// entered is when the last entry into a state was that has not been left; zero if there is none.
+// entered returns the time at which the present state was entered, zero if the container is in
+// another state.
 func (p past) entered(state string) (at time.Time) {
 	for i := len(p.at.Records) - 1; i >= 0; i-- {
 		r := &p.at.Records[i]

@@ -7,7 +7,7 @@ import (
 	"github.com/google/cel-go/cel"
 )
 
-// Reference is what expressions can use, as the documentation shows it.
+// Reference lists the names that expressions can use, for the documentation.
 type Reference struct {
 	Variables, Functions []Entry
 	Types                []TypeEntry
@@ -22,7 +22,7 @@ type TypeEntry struct {
 	Fields    []Entry
 }
 
-// Describe returns what expressions can use.
+// Describe returns the names that expressions can use.
 func Describe() (all Reference) {
 	for _, v := range variables {
 		all.Variables = append(all.Variables, Entry{Name: v.name, Type: typeNames([]*cel.Type{v.typ}), Doc: v.doc, Scopes: scopeNames(v.scopes)})

@@ -1,7 +1,7 @@
 package expr
 
-// Scope is what a rule is about. One alert stands for one subject: a pod, a container, the node or
-// the kubelet.
+// Scope is the kind of a rule's subject. One alert stands for one subject: a pod, a container, the
+// node or the kubelet.
 type Scope string
 
 // The scopes.

@@ -83,7 +83,7 @@ func OffsetOf(source string, line, column int) int {
 	return offset
 }
 
-// Fill returns the text with its values. A value that is not known is a dash; what is too long is cut.
+// Fill returns the text with its values. An unknown value is a dash; long values are cut.
 func (t *Template) Fill(ctx context.Context, m *Moment, limit int) (string, error) {
 	var b strings.Builder
 	for _, p := range t.parts {

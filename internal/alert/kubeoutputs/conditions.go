@@ -17,15 +17,15 @@ import (
 const (
 	// Annotation of a rule names the condition that the Node has while an alert of the rule fires.
 	Annotation = "nodeCondition"
-	// Prefix is what the types of these conditions begin with: nothing else writes them, so that those
-	// of a rule that is gone are known.
+	// Prefix is the prefix of the types of these conditions. No other program writes it, so the
+	// conditions of removed rules can be recognized.
 	Prefix = "statusd/"
 	// maxMessage bounds the message of a condition.
 	maxMessage = 1024
 )
 
-// Conditions keeps a condition of the Node for each rule that has the annotation nodeCondition: True
-// while an alert of it fires, and removed when none does. Make it with [NewConditions].
+// Conditions maintains a condition of the Node for each rule with the annotation nodeCondition: True
+// while an alert of the rule fires, and removed otherwise. Make it with [NewConditions].
 type Conditions struct {
 	owner *nodecondition.Owner
 

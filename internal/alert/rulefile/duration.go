@@ -23,7 +23,7 @@ func ParseDuration(source string) (time.Duration, error) {
 	for rest != "" {
 		m := durationPart.FindStringSubmatch(rest)
 		if m == nil {
-			return 0, fmt.Errorf("%q is no duration", source)
+			return 0, fmt.Errorf("%q is not a duration", source)
 		}
 		n, err := strconv.ParseInt(m[1], 10, 64)
 		if err != nil || n > int64((math.MaxInt64-total)/units[m[2]]) {
@@ -33,7 +33,7 @@ func ParseDuration(source string) (time.Duration, error) {
 		rest = rest[len(m[0]):]
 	}
 	if source == "" || total > 366*24*time.Hour {
-		return 0, fmt.Errorf("%q is no duration of at most a year", source)
+		return 0, fmt.Errorf("%q is not a duration of at most a year", source)
 	}
 	return total, nil
 }

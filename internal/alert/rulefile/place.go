@@ -92,7 +92,8 @@ func (d *document) nth(line, column, n int) (int, int, bool) {
 	return 0, 0, false
 }
 
-// escaped reports whether a scalar in double quotes has escapes, so that its value is not what is on disk.
+// escaped reports whether a double-quoted scalar has escapes, so that its value differs from the file's
+// bytes.
 func (d *document) escaped(n *yaml.Node) bool {
 	return n.Line >= 1 && n.Line <= len(d.lines) && strings.Contains(d.lines[n.Line-1], `\`)
 }

@@ -29,7 +29,7 @@ type Reader struct {
 // File is the name of the file that is read.
 func (r *Reader) File() string { return r.doc.file }
 
-// Mistake notes what is wrong at a node.
+// Mistake records a mistake at a node.
 func (r *Reader) Mistake(n *yaml.Node, format string, args ...any) {
 	r.Mistakes = append(r.Mistakes, Mistake{File: r.doc.file, Line: n.Line, Column: n.Column, Message: fmt.Sprintf(format, args...)})
 }
@@ -96,7 +96,8 @@ func (r *Reader) plain(n *yaml.Node, depth int) bool {
 	return true
 }
 
-// NotEmpty calls a function for each document of a file, of which there must be one.
+// NotEmpty calls each for every document of a file, and reports a problem if the file has no
+// document.
 func (r *Reader) NotEmpty(want, file string, data []byte, each func(*yaml.Node)) {
 	found, before := false, len(r.Mistakes)
 	r.documents(file, data, func(n *yaml.Node) {
@@ -108,7 +109,7 @@ func (r *Reader) NotEmpty(want, file string, data []byte, each func(*yaml.Node))
 	}
 }
 
-// Key is a key of a mapping and what reads its value.
+// Key is a key of a mapping with the reader of its value.
 type Key struct {
 	name     string
 	required bool

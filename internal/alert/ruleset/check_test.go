@@ -21,7 +21,7 @@ func TestMistakesHaveTheirPlaces(t *testing.T) {
 		{"a key that no taint has", headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info, actions: [{action: taint, taint: \"a b:NoExecute\"}]}\n",
 			`rules.yaml:6:97: taint "a b:NoExecute": want KEY[=VALUE]:NoSchedule, PreferNoSchedule or NoExecute`},
 		{"a URL that is none of HTTP", headOfRules + "      - {name: A, expr: pod.phase == \"Failed\", severity: info, actions: [{action: webhook, url: \"ftp://x\"}]}\n",
-			`rules.yaml:6:97: "ftp://x" is no address, want http://HOST/PATH or https://HOST/PATH`},
+			`rules.yaml:6:97: "ftp://x" is not an address, want http://HOST/PATH or https://HOST/PATH`},
 		{"the name of statusd's own alert", headOfRules + "      - {name: StatusdRuleFails, expr: pod.phase == \"Failed\", severity: info}\n",
 			"rules.yaml:6:16: StatusdRuleFails is the alert about rules that cannot be evaluated: want another name"},
 		{"a phase that there is not", headOfRules + "      - {name: A, expr: '\"x\" == pod.name || pod.phase == \"running\"', severity: info}\n",

@@ -1,4 +1,4 @@
-// Package ruleset loads the rules of alerts: what must not happen, what to do if it does, and the starter pack.
+// Package ruleset loads alert rules from files and from the starter pack.
 //
 //	set, err := ruleset.Load("/etc/statusd/rules") // all mistakes at once, with line and column
 //	set = set.Over(ruleset.Pack())                 // a rule of the files replaces the one of the pack that has its name

@@ -28,7 +28,7 @@ func Load(paths ...string) (*Set, error) {
 	return load(files, readBounded)
 }
 
-// readBounded reads a file, and of one that is too large only so much that it is known to be: a device has no end.
+// readBounded reads a file up to just above the maximum size, enough to detect a larger file: a device has no end.
 func readBounded(name string) ([]byte, error) {
 	file, err := os.Open(name)
 	if err != nil {
@@ -74,8 +74,8 @@ func expand(paths []string) ([]string, error) {
 	return files, nil
 }
 
-// isSpecial reports whether a path is a directory, or a pipe, socket or device, of which a look into a directory must not
-// wait for another process. One that cannot be looked at is none: reading it says why.
+// isSpecial reports whether a path is a directory, pipe, socket or device; reading a pipe could block on another process.
+// A path that cannot be examined is not special: reading it returns the error.
 func isSpecial(path string) bool {
 	info, err := os.Stat(path)
 	return err == nil && !info.Mode().IsRegular()
@@ -132,8 +132,8 @@ func (l *loader) file(file string, data []byte) {
 	})
 }
 
-// ofPrometheus is the first rule of a file that is one of Prometheus (alert or record), nil if there is none or the file says that it is
-// one of statusd.
+// ofPrometheus returns the first Prometheus rule of a file (alert or record), or nil if the file has none or declares itself a statusd
+// file.
 func ofPrometheus(n *yaml.Node) *yaml.Node {
 	if valueOf(n, "apiVersion") != nil && valueOf(n, "apiVersion").Value == rulefile.APIVersion {
 		return nil

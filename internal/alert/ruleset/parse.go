@@ -36,7 +36,7 @@ func (l *loader) group(n *yaml.Node) {
 	}
 }
 
-// Program is what a rule is evaluated by.
+// Program is the compiled form of a rule.
 type Program struct {
 	*expr.Expression
 	Labels, Annotations []expr.Template

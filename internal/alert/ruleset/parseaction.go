@@ -43,7 +43,7 @@ func (l *loader) action(n *yaml.Node, r *Rule) {
 		rulefile.Optional("url", func(n *yaml.Node) {
 			l.Text(&a.URL)(n)
 			if a.URL != "" && !isAddress(a.URL) {
-				l.Mistake(n, "%q is no address, want http://HOST/PATH or https://HOST/PATH", text.Cut(a.URL, 256))
+				l.Mistake(n, "%q is not an address, want http://HOST/PATH or https://HOST/PATH", text.Cut(a.URL, 256))
 			}
 		}),
 	})

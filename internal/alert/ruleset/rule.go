@@ -15,7 +15,8 @@ const (
 	FailingRule = "StatusdRuleFails"
 )
 
-// Rule is what must not happen, and what to do if it does. It is not changed after [Load].
+// Rule is a condition that must not occur, with the actions if it does. It is not changed after
+// [Load].
 type Rule struct {
 	// Name of the rule, unique in a [Set], and of its group.
 	Name  string
@@ -34,11 +35,11 @@ type Rule struct {
 	File string
 	Line int
 
-	// Program is what the rule is evaluated by; nil for [FailingRule], which has no expression.
+	// Program is the compiled rule; nil for [FailingRule], which has no expression.
 	Program *Program
 }
 
-// ActionKind is what can be done about an alert.
+// ActionKind is a kind of action on an alert.
 type ActionKind string
 
 // The kinds of actions.
@@ -51,15 +52,16 @@ const (
 	ActionRestartKubelet   ActionKind = "restartKubelet" // through the guard, with its budget
 )
 
-// Action is what is done when an alert fires. All actions are off unless the process allows them by name.
+// Action is an action on a firing alert. All actions are off unless the process allows them by name.
 type Action struct {
 	Kind ActionKind `yaml:"action"`
-	// DryRun: it is only recorded what would be done.
+	// DryRun: the action is only recorded, not done.
 	DryRun bool `yaml:"dryRun,omitempty"`
-	// Budget is how often it is done in Per, for all alerts of the rule; zero: what the process allows.
+	// Budget is the maximum number of actions in Per, for all alerts of the rule; zero: the limit of
+	// the process.
 	Budget int           `yaml:"budget,omitempty"`
 	Per    time.Duration `yaml:"per,omitempty"`
-	// CoolDown is how long the same subject is left alone afterwards.
+	// CoolDown is the minimum time until the next action on the same subject.
 	CoolDown time.Duration `yaml:"coolDown,omitempty"`
 	// Taint is the taint to set, as key=value:effect, URL the webhook to call.
 	Taint string `yaml:"taint,omitempty"`
@@ -79,7 +81,7 @@ func (s *Set) Rules() []*Rule {
 	return s.rules
 }
 
-// Rule returns a rule by its name, nil if there is none.
+// Rule returns the rule with this name, or nil.
 func (s *Set) Rule(name string) *Rule {
 	for _, r := range s.Rules() {
 		if r.Name == name {
@@ -89,7 +91,7 @@ func (s *Set) Rule(name string) *Rule {
 	return nil
 }
 
-// Warnings are what is allowed and still worth a look, in the order of the rules.
+// Warnings returns allowed but suspicious parts of the rules, in the order of the rules.
 func (s *Set) Warnings() rulefile.Mistakes {
 	var list rulefile.Mistakes
 	for _, r := range s.Rules() {

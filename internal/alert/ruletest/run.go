@@ -24,12 +24,12 @@ type Result struct {
 	File string
 	Line int
 	Name string
-	// Failures are what was not as expected, empty if all was.
+	// Failures are the failed expectations, empty if the test passed.
 	Failures []string
 }
 
-// Run runs the tests of a file. The rules that it names are relative to it; a file that names
-// none is about the starter pack.
+// Run runs the tests of a file. Paths of rules in the file are relative to it; a file without rules
+// tests the starter pack.
 func Run(file string) ([]Result, error) {
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -94,7 +94,7 @@ func newStage(set *ruleset.Set, start time.Time) *stage {
 	return &stage{scene: s, timeline: engine.NewTimeline(options, start, func(now time.Time) { s.Now = now }), start: start}
 }
 
-// take makes a step known and evaluates what it changes.
+// take applies a step and evaluates the changed subjects.
 func (s *stage) take(step scene.Step) error {
 	return s.timeline.Learn(s.start.Add(step.At), func() (engine.News, error) {
 		changed, err := s.scene.Take(step)
@@ -102,7 +102,7 @@ func (s *stage) take(step scene.Step) error {
 	})
 }
 
-// run plays a test and returns what was not as expected.
+// run runs a test and returns the failed expectations.
 func (t *testCase) run(file string, set *ruleset.Set) (failures []string) {
 	if failures = t.unknown(file, set); len(failures) > 0 {
 		return failures
@@ -149,7 +149,7 @@ func (t *testCase) unknown(file string, set *ruleset.Set) (failures []string) {
 	return failures
 }
 
-// verify compares the alerts at an instant with what is expected.
+// verify compares the alerts at an instant with the expected ones.
 func (s *stage) verify(file string, c testCheck) []string {
 	if err := s.timeline.Advance(s.start.Add(c.at)); err != nil {
 		return []string{fmt.Sprintf("%s:%d: %v", file, c.line, err)}
@@ -168,8 +168,8 @@ func (s *stage) verify(file string, c testCheck) []string {
 	return []string{showDifference(file, c, missing, got)}
 }
 
-// unpaired gives each wanted alert one of its own, as many as possible, and returns what is left on both sides. One that
-// says little takes none from one that says more.
+// unpaired matches wanted alerts with alerts, as many as possible, and returns the rest of both. Maximum matching: a
+// loose expectation must not consume the only alert that satisfies a strict one.
 func unpaired(wanted []wantedAlert, got []alert.Alert) (missing []wantedAlert, extra []alert.Alert) {
 	owner := make([]int, len(got)) // the number of the wanted alert that has it, from 1
 	var pair func(i int, asked []bool) bool
@@ -218,8 +218,8 @@ func within(part, whole map[string]string) bool {
 	return true
 }
 
-// showDifference shows what is missing and what is too much, as a diff. An alert that is there with other values is
-// shown with those that were asked for.
+// showDifference shows missing and unexpected alerts as a diff. For an unexpected alert it prints the labels and
+// annotations that the test asks for.
 func showDifference(file string, c testCheck, missing []wantedAlert, extra []alert.Alert) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, "%s:%d: at %v:", file, c.line, c.at)

@@ -32,8 +32,8 @@ var (
 	ErrTimestamp = errors.New("webhook: the message is too old, or from the future")
 )
 
-// Verify is for receivers: it reports whether a request was signed with the secret, and not longer ago
-// than the tolerance, of which 5 minutes is a good value.
+// Verify is for receivers: it reports whether a request was signed with the secret within the
+// tolerance, for which 5 minutes is a good value.
 func Verify(header http.Header, secret, body []byte, now time.Time, tolerance time.Duration) error {
 	timestamp := header.Get(TimestampHeader)
 	got, err := hex.DecodeString(strings.TrimPrefix(header.Get(SignatureHeader), algorithm))

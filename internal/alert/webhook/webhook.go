@@ -23,7 +23,7 @@ import (
 //go:embed schema.json
 var Schema []byte
 
-// version is that of the format.
+// version is the version of the format.
 const version = "1"
 
 // Message is the body of a request.
@@ -41,7 +41,7 @@ type Alert struct {
 	URL string `json:"url,omitempty"`
 }
 
-// Options are what an output is made of. Name and Endpoint.URL are required.
+// Options configure an output. Name and Endpoint.URL are required.
 type Options struct {
 	// Name of the webhook, in metrics and logs.
 	Name     string
@@ -69,8 +69,8 @@ type Receiver struct {
 	secretFile string
 }
 
-// NewReceiver makes a receiver and reads its files once, to find what is wrong with them. It connects to nothing. Messages are
-// signed if there is a file with a secret.
+// NewReceiver makes a receiver and reads its files once to check them. It opens no connection. Messages are signed if there is
+// a file with a secret.
 func NewReceiver(options endpoint.Options, secretFile string) (*Receiver, error) {
 	to, err := endpoint.New(options)
 	if err != nil {
@@ -98,13 +98,14 @@ func New(options Options) (*Output, error) {
 	return o, nil
 }
 
-// Trouble says what keeps alerts from the receiver; it is empty if nothing does.
+// Trouble returns why alerts do not reach the receiver, or "".
 func (o *Output) Trouble() string { return o.queue.Trouble() }
 
 // Name is webhook/NAME.
 func (o *Output) Name() string { return "webhook/" + o.options.Name }
 
-// Notify takes an alert. It never blocks. What the receiver had before a restart is not sent again.
+// Notify queues an alert. It never blocks. Alerts that the receiver had before a restart are not
+// sent again.
 func (o *Output) Notify(n engine.Notification) {
 	if n.Again && n.Alert.State == alert.Firing {
 		o.queue.Had(n)
@@ -132,8 +133,8 @@ func newMessage(node, externalURL string, alerts ...alert.Alert) Message {
 	return message
 }
 
-// Send sends alerts of a node in one message. An error of type [deliver.RefusedError] means that the receiver does not
-// want them; any other may be tried again.
+// Send sends alerts of a node in one message. An error of type [deliver.RefusedError] means that the receiver refuses
+// them; after any other error they may be sent again.
 func (r *Receiver) Send(ctx context.Context, node, externalURL string, alerts ...alert.Alert) error {
 	body, err := json.Marshal(newMessage(node, externalURL, alerts...))
 	if err != nil {

@@ -121,8 +121,8 @@ func apiCases(t *testing.T, begin func(t *testing.T) control) {
 			w.Await("a pod", func(f audit.API) bool { return has(f, old) })
 			restore := c.backup()
 			lost := c.put("lost", c.node())
-			for _, message := range []string{"a", "b", "c", "d"} {
-				c.say("old", message)
+			for i := range 200 { // more versions than the server itself uses when it starts again
+				c.say("old", string("abcd"[i%4]))
 			}
 			w.Await("what will be lost", func(f audit.API) bool { return known(f) && has(f, lost) && f.APIPods[old].Pod.Status.Message == "d" })
 			restore()

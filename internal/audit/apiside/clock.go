@@ -20,13 +20,13 @@ type clock struct {
 // measurement is one comparison of the two clocks.
 type measurement struct {
 	ahead, err time.Duration
-	at         time.Time // zero: there is none
+	at         time.Time // zero if unknown
 }
 
-// resolution is that of the Date header.
+// resolution is the resolution of the Date header.
 const resolution = time.Second
 
-// clockLifetime is for how long a measurement is preferred to a newer one that is less exact.
+// clockLifetime is for how long a measurement is preferred to a newer, less exact one.
 const clockLifetime = 10 * time.Second
 
 // RoundTrip sends a request and compares the clocks.
@@ -51,7 +51,7 @@ func (c *clock) RoundTrip(request *http.Request) (*http.Response, error) {
 	return response, err
 }
 
-// WrappedRoundTripper returns what sends the requests, for those who close its idle connections.
+// WrappedRoundTripper returns the underlying transport, whose idle connections callers may close.
 func (c *clock) WrappedRoundTripper() http.RoundTripper { return c.next }
 
 // measure compares the clocks. The server has written the date, which is cut to a second, at some time between

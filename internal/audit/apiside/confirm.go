@@ -60,7 +60,7 @@ func (s *Side) watchdog(ctx context.Context) {
 // errNoWatch: the server has answered all requests, and yet there is no watch.
 var errNoWatch = errors.New("the watch has ended, and no other has begun")
 
-// relistSilent lists again what was not heard of for too long.
+// relistSilent lists the objects of silent watches again.
 func (s *Side) relistSilent() {
 	for _, st := range []*stream{s.pods, s.nodes, s.lease} {
 		s.mu.Lock()
@@ -78,15 +78,17 @@ func (s *Side) relistSilent() {
 	}
 }
 
-// check compares the versions of the pods in the API with those that the watch has delivered, and lists
-// the pods again if it has missed one. It reports whether the server has answered.
+// check compares the versions of the pods in the API with the versions that the watch has delivered,
+// and lists the pods again if the watch has missed a change. It reports whether the server has
+// answered.
 func (s *Side) check(ctx context.Context) bool {
 	s.mu.Lock()
 	open, before := s.pods.open && s.pods.synced, s.reached
 	wentBack := s.reached < s.highest
 	s.mu.Unlock()
 	if !open {
-		// They are being listed, or the watch begins again. Whether versions that went back are those of a restored server is asked soon.
+		// The pods are being listed, or the watch begins again. If versions went back, the next check comes soon: the server may have
+		// been restored.
 		return !wentBack
 	}
 	asked := time.Now()
@@ -98,8 +100,8 @@ func (s *Side) check(ctx context.Context) bool {
 		return false
 	}
 	s.noteRestore(reached)
-	// A server whose versions have gone back was restored from a backup: what the watch has delivered is of
-	// another history. Else the answer may be newer than what the watch has delivered so far.
+	// A server whose versions have gone back was restored from a backup: the facts from the watch belong to
+	// another history. Otherwise the answer may be newer than the watch.
 	if reached < before || !s.confirms(versions, reached, asked) && backoff.Sleep(ctx, lag) && !s.confirms(versions, reached, asked) {
 		s.mu.Lock()
 		defer s.mu.Unlock()
@@ -133,7 +135,7 @@ func (s *Side) versions(ctx context.Context) (map[types.UID]uint64, uint64, erro
 	ctx, cancel := context.WithTimeout(ctx, s.options.Timeout)
 	defer cancel()
 	list, err := s.metadata.Resource(v1.SchemeGroupVersion.WithResource("pods")).List(ctx, metav1.ListOptions{FieldSelector: podapi.OnNode(s.options.Node)})
-	if err != nil {
+	if err := podapi.Listed(list, err); err != nil {
 		return nil, 0, err
 	}
 	versions := make(map[types.UID]uint64, len(list.Items))

@@ -1,5 +1,5 @@
-// Package apiside watches what the API server knows of a node, for package observe: the pods that are bound
-// to it, the Node and its lease, and the server's clock.
+// Package apiside watches a node's objects in the API server, for package audit: the pods that are bound to
+// the node, the Node and its lease, and the server's clock.
 //
 //	side, err := apiside.New(apiside.Options{Config: config, Node: "n1"})
 //	go side.Run(ctx)
@@ -7,10 +7,9 @@
 //
 // # Current
 //
-// Each of the three is watched by a reflector. A watch that is open is current while the server is heard on
-// it: by events, or by the bookmarks that a server sends about once a minute. A watch on which nothing comes for longer hangs; it is ended, and
-// the objects are listed again. [Side.Confirm] asks the server, with one small request, whether the watch has missed
-// anything.
+// A reflector watches each of the three. An open watch is current while events arrive on it, or the bookmarks that a server sends about once a
+// minute. A watch without events or bookmarks for longer hangs; it is closed, and the objects are listed again. [Side.Confirm] finds out by one
+// small request whether the watch has missed changes.
 //
 // # Unknown, never empty
 //
@@ -19,6 +18,6 @@
 //
 // # Concurrency
 //
-// [New] starts nothing. [Side.Run] may be called once; all other methods may be called from any goroutine. What
-// [Side.Facts] returns is not changed afterwards.
+// [New] starts nothing. [Side.Run] may be called once; all other methods may be called from any goroutine. The
+// facts that [Side.Facts] returns are not changed afterwards.
 package apiside

@@ -26,8 +26,8 @@ type Options struct {
 	// Node is the name of the node.
 	Node string
 
-	// Quiet is for how long nothing may be heard on a watch before it is ended and the objects are listed
-	// again. Servers send a bookmark about once a minute.
+	// Quiet is how long a watch may be silent before it is closed and the objects are listed again.
+	// Servers send a bookmark about once a minute.
 	Quiet time.Duration
 	// Confirm is the time between two requests that confirm that the watch of pods has missed nothing.
 	Confirm time.Duration
@@ -39,7 +39,7 @@ type Options struct {
 	// Changed is called for each pod that has changed, and with an empty UID when the Node or its lease changes or the
 	// side begins or ceases to answer. It must return at once.
 	Changed func(types.UID)
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 

@@ -27,7 +27,7 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// Side is what the API server knows. Make it with [New].
+// Side collects the API server's facts. Make it with [New].
 type Side struct {
 	options  Options
 	log      *slog.Logger
@@ -94,19 +94,25 @@ func (s *Side) streams() {
 	from := answer.New(s.options.Config.Host)
 	s.pods = &stream{
 		side: s, what: "pods of node " + node, right: "list and watch on pods", example: &v1.Pod{}, selector: podapi.OnNode(node),
-		lists:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return pods.List(ctx, o) },
+		lists: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return listed(pods.List(ctx, o))
+		},
 		watches: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return pods.Watch(ctx, o) },
 		store:   podStore{s}, record: from,
 	}
 	s.nodes = &stream{
 		side: s, what: "node " + node, right: "list and watch on nodes", example: &v1.Node{}, selector: named,
-		lists:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return nodes.List(ctx, o) },
+		lists: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return listed(nodes.List(ctx, o))
+		},
 		watches: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return nodes.Watch(ctx, o) },
 		store:   objectStore{s, func() *stream { return s.nodes }, s.setNode}, record: from,
 	}
 	s.lease = &stream{
 		side: s, what: "lease of node " + node, right: "get on leases in " + v1.NamespaceNodeLease, example: &coordinationv1.Lease{}, selector: named,
-		lists:   func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) { return leases.List(ctx, o) },
+		lists: func(ctx context.Context, o metav1.ListOptions) (runtime.Object, error) {
+			return listed(leases.List(ctx, o))
+		},
 		watches: func(ctx context.Context, o metav1.ListOptions) (watch.Interface, error) { return leases.Watch(ctx, o) },
 		store:   objectStore{s, func() *stream { return s.lease }, s.setLease}, record: from,
 		// Polled: an answer shows that the server answers, which a watch without events does not. The Node authorizer lets a node
@@ -116,7 +122,15 @@ func (s *Side) streams() {
 	}
 }
 
-// Facts returns what the API server has said last. It does not wait.
+// listed is the answer to a LIST, or the error of an answer that is no list.
+func listed[L interface {
+	runtime.Object
+	metav1.ListInterface
+}](list L, err error) (runtime.Object, error) {
+	return list, podapi.Listed(list, err)
+}
+
+// Facts returns the latest facts from the API server. It does not wait.
 func (s *Side) Facts() audit.API {
 	m := s.clock.measurement()
 	s.mu.Lock()
@@ -131,7 +145,7 @@ func (s *Side) Facts() audit.API {
 	return facts
 }
 
-// answer is that of the three watches together. The caller holds the lock.
+// answer is the combined answer of the three watches. The caller holds the lock.
 func (s *Side) answer(now time.Time) audit.Answer {
 	all := audit.Answer{From: s.options.Config.Host}
 	for i, st := range []*stream{s.pods, s.nodes, s.lease} {
@@ -155,8 +169,8 @@ func (s *Side) answer(now time.Time) audit.Answer {
 	return all
 }
 
-// Confirm asks the server whether the watch of pods has missed anything. It never blocks; requests
-// before the next answer are one.
+// Confirm triggers a check whether the watch of pods has missed a change. It never blocks; requests
+// before the next check are merged.
 func (s *Side) Confirm() { wake.Up(s.confirm) }
 
 // Requests returns how many requests were sent to the server, by verb.

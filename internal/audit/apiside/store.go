@@ -65,8 +65,8 @@ func (p podStore) Delete(obj any) error {
 	return nil
 }
 
-// Replace takes over a list. For one that cannot be read it returns no error, since the reflector would then
-// leave its watch behind; the watchdog has the pods listed again.
+// Replace takes over a list. For an unreadable list it returns no error, since the reflector would then leak
+// its watch; the watchdog has the pods listed again.
 func (p podStore) Replace(objs []any, listVersion string) error {
 	pods := make([]*v1.Pod, 0, len(objs))
 	s := p.side
@@ -118,7 +118,7 @@ func (p podStore) Bookmark(bookmark string) error {
 	return nil
 }
 
-// own makes sure that the map of pods is not one that was handed out. The caller holds the lock.
+// own makes sure that the map of pods is not shared with callers. The caller holds the lock.
 func (s *Side) own() {
 	if s.shared {
 		s.podsByUID, s.shared = maps.Clone(s.podsByUID), false
@@ -139,7 +139,7 @@ func (s *Side) announce(recovered bool, uids ...types.UID) {
 	}
 }
 
-// pod returns a pod that came. One that cannot be told apart from others makes the answer incomplete.
+// pod returns a received pod. A pod without an identity makes the answer incomplete.
 func (p podStore) pod(obj any) (*v1.Pod, error) {
 	pod, ok := obj.(*v1.Pod)
 	var err error
@@ -169,10 +169,10 @@ func version(text string) uint64 {
 // objectStore is where the reflector of a single object stores.
 type objectStore struct {
 	side *Side
-	// stream is the one that is heard.
+	// stream returns the stream that received the object.
 	stream func() *stream
-	// set stores the object, nil if there is none, and reports whether that changed anything. It is
-	// called with the side's lock.
+	// set stores the object (nil: absent) and reports whether the stored object changed. It is called
+	// with the side's lock.
 	set func(obj any, now time.Time) bool
 }
 
@@ -198,7 +198,7 @@ func (o objectStore) Bookmark(string) error {
 	return nil
 }
 
-// store stores what has become of an object.
+// store stores the new state of an object.
 func (o objectStore) store(obj, now any, list bool) error {
 	s := o.side
 	s.mu.Lock()

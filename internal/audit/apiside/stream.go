@@ -195,8 +195,8 @@ func (st *stream) doubt(verb string, err error, ends bool) {
 	}
 }
 
-// levelOf is at which level an error is logged: once as a warning while the server does not answer. A reflector that is
-// refused tries a watch and a list by turns, each of which has a text of its own.
+// levelOf returns the level for an error: the first one of an outage is logged as a warning. A reflector that is
+// refused tries a watch and a list in turn, and the two requests fail with different texts.
 func (st *stream) levelOf(err, reason error) slog.Level {
 	why := cmp.Or(string(apierrors.ReasonForError(err)), reason.Error())
 	if before := st.said; before == why && !st.record.Answer().Silent.IsZero() {

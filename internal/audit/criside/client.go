@@ -53,8 +53,8 @@ func connect(ctx context.Context, endpoint string, timeout time.Duration, counte
 	return &client{service: service, counter: counter}, nil
 }
 
-// probe asks for the version over a connection of its own. The constructor of cri-client does the same but
-// leaves its connection open if there is no answer: one more each time that a runtime which is down is tried.
+// probe requests the version over a connection of its own. The constructor of cri-client does the same but
+// leaks its connection if the runtime does not answer: one more with each attempt.
 func probe(ctx context.Context, endpoint string, timeout time.Duration, counter *counter) error {
 	conn, err := nodeclient.Runtime(endpoint)
 	if err != nil {
@@ -111,7 +111,7 @@ func (c *client) sandbox(ctx context.Context, id string) (*runtimeapi.PodSandbox
 	return response.GetStatus(), nil
 }
 
-// silence reports whether an error means that the runtime does not answer, and not that it refuses one request.
+// silence reports whether an error means that the runtime does not answer, as opposed to a refused request.
 func silence(err error) bool {
 	switch status.Code(err) {
 	case codes.Unavailable, codes.DeadlineExceeded, codes.Canceled:

@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/internal/audit"
 )
 
-// What the kubelet writes on sandboxes and containers.
+// Labels and annotations that the kubelet writes on sandboxes and containers.
 const (
 	labelPodUID        = "io.kubernetes.pod.uid"
 	labelPodName       = "io.kubernetes.pod.name"
@@ -45,8 +45,8 @@ func addresses(network *runtimeapi.PodSandboxNetworkStatus) []string {
 	return ips
 }
 
-// containerOf returns what a list says of a container. Its pod is that of the labels, which the kubelet
-// writes; a container of another program has none, and is of the pod of its sandbox.
+// containerOf converts a listed container. Its labels, which the kubelet writes, name its pod; a
+// container of another program lacks the labels and belongs to the pod of its sandbox.
 func containerOf(c *runtimeapi.Container, sandbox audit.Sandbox, at time.Time) audit.Container {
 	return audit.Container{
 		ID:        c.Id,
@@ -117,7 +117,7 @@ func stateOf(s runtimeapi.ContainerState) audit.ContainerState {
 	return audit.ContainerUnknown
 }
 
-// nanoseconds reads a time of the runtime, of which 0 means never.
+// nanoseconds converts a time of the runtime; 0 means never.
 func nanoseconds(n int64) time.Time {
 	if n <= 0 {
 		return time.Time{}

@@ -35,7 +35,7 @@ func (s *Side) list(ctx context.Context) (state, error) {
 	return next, s.addContainers(ctx, c, containers, next)
 }
 
-// connection returns the client, and makes it if there is none. It connects again by itself when the runtime is restarted.
+// connection returns the client and creates it if needed. The client reconnects by itself when the runtime is restarted.
 func (s *Side) connection(ctx context.Context) (*client, error) {
 	s.mu.Lock()
 	c := s.client
@@ -53,7 +53,7 @@ func (s *Side) connection(ctx context.Context) (*client, error) {
 	return c, nil
 }
 
-// addSandboxes adds the sandboxes of a list, with the addresses of those that are ready.
+// addSandboxes adds the listed sandboxes, and the addresses of ready ones.
 func (s *Side) addSandboxes(ctx context.Context, c *client, listed []*runtimeapi.PodSandbox, next state) error {
 	now := time.Now()
 	for _, l := range listed {

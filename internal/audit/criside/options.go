@@ -29,7 +29,7 @@ type Options struct {
 	// Changed is called for each pod whose sandboxes or containers have changed, and with an empty UID when the side begins
 	// or ceases to answer. It must return at once.
 	Changed func(types.UID)
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 

@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/internal/audit/internal/pace"
 )
 
-// Side is what a container runtime has. Make it with [New].
+// Side collects a container runtime's facts. Make it with [New].
 type Side struct {
 	options Options
 	log     *slog.Logger
@@ -26,7 +26,7 @@ type Side struct {
 	client *client    // nil before the runtime has answered
 	record answer.Record
 	state  state // handed out, and therefore replaced as a whole
-	// details and addresses are what was asked for about containers and sandboxes, by ID.
+	// details and addresses are the requested facts of containers and sandboxes, by ID.
 	details   map[string]detail
 	addresses map[string][]string
 }
@@ -47,20 +47,20 @@ func New(o Options) (*Side, error) {
 	}, nil
 }
 
-// Facts returns what the runtime had last. It does not wait.
+// Facts returns the latest facts from the runtime. It does not wait.
 func (s *Side) Facts() audit.Runtime {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return audit.Runtime{RuntimeAnswer: s.record.Answer(), Sandboxes: s.state.sandboxes, Containers: s.state.containers}
 }
 
-// Refresh asks for a list before it is due. It never blocks; requests before the next list are one.
+// Refresh requests an early list. It never blocks; requests before the next list are merged.
 func (s *Side) Refresh() { s.loop.Refresh() }
 
 // Calls returns how often the runtime was called, by method.
 func (s *Side) Calls() map[string]uint64 { return s.counter.all() }
 
-// Run asks the runtime until ctx ends, then returns nil. It may be called once.
+// Run queries the runtime until ctx ends, then returns nil. It may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	ctx = klog.NewContext(ctx, klog.Logger{}) // the errors are in the Answer
 	s.loop.Run(ctx, s.look)
@@ -113,7 +113,7 @@ func (s *Side) listed(next state, asked time.Time) {
 	}
 }
 
-// forget drops the details of what is gone. The caller holds the lock.
+// forget drops the details of removed containers and sandboxes. The caller holds the lock.
 func (s *Side) forget() {
 	for id := range s.details {
 		if _, ok := s.state.containers[id]; !ok {

@@ -26,7 +26,8 @@ func (s state) since(before state) map[types.UID]bool {
 	return changed
 }
 
-// differences calls changed for what came, went or is not the same. Of what is the same, now gets the copy of before.
+// differences calls changed for added, removed and changed entries. For unchanged entries, now gets the copy of
+// before.
 func differences[T any](before, now map[string]T, same func(T, T) bool, changed func(T)) {
 	for id, is := range now {
 		if was, ok := before[id]; ok && same(was, is) {

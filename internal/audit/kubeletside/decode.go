@@ -30,7 +30,7 @@ func newDecoder(unmarshal func([]byte, *v1.Pod) error) *decoder {
 	return &decoder{unmarshal: unmarshal, seed: maphash.MakeSeed(), pods: map[fingerprint]*v1.Pod{}}
 }
 
-// one decodes a pod that is not part of a list.
+// one decodes a single pod outside a list.
 func (d *decoder) one(data []byte) (*v1.Pod, error) {
 	key := fingerprint{maphash.Bytes(d.seed, data), len(data)}
 	d.mu.Lock()
@@ -46,7 +46,7 @@ func (d *decoder) one(data []byte) (*v1.Pod, error) {
 	return pod, nil
 }
 
-// all decodes the pods of a list, and forgets those that it does not have.
+// all decodes the pods of a list, and forgets all other pods.
 func (d *decoder) all(encoded [][]byte) ([]*v1.Pod, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()

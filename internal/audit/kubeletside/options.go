@@ -30,7 +30,7 @@ const (
 type Options struct {
 	// Node is the name of the node. The answer of the kubelet of another node is refused.
 	Node string
-	// Socket is that of the Pods API. It is preferred where it exists.
+	// Socket is the path of the Pods API's socket. It is preferred if it exists.
 	Socket string
 	// URL is the kubelet's HTTPS endpoint.
 	URL string
@@ -57,7 +57,7 @@ type Options struct {
 	// Changed is called for each pod that has changed, and with an empty UID when the side begins or
 	// ceases to answer. It must return at once.
 	Changed func(types.UID)
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 

@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/internal/wake"
 )
 
-// Side is what a kubelet says. Make it with [New].
+// Side collects a kubelet's facts. Make it with [New].
 type Side struct {
 	options Options
 	log     *slog.Logger
@@ -56,7 +56,7 @@ func New(o Options) (*Side, error) {
 	return s, nil
 }
 
-// Facts returns what the kubelet has said last. It does not wait.
+// Facts returns the latest facts from the kubelet. It does not wait.
 func (s *Side) Facts() audit.Kubelet {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -64,10 +64,10 @@ func (s *Side) Facts() audit.Kubelet {
 	return audit.Kubelet{KubeletAnswer: s.record.Answer(), KubeletPods: s.pods, KubeletStatuses: s.own}
 }
 
-// Refresh asks for a look before it is due. It never blocks; requests before the next look are one.
+// Refresh requests an early list. It never blocks; requests before the next list are merged.
 func (s *Side) Refresh() { s.loop.Refresh() }
 
-// Run asks the kubelet until ctx ends, then returns nil. It may be called once.
+// Run queries the kubelet until ctx ends, then returns nil. It may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	var watching sync.WaitGroup
 	if s.socket != nil {

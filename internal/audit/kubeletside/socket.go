@@ -90,8 +90,8 @@ func (c *socketClient) explain(err error) error {
 	return err
 }
 
-// watch follows the changes between the lists until ctx ends. A watch that ends asks for a list, so that a kubelet
-// that is gone is noticed at once, and begins again after one that was answered; a watch that ends again and again does not ask.
+// watch follows the changes between the lists until ctx ends. The end of a watch triggers a list, so that a stopped kubelet is
+// noticed at once; the next successful list starts the watch again. A watch that keeps ending quickly triggers no list.
 func (s *Side) watch(ctx context.Context) {
 	short := 0
 	for {

@@ -30,8 +30,8 @@ const (
 	maxBelow = 6
 )
 
-// cgroups reads the control groups of pods. With version 2 there is one tree; with version 1, and in hybrid
-// mode, one per controller, of which the first that has pods is read.
+// cgroups reads the control groups of pods. With version 2 there is one tree. With version 1, and in hybrid
+// mode, there is one tree per controller; the first one with pods is read.
 func cgroups(h *host, o Options, now time.Time) (map[types.UID]audit.Cgroup, error) {
 	root, err := hostproc.Resolve(h.root, o.CgroupRoot)
 	if err != nil {
@@ -85,7 +85,8 @@ type groups struct {
 	proc string
 	now  time.Time
 	tree string
-	// freezer is the tree of version 1 that has freezer.state; empty: the tree itself has what is frozen.
+	// freezer is the tree of version 1 with the files freezer.state; empty: the tree itself shows frozen
+	// groups.
 	freezer string
 	found   map[types.UID]audit.Cgroup
 }
@@ -199,8 +200,8 @@ func (m *members) read(dir string, depth int) error {
 	return nil
 }
 
-// allStopped reports whether there are processes and a signal has stopped each. The first one that runs ends the search, so that a group
-// costs one read as a rule. A process of another PID namespace has the number 0, and is not known.
+// allStopped reports whether there are processes and a signal has stopped all of them. The search ends at the first running process, so
+// that a group usually costs one read. A process of another PID namespace has the number 0, and is unknown.
 func (m *members) allStopped(pids []byte) bool {
 	any := false
 	for line := range bytes.Lines(pids) {

@@ -15,7 +15,7 @@ import (
 // errTooMany: a directory or table has more entries than the options allow.
 var errTooMany = errors.New("more entries than one look reads")
 
-// host reads the files of the host. One value serves one look.
+// host reads the files of the host. One value serves one reading.
 type host struct {
 	root string
 	left int // entries that this look may still read
@@ -24,8 +24,8 @@ type host struct {
 // path is where a resolved path of the host is for this process.
 func (h *host) path(resolved string) string { return filepath.Join(h.root, resolved) }
 
-// list returns the entries of a directory, by name, without following a link at its end. One that has
-// vanished, or is no directory any more, has none.
+// list returns the entries of a directory, by name, without following a link at its end. A directory
+// that has vanished, or is no longer a directory, has no entries.
 func (h *host) list(dir string) ([]fs.DirEntry, error) {
 	file, err := os.OpenFile(h.path(dir), os.O_RDONLY|syscall.O_DIRECTORY|syscall.O_NOFOLLOW, 0)
 	if vanished(err) || errors.Is(err, syscall.ELOOP) || errors.Is(err, syscall.ENOTDIR) {

@@ -7,8 +7,7 @@ import (
 	"github.com/statusd/statusd/internal/audit"
 )
 
-// identity reads what the machine calls itself, where a kubelet reads it. What cannot be read is not known: a container sees the files that are
-// mounted.
+// identity reads the machine's identity from the same files as a kubelet. Unreadable parts are unknown: a container sees only mounted files.
 func identity(h *host, proc string) audit.Identity {
 	const longest = 256
 	read := func(path string) string {

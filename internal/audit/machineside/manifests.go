@@ -20,9 +20,9 @@ import (
 // maxManifest is what a kubelet reads of a manifest.
 const maxManifest = 10 << 20
 
-// manifests reads the names of the static pods; an error says why not all are known. A directory that does not
-// exist is no answer: the kubelet's staticPodPath may be another. Nor is a file that cannot be read, since
-// the pod in it may be one that runs.
+// manifests reads the names of the static pods; an error says why the list is incomplete. A directory that
+// does not exist is an error: the kubelet's staticPodPath may be different. So is an unreadable file, since
+// its pod may be running.
 func manifests(h *host, o Options) ([]audit.Manifest, error) {
 	root, err := hostproc.Resolve(h.root, o.Manifests)
 	if err != nil {
@@ -64,7 +64,7 @@ func manifest(h *host, o Options, path string) ([]audit.Manifest, error) {
 	case err != nil:
 		return nil, err
 	case !info.Mode().IsRegular(): // a pipe would block
-		return nil, fmt.Errorf("%s is no file", path)
+		return nil, fmt.Errorf("%s is not a file", path)
 	}
 	data, err := h.read(h.path(resolved), maxManifest)
 	if vanished(err) {

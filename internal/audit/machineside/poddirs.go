@@ -114,8 +114,8 @@ func notEmpty(path string) (bool, error) {
 	return err == nil, err
 }
 
-// mountsBelow returns what is mounted below the directory of pods, by the name of the pod's
-// directory, in order.
+// mountsBelow returns the mounts below the directory of pods, by the name of the pod's directory,
+// in order.
 func mountsBelow(h *host, o Options, root string) (map[string][]string, error) {
 	data, prefix, err := mountTable(h, o)
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/hostproc"
 )
 
-// uid is what the UIDs of pods look like: those of the API, and the hashes of static pods.
+// uid matches the UIDs of pods: the API's UIDs, and the hashes of static pods.
 var uid = regexp.MustCompile(`^(?:[0-9a-f]{32}|[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$`)
 
 // read reads everything once; before is the kubelet's process as it was last seen.

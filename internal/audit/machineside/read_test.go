@@ -193,6 +193,12 @@ func TestTheKubeletsProcess(t *testing.T) {
 	if got := f.must().Process; got == nil || !got.Stopped {
 		t.Errorf("got %+v, want it stopped", got)
 	}
+	f.process("400", "kubelet", "S", "20000")
+	f.write("/proc/400/cgroup", "0::/system.slice/kubelet.service\n")
+	f.write("/sys/fs/cgroup/system.slice/kubelet.service/cgroup.events", "populated 1\nfrozen 1\n")
+	if got := f.must().Process; got == nil || got.Stopped || !got.Frozen {
+		t.Errorf("got %+v, want it frozen", got)
+	}
 	f.write("/run/kubelet.pid", "200\n")
 	named := func(o *Options) { o.PIDFile = "/run/kubelet.pid" }
 	if got := f.must(named).Process; got == nil || got.PID != 200 {

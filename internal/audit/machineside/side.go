@@ -16,13 +16,13 @@ import (
 	"github.com/statusd/statusd/internal/hostproc"
 )
 
-// Side is what the operating system has. Make it with [New].
+// Side collects the operating system's facts. Make it with [New].
 type Side struct {
 	options Options
 	log     *slog.Logger
 	loop    *pace.Loop
-	// read reads the machine, pending has the result of a reading that goes on, nil if there is none. Only Run's
-	// goroutine uses it.
+	// read reads the machine. pending has the result of a reading in progress, or is nil. Only Run's goroutine
+	// uses it.
 	read    func(time.Time) (reading, error)
 	pending chan result
 	// manifests is why the manifests are not known, as it was logged last.
@@ -53,7 +53,7 @@ func New(o Options) (*Side, error) {
 	return s, nil
 }
 
-// Facts returns what the machine had last. It does not wait.
+// Facts returns the latest facts of the machine. It does not wait.
 func (s *Side) Facts() audit.Machine {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -62,10 +62,10 @@ func (s *Side) Facts() audit.Machine {
 	return facts
 }
 
-// Refresh asks for a look before it is due. It never blocks; requests before the next look are one.
+// Refresh requests an early reading. It never blocks; requests before the next reading are merged.
 func (s *Side) Refresh() { s.loop.Refresh() }
 
-// Run looks at the machine until ctx ends, then returns nil. It may be called once.
+// Run reads the machine until ctx ends, then returns nil. It may be called once.
 func (s *Side) Run(ctx context.Context) error {
 	s.loop.Run(ctx, s.look)
 	if s.pending != nil {
@@ -79,10 +79,10 @@ func (s *Side) Run(ctx context.Context) error {
 	return nil
 }
 
-// leaveAfter is how long Run waits at its end for a reading that goes on. One that hangs is left behind.
+// leaveAfter is how long Run waits at its end for a reading in progress. A hanging reading is abandoned.
 const leaveAfter = time.Second
 
-// reading is what was read of the machine at once.
+// reading is the result of one reading of the machine.
 type reading struct {
 	facts     audit.Machine
 	process   hostproc.Process // the kubelet's

@@ -28,7 +28,7 @@ func (c apiClient) Get(ctx context.Context, namespace, name string) (*v1.Pod, er
 
 func (c apiClient) List(ctx context.Context) ([]v1.Pod, error) {
 	list, err := c.client.CoreV1().Pods(metav1.NamespaceAll).List(ctx, metav1.ListOptions{FieldSelector: podapi.OnNode(c.node)})
-	if err != nil {
+	if err := podapi.Listed(list, err); err != nil {
 		return nil, err
 	}
 	return list.Items, nil

@@ -44,8 +44,9 @@ func (r *Repairer) removeContainers(ctx context.Context, s Step, f audit.Facts) 
 	return did, nil
 }
 
-// podIsGone asks the API server itself, in two ways: a list of the node's pods, and the pod by name. One of
-// them alone could be wrong: a pod may be bound to the node between two lists, and a cache may be behind.
+// podIsGone queries the API server itself in two ways: a list of the node's pods, and the pod by name. One
+// request alone could be wrong: a pod may be bound to the node between two lists, and a cache may be
+// behind.
 func (r *Repairer) podIsGone(ctx context.Context, s Step) error {
 	pods, err := r.o.API.List(ctx)
 	if err != nil {

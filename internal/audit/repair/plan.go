@@ -16,14 +16,14 @@ const (
 	DefaultAgain       = 10 * time.Minute
 )
 
-// Policy is what may be repaired. The zero value allows nothing.
+// Policy has the allowed repairs. The zero value allows nothing.
 type Policy struct {
 	// Kinds are the kinds of differences that may be repaired; see [Kinds].
 	Kinds []audit.Kind
 	// KubeletDead is how long the kubelet must have been silent, with its lease stale, before a status is
 	// written for it.
 	KubeletDead time.Duration
-	// Budget is how many repairs there may be in the time Per, those that failed included.
+	// Budget is the maximum number of repairs in the time Per, including failed ones.
 	Budget int
 	Per    time.Duration
 	// Again is how long after an attempt the same thing may be tried again.
@@ -74,7 +74,7 @@ type Step struct {
 	// Why is the message of the difference.
 	Why    string
 	DryRun bool
-	// KubeletDead is that of the policy.
+	// KubeletDead is copied from the policy.
 	KubeletDead time.Duration
 }
 
@@ -85,8 +85,8 @@ type Past struct {
 	Pod  audit.Ref
 }
 
-// Plan returns the repairs that may be tried now, in the order of the report: drift of an allowed kind,
-// of which there is no doubt, within the budget that the past leaves. A status is repaired once for a pod.
+// Plan returns the repairs that may be tried now, in the order of the report: certain drift of an allowed
+// kind, within the remaining budget. A status is repaired once per pod.
 func Plan(r audit.Report, p Policy, past []Past, now time.Time) []Step {
 	p = p.withDefaults()
 	left := p.Budget

@@ -12,13 +12,13 @@ import (
 	"github.com/statusd/statusd/internal/audit"
 )
 
-// Sides looks at the node again.
+// Sides reads the sides of the node again.
 type Sides interface {
-	// Look returns facts of which each side was asked after the call.
+	// Look returns facts for which each side was queried after the call.
 	Look(ctx context.Context) (audit.Facts, error)
 }
 
-// API is what a repair needs of the API server, past any cache.
+// API is the part of the API server that repairs use, past any cache.
 type API interface {
 	// Get returns the pod of the name as the server has it now.
 	Get(ctx context.Context, namespace, name string) (*v1.Pod, error)
@@ -28,7 +28,7 @@ type API interface {
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) error
 }
 
-// Runtime is what a repair needs of the container runtime.
+// Runtime is the part of the container runtime that repairs use.
 type Runtime interface {
 	// Stop ends a container, by force after the grace.
 	Stop(ctx context.Context, id string, grace time.Duration) error
@@ -65,7 +65,7 @@ func New(o Options) (*Repairer, error) {
 	return &Repairer{o}, nil
 }
 
-// Outcome is what became of a step.
+// Outcome is the result of a step.
 type Outcome string
 
 // The outcomes.
@@ -81,7 +81,7 @@ type Result struct {
 	Step
 	At      time.Time
 	Outcome Outcome
-	// Did is what was done, or would have been; Reason is why not.
+	// Did is the repair that was made, or would have been made; Reason is why it was not made.
 	Did, Reason string
 	Event       Event
 	// Line is the attempt in one line, for the audit log.
@@ -93,7 +93,7 @@ type Event struct {
 	Type, Reason, Message string
 }
 
-// Past returns the attempt for later plans. What was skipped has cost nothing and is not counted.
+// Past returns the attempt for later plans. A skipped repair does not count.
 func (r Result) Past() (Past, bool) {
 	return Past{At: r.At, Kind: r.Kind, Pod: r.Pod}, r.Outcome != Skipped
 }
@@ -105,7 +105,7 @@ func (e errSkip) Error() string { return e.why }
 
 func skip(format string, args ...any) error { return errSkip{fmt.Sprintf(format, args...)} }
 
-// Do tries one step. It looks at all sides again first, and does nothing if the difference is gone.
+// Do tries one step. It reads all sides again first, and does nothing if the difference is gone.
 func (r *Repairer) Do(ctx context.Context, s Step) Result {
 	result := Result{Step: s, At: r.o.Now()}
 	did, err := r.try(ctx, s)

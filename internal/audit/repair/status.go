@@ -47,9 +47,9 @@ func (r *Repairer) writeStatus(ctx context.Context, s Step, f audit.Facts) (stri
 	return did, nil
 }
 
-// Status is the status of a pod for what the runtime has of it, over the one that the API has: ended
-// containers with their exit codes, and what follows for phase and conditions. A terminal phase is not
-// left, and none is given while a container could still run. It is pure.
+// Status computes the status of a pod from the runtime's containers and the status in the API: ended
+// containers with their exit codes, and the resulting phase and conditions. A terminal phase is kept,
+// and none is set while a container could still run. It is pure.
 func Status(pod *v1.Pod, runtime audit.Runtime, now time.Time) v1.PodStatus {
 	facts := podstatus.Facts{IPs: ips(pod.Status.PodIPs), HostIPs: hostIPs(pod.Status.HostIPs)}
 	couldRun := false

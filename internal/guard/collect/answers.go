@@ -16,15 +16,15 @@ import (
 const (
 	// maxAnswer is how much of the answer of a health check is kept.
 	maxAnswer = 512
-	// maxMetrics is how much of the metrics is read; those of a kubelet with 250 pods take a few MiB.
+	// maxMetrics is the maximum size of the metrics; a kubelet with 250 pods serves a few MiB.
 	maxMetrics = 32 << 20
 )
 
 // parts are the checks of the kubelet's server.
 var parts = []string{"ping", "log", "syncloop"}
 
-// plainClient asks the loopback endpoint of the kubelet: no proxy, and a connection for each request,
-// because one that is kept open would hide a kubelet that takes no connections any more.
+// plainClient queries the loopback endpoint of the kubelet: no proxy, and a new connection for each
+// request, because a kept connection would hide a kubelet that accepts no new connections.
 func plainClient() *http.Client {
 	return &http.Client{Transport: &http.Transport{DisableKeepAlives: true}, CheckRedirect: noRedirect}
 }
@@ -44,8 +44,8 @@ func (c *Collector) askHealthz(ctx context.Context, now time.Time) (again bool) 
 	return false
 }
 
-// healthCheckMissing reports whether an answer is not that of a health check, but of a server that has none there or does
-// not let us see it. That says nothing about the kubelet.
+// healthCheckMissing reports whether an answer comes from a server without a health check at this path, or from a server
+// that denies access to it. Such an answer is no evidence about the kubelet.
 func healthCheckMissing(status int) bool {
 	return status >= http.StatusMultipleChoices && status < http.StatusInternalServerError && status != http.StatusTooManyRequests
 }
@@ -67,7 +67,8 @@ func (c *Collector) askParts(ctx context.Context, now time.Time) (again bool) {
 	return false
 }
 
-// check makes one request. An error means that it could not be made at all, which says nothing about the kubelet.
+// check makes one request. An error means that the request could not be made, which is no evidence about the
+// kubelet.
 func check(ctx context.Context, client *http.Client, url string) (answer guard.Answer, status int, err error) {
 	request, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {

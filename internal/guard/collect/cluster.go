@@ -18,6 +18,7 @@ import (
 	"google.golang.org/grpc"
 
 	"github.com/statusd/statusd/internal/guard"
+	"github.com/statusd/statusd/internal/nodelease"
 )
 
 // renewal remembers when a renewal of the lease was noticed.
@@ -60,22 +61,21 @@ func (c *Collector) leaseFact(lease *coordinationv1.Lease, now time.Time) guard.
 	if lease.Spec.RenewTime != nil {
 		fact.Renewed = lease.Spec.RenewTime.Time
 	}
-	if lease.Spec.LeaseDurationSeconds != nil {
-		fact.Duration = time.Duration(*lease.Spec.LeaseDurationSeconds) * time.Second
-	}
+	fact.Duration = nodelease.Term(lease)
 	if lease.Spec.HolderIdentity != nil {
 		fact.Holder = *lease.Spec.HolderIdentity
 	}
 	for _, e := range lease.ManagedFields {
-		if e.FieldsV1 != nil && strings.Contains(e.FieldsV1.GetRawString(), `"f:renewTime"`) {
+		if nodelease.Owns(e, "f:renewTime") {
 			fact.Writer = e.Manager
 		}
 	}
+	fact.Foreign = nodelease.Foreign(lease, "f:renewTime") != nil
 	fact.Seen = c.renewed.take(fact.Renewed, now)
 	return fact
 }
 
-// late is how old a lease must be before a write of it is tried: twice as old as one that is renewed in time.
+// late is the age of a lease at which a dry-run write is tried: twice the renewal interval.
 const late = 20 * time.Second
 
 // askWrites tries a write of the lease as a dry run, once the lease is not renewed in time: an API server may answer reads and refuse

@@ -6,16 +6,16 @@ import (
 	"sync"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"google.golang.org/grpc"
 	"k8s.io/client-go/kubernetes"
 
 	"github.com/statusd/statusd/internal/bounded"
+	"github.com/statusd/statusd/internal/diskspace"
 	"github.com/statusd/statusd/internal/guard"
 	"github.com/statusd/statusd/internal/nodeclient"
 )
 
-// Options configure a [Collector]. What is left empty is not known.
+// Options configure a [Collector]. Facts of an empty field are unknown.
 type Options struct {
 	// Service is the kubelet's.
 	Service guard.Service
@@ -24,7 +24,7 @@ type Options struct {
 	// Server is the URL of the kubelet's server, as in https://127.0.0.1:10250; ServerClient has the credentials.
 	Server       string
 	ServerClient *http.Client
-	// Client and Node are for the lease; that it answers shows that the API server does.
+	// Client and Node are for the lease; an answer about the lease shows that the API server answers.
 	Client kubernetes.Interface
 	Node   string
 	// Runtime is the CRI socket, as in unix:///run/containerd/containerd.sock.
@@ -33,8 +33,8 @@ type Options struct {
 	Root string
 	// Certificate is a file of the host with the kubelet's client certificate; the root of the host is mounted at HostRoot.
 	Certificate, HostRoot string
-	// Behind, Lists, Maintenance and ShuttingDown are asked at each look, if they are set: what an audit has found, whether the runtime
-	// answers its lists, and what the Node's annotation says.
+	// Behind, Lists, Maintenance and ShuttingDown are called at each look, if they are set: the findings of an audit, whether the
+	// runtime answers its lists, the annotation of the Node, and whether the machine shuts down.
 	Behind       func(now time.Time) guard.Fact[guard.Behind]
 	Lists        func(now time.Time) guard.Fact[guard.Answer]
 	Maintenance  func(now time.Time) guard.Fact[guard.Maintenance]
@@ -43,10 +43,11 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// PaceAPI is how often the API server is asked: as often as a kubelet renews its lease, because a large cluster has many guards.
+// PaceAPI is the interval of requests to the API server: the kubelet's interval of lease renewals, because a large cluster has
+// many guards.
 const PaceAPI = 10 * time.Second
 
-// The paces: what is cheap and changes at once is asked at each look.
+// The intervals. Sources that are cheap and change at once are read at each look.
 const (
 	everyLook    = 0
 	pacePart     = 10 * time.Second
@@ -71,9 +72,9 @@ type Collector struct {
 	now     func() time.Time // by which sources are due
 	// The files may be on disks that hang.
 	disk, certificate *bounded.Calls
-	statfs            func(path string, fs *unix.Statfs_t) error
+	space             func(path string) (diskspace.Space, error)
 
-	mu   sync.Mutex // guards last while sources are asked
+	mu   sync.Mutex // guards last while sources are read
 	last guard.Evidence
 }
 
@@ -81,7 +82,8 @@ type Collector struct {
 type source struct {
 	every time.Duration
 	due   time.Time
-	// ask reports whether it must be asked again at the next look: what is bad is confirmed soon.
+	// ask returns true if the source must be read again at the next look: bad answers are confirmed
+	// soon.
 	ask func(ctx context.Context, now time.Time) (again bool)
 }
 
@@ -91,7 +93,7 @@ func New(o Options) (*Collector, error) {
 		o.Timeout = defaultLimit
 	}
 	c := &Collector{
-		o: o, http: plainClient(), now: time.Now, disk: bounded.New(), certificate: bounded.New(), statfs: unix.Statfs,
+		o: o, http: plainClient(), now: time.Now, disk: bounded.New(), certificate: bounded.New(), space: diskspace.Of,
 	}
 	if o.Runtime != "" {
 		conn, err := nodeclient.Runtime(o.Runtime)
@@ -131,8 +133,8 @@ func (c *Collector) add(wanted bool, every time.Duration, ask func(context.Conte
 	}
 }
 
-// Collect asks the sources that are due, all at once, and returns what is known. It takes as long as
-// the slowest one may take, and leaves nothing running but a request to a disk that hangs.
+// Collect reads the due sources concurrently, and returns the known facts. It takes as long as the
+// timeout of the slowest source, and leaves nothing running except a request to a hanging disk.
 func (c *Collector) Collect(ctx context.Context) guard.Evidence {
 	now := c.now()
 	var asked sync.WaitGroup
@@ -175,7 +177,7 @@ func told[T any](c *Collector, ask func(time.Time) guard.Fact[T], set func(*guar
 	}
 }
 
-// set changes what is known.
+// set changes the known facts.
 func (c *Collector) set(change func(e *guard.Evidence)) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -35,6 +35,7 @@ import (
 
 	"google.golang.org/grpc"
 
+	"github.com/statusd/statusd/internal/diskspace"
 	"github.com/statusd/statusd/internal/guard"
 	"github.com/statusd/statusd/internal/nodeclient"
 )
@@ -386,10 +387,10 @@ func TestADiskThatHangs(t *testing.T) {
 	c := newCollector(t, Options{
 		Root: t.TempDir(), Certificate: fifo, ShuttingDown: func() bool { return true }, Timeout: time.Millisecond,
 	})
-	c.statfs = func(path string, fs *unix.Statfs_t) error {
+	c.space = func(path string) (diskspace.Space, error) {
 		asked <- struct{}{}
 		<-works
-		return unix.Statfs(path, fs)
+		return diskspace.Of(path)
 	}
 	for range 3 {
 		e := c.Collect(t.Context())

@@ -10,11 +10,11 @@ import (
 	"path/filepath"
 	"time"
 
-	"golang.org/x/sys/unix"
 	"k8s.io/client-go/tools/clientcmd"
 	clientcmdapi "k8s.io/client-go/tools/clientcmd/api"
 
 	"github.com/statusd/statusd/internal/bounded"
+	"github.com/statusd/statusd/internal/diskspace"
 	"github.com/statusd/statusd/internal/guard"
 	"github.com/statusd/statusd/internal/hostproc"
 )
@@ -31,15 +31,11 @@ func (c *Collector) askProcess(ctx context.Context, now time.Time) (again bool) 
 
 func (c *Collector) askDisk(ctx context.Context, now time.Time) (again bool) {
 	fact := guard.NotKnown[guard.Disk](now, "")
-	var fs unix.Statfs_t
-	if err := c.disk.Do(ctx, func() error { return c.statfs(c.o.Root, &fs) }); err != nil {
+	var space diskspace.Space
+	if err := c.disk.Do(ctx, func() (err error) { space, err = c.space(c.o.Root); return err }); err != nil {
 		fact.Why = fmt.Sprintf("%s: %v", c.o.Root, err)
 	} else {
-		size := uint64(fs.Bsize)
-		fact = guard.Read(now, guard.Disk{
-			Free: fs.Bfree * size, Total: fs.Blocks * size, InodesFree: fs.Ffree, Inodes: fs.Files,
-			ReadOnly: fs.Flags&unix.ST_RDONLY != 0,
-		})
+		fact = guard.Read(now, guard.Disk{Free: space.Free, Total: space.Total, InodesFree: space.InodesFree, Inodes: space.Inodes, ReadOnly: space.ReadOnly})
 	}
 	c.set(func(e *guard.Evidence) { e.Disk = fact })
 	return false
@@ -99,7 +95,7 @@ func readBounded(root, path string) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(file, maxCertificate))
 }
 
-// errNoCertificate is what is wrong with a file that has none.
+// errNoCertificate is the error of a file without a certificate.
 var errNoCertificate = errors.New("no certificate")
 
 // certificateOfKubeconfig is the certificate of the user of a kubeconfig in a directory, or the file that has it.

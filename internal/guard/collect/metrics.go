@@ -55,7 +55,7 @@ type reading struct {
 var prefixes = [][]byte{[]byte("kubelet_pleg_"), []byte("kubelet_runtime_operations_"), []byte("kubelet_evented_pleg_"),
 	[]byte("kubelet_pod_start_duration_"), []byte("kubelet_certificate_manager_"), []byte("kubelet_server_expiration_"), []byte(metricRequests)}
 
-// readMetrics reads what is of interest: the other lines, of which a kubelet has thousands, are not parsed.
+// readMetrics parses only the needed lines, a few of a kubelet's thousands.
 func readMetrics(from io.Reader) (reading, error) {
 	var wanted bytes.Buffer
 	lines := bufio.NewScanner(from)
@@ -109,7 +109,8 @@ func total(f *dto.MetricFamily) (sum float64) {
 	return sum
 }
 
-// puts are the requests with method PUT, by status code. Those without an answer, of code <error>, are none that were refused.
+// puts counts the requests with method PUT by status code. Requests without an answer, of code <error>, are not refused
+// requests.
 func puts(f *dto.MetricFamily) map[string]float64 {
 	counts := map[string]float64{}
 	for _, m := range f.GetMetric() {
@@ -182,7 +183,7 @@ func (m *metrics) takeRequests(r reading, now time.Time) guard.Fact[guard.Reques
 	return guard.Read(now, requests)
 }
 
-// expiry is when a certificate expires that has so many seconds left. A kubelet without one says that it has an infinity.
+// expiry is the time when a certificate with ttl seconds left expires. A kubelet without a certificate reports infinity.
 func expiry(ttl float64, now time.Time) time.Time {
 	const century = 100 * 365 * 24 * 3600
 	if ttl == 0 || math.IsNaN(ttl) || math.Abs(ttl) > century {

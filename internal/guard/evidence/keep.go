@@ -23,7 +23,7 @@ import (
 type Part struct {
 	// Name of the file.
 	Name string
-	// Write writes the part. It must end with ctx. What is more than [Options.PartBytes] is cut off.
+	// Write writes the part. It must end with ctx. Output beyond [Options.PartBytes] is cut off.
 	Write func(ctx context.Context, w io.Writer) error
 }
 
@@ -74,8 +74,8 @@ const (
 	unfinished = ".new-"
 )
 
-// Keep writes one case and returns its directory. An error says what is missing; the directory is empty
-// only if there is none.
+// Keep writes one case and returns its directory. An error lists the missing parts; the directory is
+// empty only if nothing was kept.
 func (s *Store) Keep(ctx context.Context, c guard.Case) (dir string, err error) {
 	if err := os.MkdirAll(s.o.Dir, 0o700); err != nil {
 		return "", fmt.Errorf("keep: %w", err)
@@ -107,8 +107,8 @@ func (s *Store) Keep(ctx context.Context, c guard.Case) (dir string, err error) 
 	return dir, errors.Join(append(problems, linelog.SyncDir(s.o.Dir), s.trim(0))...)
 }
 
-// stamp is the time in the name of a case, by which they are ordered: after those that there are, also if the clock was set
-// back since. The case itself has the time.
+// stamp returns the time in the name of a case. Names sort by this time, so it is later than the time of each kept case,
+// also if the clock was set back since. The case itself has the true time.
 func (s *Store) stamp(at time.Time) string {
 	at = at.UTC()
 	kept, _ := s.List() // what cannot be listed is found by the rename
@@ -132,7 +132,7 @@ func fileName(reason string) string {
 	return name[:min(len(name), 60)]
 }
 
-// write writes one part. What was written before a failure stays: half a log is better than none.
+// write writes one part. After a failure the output so far stays: half a log is better than no log.
 func (s *Store) write(ctx context.Context, dir string, part Part) (kept bool, err error) {
 	limited, cancel := context.WithTimeout(ctx, s.o.PartTimeout)
 	defer cancel()
@@ -147,7 +147,7 @@ func (s *Store) write(ctx context.Context, dir string, part Part) (kept bool, er
 	}
 	path := filepath.Join(dir, part.Name)
 	if err := s.writeFile(path, content.Bytes()); err != nil {
-		_ = os.Remove(path) // half of it may be there
+		_ = os.Remove(path) // a part of the file may exist
 		return false, err
 	}
 	if problem != nil {
@@ -210,7 +210,7 @@ func (s *Store) List() ([]Kept, error) {
 }
 
 func size(dir string) (total int64) {
-	entries, _ := os.ReadDir(dir) // one that is gone has no size
+	entries, _ := os.ReadDir(dir) // a vanished file has size 0
 	for _, entry := range entries {
 		if info, err := entry.Info(); err == nil {
 			total += info.Size()

@@ -11,8 +11,8 @@ import (
 	"github.com/statusd/statusd/internal/hostproc"
 )
 
-// Goroutines is the dump of the kubelet's goroutines, which its server gives to those that may read it. A
-// kubelet that does not answer cannot be dumped: SIGQUIT would end it.
+// Goroutines is the dump of the kubelet's goroutines, which the kubelet's server returns to authorized
+// clients. A kubelet that does not answer cannot be dumped: SIGQUIT would end it.
 func Goroutines(server string, client *http.Client) Part {
 	return Part{"goroutines.txt", func(ctx context.Context, w io.Writer) error {
 		request, err := http.NewRequestWithContext(ctx, http.MethodGet, server+"/debug/pprof/goroutine?debug=2", nil)

@@ -22,6 +22,8 @@ import (
 const (
 	// Duration is how long a slot counts that is not released.
 	Duration = 3 * time.Minute
+	// maxSkew is how far the clocks of two nodes may be apart.
+	maxSkew = 15 * time.Minute
 	// percent of the nodes may restart their kubelets at once, and one node at least.
 	percent = 2
 	// slotName and a number are the name of a slot's Lease.
@@ -52,16 +54,23 @@ type Options struct {
 type Semaphore struct {
 	o Options
 
-	mu   sync.Mutex // guards slot, and one request follows the other
-	slot string     // the one that this node has; empty: none
+	mu   sync.Mutex // guards what follows, and one request follows the other
+	slot string     // this node's slot; empty: none
+	seen map[string]version
 }
 
-// New makes a semaphore. It asks nothing.
+// version is a version of a slot's Lease that another node wrote, and when it was first seen here.
+type version struct {
+	name  string
+	first time.Time
+}
+
+// New makes a semaphore. It sends no request.
 func New(o Options) *Semaphore {
 	if o.Now == nil {
 		o.Now = time.Now
 	}
-	return &Semaphore{o: o}
+	return &Semaphore{o: o, seen: map[string]version{}}
 }
 
 // Count counts the nodes of a cluster by their leases, with one small request.
@@ -114,7 +123,7 @@ func (s *Semaphore) Acquire(ctx context.Context, reason string) error {
 	return fmt.Errorf("%w: %s (%d at a time)", guard.ErrFleetBusy, text, slots)
 }
 
-// take takes one slot, or returns who has it.
+// take takes one slot, or returns its holder.
 func (s *Semaphore) take(ctx context.Context, name, reason string) (holder string, err error) {
 	lease, err := s.o.Leases.Get(ctx, name, metav1.GetOptions{})
 	switch {
@@ -137,14 +146,28 @@ func (s *Semaphore) take(ctx context.Context, name, reason string) (holder strin
 // holder is the other node that has a slot, with its reason; empty if the slot is free.
 func (s *Semaphore) holder(lease *coordinationv1.Lease) string {
 	spec := lease.Spec
-	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || *spec.HolderIdentity == s.o.Node || spec.RenewTime == nil ||
-		s.o.Now().Sub(spec.RenewTime.Time).Abs() > Duration {
+	if spec.HolderIdentity == nil || *spec.HolderIdentity == "" || *spec.HolderIdentity == s.o.Node || spec.RenewTime == nil || s.expired(lease) {
 		return ""
 	}
 	if reason := lease.Annotations[reasonAnnotation]; reason != "" {
 		return *spec.HolderIdentity + " (" + reason + ")"
 	}
 	return *spec.HolderIdentity
+}
+
+// expired reports whether another node has kept a slot for too long. The clock of that node may be wrong, so its time counts alone only
+// if it is long ago; else the slot must not have changed for as long as it counts by the clock of this node.
+func (s *Semaphore) expired(lease *coordinationv1.Lease) bool {
+	now := s.o.Now()
+	if now.Sub(lease.Spec.RenewTime.Time).Abs() > Duration+maxSkew {
+		return true
+	}
+	seen := s.seen[lease.Name]
+	if seen.name != lease.ResourceVersion {
+		seen = version{lease.ResourceVersion, now}
+		s.seen[lease.Name] = seen
+	}
+	return now.Sub(seen.first) > Duration
 }
 
 // held is a slot as this node holds it.

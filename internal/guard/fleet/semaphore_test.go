@@ -145,6 +145,33 @@ func TestSemaphore_ReleaseAndExpiry(t *testing.T) {
 	})
 }
 
+// A slot counts by the clock of the node that asks: a node whose clock is wrong holds it as any other. One of a node that is long gone is free.
+func TestSemaphore_ClockOfTheHolder(t *testing.T) {
+	for _, c := range []struct {
+		skew time.Duration
+		free bool // at once
+	}{{-10 * time.Minute, false}, {10 * time.Minute, false}, {-time.Hour, true}} {
+		t.Run(c.skew.String(), func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				server := &leases{}
+				one := func(context.Context) (int, error) { return 1, nil }
+				wrong := fleet.New(fleet.Options{Leases: server, Node: "wrong", Nodes: one, Now: func() time.Time { return time.Now().Add(c.skew) }})
+				right := fleet.New(fleet.Options{Leases: server, Node: "right", Nodes: one})
+				if err := wrong.Acquire(t.Context(), guard.ProcessGone); err != nil {
+					t.Fatal(err)
+				}
+				if err := right.Acquire(t.Context(), guard.ProcessGone); (err == nil) != c.free {
+					t.Errorf("at once: got %v, want it free: %t", err, c.free)
+				}
+				time.Sleep(fleet.Duration + time.Second)
+				if err := right.Acquire(t.Context(), guard.ProcessGone); err != nil {
+					t.Errorf("after %v: got %v", fleet.Duration, err)
+				}
+			})
+		})
+	}
+}
+
 // An API server that does not answer is no free slot and no busy one.
 func TestSemaphore_UnknownIsNotFree(t *testing.T) {
 	s := semaphores(&leases{err: errors.New("connection refused")}, 1)[0]

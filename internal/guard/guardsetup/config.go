@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/guard"
 )
 
-// Config is what an operator decides about a guard. The default config file of a process says of each field what it is for.
+// Config is an operator's configuration of a guard. The default config file of a process documents each field.
 type Config struct {
 	Enabled        bool     `yaml:"enabled"`
 	Unit           string   `yaml:"unit"`
@@ -29,8 +29,8 @@ type Config struct {
 	Shutdown                   bool          `yaml:"shutdown"`
 	KubeletShutdownGracePeriod time.Duration `yaml:"kubeletShutdownGracePeriod"`
 
-	// LogFile is the kubelet's, on the host. Empty: the journal of its unit. It is no setting of its own: the program names
-	// that of the logs which it reads.
+	// LogFile is the kubelet's log on the host. Empty: the journal of its unit. It is not a setting of this section: the
+	// program copies the path from its log settings.
 	LogFile string `yaml:"-"`
 }
 
@@ -47,7 +47,7 @@ func Default() Config {
 // Problem is something wrong with a field.
 type Problem struct{ Field, Text string }
 
-// Validate returns what is wrong, all of it, as one error.
+// Validate returns all problems as one error.
 func (c *Config) Validate() error {
 	var problems []error
 	for _, p := range c.Problems() {
@@ -56,7 +56,7 @@ func (c *Config) Validate() error {
 	return errors.Join(problems...)
 }
 
-// Problems are what is wrong. They look at no file.
+// Problems returns the problems of the values. It reads no file.
 func (c *Config) Problems() (problems []Problem) {
 	wrong := func(bad bool, field, format string, args ...any) {
 		if bad {
@@ -81,7 +81,7 @@ func (c *Config) Problems() (problems []Problem) {
 	return problems
 }
 
-// policy is that of the guard.
+// policy returns the guard's policy.
 func (c *Config) policy() guard.Policy {
 	return guard.Policy{
 		Restart: c.Restart, RestartRuntime: c.RestartRuntime, PerHour: c.RestartsPerHour,

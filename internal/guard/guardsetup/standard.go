@@ -26,17 +26,18 @@ import (
 	"github.com/statusd/statusd/internal/nodeclient"
 )
 
-// Options are what the program decides, as opposed to the operator. Node and StateDir are required.
+// Options are a program's settings, as opposed to the operator's. Node and StateDir are required.
 type Options struct {
 	Node     string
 	StateDir string
-	// Kubelet and RuntimeService are the services in place of those that the config names, if they are set.
+	// Kubelet and RuntimeService replace the services that the config names, if they are set.
 	Kubelet, RuntimeService guard.Service
-	// Outputs get what the guard notices.
+	// Outputs receive the guard's notices.
 	Outputs []guard.Output
 	// Client reads the lease, and reports the Node as not ready before a shutdown; nil: neither is done.
 	Client kubernetes.Interface
-	// Server is the kubelet's, as in https://127.0.0.1:10250, and Credentials those for it. Empty: not asked.
+	// Server is the kubelet's server, as in https://127.0.0.1:10250, with its Credentials. Empty: not
+	// queried.
 	Server      string
 	Credentials nodeclient.Credentials
 	// Runtime is the CRI socket, as this process sees it, and KubeletRoot the kubelet's directory on the host, whose root is that of
@@ -49,7 +50,7 @@ type Options struct {
 	Every time.Duration
 	// Bus is the address of D-Bus; the system bus if empty.
 	Bus string
-	// Behind, Lists and Maintenance are what the audit knows; each may be nil.
+	// Behind, Lists and Maintenance are the audit's facts; each may be nil.
 	Behind      func(now time.Time) guard.Fact[guard.Behind]
 	Lists       func(now time.Time) guard.Fact[guard.Answer]
 	Maintenance func(now time.Time) guard.Fact[guard.Maintenance]
@@ -121,7 +122,8 @@ func New(c Config, o Options) (*Guard, error) {
 	return g, nil
 }
 
-// Run runs the guard and its outputs until ctx ends. It returns when nothing of them runs any more.
+// Run runs the guard and its outputs until ctx ends. It returns when all their goroutines have
+// ended.
 func (g *Guard) Run(ctx context.Context) error {
 	defer g.Close()
 	var parts sync.WaitGroup
@@ -132,7 +134,7 @@ func (g *Guard) Run(ctx context.Context) error {
 	return g.Guard.Run(ctx)
 }
 
-// Close closes what New has opened. Run does so by itself.
+// Close closes the resources of New. Run does so by itself.
 func (g *Guard) Close() error {
 	for _, end := range g.closes {
 		end()
@@ -162,7 +164,7 @@ func (g *Guard) services(c *Config, o *Options) (kubelet, runtime guard.Service)
 	return service.Found{Finder: finder, Command: c.RestartCommand}, runtime
 }
 
-// client is for the kubelet's server, nil if there is none.
+// client returns the client for the kubelet's server, or nil.
 func (g *Guard) client(o *Options) *http.Client {
 	if o.Server == "" {
 		return nil
@@ -216,13 +218,21 @@ func parts(c *Config, o *Options, client *http.Client) (all []evidence.Part) {
 	return all
 }
 
-// shutdowns follows those of the machine.
+// runs reports whether a service runs or is about to run, or its state is unknown.
+func runs(s guard.Service) func(context.Context) bool {
+	return func(ctx context.Context) bool {
+		p, err := s.State(ctx)
+		return err != nil || p.Exists || p.Restarting || p.Starting
+	}
+}
+
+// shutdowns follows the shutdowns of the machine.
 func (g *Guard) shutdowns(c *Config, o *Options, kubelet guard.Service) {
 	if !c.Shutdown {
 		return
 	}
 	options := nodedown.Options{
-		Host: &logind.Host{Address: o.Bus}, Stop: kubelet.Stop, Start: kubelet.Start, Grace: c.KubeletShutdownGracePeriod, Logger: o.Logger,
+		Host: &logind.Host{Address: o.Bus}, Stop: kubelet.Stop, Start: kubelet.Start, Runs: runs(kubelet), Grace: c.KubeletShutdownGracePeriod, Logger: o.Logger,
 	}
 	if o.Client != nil {
 		options.Say = func(ctx context.Context) error { return notify.NotReady(ctx, o.Client, o.Node) }

@@ -18,11 +18,14 @@ type Options struct {
 	// Say reports the Node as not ready. It is called when the shutdown begins, beside the rest, and once more
 	// when the kubelet is stopped, which may have overwritten it until then. Nil: nothing is reported.
 	Say func(ctx context.Context) error
-	// Stop stops the kubelet and what it needs, in order; Start undoes it.
+	// Stop stops the kubelet and its dependencies, in order; Start starts them again.
 	Stop, Start func(ctx context.Context) error
+	// Runs reports whether the kubelet runs, or is about to run. It is called when a shutdown begins: a kubelet that did not run is not
+	// started after a canceled shutdown. Nil: it runs.
+	Runs func(ctx context.Context) bool
 	// Grace is how long the kubelet ends pods by its own configuration; it is stopped after that.
 	Grace time.Duration
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
@@ -33,8 +36,9 @@ const startTimeout = 3 * time.Minute
 type Watch struct {
 	o     Options
 	under atomic.Bool
-	// down is the shutdown that is under way, up the start after one that was canceled. Both are Run's, and may be nil.
+	// down is the shutdown in progress, up the start after a canceled shutdown. Only Run uses them; they may be nil.
 	down, up *task
+	ran      atomic.Bool // when the shutdown began
 }
 
 // New makes a watch. It starts nothing.
@@ -45,13 +49,16 @@ func New(o Options) *Watch {
 	if o.Say == nil {
 		o.Say = func(context.Context) error { return nil }
 	}
+	if o.Runs == nil {
+		o.Runs = func(context.Context) bool { return true }
+	}
 	return &Watch{o: o}
 }
 
 // Under reports whether the machine shuts down now.
 func (w *Watch) Under() bool { return w.under.Load() }
 
-// Run follows the host until ctx ends. A host that cannot be heard is tried again. It may be called once.
+// Run follows the host until ctx ends, and reconnects to an unreachable host. It may be called once.
 func (w *Watch) Run(ctx context.Context) error {
 	shutdown.Follow(ctx, w.o.Host, shutdown.Listener{
 		Begin:  func(atMost time.Duration) <-chan struct{} { return w.begin(ctx, atMost) },
@@ -79,7 +86,7 @@ func begin(ctx context.Context, within time.Duration, what func(context.Context)
 	return t
 }
 
-// end ends what is left of a task and waits for it.
+// end cancels the rest of a task and waits for it.
 func (t *task) end() {
 	if t != nil {
 		t.cancel()
@@ -102,6 +109,7 @@ func (w *Watch) begin(ctx context.Context, atMost time.Duration) <-chan struct{}
 // time of the kubelet.
 func (w *Watch) run(ctx context.Context) {
 	begin := time.Now()
+	w.ran.Store(w.o.Runs(ctx))
 	var saying sync.WaitGroup
 	saying.Go(func() { w.say(ctx) })
 	if w.o.Grace > 0 && !backoff.Sleep(ctx, w.o.Grace) {
@@ -112,7 +120,7 @@ func (w *Watch) run(ctx context.Context) {
 	}
 	saying.Wait()
 	w.say(ctx)
-	w.o.Logger.Info("the shutdown may go on", "took", time.Since(begin).Round(time.Millisecond))
+	w.o.Logger.Info("shutdown inhibitor released", "took", time.Since(begin).Round(time.Millisecond))
 }
 
 func (w *Watch) say(ctx context.Context) {
@@ -124,9 +132,13 @@ func (w *Watch) say(ctx context.Context) {
 // undo ends a shutdown and starts the kubelet again. The start takes a while; the next shutdown ends it.
 func (w *Watch) undo(ctx context.Context) {
 	w.down.end()
-	w.o.Logger.Info("the shutdown is canceled, the kubelet is started")
+	ran := w.ran.Load()
+	w.o.Logger.Info("the shutdown is canceled", "kubeletStarted", ran)
 	w.down, w.up = nil, begin(ctx, startTimeout, func(ctx context.Context) {
 		defer w.under.Store(false)
+		if !ran { // it was stopped before, on purpose
+			return
+		}
 		if err := w.o.Start(ctx); err != nil {
 			w.o.Logger.Warn("kubelet not started after a shutdown that was canceled", "err", err)
 		}

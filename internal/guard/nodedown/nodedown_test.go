@@ -173,6 +173,15 @@ func TestShutdowns(t *testing.T) {
 			time.Sleep(5 * time.Second)
 			m.announce(true)
 		}, "delayed, not ready, goes on, delayed, stopped, not ready, goes on"},
+		{"canceled, of a kubelet that an operator had stopped before", func(_ *machine, o *Options) { o.Runs = func(context.Context) bool { return false } }, func(m *machine, w *Watch) {
+			m.announce(true)
+			time.Sleep(5 * time.Second)
+			m.announce(false)
+			synctest.Wait()
+			if w.Under() {
+				m.note("still under")
+			}
+		}, "0s delayed, 0s not ready, 2s stopped, 2s not ready, 2s goes on, 5s delayed"},
 		{"nothing is under way", nil, func(m *machine, _ *Watch) { m.announce(false) }, "0s delayed"},
 	} {
 		t.Run(c.name, func(t *testing.T) {

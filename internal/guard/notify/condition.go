@@ -13,8 +13,8 @@ const ConditionType v1.NodeConditionType = "KubeletHealthy"
 // ReasonHealthy is the reason of the condition of a healthy kubelet. Otherwise it is the first of the verdict's reasons.
 const ReasonHealthy = "KubeletIsHealthy"
 
-// Terms are how the condition is kept. An old heartbeat shows that the guard is gone; at its end the condition is removed, since
-// what does not look any more must not be taken for a verdict.
+// Terms define how the condition is maintained. An old heartbeat shows that the guard is gone. At the guard's end the condition
+// is removed, since a stale condition must not be taken for a verdict.
 var Terms = nodecondition.Terms{RemoveAtEnd: true}
 
 // Condition writes the condition of the Node, as a [guard.Output].

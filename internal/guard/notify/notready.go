@@ -18,8 +18,8 @@ import (
 // retries space the tries of a request.
 var retries = backoff.Schedule{First: 500 * time.Millisecond, Limit: 15 * time.Second}
 
-// NotReady writes that a node is shutting down, in the words of the kubelet: Ready is False. A kubelet that runs on
-// overwrites it; one that starts again does so too, which ends it. It tries until ctx ends.
+// NotReady sets the Node's condition Ready to False, with the kubelet's message for a node that is shutting down. A
+// kubelet that runs on or starts again overwrites the condition. NotReady retries until ctx ends.
 func NotReady(ctx context.Context, client kubernetes.Interface, node string) error {
 	condition := v1.NodeCondition{
 		Type: v1.NodeReady, Status: v1.ConditionFalse, Reason: "KubeletNotReady", Message: shutdown.ErrShuttingDown.Error(),
@@ -32,7 +32,7 @@ func NotReady(ctx context.Context, client kubernetes.Interface, node string) err
 	}
 }
 
-// isRefused reports whether the API server has answered that it will never take a request.
+// isRefused reports whether the API server has rejected a request for good.
 func isRefused(err error) bool {
 	status := apierrors.APIStatus(nil)
 	if !errors.As(err, &status) {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -26,7 +27,8 @@ type Found struct {
 // Name implements [guard.Service].
 func (f Found) Name() string { return cmp.Or(f.PIDFile, f.Finder.Name) }
 
-// State implements [guard.Service]. A search that finds nothing does not prove that there is no process.
+// State implements [guard.Service]. A search without a result does not prove that the process does not
+// exist.
 func (f Found) State(context.Context) (guard.Process, error) {
 	p, err := f.Find(hostproc.Process{})
 	if err != nil || !p.Exists() {
@@ -36,7 +38,8 @@ func (f Found) State(context.Context) (guard.Process, error) {
 	if err != nil {
 		return guard.Process{}, err
 	}
-	return guard.Process{Exists: true, PID: p.PID, Started: p.Started(boot), Stopped: p.Stopped(), Zombie: p.Ended()}, nil
+	frozen := hostproc.Frozen(f.Table(), filepath.Join(cmp.Or(f.Root, "/"), "sys/fs/cgroup"), p.PID)
+	return guard.Process{Exists: true, PID: p.PID, Started: p.Started(boot), Stopped: p.Stopped(), Frozen: frozen, Zombie: p.Ended()}, nil
 }
 
 // Start implements [guard.Service].

@@ -111,6 +111,30 @@ func TestFoundByName(t *testing.T) {
 	}
 }
 
+// A kubelet whose control group is frozen is left alone, also where no systemd says so.
+func TestFound_FrozenByItsControlGroup(t *testing.T) {
+	root := t.TempDir()
+	proc := tableOf(t, map[int]struct {
+		name    string
+		started int
+	}{70: {"kubelet", 300}})
+	group := filepath.Join(root, "sys/fs/cgroup/kubelet")
+	if err := os.MkdirAll(group, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range map[string]string{filepath.Join(proc, "70/cgroup"): "0::/kubelet\n", filepath.Join(group, "cgroup.events"): "populated 1\nfrozen 1\n"} {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if p := state(t, Found{Finder: hostproc.Finder{Name: "kubelet", Proc: proc, Root: root}}); !p.Frozen {
+		t.Errorf("got %+v, want it frozen", p)
+	}
+	if p := state(t, Found{Finder: hostproc.Finder{Name: "kubelet", Proc: proc, Root: t.TempDir()}}); p.Frozen {
+		t.Errorf("got %+v, want it not frozen", p)
+	}
+}
+
 // A search by name finds another process of the name, not the one that searches: statusd observe looks for statusd.
 func TestFoundSkipsItself(t *testing.T) {
 	comm, err := os.ReadFile("/proc/self/comm")

@@ -156,7 +156,7 @@ func TestSystemd_TheStateOfAUnit(t *testing.T) {
 		{"stopped by request: it ceased to be active before the process ended", []any{"LoadState", "loaded", "ExecMainStartTimestampMonotonic", uint64(10),
 			"ActiveExitTimestampMonotonic", uint64(20), "ActiveExitTimestamp", uint64(begin.UnixMicro()), "ExecMainExitTimestampMonotonic", uint64(30), "Result", "success"},
 			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Asked: begin, Starts: 4}, -1},
-		{"ended by its watchdog", []any{"Result", "watchdog"},
+		{"ended by its watchdog", []any{"Result", "watchdog", "ExecMainStartTimestampMonotonic", uint64(11)},
 			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Starts: 4}, -1},
 		{"ended by itself after it was started again", []any{"Result", "success", "ExecMainStartTimestampMonotonic", uint64(25)},
 			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Starts: 4}, -1},
@@ -164,7 +164,20 @@ func TestSystemd_TheStateOfAUnit(t *testing.T) {
 			guard.Process{Sure: true, Unit: "deactivating/stop-post", Ended: begin, Signal: "SIGKILL", Stopping: true, Starts: 4}, -1},
 		{"disabled", []any{"ActiveState", "inactive", "SubState", "dead", "Job", waiting{0, "/"}, "UnitFileState", "disabled"},
 			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Disabled: true, Starts: 4}, -1},
-		{"runs, and its process is not one of this PID namespace", []any{"LoadState", "loaded", "UnitFileState", "enabled", "ActiveState", "active", "SubState", "running", "MainPID", uint32(1),
+		{"stopped by request while systemd waited to restart it after a failure", []any{"UnitFileState", "enabled", "ActiveExitTimestampMonotonic", uint64(31), "Result", "exit-code",
+			"InactiveExitTimestampMonotonic", uint64(32), "InactiveEnterTimestamp", uint64(begin.UnixMicro())},
+			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Asked: begin, Starts: 4}, -1},
+		{"the same after exit code 0, with Restart=always", []any{"Result", "success", "Restart", "always"},
+			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Asked: begin, Starts: 4}, -1},
+		{"the same, and Restart= was changed since", []any{"Restart", "on-failure"},
+			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Asked: begin, Starts: 4}, -1},
+		{"ended with exit code 0, which Restart=on-failure leaves alone", []any{"ExecMainStartTimestampMonotonic", uint64(26)},
+			guard.Process{Sure: true, Unit: "inactive/dead", Ended: begin, Signal: "SIGKILL", Starts: 4}, -1},
+		{"failed too often", []any{"ActiveState", "failed", "SubState", "failed", "Result", "start-limit-hit", "Restart", "always"},
+			guard.Process{Sure: true, Unit: "failed/failed", Ended: begin, Signal: "SIGKILL", Starts: 4}, -1},
+		{"frozen by request", []any{"FreezerState", "frozen"},
+			guard.Process{Sure: true, Unit: "failed/failed", Ended: begin, Signal: "SIGKILL", Starts: 4, Frozen: true}, -1},
+		{"runs, and its process is not one of this PID namespace", []any{"LoadState", "loaded", "UnitFileState", "enabled", "ActiveState", "active", "SubState", "running", "MainPID", uint32(1), "FreezerState", "running",
 			"ExecMainStartTimestamp", uint64(begin.UnixMicro()), "ExecMainStartTimestampMonotonic", uint64(1 << 50)},
 			guard.Process{Exists: true, Sure: true, PID: 1, Unit: "active/running", Started: begin, Ended: begin, Starts: 4}, -1},
 	} {
@@ -241,7 +254,7 @@ func TestSystemd_Jobs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	want := "start kubelet.service replace, stop kubelet.service replace, reset-failed kubelet.service, restart kubelet.service replace"
+	want := "start kubelet.service replace, stop kubelet.service replace, reset-failed kubelet.service, restart kubelet.service fail"
 	if got := systemd.done(); got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}

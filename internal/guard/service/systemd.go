@@ -30,8 +30,11 @@ type Systemd struct {
 
 	mu   sync.Mutex // guards what follows
 	conn *systemd.Conn
-	// asked is when the unit was stopped by request, or seen disabled, if no process of it was seen since.
-	asked time.Time
+	// asked is when the unit was stopped by request, or seen disabled, if none of its processes was seen since. askedOf is when its last process
+	// had started, since boot, if the unit was stopped. reset: this program has reset the failed state of the unit since.
+	asked   time.Time
+	askedOf uint64
+	reset   bool
 }
 
 // NewSystemd makes the service of a unit. It connects with the first call.
@@ -69,7 +72,7 @@ func (s *Systemd) dial() (*systemd.Conn, error) {
 	return conn, nil
 }
 
-// connection is the one that lasts, or another one if it was lost.
+// connection returns the persistent connection, and reconnects if it was lost.
 func (s *Systemd) connection() (*systemd.Conn, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -106,6 +109,7 @@ func (s *Systemd) State(ctx context.Context) (guard.Process, error) {
 		Unit:       text(p, "ActiveState") + "/" + text(p, "SubState"),
 		Masked:     text(p, "LoadState") == "masked" || text(p, "UnitFileState") == "masked",
 		Disabled:   text(p, "UnitFileState") == "disabled",
+		Frozen:     text(p, "FreezerState") == "frozen",
 		Stopping:   text(p, "ActiveState") == "deactivating",
 		Restarting: text(p, "SubState") == "auto-restart" || text(p, "SubState") == "auto-restart-queued",
 		Starts:     number[uint32](p, "NRestarts"),
@@ -115,9 +119,9 @@ func (s *Systemd) State(ctx context.Context) (guard.Process, error) {
 	}
 	process.Exists = process.PID != 0
 	if !process.Exists {
-		process.Asked = asked(p)
+		process.Asked = s.stoppedByRequest(p)
 	}
-	s.remember(&process, number[uint64](p, "ExecMainStartTimestampMonotonic") == 0)
+	s.remember(&process, number[uint64](p, "ExecMainStartTimestampMonotonic"))
 	if !process.Exists {
 		process.Starting = !process.Restarting && !process.Stopping && (text(p, "ActiveState") == "activating" || jobWaits(p))
 		ended(&process, number[int32](p, "ExecMainCode"), number[int32](p, "ExecMainStatus"))
@@ -125,20 +129,25 @@ func (s *Systemd) State(ctx context.Context) (guard.Process, error) {
 	return look(process, s.o.Proc, time.Duration(number[uint64](p, "ExecMainStartTimestampMonotonic"))*time.Microsecond), nil
 }
 
-// remember keeps that the unit was stopped by request until a process of it runs. systemd itself forgets how a unit has ended that nothing refers to,
-// as one that was disabled, or whose package was removed: then it shows a unit that never ran.
-func (s *Systemd) remember(p *guard.Process, never bool) {
+// remember keeps that the unit was stopped by request until a process of it runs. systemd forgets how an unreferenced unit has ended, such as a disabled
+// unit or a unit whose package was removed: systemd then shows a unit that never ran, started at 0. A change of the unit's Restart= also hides how the
+// unit has ended.
+func (s *Systemd) remember(p *guard.Process, started uint64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch {
 	case p.Exists:
-		s.asked = time.Time{}
+		s.asked, s.askedOf, s.reset = time.Time{}, 0, false
 	case !p.Asked.IsZero():
-		s.asked = p.Asked
-	case p.Disabled && s.asked.IsZero():
-		s.asked = time.Now()
-	case !p.Disabled && never:
+		s.asked, s.askedOf = p.Asked, started
+	case p.Disabled:
+		if s.asked.IsZero() {
+			s.asked = time.Now()
+		}
+	case started == 0 || started == s.askedOf:
 		p.Asked = s.asked
+	default: // another process has run and ended since
+		s.asked, s.askedOf = time.Time{}, 0
 	}
 }
 
@@ -152,6 +161,30 @@ func asked(p map[string]any) time.Time {
 		return time.Time{}
 	}
 	return micros(number[uint64](p, "ActiveExitTimestamp"))
+}
+
+// stoppedByRequest is when an operator or a tool has stopped the unit, zero if the unit has ended by itself.
+func (s *Systemd) stoppedByRequest(p map[string]any) time.Time {
+	s.mu.Lock()
+	reset := s.reset
+	s.mu.Unlock()
+	if at := asked(p); !at.IsZero() || reset {
+		return at
+	}
+	return givenUp(p)
+}
+
+// givenUp is when a unit was requested to stop while systemd waited to start it again, as in a crash loop. The process had ended by itself; then
+// the unit is inactive although systemd would restart it, or would call it failed.
+func givenUp(p map[string]any) time.Time {
+	waited := number[uint64](p, "InactiveExitTimestampMonotonic") > number[uint64](p, "ExecMainExitTimestampMonotonic") && number[uint64](p, "ExecMainExitTimestampMonotonic") > 0
+	if text(p, "ActiveState") != "inactive" || !waited || jobWaits(p) {
+		return time.Time{}
+	}
+	if text(p, "Result") == "success" && text(p, "Restart") != "always" {
+		return time.Time{}
+	}
+	return micros(number[uint64](p, "InactiveEnterTimestamp"))
 }
 
 // jobWaits reports whether systemd has a job for the unit, as at boot, when it waits for the network. A unit without a
@@ -177,34 +210,43 @@ func ended(p *guard.Process, code, status int32) {
 
 // Start implements [guard.Service].
 func (s *Systemd) Start(ctx context.Context) error {
-	return s.job(ctx, "start", (*systemd.Conn).StartUnitContext)
+	return s.job(ctx, "start", replaceJobs, (*systemd.Conn).StartUnitContext)
 }
 
 // Stop implements [guard.Service].
 func (s *Systemd) Stop(ctx context.Context) error {
-	return s.job(ctx, "stop", (*systemd.Conn).StopUnitContext)
+	return s.job(ctx, "stop", replaceJobs, (*systemd.Conn).StopUnitContext)
 }
 
-// Restart implements [guard.Service]. A unit that has failed too often may be started again, and one that
-// has ended with exit code 0, which systemd leaves alone with Restart=on-failure, is started too.
+// Restart implements [guard.Service]. A unit that has failed too often is started again, and so is a unit that has ended with exit code 0,
+// which systemd does not restart with Restart=on-failure. A job that stops the unit is not replaced.
 func (s *Systemd) Restart(ctx context.Context) error {
 	conn, err := s.connection()
 	if err != nil {
 		return err
 	}
-	// Not loaded means that it has not failed: then there is nothing to reset.
+	// If the unit is not loaded it has not failed, so there is nothing to reset.
 	_ = conn.ResetFailedUnitContext(ctx, s.unit)
-	return s.job(ctx, "restart", (*systemd.Conn).RestartUnitContext)
+	s.mu.Lock()
+	s.reset = true
+	s.mu.Unlock()
+	return s.job(ctx, "restart", unlessJobs, (*systemd.Conn).RestartUnitContext)
 }
 
+// The modes of jobs: replace cancels conflicting jobs, such as an operator's stop of the unit; fail fails if there is one.
+const (
+	replaceJobs = "replace"
+	unlessJobs  = "fail"
+)
+
 // job runs a job of systemd and waits for its end.
-func (s *Systemd) job(ctx context.Context, verb string, begin func(*systemd.Conn, context.Context, string, string, chan<- string) (int, error)) error {
+func (s *Systemd) job(ctx context.Context, verb, mode string, begin func(*systemd.Conn, context.Context, string, string, chan<- string) (int, error)) error {
 	conn, err := s.connection()
 	if err != nil {
 		return err
 	}
 	ended := make(chan string, 1) // the connection must not wait for a caller that has gone
-	if _, err := begin(conn, ctx, s.unit, "replace", ended); err != nil {
+	if _, err := begin(conn, ctx, s.unit, mode, ended); err != nil {
 		return fmt.Errorf("service: %s %s: %w", verb, s.unit, err)
 	}
 	select {
@@ -225,7 +267,7 @@ func (s *Systemd) Watch(ctx context.Context, changed func()) error {
 		return err
 	}
 	defer conn.Close()
-	updates := make(chan *systemd.PropertiesUpdate, 64) // of all units; what does not fit is found at the next look
+	updates := make(chan *systemd.PropertiesUpdate, 64) // of all units; the next look finds updates that do not fit
 	failed := make(chan error, 1)
 	conn.SetPropertiesSubscriber(updates, failed)
 	if err := conn.Subscribe(); err != nil {

@@ -92,6 +92,24 @@ func TestRealSystemd_WhatOperatorsDo_IsLeftAlone(t *testing.T) {
 			systemctl(t, "start", name)
 		}, true, func() {}},
 		{"restart by an operator", func() { systemctl(t, "restart", name) }, true, func() {}},
+		{"stopped in a crash loop, while systemd waits to start it again", func() {
+			write("ExecStart=/bin/false\nRestart=always\nRestartSec=1h\n[Install]\nWantedBy=multi-user.target")
+			systemctl(t, "restart", name)
+			awaitUnit(t, unit, func(p guard.Process) bool { return p.Restarting })
+			systemctl(t, "stop", name)
+		}, false, func() {
+			write(service)
+			systemctl(t, "start", name)
+		}},
+		{"the same with exit code 0", func() {
+			write("ExecStart=/bin/true\nRestart=always\nRestartSec=1h\n[Install]\nWantedBy=multi-user.target")
+			systemctl(t, "restart", name)
+			awaitUnit(t, unit, func(p guard.Process) bool { return p.Restarting })
+			systemctl(t, "stop", name)
+		}, false, func() {
+			write(service)
+			systemctl(t, "start", name)
+		}},
 		{"disabled and stopped", func() { systemctl(t, "disable", "--runtime", "--now", name) }, false, func() {
 			systemctl(t, "enable", "--runtime", name)
 			systemctl(t, "start", name)

@@ -15,16 +15,17 @@ func main() {
 	name := flag.String("name", "localhost/statusd:dev", "name and tag of the image")
 	out := flag.String("o", "build/statusd-image.tar", "the archive")
 	program := flag.String("program", "bin/static/statusd", "statusd, linked statically")
+	arch := flag.String("arch", "", "architecture of the program; of this machine if empty")
 	authorities := flag.String("authorities", "/etc/ssl/certs/ca-certificates.crt", "certificates that webhooks are checked against; left out if there is no such file")
 	flag.Parse()
-	if err := build(*name, *out, *program, *authorities); err != nil {
+	if err := build(*name, *out, *program, *arch, *authorities); err != nil {
 		fmt.Fprintln(os.Stderr, "image:", err)
 		os.Exit(1)
 	}
 }
 
-func build(name, out, program, authorities string) error {
-	i, err := image.Statusd(name, program, authorities)
+func build(name, out, program, arch, authorities string) error {
+	i, err := image.Statusd(name, program, arch, authorities)
 	if err != nil {
 		return err
 	}

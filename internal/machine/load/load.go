@@ -17,12 +17,12 @@ const Formula = "the largest part of what a node can run out of: busy CPU, used 
 // Load is how much of its resources a node uses.
 type Load struct {
 	At time.Time `json:"at"`
-	// Load is 0 for an idle node and 1 for one that has run out of something, which Limit names. Formula
-	// says how it is computed.
+	// Load is 0 for an idle node and 1 for a node that has exhausted a resource, which Limit names.
+	// Formula is the computation in words.
 	Load    float64 `json:"load"`
 	Limit   string  `json:"limit"`
 	Formula string  `json:"formula"`
-	// Parts are what Load is the largest of, the largest first.
+	// Parts are the candidates for Load, the largest first.
 	Parts []LoadPart `json:"parts"`
 
 	CPU    CPULoad    `json:"cpu"`
@@ -30,12 +30,13 @@ type Load struct {
 	Disks  []DiskLoad `json:"disks"`
 	PIDs   Count      `json:"pids"`
 	Files  Count      `json:"files"`
-	// Pressure is how long tasks have waited, by resource (cpu, memory, io); empty if the kernel does not say.
+	// Pressure is how long tasks have waited, by resource (cpu, memory, io); empty if the kernel does not
+	// report it.
 	Pressure map[string]Pressure `json:"pressure,omitempty"`
 	Network  []NetworkLoad       `json:"network"`
-	// Pods are the pods by control group, those that use the most CPU first.
+	// Pods are the pods by control group, the highest CPU usage first.
 	Pods []PodLoad `json:"pods"`
-	// Problems are what could not be read.
+	// Problems are the unreadable values.
 	Problems []string `json:"problems,omitempty"`
 }
 
@@ -46,7 +47,7 @@ type LoadPart struct {
 	Text string  `json:"text"`
 }
 
-// CPULoad is about the CPUs. Busy is the share of all of them since the reading before.
+// CPULoad is the load of the CPUs. Busy is the share of all CPUs since the previous reading.
 type CPULoad struct {
 	Cores  int     `json:"cores"`
 	Busy   float64 `json:"busy"`
@@ -72,7 +73,7 @@ type DiskLoad struct {
 	ReadOnly   bool   `json:"readOnly,omitempty"`
 }
 
-// Count is how much there is and how much there can be; Max of 0 is not known.
+// Count is a number and its maximum; Max of 0 is unknown.
 type Count struct {
 	Used uint64 `json:"used"`
 	Max  uint64 `json:"max"`
@@ -98,7 +99,7 @@ type NetworkLoad struct {
 	TransmittedPerSec float64 `json:"transmittedBytesPerSecond"`
 }
 
-// PodLoad is what the control group of a pod uses. CPU is in cores since the reading before, Memory the
+// PodLoad is the usage of a pod's control group. CPU is in cores since the previous reading, Memory the
 // working set in bytes; Throttled is the share of scheduling periods in which it had used up its limit.
 type PodLoad struct {
 	UID       types.UID `json:"uid"`
@@ -107,7 +108,7 @@ type PodLoad struct {
 	PIDs      uint64    `json:"pids"`
 	Throttled float64   `json:"throttled,omitempty"`
 	// OOMKills counts the processes that were killed because the pod used too much memory; only version 2
-	// of control groups says so.
+	// of control groups reports it.
 	OOMKills uint64 `json:"oomKills,omitempty"`
 }
 

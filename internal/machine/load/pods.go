@@ -91,7 +91,7 @@ func (g group) throttled() float64 {
 	return float64(stat["nr_throttled"]) / float64(stat["nr_periods"])
 }
 
-// number is what a file of one number has, 0 if there is none: groups go at any time.
+// number returns the number in a file, 0 if the file is missing: groups may vanish at any time.
 func number(name string) uint64 {
 	data, err := os.ReadFile(name)
 	if err != nil {

@@ -14,15 +14,17 @@ import (
 	"github.com/prometheus/procfs"
 	"golang.org/x/sys/unix"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/statusd/statusd/internal/diskspace"
 )
 
-// Options say where the machine is.
+// Options configure the paths of the machine.
 type Options struct {
 	// HostRoot is where the root of the host is mounted; / if empty. Proc and Cgroups are below it: proc and
 	// sys/fs/cgroup if empty.
 	HostRoot, Proc, Cgroups string
-	// Disks are paths, on the host, of which the file systems count; / if empty. One that is on the same file
-	// system as another is left out.
+	// Disks are paths on the host whose file systems are measured; / if empty. A path on the same file system
+	// as an earlier path is left out.
 	Disks []string
 
 	now func() time.Time
@@ -250,11 +252,6 @@ func disk(path string) (d DiskLoad, device uint64, err error) {
 	if err := unix.Stat(path, &stat); err != nil {
 		return d, 0, err
 	}
-	var fs unix.Statfs_t
-	if err := unix.Statfs(path, &fs); err != nil {
-		return d, 0, err
-	}
-	size := uint64(fs.Frsize)
-	d = DiskLoad{Total: fs.Blocks * size, Available: fs.Bavail * size, Inodes: fs.Files, InodesFree: fs.Ffree, ReadOnly: fs.Flags&unix.ST_RDONLY != 0}
-	return d, uint64(stat.Dev), nil
+	s, err := diskspace.Of(path)
+	return DiskLoad{Total: s.Total, Available: s.Available, Inodes: s.Inodes, InodesFree: s.InodesFree, ReadOnly: s.ReadOnly}, uint64(stat.Dev), err
 }

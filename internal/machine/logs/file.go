@@ -24,8 +24,8 @@ type logFile struct {
 	poll     time.Duration
 	sleep    func(context.Context, time.Duration) bool
 
-	// size is that of the file when it was last looked at, unread those of later ones by inode, and lost what was gone
-	// before it was read since the last batch, all in bytes.
+	// size is the file's size at the last look, unread the sizes of later files by inode, and lost the bytes that
+	// disappeared unread since the last batch.
 	size, lost int64
 	unread     map[uint64]int64
 	surveyed   time.Time
@@ -34,8 +34,8 @@ type logFile struct {
 
 func (l *logFile) name() string { return l.path }
 
-// place is a position. Head is a checksum of the first HeadSize bytes of the file; its inode tells it from others
-// that begin alike.
+// place is a position. Head is a checksum of the first HeadSize bytes of the file; the inode distinguishes files
+// with the same beginning.
 type place struct {
 	Head     uint64 `json:"head"`
 	HeadSize int    `json:"headSize"`
@@ -48,7 +48,7 @@ func (p place) String() string {
 	return string(text)
 }
 
-// maxHead is how many bytes tell a file from others.
+// maxHead is how many bytes distinguish files.
 const maxHead = 1024
 
 func (l *logFile) read(ctx context.Context, position string, take func(batch)) error {
@@ -143,8 +143,8 @@ func is(file *os.File, at place) bool {
 	return err == nil && sum == at.Head
 }
 
-// identify remembers the beginning of the file, of which more is known the more was written. A file that no longer begins as
-// it did was truncated, and is not remembered.
+// identify records a checksum of the beginning of the file, and extends it as the file grows. A file whose beginning has
+// changed was truncated; its checksum is not recorded.
 func (p *place) identify(file *os.File) error {
 	info, err := file.Stat()
 	if err != nil {
@@ -246,8 +246,8 @@ func (l *logFile) give(file *os.File, at place, chunk []byte, take func(batch)) 
 	return at, nil
 }
 
-// insideLine reports whether a place is within a line, of which the beginning was read: it is longer than a chunk. A writer
-// that goes on where it was after its file was truncated leaves a hole of zeros, which is no part of a line.
+// insideLine reports whether a place is within a line longer than a chunk, whose beginning was read. A writer that keeps
+// its offset after its file was truncated leaves a hole of zeros; the hole is not part of a line.
 func (l *logFile) insideLine(file *os.File, at place) (bool, error) {
 	if at.Offset == 0 {
 		return false, nil

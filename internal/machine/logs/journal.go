@@ -81,7 +81,7 @@ func (j *journal) arguments(position string) []string {
 	args := append([]string{"--output=json", "--follow", "--all", "--no-pager", "--quiet",
 		"--output-fields=MESSAGE,UNIT,_SYSTEMD_UNIT,_TRANSPORT,_PID"}, j.args...)
 	if position != "" {
-		// Not --after-cursor, which leaves out the first entry that there is once that of the cursor was vacuumed.
+		// --after-cursor would skip the first existing entry after the cursor's entry was vacuumed.
 		args = append(args, "--lines=all", "--cursor="+position)
 	} else {
 		args = append(args, "--since=-"+strconv.Itoa(int(lookback.Seconds()))+"s")
@@ -203,7 +203,7 @@ type entry struct {
 	PID       string          `json:"_PID"`
 }
 
-// add reads an entry if a rule may match it. Of the others only the place counts.
+// add reads an entry if a rule may match it. For other entries it only advances the position.
 func (j *journal) add(b *batch, text []byte) {
 	b.count++
 	if cursor := cursorOf(text); cursor != "" {
@@ -235,7 +235,8 @@ func (j *journal) add(b *batch, text []byte) {
 	b.lines = append(b.lines, line{origin: origin, at: at, text: bounded(message), id: e.Cursor})
 }
 
-// origin is who wrote an entry. What begins with an underscore is from the journal itself and cannot be faked.
+// origin is the writer of an entry. Fields that begin with an underscore come from the journal itself and
+// cannot be faked.
 func (j *journal) origin(e entry) (Origin, bool) {
 	if e.Transport == "kernel" {
 		return Kernel, j.kernel
@@ -288,7 +289,7 @@ func bounded(text string) string {
 	return strings.ToValidUTF8(text, "\uFFFD")
 }
 
-// limited writes the first bytes of what it gets.
+// limited writes the first bytes of its input.
 type limited struct {
 	w    io.Writer
 	left int

@@ -5,7 +5,7 @@ import (
 	"time"
 )
 
-// Reasons of what is known about the reading itself.
+// Reasons of problems of the reading itself.
 const (
 	linesLost = "LogLinesLost"
 	logBehind = "LogBehind"
@@ -20,8 +20,8 @@ type remark struct {
 	found
 }
 
-// lag takes in how far a log was read, and returns what is to be reported about it: lines that were lost, each time, and
-// that it is far behind, once until it has caught up.
+// lag processes how far a log was read, and returns remarks: lost lines each time, and a far lag once until the reader
+// has caught up.
 func (s *Source) lag(b batch, now time.Time, share float64) (list []remark) {
 	s.Lost += int64(b.lost)
 	s.LostBytes += b.lostBytes

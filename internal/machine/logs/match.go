@@ -11,8 +11,9 @@ type rule struct {
 	Rule
 	number int
 	match  *regexp.Regexp
-	clear  *regexp.Regexp // nil: there is none
-	// texts are those of which each match has one, clearTexts those of each match of clear; none: not known.
+	clear  *regexp.Regexp // nil: the rule has no clear expression
+	// Each match contains one of texts, and each match of clear one of clearTexts; empty: the texts are
+	// unknown.
 	texts, clearTexts []string
 }
 

@@ -20,13 +20,14 @@ import (
 	"github.com/statusd/statusd/internal/wholefile"
 )
 
-// Options are what a monitor is made of.
+// Options configure a monitor.
 type Options struct {
 	// Rules are what lines mean; [DefaultRules] if nil.
 	Rules []Rule
 	// Kmsg is the log of the kernel, such as /dev/kmsg; empty: it is not read.
 	Kmsg string
-	// Units are the units of systemd whose journal is read, and who they are; none: no journal is read.
+	// Units are the units of systemd whose journal is read, with their origins; empty: no journal is
+	// read.
 	Units map[string]Origin
 	// JournalKernel reads the kernel's lines from the journal, too, for where there is no Kmsg.
 	JournalKernel bool
@@ -38,12 +39,13 @@ type Options struct {
 	StateFile string
 	// Share is how much of one CPU each log may cost, 0.1 if zero.
 	Share float64
-	// Problem takes what was found. It is called from one goroutine, and the next problem waits for it. The
-	// same reason of the same pod comes at once the first time, and then every 10 seconds, counted.
+	// Problem receives the problems. It is called from one goroutine, and the next problem waits for it.
+	// The same reason of the same pod is passed on at once the first time, and then every 10 seconds with a
+	// count.
 	Problem func(Problem)
 	// Changed is called when the report has changed; nil: it is not.
 	Changed func()
-	// Registerer takes the metrics; nil: there are none.
+	// Registerer takes the metrics; nil: no metrics.
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 
@@ -55,7 +57,7 @@ type Options struct {
 	// interval is how often the same problem is given away, pause how often positions are written while
 	// nothing is found.
 	interval, pause time.Duration
-	// patience is how long what was found waits for a state that is being written.
+	// patience is how long problems wait for the state to be written.
 	patience time.Duration
 	// write replaces the state file.
 	write func(file string, data []byte) error
@@ -91,8 +93,8 @@ type Source struct {
 	Name string `json:"name"`
 	// Err is why it is not read; empty if it is.
 	Err string `json:"error,omitempty"`
-	// Lines counts the lines since the start, Lost those that were gone before they could be read, LostBytes the bytes of
-	// those that were not counted.
+	// Lines counts the lines since the start, Lost the lines that disappeared before they could be read, LostBytes the
+	// bytes of lost lines that could not be counted.
 	Lines     int64 `json:"lines"`
 	Lost      int64 `json:"lost,omitempty"`
 	LostBytes int64 `json:"lostBytes,omitempty"`
@@ -102,7 +104,7 @@ type Source struct {
 	reported bool // that it is far behind
 }
 
-// Report is what the logs amount to.
+// Report is the summary of the logs.
 type Report struct {
 	Sources    []Source    `json:"sources"`
 	Conditions []Condition `json:"conditions"`
@@ -200,7 +202,7 @@ func (m *Monitor) makeReaders() {
 	}
 }
 
-// retry is how long a log that cannot be read is left alone.
+// retry is the back-off for an unreadable log.
 var retry = backoff.Schedule{First: time.Second, Limit: time.Minute}
 
 // Run reads the logs until ctx ends. It may be called once.
@@ -225,7 +227,7 @@ func (m *Monitor) Run(ctx context.Context) error {
 
 // follow reads one log, again and again if it cannot be read.
 func (m *Monitor) follow(ctx context.Context, r reader) {
-	runtime.LockOSThread() // its CPU time is that of the reader
+	runtime.LockOSThread() // its CPU time is the reader's
 	defer runtime.UnlockOSThread()
 	for attempt := 1; ctx.Err() == nil; attempt++ {
 		m.mu.Lock()
@@ -394,7 +396,7 @@ func (m *Monitor) cannotSave(err error) {
 	m.state.dirty, m.state.unsaved = true, true
 }
 
-// Report is what the logs amount to now.
+// Report returns the current summary of the logs.
 func (m *Monitor) Report() Report {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// prefilter finds the lines that a rule may match: those with one of a few texts, as they are in the expressions of the
-// rules. It looks for all texts in one pass, which leaps over most of the bytes: a table has, for each
-// block of two bytes, how far the next place is at which a text may end (Wu and Manber, 1994).
+// prefilter finds the lines that a rule may match: lines with one of a few literal texts of the rules' expressions. It
+// searches for all texts in one pass, which skips most of the bytes: a table has, for each block of two bytes, the
+// distance to the next place at which a text may end (Wu and Manber, 1994).
 type prefilter struct {
 	texts [][]byte
 	// complete: each match of each rule has one of the texts. Otherwise every line counts.
@@ -66,7 +66,7 @@ func (f *prefilter) index() {
 	}
 }
 
-// next is where the first text in data begins, -1 if there is none.
+// next returns the index of the first text in data, or -1.
 func (f *prefilter) next(data []byte) int {
 	if f.width == 0 {
 		return -1

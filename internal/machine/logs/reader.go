@@ -18,13 +18,13 @@ type batch struct {
 	lines []line
 	// position is where to go on after it.
 	position string
-	// count is how many lines there were, also those that no rule may match; lost is how many were gone
-	// before they could be read, as far as it is known.
+	// count is the number of lines, including lines that no rule may match; lost is the known number of
+	// lines that disappeared before they could be read.
 	count, lost int
 	// lostBytes is the size of lines that were gone and not counted; gone: how much was lost is not known at all.
 	lostBytes int64
 	gone      bool
-	// origin is that of the lost lines.
+	// origin is the origin of the lost lines.
 	origin Origin
 	// behind is how much is left to be read, in bytes, as far as it is known.
 	behind int64
@@ -33,8 +33,8 @@ type batch struct {
 // reader reads one log.
 type reader interface {
 	name() string
-	// read begins after a position, at a time shortly before now if that is empty. It gives what it reads to
-	// take, in order, and returns when ctx ends or it cannot go on.
+	// read begins after a position, or shortly before now if the position is empty. It passes batches to
+	// take, in order, and returns when ctx ends or reading fails.
 	read(ctx context.Context, position string, take func(batch)) error
 }
 

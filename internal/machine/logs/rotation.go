@@ -15,15 +15,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// generation is the file or what it was rotated to.
+// generation is the file or a rotated predecessor.
 type generation struct {
 	path   string
 	info   os.FileInfo
 	number int
 }
 
-// generations are the file and what it was rotated to, the oldest first. A directory that changes while
-// it is listed is listed again, so that no file is missing because it was renamed meanwhile.
+// generations are the file and its rotated predecessors, the oldest first. A directory that changes
+// while it is listed is listed again, so that no renamed file is missing.
 func (l *logFile) generations() []generation {
 	list := l.list()
 	for {
@@ -112,8 +112,8 @@ func (l *logFile) next(file *os.File, at place) (*os.File, place, error) {
 	}
 }
 
-// copied reports whether what was read of a file is a copy of the beginning of a later one: both have the same text at their
-// beginnings and before the place, and the copy is the younger file, as far as the file system knows.
+// copied reports whether the read part of a file is a copy of the beginning of a later file: both have the same text at
+// their beginnings and before the place, and the copy is the younger file, as far as the file system knows.
 func copied(file, later *os.File, at place) bool {
 	if at.Offset == 0 || !is(later, at) {
 		return false
@@ -137,7 +137,7 @@ func born(file *os.File) (time.Time, bool) {
 	return time.Unix(stat.Btime.Sec, int64(stat.Btime.Nsec)), err == nil && stat.Mask&unix.STATX_BTIME != 0
 }
 
-// later are the generations after that of a file, the oldest first. Those that are gone before they were read are lost.
+// later returns the generations after a file, the oldest first. Generations that vanish before they are read are lost.
 func (l *logFile) later(file *os.File) ([]generation, error) {
 	here, err := file.Stat()
 	if err != nil {
@@ -147,7 +147,7 @@ func (l *logFile) later(file *os.File) ([]generation, error) {
 	self := slices.IndexFunc(list, func(g generation) bool { return os.SameFile(g.info, here) })
 	if self >= 0 {
 		list = list[self+1:]
-	} else { // a file that was removed is followed by those that were written later
+	} else { // the successors of a removed file were modified later
 		list = slices.DeleteFunc(list, func(g generation) bool { return g.path != l.path && !g.info.ModTime().After(here.ModTime()) })
 	}
 	unread := map[uint64]int64{}
@@ -203,8 +203,8 @@ func openSame(g generation) (*os.File, error) {
 	return file, nil
 }
 
-// find opens the file in which a place is: that with its inode, or else, as the log may have been copied, the oldest that
-// begins like it. It is nil if there is none.
+// find opens the file that contains a place: the file with the place's inode or, since the log may have been copied, the
+// oldest file with the same beginning. It returns nil if no file matches.
 func (l *logFile) find(at place) *os.File {
 	for {
 		file, renamed := findIn(l.generations(), at)
@@ -214,7 +214,7 @@ func (l *logFile) find(at place) *os.File {
 	}
 }
 
-// findIn reports whether a file was renamed meanwhile, so that it was not looked at.
+// findIn reports whether a file was renamed during the search, so that it was not examined.
 func findIn(generations []generation, at place) (found *os.File, renamed bool) {
 	slices.SortStableFunc(generations, func(a, b generation) int {
 		return cmp.Compare(bit(inode(b.info) == at.Inode), bit(inode(a.info) == at.Inode))

@@ -15,7 +15,7 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// Origin is who wrote a line.
+// Origin is the writer of a line.
 type Origin string
 
 // The origins.
@@ -38,7 +38,7 @@ const (
 	Error   Severity = "error"
 )
 
-// Rule is what a line means.
+// Rule gives a line a meaning.
 type Rule struct {
 	Origin Origin `yaml:"origin"`
 	// Match is a regular expression. The groups pid and process name the process that was hit.
@@ -162,9 +162,9 @@ func isOrigin(o Origin) bool {
 	return false
 }
 
-// literals are texts of which each match of an expression contains at least one as it is; none if that
-// is not known. Lines are searched for them first, which costs a hundredth of the expression. They have
-// no character that JSON escapes.
+// literals returns texts such that every match of an expression contains at least one, or nil if
+// they are unknown. Lines are searched for the texts first, at a hundredth of the expression's cost.
+// The texts contain no character that JSON escapes.
 func literals(expression string) []string {
 	parsed, err := syntax.Parse(expression, syntax.Perl)
 	if err != nil {

@@ -26,7 +26,7 @@ type state struct {
 	Conditions map[string]Condition   `json:"conditions"`
 	Times      map[string][]time.Time `json:"times"` // of lines that may become frequent, by condition
 	Recent     []Problem              `json:"recent"`
-	// Outbox are the problems that were not given away, by what makes them the same.
+	// Outbox has the problems that were not passed on yet, one per key.
 	Outbox []waiting `json:"outbox"`
 
 	last    map[key]time.Time // when a problem was last given away
@@ -145,7 +145,7 @@ func frequent(times []time.Time, f *Frequent, reason string, now time.Time) (Con
 	return c, true
 }
 
-// post adds a problem to those that wait. The same one is only counted.
+// post adds a problem to the outbox. A repeated problem is only counted.
 func (s *state) post(p Problem) {
 	s.dirty = true
 	if n := len(s.Recent); n > 0 && keyOf(&s.Recent[n-1]) == keyOf(&p) {
@@ -167,7 +167,7 @@ func (s *state) post(p Problem) {
 	s.Outbox = append(s.Outbox, waiting{Problem: p})
 }
 
-// merge counts a later problem of the same kind. The ID stays that of the first line.
+// merge counts a later problem of the same kind. The ID of the first line stays.
 func merge(into *Problem, later Problem) {
 	into.At, into.Text, into.Count = later.At, later.Text, into.Count+later.Count
 	into.Victim = later.Victim
@@ -184,7 +184,8 @@ func (s *state) ready(now time.Time, interval time.Duration, all bool) (list []P
 	return list
 }
 
-// given takes problems out of those that wait. What came meanwhile is counted from there.
+// given removes problems from the outbox. Repetitions that arrived meanwhile stay, counted from
+// there.
 func (s *state) given(list []Problem) {
 	for _, p := range list {
 		i := slices.IndexFunc(s.Outbox, func(w waiting) bool { return w.ID == p.ID })

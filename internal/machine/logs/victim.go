@@ -8,7 +8,7 @@ import (
 	"github.com/statusd/statusd/internal/podcgroup"
 )
 
-// Victim is what the kernel killed.
+// Victim is a process killed by the kernel.
 type Victim struct {
 	// UID is the pod's, empty if the process was not in one; ContainerID is the runtime's.
 	UID         types.UID `json:"uid,omitempty"`
@@ -17,8 +17,7 @@ type Victim struct {
 	Process     string    `json:"process,omitempty"`
 }
 
-// companions are texts of lines that no rule matches and that say more about the next line which
-// one does.
+// companions are texts of lines that match no rule but have details about the next matching line.
 var companions = [][]byte{[]byte("oom-kill:constraint=")}
 
 // The kernel announces a kill with the control group and the PID of its victim:
@@ -53,7 +52,7 @@ func (a *announcements) take(text string) {
 	a.groups[m[2]] = m[1]
 }
 
-// victim is what is known of a process that was killed.
+// victim returns the known facts of a killed process.
 func (a *announcements) victim(pid, process string) *Victim {
 	if pid == "" {
 		return nil

@@ -1,5 +1,5 @@
-// Package eviction keeps a node from running out of memory, disk, inodes or process IDs: it
-// ends pods before the kernel ends something at random.
+// Package eviction keeps a node from running out of memory, disk, inodes or process IDs: it evicts
+// pods before the kernel kills arbitrary processes.
 //
 // # Use
 //
@@ -17,9 +17,9 @@
 //	  │       conditions of the node,                  rank the pods, evict the first,
 //	  └────── kept for a while ◄────────────────────── wait until it has ended
 //
-// What is crossed, what is due, and the order of pods are functions of data (pressure.go,
-// rank.go, message.go); time is an argument. The manager asks and does, and it is one
-// goroutine: that of the caller of Run. All its methods may be called from any goroutine.
+// Crossed thresholds, due evictions and the order of pods are pure functions (pressure.go, rank.go,
+// message.go); time is an argument. The manager reads the signals and evicts in one goroutine: the
+// caller's goroutine of Run. All its methods may be called from any goroutine.
 //
 // Signals, order, messages and defaults are those of the kubelet. At most one pod is evicted
 // at a time. Static, mirror and system-critical pods are never evicted.

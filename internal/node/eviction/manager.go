@@ -74,9 +74,9 @@ func (m *Manager) Conditions() []v1.NodeConditionType {
 	return slices.Clone(m.conditions)
 }
 
-// Admit says why a pod may not start under the present pressure, empty if it may. Memory
-// pressure keeps out those that have asked for nothing and do not tolerate it, any other
-// pressure all that are not critical.
+// Admit returns why a pod may not start under the present pressure, or "". Memory pressure rejects
+// best-effort pods that do not tolerate it; any other pressure rejects all pods that are not
+// critical.
 func (m *Manager) Admit(pod *v1.Pod) (message string) {
 	conditions := m.Conditions()
 	if len(conditions) == 0 || podstatus.IsCritical(pod) {
@@ -102,7 +102,7 @@ func toleratesMemoryPressure(pod *v1.Pod) bool {
 	})
 }
 
-// Run looks at the machine until ctx ends, and evicts pods one at a time.
+// Run reads the signals until ctx ends, and evicts pods one at a time.
 func (m *Manager) Run(ctx context.Context) error {
 	m.mu.Lock()
 	second := m.running
@@ -169,7 +169,7 @@ func (m *Manager) look(ctx context.Context) *leaving {
 		return nil
 	}
 	t := due[0]
-	m.opts.Logger.Warn("the node runs short", "signal", t.Signal, "available", seen[t.Signal].Available,
+	m.opts.Logger.Warn("node under resource pressure", "signal", t.Signal, "available", seen[t.Signal].Available,
 		"threshold", t.Below.Of(seen[t.Signal].Capacity), "soft", !t.hard())
 	m.opts.NodeEvent(v1.EventTypeWarning, eventThresholdMet, fmt.Sprintf("Attempting to reclaim %s", t.Signal.resource()))
 	if t.Signal.condition() == v1.NodeDiskPressure && m.reclaim(ctx) {
@@ -191,7 +191,7 @@ func (m *Manager) observe(seen Observations, now time.Time) (due []Threshold) {
 	return due
 }
 
-// reclaim deletes what is left of dead pods and reports whether that was enough.
+// reclaim deletes the remains of dead pods and reports whether that was enough.
 func (m *Manager) reclaim(ctx context.Context) bool {
 	if err := m.opts.Reclaim(ctx); err != nil {
 		m.opts.Logger.Error("not all that is left of dead pods could be deleted", "err", err)
@@ -200,11 +200,11 @@ func (m *Manager) reclaim(ctx context.Context) bool {
 	if err != nil || len(crossed(m.opts.Thresholds, seen, true)) > 0 {
 		return false
 	}
-	m.opts.Logger.Info("what was left of dead pods was enough, no pod is evicted")
+	m.opts.Logger.Info("dead pods freed enough resources, no pod is evicted")
 	return true
 }
 
-// enforceLimits evicts each pod whose volume is larger than it may be, as the kubelet does, and returns the last of them.
+// enforceLimits evicts each pod that uses more of the disk than it may, as the kubelet does, and returns the last of them.
 func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (last *leaving) {
 	now := time.Now()
 	if !m.measured.IsZero() && now.Sub(m.measured) < limitsPeriod {
@@ -228,7 +228,7 @@ func (m *Manager) enforceLimits(ctx context.Context, pods []*v1.Pod) (last *leav
 	return last
 }
 
-// evictFirst evicts the pod that is to go first, if there is one that may.
+// evictFirst evicts the first pod in the order that may be evicted, if any.
 func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, seen Observations) *leaving {
 	ranked := m.measure(ctx, pods)
 	rank(ranked, t.Signal)
@@ -241,7 +241,7 @@ func (m *Manager) evictFirst(ctx context.Context, pods []*v1.Pod, t Threshold, s
 			return evicted
 		}
 	}
-	m.opts.Logger.Error("the node runs short, and there is no pod to evict", "signal", t.Signal, "pods", len(pods))
+	m.opts.Logger.Error("node under resource pressure, and no pod can be evicted", "signal", t.Signal, "pods", len(pods))
 	return nil
 }
 
@@ -249,9 +249,12 @@ func (m *Manager) grace(pod *v1.Pod, t *Threshold) time.Duration {
 	if t.hard() {
 		return immediate
 	}
-	grace := m.opts.MaxPodGrace
+	grace := v1.DefaultTerminationGracePeriodSeconds * time.Second
 	if own := pod.Spec.TerminationGracePeriodSeconds; own != nil {
-		grace = min(grace, time.Duration(*own)*time.Second)
+		grace = time.Duration(*own) * time.Second
+	}
+	if most := m.opts.MaxPodGrace; most > 0 {
+		grace = min(grace, most)
 	}
 	return grace
 }

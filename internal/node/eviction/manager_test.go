@@ -186,6 +186,19 @@ func TestASoftThresholdHasItsGraceAndThatOfThePod(t *testing.T) {
 	})
 }
 
+func TestSoftThresholdWithoutBound_HasTheGraceOfThePod(t *testing.T) {
+	slow := int64(300)
+	m := &machine{memory: 500, pods: []subject{pod("own", 0, 250, 0)}}
+	m.pods[0].pod.Spec.TerminationGracePeriodSeconds = &slow
+	soft := Config{Soft: map[string]string{"memory.available": "400Mi"}, SoftGracePeriod: map[string]string{"memory.available": "1m"}}
+	m.run(t, soft, func(o *Options) { o.MaxPodGrace = 0 }, func(*Manager) {
+		wait(time.Minute)
+		if want := []string{"own 5m0s"}; !slices.Equal(m.list(), want) {
+			t.Errorf("evicted %q, want %q", m.list(), want)
+		}
+	})
+}
+
 func TestDeadPodsAreReclaimedFirst(t *testing.T) {
 	m := &machine{dead: 500, pods: []subject{pod("a", 0, 450, 0)}}
 	reclaims := 0
@@ -267,6 +280,48 @@ func TestAVolumeOverItsLimit(t *testing.T) {
 			t.Errorf("evicted %q with %q, want %q", m.list(), message, want)
 		}
 	})
+}
+
+// A limit of ephemeral storage counts for what a container writes, and the sum of the limits for the pod with its volumes.
+func TestStorageOverItsLimit(t *testing.T) {
+	asks := func(limit string) (r v1.ResourceRequirements) {
+		if limit != "" {
+			r.Limits = v1.ResourceList{v1.ResourceEphemeralStorage: resource.MustParse(limit)}
+		}
+		return r
+	}
+	sidecar := v1.ContainerRestartPolicyAlways
+	two := []v1.Container{{Name: "a", Resources: asks("2Mi")}, {Name: "b", Resources: asks("4Mi")}}
+	for story, c := range map[string]struct {
+		spec    v1.PodSpec
+		disk, a uint64
+		limits  bool
+		want    string
+	}{
+		"no limit":      {v1.PodSpec{Containers: []v1.Container{{Name: "a"}}}, 100 * mib, 100 * mib, false, ""},
+		"at its limits": {v1.PodSpec{Containers: two}, 6 * mib, 2 * mib, true, ""},
+		"container":     {v1.PodSpec{Containers: two}, 3 * mib, 2*mib + 1, true, `Container a exceeded its local ephemeral storage limit "2Mi". `},
+		"pod":           {v1.PodSpec{Containers: two}, 6*mib + 1, 0, true, `Pod ephemeral local storage usage exceeds the total limit of containers 6Mi. `},
+		"only one has a limit": {v1.PodSpec{Containers: []v1.Container{{Name: "a", Resources: asks("2Mi")}, {Name: "b"}}}, 3 * mib, 0, true,
+			`Pod ephemeral local storage usage exceeds the total limit of containers 2Mi. `},
+		"large init container": {v1.PodSpec{InitContainers: []v1.Container{{Name: "i", Resources: asks("9Mi")}}, Containers: two}, 9 * mib, 0, true, ""},
+		"sidecar": {v1.PodSpec{InitContainers: []v1.Container{{Name: "s", RestartPolicy: &sidecar, Resources: asks("1Mi")}}, Containers: two}, 7*mib + 1, 0, true,
+			`Pod ephemeral local storage usage exceeds the total limit of containers 7Mi. `},
+		"sidecar before a large init container": {v1.PodSpec{InitContainers: []v1.Container{
+			{Name: "s", RestartPolicy: &sidecar, Resources: asks("1Mi")}, {Name: "i", Resources: asks("9Mi")},
+		}, Containers: two}, 10 * mib, 0, true, ""},
+	} {
+		t.Run(story, func(t *testing.T) {
+			pod := &v1.Pod{Spec: c.spec}
+			usage := &runtime.Usage{DiskBytes: c.disk, Containers: map[string]runtime.ContainerUsage{"a": {DiskBytes: c.a}}}
+			if got := overLimit(pod, usage); got != c.want {
+				t.Errorf("got %q, want %q", got, c.want)
+			}
+			if got := hasLimit(pod); got != c.limits {
+				t.Errorf("got %v, want that it is measured: %v", got, c.limits)
+			}
+		})
+	}
 }
 
 func TestAdmissionUnderPressure(t *testing.T) {

@@ -2,11 +2,13 @@ package eviction
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	v1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/api/resource"
 
+	"github.com/statusd/statusd/podstatus"
 	"github.com/statusd/statusd/runtime"
 )
 
@@ -54,26 +56,62 @@ func quantity(n uint64, format resource.Format) string {
 	return resource.NewQuantity(int64(n), format).String()
 }
 
-// overLimit is why a pod has to go whose volume is larger than it may be, empty if none is.
+// overLimit is why a pod has to go that uses more of the disk than it may, empty if it does not: a volume, the pod or a container, as with the kubelet.
 func overLimit(pod *v1.Pod, usage *runtime.Usage) string {
 	for i := range pod.Spec.Volumes {
 		v := &pod.Spec.Volumes[i]
-		if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
-			continue
+		if limit := sizeLimit(v); limit != nil && int64(usage.VolumeBytes[v.Name]) > limit.Value() {
+			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, limit.String())
 		}
-		if int64(usage.VolumeBytes[v.Name]) > v.EmptyDir.SizeLimit.Value() {
-			return fmt.Sprintf("Usage of EmptyDir volume %q exceeds the limit %q. ", v.Name, v.EmptyDir.SizeLimit.String())
+	}
+	if limit, limited := storageLimit(pod); limited && int64(usage.DiskBytes) > limit.Value() {
+		return fmt.Sprintf("Pod ephemeral local storage usage exceeds the total limit of containers %s. ", limit.String())
+	}
+	for i := range pod.Spec.Containers {
+		c := &pod.Spec.Containers[i]
+		if limit, limited := c.Resources.Limits[v1.ResourceEphemeralStorage]; limited && int64(usage.Containers[c.Name].DiskBytes) > limit.Value() {
+			return fmt.Sprintf("Container %s exceeded its local ephemeral storage limit %q. ", c.Name, limit.String())
 		}
 	}
 	return ""
 }
 
-// hasLimit reports whether the pod has a volume of limited size.
+// hasLimit reports whether the usage of the pod has to be measured.
 func hasLimit(pod *v1.Pod) bool {
-	for i := range pod.Spec.Volumes {
-		if e := pod.Spec.Volumes[i].EmptyDir; e != nil && e.SizeLimit != nil && e.SizeLimit.Sign() > 0 {
-			return true
+	_, limited := storageLimit(pod)
+	return limited || slices.ContainsFunc(pod.Spec.Volumes, func(v v1.Volume) bool { return sizeLimit(&v) != nil })
+}
+
+func sizeLimit(v *v1.Volume) *resource.Quantity {
+	if v.EmptyDir == nil || v.EmptyDir.SizeLimit == nil || v.EmptyDir.SizeLimit.Sign() <= 0 {
+		return nil
+	}
+	return v.EmptyDir.SizeLimit
+}
+
+// storageLimit is what the pod may use of the disk: the sum of the limits of its containers, or what one of its init containers may use, if that is more.
+func storageLimit(pod *v1.Pod) (total resource.Quantity, limited bool) {
+	var most resource.Quantity
+	for i := range pod.Spec.InitContainers {
+		c := &pod.Spec.InitContainers[i]
+		limit, has := c.Resources.Limits[v1.ResourceEphemeralStorage]
+		limited = limited || has
+		during := total.DeepCopy()
+		during.Add(limit)
+		if during.Cmp(most) > 0 {
+			most = during
+		}
+		if podstatus.IsSidecar(c) {
+			total = during
 		}
 	}
-	return false
+	for i := range pod.Spec.Containers {
+		limit, has := pod.Spec.Containers[i].Resources.Limits[v1.ResourceEphemeralStorage]
+		limited = limited || has
+		total.Add(limit)
+	}
+	if most.Cmp(total) > 0 {
+		total = most
+	}
+	return total, limited
 }

@@ -12,29 +12,28 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Options say what a [Manager] works with. Read, Pods and Evict are required.
+// Options configure a [Manager]. Read, Pods and Evict are required.
 type Options struct {
-	// Thresholds are those to keep: see [Config]. Without any there is no pressure.
+	// Thresholds are the thresholds to enforce: see [Config]. Without thresholds there is no pressure.
 	Thresholds []Threshold
-	// MaxPodGrace bounds how long a pod may take to end for a soft threshold.
+	// MaxPodGrace bounds how long a pod may take to end for a soft threshold; 0: its own grace period does.
 	MaxPodGrace time.Duration
-	// Transition is how long a condition stays after the last time that it was seen;
-	// 5 min if zero.
+	// Transition is how long a condition stays after its last observation; 5 min if zero.
 	Transition time.Duration
-	// Interval is how often the machine is looked at; 10 s if zero.
+	// Interval is the time between two readings; 10 s if zero.
 	Interval time.Duration
 
-	// Read says how much is left.
+	// Read returns the available amounts.
 	Read func() (Observations, error)
-	// Pods are the pods of which something runs.
+	// Pods returns the pods with running containers.
 	Pods func() []*v1.Pod
-	// Requests is what a pod has asked for; nil means nothing.
+	// Requests returns the requests of a pod; nil means none.
 	Requests func(*v1.Pod) v1.ResourceList
 	// QOSClass is the class of a pod; nil means that of its status.
 	QOSClass func(*v1.Pod) v1.PodQOSClass
 	// Usage measures a pod; nil means that nothing is known of any. [runtime.Meter] does it.
 	Usage func(ctx context.Context, pod *v1.Pod) (runtime.Usage, error)
-	// Reclaim deletes what is left of pods that have ended, if set.
+	// Reclaim deletes the remains of pods that have ended, if set.
 	Reclaim func(ctx context.Context) error
 	// Evict ends a pod with the message in its status and within the grace, and returns a
 	// channel that is closed once it has ended. It must not block.
@@ -47,7 +46,7 @@ type Options struct {
 	// Registerer gets the metric statusd_evictions_total. Without one it is kept but not
 	// exported.
 	Registerer prometheus.Registerer
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 

@@ -7,11 +7,11 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// Observation is how much is left of something, and how much there is in all. A capacity of
-// 0 means that the machine does not count it.
+// Observation is the available amount and the capacity of a resource. A capacity of 0 means that
+// the machine does not count it.
 type Observation struct{ Available, Capacity uint64 }
 
-// Observations are what was read, by signal. One that is missing was not read.
+// Observations are the values read, by signal. A missing signal was not read.
 type Observations map[Signal]Observation
 
 // crossed are the thresholds below which the machine is. With reclaim the minimum reclaim
@@ -34,7 +34,7 @@ func crossed(thresholds []Threshold, seen Observations, reclaim bool) []Threshol
 	return found
 }
 
-// pressure is what is remembered from one look to the next. Values are immutable.
+// pressure is the state between two looks. Values are immutable.
 type pressure struct {
 	// since is when each threshold that is crossed was first seen crossed.
 	since map[Threshold]time.Time
@@ -74,8 +74,8 @@ func (p pressure) next(thresholds []Threshold, seen Observations, now time.Time)
 	return after, due
 }
 
-// conditions are those that were seen within the transition period, in order of their names:
-// a machine at the edge would otherwise change its mind all the time.
+// conditions returns the conditions observed within the transition period, sorted by name. Without
+// the period, a node near a threshold would flap.
 func (p pressure) conditions(transition time.Duration, now time.Time) []v1.NodeConditionType {
 	var found []v1.NodeConditionType
 	for condition, at := range p.last {

@@ -9,7 +9,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// subject is a pod with what it uses and has asked for.
+// subject is a pod with its usage and requests.
 type subject struct {
 	pod *v1.Pod
 	// usage is nil if it is not known.
@@ -37,10 +37,9 @@ func (s *subject) above(signal Signal) int64 {
 	return int64(s.uses(signal)) - requested.Value()
 }
 
-// rank orders pods for eviction, the first to go first: those whose usage is not known,
-// those that use more than they have asked for, those of low priority, and those that use
-// most beyond their requests. Under PID pressure only priority and number of processes
-// count. It is the order of the kubelet, and of pods that are equal the given one.
+// rank orders pods for eviction: first pods with unknown usage, then pods above their requests,
+// then by low priority, then by usage beyond the requests. Under PID pressure only priority and
+// number of processes count. The order is the kubelet's; equal pods keep the given order.
 func rank(pods []subject, signal Signal) {
 	slices.SortStableFunc(pods, func(a, b subject) int {
 		byPriority := cmp.Compare(priority(a.pod), priority(b.pod))

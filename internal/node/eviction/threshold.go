@@ -35,7 +35,7 @@ const (
 	resourcePIDs   v1.ResourceName = "pids"
 )
 
-// resource is what the pods use of what is short.
+// resource is the name of the signal's resource, by which pods are ranked.
 func (s Signal) resource() v1.ResourceName {
 	switch s {
 	case MemoryAvailable:
@@ -59,7 +59,7 @@ func (s Signal) condition() v1.NodeConditionType {
 	return v1.NodeDiskPressure
 }
 
-// format is how quantities of it are written.
+// format is the format of the signal's quantities.
 func (s Signal) format() resource.Format {
 	if s == MemoryAvailable || s == NodeFSAvailable {
 		return resource.BinarySI
@@ -67,13 +67,13 @@ func (s Signal) format() resource.Format {
 	return resource.DecimalSI
 }
 
-// Amount is a number, or a share of what there is. The zero Amount is nothing.
+// Amount is a number, or a share of the capacity. The zero Amount is nothing.
 type Amount struct {
 	Number uint64
 	Share  float64 // of 1; counts if Number is 0
 }
 
-// Of is the number for a capacity.
+// Of returns the number of bytes, inodes or process IDs for a capacity.
 func (a Amount) Of(capacity uint64) uint64 {
 	if a.Number > 0 {
 		return a.Number
@@ -112,7 +112,7 @@ func DefaultHard() map[string]string {
 	}
 }
 
-// Disabled are hard thresholds in place of the default ones that no machine crosses.
+// Disabled returns hard thresholds that no machine crosses, to replace the default ones.
 func Disabled() map[string]string {
 	thresholds := DefaultHard()
 	for signal := range thresholds {
@@ -162,7 +162,7 @@ func compareThresholds(a, b Threshold) int {
 	return 1
 }
 
-// parser collects what is wrong.
+// parser collects problems.
 type parser struct{ problems []error }
 
 func (p *parser) wrong(field, key, why string) {

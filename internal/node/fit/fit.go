@@ -15,11 +15,11 @@ import (
 
 // Reasons of a [Rejection].
 const (
-	// ReasonNodeAffinity: the node does not have the labels that the pod asks for.
+	// ReasonNodeAffinity: the node does not have the labels that the pod requires.
 	ReasonNodeAffinity = "NodeAffinity"
 	// ReasonTaint: the node has a taint that the pod does not tolerate.
 	ReasonTaint = "TaintToleration"
-	// ReasonNodePorts: another pod has a host port that the pod asks for.
+	// ReasonNodePorts: another pod has a host port that the pod requests.
 	ReasonNodePorts = "NodePorts"
 	// ReasonOutOf is followed by the name of the resource that the node has too little of.
 	ReasonOutOf = "OutOf"
@@ -34,7 +34,7 @@ type Rejection struct {
 	Shortage *Shortage
 }
 
-// Shortage is what a node has too little of.
+// Shortage is a resource that the node has too little of.
 type Shortage struct {
 	Resource                  v1.ResourceName
 	Requested, Used, Capacity int64 // thousandths of a cpu, bytes of the others
@@ -62,9 +62,9 @@ func predicate(name, why string) *Rejection {
 	return &Rejection{Reason: name, Message: fmt.Sprintf("Predicate %s failed: %s", name, why)}
 }
 
-// fitsResources compares what the pod requests with what is left. An extended resource, such as
-// example.com/gpu, that the node does not list is ignored, as by the kubelet: another component may
-// provide it.
+// fitsResources compares the requests of the pod with the free resources. An extended resource,
+// such as example.com/gpu, that the node does not list is ignored, as by the kubelet: another
+// component may provide it.
 func fitsResources(allocatable v1.ResourceList, pod *v1.Pod, active []*v1.Pod) *Rejection {
 	if most, counted := allocatable[v1.ResourcePods]; counted && int64(len(active))+1 > most.Value() {
 		return outOf(v1.ResourcePods, 1, int64(len(active)), most.Value())
@@ -89,8 +89,8 @@ func fitsResources(allocatable v1.ResourceList, pod *v1.Pod, active []*v1.Pod) *
 	return nil
 }
 
-// inOrder returns the resources in the order in which the first shortage is named: those that every node
-// has, and then the others by name.
+// inOrder returns the resources in the order in which the first shortage is named: CPU, memory and
+// ephemeral storage, then the others by name.
 func inOrder(wanted v1.ResourceList) []v1.ResourceName {
 	names := []v1.ResourceName{v1.ResourceCPU, v1.ResourceMemory, v1.ResourceEphemeralStorage}
 	for _, name := range slices.Sorted(maps.Keys(wanted)) {
@@ -123,9 +123,9 @@ func outOf(name v1.ResourceName, requested, used, capacity int64) *Rejection {
 	}
 }
 
-// portsTaken names the host ports that the pod asks for and active pods have, with those pods; it is empty if there are none. A
-// containerPort without hostPort counts for nothing, also where containers share the network of the machine: the scheduler does not count
-// it either, and would bind one pod after the other to the node.
+// portsTaken names the requested host ports that active pods have, with those pods, or returns "". A containerPort without hostPort does
+// not count, even if containers share the network of the machine: the scheduler does not count it either, and would keep binding pods to
+// the node.
 func portsTaken(pod *v1.Pod, active []*v1.Pod) string {
 	wanted := hostPorts(pod)
 	var taken []string

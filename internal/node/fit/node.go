@@ -8,8 +8,8 @@ import (
 	"k8s.io/apimachinery/pkg/labels"
 )
 
-// matchesNode reports whether the node is one that the pod may run on by its node
-// selector and its required node affinity.
+// matchesNode reports whether the pod may run on the node by its node selector and its required
+// node affinity.
 func matchesNode(pod *v1.Pod, node *v1.Node) bool {
 	if !labels.SelectorFromSet(pod.Spec.NodeSelector).Matches(labels.Set(node.Labels)) {
 		return false
@@ -72,8 +72,8 @@ func holdsNumber(operator v1.NodeSelectorOperator, label, bound string) bool {
 	return have < limit
 }
 
-// toleratesAll checks the taints with the effect NoExecute. Those that only keep pods from
-// being scheduled are not the node's concern.
+// toleratesAll checks the taints with the effect NoExecute. The other effects only keep pods from
+// being scheduled; the node does not check them.
 func toleratesAll(tolerations []v1.Toleration, taints []v1.Taint) bool {
 	return !slices.ContainsFunc(taints, func(taint v1.Taint) bool {
 		return taint.Effect == v1.TaintEffectNoExecute &&

@@ -7,9 +7,9 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Requests returns what a pod needs of a node: the larger of what its regular containers and
-// sidecars need together, and what any init container needs beside the sidecars that
-// run by then. What the pod itself requests replaces that, and its overhead is added.
+// Requests returns the resources that a pod needs of a node: the larger of the sum of its regular
+// containers and sidecars, and the maximum of any init container together with the sidecars that
+// run by then. Requests of the pod itself replace this value, and its overhead is added.
 func Requests(pod *v1.Pod) v1.ResourceList {
 	sidecars, most := v1.ResourceList{}, v1.ResourceList{}
 	for i := range pod.Spec.InitContainers {
@@ -53,7 +53,7 @@ func raise(most, candidate v1.ResourceList) {
 	}
 }
 
-// Total returns what pods need of a node together, and how many they are.
+// Total returns the sum of the pods' requests, and the number of pods.
 func Total(pods []*v1.Pod) v1.ResourceList {
 	total := v1.ResourceList{v1.ResourcePods: *resource.NewQuantity(int64(len(pods)), resource.DecimalSI)}
 	for _, pod := range pods {

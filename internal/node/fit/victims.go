@@ -9,9 +9,9 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Victims returns the pods that have to leave so that a critical pod fits, nil if no choice
-// makes enough room. Those that have asked for nothing go first and guaranteed ones last;
-// beyond that as few as possible, and the smallest that are enough, by name among those of one size.
+// Victims returns the pods that have to leave so that a critical pod fits, nil if no choice makes
+// enough room. Pods without requests go first and guaranteed ones last; beyond that as few as
+// possible, and the smallest that are enough, by name among pods of one size.
 func Victims(pod *v1.Pod, active []*v1.Pod, short *Shortage) []*v1.Pod {
 	need := short.Requested - (short.Capacity - short.Used)
 	share := func(p *v1.Pod) int64 {
@@ -37,7 +37,7 @@ func Victims(pod *v1.Pod, active []*v1.Pod, short *Shortage) []*v1.Pod {
 	if total(low)+total(middle)+total(high) < need {
 		return nil
 	}
-	// From the top: what cannot be had below has to come from here.
+	// From the top: the amount that the lower classes cannot provide has to come from here.
 	fromHigh := fewest(high, need-total(low)-total(middle), share)
 	fromMiddle := fewest(middle, need-total(low)-total(fromHigh), share)
 	fromLow := fewest(low, need-total(fromMiddle)-total(fromHigh), share)

@@ -1,5 +1,5 @@
-// Package inside has the parts of a node as the process around the node needs them: what the process shows, judges and
-// acts on. Package agent makes a [Node], internal/run reads it, and package kubeletapi makes a [Server] of a [Serving].
+// Package inside exposes the parts of a node to the process around it: facts to show and judge, and actions. Package
+// agent makes a [Node], internal/run reads it, and package kubeletapi makes a [Server] of a [Serving].
 package inside
 
 import (
@@ -49,11 +49,11 @@ type Node struct {
 	Pods Pods
 	// Active returns the pods that have not ended.
 	Active func() []*v1.Pod
-	// Facts returns what is known of a pod, and NodeFacts of the node, for explanations.
+	// Facts returns the facts of a pod, and NodeFacts of the node, for explanations.
 	Facts     func(*v1.Pod) explain.Facts
 	NodeFacts func(now time.Time) explain.Node
-	// Log returns the last lines of the log of a run of a container, the current one or the one before, as [explain.Tail] makes
-	// them, and false if there is none or the disk does not answer.
+	// Log returns the last lines of a container's log, for the current or the previous run, formatted by [explain.Tail]. It
+	// returns false if the log does not exist or the disk does not respond.
 	Log func(ctx context.Context, uid types.UID, container string, previous bool, lines int, bytes int64) ([]string, bool)
 	// Here returns this machine as a Node.
 	Here func() (*v1.Node, error)
@@ -63,7 +63,7 @@ type Node struct {
 	// whether the machine shuts down.
 	NotReady, WatchErr func() error
 	ShuttingDown       func() bool
-	// Endpoints are what the node serves of itself: health, metrics, what is not in the API yet.
+	// Endpoints serve the node's own data: health, metrics, changes that are not in the API yet.
 	Endpoints *process.Endpoints
 	// Parts are what runs, in the order in which it starts.
 	Parts []process.Part
@@ -76,23 +76,23 @@ type Pods interface {
 	ByUID(types.UID) (*v1.Pod, bool)
 	// ByName returns one. For a static pod it is the static one, not its mirror.
 	ByName(namespace, name string) (*v1.Pod, bool)
-	// TranslateUID returns the UID of the static pod for that of its mirror, and any other as it is.
+	// TranslateUID returns the UID of the static pod for a mirror's UID, and any other UID unchanged.
 	TranslateUID(types.UID) types.UID
 }
 
-// Serving is what a server of the kubelet's API needs of a node and its config.
+// Serving has the parts of a node and its config that a server of the kubelet's API needs.
 type Serving struct {
 	NodeName string
 	Listener net.Listener // the server closes it
-	// Former is the server of the agent before, in the same process and with the same listener; nil: there is none. The new server
-	// takes over its connections: requests that have begun go on.
+	// Former is the previous agent's server in the same process, with the same listener, or nil. The new server takes over its
+	// connections: requests in flight complete.
 	Former  Server
 	Client  kubernetes.Interface // nil: standalone
 	Pods    Pods
 	Runtime runtime.Runtime
-	// Metrics and ProbeMetrics are what /metrics and /metrics/probes show.
+	// Metrics and ProbeMetrics are served at /metrics and /metrics/probes.
 	Metrics, ProbeMetrics prometheus.Gatherer
-	// Config is what /configz shows; nil: nothing.
+	// Config is served at /configz; nil: nothing.
 	Config  func() any
 	Healthy func() error
 	// Addresses are those of the node, Directory is where certificates are kept.
@@ -106,8 +106,8 @@ type Serving struct {
 
 // Server serves the kubelet's API.
 type Server interface {
-	// Parts are what runs, in the order in which it starts. Those that end with the cause [process.ErrReload] leave connections and
-	// requests to the server that is made next, or to Close.
+	// Parts are the running parts, in the order in which they start. Parts that end with the cause [process.ErrReload] leave
+	// connections and requests to the next server, or to Close.
 	Parts() []process.Part
 	// Close ends all requests, with an error, and all connections. It may be called several times.
 	Close() error

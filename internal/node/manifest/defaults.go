@@ -129,8 +129,8 @@ func defaultFieldRefs(items []v1.DownwardAPIVolumeFile) {
 	}
 }
 
-// defaultPullPolicy is Always for an image without tag and digest or with the tag latest:
-// what it names may change.
+// defaultPullPolicy is Always for an image without tag and digest or with the tag latest: the named
+// image may change.
 func defaultPullPolicy(image string) v1.PullPolicy {
 	name := image[strings.LastIndex(image, "/")+1:]
 	_, tag, tagged := strings.Cut(name, ":")

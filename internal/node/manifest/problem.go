@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// A Problem is one error in a manifest, with its place and what would be right.
+// A Problem is one error in a manifest, with its place and a correct value.
 type Problem struct {
 	// File is the path of the manifest or of the directory.
 	File string
@@ -14,7 +14,7 @@ type Problem struct {
 	Line int
 	// Field is the path of the field, as in spec.containers[0].image; may be empty.
 	Field string
-	// Reason says what is wrong and what would be right.
+	// Reason describes the problem and a correct value.
 	Reason string
 }
 

@@ -5,9 +5,9 @@
 //	                                     ├── Observe(Change) ──►  Mirrors ──create, delete──►  API server
 //	API server  ──►  source.API        ──┘
 //
-// [Mirrors] compares the static pods with the mirror pods that exist. A missing one is
-// created, one of an edited manifest is replaced, one whose manifest is gone is deleted as
-// soon as nothing of its static pod runs. Mirror pods are owned by the Node object and have
+// [Mirrors] compares the static pods with the existing mirror pods. A missing mirror is created,
+// the mirror of an edited manifest is replaced, and the mirror of a removed manifest is deleted as
+// soon as no container of its static pod runs. Mirror pods are owned by the Node object and have
 // the shape that the NodeRestriction admission plugin requires.
 //
 // # Concurrency

@@ -28,6 +28,12 @@ const (
 // retrySchedule spaces the tries of a pair whose request failed.
 var retrySchedule = backoff.Schedule{First: 500 * time.Millisecond, Limit: time.Minute}
 
+// fightSchedule spaces the creations and deletions of a mirror that another program deletes or creates again and again.
+var fightSchedule = backoff.Schedule{First: time.Second, Limit: 5 * time.Minute}
+
+// calm is how long a mirror must have been left alone for such a fight to be over.
+const calm = 10 * time.Minute
+
 var errNotRegistered = errors.New("mirror: create pod: the node is not registered yet")
 
 // Options configure [Mirrors]. Client, NodeName and NodeUID are required.
@@ -42,7 +48,7 @@ type Options struct {
 	// containers. Its mirror stays until then, so that the last statuses can be written.
 	// Nil means that none has.
 	InUse func(static types.UID) bool
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
@@ -67,11 +73,31 @@ type Mirrors struct {
 type pair struct {
 	static *v1.Pod
 	mirror *v1.Pod
-	gone   types.UID // the mirror that was deleted last: late events of it are ignored
+	gone   types.UID // the last deleted mirror: late events of it are ignored
 
 	due     time.Time // when to reconcile next; zero: when something changes
 	attempt int
 	err     error
+
+	acts  int       // how often a mirror was created or deleted, without a long pause
+	acted time.Time // when it was last
+}
+
+// next is when the mirror may be created or deleted again. An edit takes two acts, for which nothing waits. More of them
+// are a fight, as with another agent that has the name of this node, or a controller that deletes what it does not know.
+func (p *pair) next() time.Time {
+	if p.acts < 2 {
+		return time.Time{}
+	}
+	return p.acted.Add(fightSchedule.Wait(p.acts-1, 0))
+}
+
+// act counts a creation or a deletion.
+func (p *pair) act(now time.Time) {
+	if now.Sub(p.acted) > calm {
+		p.acts = 0
+	}
+	p.acts, p.acted = p.acts+1, now
 }
 
 // Validate reports everything that is wrong with the options.
@@ -135,9 +161,12 @@ func (m *Mirrors) observeStatic(pod *v1.Pod, op source.Op) {
 	p := m.pair(pod)
 	switch {
 	case op != source.Remove:
+		if p.static == nil || p.static.UID != pod.UID {
+			p.acts = 0
+		}
 		p.static = pod
 	case p.static != nil && p.static.UID == pod.UID:
-		p.static = nil
+		p.static, p.acts = nil, 0
 	default:
 		return
 	}

@@ -204,6 +204,8 @@ func TestOrphanedMirrorGoesOnceTheManifestsHaveSpoken(t *testing.T) {
 		s.expect("the manifests have not spoken: the static pod may still come")
 		s.observe(source.FromFile, source.Set)
 		s.expect("there is no static pod", "delete web uid=mirror-0 grace=0")
+		time.Sleep(calm + time.Second)
+		synctest.Wait()
 		if n := len(s.mirrors.pairs); n != 0 {
 			t.Errorf("%d pairs are remembered, want none: memory would grow with every static pod there ever was", n)
 		}
@@ -437,6 +439,86 @@ func TestMirrorThatAFinalizerHolds_IsTriedWithBackoff(t *testing.T) {
 		})
 		if err := s.mirrors.Pending()["default/web"]; err == nil {
 			t.Error("nothing is pending")
+		}
+	})
+}
+
+// Another agent with the name of this node deletes each mirror that is not of its own static pods and creates its own, and a
+// controller may delete mirrors that it does not know: neither is answered without a pause.
+func TestMirrorFight_IsBraked(t *testing.T) {
+	const lasts = 10 * time.Minute
+	for name, c := range map[string]struct {
+		static *v1.Pod // of this agent
+		other  bool    // creates a mirror of its own
+		most   int     // requests
+	}{
+		"deleted again and again":            {staticPod("web", "h1"), false, 13},
+		"replaced again and again":           {staticPod("web", "h1"), true, 13},
+		"created for a pod that is not here": {nil, true, 13},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				s := newMirrorStory(t)
+				defer s.run()()
+				s.observe(source.FromAPI, source.Set)
+				s.observe(source.FromFile, source.Set)
+				if c.static != nil {
+					s.observe(source.FromFile, source.Update, c.static)
+				}
+				for i, begin := 0, time.Now(); time.Since(begin) < lasts; i++ {
+					time.Sleep(250 * time.Millisecond)
+					synctest.Wait()
+					pods, err := s.client.CoreV1().Pods("default").List(t.Context(), metav1.ListOptions{})
+					if err != nil {
+						t.Fatal(err)
+					}
+					theirs := mirrorPod("web", fmt.Sprint("theirs-", i), "h2")
+					isTheirs := false
+					for _, pod := range pods.Items {
+						if isTheirs = pod.Annotations[v1.MirrorPodAnnotationKey] == "h2"; isTheirs {
+							continue
+						}
+						if err := s.client.Tracker().Delete(v1.SchemeGroupVersion.WithResource("pods"), pod.Namespace, pod.Name); err != nil {
+							t.Fatal(err)
+						}
+						s.observe(source.FromAPI, source.Remove, &pod)
+					}
+					if c.other && !isTheirs {
+						if err := s.client.Tracker().Add(theirs); err != nil {
+							t.Fatal(err)
+						}
+						s.observe(source.FromAPI, source.Update, theirs)
+					}
+				}
+				s.change(func() {
+					if n := len(s.asked); n < 5 || n > c.most {
+						t.Errorf("%d requests in %s, want 5 to %d: %q", n, lasts, c.most, s.asked[:min(n, 20)])
+					}
+				})
+				synctest.Wait()
+			})
+		})
+	}
+}
+
+// An edit is no fight, however soon it comes after another one.
+func TestEditsOfAStaticPod_AreNotBraked(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		s := newMirrorStory(t)
+		defer s.run()()
+		s.observe(source.FromAPI, source.Set)
+		s.observe(source.FromFile, source.Set, staticPod("web", "h0"))
+		s.expect("at first", "create web of h0")
+		for i := 1; i < 20; i++ {
+			before, after := staticPod("web", fmt.Sprint("h", i-1)), staticPod("web", fmt.Sprint("h", i))
+			if i%2 == 0 {
+				s.observe(source.FromFile, source.Update, after)
+				s.observe(source.FromFile, source.Remove, before)
+			} else {
+				s.observe(source.FromFile, source.Remove, before)
+				s.observe(source.FromFile, source.Update, after)
+			}
+			s.expect("edited", fmt.Sprintf("delete web uid=mirror-%d grace=0", i), fmt.Sprintf("create web of h%d", i))
 		}
 	})
 }

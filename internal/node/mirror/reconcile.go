@@ -22,6 +22,12 @@ func (m *Mirrors) reconcile(ctx context.Context, name string) {
 	p := m.pairs[name]
 	static, mirror, gone := p.static, p.mirror, p.gone
 	p.due = time.Time{} // an Observe in the meantime sets it again
+	isRight := mirror == nil && static == nil || mirror != nil && podrules.IsMirrorOf(mirror, static)
+	if next := p.next(); !isRight && next.After(time.Now()) {
+		p.due = next
+		m.mu.Unlock()
+		return
+	}
 	m.mu.Unlock()
 
 	ctx, cancel := context.WithTimeout(ctx, requestTimeout)
@@ -33,8 +39,12 @@ func (m *Mirrors) reconcile(ctx context.Context, name string) {
 	if err == nil {
 		result(p)
 		p.attempt, p.err = 0, nil
-		if p.static == nil && p.mirror == nil && p.due.IsZero() {
+		switch over := p.acted.Add(calm); {
+		case p.static != nil || p.mirror != nil || !p.due.IsZero():
+		case !over.After(time.Now()):
 			delete(m.pairs, name)
+		default:
+			p.due = over // until then it is known how often it was deleted
 		}
 		return
 	}
@@ -61,13 +71,14 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod, gone types.U
 		}
 		return func(p *pair) {
 			p.gone = mirror.UID
+			p.act(time.Now())
 			if p.mirror != nil && p.mirror.UID == mirror.UID {
 				p.mirror = nil
 			}
 			p.due = time.Now() // for the next step
 		}, nil
 	case mirror == nil && static != nil:
-		created, err := m.create(ctx, static)
+		created, isNew, err := m.create(ctx, static)
 		if err != nil {
 			return nil, err
 		}
@@ -75,6 +86,9 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod, gone types.U
 			return nil, fmt.Errorf("mirror: create pod: the mirror %s that was deleted is still there", gone)
 		}
 		return func(p *pair) {
+			if isNew {
+				p.act(time.Now())
+			}
 			switch {
 			case p.mirror != nil: // the watch was faster
 			case created.UID == p.gone: // the watch has shown its deletion: create another one
@@ -91,32 +105,32 @@ func (m *Mirrors) step(ctx context.Context, static, mirror *v1.Pod, gone types.U
 	return func(*pair) {}, nil
 }
 
-// create creates the mirror, or returns the one that already exists.
-func (m *Mirrors) create(ctx context.Context, static *v1.Pod) (*v1.Pod, error) {
+// create creates the mirror, or returns the existing one, and reports which.
+func (m *Mirrors) create(ctx context.Context, static *v1.Pod) (mirror *v1.Pod, isNew bool, err error) {
 	uid := m.nodeUID()
 	if uid == "" {
-		return nil, errNotRegistered
+		return nil, false, errNotRegistered
 	}
 	pods := m.client.CoreV1().Pods(static.Namespace)
 	created, err := pods.Create(ctx, podFor(static, m.node, uid), metav1.CreateOptions{})
 	if err == nil && created.UID == "" {
-		return nil, errors.New("mirror: create pod: the answer is not the pod: it has no UID")
+		return nil, false, errors.New("mirror: create pod: the answer is not the pod: it has no UID")
 	}
 	if err == nil {
 		m.log.Info("mirror pod created", "pod", key(static), "uid", created.UID)
-		return created, nil
+		return created, true, nil
 	}
 	if !apierrors.IsAlreadyExists(err) {
-		return nil, fmt.Errorf("mirror: create pod: %w", err)
+		return nil, false, fmt.Errorf("mirror: create pod: %w", err)
 	}
 	found, err := pods.Get(ctx, static.Name, metav1.GetOptions{})
 	if err != nil {
-		return nil, fmt.Errorf("mirror: get the pod that has the mirror's name: %w", err)
+		return nil, false, fmt.Errorf("mirror: get the pod that has the mirror's name: %w", err)
 	}
 	if !podstatus.IsMirror(found) || found.Spec.NodeName != m.node {
-		return nil, fmt.Errorf("mirror: create pod: a pod %s that is not a mirror of this node is in the way; delete it or rename the static pod", key(static))
+		return nil, false, fmt.Errorf("mirror: create pod: a pod %s that is not a mirror of this node is in the way; delete it or rename the static pod", key(static))
 	}
-	return found, nil
+	return found, false, nil
 }
 
 // delete deletes exactly this mirror, without a grace period: it has no containers of its own.

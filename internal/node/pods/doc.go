@@ -1,9 +1,8 @@
 // Package pods is the table of the pods known on this node: by UID, by name, and from
 // static pod to mirror pod and back.
 //
-// A source writes to the table ([Table.Set], [Table.Remove]); the
-// status manager and the pod workers read it. Every question is answered by looking
-// into one or two maps; none builds a map of everything to answer for one pod.
+// A source writes to the table ([Table.Set], [Table.Remove]); the status manager and the pod
+// workers read it. Each lookup takes one or two map accesses and builds no map.
 //
 // A static pod comes from a manifest on the node, a mirror pod is its shadow in the
 // API. The two are matched by namespace and name, never by UID, since the UID of a

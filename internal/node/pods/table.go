@@ -35,9 +35,9 @@ func nameOf(pod *v1.Pod) types.NamespacedName {
 	return types.NamespacedName{Namespace: pod.Namespace, Name: pod.Name}
 }
 
-// Set adds the pod or replaces the pod of the same UID. A pod of another UID under the
-// same name loses the name to the newcomer and is returned, nil if there is none. It stays
-// reachable by its UID until it is removed, as a pod that still terminates must.
+// Set adds the pod or replaces the pod of the same UID. It returns the pod of another UID that had
+// the same name, or nil. The displaced pod stays reachable by its UID until it is removed, since it
+// may still be terminating.
 func (t *Table) Set(pod *v1.Pod) (displaced *v1.Pod) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -85,11 +85,11 @@ func (t *Table) ByName(namespace, name string) (*v1.Pod, bool) {
 	return pod, ok
 }
 
-// MirrorOf returns the mirror of a static pod, if the API has one. A mirror that stands for
-// another static pod of the same name is not the pod's: of two that have its name, as while an
-// edited one takes the place of one that still terminates, it stands for the one whose UID is the
-// hash that the mirror carries, otherwise for the one that has the name. The mirror of an older
-// version, which has ended and is to be replaced, is not the pod's either.
+// MirrorOf returns the mirror of a static pod, if the API has one. While two static pods have the
+// same name, for example because an edited pod replaces a terminating one, the mirror belongs to
+// the pod whose UID is the hash in the mirror's annotation, otherwise to the pod that the table has
+// under the name. The mirror of an older version, which has ended and is to be replaced, does not
+// belong to the pod either.
 func (t *Table) MirrorOf(pod *v1.Pod) (*v1.Pod, bool) {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
@@ -122,8 +122,8 @@ func mayStandFor(mirror, pod *v1.Pod) bool {
 	return !known || mirror.Annotations[v1.MirrorPodAnnotationKey] == hash
 }
 
-// TranslateUID returns the UID under which this node knows a pod: that of the static pod
-// for the UID of a known mirror with a static pod, and the UID itself for anything else.
+// TranslateUID returns the UID under which this node knows a pod: the static pod's UID for a known
+// mirror with a static pod, and the given UID otherwise.
 func (t *Table) TranslateUID(uid types.UID) types.UID {
 	t.mu.RLock()
 	defer t.mu.RUnlock()

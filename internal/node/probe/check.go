@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// maxBodyBytes bounds what is read of a response body, as exec output is bounded.
+// maxBodyBytes bounds how much of a response body is read, as exec output is bounded.
 const maxBodyBytes = runtime.MaxExecOutputBytes
 
 // question is one probe, to be carried out within the timeout.

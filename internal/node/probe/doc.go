@@ -1,18 +1,18 @@
-// Package probe finds out whether the containers of a node have started, are ready and
-// are alive, as their startup, readiness and liveness probes define it.
+// Package probe determines whether the containers of a node have started, are ready and are alive,
+// by their startup, readiness and liveness probes.
 //
-// Everything is about one run of a container, which is what a container ID names:
+// All state belongs to one run of a container, which a container ID names:
 //
 //	UpdatePodStatus ──► a run is seen ──► startup ──► readiness ──► Status, Sync
 //	 (pod worker)       by its ID         passes  └─► liveness ───► Unhealthy
 //	      ▲                                                │
 //	      └────────── Started and Ready of that run ◄──────┘
 //
-// A run ends when its container stops or is replaced; with it end its probes, and a result
-// that comes too late is dropped. A new run inherits nothing from the one before it
-// (#141473). A run that this process did not start itself begins with what was last
-// reported under the same ID, so that a restart of the agent makes no container unready
-// (#100277). A container that has not started is never ready (#136047).
+// A run ends when its container stops or is replaced; its probes end with it, and late results are
+// dropped. A new run inherits nothing from the previous one (#141473). A run that this process did
+// not start itself begins with the values last reported under the same ID, so that a restart of the
+// agent makes no container unready (#100277). A container that has not started is never ready
+// (#136047).
 //
 // # Files
 //

@@ -146,7 +146,7 @@ type rpcError struct {
 	message string
 }
 
-// What gRPC calls the codes of errors.
+// gRPC's names of the error codes.
 var rpcCodes = []string{"OK", "Canceled", "Unknown", "InvalidArgument", "DeadlineExceeded", "NotFound", "AlreadyExists", "PermissionDenied",
 	"ResourceExhausted", "FailedPrecondition", "Aborted", "OutOfRange", "Unimplemented", "Internal", "Unavailable", "DataLoss", "Unauthenticated"}
 

@@ -26,14 +26,14 @@ type Options struct {
 	// probe: once, since the run is not probed after that. It must not block.
 	Unhealthy func(Failure)
 
-	// Sync, if set, has the worker of a pod look at it again: one of its containers has
-	// started, or Status did not know the container that a result is for. It must not block.
+	// Sync, if set, triggers a turn of the worker of a pod: one of its containers has started, or
+	// Status did not know the container of a result. It must not block.
 	Sync func(uid types.UID)
 
 	// Recorder receives an event for each probe that failed. It may be nil.
 	Recorder Recorder
 
-	// Observer, if set, learns of each change of a verdict. It must not block.
+	// Observer, if set, receives each change of a verdict. It must not block.
 	Observer Observer
 	// Registerer gets the metrics of probes. Without one they are kept but not exported.
 	Registerer prometheus.Registerer
@@ -41,7 +41,7 @@ type Options struct {
 	// /metrics/probes. They are many, and go with the pods.
 	PodRegisterer prometheus.Registerer
 
-	// Version is that of the program. Servers see it as User-Agent statusd-probe/VERSION.
+	// Version is the program's version. Servers see it as User-Agent statusd-probe/VERSION.
 	Version string
 
 	// Spread returns the delay of the first probe of a container that ran before the agent
@@ -49,11 +49,11 @@ type Options struct {
 	// is a random part of the period.
 	Spread func(period time.Duration) time.Duration
 
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
-// Status is what a prober needs of the status manager. Errors are logged and have no other
+// Status is the prober's interface to the status manager. Errors are logged and have no other
 // effect, since the next status of the pod has the same values.
 type Status interface {
 	GetPodStatus(uid types.UID) (v1.PodStatus, bool)
@@ -66,21 +66,21 @@ type Recorder interface {
 	Event(pod *v1.Pod, container, eventType, reason, message string)
 }
 
-// Observer learns of the verdicts of probes.
+// Observer receives the verdicts of probes.
 type Observer interface {
-	// ProbeVerdict is called when the verdict on a run of a container has changed, that of the
-	// first series of probes included.
+	// ProbeVerdict is called when the verdict on a run of a container has changed, and after the first
+	// series of probes.
 	ProbeVerdict(Verdict)
 }
 
-// Verdict is what a series of probes has shown.
+// Verdict is the result of a series of probes.
 type Verdict struct {
 	Pod       *v1.Pod
 	Container string
 	Kind      runtime.ProbeKind
 	// Passed: else the probe has failed.
 	Passed bool
-	// Probes is how many equal results in a row made it, the last of them with the answer Message.
+	// Probes is the number of equal results in a row; the last of them has the answer Message.
 	Probes  int
 	Message string
 	At      time.Time
@@ -93,9 +93,9 @@ type Failure struct {
 	ContainerID string
 	// Kind is [runtime.LivenessProbe] or [runtime.StartupProbe].
 	Kind runtime.ProbeKind
-	// Message is that of the last probe.
+	// Message is the message of the last probe.
 	Message string
-	// Grace is the probe's terminationGracePeriodSeconds; nil means that of the pod.
+	// Grace is the probe's terminationGracePeriodSeconds; nil means the pod's.
 	Grace *int64
 }
 

@@ -10,14 +10,14 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// podMetrics count the probes of each container, under the names and labels of the kubelet. Those of a pod go
-// with the pod.
+// podMetrics count the probes of each container, under the names and labels of the kubelet. The metrics of a
+// pod are removed with the pod.
 type podMetrics struct {
 	results  *prometheus.CounterVec
 	duration *prometheus.HistogramVec
 }
 
-// What the kubelet calls kinds and results.
+// The kubelet's names of kinds and results.
 var (
 	kindLabels   = map[runtime.ProbeKind]string{runtime.StartupProbe: "Startup", runtime.ReadinessProbe: "Readiness", runtime.LivenessProbe: "Liveness"}
 	resultLabels = map[result]string{success: "successful", failure: "failed", unknown: "unknown"}
@@ -43,12 +43,12 @@ func (m *podMetrics) register(registerer prometheus.Registerer) error {
 
 func (m *podMetrics) probed(pod *v1.Pod, container string, kind runtime.ProbeKind, r result, took time.Duration) {
 	m.results.WithLabelValues(kindLabels[kind], resultLabels[r], container, pod.Name, pod.Namespace, string(pod.UID)).Inc()
-	if r == success { // the time until a failure is often that of the timeout
+	if r == success { // the duration of a failure is often just the timeout
 		m.duration.WithLabelValues(kindLabels[kind], container, pod.Name, pod.Namespace).Observe(took.Seconds())
 	}
 }
 
-// forget drops what was counted for a pod. Durations are by name, so they may be those of its successor too.
+// forget drops the metrics of a pod. Durations are by name, so they may belong to its successor too.
 func (m *podMetrics) forget(pod *v1.Pod) {
 	m.results.DeletePartialMatch(prometheus.Labels{"pod_uid": string(pod.UID)})
 	m.duration.DeletePartialMatch(prometheus.Labels{"pod": pod.Name, "namespace": pod.Namespace})

@@ -16,7 +16,7 @@ type Prober struct {
 	check func(context.Context, question) answer
 	count *metrics
 	byPod *podMetrics
-	// born separates containers that started under this process from those that ran before.
+	// born separates containers started under this process from containers that ran before.
 	born time.Time
 	// wake has capacity 1: Run looks at everything that is due when it is woken.
 	wake chan struct{}
@@ -83,8 +83,8 @@ func (p *Prober) launch(ctx context.Context, tasks *sync.WaitGroup) {
 	p.due = nil
 }
 
-// AddPod starts probing the containers of the pod: those that run already and those that
-// [Prober.UpdatePodStatus] will show. It may be called again for the same pod.
+// AddPod starts probing the containers of the pod, both running ones and later ones that
+// [Prober.UpdatePodStatus] reports. It may be called again for the same pod.
 func (p *Prober) AddPod(manifest *v1.Pod) {
 	reported, isReported := p.opts.Status.GetPodStatus(manifest.UID)
 	p.mu.Lock()
@@ -103,10 +103,10 @@ func (p *Prober) AddPod(manifest *v1.Pod) {
 	}
 }
 
-// UpdatePodStatus sets Started and Ready of each container of a status that is about to be
-// reported (Q9 to Q12), and learns from it which containers run. For a container that was
-// reported under the same ID before, Started and Ready must come with the values that were
-// reported; for any other they must be unset.
+// UpdatePodStatus sets Started and Ready of each container of a status that is about to be reported
+// (Q9 to Q12), and takes the running containers from it. For a container that was reported under
+// the same ID before, Started and Ready must have the reported values; for any other container they
+// must be unset.
 func (p *Prober) UpdatePodStatus(manifest *v1.Pod, status *v1.PodStatus) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -135,7 +135,7 @@ func (p *Prober) StopLivenessAndStartup(uid types.UID) {
 	}
 }
 
-// RemovePod ends all probes of the pod and forgets what they found.
+// RemovePod ends all probes of the pod and forgets their results.
 func (p *Prober) RemovePod(uid types.UID) {
 	p.mu.Lock()
 	defer p.mu.Unlock()

@@ -7,17 +7,17 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// results are what is known of one run of a container. They are all that Started and
-// Ready depend on, so that a container cannot be ready without having started.
+// results are the probe results of one run of a container. Started and Ready depend on them alone,
+// so that a container cannot be ready without having started.
 type results struct {
 	// asksStartup and asksReadiness report for which of them there is a probe.
 	asksStartup, asksReadiness bool
 	startup, readiness         result
 }
 
-// firstResults returns those of a run that is seen for the first time. What was reported for
-// the same container ID holds until a probe decides otherwise; the status must carry values
-// of this ID only. Without any, the run has not started and is not ready (Q1, Q2).
+// firstResults returns the results of a newly seen run. The reported values of the same container
+// ID hold until a probe decides otherwise; the status must carry values of this ID only. Without
+// reported values, the run has not started and is not ready (Q1, Q2).
 func firstResults(spec *v1.Container, reported *v1.ContainerStatus) results {
 	r := results{asksStartup: spec.StartupProbe != nil, asksReadiness: spec.ReadinessProbe != nil}
 	if reported.Started != nil && *reported.Started {

@@ -49,10 +49,10 @@ type task struct {
 	ended  bool
 }
 
-// observe ends the runs that a status of the pod no longer shows, and begins those that it
-// shows for the first time. The caller holds the lock.
+// observe ends the runs that a status of the pod no longer shows, and begins the runs that the
+// status shows for the first time. The caller holds the lock.
 func (p *Prober) observe(known *pod, status *v1.PodStatus) {
-	known.ip = cmp.Or(status.PodIP, status.HostIP) // a runtime whose pods have no addresses serves at that of the node
+	known.ip = cmp.Or(status.PodIP, status.HostIP) // a runtime whose pods have no addresses serves at the node's address
 	for i := range known.manifest.Spec.Containers {
 		p.follow(known, &known.manifest.Spec.Containers[i], status.ContainerStatuses)
 	}

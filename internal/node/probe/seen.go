@@ -13,7 +13,7 @@ import (
 // maxAnswer is how much of an answer is kept: enough for a person.
 const maxAnswer = 256
 
-// Result is what the probes of one kind have found in the current run of a container.
+// Result is the result of the probes of one kind in the current run of a container.
 type Result struct {
 	Container string
 	Kind      runtime.ProbeKind
@@ -35,8 +35,8 @@ type seen struct {
 	told result
 }
 
-// Results returns what the probes of a pod have found, by container in the order of the spec, and
-// startup before readiness before liveness. It is empty for a pod that is not probed.
+// Results returns the results of a pod's probes, by container in the order of the spec, and startup
+// before readiness before liveness. It is empty for a pod that is not probed.
 func (p *Prober) Results(uid types.UID) []Result {
 	p.mu.Lock()
 	defer p.mu.Unlock()

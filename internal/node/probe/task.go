@@ -122,8 +122,8 @@ func (p *Prober) settle(t *task, decided result, message string) (probeOn bool) 
 	return true
 }
 
-// started begins the probes that wait for the start of a container. They do only after the
-// start was told, so that no container is reported ready before it is reported started.
+// started begins the probes that wait for the start of a container. It is called only after the
+// start was reported, so that no container is reported ready before it is reported started.
 func (p *Prober) started(t *task) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -132,8 +132,8 @@ func (p *Prober) started(t *task) {
 	}
 }
 
-// tell passes on what has changed for a run. Of the two, started comes first, and a
-// container that has started never becomes one that has not.
+// tell passes on the changes of a run. Started is passed on before ready, and a started container
+// never becomes unstarted again.
 func (p *Prober) tell(uid types.UID, containerID string, before, after results) {
 	sync := before.started() != after.started() // what waits for a sidecar can start now
 	set := func(was, is bool, to func(types.UID, string, bool) error) {
@@ -141,8 +141,8 @@ func (p *Prober) tell(uid types.UID, containerID string, before, after results) 
 			return
 		}
 		if err := to(uid, containerID, is); err != nil {
-			// The worker has not reported this container yet, or no longer does: its next
-			// status, which is asked for below, has the value too.
+			// The worker has not reported this container yet, or no longer does: its next status, which is
+			// requested below, has the value too.
 			sync = true
 			p.opts.Logger.Debug("probe result not stored", "uid", uid, "container", containerID, "err", err)
 		}

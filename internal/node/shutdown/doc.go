@@ -1,10 +1,10 @@
 // Package shutdown ends the pods of a node in order before its machine goes down.
 //
-// logind announces a shutdown and delays it for those that ask for a delay. [Manager.Run] asks, and
-// when a shutdown is announced the node is no longer ready, takes no more pods, and ends those that it
-// has: first the ordinary ones, then the critical ones, each group within its time. Then the shutdown
-// may go on. If it is canceled, the node is as before, and static pods run again. [Manager.Drain] does
-// the same without logind, for an operator.
+// logind announces a shutdown and delays it while a program holds an inhibitor lock. [Manager.Run]
+// takes such a lock. When logind announces a shutdown, the node becomes not ready, admits no more
+// pods, and terminates its pods: first the ordinary pods, then the critical pods, each group within
+// its time. Then the lock is released. If the shutdown is canceled, the node is ready again, and
+// static pods run again. [Manager.Drain] does the same without logind, for an operator.
 //
 // # Concurrency
 //

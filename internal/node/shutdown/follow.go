@@ -13,10 +13,10 @@ var errLost = errors.New("shutdown: the connection to the host is lost")
 
 // Listener acts on the shutdowns of a [Host].
 type Listener struct {
-	// Delays is told how long the host delays a shutdown at most, whenever it has agreed to. It may be nil.
+	// Delays is called with the host's maximum delay whenever the host grants a delay. It may be nil.
 	Delays func(atMost time.Duration)
-	// Begin begins what comes before a shutdown, or joins it if it was begun, and returns a channel that is closed once the
-	// shutdown may go on.
+	// Begin begins the preparation for a shutdown, or joins it if it was begun, and returns a channel that is closed once
+	// the shutdown may proceed.
 	Begin func(atMost time.Duration) <-chan struct{}
 	// Cancel undoes it. The next shutdown is not delayed before it returns.
 	Cancel func()
@@ -25,8 +25,8 @@ type Listener struct {
 // retries space the tries to reach a host that cannot be heard.
 var retries = backoff.Schedule{First: time.Second, Limit: time.Minute}
 
-// Follow delays the shutdowns of a host and tells a listener of them, until ctx ends. A host that cannot be heard is tried again;
-// what was begun goes on meanwhile.
+// Follow delays the shutdowns of a host and reports them to a listener, until ctx ends. It reconnects to an unreachable host; a
+// shutdown that has begun goes on meanwhile.
 func Follow(ctx context.Context, host Host, listener Listener, log *slog.Logger) {
 	f := &follower{host: host, Listener: listener}
 	for attempt := 1; ; attempt++ {

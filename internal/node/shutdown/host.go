@@ -5,17 +5,18 @@ import (
 	"time"
 )
 
-// Host is what knows of shutdowns of the machine: logind.
+// Host announces shutdowns of the machine: logind.
 type Host interface {
-	// Delay has the host delay a shutdown. It returns how long at most, and a function that lets it go on.
+	// Delay has the host delay a shutdown. It returns the maximum delay, and a function that ends the
+	// delay.
 	Delay(ctx context.Context) (atMost time.Duration, release func(), err error)
-	// Announcements delivers true when a shutdown is about to begin, and false when it was canceled. At first it may deliver
-	// whether one is under way, for a listener that has not heard the host for a while. The channel is closed when the host
-	// cannot be heard any more, or ctx ends.
+	// Announcements delivers true when a shutdown is about to begin, and false when it was canceled. The first value may be
+	// the present state, for a listener that was disconnected. The channel is closed when the host is unreachable, or ctx
+	// ends.
 	Announcements(ctx context.Context) (<-chan bool, error)
 }
 
-// Run follows the host until ctx ends, then returns nil. A host that cannot be heard is tried again.
+// Run follows the host until ctx ends, then returns nil. It reconnects to an unreachable host.
 func (m *Manager) Run(ctx context.Context) error {
 	defer m.Close()
 	if m.o.Host == nil {
@@ -35,7 +36,8 @@ func (m *Manager) Run(ctx context.Context) error {
 	return nil
 }
 
-// graceWithin is the configured grace, or what the host allows if that is less. What is left is for the last statuses.
+// graceWithin is the configured grace, or less if the host allows less. The rest of the host's delay is for the last
+// statuses.
 func (m *Manager) graceWithin(atMost time.Duration) time.Duration {
 	return min(m.o.Grace, max(atMost-settleTime, atMost/2))
 }

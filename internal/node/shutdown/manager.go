@@ -19,9 +19,9 @@ const settleTime = 3 * time.Second
 
 // Options configure a [Manager]. Pods and End are required.
 type Options struct {
-	// Grace is how long a shutdown may take, and Critical how much of it is kept for critical pods.
+	// Grace is how long a shutdown may take, and Critical the share of it for critical pods.
 	Grace, Critical time.Duration
-	// Pods are those that run now.
+	// Pods returns the pods that run now.
 	Pods func() []*v1.Pod
 	// End begins to end a pod within a grace, and returns a channel that is closed once it has ended.
 	End func(pod *v1.Pod, grace time.Duration) <-chan struct{}
@@ -30,11 +30,11 @@ type Options struct {
 	// Changed is called when the node begins or ceases to be ready, with a context that lasts as long
 	// as the shutdown does.
 	Changed func(context.Context)
-	// Settle delivers what is left to say when the pods have ended.
+	// Settle delivers the last statuses when the pods have ended.
 	Settle func(context.Context) error
 	// Host announces shutdowns of the machine and delays them. Nil: only [Manager.Drain] ends pods.
 	Host Host
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
@@ -81,8 +81,8 @@ func (m *Manager) Err() error {
 	return nil
 }
 
-// Drain begins a shutdown, unless one is under way, and returns when its pods have ended or its
-// time is over. If ctx ends first it returns the error of ctx, and the shutdown goes on.
+// Drain begins a shutdown, unless one is in progress, and returns when its pods have ended or its
+// time is over. If ctx ends first it returns the error of ctx, and the shutdown continues.
 func (m *Manager) Drain(ctx context.Context) error {
 	select {
 	case <-m.begin(m.o.Grace, false):
@@ -92,7 +92,7 @@ func (m *Manager) Drain(ctx context.Context) error {
 	}
 }
 
-// Cancel ends a shutdown that does not take place. It returns when nothing of it runs any more.
+// Cancel ends a canceled shutdown. It returns when all of its goroutines have ended.
 func (m *Manager) Cancel() {
 	m.mu.Lock()
 	d := m.down
@@ -110,8 +110,8 @@ func (m *Manager) Cancel() {
 	m.o.Changed(ctx)
 }
 
-// Close ends a shutdown that is under way without undoing it, because this process ends. It returns
-// when nothing of it runs any more.
+// Close ends a shutdown in progress without undoing it, because this process ends. It returns when
+// all of its goroutines have ended.
 func (m *Manager) Close() {
 	m.mu.Lock()
 	if m.down != nil {
@@ -121,7 +121,7 @@ func (m *Manager) Close() {
 	m.rounds.Wait()
 }
 
-// begin starts a shutdown or joins the one that is under way.
+// begin starts a shutdown or joins the shutdown in progress.
 func (m *Manager) begin(grace time.Duration, announced bool) (done <-chan struct{}) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -165,7 +165,7 @@ func (m *Manager) run(ctx context.Context, grace time.Duration) {
 	}
 	enough()
 	<-reported
-	m.o.Logger.Info("shutdown may go on", "took", time.Since(begin).Round(time.Millisecond))
+	m.o.Logger.Info("shutdown inhibitor released", "took", time.Since(begin).Round(time.Millisecond))
 }
 
 // end ends a group of pods and waits for them as long as it may.

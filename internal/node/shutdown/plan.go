@@ -6,7 +6,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// criticalPriority is the lowest priority of the pods that end last: that of the class
+// criticalPriority is the lowest priority of the pods that end last: the priority of the class
 // system-cluster-critical.
 const criticalPriority = 2_000_000_000
 
@@ -18,7 +18,7 @@ type Group struct {
 }
 
 // Plan sorts pods into groups, in the order in which they end: the ordinary pods have the whole time
-// but for what is kept for the critical ones.
+// except for the share of the critical ones.
 func Plan(pods []*v1.Pod, grace, critical time.Duration) []Group {
 	critical = min(critical, grace)
 	groups := []Group{{Within: grace - critical}, {Within: critical}}

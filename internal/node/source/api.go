@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/watch"
 	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/cache"
 
 	"github.com/statusd/statusd/internal/podapi"
@@ -22,15 +23,15 @@ import (
 
 // APIOptions configure an [API] source. All fields but Logger are required.
 type APIOptions struct {
-	// Client needs list and watch of pods with the field selector spec.nodeName: what the
-	// Node authorizer grants to system:node:NAME.
+	// Client needs list and watch of pods with the field selector spec.nodeName, as the Node
+	// authorizer grants to system:node:NAME.
 	Client   kubernetes.Interface
 	NodeName string
 	// AllNodes makes it the source of the pods that are bound to any node, in place of NodeName's. It needs list and watch of all pods.
 	AllNodes bool
 	// Handle receives the changes, one at a time; the watch waits for it.
 	Handle func(Change)
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
@@ -45,7 +46,7 @@ type API struct {
 
 	mu  sync.Mutex // guards err and relist
 	err error
-	// relist ends the watch that is followed, nil while there is none.
+	// relist ends the current watch; nil: no watch.
 	relist context.CancelFunc
 }
 
@@ -82,10 +83,15 @@ func NewAPI(o APIOptions) (*API, error) {
 		known: &known{origin: FromAPI, handle: o.Handle},
 	}
 	pods := o.Client.CoreV1().Pods(metav1.NamespaceAll)
+	core, ok := o.Client.CoreV1().RESTClient().(*rest.RESTClient)
+	versions := !ok || core != nil // a fake clientset has none
 	a.watch = cache.ToListWatcherWithWatchListSemantics(&cache.ListWatch{
 		ListWithContextFunc: func(ctx context.Context, options metav1.ListOptions) (runtime.Object, error) {
 			options.FieldSelector = selector
 			list, err := pods.List(ctx, options)
+			if versions {
+				err = podapi.Listed(list, err)
+			}
 			a.answered(ctx, "list", err)
 			return list, err
 		},
@@ -122,9 +128,9 @@ func (a *API) follow(ctx context.Context) {
 	reflector.RunWithContext(ctx)
 }
 
-// Relist ends the watch and lists the pods again. A server that was restored from a backup gives out
-// resource versions once more. It refuses a watch from one that it has yet to reach, and the pods are then
-// listed again without this call; but a watch that has stayed open shows nothing until then.
+// Relist ends the watch and lists the pods again. A server that was restored from a backup reuses resource
+// versions. It refuses a watch from a version that it has yet to reach, and the pods are then listed again
+// without this call; but an open watch delivers nothing until the server reaches that version.
 func (a *API) Relist() {
 	a.mu.Lock()
 	defer a.mu.Unlock()

@@ -4,7 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
 	"log/slog"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"sync"
 	"testing"
@@ -17,8 +20,11 @@ import (
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/watch"
+	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/kubernetes/fake"
+	"k8s.io/client-go/rest"
 	k8stesting "k8s.io/client-go/testing"
+	"k8s.io/client-go/tools/cache"
 
 	"github.com/statusd/statusd/podstatus"
 )
@@ -244,6 +250,35 @@ func TestAPIListsAgainWhenAsked(t *testing.T) {
 			t.Errorf("the source says %v", err)
 		}
 	})
+}
+
+// client-go takes a Status of a gateway for a list without pods: the node would stop all of them.
+func TestAPI_AnswerThatIsNoList_IsAnError(t *testing.T) {
+	body := `{"kind":"Status","apiVersion":"v1","status":"Success"}`
+	gateway := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/json")
+		io.WriteString(w, body)
+	}))
+	defer gateway.Close()
+	client, err := kubernetes.NewForConfig(&rest.Config{Host: gateway.URL})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, err := NewAPI(APIOptions{Client: client, NodeName: "n", Handle: func(Change) {}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	list := func() error {
+		_, err := cache.ToListerWithContext(a.watch).ListWithContext(t.Context(), metav1.ListOptions{})
+		return err
+	}
+	if err := list(); err == nil || a.Err() == nil {
+		t.Errorf("the list returned %v and Err %v, want an error", err, a.Err())
+	}
+	body = `{"kind":"PodList","apiVersion":"v1","metadata":{"resourceVersion":"7"}}`
+	if err := list(); err != nil || a.Err() != nil {
+		t.Errorf("a list without pods returned %v and Err %v", err, a.Err())
+	}
 }
 
 func ExampleSerial() {

@@ -20,7 +20,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// maxManifest bounds what is read of one file: a pod is a few kilobytes.
+// maxManifest bounds the size of a manifest that is read: a pod is a few kilobytes.
 const maxManifest = 10 << 20
 
 // A directory holds the last valid content of each of its manifests.
@@ -32,7 +32,7 @@ type directory struct {
 	missing bool
 }
 
-// A manifestFile is one file: its problems now, and the pods that run because of it.
+// A manifestFile is one file: its current problems, and its running pods.
 type manifestFile struct {
 	content  [sha256.Size]byte
 	problems []manifest.Problem
@@ -106,7 +106,7 @@ func (d *directory) readFile(name string, now time.Time) (present bool) {
 	return true
 }
 
-// accept takes over the pods of the file. While part of it is invalid, the earlier pods that
+// accept takes over the pods of the file. While part of the file is invalid, its earlier pods that
 // are not redefined keep running: the invalid part may be meant to define them.
 func (m *manifestFile) accept(pods []manifest.Definition, now time.Time) {
 	before := m.pods
@@ -129,8 +129,8 @@ func (m *manifestFile) accept(pods []manifest.Definition, now time.Time) {
 	}
 }
 
-// merge returns the pods of all files. Of two definitions of one pod the first counts, by
-// file name and then by line.
+// merge returns the pods of all files. Of two definitions of one pod the first one counts, by file
+// name and then by line.
 func (d *directory) merge() ([]*v1.Pod, []manifest.Problem) {
 	var pods []*v1.Pod
 	var problems []manifest.Problem
@@ -156,7 +156,7 @@ func key(pod *v1.Pod) string { return pod.Namespace + "/" + pod.Name }
 
 var errNotAFile = errors.New("not a file")
 
-// readManifest reads a regular file, through links, and refuses one that is too large.
+// readManifest reads a regular file, through links, and refuses a file that is too large.
 func readManifest(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	if err != nil {

@@ -34,7 +34,7 @@ type ManifestsOptions struct {
 	// Rescan is how often the directory is read without a notification, for file systems
 	// that send none. Default 20 s.
 	Rescan time.Duration
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
@@ -155,7 +155,7 @@ func (m *Manifests) read() {
 	m.known.replace(pods, func(old, new *v1.Pod) bool { return true }) // the same UID is the same content
 }
 
-// setProblems stores the problems, and logs those that are new.
+// setProblems stores the problems, and logs the new ones.
 func (m *Manifests) setProblems(problems []manifest.Problem) {
 	m.mu.Lock()
 	before := m.problems
@@ -171,7 +171,7 @@ func (m *Manifests) setProblems(problems []manifest.Problem) {
 	}
 }
 
-// Problems returns what is wrong with the manifests now, in the order of file and line.
+// Problems returns the current problems of the manifests, in the order of file and line.
 func (m *Manifests) Problems() []manifest.Problem {
 	m.mu.Lock()
 	defer m.mu.Unlock()

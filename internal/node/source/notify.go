@@ -55,7 +55,7 @@ func (n *fsNotifier) forward() {
 	}
 }
 
-// rearm needs no error: what cannot be watched is found by the next rescan.
+// rearm returns no error: the next rescan finds changes that cannot be watched.
 func (n *fsNotifier) rearm() {
 	if n.watcher.Add(n.directory) != nil {
 		_ = n.watcher.Add(n.parent)

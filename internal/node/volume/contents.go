@@ -14,20 +14,20 @@ import (
 	"github.com/statusd/statusd/internal/instant"
 )
 
-// Options say what the contents of a pod's volumes are made of, and where they go.
+// Options configure the contents of a pod's volumes.
 type Options struct {
 	// Objects reads config maps, secrets and tokens. Without one only the downward API works.
 	Objects Objects
 	// Dir is the directory of a volume.
 	Dir func(volume string) string
-	// Fields answers the downward API for the pod as it is now.
+	// Fields returns the downward API's values of the current pod.
 	Fields func(pod *v1.Pod) Fields
-	// Root says that files may be given to other users and groups.
+	// Root reports whether files may be given to other users and groups.
 	Root bool
 	// Group is the group that the pod has for itself, and all of its containers have.
 	Group uint32
-	// Isolated says that no other user of the machine reaches the directories of volumes, and that images decide on users: files have
-	// the modes and owners that the kubelet gives them.
+	// Isolated reports that no other user of the machine can reach the directories of volumes, and that images choose users: files
+	// have the modes and owners that the kubelet gives them.
 	Isolated bool
 }
 
@@ -66,7 +66,7 @@ func (c *Contents) Update(pod *v1.Pod) (changed bool) {
 	return !maps.Equal(before.Labels, pod.Labels) || !maps.Equal(before.Annotations, pod.Annotations)
 }
 
-// SetUpError says which volume could not be set up.
+// SetUpError is the error of a volume that could not be set up.
 type SetUpError struct {
 	Volume string
 	Err    error
@@ -76,9 +76,9 @@ func (e *SetUpError) Error() string { return fmt.Sprintf("volume %s: %v", e.Volu
 
 func (e *SetUpError) Unwrap() error { return e.Err }
 
-// Refresh brings all volumes up to date and returns when to do so again even if no object
-// changes: when a token is due. It goes on after an error of one volume; what it returns then
-// is one or more joined [*SetUpError].
+// Refresh updates all volumes and returns when to refresh again even if no object changes: when a
+// token must be renewed. It continues after an error of one volume and returns one or more joined
+// [*SetUpError].
 func (c *Contents) Refresh(ctx context.Context, now time.Time) (next time.Time, err error) {
 	c.refreshing.Lock()
 	defer c.refreshing.Unlock()
@@ -104,8 +104,8 @@ func (c *Contents) Refresh(ctx context.Context, now time.Time) (next time.Time, 
 	return next, errors.Join(problems...)
 }
 
-// files are those of one volume. If anything is missing there are none, save for a token
-// that could only not be renewed.
+// files returns the files of one volume. If a source is missing it returns no files; if only the
+// renewal of a token failed, it returns the files together with the error.
 func (c *Contents) files(ctx context.Context, pod *v1.Pod, volume *v1.Volume, now time.Time) (Files, time.Time, error) {
 	all, due, stale := Files{}, time.Time{}, error(nil)
 	var problems []error
@@ -185,8 +185,8 @@ func isTrue(b *bool) bool { return b != nil && *b }
 
 var errNoObjects = errors.New("there is no API server to read it from")
 
-// GetConfigMap reads a config map. One that is missing is empty if it is optional, and else
-// an error with the kubelet's words.
+// GetConfigMap reads a config map. A missing config map is empty if it is optional, and otherwise
+// an error with the kubelet's message.
 func GetConfigMap(ctx context.Context, objects Objects, namespace, name string, optional bool) (*v1.ConfigMap, error) {
 	if objects == nil {
 		return nil, errNoObjects

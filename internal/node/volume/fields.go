@@ -10,14 +10,14 @@ import (
 	"k8s.io/apimachinery/pkg/api/resource"
 )
 
-// Fields answers the downward API: what a pod may learn about itself, in env and in files.
+// Fields has the values of the downward API, for env and files.
 type Fields struct {
 	Pod *v1.Pod
 	// Container is the container whose resources a reference without a name means.
 	Container *v1.Container
 	// IPs are the addresses of the pod, HostIPs those of the machine; IPs if HostIPs is empty.
 	IPs, HostIPs []string
-	// Allocatable is what stands in for a limit that the container does not have.
+	// Allocatable replaces limits that the container does not have.
 	Allocatable v1.ResourceList
 }
 

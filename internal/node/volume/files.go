@@ -15,7 +15,7 @@ import (
 // Files are the files of a volume, by path relative to it.
 type Files map[string]File
 
-// File is one of them.
+// File is one file of a volume.
 type File struct {
 	Data []byte
 	Mode fs.FileMode // permission bits

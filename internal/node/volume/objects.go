@@ -9,19 +9,19 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// ErrNotFound is what an error of [Objects] wraps if the API server does not have the object.
+// ErrNotFound is wrapped by errors of [Objects] if the API server does not have the object.
 var ErrNotFound = errors.New("not found")
 
-// Objects reads what pods refer to. Implementations may be called from any goroutine and
-// return objects that the caller must not change.
+// Objects reads the objects that pods refer to. Implementations may be called from any goroutine
+// and return objects that the caller must not change.
 type Objects interface {
 	ConfigMap(ctx context.Context, namespace, name string) (*v1.ConfigMap, error)
 	Secret(ctx context.Context, namespace, name string) (*v1.Secret, error)
 	// Token requests a token of a service account.
 	Token(ctx context.Context, namespace, account string, request *authenticationv1.TokenRequest) (*authenticationv1.TokenRequest, error)
-	// Follow calls changed, from any goroutine, when one of the objects may have changed.
-	// It replaces what was followed for the pod before; no references end it. It does not
-	// block, and changed must not either.
+	// Follow calls changed, from any goroutine, when one of the objects may have changed. It replaces
+	// the earlier references of the pod; without references it stops following. It does not block, and
+	// changed must not either.
 	Follow(pod types.UID, references []Reference, changed func())
 }
 
@@ -65,7 +65,7 @@ func References(pod *v1.Pod) []Reference {
 	return all
 }
 
-// HasContents reports whether the volume is one of those that this package fills.
+// HasContents reports whether this package fills the volume.
 func HasContents(source *v1.VolumeSource) bool {
 	return source.ConfigMap != nil || source.Secret != nil || source.DownwardAPI != nil || source.Projected != nil
 }

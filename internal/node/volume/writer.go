@@ -194,7 +194,7 @@ func swap(root *os.Root, version string) error {
 	return root.Rename(newDataLink, dataLink)
 }
 
-// setOwner opens the directory to those who may read it, once there is something to read.
+// setOwner opens the directory to its readers after its files are written.
 func setOwner(root *os.Root, owner owner) error {
 	if owner.uid != -1 || owner.gid != -1 {
 		if err := root.Chown(".", owner.uid, owner.gid); err != nil {

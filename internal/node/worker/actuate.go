@@ -12,8 +12,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// resize checks whether the spec asks for other resources than the pod was allocated, and
-// carries out what was granted. It returns when to look again.
+// resize checks whether the spec requests other resources than the pod's allocated ones, and
+// carries out a granted resize. It returns the time of the next check.
 func (p *worker) resize(ctx context.Context, in *input, s *observation, now time.Time) (next time.Time) {
 	if p.asksForMore(in) {
 		p.w.decideResizes()

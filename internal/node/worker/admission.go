@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// admit decides whether the pod may run. One that an earlier process has started was admitted
-// then. What the runtime cannot do is no reason to reject a pod: see supported.
+// admit decides whether the pod may run. A pod that an earlier process has started was admitted by
+// it. Features that the runtime lacks are no reason to reject a pod: see supported.
 //
 // A critical pod that has to wait for others to leave is neither admitted nor rejected.
 func (w *Workers) admit(p *worker, pod *v1.Pod) (r *fit.Rejection, wait bool) {
@@ -62,7 +62,7 @@ func (w *Workers) active(p *worker) (others []*v1.Pod, left *v1.Pod) {
 type candidate struct {
 	pod       *v1.Pod
 	allocated *podstatus.Allocation // nil: the journal knows
-	idle      bool                  // nothing of it runs: its status decides
+	idle      bool                  // no container runs: the pod's status decides
 }
 
 // candidates are the other pods that may take room, and the pod itself as an earlier
@@ -73,7 +73,7 @@ func (w *Workers) candidates(p *worker) (found []candidate, left *v1.Pod) {
 	for uid, left := range w.inherited {
 		other := w.pods[uid]
 		if uid == p.uid || other != nil && (other.inbox.admitted || other.inbox.stage >= stopped) {
-			continue // itself, or one that is handled below
+			continue // the pod itself, or a pod that is handled below
 		}
 		switch {
 		case left.alive:

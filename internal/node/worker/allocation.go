@@ -8,11 +8,11 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// A pod is allocated its resources when it is admitted. A resize asks for others; until it
-// is granted, the pod is run, counted and reported with those that it was allocated.
+// A pod is allocated its resources when it is admitted. A resize requests other resources; until
+// the resize is granted, the pod runs, counts and is reported with its allocated resources.
 
-// withAllocation returns the pod with the resources that it was allocated, which is the pod
-// itself if it asks for no others.
+// withAllocation returns the pod with its allocated resources, or the pod itself if it requests the
+// same ones.
 func withAllocation(pod *v1.Pod, allocated *podstatus.Allocation) *v1.Pod {
 	if allocated == nil || equality.Semantic.DeepEqual(podstatus.AllocationOf(pod), *allocated) {
 		return pod
@@ -29,8 +29,8 @@ func withAllocation(pod *v1.Pod, allocated *podstatus.Allocation) *v1.Pod {
 	return held
 }
 
-// allocated is what a pod was allocated before: what the journal says, or else, for a pod
-// that an earlier process has started, what it was started with.
+// allocated returns the earlier allocation of a pod: the journal's record or, for a pod that an
+// earlier process has started, the resources that it was started with.
 func (w *Workers) allocated(uid types.UID, left *v1.Pod) *podstatus.Allocation {
 	if before, ok := w.opts.Status.GetPodAllocation(uid); ok {
 		return &before

@@ -18,8 +18,8 @@ func (p *worker) runs(ctx context.Context, id string) bool {
 	})
 }
 
-// noteBegins follows the containers that were created and did not run yet. Those that run now are
-// started: only now is there something that a postStart hook could run in.
+// noteBegins follows created containers that did not run yet. Containers that run now are started:
+// a postStart hook can run from now on.
 func (p *worker) noteBegins(ctx context.Context, pod *v1.Pod, containers []runtime.Container) {
 	listed := map[string]bool{}
 	for i := range containers {

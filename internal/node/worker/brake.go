@@ -12,6 +12,7 @@ import (
 
 	"github.com/statusd/statusd/internal/backoff"
 	"github.com/statusd/statusd/internal/node/fit"
+	"github.com/statusd/statusd/internal/text"
 )
 
 // rejections are the pauses after the rejections of pods of one controller.
@@ -63,7 +64,7 @@ func (p *worker) braked(pod *v1.Pod, r *fit.Rejection, now time.Time) time.Time 
 		if wait := p.rejectAt.Sub(now); wait > 0 {
 			p.log.Info("rejection put off: pods of the same owner were rejected before", "reason", r.Reason, "message", r.Message, "for", wait)
 			p.event(pod, "", v1.EventTypeWarning, r.Reason, fmt.Sprintf("%s; pods of %s %s were rejected before: this one waits for room and is rejected in %s",
-				r.Message, owner.Kind, owner.Name, wait.Round(time.Second)))
+				r.Message, owner.Kind, owner.Name, text.Span(wait)))
 		}
 	}
 	return p.rejectAt

@@ -36,7 +36,7 @@ func (h history) newest() *runtime.Container {
 // alive reports whether something of the container could run.
 func alive(c *runtime.Container) bool { return c != nil && c.State != runtime.Exited }
 
-// allAlive lists the containers of which something could run.
+// allAlive lists the containers that could still run.
 func allAlive(all []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(slices.Clone(all), func(c runtime.Container) bool { return !alive(&c) })
 }
@@ -46,7 +46,7 @@ func isRegular(pod *v1.Pod, name string) bool {
 	return slices.ContainsFunc(pod.Spec.Containers, func(c v1.Container) bool { return c.Name == name })
 }
 
-// specOf is the container of any kind with that name, nil if there is none.
+// specOf returns the container of any kind with this name, or nil.
 func specOf(pod *v1.Pod, name string) *v1.Container {
 	for i := range pod.Spec.EphemeralContainers {
 		if c := &pod.Spec.EphemeralContainers[i].EphemeralContainerCommon; c.Name == name {

@@ -31,8 +31,8 @@ func (p *worker) end(ctx context.Context, pod *v1.Pod, s *observation, now time.
 	return p.proceed(ctx, s, now)
 }
 
-// finish reports how the pod ended, and that nothing of it will change any more. A pod that
-// has ended before and of which the runtime has nothing has been described already.
+// finish reports the end of the pod, after which its status does not change any more. A pod that
+// had ended before, and that the runtime does not have, is not reported again.
 func (p *worker) finish(pod *v1.Pod, s *observation, now time.Time) {
 	p.w.opts.Prober.RemovePod(p.uid)
 	// A resize of a pod that has ended waits for nothing.
@@ -69,7 +69,7 @@ func (p *worker) removeVolumes(ctx context.Context) (done bool) {
 	return true
 }
 
-// remove deletes what is left of a pod that is finished and gone.
+// remove deletes the remains of a finished and removed pod.
 func (p *worker) remove(ctx context.Context, now time.Time) (next time.Time, over bool) {
 	if err := p.w.opts.Runtime.RemovePod(ctx, p.uid); err != nil {
 		if ctx.Err() == nil {
@@ -137,8 +137,7 @@ func (p *worker) failedStop(ctx context.Context, pod *v1.Pod, name string, err e
 	p.event(pod, name, v1.EventTypeWarning, eventFailedKill, "error killing pod: "+err.Error())
 }
 
-// tidy forgets what is not needed any more about containers that have ended, and ends
-// their hooks.
+// tidy drops the state of ended containers that is not needed any more, and ends their hooks.
 func (p *worker) tidy(containers []runtime.Container) {
 	listed, running := map[string]bool{}, map[string]bool{}
 	for i := range containers {
@@ -208,8 +207,8 @@ const (
 	stopNow    stepKind = "stop"
 )
 
-// nextSteps returns the steps that are due, and when to look again at the latest. Containers
-// are those that could run; those without an entry in stops are left alone.
+// nextSteps returns the steps that are due, and the latest time for the next look. Containers are
+// the containers that could run; containers without an entry in stops are not touched.
 func nextSteps(pod *v1.Pod, containers []runtime.Container, stops map[string]stopping, now time.Time) (steps []step, wake time.Time) {
 	for _, c := range containers {
 		s, wanted := stops[c.ID]

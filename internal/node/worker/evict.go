@@ -17,8 +17,8 @@ type Eviction struct {
 	Reason, Message string
 	// Condition, if set, is the DisruptionTarget of the pod.
 	Condition *v1.PodCondition
-	// Hold only stops the containers: the pod keeps its phase, and goes on after [Workers.Resume]
-	// or with the next process. It is for static pods, which nothing would create again.
+	// Hold only stops the containers: the pod keeps its phase, and continues after [Workers.Resume] or
+	// with the next process. It is for static pods, which nothing would create again.
 	Hold bool
 }
 
@@ -36,7 +36,7 @@ func (w *Workers) Evict(uid types.UID, e Eviction) bool {
 	return true
 }
 
-// Resume lets a pod go on that was evicted with Hold.
+// Resume continues a pod that was evicted with Hold.
 func (w *Workers) Resume(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -69,7 +69,7 @@ func (p *worker) notifyStopped() {
 	p.inbox.releaseWaiting()
 }
 
-// releaseWaiting closes the channels of those that wait. The caller holds Workers.mu.
+// releaseWaiting closes the channels of the waiting callers. The caller holds Workers.mu.
 func (m *inbox) releaseWaiting() {
 	for _, done := range m.waiting {
 		close(done)

@@ -3,6 +3,7 @@ package worker
 import (
 	"context"
 	"errors"
+	"maps"
 	"time"
 
 	v1 "k8s.io/api/core/v1"
@@ -18,18 +19,20 @@ const (
 	PreStop   = "preStop"
 )
 
-// Facts are what a worker knows of a pod beyond its status, as of its last turn.
+// Facts are a worker's facts of a pod beyond its status, as of its last turn.
 type Facts struct {
-	// Containers has those of which something is known, by name.
+	// Containers has the containers with known facts, by name.
 	Containers map[string]podstatus.ContainerFacts
+	// Pulling has, by name, since when the images of containers are pulled.
+	Pulling map[string]time.Time
 	// WaitsFor is the static pod of the same name whose end the pod waits for.
 	WaitsFor types.UID
 	// WantsRoom: it waits for the pods that leave for it.
 	WantsRoom bool
 }
 
-// Facts returns what is known of a pod beyond its status, false if it has no worker. What it returns
-// is never changed.
+// Facts returns the facts of a pod beyond its status, false if the pod has no worker. The returned
+// facts are never changed.
 func (w *Workers) Facts(uid types.UID) (Facts, bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -37,10 +40,10 @@ func (w *Workers) Facts(uid types.UID) (Facts, bool) {
 	if !known {
 		return Facts{}, false
 	}
-	return Facts{Containers: p.inbox.facts, WaitsFor: w.blocked(p), WantsRoom: p.inbox.wantsRoom}, true
+	return Facts{Containers: p.inbox.facts, Pulling: p.inbox.pulling, WaitsFor: w.blocked(p), WantsRoom: p.inbox.wantsRoom}, true
 }
 
-// Observer learns of the steps of pods that their statuses do not show. It must not block, and must
+// Observer receives the steps of pods that their statuses do not show. It must not block, and must
 // not call the Workers.
 type Observer interface {
 	// Admitted is called when it was decided whether a pod may run; the rejection is nil if it may.
@@ -85,10 +88,10 @@ func (k hookKey) name() string {
 
 // publish shows others what the worker knows after a turn.
 func (p *worker) publish() {
-	facts := p.knowledge()
+	facts, pulling := p.knowledge(), maps.Clone(p.pulling)
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
-	p.inbox.facts = facts
+	p.inbox.facts, p.inbox.pulling = facts, pulling
 }
 
 // knowledge is what the worker knows of its containers, nil if that is nothing, as of most pods.

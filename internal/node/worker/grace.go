@@ -27,8 +27,8 @@ func podGrace(pod *v1.Pod) time.Duration {
 	return v1.DefaultTerminationGracePeriodSeconds * time.Second
 }
 
-// probeGrace is how long a container may take to end that a probe has given up; without a
-// probe, that of the pod.
+// probeGrace is the grace period of a container that a probe has failed: the probe's, or else the
+// pod's.
 func probeGrace(pod *v1.Pod, container *v1.Container, probe runtime.ProbeKind) time.Duration {
 	var spec *v1.Probe
 	switch probe {

@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/internal/text"
 )
 
-// maxHookBody bounds what is read of the answer to an httpGet hook.
+// maxHookBody bounds how much of the answer to an httpGet hook is read.
 const maxHookBody = 10 * 1024
 
 // hookCall is one run of a hook of a running container.
@@ -79,9 +79,9 @@ func sleepHook(ctx context.Context, d time.Duration) error {
 	return nil
 }
 
-// httpHook sends one request, and any answer is good, as with the kubelet. Also as with the
-// kubelet, a server that answers HTTPS with plain HTTP is asked again without TLS, and without
-// the credentials that were meant for TLS.
+// httpHook sends one request, and any answer is a success, as with the kubelet. Also as with the
+// kubelet, the request is repeated without TLS if a server answers HTTPS with plain HTTP, and
+// without the credentials that were meant for TLS.
 func (w *Workers) httpHook(ctx context.Context, call *hookCall) error {
 	request, err := w.hookRequest(ctx, call)
 	if err != nil {
@@ -122,7 +122,7 @@ func (w *Workers) hookRequest(ctx context.Context, call *hookCall) (*http.Reques
 		if err != nil {
 			return nil, fmt.Errorf("address of the pod: %w", err)
 		}
-		ips := slices.Concat(pod.IPs, w.opts.HostIPs()) // what has no address of its own serves at that of the node
+		ips := slices.Concat(pod.IPs, w.opts.HostIPs()) // a pod without an address serves at the node's address
 		if len(ips) == 0 {
 			return nil, errors.New("the pod has no address; set host")
 		}

@@ -12,13 +12,13 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// leftover is a pod that an earlier process left in the runtime. Only what could still run
-// of it takes room on the node or keeps another pod waiting.
+// leftover is a pod that an earlier process left in the runtime. Only containers that could still
+// run take room on the node or keep another pod waiting.
 type leftover struct {
 	pod *v1.Pod
 	// alive reports that one of its containers could run.
 	alive bool
-	// over reports that its containers have ended for good.
+	// over reports that the pod's containers have ended for good.
 	over bool
 }
 
@@ -36,8 +36,8 @@ func (l leftover) name() types.NamespacedName {
 	return types.NamespacedName{Namespace: l.pod.Namespace, Name: l.pod.Name}
 }
 
-// mayRunAgain reports whether a pod of which nothing runs is one that its source lets
-// run, as in a back-off or after a restart of the machine.
+// mayRunAgain reports whether a pod without running containers may run again, as in a back-off or
+// after a restart of the machine.
 func (l leftover) mayRunAgain(m inbox) bool {
 	return !l.over && !m.gone && m.pod.DeletionTimestamp == nil && !podstatus.IsTerminal(m.pod.Status.Phase)
 }

@@ -10,8 +10,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// A runtime may come from anywhere. What it lists is put in the order that its contract asks
-// for: an older attempt that is taken for the newest would be restarted again and again.
+// A runtime may be third-party code. Its lists are sorted as its contract requires: an older
+// attempt that is taken for the newest would be restarted again and again.
 
 // listPod is Runtime.Pod with its attempts in order.
 func (w *Workers) listPod(ctx context.Context, uid types.UID) (runtime.Pod, error) {

@@ -9,8 +9,8 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 )
 
-// Memory hands on the back-offs of containers from Workers that have ended to those that are made next in the same
-// process, as at a reload of the config: otherwise each container that keeps failing would be started at once. The zero value works.
+// Memory hands the back-offs of containers on from Workers that have ended to the next Workers in the same process, as at a reload
+// of the config. Otherwise each container that keeps failing would be started at once. The zero value works.
 type Memory struct {
 	mu   sync.Mutex // guards pods
 	pods map[types.UID]waits

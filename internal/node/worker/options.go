@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Options say what the workers work with. Runtime and Status are required.
+// Options configure the workers. Runtime and Status are required.
 type Options struct {
 	Runtime runtime.Runtime
 	Status  Status
@@ -26,19 +26,19 @@ type Options struct {
 	// Recorder takes the events of pods, if set.
 	Recorder Recorder
 
-	// Observer learns of admissions, hooks and ends, if set.
+	// Observer receives admissions, hooks and ends, if set.
 	Observer Observer
 
-	// Admit decides whether a pod may run beside those that are active; nil means that
-	// it may. It is asked once in a pod's life, one pod at a time, after the runtime's own
-	// Check; it must be quick. [fit.Check] is the usual answer.
+	// Admit decides whether a pod may run beside the active pods; nil admits all. It is called once in
+	// a pod's life, for one pod at a time, after the runtime's own Check; it must be quick.
+	// [fit.Check] is the usual implementation.
 	Admit func(pod *v1.Pod, active []*v1.Pod) *fit.Rejection
 
 	// HostIPs returns the addresses of the node, the primary one first; nil means that
 	// statuses carry none. It is called for each status and must be quick.
 	HostIPs func() []string
 
-	// Version is that of the program. Servers of httpGet hooks see it as User-Agent
+	// Version is the program's version. Servers of httpGet hooks see it as User-Agent
 	// statusd-lifecycle/VERSION.
 	Version string
 
@@ -51,7 +51,7 @@ type Options struct {
 	// called once all sources have synced, must be quick, and must not call the Workers.
 	OnForgotten func(uid types.UID)
 
-	// Memory hands on what waits in containers to the next Workers of the process, if set.
+	// Memory passes back-offs of containers to the next Workers of the process, if set.
 	Memory *Memory
 
 	// Registerer gets the metrics of workers. Without one they are kept but not exported.
@@ -61,17 +61,17 @@ type Options struct {
 	// Default 1 min.
 	Resync time.Duration
 
-	// Logger defaults to one that discards everything.
+	// Logger defaults to a logger that discards everything.
 	Logger *slog.Logger
 }
 
-// Status is what a worker needs of the status manager.
+// Status is the workers' interface to the status manager.
 type Status interface {
 	Reporter
 	Keeper
 }
 
-// Reporter takes what workers see of their pods.
+// Reporter receives the workers' observations of their pods.
 type Reporter interface {
 	SetPodStatus(pod *v1.Pod, status v1.PodStatus) (changed bool, err error)
 	GetPodStatus(uid types.UID) (v1.PodStatus, bool)
@@ -79,7 +79,7 @@ type Reporter interface {
 	TerminatePod(pod *v1.Pod) error
 }
 
-// Keeper remembers what was allocated to pods, and forgets pods.
+// Keeper stores the allocations of pods, and forgets pods.
 type Keeper interface {
 	SetPodAllocation(pod *v1.Pod) error
 	GetPodAllocation(uid types.UID) (podstatus.Allocation, bool)
@@ -97,15 +97,14 @@ type Resizes interface {
 	ClearPodResizeInProgressCondition(uid types.UID) (generation int64, cleared bool)
 }
 
-// Prober runs the probes of pods. Its methods are called from the goroutine of the pod
-// and must not wait for a probe. What it finds comes back by [Workers.ContainerUnhealthy]
-// and [Workers.Sync].
+// Prober runs the probes of pods. Its methods are called from the goroutine of the pod and must not
+// wait for a probe. It reports results by [Workers.ContainerUnhealthy] and [Workers.Sync].
 type Prober interface {
 	// AddPod starts the probes of the pod's containers that are not probed yet.
 	AddPod(pod *v1.Pod)
-	// UpdatePodStatus sets Ready and Started of each container of the status from what
-	// the probes found for its container ID. For a running container that was already
-	// reported under this ID they come with the values that were reported last.
+	// UpdatePodStatus sets Ready and Started of each container of the status from the probe results of
+	// its container ID. For a running container that was already reported under this ID the status
+	// comes with the values reported last.
 	UpdatePodStatus(pod *v1.Pod, status *v1.PodStatus)
 	// StopLivenessAndStartup ends the probes that could stop a container; the pod ends.
 	StopLivenessAndStartup(uid types.UID)
@@ -172,8 +171,7 @@ func (noProbes) AddPod(*v1.Pod)                   {}
 func (noProbes) StopLivenessAndStartup(types.UID) {}
 func (noProbes) RemovePod(types.UID)              {}
 
-// UpdatePodStatus calls whatever runs started and ready, and an init container ready that
-// has done its work.
+// UpdatePodStatus marks running containers started and ready, and completed init containers ready.
 func (noProbes) UpdatePodStatus(pod *v1.Pod, status *v1.PodStatus) {
 	for i := range status.ContainerStatuses {
 		c := &status.ContainerStatuses[i]

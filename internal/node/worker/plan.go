@@ -16,8 +16,8 @@ import (
 // the same plan.
 type planInput struct {
 	pod *v1.Pod
-	// containers are what the runtime remembers, as it lists them, without what is
-	// history since a restart of the whole pod.
+	// containers are the runtime's containers, as it lists them, without older attempts from before a
+	// restart of the whole pod.
 	containers []runtime.Container
 	// minAttempt are the first attempts, by name, since then.
 	minAttempt map[string]int
@@ -39,15 +39,15 @@ type planInput struct {
 	now  time.Time
 }
 
-// startsOver reports whether the pod begins with its first init container after a restart
-// of the machine. One that never restarts goes on with what was not started yet: to run an
-// init container twice would be a restart.
+// startsOver reports whether the pod begins with its first init container after a restart of the
+// machine. A pod that never restarts continues with the containers that were not started yet: to
+// run an init container twice would be a restart.
 func (given *planInput) startsOver() bool {
 	return given.pod.Spec.RestartPolicy != v1.RestartPolicyNever
 }
 
-// ranHere reports whether an init container has run in the present sandbox of the pod: the
-// runtime remembers it, or one that comes after it.
+// ranHere reports whether an init container has run in the present sandbox of the pod: the runtime
+// lists it or a later one.
 func (given *planInput) ranHere(index int) bool {
 	here := ofThisSandbox(given.containers)
 	return slices.ContainsFunc(given.pod.Spec.InitContainers[index:], func(c v1.Container) bool {
@@ -234,8 +234,8 @@ func runsAgainAfterProbe(pod *v1.Pod, c *v1.Container) bool {
 	return pod.Spec.RestartPolicy != v1.RestartPolicyNever
 }
 
-// nextAttempt counts on from what the runtime remembers, or, if it has lost the
-// container, from what was reported.
+// nextAttempt counts on from the runtime's attempts or, if the runtime has lost the container, from
+// the reported count.
 func (given *planInput) nextAttempt(name string) int {
 	if newest := attemptsOf(given.containers, name).newest(); newest != nil {
 		return newest.Attempt + 1

@@ -20,7 +20,7 @@ const (
 	messagePreempting = "Preempted in order to admit critical pod"
 	messagePreempted  = "Pod was preempted by Kubelet to accommodate a critical pod."
 
-	ownGrace = time.Duration(math.MaxInt64) // that of the pod is shorter
+	ownGrace = time.Duration(math.MaxInt64) // the pod's own grace is shorter
 )
 
 // preempt makes room for a critical pod that was rejected for lack of a resource. It
@@ -34,7 +34,7 @@ func (w *Workers) preempt(pod *v1.Pod, active []*v1.Pod, r *fit.Rejection) (wait
 	if len(staying) < len(active) {
 		again := w.opts.Admit(pod, staying)
 		if again == nil {
-			return true // those that leave make enough room
+			return true // the pods that leave make enough room
 		}
 		if r = again; r.Shortage == nil {
 			return false

@@ -9,8 +9,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// Reclaim deletes what pods that have ended still have on disk, logs included, because the
-// disk is full. Their records stay. It returns what could not be deleted.
+// Reclaim deletes the files of ended pods, logs included, because the disk is full. Their records
+// stay. It returns the errors of files that could not be deleted.
 func (w *Workers) Reclaim(ctx context.Context) error {
 	var problems []error
 	for _, uid := range w.ended() {
@@ -24,7 +24,7 @@ func (w *Workers) Reclaim(ctx context.Context) error {
 	return errors.Join(problems...)
 }
 
-// ended are the pods of which nothing runs any more.
+// ended returns the pods without running containers.
 func (w *Workers) ended() []types.UID {
 	w.mu.Lock()
 	defer w.mu.Unlock()

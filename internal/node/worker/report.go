@@ -10,13 +10,14 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// observation is what a status is made from: what the runtime has and what was reported before.
+// observation is the input of a status: the runtime's state of the pod and the last reported
+// status.
 type observation struct {
 	pod *v1.Pod
-	// known reports that the runtime has the pod; found is what it knows.
+	// known reports that the runtime has the pod; found is its state.
 	known bool
 	found runtime.Pod
-	// old is what was reported before, or what the API says.
+	// old is the last reported status, or the API's status.
 	old *v1.PodStatus
 }
 
@@ -42,8 +43,8 @@ func (p *worker) report(s *observation, now time.Time, over bool) v1.PodStatus {
 	}
 }
 
-// probedAgain makes the status again if the prober has other results by now than those that
-// it was made with, and reports whether it has.
+// probedAgain makes the status again if the prober's results have changed since the status was
+// made, and reports whether they have.
 func (p *worker) probedAgain(s *observation, status *v1.PodStatus, now time.Time, over bool) bool {
 	probed := *status
 	probed.InitContainerStatuses = slices.Clone(status.InitContainerStatuses)

@@ -15,13 +15,13 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// A resize is decided on like an admission, one at a time, and carried out by the worker
-// of the pod. Those that do not fit are decided on again whenever room appears, in the
-// order of the kubelet (A11).
+// A resize is decided on like an admission, one at a time, and carried out by the worker of the
+// pod. A resize that does not fit is decided on again whenever room appears, in the order of the
+// kubelet (A11).
 
 const messageNoLimits = "these limits cannot be changed while the pod runs on this node"
 
-// decideResizes decides on all resizes that are asked for.
+// decideResizes decides on all requested resizes.
 func (w *Workers) decideResizes() {
 	w.admitting.Lock()
 	defer w.admitting.Unlock()
@@ -38,8 +38,8 @@ type pending struct {
 	since   time.Time
 }
 
-// pendingResizes are the resizes that are asked for, those first that are to be granted
-// first. There are none before all sources have synced: pods that count may be missing.
+// pendingResizes returns the requested resizes in the order in which to grant them. It returns none
+// before all sources have synced: pods that count may be missing.
 func (w *Workers) pendingResizes() []pending {
 	w.mu.Lock()
 	var all []pending
@@ -60,8 +60,8 @@ func (w *Workers) pendingResizes() []pending {
 	return all
 }
 
-// comparePending orders resizes: those that raise no request, then by priority, then
-// guaranteed pods, then those that wait longest.
+// comparePending orders resizes: first resizes that raise no request, then by priority, then
+// guaranteed pods, then by the time of waiting, the longest first.
 func comparePending(a, b pending) int {
 	return cmp.Or(
 		compareBool(raises(b.held, b.desired), raises(a.held, a.desired)),
@@ -83,7 +83,7 @@ func compareBool(a, b bool) int {
 	return 1
 }
 
-// compareSince puts the longest wait first; zero is one that begins now.
+// compareSince puts the longest wait first; a zero time begins to wait now.
 func compareSince(a, b time.Time) int {
 	if a.IsZero() != b.IsZero() {
 		return compareBool(b.IsZero(), a.IsZero())

@@ -47,7 +47,7 @@ func (p *worker) sync(ctx context.Context, in *input, s *observation, now time.T
 	}
 	reported := p.report(s, now, false)
 	if podstatus.IsTerminal(reported.Phase) {
-		return now // to end what is left of it
+		return now // to end its remaining containers
 	}
 	p.w.opts.Prober.AddPod(s.pod)
 	if isRestartingAll(&reported) {
@@ -61,7 +61,7 @@ func (p *worker) sync(ctx context.Context, in *input, s *observation, now time.T
 	return instant.Earlier(instant.Earlier(next, resized), podstatus.Deadline(s.pod, start))
 }
 
-// useAllocation has the rest of the turn see the pod with what is allocated to it by now.
+// useAllocation updates the pod of the turn with its current allocation.
 func (p *worker) useAllocation(in *input, s *observation) {
 	p.w.mu.Lock()
 	defer p.w.mu.Unlock()
@@ -70,8 +70,8 @@ func (p *worker) useAllocation(in *input, s *observation) {
 	s.pod = in.pod
 }
 
-// reject ends a pod that may not run before anything of it was started. It is stopped
-// before it is reported, because otherwise Safety withholds the Failed phase.
+// reject ends a rejected pod before any of its containers is started. The pod is stopped before it
+// is reported, because otherwise Safety withholds the Failed phase.
 func (p *worker) reject(pod *v1.Pod, r *fit.Rejection) {
 	p.enter(stopped)
 	p.event(pod, "", v1.EventTypeWarning, r.Reason, r.Message)
@@ -134,8 +134,12 @@ func (p *worker) carryOut(ctx context.Context, s *observation, todo plan, now ti
 		return now.Add(sandboxRetries.Wait(p.sandboxFailures, 0))
 	}
 	p.hasSandbox, p.sandboxFailures = true, 0
-	for _, start := range starts {
-		if abandoned := p.start(ctx, s, start, now); abandoned || p.runningPostStart != "" {
+	for i, start := range starts {
+		outcome := p.start(ctx, s, start, now)
+		if outcome == startPulls && i == 0 && len(starts) == len(todo.starts) {
+			return next // nothing has changed: the end of the pull wakes this worker
+		}
+		if outcome != startDone || p.runningPostStart != "" {
 			break
 		}
 	}
@@ -235,10 +239,26 @@ func (m *inbox) abandonStart() {
 	}
 }
 
-// start starts one container, and its postStart hook. It reports whether the start was abandoned.
-func (p *worker) start(ctx context.Context, s *observation, todo start, now time.Time) (abandoned bool) {
+// outcome is what became of a start.
+type outcome int
+
+const (
+	startDone      outcome = iota // also if it has failed
+	startAbandoned                // the pod must end
+	startPulls                    // the image is pulled: later containers wait, so that the order of starts is that of the spec
+)
+
+// start starts one container, and its postStart hook.
+func (p *worker) start(ctx context.Context, s *observation, todo start, now time.Time) outcome {
 	name := todo.container.Name
 	id, abandoned, err := p.startContainer(ctx, s.pod, todo)
+	if errors.Is(err, runtime.ErrPulling) {
+		if p.pulling[name].IsZero() {
+			p.pulling[name] = now
+		}
+		return startPulls
+	}
+	delete(p.pulling, name)
 	if id != "" { // also if it did not start
 		p.event(s.pod, name, v1.EventTypeNormal, eventCreated, "Container created")
 	}
@@ -246,10 +266,11 @@ func (p *worker) start(ctx context.Context, s *observation, todo start, now time
 		p.w.count.started(err)
 	}
 	if err != nil {
-		if !abandoned {
-			p.failedStart(s.pod, todo, id, err, now)
+		if abandoned {
+			return startAbandoned
 		}
-		return abandoned
+		p.failedStart(s.pod, todo, id, err, now)
+		return startDone
 	}
 	delete(p.waiting, name)
 	delete(p.retries, name)
@@ -260,11 +281,14 @@ func (p *worker) start(ctx context.Context, s *observation, todo start, now time
 	} else {
 		p.created[id] = true
 	}
-	return abandoned
+	if abandoned {
+		return startAbandoned
+	}
+	return startDone
 }
 
-// failedStart notes why a container did not start. One that the runtime lists backs off
-// like any that has ended; one that left nothing behind is tried again after a pause.
+// failedStart records why a container did not start. If the runtime lists the attempt, it backs off
+// like any ended container; otherwise the start is tried again after a pause.
 func (p *worker) failedStart(pod *v1.Pod, todo start, id string, err error, now time.Time) {
 	name, reason, message := todo.container.Name, runtime.WaitingRunError, err.Error()
 	if failed, ok := errors.AsType[*runtime.StartError](err); ok {

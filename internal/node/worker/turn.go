@@ -14,8 +14,8 @@ import (
 	"github.com/statusd/statusd/runtime"
 )
 
-// state is what a worker keeps between its turns. A new process begins with an empty one;
-// what has to last longer is in the runtime and in the status manager.
+// state is the worker's state between turns. A new process begins with an empty state; lasting
+// facts are in the runtime and in the status manager.
 type state struct {
 	stage           stage
 	admitted        bool
@@ -28,17 +28,18 @@ type state struct {
 	backOffs         map[string]backOff                  // by container name
 	retries          map[string]retry                    // by container name
 	waiting          map[string]v1.ContainerStateWaiting // by container name
-	minAttempt       map[string]int                      // by container name: what is older is history
+	minAttempt       map[string]int                      // by container name: older attempts are history
 	restarting       map[string]bool                     // by container ID
 	observed         map[string]bool                     // container IDs whose end was recorded
 	ends             map[string]time.Time                // by container ID: when its end was first seen
 	stops            map[string]stopping                 // by container ID
-	actuated         map[string]v1.ResourceRequirements  // by container ID: what it runs with
+	actuated         map[string]v1.ResourceRequirements  // by container ID: the resources that it runs with
 	cancels          map[hookKey]context.CancelFunc      // of the hooks that run
 	begun            map[hookKey]begunHook               // the hooks that run
 	dues             map[string]time.Time                // by container name: starts that are put off
 	runningPostStart string                              // the container ID whose postStart hook runs
 	created          map[string]bool                     // container IDs that did not run yet
+	pulling          map[string]time.Time                // by container name: since when its image is pulled
 
 	endBy         time.Time // the end of the pod's grace; it is never put off
 	evicted       *Eviction // why the node ends it
@@ -61,12 +62,12 @@ func newState() state {
 		cancels:    map[hookKey]context.CancelFunc{},
 		begun:      map[hookKey]begunHook{},
 		created:    map[string]bool{},
+		pulling:    map[string]time.Time{},
 	}
 }
 
-// turn observes the pod, reports its status, and does what is due. It returns when the next
-// turn is due even if nothing happens, zero if there is no such time, and whether the worker
-// has nothing left to do.
+// turn observes the pod, reports its status, and takes the due actions. It returns when the next
+// turn is due even if nothing happens, zero if none is due, and whether the worker is done.
 func (p *worker) turn(ctx context.Context) (next time.Time, over bool) {
 	in, now := p.readInbox(), time.Now()
 	p.handleHookEnds(in.pod, in.ended, now)
@@ -162,8 +163,8 @@ func (p *worker) present(containers []runtime.Container) []runtime.Container {
 	})
 }
 
-// shown are the containers as the API shows them: one whose postStart hook still runs is
-// not yet there, and one whose hook has failed is not until it has ended.
+// shown returns the containers as the API shows them. A container whose postStart hook still runs
+// is not included yet, and a container whose hook has failed is included after it has ended.
 func (p *worker) shown(containers []runtime.Container) []runtime.Container {
 	return slices.DeleteFunc(p.present(containers), func(c runtime.Container) bool {
 		return (c.ID == p.runningPostStart || p.stops[c.ID].postStartFailed) && alive(&c)

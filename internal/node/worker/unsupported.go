@@ -32,8 +32,8 @@ func (p *worker) supported(s *observation, starts []start, now time.Time) []star
 	return left
 }
 
-// wasRun reports whether the runtime has run the container from the same image. What it has run it
-// can run again, also if its settings have changed since.
+// wasRun reports whether the runtime has run the container from the same image. The runtime can
+// then run it again, even if its settings have changed since.
 func wasRun(s *observation, c *v1.Container) bool {
 	newest := attemptsOf(s.found.Containers, c.Name).newest()
 	return newest != nil && (newest.Image == "" || newest.Image == c.Image)

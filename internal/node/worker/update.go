@@ -10,10 +10,9 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// needsTurn reports whether an update of a pod is one that a worker acts on. Most updates
-// are not: they are the watch's echo of what this node has written to the status. The
-// kubelet knows the case as RECONCILE. A status that another writer has changed is the
-// status manager's to repair.
+// needsTurn reports whether a worker has to act on an update of a pod. Most updates are the watch's
+// echo of this node's own status writes, which the kubelet calls RECONCILE. If another writer has
+// changed the status, the status manager repairs it.
 func needsTurn(before, after *v1.Pod) bool {
 	return before.Generation != after.Generation || // it is observed, even if the spec says the same
 		!before.DeletionTimestamp.Equal(after.DeletionTimestamp) ||

@@ -20,13 +20,13 @@ type stage int
 
 const (
 	syncing     stage = iota // it should run
-	terminating              // what runs of it is being stopped
-	stopped                  // nothing of it runs any more
+	terminating              // its running containers are being stopped
+	stopped                  // none of its containers runs any more
 	finished                 // its last status was reported
 )
 
-// worker is the state machine of one pod. One goroutine owns it; others write to
-// its inbox and wake it.
+// worker is the state machine of one pod. One goroutine owns it; other goroutines write to its
+// inbox and wake it.
 type worker struct {
 	w      *Workers
 	uid    types.UID
@@ -43,7 +43,7 @@ type worker struct {
 	log   *slog.Logger
 }
 
-// inbox is what a worker shares with others: what they have for it, and how far it is.
+// inbox is the part of a worker that other goroutines share: updates for it, and its progress.
 type inbox struct {
 	pod       *v1.Pod
 	revision  int                          // grows with each update that a worker acts on
@@ -60,6 +60,7 @@ type inbox struct {
 	evicted   *Eviction
 	evictedAt time.Time
 	facts     map[string]podstatus.ContainerFacts // replaced after each turn, never changed
+	pulling   map[string]time.Time                // likewise
 	waiting   []chan struct{}                     // closed once nothing of the pod runs
 	abandon   context.CancelFunc                  // of the start that is under way, if any
 }
@@ -125,7 +126,7 @@ func (p *worker) pause(next time.Time) time.Duration {
 
 // input is a copy of the inbox, for one turn.
 type input struct {
-	pod       *v1.Pod // with the resources that it was allocated
+	pod       *v1.Pod // with its allocated resources
 	desired   *v1.Pod // as its source has it
 	revision  int
 	allocated *podstatus.Allocation
@@ -164,9 +165,8 @@ func (p *worker) copyInbox() input {
 	return l
 }
 
-// blocked is the static pod of the same name that a static pod has to wait for, empty if
-// there is none. Pods of the API never block it: the name of a mirror pod is not theirs.
-// The caller holds mu.
+// blocked returns the static pod of the same name that a static pod has to wait for, or "". Pods of
+// the API never block it: the name of a mirror pod is not theirs. The caller holds mu.
 func (w *Workers) blocked(p *worker) types.UID {
 	if !p.static || p.inbox.admitted {
 		return ""

@@ -33,8 +33,8 @@ var sandboxRetries = backoff.Schedule{First: 500 * time.Millisecond, Limit: star
 // ErrRunning is returned by a second call of Run.
 var ErrRunning = errors.New("worker: Run may be called only once")
 
-// Workers keeps the pods of a node as they should be. See the package comment for how it
-// is used. All methods may be called from any goroutine.
+// Workers brings the pods of a node to their desired states. See the package comment for its use.
+// All methods may be called from any goroutine.
 type Workers struct {
 	opts  Options
 	count *metrics
@@ -58,8 +58,8 @@ type Workers struct {
 	// removed are the pods that workers were done with, and when. A runtime may list them for
 	// a while after it has removed them.
 	removed   map[types.UID]time.Time
-	fresh     []*worker   // those that have no goroutine yet
-	forgotten []types.UID // those that OnForgotten was not called for yet
+	fresh     []*worker   // without a goroutine yet
+	forgotten []types.UID // OnForgotten was not called yet
 	added     int
 	listed    bool // inherited is known
 	manifests bool // all manifests were read
@@ -88,8 +88,8 @@ func New(options Options) (*Workers, error) {
 	return w, nil
 }
 
-// Run keeps the pods until the context ends, and returns once everything that it started
-// has stopped. Containers run on: the next process adopts them.
+// Run manages the pods until the context ends, and returns once all its goroutines have ended.
+// Containers keep running: the next process adopts them.
 func (w *Workers) Run(ctx context.Context) error {
 	w.mu.Lock()
 	second := w.running
@@ -172,9 +172,9 @@ func (w *Workers) Update(pod *v1.Pod) {
 	}
 }
 
-// Remove reports that a pod does not belong on this node any more. It is given the last
-// known object of the pod, whose grace period counts. What still runs is ended, and then
-// all that is left of the pod is removed.
+// Remove reports that a pod does not belong on this node any more. pod is the last known object,
+// whose grace period counts. Its running containers are ended, and then all its remains are
+// removed.
 func (w *Workers) Remove(pod *v1.Pod) {
 	if podstatus.IsMirror(pod) {
 		return
@@ -199,8 +199,8 @@ func (w *Workers) Remove(pod *v1.Pod) {
 	}
 }
 
-// SourcesReady reports that every source of pods has synced: from now on a pod that no
-// source has does not belong here, and what runs of it is ended.
+// SourcesReady reports that every source of pods has synced: from now on a pod without a source
+// does not belong on this node, and its running containers are ended.
 func (w *Workers) SourcesReady() {
 	w.mu.Lock()
 	w.ready = true
@@ -219,7 +219,7 @@ func (w *Workers) ManifestsReady() {
 	wake.Up(w.tidy)
 }
 
-// Sync gives a pod a turn, because something that it depends on has changed.
+// Sync triggers a turn of a pod, because a dependency of the pod has changed.
 func (w *Workers) Sync(uid types.UID) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -238,9 +238,9 @@ func (w *Workers) syncAll() {
 	wake.Up(w.tidy)
 }
 
-// ContainerUnhealthy reports that a container has failed its liveness or startup probe: it
-// is stopped, and started again if its restart policy allows it. A container that has been
-// replaced meanwhile is left alone.
+// ContainerUnhealthy reports that a container has failed its liveness or startup probe. The
+// container is stopped, and started again if its restart policy allows it. If the container has
+// been replaced meanwhile, nothing happens.
 func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe runtime.ProbeKind) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -251,8 +251,8 @@ func (w *Workers) ContainerUnhealthy(uid types.UID, containerID string, probe ru
 }
 
 // RestartContainer stops a running container, with its hook and the grace of the pod, and starts it again
-// after its back-off. It reports an error if the pod is not known here or is ending, or if the restart policy
-// of the container is Never. A container that has been replaced meanwhile is left alone.
+// after its back-off. It returns an error if the pod is unknown or ending, or if the restart policy of the
+// container is Never. If the container has been replaced meanwhile, nothing happens.
 func (w *Workers) RestartContainer(uid types.UID, container, containerID, reason string) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -32,22 +32,22 @@ const maxWatchers = 64
 // historyFile is the history in the state directory.
 const historyFile = "history"
 
-// StateFiles are patterns of what lies in the state directory.
+// StateFiles are patterns of the files in the state directory.
 var StateFiles = append([]string{historyFile + "*", machine.PositionsFile + "*"}, alertsetup.StateFiles...)
 
-// Options are what a console is made of before its process knows anything.
+// Options configure a console before its process has any facts.
 type Options struct {
-	// Node is the name of the node, StateDir where the state of the process is kept, Version that of the program.
+	// Node is the name of the node, StateDir the directory of the process's state, Version the program's version.
 	Node, StateDir, Version string
 	// Healthz is where everything is served, Metrics where health and metrics are; empty: not there.
 	Healthz, Metrics string
-	// Fronts have the addresses of the process before in this program; nil: there are no others.
+	// Fronts have the addresses of the previous process in this program; nil: none.
 	Fronts     *process.Fronts
 	Registerer prometheus.Registerer
 	Logger     *slog.Logger
 }
 
-// Console is what a process shows of its node and reports about it. Make it with [New].
+// Console shows the node of a process and reports about it. Make it with [New].
 type Console struct {
 	// Listeners are called when something about a pod, or the node, has changed.
 	process.Listeners
@@ -62,7 +62,7 @@ type Console struct {
 	query                     *queryapi.Server
 }
 
-// New binds the addresses and makes the history. It starts nothing; life closes what is open.
+// New binds the addresses and makes the history. It starts nothing; life closes them.
 func New(o Options, life *process.Life) (_ *Console, err error) {
 	c := &Console{o: o, History: history.New(history.Options{File: filepath.Join(o.StateDir, historyFile), Logger: o.Logger})}
 	if err := o.Fronts.Keep(o.Healthz, o.Metrics); err != nil {
@@ -100,33 +100,33 @@ type Guard interface {
 	Run(context.Context) error
 }
 
-// Facts are what a process knows of its node. Its methods are as those of a [view.Source].
+// Facts are a process's facts of its node. Its methods follow the rules of a [view.Source].
 type Facts interface {
 	UIDs() []types.UID
 	Pod(uid types.UID) (view.Pod, bool)
 	Node() view.NodeDetail
 }
 
-// Outputs are where a process reports what it finds: the section outputs of its config.
+// Outputs are the destinations of a process's findings: the section outputs of its config.
 type Outputs = alertsetup.Outputs
 
-// Process is what a process brings: what it knows, and what it is able to do. Facts, Events, Endpoints, Subject and Records
-// are required.
+// Process has the sources and abilities of a process. Facts, Events, Endpoints, Subject and Records are required.
 type Process struct {
 	Facts Facts
-	Audit view.AuditSource // nil: there is none
+	Audit view.AuditSource // nil: no audit
 	Logs  view.LogSource   // nil: logs are not served
 	// Find returns the pod of a process that a log names, nil if it is not one of this node, and its container.
 	Find func(victim *logs.Victim) (pod *v1.Pod, container string)
-	// Endpoints are what is served beside the query API.
+	// Endpoints are served in addition to the query API.
 	Endpoints *process.Endpoints
-	// Subject names the process in the history of the node, and Records returns what has changed there since the last call.
+	// Subject names the process in the history of the node, and Records returns the process's new records since the last
+	// call.
 	Subject string
 	Records func() []history.Record
 
 	// HostRoot is where the root of the machine is.
 	HostRoot string
-	// Client and Conditions are nil if there is no API server.
+	// Client and Conditions are nil without an API server.
 	Client     kubernetes.Interface
 	Conditions *nodecondition.Keeper
 	Events     *process.Events
@@ -140,13 +140,14 @@ type Process struct {
 	NewGuard func(*Console) (Guard, error)
 	// Known is closed once rules can be evaluated.
 	Known <-chan struct{}
-	// RestartContainer and RestartKubelet do these actions of rules; nil: they cannot be done, and Why says why.
+	// RestartContainer and RestartKubelet do these actions of rules; nil: not possible, and Why gives the
+	// reason.
 	RestartContainer func(r *engine.ActionRequest, reason string) error
 	RestartKubelet   func(ctx context.Context, reason string) error
 	Why              map[ruleset.ActionKind]string
 }
 
-// Connect makes what the console shows of a process.
+// Connect creates the parts of the console that depend on a process.
 func (c *Console) Connect(p Process) (err error) {
 	c.p = p
 	var conditions *nodecondition.Owner
@@ -210,7 +211,7 @@ func (c *Console) connectAlerts() (err error) {
 	return err
 }
 
-// Alerts are what rules have found, nil if there are none.
+// Alerts returns the source of alerts, nil without rules.
 func (c *Console) Alerts() view.AlertSource {
 	if c.alerts == nil {
 		return nil
@@ -218,7 +219,7 @@ func (c *Console) Alerts() view.AlertSource {
 	return c.alerts
 }
 
-// Source is what the query API serves.
+// Source returns the source of the query API.
 func (c *Console) Source() view.Source { return source{c} }
 
 // Guard is the guard of the process, nil if it is off.

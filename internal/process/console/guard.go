@@ -5,7 +5,7 @@ import (
 	"github.com/statusd/statusd/internal/guard/notify"
 )
 
-// GuardOutputs are where what a guard notices goes.
+// GuardOutputs returns the outputs for a guard's notices.
 func (c *Console) GuardOutputs() (outputs []guard.Output) {
 	if c.p.Outputs.Events {
 		outputs = append(outputs, notify.Events{Record: c.p.Events.NodeEvent})

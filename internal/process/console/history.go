@@ -48,12 +48,12 @@ func (c *Console) followNode(ctx context.Context) error {
 	return nil
 }
 
-// recordAction keeps in the history what was done about an alert.
+// recordAction records an action on an alert in the history.
 func (c *Console) recordAction(a alert.Alert, action alert.Action) {
 	c.Record(alertsetup.Recorded(a, action))
 }
 
-// foundInLogs keeps what a log says in the history of the pod that it hit, else in that of the node, and makes an event of it.
+// foundInLogs records a log problem in the history of the affected pod, or else of the node, and sends an Event.
 func (c *Console) foundInLogs(p logs.Problem) {
 	about, record := history.Ref{}, p.Record()
 	var pod *v1.Pod

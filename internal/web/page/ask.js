@@ -15,7 +15,7 @@ export async function ask(path) {
   }
 }
 
-export const podPath = (namespace, name) => `/apis/v1/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
+export const podPath = (namespace, name) => `apis/v1/pods/${encodeURIComponent(namespace)}/${encodeURIComponent(name)}`;
 
 /** coalesced returns a function that runs work at most once at a time; calls meanwhile are one more run after it. */
 export function coalesced(work) {

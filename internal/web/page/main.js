@@ -29,7 +29,7 @@ let sort = { column: 'state', reverse: false };
 let tableHref = '#/'; // where Escape goes back to
 
 // The table and the node share a watch, which goes on from where it was when the reader comes back.
-const whole = watch('/apis/v1/watch', (type, data) => {
+const whole = watch('apis/v1/watch', (type, data) => {
   pods.handle(type, data);
   node.handle(type, data);
   if (type === 'gone' || type === 'synced') askForGone();
@@ -161,14 +161,14 @@ async function reword() {
 
 // Pods that are gone come with no event; the list has them for an hour.
 const askForGone = coalesced(async () => {
-  const answer = await ask('/apis/v1/pods?gone=true');
+  const answer = await ask('apis/v1/pods?gone=true');
   if (answer) pods.setGone(answer.items.filter((pod) => pod.gone));
   draw();
 });
 
 async function rewordTable() {
   for (const state of restless(pods.present)) {
-    const answer = await ask(`/apis/v1/pods?state=${encodeURIComponent(state)}`);
+    const answer = await ask(`apis/v1/pods?state=${encodeURIComponent(state)}`);
     for (const item of reworded(answer?.items ?? [], pods.all)) pods.handle('pod', item);
   }
 }

@@ -37,7 +37,7 @@ export class NodeView {
   /** refresh asks for the node again, unless the watch is faster. */
   async refresh() {
     const { takes } = this;
-    const node = await ask('/apis/v1/node');
+    const node = await ask('apis/v1/node');
     if (node && this.takes === takes) this.handle('node', node);
   }
 

@@ -35,7 +35,7 @@ export class PodView {
     this.takes = 0; // how many details were taken
   }
 
-  get watch() { return `/apis/v1/watch?pod=${encodeURIComponent(this.key)}`; }
+  get watch() { return `apis/v1/watch?pod=${encodeURIComponent(this.key)}`; }
 
   /** show begins with a pod; what was shown of another one goes at once. */
   show({ namespace, name }) {

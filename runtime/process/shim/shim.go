@@ -11,8 +11,9 @@ import (
 // Program is the name under which the runtime looks for the program.
 const Program = "statusd-shim"
 
-// Main runs the container in the working directory, whose ID is the last of the arguments, or a
-// command inside it that follows, to its end, and returns the exit code of the program.
+// Main runs the container in the working directory to its end, or a command inside the container,
+// and returns the exit code of the program. The first argument after the program is the ID of the
+// container; the command follows the ID.
 func Main(arguments []string) int {
 	if len(arguments) < 2 {
 		fmt.Fprintf(os.Stderr, "%s is started by statusd itself, with the ID of a container\n", Program)

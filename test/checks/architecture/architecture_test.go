@@ -36,10 +36,10 @@ var layers = []struct {
 	{"watchers", []string{"internal/audit", "internal/guard"}}, // whether a kubelet tells the truth, and whether it is healthy
 	{"alert", []string{"internal/alert"}},                      // the types of alerts and silences
 	{"view", []string{"internal/view"}},                        // what is known of a node, as it is read
-	{"serving", []string{"internal/queryapi", "internal/podsapi", "kubeletapi", "internal/web", "internal/fleet"}}, // what the product layer knows, over the network
-	{"providers", []string{"virtualkubelet", "node/fleet"}},                                                        // a whole node of a virtual-kubelet provider; many nodes in one process
-	{"alert language", []string{"internal/alert/expr", "internal/alert/rulefile"}},                                 // what rules can say, and how files say it
-	{"alert rules", []string{"internal/alert/ruleset"}},                                                            // what an operator wants to know
+	{"serving", []string{"internal/queryapi", "internal/podsapi", "kubeletapi", "internal/web", "internal/overview", "internal/doctor"}}, // what the product layer knows, over the network
+	{"providers", []string{"virtualkubelet", "node/fleet"}},                                                                              // a whole node of a virtual-kubelet provider; many nodes in one process
+	{"alert language", []string{"internal/alert/expr", "internal/alert/rulefile"}},                                                       // what rules can say, and how files say it
+	{"alert rules", []string{"internal/alert/ruleset"}},                                                                                  // what an operator wants to know
 	{"alert engine", []string{"internal/alert/engine"}},
 	{"alert tests", []string{"internal/alert/ruletest"}},
 	{"alert delivery", []string{"internal/alert/deliver"}},

@@ -1,3 +1,3 @@
-// Package deploy applies the manifests of deploy/observe, and holds the tests of what operators deploy beside
-// statusd, in deploy/.
+// Package deploy applies the manifests of deploy/observe, and holds the tests of the other files in deploy/
+// that operators deploy with statusd.
 package deploy

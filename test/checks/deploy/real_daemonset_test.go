@@ -94,7 +94,7 @@ func allAnswer(ctx context.Context, client *queryapi.Client) error {
 // statusdImage is the archive of make image.
 func statusdImage(t *testing.T) string {
 	t.Helper()
-	i, err := image.Statusd("localhost/statusd:dev", binaries.Path(t, binaries.StaticStatusd), "")
+	i, err := image.Statusd("localhost/statusd:dev", binaries.Path(t, binaries.StaticStatusd), "", "")
 	if err != nil {
 		t.Fatal(err)
 	}

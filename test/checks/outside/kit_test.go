@@ -8,15 +8,21 @@ import (
 	"testing"
 )
 
-// Another module makes a node of the parts, and holds its own journal to the conformance suite. The suite of
-// runtimes is only compiled: statusd's own packages run it.
+const root = "../../.."
+
+// Another module makes a node of the parts, runs nodes of a runtime and of a provider and a fleet of 20 with pods as a Deployment has
+// them, and holds its own journal to the conformance suite. The suite of runtimes is only compiled: statusd's own packages run it.
 func TestKitOutsideThisModule(t *testing.T) {
-	test, err := os.ReadFile("testdata/kit/kit_test.go")
-	if err != nil {
-		t.Fatal(err)
+	files := map[string]string{}
+	for _, name := range []string{"kit_test.go", "nodes_test.go"} {
+		content, err := os.ReadFile(filepath.Join("testdata", "kit", name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files[name] = string(content)
 	}
 	command := exec.Command("go", "test", "-mod=mod", "-run", "Journal|Manager|Node", ".")
-	command.Dir = module(t, "kit", map[string]string{"kit_test.go": string(test)})
+	command.Dir = module(t, "kit", files)
 	command.Env = offline()
 	if out, err := command.CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)

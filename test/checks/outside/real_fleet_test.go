@@ -3,10 +3,8 @@
 package outside
 
 import (
-	"bytes"
 	"context"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -21,44 +19,52 @@ import (
 	"github.com/statusd/statusd/test/patience"
 )
 
-// A program of another module is a fleet of 20 nodes, on which a Deployment as people write it is scheduled, becomes available,
-// and is scaled to nothing.
-func TestFleetOutsideThisModule(t *testing.T) {
-	source, err := os.ReadFile(filepath.Join(root, "examples", "fleet", "main.go"))
-	if err != nil {
-		t.Fatal(err)
-	}
+// Programs of other modules are a fleet of 20 nodes, a node with a runtime of its own and a node of a provider. On each of them a Deployment
+// as people write it is scheduled, becomes available, and is scaled to nothing.
+func TestOrdinaryDeploymentsOutsideThisModule(t *testing.T) {
+	source := example(t, "fleet")
 	if lines := codeLines(source); lines > longest {
 		t.Errorf("examples/fleet has %d lines of code, want at most %d", lines, longest)
 	}
-	dir, server := scratch(t, "fleet", source), controlplanetest.StartCluster(t, 0)
+	server := controlplanetest.StartCluster(t, 0)
 	admin, namespace := server.Admin(), server.Namespace(t)
-	command := exec.Command(filepath.Join(dir, "program"), server.Process.AdminKubeconfig(), "outside-fleet-", "20")
-	var output bytes.Buffer
-	command.Stdout, command.Stderr = &output, &output
-	if err := command.Start(); err != nil {
-		t.Fatal(err)
+	launch(t, scratch(t, "fleet", source), server.Process.AdminKubeconfig(), "outside-fleet-", "20")
+	for _, single := range []struct {
+		name   string
+		source []byte
+		more   []string
+	}{
+		{"node", withoutEvictions(t, example(t, "node")), nil},
+		{"provider", example(t, "provider"), []string{t.TempDir()}},
+	} {
+		kubeconfig, err := server.Process.NodeKubeconfig("outside-" + single.name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		launch(t, scratch(t, single.name, single.source), append([]string{kubeconfig, "outside-" + single.name}, single.more...)...)
 	}
-	t.Cleanup(func() {
-		_ = command.Process.Signal(os.Interrupt) // it may have ended already
-		if err := command.Wait(); err != nil {
-			t.Errorf("fleet: %v", err)
-		}
-		if t.Failed() {
-			t.Logf("fleet:\n%s", output.String())
-		}
-	})
 	ctx, cancel := patience.Context(t)
 	defer cancel()
 	deployments := admin.AppsV1().Deployments(namespace)
-	if _, err := deployments.Create(ctx, ordinaryDeployment("web", 60), metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
+	replicas := map[string]int32{"fleet": 60, "node": 3, "provider": 3}
+	for name, n := range replicas {
+		d := ordinaryDeployment(name, n)
+		if name != "fleet" {
+			spec := &d.Spec.Template.Spec
+			spec.TopologySpreadConstraints, spec.NodeSelector = nil, map[string]string{v1.LabelHostname: "outside-" + name}
+			spec.Tolerations = []v1.Toleration{{Key: "statusd/embedded", Operator: v1.TolerationOpExists}}
+		}
+		if _, err := deployments.Create(ctx, d, metav1.CreateOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
-	until(ctx, t, "60 pods are available", func() bool {
-		d, err := deployments.Get(ctx, "web", metav1.GetOptions{})
-		return err == nil && d.Status.AvailableReplicas == 60
-	})
-	pods, err := admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	for name, n := range replicas {
+		until(ctx, t, "the pods of "+name+" are available", func() bool {
+			d, err := deployments.Get(ctx, name, metav1.GetOptions{})
+			return err == nil && d.Status.AvailableReplicas == n
+		})
+	}
+	pods, err := admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{LabelSelector: "app=fleet"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -70,16 +76,27 @@ func TestFleetOutsideThisModule(t *testing.T) {
 		t.Errorf("the pods are on %d nodes, want all 20", len(used))
 	}
 	leases, err := admin.CoordinationV1().Leases(v1.NamespaceNodeLease).List(ctx, metav1.ListOptions{})
-	if err != nil || len(leases.Items) != 20 {
-		t.Errorf("%d leases (%v), want 20", len(leases.Items), err)
+	if err != nil || len(leases.Items) != 22 {
+		t.Errorf("%d leases (%v), want 22", len(leases.Items), err)
 	}
-	if _, err := deployments.Patch(ctx, "web", types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}); err != nil {
-		t.Fatal(err)
+	for name := range replicas {
+		if _, err := deployments.Patch(ctx, name, types.MergePatchType, []byte(`{"spec":{"replicas":0}}`), metav1.PatchOptions{}); err != nil {
+			t.Fatal(err)
+		}
 	}
 	until(ctx, t, "all pods are gone", func() bool {
 		left, err := admin.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
 		return err == nil && len(left.Items) == 0
 	})
+}
+
+func example(t *testing.T, name string) []byte {
+	t.Helper()
+	source, err := os.ReadFile(filepath.Join(root, "examples", name, "main.go"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return source
 }
 
 // until looks until it is so.
@@ -114,6 +131,7 @@ func ordinaryDeployment(name string, replicas int32) *apps.Deployment {
 					}},
 					TopologySpreadConstraints: []v1.TopologySpreadConstraint{{
 						MaxSkew: 1, TopologyKey: v1.LabelHostname, WhenUnsatisfiable: v1.DoNotSchedule, LabelSelector: &metav1.LabelSelector{MatchLabels: labels},
+						NodeTaintsPolicy: new(v1.NodeInclusionPolicyHonor),
 					}},
 				},
 			},

@@ -83,8 +83,7 @@ type program struct {
 	node, namespace string
 }
 
-// start builds an example in a directory of its own and starts it. When the test ends it is
-// interrupted, and must then end without an error.
+// start builds an example in a directory of its own and starts it until the test ends.
 func start(t *testing.T, name string) *program {
 	source, err := os.ReadFile(filepath.Join(root, "examples", name, "main.go"))
 	if err != nil {
@@ -109,7 +108,14 @@ func start(t *testing.T, name string) *program {
 		t.Fatal(err)
 	}
 
-	command := exec.Command(filepath.Join(dir, "program"), kubeconfig, p.node)
+	launch(t, dir, kubeconfig, p.node)
+	return p
+}
+
+// launch starts a program that scratch has built. When the test ends it is interrupted, and must then end without an error.
+func launch(t *testing.T, dir string, args ...string) {
+	t.Helper()
+	command := exec.Command(filepath.Join(dir, "program"), args...)
 	command.Env = append(os.Environ(), "HOME="+t.TempDir(), "XDG_STATE_HOME="+t.TempDir())
 	var output bytes.Buffer
 	command.Stdout, command.Stderr = &output, &output
@@ -119,13 +125,12 @@ func start(t *testing.T, name string) *program {
 	t.Cleanup(func() {
 		_ = command.Process.Signal(os.Interrupt) // it may have ended already
 		if err := command.Wait(); err != nil {
-			t.Errorf("%s: %v", name, err)
+			t.Errorf("%v: %v", args, err)
 		}
 		if t.Failed() {
-			t.Logf("%s:\n%s", name, output.String())
+			t.Logf("%v:\n%s", args, output.String())
 		}
 	})
-	return p
 }
 
 // withoutEvictions changes the program so that it runs pods whatever the disk of this machine has left.

@@ -22,6 +22,9 @@ import (
 // longestProvider is how many lines the program around a provider may have.
 const longestProvider = 30
 
+// largestProvider is how many bytes the program may have, with symbols.
+const largestProvider = 52 << 20
+
 // A program of another module is a node of a provider of virtual-kubelet's mock shape: 20 pods with deletes, failures and
 // kill -9, and what happened while it was dead.
 func TestProviderOutsideThisModule(t *testing.T) {
@@ -33,6 +36,9 @@ func TestProviderOutsideThisModule(t *testing.T) {
 		t.Errorf("examples/provider/main.go has %d lines, want at most %d", lines, longestProvider)
 	}
 	dir, state, server, node := scratch(t, "provider", source), t.TempDir(), shared.Server(t), "outside-provider"
+	if program, err := os.Stat(filepath.Join(dir, "program")); err != nil || program.Size() > largestProvider {
+		t.Errorf("the program has %d bytes (%v), want at most %d: the linker keeps all methods if one is looked up by a name that is no constant", program.Size(), err, largestProvider)
+	}
 	namespace := server.Namespace(t)
 	kubeconfig, err := server.Process.NodeKubeconfig(node)
 	if err != nil {

@@ -22,15 +22,24 @@ const (
 	// kubernetesVersion is what the server says it is. It is the version that server/go.mod
 	// requires; a binary built from a module cannot know it by itself.
 	kubernetesVersion = "v1.36.3"
+
+	// Variable names the program to use in the place of bin/controlplane, as make compat-servers does.
+	Variable = "STATUSD_CONTROLPLANE_PROGRAM"
 )
 
 // sources are what the binary is made of, relative to the module root. This package is one of
 // them: it decides how the binary is linked.
 var sources = []string{"test/controlplane/server", "test/controlplane/binary"}
 
-// Build returns the path of the binary. It builds it first if it is missing or older than its
-// sources, and then says on w what it does and why that takes minutes.
+// Build returns the path of the binary. It first builds a missing binary, or one that is older than
+// its sources, and prints on w that this takes minutes.
 func Build(ctx context.Context, w io.Writer) (string, error) {
+	if path := os.Getenv(Variable); path != "" {
+		if _, err := os.Stat(path); err != nil {
+			return "", fmt.Errorf("control plane binary of %s: %w", Variable, err)
+		}
+		return path, nil
+	}
 	root, err := moduleRoot()
 	if err != nil {
 		return "", err

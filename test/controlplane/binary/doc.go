@@ -2,6 +2,6 @@
 // test/controlplane/server/.
 //
 // Build may be called by any number of processes at once, as test binaries do: a file lock lets one
-// build and the others find it done. It uses nothing but the standard library, so that make can run
-// it before anything else is compiled.
+// process build, and the others find the result. It uses only the standard library, so that make
+// can run it before anything else is compiled.
 package binary

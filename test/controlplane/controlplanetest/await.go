@@ -13,8 +13,8 @@ import (
 	"github.com/statusd/statusd/test/patience"
 )
 
-// The server's authorizer and admission learn of roles, nodes and pods by watches of their own: what was created a moment ago may
-// not count yet. A test that relies on it waits first.
+// The server's authorizer and admission learn of roles, nodes and pods by their own watches: a new object may not count yet. A
+// test that depends on it waits first.
 
 // AwaitAllowed waits until the server allows a user each of the actions.
 func (s *Server) AwaitAllowed(t testing.TB, user string, groups []string, actions ...authorization.ResourceAttributes) {
@@ -43,7 +43,7 @@ func AwaitOwn(t testing.TB, node kubernetes.Interface, pod *v1.Pod) {
 	}, "the node may not read pod %s/%s", pod.Namespace, pod.Name)
 }
 
-// until looks each few milliseconds: the server tells nobody when its caches have something.
+// until polls: the server does not announce when its caches have an object.
 func until(t testing.TB, is func() bool, format string, args ...any) {
 	t.Helper()
 	ctx, cancel := patience.Context(t)

@@ -83,7 +83,7 @@ func (s *Server) publishAuthority(t testing.TB, namespace string) {
 	}
 }
 
-// CreatePod creates the pod as an administrator and returns what the server made of it.
+// CreatePod creates the pod as an administrator and returns the stored pod.
 func (s *Server) CreatePod(t testing.TB, pod *v1.Pod) *v1.Pod {
 	t.Helper()
 	s.publishAuthority(t, pod.Namespace)

@@ -13,8 +13,8 @@ import (
 	"github.com/statusd/statusd/test/patience"
 )
 
-// Shared is the server that the tests of a package share: the one that make test-real has started for all packages, or one
-// that starts with the first test. The zero value is ready for use; keep it in a variable of the test package.
+// Shared is the server that the tests of a package share: the server that make test-real has started for all packages, or
+// a server that starts with the first test. The zero value is ready for use; keep it in a variable of the test package.
 type Shared struct {
 	// Own is for tests of the server itself: the package has a server of its own.
 	Own bool
@@ -59,11 +59,22 @@ func (s *Shared) Main(m *testing.M) {
 		fmt.Fprintln(os.Stderr, "end of the shared control plane:", err)
 		code = max(code, 1)
 	}
-	if err := goleak.Find(s.connections()...); err != nil && code == 0 {
+	if err := s.leftBehind(); err != nil && code == 0 {
 		fmt.Fprintln(os.Stderr, "goroutines left behind:", err)
 		code = 1
 	}
 	os.Exit(code)
+}
+
+// leftBehind looks for goroutines for some time: that of a client of kubectl exec notices at its next ping, within 5 s, that its
+// connection was cut.
+func (s *Shared) leftBehind() (err error) {
+	for range 10 {
+		if err = goleak.Find(s.connections()...); err == nil {
+			return nil
+		}
+	}
+	return err
 }
 
 // connections are goroutines that end with the server, which ends later if other packages share it.

@@ -51,7 +51,7 @@ func newAPIServer(ctx context.Context, c cluster) (*apiServer, error) {
 	if err := logsapi.ValidateAndApply(o.Logs, registry.FeatureGateFor(compatibility.DefaultKubeComponent)); err != nil {
 		return nil, fmt.Errorf("API server log: %w", err)
 	}
-	// The server is its own client; what it warns itself of is of no use.
+	// The server is its own client; its warnings to itself are useless.
 	rest.SetDefaultWarningHandler(rest.NoWarnings{})
 
 	completed, err := o.Complete(ctx)

@@ -12,8 +12,8 @@ import (
 	"github.com/statusd/statusd/test/controlplane/server/pki"
 )
 
-// certificateCommand issues the certificate of a server on this machine that others reach by a name, such
-// as that of the Service of an API server which is registered with an APIService.
+// certificateCommand issues a certificate for a server on this machine that clients reach by a name, such
+// as the Service of an API server which is registered with an APIService.
 func certificateCommand(args []string) error {
 	flags := pflag.NewFlagSet("controlplane certificate", pflag.ContinueOnError)
 	path := flags.String("data-dir", "", "data directory of the control plane (required)")

@@ -16,11 +16,12 @@ import (
 )
 
 // nodeControllers are the controllers that meet a node and its pods. The others of
-// kube-controller-manager (volumes, clouds, quotas, autoscaling) have nothing to do here.
+// kube-controller-manager (volumes, clouds, autoscaling) have nothing to do here.
 var nodeControllers = []string{
 	// What makes pods.
 	names.DeploymentController,
 	names.ReplicaSetController,
+	names.ReplicationControllerController,
 	names.StatefulSetController,
 	names.DaemonSetController,
 	names.JobController,
@@ -34,6 +35,9 @@ var nodeControllers = []string{
 	names.GarbageCollectorController,
 	names.NamespaceController,
 	names.DisruptionController,
+
+	// What lets pods in or not: a namespace with a quota takes none until the quota has a status.
+	names.ResourceQuotaController,
 
 	// What reads the pods' readiness.
 	names.EndpointSliceController,

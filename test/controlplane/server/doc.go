@@ -6,10 +6,10 @@
 //	controlplane certificate --data-dir D --name NAME --out PREFIX
 //
 // A start takes, in this order: the lock of the data directory, the port, the certificate authority,
-// etcd, the API server, and what works on its objects. That is a loop that gives each namespace its
-// default service account (package accounts), or, with --controllers, kube-scheduler, the controllers of
-// kube-controller-manager that meet a node, and a loop that approves the serving certificates of nodes
-// (package nodecerts). It says so once the server is ready, and gives everything back in reverse
-// order on SIGTERM or SIGINT. Nothing listens outside the loopback interface; etcd listens on a
-// socket inside the data directory only.
+// etcd, the API server, and the loops that work on its objects: a loop that creates the default service
+// account of each namespace (package accounts), or, with --controllers, kube-scheduler, the controllers
+// of kube-controller-manager that concern a node, and a loop that approves the serving certificates of
+// nodes (package nodecerts). It prints a line once the server is ready, and stops all parts in reverse
+// order on SIGTERM or SIGINT. Nothing listens outside the loopback interface; etcd listens on a socket
+// inside the data directory only.
 package main

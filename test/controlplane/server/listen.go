@@ -19,8 +19,8 @@ func loopback(port int) string { return net.JoinHostPort("127.0.0.1", strconv.It
 
 func port(l net.Listener) int { return l.Addr().(*net.TCPAddr).Port }
 
-// listen binds the wanted port, or the one that the directory was served at before, or a free one,
-// and remembers it.
+// listen binds the wanted port, or the port that the directory was served at before, or a free
+// port, and records the port.
 func listen(dir *datadir.Dir, wanted int) (net.Listener, error) {
 	hint := "choose another --port, or 0 for a free one"
 	if wanted == 0 {

@@ -14,8 +14,8 @@ import (
 	"github.com/statusd/statusd/test/controlplane/server/pki"
 )
 
-// stopTimeout bounds a clean exit. What is not done by then is requests that hang; etcd is closed
-// properly all the same.
+// stopTimeout bounds a clean exit. Only hanging requests last longer; etcd is closed properly all
+// the same.
 const stopTimeout = 5 * time.Second
 
 type serveOptions struct {

@@ -1,5 +1,5 @@
-// Package sharedserver runs the API server that the packages of make test-real share. It uses nothing but the standard
-// library: what starts the tests need not compile a client first.
+// Package sharedserver runs the API server that the packages of make test-real share. It uses only the standard
+// library, so that starting the tests does not require compiling a client first.
 package sharedserver
 
 import (

@@ -1,3 +1,3 @@
-// Package images makes the container images that Kubernetes' end-to-end specs name, of programs of this machine: a node of
-// the suite has no registry. They have what the specs use of the published ones, not more.
+// Package images makes the container images of Kubernetes' end-to-end specs from programs of this machine: a node of the
+// suite has no registry. They contain only the files that the specs use.
 package images

@@ -24,11 +24,11 @@ const registry = "registry.k8s.io/e2e-test-images/"
 type Sources struct {
 	// Agnhost is the file of the program of that name, and Certificates the directory with the certificate of its servers.
 	Agnhost, Certificates string
-	// NNP is the file of a program that prints its effective user: that of the image nonewprivs.
+	// NNP is the file of a program that prints its effective user, for the image nonewprivs.
 	NNP string
-	// Find returns the file of a program of this machine; nil: the one that a shell finds.
+	// Find returns the file of a program of this machine; nil: search PATH, as a shell does.
 	Find func(name string) (string, error)
-	// Applets are the names of busybox's; nil: those that it lists.
+	// Applets are the names of busybox's applets; nil: the applets that it lists.
 	Applets []string
 }
 
@@ -161,7 +161,7 @@ func nonewprivsImage(s Sources, busybox image.Image) (image.Image, error) {
 	return i, err
 }
 
-// nginxImage answers on port 80, which is all that the specs want of it.
+// nginxImage answers on port 80; the specs use nothing else of it.
 func nginxImage(agnhost image.Image, name string) image.Image {
 	i := clone(agnhost, name)
 	i.Entrypoint, i.Cmd = []string{"/agnhost"}, []string{"netexec", "--http-port=80", "--udp-port=-1"}

@@ -10,7 +10,7 @@ import (
 	"github.com/statusd/statusd/internal/image"
 )
 
-// addProgram puts a program of this machine into the image, with the libraries that it is linked to.
+// addProgram puts a program of this machine into the image, with its shared libraries.
 func addProgram(i *image.Image, s Sources, name, file string) error {
 	found, err := s.Find(name)
 	if err != nil {

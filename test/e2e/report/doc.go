@@ -1,3 +1,3 @@
-// Package report makes tables of what Ginkgo reports about a run of Kubernetes' end-to-end specs: which passed and failed on
-// an agent, why those that failed did, and where two agents differ.
+// Package report makes tables from Ginkgo reports of Kubernetes' end-to-end specs: passed and failed specs of an agent, the
+// reasons for failures, and differences between two agents.
 package report

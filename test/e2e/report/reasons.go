@@ -5,7 +5,8 @@ import (
 	"strings"
 )
 
-// Reasons are why specs fail on each agent: what the machine or the surroundings of a run lack.
+// Reasons explain failed specs per agent: a missing feature of the machine or of the run's
+// namespaces.
 type Reasons []Reason
 
 // Reason explains the failures of some specs.
@@ -15,8 +16,8 @@ type Reason struct {
 	Specs []string
 }
 
-// ParseReasons reads a text in which each reason is a line, and the parts of the names of its specs are the indented lines
-// below it. Empty lines and those that begin with # are comments.
+// ParseReasons reads a text with one reason per line, followed by indented lines with parts of the names of the reason's
+// specs. Empty lines and lines that begin with # are ignored.
 func ParseReasons(text string) (Reasons, error) {
 	var reasons Reasons
 	number := 0
@@ -42,7 +43,7 @@ func ParseReasons(text string) (Reasons, error) {
 	return reasons, nil
 }
 
-// Of returns the reason why the spec of that name fails, and an empty text if none is known.
+// Of returns the reason why the spec of that name fails, or "".
 func (r Reasons) Of(name string) string {
 	for _, reason := range r {
 		for _, part := range reason.Specs {

@@ -20,7 +20,7 @@ const (
 	Skipped State = "skipped" // the spec itself found that it cannot run here
 )
 
-// Spec is one that was selected.
+// Spec is a selected spec.
 type Spec struct {
 	Name    string
 	State   State
@@ -36,7 +36,7 @@ type Run struct {
 	Took     time.Duration
 }
 
-// ginkgoSuite is what is read of Ginkgo's report in JSON.
+// ginkgoSuite is the needed part of Ginkgo's report in JSON.
 type ginkgoSuite struct {
 	SuiteSucceeded             bool
 	SpecialSuiteFailureReasons []string

@@ -1,7 +1,7 @@
 //go:build tools
 
-// Package suite pins what is built of Kubernetes' end-to-end suite: the specs, the program that runs them, the server that
-// most of their images are made of, and the proxy of services.
+// Package suite pins the built parts of Kubernetes' end-to-end suite: the specs, their runner, the server in most of their
+// images, and the proxy of services.
 package suite
 
 import (

@@ -27,6 +27,9 @@ func build() error {
 	if len(os.Args) != 3 {
 		return errors.New("want observe or run, and a version")
 	}
+	if err := install.Completions("bin/statusd", "bin"); err != nil {
+		return err
+	}
 	for _, format := range []string{"deb", "rpm"} {
 		path, err := install.Package("deploy/packaging/nfpm-"+os.Args[1]+".yaml", "bin", "build", os.Args[2], runtime.GOARCH, format)
 		if err != nil {

@@ -33,7 +33,7 @@ type Mutant struct {
 	From, To string
 	// Tests is a pattern of go test -run.
 	Tests string
-	// In is the folder of the tests, if it is not that of the file.
+	// In is the folder of the tests, if it differs from the file's.
 	In string
 	// Tags are build tags of the tests.
 	Tags string
@@ -42,8 +42,8 @@ type Mutant struct {
 // keys are the fields of a block. "invariant" and "rule" are the same field.
 var keys = []string{"invariant", "rule", "kind", "without", "file", "from", "to", "tests", "in", "tags"}
 
-// Parse reads a list. Each block must have the required keys, what it lacks, a file, and a
-// text that the change alters.
+// Parse reads a list. Each block must have the required keys, the removed guard, a file, and a text
+// that the change alters.
 func Parse(text string, required ...string) ([]Mutant, error) {
 	var mutants []Mutant
 	for block := range strings.SplitSeq(strings.TrimSpace(text), "\n\n") {

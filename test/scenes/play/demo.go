@@ -93,7 +93,7 @@ func (d *demonstration) page(ctx context.Context, want bool) error {
 	return nil
 }
 
-// audit runs statusd audit and shows what it says. Its exit code must be the given one.
+// audit runs statusd audit and shows its output. Its exit code must be the given one.
 func (d *demonstration) audit(ctx context.Context, code int, args ...string) error {
 	args = append([]string{"audit", "--socket", d.stage.Observer.Socket}, args...)
 	fmt.Printf("\n$ statusd %s\n", strings.Join(args, " "))

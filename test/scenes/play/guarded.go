@@ -26,7 +26,7 @@ type guarded struct {
 	rows            []string
 }
 
-// scenario is something that breaks, and what is expected then.
+// scenario is a fault with its expected results.
 type scenario struct {
 	name     string
 	breaks   func(ctx context.Context, p *guarded) error
@@ -100,7 +100,8 @@ const policy = `  restartsPerHour: 20
   coolDown: 10s
 `
 
-// guardDemo breaks a guarded kubelet in several ways and prints a table of what was seen when.
+// guardDemo breaks a guarded kubelet in several ways and prints a table of the observations with
+// their times.
 func guardDemo(ctx context.Context, o options, stage *scenes.Stage) error {
 	observer, err := stage.Guard(ctx, policy)
 	if err != nil {
@@ -130,7 +131,8 @@ func (p *guarded) all(ctx context.Context) error {
 	return nil
 }
 
-// patience is how long a scenario may take before the demonstration says what is missing and ends.
+// patience is how long a scenario may take before the demonstration prints the missing results and
+// ends.
 const patience = 5 * time.Minute
 
 // scenario plays one and adds its row. Page, command line, condition and Event are watched all at once, so that each time
@@ -226,7 +228,7 @@ func (p *guarded) await(ctx context.Context, wanted func(guard.Report) bool) (re
 	return report, err
 }
 
-// statusd runs a command and shows what it says.
+// statusd runs a command and shows its output.
 func (p *guarded) statusd(ctx context.Context, args ...string) error {
 	fmt.Println("$ statusd " + strings.Join(args, " "))
 	cmd := exec.CommandContext(ctx, p.program, append(args, "--socket", p.socket)...)

@@ -29,10 +29,10 @@ import (
 func main() { campaign.Main("play", run) }
 
 type options struct {
-	program, doc, only, kubelet string
-	minutes                     int
-	stay                        bool
-	cost                        costOptions
+	program, doc, only, from, kubelet string
+	minutes                           int
+	stay                              bool
+	cost                              costOptions
 }
 
 func run(ctx context.Context, args []string) error {
@@ -42,6 +42,7 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.doc, "doc", "", "the document to write the table of scenes into")
 	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
 	flags.StringVar(&o.only, "only", "", "play only the scene or lie of that name")
+	flags.StringVar(&o.from, "from", "", "play the lie of that name and those after it; the document keeps the rows of the others")
 	flags.StringVar(&o.kubelet, "kubelet", "", "a kubelet in the place of the one that is built")
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
 	o.cost.flags(flags)
@@ -118,19 +119,20 @@ func playScenes(ctx context.Context, o options, stage *scenes.Stage, all []scene
 
 // tellAll plays every lie.
 func tellAll(ctx context.Context, o options, stage *scenes.Stage) error {
+	from := o.from == ""
 	var (
 		all   []scenes.Telling
 		wrong error
 	)
 	for _, lie := range scenes.Lies() {
-		if o.only != "" && o.only != lie.Name {
+		if from = from || lie.Name == o.from; !from || o.only != "" && o.only != lie.Name {
 			continue
 		}
 		fmt.Println("lie:", lie.Name)
 		t, err := stage.Tell(ctx, lie)
 		all = append(all, t)
 		if err != nil {
-			fmt.Print("\n", scenes.LieTable(all))
+			fmt.Print("\n", scenes.LieTable(all, ""))
 			return err
 		}
 		if t.Wrong != "" {
@@ -138,7 +140,14 @@ func tellAll(ctx context.Context, o options, stage *scenes.Stage) error {
 			wrong = errors.New("not everything was as expected")
 		}
 	}
-	return finish(o.doc, scenes.LieMarks, scenes.LieTable(all), wrong)
+	var before []byte
+	if o.doc != "" {
+		var err error
+		if before, err = os.ReadFile(o.doc); err != nil {
+			return err
+		}
+	}
+	return finish(o.doc, scenes.LieMarks, scenes.LieTable(all, scenes.LieMarks.Table(string(before))), wrong)
 }
 
 func repair(ctx context.Context, _ options, stage *scenes.Stage) error {

@@ -18,7 +18,8 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// sighting is a place that says what is wrong, and after which time it did. One without text is not waited for.
+// sighting is a place that reports a fault, and the time until its report. A sighting without text is not
+// awaited.
 type sighting struct {
 	text  string
 	after time.Duration
@@ -63,10 +64,11 @@ func (p *guarded) sightings(ctx context.Context, s scenario, noticed func(guard.
 	return told, all, errors.Join(errs...)
 }
 
-// awaitCommand runs statusd guard until it says what is wanted, and returns what it then shows an operator.
+// awaitCommand runs statusd guard until it reports the wanted state, and returns the output for an
+// operator.
 func (p *guarded) awaitCommand(ctx context.Context, wanted func(guard.Report) bool) (text string, err error) {
 	guardCommand := func(args ...string) ([]byte, error) {
-		// Its exit code says how the kubelet is; what it cannot do is in what it says.
+		// The exit code is the kubelet's health; the output has the command's own errors.
 		output, err := exec.CommandContext(ctx, p.program, append([]string{"guard", "--socket", p.socket}, args...)...).Output()
 		if exit := (*exec.ExitError)(nil); errors.As(err, &exit) && len(output) > 0 {
 			err = nil
@@ -155,7 +157,7 @@ func until(ctx context.Context, changes <-chan v1.NodeCondition, status v1.Condi
 	}
 }
 
-// events are those of the Node by what tells two of them, or two counts of one, apart.
+// events are the Node's Events by a key that distinguishes Events and their counts.
 func (p *guarded) events(ctx context.Context) (map[string]v1.Event, error) {
 	list, err := p.stage.Node.Admin().CoreV1().Events(metav1.NamespaceDefault).List(ctx, metav1.ListOptions{})
 	if err != nil {
@@ -168,7 +170,7 @@ func (p *guarded) events(ctx context.Context) (map[string]v1.Event, error) {
 	return all, nil
 }
 
-// awaitEvent waits for an Event that is none of the old ones.
+// awaitEvent waits for an Event that is not in old.
 func (p *guarded) awaitEvent(ctx context.Context, reason guard.NoticeKind, old map[string]v1.Event) (text string, err error) {
 	err = stock.Await(ctx, func() error {
 		events, err := p.events(ctx)

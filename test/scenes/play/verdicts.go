@@ -16,7 +16,7 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// verdicts watches a guard whose kubelet is healthy all the time: everything else that it says or does is false.
+// verdicts watches a guard whose kubelet is always healthy: any other verdict or action is false.
 type verdicts struct {
 	stage    *scenes.Stage
 	observer *scenes.Observer
@@ -64,7 +64,7 @@ func watchVerdicts(ctx context.Context, stage *scenes.Stage) (*verdicts, error) 
 	return v, nil
 }
 
-// watch asks often. What comes and goes between two questions is seen by the time since when a verdict is so.
+// watch polls frequently. The start time of a verdict reveals verdicts that come and go between two polls.
 func (v *verdicts) watch(ctx context.Context) {
 	for campaign.Pause(ctx, 500*time.Millisecond) == nil {
 		report, err := v.observer.Client().Guard(ctx)

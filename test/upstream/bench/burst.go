@@ -24,13 +24,13 @@ func burstScenarios() []scenario {
 	return slices.Concat(near, atMost(3, []scenario{
 		burstScenario(withFixed, circumstances{pods: 2000}, yield{"burst_2000", "updates/s"}, yield{"burst_2000_request", "ms"}),
 		burstScenario(managers, circumstances{pods: 500, limit: kubeletLimit}, yield{"burst_qps50", "updates/s"}),
-		burstScenario(withFixed, circumstances{pods: 200, roundTrip: 50 * time.Millisecond}, yield{"rtt50", "updates/s"}),
-		burstScenario(withFixed, circumstances{pods: 200, roundTrip: 200 * time.Millisecond}, yield{"rtt200", "updates/s"}),
+		burstScenario(withFixed, circumstances{pods: 200, roundTrip: 50 * time.Millisecond}, yield{"rtt50", "updates/s"}, yield{"rtt50_request", "ms"}),
+		burstScenario(withFixed, circumstances{pods: 200, roundTrip: 200 * time.Millisecond}, yield{"rtt200", "updates/s"}, yield{"rtt200_request", "ms"}),
 	}))
 }
 
-// upstreamFar is how many pods the kubelet's manager has in a burst over a long way. It serves
-// one after the other, so that its speed does not depend on how many there are.
+// upstreamFar is the number of pods for the kubelet's manager in a burst over a slow link. It
+// handles pods one after the other, so that its speed does not depend on their number.
 const upstreamFar = 50
 
 func burstScenario(sides []side, c circumstances, yields ...yield) scenario {

@@ -11,10 +11,10 @@ import (
 	"github.com/statusd/statusd/test/upstream/podclient"
 )
 
-// instantAPI is an API server that answers at once, so that what is measured is the
-// manager. To a patch it answers with the pod as the manager wants it to be.
+// instantAPI is an API server that answers at once, so that only the manager is measured. It
+// answers a patch with the pod in the manager's desired state.
 type instantAPI struct {
-	// wants returns a copy of how the manager wants a pod to be.
+	// wants returns a copy of the manager's desired status of a pod.
 	wants func(types.UID) *v1.PodStatus
 
 	// mu guards what follows.

@@ -36,7 +36,7 @@ type lab struct {
 	admin  *kubernetes.Clientset
 }
 
-// limit is a limit of requests; zero is none.
+// limit is a limit of requests; zero: unlimited.
 type limit struct {
 	qps   float64
 	burst int
@@ -95,7 +95,7 @@ func (l *lab) warmUp(ctx context.Context) error {
 }
 
 func (l *lab) warmUpOnce(ctx context.Context) (err error) {
-	st, err := l.newStage(ctx, fixed48, l.scaled(circumstances{pods: 1000}))
+	st, err := l.newStage(ctx, "fixed 48", l.scaled(circumstances{pods: 1000}))
 	if err != nil {
 		return err
 	}
@@ -138,7 +138,7 @@ func (l *lab) nodeConfig(roundTrip time.Duration) (*rest.Config, func(), error) 
 // counter notes the requests of a client.
 type counter struct {
 	mu sync.Mutex // guards what follows
-	// requests counts all, writes those that change something.
+	// requests counts all requests, writes the changes.
 	requests, writes int
 	// sent is when the last patch of a pod was sent, by its path; took how long patches took.
 	sent map[string]time.Time

@@ -33,7 +33,10 @@ func main() {
 type options struct {
 	root   string
 	only   string
+	sides  string
 	rounds int
+	// enough is after how long no further scenario is begun; the next run goes on there. Zero: all are measured.
+	enough time.Duration
 	quick  bool
 	// patience is how long each run waits for the machine to become idle.
 	patience time.Duration
@@ -44,6 +47,8 @@ func parse(args []string) (options, error) {
 	flags := flag.NewFlagSet("bench", flag.ContinueOnError)
 	flags.StringVar(&o.root, "root", "../..", "the repository: build/bench.json and docs/ are written there")
 	flags.StringVar(&o.only, "only", "", "measure only these results, separated by commas; writes to build/bench-partial/")
+	flags.StringVar(&o.sides, "sides", "", "measure only these sides, separated by commas, such as statusd,fixed 8; writes to build/bench-partial/")
+	flags.DurationVar(&o.enough, "for", 0, "begin no further scenario after so long, and go on there the next time; the pages are written after the last one")
 	flags.IntVar(&o.rounds, "rounds", 5, "how often each side is measured; the median counts")
 	flags.BoolVar(&o.quick, "quick", false, "one short round to see that everything works; writes to build/bench-partial/")
 	flags.DurationVar(&o.patience, "patience", 15*time.Second, "how long each run waits for the machine to become idle")
@@ -60,7 +65,7 @@ func parse(args []string) (options, error) {
 }
 
 // complete reports whether the results are those of everything, as they should be published.
-func (o options) complete() bool { return !o.quick && o.only == "" }
+func (o options) complete() bool { return !o.quick && o.only == "" && o.sides == "" }
 
 func run(ctx context.Context, args []string, w io.Writer) (err error) {
 	o, err := parse(args)
@@ -69,6 +74,9 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 	}
 	chosen, err := choose(scenarios(), o.only)
 	if err != nil {
+		return err
+	}
+	if chosen, err = onSides(chosen, o.sides); err != nil {
 		return err
 	}
 	if err := prepare(o.quick); err != nil {
@@ -86,8 +94,21 @@ func run(ctx context.Context, args []string, w io.Writer) (err error) {
 		return err
 	}
 	measured := &report.Run{Machine: report.ThisMachine(o.rounds), Limits: limits}
+	parts := filepath.Join(build, "bench-parts.json")
+	if o.enough > 0 && o.complete() {
+		if err := measured.Continue(parts); err != nil {
+			return err
+		}
+	}
 	begin := time.Now()
 	for i, s := range chosen {
+		if measured.Has(s.yields[0].name) {
+			continue
+		}
+		if o.enough > 0 && time.Since(begin) > o.enough {
+			fmt.Fprintf(w, "%d of %d scenarios are measured; the same command measures the others\n", i, len(chosen))
+			return measured.Save(parts)
+		}
 		fmt.Fprintf(w, "%d/%d %s\n", i+1, len(chosen), s.names())
 		results, err := s.run(ctx, lab, o.rounds, w)
 		if err != nil {
@@ -180,6 +201,25 @@ func choose(all []scenario, only string) ([]scenario, error) {
 		}
 	}
 	return chosen, nil
+}
+
+// onSides returns the scenarios with some of their sides only, or with all.
+func onSides(chosen []scenario, only string) ([]scenario, error) {
+	if only == "" {
+		return chosen, nil
+	}
+	wanted := strings.Split(only, ",")
+	var having []scenario
+	for _, s := range chosen {
+		s.sides = slices.DeleteFunc(slices.Clone(s.sides), func(one side) bool { return !slices.Contains(wanted, string(one)) })
+		if len(s.sides) > 0 {
+			having = append(having, s)
+		}
+	}
+	if len(having) == 0 {
+		return nil, fmt.Errorf("no chosen scenario has a side %q", only)
+	}
+	return having, nil
 }
 
 func allNames(all []scenario) string {

@@ -27,8 +27,8 @@ type manager interface {
 	stop()
 }
 
-// endings knows which pods have no running containers any more. Both sides ask for that
-// before they tell the API that a pod has ended.
+// endings has the pods without running containers. Both sides query it before they report the end
+// of a pod to the API.
 type endings struct {
 	ended sync.Map // of types.UID
 }

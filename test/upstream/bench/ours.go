@@ -23,6 +23,12 @@ type ours struct {
 // newOurs makes a manager; limits are those of its requests, none if zero.
 func newOurs(client status.Client, limit limit) *ours { return newOursObserved(client, limit, nil) }
 
+// newOursFor makes the manager of a side.
+func newOursFor(s side, client status.Client, limit limit) *ours {
+	o := &ours{table: pods.New()}
+	return o.with(status.Options{Client: client, Pods: o.table, QPS: limit.qps, Burst: limit.burst, PreferThroughput: s == throughput})
+}
+
 func newOursObserved(client status.Client, limit limit, observer status.Observer) *ours {
 	o := &ours{table: pods.New()}
 	return o.with(status.Options{Client: client, Pods: o.table, QPS: limit.qps, Burst: limit.burst, Observer: observer})

@@ -11,16 +11,14 @@ import (
 	"github.com/statusd/statusd/test/upstream/bench/report"
 )
 
-// side is one of those that are measured.
+// side is a measured side.
 type side string
 
 const (
 	statusd  side = "statusd"
 	upstream side = "upstream"
-	// Plain patches without a manager, with a fixed number in flight. The best is the ceiling.
-	fixed8   side = "fixed 8"
-	fixed48  side = "fixed 48"
-	fixed200 side = "fixed 200"
+	// statusd with Options.PreferThroughput.
+	throughput side = "throughput"
 	// A client that has nothing to do but to send the withdrawals, beside plain patches.
 	lone side = "lone client"
 )
@@ -28,20 +26,23 @@ const (
 var (
 	// managers are the two sides of a scenario that has no ceiling.
 	managers = []side{statusd, upstream}
-	// withFixed are all sides of a scenario that has one.
-	withFixed = []side{statusd, upstream, fixed8, fixed48, fixed200}
+	// withFixed are all sides of a scenario that has a ceiling: plain patches without a manager, with a fixed number in
+	// flight. The best is the ceiling.
+	withFixed = append([]side{statusd, throughput, upstream}, fixedSides()...)
 )
 
-// inFlight is how many plain patches a side has in flight.
-func (s side) inFlight() int {
-	switch s {
-	case fixed8:
-		return 8
-	case fixed200:
-		return 200
-	default:
-		return 48
+func fixedSides() (sides []side) {
+	for _, n := range report.Fixed {
+		sides = append(sides, side(fmt.Sprint("fixed ", n)))
 	}
+	return sides
+}
+
+// inFlight is how many plain patches a side has in flight, 48 if it does not say.
+func (s side) inFlight() int {
+	n := 48
+	fmt.Sscanf(string(s), "fixed %d", &n)
+	return n
 }
 
 // scenario is something that is measured once a round for each of its sides.
@@ -128,6 +129,8 @@ func (s scenario) run(ctx context.Context, lab *lab, rounds int, w io.Writer) ([
 				result.Statusd = value
 			case upstream:
 				result.Upstream = value
+			case throughput:
+				result.Throughput = &value
 			default:
 				result.AddPlain(string(side), value)
 			}

@@ -12,7 +12,7 @@ import (
 func TestResultsHaveTheNamesAndUnitsThatReadersRelyOn(t *testing.T) {
 	want := []string{
 		"burst updates/s", "burst_2000 updates/s", "burst_qps50 updates/s", "rtt50 updates/s", "rtt200 updates/s",
-		"burst_request ms", "burst_2000_request ms",
+		"burst_request ms", "burst_2000_request ms", "rtt50_request ms", "rtt200_request ms",
 		"withdrawals_in_burst ms, p50", "withdrawals_in_burst_p99 ms, p99",
 		"withdrawals_in_burst_queue ms, p50", "withdrawals_in_burst_queue_p99 ms, p99",
 		"withdrawals_in_burst_qps50 ms, p50", "withdrawals_in_burst_qps50_p99 ms, p99",
@@ -43,10 +43,10 @@ func TestResultsHaveTheNamesAndUnitsThatReadersRelyOn(t *testing.T) {
 
 func TestRoundsAlternateAndTheMedianCounts(t *testing.T) {
 	var order []side
-	values := map[side][]float64{statusd: {1, 100, 3}, upstream: {10, 20, 30}, fixed8: {7, 8, 9}}
+	values := map[side][]float64{statusd: {1, 100, 3}, upstream: {10, 20, 30}, "fixed 8": {7, 8, 9}}
 	s := scenario{
 		yields: []yield{{"speed", "ns"}},
-		sides:  []side{statusd, upstream, fixed8},
+		sides:  []side{statusd, upstream, "fixed 8"},
 		measure: func(_ context.Context, _ *lab, s side) ([]float64, error) {
 			order = append(order, s)
 			value := values[s][0]
@@ -58,12 +58,26 @@ func TestRoundsAlternateAndTheMedianCounts(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantOrder := []side{statusd, upstream, fixed8, fixed8, upstream, statusd, statusd, upstream, fixed8}
+	wantOrder := []side{statusd, upstream, "fixed 8", "fixed 8", upstream, statusd, statusd, upstream, "fixed 8"}
 	if !slices.Equal(order, wantOrder) {
 		t.Errorf("order: got %v, want %v", order, wantOrder)
 	}
 	if r := results[0]; r.Statusd != 3 || r.Upstream != 20 || *r.Ceiling != 8 {
 		t.Errorf("medians: got %v, %v, %v, want 3, 20, 8", r.Statusd, r.Upstream, *r.Ceiling)
+	}
+}
+
+func TestChoosingSides(t *testing.T) {
+	chosen, err := choose(scenarios(), "burst,patch")
+	if err != nil {
+		t.Fatal(err)
+	}
+	some, err := onSides(chosen, "fixed 8,throughput")
+	if err != nil || len(some) != 1 || !slices.Equal(some[0].sides, []side{throughput, "fixed 8"}) {
+		t.Errorf("got %+v, %v, want the burst with these two sides", some, err)
+	}
+	if _, err := onSides(chosen, "fixed 9"); err == nil {
+		t.Error("an unknown side is taken")
 	}
 }
 

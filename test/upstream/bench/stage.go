@@ -123,8 +123,8 @@ func (st *stage) connect(ctx context.Context, s side, config *rest.Config, c cir
 		return err
 	}
 	switch s {
-	case statusd:
-		st.manager = newOurs(status.NewClient(clientset.CoreV1(), nodeName), c.limit)
+	case statusd, throughput:
+		st.manager = newOursFor(s, status.NewClient(clientset.CoreV1(), nodeName), c.limit)
 	case upstream:
 		st.manager = newTheirs(clientset)
 	}

@@ -44,9 +44,9 @@ func withdrawalScenario(name string, c circumstances, rounds int) scenario {
 	}
 }
 
-// withdrawals has all pods start, and meanwhile those that serve lose readiness, evenly spread
-// over the progress of the burst. It returns the time until a watch sees that, and the time until
-// the request was sent, as median and 99th percentile.
+// withdrawals starts all pods while serving pods lose readiness, evenly spread over the progress of
+// the burst. It returns the time until a watch shows the loss, and the time until the request was
+// sent, as median and 99th percentile.
 func (st *stage) withdrawals(ctx context.Context) ([]float64, error) {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)

@@ -1,5 +1,5 @@
-// Command doors tries the doors of a stock kubelet's API: each kind of credentials on each path. Its answers are
-// what package server is compared with. Run it in test/upstream/doors, as root; make doors does.
+// Command doors tries each kind of credentials on each path of a stock kubelet's API. Package kubeletapi is compared
+// with its answers. Run it in test/upstream/doors, as root; make doors does.
 package main
 
 import (

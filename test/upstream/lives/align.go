@@ -8,8 +8,8 @@ func (p pair) same() bool {
 	return p.kubelet != nil && p.statusd != nil && p.kubelet.state.equal(p.statusd.state)
 }
 
-// What it is worth to set two states beside each other. Equal ones count so much more
-// that no number of alike ones makes up for one, as long as lives are shorter than that.
+// Weights of aligning two states. Equal states count so much more than similar ones that no number
+// of similar ones outweighs one equal pair, as long as lives are shorter than that.
 const (
 	worthEqual = 1000
 	worthAlike = 1 // kubectl prints the same, details differ

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// compare renews the table of the document that counts how much of each life is the same, and prints it.
+// compare updates and prints the document's table, which counts the equal states of each life.
 //
-// It stands between the lines "<!-- table -->" and "<!-- end -->"; the rest of the document is written by hand and left alone.
+// It stands between the lines "<!-- table -->" and "<!-- end -->"; the rest of the document is written by hand and not
+// changed.
 func compare(with, doc string) error {
 	lives, err := readLives(nil)
 	if err != nil {

@@ -6,10 +6,9 @@ import (
 	"strings"
 )
 
-// sideBySide lists both lives. What kubectl prints stands side by side, the kubelet's on
-// the left, with a sign between: the state is the same (=), looks the same to kubectl (~),
-// or is one side's only (< >). The details stand below, once where both agree, else after
-// the sign of the side that they are of.
+// sideBySide lists both lives. kubectl's columns stand side by side, the kubelet's on the left,
+// with a sign between: the state is the same (=), looks the same to kubectl (~), or is one side's
+// only (< >). The details stand below, once if both agree, else after the sign of their side.
 func sideBySide(pairs []pair) string {
 	var text strings.Builder
 	row(&text, "kubelet", " ", "statusd")

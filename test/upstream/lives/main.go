@@ -34,7 +34,7 @@ func run(ctx context.Context, args []string) error {
 	switch args[0] {
 	case "record":
 		var o recordOptions
-		flags.StringVar(&o.agent, "agent", "", "what looks after the node: kubelet, statusd, or kubelet-statusd, the kubelet with statusd's manager")
+		flags.StringVar(&o.agent, "agent", "", "what looks after the node: kubelet, statusd, statusd-cri, statusd on a containerd, or kubelet-statusd, the kubelet with statusd's manager")
 		flags.StringVar(&o.out, "out", "recordings", "where the recordings go, into a directory for each agent")
 		flags.IntVar(&o.runs, "runs", 3, "how often to record each pod; the most typical recording is kept")
 		_ = flags.Parse(args[1:]) // ends the program itself

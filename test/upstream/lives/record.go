@@ -17,8 +17,8 @@ import (
 )
 
 const (
-	// settle is how long a pod that has ended is left alone before it is deleted, so
-	// that late changes of its status are seen.
+	// settle is the time between the end of a pod and its deletion, so that late changes of its status
+	// are seen.
 	settle = 4 * time.Second
 	// longest is how long one life may take.
 	longest = 3 * time.Minute

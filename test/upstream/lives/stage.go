@@ -33,7 +33,7 @@ type stage struct {
 	life   life
 }
 
-// name is that of the pod in the API.
+// name is the pod's name in the API.
 func (s stage) name() string {
 	if s.life.static {
 		return s.life.pod.Name + "-" + machine.NodeName

@@ -11,7 +11,7 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// doContainer is about a container of the pod: what it does, or what a probe says of it.
+// doContainer is an event of a container of the pod: its own, or a probe result.
 func (r *run) doContainer(p *nodePod, step Step) {
 	c := p.find(step.arg(0))
 	if c == nil {
@@ -74,7 +74,7 @@ func (r *run) hasStaleGate(p *nodePod) bool {
 	return status(cached.Conditions) != status(newest)
 }
 
-// doReport is what the pod's worker tells the manager.
+// doReport is a report of the pod's worker to the manager.
 func (r *run) doReport(p *nodePod, step Step) {
 	switch step.Op {
 	case "stop":
@@ -91,8 +91,8 @@ func (r *run) doReport(p *nodePod, step Step) {
 	}
 }
 
-// held returns the pod object that the worker of a side holds: the manifest, or the newest
-// copy of the API's pod that the watch has shown. Of a pod that is gone it is the spec.
+// held returns the pod object that the worker of a side holds: the manifest, or the newest copy of
+// the API's pod that the watch has shown. For a deleted pod it is the spec.
 func (r *run) held(p *nodePod, i int) *v1.Pod {
 	if pod, ok := r.sides[i].known(p.uid()); ok {
 		return pod
@@ -123,8 +123,9 @@ func (r *run) report(p *nodePod, step Step) {
 }
 
 // hasTwoGenerations reports whether the APIs have Ready with different generations: the kubelet has
-// written over what another writer wrote, and statusd, which had nothing to write, does so when
-// the watch shows it. A report of Ready without a generation leaves it at that of the API.
+// overwritten another writer's change, whereas statusd, which had nothing to write, overwrites the
+// change when the watch shows it. A report of Ready without a generation keeps the API's
+// generation.
 func (r *run) hasTwoGenerations(p *nodePod) bool {
 	var generations [2]int64
 	for i, s := range r.sides {

@@ -16,10 +16,10 @@ import (
 
 // correctedPods is the kubelet's pod manager with the answers that the corrections need.
 //
-// It also ends the goroutine of the kubelet's status manager. That goroutine loops forever
-// and takes no context, which a synctest bubble waits for in vain. Each of its passes begins
-// with a question to the pod manager, before any lock is taken, so here it can be made to leave
-// in order: runtime.Goexit runs its deferred calls and nothing of the manager is left half done.
+// It also ends the goroutine of the kubelet's status manager. That goroutine loops forever and
+// takes no context, so a synctest bubble would wait for it in vain. Each of its passes begins with
+// a call of the pod manager, before any lock is taken, so this call can end it in order:
+// runtime.Goexit runs its deferred calls and leaves nothing of the manager half done.
 type correctedPods struct {
 	kubepod.Manager
 	stopped atomic.Bool
@@ -64,7 +64,7 @@ func (p *correctedPods) GetPodByUID(uid types.UID) (*v1.Pod, bool) {
 	return pod, ok
 }
 
-// alwaysRestarting returns the pod as one of which the kubelet checks no transitions (T1).
+// alwaysRestarting returns a copy of the pod for which the kubelet checks no transitions (T1).
 func alwaysRestarting(pod *v1.Pod) *v1.Pod {
 	pod = pod.DeepCopy()
 	pod.Spec.RestartPolicy = v1.RestartPolicyAlways

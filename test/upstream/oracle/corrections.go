@@ -9,7 +9,7 @@ import (
 // it is handed, or answered, what does not lead to the mistake. So the two histories stay
 // alike, and all that comes later is compared too.
 type Correction struct {
-	// Name is that of the rule in docs/reference/pod-status-rules.md.
+	// Name is the name of the rule in docs/reference/pod-status-rules.md.
 	Name string
 	Why  string
 }

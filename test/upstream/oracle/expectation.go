@@ -75,7 +75,7 @@ func (r *run) lie(p *nodePod) string {
 	return ""
 }
 
-// newestStatus is the status of the last condition of a type (E7), "" if there is none.
+// newestStatus is the status of the last condition of a type (E7), or "".
 func newestStatus(list []v1.PodCondition, t v1.PodConditionType) (status v1.ConditionStatus) {
 	for i := range list {
 		if list[i].Type == t {

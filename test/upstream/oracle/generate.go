@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// Generate returns the program of a seed. Seeds are written as SEED/NUMBER: the number is
-// that of the program in a run. In a wild one, what is rare is three times as frequent, so that
-// several rare things come together sooner.
+// Generate returns the program of a seed. Seeds are written as SEED/NUMBER, with the number of the
+// program in a run. In a wild program, rare steps are three times as frequent, so that several of
+// them coincide sooner.
 func Generate(seed, number uint64, wild bool) Program {
 	g := &generator{Rand: rand.New(rand.NewPCG(seed, number)), wild: wild}
 	lives := make([][]Step, 1+g.IntN(2))

@@ -111,8 +111,8 @@ type noLatency struct{}
 func (noLatency) RecordStatusUpdated(*v1.Pod)     {}
 func (noLatency) DeletePodStartupState(types.UID) {}
 
-// clientset is a Kubernetes client of which only three requests about pods work. Any other
-// use is a nil pointer, so that it cannot go unnoticed.
+// clientset is a Kubernetes client that implements only three requests about pods. Any other use is
+// a nil pointer, so that it cannot go unnoticed.
 type clientset struct {
 	kubernetes.Interface
 	kubelet *kubelet

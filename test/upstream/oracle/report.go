@@ -68,7 +68,7 @@ func (p *nodePod) phase(step Step, status *v1.PodStatus) v1.PodPhase {
 	return phase
 }
 
-// conditions are those that the kubelet itself generates.
+// conditions are the conditions that the kubelet itself generates.
 func (p *nodePod) conditions(step Step, status *v1.PodStatus) []v1.PodCondition {
 	all := slices.Concat(status.InitContainerStatuses, status.ContainerStatuses)
 	list := []v1.PodCondition{

@@ -16,7 +16,7 @@ import (
 
 // Outcome is what came of a program.
 type Outcome struct {
-	// Difference is the first difference that is not wanted, "" if there is none.
+	// Difference is the first unwanted difference, or "".
 	Difference string
 	// Wanted counts the wanted differences by rule, one a pod and rule.
 	Wanted map[string]int
@@ -65,9 +65,9 @@ func (r *run) sleep(d time.Duration) {
 	r.afterLosses(func() { time.Sleep(d) })
 }
 
-// afterLosses does something, and if the answer to a request was lost meanwhile, lets time pass
-// until both sides have tried again: the kubelet at a tick, statusd after a backoff. What comes
-// next would find the two APIs in different states.
+// afterLosses runs do, and if the answer to a request was lost meanwhile, lets time pass until both
+// sides have tried again: the kubelet at a tick, statusd after a backoff. The next step would
+// otherwise find the two APIs in different states.
 func (r *run) afterLosses(do func()) {
 	losing := r.losing()
 	do()
@@ -267,17 +267,17 @@ func (r *run) setDown(down bool) {
 	}
 }
 
-// recover ends an outage, and gives both sides the time to send what they have: what comes
-// next would find the two APIs in different states, since the kubelet waits for a tick and
-// statusd for the end of a backoff.
+// recover ends an outage, and gives both sides the time to send their pending statuses: the next
+// step would otherwise find the two APIs in different states, since the kubelet waits for a tick
+// and statusd for the end of a backoff.
 func (r *run) recover() {
 	r.setDown(false)
 	r.quiesce(3)
 }
 
-// removeOrphans keeps the pods and mirrors that the node knows, but for those named. Both
-// sides get the time before to send what they have: the kubelet waits for a tick in cases
-// where statusd does not, and what is removed before that is not comparable.
+// removeOrphans keeps the pods and mirrors of the node, except the named ones. Before that, both
+// sides get the time to send their pending statuses: the kubelet waits for a tick in cases where
+// statusd does not, and an earlier removal would not be comparable.
 func (r *run) removeOrphans(named []string) {
 	if r.down {
 		r.recover()
@@ -372,7 +372,7 @@ func (r *run) addPod(step Step, incarnation int) {
 	}
 }
 
-// watch delivers to each side what is new in its API.
+// watch delivers the changes of its API to each side.
 func (r *run) watch() {
 	if r.down {
 		return

@@ -135,8 +135,8 @@ func (s *Server) hasDeleted(uid types.UID) bool {
 	return slices.Contains(s.deleted, uid)
 }
 
-// change is what others do to a pod: nothing if there is none of this name. They cannot clear
-// generations either.
+// change is a change of a pod by another client. It does nothing if the pod does not exist, and
+// cannot clear generations.
 func (s *Server) change(name string, edit func(*v1.Pod)) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -193,7 +193,7 @@ func (s *Server) remove(name string) {
 	delete(s.pods, name)
 }
 
-// current returns the pod of this name, nil if there is none. It must not be changed.
+// current returns the pod of this name, or nil. It must not be changed.
 func (s *Server) current(name string) *v1.Pod {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -227,7 +227,7 @@ func (s *Server) losing() bool {
 	return s.lose
 }
 
-// requests returns what was asked since the last call, with the answers.
+// requests returns the requests since the last call, with the answers.
 func (s *Server) requests() []string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -341,7 +341,7 @@ func prepareStatus(status, old *v1.PodStatus) error {
 	return nil
 }
 
-// keepGenerations gives what has no observed generation the one that it had before.
+// keepGenerations keeps the old observed generations where the new status has none.
 func keepGenerations(status, old *v1.PodStatus) {
 	if status.ObservedGeneration == 0 {
 		status.ObservedGeneration = old.ObservedGeneration

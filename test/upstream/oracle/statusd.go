@@ -3,6 +3,7 @@ package oracle
 import (
 	"context"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"sync"
 
@@ -24,7 +25,7 @@ type statusd struct {
 
 func newStatusd(s safety) *statusd {
 	d := &statusd{api: newServer(), table: pods.New(), done: make(chan struct{})}
-	manager, err := status.New(status.Options{Client: statusdClient{d.api}, Pods: d.table, Safety: s, Jitter: repeatable()})
+	manager, err := status.New(status.Options{Client: statusdClient{d.api}, Pods: d.table, Safety: s, Jitter: repeatable(), Logger: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		panic(fmt.Sprintf("oracle: options of the manager: %v", err))
 	}
@@ -70,8 +71,8 @@ func (d *statusd) removePod(pod *v1.Pod) { d.table.Remove(pod) }
 
 func (d *statusd) known(uid types.UID) (*v1.Pod, bool) { return d.table.ByUID(uid) }
 
-// The errors of the calls say what the kubelet only logs. What they mean for the pod is
-// compared; their words are not.
+// The errors of the calls are only logged by the kubelet. Their effects on the pod are compared;
+// their texts are not.
 
 func (d *statusd) report(pod *v1.Pod, status v1.PodStatus) bool {
 	changed, _ := d.manager.SetPodStatus(pod, status)

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Step is one line of a program: what is done, to which pod, and how.
+// Step is one line of a program: an action, its pod, and its arguments.
 type Step struct {
 	Op   string
 	Pod  string // "" for steps that are about no pod

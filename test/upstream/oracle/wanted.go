@@ -2,7 +2,7 @@ package oracle
 
 // Rule is a wanted difference between the kubelet and statusd.
 type Rule struct {
-	// Name is that of the rule in docs/reference/pod-status-rules.md, or of the issue.
+	// Name is the name of the rule in docs/reference/pod-status-rules.md, or of the issue.
 	Name string
 	Why  string
 	// Explain makes the two views alike in what this rule explains, and only in that. It
@@ -18,8 +18,8 @@ type Case struct {
 	Statusd *View
 }
 
-// Wanted is the list of the wanted differences, in the order in which they are tried. Each
-// check looks for the cause, where there is a trace of it, and for exactly the effect.
+// Wanted is the list of the wanted differences, in the order in which they are tried. Each check
+// looks for the cause, if it left a trace, and for exactly the effect.
 var Wanted = []Rule{
 	{
 		Name:    "P4 order",

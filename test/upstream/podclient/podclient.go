@@ -14,8 +14,8 @@ import (
 	"github.com/statusd/statusd/status"
 )
 
-// Clientset returns a Kubernetes client of which only get, patch and delete of pods work: all
-// that the kubelet's manager uses. Any other use is a nil pointer, so that it cannot go
+// Clientset returns a Kubernetes client that implements only get, patch and delete of pods: the
+// requests of the kubelet's manager. Any other use is a nil pointer, so that it cannot go
 // unnoticed.
 func Clientset(client status.Client) kubernetes.Interface { return clientset{client: client} }
 

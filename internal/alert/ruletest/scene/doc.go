@@ -1,3 +1,3 @@
-// Package scene has a node of which a test says what is known: a [view.Source] that is made of the steps of a timeline, as files
-// of tests write them. Tests of rules and of the engine share it.
+// Package scene provides a [view.Source] whose facts come from the steps of a timeline in a test file. Tests of rules and of the
+// engine share it.
 package scene

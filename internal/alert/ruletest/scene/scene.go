@@ -22,8 +22,8 @@ import (
 	"github.com/statusd/statusd/podstatus"
 )
 
-// Scene is a node of which a test says what is known. It is a source as any other, so that a test
-// sees what a node would.
+// Scene is a node whose facts come from a test. It is an ordinary source, so that rules evaluate
+// the same in a test as on a node.
 type Scene struct {
 	// Now is the time of the facts that the scene reports.
 	Now   time.Time
@@ -36,7 +36,7 @@ type Scene struct {
 	step  time.Duration
 }
 
-// known is what is known of a pod.
+// known has the facts of a pod.
 type known struct {
 	raw         any
 	pod         *v1.Pod
@@ -53,11 +53,11 @@ func New(start time.Time) *Scene {
 	return &Scene{start: start, Now: start, pods: map[types.UID]*known{}, gone: map[types.UID]*known{}, node: map[string]any{}}
 }
 
-// Step is what becomes known at an instant. Each part is merged with what was known before.
+// Step has the facts that change at an instant. Each part is merged with the earlier facts.
 type Step struct {
 	// At is how long after the start it is.
 	At time.Duration
-	// What is known, by the keys of a step in a file of tests: pod, containers, delivery, differences, records, gone, node, kubelet, clock.
+	// The facts, by the keys of a step in a file of tests: pod, containers, delivery, differences, records, gone, node, kubelet, clock.
 	What map[string]any
 }
 
@@ -167,7 +167,7 @@ func (s *Scene) takePod(what map[string]any) (types.UID, error) {
 	return uid, nil
 }
 
-// takeFacts reads what is known of a pod beside its object.
+// takeFacts reads the facts of a pod in addition to its object.
 func (s *Scene) takeFacts(p *known, what map[string]any) error {
 	if v, ok := what["containers"]; ok {
 		p.rawContainers, p.containers = merge(p.rawContainers, v), nil
@@ -311,7 +311,7 @@ func (s *Scene) Pictures(types.UID) []audit.Picture { return nil }
 // ClockStep is how far the clock of the node has jumped in the last step.
 func (s *Scene) ClockStep() time.Duration { return s.step }
 
-// Guard reports the health of the kubelet; nil: no step has said anything about the kubelet.
+// Guard reports the health of the kubelet; nil: no step has facts about the kubelet.
 func (s *Scene) Guard() view.GuardSource {
 	if s.guard == nil {
 		return nil
@@ -321,7 +321,7 @@ func (s *Scene) Guard() view.GuardSource {
 
 type kubeletGuard struct{ *Scene }
 
-// kubeletWords are what a test says of the kubelet: what its guard reports, and numbers.
+// kubeletWords are a test's facts of the kubelet: the guard's report, and numbers.
 type kubeletWords struct {
 	guard.Report
 	Running                  *bool      `json:"running"`
@@ -361,7 +361,7 @@ func (s *Scene) Kubelet() expr.KubeletFacts {
 	return f
 }
 
-// valid reports what is wrong with what a test says of the node and the kubelet.
+// valid returns the problems of a test's facts of the node and the kubelet.
 func (s *Scene) valid() error {
 	var detail view.NodeDetail
 	if err := Strictly(s.node, &detail); err != nil {

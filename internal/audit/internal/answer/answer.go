@@ -12,7 +12,7 @@ type Record struct {
 	answer audit.Answer
 }
 
-// New makes the record of a side that was not asked yet.
+// New makes the record of a side that was not queried yet.
 func New(from string) Record {
 	return Record{audit.Answer{From: from, Err: "not asked yet"}}
 }
@@ -20,7 +20,7 @@ func New(from string) Record {
 // Answer returns the answer as it is now.
 func (r *Record) Answer() audit.Answer { return r.answer }
 
-// From changes who is asked.
+// From changes the queried source.
 func (r *Record) From(from string) { r.answer.From = from }
 
 // Good notes that the facts were complete and current at a time. It reports whether the side did not
@@ -42,7 +42,7 @@ func (r *Record) Gap(at time.Time) {
 	}
 }
 
-// Bad notes that the side did not answer, and why. It reports whether that is news.
+// Bad records that the side did not answer, and why. It reports whether the reason is new.
 func (r *Record) Bad(at time.Time, err error) bool {
 	text := err.Error()
 	news := r.answer.Err != text

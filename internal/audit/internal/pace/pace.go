@@ -1,4 +1,4 @@
-// Package pace repeats a look at a bounded rate: at a pace while nothing is asked for, earlier on
+// Package pace runs a reading at a bounded rate: at a fixed interval by default, earlier on
 // request, later while it fails.
 package pace
 
@@ -18,7 +18,8 @@ type Loop struct {
 	asked       chan struct{}
 }
 
-// New makes a loop that looks at a pace, and on request, but never twice within the least time.
+// New makes a loop that reads at an interval, and on request, but never twice within the least
+// time.
 func New(pace, least time.Duration) (*Loop, error) {
 	if pace <= 0 || least <= 0 || least > pace {
 		return nil, errors.New("the pace must be positive, and not faster than the least time between two looks")
@@ -26,7 +27,7 @@ func New(pace, least time.Duration) (*Loop, error) {
 	return &Loop{pace: pace, least: least, retries: backoff.Schedule{First: least, Limit: pace}, asked: make(chan struct{}, 1)}, nil
 }
 
-// Refresh asks for a look before it is due. It never blocks; requests before the next look are one.
+// Refresh requests an early reading. It never blocks; requests before the next reading are merged.
 func (l *Loop) Refresh() { wake.Up(l.asked) }
 
 // Run looks until ctx ends. A look that fails is repeated with back-off, at the pace at the latest.

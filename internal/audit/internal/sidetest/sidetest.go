@@ -1,4 +1,4 @@
-// Package sidetest runs a side of an observer for a test and waits for what it has.
+// Package sidetest runs a side of an observer for a test and waits for its facts.
 package sidetest
 
 import (

@@ -54,12 +54,13 @@ func (l *Host) Announcements(ctx context.Context) (<-chan bool, error) {
 		bus.Close()
 		return nil, fmt.Errorf("logind: subscribe: %w", err)
 	}
-	signals := make(chan *dbus.Signal) // the handler keeps what is not taken
+	signals := make(chan *dbus.Signal) // the handler queues signals that are not received yet
 	bus.Signal(signals)
 	l.mu.Lock()
 	l.bus = bus
 	l.mu.Unlock()
-	// What was announced while nobody listened, as while the bus was restarted, is not announced again.
+	// A shutdown announced without a subscriber, for example during a restart of the bus, is not
+	// announced again.
 	var under bool
 	if err := property(ctx, bus, "PreparingForShutdown").Store(&under); err != nil {
 		bus.Close()

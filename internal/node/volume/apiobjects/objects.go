@@ -37,7 +37,7 @@ type Objects struct {
 	followed  map[volume.Reference]*following
 }
 
-// follower is a pod and what it wants to hear of.
+// follower is a pod and the objects that it follows.
 type follower struct {
 	references []volume.Reference
 	changed    func()
@@ -51,7 +51,7 @@ type following struct {
 
 var _ volume.Objects = (*Objects)(nil)
 
-// New makes an Objects. It starts nothing and asks nothing. A nil logger discards everything.
+// New makes an Objects. It starts nothing and sends no request. A nil logger discards everything.
 func New(client kubernetes.Interface, log *slog.Logger) *Objects {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
@@ -200,7 +200,7 @@ func (o *Objects) listWatch(reference volume.Reference) (cache.ListerWatcher, ru
 	}, maps.Watch), &v1.ConfigMap{}
 }
 
-// notify tells the pods that refer to an object.
+// notify calls the followers of an object.
 func (o *Objects) notify(reference volume.Reference) {
 	o.mu.Lock()
 	defer o.mu.Unlock()

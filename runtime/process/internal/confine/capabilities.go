@@ -6,11 +6,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// All is every capability there is or will be.
+// All has the bits of every capability, present and future.
 const All = ^uint64(0)
 
-// Capability is the bit of a capability by the name that the API uses, with or without CAP_,
-// and All for "ALL".
+// Capability returns the bit of a capability by its name in the API, with or without CAP_, and All
+// for "ALL".
 func Capability(name string) (bits uint64, known bool) {
 	name = strings.TrimPrefix(strings.ToUpper(name), "CAP_")
 	if name == "ALL" {

@@ -95,7 +95,7 @@ func set(s sets) error {
 	return unix.Capset(&header, &data[0])
 }
 
-// Permitted are the capabilities that this process could hand on.
+// Permitted returns the capabilities that this process can pass on.
 func Permitted() uint64 {
 	s, err := get()
 	if err != nil {

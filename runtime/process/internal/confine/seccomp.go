@@ -29,7 +29,7 @@ var denied = append([]uint32{
 const newNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWCGROUP | unix.CLONE_NEWUTS | unix.CLONE_NEWIPC |
 	unix.CLONE_NEWUSER | unix.CLONE_NEWPID | unix.CLONE_NEWNET
 
-// Where the kernel puts what a filter looks at.
+// The offsets of the fields that a filter reads in the kernel's seccomp_data.
 const (
 	offsetNumber   = 0
 	offsetArch     = 4

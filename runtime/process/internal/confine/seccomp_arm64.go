@@ -7,5 +7,5 @@ const (
 	foreign = 0xffffffff // there is no other interface
 )
 
-// deniedHere are those that only some kinds of machines have.
+// deniedHere are the denied system calls that not all architectures have.
 var deniedHere = []uint32{unix.SYS_KEXEC_FILE_LOAD}

@@ -11,15 +11,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What a client and a shim send each other over a connection of an attached client. Each
-// message begins with one of these bytes.
+// The messages between a shim and an attached client. Each message begins with one of these bytes.
 const (
-	// Stdout and Stderr are what the container has written.
+	// Stdout and Stderr are output of the container.
 	Stdout byte = 1
 	Stderr byte = 2
-	// End says that the container has ended, and nothing more comes.
+	// End is the last message: the container has ended.
 	End byte = 3
-	// Attached says that all that the container writes from now on comes.
+	// Attached is sent before the first output: all later output of the container follows.
 	Attached byte = 4
 
 	// Attach is the first message of a client: with one more byte, 1 if it has input.
@@ -31,7 +30,7 @@ const (
 	Resize byte = 14
 )
 
-// MaxFrame is how long a message of an attached client is at most.
+// MaxFrame is the maximum length of a message of an attached client.
 const MaxFrame = 32<<10 + 1
 
 // Connection is a connection of an attached client, at either end. One goroutine may receive
@@ -41,7 +40,7 @@ type Connection struct {
 	raw  syscall.RawConn
 }
 
-// NewConnection takes a descriptor over that does not block.
+// NewConnection takes ownership of a non-blocking descriptor.
 func NewConnection(fd int) (*Connection, error) {
 	file := os.NewFile(uintptr(fd), "attach")
 	raw, err := file.SyscallConn()
@@ -51,10 +50,10 @@ func NewConnection(fd int) (*Connection, error) {
 	return &Connection{file, raw}, nil
 }
 
-// Close makes the other end receive io.EOF, and ends calls that wait.
+// Close makes the other end receive io.EOF, and ends blocked calls.
 func (c *Connection) Close() error { return c.file.Close() }
 
-// Send waits until the other end has room, at most for the time given if that is not 0.
+// Send waits until the other end has room, at most for timeout if timeout is not 0.
 func (c *Connection) Send(timeout time.Duration, kind byte, data []byte) error {
 	if timeout > 0 {
 		if err := c.file.SetWriteDeadline(time.Now().Add(timeout)); err != nil {

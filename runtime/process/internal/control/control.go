@@ -22,45 +22,45 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// Request is what the runtime asks of a shim.
+// Request is a request of the runtime to a shim.
 type Request struct {
 	// Go is the ID of the container to start; the first request, over the socket pair.
 	Go string `json:"go,omitempty"`
-	// Stop asks to end the container. A later one can only shorten the grace.
+	// Stop requests the end of the container. A later request can only shorten the grace period.
 	Stop *record.Stop `json:"stop,omitempty"`
-	// Forget lets a shim end that still tries to write down how its container ended.
+	// Forget ends a shim that still tries to write the record of the exit.
 	Forget bool `json:"forget,omitempty"`
 }
 
-// State is how far a container has come.
+// State is the progress of a container.
 type State struct {
 	Started *record.Started `json:"started,omitempty"`
-	// Exit is sent when the record of the exit could not be written. It is written as
-	// soon as that is possible.
+	// Exit is sent when the record of the exit could not be written. The record is written as soon
+	// as possible.
 	Exit *record.Exit `json:"exit,omitempty"`
 }
 
-// Command is how far a command has come that is executed inside a container: what its own shim
-// sends, once when it has started and once when it has ended.
+// Command is the progress of a command that is executed inside a container. Its shim sends a
+// Command when the command has started and when it has ended.
 type Command struct {
 	Main proc.ID `json:"main,omitzero"`
-	// Error is why it did not start.
+	// Error is why the command did not start.
 	Error string `json:"error,omitempty"`
-	// ExitCode is 128 plus the signal for a command that a signal ended.
+	// ExitCode is 128 plus the signal for a command that was ended by a signal.
 	ExitCode *int `json:"exitCode,omitempty"`
 }
 
-// The limits of messages are more than any has: the longest state contains a termination
-// message, of which JSON can make six bytes each.
+// The size limits exceed all messages: the longest state contains a termination message, whose
+// bytes JSON can expand to six bytes each.
 const (
 	maxRequest = 1 << 10
 	maxState   = 64 << 10
 )
 
-// ErrNothing is returned when no message is there yet.
+// ErrNothing is returned when no message has arrived yet.
 var ErrNothing = errors.New("no message")
 
-// ErrUnread is the end of a connection, as [io.EOF] is, whose other side has gone without reading all that was sent to it.
+// ErrUnread is the end of a connection, like [io.EOF], whose other side has closed it without reading all messages.
 var ErrUnread = fmt.Errorf("gone with messages unread: %w", io.EOF)
 
 // Pair returns the two ends of the connection that a shim has from the start.
@@ -72,8 +72,8 @@ func Pair() (ours, theirs int, err error) {
 	return fds[0], fds[1], nil
 }
 
-// IsPair reports whether a descriptor can be an end of a Pair, so that a shim that was
-// started by hand takes nothing else for one.
+// IsPair reports whether a descriptor can be an end of a Pair, so that a shim that was started by
+// hand does not use another descriptor.
 func IsPair(fd int) bool {
 	for option, want := range map[int]int{unix.SO_DOMAIN: unix.AF_UNIX, unix.SO_TYPE: unix.SOCK_SEQPACKET, unix.SO_ACCEPTCONN: 0} {
 		if got, err := unix.GetsockoptInt(fd, unix.SOL_SOCKET, option); err != nil || got != want {
@@ -83,7 +83,7 @@ func IsPair(fd int) bool {
 	return true
 }
 
-// Send does not wait: a message that finds no room is an error.
+// Send does not block: it returns an error if there is no room for the message.
 func Send(fd int, message any) error {
 	data, err := json.Marshal(message)
 	if err != nil {
@@ -95,20 +95,20 @@ func Send(fd int, message any) error {
 	return nil
 }
 
-// ReceiveRequest does not wait: it returns ErrNothing if no message is there, and io.EOF
-// if none will come any more.
+// ReceiveRequest does not block: it returns ErrNothing if no message has arrived, and io.EOF at the
+// end of the connection.
 func ReceiveRequest(fd int) (request Request, err error) {
 	err = receive(fd, make([]byte, maxRequest), &request)
 	return request, err
 }
 
-// ReceiveState does for states what ReceiveRequest does for requests.
+// ReceiveState is ReceiveRequest for states.
 func ReceiveState(fd int) (state State, err error) {
 	err = receive(fd, make([]byte, maxState), &state)
 	return state, err
 }
 
-// ReceiveCommand does for commands what ReceiveRequest does for requests.
+// ReceiveCommand is ReceiveRequest for commands.
 func ReceiveCommand(fd int) (command Command, err error) {
 	err = receive(fd, make([]byte, maxState), &command)
 	return command, err
@@ -156,8 +156,8 @@ func newSocket() (int, error) {
 // predecessors that have just died, or as many clients as attach at once.
 const backlog = 64
 
-// Listen makes the socket at path, for this process's user only. It changes the umask
-// meanwhile, which belongs to the whole process.
+// Listen creates the socket at path, for this process's user only. Listen temporarily changes the
+// umask of the whole process.
 func Listen(path string) (int, error) {
 	if err := os.Remove(path); err != nil && !errors.Is(err, os.ErrNotExist) {
 		return -1, err
@@ -178,7 +178,7 @@ func Listen(path string) (int, error) {
 	return fd, nil
 }
 
-// Accept takes a connection, if one is there, of this process's user or of root.
+// Accept accepts a waiting connection of this process's user or of root.
 func Accept(listener int) (int, error) {
 	fd, _, err := unix.Accept4(listener, unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK)
 	if err != nil {
@@ -194,7 +194,7 @@ func Accept(listener int) (int, error) {
 	return fd, nil
 }
 
-// Dial connects to the socket at path. It does not wait.
+// Dial connects to the socket at path. It does not block.
 func Dial(path string) (int, error) {
 	fd, err := newSocket()
 	if err != nil {

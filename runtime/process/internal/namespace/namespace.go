@@ -42,8 +42,8 @@ func Enter(view *record.View) error {
 	return nil
 }
 
-// Join gives the calling thread the view that a process has which Enter's thread started, as
-// [Enter] does.
+// Join gives the calling thread, like [Enter], the view of a process that was started from a thread
+// after Enter.
 func Join(pidfd int, view *record.View) error {
 	kinds := 0
 	if view != nil && hasMounts(view) {
@@ -69,8 +69,9 @@ func hasMounts(view *record.View) bool { return len(view.Mounts) > 0 || view.Rea
 // tree is a copy of a mount with all that is mounted below it, which is not attached yet.
 type tree struct {
 	record.Mount
-	fd  int
-	dir bool
+	fd   int
+	dir  bool
+	left bool // it has no place
 }
 
 // writable stay as they are below a read-only root, as in other runtimes.
@@ -156,7 +157,7 @@ func attachAll(trees []tree, readOnly bool) error {
 	defer made.close()
 	attach := func(looks bool) error {
 		for _, t := range trees {
-			if t.isLook() != looks {
+			if t.isLook() != looks || t.left {
 				continue
 			}
 			if err := t.attach(); err != nil {
@@ -168,11 +169,15 @@ func attachAll(trees []tree, readOnly bool) error {
 	if err := attach(true); err != nil {
 		return err
 	}
-	for _, t := range trees {
+	for i := range trees {
+		t := &trees[i]
 		if t.isLook() || t.Inside != "" {
 			continue
 		}
-		if err := made.ensure(t.Target, t.dir); err != nil {
+		err := made.ensure(t.Target, t.dir)
+		if t.Optional && errors.Is(err, errNotCovered) {
+			t.left = true
+		} else if err != nil {
 			return fmt.Errorf("mount path %s: %w", t.Target, err)
 		}
 	}
@@ -213,9 +218,13 @@ func setReadOnly(dir int, path string, flags uint) error {
 	return unix.MountSetattr(dir, path, flags, &unix.MountAttr{Attr_set: unix.MOUNT_ATTR_RDONLY})
 }
 
-// Try makes a view with a read-only mount at a path that does not exist and reports why that is
-// not possible here, nil if it is. It changes the calling thread as Enter does.
+// Try creates a view with a read-only mount at a path that does not exist, and returns an error if
+// that is not possible on this machine. It changes the calling thread as Enter does.
 func Try(dir string) error {
 	missing := fmt.Sprintf("/statusd-mount-path-that-does-not-exist-%d-%d", os.Getpid(), time.Now().UnixNano())
-	return Enter(&record.View{Mounts: []record.Mount{{Source: dir, Target: missing, ReadOnly: true}}})
+	err := Enter(&record.View{Mounts: []record.Mount{{Source: dir, Target: missing, ReadOnly: true}}})
+	if errors.Is(err, unix.ENOSYS) {
+		return fmt.Errorf("%w; Linux 5.12 or newer is needed", err)
+	}
+	return err
 }

@@ -13,6 +13,9 @@ import (
 // maxNames bounds how many names a directory may have that is covered.
 const maxNames = 4096
 
+// errNotCovered means that a directory cannot be covered, and is as it was.
+var errNotCovered = errors.New("make the mount path on the machine")
+
 // places are the mount paths that do not exist on the machine. None of them is made there: the
 // directory that lacks a name is covered, in this view alone, by a directory in memory that has
 // the missing name, and at all other names what the covered directory has.
@@ -102,11 +105,11 @@ type name struct {
 func (p *places) cover(path string, covered int, except string) (int, error) {
 	names, err := readNames(covered, except)
 	if err != nil {
-		return -1, err
+		return -1, fmt.Errorf("%w; %w", err, errNotCovered)
 	}
 	memory, err := newMemory(slices.ContainsFunc(names, name.isDevice))
 	if err != nil {
-		return -1, err
+		return -1, fmt.Errorf("%w; %w", err, errNotCovered)
 	}
 	p.covers = append(p.covers, memory)
 	if err := unix.MoveMount(memory, "", covered, "", unix.MOVE_MOUNT_F_EMPTY_PATH|unix.MOVE_MOUNT_T_EMPTY_PATH); err != nil {
@@ -115,6 +118,7 @@ func (p *places) cover(path string, covered int, except string) (int, error) {
 	if err := copyOwner(memory, covered); err != nil {
 		return -1, err
 	}
+	defer unix.Umask(unix.Umask(0)) // of this thread alone: a thread with a mount namespace of its own shares its umask with no other
 	for _, n := range names {
 		if err := n.show(memory, covered); err != nil && !errors.Is(err, unix.ENOENT) { // removed meanwhile
 			return -1, fmt.Errorf("%s: %w", n.text, err)
@@ -138,7 +142,7 @@ func readNames(dir int, except string) ([]name, error) {
 	defer file.Close()
 	texts, err := file.Readdirnames(-1)
 	if len(texts) > maxNames {
-		return nil, fmt.Errorf("it has more than %d names; make the mount path on the machine", maxNames)
+		return nil, fmt.Errorf("it has %d names, and only directories of at most %d can be covered", len(texts), maxNames)
 	}
 	if err != nil {
 		return nil, err
@@ -237,12 +241,13 @@ func (n name) isDevice() bool {
 	return (kind == unix.S_IFCHR || kind == unix.S_IFBLK) && n.devices && !n.mounted
 }
 
+// makeDevice needs a umask of 0. It runs once for each device of /dev in each container.
 func (n name) makeDevice(memory int) error {
 	if err := unix.Mknodat(memory, n.text, n.stat.Mode, int(n.stat.Rdev)); err != nil {
 		return err
 	}
-	if err := unix.Fchownat(memory, n.text, int(n.stat.Uid), int(n.stat.Gid), unix.AT_SYMLINK_NOFOLLOW); err != nil {
-		return err
+	if n.stat.Uid == 0 && n.stat.Gid == 0 {
+		return nil
 	}
-	return unix.Fchmodat(memory, n.text, n.stat.Mode&^unix.S_IFMT, 0) // the umask has no say
+	return unix.Fchownat(memory, n.text, int(n.stat.Uid), int(n.stat.Gid), unix.AT_SYMLINK_NOFOLLOW)
 }

@@ -17,7 +17,7 @@ import (
 	"github.com/statusd/statusd/internal/proc"
 )
 
-// Spec is what a shim runs, complete and resolved. Written by the runtime, durably,
+// Spec is the container that a shim runs, complete and resolved. The runtime writes it, durably,
 // before the shim is started.
 type Spec struct {
 	ID        string    `json:"id"`
@@ -55,15 +55,15 @@ type Spec struct {
 	MessageFromLogs bool `json:"messageFromLogs,omitempty"`
 }
 
-// View is how the machine looks to a container, where it differs from how it is.
+// View is the difference between the file system of the machine and the container's view of it.
 type View struct {
 	Mounts       []Mount `json:"mounts,omitempty"`
 	ReadOnlyRoot bool    `json:"readOnlyRoot,omitempty"`
 	Hostname     string  `json:"hostname,omitempty"`
 }
 
-// Mount is a file or directory of the machine that is seen at another place, or at its own
-// place in another way.
+// Mount is a file or directory of the machine that is mounted at another path, or at its own path
+// with other options.
 type Mount struct {
 	Source string `json:"source"`
 	// Within is the directory of the volume that Source is in: links below it that lead out of
@@ -71,42 +71,45 @@ type Mount struct {
 	Within   string `json:"within,omitempty"`
 	Target   string `json:"target"`
 	ReadOnly bool   `json:"readOnly,omitempty"`
+	// Optional leaves the mount out if no place can be made for it.
+	Optional bool `json:"optional,omitempty"`
 	// Inside is the target of another mount that holds this one's. What is missing of the
 	// target is made in it.
 	Inside string `json:"inside,omitempty"`
 }
 
-// Confinement is what a container is kept from.
+// Confinement has the restrictions of a container.
 type Confinement struct {
-	// NoNewPrivileges makes set-user-ID programs and file capabilities give nothing.
+	// NoNewPrivileges disables set-user-ID programs and file capabilities.
 	NoNewPrivileges bool `json:"noNewPrivileges,omitempty"`
-	// Capabilities are the bits of all that the container may have; nil leaves those of its user.
+	// Capabilities are the bits of the allowed capabilities; nil keeps the capabilities of the
+	// user.
 	Capabilities *uint64 `json:"capabilities,omitempty"`
 	// Seccomp denies system calls that change the machine.
 	Seccomp bool `json:"seccomp,omitempty"`
 }
 
-// User is whom a container runs as, if not as statusd's own user.
+// User is the user of a container, if not statusd's own user.
 type User struct {
 	UID    uint32   `json:"uid"`
 	GID    uint32   `json:"gid"`
 	Groups []uint32 `json:"groups,omitempty"`
 }
 
-// Started says that the command runs. Written by the shim.
+// Started records that the command runs. Written by the shim.
 type Started struct {
 	Main proc.ID   `json:"main"`
 	At   time.Time `json:"at"`
 }
 
-// Stop asks the shim to end the container. It is sent over the control socket, and
-// written by the runtime only if that cannot be used.
+// Stop requests the shim to end the container. It is sent over the control socket, and written by
+// the runtime only if the socket cannot be used.
 type Stop struct {
 	Grace time.Duration `json:"grace"`
 }
 
-// Exit is how the container ended. Written by the shim, durably, when nothing of the
-// container runs any more; by the runtime if the shim is gone without having done so.
+// Exit records how the container ended. The shim writes it, durably, when no process of the
+// container runs any more; the runtime writes it if the shim ended before that.
 type Exit struct {
 	ExitCode   int32     `json:"exitCode"`
 	Signal     int32     `json:"signal,omitempty"`
@@ -121,7 +124,7 @@ type Dir string
 
 func (d Dir) path(name string) string { return filepath.Join(string(d), name) }
 
-// Spec is the file of a [Spec], Shim that of the shim's [proc.ID], and so on.
+// Spec is the path of the file of a [Spec], Shim of the shim's [proc.ID], and so on.
 func (d Dir) Spec() string           { return d.path("spec.json") }
 func (d Dir) Shim() string           { return d.path("shim.json") }
 func (d Dir) Started() string        { return d.path("started.json") }
@@ -131,14 +134,14 @@ func (d Dir) TerminationLog() string { return d.path("termination-log") }
 func (d Dir) Logs() string           { return d.path("logs") }
 func (d Dir) ShimLog() string        { return d.path("shim.log") }
 
-// Control is the socket on which the shim takes requests and reports.
+// Control is the socket on which the shim receives requests and reports states.
 func (d Dir) Control() string { return d.path("control.sock") }
 
 // Attach is the socket on which the shim connects clients to the container's streams.
 func (d Dir) Attach() string { return d.path("attach.sock") }
 
-// Discard removes the directory of a container that was never started. It removes no file
-// whose name is not one of ours.
+// Discard removes the directory of a container that was never started. It removes only files with
+// names of this package.
 func (d Dir) Discard() error {
 	own := []string{d.Control(), d.Attach(), d.TerminationLog(), d.ShimLog(), filepath.Join(d.Logs(), "log"), d.Logs(), d.Shim(), d.Spec()}
 	for _, path := range append(own, string(d)) {
@@ -152,8 +155,8 @@ func (d Dir) Discard() error {
 // tempPrefix starts the names of files that are not complete.
 const tempPrefix = ".tmp-"
 
-// Write replaces a file, atomically but not durably: for what a reboot makes
-// meaningless anyway.
+// Write replaces a file, atomically but not durably: for records that are invalid after a reboot
+// anyway.
 func Write(path string, value any) error { return write(path, value, false) }
 
 // WriteDurably replaces a file so that it survives a power loss: file and directory are

@@ -12,10 +12,10 @@ import (
 	"strings"
 )
 
-// ErrDamaged is returned for a record that is not as it was written.
+// ErrDamaged is returned for a record that differs from the record written.
 var ErrDamaged = errors.New("damaged")
 
-// ErrNewerFormat is returned for a record of a format that this release does not know.
+// ErrNewerFormat is returned for a record in the format of a newer release.
 var ErrNewerFormat = errors.New("written by a newer statusd")
 
 // version is the format of all records.
@@ -25,10 +25,10 @@ const version = "v1"
 //
 //	{"format":"statusd.exit/v1","crc32c":"0123abcd","exitCode":3,…}
 //
-// The checksum covers the format and everything after the checksum. The format contains
-// the name of the file, so that one record cannot stand for another. Releases that did
-// not seal their records read a sealed one, since they ignore fields that they do not
-// know, and what they wrote is accepted if it is complete: see unsealed.
+// The checksum covers the format and everything after the checksum. The format contains the name of
+// the file, so that one record cannot stand for another. Older releases without sealed records can
+// read sealed records, since they ignore unknown fields, and their unsealed records are accepted if
+// they are complete: see unsealed.
 const (
 	formatStart = `{"format":"statusd.`
 	sumStart    = `","crc32c":"`
@@ -62,8 +62,7 @@ func checksum(format string, rest []byte) uint32 {
 
 func hex8(sum uint32) string { return fmt.Sprintf("%0*x", sumDigits, sum) }
 
-// Read fills value from a file. A missing file is fs.ErrNotExist; a file that is not as
-// it was written is ErrDamaged.
+// Read fills value from a file. A missing file is fs.ErrNotExist; a damaged file is ErrDamaged.
 func Read(path string, value any) error {
 	data, err := os.ReadFile(path)
 	if err != nil {
@@ -98,8 +97,7 @@ func unseal(name string, data []byte, value any) error {
 	return nil
 }
 
-// complete is implemented by records of which an earlier release wrote a kind without a
-// checksum.
+// complete is implemented by records that an earlier release wrote without a checksum.
 type complete interface{ Complete() bool }
 
 // unsealed reads a record of a release that did not seal them. It takes nothing that such
@@ -123,11 +121,11 @@ func unsealed(data []byte, value any) error {
 	return nil
 }
 
-// Complete reports whether all is there that no record lacks.
+// Complete reports whether all required fields are set.
 func (s *Spec) Complete() bool { return s.ID != "" && s.Name != "" && len(s.Command) > 0 }
 
-// Complete reports whether all is there that no record lacks.
+// Complete reports whether all required fields are set.
 func (s *Started) Complete() bool { return s.Main.PID > 0 && !s.At.IsZero() }
 
-// Complete reports whether all is there that no record lacks.
+// Complete reports whether all required fields are set.
 func (e *Exit) Complete() bool { return e.Reason != "" && !e.FinishedAt.IsZero() }

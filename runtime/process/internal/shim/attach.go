@@ -171,7 +171,7 @@ type passOn struct {
 	kind byte
 }
 
-// Write never fails: the log goes on without clients.
+// Write never fails: logging continues without clients.
 func (p passOn) Write(data []byte) (int, error) {
 	p.to.send(p.kind, data)
 	return len(data), nil

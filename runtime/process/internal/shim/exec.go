@@ -22,16 +22,17 @@ const (
 	ExecTerminalArgument = "exec-terminal"
 )
 
-// StreamsFD is the first descriptor of the command's streams: three, or one of a terminal.
+// StreamsFD is the first descriptor of the command's streams: three descriptors, or one for a
+// terminal.
 const StreamsFD = ControlFD + 1
 
-// ExecMain is the shim of a command that is executed inside the container in the working directory. As subreaper it
-// is an ancestor of all that the command starts.
+// ExecMain is the shim of a command that is executed inside the container in the working directory. As a subreaper,
+// the shim is an ancestor of all processes that the command starts.
 //
-// When its connection to the runtime ends before the command does, since the client has gone or
-// statusd was killed, it kills the command with all that it has started. When the command ends
-// by itself, what it has left in the background stays, as in other container runtimes, and so does
-// the shim: by its environment it belongs to the container, and with it all of its descendants.
+// When its connection to the runtime ends before the command, because the client has disconnected
+// or statusd was killed, the shim kills the command with all its processes. When the command ends
+// by itself, its background processes stay, as in other container runtimes, and so does the shim:
+// the shim's environment makes it, and with it all its descendants, part of the container.
 func ExecMain(terminal bool, command []string) int {
 	e := &execution{signals: listen(), command: command}
 	if err := e.prepare(".", terminal); err != nil {

@@ -8,8 +8,7 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// A record of an exit that could not be written is tried again after these pauses, each
-// twice as long as the one before.
+// Writing the record of an exit is retried after these pauses, each twice as long as the previous.
 const (
 	firstRetry = time.Second
 	lastRetry  = time.Minute

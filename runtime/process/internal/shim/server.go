@@ -12,8 +12,8 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/control"
 )
 
-// maxConnections bounds what a client that never closes can use up. There is one statusd
-// at a time; what is above are connections of those that died.
+// maxConnections bounds what a client that never closes can use up. There is one statusd at a time;
+// further connections are left over from killed statusd processes.
 const maxConnections = 16
 
 // server has the connections of a shim. All but its goroutines, which only deliver

@@ -20,7 +20,7 @@ import (
 	"github.com/statusd/statusd/runtime/process/internal/record"
 )
 
-// streams are what a command is connected to: three files, or one terminal.
+// streams are the streams of a command: three files, or one terminal.
 type streams struct {
 	files    [3]*os.File
 	terminal bool
@@ -30,8 +30,8 @@ func onTerminal(slave *os.File) streams {
 	return streams{files: [3]*os.File{slave, slave, slave}, terminal: true}
 }
 
-// close closes the files, those that are the same one only once. Closing a nil file is an error
-// that does not matter.
+// close closes the files, a terminal only once. Closing a nil file is an error that does not
+// matter.
 func (s streams) close() {
 	for i, file := range s.files {
 		if i == 0 || !s.terminal {
@@ -94,7 +94,7 @@ func startFromThread(spec record.Spec, main *proc.ID, command []string, to strea
 		return 0, err
 	}
 	attributes.Pdeathsig = whenThreadEnds
-	attributes.Setsid, attributes.Setctty = true, to.terminal // of which the command is in control
+	attributes.Setsid, attributes.Setctty = true, to.terminal // the controlling terminal of the command
 	process, err := os.StartProcess(path, command, &os.ProcAttr{
 		Dir: spec.Dir, Env: withTerm(spec.Env, to.terminal), Files: to.files[:], Sys: attributes,
 	})
@@ -107,10 +107,10 @@ func startFromThread(spec record.Spec, main *proc.ID, command []string, to strea
 	return pid, process.Release()
 }
 
-// EnterContainer gives the calling thread what a process of the container has and says how
-// to start one from it. It needs a thread of its own, see OnOwnThread. The caller calls
-// release when the process was started. Main is the container's command, whose view of the
-// machine the thread shares; nil makes the view.
+// EnterContainer puts the calling thread into the container and returns the attributes to start a
+// process of the container from it. It needs a thread of its own, see OnOwnThread. The caller calls
+// release when the process was started. Main is the container's command, whose view of the machine
+// the thread joins; nil creates the view.
 func EnterContainer(spec record.Spec, main *proc.ID) (attributes *syscall.SysProcAttr, release func(), err error) {
 	attributes, release = &syscall.SysProcAttr{Credential: Credential(spec.User)}, func() {}
 	if unified := cgroup.Unified(spec.Cgroup); unified != "" {
@@ -149,7 +149,7 @@ func enterView(view *record.View, main *proc.ID) error {
 	return namespace.Join(pidfd, view)
 }
 
-// Credential is a user in the form of the kernel; nil stands for statusd's own.
+// Credential converts a user to a kernel credential; nil means statusd's own user.
 func Credential(user *record.User) *syscall.Credential {
 	if user == nil {
 		return nil

@@ -1,8 +1,7 @@
 package shim
 
-// What follows is said in package runtime as well, which a shim does not import: it would
-// bring the types of the API along, which are most of a large program. A test of package
-// process compares the two.
+// These constants are copies from package runtime, which a shim does not import, because the API
+// types would make up most of the shim's size. A test of package process compares the copies.
 const (
 	Scheme         = "process://"
 	MarkerVariable = "STATUSD_CONTAINER_ID"

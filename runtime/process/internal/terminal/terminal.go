@@ -44,7 +44,7 @@ func openSlave(master *os.File) (slave *os.File, err error) {
 	return slave, errors.Join(controlErr, err)
 }
 
-// Resize changes how many characters a terminal has, of which its processes are informed.
+// Resize sets the size of a terminal in characters; the kernel sends SIGWINCH to its processes.
 func Resize(master *os.File, width, height uint16) (err error) {
 	controlErr := control(master, func(fd int) {
 		err = unix.IoctlSetWinsize(fd, unix.TIOCSWINSZ, &unix.Winsize{Col: width, Row: height})

@@ -108,8 +108,7 @@ func (k *Keeper) next(ctx context.Context) bool {
 	return true
 }
 
-// ensure creates in a namespace what is missing. A namespace that is gone or goes away needs
-// nothing.
+// ensure creates missing objects in a namespace, unless the namespace is deleted or being deleted.
 func (k *Keeper) ensure(ctx context.Context, name string) error {
 	namespace, err := k.client.CoreV1().Namespaces().Get(ctx, name, metav1.GetOptions{})
 	if apierrors.IsNotFound(err) || err == nil && namespace.Status.Phase == v1.NamespaceTerminating {

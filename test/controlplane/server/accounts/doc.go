@@ -1,5 +1,6 @@
-// Package accounts gives each namespace what pods of an ordinary cluster find there: the service
-// account "default" and the config map "kube-root-ca.crt" with the certificate of the authority.
+// Package accounts creates in each namespace the objects that pods of an ordinary cluster need: the
+// service account "default" and the config map "kube-root-ca.crt" with the certificate of the
+// authority.
 //
 // In a cluster two controllers of kube-controller-manager do this. Without the service account the
 // ServiceAccount admission plugin refuses every pod of the namespace, and without the config map

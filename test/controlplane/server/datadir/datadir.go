@@ -10,7 +10,7 @@ import (
 	"syscall"
 )
 
-// What lies where in a data directory.
+// Paths in a data directory.
 const (
 	addressFile         = "address"
 	adminKubeconfigFile = "admin.kubeconfig"

@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// WriteFile puts content at path in one step and makes it durable: a reader, and a machine that
-// lost power, finds all of it or what was there before.
+// WriteFile puts content at path in one step and makes it durable: a reader, also after a power
+// failure, finds the complete new content or the old one.
 func WriteFile(path string, content []byte, mode os.FileMode) error {
 	f, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+".*")
 	if err != nil {

@@ -27,7 +27,7 @@ func nodeOf(request *certificates.CertificateSigningRequest) (string, error) {
 	return name, nil
 }
 
-// check reports why the node may not have the serving certificate that it requests, nil if it may.
+// check returns why the node may not have the requested serving certificate, or nil.
 func check(request *certificates.CertificateSigningRequest, node *v1.Node) error {
 	block, _ := pem.Decode(request.Spec.Request)
 	if block == nil || block.Type != "CERTIFICATE REQUEST" {

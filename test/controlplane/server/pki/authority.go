@@ -47,7 +47,7 @@ func Ensure(dir string, now time.Time) (*Authority, error) {
 	return authority, err
 }
 
-// Load reads the authority kept in dir. The error is os.ErrNotExist if there is none.
+// Load reads the authority kept in dir. The error is os.ErrNotExist if dir has no authority.
 func Load(dir string, now time.Time) (*Authority, error) {
 	certificatePEM, err := os.ReadFile(filepath.Join(dir, authorityCertificate))
 	if err != nil {
@@ -121,7 +121,7 @@ func (a *Authority) CertificateFile() string { return filepath.Join(a.dir, autho
 // KeyFile is where the authority's private key lies, for the controller that signs the certificates of nodes.
 func (a *Authority) KeyFile() string { return filepath.Join(a.dir, authorityKey) }
 
-// Certificate is the authority's own certificate, PEM: what a client must trust.
+// Certificate is the authority's own certificate, PEM; clients must trust it.
 func (a *Authority) Certificate() []byte { return encode("CERTIFICATE", a.certificate.Raw) }
 
 // IssueClient vouches for a user and its groups: Kubernetes reads the user from the common name and

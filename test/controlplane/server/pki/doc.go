@@ -2,6 +2,7 @@
 // server and of its clients.
 //
 // The authority is made once and kept in the data directory, so that kubeconfigs stay valid across
-// restarts. What it signs is issued again whenever it is needed and lives as long as the authority,
-// so there is nothing to renew. All functions may be called from any goroutine and any process.
+// restarts. Certificates are issued again whenever they are needed and live as long as the
+// authority, so no renewal is needed. All functions may be called from any goroutine and any
+// process.
 package pki

@@ -9,7 +9,7 @@ import (
 // MastersGroup is the group that may do everything.
 const MastersGroup = "system:masters"
 
-// nodesGroup is the one that the Node authorizer and NodeRestriction look at.
+// nodesGroup is the group that the Node authorizer and NodeRestriction check.
 const nodesGroup = "system:nodes"
 
 // nodeName is what Kubernetes accepts as the name of a Node object.

@@ -10,6 +10,8 @@ var about = map[string]string{
 	"burst_qps50":        "500 pods turn Running at once, QPS 50, burst 100",
 	"burst_request":      "what one request takes in burst, median",
 	"burst_2000_request": "what one request takes in burst_2000, median",
+	"rtt50_request":      "what one request takes in rtt50, median",
+	"rtt200_request":     "what one request takes in rtt200, median",
 	"rtt50":              "200 pods turn Running at once, 50 ms round trip to the server",
 	"rtt200":             "200 pods turn Running at once (upstream: 50, since it serves one after the other), 200 ms round trip",
 	"flapping":           "500 pods flap twice a second for 30 s: the longest until a watch sees one of 100 pods start meanwhile",

@@ -12,8 +12,8 @@ type bar struct {
 // bars are what the results have to reach.
 var bars = []bar{
 	atLeast("burst", 3),
-	ofCeiling("burst", 0.95),
-	ofCeiling("burst_2000", 0.95),
+	onFrontier("burst"), onFrontier("burst_2000"), onFrontier("rtt50"), onFrontier("rtt200"),
+	throughput("burst"), throughput("burst_2000"), throughput("rtt50"), throughput("rtt200"),
 	{"burst_request", "≤ ½ of fixed 48", func(r Result, _ *Run) bool {
 		fixed, ok := r.Plain["fixed 48"]
 		return ok && r.Statusd <= fixed/2
@@ -47,10 +47,21 @@ var bars = []bar{
 	{"memory_per_pod", "no more", noMore},
 }
 
-func ofCeiling(name string, least float64) bar {
-	return bar{name, fmt.Sprintf("≥ %v × ceiling", least), func(r Result, _ *Run) bool {
-		share, ok := r.share()
-		return ok && share >= least
+// onFrontier: with no fixed number in flight are there both more throughput and less latency per request.
+func onFrontier(name string) bar {
+	return bar{name, "no fixed number better in both", func(r Result, run *Run) bool {
+		request, ok := run.find(name + "_request")
+		for kind, rate := range r.Plain {
+			ok = ok && (rate <= r.Statusd || request.Plain[kind] >= request.Statusd)
+		}
+		return ok
+	}}
+}
+
+// throughput: with PreferThroughput statusd is about as fast as the best fixed number.
+func throughput(name string) bar {
+	return bar{name, "PreferThroughput ≥ 0.95 × ceiling", func(r Result, _ *Run) bool {
+		return r.Throughput != nil && r.Ceiling != nil && *r.Throughput >= 0.95**r.Ceiling
 	}}
 }
 

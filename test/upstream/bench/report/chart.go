@@ -13,7 +13,7 @@ type chart struct {
 	svg               string
 }
 
-// charts draws those of which at least one result was measured.
+// charts draws the charts with at least one measured result.
 func charts(run *Run) []chart {
 	var drawn []chart
 	for _, c := range []struct {

@@ -2,10 +2,44 @@ package report
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 )
+
+// Save writes the results of a run that is not complete.
+func (r *Run) Save(path string) error {
+	encoded, err := json.Marshal(r)
+	if err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	if err := os.WriteFile(path, encoded, 0o644); err != nil {
+		return fmt.Errorf("report: %w", err)
+	}
+	return nil
+}
+
+// Continue takes the results that Save has written, if they are of the same commit, machine and rounds.
+func (r *Run) Continue(path string) error {
+	encoded, err := os.ReadFile(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	var before Run
+	if err == nil {
+		err = json.Unmarshal(encoded, &before)
+	}
+	if err != nil {
+		return fmt.Errorf("report: continue: %w", err)
+	}
+	before.Machine.Date = r.Machine.Date
+	if before.Machine == r.Machine {
+		r.Results = before.Results
+	}
+	return nil
+}
 
 // WriteFiles writes the results as JSON, and benchmarks.md with the folder of its charts
 // into the directory docs.

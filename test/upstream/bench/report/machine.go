@@ -24,8 +24,7 @@ type Machine struct {
 	Rounds     int    `json:"rounds"`
 }
 
-// ThisMachine describes the machine that this process runs on. What cannot be found out is
-// called unknown.
+// ThisMachine describes the machine that this process runs on. Undetectable values are unknown.
 func ThisMachine(rounds int) Machine {
 	return Machine{
 		CPU:        valueIn("/proc/cpuinfo", "model name"),

@@ -14,7 +14,7 @@ func Markdown(run *Run) string {
 
 statusd's status manager and the kubelet's, in one run on one API server. Each scenario is
 measured in turn for both sides, and where there is one for the ceiling: plain parallel
-patches without a manager, with 8, 48 or 200 in flight, whichever is best. The numbers are
+patches without a manager, with 4, 8, 16, 48 or 200 in flight, whichever is best. The numbers are
 medians of the rounds, with the first and the third quartile. Absolute values differ from
 machine to machine; the ratio in one run is what counts.
 
@@ -60,14 +60,22 @@ worse. A bar is what the result has to reach, with whether it does.
 
 // writeInFlight shows what the number of requests in flight does, measured and simulated.
 func writeInFlight(page *strings.Builder, run *Run) {
-	kinds := []string{"fixed 8", "fixed 48", "fixed 200"}
-	page.WriteString("\n## Requests in flight\n\nstatusd finds how many pay; beside it plain patches with a fixed number.\n\n")
-	page.WriteString("| name | unit | statusd | " + strings.Join(kinds, " | ") + " |\n|---|---|--:|--:|--:|--:|\n")
+	var kinds []string
+	for _, n := range Fixed {
+		kinds = append(kinds, fmt.Sprint("fixed ", n))
+	}
+	page.WriteString("\n## Requests in flight\n\nstatusd finds how many pay; with `PreferThroughput` it has as many as it may; beside it plain patches with a fixed number.\n\n")
+	page.WriteString("| name | unit | statusd | throughput | " + strings.Join(kinds, " | ") + " |\n|---|---|" + strings.Repeat("--:|", 2+len(kinds)) + "\n")
 	for _, result := range run.Results {
 		if _, ok := result.Plain[kinds[0]]; !ok {
 			continue
 		}
 		cells := []string{"`" + result.Name + "`", result.Unit, result.spread("statusd", result.Statusd)}
+		if result.Throughput != nil {
+			cells = append(cells, result.spread("throughput", *result.Throughput))
+		} else {
+			cells = append(cells, "")
+		}
 		for _, kind := range kinds {
 			cells = append(cells, result.spread(kind, result.Plain[kind]))
 		}
@@ -103,9 +111,10 @@ const conditions = `
 
 ` + "```" + `
 make bench                                              # all of it
+make bench BENCHFLAGS="-rounds 3 -for 9m"               # a part of it; again for the next part
 cd test/upstream && go run ./bench -only burst,patch -rounds 9  # some of it
 ` + "```" + `
 
-The first command writes ` + "`build/bench.json`" + ` and this page; the second leaves both alone and
+The first two commands write ` + "`build/bench.json`" + ` and this page; the last leaves both alone and
 writes to ` + "`build/bench-partial/`" + `. Leave the machine alone meanwhile.
 `

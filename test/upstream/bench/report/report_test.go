@@ -15,7 +15,11 @@ func aRun() *Run {
 	return &Run{
 		Machine: Machine{CPU: "a processor", Cores: 2, MemoryGiB: 8, OS: "linux/amd64", Go: "go1.26", Kubernetes: "v1.36.3", Commit: "abc", Date: "2026-01-01", Rounds: 3},
 		Results: []Result{
-			{Name: "burst", Unit: "updates/s", Statusd: 425, Upstream: 100, Ceiling: new(500.0)},
+			{Name: "burst", Unit: "updates/s", Statusd: 425, Upstream: 100, Ceiling: new(500.0), Throughput: new(480.0),
+				Plain: map[string]float64{"fixed 4": 420, "fixed 8": 500}},
+			{Name: "burst_request", Unit: "ms", Statusd: 5, Upstream: 2, Plain: map[string]float64{"fixed 4": 4, "fixed 8": 8}},
+			{Name: "rtt50", Unit: "updates/s", Statusd: 400, Upstream: 10, Ceiling: new(500.0), Throughput: new(400.0), Plain: map[string]float64{"fixed 8": 401}},
+			{Name: "rtt50_request", Unit: "ms", Statusd: 60, Upstream: 50, Plain: map[string]float64{"fixed 8": 59}},
 			{Name: "churn", Unit: "ms, p99", Statusd: 40, Upstream: 2000},
 			{Name: "set_unchanged", Unit: "ns", Statusd: 500, Upstream: 20000},
 			{Name: "set_unchanged_allocs", Unit: "allocs", Statusd: 0, Upstream: 75},
@@ -46,7 +50,8 @@ func TestAdvantageIsHowManyTimesBetter(t *testing.T) {
 func TestVerdictsSayWhatIsMetAndMissed(t *testing.T) {
 	run := aRun()
 	for name, want := range map[string]string{
-		"burst":                "≥ 3 ×: met; ≥ 0.95 × ceiling: missed",
+		"burst":                "≥ 3 ×: met; no fixed number better in both: met; PreferThroughput ≥ 0.95 × ceiling: met",
+		"rtt50":                "no fixed number better in both: missed; PreferThroughput ≥ 0.95 × ceiling: missed; ≥ 45 ×: missed",
 		"set_unchanged":        "≥ 15 ×: met",
 		"set_unchanged_allocs": "0: met",
 		"growth_100000":        "≤ 1.5 × growth_100: missed",
@@ -120,7 +125,7 @@ func wantForm(t *testing.T, encoded string) {
 	if err := json.Unmarshal([]byte(encoded), &got); err != nil {
 		t.Fatal(err)
 	}
-	first, second := got.Results[0], got.Results[1]
+	first, second := got.Results[0], got.Results[4]
 	if first["name"] != "burst" || first["unit"] != "updates/s" || first["statusd"] != 425.0 || first["upstream"] != 100.0 || first["ceiling"] != 500.0 {
 		t.Errorf("first result: got %v", first)
 	}
@@ -158,4 +163,24 @@ func read(t *testing.T, path string) string {
 		t.Fatal(err)
 	}
 	return string(content)
+}
+
+func TestARunGoesOnWhereTheLastOneHasStopped(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "parts.json")
+	first := &Run{Machine: Machine{Commit: "a", Rounds: 3, Date: "2026-01-01"}}
+	if err := first.Continue(path); err != nil || len(first.Results) > 0 {
+		t.Fatalf("got %v, %v of nothing", first.Results, err)
+	}
+	first.Results = []Result{{Name: "burst", Unit: "updates/s", Statusd: 1}}
+	if err := first.Save(path); err != nil {
+		t.Fatal(err)
+	}
+	next := &Run{Machine: Machine{Commit: "a", Rounds: 3, Date: "2026-01-02"}}
+	if err := next.Continue(path); err != nil || !next.Has("burst") || next.Has("patch") {
+		t.Errorf("got %+v, %v, want the result of the same commit", next.Results, err)
+	}
+	other := &Run{Machine: Machine{Commit: "b", Rounds: 3}}
+	if err := other.Continue(path); err != nil || other.Has("burst") {
+		t.Errorf("got %+v, %v, want nothing of another commit", other.Results, err)
+	}
 }

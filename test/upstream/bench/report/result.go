@@ -11,6 +11,9 @@ import (
 	"strings"
 )
 
+// Fixed are the numbers in flight that statusd is compared with.
+var Fixed = []int{4, 8, 16, 48, 200}
+
 // Run is one complete run.
 type Run struct {
 	Machine Machine  `json:"machine"`
@@ -26,6 +29,8 @@ type Result struct {
 	Statusd  float64  `json:"statusd"`
 	Upstream float64  `json:"upstream"`
 	Ceiling  *float64 `json:"ceiling,omitempty"` // the best of Plain; nil if the scenario has none
+	// Throughput is what statusd reaches with PreferThroughput; nil if that was not measured.
+	Throughput *float64 `json:"throughput,omitempty"`
 	// Plain is what plain patches without a manager reach, by how many are in flight.
 	Plain map[string]float64 `json:"plain,omitempty"`
 	// Quartiles are the first and the third of the rounds, by side.
@@ -47,6 +52,12 @@ func (r *Result) AddPlain(kind string, value float64) {
 	}
 }
 
+// Has reports whether there is a result of this name.
+func (r *Run) Has(name string) bool {
+	_, ok := r.find(name)
+	return ok
+}
+
 func (r *Run) find(name string) (Result, bool) {
 	for _, result := range r.Results {
 		if result.Name == name {
@@ -56,7 +67,7 @@ func (r *Run) find(name string) (Result, bool) {
 	return Result{}, false
 }
 
-// moreIsBetter tells throughput from latency and cost.
+// moreIsBetter reports whether a result is a throughput, as opposed to a latency or a cost.
 func (r Result) moreIsBetter() bool { return strings.HasSuffix(r.Unit, "/s") }
 
 // Advantage is how many times better statusd is: faster, smaller, or fewer.
@@ -70,7 +81,7 @@ func (r Result) Advantage() float64 {
 	return r.Upstream / r.Statusd
 }
 
-// share of the ceiling that statusd reaches; false if there is none.
+// share is the share of the ceiling that statusd reaches; false without a ceiling.
 func (r Result) share() (float64, bool) {
 	switch {
 	case r.Ceiling == nil:

@@ -1,6 +1,5 @@
-// Package slowlink is a TCP proxy that makes a network longer: what goes in on one end
-// comes out on the other after a delay, in order, with nothing else held back. It limits
-// neither bandwidth nor what is under way.
+// Package slowlink is a TCP proxy that adds latency: bytes read on one end are written on the other
+// after a delay, in order. It limits neither bandwidth nor the amount of data in flight.
 //
 // Listen starts it and Close ends it, with all its connections and goroutines. Both may be
 // called from any goroutine.
@@ -97,7 +96,7 @@ func (l *Link) drop(conn net.Conn) {
 	conn.Close()
 }
 
-// parcel is what was read at once, and when it may arrive.
+// parcel is the data of one read, and its delivery time.
 type parcel struct {
 	data []byte
 	due  time.Time

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,11 +36,13 @@ type outcome struct {
 // the API has once server and kubelet are back.
 func compareEnds(ctx context.Context, agents []agent, pods int) error {
 	table := "| pods | kubelet | ends | lost | ran a second time | reported in the end |\n|---|---|--:|--:|--:|---|\n"
+	metrics := map[string]map[string]float64{}
 	for _, a := range agents {
-		outcomes, err := measureEnds(ctx, a, pods)
+		outcomes, counts, err := measureEnds(ctx, a, pods)
 		if err != nil {
 			return fmt.Errorf("%s: %w", a.name, err)
 		}
+		metrics[a.name] = counts
 		for _, kind := range kinds {
 			o := outcomes[kind.name]
 			var reported []string
@@ -50,19 +54,31 @@ func compareEnds(ctx context.Context, agents []agent, pods int) error {
 	}
 	campaign.Out.Close()
 	fmt.Print(table)
+	for i, a := range agents {
+		fmt.Printf("metrics that only %s has: %v\n", a.name, namesWithout(metrics[a.name], metrics[agents[len(agents)-1-i].name]))
+	}
 	return nil
 }
 
-func measureEnds(ctx context.Context, a agent, pods int) (outcomes map[string]*outcome, err error) {
+// namesWithout returns the names of metrics that others do not have.
+func namesWithout(metrics, others map[string]float64) []string {
+	names := slices.Sorted(maps.Keys(metrics))
+	return slices.DeleteFunc(names, func(name string) bool {
+		_, has := others[name]
+		return has
+	})
+}
+
+func measureEnds(ctx context.Context, a agent, pods int) (outcomes map[string]*outcome, metrics map[string]float64, err error) {
 	ctx, cancel := context.WithTimeoutCause(ctx, 15*time.Minute, errors.New("not within 15 minutes"))
 	defer cancel()
 	readOnly, err := freePort()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	n, err := a.startNode(ctx, nil, "ends", "", fmt.Sprintf("readOnlyPort: %d\n", readOnly))
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer func() { err = errors.Join(err, n.Close()) }()
 	e := &ending{node: n, agent: a, signs: filepath.Join(n.Dir(), "signs"), pods: pods, readOnly: readOnly}
@@ -70,7 +86,7 @@ func measureEnds(ctx context.Context, a agent, pods int) (outcomes map[string]*o
 	if err != nil {
 		err = fmt.Errorf("%w\n%s", err, n.Tail(10))
 	}
-	return outcomes, err
+	return outcomes, e.metrics, err
 }
 
 type ending struct {
@@ -79,6 +95,7 @@ type ending struct {
 	signs    string // a directory in which containers leave files
 	pods     int    // of each kind
 	readOnly int
+	metrics  map[string]float64 // of the kubelet that has seen the ends
 }
 
 // pod is one that notes each start, and ends with exit code 0 when there is a file or when it is asked to.
@@ -139,6 +156,7 @@ func (e *ending) run(ctx context.Context) (map[string]*outcome, error) {
 	// Both managers count the containers whose ends were reported to them.
 	if err := e.await(ctx, "have ended, says the kubelet", func() (int, error) {
 		counts, err := campaign.Scrape(ctx, fmt.Sprintf("http://127.0.0.1:%d/metrics", e.readOnly))
+		e.metrics = counts
 		return int(counts["kubelet_terminated_containers_total"]), err
 	}); err != nil {
 		return nil, err

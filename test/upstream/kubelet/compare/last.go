@@ -13,7 +13,7 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// lastCopies has the newest copy of each pod that a watch has shown, also of those that are gone.
+// lastCopies has the newest copy of each pod that a watch has shown, including deleted pods.
 type lastCopies struct {
 	node *stock.Node
 

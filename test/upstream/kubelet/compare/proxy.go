@@ -24,7 +24,7 @@ type proxy struct {
 	delay  time.Duration
 
 	mu     sync.Mutex
-	counts map[string]int // of the requests about statuses, by method
+	counts map[string]int // of the requests about statuses, by method, and of lists of pods as LIST
 }
 
 // aPod is the path of one pod, or of its status.
@@ -63,12 +63,17 @@ func newProxy(api *controlplane.Process, node string, delay time.Duration) (*pro
 }
 
 func (p *proxy) count(r *http.Request) {
-	if !aPod.MatchString(r.URL.Path) {
+	method := r.Method
+	switch {
+	case aPod.MatchString(r.URL.Path):
+	case method == http.MethodGet && r.URL.Path == "/api/v1/pods" && !r.URL.Query().Has("watch"):
+		method = "LIST"
+	default:
 		return
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.counts[r.Method]++
+	p.counts[method]++
 }
 
 // taken returns the counts since the last call.

@@ -12,20 +12,22 @@ import (
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/kubernetes"
 
+	"github.com/statusd/statusd/internal/hostproc"
 	"github.com/statusd/statusd/test/campaign"
 	"github.com/statusd/statusd/test/controlplane"
 	"github.com/statusd/statusd/test/stock"
 )
 
-// limitsOf are the lines of the kubelet's configuration for a setting, and what each request takes longer.
+// limitsOf are the kubelet's limit of requests per second for a setting, and what each request takes longer.
 var limitsOf = map[string]struct {
-	settings string
-	delay    time.Duration
+	qps   int
+	delay time.Duration
 }{
-	"default": {},
-	"none":    {settings: "kubeAPIQPS: -1\n"},
-	"rtt50":   {settings: "kubeAPIQPS: -1\n", delay: 50 * time.Millisecond},
+	"default": {qps: 50},
+	"none":    {qps: -1},
+	"rtt50":   {qps: -1, delay: 50 * time.Millisecond},
 }
 
 // result is what was measured of one burst of starts.
@@ -33,14 +35,17 @@ type result struct {
 	agent, limits string
 	pods          int
 	ready         []time.Duration // started → Ready seen
-	lost          time.Duration   // readiness lost → seen
+	created       []time.Duration // created → Ready seen
+	lost          []time.Duration // probe failed → Ready lost seen
+	resting       float64         // percent of one CPU with all pods running
+	resident      float64         // MiB
 	requests      map[string]int
 	lives         int // pods that the requests are of
 	gone          time.Duration
 }
 
-const startsHead = `| limits | pods | kubelet | started → Ready seen, p50 | p99 | Ready lost → seen | status requests per pod life | GET / PATCH / DELETE | all deleted → gone |
-|---|--:|---|--:|--:|--:|--:|---|--:|
+const startsHead = `| limits | pods | kubelet | created → Ready seen, p50 | p99 | started → Ready seen, p50 | p99 | probe failed → Ready lost seen, median of 10 | slowest | status requests per pod life | GET / PATCH / DELETE / LIST | CPU % at rest | MiB | all deleted → gone |
+|---|--:|---|--:|--:|--:|--:|--:|--:|--:|---|--:|--:|--:|
 `
 
 func (r result) String() string {
@@ -48,13 +53,17 @@ func (r result) String() string {
 	for _, n := range r.requests {
 		sum += n
 	}
-	ms := func(d time.Duration) string { return d.Round(time.Millisecond).String() }
-	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %.2f | %d / %d / %d | %.1f s |\n", r.limits, r.pods, r.agent,
-		ms(campaign.Percentile(r.ready, 50)), ms(campaign.Percentile(r.ready, 99)), ms(r.lost), float64(sum)/float64(r.lives),
-		r.requests["GET"], r.requests["PATCH"], r.requests["DELETE"], r.gone.Seconds())
+	ms := func(times []time.Duration, p int) string {
+		return campaign.Percentile(times, p).Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("| %s | %d | %s | %s | %s | %s | %s | %s | %s | %.2f | %d / %d / %d / %d | %.1f | %.0f | %.1f s |\n", r.limits, r.pods, r.agent,
+		ms(r.created, 50), ms(r.created, 99), ms(r.ready, 50), ms(r.ready, 99), ms(r.lost, 50), ms(r.lost, 100), float64(sum)/float64(r.lives),
+		r.requests["GET"], r.requests["PATCH"], r.requests["DELETE"], r.requests["LIST"], r.resting, r.resident, r.gone.Seconds())
 }
 
-func compareStarts(ctx context.Context, agents []agent, limits []string, sizes []int) error {
+// compareAll measures each number of pods with each of the limits and each kubelet, on one API server, and prints a table.
+func compareAll[T fmt.Stringer](ctx context.Context, head string, agents []agent, limits []string, sizes []int,
+	measure func(ctx context.Context, api *controlplane.Process, dir string, a agent, limit string, pods int) (T, error)) error {
 	dir, err := os.MkdirTemp("", "compare-")
 	if err != nil {
 		return err
@@ -65,11 +74,11 @@ func compareStarts(ctx context.Context, agents []agent, limits []string, sizes [
 		return err
 	}
 	defer func() { _ = api.Kill() }()
-	table := startsHead
+	table := head
 	for _, limit := range limits {
 		for _, pods := range sizes {
 			for _, a := range agents {
-				r, err := measureStarts(ctx, api, dir, a, limit, pods)
+				r, err := measure(ctx, api, dir, a, limit, pods)
 				if err != nil {
 					return fmt.Errorf("%s, %s, %d pods: %w", a.name, limit, pods, err)
 				}
@@ -88,7 +97,7 @@ func measureStarts(ctx context.Context, api *controlplane.Process, dir string, a
 	if !ok {
 		return r, fmt.Errorf("there is no setting %q", limit)
 	}
-	r = result{agent: a.name, limits: limit, pods: pods, lives: pods + 1}
+	r = result{agent: a.name, limits: limit, pods: pods, lives: pods + probed}
 	name := fmt.Sprintf("%s-%s-%d", a.name, limit, pods)
 	between, err := newProxy(api, name, setting.delay)
 	if err != nil {
@@ -99,7 +108,7 @@ func measureStarts(ctx context.Context, api *controlplane.Process, dir string, a
 	if err := between.writeKubeconfig(kubeconfig); err != nil {
 		return r, err
 	}
-	n, err := a.startNode(ctx, api, name, kubeconfig, setting.settings)
+	n, err := a.startNode(ctx, api, name, kubeconfig, fmt.Sprintf("kubeAPIQPS: %d\n", setting.qps))
 	if err != nil {
 		return r, err
 	}
@@ -107,11 +116,16 @@ func measureStarts(ctx context.Context, api *controlplane.Process, dir string, a
 		_ = n.Admin().CoreV1().Nodes().Delete(context.WithoutCancel(ctx), name, metav1.DeleteOptions{})
 		err = errors.Join(err, n.Close())
 	}()
-	b := &burst{node: n, signs: filepath.Join(n.Dir(), "signs"), pods: pods}
+	answers, err := listenForProbes()
+	if err != nil {
+		return r, err
+	}
+	defer answers.close()
+	b := &burst{node: n, signs: filepath.Join(n.Dir(), "signs"), pods: pods, answers: answers}
 	if err := os.Mkdir(b.signs, 0o777); err != nil {
 		return r, err
 	}
-	seen, err := watchPods(ctx, n)
+	seen, err := watchPods(ctx, n.Admin())
 	if err != nil {
 		return r, err
 	}
@@ -125,9 +139,10 @@ func measureStarts(ctx context.Context, api *controlplane.Process, dir string, a
 
 // burst is a start of many pods at once on a node.
 type burst struct {
-	node  *stock.Node
-	signs string // a directory in which containers leave files
-	pods  int
+	node    *stock.Node
+	signs   string // a directory in which containers leave files
+	pods    int
+	answers *answers
 }
 
 // pod is one that leaves a file when it starts, and ends when it is asked to.
@@ -140,94 +155,93 @@ func (b *burst) pod(name string) *v1.Pod {
 	return pod
 }
 
-// fickle is a pod that is ready as long as there is a file, and leaves another one when it finds out that there is not.
-func (b *burst) fickle() *v1.Pod {
-	pod := b.pod("fickle")
-	pod.Spec.Containers[0].ReadinessProbe = &v1.Probe{
-		ProbeHandler: v1.ProbeHandler{Exec: &v1.ExecAction{Command: []string{"/bin/sh", "-c",
-			"test -e /signs/fine && exit 0; test -e /signs/failed || : >/signs/failed; exit 1"}}},
-		PeriodSeconds: 1, FailureThreshold: 1, TimeoutSeconds: 30,
-	}
-	return pod
-}
-
 func (b *burst) run(ctx context.Context, seen <-chan sight, r *result) error {
-	fine := filepath.Join(b.signs, "fine")
-	if err := os.WriteFile(fine, nil, 0o644); err != nil {
-		return err
-	}
-	if _, err := b.node.Create(ctx, b.fickle()); err != nil {
-		return err
-	}
-	if err := await(ctx, seen, func(s sight) bool { return s.name == "fickle" && s.ready }); err != nil {
-		return fmt.Errorf("the pod that will lose readiness is not ready: %w", err)
-	}
-	for i := range b.pods {
-		if _, err := b.node.Create(ctx, b.pod(fmt.Sprintf("pod-%d", i))); err != nil {
+	for i := range probed {
+		pod := b.pod(probedName(i))
+		pod.Spec.Containers[0].ReadinessProbe = b.answers.probe(pod.Name)
+		if _, err := b.node.Create(ctx, pod); err != nil {
 			return err
 		}
 	}
-	ready := map[string]time.Time{}
-	var lost time.Time
-	removed := false
-	err := await(ctx, seen, func(s sight) bool {
-		switch {
-		case s.name == "fickle" && !s.ready && removed && lost.IsZero():
-			lost = s.at
-		case s.name != "fickle" && s.ready && ready[s.name].IsZero():
-			ready[s.name] = s.at
-		}
-		// In the middle of the burst.
-		if !removed && len(ready) >= b.pods/3 {
-			removed = true
-			if err := os.Remove(fine); err != nil {
-				panic(err) // this program made it
-			}
-		}
-		campaign.Out.Set("%s %s: %d of %d pods ready", r.agent, r.limits, len(ready), b.pods)
-		return len(ready) == b.pods && !lost.IsZero()
-	})
-	if err != nil {
-		return fmt.Errorf("%d of %d pods are ready: %w", len(ready), b.pods, err)
+	if err := awaitProbed(ctx, seen); err != nil {
+		return err
 	}
+	created := map[string]time.Time{}
+	for i := range b.pods {
+		name := fmt.Sprintf("pod-%d", i)
+		created[name] = time.Now()
+		if _, err := b.node.Create(ctx, b.pod(name)); err != nil {
+			return err
+		}
+	}
+	ready, lost, err := b.answers.awaitStart(ctx, seen, b.pods, r.agent+" "+r.limits)
+	if err != nil {
+		return err
+	}
+	r.lost = lost
 	for name, at := range ready {
 		started, err := os.Stat(filepath.Join(b.signs, name))
 		if err != nil {
 			return err
 		}
 		r.ready = append(r.ready, at.Sub(started.ModTime()))
+		r.created = append(r.created, at.Sub(created[name]))
 	}
-	failed, err := os.Stat(filepath.Join(b.signs, "failed"))
+	if err := r.rest(ctx, b.node.Kubelet.Process().PID()); err != nil {
+		return err
+	}
+	r.gone, err = clearPods(ctx, b.node.Admin(), seen, b.pods+probed)
+	return err
+}
+
+// rest measures the agent while its pods do nothing.
+func (r *result) rest(ctx context.Context, pid int) error {
+	campaign.Out.Set("%s %s: at rest", r.agent, r.limits)
+	before, err := hostproc.Read("/proc", pid)
 	if err != nil {
 		return err
 	}
-	r.lost = lost.Sub(failed.ModTime())
-	return b.clear(ctx, seen, r)
+	if err := campaign.Pause(ctx, atRest); err != nil {
+		return err
+	}
+	after, err := hostproc.Read("/proc", pid)
+	if err != nil {
+		return err
+	}
+	statm, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		return err
+	}
+	var size, pages int
+	if _, err := fmt.Sscan(string(statm), &size, &pages); err != nil {
+		return err
+	}
+	r.resting, r.resident = 100*(after.CPU-before.CPU).Seconds()/atRest.Seconds(), float64(pages*os.Getpagesize())/(1<<20)
+	return nil
 }
 
-// clear deletes all pods and waits until they are gone.
-func (b *burst) clear(ctx context.Context, seen <-chan sight, r *result) error {
-	began, left := time.Now(), b.pods+1
-	if err := b.deleteAll(ctx); err != nil {
-		return err
+// clearPods deletes all pods and returns how long it takes until they are gone.
+func clearPods(ctx context.Context, admin kubernetes.Interface, seen <-chan sight, left int) (time.Duration, error) {
+	began := time.Now()
+	if err := deleteAll(ctx, admin); err != nil {
+		return 0, err
 	}
 	err := await(ctx, seen, func(s sight) bool {
 		if s.gone {
 			left--
 		}
-		campaign.Out.Set("%s %s: %d pods left", r.agent, r.limits, left)
+		campaign.Out.Set("%d pods left", left)
 		return left == 0
 	})
 	if err != nil {
-		return fmt.Errorf("%d pods are left: %w", left, err)
+		return 0, fmt.Errorf("%d pods are left: %w", left, err)
 	}
-	r.gone = time.Since(began)
-	return nil
+	return time.Since(began), nil
 }
 
 // deleteAll deletes the pods one by one: on a busy machine, one request for all of them may take longer than the server allows.
-func (b *burst) deleteAll(ctx context.Context) error {
-	pods := b.node.Admin().CoreV1().Pods(metav1.NamespaceDefault)
+func deleteAll(ctx context.Context, admin kubernetes.Interface) error {
+	pods := admin.CoreV1().Pods(metav1.NamespaceDefault)
 	list, err := pods.List(ctx, metav1.ListOptions{})
 	if err != nil {
 		return err
@@ -254,17 +268,18 @@ type sight struct {
 }
 
 // watchPods watches the pods of the default namespace, which only this program uses.
-func watchPods(ctx context.Context, n *stock.Node) (<-chan sight, error) {
-	watch, err := n.Admin().CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{})
+func watchPods(ctx context.Context, admin kubernetes.Interface) (<-chan sight, error) {
+	watch, err := admin.CoreV1().Pods(metav1.NamespaceDefault).Watch(ctx, metav1.ListOptions{})
 	if err != nil {
 		return nil, err
 	}
-	seen := make(chan sight, 10_000) // more than there are events, so that times are those of the watch
+	seen := make(chan sight, 100_000) // more than there are events, so that times are those of the watch
 	go func() {
 		defer close(seen)
 		for event := range watch.ResultChan() {
 			if pod, ok := event.Object.(*v1.Pod); ok {
-				seen <- sight{time.Now(), pod.Name, stock.Ready(pod), event.Type == "DELETED"}
+				s := sight{at: time.Now(), name: pod.Name, ready: stock.Ready(pod), gone: event.Type == "DELETED"}
+				seen <- s
 			}
 		}
 	}()
@@ -273,7 +288,7 @@ func watchPods(ctx context.Context, n *stock.Node) (<-chan sight, error) {
 
 // await takes sights until one is the last that is wanted.
 func await(ctx context.Context, seen <-chan sight, last func(sight) bool) error {
-	ctx, cancel := context.WithTimeoutCause(ctx, 10*time.Minute, errors.New("not within 10 minutes"))
+	ctx, cancel := context.WithTimeoutCause(ctx, 20*time.Minute, errors.New("not within 20 minutes"))
 	defer cancel()
 	for {
 		select {

@@ -1,9 +1,9 @@
-// Package status is statusd's manager behind the interface that the kubelet expects of its package
-// k8s.io/kubernetes/pkg/kubelet/status. The build puts the files of this package in the place of that package's; they use
-// nothing of statusd but its public packages.
+// Package status implements the interface of the kubelet's package k8s.io/kubernetes/pkg/kubelet/status with statusd's
+// manager. The build replaces the files of that package by the files of this package, which use only statusd's public
+// packages and, through package history beside this one, its history.
 //
-// Names and signatures are those that the kubelet and its tests call. What each method does is documented at
-// [github.com/statusd/statusd/status.Manager]; comments here say where the kubelet needs something else.
+// Names and signatures are the same as in the replaced package. The methods are documented at
+// [github.com/statusd/statusd/status.Manager]; comments here name the kubelet's deviations.
 //
 //	NewManager                    journal below the kubelet's root directory, limits of the kubelet's config
 //	PodManager                    the table of pods (pods.go)

@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusd/statusd/journal"
 	statusd "github.com/statusd/statusd/status"
+	"github.com/statusd/statusd/test/upstream/kubelet/history"
 )
 
 // PodStatusProvider returns the newest status of a pod.
@@ -40,7 +41,7 @@ type Manager interface {
 	SetContainerReadiness(logger klog.Logger, podUID types.UID, containerID kubecontainer.ContainerID, ready bool)
 	// SetContainerStartup records the result of a startup probe.
 	SetContainerStartup(logger klog.Logger, podUID types.UID, containerID kubecontainer.ContainerID, started bool)
-	// TerminatePod records that the pod has ended and that nothing of it will change.
+	// TerminatePod records that the pod has ended and that its containers will not change.
 	TerminatePod(logger klog.Logger, pod *v1.Pod)
 	// RemoveOrphanedStatuses forgets the pods that are not in the map.
 	RemoveOrphanedStatuses(logger klog.Logger, podUIDs map[types.UID]bool)
@@ -78,8 +79,12 @@ type manager struct {
 	*statusd.Manager
 	kubeClient clientset.Interface
 	podManager PodManager
-	journal    *journal.Durable // nil: there is none
+	table      *table
+	journal    *journal.Durable // nil: no journal
+	history    *history.Store
 	resizes    resizeGauges
+	cleanup    sync.Once // the first one
+	running    sync.WaitGroup
 
 	// notifying is held while receivers are called, so that the last call for a pod has its newest status.
 	notifying sync.Mutex
@@ -88,14 +93,19 @@ type manager struct {
 
 // NewManager returns a manager that sends nothing before Start. Without a client it never sends.
 func NewManager(kubeClient clientset.Interface, podManager PodManager, podDeletionSafety PodDeletionSafetyProvider, podStartupLatencyHelper PodStartupLatencyStateHelper) Manager {
-	options := optionsFor(kubeClient, podManager, podDeletionSafety, podStartupLatencyHelper)
-	m := &manager{kubeClient: kubeClient, podManager: podManager}
+	options := optionsFor(kubeClient, podDeletionSafety)
+	m := &manager{kubeClient: kubeClient, podManager: podManager, table: newTable(podManager)}
+	options.Pods = m.table
+	historyFile := ""
 	if host, ok := podDeletionSafety.(Host); ok {
 		nodeName, rootDir, _ := host.StatusHost()
+		historyFile = filepath.Join(rootDir, HistoryFile)
 		if m.journal = openJournal(rootDir, nodeName, options.Logger); m.journal != nil {
 			options.Journal = m.journal
 		}
 	}
+	m.history = history.New(historyFile, options.Logger)
+	options.Observer = newObserver(m.table, podStartupLatencyHelper, m.history)
 	var err error
 	if m.Manager, err = statusd.New(options); err != nil {
 		// The options are those of optionsFor and none of a user's: a mistake in this file.
@@ -104,13 +114,11 @@ func NewManager(kubeClient clientset.Interface, podManager PodManager, podDeleti
 	return m
 }
 
-// optionsFor are the manager's, but for the journal.
-func optionsFor(kubeClient clientset.Interface, podManager PodManager, podDeletionSafety PodDeletionSafetyProvider, podStartupLatencyHelper PodStartupLatencyStateHelper) statusd.Options {
+// optionsFor are the manager's, but for table, journal and observer.
+func optionsFor(kubeClient clientset.Interface, podDeletionSafety PodDeletionSafetyProvider) statusd.Options {
 	options := statusd.Options{
-		Pods:     table{podManager},
-		Safety:   safety{podDeletionSafety},
-		Reclaim:  reclaimOf(podDeletionSafety),
-		Observer: newObserver(podManager, podStartupLatencyHelper),
+		Safety:  safety{podDeletionSafety},
+		Reclaim: reclaimOf(podDeletionSafety),
 		// The name under which the API server records the writes of a kubelet, so that a node's
 		// fields keep their owner when this kubelet takes the place of another one, and back.
 		FieldManager: "kubelet",
@@ -132,11 +140,14 @@ func optionsFor(kubeClient clientset.Interface, podManager PodManager, podDeleti
 	return options
 }
 
-// JournalFile is where the journal is, below the kubelet's root directory.
-const JournalFile = "statusd/journal.db"
+// Where journal and history are, below the kubelet's root directory.
+const (
+	JournalFile = "statusd/journal.db"
+	HistoryFile = "statusd/history"
+)
 
-// openJournal opens the journal of ends. A kubelet whose journal cannot be opened runs as the stock one does: what it has
-// not sent when it dies is lost.
+// openJournal opens the journal of ends. If it cannot be opened, the kubelet runs as the stock one does: it loses unsent
+// statuses when it dies.
 func openJournal(rootDir, nodeName string, logger *slog.Logger) *journal.Durable {
 	file := filepath.Join(rootDir, JournalFile)
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
@@ -154,19 +165,24 @@ func openJournal(rootDir, nodeName string, logger *slog.Logger) *journal.Durable
 
 func (m *manager) Start(ctx context.Context) {
 	logger := klog.FromContext(ctx)
+	m.running.Go(func() { _ = m.history.Run(ctx) }) // what its disk refuses, the history itself says
 	if m.kubeClient == nil {
 		logger.Info("No API server, pod statuses are not sent")
 		return
 	}
-	go func() {
+	m.running.Go(func() {
 		if err := m.Run(ctx); err != nil {
 			logger.Error(err, "Pod statuses are not sent any more")
 		}
-	}()
+	})
 }
 
 func (m *manager) SetPodStatus(logger klog.Logger, pod *v1.Pod, status v1.PodStatus) (v1.PodStatus, bool) {
+	m.table.reported(pod)
 	_, cached := m.GetPodStatus(pod.UID)
+	if !cached && status.StartTime.IsZero() {
+		status.StartTime = pod.Status.StartTime // if the table of pods has none
+	}
 	changed, err := m.Manager.SetPodStatus(pod, status)
 	refused(logger, err, "pod", klog.KObj(pod), "podUID", pod.UID)
 	if changed {
@@ -197,6 +213,7 @@ func (m *manager) flip(logger klog.Logger, uid types.UID, container kubecontaine
 }
 
 func (m *manager) TerminatePod(logger klog.Logger, pod *v1.Pod) {
+	m.table.reported(pod)
 	if err := m.Manager.TerminatePod(pod); err != nil {
 		refused(logger, err, "pod", klog.KObj(pod), "podUID", pod.UID)
 		if !statusd.IsWarning(err) {
@@ -206,8 +223,12 @@ func (m *manager) TerminatePod(logger klog.Logger, pod *v1.Pod) {
 	m.notify(pod, false, true)
 }
 
+// RemoveOrphanedStatuses is first called when the kubelet knows all pods of the node.
 func (m *manager) RemoveOrphanedStatuses(_ klog.Logger, podUIDs map[types.UID]bool) {
 	m.Manager.RemoveOrphanedStatuses(podUIDs)
+	m.cleanup.Do(func() {
+		m.history.Retain(func(uid types.UID) bool { return podUIDs[uid] }, time.Now())
+	})
 	m.resizes.retain(podUIDs)
 }
 

@@ -125,12 +125,55 @@ func TestEndSurvivesTheKubelet(t *testing.T) {
 	closeJournal(t, next)
 }
 
+// The kubelet's table of pods may be older than the pod that is reported.
+func TestFirstStatus_KeepsTheStartTimeOfTheReportedPod(t *testing.T) {
+	n, pod := newNode(t), aPod("web")
+	n.pods.AddPod(pod)
+	m := n.manager(nil)
+	defer closeJournal(t, m)
+	reported, began := pod.DeepCopy(), metav1.NewTime(time.Now().Add(-time.Hour).Truncate(time.Second))
+	reported.Status.StartTime = &began
+	if status, _ := m.SetPodStatus(logger, reported, running("containerd://1")); !status.StartTime.Equal(&began) {
+		t.Errorf("start time %v, want %v", status.StartTime, began)
+	}
+	later := metav1.Now()
+	reported.Status.StartTime = &later
+	if status, _ := m.SetPodStatus(logger, reported, running("containerd://2")); !status.StartTime.Equal(&began) {
+		t.Errorf("start time %v after the second report, want the first one, %v", status.StartTime, began)
+	}
+}
+
+// A history goes on in the next kubelet, and says of a pod that went meanwhile that it is gone.
+func TestHistorySurvivesTheKubelet(t *testing.T) {
+	n, pod := newNode(t), aPod("web")
+	n.pods.AddPod(pod)
+	first := n.manager(nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	first.Start(ctx)
+	first.SetPodStatus(logger, pod, running("containerd://1"))
+	cancel()
+	closeJournal(t, first)
+
+	n.pods.RemovePod(pod)
+	next := n.manager(nil)
+	before, ok := next.history.Pod(pod.Namespace, pod.Name)
+	if !ok || len(before.Records) == 0 || before.Gone != nil {
+		t.Fatalf("after a restart the history is %+v (known: %t), want that of a pod that is there", before, ok)
+	}
+	next.RemoveOrphanedStatuses(logger, map[types.UID]bool{})
+	if after, _ := next.history.Pod(pod.Namespace, pod.Name); after.Gone == nil {
+		t.Errorf("the history is %+v, want that of a pod that is gone", after)
+	}
+	closeJournal(t, next)
+}
+
 // closeJournal lets the next manager of the test open the journal: the lock of a kubelet goes with its process.
 func closeJournal(t *testing.T, m *manager) {
 	t.Helper()
 	if m.journal == nil {
 		t.Fatal("the manager has no journal")
 	}
+	m.running.Wait()
 	if err := m.journal.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -159,12 +202,12 @@ func TestLimitsAreTheKubelets(t *testing.T) {
 		t.Fatal(err)
 	}
 	n := newNode(t)
-	if o := optionsFor(client, n.pods, n, n); o.QPS != 33 || o.Burst != 7 {
+	if o := optionsFor(client, n); o.QPS != 33 || o.Burst != 7 {
 		t.Errorf("QPS %v, burst %d; want 33 of the client and 7 of the configuration", o.QPS, o.Burst)
 	}
 	if unlimited, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: "http://127.0.0.1:1", QPS: -1}, http.DefaultClient); err != nil {
 		t.Fatal(err)
-	} else if o := optionsFor(unlimited, n.pods, n, n); o.QPS != 0 {
+	} else if o := optionsFor(unlimited, n); o.QPS != 0 {
 		t.Errorf("QPS %v for a client without a limit, want 0", o.QPS)
 	}
 }
@@ -375,6 +418,12 @@ func TestServe_ExplainsAPod(t *testing.T) {
 	}
 	if code, _ := get("/statusd/explain?namespace=default&name=other"); code != http.StatusNotFound {
 		t.Errorf("answer %d for a pod that is not there, want 404", code)
+	}
+	if code, body := get("/statusd/history?namespace=default&name=web"); code != http.StatusOK || !strings.Contains(body, "ImagePullBackOff") {
+		t.Errorf("answer %d, %s; want the record that the container waits", code, body)
+	}
+	if code, _ := get("/statusd/history?namespace=default&name=other"); code != http.StatusNotFound {
+		t.Errorf("answer %d for the history of a pod that was never there, want 404", code)
 	}
 	if code, body := get("/statusd/delivery"); code != http.StatusOK || !strings.Contains(body, `"name":"web"`) || !strings.Contains(body, `"version":1`) {
 		t.Errorf("answer %d, %s; want version 1 of the pod", code, body)

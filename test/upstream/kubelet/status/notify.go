@@ -4,7 +4,7 @@ import (
 	v1 "k8s.io/api/core/v1"
 )
 
-// PodUpdateNotifier is told of changes.
+// PodUpdateNotifier receives changes.
 type PodUpdateNotifier interface {
 	// OnPodUpdated is called with the pod and its new status.
 	OnPodUpdated(pod *v1.Pod, status v1.PodStatus, isAdded bool)
@@ -18,7 +18,7 @@ func (m *manager) AddPodUpdateNotifier(notifier PodUpdateNotifier) {
 	m.notifiers = append(m.notifiers, notifier)
 }
 
-// notify tells the receivers of the newest status of a pod, so that of two changes at the same time the later one is told last.
+// notify passes the newest status of a pod to the receivers. Of two simultaneous changes the later one is passed last.
 func (m *manager) notify(pod *v1.Pod, added, finished bool) {
 	m.notifying.Lock()
 	defer m.notifying.Unlock()

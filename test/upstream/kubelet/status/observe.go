@@ -12,6 +12,7 @@ import (
 	"k8s.io/kubernetes/pkg/kubelet/metrics"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/test/upstream/kubelet/history"
 )
 
 // PodStartupLatencyStateHelper measures how long pods take to start.
@@ -28,10 +29,11 @@ var registry = sync.OnceValue(func() *prometheus.Registry {
 	return r
 })
 
-// observer keeps the kubelet's metrics of statuses and the start-up latency. The manager calls it under a lock.
+// observer keeps the kubelet's metrics of statuses, the start-up latency and the history. The manager calls it under a lock.
 type observer struct {
-	pods    PodManager
+	table   *table
 	startup PodStartupLatencyStateHelper
+	history *history.Store
 
 	mu     sync.Mutex // guards unsent
 	unsent map[types.UID]unsent
@@ -44,11 +46,12 @@ type unsent struct {
 	status  *v1.PodStatus
 }
 
-func newObserver(pods PodManager, startup PodStartupLatencyStateHelper) *observer {
-	return &observer{pods: pods, startup: startup, unsent: map[types.UID]unsent{}}
+func newObserver(table *table, startup PodStartupLatencyStateHelper, history *history.Store) *observer {
+	return &observer{table: table, startup: startup, history: history, unsent: map[types.UID]unsent{}}
 }
 
 func (o *observer) Changed(c podstatus.Change) {
+	o.history.Changed(c)
 	countEnds(c.Old.InitContainerStatuses, c.New.InitContainerStatuses, metrics.InitContainer)
 	countEnds(c.Old.ContainerStatuses, c.New.ContainerStatuses, metrics.Container)
 	countEnds(c.Old.EphemeralContainerStatuses, c.New.EphemeralContainerStatuses, metrics.EphemeralContainer)
@@ -81,13 +84,14 @@ func countEnds(before, after []v1.ContainerStatus, kind string) {
 }
 
 func (o *observer) Accepted(uid types.UID, version uint64, at time.Time) {
+	o.history.Accepted(uid, version, at)
 	u, ok := o.accepted(uid, version)
 	if !ok {
 		return
 	}
 	// Since the first change that the API server did not have. The stock kubelet counts from the first change of the pod ever.
 	metrics.PodStatusSyncDuration.Observe(at.Sub(u.since).Truncate(time.Millisecond).Seconds())
-	if pod, ok := o.pods.GetPodByUID(uid); ok && o.startup != nil {
+	if pod, ok := o.table.ByUID(uid); ok && o.startup != nil {
 		sent := *pod
 		sent.Status = *u.status
 		o.startup.RecordStatusUpdated(&sent)
@@ -104,9 +108,11 @@ func (o *observer) accepted(uid types.UID, version uint64) (unsent, bool) {
 	return u, ok
 }
 
-func (o *observer) Failed(podstatus.Undelivered) {}
+func (o *observer) Failed(u podstatus.Undelivered) { o.history.Failed(u) }
 
-func (o *observer) Removed(uid types.UID, _ time.Time) {
+func (o *observer) Removed(uid types.UID, at time.Time) {
+	o.history.Removed(uid, at)
+	o.table.removed(uid)
 	o.mu.Lock()
 	delete(o.unsent, uid)
 	o.mu.Unlock()

@@ -31,6 +31,7 @@ type Explained struct {
 //
 //	GET /statusd/delivery                       how far the status of each pod has come
 //	GET /statusd/explain?namespace=NS&name=POD  why a pod is in its state
+//	GET /statusd/history?namespace=NS&name=POD  what happened to it, also if it is gone
 func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if r.Method != http.MethodGet {
 		http.Error(w, "only GET is supported", http.StatusMethodNotAllowed)
@@ -53,6 +54,12 @@ func (m *manager) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 		http.Error(w, "this node has no such pod", http.StatusNotFound)
+	case "/statusd/history":
+		if pod, ok := m.history.Pod(r.FormValue("namespace"), r.FormValue("name")); ok {
+			answer(w, pod)
+			return
+		}
+		http.Error(w, "this node has no such pod, nor its history", http.StatusNotFound)
 	default:
 		http.NotFound(w, r)
 	}

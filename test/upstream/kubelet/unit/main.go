@@ -30,7 +30,7 @@ const (
 	prefix = "k8s.io/kubernetes/pkg/kubelet"
 )
 
-var packages = []string{"status", "prober", "pod", "allocation", "eviction", "nodeshutdown", "."}
+var packages = []string{"status", "prober", "pod", "allocation", "eviction", "nodeshutdown", "config", "."}
 
 //go:embed explained.txt
 var explainedText string
@@ -115,7 +115,7 @@ func (list explanations) without(pkg string) []string {
 	return tests
 }
 
-// judge returns what is wrong with the outcome of a package.
+// judge returns the problems of the outcome of a package.
 func (list explanations) judge(pkg string, got outcome) (problems []error) {
 	explained := map[string]bool{}
 	for _, e := range list {

@@ -20,7 +20,7 @@ type kubelet struct {
 const settings = `evictionHard: {memory.available: 1Mi, nodefs.available: 30%}
 evictionPressureTransitionPeriod: 1s
 shutdownGracePeriod: 10s
-shutdownGracePeriodCriticalPods: 2s
+shutdownGracePeriodCriticalPods: 3s
 `
 
 func (k *kubelet) start(ctx context.Context, m *Machine) error {

@@ -14,7 +14,7 @@ import (
 )
 
 const (
-	// NodeName is that of the agent's node.
+	// NodeName is the name of the agent's node.
 	NodeName    = "local"
 	dirVariable = "LIVES_DIR"
 	bootIDFile  = "/proc/sys/kernel/random/boot_id"
@@ -35,6 +35,7 @@ var agents = map[string]func() agent{
 	"kubelet-statusd": func() agent { return &kubelet{statusd: true} },
 	"doors":           func() agent { return &kubelet{doors: true} },
 	"statusd":         func() agent { return &statusd{} },
+	"statusd-cri":     func() agent { return &statusd{images: true} },
 }
 
 // Machine has one agent, and an API server that only this agent's node uses.
@@ -48,7 +49,7 @@ type Machine struct {
 	agent      agent
 }
 
-// New boots a machine with that agent: "kubelet" or "statusd", "kubelet-statusd" for a kubelet with statusd's manager, or "doors"
+// New boots a machine with that agent: "kubelet" or "statusd", "statusd-cri" for statusd on a containerd, "kubelet-statusd" for a kubelet with statusd's manager, or "doors"
 // for a kubelet whose API knows clients as it does by default. Call it after Enter.
 func New(ctx context.Context, name string) (*Machine, error) {
 	newAgent, ok := agents[name]
@@ -158,5 +159,5 @@ func (m *Machine) Restart(ctx context.Context) error {
 	return m.agent.start(ctx, m)
 }
 
-// Announce says that the machine begins to shut down, or that it does not after all.
+// Announce announces that the machine begins to shut down, or that the shutdown is canceled.
 func (m *Machine) Announce(shutdown bool) error { return m.logind.announce(shutdown) }

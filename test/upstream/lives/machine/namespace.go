@@ -65,7 +65,7 @@ func outside(dir string) int {
 		Pdeathsig:  syscall.SIGKILL, // the first process: all others go with it
 		Setpgid:    true,
 	}
-	goruntime.LockOSThread() // the signal for the death of the parent is for that of the thread
+	goruntime.LockOSThread() // Pdeathsig is sent when the parent's thread ends
 	if err := cmd.Start(); err != nil {
 		fmt.Fprintln(os.Stderr, "lives: this needs namespaces of processes and mounts:", err)
 		return 1
@@ -121,4 +121,4 @@ func runInit() int {
 }
 
 // groupNames are the control groups that the agents make their own ones in.
-var groupNames = map[string]string{"kubelet": "kubepods", "kubelet-statusd": "kubepods", "doors": "kubepods", "statusd": "statusd-lives"}
+var groupNames = map[string]string{"kubelet": "kubepods", "kubelet-statusd": "kubepods", "doors": "kubepods", "statusd": "statusd-lives", "statusd-cri": "statusd-lives-cri"}

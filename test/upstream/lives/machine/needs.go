@@ -18,7 +18,7 @@ func needs(agent string) error {
 	if _, err := exec.LookPath("dbus-daemon"); err != nil {
 		missing = append(missing, fmt.Errorf("the program dbus-daemon is missing; Debian: apt-get install dbus"))
 	}
-	binaries := map[string]string{"kubelet": kubeletBinary(), "kubelet-statusd": kubeletStatusdBinary(), "doors": kubeletBinary(), "statusd": statusdBinary()}
+	binaries := map[string]string{"kubelet": kubeletBinary(), "kubelet-statusd": kubeletStatusdBinary(), "doors": kubeletBinary(), "statusd": statusdBinary(), "statusd-cri": statusdBinary()}
 	if file := binaries[agent]; file != "" {
 		if _, err := os.Stat(file); err != nil {
 			missing = append(missing, fmt.Errorf("%w; make lives builds it", err))

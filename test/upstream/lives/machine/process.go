@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// start runs a program; what it says is appended to DIR/NAME.log.
+// start runs a program; its output is appended to DIR/NAME.log.
 func (m *Machine) start(name, program string, args ...string) (*stock.Process, error) {
 	return stock.Launch(m.dir, []string{"DBUS_SYSTEM_BUS_ADDRESS=" + m.logind.address}, name, program, args...)
 }

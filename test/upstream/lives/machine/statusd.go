@@ -6,11 +6,28 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// statusd is statusd with its process runtime.
-type statusd struct{ process *stock.Process }
+// statusd is statusd with its process runtime, or on a containerd.
+type statusd struct {
+	process    *stock.Process
+	images     bool // its containers are of images
+	containerd *stock.Containerd
+}
 
-func (s *statusd) start(_ context.Context, m *Machine) error {
-	config, err := m.write("statusd.yaml", statusdConfig, map[string]string{"KUBECONFIG": m.kubeconfig, "CGROUP": "/" + groupNames["statusd"]})
+// onContainerd are the lines of its configuration for a containerd.
+const onContainerd = "runtime: cri\ncontainerRuntimeEndpoint: unix://$DIR/run/containerd.sock\n"
+
+func (s *statusd) start(ctx context.Context, m *Machine) error {
+	text, group := statusdConfig, groupNames["statusd"]
+	if s.images {
+		text, group = statusdConfig+onContainerd, groupNames["statusd-cri"]
+		if s.containerd == nil {
+			s.containerd = &stock.Containerd{Dir: m.dir, Launch: m.start}
+		}
+		if err := s.containerd.Start(ctx); err != nil {
+			return err
+		}
+	}
+	config, err := m.write("statusd.yaml", text, map[string]string{"KUBECONFIG": m.kubeconfig, "CGROUP": "/" + group})
 	if err != nil {
 		return err
 	}

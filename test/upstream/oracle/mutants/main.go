@@ -1,13 +1,13 @@
-// Command mutants shows that the oracle can see. It breaks a rule of statusd, one at a time,
-// and runs random programs until one of them tells the broken statusd from the kubelet. A
-// mutant that survives is a rule that the oracle forgives, or never puts to the test.
+// Command mutants shows that the oracle detects bugs. It breaks a rule of statusd, one at a time,
+// and runs random programs until one of them distinguishes the broken statusd from the kubelet. A
+// mutant that survives is a rule that the oracle ignores, or never tests.
 //
 //	cd test/upstream && go run ./oracle/mutants              all of mutants.txt, seed 1
 //	cd test/upstream && go run ./oracle/mutants -only X5     those of one rule
 //	cd test/upstream && go run ./oracle/mutants -seed 7      with other programs
 //
-// The tree is left alone: the changed file reaches the compiler as an overlay. Kept programs
-// are not run, so that each mutant is found by chance, as a mistake would be.
+// The tree is not changed: the changed file reaches the compiler as an overlay. Kept programs are
+// not run, so that each mutant is found by chance, as a mistake would be.
 package main
 
 import (

@@ -1,5 +1,0 @@
-package outside
-
-import ()
-
-const root = "../../.."

@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/statusd/statusd/test/campaign"
+	"github.com/statusd/statusd/test/robustness/judge"
+	"github.com/statusd/statusd/test/robustness/record"
+)
+
+// conclude judges a history, and prints what happened in it.
+func conclude(o options, path string) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	history, err := record.Read(file)
+	if err != nil {
+		return err
+	}
+	if len(history) == 0 {
+		return fmt.Errorf("%s has no records", path)
+	}
+	violations := judge.Judge(history)
+	sum := summarize(history)
+	fmt.Fprint(campaign.Out, sum)
+	byInvariant := map[string]int{}
+	var examples []shown
+	for _, v := range violations {
+		if byInvariant[v.Invariant]++; byInvariant[v.Invariant] <= 3 {
+			examples = append(examples, shorten(history, v))
+		}
+	}
+	for _, e := range examples {
+		fmt.Fprintf(campaign.Out, "\n%s\n", e.Text)
+		for _, line := range e.History {
+			fmt.Fprintf(campaign.Out, "    %s\n", line)
+		}
+	}
+	report := strings.TrimSuffix(path, filepath.Ext(path)) + ".html"
+	if err := writeReport(report, history, sum, examples); err != nil {
+		return err
+	}
+	fmt.Fprintf(campaign.Out, "\nhistory: %s, report: %s\n", path, report)
+	if len(violations) > 0 {
+		return fmt.Errorf("%d violations; the same faults again: make robustness SEED=%d; the same history: -replay %s", len(violations), o.seed, path)
+	}
+	fmt.Fprintf(campaign.Out, "0 violations of %d invariants\n", len(judge.Validators))
+	return nil
+}
+
+// summary is what happened in a campaign.
+type summary struct {
+	lasted           time.Duration
+	records, changes int
+	pods             map[string]bool
+	faults           map[string]int
+	answers          map[string]int
+	requests         int
+	lags             []time.Duration
+	late             []late
+}
+
+func summarize(history []record.Record) *summary {
+	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}}
+	byPod := map[string][]record.Record{}
+	for _, r := range history {
+		if r.UID != "" {
+			byPod[r.UID] = append(byPod[r.UID], r)
+		}
+		switch r.Kind {
+		case record.Call:
+			s.changes++
+		case record.Version:
+			s.pods[r.UID] = true
+		case record.Fault:
+			if r.Verb == record.End {
+				s.faults[r.Fault]++
+			}
+		case record.Request:
+			s.requests++
+			if r.Fault != "" {
+				s.answers[r.Fault]++
+			}
+		}
+	}
+	for _, records := range byPod {
+		for i := range records {
+			if records[i].Kind != record.Want {
+				continue
+			}
+			lag := judge.Lag(records, i)
+			s.lags = append(s.lags, lag)
+			if lag > 0 {
+				s.late = append(s.late, late{records[i].At, records[i].Name, lag})
+			}
+		}
+	}
+	return s
+}
+
+func (s *summary) String() string {
+	text := fmt.Sprintf("\n%s, %d pods, %d calls of the manager, %d requests of the agent, %d records\n", s.lasted.Round(time.Second), len(s.pods), s.changes, s.requests, s.records)
+	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n\n", campaign.Spread(s.lags), len(s.lags))
+	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
+		text += fmt.Sprintf("%6d  %s", s.faults[name], name)
+		if n := s.answers[name]; n > 0 {
+			text += fmt.Sprintf(" (%d answers)", n)
+		}
+		text += "\n"
+	}
+	return text
+}

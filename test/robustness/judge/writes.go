@@ -1,0 +1,89 @@
+package judge
+
+import (
+	"net/http"
+	"time"
+
+	"github.com/statusd/statusd/test/robustness/record"
+)
+
+// repeated is how soon a DELETE may come again that the server has answered: until then the agent may not have got the answer.
+const repeated = 10 * time.Second
+
+// rightPod checks the writes to a pod.
+func rightPod(records []record.Record) (found []Violation) {
+	name, terminated, deleted := "", false, int64(0)
+	for i := range records {
+		r := &records[i]
+		switch {
+		case isRestore(r):
+			deleted = 0
+		case r.Kind == record.Version, r.Kind == record.Created:
+			name = r.Name
+		case r.Kind == record.Call && r.Verb == record.Terminate:
+			terminated = true
+		case r.Kind != record.Request || r.Verb != http.MethodPatch && r.Verb != http.MethodDelete:
+		case r.UID == "":
+			found = append(found, Violation{At: r.At, Text: "a " + r.Verb + " to " + r.Name + " names no UID"})
+		case name != "" && name != r.Name:
+			found = append(found, violation(r, "a %s to %s names the UID of %s", r.Verb, r.Name, name))
+		case r.Verb == http.MethodDelete && !terminated:
+			found = append(found, violation(r, "%s was deleted before it was terminated", r.Name))
+		case r.Verb == http.MethodDelete && r.Code == http.StatusOK:
+			if deleted > 0 && time.Duration(r.At-deleted) > repeated {
+				found = append(found, violation(r, "%s was deleted twice", r.Name))
+			}
+			deleted = r.At
+		}
+	}
+	return found
+}
+
+// ownFields checks the condition of another writer: it has a number that this writer has written, none before the last one that the server
+// has accepted.
+func ownFields(records []record.Record) (found []Violation) {
+	written := map[int]bool{}
+	accepted := map[uint64]int{} // numbers by version of the API
+	last := 0
+	for i := range records {
+		r := &records[i]
+		switch {
+		case isRestore(r):
+			last = 0
+			clear(accepted)
+		case r.Kind == record.Foreign:
+			written[r.Facts.Gate] = true
+			if r.RV > 0 {
+				accepted[r.RV] = r.Facts.Gate
+			}
+		case r.Kind != record.Version:
+		case r.Facts.Gate < last:
+			found = append(found, violation(r, "%s has the foreign condition with %d in version %d of the API, after %d", r.Name, r.Facts.Gate, r.RV, last))
+		case r.Facts.Gate > 0 && !written[r.Facts.Gate]:
+			found = append(found, violation(r, "%s has the foreign condition with %d, which its owner has not written", r.Name, r.Facts.Gate))
+		default:
+			last = r.Facts.Gate
+			if want, ok := accepted[r.RV]; ok && want != last {
+				found = append(found, violation(r, "%s has the foreign condition with %d in version %d of the API, its owner wrote %d", r.Name, last, r.RV, want))
+			}
+		}
+	}
+	return found
+}
+
+// listFirst checks that each process lists the pods before it writes.
+func listFirst(history []record.Record) (found []Violation) {
+	listed := map[int]bool{}
+	for i := range history {
+		r := &history[i]
+		switch {
+		case r.Kind != record.Request:
+		case r.Verb == "LIST" && r.Sent == http.StatusOK && r.Fault == "":
+			listed[r.Agent] = true
+		case (r.Verb == http.MethodPatch || r.Verb == http.MethodDelete) && !listed[r.Agent]:
+			found = append(found, violation(r, "process %d of the agent sent a %s for %s before it had listed the pods", r.Agent, r.Verb, r.Name))
+			listed[r.Agent] = true // once
+		}
+	}
+	return found
+}
