@@ -41,13 +41,19 @@ type Page struct {
 
 	mu      sync.Mutex // guards what follows
 	ctx     context.Context
-	servers map[*fleet.Node]http.Handler
+	servers map[*fleet.Node]server
 	serving sync.WaitGroup
+}
+
+// server serves the pages of one node.
+type server struct {
+	handler http.Handler
+	end     context.CancelFunc
 }
 
 // New makes the page of a fleet whose nodes have the version and the runtime. It starts nothing.
 func New(f *fleet.Fleet, version, runtime string) *Page {
-	return &Page{fleet: f, version: version, runtime: runtime, files: web.Handler(), servers: make(map[*fleet.Node]http.Handler)}
+	return &Page{fleet: f, version: version, runtime: runtime, files: web.Handler(), servers: make(map[*fleet.Node]server)}
 }
 
 // Run serves the pages of nodes until ctx ends. It may be called once.
@@ -73,6 +79,7 @@ func (p *Page) Handler() http.Handler {
 
 // node serves the paths below a node.
 func (p *Page) node(w http.ResponseWriter, r *http.Request) {
+	p.forget()
 	name := r.PathValue("name")
 	server := p.serverOf(name)
 	if server == nil {
@@ -82,7 +89,7 @@ func (p *Page) node(w http.ResponseWriter, r *http.Request) {
 	http.StripPrefix("/nodes/"+name, server).ServeHTTP(w, r)
 }
 
-// serverOf returns the server of a node, which runs from its first request on; nil: there is no such node, or no Run.
+// serverOf returns the handler of a node, whose server runs from its first request until the node leaves the fleet; nil: there is no such node, or no Run.
 func (p *Page) serverOf(name string) http.Handler {
 	node := p.fleet.Node(name)
 	p.mu.Lock()
@@ -90,23 +97,30 @@ func (p *Page) serverOf(name string) http.Handler {
 	if node == nil || p.ctx == nil {
 		return nil
 	}
-	if server := p.servers[node]; server != nil {
-		return server
+	if s, ok := p.servers[node]; ok {
+		return s.handler
 	}
 	sources := view.Sources{Source: &source{node: node, manager: p.fleet.Manager(), version: p.version, runtime: p.runtime}}
-	server, err := queryapi.New(queryapi.Options{Sources: sources, Page: p.files})
+	api, err := queryapi.New(queryapi.Options{Sources: sources, Page: p.files})
 	if err != nil {
 		return nil // it has a source, which is all that it needs
 	}
-	for former := range p.servers { // of nodes that were taken out: they cost nothing but the entry
-		if p.fleet.Node(former.Name()) != former {
-			delete(p.servers, former)
+	ctx, end := context.WithCancel(p.ctx)
+	p.serving.Go(func() { _ = api.Run(ctx) }) // its error is that of ctx
+	p.servers[node] = server{handler: api.Handler(), end: end}
+	return p.servers[node].handler
+}
+
+// forget ends the servers of nodes that are no longer in the fleet.
+func (p *Page) forget() {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for node, s := range p.servers {
+		if p.fleet.Node(node.Name()) != node {
+			s.end()
+			delete(p.servers, node)
 		}
 	}
-	ctx := p.ctx
-	p.serving.Go(func() { _ = server.Run(ctx) }) // its error is that of ctx
-	p.servers[node] = server.Handler()
-	return p.servers[node]
 }
 
 // row is a node in the list.
@@ -119,6 +133,7 @@ type row struct {
 
 // list serves the nodes whose names contain the parameter q.
 func (p *Page) list(w http.ResponseWriter, r *http.Request) {
+	p.forget()
 	search := r.URL.Query().Get("q")
 	rows := p.rows(search)
 	header := w.Header()

@@ -18,6 +18,7 @@ import (
 
 	"github.com/statusd/statusd/internal/simulate"
 	"github.com/statusd/statusd/internal/view"
+	"github.com/statusd/statusd/node/fleet"
 	"github.com/statusd/statusd/statustest"
 )
 
@@ -26,8 +27,9 @@ func TestMain(m *testing.M) { goleak.VerifyTestMain(m) }
 // world is the page of a simulated cluster of two nodes, of which one becomes not ready after a minute.
 type world struct {
 	*testing.T
-	api  *statustest.Server
-	page http.Handler
+	api   *statustest.Server
+	fleet *fleet.Fleet
+	page  http.Handler
 }
 
 func run(t *testing.T) *world {
@@ -46,7 +48,7 @@ func run(t *testing.T) *world {
 		t.Fatal(err)
 	}
 	page := New(s.Fleet(), "v1", simulate.RuntimeVersion)
-	w.page = page.Handler()
+	w.fleet, w.page = s.Fleet(), page.Handler()
 	ctx, cancel := context.WithCancel(t.Context())
 	done, paged := make(chan error, 1), make(chan struct{})
 	go func() { done <- s.Run(ctx) }()
@@ -156,6 +158,30 @@ func TestNode_WatchHasChanges(t *testing.T) {
 		<-ended
 		if text := watch.Body.String(); !strings.Contains(text, `"late"`) || !strings.Contains(text, "gone") || strings.Contains(text, "stranger") {
 			t.Errorf("the watch of a node has\n%s", text)
+		}
+	})
+}
+
+func TestNode_ThatLeavesTheFleet_EndsItsServer(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w := run(t)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/nodes/sim-1/apis/v1/watch", nil)
+		r.Host = "localhost"
+		ended := make(chan struct{})
+		go func() { w.page.ServeHTTP(httptest.NewRecorder(), r); close(ended) }()
+		w.after(time.Second)
+		if err := w.fleet.Remove(t.Context(), "sim-1"); err != nil {
+			t.Fatal(err)
+		}
+		w.get("/")
+		w.after(time.Second)
+		select {
+		case <-ended:
+		default:
+			t.Error("a watch of a node that has left the fleet goes on")
+		}
+		if got := w.get("/nodes/sim-1/").Code; got != http.StatusNotFound {
+			t.Errorf("the page of a node that has left the fleet: got %d, want 404", got)
 		}
 	})
 }
