@@ -95,7 +95,7 @@ func (a *Agent) checkIdentity(ctx context.Context) error {
 	}
 }
 
-// isIdentified reports whether the kubeconfig is that of the node.
+// isIdentified reports whether the kubeconfig belongs to the node.
 func (a *Agent) isIdentified() bool {
 	select {
 	case <-a.identified:
@@ -105,7 +105,7 @@ func (a *Agent) isIdentified() bool {
 	}
 }
 
-// keepNode keeps the Node once the kubeconfig is known to be that of the node.
+// keepNode keeps the Node once the kubeconfig is known to belong to the node.
 func (a *Agent) keepNode(ctx context.Context) error {
 	select {
 	case <-a.identified:

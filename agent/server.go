@@ -133,8 +133,7 @@ func (a *Agent) wireServer() (err error) {
 // listPatience is how long a request for a pod waits for the lists of pods after a start or a reload.
 const listPatience = 5 * time.Second
 
-// patientPods are pods of which some may not be listed yet: after a start or a reload no client shall be told that a pod does
-// not exist which does.
+// patientPods waits for a pod that may not be listed yet: after a start or a reload, no client is told that an existing pod does not exist.
 type patientPods struct {
 	inside.Pods
 	listed <-chan struct{}

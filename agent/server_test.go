@@ -94,7 +94,7 @@ func TestWithoutAnAPIServerAClientNeedsACertificate(t *testing.T) {
 	}
 }
 
-// listing are pods of which none is known before they are listed.
+// listing has no pods before they are listed.
 type listing struct {
 	inside.Pods
 	listed chan struct{}

@@ -95,7 +95,7 @@ func TestAdopt_StaticPodIsRefused(t *testing.T) {
 	h.must(os.WriteFile(filepath.Join(h.n.Manifests(), "fixed.yaml"), []byte(manifest), 0o644))
 	h.await("fixed-"+h.n.Name, "ready", stock.Ready)
 	h.n.Kubelet.Process().Kill()
-	h.says(1, "it is a static pod", "adopt", "--kubelet-dir", h.n.Kubelet.Root())
+	h.says(1, "this static pod", "adopt", "--kubelet-dir", h.n.Kubelet.Root())
 }
 
 func (h *handover) must(err error) {

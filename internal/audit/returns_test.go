@@ -166,7 +166,7 @@ func TestReturns_FightAboutAFieldIsOneDrift(t *testing.T) {
 	}
 }
 
-// nodeConditions are the conditions of a ready Node, one of which is changed.
+// nodeConditions are the conditions of a ready Node with one change.
 func nodeConditions(changed v1.NodeConditionType, to v1.ConditionStatus) []v1.NodeCondition {
 	list := []v1.NodeCondition{{Type: changed, Status: to}}
 	if changed != v1.NodeReady {

@@ -89,7 +89,7 @@ func (r *Runtime) adoptable(manifest *v1.Pod, box *runtimeapi.PodSandbox, kubele
 	dir := filepath.Join(kubeletDir, "pods", string(manifest.UID))
 	switch {
 	case podstatus.IsMirror(manifest):
-		return nil, errors.New("it is a static pod, of which statusd makes another pod: move its manifest away and wait until it has ended")
+		return nil, errors.New("statusd would make another pod from the manifest of this static pod: move the manifest away and wait until the pod has ended")
 	case manifest.Spec.HostUsers != nil && !*manifest.Spec.HostUsers:
 		return nil, errors.New("the users of its user namespace are known to the kubelet alone: drain it first")
 	case box.RuntimeHandler != "" && (manifest.Spec.RuntimeClassName == nil || *manifest.Spec.RuntimeClassName == ""):
@@ -172,7 +172,7 @@ func (r *Runtime) Release(ctx context.Context, kubeletDir string) (given int, er
 // releasable is why a pod cannot be given away.
 func (r *Runtime) releasable(p *pod, kubeletDir string) error {
 	if podstatus.IsStatic(p.manifest) {
-		return errors.New("it is a static pod, of which a kubelet makes another pod: move its manifest away and wait until it has ended")
+		return errors.New("a kubelet would make another pod from the manifest of this static pod: move the manifest away and wait until the pod has ended")
 	}
 	if p.firstUser != 0 {
 		return errors.New("the users of its user namespace are known to statusd alone: drain it first")

@@ -66,7 +66,7 @@ func TestSlowServer_GetsWhatItCanAnswer(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		const nodes = 300
 		w := newWorld(t)
-		working := make(chan struct{}, 1) // one at a time, for 100 ms, whether somebody still waits for the answer or not
+		working := make(chan struct{}, 1) // one request at a time, for 100 ms, also when the client has gone
 		w.api.SetFault(func(_ context.Context, r statustest.Request) error {
 			if r.Resource == "nodes" || r.Resource == "leases" {
 				working <- struct{}{}
