@@ -63,18 +63,16 @@ type summary struct {
 	pods             map[string]bool
 	faults           map[string]int
 	answers          map[string]int
+	injected         map[string]int // answers, of all pods and of some
 	requests         int
 	lags             []time.Duration
 	late             []late
 }
 
 func summarize(history []record.Record) *summary {
-	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}}
-	byPod := map[string][]record.Record{}
-	for _, r := range history {
-		if r.UID != "" {
-			byPod[r.UID] = append(byPod[r.UID], r)
-		}
+	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}, injected: map[string]int{}}
+	for i := range history {
+		r := &history[i]
 		switch r.Kind {
 		case record.Call:
 			s.changes++
@@ -88,10 +86,11 @@ func summarize(history []record.Record) *summary {
 			s.requests++
 			if r.Fault != "" {
 				s.answers[r.Fault]++
+				s.injected[strings.TrimSuffix(r.Fault, forSome)]++
 			}
 		}
 	}
-	for _, records := range byPod {
+	for _, records := range judge.Pods(history) {
 		for i := range records {
 			if records[i].Kind != record.Want {
 				continue
@@ -109,6 +108,11 @@ func summarize(history []record.Record) *summary {
 func (s *summary) String() string {
 	text := fmt.Sprintf("\n%s, %d pods, %d calls of the manager, %d requests of the agent, %d records\n", s.lasted.Round(time.Second), len(s.pods), s.changes, s.requests, s.records)
 	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n\n", campaign.Spread(s.lags), len(s.lags))
+	text += fmt.Sprintf("%6d  kills of the server, %d of the agent\n", s.faults[serverKilled]+s.faults[serverKept]+s.faults[record.Restored], s.faults[agentKilled]+s.faults[agentExhausted])
+	for _, answer := range slices.Sorted(maps.Keys(s.injected)) {
+		text += fmt.Sprintf("%6d  requests %s\n", s.injected[answer], answer)
+	}
+	text += "\n"
 	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
 		text += fmt.Sprintf("%6d  %s", s.faults[name], name)
 		if n := s.answers[name]; n > 0 {

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -29,7 +28,7 @@ type options struct {
 	toxiproxy  string // binary
 	replay     string // history that is judged again
 	agent      string // binary of the agent; empty: this program
-	others     []fault
+	faults     map[kind][]fault
 	// untilViolation ends the campaign with the first round after which there is one.
 	untilViolation bool
 }
@@ -78,7 +77,7 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.others = slices.DeleteFunc(slices.Clone(otherFaults), func(f fault) bool { return !expression.MatchString(f.name) }); len(o.others) == 0 {
+	if o.faults = faultsOf(expression.MatchString); len(o.faults[ofAnswers])+len(o.faults[ofOthers]) == 0 {
 		return fmt.Errorf("no fault matches %q", *named)
 	}
 	if o.replay != "" {

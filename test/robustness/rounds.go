@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -32,20 +33,53 @@ type planned struct {
 	after, during time.Duration
 }
 
-// plan is the same for the same seed and round. Others are the faults of which it takes some beside those of the server and the agent.
-func plan(seed uint64, n int, others []fault) (list []planned) {
+// perRound is how many faults of a kind a round has, one more in every other round where it says so, and how long each lasts at least and at most.
+var perRound = []struct {
+	kind        kind
+	least       int
+	more        bool
+	short, long time.Duration
+}{
+	{ofServer, 1, false, 2 * time.Second, 8 * time.Second}, {ofAgent, 1, true, 2 * time.Second, 10 * time.Second},
+	{ofAnswers, 3, false, 5 * time.Second, 15 * time.Second}, {ofOthers, 2, true, 2 * time.Second, 10 * time.Second},
+}
+
+// kind is a kind of faults.
+type kind int
+
+const (
+	ofServer kind = iota
+	ofAgent
+	ofAnswers
+	ofOthers
+)
+
+// faultsOf are the faults of each kind whose names match, if it is one beside those of the server and the agent.
+func faultsOf(matches func(name string) bool) map[kind][]fault {
+	matching := func(all []fault) []fault {
+		return slices.DeleteFunc(slices.Clone(all), func(f fault) bool { return !matches(f.name) })
+	}
+	return map[kind][]fault{ofServer: serverFaults, ofAgent: agentFaults, ofAnswers: matching(answerFaults), ofOthers: matching(otherFaults)}
+}
+
+// plan is the same for the same seed and round. The faults of a kind come in turn, in an order that changes when all have come: each as often as
+// another.
+func plan(seed uint64, n int, faults map[kind][]fault) (list []planned) {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
-	add := func(faults []fault) {
-		during := 2*time.Second + upTo(round/2-2*time.Second)
-		list = append(list, planned{faults[random.IntN(len(faults))], upTo(round - during), during})
-	}
-	add(serverFaults)
-	for range 1 + random.IntN(2) {
-		add(agentFaults)
-	}
-	for range 2 + random.IntN(3) {
-		add(others)
+	for _, per := range perRound {
+		of, count, before := faults[per.kind], per.least, n*per.least
+		if len(of) == 0 {
+			continue
+		}
+		if per.more {
+			count, before = count+n%2, before+n/2
+		}
+		for turn := before; turn < before+count; turn++ {
+			order := rand.New(rand.NewPCG(seed, uint64(per.kind+1)<<32|uint64(turn/len(of)))).Perm(len(of))
+			during := per.short + upTo(per.long-per.short)
+			list = append(list, planned{of[order[turn%len(of)]], upTo(round - during), during})
+		}
 	}
 	return list
 }
@@ -89,7 +123,7 @@ func (s *storm) soFar() ([]record.Record, error) {
 // storm has the faults of a round happen.
 func (s *storm) storm(ctx context.Context, n int) error {
 	var all sync.WaitGroup
-	for _, f := range plan(s.options.seed, n, s.options.others) {
+	for _, f := range plan(s.options.seed, n, s.options.faults) {
 		all.Go(func() {
 			if pause(ctx, f.after) != nil {
 				return
@@ -127,22 +161,37 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 			return err
 		}
 	}
+	if err := s.hooksOff(ctx); err != nil { // a restore may have brought one back
+		return err
+	}
 	s.current().send(s.truth.settle()...)
 	within := trueWithin
 	s.mu.Lock()
 	if later := laterWithin - began.Sub(s.restored); !s.restored.IsZero() && later > within {
 		within = later
 	}
-	if later := someWithin - began.Sub(s.refused); !s.refused.IsZero() && later > within {
-		within = later
-	}
 	if later := laterWithin - began.Sub(s.hooked); !s.hooked.IsZero() && later > within {
 		within = later
 	}
+	s.refused = slices.DeleteFunc(s.refused, func(r refusal) bool { return began.Sub(r.until) > someWithin })
+	refused := slices.Clone(s.refused)
 	s.mu.Unlock()
 	wanted := time.Now()
+	at := s.history.Now()
 	for _, want := range s.truth.wants() {
-		want.At, want.Within = wanted.UnixNano(), within
+		want.At, want.Within = at, within
+		some := within
+		for _, r := range refused {
+			if r.IsFor(want.Name) {
+				some = max(some, someWithin-began.Sub(r.until))
+			}
+		}
+		if some > within && !want.Absent { // readiness and phase are not late
+			grave := *want.Facts
+			grave.Number = record.Any
+			s.history.Add(record.Record{Kind: record.Want, At: at, Within: within, UID: want.UID, Name: want.Name, Facts: &grave})
+		}
+		want.Within = some
 		s.history.Add(want)
 	}
 	var differing []string

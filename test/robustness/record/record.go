@@ -157,13 +157,20 @@ func VersionOf(pod *v1.Pod) uint64 {
 
 // Writer appends records to a history. Its methods may be called from any goroutine.
 type Writer struct {
+	began time.Time // times are counted from it by the monotonic clock: a wall clock that steps changes no order
+
 	mu  sync.Mutex // guards what follows
 	out *bufio.Writer
 	err error
 }
 
 // NewWriter writes a line per record; Flush writes what is buffered.
-func NewWriter(out io.Writer) *Writer { return &Writer{out: bufio.NewWriterSize(out, buffer)} }
+func NewWriter(out io.Writer) *Writer {
+	return &Writer{began: time.Now(), out: bufio.NewWriterSize(out, buffer)}
+}
+
+// Now is the time of a record that is added now.
+func (w *Writer) Now() int64 { return w.began.UnixNano() + int64(time.Since(w.began)) }
 
 // buffer is what a Writer keeps back at most.
 const buffer = 1 << 16
@@ -178,7 +185,7 @@ func (w *Writer) Flush() error {
 // Add writes a record, with the time of now unless it has one.
 func (w *Writer) Add(r Record) {
 	if r.At == 0 {
-		r.At = time.Now().UnixNano()
+		r.At = w.Now()
 	}
 	line, _ := json.Marshal(r) // has nothing that cannot be encoded
 	w.Line(append(line, '\n'))
@@ -195,6 +202,14 @@ func (w *Writer) Line(line []byte) {
 // Read reads a history and orders it by time. A last line that was cut short is left out.
 func Read(in io.Reader) ([]Record, error) {
 	var all []Record
+	known := map[string]string{} // texts that repeat are kept once: a history of hours has millions of records
+	once := func(text *string) {
+		if kept, ok := known[*text]; ok {
+			*text = kept
+		} else {
+			known[*text] = *text
+		}
+	}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -207,6 +222,12 @@ func Read(in io.Reader) ([]Record, error) {
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("history: line %d: %w", len(all)+1, err)
+		}
+		for _, text := range []*string{(*string)(&r.Kind), &r.Verb, &r.UID, &r.Name, &r.Fault} {
+			once(text)
+		}
+		for i := range r.Pending {
+			once(&r.Pending[i])
 		}
 		all = append(all, r)
 	}
