@@ -106,16 +106,18 @@ func answers() (list []fault) {
 		list = append(list, answer(all), answer(some))
 	}
 	for _, rule := range []gateway.Rule{{Code: 504}, {Code: 500}, {Code: 200}} {
-		rule.Name, rule.Every = fmt.Sprintf("done and answered %d", rule.Code), 2
-		list = append(list, answer(rule))
+		rule.Name = fmt.Sprintf("done and answered %d", rule.Code)
+		if rule.Code == http.StatusOK {
+			rule.Name = "answer cut short"
+		}
+		all, some := rule, rule
+		all.Every, some.Name, some.Share, some.Shares = 2, rule.Name+forSome, 1, 5
+		list = append(list, answer(all), answer(some))
 	}
 	return list
 }
 
 func answer(rule gateway.Rule) fault {
-	if rule.Code == http.StatusOK && rule.Body == "" {
-		rule.Name = "answer cut short"
-	}
 	return fault{rule.Name, func(s *storm, ctx context.Context, d time.Duration) error {
 		defer s.gateway.Set(rule)()
 		err := pause(ctx, d)

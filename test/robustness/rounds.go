@@ -177,7 +177,7 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	refused := slices.Clone(s.refused)
 	s.mu.Unlock()
 	wanted := time.Now()
-	at := s.history.Now()
+	at := record.Now()
 	for _, want := range s.truth.wants() {
 		want.At, want.Within = at, within
 		some := within

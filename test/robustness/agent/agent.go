@@ -296,7 +296,7 @@ func (a *agent) call(c Command) {
 // look records what the manager says of itself: what was reported before Since is delivered or in Pending, and delivered if Flush ended
 // without an error.
 func (a *agent) look(c Command) {
-	r := record.Record{Kind: record.Look, Agent: a.options.Number, ID: c.ID, Since: a.out.Now()}
+	r := record.Record{Kind: record.Look, Agent: a.options.Number, ID: c.ID, Since: record.Now()}
 	manager, says := a.manager.(Spokesman)
 	if !says {
 		manager = silent{a}

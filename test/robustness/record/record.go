@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
@@ -157,20 +158,20 @@ func VersionOf(pod *v1.Pod) uint64 {
 
 // Writer appends records to a history. Its methods may be called from any goroutine.
 type Writer struct {
-	began time.Time // times are counted from it by the monotonic clock: a wall clock that steps changes no order
-
 	mu  sync.Mutex // guards what follows
 	out *bufio.Writer
 	err error
 }
 
 // NewWriter writes a line per record; Flush writes what is buffered.
-func NewWriter(out io.Writer) *Writer {
-	return &Writer{began: time.Now(), out: bufio.NewWriterSize(out, buffer)}
-}
+func NewWriter(out io.Writer) *Writer { return &Writer{out: bufio.NewWriterSize(out, buffer)} }
 
-// Now is the time of a record that is added now.
-func (w *Writer) Now() int64 { return w.began.UnixNano() + int64(time.Since(w.began)) }
+// Now is the time of a record that is added now. The kernel's clock is read, since the clock of the process may be stepped (package clockstep).
+func Now() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now) // always there
+	return now.Nano()
+}
 
 // buffer is what a Writer keeps back at most.
 const buffer = 1 << 16
@@ -185,7 +186,7 @@ func (w *Writer) Flush() error {
 // Add writes a record, with the time of now unless it has one.
 func (w *Writer) Add(r Record) {
 	if r.At == 0 {
-		r.At = w.Now()
+		r.At = Now()
 	}
 	line, _ := json.Marshal(r) // has nothing that cannot be encoded
 	w.Line(append(line, '\n'))
