@@ -16,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -286,11 +287,24 @@ func (a *agent) call(c Command) {
 	default:
 		err = fmt.Errorf("no such command: %q", c.Verb)
 	}
-	r = record.Record{Kind: record.Return, Agent: a.options.Number, ID: c.ID, Verb: c.Verb, UID: r.UID, Name: r.Name}
+	r = record.Record{Kind: record.Return, Agent: a.options.Number, ID: c.ID, Verb: c.Verb, UID: r.UID, Name: r.Name, Kept: err == nil || onlyWithheld(err)}
 	if err != nil {
 		r.Err, r.Warning = err.Error(), status.IsWarning(err) || errors.Is(err, ErrNotDurable)
 	}
 	a.note(r)
+}
+
+// onlyWithheld reports whether the error has no cause but that an end is withheld from the API, which does not keep it from the journal.
+func onlyWithheld(err error) bool {
+	switch e := err.(type) {
+	case *status.WithheldError:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(cause error) bool { return !onlyWithheld(cause) })
+	case interface{ Unwrap() error }:
+		return onlyWithheld(e.Unwrap())
+	}
+	return false
 }
 
 // look records what the manager says of itself: what was reported before Since is delivered or in Pending, and delivered if Flush ended

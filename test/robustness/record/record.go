@@ -32,7 +32,7 @@ type Kind string
 const (
 	Created Kind = "created" // a pod: UID, Name
 	Call    Kind = "call"    // of the manager begins: Agent, ID, Verb, UID, Facts
-	Return  Kind = "return"  // of the call ID: Err, Warning
+	Return  Kind = "return"  // of the call ID: Err, Warning, Kept
 	Request Kind = "request" // Agent, Verb, UID, Name, Code, Sent, Fault; Facts and RV of the answered pod
 	Version Kind = "version" // of a pod in the API: UID, Name, RV, Facts
 	Gone    Kind = "gone"    // the pod is not in the API any more: UID, Name
@@ -87,6 +87,7 @@ type Record struct {
 	Fault    string           `json:"fault,omitempty"`
 	Err      string           `json:"err,omitempty"`
 	Warning  bool             `json:"warning,omitempty"` // the report was stored, Err says but for what
+	Kept     bool             `json:"kept,omitempty"`    // the manager remembers the report beyond its process
 	Absent   bool             `json:"absent,omitempty"`
 	Within   time.Duration    `json:"within,omitempty"`
 	Since    int64            `json:"since,omitempty"` // when the look began
