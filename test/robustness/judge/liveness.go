@@ -82,20 +82,23 @@ const seenLate = 2 * time.Second
 func truth(records []record.Record) (found []Violation) {
 	calls := map[int64]*record.Record{}
 	var taken []*record.Record // returns of calls that stored something, of the process that runs
+	evicted := int64(0)        // when an eviction was last begun to be reported, which may return late
 	for i := range records {
 		r := &records[i]
 		switch r.Kind {
 		case record.Call:
-			calls[r.ID] = r
+			if calls[r.ID] = r; r.Verb == record.Evict {
+				evicted = r.At
+			}
 		case record.Started:
-			taken = nil
+			taken, evicted = nil, 0
 		case record.Return:
 			if r.Err == "" || r.Warning {
 				taken = append(taken, r)
 			}
 		case record.Look:
 			newest := newestBefore(r.Since, taken)
-			if newest == nil || calls[newest.ID] == nil || slices.ContainsFunc(taken, func(other *record.Record) bool {
+			if newest == nil || calls[newest.ID] == nil || evicted > newest.At || slices.ContainsFunc(taken, func(other *record.Record) bool {
 				// An eviction waits for the containers, and what the test reads of it in the API with it.
 				return other.At >= newest.At && calls[other.ID] != nil && calls[other.ID].Verb == record.Evict
 			}) {
