@@ -21,8 +21,9 @@ const (
 	trueWithin, someWithin, laterWithin = 15 * time.Second, 36 * time.Second, 60 * time.Second
 	// patience is how long a late status is waited for, so that the report can say how late.
 	patience = 90 * time.Second
-	// round is how long faults last, and calls how long a call of the manager may take without a fault.
-	round, calls = 20 * time.Second, 30 * time.Second
+	// round is how long faults last, and calls how long an answer of the manager may take without a fault. Calls that are on are waited for a
+	// shorter time, since some are for pods that the watch of the agent has yet to bring.
+	round, calls, busyFor = 20 * time.Second, 30 * time.Second, 12 * time.Second
 	// hungEvery is which calms are on a disk that hangs, and hungTraffic how long there is traffic on such a disk before.
 	hungEvery, hungTraffic = 3, 3 * time.Second
 )
@@ -40,7 +41,7 @@ var perRound = []struct {
 	more        bool
 	short, long time.Duration
 }{
-	{ofServer, 1, false, 2 * time.Second, 8 * time.Second}, {ofAgent, 1, true, 2 * time.Second, 10 * time.Second},
+	{ofServer, 1, true, 2 * time.Second, 8 * time.Second}, {ofAgent, 1, true, 2 * time.Second, 10 * time.Second},
 	{ofAnswers, 3, false, 5 * time.Second, 15 * time.Second}, {ofOthers, 2, true, 2 * time.Second, 10 * time.Second},
 }
 
@@ -156,7 +157,7 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	began := time.Now()
 	s.paused.Store(true)
 	defer s.paused.Store(false)
-	for until := began.Add(calls); s.truth.busy() > 0 && time.Now().Before(until); {
+	for until := began.Add(busyFor); s.truth.busy() > 0 && time.Now().Before(until); {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
