@@ -414,11 +414,14 @@ robustness: controlplane ## Break network, server, disk and agent under a manage
 	$(GO) build -o bin/robustness ./test/robustness
 	bin/robustness -duration $(DURATION) -seed $(SEED) $(ROBUSTNESS)
 
-
 .PHONY: robustness-kubelet
 robustness-kubelet: ## The kubelet's manager in the same storm as make robustness
 	cd test/upstream && $(GO) build -o ../../bin/robustness-kubelet ./storm
 	@$(MAKE) --no-print-directory robustness ROBUSTNESS='-agent bin/robustness-kubelet -state build/robustness-kubelet $(ROBUSTNESS)'
+
+.PHONY: robustness-observe
+robustness-observe: scenes ## Lies and faults on a stock node by seed, and what statusd observe and its guard make of them: MINUTES, SEED; root, containerd, runc
+	@bin/scenes -minutes $(MINUTES) -seed $(SEED) storm
 
 TEETH ?= .
 
