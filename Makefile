@@ -414,6 +414,13 @@ robustness: controlplane ## Break network, server, disk and agent under a manage
 	$(GO) build -o bin/robustness ./test/robustness
 	bin/robustness -duration $(DURATION) -seed $(SEED) $(ROBUSTNESS)
 
+# Rounds in place of a duration, one seed and ten times the patience: a machine that is slow takes longer, and fails no more often.
+.PHONY: robustness-short
+robustness-short: controlplane ## Some rounds of make robustness, always the same and with patience, for CI; about 5 minutes
+	cd test/robustness/toxiproxy && $(GO) build -o ../../../bin/toxiproxy github.com/Shopify/toxiproxy/v2/cmd/server
+	$(GO) build -o bin/robustness ./test/robustness
+	bin/robustness -rounds 10 -patience 10 -seed $(SEED) -state build/robustness-short
+
 .PHONY: robustness-kubelet
 robustness-kubelet: ## The kubelet's manager in the same storm as make robustness
 	cd test/upstream && $(GO) build -o ../../bin/robustness-kubelet ./storm

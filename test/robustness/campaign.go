@@ -204,8 +204,8 @@ func (s *storm) endAgent(kill bool) {
 		p.Signal(termination)
 		select {
 		case <-p.Exited:
-		case <-time.After(stopWithin):
-			s.history.Add(record.Record{Kind: record.Ended, Agent: p.number, Err: fmt.Sprintf("did not end within %s of SIGTERM", stopWithin)})
+		case <-time.After(s.options.bound(stopWithin)):
+			s.history.Add(record.Record{Kind: record.Ended, Agent: p.number, Err: fmt.Sprintf("did not end within %s of SIGTERM", s.options.bound(stopWithin))})
 			p.Kill()
 		}
 	}

@@ -28,14 +28,15 @@ func conclude(o options, path string) error {
 	if len(history) == 0 {
 		return fmt.Errorf("%s has no records", path)
 	}
-	violations := judge.Judge(history)
+	judged := scaled(history, o.patience)
+	violations := judge.Judge(judged)
 	sum := summarize(history)
 	fmt.Fprint(campaign.Out, sum)
 	byInvariant := map[string]int{}
 	var examples []shown
 	for _, v := range violations {
 		if byInvariant[v.Invariant]++; byInvariant[v.Invariant] <= 3 {
-			examples = append(examples, shorten(history, v))
+			examples = append(examples, shorten(judged, v))
 		}
 	}
 	for _, e := range examples {
@@ -54,6 +55,21 @@ func conclude(o options, path string) error {
 	}
 	fmt.Fprintf(campaign.Out, "0 violations of %d invariants\n", len(judge.Validators))
 	return nil
+}
+
+// scaled is a history in which all took less time, as on a machine that many times as fast: its bounds are that many times as long.
+func scaled(history []record.Record, times int) []record.Record {
+	if times == 1 {
+		return history
+	}
+	shorter := slices.Clone(history)
+	scale := func(at int64) int64 { return history[0].At + (at-history[0].At)/int64(times) }
+	for i := range shorter {
+		if shorter[i].At = scale(shorter[i].At); shorter[i].Since > 0 {
+			shorter[i].Since = scale(shorter[i].Since)
+		}
+	}
+	return shorter
 }
 
 // summary is what happened in a campaign.

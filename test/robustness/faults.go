@@ -252,7 +252,7 @@ func (s *storm) serverDown(ctx context.Context, d time.Duration, with func() err
 	}
 	err := s.note(with)
 	_ = pause(ctx, d/4)
-	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.bound(3*time.Minute))
 	defer cancel()
 	err = errors.Join(err, s.server.Restart(restart))
 	return errors.Join(err, s.note(func() error {
@@ -339,7 +339,7 @@ func (s *storm) exhaustMemory(ctx context.Context, d time.Duration) error {
 		p.send(agent.Command{Verb: agent.Hoard})
 		select {
 		case <-p.Exited:
-		case <-time.After(stopWithin):
+		case <-time.After(s.options.bound(stopWithin)):
 			err = errors.New("the agent has not run out of memory")
 		}
 	}

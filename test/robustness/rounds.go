@@ -85,13 +85,13 @@ func plan(seed uint64, n int, faults map[kind][]fault) (list []planned) {
 	return list
 }
 
-// rounds has faults happen and looks whether the API is true after them, until the time is over.
+// rounds has faults happen and looks whether the API is true after them, until the time is over or there were enough.
 func (s *storm) rounds(ctx context.Context) error {
 	end := time.Now().Add(s.options.duration)
 	if err := s.calm(ctx, "before any fault", false); err != nil {
 		return err
 	}
-	for n := 0; time.Now().Before(end); n++ {
+	for n := 0; n < s.options.rounds || s.options.rounds == 0 && time.Now().Before(end); n++ {
 		if err := s.storm(ctx, n); err != nil {
 			return err
 		}
@@ -99,7 +99,7 @@ func (s *storm) rounds(ctx context.Context) error {
 			return err
 		}
 		if s.options.untilViolation {
-			if history, err := s.soFar(); err != nil || len(judge.Judge(history)) > 0 {
+			if history, err := s.soFar(); err != nil || len(judge.Judge(scaled(history, s.options.patience))) > 0 {
 				return err
 			}
 		}
@@ -157,7 +157,7 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	began := time.Now()
 	s.paused.Store(true)
 	defer s.paused.Store(false)
-	for until := began.Add(busyFor); s.truth.busy() > 0 && time.Now().Before(until); {
+	for until := began.Add(s.options.bound(busyFor)); s.truth.busy() > 0 && time.Now().Before(until); {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
@@ -197,7 +197,7 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	}
 	var differing []string
 	for {
-		if differing = s.truth.differing(); len(differing) == 0 || time.Since(wanted) > patience {
+		if differing = s.truth.differing(); len(differing) == 0 || time.Since(wanted) > s.options.bound(patience) {
 			break
 		}
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
@@ -205,10 +205,10 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 		}
 	}
 	took := time.Since(wanted)
-	s.current().send(agent.Command{Verb: agent.Disk, Disk: agent.Healthy}, agent.Command{Verb: agent.Look, Wait: 10 * time.Second, Calm: true})
+	s.current().send(agent.Command{Verb: agent.Disk, Disk: agent.Healthy}, agent.Command{Verb: agent.Look, Wait: s.options.bound(10 * time.Second), Calm: true})
 	select {
 	case <-s.current().looks:
-	case <-time.After(calls):
+	case <-time.After(s.options.bound(calls)):
 		fmt.Fprintf(campaign.Out, "%s: the agent does not answer\n", when)
 	case <-ctx.Done():
 		return ctx.Err()
