@@ -21,10 +21,10 @@ import (
 
 // options are the settings of a campaign.
 type options struct {
-	duration   time.Duration
-	rounds     int // how many; 0: as many as there are in the duration
+	duration time.Duration
+	rounds   int // how many; 0: as many as there are in the duration
 	// patience is how many times longer than promised all may take that depends on how fast the machine is.
-	patience int
+	patience   int
 	seed       uint64
 	pods, rate int
 	state      string // directory
@@ -77,7 +77,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&o.agent, "agent", "", "binary of the agent, such as bin/robustness-kubelet; this program by default")
 	flags.StringVar(&o.replay, "replay", "", "judge this history, and run nothing")
 	flags.BoolVar(&o.untilViolation, "until-violation", false, "end with the first round after which there is a violation")
-	named := flags.String("faults", ".", "those beside the server's and the agent's whose names match this expression")
+	named := flags.String("faults", ".", "those whose names match this expression; of the server's and the agent's all if none does")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}

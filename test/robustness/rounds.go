@@ -55,12 +55,18 @@ const (
 	ofOthers
 )
 
-// faultsOf are the faults of each kind whose names match, if it is one beside those of the server and the agent.
+// faultsOf are the faults of each kind whose names match. Of the server's and the agent's these are all if none matches.
 func faultsOf(matches func(name string) bool) map[kind][]fault {
 	matching := func(all []fault) []fault {
 		return slices.DeleteFunc(slices.Clone(all), func(f fault) bool { return !matches(f.name) })
 	}
-	return map[kind][]fault{ofServer: serverFaults, ofAgent: agentFaults, ofAnswers: matching(answerFaults), ofOthers: matching(otherFaults)}
+	orAll := func(all []fault) []fault {
+		if of := matching(all); len(of) > 0 {
+			return of
+		}
+		return all
+	}
+	return map[kind][]fault{ofServer: orAll(serverFaults), ofAgent: orAll(agentFaults), ofAnswers: matching(answerFaults), ofOthers: matching(otherFaults)}
 }
 
 // plan is the same for the same seed and round. The faults of a kind come in turn, in an order that changes when all have come: each as often as
