@@ -125,7 +125,7 @@ compat-servers: ## Run the real tests of the library, the kits and both daemons 
 
 .PHONY: fuzz
 fuzz: ## Fuzz each target for FUZZTIME (60s); one that fails keeps no other from being tried
-	@failed=; for package in podstatus internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
+	@failed=; for package in podstatus journal internal/history internal/node/manifest internal/node/probe internal/cri internal/run internal/observer internal/queryapi internal/alert/expr internal/alert/engine internal/alert/ruletest internal/alert/endpoint internal/alert/webhook internal/machine/logs; do for target in $$(cd $$package && grep -ho 'func Fuzz[A-Za-z]*' *_test.go | cut -d' ' -f2); do \
 		echo "== $$target"; $(GO) test ./$$package -run '^$$' -fuzz "^$$target\$$" -fuzztime $(FUZZTIME) -fuzzminimizetime 1x || failed="$$failed $$target"; done; done; \
 	if [ -n "$$failed" ]; then echo "failed:$$failed"; exit 1; fi
 
@@ -414,11 +414,21 @@ robustness: controlplane ## Break network, server, disk and agent under a manage
 	$(GO) build -o bin/robustness ./test/robustness
 	bin/robustness -duration $(DURATION) -seed $(SEED) $(ROBUSTNESS)
 
+# Rounds in place of a duration, one seed and ten times the patience: a machine that is slow takes longer, and fails no more often.
+.PHONY: robustness-short
+robustness-short: controlplane ## Some rounds of make robustness, always the same and with patience, for CI; about 5 minutes
+	cd test/robustness/toxiproxy && $(GO) build -o ../../../bin/toxiproxy github.com/Shopify/toxiproxy/v2/cmd/server
+	$(GO) build -o bin/robustness ./test/robustness
+	bin/robustness -rounds 10 -patience 10 -seed $(SEED) -state build/robustness-short
 
 .PHONY: robustness-kubelet
 robustness-kubelet: ## The kubelet's manager in the same storm as make robustness
 	cd test/upstream && $(GO) build -o ../../bin/robustness-kubelet ./storm
 	@$(MAKE) --no-print-directory robustness ROBUSTNESS='-agent bin/robustness-kubelet -state build/robustness-kubelet $(ROBUSTNESS)'
+
+.PHONY: robustness-observe
+robustness-observe: scenes ## Lies and faults on a stock node by seed, and what statusd observe and its guard make of them: MINUTES, SEED; root, containerd, runc
+	@bin/scenes -minutes $(MINUTES) -seed $(SEED) storm
 
 TEETH ?= .
 

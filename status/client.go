@@ -7,6 +7,7 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes/scheme"
 	corev1 "k8s.io/client-go/kubernetes/typed/core/v1"
@@ -27,7 +28,8 @@ type Client interface {
 	// PatchStatus sends a strategic merge patch to the pod's status and returns the patched pod.
 	// The patch contains the UID as a precondition.
 	PatchStatus(ctx context.Context, namespace, name string, patch []byte) (*v1.Pod, error)
-	// Delete deletes the pod without a grace period if it has this UID.
+	// Delete deletes the pod without a grace period if it has this UID. An answer that does not come from the API server, such as a 200 of
+	// a gateway, must be an error: the manager forgets a pod that is deleted.
 	Delete(ctx context.Context, namespace, name string, uid types.UID) error
 }
 
@@ -167,12 +169,33 @@ func (c *restClient) patchStatus(ctx context.Context, kind types.PatchType, name
 func (c *restClient) Delete(ctx context.Context, namespace, name string, uid types.UID) error {
 	options := metav1.NewDeleteOptions(0)
 	options.Preconditions = metav1.NewUIDPreconditions(string(uid))
-	err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
-		Body(options).Throttle(unlimited).MaxRetries(0).Do(ctx).Error()
+	answer, err := c.core.Delete().Namespace(namespace).Resource("pods").Name(name).
+		Body(options).Throttle(unlimited).MaxRetries(0).Do(ctx).Get()
+	if err == nil {
+		err = deletes(answer, uid)
+	}
 	if err != nil {
 		return fmt.Errorf("delete pod: %w", err)
 	}
 	return nil
+}
+
+// deletes returns an error unless the answer is the API server's to the deletion of the pod: the pod, or a Status that names its UID. A gateway may
+// answer 200 with another object or with text, although the server has not received the request.
+func deletes(answer runtime.Object, uid types.UID) error {
+	switch o := answer.(type) {
+	case *v1.Pod:
+		if o.UID == uid {
+			return nil
+		}
+		return notThePod(o, uid)
+	case *metav1.Status:
+		if o.Details != nil && o.Details.UID == uid {
+			return nil
+		}
+		return fmt.Errorf("the answer is a Status that does not name the pod with UID %q", uid)
+	}
+	return fmt.Errorf("the answer is neither the pod with UID %q nor a Status", uid)
 }
 
 func (c *restClient) FindPod(ctx context.Context, namespace, name string) (*v1.Pod, error) {

@@ -45,6 +45,38 @@ func TestFindPodListsWhatIsStored(t *testing.T) {
 	}
 }
 
+// Only an answer of the API server proves that a pod was deleted: a gateway may answer 200 with anything.
+func TestDelete_AnsweredByAGatewayIsAnError(t *testing.T) {
+	for name, c := range map[string]struct {
+		body string
+		ok   bool
+	}{
+		"the pod":                         {`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","uid":"a"}}`, true},
+		"a Status that names the pod":     {`{"kind":"Status","apiVersion":"v1","status":"Success","details":{"name":"web","kind":"pods","uid":"a"}}`, true},
+		"another pod":                     {`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web","uid":"b"}}`, false},
+		"a Status that names another pod": {`{"kind":"Status","apiVersion":"v1","status":"Success","details":{"uid":"b"}}`, false},
+		"a Status that names no pod":      {`{"kind":"Status","apiVersion":"v1","status":"Success"}`, false},
+		"a page":                          {`<html>welcome</html>`, false},
+		"the pod, cut":                    {`{"kind":"Pod","apiVersion":"v1","metadata":{"name":"web"`, false},
+		"nothing":                         {``, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set("Content-Type", "application/json")
+				w.Write([]byte(c.body))
+			}))
+			defer server.Close()
+			clientset, err := kubernetes.NewForConfigAndClient(&rest.Config{Host: server.URL}, server.Client())
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := status.NewClient(clientset.CoreV1(), "n").Delete(t.Context(), "ns", "web", "a"); (err == nil) != c.ok {
+				t.Errorf("got error %v, want success: %t", err, c.ok)
+			}
+		})
+	}
+}
+
 // limiter notices that a request waits for it.
 type limiter struct{ t *testing.T }
 

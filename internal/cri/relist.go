@@ -168,17 +168,26 @@ func (r *Runtime) discard(ctx context.Context, listed *runtimeapi.Container) err
 
 // takeOver adds a container that an earlier statusd has started.
 func (r *Runtime) takeOver(ctx context.Context, p *pod, listed *runtimeapi.Container) error {
-	response, err := r.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: listed.Id})
+	status, err := r.statusOf(ctx, listed.Id)
 	if err != nil {
 		return err
 	}
-	c := r.newContainer(p, listed.Id, listed.PodSandboxId, response.GetStatus())
+	c := r.newContainer(p, listed.Id, listed.PodSandboxId, status)
 	r.mu.Lock()
 	r.add(p, c)
 	r.mu.Unlock()
 	r.link(c)
-	r.apply(c, response.GetStatus())
+	r.apply(c, status)
 	return nil
+}
+
+// statusOf asks for the status of a container. An answer without one is an error.
+func (r *Runtime) statusOf(ctx context.Context, id string) (*runtimeapi.ContainerStatus, error) {
+	response, err := r.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: id})
+	if err == nil && response.GetStatus() == nil {
+		err = fmt.Errorf("status of container %s: the container runtime has answered without a status", id)
+	}
+	return response.GetStatus(), err
 }
 
 // endUnknown stops a container that the container runtime has lost, as the kubelet does: it may run, and its end would not be reported.
@@ -237,7 +246,7 @@ func (p *pod) imageOf(name string, s *runtimeapi.ContainerStatus) string {
 
 // refresh asks for the status of a container.
 func (r *Runtime) refresh(ctx context.Context, c *container) error {
-	response, err := r.cri.ContainerStatus(ctx, &runtimeapi.ContainerStatusRequest{ContainerId: c.id})
+	status, err := r.statusOf(ctx, c.id)
 	if isGone(err) {
 		r.vanished(c)
 		return nil
@@ -245,7 +254,7 @@ func (r *Runtime) refresh(ctx context.Context, c *container) error {
 	if err != nil {
 		return err
 	}
-	r.apply(c, response.GetStatus())
+	r.apply(c, status)
 	return nil
 }
 

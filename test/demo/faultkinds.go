@@ -11,6 +11,8 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/statusd/statusd/test/clockstep"
 )
 
 // faultKind is a fault with its steps: start, check, end if it has one, and check again.
@@ -89,7 +91,7 @@ func (r *faultRun) stepClock(ctx context.Context) error {
 	for r.clock == before {
 		r.clock = clocks[r.random.IntN(len(clocks))]
 	}
-	if err := setClock(r.daemon.PID(), r.clock); err != nil {
+	if err := clockstep.Set(r.daemon.PID(), r.clock); err != nil {
 		return err
 	}
 	when := fmt.Sprintf("clock off by %s", r.clock)

@@ -16,6 +16,7 @@ import (
 
 	"github.com/statusd/statusd/internal/node/eviction"
 	"github.com/statusd/statusd/test/campaign"
+	"github.com/statusd/statusd/test/clockstep"
 	"github.com/statusd/statusd/test/controlplane"
 )
 
@@ -222,7 +223,7 @@ func (r *faultRun) restart(ctx context.Context) error {
 	}
 	r.daemon = daemon
 	if r.clock != 0 {
-		if err := setClock(daemon.PID(), r.clock); err != nil {
+		if err := clockstep.Set(daemon.PID(), r.clock); err != nil {
 			return err
 		}
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
@@ -40,17 +39,19 @@ type storm struct {
 	gateway *gateway.Gateway
 	network *network
 	front   *httptest.Server // serves the gateway
+	link    *authority       // of the certificates between agent and gateway
 	log     *os.File         // of the agent
 
 	restarting sync.Mutex // one fault of the server at a time
 	killing    sync.Mutex // one fault of the agent at a time, and its start
+	hooking    sync.Mutex // one webhook at a time
 	mu         sync.Mutex // guards what follows
 	agent      *process
 	agents     int
 	expected   bool             // the agent's end is the campaign's will
 	restored   time.Time        // when the server last was
 	hooked     time.Time        // until when a webhook was there
-	refused    time.Time        // until when some pods alone were answered wrongly
+	refused    []refusal        // of some pods alone
 	gates      atomic.Int64     // numbers of foreign writes
 	gating     sync.Map         // UIDs whose gate is being written
 	paused     atomic.Bool      // traffic
@@ -88,11 +89,17 @@ func (s *storm) setUp(ctx context.Context) (tearDown func(), err error) {
 		return nil, err
 	}
 	node.UserAgent = "" // the agent's is passed on
-	if s.gateway, err = gateway.New(node, s.history); err != nil {
+	if s.link, err = newAuthority(filepath.Join(s.options.state, "agent.pem")); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(s.authorityFile(), s.link.pem(), 0o644); err != nil {
+		return nil, err
+	}
+	if s.gateway, err = gateway.New(node, s.history, s.link.pool()); err != nil {
 		return nil, err
 	}
 	s.front = httptest.NewUnstartedServer(s.gateway)
-	s.front.EnableHTTP2 = true
+	s.front.EnableHTTP2, s.front.TLS = true, s.link.config()
 	s.front.Config.ErrorLog = log.New(io.Discard, "", 0) // connections are cut on purpose
 	s.front.StartTLS()
 	undo = append(undo, func() {
@@ -114,6 +121,7 @@ func (s *storm) setUp(ctx context.Context) (tearDown func(), err error) {
 	var parts sync.WaitGroup
 	w := &watcher{admin: s.admin, history: s.history, truth: s.truth, known: map[string]string{}}
 	parts.Go(func() { w.run(watching) })
+	parts.Go(func() { s.neighbor(watching) })
 	undo = append(undo, func() { cancel(); parts.Wait() })
 	if err := s.startAgent(); err != nil {
 		return nil, err
@@ -136,18 +144,18 @@ func (s *storm) prepare(ctx context.Context) error {
 	})
 }
 
+// authorityFile has the certificate of the authority of the gateway's.
+func (s *storm) authorityFile() string { return filepath.Join(s.options.state, "authority.crt") }
+
 // startAgent starts the next process of the agent, and tells it what may be lost. It needs killing, or to be alone.
 func (s *storm) startAgent() error {
-	certificate := filepath.Join(s.options.state, "gateway.crt")
-	pemBlock := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.front.Certificate().Raw})
-	if err := os.WriteFile(certificate, pemBlock, 0o644); err != nil {
-		return err
-	}
 	s.mu.Lock()
 	s.agents++
 	number := s.agents
 	s.mu.Unlock()
-	p, err := startAgent(s.options.agent, number, []string{nodeName, "https://" + s.network.address, certificate, filepath.Join(s.options.state, "journal.db")}, s.log, s.history, s.took)
+	p, err := startAgent(s.options.agent, number, []string{
+		nodeName, "https://" + s.network.address, s.authorityFile(), s.link.path, filepath.Join(s.options.state, "journal.db"),
+	}, s.log, s.history, s.took)
 	if err != nil {
 		return err
 	}
@@ -196,8 +204,8 @@ func (s *storm) endAgent(kill bool) {
 		p.Signal(termination)
 		select {
 		case <-p.Exited:
-		case <-time.After(stopWithin):
-			s.history.Add(record.Record{Kind: record.Ended, Agent: p.number, Err: fmt.Sprintf("did not end within %s of SIGTERM", stopWithin)})
+		case <-time.After(s.options.bound(stopWithin)):
+			s.history.Add(record.Record{Kind: record.Ended, Agent: p.number, Err: fmt.Sprintf("did not end within %s of SIGTERM", s.options.bound(stopWithin))})
 			p.Kill()
 		}
 	}

@@ -28,14 +28,15 @@ func conclude(o options, path string) error {
 	if len(history) == 0 {
 		return fmt.Errorf("%s has no records", path)
 	}
-	violations := judge.Judge(history)
+	judged := scaled(history, o.patience)
+	violations := judge.Judge(judged)
 	sum := summarize(history)
 	fmt.Fprint(campaign.Out, sum)
 	byInvariant := map[string]int{}
 	var examples []shown
 	for _, v := range violations {
 		if byInvariant[v.Invariant]++; byInvariant[v.Invariant] <= 3 {
-			examples = append(examples, shorten(history, v))
+			examples = append(examples, shorten(judged, v))
 		}
 	}
 	for _, e := range examples {
@@ -56,6 +57,21 @@ func conclude(o options, path string) error {
 	return nil
 }
 
+// scaled is a history in which all took less time, as on a machine that many times as fast: its bounds are that many times as long.
+func scaled(history []record.Record, times int) []record.Record {
+	if times == 1 {
+		return history
+	}
+	shorter := slices.Clone(history)
+	scale := func(at int64) int64 { return history[0].At + (at-history[0].At)/int64(times) }
+	for i := range shorter {
+		if shorter[i].At = scale(shorter[i].At); shorter[i].Since > 0 {
+			shorter[i].Since = scale(shorter[i].Since)
+		}
+	}
+	return shorter
+}
+
 // summary is what happened in a campaign.
 type summary struct {
 	lasted           time.Duration
@@ -63,18 +79,16 @@ type summary struct {
 	pods             map[string]bool
 	faults           map[string]int
 	answers          map[string]int
+	injected         map[string]int // answers, of all pods and of some
 	requests         int
 	lags             []time.Duration
 	late             []late
 }
 
 func summarize(history []record.Record) *summary {
-	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}}
-	byPod := map[string][]record.Record{}
-	for _, r := range history {
-		if r.UID != "" {
-			byPod[r.UID] = append(byPod[r.UID], r)
-		}
+	s := &summary{lasted: time.Duration(history[len(history)-1].At - history[0].At), records: len(history), pods: map[string]bool{}, faults: map[string]int{}, answers: map[string]int{}, injected: map[string]int{}}
+	for i := range history {
+		r := &history[i]
 		switch r.Kind {
 		case record.Call:
 			s.changes++
@@ -88,10 +102,11 @@ func summarize(history []record.Record) *summary {
 			s.requests++
 			if r.Fault != "" {
 				s.answers[r.Fault]++
+				s.injected[strings.TrimSuffix(r.Fault, forSome)]++
 			}
 		}
 	}
-	for _, records := range byPod {
+	for _, records := range judge.Pods(history) {
 		for i := range records {
 			if records[i].Kind != record.Want {
 				continue
@@ -109,6 +124,11 @@ func summarize(history []record.Record) *summary {
 func (s *summary) String() string {
 	text := fmt.Sprintf("\n%s, %d pods, %d calls of the manager, %d requests of the agent, %d records\n", s.lasted.Round(time.Second), len(s.pods), s.changes, s.requests, s.records)
 	text += fmt.Sprintf("API true after the last fault of a round: %s, of %d looks at a pod\n\n", campaign.Spread(s.lags), len(s.lags))
+	text += fmt.Sprintf("%6d  kills of the server, %d of the agent\n", s.faults[serverKilled]+s.faults[serverKept]+s.faults[record.Restored], s.faults[agentKilled]+s.faults[agentExhausted])
+	for _, answer := range slices.Sorted(maps.Keys(s.injected)) {
+		text += fmt.Sprintf("%6d  requests %s\n", s.injected[answer], answer)
+	}
+	text += "\n"
 	for _, name := range slices.Sorted(maps.Keys(s.faults)) {
 		text += fmt.Sprintf("%6d  %s", s.faults[name], name)
 		if n := s.answers[name]; n > 0 {

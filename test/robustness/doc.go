@@ -8,7 +8,7 @@
 // writes to them as others do. Each process of the agent is the campaign's own program in another role (package agent), or another manager behind the same commands (test/upstream/storm). It is a node user of the API server:
 // the gateway, which runs in the campaign, has the node's certificate.
 //
-// A round has faults for 20 s: always one of the server and one or two of the agent, and two to four others at the same time (faults.go). They
+// A round has faults for 20 s: of the server, of the agent, wrong answers and others, some at the same time (perRound in rounds.go). They
 // follow from the seed; what the pods do meanwhile depends on how fast the machine is. Then comes a calm: no fault, no traffic, until
 // the API is true.
 //
@@ -24,6 +24,7 @@
 //
 //	traffic        changes pods at a rate; up to 20 requests of an administrator run beside it
 //	watcher        records the API's pods
+//	neighbor       writes to a pod of another node
 //	process.read   records what the agent writes; process.write sends it commands; one each for a process
 //	faults         one for each fault of a round, which ends with the round
 //	gateway        those of net/http, and one for each watch

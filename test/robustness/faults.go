@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -9,10 +10,15 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
+	"slices"
 	"syscall"
 	"time"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/statusd/statusd/test/campaign"
+	"github.com/statusd/statusd/test/clockstep"
 	"github.com/statusd/statusd/test/robustness/agent"
 	"github.com/statusd/statusd/test/robustness/gateway"
 	"github.com/statusd/statusd/test/robustness/record"
@@ -31,16 +37,18 @@ type fault struct {
 	happen func(s *storm, ctx context.Context, d time.Duration) error
 }
 
-// faults of a kind. A round has one of the server, one or two of the agent and some others.
+// faults of a kind. A round has some of each kind (perRound); those that come more than once here happen more often.
 var (
 	serverFaults = []fault{
-		{"server killed", (*storm).killServer}, {"server killed, data kept as backup", (*storm).backUp}, {"server killed", (*storm).killServer},
-		{"server frozen", (*storm).freezeServer}, {record.Restored, (*storm).restoreServer},
+		{serverKilled, (*storm).killServer}, {serverKept, (*storm).backUp}, {serverKilled, (*storm).killServer}, {record.Restored, (*storm).restoreServer},
+		{serverKilled, (*storm).killServer}, {serverKilled, (*storm).killServer}, {"server frozen", (*storm).freezeServer}, {"server slow", (*storm).slowServer},
 	}
 	agentFaults = []fault{
-		{"agent killed", (*storm).killAgent}, {"agent killed", (*storm).killAgent}, {"agent terminated", (*storm).terminateAgent}, {"agent stopped", (*storm).freezeAgent},
+		{agentKilled, (*storm).killAgent}, {agentKilled, (*storm).killAgent}, {agentKilled, (*storm).killAgent}, {"agent terminated", (*storm).terminateAgent},
+		{"agent stopped", (*storm).freezeAgent}, {agentExhausted, (*storm).exhaustMemory},
 	}
-	otherFaults = concat(
+	answerFaults = answers()
+	otherFaults  = concat(
 		[]fault{
 			toxic("latency", "latency", "downstream", map[string]any{"latency": 400, "jitter": 300}),
 			toxic("narrow", "bandwidth", "downstream", map[string]any{"rate": 20}),
@@ -52,12 +60,22 @@ var (
 			toxic("sliced", "slicer", "downstream", map[string]any{"average_size": 100, "size_variation": 80, "delay": 500}),
 			{"link down", (*storm).linkDown},
 			{"pods marked not ready", repeated((*storm).notReady)}, {"lies", repeated((*storm).lie)},
-			hook(hookKeeps), hook(hookFails), hook(hookSlow), hook(hookDies),
+			hook(hookKeeps), hook(hookFails), hook(hookSlow), hook(hookDies), hook(hookDenies),
 			watchIs(gateway.Silent), watchIs(gateway.Late), watchIs(gateway.Duplicated), watchIs(gateway.Expired),
 			diskIs(agent.Slow), diskIs(agent.Hung), diskIs(agent.Full), diskIs(agent.ReadOnly),
+			{"no descriptors", (*storm).exhaustDescriptors},
+			{"server certificate expired", (*storm).expireServer}, {gateway.Unauthenticated, (*storm).expireClient},
 		},
-		answers(),
+		clockSteps(),
 	)
+)
+
+// Faults that the summary counts.
+const (
+	serverKilled   = "server killed"
+	serverKept     = "server killed, data kept as backup"
+	agentKilled    = "agent killed"
+	agentExhausted = "agent out of memory"
 )
 
 func concat(lists ...[]fault) (all []fault) {
@@ -66,6 +84,9 @@ func concat(lists ...[]fault) (all []fault) {
 	}
 	return all
 }
+
+// forSome ends the name of a fault in which requests of some pods alone are answered wrongly.
+const forSome = " for some pods"
 
 // answers are faults in which requests are answered wrongly: of all pods, and of some.
 func answers() (list []fault) {
@@ -77,32 +98,40 @@ func answers() (list []fault) {
 		rule.Before = true
 		name := fmt.Sprintf("answered %d", rule.Code)
 		if rule.Body != "" {
-			name += " " + rule.Body[:6]
+			name += map[bool]string{true: " with a Status", false: " with HTML"}[rule.Body[0] == '{']
 		}
 		all, some := rule, rule
 		all.Name, all.Every = name, 2
-		some.Name, some.Share, some.Shares = name+" for some pods", 1, 5
+		some.Name, some.Share, some.Shares = name+forSome, 1, 5
 		list = append(list, answer(all), answer(some))
 	}
 	for _, rule := range []gateway.Rule{{Code: 504}, {Code: 500}, {Code: 200}} {
-		rule.Name, rule.Every = fmt.Sprintf("done and answered %d", rule.Code), 2
-		list = append(list, answer(rule))
+		rule.Name = fmt.Sprintf("done and answered %d", rule.Code)
+		if rule.Code == http.StatusOK {
+			rule.Name = "answer cut short"
+		}
+		all, some := rule, rule
+		all.Every, some.Name, some.Share, some.Shares = 2, rule.Name+forSome, 1, 5
+		list = append(list, answer(all), answer(some))
 	}
 	return list
 }
 
 func answer(rule gateway.Rule) fault {
-	if rule.Code == http.StatusOK && rule.Body == "" {
-		rule.Name = "answer cut short"
-	}
 	return fault{rule.Name, func(s *storm, ctx context.Context, d time.Duration) error {
 		defer s.gateway.Set(rule)()
 		err := pause(ctx, d)
 		if rule.Shares > 0 {
-			err = errors.Join(err, s.note(func() error { s.refused = time.Now(); return nil }))
+			err = errors.Join(err, s.note(func() error { s.refused = append(s.refused, refusal{rule, time.Now()}); return nil }))
 		}
 		return err
 	}}
+}
+
+// refusal is that some pods alone were answered wrongly.
+type refusal struct {
+	gateway.Rule
+	until time.Time
 }
 
 func watchIs(w gateway.Watch) fault {
@@ -149,14 +178,30 @@ func repeated(do func(*storm, context.Context)) func(*storm, context.Context, ti
 
 func hook(behavior string) fault {
 	return fault{"webhook " + behavior, func(s *storm, ctx context.Context, d time.Duration) error {
-		undo, err := s.hookOn(ctx, behavior)
-		if err != nil {
-			return nil // the server is down, or another webhook is there
+		if !s.hooking.TryLock() { // one at a time
+			return nil
 		}
-		err = pause(ctx, d)
-		return errors.Join(err, campaign.Await(context.WithoutCancel(ctx), 100*time.Millisecond, func() error { return undo(context.WithoutCancel(ctx)) }),
-			s.note(func() error { s.hooked = time.Now(); return nil }))
+		defer s.hooking.Unlock()
+		if s.hookOn(ctx, behavior) != nil {
+			return nil // the server is down
+		}
+		err := pause(ctx, d)
+		return errors.Join(err, s.hooksOff(ctx))
 	}}
+}
+
+// hooksOff removes the webhooks, those too that a restore has brought back.
+func (s *storm) hooksOff(ctx context.Context) error {
+	found := false
+	err := campaign.Await(context.WithoutCancel(ctx), 100*time.Millisecond, func() error {
+		deleted, err := s.deleteHooks(context.WithoutCancel(ctx))
+		found = found || deleted
+		return err
+	})
+	if found {
+		_ = s.note(func() error { s.hooked = time.Now(); return nil })
+	}
+	return err
 }
 
 // note does something with the lock.
@@ -207,7 +252,7 @@ func (s *storm) serverDown(ctx context.Context, d time.Duration, with func() err
 	}
 	err := s.note(with)
 	_ = pause(ctx, d/4)
-	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), 3*time.Minute)
+	restart, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.options.bound(3*time.Minute))
 	defer cancel()
 	err = errors.Join(err, s.server.Restart(restart))
 	return errors.Join(err, s.note(func() error {
@@ -216,6 +261,22 @@ func (s *storm) serverDown(ctx context.Context, d time.Duration, with func() err
 		}
 		return nil
 	}))
+}
+
+// slowServer has the server run a part of the time only: each request takes a second or more, as with a slow etcd.
+func (s *storm) slowServer(ctx context.Context, d time.Duration) error {
+	s.restarting.Lock()
+	defer s.restarting.Unlock()
+	bounded, cancel := context.WithTimeout(ctx, d)
+	defer cancel()
+	defer s.server.Thaw()
+	for bounded.Err() == nil {
+		s.server.Freeze()
+		_ = pause(bounded, 500*time.Millisecond)
+		s.server.Thaw()
+		_ = pause(bounded, 50*time.Millisecond)
+	}
+	return ctx.Err()
 }
 
 func (s *storm) freezeServer(ctx context.Context, d time.Duration) error {
@@ -260,4 +321,115 @@ func (s *storm) freezeAgent(ctx context.Context, d time.Duration) error {
 	p.Signal(syscall.SIGSTOP)
 	defer p.Signal(syscall.SIGCONT)
 	return pause(ctx, d/2)
+}
+
+// exhaustMemory has the agent take memory until there is none, which ends it.
+func (s *storm) exhaustMemory(ctx context.Context, d time.Duration) error {
+	s.killing.Lock()
+	defer s.killing.Unlock()
+	p := s.current()
+	s.mu.Lock()
+	s.expected = true
+	s.mu.Unlock()
+	size, err := addressSpace(p.PID())
+	if err == nil {
+		err = unix.Prlimit(p.PID(), unix.RLIMIT_AS, &unix.Rlimit{Cur: size, Max: size}, nil)
+	}
+	if err == nil {
+		p.send(agent.Command{Verb: agent.Hoard})
+		select {
+		case <-p.Exited:
+		case <-time.After(s.options.bound(stopWithin)):
+			err = errors.New("the agent has not run out of memory")
+		}
+	}
+	s.endAgent(true)
+	_ = pause(ctx, rand.N(d/8))
+	return errors.Join(err, s.startAgent())
+}
+
+// addressSpace is how much a process has mapped, in bytes.
+func addressSpace(pid int) (size uint64, err error) {
+	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err == nil {
+		_, err = fmt.Sscan(string(text), &size)
+	}
+	return size * uint64(os.Getpagesize()), err
+}
+
+// fewDescriptors is less than the agent has open: no file and no connection can be opened.
+const fewDescriptors = 3
+
+// exhaustDescriptors takes the agent's connections away, and lets it open nothing.
+func (s *storm) exhaustDescriptors(ctx context.Context, d time.Duration) error {
+	pid := s.current().PID()
+	var before unix.Rlimit
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, nil, &before); err != nil {
+		return gone(err)
+	}
+	if err := unix.Prlimit(pid, unix.RLIMIT_NOFILE, &unix.Rlimit{Cur: fewDescriptors, Max: before.Max}, nil); err != nil {
+		return gone(err)
+	}
+	s.front.CloseClientConnections()
+	err := pause(ctx, d)
+	return errors.Join(err, gone(unix.Prlimit(pid, unix.RLIMIT_NOFILE, &before, nil)))
+}
+
+// gone is nil if the error is that the process has ended meanwhile: another fault has ended it.
+func gone(err error) error {
+	if errors.Is(err, unix.ESRCH) {
+		return nil
+	}
+	return err
+}
+
+// expireServer has the gateway show a certificate that has expired, and then another one.
+func (s *storm) expireServer(ctx context.Context, d time.Duration) error {
+	if err := s.link.renewServer(-time.Hour); err != nil {
+		return err
+	}
+	s.front.CloseClientConnections()
+	return errors.Join(pause(ctx, d), s.link.renewServer(longValid))
+}
+
+// expireClient gives the agent a certificate that expires at once, and then another one.
+func (s *storm) expireClient(ctx context.Context, d time.Duration) error {
+	if err := s.link.renewClient(time.Second); err != nil {
+		return err
+	}
+	return errors.Join(pause(ctx, d), s.link.renewClient(longValid))
+}
+
+// clockSteps are faults in which the agent's clock is wrong for a while; none where a process cannot have a clock of its own.
+func clockSteps() (list []fault) {
+	if runtime.GOARCH != "amd64" {
+		return nil
+	}
+	for name, offset := range map[string]time.Duration{"clock an hour ahead": time.Hour, "clock a day behind": -24 * time.Hour} {
+		list = append(list, fault{name, func(s *storm, ctx context.Context, d time.Duration) error {
+			p, err := s.stepClock(nil, offset)
+			err = errors.Join(err, pause(ctx, d))
+			_, back := s.stepClock(p, 0)
+			return errors.Join(err, back)
+		}})
+	}
+	slices.SortFunc(list, func(a, b fault) int { return cmp.Compare(a.name, b.name) })
+	return list
+}
+
+// stepClock steps the clock of the process, or of the one that runs, and returns which. A process that has ended meanwhile has no clock.
+func (s *storm) stepClock(p *process, offset time.Duration) (*process, error) {
+	s.killing.Lock() // a step stops the process for a moment, and so does another fault
+	defer s.killing.Unlock()
+	if p == nil {
+		p = s.current()
+	}
+	if p.HasExited() {
+		return p, nil
+	}
+	err := clockstep.Set(p.PID(), offset)
+	if p.HasExited() {
+		return p, nil
+	}
+	return p, err
 }

@@ -10,7 +10,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
-	"slices"
 	"sync"
 	"syscall"
 	"time"
@@ -22,17 +21,23 @@ import (
 
 // options are the settings of a campaign.
 type options struct {
-	duration   time.Duration
+	duration time.Duration
+	rounds   int // how many; 0: as many as there are in the duration
+	// patience is how many times longer than promised all may take that depends on how fast the machine is.
+	patience   int
 	seed       uint64
 	pods, rate int
 	state      string // directory
 	toxiproxy  string // binary
 	replay     string // history that is judged again
 	agent      string // binary of the agent; empty: this program
-	others     []fault
+	faults     map[kind][]fault
 	// untilViolation ends the campaign with the first round after which there is one.
 	untilViolation bool
 }
+
+// bound is a bound on this machine.
+func (o options) bound(d time.Duration) time.Duration { return d * time.Duration(o.patience) }
 
 // path is of the history.
 func (o options) path() string { return filepath.Join(o.state, "history.jsonl") }
@@ -62,6 +67,8 @@ func run(ctx context.Context, args []string) (err error) {
 	var o options
 	flags := flag.NewFlagSet("robustness", flag.ContinueOnError)
 	flags.DurationVar(&o.duration, "duration", 5*time.Minute, "how long")
+	flags.IntVar(&o.rounds, "rounds", 0, "how many rounds, in place of a duration")
+	flags.IntVar(&o.patience, "patience", 1, "how many times longer than promised all may take, for machines that are slow")
 	flags.Uint64Var(&o.seed, "seed", 1, "of the faults and the traffic")
 	flags.IntVar(&o.pods, "pods", 100, "how many pods there are")
 	flags.IntVar(&o.rate, "rate", 50, "changes a second, about")
@@ -70,7 +77,7 @@ func run(ctx context.Context, args []string) (err error) {
 	flags.StringVar(&o.agent, "agent", "", "binary of the agent, such as bin/robustness-kubelet; this program by default")
 	flags.StringVar(&o.replay, "replay", "", "judge this history, and run nothing")
 	flags.BoolVar(&o.untilViolation, "until-violation", false, "end with the first round after which there is a violation")
-	named := flags.String("faults", ".", "those beside the server's and the agent's whose names match this expression")
+	named := flags.String("faults", ".", "those whose names match this expression; of the server's and the agent's all if none does")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -78,8 +85,11 @@ func run(ctx context.Context, args []string) (err error) {
 	if err != nil {
 		return err
 	}
-	if o.others = slices.DeleteFunc(slices.Clone(otherFaults), func(f fault) bool { return !expression.MatchString(f.name) }); len(o.others) == 0 {
+	if o.faults = faultsOf(expression.MatchString); len(o.faults[ofAnswers])+len(o.faults[ofOthers]) == 0 {
 		return fmt.Errorf("no fault matches %q", *named)
+	}
+	if o.patience < 1 || o.rounds < 0 {
+		return errors.New("want a patience of at least 1, and no negative number of rounds")
 	}
 	if o.replay != "" {
 		return conclude(o, o.replay)

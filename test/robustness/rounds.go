@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"slices"
 	"sync"
 	"time"
 
@@ -20,8 +21,9 @@ const (
 	trueWithin, someWithin, laterWithin = 15 * time.Second, 36 * time.Second, 60 * time.Second
 	// patience is how long a late status is waited for, so that the report can say how late.
 	patience = 90 * time.Second
-	// round is how long faults last, and calls how long a call of the manager may take without a fault.
-	round, calls = 20 * time.Second, 30 * time.Second
+	// round is how long faults last, and calls how long an answer of the manager may take without a fault. Calls that are on are waited for a
+	// shorter time, since some are for pods that the watch of the agent has yet to bring.
+	round, calls, busyFor = 20 * time.Second, 30 * time.Second, 12 * time.Second
 	// hungEvery is which calms are on a disk that hangs, and hungTraffic how long there is traffic on such a disk before.
 	hungEvery, hungTraffic = 3, 3 * time.Second
 )
@@ -32,31 +34,70 @@ type planned struct {
 	after, during time.Duration
 }
 
-// plan is the same for the same seed and round. Others are the faults of which it takes some beside those of the server and the agent.
-func plan(seed uint64, n int, others []fault) (list []planned) {
+// perRound is how many faults of a kind a round has, one more in every other round where it says so, and how long each lasts at least and at most.
+var perRound = []struct {
+	kind        kind
+	least       int
+	more        bool
+	short, long time.Duration
+}{
+	{ofServer, 1, true, 2 * time.Second, 8 * time.Second}, {ofAgent, 1, true, 2 * time.Second, 10 * time.Second},
+	{ofAnswers, 3, false, 5 * time.Second, 15 * time.Second}, {ofOthers, 2, true, 2 * time.Second, 10 * time.Second},
+}
+
+// kind is a kind of faults.
+type kind int
+
+const (
+	ofServer kind = iota
+	ofAgent
+	ofAnswers
+	ofOthers
+)
+
+// faultsOf are the faults of each kind whose names match. Of the server's and the agent's these are all if none matches.
+func faultsOf(matches func(name string) bool) map[kind][]fault {
+	matching := func(all []fault) []fault {
+		return slices.DeleteFunc(slices.Clone(all), func(f fault) bool { return !matches(f.name) })
+	}
+	orAll := func(all []fault) []fault {
+		if of := matching(all); len(of) > 0 {
+			return of
+		}
+		return all
+	}
+	return map[kind][]fault{ofServer: orAll(serverFaults), ofAgent: orAll(agentFaults), ofAnswers: matching(answerFaults), ofOthers: matching(otherFaults)}
+}
+
+// plan is the same for the same seed and round. The faults of a kind come in turn, in an order that changes when all have come: each as often as
+// another.
+func plan(seed uint64, n int, faults map[kind][]fault) (list []planned) {
 	random := rand.New(rand.NewPCG(seed, uint64(n)))
 	upTo := func(d time.Duration) time.Duration { return time.Duration(random.Int64N(int64(d))) }
-	add := func(faults []fault) {
-		during := 2*time.Second + upTo(round/2-2*time.Second)
-		list = append(list, planned{faults[random.IntN(len(faults))], upTo(round - during), during})
-	}
-	add(serverFaults)
-	for range 1 + random.IntN(2) {
-		add(agentFaults)
-	}
-	for range 2 + random.IntN(3) {
-		add(others)
+	for _, per := range perRound {
+		of, count, before := faults[per.kind], per.least, n*per.least
+		if len(of) == 0 {
+			continue
+		}
+		if per.more {
+			count, before = count+n%2, before+n/2
+		}
+		for turn := before; turn < before+count; turn++ {
+			order := rand.New(rand.NewPCG(seed, uint64(per.kind+1)<<32|uint64(turn/len(of)))).Perm(len(of))
+			during := per.short + upTo(per.long-per.short)
+			list = append(list, planned{of[order[turn%len(of)]], upTo(round - during), during})
+		}
 	}
 	return list
 }
 
-// rounds has faults happen and looks whether the API is true after them, until the time is over.
+// rounds has faults happen and looks whether the API is true after them, until the time is over or there were enough.
 func (s *storm) rounds(ctx context.Context) error {
 	end := time.Now().Add(s.options.duration)
 	if err := s.calm(ctx, "before any fault", false); err != nil {
 		return err
 	}
-	for n := 0; time.Now().Before(end); n++ {
+	for n := 0; n < s.options.rounds || s.options.rounds == 0 && time.Now().Before(end); n++ {
 		if err := s.storm(ctx, n); err != nil {
 			return err
 		}
@@ -64,7 +105,7 @@ func (s *storm) rounds(ctx context.Context) error {
 			return err
 		}
 		if s.options.untilViolation {
-			if history, err := s.soFar(); err != nil || len(judge.Judge(history)) > 0 {
+			if history, err := s.soFar(); err != nil || len(judge.Judge(scaled(history, s.options.patience))) > 0 {
 				return err
 			}
 		}
@@ -89,7 +130,7 @@ func (s *storm) soFar() ([]record.Record, error) {
 // storm has the faults of a round happen.
 func (s *storm) storm(ctx context.Context, n int) error {
 	var all sync.WaitGroup
-	for _, f := range plan(s.options.seed, n, s.options.others) {
+	for _, f := range plan(s.options.seed, n, s.options.faults) {
 		all.Go(func() {
 			if pause(ctx, f.after) != nil {
 				return
@@ -122,10 +163,13 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	began := time.Now()
 	s.paused.Store(true)
 	defer s.paused.Store(false)
-	for until := began.Add(calls); s.truth.busy() > 0 && time.Now().Before(until); {
+	for until := began.Add(s.options.bound(busyFor)); s.truth.busy() > 0 && time.Now().Before(until); {
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
 			return err
 		}
+	}
+	if err := s.hooksOff(ctx); err != nil { // a restore may have brought one back
+		return err
 	}
 	s.current().send(s.truth.settle()...)
 	within := trueWithin
@@ -133,21 +177,33 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 	if later := laterWithin - began.Sub(s.restored); !s.restored.IsZero() && later > within {
 		within = later
 	}
-	if later := someWithin - began.Sub(s.refused); !s.refused.IsZero() && later > within {
-		within = later
-	}
 	if later := laterWithin - began.Sub(s.hooked); !s.hooked.IsZero() && later > within {
 		within = later
 	}
+	s.refused = slices.DeleteFunc(s.refused, func(r refusal) bool { return began.Sub(r.until) > someWithin })
+	refused := slices.Clone(s.refused)
 	s.mu.Unlock()
 	wanted := time.Now()
+	at := record.Now()
 	for _, want := range s.truth.wants() {
-		want.At, want.Within = wanted.UnixNano(), within
+		want.At, want.Within = at, within
+		some := within
+		for _, r := range refused {
+			if r.IsFor(want.Name) {
+				some = max(some, someWithin-began.Sub(r.until))
+			}
+		}
+		if some > within && !want.Absent { // readiness and phase are not late
+			grave := *want.Facts
+			grave.Number = record.Any
+			s.history.Add(record.Record{Kind: record.Want, At: at, Within: within, UID: want.UID, Name: want.Name, Facts: &grave})
+		}
+		want.Within = some
 		s.history.Add(want)
 	}
 	var differing []string
 	for {
-		if differing = s.truth.differing(); len(differing) == 0 || time.Since(wanted) > patience {
+		if differing = s.truth.differing(); len(differing) == 0 || time.Since(wanted) > s.options.bound(patience) {
 			break
 		}
 		if err := pause(ctx, 20*time.Millisecond); err != nil {
@@ -155,10 +211,10 @@ func (s *storm) calm(ctx context.Context, when string, hung bool) error {
 		}
 	}
 	took := time.Since(wanted)
-	s.current().send(agent.Command{Verb: agent.Disk, Disk: agent.Healthy}, agent.Command{Verb: agent.Look, Wait: 10 * time.Second, Calm: true})
+	s.current().send(agent.Command{Verb: agent.Disk, Disk: agent.Healthy}, agent.Command{Verb: agent.Look, Wait: s.options.bound(10 * time.Second), Calm: true})
 	select {
 	case <-s.current().looks:
-	case <-time.After(calls):
+	case <-time.After(s.options.bound(calls)):
 		fmt.Fprintf(campaign.Out, "%s: the agent does not answer\n", when)
 	case <-ctx.Done():
 		return ctx.Err()

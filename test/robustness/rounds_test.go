@@ -14,12 +14,13 @@ func names(list []planned) (names []string) {
 	return names
 }
 
-// The faults of a round follow from the seed. Each round has one of the server and at least one of the agent, and all end within the round.
+// The faults of a round follow from the seed. Each round has faults of all kinds, all of which end within the round, and no answer is left out.
 func TestPlan(t *testing.T) {
-	seen := map[string]bool{}
+	all := faultsOf(func(string) bool { return true })
+	seen := map[string]int{}
 	for n := range 300 {
-		list := plan(7, n, otherFaults)
-		if again := plan(7, n, otherFaults); !reflect.DeepEqual(names(list), names(again)) {
+		list := plan(7, n, all)
+		if again := plan(7, n, all); !reflect.DeepEqual(names(list), names(again)) {
 			t.Fatalf("round %d: got %q, and then %q for the same seed", n, names(list), names(again))
 		}
 		has := func(faults []fault) bool {
@@ -27,18 +28,25 @@ func TestPlan(t *testing.T) {
 				return slices.ContainsFunc(faults, func(f fault) bool { return f.name == p.name })
 			})
 		}
-		if !has(serverFaults) || !has(agentFaults) || !has(otherFaults) {
-			t.Errorf("round %d has %q, want faults of the server, of the agent and others", n, names(list))
+		if !has(serverFaults) || !has(agentFaults) || !has(answerFaults) || !has(otherFaults) {
+			t.Errorf("round %d has %q, want faults of the server, of the agent, answers and others", n, names(list))
 		}
 		for _, p := range list {
-			seen[p.name] = true
+			seen[p.name]++
 			if p.after+p.during > round {
 				t.Errorf("round %d: %s ends %s after its begin, want within %s", n, p.name, p.after+p.during, round)
 			}
 		}
 	}
-	for _, f := range concat(serverFaults, agentFaults, otherFaults) {
-		if !seen[f.name] {
+	for _, faults := range [][]fault{answerFaults, otherFaults} {
+		for _, f := range faults {
+			if got, first := seen[f.name], seen[faults[0].name]; got < first-1 || got > first+1 {
+				t.Errorf("%s happens %d times and %s %d times, want them as often as each other", f.name, got, faults[0].name, first)
+			}
+		}
+	}
+	for _, f := range concat(serverFaults, agentFaults) {
+		if seen[f.name] == 0 {
 			t.Errorf("%s happens in none of 300 rounds", f.name)
 		}
 	}

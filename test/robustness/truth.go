@@ -106,11 +106,7 @@ func (t *truth) returned(r record.Record) {
 	switch {
 	case r.Err != "" && !r.Warning: // nothing was stored
 		c.back = true
-		return
-	case r.Err != "" && c.verb != record.Evict: // an eviction is withheld, which is a warning
-		return
-	}
-	if c.verb == record.Exit || c.verb == record.Evict {
+	case r.Kept && (c.verb == record.Exit || c.verb == record.Evict):
 		c.kept = true
 	}
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"encoding/pem"
+	"errors"
 	"fmt"
 	"io"
 	"log"
@@ -14,6 +15,7 @@ import (
 
 	admissionregistration "k8s.io/api/admissionregistration/v1"
 	v1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 
@@ -47,6 +49,24 @@ func (s *storm) foreignWrite(random *rand.Rand) func(context.Context) {
 			r.RV = record.VersionOf(pod)
 		}
 		s.history.Add(r)
+	}
+}
+
+// neighbor writes to a pod of another node until ctx ends, also in a calm: versions of the API go on, as in a cluster. Without any write the server
+// sent nothing on a watch that began right after its start, for a minute.
+func (s *storm) neighbor(ctx context.Context) {
+	pods := s.admin.CoreV1().Pods(metav1.NamespaceDefault)
+	no := false
+	pod := &v1.Pod{ObjectMeta: metav1.ObjectMeta{Name: "neighbor"}, Spec: v1.PodSpec{
+		NodeName: "neighbor", AutomountServiceAccountToken: &no, Containers: []v1.Container{{Name: "main", Image: "example.com/main:1"}},
+	}}
+	for n := 0; pause(ctx, 300*time.Millisecond) == nil; n++ {
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		patch := fmt.Sprintf(`{"metadata":{"annotations":{"example.com/beat":"%d"}}}`, n)
+		if _, err := pods.Patch(bounded, pod.Name, types.StrategicMergePatchType, []byte(patch), metav1.PatchOptions{}); apierrors.IsNotFound(err) {
+			_, _ = pods.Create(bounded, pod, metav1.CreateOptions{})
+		}
+		cancel()
 	}
 }
 
@@ -84,11 +104,12 @@ func (s *storm) lie(ctx context.Context) {
 
 // Behaviors of the webhook.
 const (
-	hookKeeps = "keeps"  // stores the old status in place of the new one
-	hookFails = "fails"  // answers 500
-	hookSlow  = "slow"   // answers after 3 s
-	hookDies  = "dies"   // closes the connection
-	hookName  = "status" // of the configuration
+	hookKeeps  = "keeps"  // stores the old status in place of the new one
+	hookFails  = "fails"  // answers 500
+	hookSlow   = "slow"   // answers after 3 s
+	hookDies   = "dies"   // closes the connection
+	hookDenies = "denies" // does not allow the write; a validating webhook
+	hookName   = "status" // of the configurations
 )
 
 // startHook serves the webhook; the server asks it while it is configured.
@@ -126,6 +147,8 @@ func (s *storm) admit(w http.ResponseWriter, r *http.Request) {
 		case <-time.After(3 * time.Second):
 		case <-r.Context().Done():
 		}
+	case hookDenies:
+		response["allowed"] = false
 	case hookDies:
 		panic(http.ErrAbortHandler)
 	}
@@ -133,22 +156,46 @@ func (s *storm) admit(w http.ResponseWriter, r *http.Request) {
 	_ = json.NewEncoder(w).Encode(map[string]any{"apiVersion": review.APIVersion, "kind": review.Kind, "response": response})
 }
 
-// hookOn has the server ask the webhook about each write of a status, until the returned function is called.
-func (s *storm) hookOn(ctx context.Context, behavior string) (undo func(context.Context) error, err error) {
+// hookOn has the server ask the webhook about each write of a status.
+func (s *storm) hookOn(ctx context.Context, behavior string) (err error) {
 	s.hookSays.Store(behavior)
 	url, fail, none, seconds := s.hook.URL, admissionregistration.Fail, admissionregistration.SideEffectClassNone, int32(10)
-	authority := pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.hook.Certificate().Raw})
-	hooks := s.admin.AdmissionregistrationV1().MutatingWebhookConfigurations()
-	_, err = hooks.Create(ctx, &admissionregistration.MutatingWebhookConfiguration{
-		ObjectMeta: metav1.ObjectMeta{Name: hookName},
-		Webhooks: []admissionregistration.MutatingWebhook{{
-			Name: "status.example.com", ClientConfig: admissionregistration.WebhookClientConfig{URL: &url, CABundle: authority},
-			Rules: []admissionregistration.RuleWithOperations{{
-				Operations: []admissionregistration.OperationType{admissionregistration.Update},
-				Rule:       admissionregistration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}},
+	client := admissionregistration.WebhookClientConfig{URL: &url, CABundle: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.hook.Certificate().Raw})}
+	rules := []admissionregistration.RuleWithOperations{{
+		Operations: []admissionregistration.OperationType{admissionregistration.Update},
+		Rule:       admissionregistration.Rule{APIGroups: []string{""}, APIVersions: []string{"v1"}, Resources: []string{"pods/status"}},
+	}}
+	meta, name, versions := metav1.ObjectMeta{Name: hookName}, "status.example.com", []string{"v1"}
+	if behavior == hookDenies {
+		_, err = s.admin.AdmissionregistrationV1().ValidatingWebhookConfigurations().Create(ctx, &admissionregistration.ValidatingWebhookConfiguration{
+			ObjectMeta: meta, Webhooks: []admissionregistration.ValidatingWebhook{{
+				Name: name, ClientConfig: client, Rules: rules, FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: versions,
 			}},
-			FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: []string{"v1"},
+		}, metav1.CreateOptions{})
+		return err
+	}
+	_, err = s.admin.AdmissionregistrationV1().MutatingWebhookConfigurations().Create(ctx, &admissionregistration.MutatingWebhookConfiguration{
+		ObjectMeta: meta, Webhooks: []admissionregistration.MutatingWebhook{{
+			Name: name, ClientConfig: client, Rules: rules, FailurePolicy: &fail, SideEffects: &none, TimeoutSeconds: &seconds, AdmissionReviewVersions: versions,
 		}},
 	}, metav1.CreateOptions{})
-	return func(ctx context.Context) error { return hooks.Delete(ctx, hookName, metav1.DeleteOptions{}) }, err
+	return err
+}
+
+// deleteHooks removes the webhooks, and reports whether there was one.
+func (s *storm) deleteHooks(ctx context.Context) (found bool, err error) {
+	registrations := s.admin.AdmissionregistrationV1()
+	for _, remove := range []func(context.Context, string, metav1.DeleteOptions) error{
+		registrations.MutatingWebhookConfigurations().Delete, registrations.ValidatingWebhookConfigurations().Delete,
+	} {
+		bounded, cancel := context.WithTimeout(ctx, 10*time.Second)
+		defer cancel()
+		switch removed := remove(bounded, hookName, metav1.DeleteOptions{}); {
+		case removed == nil:
+			found = true
+		case !apierrors.IsNotFound(removed):
+			err = errors.Join(err, removed)
+		}
+	}
+	return found, err
 }

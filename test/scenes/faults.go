@@ -130,7 +130,7 @@ func runtimeSlow() Lie {
 // runtimeLost starts containerd without its stored state. The shims and the processes of its containers keep
 // running.
 func runtimeLost() Lie {
-	return Lie{Name: "containerd restarted with lost state", What: "SIGSTOP to the kubelet, SIGKILL to containerd, which starts without its state; processes run on", Lasts: 90 * time.Second, Expect: audit.RunningWithoutContainer, Prepare: withPods("lost"),
+	return Lie{Name: "containerd restarted with lost state", What: "SIGSTOP to the kubelet, SIGKILL to containerd, which starts without its state; processes run on", Halts: true, Lasts: 90 * time.Second, Expect: audit.RunningWithoutContainer, Prepare: withPods("lost"),
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 				return err
@@ -164,7 +164,7 @@ func maintained() Lie {
 		_, err := s.Node.Admin().CoreV1().Nodes().Patch(ctx, s.Node.Name, types.MergePatchType, []byte(patch), metav1.PatchOptions{})
 		return err
 	}
-	return Lie{Name: "maintenance by annotation", What: "cordon and annotation `" + guard.MaintenanceAnnotation + "`, then SIGSTOP to the kubelet", Lasts: 90 * time.Second, Expect: audit.LeaseStale, Spared: true,
+	return Lie{Name: "maintenance by annotation", What: "cordon and annotation `" + guard.MaintenanceAnnotation + "`, then SIGSTOP to the kubelet", Halts: true, Lasts: 90 * time.Second, Expect: audit.LeaseStale, Spared: true,
 		Prepare: func(ctx context.Context, s *Stage) error {
 			return annotate(ctx, s, `{"metadata":{"annotations":{"`+guard.MaintenanceAnnotation+`":"true"}},"spec":{"unschedulable":true}}`)
 		},

@@ -29,6 +29,7 @@ func intruderBehindFrozen() Lie {
 	lie := intruder()
 	begin := lie.Break
 	lie.Name, lie.What, lie.Lasts, lie.Expect, lie.Why = "a container that the spec does not have, behind a frozen kubelet", "SIGSTOP to the kubelet, then created through CRI in the sandbox of a pod", 90*time.Second, audit.ContainerWithoutPod, ""
+	lie.Halts = true
 	lie.Break = func(ctx context.Context, s *Stage) error {
 		if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 			return err

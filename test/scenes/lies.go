@@ -22,6 +22,8 @@ type Lie struct {
 	Silent audit.Side
 	// Spared: a restart of the kubelet would do harm. Then the lie lasts for all of Lasts, and the guard must not want a restart.
 	Spared bool
+	// Halts: the kubelet does not work meanwhile, and a restart is right.
+	Halts bool
 	// Why is why nothing is expected.
 	Why string
 
@@ -50,79 +52,110 @@ func (s *Stage) guardSettings() string {
 
 // Tell plays a lie with an observer and a guard that restarts nothing.
 func (s *Stage) Tell(ctx context.Context, lie Lie) (Telling, error) {
-	t, err := s.tell(ctx, lie)
-	if err != nil {
-		err = fmt.Errorf("lie %q: %w", lie.Name, err)
-	}
-	return t, err
+	all, err := s.TellAll(ctx, lie)
+	return all[0], err
 }
 
-func (s *Stage) tell(ctx context.Context, lie Lie) (Telling, error) {
-	t := Telling{Lie: lie}
+// TellAll plays lies at the same time. What is expected of one must not be expected of another.
+func (s *Stage) TellAll(ctx context.Context, lies ...Lie) ([]Telling, error) {
+	all := make([]Telling, len(lies))
+	names := make([]string, len(lies))
+	for i, lie := range lies {
+		all[i].Lie, names[i] = lie, lie.Name
+	}
+	err := s.tell(ctx, all)
+	if err != nil {
+		err = fmt.Errorf("%q: %w", names, err)
+	}
+	return all, err
+}
+
+func (s *Stage) tell(ctx context.Context, all []Telling) error {
 	if !strings.Contains(s.settings, "guard:") {
 		s.settings += s.guardSettings()
 	}
 	if err := s.renew(ctx); err != nil {
-		return t, err
+		return err
 	}
-	for _, act := range []func(context.Context, *Stage) error{lie.Prepare, func(ctx context.Context, s *Stage) error { return s.calm(ctx, s.Observer) }} {
-		if act != nil {
-			if err := act(ctx, s); err != nil {
-				return t, err
+	each := func(act func(Lie) func(context.Context, *Stage) error) error {
+		for _, t := range all {
+			if do := act(t.Lie); do != nil {
+				if err := do(ctx, s); err != nil {
+					return err
+				}
 			}
 		}
+		return nil
+	}
+	if err := each(func(lie Lie) func(context.Context, *Stage) error { return lie.Prepare }); err != nil {
+		return err
+	}
+	if err := s.calm(ctx, s.Observer); err != nil {
+		return err
 	}
 	begin := time.Now()
-	if err := lie.Break(ctx, s); err != nil {
-		return t, err
+	if err := each(func(lie Lie) func(context.Context, *Stage) error { return lie.Break }); err != nil {
+		return err
 	}
-	for time.Since(begin) < lie.Lasts && (lie.Spared || t.Seen == nil && t.Silent == "") {
-		if lie.Again != nil {
-			if err := lie.Again(ctx, s); err != nil {
-				return t, err
-			}
+	for slices.ContainsFunc(all, func(t Telling) bool { return t.goesOn(time.Since(begin)) }) {
+		if err := each(func(lie Lie) func(context.Context, *Stage) error { return lie.Again }); err != nil {
+			return err
 		}
-		if err := s.listen(ctx, &t, begin); err != nil {
-			return t, err
+		if err := s.listen(ctx, all, begin); err != nil {
+			return err
 		}
 		select {
 		case <-ctx.Done():
-			return t, ctx.Err()
+			return ctx.Err()
 		case <-time.After(500 * time.Millisecond):
 		}
 	}
 	if report, err := s.Observer.Client().Guard(ctx); err == nil {
-		t.Health, t.Would = report.Health, len(report.Would)
-		for _, reason := range report.Reasons {
-			t.Reasons = append(t.Reasons, reason.Code)
+		for i := range all {
+			all[i].Health, all[i].Would = report.Health, len(report.Would)
+			for _, reason := range report.Reasons {
+				all[i].Reasons = append(all[i].Reasons, reason.Code)
+			}
 		}
 	}
-	t.judge()
-	if lie.Mend != nil {
-		if err := lie.Mend(ctx, s); err != nil {
-			return t, err
-		}
+	for i := range all {
+		all[i].judge()
+	}
+	if err := each(func(lie Lie) func(context.Context, *Stage) error { return lie.Mend }); err != nil {
+		return err
 	}
 	if err := s.calm(ctx, s.Observer); err != nil {
-		return t, err
+		return err
 	}
-	return t, s.cleared(ctx)
+	return s.cleared(ctx)
+}
+
+// goesOn reports whether the lie goes on after this time.
+func (t *Telling) goesOn(after time.Duration) bool {
+	return after < t.Lie.Lasts && (t.Lie.Spared || t.Seen == nil && t.Silent == "")
 }
 
 // listen looks once at what the audit says.
-func (s *Stage) listen(ctx context.Context, t *Telling, begin time.Time) error {
+func (s *Stage) listen(ctx context.Context, all []Telling, begin time.Time) error {
 	report, err := s.Observer.Audit(ctx)
 	if err != nil {
 		return err
 	}
-	if side := t.Lie.Silent; side != "" && t.Silent == "" && !report.Sides[side].Known() {
-		t.Silent, t.After = fmt.Sprintf("side %s is silent: %s", side, report.Sides[side].Err), time.Since(begin)
-	}
-	for _, d := range report.Differences {
-		if d.Drift && (t.Lie.Expect == "" || d.Kind == t.Lie.Expect) && t.Seen == nil {
-			usual := strings.NewReplacer(s.Node.Kubelet.Root(), "/var/lib/kubelet", s.Node.Containerd.Socket(), "/run/containerd/containerd.sock")
-			d.Message, d.Do = usual.Replace(d.Message), usual.Replace(d.Do)
-			t.Seen, t.After = &d, time.Since(begin)
+	for i := range all {
+		t := &all[i]
+		if side := t.Lie.Silent; side != "" && t.Silent == "" && !report.Sides[side].Known() {
+			t.Silent, t.After = fmt.Sprintf("side %s is silent: %s", side, report.Sides[side].Err), time.Since(begin)
+		}
+		for _, d := range report.Differences {
+			of := d.Kind == t.Lie.Expect
+			if t.Lie.Expect == "" { // what no other lie explains
+				of = !slices.ContainsFunc(all, func(other Telling) bool { return other.Lie.Expect == d.Kind })
+			}
+			if d.Drift && of && t.Seen == nil {
+				usual := strings.NewReplacer(s.Node.Kubelet.Root(), "/var/lib/kubelet", s.Node.Containerd.Socket(), "/run/containerd/containerd.sock")
+				d.Message, d.Do = usual.Replace(d.Message), usual.Replace(d.Do)
+				t.Seen, t.After = &d, time.Since(begin)
+			}
 		}
 	}
 	return nil
@@ -137,6 +170,10 @@ func (t *Telling) judge() {
 		t.Wrong = "not seen: " + string(t.Lie.Expect)
 	case t.Lie.Spared && t.Would > 0:
 		t.Wrong = "the guard would have restarted the kubelet"
+	case !t.Lie.Halts && t.Would > 0:
+		t.Wrong = "the guard would have restarted a kubelet that works"
+	case !t.Lie.Halts && t.Health == guard.Unhealthy:
+		t.Wrong = "the guard says that a kubelet that works is unhealthy"
 	case t.Lie.Silent != "" && t.Silent == "":
 		t.Wrong = "side " + string(t.Lie.Silent) + " answered"
 	}

@@ -127,7 +127,7 @@ func leaseDeleted() Lie {
 }
 
 func leaseDeletedFrozen() Lie {
-	return Lie{Name: "lease of a frozen kubelet deleted", What: "SIGSTOP to the kubelet, then the lease is deleted", Lasts: 90 * time.Second, Expect: audit.LeaseStale,
+	return Lie{Name: "lease of a frozen kubelet deleted", What: "SIGSTOP to the kubelet, then the lease is deleted", Halts: true, Lasts: 90 * time.Second, Expect: audit.LeaseStale,
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 				return err
@@ -236,7 +236,7 @@ func (s *Stage) remove(ctx context.Context, pod string) error {
 }
 
 func removedBehindFrozen() Lie {
-	return Lie{Name: "container removed behind a frozen kubelet", What: "SIGSTOP to the kubelet, then SIGKILL, `ctr task rm` and `ctr containers rm`; CRI keeps the container as exited", Lasts: time.Minute, Expect: audit.KubeletBehindRuntime, Prepare: withPods("vanished"),
+	return Lie{Name: "container removed behind a frozen kubelet", What: "SIGSTOP to the kubelet, then SIGKILL, `ctr task rm` and `ctr containers rm`; CRI keeps the container as exited", Halts: true, Lasts: time.Minute, Expect: audit.KubeletBehindRuntime, Prepare: withPods("vanished"),
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 				return err
@@ -274,7 +274,7 @@ spec:
 
 func mirrorWithoutManifest() Lie {
 	file := func(s *Stage) string { return filepath.Join(s.Node.Manifests(), "static.yaml") }
-	return Lie{Name: "manifest removed behind a frozen kubelet", What: "SIGSTOP to the kubelet, then the manifest of a static pod is removed", Lasts: 2 * time.Minute, Expect: audit.MirrorWithoutManifest,
+	return Lie{Name: "manifest removed behind a frozen kubelet", What: "SIGSTOP to the kubelet, then the manifest of a static pod is removed", Halts: true, Lasts: 2 * time.Minute, Expect: audit.MirrorWithoutManifest,
 		Prepare: func(ctx context.Context, s *Stage) error {
 			if err := os.WriteFile(file(s), fmt.Appendf(nil, manifest, stock.Image, stock.Forever), 0o644); err != nil {
 				return err
@@ -442,7 +442,7 @@ func mutatedStatus() Lie {
 }
 
 func leaseOfTheFuture() Lie {
-	return Lie{Name: "lease of a frozen kubelet renewed until 2099", What: "SIGSTOP to the kubelet, then `renewTime` patched once", Lasts: 2 * time.Minute, Expect: audit.LeaseStale,
+	return Lie{Name: "lease of a frozen kubelet renewed until 2099", What: "SIGSTOP to the kubelet, then `renewTime` patched once", Halts: true, Lasts: 2 * time.Minute, Expect: audit.LeaseStale,
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 				return err
@@ -460,7 +460,7 @@ func deadButRenewed() Lie {
 		}
 		return nodeStatus(fmt.Sprintf(`{"status":{"conditions":[{"type":"Ready","status":"True","reason":"KubeletReady","lastHeartbeatTime":%q}]}}`, time.Now().UTC().Format(time.RFC3339)))(ctx, s)
 	}
-	return Lie{Name: "lease and Ready of a frozen kubelet kept up by another", What: "SIGSTOP to the kubelet; lease and condition Ready True patched twice a second", Lasts: 90 * time.Second, Expect: audit.ForeignWriter,
+	return Lie{Name: "lease and Ready of a frozen kubelet kept up by another", What: "SIGSTOP to the kubelet; lease and condition Ready True patched twice a second", Halts: true, Lasts: 90 * time.Second, Expect: audit.ForeignWriter,
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
 				return err

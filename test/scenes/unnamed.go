@@ -24,7 +24,7 @@ func asKubelet() Lie {
 
 // endedAsKubelet ends a pod whose container runs, under the name of a kubelet that cannot object.
 func endedAsKubelet() Lie {
-	return Lie{Name: "Succeeded under the kubelet's name", What: "SIGSTOP to the kubelet, then phase Succeeded patched once, field manager `kubelet`", Lasts: time.Minute, Expect: audit.ForeignWriter,
+	return Lie{Name: "Succeeded under the kubelet's name", What: "SIGSTOP to the kubelet, then phase Succeeded patched once, field manager `kubelet`", Halts: true, Lasts: time.Minute, Expect: audit.ForeignWriter,
 		Prepare: withPods("succeeded"),
 		Break: func(ctx context.Context, s *Stage) error {
 			if err := s.Node.Kubelet.Process().Pause(ctx); err != nil {
@@ -55,7 +55,7 @@ func exists(path string) bool {
 
 // frozenByGroup freezes the kubelet as systemctl freeze does.
 func frozenByGroup() Lie {
-	return Lie{Name: "kubelet frozen by its control group", What: "as `systemctl freeze`, then SIGKILL to a container", Lasts: time.Minute, Expect: audit.KubeletBehindRuntime, Prepare: withPods("iced"),
+	return Lie{Name: "kubelet frozen by its control group", What: "as `systemctl freeze`, then SIGKILL to a container", Halts: true, Lasts: time.Minute, Expect: audit.KubeletBehindRuntime, Prepare: withPods("iced"),
 		Break: func(ctx context.Context, s *Stage) error {
 			dir, file, frozen, _ := freezerDir()
 			pid := []byte(strconv.Itoa(s.Node.Kubelet.Process().PID()))

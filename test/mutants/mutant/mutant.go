@@ -37,10 +37,12 @@ type Mutant struct {
 	In string
 	// Tags are build tags of the tests.
 	Tags string
+	// With is a command that finds the mutant, in place of go test.
+	With string
 }
 
 // keys are the fields of a block. "invariant" and "rule" are the same field.
-var keys = []string{"invariant", "rule", "kind", "without", "file", "from", "to", "tests", "in", "tags"}
+var keys = []string{"invariant", "rule", "kind", "without", "file", "from", "to", "tests", "in", "tags", "with"}
 
 // Parse reads a list. Each block must have the required keys, the removed guard, a file, and a text
 // that the change alters.
@@ -71,7 +73,7 @@ func Parse(text string, required ...string) ([]Mutant, error) {
 		}
 		mutants = append(mutants, Mutant{
 			Guards: fields["invariant"] + fields["rule"], Kind: fields["kind"], Without: fields["without"],
-			File: fields["file"], From: fields["from"], To: fields["to"], Tests: fields["tests"], In: fields["in"], Tags: fields["tags"],
+			File: fields["file"], From: fields["from"], To: fields["to"], Tests: fields["tests"], In: fields["in"], Tags: fields["tags"], With: fields["with"],
 		})
 	}
 	return mutants, nil

@@ -6,6 +6,7 @@ package agent
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -15,6 +16,7 @@ import (
 	"os"
 	"runtime"
 	"runtime/pprof"
+	"slices"
 	"strconv"
 	"sync"
 	"sync/atomic"
@@ -24,6 +26,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
+	"k8s.io/client-go/transport"
 
 	"github.com/statusd/statusd/internal/node/source"
 	"github.com/statusd/statusd/journal"
@@ -37,15 +40,17 @@ type Options struct {
 	Node    string // name
 	Server  string // URL
 	CA      []byte // of the server
+	Client  string // path of the node's certificate and key, which may change
 	Journal string // path
 }
 
-// Arguments reads the command line of a process: number, node, URL, file with the certificate of the server, file of the journal.
+// Arguments reads the command line of a process: number, node, URL, file with the authority of the server, file with the node's certificate
+// and key, file of the journal.
 func Arguments(args []string) (o Options, err error) {
-	if len(args) != 5 {
-		return o, fmt.Errorf("agent: got %d arguments, want 5", len(args))
+	if len(args) != 6 {
+		return o, fmt.Errorf("agent: got %d arguments, want 6", len(args))
 	}
-	o = Options{Node: args[1], Server: args[2], Journal: args[4]}
+	o = Options{Node: args[1], Server: args[2], Client: args[4], Journal: args[5]}
 	if o.Number, err = strconv.Atoi(args[0]); err == nil {
 		o.CA, err = os.ReadFile(args[3])
 	}
@@ -54,8 +59,9 @@ func Arguments(args []string) (o Options, err error) {
 
 // Verbs of commands besides those of calls.
 const (
-	Look = "look" // write a record of what the manager says of itself
-	Disk = "disk" // change how the disk behaves
+	Look  = "look"  // write a record of what the manager says of itself
+	Disk  = "disk"  // change how the disk behaves
+	Hoard = "hoard" // take memory until there is none
 )
 
 // Command is one line of input.
@@ -131,10 +137,14 @@ func Serve(ctx context.Context, o Options, in io.Reader, out io.Writer, start fu
 	return serve(ctx, o, newDisk(nil), in, out, start)
 }
 
+// rereadCertificate is how soon a new certificate is used.
+const rereadCertificate = time.Second
+
 func serve(ctx context.Context, o Options, d *disk, in io.Reader, out io.Writer, start func(kubernetes.Interface, func()) (Manager, error)) error {
+	transport.CertCallbackRefreshDuration = rereadCertificate
 	client, err := kubernetes.NewForConfig(&rest.Config{
 		Host: o.Server, QPS: -1, UserAgent: fmt.Sprintf("agent/%d", o.Number),
-		TLSClientConfig: rest.TLSClientConfig{CAData: o.CA},
+		TLSClientConfig: rest.TLSClientConfig{CAData: o.CA, CertFile: o.Client, KeyFile: o.Client},
 	})
 	if err != nil {
 		return err
@@ -245,9 +255,19 @@ func (a *agent) commands(in io.Reader, done func()) {
 			a.disk.become(c.Disk)
 		case Look:
 			go a.look(c)
+		case Hoard:
+			go hoard()
 		default:
 			go a.call(c)
 		}
+	}
+}
+
+// hoard takes memory until the process ends for lack of it.
+func hoard() {
+	var all [][]byte
+	for {
+		all = append(all, bytes.Repeat([]byte{1}, 1<<20))
 	}
 }
 
@@ -267,17 +287,30 @@ func (a *agent) call(c Command) {
 	default:
 		err = fmt.Errorf("no such command: %q", c.Verb)
 	}
-	r = record.Record{Kind: record.Return, Agent: a.options.Number, ID: c.ID, Verb: c.Verb, UID: r.UID, Name: r.Name}
+	r = record.Record{Kind: record.Return, Agent: a.options.Number, ID: c.ID, Verb: c.Verb, UID: r.UID, Name: r.Name, Kept: err == nil || onlyWithheld(err)}
 	if err != nil {
 		r.Err, r.Warning = err.Error(), status.IsWarning(err) || errors.Is(err, ErrNotDurable)
 	}
 	a.note(r)
 }
 
+// onlyWithheld reports whether the error has no cause but that an end is withheld from the API, which does not keep it from the journal.
+func onlyWithheld(err error) bool {
+	switch e := err.(type) {
+	case *status.WithheldError:
+		return true
+	case interface{ Unwrap() []error }:
+		return !slices.ContainsFunc(e.Unwrap(), func(cause error) bool { return !onlyWithheld(cause) })
+	case interface{ Unwrap() error }:
+		return onlyWithheld(e.Unwrap())
+	}
+	return false
+}
+
 // look records what the manager says of itself: what was reported before Since is delivered or in Pending, and delivered if Flush ended
 // without an error.
 func (a *agent) look(c Command) {
-	r := record.Record{Kind: record.Look, Agent: a.options.Number, ID: c.ID, Since: time.Now().UnixNano()}
+	r := record.Record{Kind: record.Look, Agent: a.options.Number, ID: c.ID, Since: record.Now()}
 	manager, says := a.manager.(Spokesman)
 	if !says {
 		manager = silent{a}

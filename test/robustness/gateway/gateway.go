@@ -11,6 +11,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -31,18 +32,20 @@ type Gateway struct {
 	client  *http.Client
 	history *record.Writer
 	rules   rules
+	clients *x509.CertPool // authorities of the agent's certificate; nil: it needs none
 }
 
 // forwardFor is how long a request that is no watch may take at the server.
 const forwardFor = 60 * time.Second
 
-// New forwards to the server of the config, with its credentials.
-func New(config *rest.Config, history *record.Writer) (*Gateway, error) {
+// New forwards to the server of the config, with its credentials. Clients, if there are any, are the authorities of the agent's certificate: while
+// that is not valid, requests are answered 401, as an API server does.
+func New(config *rest.Config, history *record.Writer, clients *x509.CertPool) (*Gateway, error) {
 	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, err
 	}
-	return &Gateway{server: config.Host, client: client, history: history, rules: newRules()}, nil
+	return &Gateway{server: config.Host, client: client, history: history, rules: newRules(), clients: clients}, nil
 }
 
 // exchange is a request on its way.
@@ -106,7 +109,10 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		return // the agent has gone while it sent
 	}
-	rule, hit := g.rules.take(x)
+	rule, hit := Rule{Name: Unauthenticated, Code: http.StatusUnauthorized, Before: true}, true
+	if g.valid(r) {
+		rule, hit = g.rules.take(x)
+	}
 	x.Fault = rule.Name
 	if !hit {
 		x.Fault = ""
@@ -153,6 +159,21 @@ func (g *Gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	g.history.Add(x.Record)
 	send(w, response, body)
+}
+
+// Unauthenticated is the fault of requests that come with a certificate that is not valid.
+const Unauthenticated = "client certificate expired"
+
+// valid reports whether the agent's certificate is valid.
+func (g *Gateway) valid(r *http.Request) bool {
+	if g.clients == nil {
+		return true
+	}
+	if r.TLS == nil || len(r.TLS.PeerCertificates) == 0 {
+		return false
+	}
+	_, err := r.TLS.PeerCertificates[0].Verify(x509.VerifyOptions{Roots: g.clients, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}})
+	return err == nil
 }
 
 // forward sends the request on.

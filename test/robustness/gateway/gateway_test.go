@@ -25,7 +25,7 @@ func proxy(t *testing.T, serve http.HandlerFunc) (g *Gateway, url string, record
 	t.Cleanup(server.Close)
 	var history bytes.Buffer
 	written := record.NewWriter(&history)
-	g, err := New(&rest.Config{Host: server.URL}, written)
+	g, err := New(&rest.Config{Host: server.URL}, written, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -86,14 +86,16 @@ func (r *rules) take(x *exchange) (Rule, bool) {
 }
 
 func (rule Rule) isFor(x *exchange) bool {
+	return rule.Shares == 0 || x.Name != "" && rule.IsFor(x.Name)
+}
+
+// IsFor reports whether the rule is for requests of the pod of the name.
+func (rule Rule) IsFor(name string) bool {
 	if rule.Shares == 0 {
 		return true
 	}
-	if x.Name == "" {
-		return false
-	}
 	sum := fnv.New32a()
-	sum.Write([]byte(x.Name))
+	sum.Write([]byte(name))
 	return sum.Sum32()%rule.Shares < rule.Share
 }
 

@@ -15,7 +15,10 @@ package judge
 import (
 	"cmp"
 	"fmt"
+	"iter"
+	"maps"
 	"slices"
+	"time"
 
 	"github.com/statusd/statusd/test/robustness/record"
 )
@@ -54,58 +57,90 @@ var Validators = []Validator{
 
 // Judge returns the violations of a history, in the order of time.
 func Judge(history []record.Record) (all []Violation) {
-	pods := split(history)
+	add := func(invariant string, found []Violation) {
+		for _, v := range found {
+			v.Invariant = invariant
+			all = append(all, v)
+		}
+	}
 	for _, v := range Validators {
-		found := []Violation{}
 		if v.all != nil {
-			found = v.all(history)
-		} else {
-			for _, records := range pods {
-				found = append(found, v.pod(records)...)
+			add(v.Invariant, v.all(history))
+		}
+	}
+	for _, records := range Pods(history) {
+		for _, v := range Validators {
+			if v.pod != nil {
+				add(v.Invariant, v.pod(records))
 			}
 		}
-		for i := range found {
-			found[i].Invariant = v.Invariant
-		}
-		all = append(all, found...)
 	}
 	slices.SortFunc(all, func(a, b Violation) int { return cmp.Compare(a.At, b.At) })
 	return all
 }
 
-// split returns, by UID, the records of each pod among those that are of no pod. Requests that do not name a UID are of the pods of their name.
-func split(history []record.Record) map[string][]record.Record {
-	pods, names := map[string][]record.Record{}, map[string][]string{}
+// around is how long before and after its own records a pod needs those that are of no pod: longer than any bound.
+const around = 2 * time.Minute
+
+// Pods returns, by UID, the records of each pod among those that are of no pod. Requests that do not name a UID are of the pods of their name.
+//
+// One pod is put together at a time: a history of hours has many thousands of pods.
+func Pods(history []record.Record) iter.Seq2[string, []record.Record] {
+	own, everywhere := split(history)
+	return func(yield func(string, []record.Record) bool) {
+		for _, uid := range slices.Sorted(maps.Keys(own)) {
+			if !yield(uid, assemble(history, own[uid], everywhere)) {
+				return
+			}
+		}
+	}
+}
+
+// split returns the indexes of the records of each pod, by UID, and of those of no pod that each pod needs.
+func split(history []record.Record) (own map[string][]int, everywhere []int) {
+	own, names := map[string][]int{}, map[string][]string{}
 	for i := range history {
 		r := &history[i]
 		if r.UID == "" {
 			continue
 		}
-		if _, known := pods[r.UID]; !known && r.Kind != record.Request {
-			pods[r.UID] = nil
+		if _, known := own[r.UID]; !known && r.Kind != record.Request {
+			own[r.UID] = nil
 			names[r.Name] = append(names[r.Name], r.UID)
 		}
 	}
-	everywhere := []record.Record{} // records of no pod, which each pod needs
 	for i := range history {
-		r := history[i]
+		r := &history[i]
 		switch {
-		case r.UID == "" && shared(&r):
-			everywhere = append(everywhere, r)
+		case r.UID == "" && shared(r):
+			everywhere = append(everywhere, i)
 		case r.Kind == record.Request && r.UID == "":
 			for _, uid := range names[r.Name] {
-				pods[uid] = append(pods[uid], r)
+				own[uid] = append(own[uid], i)
 			}
 		case r.UID != "":
-			pods[r.UID] = append(pods[r.UID], r)
+			own[r.UID] = append(own[r.UID], i)
 		}
 	}
-	for uid, records := range pods {
-		records = append(records, everywhere...)
-		record.Sort(records)
-		pods[uid] = records
+	return own, everywhere
+}
+
+// assemble returns the records of a pod, those around them that are of no pod, and the end of the history.
+func assemble(history []record.Record, own, everywhere []int) []record.Record {
+	if len(own) == 0 {
+		return nil
 	}
-	return pods
+	from := history[own[0]].At - int64(around)
+	until := history[own[len(own)-1]].At + int64(around)
+	begin, _ := slices.BinarySearchFunc(everywhere, from, func(i int, at int64) int { return cmp.Compare(history[i].At, at) })
+	end, _ := slices.BinarySearchFunc(everywhere, until, func(i int, at int64) int { return cmp.Compare(history[i].At, at) })
+	all := slices.Concat(own, everywhere[begin:end])
+	slices.Sort(all)
+	records := make([]record.Record, 0, len(all)+1)
+	for _, i := range all {
+		records = append(records, history[i])
+	}
+	return append(records, record.Record{Kind: record.Mark, At: history[len(history)-1].At})
 }
 
 // shared reports whether validators of pods need the record, which is of no pod.
@@ -124,7 +159,8 @@ func Of(history []record.Record, v Violation) []record.Record {
 	if v.UID == "" {
 		return history
 	}
-	return split(history)[v.UID]
+	own, everywhere := split(history)
+	return assemble(history, own[v.UID], everywhere)
 }
 
 func violation(r *record.Record, format string, args ...any) Violation {

@@ -18,12 +18,40 @@ func delivered(records []record.Record) (found []Violation) {
 	for i := range records {
 		if want := &records[i]; want.Kind == record.Want {
 			after := Lag(records, i)
-			if end := time.Duration(records[len(records)-1].At - want.At); after > want.Within && end > want.Within {
+			if end := time.Duration(records[len(records)-1].At - want.At); after > want.Within && end > want.Within && !forgotten(records[:i], want) {
 				found = append(found, violation(want, "%s: the API does not have %s %s after the last fault, want it after %s", want.Name, wanted(want), min(after, end).Round(time.Millisecond), want.Within))
 			}
 		}
 	}
 	return found
+}
+
+// forgotten reports whether nobody knows the end that is wanted any more: the API had it, so that the journal gave it up; then the server was taken
+// back to before it, and the process that had reported it has ended. Only a program that reports the end again can bring it back.
+func forgotten(before []record.Record, want *record.Record) bool {
+	restore := -1
+	for i := range before {
+		if isRestore(&before[i]) {
+			restore = i
+		}
+	}
+	if restore < 0 || !podstatus.IsTerminal(want.Facts.Phase) {
+		return false
+	}
+	had, process := false, 0
+	for i := range before[:restore] {
+		switch r := &before[i]; {
+		case r.Kind == record.Call && (r.Verb == record.Exit || r.Verb == record.Evict || r.Verb == record.Terminate):
+			process = r.Agent
+		case r.Kind == record.Version:
+			had = had || r.Facts.Number >= want.Facts.Number && podstatus.IsTerminal(r.Facts.Phase)
+		}
+	}
+	again := slices.ContainsFunc(before[restore:], func(r record.Record) bool {
+		return r.Kind == record.Call && (r.Verb == record.Exit || r.Verb == record.Evict)
+	})
+	over := slices.ContainsFunc(before, func(r record.Record) bool { return r.Kind == record.Ended && r.Agent == process })
+	return had && over && !again
 }
 
 func wanted(want *record.Record) string {
@@ -82,20 +110,23 @@ const seenLate = 2 * time.Second
 func truth(records []record.Record) (found []Violation) {
 	calls := map[int64]*record.Record{}
 	var taken []*record.Record // returns of calls that stored something, of the process that runs
+	evicted := int64(0)        // when an eviction was last begun to be reported, which may return late
 	for i := range records {
 		r := &records[i]
 		switch r.Kind {
 		case record.Call:
-			calls[r.ID] = r
+			if calls[r.ID] = r; r.Verb == record.Evict {
+				evicted = r.At
+			}
 		case record.Started:
-			taken = nil
+			taken, evicted = nil, 0
 		case record.Return:
 			if r.Err == "" || r.Warning {
 				taken = append(taken, r)
 			}
 		case record.Look:
 			newest := newestBefore(r.Since, taken)
-			if newest == nil || calls[newest.ID] == nil || slices.ContainsFunc(taken, func(other *record.Record) bool {
+			if newest == nil || calls[newest.ID] == nil || evicted > newest.At || slices.ContainsFunc(taken, func(other *record.Record) bool {
 				// An eviction waits for the containers, and what the test reads of it in the API with it.
 				return other.At >= newest.At && calls[other.ID] != nil && calls[other.ID].Verb == record.Evict
 			}) {

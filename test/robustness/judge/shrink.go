@@ -25,16 +25,22 @@ func Shrink(history []record.Record, v Violation) []record.Record {
 	if !shows(records) { // what comes later is part of it, as with what is late
 		records = Of(history, v)
 	}
-	for size := len(records) / 2; size > 0; size /= 2 {
+	for size := max(1, len(records)/2); ; {
+		shorter := false
 		for from := 0; from+size <= len(records); {
 			if rest := without(records, from, size); shows(rest) {
-				records = rest
+				records, shorter = rest, true
 			} else {
 				from += size
 			}
 		}
+		switch {
+		case size > 1:
+			size /= 2
+		case !shorter:
+			return records
+		}
 	}
-	return records
 }
 
 func until(records []record.Record, at int64) []record.Record {

@@ -20,6 +20,7 @@ import (
 	"sync"
 	"time"
 
+	"golang.org/x/sys/unix"
 	v1 "k8s.io/api/core/v1"
 
 	"github.com/statusd/statusd/podstatus"
@@ -31,7 +32,7 @@ type Kind string
 const (
 	Created Kind = "created" // a pod: UID, Name
 	Call    Kind = "call"    // of the manager begins: Agent, ID, Verb, UID, Facts
-	Return  Kind = "return"  // of the call ID: Err, Warning
+	Return  Kind = "return"  // of the call ID: Err, Warning, Kept
 	Request Kind = "request" // Agent, Verb, UID, Name, Code, Sent, Fault; Facts and RV of the answered pod
 	Version Kind = "version" // of a pod in the API: UID, Name, RV, Facts
 	Gone    Kind = "gone"    // the pod is not in the API any more: UID, Name
@@ -86,6 +87,7 @@ type Record struct {
 	Fault    string           `json:"fault,omitempty"`
 	Err      string           `json:"err,omitempty"`
 	Warning  bool             `json:"warning,omitempty"` // the report was stored, Err says but for what
+	Kept     bool             `json:"kept,omitempty"`    // the manager remembers the report beyond its process
 	Absent   bool             `json:"absent,omitempty"`
 	Within   time.Duration    `json:"within,omitempty"`
 	Since    int64            `json:"since,omitempty"` // when the look began
@@ -165,6 +167,13 @@ type Writer struct {
 // NewWriter writes a line per record; Flush writes what is buffered.
 func NewWriter(out io.Writer) *Writer { return &Writer{out: bufio.NewWriterSize(out, buffer)} }
 
+// Now is the time of a record that is added now. The kernel's clock is read, since the clock of the process may be stepped (package clockstep).
+func Now() int64 {
+	var now unix.Timespec
+	_ = unix.ClockGettime(unix.CLOCK_REALTIME, &now) // always there
+	return now.Nano()
+}
+
 // buffer is what a Writer keeps back at most.
 const buffer = 1 << 16
 
@@ -178,7 +187,7 @@ func (w *Writer) Flush() error {
 // Add writes a record, with the time of now unless it has one.
 func (w *Writer) Add(r Record) {
 	if r.At == 0 {
-		r.At = time.Now().UnixNano()
+		r.At = Now()
 	}
 	line, _ := json.Marshal(r) // has nothing that cannot be encoded
 	w.Line(append(line, '\n'))
@@ -195,6 +204,14 @@ func (w *Writer) Line(line []byte) {
 // Read reads a history and orders it by time. A last line that was cut short is left out.
 func Read(in io.Reader) ([]Record, error) {
 	var all []Record
+	known := map[string]string{} // texts that repeat are kept once: a history of hours has millions of records
+	once := func(text *string) {
+		if kept, ok := known[*text]; ok {
+			*text = kept
+		} else {
+			known[*text] = *text
+		}
+	}
 	lines := bufio.NewReader(in)
 	for {
 		line, err := lines.ReadBytes('\n')
@@ -207,6 +224,12 @@ func Read(in io.Reader) ([]Record, error) {
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
 			return nil, fmt.Errorf("history: line %d: %w", len(all)+1, err)
+		}
+		for _, text := range []*string{(*string)(&r.Kind), &r.Verb, &r.UID, &r.Name, &r.Fault} {
+			once(text)
+		}
+		for i := range r.Pending {
+			once(&r.Pending[i])
 		}
 		all = append(all, r)
 	}

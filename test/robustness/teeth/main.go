@@ -5,6 +5,9 @@
 //	make robustness-teeth TEETH=webhook    those whose description matches
 //
 // The tree is left alone: the changed file reaches the compiler as an overlay.
+//
+// Faults of other parts than the manager are found by another campaign: a command ("with"), whose environment has the changed program statusd
+// (STATUSD), the seed (SEED), and the overlay for the Go tool (GOFLAGS). The command must fail with a line that matches "tests".
 package main
 
 import (
@@ -94,11 +97,18 @@ func (o options) try(ctx context.Context, n int, m mutant.Mutant) (text string, 
 	if err == nil {
 		err = os.MkdirAll(dir, 0o755)
 	}
+	target := "./test/robustness"
+	if m.With != "" {
+		target = "./cmd/statusd"
+	}
 	if err == nil {
-		err = build(ctx, dir, m)
+		err = build(ctx, dir, m, target)
 	}
 	if err != nil {
 		return err.Error(), false
+	}
+	if m.With != "" {
+		return o.with(ctx, dir, m)
 	}
 	began := time.Now()
 	cmd := exec.CommandContext(ctx, filepath.Join(dir, "robustness"), "-until-violation", "-duration", o.duration.String(), "-seed", strconv.FormatUint(o.seed, 10),
@@ -126,7 +136,32 @@ func (o options) try(ctx context.Context, n int, m mutant.Mutant) (text string, 
 // violation is a line about one.
 var violation = regexp.MustCompile(`^\d\d:\d\d:\d\d\.\d{3}  (.*)`)
 
-func build(ctx context.Context, dir string, m mutant.Mutant) error {
+// with runs another campaign with the fault.
+func (o options) with(ctx context.Context, dir string, m mutant.Mutant) (text string, found bool) {
+	expression, err := regexp.Compile(m.Tests)
+	if err != nil {
+		return err.Error(), false
+	}
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, "sh", "-c", m.With)
+	cmd.Env = append(os.Environ(), "GOFLAGS=-overlay="+filepath.Join(dir, "overlay.json"), "STATUSD="+filepath.Join(dir, "statusd"), "SEED="+strconv.FormatUint(o.seed, 10))
+	output, failed := cmd.CombinedOutput()
+	took := time.Since(began).Round(time.Second)
+	if err := os.WriteFile(filepath.Join(dir, "output"), output, 0o644); err != nil {
+		return err.Error(), false
+	}
+	if failed == nil {
+		return fmt.Sprintf("NOT FOUND in %s", took), false
+	}
+	for lines := bufio.NewScanner(bytes.NewReader(output)); lines.Scan(); {
+		if expression.MatchString(lines.Text()) {
+			return fmt.Sprintf("%4s  %s", took, strings.TrimSpace(lines.Text())), true
+		}
+	}
+	return fmt.Sprintf("no campaign: %v, see %s", failed, dir), false
+}
+
+func build(ctx context.Context, dir string, m mutant.Mutant, target string) error {
 	root, err := os.Getwd()
 	if err != nil {
 		return err
@@ -140,7 +175,7 @@ func build(ctx context.Context, dir string, m mutant.Mutant) error {
 	if err = errors.Join(err, os.WriteFile(file, changed, 0o644), os.WriteFile(overlay, text, 0o644)); err != nil {
 		return err
 	}
-	output, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", filepath.Join(dir, "robustness"), "./test/robustness").CombinedOutput()
+	output, err := exec.CommandContext(ctx, "go", "build", "-overlay", overlay, "-o", filepath.Join(dir, filepath.Base(target)), target).CombinedOutput()
 	if err != nil {
 		return fmt.Errorf("does not compile: %w: %s", err, strings.TrimSpace(string(output)))
 	}

@@ -3,6 +3,7 @@
 //	play -statusd FILE scenes -doc FILE        each scene, and the table of a document
 //	play -statusd FILE churn -minutes N        pods that come and go, no alarm and no verdict
 //	play -statusd FILE lies -doc FILE          lies and faults beside the scenes, and their table: make observe-lies
+//	play -statusd FILE -seed N storm           lies and faults by seed, for some minutes: make robustness-observe
 //	play -statusd FILE repair                  repairs while the kubelet is dead: make observe-repair
 //	play -statusd FILE -kubelet FILE short     a few scenes with another kubelet: make observe-matrix
 //	play -statusd FILE cost                    what statusd observe needs beside 100 pods: make footprint
@@ -31,6 +32,7 @@ func main() { campaign.Main("play", run) }
 type options struct {
 	program, doc, only, from, kubelet string
 	minutes                           int
+	seed                              uint64
 	stay                              bool
 	cost                              costOptions
 }
@@ -42,15 +44,16 @@ func run(ctx context.Context, args []string) error {
 	flags.StringVar(&o.doc, "doc", "", "the document to write the table of scenes into")
 	flags.IntVar(&o.minutes, "minutes", 10, "how long pods come and go")
 	flags.StringVar(&o.only, "only", "", "play only the scene or lie of that name")
+	flags.Uint64Var(&o.seed, "seed", 1, "of the lies of a storm")
 	flags.StringVar(&o.from, "from", "", "play the lie of that name and those after it; the document keeps the rows of the others")
 	flags.StringVar(&o.kubelet, "kubelet", "", "a kubelet in the place of the one that is built")
 	flags.BoolVar(&o.stay, "stay", false, "after the demonstration, leave everything running until Ctrl-C")
 	o.cost.flags(flags)
 	_ = flags.Parse(args) // ends the program itself
-	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "short": playShort, "lies": tellAll, "repair": repair, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo}
+	actions := map[string]func(context.Context, options, *scenes.Stage) error{"scenes": playAll, "short": playShort, "lies": tellAll, "repair": repair, "churn": churn, "demo": demo, "cost": cost, "guard": guardDemo, "storm": storm}
 	action, ok := actions[flags.Arg(0)]
 	if !ok {
-		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|short|lies|repair|churn|demo|cost|guard")
+		return errors.New("usage: play [-statusd FILE] [-doc FILE] [-minutes N] scenes|short|lies|storm|repair|churn|demo|cost|guard")
 	}
 	if err := stock.Missing(); err != nil {
 		return fmt.Errorf("no node of the stock kubelet on this machine:\n%w", err)
