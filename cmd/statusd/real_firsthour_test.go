@@ -92,5 +92,5 @@ func TestFirstHour_Observe(t *testing.T) {
 	namespace := server.Namespace(t)
 	server.CreatePod(t, controlplanetest.Pod(namespace, "web", node))
 	got := tutorial(t, "Beside a kubelet: statusd observe", "KUBECONFIG="+server.Process.AdminKubeconfig(), "NODE="+node, "NAMESPACE="+namespace)
-	wantAll(t, got, "Pod "+namespace+"/web", "API server", "agrees with the API server's", "all 5 that the config needs", "The kubelet does not answer")
+	wantAll(t, got, "Pod "+namespace+"/web", "API server", "agrees with the API server's", "all 5 rights that the config needs", "The kubelet does not answer")
 }

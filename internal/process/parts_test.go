@@ -25,7 +25,7 @@ func (l *lifecycle) note(what string) {
 	l.did = append(l.did, what)
 }
 
-// part is one that stops when it is told to.
+// part is a part that stops on request.
 func (l *lifecycle) part(name string) Part {
 	return Part{Name: name, Run: func(ctx context.Context) error {
 		<-ctx.Done()

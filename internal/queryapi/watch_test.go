@@ -208,7 +208,7 @@ func TestASlowWatcherDelaysNoOtherAndGetsTheNewest(t *testing.T) {
 		slow := watch(t, s, "/apis/v1/watch", "", true)
 		fast := watch(t, s, "/apis/v1/watch", "", false)
 		if events := fast.take(); len(events) != pods+3 {
-			t.Fatalf("got %d events, want those of a list", len(events))
+			t.Fatalf("got %d events, want the events of a list", len(events))
 		}
 		for i := range changes {
 			node.set(running("p000", restarts(i+1)))
