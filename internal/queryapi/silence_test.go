@@ -47,7 +47,7 @@ func send(s *queryapi.Server, method, target, body string, change ...func(*http.
 }
 
 // Each mistake is answered with what is wrong, where, and what to write instead; nothing is stored.
-func TestSilenceThatIsRefused(t *testing.T) {
+func TestSilence_Invalid_IsRefused(t *testing.T) {
 	set := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}

@@ -377,7 +377,7 @@ func TestAWatcherThatMissedTooMuchGetsAList(t *testing.T) {
 }
 
 // What a source does not announce is found while there are watchers.
-func TestChangesThatAreNotAnnouncedAreFound(t *testing.T) {
+func TestWatch_ChangesWithoutAnnouncement_AreFound(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, node *fakeNode, s *queryapi.Server) {
 		node.set(running("a"))
 		node.set(running("b"))

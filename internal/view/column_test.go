@@ -9,7 +9,7 @@ import (
 )
 
 // The columns are the columns of kubectl get pods.
-func TestColumnsAreThoseOfKubectl(t *testing.T) {
+func TestColumns_EqualKubectls(t *testing.T) {
 	waiting := func(reason string) v1.ContainerState {
 		return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}
 	}
