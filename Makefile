@@ -329,7 +329,7 @@ release: ## Build the files of a release into build/release: VERSION (v0.1.0); A
 	cd test/install && $(GO) run ./release $(if $(AGAIN),-again) $(VERSION) build/release
 
 .PHONY: install-checks
-install-checks: ## Compare the Helm chart with the kustomize overlays, and read the deb and rpm packages; needs dpkg-deb and rpm (Debian: rpm)
+install-checks: controlplane ## Compare the Helm chart with the kustomize overlays, install it on a real API server, and read the deb and rpm packages; needs dpkg-deb and rpm (Debian: rpm)
 	cd test/install && $(GO) vet ./... && $(GO) test -count=1 ./...
 
 .PHONY: install-systemd
