@@ -21,7 +21,7 @@ import (
 	"github.com/statusd/statusd/test/testlog"
 )
 
-// testConfig is that of a standalone agent with directories of its own, one static pod, and
+// testConfig is the configuration of a standalone agent with directories of its own, one static pod, and
 // containers that end with the test.
 func testConfig(t *testing.T, node string) Config {
 	t.Helper()

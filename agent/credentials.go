@@ -119,7 +119,7 @@ func (a *Agent) keepNode(ctx context.Context) error {
 func wrongUser(user authentication.UserInfo, node string) error {
 	want := "system:node:" + node
 	if user.Username != want || !slices.Contains(user.Groups, "system:nodes") {
-		return fmt.Errorf("it is that of user %q in groups %q; this node needs user %q in group \"system:nodes\": "+
+		return fmt.Errorf("the credentials are of user %q in groups %q; this node needs user %q in group \"system:nodes\": "+
 			"give it the kubeconfig of the node, or set nodeName", user.Username, user.Groups, want)
 	}
 	return nil

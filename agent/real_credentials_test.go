@@ -133,7 +133,7 @@ func TestAKubeconfigOfAnotherUserIsRefused(t *testing.T) {
 	ctx, cancel := patience.Context(t)
 	defer cancel()
 	err = a.Run(ctx)
-	if err == nil || !strings.Contains(err.Error(), `it is that of user "system:node:somebody-else"`) || !strings.Contains(err.Error(), `needs user "system:node:impostor"`) {
+	if err == nil || !strings.Contains(err.Error(), `the credentials are of user "system:node:somebody-else"`) || !strings.Contains(err.Error(), `needs user "system:node:impostor"`) {
 		t.Errorf("got %v, want both users named", err)
 	}
 }

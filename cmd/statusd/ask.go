@@ -72,7 +72,7 @@ func (q *question) addNamespace(cmd *cobra.Command, all bool) {
 // place is where a statusd of this machine answers.
 type place struct{ socket, server string }
 
-// defaultPlaces are those of statusd run and of statusd observe.
+// defaultPlaces are the places of statusd run and of statusd observe.
 func defaultPlaces() []place {
 	node, beside := run.Default(), observer.Default()
 	return []place{

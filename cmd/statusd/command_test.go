@@ -109,7 +109,7 @@ func TestFlagsOverrideTheConfigFile(t *testing.T) {
 	writeFile(t, file, "apiVersion: statusd/v1alpha1\nkind: StatusdConfiguration\nnodeName: file\nstateDir: /file\n")
 	config, err := parseRun([]string{"--node-name", "flag", "--config", file})
 	if err != nil || config.NodeName != "flag" || config.StateDir != "/file" {
-		t.Errorf("got node %q and state %q (%v), want that of the flag and that of the file", config.NodeName, config.StateDir, err)
+		t.Errorf("got node %q and state %q (%v), want the node of the flag and the state of the file", config.NodeName, config.StateDir, err)
 	}
 }
 

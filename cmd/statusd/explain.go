@@ -171,7 +171,7 @@ func (c *explainCommand) ask(ctx context.Context, t target) (explain.Explanation
 	if err == nil || c.named() || !apierrors.IsNotFound(err) && !errors.Is(err, errUnreachable) {
 		return why, err
 	}
-	// It may be a pod of another node.
+	// The pod may be on another node.
 	found, second := c.ofCluster(ctx, t)
 	if errors.Is(second, errUnreachable) { // there is no API server to ask either
 		return c.ofNode(ctx, t, true)

@@ -57,7 +57,7 @@ func TestExplain_PrintsTheLog(t *testing.T) {
 	}
 }
 
-func TestExplainRefusesWhatIsNoPod(t *testing.T) {
+func TestExplain_ObjectOfAnotherKind_IsRefused(t *testing.T) {
 	dir := t.TempDir()
 	for name, c := range map[string]struct{ text, want string }{
 		"list":    {"apiVersion: v1\nkind: List\nitems: []\n", "no pod in the file"},

@@ -15,7 +15,7 @@ import (
 	"github.com/statusd/statusd/explain"
 )
 
-// The exit codes of explain --watch are those that scripts rely on.
+// Scripts rely on the exit codes of explain --watch.
 func TestFollow_ExitCodes(t *testing.T) {
 	starting, ready, failed, succeeded := explain.StateStarting, explain.StateReady, explain.StateFailed, explain.StateSucceeded
 	gone := apierrors.NewNotFound(schema.GroupResource{Resource: "pods"}, "web")

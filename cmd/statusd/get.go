@@ -82,7 +82,7 @@ func (c *podsCommand) list(ctx context.Context, cmd *cobra.Command) error {
 	if len(list.Items) == 0 && c.format != "json" && c.format != "yaml" {
 		hint := ""
 		if !c.all {
-			hint = " in namespace " + c.inNamespace() + "; -A shows those of all"
+			hint = " in namespace " + c.inNamespace() + "; -A shows the pods of all namespaces"
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "No pods found%s.\n", hint)
 		return nil

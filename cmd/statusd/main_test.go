@@ -10,7 +10,7 @@ import (
 	"go.uber.org/goleak"
 )
 
-// TestMain lets the test binary be statusd, as that of the real tier does.
+// TestMain lets the test binary be statusd, as the test binary of the real tier does.
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && !strings.HasPrefix(os.Args[1], "-test.") {
 		main()

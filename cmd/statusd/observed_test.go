@@ -34,7 +34,7 @@ func (a scriptAudit) Pictures(uid types.UID) []audit.Picture {
 	}
 }
 
-// sides are four that answer, except for those that are named.
+// sides are the four sides of an audit: all answer, except for the named ones.
 func sides(began time.Time, silent ...audit.Side) map[audit.Side]audit.Answer {
 	found := map[audit.Side]audit.Answer{}
 	for _, side := range []audit.Side{audit.SideAPI, audit.SideKubelet, audit.SideRuntime, audit.SideMachine} {

@@ -58,7 +58,7 @@ func readPods(file string, in io.Reader) ([]*v1.Pod, error) {
 	return pods, nil
 }
 
-// addPods adds the pod of an object, or those of a list.
+// addPods adds the pod of an object, or the pods of a list.
 func addPods(pods *[]*v1.Pod, object []byte) error {
 	var kind metav1.TypeMeta
 	if err := json.Unmarshal(object, &kind); err != nil {

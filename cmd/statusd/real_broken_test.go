@@ -156,7 +156,7 @@ func (n *brokenNode) paint(pod *v1.Pod) {
 		for {
 			events, more := n.history.of(pod.Name)
 			if len(events) > 0 && isReady("", events[len(events)-1].Object.(*v1.Pod)) {
-				// An error is that of a server that is stopped, and the next change comes when it is back.
+				// The server may be stopped; the next change comes when it is back.
 				_, _ = client.CoreV1().Pods(pod.Namespace).Patch(ctx, pod.Name, types.StrategicMergePatchType, patch, metav1.PatchOptions{FieldManager: "painter"}, "status")
 			}
 			select {

@@ -166,7 +166,7 @@ func (c *campaign) execute(i int, code string) *session {
 	return execute(c.t.Context(), c.t, c.server, c.pod, fmt.Sprintf("echo began; while [ ! -e %s/go-%d ]; do sleep 0.05; done; exit %s", c.release, i, code))
 }
 
-// sessions are those that last from one stop to the next.
+// sessions are the sessions that last from one stop to the next.
 type sessions struct {
 	logs     io.ReadCloser
 	lines    *bufio.Reader

@@ -368,7 +368,7 @@ func last(list []ills.Judged) ills.Verdict {
 
 func newestText(list []ills.Judged) string { return list[len(list)-1].Text }
 
-// final is the verdict on a workload: wrong if it was wrong once, or else that of most looks of the second half.
+// final is the verdict on a workload: wrong if it was wrong once, or else the most frequent verdict of the second half.
 func final(list []ills.Judged) ills.Verdict {
 	count := map[ills.Verdict]int{}
 	for i, j := range list {

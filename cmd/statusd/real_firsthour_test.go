@@ -38,6 +38,13 @@ func tutorial(t *testing.T, section string, environment ...string) string {
 	if err := os.Symlink(self, filepath.Join(bin, "statusd")); err != nil {
 		t.Fatal(err)
 	}
+	kubectl, err := filepath.Abs("../../bin/kubectl")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(kubectl, filepath.Join(bin, "kubectl")); err != nil {
+		t.Fatal(err)
+	}
 	ctx, cancel := testpatience.Context(t)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, "bash", "-eu", "-c", script.String())
@@ -67,6 +74,17 @@ func TestFirstHour_Node(t *testing.T) {
 	wantAll(t, tutorial(t, "A node: statusd run"), "defines 1 static pods", "web-hour is not Ready", "its readiness probe", "web-hour is Ready", "PodReadyToStartContainers", "ended 1 containers")
 }
 
+// make kubectl builds the kubectl that this test needs.
+func TestFirstHour_Library(t *testing.T) {
+	server := shared.Server(t)
+	checkout, err := filepath.Abs("../..")
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := tutorial(t, "The library", "KUBECONFIG="+server.Process.AdminKubeconfig(), "NAMESPACE="+server.Namespace(t), "CHECKOUT="+checkout, "GOPROXY=off")
+	wantAll(t, got, "pod/job created", "condition met", "Completed", `pod "job" deleted`, `node "batch-node" deleted`)
+}
+
 func TestFirstHour_Observe(t *testing.T) {
 	server := shared.Server(t)
 	const node = "first-hour"
@@ -74,5 +92,5 @@ func TestFirstHour_Observe(t *testing.T) {
 	namespace := server.Namespace(t)
 	server.CreatePod(t, controlplanetest.Pod(namespace, "web", node))
 	got := tutorial(t, "Beside a kubelet: statusd observe", "KUBECONFIG="+server.Process.AdminKubeconfig(), "NODE="+node, "NAMESPACE="+namespace)
-	wantAll(t, got, "Pod "+namespace+"/web", "API server", "agrees with the API server's", "all 5 that the config needs", "The kubelet does not answer")
+	wantAll(t, got, "Pod "+namespace+"/web", "API server", "agrees with the API server's", "all 5 rights that the config needs", "The kubelet does not answer")
 }

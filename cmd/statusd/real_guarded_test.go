@@ -122,7 +122,7 @@ func newGuarded(t *testing.T, node string) *guarded {
 	server := shared.Server(t)
 	d := newDaemon(t, node).join(server)
 	d.config.Server.BindAddress = freeport.Address(t)
-	d.config.Guard = run.GuardConfig{} // the verdict is that of the guard
+	d.config.Guard = run.GuardConfig{} // the guard gives the verdict
 	dir := t.TempDir()
 	admin := server.Process.AdminConfig()
 	file, err := os.Create(filepath.Join(dir, "observe.yaml"))
@@ -174,7 +174,7 @@ func (g *guarded) awaitCondition(want v1.ConditionStatus, reason string) {
 	})
 }
 
-// events counts those of the Node with a reason.
+// events counts the Node's Events with a reason.
 func (g *guarded) events(reason guard.NoticeKind) (n int) {
 	list, err := g.server.Admin().CoreV1().Events(metav1.NamespaceDefault).List(g.t.Context(), metav1.ListOptions{
 		FieldSelector: "involvedObject.kind=Node,involvedObject.name=" + g.node + ",reason=" + string(reason),

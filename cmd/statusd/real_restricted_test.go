@@ -88,7 +88,7 @@ func createObjects(t *testing.T, server *controlplanetest.Server, namespace stri
 
 // The pod of an ordinary cluster: Pod Security admits it as restricted, the ServiceAccount plugin
 // gives it a token, and it uses a config map and a secret. When the secret changes, its file does.
-func TestARestrictedPodRunsAndItsSecretFollows(t *testing.T) {
+func TestRestrictedPod_RunsAndFollowsItsSecret(t *testing.T) {
 	server := shared.Server(t)
 	namespace := server.Namespace(t)
 	restricted(t, server, namespace)

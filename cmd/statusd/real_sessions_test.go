@@ -65,7 +65,7 @@ func execute(ctx context.Context, t *testing.T, server *controlplanetest.Server,
 }
 
 // Commands of clients and logs that are followed go on through hangups, reloads with another config and renewed credentials, and have their
-// own exit code; another address of the server and a stop end them, and the client is told so: exit code 0 is only that of a command
+// own exit code; another address of the server and a stop end them, and the client gets an error: exit code 0 only comes from a command
 // that ended with 0.
 func TestSessionsOfKubectl_EndWithTheirOwnExitCodeOrAnError(t *testing.T) {
 	server := shared.Server(t)

@@ -50,8 +50,8 @@ func successor(config run.Config) func(runtime.Runtime, agent.NodeServices) (run
 	}
 }
 
-// newCRI makes a runtime over a container runtime. It takes over the pods of any other one by the
-// records on disk.
+// newCRI makes a runtime over a container runtime. The runtime takes over the pods of an earlier
+// runtime by the records on disk.
 func newCRI(config run.Config, former runtime.Runtime, node agent.NodeServices) (runtime.Runtime, error) {
 	if closer, ok := former.(io.Closer); ok {
 		if err := closer.Close(); err != nil {
@@ -99,7 +99,7 @@ func check(ctx context.Context, config run.Config) (pods int, problems []error) 
 }
 
 // end ends the containers that a statusd of this config has left running, and then every process
-// that was started by one and still runs. It returns how many containers there were.
+// that a statusd has started and that still runs. It returns how many containers there were.
 func end(ctx context.Context, config run.Config, grace time.Duration) (ended int, err error) {
 	if _, err := os.Stat(config.StateDir); err == nil {
 		if ended, err = endContainers(ctx, config, grace); err != nil {

@@ -31,7 +31,7 @@ import (
 // TestScripts runs the commands as a user does, each in a process of its own. A process under the race detector takes a second to
 // end; TestAllAnswersAgree and others run the commands under it. $SOCKET and $SERVER are a node with a few pods;
 // $OBSERVED_SOCKET and $OBSERVED_SERVER are one that an audit has found drift on, with a guard and rules;
-// $CALM_SOCKET is one without drift, $SILENT_SOCKET one of which a side does not answer; $KUBECONFIG is an
+// $CALM_SOCKET is the socket of an observer without drift, $SILENT_SOCKET of an observer with a side that does not answer; $KUBECONFIG is an
 // API server that has a pod of another node.
 func TestScripts(t *testing.T) {
 	testscript.Run(t, testscript.Params{

@@ -26,7 +26,7 @@ type configKind[C any] struct {
 	printed   string // the command that prints one
 }
 
-// agentConfig is that of statusd run, observerConfig that of statusd observe.
+// agentConfig is the configuration of statusd run, observerConfig the configuration of statusd observe.
 var (
 	agentConfig    = configKind[run.Config]{run.Default, run.LoadFile, (*run.Config).AddFlags, "statusd config default"}
 	observerConfig = configKind[observer.Config]{observer.Default, observer.LoadFile, (*observer.Config).AddFlags, "statusd config default --observe"}

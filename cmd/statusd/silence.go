@@ -79,7 +79,7 @@ func newSilenceAdd() *cobra.Command {
 // days is a duration as rules write it, 2d included.
 type days time.Duration
 
-// String, Set and Type are those of a value of a flag.
+// String, Set and Type implement pflag.Value.
 func (d *days) String() string {
 	if *d == 0 {
 		return "" // there is no default

@@ -111,7 +111,7 @@ current-context: x
 }
 
 // systemd hears that statusd is up, that it is alive, and that it stops.
-func TestSystemdIsTold(t *testing.T) {
+func TestSystemd_ReadyAliveAndStopping_AreNotified(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "notify")
 	socket, err := net.ListenUnixgram("unixgram", &net.UnixAddr{Name: path, Net: "unixgram"})
 	if err != nil {

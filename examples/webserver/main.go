@@ -55,6 +55,6 @@ func data(w http.ResponseWriter, r *http.Request) {
 		http.Error(w, "bytes: want a number", http.StatusBadRequest)
 		return
 	}
-	// An error is that of a client that has gone away.
+	// The only error is a client that has gone away.
 	_, _ = io.CopyN(w, rand.NewChaCha8([32]byte{}), bytes)
 }

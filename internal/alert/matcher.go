@@ -48,7 +48,7 @@ func (m Matcher) check() error {
 		return fmt.Errorf("name or value has more than %d bytes", maxMatcher)
 	}
 	if !labelName.MatchString(m.Name) {
-		return fmt.Errorf("name %s: want that of a label: letters, digits and _, not beginning with a digit", localhost.Short(m.Name))
+		return fmt.Errorf("name %s: want the name of a label: letters, digits and _, not beginning with a digit", localhost.Short(m.Name))
 	}
 	if m.IsRegex {
 		// As it stands, since a parenthesis too many could close the group that compile puts around it.

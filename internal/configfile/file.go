@@ -132,7 +132,7 @@ func (f *File[C]) decode(path string, data []byte, into *C) error {
 		return f.undecodable(path, data, err)
 	}
 	if err := decoder.Decode(&yaml.Node{}); !errors.Is(err, io.EOF) {
-		return fmt.Errorf("config: %s: holds more than one document; a config file is one", path)
+		return fmt.Errorf("config: %s: has more than one YAML document; want one", path)
 	}
 	return nil
 }

@@ -75,7 +75,7 @@ func TestLoad_NamesMistakesWithTheirLine(t *testing.T) {
 		head + "limits:\n  pause: 1s\n":          "config: f:4: limits.pause is no longer a setting: write limits.wait",
 		head + "limits: {pause: 1s, wait: 1s}\n": "config: f:3: limits.pause is no longer a setting: write limits.wait",
 		head + "limits:\n  wait: soon\n":         "config: f:4: cannot unmarshal !!str `soon` into time.Duration",
-		head + "---\n" + head:                    "config: f: holds more than one document; a config file is one",
+		head + "---\n" + head:                    "config: f: has more than one YAML document; want one",
 		head + "name: a\nname: b\n":              `config: f:4: mapping key "name" already defined at line 3`,
 		"apiVersion: test/v2\nkind: Test":        "config: f: is apiVersion \"test/v2\", kind \"Test\"; want apiVersion: test/v1, kind: Test",
 	} {

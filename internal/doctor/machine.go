@@ -208,7 +208,7 @@ func (e *examination) unit() {
 	defer cancel()
 	out, err := exec.CommandContext(ctx, "systemctl", "show", "-p", "LoadState", "-p", "ActiveState", e.Unit).Output()
 	if err != nil {
-		e.add("systemd", Skipped, "systemctl does not answer: no systemd on this machine, or none that can be asked", "")
+		e.add("systemd", Skipped, "systemctl does not answer: this machine has no systemd, or it refuses this user", "")
 		return
 	}
 	e.judgeUnit(string(out))

@@ -33,7 +33,7 @@ func (e *examination) server() {
 		return
 	}
 	if e.Client == nil {
-		e.add("API server", Skipped, "the config names none: static pods only", "")
+		e.add("API server", Skipped, "the config has no kubeconfig: static pods only", "")
 		return
 	}
 	config := rest.CopyConfig(e.Client)
@@ -44,7 +44,7 @@ func (e *examination) server() {
 		err = e.reach(config)
 	}
 	if err != nil {
-		e.add("API server", Failed, config.Host+": "+err.Error(), "compare the address and the authority of the kubeconfig with those of the server, and the routes and firewalls between")
+		e.add("API server", Failed, config.Host+": "+err.Error(), "compare the address and the authority in the kubeconfig with the server's, and check the routes and firewalls between")
 		return
 	}
 	e.rights(client)
@@ -153,7 +153,7 @@ func (e *examination) rights(client kubernetes.Interface) {
 		e.add("rights", Failed, "missing: "+strings.Join(missing, ", "), "apply the roles in deploy/, or use credentials of system:node:"+e.NodeName+" in the group system:nodes")
 		return
 	}
-	e.add("rights", OK, fmt.Sprintf("all %d that the config needs", len(e.Rights)), "")
+	e.add("rights", OK, fmt.Sprintf("all %d rights that the config needs", len(e.Rights)), "")
 }
 
 func describe(r authorization.ResourceAttributes) string {

@@ -36,7 +36,7 @@ func TestStepsAreWhatDiffersBetweenTwoAudits(t *testing.T) {
 	}
 }
 
-func TestTheConditionSaysWhatAnAuditAmountsTo(t *testing.T) {
+func TestCondition_OfAnAudit_HasItsResult(t *testing.T) {
 	answer := audit.Answer{At: time.Unix(1, 0)}
 	all := map[audit.Side]audit.Answer{audit.SideAPI: answer, audit.SideKubelet: answer, audit.SideRuntime: answer, audit.SideMachine: answer}
 	silent := map[audit.Side]audit.Answer{audit.SideAPI: answer, audit.SideKubelet: {Err: "connection refused"}}

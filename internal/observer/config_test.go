@@ -23,7 +23,7 @@ func TestTheDefaultIsReadOnly(t *testing.T) {
 	}
 }
 
-func TestWhatIsWrongWithAConfigIsSaidWithItsField(t *testing.T) {
+func TestConfig_WrongValues_AreNamedWithTheirFields(t *testing.T) {
 	cases := []struct {
 		name   string
 		change func(*Config)

@@ -37,7 +37,7 @@ func TestTheGuardCountsDriftAlone(t *testing.T) {
 }
 
 // With a guard, the query API has its verdict, and the history of the node.
-func TestTheGuardIsAsked(t *testing.T) {
+func TestObserver_WithAGuard_ServesItsVerdict(t *testing.T) {
 	w := newWorld(t)
 	pid := filepath.Join(t.TempDir(), "pid")
 	if err := os.WriteFile(pid, fmt.Append(nil, os.Getpid()), 0o600); err != nil {

@@ -33,7 +33,7 @@ func newRegistered(t *testing.T) *metricstest.Registry {
 }
 
 // Each metric of an observer has a row in docs/reference/metrics.md, and each row of statusd observe is of a metric.
-func TestTheTableOfObserveIsTrue(t *testing.T) {
+func TestTableOfObserve_EqualsTheMetrics(t *testing.T) {
 	newRegistered(t).CheckTable(t, "../../docs/reference/metrics.md", func(section string) bool { return section == "Observe" })
 }
 

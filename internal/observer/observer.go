@@ -172,7 +172,7 @@ func (o *Observer) endpoints() *process.Endpoints {
 			case answer.Err != "":
 				return errors.New(answer.Err)
 			case !answer.Known():
-				return errors.New("it has not answered yet")
+				return errors.New("no answer yet")
 			}
 			return nil
 		}})

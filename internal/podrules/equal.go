@@ -220,9 +220,9 @@ func (r reading) sameStatus(a, b *v1.ContainerStatus) bool {
 		r.sameState(&a.LastTerminationState, &b.LastTerminationState) &&
 		sameResourceList(a.AllocatedResources, b.AllocatedResources) &&
 		sameRequirements(a.Resources, b.Resources) &&
-		slices.EqualFunc(a.VolumeMounts, b.VolumeMounts, sameMount) &&
+		sameEach(a.VolumeMounts, b.VolumeMounts, sameMount) &&
 		sameUser(a.User, b.User) &&
-		slices.EqualFunc(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus, sameResourceStatus) &&
+		sameEach(a.AllocatedResourcesStatus, b.AllocatedResourcesStatus, sameResourceStatus) &&
 		sameUnwritten(a, b)
 }
 
@@ -296,19 +296,25 @@ func sameRequirements(a, b *v1.ResourceRequirements) bool {
 		slices.Equal(a.Claims, b.Claims)
 }
 
-func sameMount(a, b v1.VolumeMountStatus) bool {
+// sameEach compares two lists, without a copy of their elements.
+func sameEach[T any](a, b []T, same func(a, b *T) bool) bool {
+	if len(a) != len(b) {
+		return false
+	}
+	for i := range a {
+		if !same(&a[i], &b[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+func sameMount(a, b *v1.VolumeMountStatus) bool {
 	return a.Name == b.Name &&
 		a.MountPath == b.MountPath &&
 		a.ReadOnly == b.ReadOnly &&
 		samePointer(a.RecursiveReadOnly, b.RecursiveReadOnly) &&
-		sameVolumeStatus(a.VolumeStatus, b.VolumeStatus)
-}
-
-func sameVolumeStatus(a, b *v1.VolumeStatus) bool {
-	if a == nil || b == nil {
-		return a == b
-	}
-	return samePointer(a.Image, b.Image)
+		volumeStatus.same(a, b)
 }
 
 func sameUser(a, b *v1.ContainerUser) bool {
@@ -323,12 +329,12 @@ func sameUser(a, b *v1.ContainerUser) bool {
 		slices.Equal(a.Linux.SupplementalGroups, b.Linux.SupplementalGroups)
 }
 
-func sameResourceStatus(a, b v1.ResourceStatus) bool {
-	return a.Name == b.Name && slices.EqualFunc(a.Resources, b.Resources, sameHealth)
+func sameResourceStatus(a, b *v1.ResourceStatus) bool {
+	return a.Name == b.Name && sameEach(a.Resources, b.Resources, sameHealth)
 }
 
-func sameHealth(a, b v1.ResourceHealth) bool {
-	return a.ResourceID == b.ResourceID && a.Health == b.Health && samePointer(a.Message, b.Message)
+func sameHealth(a, b *v1.ResourceHealth) bool {
+	return a.ResourceID == b.ResourceID && a.Health == b.Health && healthMessage.same(a, b)
 }
 
 // samePointer compares what two pointers point to; nil differs from a pointer to zero.

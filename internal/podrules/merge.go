@@ -34,7 +34,7 @@ func (o Ownership) Merge(pod *v1.Pod, api, cached *v1.PodStatus, couldRun bool, 
 	merged := *cached
 	merged.ResourceClaimStatuses = api.ResourceClaimStatuses
 	merged.ExtendedResourceClaimStatus = api.ExtendedResourceClaimStatus
-	merged.NodeAllocatableResourceClaimStatuses = api.NodeAllocatableResourceClaimStatuses
+	allocatableClaims.copy(&merged, api)
 	keepUnwritten(&merged, api)
 	merged.QOSClass = cmp.Or(cached.QOSClass, api.QOSClass)
 	merged.ObservedGeneration = cmp.Or(cached.ObservedGeneration, api.ObservedGeneration)

@@ -22,7 +22,7 @@ import (
 // empty is left as the API has it (U9).
 
 // written are the fields that equal*.go and patch*.go know, by type.
-var written = map[reflect.Type]string{
+var written = withOptional(map[reflect.Type]string{
 	reflect.TypeFor[v1.PodStatus](): "ObservedGeneration Phase Conditions Message Reason NominatedNodeName HostIP HostIPs PodIP PodIPs " +
 		"StartTime InitContainerStatuses ContainerStatuses QOSClass EphemeralContainerStatuses Resize AllocatedResources Resources " +
 		"ResourceClaimStatuses ExtendedResourceClaimStatus NodeAllocatableResourceClaimStatuses",
@@ -38,13 +38,11 @@ var written = map[reflect.Type]string{
 	reflect.TypeFor[v1.ResourceRequirements]():     "Limits Requests Claims",
 	reflect.TypeFor[v1.ResourceClaim]():            "Name Request",
 	reflect.TypeFor[v1.VolumeMountStatus]():        "Name MountPath ReadOnly RecursiveReadOnly VolumeStatus",
-	reflect.TypeFor[v1.VolumeStatus]():             "Image",
-	reflect.TypeFor[v1.ImageVolumeStatus]():        "ImageRef",
 	reflect.TypeFor[v1.ContainerUser]():            "Linux",
 	reflect.TypeFor[v1.LinuxContainerUser]():       "UID GID SupplementalGroups",
 	reflect.TypeFor[v1.ResourceStatus]():           "Name Resources",
 	reflect.TypeFor[v1.ResourceHealth]():           "ResourceID Health Message",
-}
+})
 
 // unwritten are the other fields of these types, by index. It is empty with the version of
 // k8s.io/api that this package was written for, and never changes.

@@ -69,7 +69,7 @@ func served(t *testing.T) (address string) {
 	return front.Address()
 }
 
-// Thousands of connections that any local user can open keep nobody from health, metrics and the query API. Where connections queue
+// Thousands of connections that any local user can open do not block health, metrics and the query API. Where connections queue
 // for a place, the request below comes after all of them.
 func TestCrowdOfConnections_KeepsNobodyOut(t *testing.T) {
 	for name, request := range crowds {
@@ -160,6 +160,6 @@ func TestCrowd_TakesThePlaceOfTheClientWithTheMost(t *testing.T) {
 		delete(c.guests, got)
 	}
 	if got := c.victim(); got != asking {
-		t.Errorf("got %+v, want the one that has asked for the longest", got)
+		t.Errorf("got %+v, want the client that has asked for the longest time", got)
 	}
 }

@@ -82,7 +82,7 @@ func (w *eventWorld) wantCount(result string, want float64) {
 	}
 }
 
-func TestEventsSayWhoReportsThemAndWhatTheyAreAbout(t *testing.T) {
+func TestEvents_NameReporterAndObject(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEventWorld(t)
 		w.Event(eventful, "main", v1.EventTypeNormal, "Started", "Container started")
@@ -130,7 +130,7 @@ func TestRepeatedEventsAreCountedAndFloodsAreHeldBack(t *testing.T) {
 	})
 }
 
-func TestEventsThatWaitAreBoundedAndNothingBlocks(t *testing.T) {
+func TestEvents_ServerDown_WaitBoundedWithoutBlocking(t *testing.T) {
 	w := newEventWorld(t)
 	for range eventsWaiting + 10 { // nothing sends them
 		w.Event(eventful, "", v1.EventTypeNormal, "Started", "")
@@ -141,7 +141,7 @@ func TestEventsThatWaitAreBoundedAndNothingBlocks(t *testing.T) {
 	}
 }
 
-func TestAServerThatRefusesEventsIsLoggedOnce(t *testing.T) {
+func TestEvents_ServerRefuses_LogsOnce(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w := newEventWorld(t)
 		w.fail(3, apierrors.NewForbidden(schema.GroupResource{Resource: "events"}, "web", errors.New("no")))

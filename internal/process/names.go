@@ -21,7 +21,7 @@ func CheckAddress(address string) error {
 	return nil
 }
 
-// CheckNodeName returns an error unless a name can be that of a node.
+// CheckNodeName returns an error unless a node can have the name.
 func CheckNodeName(name string) error {
 	if reasons := validation.IsDNS1123Subdomain(name); len(reasons) > 0 {
 		return fmt.Errorf("%q: %s", name, strings.Join(reasons, "; "))
@@ -29,7 +29,7 @@ func CheckNodeName(name string) error {
 	return nil
 }
 
-// HostName is the name of this machine as that of a node.
+// HostName is the name of this machine, made the name of a node.
 func HostName() (string, error) {
 	name, err := os.Hostname()
 	if err != nil {
@@ -42,7 +42,7 @@ func HostName() (string, error) {
 	return name, nil
 }
 
-// NodeName is the configured name of a node, or else that of this machine.
+// NodeName is the configured name of a node, or else the machine's.
 func NodeName(configured string) (string, error) {
 	if configured != "" {
 		return configured, nil

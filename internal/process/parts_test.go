@@ -25,7 +25,7 @@ func (l *lifecycle) note(what string) {
 	l.did = append(l.did, what)
 }
 
-// part is one that stops when it is told to.
+// part is a part that stops on request.
 func (l *lifecycle) part(name string) Part {
 	return Part{Name: name, Run: func(ctx context.Context) error {
 		<-ctx.Done()
@@ -60,7 +60,7 @@ func TestPartsStopInReverseOrderAfterTheirFarewells(t *testing.T) {
 	})
 }
 
-func TestAPartThatEndsByItselfStopsTheOthers(t *testing.T) {
+func TestPart_EndsByItself_StopsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifecycle
 		broken := Part{Name: "broken", Run: func(context.Context) error { return errors.New("out of paper") }}
@@ -72,7 +72,7 @@ func TestAPartThatEndsByItselfStopsTheOthers(t *testing.T) {
 	})
 }
 
-func TestAPartThatEndsWithoutAnErrorIsOneToo(t *testing.T) {
+func TestPart_EndsWithoutAnError_StopsTheOthers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		var l lifecycle
 		err := l.run(t, t.Context(), Part{Name: "lazy", Run: func(context.Context) error { return nil }})
@@ -123,7 +123,7 @@ func (settling) Handle(context.Context, slog.Record) error {
 }
 
 // What ends in the moment of a stop is part of the stop, in whichever order the two are seen.
-func TestAPartThatEndsDuringAStopIsNoFailure(t *testing.T) {
+func TestPart_EndsDuringAStop_IsNoFailure(t *testing.T) {
 	for range 50 { // each time a select has the choice
 		synctest.Test(t, func(t *testing.T) {
 			ctx, cancel := context.WithCancel(t.Context())
@@ -137,7 +137,7 @@ func TestAPartThatEndsDuringAStopIsNoFailure(t *testing.T) {
 }
 
 // A part that has ended is not named as left behind, also when another one has used up the time.
-func TestAPartThatHasEndedIsNotLeftBehind(t *testing.T) {
+func TestPart_HasEnded_LeavesNothing(t *testing.T) {
 	for range 50 { // each time a select has the choice
 		synctest.Test(t, func(t *testing.T) {
 			var l lifecycle

@@ -106,7 +106,7 @@ func TestAWatchFollowsAlerts(t *testing.T) {
 }
 
 // Describe is what the server answers, so that rules and people see the same.
-func TestDescribeIsWhatIsServed(t *testing.T) {
+func TestDescribe_EqualsTheServedPod(t *testing.T) {
 	options := queryapi.Options{Sources: view.Sources{Source: sampleNode(), Location: time.UTC}, Epoch: "e1"}
 	observed(&options)
 	s, err := queryapi.New(options)

@@ -8,7 +8,7 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// A row has changed if one of these two has:
+// A row has changed if its version or its words have:
 //
 //   - its fingerprint, which is the row as it would have been at the time of the last event: if facts
 //     are the same, so is the fingerprint, however much time has passed;

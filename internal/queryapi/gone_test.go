@@ -9,7 +9,7 @@ import (
 )
 
 // A pod that the node does not know any more is gone, also in the moment before its history says so.
-func TestAPodThatTheNodeDoesNotKnowIsGone(t *testing.T) {
+func TestWatch_UnknownPod_IsGone(t *testing.T) {
 	node := sampleNode()
 	ended := node.history["default/old"]
 	ended.Gone = nil

@@ -113,7 +113,7 @@ func (h *hub) takeDirty() []types.UID {
 		taken = append(taken, uid)
 	}
 	clear(h.dirty)
-	slices.Sort(taken) // so that the order of revisions does not depend on that of a map
+	slices.Sort(taken) // so that the order of revisions does not depend on the order of a map
 	return taken
 }
 

@@ -45,7 +45,7 @@ func TestMaintenanceOfTheGuard(t *testing.T) {
 	if answer, _ := send(s, http.MethodPost, target, `{"until":"`+until+`"}`, form); answer.Code != http.StatusUnsupportedMediaType {
 		t.Errorf("of a form: %d", answer.Code)
 	}
-	// Over TCP it is not served, and without a guard there is none.
+	// Maintenance is not served over TCP, and there is no maintenance without a guard.
 	tcp := func(r *http.Request) { *r = *request(http.MethodPost, target, nil) }
 	if answer, _ := send(s, http.MethodPost, target, `{}`, tcp); answer.Code != http.StatusForbidden {
 		t.Errorf("over TCP: %d", answer.Code)

@@ -95,7 +95,7 @@ func parametersOf(r route) []schema {
 	return list
 }
 
-// schemas are those of the types of this module, by name.
+// schemas are the schemas of the types of this module, by name.
 type schemas map[string]any
 
 // nameOf is the name of a type in the document. Several packages have a report.

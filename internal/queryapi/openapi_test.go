@@ -124,7 +124,7 @@ func keys(t *testing.T, value any) []string {
 	return slices.Sorted(maps.Keys(object))
 }
 
-// fill makes a value of which no field is empty.
+// fill makes a value without an empty field.
 func fill(v reflect.Value, depth int) {
 	if v.Type() == reflect.TypeFor[time.Time]() {
 		v.Set(reflect.ValueOf(noon))

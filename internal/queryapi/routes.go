@@ -49,7 +49,7 @@ type write struct {
 const podsPath = "/pods"
 
 func (s *Server) table() []route {
-	since := parameter{"since", "Go on after this revision, that of a list or of an event. Last-Event-ID does the same."}
+	since := parameter{"since", "Go on after this revision of a list or of an event. Last-Event-ID does the same."}
 	json := func(path, doc string, result any, handle handler, parameters ...parameter) route {
 		return route{path: path, doc: doc, parameters: parameters, content: "application/json", result: result, handle: handle}
 	}
@@ -159,7 +159,7 @@ func checkQuery(w http.ResponseWriter, r *http.Request, route *route) bool {
 	return true
 }
 
-// match compares a path with that of a route, segment by segment.
+// match compares a path with the path of a route, segment by segment.
 func match(pattern, path string) (map[string]string, bool) {
 	want, got := strings.Split(pattern, "/"), strings.Split(path, "/")
 	if len(want) != len(got) {

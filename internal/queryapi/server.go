@@ -23,7 +23,7 @@ type Options struct {
 	MaxWatchers int
 	// Heartbeat is how often a watch without changes sends a comment; 15 s if 0.
 	Heartbeat time.Duration
-	// Epoch is a part of each revision. It must differ from that of an earlier server, whose
+	// Epoch is a part of each revision. It must differ from the epoch of an earlier server, whose
 	// revisions mean nothing to this one. If empty, it is random.
 	Epoch string
 }

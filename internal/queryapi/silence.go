@@ -83,7 +83,7 @@ func (s *Server) expireSilence(w http.ResponseWriter, _ *http.Request, values ma
 		return
 	}
 	if id == "" || len(id) > maxSilenceIDs {
-		badRequest(w, "id %s: want that of a silence, as /apis/v1/silences lists them", localhost.Short(id))
+		badRequest(w, "id %s: want the id of a silence, as /apis/v1/silences lists them", localhost.Short(id))
 		return
 	}
 	switch err := s.options.Alerts.Expire(id); {

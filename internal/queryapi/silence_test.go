@@ -47,7 +47,7 @@ func send(s *queryapi.Server, method, target, body string, change ...func(*http.
 }
 
 // Each mistake is answered with what is wrong, where, and what to write instead; nothing is stored.
-func TestSilenceThatIsRefused(t *testing.T) {
+func TestSilence_Invalid_IsRefused(t *testing.T) {
 	set := func(name, value string) func(*http.Request) {
 		return func(r *http.Request) { r.Header.Set(name, value) }
 	}
@@ -71,8 +71,8 @@ func TestSilenceThatIsRefused(t *testing.T) {
 		"a list":             {"[]", nil, 400, "silence: the body cannot be array; /openapi.json"},
 		"another type":       {silenceText(`"Drift"`, "5"), nil, 400, "value cannot be number; /openapi.json"},
 		"many matchers":      {silenceText(`{"name":"alertname","value":"Drift"}`, strings.Repeat(`{"name":"a","value":"b"},`, 40)+`{"name":"a","value":"b"}`), nil, 422, "matchers: 41 are too many, want at most 32"},
-		"no name":            {silenceText("alertname", ""), nil, 422, `matchers[0]: name "": want that of a label`},
-		"bad name":           {silenceText("alertname", "a-b"), nil, 422, `matchers[0]: name "a-b": want that of a label`},
+		"no name":            {silenceText("alertname", ""), nil, 422, `matchers[0]: name "": want the name of a label`},
+		"bad name":           {silenceText("alertname", "a-b"), nil, 422, `matchers[0]: name "a-b": want the name of a label`},
 		"bad expression":     {silenceText(`"Drift"`, `"(","isRegex":true`), nil, 422, `matchers[0]: value "(" is not a regular expression: missing closing`},
 		"outer expression":   {silenceText(`"Drift"`, `"a)(b","isRegex":true`), nil, 422, `matchers[0]: value "a)(b" is not a regular expression`},
 		"matches everything": {silenceText(`"Drift"`, `".*","isRegex":true`), nil, 422, "together they match every alert"},

@@ -54,7 +54,7 @@ func (s *Server) serveWatch(w http.ResponseWriter, r *http.Request, _ map[string
 		return
 	}
 	out := &stream{server: s, w: w, control: http.NewResponseController(w)}
-	// The limits of the server are those of short requests.
+	// The limits of the server are meant for short requests.
 	_ = out.control.SetReadDeadline(time.Time{})
 	if one {
 		out.follow(r.Context(), namespace, name)
@@ -81,7 +81,7 @@ func (s *Server) start(w http.ResponseWriter, r *http.Request) (position, bool) 
 	epoch, number, ok := strings.Cut(text, "-")
 	revision, err := strconv.ParseUint(number, 10, 64)
 	if !ok || err != nil || epoch == "" {
-		badRequest(w, "revision %s: want that of a list or of an event", localhost.Short(text))
+		badRequest(w, "revision %s: want the revision of a list or of an event", localhost.Short(text))
 		return position{}, false
 	}
 	if epoch != s.options.Epoch || !s.hub.resumable(revision) {

@@ -208,7 +208,7 @@ func TestASlowWatcherDelaysNoOtherAndGetsTheNewest(t *testing.T) {
 		slow := watch(t, s, "/apis/v1/watch", "", true)
 		fast := watch(t, s, "/apis/v1/watch", "", false)
 		if events := fast.take(); len(events) != pods+3 {
-			t.Fatalf("got %d events, want those of a list", len(events))
+			t.Fatalf("got %d events, want the events of a list", len(events))
 		}
 		for i := range changes {
 			node.set(running("p000", restarts(i+1)))
@@ -377,7 +377,7 @@ func TestAWatcherThatMissedTooMuchGetsAList(t *testing.T) {
 }
 
 // What a source does not announce is found while there are watchers.
-func TestChangesThatAreNotAnnouncedAreFound(t *testing.T) {
+func TestWatch_ChangesWithoutAnnouncement_AreFound(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, node *fakeNode, s *queryapi.Server) {
 		node.set(running("a"))
 		node.set(running("b"))

@@ -12,7 +12,7 @@ import (
 	"github.com/statusd/statusd/internal/view"
 )
 
-// The words of a row that has not changed are those of the moment at which it is sent, not of its last change.
+// The words of a row that has not changed are made when the row is sent, not at its last change.
 func TestWatch_SentenceIsOfNow(t *testing.T) {
 	bubble(t, nil, func(t *testing.T, node *fakeNode, s *queryapi.Server) {
 		node.set(running("web", func(p *view.Pod) {

@@ -50,7 +50,7 @@ func TestBadConfigFilesAreNamedWithTheirLine(t *testing.T) {
 		{"twice", header + "nodeName: a\nnodeName: b\n", `config: f.yaml:4: mapping key "nodeName" already defined at line 3`},
 		{"empty", "", `config: f.yaml: is apiVersion "", kind ""; want apiVersion: statusd/v1alpha1, kind: StatusdConfiguration`},
 		{"another version", "apiVersion: statusd/v2\nkind: StatusdConfiguration\n", `config: f.yaml: is apiVersion "statusd/v2", kind "StatusdConfiguration"; want apiVersion: statusd/v1alpha1, kind: StatusdConfiguration`},
-		{"two documents", header + "---\n" + header, "config: f.yaml: holds more than one document; a config file is one"},
+		{"two documents", header + "---\n" + header, "config: f.yaml: has more than one YAML document; want one"},
 		{"no YAML", header + "a: [\n", "config: f.yaml: yaml: line 3: did not find expected node content"},
 	}
 	for _, c := range cases {

@@ -25,7 +25,7 @@ type evidence struct {
 	// renewed is when the lease was last renewed, zero if never; it counts for lease.
 	renewed time.Time
 	lease   time.Duration
-	// watch is why the pods of the API are not followed, manifests why those of the directory are not.
+	// watch is why the pods of the API are not followed, manifests why the pods of the directory are not.
 	watch, manifests error
 	pending          []status.Pending
 

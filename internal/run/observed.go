@@ -20,7 +20,7 @@ import (
 // observed keeps in the history what the parts of a node do, and announces it.
 type observed struct{ *console.Console }
 
-// Changed, Accepted, Failed and Removed are those of a [status.Observer].
+// Changed, Accepted, Failed and Removed implement [status.Observer].
 func (o observed) Changed(change podstatus.Change) {
 	o.History.Changed(change)
 	o.Announce(change.UID)
@@ -49,7 +49,7 @@ func (o observed) record(pod *v1.Pod, r history.Record) {
 	o.Record(history.Ref{UID: pod.UID, Namespace: pod.Namespace, Name: pod.Name}, r)
 }
 
-// ProbeVerdict is that of a [probe.Observer].
+// ProbeVerdict implements [probe.Observer].
 func (o observed) ProbeVerdict(v probe.Verdict) {
 	r := history.Record{Observed: v.At, Kind: history.KindProbe, Subject: string(v.Kind), Container: v.Container, To: "failed", Message: v.Message}
 	if v.Passed {
@@ -60,7 +60,7 @@ func (o observed) ProbeVerdict(v probe.Verdict) {
 	o.record(v.Pod, r)
 }
 
-// Admitted is that of a [worker.Observer].
+// Admitted implements [worker.Observer].
 func (o observed) Admitted(pod *v1.Pod, rejection *fit.Rejection, at time.Time) {
 	r := history.Record{Observed: at, Kind: history.KindAdmission, To: "admitted"}
 	if rejection != nil {
@@ -69,7 +69,7 @@ func (o observed) Admitted(pod *v1.Pod, rejection *fit.Rejection, at time.Time) 
 	o.record(pod, r)
 }
 
-// HookStep is that of a [worker.Observer].
+// HookStep implements [worker.Observer].
 func (o observed) HookStep(h worker.HookStep) {
 	r := history.Record{Observed: h.At, Kind: history.KindHook, Subject: h.Hook, Container: h.Container, To: "running"}
 	if h.Ended {
@@ -82,7 +82,7 @@ func (o observed) HookStep(h worker.HookStep) {
 	o.record(h.Pod, r)
 }
 
-// Ending is that of a [worker.Observer].
+// Ending implements [worker.Observer].
 func (o observed) Ending(pod *v1.Pod, reason, message string, at time.Time) {
 	o.record(pod, history.Record{Observed: at, Kind: history.KindDeletion, To: "ending", Reason: reason, Message: message})
 }

@@ -75,7 +75,7 @@ func TestAWatchGoesOnAfterARestart(t *testing.T) {
 
 // A file that is no socket, or a socket of another process, is not replaced, and keeps no pod from
 // running; so does a path that cannot be written.
-func TestASocketThatCannotBeMadeKeepsNoPodFromRunning(t *testing.T) {
+func TestSocket_CannotBeMade_PodsRunAllTheSame(t *testing.T) {
 	c := testConfig(t, "occupied")
 	if err := os.MkdirAll(c.StateDir, 0o711); err != nil {
 		t.Fatal(err)
@@ -103,7 +103,7 @@ func TestASocketThatCannotBeMadeKeepsNoPodFromRunning(t *testing.T) {
 
 // Paths that are not served are answered with a Status, without a redirect, and what is served to
 // scrapers alone is not writable either.
-func TestPathsThatAreNotServed(t *testing.T) {
+func TestPaths_NotServed_AreNotFound(t *testing.T) {
 	a, _ := started(t, testConfig(t, "paths"))
 	client := &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}
 	defer client.CloseIdleConnections()

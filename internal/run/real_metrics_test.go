@@ -37,7 +37,7 @@ func newRegistered(t *testing.T, node string) *metricstest.Registry {
 
 // Each metric of an agent has a row in docs/reference/metrics.md with its type, its labels, its meaning and what to do,
 // and each row that is not of statusd observe is of a metric.
-func TestTheTableOfMetricsIsTrue(t *testing.T) {
+func TestTableOfMetrics_EqualsTheMetrics(t *testing.T) {
 	newRegistered(t, "tabulated").CheckTable(t, "../../docs/reference/metrics.md", func(section string) bool { return section != "Observe" })
 }
 

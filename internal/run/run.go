@@ -139,7 +139,7 @@ func (p *Process) find(victim *logs.Victim) (*v1.Pod, string) {
 	return pod, ""
 }
 
-// isRun reports whether an ID of a status, as in process://ID, is that of a runtime.
+// isRun reports whether a runtime has made an ID of a status, as in process://ID.
 func isRun(full, id string) bool {
 	_, of, ok := strings.Cut(full, "://")
 	return ok && of == id

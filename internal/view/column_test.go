@@ -8,8 +8,8 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
-// The columns are those of kubectl get pods.
-func TestColumnsAreThoseOfKubectl(t *testing.T) {
+// The columns are the columns of kubectl get pods.
+func TestColumns_EqualKubectls(t *testing.T) {
 	waiting := func(reason string) v1.ContainerState {
 		return v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: reason}}
 	}

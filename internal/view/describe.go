@@ -141,7 +141,7 @@ func podLoad(pods []load.PodLoad, uid types.UID) *load.PodLoad {
 	return &pods[i]
 }
 
-// RecordsOf returns the history of a pod, without that of an earlier one of its name.
+// RecordsOf returns the history of a pod, without the history of an earlier pod of the same name.
 func RecordsOf(source Source, p Pod) []Record {
 	pod := p.Facts.Pod
 	history, ok := source.History(pod.Namespace, pod.Name)

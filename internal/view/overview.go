@@ -51,7 +51,7 @@ type GuardOverview struct {
 	// Withheld is why an unhealthy kubelet is not restarted.
 	Withheld    string    `json:"withheld,omitempty"`
 	Maintenance time.Time `json:"maintenance,omitzero"`
-	// Restarts and Would count the restarts that are remembered, and those of a dry run; the last one is at LastRestart.
+	// Restarts and Would count the restarts that are remembered, and the restarts of a dry run; the last restart is at LastRestart.
 	Restarts    int       `json:"restarts,omitempty"`
 	LastRestart time.Time `json:"lastRestart,omitzero"`
 	Would       int       `json:"would,omitempty"`

@@ -43,7 +43,7 @@ type AuditSource interface {
 	Pictures(uid types.UID) []audit.Picture
 }
 
-// GuardSource is what the guard of a kubelet knows. Changes are announced as those of the node.
+// GuardSource is what the guard of a kubelet knows. Changes are announced as changes of the node.
 type GuardSource interface {
 	Report() guard.Report
 }

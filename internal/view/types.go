@@ -73,7 +73,7 @@ type PodDetail struct {
 	// Pod is the pod with the status that the node reports, and of its spec only the outline. It is
 	// nil if the pod is gone.
 	Pod *v1.Pod `json:"pod,omitempty"`
-	// Annotations are those of the pod. Alert rules read them; they are not served, since they may have secrets.
+	// Annotations are the pod's annotations. Alert rules read them; they are not served, since they may have secrets.
 	Annotations map[string]string `json:"-"`
 	// Differences are the differences between the API's report and the other sides, including
 	// differences that may still be in transit; Pictures are the pod as each side reports it.

@@ -102,7 +102,7 @@ var classes = map[reflect.Type]map[string]class{
 		"PriorityClassName": elsewhere("the API server, which makes it a priority"), "Priority": others("TestResizesAreGrantedInTheOrderOfTheKubelet"), "PreemptionPolicy": elsewhere("the scheduler"), "Overhead": others("TestRequests"),
 		"TopologySpreadConstraints": elsewhere("the scheduler"), "SchedulingGates": elsewhere("the scheduler"), "SchedulingGroup": elsewhere("the scheduler"), "ReadinessGates": others("TestReadinessGatesSeeTheConditionsOfOthers"),
 		// The API server turns the last one into a volume.
-		"ServiceAccountName": supported("TestTokensAreRenewedInTime"), "DeprecatedServiceAccount": elsewhere("the API server, which copies it to serviceAccountName"), "AutomountServiceAccountToken": others("TestARestrictedPodRunsAndItsSecretFollows"),
+		"ServiceAccountName": supported("TestTokensAreRenewedInTime"), "DeprecatedServiceAccount": elsewhere("the API server, which copies it to serviceAccountName"), "AutomountServiceAccountToken": others("TestRestrictedPod_RunsAndFollowsItsSecret"),
 		"ImagePullSecrets":   elsewhere("nothing is pulled"),
 		"EnableServiceLinks": elsewhere("documented: only the API server is named"), //
 	},

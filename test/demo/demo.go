@@ -119,7 +119,7 @@ func (d *demo) inCluster(ctx context.Context, alone *daemon, use func(running) e
 	return use(running{server: server, admin: admin, daemon: daemon})
 }
 
-// join makes the config that of a node of the cluster.
+// join makes the config fit a node of the cluster.
 func join(config *run.Config, server *controlplane.Process) (err error) {
 	if config.Kubeconfig, err = server.NodeKubeconfig(nodeName); err != nil {
 		return err
@@ -233,10 +233,10 @@ func (d *demo) stopControlPlane(ctx context.Context, server *controlplane.Proces
 	return server.Stop(ctx)
 }
 
-// config is that of a statusd with its state under this name.
+// config is the configuration of a statusd with its state under this name.
 func (d *demo) config(name string) (run.Config, error) {
 	c := run.Default()
-	c.AllowPodsWithoutIsolation = true // the pods of the demo are those of any cluster
+	c.AllowPodsWithoutIsolation = true // any cluster could have the pods of the demo
 	c.NodeName = nodeName
 	state, err := filepath.Abs(filepath.Join(d.state, name))
 	if err != nil {
@@ -256,7 +256,7 @@ func (d *demo) config(name string) (run.Config, error) {
 	return c, err
 }
 
-// heldPorts are those of this program, until it ends.
+// heldPorts are the ports that this program holds until it ends.
 var heldPorts []net.Listener
 
 // freeAddress returns an address with a free port.

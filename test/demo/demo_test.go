@@ -77,7 +77,7 @@ func TestStatusdThatDoesNotStartIsExplained(t *testing.T) {
 	}
 }
 
-func TestStatusWordsAreThoseOfKubectl(t *testing.T) {
+func TestStatusWords_EqualKubectls(t *testing.T) {
 	always := v1.ContainerRestartPolicyAlways
 	yes := true
 	running := v1.ContainerState{Running: &v1.ContainerStateRunning{}}

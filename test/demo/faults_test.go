@@ -33,7 +33,7 @@ func statusOf(name, life string, phase v1.PodPhase, ready bool, state v1.Contain
 	}
 }
 
-func TestCompareFindsWhatIsNotTrue(t *testing.T) {
+func TestCompare_DifferencesFromTheTruth_AreFound(t *testing.T) {
 	runs := v1.ContainerState{Running: &v1.ContainerStateRunning{}}
 	waits := v1.ContainerState{Waiting: &v1.ContainerStateWaiting{Reason: "CrashLoopBackOff"}}
 	is := v1.ContainerState{Terminated: &v1.ContainerStateTerminated{}}

@@ -35,11 +35,11 @@ type upgradePod struct {
 	file       string // a job ends with the code that is written into this FIFO; a flapping pod is ready while the file exists
 	unready    bool
 	code       int       // of a job
-	told       time.Time // when the job was told to end; zero: it runs
+	told       time.Time // when the job was asked to end; zero: the job runs
 	removed    bool
 }
 
-// upgradePods are the pods of an upgrade, those of the past included.
+// upgradePods are the pods of an upgrade, also the pods that were removed.
 type upgradePods struct {
 	admin   kubernetes.Interface
 	dir     string
@@ -132,7 +132,7 @@ func (p *upgradePods) remove(ctx context.Context, names ...string) error {
 	return nil
 }
 
-// end lets a job end. It waits until the shell of the job reads.
+// end ends a job, once the shell of the job reads.
 func (p *upgradePods) end(ctx context.Context, name string) error {
 	p.mu.Lock()
 	ending := p.all[name]

@@ -152,7 +152,7 @@ func TestChartOptions(t *testing.T) {
 	}
 }
 
-// Nothing names another namespace than that of the release, and the addresses of the API server may be of both families.
+// Nothing names another namespace than the release's, and the addresses of the API server may be of both families.
 func TestChartInAnotherNamespace(t *testing.T) {
 	all := rendered(t, "elsewhere", values{"mode": "guard", "serviceMonitor": true, "reader": true, "createNamespace": true,
 		"networkPolicy": values{"apiServers": []any{"192.0.2.1/32", "2001:db8::1/128"}}, "config": values{"log": values{"level": "debug"}},

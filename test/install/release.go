@@ -72,7 +72,7 @@ func (r Release) Make() ([]string, error) {
 
 func (r Release) number() string { return strings.TrimPrefix(r.Version, "v") }
 
-// path is that of a file of the release.
+// path is the path of a file of the release.
 func (r Release) path(format string, args ...any) string {
 	return filepath.Join(r.Out, fmt.Sprintf(format, args...))
 }

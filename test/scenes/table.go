@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/statusd/statusd/test/campaign"
 )
 
 // Table is how scenes went, in Markdown.
@@ -67,28 +69,8 @@ func (r Result) seen() (what, after string) {
 
 func seconds(d time.Duration) string { return fmt.Sprintf("%.1f", d.Seconds()) }
 
-// Marks are where a table is in a document.
-type Marks struct{ begin, end string }
-
 // The tables of documents.
 var (
-	SceneMarks = Marks{"<!-- scenes: written by make observe-scenes -->", "<!-- end of scenes -->"}
-	LieMarks   = Marks{"<!-- lies: written by make observe-lies -->", "<!-- end of lies -->"}
+	SceneMarks = campaign.Marks{Begin: "<!-- scenes: written by make observe-scenes -->", End: "<!-- end of scenes -->"}
+	LieMarks   = campaign.Marks{Begin: "<!-- lies: written by make observe-lies -->", End: "<!-- end of lies -->"}
 )
-
-// Table is what a document has between its marks.
-func (m Marks) Table(document string) string {
-	_, rest, _ := strings.Cut(document, m.begin)
-	table, _, _ := strings.Cut(rest, m.end)
-	return table
-}
-
-// Replace puts a table into a document, between its marks.
-func (m Marks) Replace(document, table string) (string, error) {
-	before, rest, ok := strings.Cut(document, m.begin)
-	_, after, ended := strings.Cut(rest, m.end)
-	if !ok || !ended {
-		return "", fmt.Errorf("the document has no %s and %s", m.begin, m.end)
-	}
-	return before + m.begin + "\n" + table + m.end + after, nil
-}

@@ -37,7 +37,7 @@ func TestLieTable_KeepsRowsOfOtherRuns(t *testing.T) {
 }
 
 func TestReplaceKeepsTheRestOfTheDocument(t *testing.T) {
-	document := "a\n" + SceneMarks.begin + "\nold\n" + SceneMarks.end + "\nb\n"
+	document := "a\n" + SceneMarks.Begin + "\nold\n" + SceneMarks.End + "\nb\n"
 	got, err := SceneMarks.Replace(document, "new\n")
 	if want := strings.Replace(document, "old", "new", 1); err != nil || got != want {
 		t.Errorf("got %q, %v, want %q", got, err, want)

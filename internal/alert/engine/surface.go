@@ -59,7 +59,7 @@ func (e *Engine) ReloadWith(load func() (*ruleset.Set, error)) error {
 	if err != nil {
 		e.core.metrics.reloaded.Set(0)
 		e.later(func(c *core) { c.notLoaded = err.Error() })
-		e.log.Error("rules were not reloaded, those in force stay", "err", err)
+		e.log.Error("rules not reloaded, the rules in force stay", "err", err)
 		return fmt.Errorf("rules: %w", err)
 	}
 	e.Reload(set)

@@ -96,7 +96,7 @@ var countFields = func() []field {
 		{"succeeded", explain.StateSucceeded}, {"failed", explain.StateFailed}, {"rejected", explain.StateRejected},
 		{"evicted", explain.StateEvicted}, {"unknown", explain.StateUnknown},
 	} {
-		fields = append(fields, field{s.name, "those in state " + string(s.state), cel.IntType, on(func(c map[explain.State]int) any { return types.Int(c[s.state]) })})
+		fields = append(fields, field{s.name, "pods in state " + string(s.state), cel.IntType, on(func(c map[explain.State]int) any { return types.Int(c[s.state]) })})
 	}
 	return fields
 }()
@@ -127,7 +127,7 @@ var nodeFields = []field{
 	{"leaseRenewed", "when its lease was last renewed", cel.TimestampType, on(func(n *nodeFacts) any { return instant(n.Delivery.LeaseRenewed) })},
 	{"unreachableSince", "since when the API server has not been reached; unknown if it is", cel.TimestampType, on(func(n *nodeFacts) any { return instant(n.Delivery.UnreachableSince) })},
 	{"problems", "what is wrong with it, as clauses", cel.ListType(cel.StringType), on(func(n *nodeFacts) any { return texts(n.Problems) })},
-	{"drift", "how many differences last longer than news takes, those of pods as well", cel.IntType, on(func(n *nodeFacts) any { return types.Int(n.Drift) })},
+	{"drift", "how many differences last longer than news takes, also of pods", cel.IntType, on(func(n *nodeFacts) any { return types.Int(n.Drift) })},
 	{"differences", "how what the API reports is not true of the node, and of pods that it does not list", listOf("Difference"), func(o *object) any { return list(o, differenceType, o.v.(*nodeFacts).Differences) }},
 	{"silentSides", "the sides of an audit that do not answer", cel.ListType(cel.StringType), on(func(n *nodeFacts) any { return texts(n.silent()) })},
 	{"clockStep", "how far the clock of the machine last jumped", cel.DurationType, on(func(n *nodeFacts) any {

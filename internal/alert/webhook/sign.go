@@ -28,7 +28,7 @@ func Sign(header http.Header, secret, body []byte, now time.Time) {
 
 // The errors of [Verify].
 var (
-	ErrSignature = errors.New("webhook: the signature is not that of the message")
+	ErrSignature = errors.New("webhook: the signature does not match the message")
 	ErrTimestamp = errors.New("webhook: the message is too old, or from the future")
 )
 

@@ -93,7 +93,7 @@ func TestRealKubelet(t *testing.T) {
 			"401 Unauthorized":           func(o *Options) { o.CertFile, o.KeyFile = "", "" },
 			"not signed by":              func(o *Options) { o.CAFile = "" },
 			"configure the server name":  func(o *Options) { o.ServerName = "another" },
-			"answers, not that of other": func(o *Options) { o.Node = "other" },
+			"answers instead of the kubelet of other": func(o *Options) { o.Node = "other" },
 		} {
 			o := https
 			change(&o)

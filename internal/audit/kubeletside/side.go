@@ -138,7 +138,7 @@ func check(pods []*v1.Pod, node string) error {
 		case seen[pod.UID]:
 			return fmt.Errorf("the answer has two pods with the UID %s", pod.UID)
 		case pod.Spec.NodeName != "" && pod.Spec.NodeName != node:
-			return fmt.Errorf("the kubelet of node %s answers, not that of %s: check the address and the node's name", pod.Spec.NodeName, node)
+			return fmt.Errorf("the kubelet of node %s answers instead of the kubelet of %s: check the address and the node's name", pod.Spec.NodeName, node)
 		}
 		seen[pod.UID] = true
 	}

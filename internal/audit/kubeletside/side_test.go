@@ -76,7 +76,7 @@ func TestAnswersThatAreNone(t *testing.T) {
 		{"a pod of wrong types", "cannot be read", answering(`{"kind":"PodList","apiVersion":"v1","items":[{"metadata":{"uid":"u"},"spec":{"containers":"x"}}]}`)},
 		{"no UID", "without a UID, ns/other", podList(changedPod(func(p *v1.Pod) { p.UID = "" }))},
 		{"a UID twice", "two pods with the UID uid-of-other", podList(pod("other"), changedPod(func(p *v1.Pod) { p.Name = "second" }))},
-		{"another node", "the kubelet of node n2 answers, not that of n1", podList(pod("stays"), changedPod(func(p *v1.Pod) { p.Spec.NodeName = "n2" }))},
+		{"another node", "the kubelet of node n2 answers instead of the kubelet of n1", podList(pod("stays"), changedPod(func(p *v1.Pod) { p.Spec.NodeName = "n2" }))},
 		{"too large", "larger than 1048576 bytes", answering(`{"kind":"PodList","apiVersion":"v1","items":[],"x":"` + strings.Repeat("x", 1<<20) + `"}`)},
 		{"401", "does not accept the client certificate or the token", func(w http.ResponseWriter, _ *http.Request) { http.Error(w, "Unauthorized", http.StatusUnauthorized) }},
 		{"403", "needs the right get on nodes/pods", func(w http.ResponseWriter, _ *http.Request) {

@@ -74,7 +74,7 @@ func hierarchies(h *host, root string) ([]string, error) {
 		}
 	}
 	if len(trees) == 0 {
-		return nil, fmt.Errorf("%s has none: mount the host's cgroup file system there", root)
+		return nil, fmt.Errorf("%s has no cgroups: mount the host's cgroup file system there", root)
 	}
 	return trees, nil
 }

@@ -86,12 +86,12 @@ func ParseRules(name string, data []byte) ([]Rule, error) {
 	dec.KnownFields(true)
 	var file ruleFile
 	if err := dec.Decode(&file); errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: it is empty; want kind: LogRules", name)
+		return nil, fmt.Errorf("%s: the file is empty; want kind: LogRules", name)
 	} else if err != nil {
 		return nil, fmt.Errorf("%s: %w", name, err)
 	}
 	if err := dec.Decode(new(ruleFile)); !errors.Is(err, io.EOF) {
-		return nil, fmt.Errorf("%s: it has more than one document", name)
+		return nil, fmt.Errorf("%s: the file has more than one YAML document; want one", name)
 	}
 	var problems []error
 	if file.APIVersion != "statusd/v1alpha1" || file.Kind != "LogRules" {

@@ -225,7 +225,7 @@ func (c *Console) Source() view.Source { return source{c} }
 // Guard is the guard of the process, nil if it is off.
 func (c *Console) Guard() Guard { return c.guard }
 
-// First are the parts that start before those of the process, and end after them.
+// First are the parts that start before the parts of the process, and end after them.
 func (c *Console) First() []process.Part {
 	parts := []process.Part{{Name: "history", Run: c.History.Run}} // ends last, to have everything
 	whole := *c.p.Endpoints
@@ -244,7 +244,7 @@ func (c *Console) First() []process.Part {
 	return append(parts, process.Part{Name: "query", Run: c.query.Run})
 }
 
-// Last are the parts that start after those of the process, and end before them.
+// Last are the parts that start after the parts of the process, and end before them.
 func (c *Console) Last() []process.Part {
 	parts := []process.Part{{Name: "history of the node", Run: c.followNode}, {Name: "logs and load", Run: c.machine.Run}}
 	if c.guard != nil {

@@ -2,7 +2,7 @@ package console
 
 import "maps"
 
-// Former returns the former settings of both processes with their replacements, and those of one process.
+// Former returns the former settings of both processes with their replacements, and the former settings of one process.
 func Former(own map[string]string) map[string]string {
 	all := map[string]string{
 		"querySocket": "the socket is statusd.sock in stateDir",

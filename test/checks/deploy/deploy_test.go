@@ -89,7 +89,7 @@ func TestEachVerdictAndRestartHasAnAlert(t *testing.T) {
 }
 
 // Whatever rules and dashboard ask for is a metric of docs/reference/metrics.md.
-func TestMetricsThatAreAskedForExist(t *testing.T) {
+func TestQueries_NameMetricsThatExist(t *testing.T) {
 	described := map[string]bool{}
 	for _, row := range regexp.MustCompile("(?m)^\\| `(statusd_\\w+)` \\| (\\w+)").FindAllStringSubmatch(string(readFile(t, "docs/reference/metrics.md")), -1) {
 		described[row[1]] = true

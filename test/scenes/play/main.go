@@ -162,20 +162,12 @@ func repair(ctx context.Context, _ options, stage *scenes.Stage) error {
 }
 
 // finish prints a table, and writes it into a document unless something was wrong.
-func finish(doc string, marks scenes.Marks, table string, wrong error) error {
+func finish(doc string, marks campaign.Marks, table string, wrong error) error {
 	fmt.Print("\n", table)
 	if doc == "" || wrong != nil {
 		return wrong
 	}
-	content, err := os.ReadFile(doc)
-	if err != nil {
-		return err
-	}
-	text, err := marks.Replace(string(content), table)
-	if err != nil {
-		return err
-	}
-	return os.WriteFile(doc, []byte(text), 0o644)
+	return marks.Write(doc, table)
 }
 
 // churn lets pods come and go beside an observer and a guard that runs the kubelet: neither may find anything wrong.
