@@ -88,7 +88,7 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
-	if p.untried && t.m.ending(p) {
+	if p.fresh && t.m.ending(p) {
 		t.recheckLater(p, waitEnding, withdrawal)
 		return
 	}
@@ -169,6 +169,9 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 				t.m.cache.endDecision(p.uid)
 			}
 			t.accepted(ctx, p, p.base, couldRun)
+			return false
+		}
+		if t.waitsWithDetails(p, merged) {
 			return false
 		}
 		if wait := p.fight.wait(p, merged, time.Now(), t.m.cache.jitter()); wait > 0 {
