@@ -26,7 +26,8 @@ func (t *turn) waitsWithDetails(p *plan, merged *v1.PodStatus) bool {
 	return true
 }
 
-// putOff returns how long the details of a pod wait for its next report, zero if they waited long enough, or if Flush waits for them.
+// putOff returns how long the details of a pod wait for its next report, zero or less if they waited long enough, or if Flush waits
+// for them.
 func (c *cache) putOff(uid types.UID, now time.Time) time.Duration {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -34,12 +35,11 @@ func (c *cache) putOff(uid types.UID, now time.Time) time.Duration {
 	if !ok || !e.pending() || e.backlog.flushed {
 		return 0
 	}
-	until := e.backlog.since.Add(detailWait)
-	if !now.Before(until) {
-		return 0
+	wait := e.backlog.since.Add(detailWait).Sub(now)
+	if wait > 0 {
+		e.backlog.reason, e.backlog.nextTry = waitDetails, now.Add(wait)
 	}
-	e.backlog.reason, e.backlog.nextTry = waitDetails, until
-	return until.Sub(now)
+	return wait
 }
 
 // sendDetails ends the wait of details that Flush waits for, and returns the pods that wait.
