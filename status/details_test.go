@@ -10,8 +10,10 @@ import (
 
 	v1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/resource"
 
 	"github.com/statusd/statusd/podstatus"
+	"github.com/statusd/statusd/statustest"
 )
 
 // creating is the status of a pod whose container is being created, with a sandbox or without one.
@@ -39,7 +41,7 @@ func (w *world) wantSandbox(pod *v1.Pod, want v1.ConditionStatus) {
 
 // starting is a world with a pod that is being created, as the API knows.
 func starting(t *testing.T, change ...func(*Options)) (*world, *v1.Pod) {
-	w, pod := newWorld(t, change...).runWith("web", restartNever)
+	w, pod := newWorld(t, append(change, func(o *Options) { o.Jitter = func() float64 { return 0 } })...).runWith("web", restartNever)
 	w.set(pod, creating(pod, v1.ConditionFalse))
 	w.wantLog("the first report", "PATCH ns/web")
 	return w, pod
@@ -47,7 +49,7 @@ func starting(t *testing.T, change ...func(*Options)) (*world, *v1.Pod) {
 
 // inDeletion is a world with a running pod in deletion whose worker has just reported that it knows.
 func inDeletion(t *testing.T, change ...func(*Options)) (*world, *v1.Pod) {
-	w, pod := newWorld(t, change...).runWith("web", restartNever)
+	w, pod := newWorld(t, append(change, func(o *Options) { o.Jitter = func() float64 { return 0 } })...).runWith("web", restartNever)
 	w.set(pod, running(pod, true))
 	w.wantLog("ready", "PATCH ns/web")
 	pod = w.deleteByUser(pod)
@@ -67,10 +69,10 @@ func TestSandboxIsWrittenWithTheContainers(t *testing.T) {
 		w.set(pod, creating(pod, v1.ConditionTrue))
 		sandboxed := time.Now()
 		w.wantLog("a sandbox")
-		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != waitDetails.String() || !pending[0].NextTry.Equal(sandboxed.Add(detailWait)) {
+		if pending := w.manager.Pending(); len(pending) != 1 || pending[0].Reason != waitDetails.String() || !pending[0].NextTry.Equal(sandboxed.Add(detailBackoff.Limit)) {
 			t.Errorf("pending is %+v, want the pod, why it waits and until when", pending)
 		}
-		pass(detailWait / 2)
+		pass(detailBackoff.Limit / 2)
 		w.wantLog("half of the wait")
 		w.set(pod, withSandbox(running(pod, true), v1.ConditionTrue))
 		w.wantLog("running", "PATCH ns/web")
@@ -91,7 +93,7 @@ func TestSandboxIsWrittenAloneAfterItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, pod := starting(t)
 		w.set(pod, creating(pod, v1.ConditionTrue))
-		time.Sleep(detailWait - time.Millisecond)
+		time.Sleep(detailBackoff.Limit - time.Millisecond)
 		w.wantLog("before the end of the wait")
 		time.Sleep(time.Millisecond)
 		w.wantLog("the wait is over", "PATCH ns/web")
@@ -109,25 +111,25 @@ func TestDetailsWaitOnce(t *testing.T) {
 			status := creating(pod, v1.ConditionTrue)
 			status.Conditions[len(status.Conditions)-1].Message = fmt.Sprint("report ", i)
 			w.set(pod, status)
-			pass(detailWait * 3 / 10)
+			pass(detailBackoff.Limit * 3 / 10)
 		}
 		var got []time.Duration
 		for _, r := range w.api.Requests() {
 			got = append(got, r.At.Sub(began))
 		}
-		if want := []time.Duration{detailWait, detailWait * 22 / 10, detailWait * 34 / 10}; !slices.Equal(got, want) {
+		if want := []time.Duration{detailBackoff.Limit, detailBackoff.Limit * 22 / 10, detailBackoff.Limit * 34 / 10}; !slices.Equal(got, want) {
 			t.Errorf("written after %v, want %v: a wait after the first report that is not written", got, want)
 		}
 	})
 }
 
-// A kubelet reports that it knows of a deletion a moment before it reports the end.
+// A kubelet reports that it knows of a deletion some time before it reports the end.
 func TestGenerationOfAPodInDeletionIsWrittenWithTheEnd(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := runningGate()
 		w, pod := inDeletion(t, func(o *Options) { o.Safety = g })
 		w.wantLog("the node knows of the deletion")
-		pass(detailWait / 2)
+		pass(lastDetailBackoff.Limit - time.Second)
 		w.set(pod, ended(pod, 0))
 		w.wantLog("ended, Safety does not say so yet")
 		g.running.Store(false)
@@ -140,12 +142,84 @@ func TestGenerationOfAPodInDeletionIsWrittenWithTheEnd(t *testing.T) {
 func TestGenerationOfAPodInDeletionIsWrittenAfterItsWait(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		w, pod := inDeletion(t)
-		pass(detailWait)
+		pass(lastDetailBackoff.Limit - time.Millisecond)
+		w.wantLog("before the end of the wait")
+		pass(time.Millisecond)
 		w.wantLog("the wait is over", "PATCH ns/web")
 		if got := w.api.Pod(pod).Status.ObservedGeneration; got != 2 {
 			t.Errorf("the API has observed generation %d, want 2", got)
 		}
 	})
+}
+
+// The details of the end wait for nothing but their own wait: the phase that Safety withholds is looked at each second.
+func TestEndThatIsWithheldDoesNotWaitWithTheDetails(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		g := runningGate()
+		w, pod := inDeletion(t, func(o *Options) { o.Safety = g })
+		w.wantLog("the node knows of the deletion")
+		evicted := running(pod, true)
+		evicted.Phase, evicted.Reason = v1.PodFailed, "Evicted"
+		w.set(pod, evicted)
+		w.wantLog("only the phase has changed otherwise, and it is withheld", "PATCH ns/web")
+		g.running.Store(false)
+		pass(time.Second)
+		w.wantLog("Safety says so", "PATCH ns/web")
+	})
+}
+
+// After the end a kubelet removes the cgroup of the pod, and reports that the pod has no resources any more.
+func TestDetailsOfAFinishedPodGoWithIt(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		w, pod := newWorld(t).runWith("web", restartNever)
+		w.set(pod, running(pod, true))
+		w.wantLog("ready", "PATCH ns/web")
+		pod = w.deleteByUser(pod)
+		end := ended(pod, 0)
+		end.Resources = &v1.ResourceRequirements{Limits: v1.ResourceList{v1.ResourceMemory: resource.MustParse("1Gi")}}
+		w.set(pod, end)
+		w.wantLog("ended", "PATCH ns/web")
+		end.Resources = nil
+		w.set(pod, end)
+		w.wantLog("no cgroup")
+		must(w.manager.TerminatePod(pod))
+		w.wantLog("finished", "DELETE ns/web")
+		pass(time.Minute)
+		w.wantLog("nothing is left")
+	})
+}
+
+// A pod that is finished and stays in the API has its details written.
+func TestDetailsOfAFinishedPodThatStaysAreWritten(t *testing.T) {
+	for name, stays := range map[string]func(*world, *v1.Pod, *gate){
+		"a finalizer": func(w *world, pod *v1.Pod, _ *gate) {
+			w.api.Change(pod, func(pod *v1.Pod) { pod.Finalizers = []string{"example.com/keep"} })
+		},
+		"a webhook denies the deletion": func(w *world, _ *v1.Pod, _ *gate) {
+			w.api.SetFault(refusing("DELETE", statustest.DeniedByWebhook(403, "Forbidden")))
+		},
+		"not reclaimed": func(_ *world, _ *v1.Pod, g *gate) { g.unreclaimed.Store(true) },
+		"not deleted":   nil,
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := &gate{}
+				w, pod := newWorld(t, func(o *Options) { o.Reclaim = g }).runWith("web", restartNever)
+				w.set(pod, running(pod, true))
+				w.wantLog("ready", "PATCH ns/web")
+				if stays != nil {
+					pod = w.deleteByUser(pod)
+					stays(w, pod, g)
+				}
+				w.set(pod, withSandbox(ended(pod, 0), v1.ConditionTrue))
+				w.wantLog("ended", "PATCH ns/web")
+				w.set(pod, withSandbox(ended(pod, 0), v1.ConditionFalse))
+				must(w.manager.TerminatePod(pod))
+				pass(5 * time.Second)
+				w.wantSandbox(pod, v1.ConditionFalse)
+			})
+		})
+	}
 }
 
 // A user may wait for the node to know of a new spec.
@@ -273,7 +347,7 @@ func TestDetailsThatFailedAreTriedAgainOnTheirSchedule(t *testing.T) {
 		w.manager.cache.jitter = func() float64 { return 0 }
 		w.api.SetFault(refusing("PATCH", apierrors.NewServiceUnavailable("not now")))
 		w.set(pod, creating(pod, v1.ConditionTrue))
-		pass(detailWait)
+		pass(detailBackoff.Limit)
 		w.wantLog("the wait is over", "PATCH ns/web")
 		w.api.SetFault(nil)
 		pass(retryBackoff.Wait(1, 0))
@@ -296,19 +370,19 @@ func TestManagerThatAlwaysReadsPutsNothingOff(t *testing.T) {
 // A report during the write of details is not put off longer than its own wait.
 func TestDetailsDuringAWriteWaitOnTheirOwn(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		w, pod := newWorld(t).runWith("web", restartNever)
+		w, pod := newWorld(t, func(o *Options) { o.Jitter = func() float64 { return 0 } }).runWith("web", restartNever)
 		w.api.SetLatency(200 * time.Millisecond)
 		w.set(pod, creating(pod, v1.ConditionFalse))
 		time.Sleep(100 * time.Millisecond)
 		w.set(pod, creating(pod, v1.ConditionTrue))
 		reported := time.Now()
-		time.Sleep(detailWait - time.Millisecond)
+		time.Sleep(detailBackoff.Limit - time.Millisecond)
 		w.wantLog("before the end of the wait", "PATCH ns/web")
 		time.Sleep(time.Millisecond)
 		w.wantLog("the wait is over", "PATCH ns/web")
 		pass(200 * time.Millisecond)
 		w.wantSandbox(pod, v1.ConditionTrue)
-		if got := time.Since(reported); got > detailWait+200*time.Millisecond {
+		if got := time.Since(reported); got > detailBackoff.Limit+200*time.Millisecond {
 			t.Errorf("written after %v", got)
 		}
 	})

@@ -71,20 +71,22 @@ func (m *machine) reportDetail(choices [3]int) {
 			Type: v1.PodReadyToStartContainers, Status: []v1.ConditionStatus{"", v1.ConditionTrue, v1.ConditionFalse}[choices[1]%3], Message: fmt.Sprint("detail ", m.details),
 		})
 	}
-	wrong := m.fault != nil || m.hooked || m.lag || m.recentlyRestored() || m.isPending(s)
+	wrong := m.fault != nil || m.hooked || m.lag || m.recentlyRestored() || m.isUnsent(s)
 	_, err := m.manager.SetPodStatus(m.known(s), status)
 	must(err)
 	m.noteVersion(s)
 	if choices[2]%2 == 0 && !wrong {
-		pass(detailWait)
-		if m.isPending(s) {
-			m.violated("details: not in the API after %v: %+v", detailWait, m.manager.Pending())
+		wait := waitForDetails(m.known(s)).Limit
+		pass(wait)
+		if m.isUnsent(s) {
+			m.violated("details: not in the API after %v: %+v", wait, m.manager.Pending())
 		}
 	}
 }
 
-func (m *machine) isPending(s *subject) bool {
-	return slices.ContainsFunc(m.manager.Pending(), func(p Pending) bool { return p.UID == s.pod.UID })
+// isUnsent reports whether the API server has not accepted the newest status of a pod.
+func (m *machine) isUnsent(s *subject) bool {
+	return slices.ContainsFunc(m.manager.Pending(), func(p Pending) bool { return p.UID == s.pod.UID && p.Version > p.Accepted })
 }
 
 func (m *machine) endPod(choices [3]int) {

@@ -216,6 +216,9 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	if patch != nil && p.decision.holds(p.version, couldRun, time.Now()) && !t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
 		patch, t.decision = nil, p.decision
 	}
+	if patch != nil && t.diesWithDetails(p, &merged) {
+		patch = nil
+	}
 	return &merged, patch, err
 }
 

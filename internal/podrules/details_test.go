@@ -5,6 +5,7 @@ import (
 	"time"
 
 	v1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -29,10 +30,13 @@ func TestOnlyDetails(t *testing.T) {
 		edit              func(*v1.PodStatus)
 		alive, inDeletion bool
 	}{
-		"nothing":                    {func(*v1.PodStatus) {}, true, true},
-		"sandbox":                    {sandbox, true, true},
-		"no sandbox condition":       {func(s *v1.PodStatus) { s.Conditions = s.Conditions[1:] }, true, true},
-		"generation":                 {generation, false, true},
+		"nothing":              {func(*v1.PodStatus) {}, true, true},
+		"sandbox":              {sandbox, true, true},
+		"no sandbox condition": {func(s *v1.PodStatus) { s.Conditions = s.Conditions[1:] }, true, true},
+		"generation":           {generation, false, true},
+		"resources": {func(s *v1.PodStatus) {
+			s.Resources, s.AllocatedResources = &v1.ResourceRequirements{}, v1.ResourceList{v1.ResourceCPU: resource.MustParse("1")}
+		}, false, true},
 		"sandbox and generation":     {func(s *v1.PodStatus) { sandbox(s); generation(s) }, false, true},
 		"generation of Ready":        {func(s *v1.PodStatus) { s.Conditions[1].ObservedGeneration = 2 }, false, true},
 		"ready":                      {func(s *v1.PodStatus) { s.Conditions[1].Status = v1.ConditionTrue }, false, false},

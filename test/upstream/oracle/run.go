@@ -44,7 +44,7 @@ func Run(program Program) Outcome {
 		if r.difference != "" {
 			break
 		}
-		r.sleep(betweenSteps)
+		r.sleep(time.Second)
 	}
 	for _, s := range r.sides {
 		s.stop()
@@ -52,10 +52,6 @@ func Run(program Program) Outcome {
 	time.Sleep(11 * time.Second) // the kubelet's goroutine leaves at its next tick
 	return Outcome{Difference: r.difference, Wanted: r.wanted, Corrected: r.kubelet().tally.all(), Pods: len(r.pods), Trace: r.trace}
 }
-
-// betweenSteps is the time after a step. The kubelet sends each change at once; statusd has by then sent also the details that wait
-// for the next report.
-const betweenSteps = 2 * time.Second
 
 // kubeletTick is the period of the kubelet's full pass.
 const kubeletTick = 10 * time.Second
