@@ -19,6 +19,8 @@ import (
 //	                     the server answers, or serves other pods     the same; not if it has failed with this pod alone for 10 minutes;
 //	                                                                  as long as the server has asked for with regard to this pod
 //	10 s                 it waits for something on this node          a report of the pod
+//	5 s                  only details have changed                    a report that changes more, Flush
+//	10 s                 the same, of a pod in deletion               the same
 //	10 min               the API server does not have the pod         the pod is observed
 //	5 min                another writer keeps changing it back        a report of the pod
 //	10 s                 the same, and readiness or phase differ      a report of the pod
@@ -33,6 +35,12 @@ var (
 	// recheckBackoff spaces the looks at a pod that waits for something on this node:
 	// containers to stop, resources to be reclaimed.
 	recheckBackoff = backoff.Schedule{First: time.Second, Limit: 10 * time.Second}
+	// detailBackoff is for how long details wait for the pod's next report. A pod that starts runs moments after it has a sandbox, or
+	// waits for an image. Kubelets before 1.35 reported the sandbox only once all images were pulled.
+	detailBackoff = backoff.Schedule{First: 5 * time.Second, Limit: 5 * time.Second}
+	// lastDetailBackoff is the same for a pod in deletion. Its end is near, but not within moments if its containers take a while to
+	// stop.
+	lastDetailBackoff = backoff.Schedule{First: 10 * time.Second, Limit: 10 * time.Second}
 	// goneBackoff spaces the looks for a pod that the API server does not have.
 	goneBackoff = backoff.Schedule{First: 30 * time.Second, Limit: 10 * time.Minute}
 	// fightBackoff spaces the writes to a pod that another writer keeps changing back.

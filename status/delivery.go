@@ -33,6 +33,8 @@ type backlog struct {
 	attempts     int
 	lastErr      error
 	nextTry      time.Time
+	// flushed: Flush waits for the pod, so that details are sent at once.
+	flushed bool
 	// refusal has the fields of the pod that the API server refuses, if any.
 	refusal refusal
 }
@@ -100,6 +102,7 @@ const (
 	waitNone waitReason = iota
 	waitGone
 	waitNoMirror
+	waitDetails
 	waitEnding
 	waitWithheld
 	waitUnreclaimed
@@ -114,7 +117,7 @@ func (h waitReason) deliverable() bool { return h != waitGone && h != waitNoMirr
 
 // local reports whether the pod waits for something on this node: any report then ends the wait.
 func (h waitReason) local() bool {
-	return h == waitEnding || h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled
+	return h == waitDetails || h == waitEnding || h == waitWithheld || h == waitUnreclaimed || h == waitFight || h == waitRefused || h == waitOverruled
 }
 
 func (h waitReason) String() string {
@@ -123,6 +126,8 @@ func (h waitReason) String() string {
 		return "the API server does not have this pod"
 	case waitNoMirror:
 		return "the static pod has no mirror pod yet"
+	case waitDetails:
+		return "only details have changed, which are sent with the next change"
 	case waitEnding, waitWithheld:
 		return "the pod has ended, but containers may still be running"
 	case waitUnreclaimed:
@@ -313,7 +318,7 @@ func (c *cache) plan(uid types.UID, pod, watched *v1.Pod, target types.UID, now 
 		fight:    c.fights[uid],
 		decision: c.decisions[uid],
 	}
-	p.untried = e.backlog == nil || e.backlog.attempts == 0 && e.backlog.reason == waitNone
+	p.fresh = e.backlog == nil || e.backlog.attempts == 0 && (e.backlog.reason == waitNone || e.backlog.reason == waitDetails)
 	p.refusedBefore = e.waitsFor() == waitRefused
 	if p.refusedBefore && now.Before(e.backlog.nextTry) {
 		p.leftOut, p.tryRefusedAt = e.backlog.refusal.standing(&e.status), e.backlog.nextTry

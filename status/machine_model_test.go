@@ -197,6 +197,16 @@ func reportNumber(status *v1.PodStatus) (int, bool) {
 	return number, ok && err == nil
 }
 
+// detailOf is the number of the newest detail in a status, 0 if there is none.
+func detailOf(status *v1.PodStatus) int {
+	c := podstatus.FindCondition(status.Conditions, v1.PodReadyToStartContainers)
+	if c == nil {
+		return 0
+	}
+	number, _ := strconv.Atoi(strings.TrimPrefix(c.Message, "detail ")) // a condition of podstatus.Complete has no message
+	return number
+}
+
 // checkStep checks what must be true at any time.
 func (m *machine) checkStep() {
 	finals := m.journal.Finals()
@@ -222,6 +232,9 @@ func (m *machine) checkFlushed() {
 		api := m.api.Pod(s.pod)
 		if number, ok := reportNumber(&api.Status); ok && number < s.reported && !podstatus.IsTerminal(api.Status.Phase) && !m.recentlyRestored() {
 			m.violated("flush: done, but the API has report %d of %s, the newest is %d", number, s.pod.Name, s.reported)
+		}
+		if newest := detailOf(&m.manager.cache.load(s.pod.UID).status); newest > detailOf(&api.Status) && !podstatus.IsTerminal(api.Status.Phase) && !m.recentlyRestored() {
+			m.violated("flush: done, but the API has detail %d of %s, the newest is %d", detailOf(&api.Status), s.pod.Name, newest)
 		}
 	}
 }

@@ -53,6 +53,42 @@ func (m *machine) reportInPart(choices [3]int) {
 	m.report(s, status)
 }
 
+// reportDetail reports the cached status again, with another sandbox, or of a pod that a user has deleted since. If nothing is wrong,
+// the API has it after the wait.
+func (m *machine) reportDetail(choices [3]int) {
+	s := m.pick(choices[0], func(s *subject) bool { return alive(s) && s.reported > 0 && m.owns(s) })
+	if s == nil {
+		return
+	}
+	status, ok := m.manager.GetPodStatus(s.pod.UID)
+	if !ok {
+		return
+	}
+	if choices[1]%3 > 0 {
+		m.details++
+		status.Conditions = slices.DeleteFunc(status.Conditions, func(c v1.PodCondition) bool { return c.Type == v1.PodReadyToStartContainers })
+		status.Conditions = append(status.Conditions, v1.PodCondition{
+			Type: v1.PodReadyToStartContainers, Status: []v1.ConditionStatus{"", v1.ConditionTrue, v1.ConditionFalse}[choices[1]%3], Message: fmt.Sprint("detail ", m.details),
+		})
+	}
+	wrong := m.fault != nil || m.hooked || m.lag || m.recentlyRestored() || m.isUnsent(s)
+	_, err := m.manager.SetPodStatus(m.known(s), status)
+	must(err)
+	m.noteVersion(s)
+	if choices[2]%2 == 0 && !wrong {
+		wait := waitForDetails(m.known(s)).Limit
+		pass(wait)
+		if m.isUnsent(s) {
+			m.violated("details: not in the API after %v: %+v", wait, m.manager.Pending())
+		}
+	}
+}
+
+// isUnsent reports whether the API server has not accepted the newest status of a pod.
+func (m *machine) isUnsent(s *subject) bool {
+	return slices.ContainsFunc(m.manager.Pending(), func(p Pending) bool { return p.UID == s.pod.UID && p.Version > p.Accepted })
+}
+
 func (m *machine) endPod(choices [3]int) {
 	s := m.pick(choices[0], alive)
 	if s == nil {
@@ -92,8 +128,8 @@ func (m *machine) stopContainers(choices [3]int) {
 // known is the pod as the node knows it.
 func (m *machine) known(s *subject) *v1.Pod {
 	pod := s.pod.DeepCopy()
-	if s.deleting {
-		deleting(pod)
+	if s.deleting && pod.DeletionTimestamp == nil {
+		userDeletes(pod)
 	}
 	return pod
 }
@@ -147,7 +183,7 @@ func (m *machine) wholeEnd(choices [3]int) {
 		return
 	}
 	m.edit(func() { s.deleting, s.ended, s.running = true, true, false })
-	m.api.Change(s.pod, deleting)
+	m.api.Change(s.pod, userDeletes)
 	m.report(s, ended(s.pod, int32(choices[2]%4)))
 	m.edit(func() { s.finished, s.unreclaimed = true, choices[1]%3 == 0 })
 	m.terminate(s)

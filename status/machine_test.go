@@ -82,6 +82,7 @@ var actions = map[string]func(*machine, [3]int){
 	"report":                (*machine).reportRunning,
 	"report more":           (*machine).reportRunning,
 	"report in part":        (*machine).reportInPart,
+	"report a detail":       (*machine).reportDetail,
 	"end":                   (*machine).endPod,
 	"stop containers":       (*machine).stopContainers,
 	"flip readiness":        (*machine).flip,

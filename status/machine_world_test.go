@@ -67,6 +67,7 @@ type machine struct {
 	subjects []*subject
 	names    int
 	reports  int
+	details  int
 	saved    *saved
 	// restored is when a backup was last restored, and the server was well again.
 	restored time.Time
@@ -397,7 +398,13 @@ func (m *machine) deleteByUser(choices [3]int) {
 		return
 	}
 	m.edit(func() { s.deleting = true })
-	m.api.Change(s.pod, deleting)
+	m.api.Change(s.pod, userDeletes)
+}
+
+// userDeletes is a deletion through the API, which counts as a change of the spec.
+func userDeletes(pod *v1.Pod) {
+	deleting(pod)
+	pod.Generation++
 }
 
 func (m *machine) forceDelete(choices [3]int) {

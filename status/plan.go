@@ -33,8 +33,8 @@ type plan struct {
 	// tryRefusedAt.
 	leftOut      []string
 	tryRefusedAt time.Time
-	// untried: no try has failed since the last success, and the pod waits for nothing.
-	untried bool
+	// fresh: no try has failed since the last success, and the pod waits for nothing but its next report.
+	fresh bool
 	// refusedBefore: the last try was made without fields that the server refuses.
 	refusedBefore bool
 }

@@ -158,6 +158,9 @@ func (m *Manager) flush(ctx context.Context, s *session) error {
 			m.engine.changed(turnRequest{uid: uid, urgency: withdrawal, at: now, expedite: true})
 		}
 	}
+	for _, uid := range m.cache.sendDetails(wanted) {
+		m.engine.changed(turnRequest{uid: uid, urgency: normal, at: now, expedite: true})
+	}
 	overruled := m.cache.questionAll(now)
 	m.retryOverruled(maps.Keys(overruled), now)
 	// One pod after the other, so that each delivery costs one look and not one at all pods.

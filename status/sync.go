@@ -88,7 +88,7 @@ type turn struct {
 }
 
 func (t *turn) run(ctx context.Context, p *plan) {
-	if p.untried && t.m.ending(p) {
+	if p.fresh && t.m.ending(p) {
 		t.recheckLater(p, waitEnding, withdrawal)
 		return
 	}
@@ -171,6 +171,9 @@ func (t *turn) write(ctx context.Context, p *plan) (contradicted bool) {
 			t.accepted(ctx, p, p.base, couldRun)
 			return false
 		}
+		if t.waitsWithDetails(p, merged) {
+			return false
+		}
 		if wait := p.fight.wait(p, merged, time.Now(), t.m.cache.jitter()); wait > 0 {
 			t.m.cache.waitUntil(p.uid, waitFight, time.Now().Add(wait))
 			t.again, t.wait, t.urgency = true, wait, reconcileUrgency(p.base.status, &p.status)
@@ -212,6 +215,9 @@ func (t *turn) build(p *plan, couldRun bool) (*v1.PodStatus, []byte, error) {
 	patch, err := t.m.owns.PatchAt(p.target, p.guard(&merged), p.base.status, &merged)
 	if patch != nil && p.decision.holds(p.version, couldRun, time.Now()) && !t.m.owns.NeedsReconcile(p.pod, p.base.status, p.decision.status) {
 		patch, t.decision = nil, p.decision
+	}
+	if patch != nil && t.diesWithDetails(p, &merged) {
+		patch = nil
 	}
 	return &merged, patch, err
 }

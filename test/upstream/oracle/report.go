@@ -182,6 +182,13 @@ var oddities = map[string]func(*nodePod, *v1.PodStatus){
 	"claims": func(_ *nodePod, s *v1.PodStatus) {
 		s.ResourceClaimStatuses = []v1.PodResourceClaimStatus{{Name: "mine"}}
 	},
+	"sandbox": func(_ *nodePod, s *v1.PodStatus) {
+		for i := range s.Conditions {
+			if c := &s.Conditions[i]; c.Type == v1.PodReadyToStartContainers {
+				c.Status = truth(c.Status != v1.ConditionTrue)
+			}
+		}
+	},
 	"resize": func(_ *nodePod, s *v1.PodStatus) { s.Resize = v1.PodResizeStatusDeferred },
 
 	// Conditions.

@@ -50,7 +50,7 @@ func (d dense) String() string {
 }
 
 // startHollow starts a kubelet with a runtime of its own that only pretends to run containers, and returns where its metrics are.
-func (a agent) startHollow(dir, name, kubeconfig string, pods, qps int) (*stock.Process, string, error) {
+func (a agent) startHollow(dir, name, kubeconfig string, pods, qps, burst int) (*stock.Process, string, error) {
 	port, err := freePort()
 	if err != nil {
 		return nil, "", err
@@ -61,7 +61,7 @@ func (a agent) startHollow(dir, name, kubeconfig string, pods, qps int) (*stock.
 	}
 	p, err := stock.Launch(dir, []string{"TMPDIR=" + dir}, name, a.hollow, "--morph=kubelet", "--name="+name, "--kubeconfig="+kubeconfig,
 		fmt.Sprintf("--kubelet-port=%d", port), fmt.Sprintf("--kubelet-read-only-port=%d", readOnly), fmt.Sprintf("--max-pods=%d", pods),
-		fmt.Sprintf("--kube-api-qps=%d", qps), "--kube-api-burst=100", "--use-host-image-service=false")
+		fmt.Sprintf("--kube-api-qps=%d", qps), fmt.Sprintf("--kube-api-burst=%d", burst), "--use-host-image-service=false")
 	return p, fmt.Sprintf("http://127.0.0.1:%d/metrics", readOnly), err
 }
 
@@ -85,7 +85,7 @@ func measureDensity(ctx context.Context, api *controlplane.Process, dir string, 
 	if err != nil {
 		return d, err
 	}
-	kubelet, metrics, err := a.startHollow(dir, name, kubeconfig, pods+probed, setting.qps)
+	kubelet, metrics, err := a.startHollow(dir, name, kubeconfig, pods+probed, setting.qps, setting.burst)
 	if err != nil {
 		return d, err
 	}

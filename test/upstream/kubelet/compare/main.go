@@ -14,6 +14,7 @@ import (
 	"errors"
 	"flag"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -39,9 +40,18 @@ func run(ctx context.Context, args []string) error {
 	flags := flag.NewFlagSet(args[0], flag.ExitOnError)
 	build := flags.String("build", "build", "the directory with the kubelets, and for density with kubemark-1.36.3 and kubemark-statusd-1.36.3")
 	sizes := flags.String("pods", "30,60,100", "starts, density: how many pods at once; ends: how many of each kind, the first number")
-	limits := flags.String("limits", "default,none,rtt50", "starts, density: the settings: default limits of the client, none, or none with 50 ms more for each request")
+	limits := flags.String("limits", "default,none,rtt50", "starts, density: the settings: default limits of the client, none, none with 50 ms more for each request, or those before Kubernetes 1.27")
 	only := flags.String("kubelets", "stock,statusd", "which ones: stock, statusd, run")
+	log := flags.String("log", "", "starts, density: a file for each request about a pod, with its time and body")
 	_ = flags.Parse(args[1:]) // ends the program itself
+	if *log != "" {
+		file, err := os.Create(*log)
+		if err != nil {
+			return err
+		}
+		defer file.Close()
+		requestLog = file
+	}
 	var counts []int
 	for _, text := range strings.Split(*sizes, ",") {
 		n, err := strconv.Atoi(text)

@@ -1,8 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"crypto/tls"
 	"encoding/pem"
+	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -25,7 +28,11 @@ type proxy struct {
 
 	mu     sync.Mutex
 	counts map[string]int // of the requests about statuses, by method, and of lists of pods as LIST
+	log    io.Writer      // nil: none
 }
+
+// requestLog is the file of -log: a line for each request about a pod, with the time, the node, the method, the path and the body.
+var requestLog io.Writer
 
 // aPod is the path of one pod, or of its status.
 var aPod = regexp.MustCompile(`^/api/v1/namespaces/[^/]+/pods/[^/]+(/status)?$`)
@@ -43,10 +50,11 @@ func newProxy(api *controlplane.Process, node string, delay time.Duration) (*pro
 	if err != nil {
 		return nil, err
 	}
-	p := &proxy{delay: delay, counts: map[string]int{}}
+	p := &proxy{delay: delay, counts: map[string]int{}, log: requestLog}
 	p.server = httptest.NewUnstartedServer(&httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) {
 			p.count(r.In)
+			p.note(node, r.Out)
 			r.SetURL(server)
 		},
 		FlushInterval: -1, // watches
@@ -74,6 +82,21 @@ func (p *proxy) count(r *http.Request) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	p.counts[method]++
+}
+
+// note writes a request about a pod to the log.
+func (p *proxy) note(node string, r *http.Request) {
+	if p.log == nil || !aPod.MatchString(r.URL.Path) {
+		return
+	}
+	var body []byte
+	if r.Body != nil {
+		body, _ = io.ReadAll(r.Body) // a request that breaks off fails at the server
+		r.Body = io.NopCloser(bytes.NewReader(body))
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	fmt.Fprintf(p.log, "%s %s %s %s %s\n", time.Now().Format("15:04:05.000"), node, r.Method, r.URL.Path, body)
 }
 
 // taken returns the counts since the last call.

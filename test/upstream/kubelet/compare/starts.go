@@ -20,14 +20,15 @@ import (
 	"github.com/statusd/statusd/test/stock"
 )
 
-// limitsOf are the kubelet's limit of requests per second for a setting, and what each request takes longer.
+// limitsOf are the kubelet's limits of requests for a setting, and what each request takes longer.
 var limitsOf = map[string]struct {
-	qps   int
-	delay time.Duration
+	qps, burst int
+	delay      time.Duration
 }{
-	"default": {qps: 50},
-	"none":    {qps: -1},
-	"rtt50":   {qps: -1, delay: 50 * time.Millisecond},
+	"default": {qps: 50, burst: 100},
+	"none":    {qps: -1, burst: 100},
+	"rtt50":   {qps: -1, burst: 100, delay: 50 * time.Millisecond},
+	"former":  {qps: 5, burst: 10}, // the defaults before Kubernetes 1.27
 }
 
 // result is what was measured of one burst of starts.
@@ -108,7 +109,7 @@ func measureStarts(ctx context.Context, api *controlplane.Process, dir string, a
 	if err := between.writeKubeconfig(kubeconfig); err != nil {
 		return r, err
 	}
-	n, err := a.startNode(ctx, api, name, kubeconfig, fmt.Sprintf("kubeAPIQPS: %d\n", setting.qps))
+	n, err := a.startNode(ctx, api, name, kubeconfig, fmt.Sprintf("kubeAPIQPS: %d\nkubeAPIBurst: %d\n", setting.qps, setting.burst))
 	if err != nil {
 		return r, err
 	}
